@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Growable byte buffer with a maximum.
+ *
+ * Whatever a peer or a file can make us collect goes into one of these, so a
+ * size from outside can never take all memory. The first failed append sticks:
+ * later appends do nothing and cairn_buf_failed() tells, so a run of appends
+ * needs one check at its end.
+ */
+#ifndef CAIRN_BASE_BUF_H
+#define CAIRN_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_buf {
+	uint8_t *data;
+	size_t len;
+	size_t cap;
+	size_t max;
+	bool failed;
+};
+
+#define CAIRN_BUF_INIT(maximum)  \
+	{                        \
+		.max = (maximum) \
+	}
+
+void cairn_buf_init(struct cairn_buf *buf, size_t max);
+
+/* Frees the bytes; the buffer may be used again. Also a cleanup function. */
+void cairn_buf_done(struct cairn_buf *buf);
+
+/* Empties the buffer, keeps its memory, clears a failure. */
+void cairn_buf_reset(struct cairn_buf *buf);
+
+/* Makes room for `n` more bytes and returns where they go, or NULL with the
+ * failure set. The caller then adds what it wrote to `len`. */
+void *cairn_buf_reserve(struct cairn_buf *buf, size_t n);
+
+void cairn_buf_add(struct cairn_buf *buf, const void *data, size_t n);
+void cairn_buf_adds(struct cairn_buf *buf, const char *text);
+void cairn_buf_addc(struct cairn_buf *buf, char c);
+void cairn_buf_addf(struct cairn_buf *buf, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Unsigned LEB128: 7 bits a byte, lowest first. */
+void cairn_buf_add_varint(struct cairn_buf *buf, uint64_t value);
+
+/* Drops `n` bytes from the front. */
+void cairn_buf_consume(struct cairn_buf *buf, size_t n);
+
+bool cairn_buf_failed(const struct cairn_buf *buf);
+
+/* NUL-terminates and hands the bytes over; the buffer is empty afterwards.
+ * NULL when an append failed or memory is short. */
+char *cairn_buf_take_string(struct cairn_buf *buf);
+
+#define cairn_auto_buf cairn_cleanup(cairn_buf_done)
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/flags.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+
+const struct cairn_flag *cairn_flags_find(const struct cairn_flag *const tables[], const char *name)
+{
+	for (; *tables; tables++)
+		for (const struct cairn_flag *flag = *tables; flag->name; flag++)
+			if (strcmp(flag->name, name) == 0)
+				return flag;
+	return NULL;
+}
+
+static const struct cairn_flag *find_letter(const struct cairn_flag *const tables[], char letter)
+{
+	for (; *tables; tables++)
+		for (const struct cairn_flag *flag = *tables; flag->name; flag++)
+			if (flag->letter == letter)
+				return flag;
+	return NULL;
+}
+
+static int set_choice(const struct cairn_flag *flag, const char *value, struct cairn_err *err)
+{
+	char list[160] = "";
+	size_t used = 0;
+
+	for (int i = 0; flag->choices[i]; i++) {
+		size_t n = strlen(flag->choices[i]);
+
+		if (strcmp(flag->choices[i], value) == 0) {
+			*(int *)flag->target = i;
+			return 0;
+		}
+		if (used + n + 3 < sizeof(list)) {
+			memcpy(list + used, used ? ", " : "", used ? 2 : 0);
+			used += used ? 2 : 0;
+			memcpy(list + used, flag->choices[i], n + 1);
+			used += n;
+		}
+	}
+	return cairn_err_set(err, CAIRN_INVALID, "'%s' is not one of %s", value, list);
+}
+
+static int set_value(const struct cairn_flag *flag, const char *value, struct cairn_err *err)
+{
+	int rc = 0;
+
+	switch (flag->kind) {
+	case CAIRN_FLAG_BOOL:
+		*(bool *)flag->target = true;
+		break;
+	case CAIRN_FLAG_STRING:
+		*(const char **)flag->target = value;
+		break;
+	case CAIRN_FLAG_U64:
+		rc = cairn_parse_u64(value, flag->target, err);
+		break;
+	case CAIRN_FLAG_I64:
+		rc = cairn_parse_i64(value, flag->target, err);
+		break;
+	case CAIRN_FLAG_SIZE:
+		rc = cairn_parse_size(value, flag->target, err);
+		break;
+	case CAIRN_FLAG_DURATION:
+		if (strcmp(value, "none") == 0)
+			*(uint64_t *)flag->target = UINT64_MAX;
+		else
+			rc = cairn_parse_duration_ms(value, flag->target, err);
+		break;
+	case CAIRN_FLAG_CHOICE:
+		rc = set_choice(flag, value, err);
+		break;
+	}
+	if (rc) {
+		cairn_err_wrap(err, "--%s", flag->name);
+		if (err)
+			err->code = CAIRN_INVALID;
+		return CAIRN_INVALID;
+	}
+	if (flag->given)
+		*flag->given = true;
+	return 0;
+}
+
+struct parse {
+	const struct cairn_flag *const *tables;
+	char **argv;
+	int argc;
+	int next;
+};
+
+/* "--name", "--name=value", "--no-name". */
+static int parse_long(struct parse *p, const char *word, struct cairn_err *err)
+{
+	const char *equals = strchr(word, '=');
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+	char name[64];
+	const struct cairn_flag *flag = NULL;
+
+	if (n < sizeof(name)) {
+		memcpy(name, word, n);
+		name[n] = '\0';
+		flag = cairn_flags_find(p->tables, name);
+		if (!flag && !equals && strncmp(name, "no-", 3) == 0) {
+			flag = cairn_flags_find(p->tables, name + 3);
+			if (flag && flag->kind == CAIRN_FLAG_BOOL) {
+				*(bool *)flag->target = false;
+				if (flag->given)
+					*flag->given = true;
+				return 0;
+			}
+			flag = NULL;
+		}
+	}
+	if (!flag)
+		return cairn_err_set(err, CAIRN_INVALID, "unknown option '--%.*s'", (int)n, word);
+	if (flag->kind == CAIRN_FLAG_BOOL) {
+		if (equals)
+			return cairn_err_set(err, CAIRN_INVALID, "--%s takes no value", name);
+		return set_value(flag, NULL, err);
+	}
+	if (equals)
+		return set_value(flag, equals + 1, err);
+	if (p->next >= p->argc)
+		return cairn_err_set(err, CAIRN_INVALID, "--%s needs a value (%s)", name,
+				     flag->value_name ? flag->value_name : "VALUE");
+	return set_value(flag, p->argv[p->next++], err);
+}
+
+/* "-a", "-abc", "-nVALUE", "-n VALUE". */
+static int parse_short(struct parse *p, const char *letters, struct cairn_err *err)
+{
+	for (; *letters; letters++) {
+		const struct cairn_flag *flag = find_letter(p->tables, *letters);
+		int rc;
+
+		if (!flag)
+			return cairn_err_set(err, CAIRN_INVALID, "unknown option '-%c'", *letters);
+		if (flag->kind != CAIRN_FLAG_BOOL) {
+			if (letters[1])
+				return set_value(flag, letters + 1, err);
+			if (p->next >= p->argc)
+				return cairn_err_set(err, CAIRN_INVALID, "-%c needs a value (%s)",
+						     *letters,
+						     flag->value_name ? flag->value_name : "VALUE");
+			return set_value(flag, p->argv[p->next++], err);
+		}
+		rc = set_value(flag, NULL, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv,
+		      bool stop_at_argument, int *ret_argc, struct cairn_err *err)
+{
+	struct parse p = {.tables = tables, .argv = argv, .argc = argc};
+	int kept = 0;
+	bool only_arguments = false;
+
+	while (p.next < argc) {
+		char *word = argv[p.next++];
+		int rc = 0;
+
+		if (only_arguments || word[0] != '-' || !word[1]) {
+			argv[kept++] = word;
+			only_arguments = only_arguments || stop_at_argument;
+		} else if (strcmp(word, "--") == 0) {
+			only_arguments = true;
+		} else if (word[1] == '-') {
+			rc = parse_long(&p, word + 2, err);
+		} else {
+			rc = parse_short(&p, word + 1, err);
+		}
+		if (rc)
+			return rc;
+	}
+	*ret_argc = kept;
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Command-line flags, GNU style.
+ *
+ * A command describes its flags in a table; parsing, --help, completion and
+ * the check of the man pages all read that table, so they cannot disagree.
+ * "--name value", "--name=value", "-n value", "-nvalue", "--" and "--no-name"
+ * for booleans are understood; flags and arguments may be mixed. A long name
+ * must be written out: an abbreviation that works today could be ambiguous
+ * tomorrow.
+ */
+#ifndef CAIRN_BASE_FLAGS_H
+#define CAIRN_BASE_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+enum cairn_flag_kind {
+	CAIRN_FLAG_BOOL,     /* bool *; takes no value */
+	CAIRN_FLAG_STRING,   /* const char ** */
+	CAIRN_FLAG_U64,      /* uint64_t * */
+	CAIRN_FLAG_I64,      /* int64_t * */
+	CAIRN_FLAG_SIZE,     /* uint64_t *, bytes: 8G */
+	CAIRN_FLAG_DURATION, /* uint64_t *, milliseconds: 30s; "none" is UINT64_MAX */
+	CAIRN_FLAG_CHOICE,   /* int *, the index into `choices` */
+};
+
+struct cairn_flag {
+	const char *name; /* without dashes; NULL ends a table */
+	char letter;      /* 0 for none */
+	enum cairn_flag_kind kind;
+	void *target;
+	const char *value_name; /* what --help calls the value, such as "DIR" */
+	const char *help;       /* one line, no full stop; says the default */
+	const char *const *choices;
+	bool hidden;
+	bool *given; /* set when the flag was given; may be NULL */
+};
+
+#define CAIRN_FLAG_END       \
+	{                    \
+		.name = NULL \
+	}
+
+/* Parses argv[0..argc) against the tables (NULL-terminated list of tables).
+ * What is not a flag is moved, in order, to the front of argv, and counted in
+ * *ret_argc. With `stop_at_argument` parsing ends at the first argument, which
+ * is how a command finds its subcommand. Strings are borrowed from argv.
+ *
+ * CAIRN_INVALID  unknown flag, missing or bad value; the text says which
+ */
+int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv,
+		      bool stop_at_argument, int *ret_argc, struct cairn_err *err);
+
+/* The flag of that long name in the tables, or NULL. */
+const struct cairn_flag *cairn_flags_find(const struct cairn_flag *const tables[],
+					  const char *name);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t got = pread(fd, (char *)buf + done, n - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t cairn_read_full(int fd, void *buf, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t got = read(fd, (char *)buf + done, n - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t put =
+			pwrite(fd, (const char *)buf + done, n - done, (off_t)(offset + done));
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -1;
+		done += (size_t)put;
+	}
+	return 0;
+}
+
+int cairn_write_full(int fd, const void *buf, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t put = write(fd, (const char *)buf + done, n - done);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -1;
+		done += (size_t)put;
+	}
+	return 0;
+}
+
+int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
+		    struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	cairn_auto_free char *data = NULL;
+	struct stat st;
+	ssize_t got;
+
+	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", name);
+	if (fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", name);
+	if ((uint64_t)st.st_size > max)
+		return cairn_err_set(err, CAIRN_RANGE, "'%s' has more than %zu bytes", name, max);
+	/* procfs and sysfs files claim a size of 0 or a page: read up to the limit. */
+	size_t room = st.st_size > 0 ? (size_t)st.st_size : max;
+
+	data = cairn_alloc(room + 1);
+	if (!data)
+		return cairn_err_nomem(err, name);
+	got = cairn_pread_full(fd, data, room, 0);
+	if (got < 0)
+		return cairn_err_sys(err, errno, "read '%s'", name);
+	data[got] = '\0';
+	*ret_data = cairn_take(data);
+	*ret_len = (size_t)got;
+	return 0;
+}
+
+int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err)
+{
+	if (fsync(dir_fd) < 0)
+		return cairn_err_sys(err, errno, "sync directory of '%s'", what);
+	return 0;
+}
+
+static int write_synced(int dir_fd, const char *name, const void *data, size_t n,
+			struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+
+	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "make '%s'", name);
+	if (cairn_write_full(fd, data, n) < 0)
+		return cairn_err_sys(err, errno, "write '%s'", name);
+	if (fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "sync '%s'", name);
+	return 0;
+}
+
+int cairn_file_replace(int dir_fd, const char *name, const void *data, size_t n,
+		       struct cairn_err *err)
+{
+	cairn_auto_free char *temporary = cairn_printf("%s.tmp", name);
+	int rc;
+
+	if (!temporary)
+		return cairn_err_nomem(err, name);
+	rc = write_synced(dir_fd, temporary, data, n, err);
+	if (rc == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+		rc = cairn_err_sys(err, errno, "rename '%s' to '%s'", temporary, name);
+	if (rc) {
+		unlinkat(dir_fd, temporary, 0);
+		return rc;
+	}
+	return cairn_sync_dir(dir_fd, name, err);
+}
+
+int cairn_make_dir(int parent_fd, const char *name, unsigned mode, struct cairn_err *err)
+{
+	if (mkdirat(parent_fd, name, mode) < 0) {
+		struct stat st;
+
+		if (errno == EEXIST && fstatat(parent_fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+			return 0;
+		return cairn_err_sys(err, errno, "make directory '%s'", name);
+	}
+	if (parent_fd >= 0)
+		return cairn_sync_dir(parent_fd, name, err);
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whole reads and writes, and files that appear whole or not at all. */
+#ifndef CAIRN_BASE_IO_H
+#define CAIRN_BASE_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cairn_err;
+
+/* Reads until `n` bytes are there or the file ends; returns how many, or -1
+ * with errno set. Interruptions are retried. */
+ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset);
+ssize_t cairn_read_full(int fd, void *buf, size_t n);
+
+/* Writes all `n` bytes; 0, or -1 with errno set. */
+int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset);
+int cairn_write_full(int fd, const void *buf, size_t n);
+
+/* Reads a whole file of at most `max` bytes, NUL-terminated beyond `*ret_len`.
+ *
+ * CAIRN_NOT_FOUND  there is no such file
+ * CAIRN_RANGE      it is larger than `max`
+ */
+int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
+		    struct cairn_err *err);
+
+/* Replaces or makes `name` with exactly these bytes, durably: a temporary file
+ * is written and synced, renamed into place, and the directory synced. After a
+ * crash at any point the name holds the old bytes or the new. The temporary
+ * name is `name` + ".tmp"; a leftover one is overwritten. */
+int cairn_file_replace(int dir_fd, const char *name, const void *data, size_t n,
+		       struct cairn_err *err);
+
+/* fsync() of a directory by descriptor. */
+int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err);
+
+/* Makes a directory and syncs its parent; an existing one is fine. */
+int cairn_make_dir(int parent_fd, const char *name, unsigned mode, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/num.h"
+
+void cairn_json_init(struct cairn_json *json, int fd, bool pretty)
+{
+	json->fd = fd;
+	json->sys_errno = 0;
+	json->depth = 0;
+	json->pretty = pretty;
+	json->after_key = false;
+	json->len = 0;
+	json->comma[0] = false;
+	json->is_array[0] = false;
+}
+
+static void flush(struct cairn_json *json)
+{
+	if (json->len > 0 && json->sys_errno == 0 &&
+	    cairn_write_full(json->fd, json->buf, json->len) < 0)
+		json->sys_errno = errno;
+	json->len = 0;
+}
+
+void cairn_json_raw(struct cairn_json *json, const char *bytes, size_t n)
+{
+	while (n > sizeof(json->buf) - json->len) {
+		size_t part = sizeof(json->buf) - json->len;
+
+		memcpy(json->buf + json->len, bytes, part);
+		json->len += part;
+		bytes += part;
+		n -= part;
+		flush(json);
+	}
+	memcpy(json->buf + json->len, bytes, n);
+	json->len += n;
+}
+
+static void put(struct cairn_json *json, const char *text)
+{
+	cairn_json_raw(json, text, strlen(text));
+}
+
+static void indent(struct cairn_json *json)
+{
+	put(json, "\n");
+	for (unsigned i = 0; i < json->depth; i++)
+		put(json, "  ");
+}
+
+/* What stands between the last thing and a new value or key. */
+static void separate(struct cairn_json *json)
+{
+	if (json->after_key) {
+		json->after_key = false;
+		return;
+	}
+	if (json->comma[json->depth])
+		put(json, ",");
+	json->comma[json->depth] = json->depth > 0;
+	if (json->pretty && json->depth > 0)
+		indent(json);
+}
+
+static void open_scope(struct cairn_json *json, const char *bracket, bool is_array)
+{
+	separate(json);
+	put(json, bracket);
+	if (json->depth + 1 < CAIRN_JSON_DEPTH_MAX)
+		json->depth++;
+	json->comma[json->depth] = false;
+	json->is_array[json->depth] = is_array;
+}
+
+static void close_scope(struct cairn_json *json, const char *bracket)
+{
+	bool filled = json->comma[json->depth];
+
+	if (json->depth > 0)
+		json->depth--;
+	if (json->pretty && filled)
+		indent(json);
+	put(json, bracket);
+}
+
+void cairn_json_object_begin(struct cairn_json *json)
+{
+	open_scope(json, "{", false);
+}
+
+void cairn_json_object_end(struct cairn_json *json)
+{
+	close_scope(json, "}");
+}
+
+void cairn_json_array_begin(struct cairn_json *json)
+{
+	open_scope(json, "[", true);
+}
+
+void cairn_json_array_end(struct cairn_json *json)
+{
+	close_scope(json, "]");
+}
+
+static void put_escaped(struct cairn_json *json, const char *text)
+{
+	put(json, "\"");
+	for (const char *p = text; *p; p++) {
+		unsigned char c = (unsigned char)*p;
+		char code[8];
+
+		if (c == '"' || c == '\\') {
+			code[0] = '\\';
+			code[1] = (char)c;
+			cairn_json_raw(json, code, 2);
+		} else if (c < 0x20 || c == 0x7f) {
+			snprintf(code, sizeof(code), "\\u%04x", c);
+			put(json, code);
+		} else {
+			cairn_json_raw(json, p, 1);
+		}
+	}
+	put(json, "\"");
+}
+
+void cairn_json_key(struct cairn_json *json, const char *key)
+{
+	separate(json);
+	put_escaped(json, key);
+	put(json, json->pretty ? ": " : ":");
+	json->after_key = true;
+}
+
+void cairn_json_string(struct cairn_json *json, const char *value)
+{
+	separate(json);
+	if (value)
+		put_escaped(json, value);
+	else
+		put(json, "null");
+}
+
+void cairn_json_u64(struct cairn_json *json, uint64_t value)
+{
+	char digits[20];
+
+	separate(json);
+	cairn_json_raw(json, digits, cairn_format_u64(value, digits));
+}
+
+void cairn_json_i64(struct cairn_json *json, int64_t value)
+{
+	if (value >= 0) {
+		cairn_json_u64(json, (uint64_t)value);
+		return;
+	}
+	char digits[21] = "-";
+
+	separate(json);
+	cairn_json_raw(json, digits, 1 + cairn_format_u64(0 - (uint64_t)value, digits + 1));
+}
+
+void cairn_json_bool(struct cairn_json *json, bool value)
+{
+	separate(json);
+	put(json, value ? "true" : "false");
+}
+
+void cairn_json_null(struct cairn_json *json)
+{
+	separate(json);
+	put(json, "null");
+}
+
+void cairn_json_newline(struct cairn_json *json)
+{
+	put(json, "\n");
+	json->comma[0] = false;
+}
+
+int cairn_json_finish(struct cairn_json *json, struct cairn_err *err)
+{
+	flush(json);
+	if (json->sys_errno)
+		return cairn_err_sys(err, json->sys_errno, "write output");
+	return 0;
+}

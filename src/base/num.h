@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Numbers from text, and text from numbers: the one checked parser.
+ *
+ * Every parser takes the whole string or refuses it with CAIRN_INVALID (not a
+ * number) or CAIRN_RANGE (does not fit); nothing is guessed.
+ */
+#ifndef CAIRN_BASE_NUM_H
+#define CAIRN_BASE_NUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+int cairn_parse_u64(const char *text, uint64_t *ret, struct cairn_err *err);
+int cairn_parse_i64(const char *text, int64_t *ret, struct cairn_err *err);
+
+/* Bytes: "4096", "8G", "1.5T", "64KiB", "10MB". K M G T P E and Ki.. are
+ * powers of 1024; KB MB .. are powers of 1000. */
+int cairn_parse_size(const char *text, uint64_t *ret, struct cairn_err *err);
+
+/* Time: "90" (seconds), "500ms", "30s", "5m", "12h", "30d"; also sums "1h30m". */
+int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *err);
+
+#define CAIRN_SIZE_TEXT_MAX 32
+
+/* "8 GiB", "1.5 KiB", "512 B": at most three digits and a unit. Returns `out`. */
+const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX]);
+
+/* Decimal digits of `value` at `out` (at least 20 bytes); returns how many. */
+size_t cairn_format_u64(uint64_t value, char *out);
+
+#endif

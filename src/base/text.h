@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What may stand in a name, and how text is shown. */
+#ifndef CAIRN_BASE_TEXT_H
+#define CAIRN_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Valid UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
+bool cairn_utf8_valid(const char *text, size_t n);
+
+/* Valid UTF-8 without control characters (C0, DEL, C1). */
+bool cairn_text_printable(const char *text, size_t n);
+
+/* Terminal columns that `text` takes, wide and combining characters counted
+ * right; needs no locale. */
+size_t cairn_text_columns(const char *text);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The catalogue half of a pool: an ordered map from keys to small values, with
+ * atomic batches.
+ *
+ * That little is all the pool's logic asks for, so a directory pool keeps it
+ * in an SQLite file and a pool in RADOS can keep it in an object's omap. Keys
+ * are bytes, compared as bytes. Values carry their own checksum, made and
+ * checked here, so a damaged value is never believed.
+ *
+ * A batch is committed whole or not at all, also through kill -9 and power
+ * loss. Readers see committed state, are never blocked by a writer and never
+ * block one. A batch may state what it expects (`catalogue_expect`): if another
+ * process changed one of those keys meanwhile, the commit fails with
+ * CAIRN_ABORTED and changes nothing.
+ *
+ * Thread-safe; a batch belongs to one thread.
+ */
+#ifndef CAIRN_POOL_CATALOGUE_H
+#define CAIRN_POOL_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct catalogue;
+struct catalogue_batch;
+
+#define CATALOGUE_KEY_MAX   512U
+#define CATALOGUE_VALUE_MAX 65536U /* stops a damaged length from taking memory */
+
+/* A borrowed run of bytes. */
+struct catalogue_bytes {
+	const void *data;
+	size_t len;
+};
+
+/* Makes a new catalogue file in `dir`; an existing one is an error
+ * (CAIRN_EXISTS). */
+int catalogue_create(const char *dir, struct cairn_err *err);
+
+/* CAIRN_NOT_FOUND      there is none
+ * CAIRN_UNIMPLEMENTED  written by a newer version
+ * CAIRN_DATA_LOSS      damaged
+ * CAIRN_DENIED         no right to read it
+ * A catalogue on a read-only filesystem opens with `writable` false. */
+int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err);
+void catalogue_close(struct catalogue *cat);
+CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
+
+/* The value of a key; *ret_data is owned by the caller and has one NUL byte
+ * beyond *ret_len.
+ *
+ * CAIRN_NOT_FOUND  no such key
+ * CAIRN_DATA_LOSS  the stored value does not fit its checksum
+ */
+int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+		  size_t *ret_len, struct cairn_err *err);
+
+/* Calls `fn` for each key that begins with `prefix` and is greater than
+ * `after` (empty: from the start), in order, all of one moment in time. A
+ * positive return of `fn` ends the scan, which returns 0; a negative one is
+ * returned. `fn` may use the catalogue. `damaged` is set (value empty) where
+ * the checksum is wrong: a scan goes on over it. */
+int catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
+		   struct catalogue_bytes after,
+		   int (*fn)(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+			     bool damaged, struct cairn_err *err),
+		   void *arg, struct cairn_err *err);
+
+/* Collects changes; nothing happens before commit. The first failure (memory,
+ * limits) sticks and is returned by commit. */
+int catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret, struct cairn_err *err);
+void catalogue_batch_free(struct catalogue_batch *batch);
+CAIRN_DEFINE_CLEANUP(struct catalogue_batch, catalogue_batch_free);
+
+void catalogue_put(struct catalogue_batch *batch, struct catalogue_bytes key,
+		   struct catalogue_bytes value);
+void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key);
+
+/* The key must still hold exactly this value (data NULL: must not exist) when
+ * the batch is committed. */
+void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
+		      struct catalogue_bytes value);
+
+enum catalogue_sync {
+	CATALOGUE_DURABLE, /* on disk when commit returns, with all before it */
+	CATALOGUE_ORDERED, /* survives a kill; a power cut may take it, but never
+			    * without all that was committed after it */
+};
+
+/* CAIRN_ABORTED   an expectation does not hold
+ * CAIRN_NO_SPACE  the disk is full; nothing changed
+ * CAIRN_PRECONDITION  opened read-only
+ */
+int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
+		     struct cairn_err *err);
+
+/* Checks the file's structure (not the meaning of the values); `report` is
+ * called with a line for each fault. */
+int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line), void *arg,
+		    struct cairn_err *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Volumes as block devices: loop devices over backing files, what is mounted
+ * on them, and holding writers still while a snapshot is cut.
+ *
+ * A file's loop device is recognised by device and inode number of its backing
+ * file, not by path, so a device that somebody attached by hand is found too.
+ *
+ * Freezing is done by a guard process of our own: it freezes, waits, and thaws
+ * when it is told to, when this process dies, or when FREEZE_HOLD_MAX_MS have
+ * passed. A cut made under an expired freeze does not count. So a filesystem
+ * is never left frozen, whoever is killed.
+ */
+#ifndef CAIRN_POOL_DEVICE_H
+#define CAIRN_POOL_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct device_freeze;
+
+#define DEVICE_PATH_MAX    32    /* "/dev/loop" and digits */
+#define FREEZE_HOLD_MAX_MS 20000 /* writers stall no longer than this */
+
+/* The loop device whose backing file is `path`, or "" in `ret_device` when
+ * there is none. Works without root as far as sysfs tells. */
+int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
+
+/* Attaches with direct I/O where the filesystem can; a file that has a device
+ * already keeps it. 512-byte sectors.
+ *
+ * CAIRN_DENIED         no right to attach loop devices
+ * CAIRN_UNIMPLEMENTED  there are none on this machine
+ */
+int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
+		  struct cairn_err *err);
+
+/* Detaches; a file without device is fine. Returns only when it is gone.
+ *
+ * CAIRN_PRECONDITION  mounted or open elsewhere
+ */
+int device_detach(const char *path, struct cairn_err *err);
+
+/* Tells an attached device that its file has grown. */
+int device_refresh_size(const char *device, struct cairn_err *err);
+
+/* Writes the device's own dirty pages down to the backing file. */
+int device_flush(const char *device, struct cairn_err *err);
+
+/* Where the device is mounted (any one place), or NULL in *ret_mount. */
+int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err);
+
+/* Freezes all these mounted filesystems, in order. On failure none stays
+ * frozen. */
+int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
+			struct cairn_err *err);
+
+/* Thaws, and says whether all stayed frozen until now. Frees `freeze`.
+ *
+ * CAIRN_ABORTED  the hold expired: what was cut meanwhile does not count
+ */
+int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
+
+/* Thaws without asking; for error paths. Accepts NULL. */
+void device_freeze_free(struct device_freeze *freeze);
+CAIRN_DEFINE_CLEANUP(struct device_freeze, device_freeze_free);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A pool: volumes, their snapshots, and what changed between any two of them.
+ *
+ * This is the face that the command line, the CSI services and the backup tool
+ * use. Behind it: store.h holds the bytes, catalogue.h the records, and files
+ * in sets/ the change sets, one per snapshot against its predecessor.
+ *
+ * Names are user text (1 to 128 bytes of UTF-8 without control characters) and
+ * never file names. Ids are ours: "vol-…" and "snap-…", at most 64 bytes, never
+ * used twice. Wherever a name is taken an id is taken too; a snapshot is then
+ * written VOLUME@NAME or as its id alone.
+ *
+ * A snapshot's life:
+ *   live       visible; its data can be read
+ *   deleted    a tombstone: its change set still answers as base, for the
+ *              retention time. Its data is kept only while a volume's next
+ *              snapshot has to be compared with it.
+ *   expired    merged into the snapshots after it and gone
+ *
+ * Thread-safe: any number of threads may use one pool. Operations that write
+ * take the lock of the volume they work on; another holder, in this process or
+ * another, means waiting up to `lock_wait_ms`, then CAIRN_ABORTED. There is no
+ * global lock.
+ */
+#ifndef CAIRN_POOL_POOL_H
+#define CAIRN_POOL_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "block/extent.h"
+
+struct cairn_err;
+struct pool;
+struct pool_delta;
+struct store_progress;
+struct store_reader;
+
+#define POOL_DEFAULT_DIR          "/var/lib/cairn"
+#define POOL_NAME_MAX             128U           /* bytes, without the NUL */
+#define POOL_ID_MAX               64U            /* bytes, without the NUL */
+#define POOL_SECTOR               512U           /* a volume's size is a multiple of this */
+#define POOL_VOLUME_SIZE_MAX      ((1ULL << 60)) /* what every back end can address */
+#define POOL_GROUP_MAX            64U /* volumes in one point in time: they are frozen together */
+#define POOL_RETENTION_DEFAULT_MS (30ULL * 24 * 3600 * 1000)
+#define POOL_LOCK_WAIT_DEFAULT_MS 30000
+
+/* ---- the pool itself ---------------------------------------------------- */
+
+enum pool_backend {
+	POOL_BACKEND_AUTO,
+	POOL_BACKEND_BTRFS,
+	POOL_BACKEND_REFLINK,
+	POOL_BACKEND_COPY,
+};
+
+struct pool_create_spec {
+	const char *dir;
+	enum pool_backend backend;
+	uint64_t image_size;   /* of the loop-mounted image, where one is made; 0: chosen */
+	uint64_t retention_ms; /* 0: the default */
+	uint32_t granularity;  /* 0: the default, 4096 */
+};
+
+/* What was chosen, and the one line that says why. */
+struct pool_create_result {
+	const char *backend;
+	bool image; /* a loop-mounted image was made */
+	char reason[200];
+};
+
+/* CAIRN_EXISTS        there is a pool in that directory already
+ * CAIRN_PRECONDITION  the back end that was asked for cannot work there
+ * On failure everything made so far is removed again. */
+int pool_create(const struct pool_create_spec *spec, struct pool_create_result *ret,
+		struct cairn_err *err);
+
+/* Detaches, unmounts and removes what pool_create() and later calls made, and
+ * nothing else: foreign files stay, and so does a directory that was there
+ * before.
+ *
+ * CAIRN_PRECONDITION  a volume is mounted or open; nothing was removed
+ */
+int pool_destroy(const char *dir, struct cairn_err *err);
+
+struct pool_open_spec {
+	const char *dir;
+	bool read_only;
+	uint64_t lock_wait_ms;
+};
+
+/* Opens, mounting the image if it is not mounted and cleaning what a killed
+ * process left. A pool on a read-only filesystem opens read-only by itself.
+ *
+ * CAIRN_NOT_FOUND      no pool there; the text says how to make one
+ * CAIRN_UNIMPLEMENTED  a newer version wrote it
+ * CAIRN_DATA_LOSS      its files are damaged
+ */
+int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn_err *err);
+void pool_close(struct pool *pool);
+CAIRN_DEFINE_CLEANUP(struct pool, pool_close);
+
+struct pool_info {
+	char dir[4096];
+	const char *backend;
+	bool image;
+	bool read_only;
+	uint64_t total_bytes;
+	uint64_t free_bytes;
+	uint64_t volumes;
+	uint64_t snapshots;
+	uint64_t tombstones;
+	uint64_t retention_ms;
+	uint32_t granularity;
+};
+
+int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err);
+
+/* ---- volumes ------------------------------------------------------------ */
+
+struct pool_volume {
+	char id[POOL_ID_MAX + 1];
+	char name[POOL_NAME_MAX + 1];
+	uint64_t size;
+	uint64_t created_ns;
+	char origin[POOL_ID_MAX + 1]; /* id of the snapshot it was made from, or "" */
+	uint64_t next_seq;            /* for callers: opaque */
+	bool deleted;                 /* gone, but snapshots of it live on */
+};
+
+struct pool_volume_spec {
+	const char *name;
+	uint64_t size;    /* 0 with `from`: the source's */
+	const char *from; /* NULL, a volume, or a snapshot */
+};
+
+/* CAIRN_EXISTS   the name is taken
+ * CAIRN_INVALID  bad name or size (0, not a multiple of 512)
+ * CAIRN_RANGE    the size is above the maximum or below the source's
+ */
+int pool_volume_create(struct pool *pool, const struct pool_volume_spec *spec,
+		       struct pool_volume *ret, struct cairn_err *err);
+int pool_volume_get(struct pool *pool, const char *volume, struct pool_volume *ret,
+		    struct cairn_err *err);
+/* In the order of ids; those whose id is above `after` ("" or NULL: all). */
+int pool_volume_list(struct pool *pool, const char *after,
+		     int (*fn)(void *arg, const struct pool_volume *volume, struct cairn_err *err),
+		     void *arg, struct cairn_err *err);
+/* Grows; the same size again is fine. CAIRN_INVALID when it would shrink. */
+int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
+		       struct pool_volume *ret, struct cairn_err *err);
+
+enum pool_volume_delete_mode {
+	POOL_DELETE_REFUSE,         /* live snapshots are CAIRN_PRECONDITION */
+	POOL_DELETE_KEEP_SNAPSHOTS, /* they stay, reachable by id */
+	POOL_DELETE_SNAPSHOTS,      /* they go too */
+};
+
+/* CAIRN_PRECONDITION  attached, or see the mode */
+int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_delete_mode mode,
+		       struct cairn_err *err);
+int pool_volume_path(struct pool *pool, const char *volume, char **ret_path, struct cairn_err *err);
+/* "" when it is not attached. */
+int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, size_t n,
+		       struct cairn_err *err);
+int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, char *ret_device,
+		       size_t n, struct cairn_err *err);
+int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *err);
+
+/* Bytes that the volume or snapshot has allocated. */
+int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint64_t *ret,
+			 struct cairn_err *err);
+
+/* ---- snapshots ---------------------------------------------------------- */
+
+enum pool_set_state {
+	POOL_SET_NONE,    /* first of its line: nothing to compare with */
+	POOL_SET_PENDING, /* cut, not compared yet */
+	POOL_SET_READY,
+	POOL_SET_LOST, /* damaged and not to be had again */
+};
+
+struct pool_snapshot {
+	char id[POOL_ID_MAX + 1];
+	char name[POOL_NAME_MAX + 1];
+	char volume_id[POOL_ID_MAX + 1];
+	char volume_name[POOL_NAME_MAX + 1];
+	char parent[POOL_ID_MAX + 1]; /* predecessor's id, or "" */
+	uint64_t size;
+	uint64_t created_ns;
+	bool deleted;        /* a tombstone */
+	uint64_t expires_ns; /* of a tombstone */
+	enum pool_set_state set;
+	uint64_t set_extents;
+	uint64_t set_changed_bytes;
+	uint64_t set_zero_bytes;
+};
+
+struct pool_snapshot_spec {
+	const char *volume; /* name or id */
+	const char *name;
+};
+
+/* Splits "VOLUME@NAME" for a snapshot to be made: at the '@' that leaves the
+ * longest existing volume's name in front. Outputs are owned by the caller. */
+int pool_snapshot_spec_parse(struct pool *pool, const char *text, char **ret_volume,
+			     char **ret_name, struct cairn_err *err);
+
+/* Cuts all of them at one point in time, or none. On return every cut is
+ * durable; change sets are recorded as pending: call
+ * pool_snapshot_complete() for each, now or behind the acknowledgement.
+ * `ret` has room for `n`.
+ *
+ * CAIRN_EXISTS   a live snapshot of that volume has the name
+ * CAIRN_ABORTED  a raw volume kept changing, or the freeze expired
+ */
+int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *specs, size_t n,
+			 struct pool_snapshot *ret, struct cairn_err *err);
+
+/* Makes the snapshot's change set if it is pending; waits if somebody else is
+ * at it; then frees data that only this comparison still needed.
+ * CAIRN_CANCELLED when `progress` says so. */
+int pool_snapshot_complete(struct pool *pool, const char *snapshot,
+			   const struct store_progress *progress, struct cairn_err *err);
+
+/* Finds live ones, and tombstones by id or, where no live one has the name, by
+ * name.
+ *
+ * CAIRN_NOT_FOUND     never existed here
+ * CAIRN_PRECONDITION  an id that did, past its retention time
+ */
+int pool_snapshot_get(struct pool *pool, const char *snapshot, struct pool_snapshot *ret,
+		      struct cairn_err *err);
+
+/* In the order of creation within a volume. `volume` NULL: of all volumes.
+ * Tombstones only when asked for. `after` is a snapshot id or NULL. */
+struct pool_snapshot_list_spec {
+	const char *volume;
+	const char *after;
+	bool with_deleted;
+};
+
+int pool_snapshot_list(struct pool *pool, const struct pool_snapshot_list_spec *spec,
+		       int (*fn)(void *arg, const struct pool_snapshot *snapshot,
+				 struct cairn_err *err),
+		       void *arg, struct cairn_err *err);
+
+/* Turns it into a tombstone; waits for change sets that still need its data.
+ * CAIRN_PRECONDITION when it is attached. */
+int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err);
+int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
+		       struct cairn_err *err);
+int pool_snapshot_device(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
+			 struct cairn_err *err);
+int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
+			 struct cairn_err *err);
+int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_err *err);
+
+/* The data of a live snapshot. */
+int pool_snapshot_reader(struct pool *pool, const char *snapshot, struct store_reader **ret,
+			 struct cairn_err *err);
+
+/* ---- what changed ------------------------------------------------------- */
+
+struct pool_delta_spec {
+	const char *base;   /* NULL: what is allocated in the target */
+	const char *target; /* must be live */
+	uint64_t starting_offset;
+	const struct store_progress *progress; /* while a pending set is made */
+};
+
+struct pool_delta_info {
+	struct pool_snapshot base; /* id "" when there is none */
+	struct pool_snapshot target;
+	uint64_t capacity; /* the target's own size */
+};
+
+/* CAIRN_NOT_FOUND     no such snapshot
+ * CAIRN_PRECONDITION  the base's retention time has passed, or a set on the way
+ *                     was lost: do a full backup
+ * CAIRN_INVALID       the base is newer than the target, or they are unrelated
+ * CAIRN_RANGE         starting_offset is past the end (== capacity is fine)
+ */
+int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struct pool_delta **ret,
+		    struct cairn_err *err);
+void pool_delta_free(struct pool_delta *delta);
+CAIRN_DEFINE_CLEANUP(struct pool_delta, pool_delta_free);
+
+const struct pool_delta_info *pool_delta_info(const struct pool_delta *delta);
+
+/* Up to `max` extents, ascending, not overlapping, from starting_offset on
+ * (the first is clipped to it); *ret_n == 0 is the complete end. An error is
+ * final, and what came before it is then not complete. */
+int pool_delta_next(struct pool_delta *delta, struct block_extent *out, size_t max, size_t *ret_n,
+		    struct cairn_err *err);
+
+/* ---- upkeep ------------------------------------------------------------- */
+
+/* Merges tombstones past their retention time, at most `max` of them. Also
+ * done in small doses by snapshot create and delete. */
+int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err);
+
+enum pool_fault_state {
+	POOL_FAULT_FOUND, /* not repairing */
+	POOL_FAULT_REPAIRED,
+	POOL_FAULT_LOST, /* cannot be had again; now recorded as lost */
+};
+
+struct pool_check_spec {
+	bool repair;
+	/* Called for each fault, with one line of text. */
+	void (*fault)(void *arg, enum pool_fault_state state, const char *line);
+	void *arg;
+	const struct store_progress *progress;
+};
+
+struct pool_check_result {
+	uint64_t volumes;
+	uint64_t snapshots;
+	uint64_t sets;
+	uint64_t found;
+	uint64_t repaired;
+	uint64_t lost;
+};
+
+/* Verifies every checksum and reference. Returns 0 when the check itself could
+ * run; the result counts what it found. */
+int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct pool_check_result *ret,
+	       struct cairn_err *err);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The data half of a pool: what holds the bytes of volumes and snapshots.
+ *
+ * One `const struct store_ops` per back end (btrfs, reflink, copy; a network
+ * store such as RBD can fill it too), one `struct store` per open pool. Back
+ * ends embed the instance as their first member. Callers use the store_*()
+ * wrappers, never the table: they check arguments once, for every back end.
+ *
+ * Objects are named by the pool's own ids (lower-case letters, digits and
+ * dashes), never by user text. A store keeps no catalogue and no state of its
+ * own: what exists and why is in the catalogue.
+ *
+ * Making and removing are idempotent: the caller retries after a crash with no
+ * memory of the first attempt. What an operation made is durable when it
+ * returns. A snapshot never changes after it was cut.
+ *
+ * Thread-safe: a store has no mutable state after open; the caller makes sure
+ * that one object has one writer.
+ */
+#ifndef CAIRN_POOL_STORE_H
+#define CAIRN_POOL_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "block/extent.h"
+
+struct cairn_err;
+struct store;
+struct store_reader;
+
+enum store_kind {
+	STORE_VOLUME,   /* writable */
+	STORE_SNAPSHOT, /* immutable */
+};
+
+/* An object: which kind, and its id. */
+struct store_ref {
+	enum store_kind kind;
+	const char *id;
+};
+
+/* What a long operation tells while it runs; either may be NULL. `cancelled`
+ * is asked often; when it says true the operation ends with CAIRN_CANCELLED. */
+struct store_progress {
+	void (*report)(void *arg, uint64_t done, uint64_t total);
+	bool (*cancelled)(void *arg);
+	void *arg;
+};
+
+struct store_delta_stats {
+	uint64_t extents_walked; /* mapping entries looked at, both sides */
+	const char *method;      /* "tree", "send", "fiemap", "compare" */
+};
+
+struct store_usage {
+	uint64_t total_bytes;
+	uint64_t free_bytes;
+};
+
+struct store_ops {
+	const char *name;
+
+	/* Required. */
+	void (*close)(struct store *store);
+	int (*volume_create)(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err);
+	/* A writable volume with the snapshot's bytes; `size` >= the snapshot's. */
+	int (*volume_clone)(struct store *store, const char *id, const char *snapshot_id,
+			    uint64_t size, struct cairn_err *err);
+	int (*volume_resize)(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err);
+	/* Also removes what an interrupted create left; absent is fine. */
+	int (*remove)(struct store *store, struct store_ref ref, struct cairn_err *err);
+	/* Cuts a snapshot: what was written before the call is in it, and it is
+	 * one point in time where `cut_is_atomic` says so. The caller has
+	 * flushed devices and frozen filesystems above. */
+	int (*snapshot_cut)(struct store *store, const char *volume_id, const char *snapshot_id,
+			    struct cairn_err *err);
+	/* Emits every range in which the target may differ from the base, never
+	 * too little, up to the target's size (what it grew included). Both
+	 * snapshots exist and stay as long as this runs. */
+	int (*delta)(struct store *store, const char *base_id, const char *target_id,
+		     struct block_sink sink, const struct store_progress *progress,
+		     struct store_delta_stats *ret_stats, struct cairn_err *err);
+	/* Fills `out` with up to `max` allocated ranges that end after `start`,
+	 * ascending; *ret_n == 0: none are left. Holes and unwritten
+	 * preallocation are left out. */
+	int (*allocated)(struct store *store, struct store_ref ref, uint64_t start,
+			 struct block_extent *out, size_t max, size_t *ret_n,
+			 struct cairn_err *err);
+	int (*size)(struct store *store, struct store_ref ref, uint64_t *ret_size,
+		    struct cairn_err *err);
+	int (*usage)(struct store *store, struct store_usage *ret, struct cairn_err *err);
+	/* Calls `fn` for every object of the kind, known to the catalogue or not;
+	 * for checks only. */
+	int (*list)(struct store *store, enum store_kind kind,
+		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		    struct cairn_err *err);
+	/* Reads like pread(); short only at the end. One reader, one thread. */
+	int (*reader_open)(struct store *store, struct store_ref ref, struct store_reader **ret,
+			   struct cairn_err *err);
+
+	/* Optional. The path of the backing file, for stores that have files;
+	 * owned by the caller. */
+	int (*path)(struct store *store, struct store_ref ref, char **ret_path,
+		    struct cairn_err *err);
+
+	/* False where snapshot_cut copies while others may write (copy): the
+	 * caller then cuts an unfrozen volume that is in use twice. */
+	bool cut_is_atomic;
+};
+
+struct store {
+	const struct store_ops *ops;
+};
+
+struct store_reader_ops {
+	int (*read)(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+		    size_t *ret_n, struct cairn_err *err);
+	void (*free)(struct store_reader *reader);
+};
+
+struct store_reader {
+	const struct store_reader_ops *ops;
+};
+
+/* Opens the store in `dir` (its objects live in dir/volumes and dir/snapshots,
+ * which are made when absent and `writable`). `backend` is "btrfs", "reflink"
+ * or "copy".
+ *
+ * CAIRN_INVALID       unknown back end
+ * CAIRN_PRECONDITION  the filesystem or the rights it needs are not there
+ */
+int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
+	       struct cairn_err *err);
+void store_close(struct store *store);
+CAIRN_DEFINE_CLEANUP(struct store, store_close);
+
+const char *store_backend(const struct store *store);
+
+int store_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+int store_volume_clone(struct store *store, const char *id, const char *snapshot_id, uint64_t size,
+		       struct cairn_err *err);
+int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
+int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
+		       struct cairn_err *err);
+int store_delta(struct store *store, const char *base_id, const char *target_id,
+		struct block_sink sink, const struct store_progress *progress,
+		struct store_delta_stats *ret_stats, struct cairn_err *err);
+int store_allocated(struct store *store, struct store_ref ref, uint64_t start,
+		    struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err);
+int store_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
+	       struct cairn_err *err);
+int store_usage_get(struct store *store, struct store_usage *ret, struct cairn_err *err);
+int store_list(struct store *store, enum store_kind kind,
+	       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+	       struct cairn_err *err);
+int store_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err);
+
+int store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
+		      struct cairn_err *err);
+int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+		      size_t *ret_n, struct cairn_err *err);
+void store_reader_free(struct store_reader *reader);
+CAIRN_DEFINE_CLEANUP(struct store_reader, store_reader_free);
+
+#endif

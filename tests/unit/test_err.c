@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static void a_frame_adds_context_in_front(void **state)
+{
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_int_equal(cairn_err_sys(&err, ENOENT, "open '%s'", "x"), CAIRN_NOT_FOUND);
+	assert_int_equal(cairn_err_wrap(&err, "volume %s", "data"), CAIRN_NOT_FOUND);
+	assert_string_equal(err.msg, "volume data: open 'x': No such file or directory");
+	assert_int_equal(err.sys_errno, ENOENT);
+}
+
+static void long_text_is_cut_between_characters(void **state)
+{
+	struct cairn_err err = {0};
+	char text[2 * CAIRN_ERR_TEXT_MAX];
+
+	(void)state;
+	for (size_t lead = 0; lead < 4; lead++) {
+		memset(text, 'a', lead);
+		for (size_t i = lead; i + 4 < sizeof(text); i += 3)
+			memcpy(text + i, "\xe2\x82\xac", 4);
+		cairn_err_set(&err, CAIRN_INVALID, "%s", text);
+		assert_true(cairn_utf8_valid(err.msg, strlen(err.msg)));
+		cairn_err_wrap(&err, "%s", text);
+		assert_true(cairn_utf8_valid(err.msg, strlen(err.msg)));
+	}
+}
+
+static void a_missing_err_is_allowed(void **state)
+{
+	(void)state;
+	assert_int_equal(cairn_err_set(NULL, CAIRN_RANGE, "x"), CAIRN_RANGE);
+	assert_int_equal(cairn_err_sys(NULL, ENOSPC, "x"), CAIRN_NO_SPACE);
+}
+
+static void codes_have_grpc_names_by_either_sign(void **state)
+{
+	(void)state;
+	assert_string_equal(cairn_code_name(CAIRN_PRECONDITION), "FAILED_PRECONDITION");
+	assert_string_equal(cairn_code_name(16), "UNAUTHENTICATED");
+	assert_string_equal(cairn_code_name(99), "UNKNOWN");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_frame_adds_context_in_front),
+		cmocka_unit_test(long_text_is_cut_between_characters),
+		cmocka_unit_test(a_missing_err_is_allowed),
+		cmocka_unit_test(codes_have_grpc_names_by_either_sign),
+	};
+
+	return cmocka_run_group_tests_name("base/err", tests, NULL, NULL);
+}
