@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/mem.h"
 
 #define FIRST_CAPACITY 64
@@ -84,19 +83,24 @@ void cairn_buf_addc(struct cairn_buf *buf, char c)
 
 void cairn_buf_addf(struct cairn_buf *buf, const char *fmt, ...)
 {
-	cairn_auto_free char *text = NULL;
 	va_list args;
+	void *at;
 	int n;
 
 	va_start(args, fmt);
-	n = vasprintf(&text, fmt, args);
+	n = vsnprintf(NULL, 0, fmt, args);
 	va_end(args);
 	if (n < 0) {
-		text = NULL;
 		buf->failed = true;
 		return;
 	}
-	cairn_buf_add(buf, text, (size_t)n);
+	at = cairn_buf_reserve(buf, (size_t)n); /* grow() keeps a byte for the NUL */
+	if (!at)
+		return;
+	va_start(args, fmt);
+	vsnprintf(at, (size_t)n + 1, fmt, args);
+	va_end(args);
+	buf->len += (size_t)n;
 }
 
 void cairn_buf_add_varint(struct cairn_buf *buf, uint64_t value)
