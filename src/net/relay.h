@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Copies the responses of one client call to one server call.
+ *
+ * A handler that has checked a request passes the rest here: messages go from
+ * the upstream call to the downstream peer as bytes, on the I/O thread, while
+ * the handler's thread waits. A slow downstream peer slows the upstream server
+ * through flow control; at most one stream window waits in between. Each
+ * message is shown whole to the scan hook before any byte of it is forwarded.
+ */
+#ifndef CAIRN_NET_RELAY_H
+#define CAIRN_NET_RELAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct net_call;
+struct net_rpc;
+
+struct net_relay_options {
+	/* Looks at one message; runs on an I/O thread and must not block. Anything but
+	 * 0 stops the relay before this message: upstream is cancelled and that code
+	 * with err's text is returned. NULL looks at nothing. */
+	int (*scan)(void *arg, const uint8_t *message, size_t n, struct cairn_err *err);
+	void *arg;
+	size_t message_max; /* 0 is 4 MiB */
+};
+
+struct net_relay_result {
+	uint64_t messages;
+	uint64_t bytes;
+};
+
+/* The upstream call's request must be sent and ended, nothing received from
+ * it, and nothing sent on `call`. Returns when upstream ended: 0 for OK, else
+ * its status as a negative code with its message, its details and trailers
+ * copied to `call`; or the downstream's end (CAIRN_CANCELLED, CAIRN_DEADLINE),
+ * for which upstream is cancelled. `ret` may be NULL. */
+int net_relay_run(struct net_call *call, struct net_rpc *upstream,
+		  const struct net_relay_options *options, struct net_relay_result *ret,
+		  struct cairn_err *err);
+
+#endif
