@@ -7,6 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The functions behind the macros of the same names. */
+#undef cairn_err_set
+#undef cairn_err_sys
+#undef cairn_err_nomem
+#undef cairn_err_wrap
+
 /* Cuts at `size` - 1 bytes without leaving half a UTF-8 character behind. */
 static void cut_text(char *text, size_t size)
 {
