@@ -68,10 +68,10 @@ static inline int cairn_err_negative(int code)
 {
 	return code < 0 ? code : CAIRN_INTERNAL;
 }
-#define cairn_err_set(...)       cairn_err_negative(cairn_err_set(__VA_ARGS__))
-#define cairn_err_sys(...)       cairn_err_negative(cairn_err_sys(__VA_ARGS__))
-#define cairn_err_nomem(...)     cairn_err_negative(cairn_err_nomem(__VA_ARGS__))
-#define cairn_err_wrap(...)      cairn_err_negative(cairn_err_wrap(__VA_ARGS__))
+#define cairn_err_set(...)   cairn_err_negative(cairn_err_set(__VA_ARGS__))
+#define cairn_err_sys(...)   cairn_err_negative(cairn_err_sys(__VA_ARGS__))
+#define cairn_err_nomem(...) cairn_err_negative(cairn_err_nomem(__VA_ARGS__))
+#define cairn_err_wrap(...)  cairn_err_negative(cairn_err_wrap(__VA_ARGS__))
 
 /* The code that an errno stands for, as a negative `enum cairn_code`. */
 int cairn_code_of_errno(int sys_errno);
