@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/catalogue.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "pool/catalogue_conn.h"
+#include "pool/catalogue_impl.h"
+
+/* Connections kept for the next readers; each holds two descriptors and some
+ * kilobytes of cache. */
+#define IDLE_MAX 8U
+
+/* Looks before SQLite does: its own codes cannot tell these cases apart, and
+ * opening a FIFO would wait for ever. */
+static int look_at_file(const char *path, bool writable, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return cairn_err_sys(err, errno, "catalogue '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s' is not a file", path);
+	if (access(path, writable ? R_OK | W_OK : R_OK) != 0)
+		return cairn_err_sys(err, errno, "catalogue '%s'", path);
+	return 0;
+}
+
+static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
+			 struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = cairn_calloc(1, sizeof(*cat));
+	char real[PATH_MAX];
+
+	if (!cat)
+		return cairn_err_nomem(err, "catalogue");
+	pthread_mutex_init(&cat->readers_lock, NULL);
+	pthread_mutex_init(&cat->writer_lock, NULL);
+	cat->writable = writable;
+	/* Connections are opened later too, wherever the process then is. */
+	if (!realpath(dir, real))
+		return cairn_err_sys(err, errno, "directory '%s'", dir);
+	cat->path = cairn_printf("%s/" CATALOGUE_FILE, strcmp(real, "/") == 0 ? "" : real);
+	if (!cat->path)
+		return cairn_err_nomem(err, "catalogue");
+	*ret = cairn_take(cat);
+	return 0;
+}
+
+int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	struct conn *conn = NULL;
+	int rc = catalogue_new(dir, writable, &cat, err);
+
+	if (rc == 0)
+		rc = look_at_file(cat->path, writable, err);
+	if (rc == 0)
+		rc = catalogue_reader_take(cat, &conn, err);
+	if (rc != 0)
+		return rc;
+	catalogue_reader_release(cat, conn, true);
+	*ret = cairn_take(cat);
+	return 0;
+}
+
+void catalogue_close(struct catalogue *cat)
+{
+	if (!cat)
+		return;
+	while (cat->idle) {
+		struct conn *next = cat->idle->next;
+
+		conn_close(cat->idle);
+		cat->idle = next;
+	}
+	conn_close(cat->writer);
+	pthread_mutex_destroy(&cat->readers_lock);
+	pthread_mutex_destroy(&cat->writer_lock);
+	free(cat->path);
+	free(cat);
+}
+
+int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err)
+{
+	for (;;) {
+		struct conn *conn;
+
+		pthread_mutex_lock(&cat->readers_lock);
+		conn = cat->idle;
+		if (conn) {
+			cat->idle = conn->next;
+			cat->n_idle--;
+		}
+		pthread_mutex_unlock(&cat->readers_lock);
+		if (!conn)
+			return conn_open(cat->path, false, ret, err);
+		if (!conn_is_stale(conn)) {
+			*ret = conn;
+			return 0;
+		}
+		conn_close(conn);
+	}
+}
+
+void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse)
+{
+	if (reuse) {
+		cairn_scoped_lock(&cat->readers_lock);
+		if (cat->n_idle < IDLE_MAX) {
+			conn->next = cat->idle;
+			cat->idle = conn;
+			cat->n_idle++;
+			return;
+		}
+	}
+	conn_close(conn);
+}
+
+static int take_value(struct conn *conn, struct catalogue_bytes key, sqlite3_stmt *stmt,
+		      uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
+{
+	struct catalogue_bytes value;
+	uint8_t *data;
+
+	if (!catalogue_unwrap(key, conn_column(stmt, 0), &value)) {
+		if (sqlite3_errcode(conn->db) == SQLITE_NOMEM)
+			return cairn_err_nomem(err, conn->path);
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "catalogue '%s': a record does not fit its checksum",
+				     conn->path);
+	}
+	data = cairn_alloc(value.len + 1);
+	if (!data)
+		return cairn_err_nomem(err, "catalogue record");
+	if (value.len > 0)
+		memcpy(data, value.data, value.len);
+	data[value.len] = 0;
+	*ret_data = data;
+	*ret_len = value.len;
+	return 0;
+}
+
+static int get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+		    size_t *ret_len, struct cairn_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int code = conn_stmt(conn, CONN_GET, &stmt, err);
+	int rc;
+
+	if (code != 0)
+		return code;
+	rc = sqlite3_bind_blob(stmt, 1, key.data, (int)key.len, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		code = take_value(conn, key, stmt, ret_data, ret_len, err);
+	else if (rc == SQLITE_DONE)
+		code = cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
+	else
+		code = conn_err(conn, rc, err);
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt);
+	return code;
+}
+
+int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+		  size_t *ret_len, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct conn *conn = NULL;
+	size_t len = 0;
+	bool stale;
+	int rc;
+
+	if (key.len == 0 || key.len > CATALOGUE_KEY_MAX)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
+	rc = catalogue_reader_take(cat, &conn, err);
+	if (rc != 0)
+		return rc;
+	rc = get_with(conn, key, &data, &len, err);
+	stale = conn_is_stale(conn);
+	catalogue_reader_release(cat, conn, !stale && (rc == 0 || rc == CAIRN_NOT_FOUND));
+	if (stale)
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "catalogue '%s' was changed while it was read", cat->path);
+	if (rc != 0)
+		return rc;
+	*ret_data = cairn_take(data);
+	*ret_len = len;
+	return 0;
+}
+
+static int check_lines(struct conn *conn, const char *sql, const char *good,
+		       void (*report)(void *arg, const char *line), void *arg,
+		       struct cairn_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+	unsigned rows = 0;
+
+	if (rc == SQLITE_OK)
+		while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+			const char *line = (const char *)sqlite3_column_text(stmt, 0);
+
+			rows++;
+			if (!line || strcmp(line, good) != 0)
+				report(arg, line ? line : "catalogue: unexpected empty entry");
+		}
+	sqlite3_finalize(stmt);
+	if (rc != SQLITE_DONE)
+		return conn_err(conn, rc, err);
+	if (rows == 0)
+		report(arg, "catalogue: its table is missing");
+	return 0;
+}
+
+int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line), void *arg,
+		    struct cairn_err *err)
+{
+	struct cairn_err local = {0};
+	struct conn *conn = NULL;
+	int rc = catalogue_reader_take(cat, &conn, err);
+
+	if (rc != 0)
+		return rc;
+	rc = check_lines(conn, "PRAGMA integrity_check", "ok", report, arg, &local);
+	if (rc == 0)
+		rc = check_lines(conn, "SELECT sql FROM sqlite_schema", CATALOGUE_SCHEMA, report,
+				 arg, &local);
+	catalogue_reader_release(cat, conn, rc == 0);
+	if (rc == CAIRN_DATA_LOSS) {
+		report(arg, local.msg);
+		return 0;
+	}
+	if (rc != 0 && err)
+		*err = local;
+	return rc;
+}

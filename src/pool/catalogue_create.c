@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/catalogue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "pool/catalogue_conn.h"
+
+#define TEMP_FILE CATALOGUE_FILE ".tmp"
+
+#define TEXT2(x) #x
+#define TEXT(x)  TEXT2(x)
+
+/* The journal mode is recorded in the file; changing it last leaves one plain
+ * file without a log beside it. */
+static const char create_sql[] =
+	"PRAGMA page_size=4096;"
+	"PRAGMA journal_mode=MEMORY;"
+	"PRAGMA synchronous=FULL;"
+	"BEGIN;" CATALOGUE_SCHEMA ";"
+	"PRAGMA application_id=" TEXT(
+		CATALOGUE_APPLICATION_ID) ";"
+					  "PRAGMA user_version=" TEXT(
+						  CATALOGUE_VERSION) ";"
+								     "COMMIT;"
+								     "PRAGMA journal_mode=WAL";
+
+static void remove_temp(int dir_fd)
+{
+	static const char *const names[] = {TEMP_FILE, TEMP_FILE "-wal", TEMP_FILE "-shm",
+					    TEMP_FILE "-journal"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(dir_fd, names[i], 0);
+}
+
+static int fill(const char *path, struct cairn_err *err)
+{
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	int sys_errno;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
+	sys_errno = db && rc != SQLITE_OK ? sqlite3_system_errno(db) : 0;
+	if (sqlite3_close(db) != SQLITE_OK && rc == SQLITE_OK)
+		rc = SQLITE_INTERNAL;
+	if (rc == SQLITE_OK)
+		return 0;
+	if (sys_errno != 0)
+		return cairn_err_sys(err, sys_errno, "create '%s'", path);
+	return cairn_err_set(
+		err, rc == SQLITE_FULL || rc == SQLITE_NOMEM ? CAIRN_NO_SPACE : CAIRN_INTERNAL,
+		"create '%s': %s", path, sqlite3_errstr(rc));
+}
+
+static int make_temp(int dir_fd, const char *path, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	int rc;
+
+	/* SQLite would make it readable for all; its log takes over the mode. */
+	fd = openat(dir_fd, TEMP_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "create '%s'", path);
+	rc = fill(path, err);
+	if (rc == 0 && fsync(fd) != 0)
+		rc = cairn_err_sys(err, errno, "sync '%s'", path);
+	return rc;
+}
+
+static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
+{
+	/* The lock on the directory makes the look and the rename one step. */
+	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
+	if (renameat(dir_fd, TEMP_FILE, dir_fd, CATALOGUE_FILE) != 0)
+		return cairn_err_sys(err, errno, "rename '%s/" TEMP_FILE "'", dir);
+	return cairn_sync_dir(dir_fd, dir, err);
+}
+
+int catalogue_create(const char *dir, struct cairn_err *err)
+{
+	cairn_auto_fd int dir_fd = -1;
+	cairn_auto_free char *path = NULL;
+	char real[PATH_MAX];
+	int rc;
+
+	if (!realpath(dir, real))
+		return cairn_err_sys(err, errno, "directory '%s'", dir);
+	path = cairn_printf("%s/" TEMP_FILE, real);
+	if (!path)
+		return cairn_err_nomem(err, "catalogue");
+	dir_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", dir);
+	if (flock(dir_fd, LOCK_EX) != 0)
+		return cairn_err_sys(err, errno, "lock '%s'", dir);
+	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
+	remove_temp(dir_fd);
+	rc = make_temp(dir_fd, path, err);
+	if (rc == 0)
+		rc = put_in_place(dir_fd, dir, err);
+	if (rc != 0)
+		remove_temp(dir_fd);
+	return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of the catalogue share.
+ *
+ * Readers and the writer have connections of their own: SQLite's write-ahead
+ * log gives each reader the state of one moment while commits go on. A reader
+ * takes an idle connection or opens one more, so threads read side by side and
+ * the callback of a scan, which may read and commit, never meets a lock that
+ * its own scan holds.
+ */
+#ifndef CAIRN_POOL_CATALOGUE_IMPL_H
+#define CAIRN_POOL_CATALOGUE_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "pool/catalogue.h"
+
+struct conn;
+
+struct catalogue {
+	char *path;
+	bool writable;
+
+	/* Neither lock is held while the other is taken. */
+	pthread_mutex_t readers_lock; /* guards the two below; never held across I/O */
+	struct conn *idle;
+	unsigned n_idle;
+
+	pthread_mutex_t writer_lock; /* held through a commit; guards the one below */
+	struct conn *writer;         /* NULL before the first commit and after a failure */
+};
+
+/* A connection for reading, given back with catalogue_reader_release():
+ * `reuse` false after an error closes it. */
+int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err);
+void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse);
+
+#endif
