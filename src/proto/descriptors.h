@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The .proto files that a server can show to whoever asks by reflection.
+ *
+ * A set is a serialized FileDescriptorSet, made by protoc at build time and
+ * linked in. Questions are rare and sets small, so each one walks the bytes:
+ * there is no index, no memory and no state. The sets are our own, never a
+ * peer's; a walk over broken bytes still ends and finds nothing.
+ */
+#ifndef CAIRN_PROTO_DESCRIPTORS_H
+#define CAIRN_PROTO_DESCRIPTORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct proto_bytes {
+	const uint8_t *data;
+	size_t len;
+};
+
+/* More files than one answer may hold: every set of ours is far smaller. */
+#define PROTO_FILES_MAX 64
+
+/* What the roles of cairn speak: csi.v1, snapshotmetadata, grpc.health.v1,
+ * grpc.reflection.v1 and what those import. */
+struct proto_bytes proto_descriptors_cairn(void);
+
+/* Finds a FileDescriptorProto by its file name. */
+bool proto_file_by_name(const struct proto_bytes *sets, size_t n, const char *name,
+			struct proto_bytes *ret_file);
+
+/* Finds the file that defines a service, method, message or enum by its full
+ * name, such as "csi.v1.Identity.Probe". */
+bool proto_file_by_symbol(const struct proto_bytes *sets, size_t n, const char *symbol,
+			  struct proto_bytes *ret_file);
+
+/* Writes `file` and everything it imports, each once, `file` first; returns how
+ * many. */
+size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto_bytes file,
+			  struct proto_bytes ret_files[PROTO_FILES_MAX]);
+
+/* Calls `visit` with the full name of each service of the sets; each name is
+ * valid during the call. Used to check that what a server offers is described. */
+void proto_services_each(const struct proto_bytes *sets, size_t n,
+			 void (*visit)(void *arg, const char *name), void *arg);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/descriptors.h"
+
+/* The file name stands first in a FileDescriptorProto: tag, length, bytes. */
+static bool file_is_called(struct proto_bytes file, const char *name)
+{
+	return file.len > 2 && file.data[1] == strlen(name) &&
+	       memcmp(file.data + 2, name, strlen(name)) == 0;
+}
+
+static void a_symbol_leads_to_the_file_that_defines_it(void **state)
+{
+	static const struct {
+		const char *symbol;
+		const char *file; /* NULL: nowhere */
+	} cases[] = {
+		{"csi.v1.Identity", "csi_identity.proto"},
+		{"csi.v1.Identity.Probe", "csi_identity.proto"},
+		{"csi.v1.Identity.Nothing", NULL},
+		{"csi.v1.SnapshotMetadata.GetMetadataDelta", "csi_metadata.proto"},
+		{"snapshotmetadata.SnapshotMetadata", "snapshotmetadata.proto"},
+		{"csi.v1.BlockMetadataType", "csi_metadata.proto"},
+		{"csi.v1.VolumeCapability.AccessMode.Mode", "csi_types.proto"},
+		{"csi.v1.VolumeCapability.AccessMode", "csi_types.proto"},
+		{"csi.v1.VolumeCapability.Mode", NULL},
+		{"google.protobuf.BoolValue", "google/protobuf/wrappers.proto"},
+		{"grpc.health.v1.Health", "grpc_health.proto"},
+		{"grpc.reflection.v1.ServerReflection.ServerReflectionInfo",
+		 "grpc_reflection.proto"},
+		{"csi.v1", NULL},
+		{"csi.v1.", NULL},
+		{"csi.v1.Ident", NULL},
+		{"csi.v1.IdentityX", NULL},
+		{"cairn.test.Test", NULL},
+		{"", NULL},
+	};
+	struct proto_bytes set = proto_descriptors_cairn();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct proto_bytes file;
+		bool found = proto_file_by_symbol(&set, 1, cases[i].symbol, &file);
+
+		if (found != (cases[i].file != NULL))
+			fail_msg("%s: found is %d", cases[i].symbol, found);
+		if (found && !file_is_called(file, cases[i].file))
+			fail_msg("%s is not in %s", cases[i].symbol, cases[i].file);
+	}
+}
+
+static void a_file_comes_with_what_it_imports(void **state)
+{
+	struct proto_bytes set = proto_descriptors_cairn();
+	struct proto_bytes file, files[PROTO_FILES_MAX];
+	size_t n;
+
+	(void)state;
+	assert_true(proto_file_by_name(&set, 1, "csi_controller.proto", &file));
+	n = proto_file_closure(&set, 1, file, files);
+	assert_int_equal(n, 4);
+	assert_true(file_is_called(files[0], "csi_controller.proto"));
+	assert_false(proto_file_by_name(&set, 1, "controller.proto", &file));
+}
+
+static void count_service(void *arg, const char *name)
+{
+	unsigned *seen = arg;
+
+	if (strcmp(name, "csi.v1.SnapshotMetadata") == 0 ||
+	    strcmp(name, "snapshotmetadata.SnapshotMetadata") == 0)
+		*seen += 100;
+	*seen += 1;
+}
+
+static void every_service_is_described(void **state)
+{
+	struct proto_bytes set = proto_descriptors_cairn();
+	unsigned seen = 0;
+
+	(void)state;
+	proto_services_each(&set, 1, count_service, &seen);
+	assert_int_equal(seen, 208);
+}
+
+static void broken_sets_hold_nothing_and_do_no_harm(void **state)
+{
+	struct proto_bytes whole = proto_descriptors_cairn();
+
+	(void)state;
+	for (size_t cut = 0; cut < whole.len; cut += 7) {
+		struct proto_bytes part = {.data = whole.data, .len = cut};
+		struct proto_bytes file;
+
+		(void)proto_file_by_symbol(&part, 1, "no.such.Symbol", &file);
+		assert_false(proto_file_by_name(&part, 1, "no_such.proto", &file));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_symbol_leads_to_the_file_that_defines_it),
+		cmocka_unit_test(a_file_comes_with_what_it_imports),
+		cmocka_unit_test(every_service_is_described),
+		cmocka_unit_test(broken_sets_hold_nothing_and_do_no_harm),
+	};
+
+	return cmocka_run_group_tests_name("proto/descriptors", tests, NULL, NULL);
+}
