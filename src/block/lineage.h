@@ -19,7 +19,6 @@
 #include "base/cleanup.h"
 
 struct cairn_err;
-struct block_lineage;
 
 /* Longest way between two snapshots that is followed. A loop in damaged
  * records must end somewhere. */

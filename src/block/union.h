@@ -26,6 +26,9 @@ struct cairn_err;
 struct block_set_reader;
 struct block_union;
 
+/* Sets in one union. Each costs its reader's buffer and a few KiB. */
+#define BLOCK_UNION_INPUTS_MAX 65536U
+
 struct block_union_input {
 	struct block_set_reader *reader; /* owned by the union from then on */
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The stored form of a change set, shared by its writer and its reader.
+ * man/cairn-changeset.5 says the same in prose; the two change together.
+ */
+#ifndef CAIRN_BLOCK_SET_FORMAT_H
+#define CAIRN_BLOCK_SET_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "block/set.h"
+#include "block/varint.h"
+
+struct cairn_err;
+
+#define SET_VERSION 1U
+
+#define SET_HEADER_SIZE 40U
+#define SET_FOOTER_SIZE 80U
+
+/* A block: checksum of what follows it, length of the payload, number of
+ * extents less one; then the payload. */
+#define SET_BLOCK_EXTENTS     256U
+#define SET_BLOCK_HEADER_SIZE 11U
+#define SET_BLOCK_PAYLOAD_MAX (SET_BLOCK_EXTENTS * 2U * VARINT_BYTES_MAX)
+#define SET_BLOCK_SIZE_MAX    (SET_BLOCK_HEADER_SIZE + SET_BLOCK_PAYLOAD_MAX)
+
+/* Entries of a skip index. One entry stands for `stride` blocks; the writer
+ * doubles the stride whenever the index is full, so neither it nor a reader
+ * needs more than this, however long the set. */
+#define SET_INDEX_MAX        8192U
+#define SET_INDEX_STRIDE_MAX (1U << 31)
+
+struct set_index_entry {
+	uint64_t granule; /* first of the block */
+	uint64_t offset;  /* of the block in the file */
+};
+
+struct set_header {
+	uint64_t volume_size;
+	uint64_t base_size;
+	uint32_t granularity;
+	uint64_t checksum; /* filled by both functions below */
+};
+
+struct set_footer {
+	uint64_t extents;
+	uint64_t changed_bytes;
+	uint64_t zero_bytes;
+	uint64_t blocks;
+	uint64_t index_offset; /* where the blocks end */
+	uint32_t index_entries;
+	uint32_t index_stride;
+	uint64_t index_checksum;
+	uint64_t header_checksum;
+};
+
+/* CAIRN_INVALID when granularity or a size is outside the limits of set.h. */
+int set_header_check(const struct set_header *header, struct cairn_err *err);
+
+void set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE]);
+int set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
+		      struct cairn_err *err);
+
+void set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_SIZE]);
+
+/* Also compares the numbers with each other, with the header and with the
+ * size of the file: whatever passes is safe to compute with. */
+int set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
+		      uint64_t file_size, struct set_footer *ret, struct cairn_err *err);
+
+/* Granules of a volume, a cut one at its end included. */
+static inline uint64_t set_granules(uint64_t volume_size, unsigned shift)
+{
+	return (volume_size + (1ULL << shift) - 1) >> shift;
+}
+
+/* Integers are stored with the lowest byte first. */
+static inline uint64_t set_get(const uint8_t *p, unsigned bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		value |= (uint64_t)p[i] << (8 * i);
+	return value;
+}
+
+static inline void set_put(uint8_t *p, uint64_t value, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		p[i] = (uint8_t)(value >> (8 * i));
+}
+
+#endif

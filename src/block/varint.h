@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Unsigned LEB128 as change sets use it: at most eight bytes, 56 bits, and only
+ * the shortest form. The limit makes sums of a few values safe in 64 bits. */
+#ifndef CAIRN_BLOCK_VARINT_H
+#define CAIRN_BLOCK_VARINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VARINT_BYTES_MAX 8U
+#define VARINT_MAX       ((1ULL << 56) - 1)
+
+/* Writes `value` (at most VARINT_MAX); returns the byte behind it. */
+static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
+{
+	while (value >= 0x80) {
+		*p++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+	}
+	*p++ = (uint8_t)value;
+	return p;
+}
+
+/* Reads one value; VARINT_BYTES_MAX bytes must be readable at `p`, whatever
+ * they hold. Returns the byte behind it, or NULL when it is too long or not
+ * the shortest form. */
+const uint8_t *varint_get_long(const uint8_t *p, uint64_t *ret);
+
+/* The same without a branch between one and two bytes: which of the two comes
+ * next is close to random, so a branch there would be guessed wrong often. */
+static inline const uint8_t *varint_get(const uint8_t *p, uint64_t *ret)
+{
+	uint64_t more = p[0] >> 7;
+	uint64_t high = p[1] & (0 - more);
+
+	if (__builtin_expect((high & 0x80) != 0 || high < more, 0))
+		return varint_get_long(p, ret);
+	*ret = (p[0] & 0x7f) | high << 7;
+	return p + 1 + more;
+}
+
+#endif
