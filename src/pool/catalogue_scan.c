@@ -32,8 +32,10 @@ static void scan_end(struct scan *scan, bool reuse)
 {
 	if (!scan->conn)
 		return;
-	sqlite3_reset(scan->stmt);
-	sqlite3_clear_bindings(scan->stmt);
+	if (scan->stmt) {
+		sqlite3_reset(scan->stmt);
+		sqlite3_clear_bindings(scan->stmt);
+	}
 	catalogue_reader_release(scan->cat, scan->conn, reuse);
 	scan->conn = NULL;
 }

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The catalogue over files that are cut short, overwritten or not its own. */
+
+#include "catalogue_helper.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sqlite3.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+#define PAGE    4096U
+#define RECORDS 120
+
+static void key_of(int i, char out[16])
+{
+	snprintf(out, 16, "key/%05d", i);
+}
+
+/* Some values are longer than a page, so that overflow pages exist. */
+static size_t value_of(int i, uint8_t out[CATALOGUE_VALUE_MAX])
+{
+	size_t len = i % 40 == 7 ? 9000 : 20 + (size_t)i * 3;
+
+	for (size_t j = 0; j < len; j++)
+		out[j] = (uint8_t)(i * 31 + (int)j * 7 + (int)(j >> 8));
+	return len;
+}
+
+static void sql(const char *statement)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(in_dir("catalogue.db"), &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, statement, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* One main file that holds everything. */
+static void make_full_file(void)
+{
+	auto_catalogue *cat = create_and_open();
+	auto_batch *batch = new_batch(cat);
+	struct cairn_err err = {0};
+	static uint8_t value[CATALOGUE_VALUE_MAX];
+	char key[16];
+
+	for (int i = 0; i < RECORDS; i++) {
+		key_of(i, key);
+		catalogue_put(batch, text(key),
+			      (struct catalogue_bytes){value, value_of(i, value)});
+	}
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	catalogue_close(cairn_take(cat));
+	sql("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+static uint8_t *load(const char *name, size_t *ret_len)
+{
+	struct cairn_err err = {0};
+	char *data = NULL;
+
+	assert_ok(cairn_file_read(AT_FDCWD, in_dir(name), 64 << 20, &data, ret_len, &err), &err);
+	return (uint8_t *)data;
+}
+
+static void store(const char *name, const uint8_t *data, size_t len)
+{
+	int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(cairn_write_full(fd, data, len), 0);
+	close(fd);
+}
+
+static void drop_log(void)
+{
+	unlink(in_dir("catalogue.db-wal"));
+	unlink(in_dir("catalogue.db-shm"));
+}
+
+struct survey {
+	size_t rows, damaged;
+};
+
+static int survey_row(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+		      bool damaged, struct cairn_err *err)
+{
+	static uint8_t want[CATALOGUE_VALUE_MAX];
+	struct survey *survey = arg;
+	char name[16];
+
+	(void)err;
+	survey->rows++;
+	if (damaged) {
+		assert_int_equal(value.len, 0);
+		survey->damaged++;
+		return 0;
+	}
+	for (int i = 0; i < RECORDS; i++) {
+		key_of(i, name);
+		if (key.len == strlen(name) && memcmp(key.data, name, key.len) == 0) {
+			assert_int_equal(value.len, value_of(i, want));
+			assert_memory_equal(value.data, want, value.len);
+			return 0;
+		}
+	}
+	fail_msg("a key that was never put passed its checksum");
+	return 0;
+}
+
+/* How many records a get does not give; what it gives must be right. */
+static size_t count_missing(struct catalogue *cat)
+{
+	static uint8_t want[CATALOGUE_VALUE_MAX];
+	size_t missing = 0, len;
+	char key[16];
+
+	for (int i = 0; i < RECORDS; i++) {
+		uint8_t *data = NULL;
+		int rc;
+
+		key_of(i, key);
+		rc = catalogue_get(cat, text(key), &data, &len, NULL);
+		if (rc != 0) {
+			assert_true(rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS);
+			missing++;
+			continue;
+		}
+		assert_int_equal(len, value_of(i, want));
+		assert_memory_equal(data, want, len);
+		free(data);
+	}
+	return missing;
+}
+
+/* Whatever the file holds: values that are given out are right, and what is
+ * gone is noticed by the opening, the scan or the check. */
+static void survive(void)
+{
+	struct survey survey = {0};
+	struct cairn_err err = {0};
+	struct catalogue *cat = NULL;
+	size_t missing, faults = 0;
+	int rc = catalogue_open(helper_dir, true, &cat, &err);
+
+	if (rc != 0) {
+		assert_true(rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED);
+		return;
+	}
+	missing = count_missing(cat);
+	rc = catalogue_scan(cat, nothing, nothing, survey_row, &survey, &err);
+	assert_true(rc == 0 || rc == CAIRN_DATA_LOSS);
+	assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+	if (missing > 0 || survey.rows != RECORDS)
+		assert_true(rc != 0 || survey.damaged > 0 || faults > 0);
+	auto_batch *batch = new_batch(cat);
+
+	catalogue_put(batch, text("key/00050"), text("other"));
+	rc = catalogue_commit(batch, CATALOGUE_ORDERED, &err);
+	assert_true(rc == 0 || rc == CAIRN_DATA_LOSS || rc == CAIRN_PRECONDITION);
+	catalogue_close(cat);
+}
+
+static void overwritten_regions_are_noticed(void **state)
+{
+	cairn_auto_free uint8_t *good = NULL, *bad = NULL;
+	const size_t region = 256;
+	size_t len;
+
+	(void)state;
+	make_full_file();
+	good = load("catalogue.db", &len);
+	bad = malloc(len);
+	assert_non_null(bad);
+	for (size_t at = 0; at < len; at += region) {
+		for (int how = 0; how < 3; how++) {
+			memcpy(bad, good, len);
+			for (size_t i = 0; i < region; i++)
+				bad[at + i] = how == 0   ? 0
+					      : how == 1 ? 0xff
+							 : (uint8_t)(bad[at + i] ^ (0x11 * i + 1));
+			drop_log();
+			store("catalogue.db", bad, len);
+			survive();
+		}
+	}
+}
+
+static void flipped_bits_in_the_first_page_are_survived(void **state)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	size_t len;
+
+	(void)state;
+	make_full_file();
+	data = load("catalogue.db", &len);
+	for (size_t at = 0; at < 120; at++) {
+		data[at] ^= (uint8_t)(1U << (at % 8));
+		drop_log();
+		store("catalogue.db", data, len);
+		survive();
+		data[at] ^= (uint8_t)(1U << (at % 8));
+	}
+}
+
+static void a_truncated_file_is_noticed(void **state)
+{
+	static const size_t odd[] = {0, 1, 15, 16, 99, 100, 511, 512, PAGE - 1, PAGE + 1};
+	cairn_auto_free uint8_t *data = NULL;
+	size_t len;
+
+	(void)state;
+	make_full_file();
+	data = load("catalogue.db", &len);
+	for (size_t n = PAGE; n < len; n += PAGE) {
+		drop_log();
+		store("catalogue.db", data, n);
+		survive();
+	}
+	for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+		drop_log();
+		store("catalogue.db", data, odd[i]);
+		survive();
+	}
+}
+
+static void a_file_truncated_while_it_is_open_is_an_error(void **state)
+{
+	auto_catalogue *cat = NULL;
+
+	(void)state;
+	make_full_file();
+	cat = open_again(true);
+	assert_int_equal(truncate(in_dir("catalogue.db"), PAGE), 0);
+	assert_true(count_missing(cat) > 0);
+}
+
+/* Commit i writes both keys, so a whole commit shows in both. */
+static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
+{
+	cairn_auto_free uint8_t *log = NULL, *file = NULL, *bad = NULL;
+	size_t log_len, file_len;
+	struct catalogue *cat = create_and_open();
+	char value[32];
+
+	(void)state;
+	for (int i = 1; i <= 12; i++) {
+		auto_batch *batch = new_batch(cat);
+		struct cairn_err err = {0};
+
+		snprintf(value, sizeof(value), "%d", i);
+		catalogue_put(batch, text("one"), text(value));
+		catalogue_put(batch, text("two"), text(value));
+		assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+	}
+	catalogue_close(cat);
+	log = load("catalogue.db-wal", &log_len);
+	file = load("catalogue.db", &file_len);
+	bad = malloc(log_len);
+	for (size_t at = 0; at < log_len; at += 509) {
+		for (int cut = 0; cut < 2; cut++) {
+			uint8_t *one = NULL, *two = NULL;
+			size_t one_len, two_len;
+			int rc;
+
+			drop_log();
+			store("catalogue.db", file, file_len);
+			memcpy(bad, log, log_len);
+			bad[at] ^= 0x40;
+			store("catalogue.db-wal", bad, cut ? at : log_len);
+			store("catalogue.db-shm", bad, cut ? at : log_len);
+			cat = open_again(false);
+			rc = catalogue_get(cat, text("one"), &one, &one_len, NULL);
+			assert_int_equal(catalogue_get(cat, text("two"), &two, &two_len, NULL), rc);
+			if (rc == 0)
+				assert_string_equal((char *)one, (char *)two);
+			free(one);
+			free(two);
+			catalogue_close(cat);
+		}
+	}
+}
+
+static void what_is_not_a_catalogue_is_refused(void **state)
+{
+	static const struct {
+		const char *statement;
+		int code;
+	} cases[] = {
+		{"PRAGMA user_version=2", CAIRN_UNIMPLEMENTED},
+		{"PRAGMA user_version=2147483647", CAIRN_UNIMPLEMENTED},
+		{"PRAGMA user_version=0", CAIRN_DATA_LOSS},
+		{"PRAGMA user_version=-1", CAIRN_DATA_LOSS},
+		{"PRAGMA application_id=7", CAIRN_DATA_LOSS},
+	};
+	struct cairn_err err = {0};
+	struct catalogue *cat = NULL;
+
+	(void)state;
+	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_NOT_FOUND);
+	assert_code(catalogue_open("/nonexistent/x", true, &cat, &err), CAIRN_NOT_FOUND);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		catalogue_close(create_and_open());
+		sql(cases[i].statement);
+		for (int writable = 0; writable < 2; writable++)
+			assert_code(catalogue_open(helper_dir, writable, &cat, &err),
+				    cases[i].code);
+		unlink(in_dir("catalogue.db"));
+		drop_log();
+	}
+	store("catalogue.db", (const uint8_t *)"plain text, and more than sixteen bytes", 39);
+	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+	unlink(in_dir("catalogue.db"));
+	assert_int_equal(mkfifo(in_dir("catalogue.db"), 0600), 0);
+	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+}
+
+static void a_catalogue_without_its_table_is_damaged(void **state)
+{
+	auto_catalogue *cat = NULL;
+	struct cairn_err err = {0};
+	uint8_t *data;
+	size_t len, faults = 0;
+
+	(void)state;
+	catalogue_close(create_and_open());
+	sql("DROP TABLE kv");
+	cat = open_again(true);
+	assert_code(catalogue_get(cat, text("a"), &data, &len, &err), CAIRN_DATA_LOSS);
+	assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+	assert_true(faults > 0);
+}
+
+/* ---- the n-th allocation, SQLite's own included ------------------------- */
+
+static void *sqlite_alloc(int n)
+{
+	return cairn_alloc((size_t)n);
+}
+
+static void *sqlite_realloc(void *p, int n)
+{
+	return cairn_realloc_array(p, (size_t)n, 1);
+}
+
+static int sqlite_size(void *p)
+{
+	return (int)malloc_usable_size(p);
+}
+
+static int sqlite_roundup(int n)
+{
+	return (n + 7) & ~7;
+}
+
+static int sqlite_init(void *p)
+{
+	(void)p;
+	return SQLITE_OK;
+}
+
+static void sqlite_shutdown(void *p)
+{
+	(void)p;
+}
+
+static int use_all(struct cairn_err *err)
+{
+	auto_catalogue *cat = NULL;
+	auto_batch *batch = NULL;
+	cairn_auto_free uint8_t *data = NULL;
+	size_t len, rows = 0;
+	int rc = catalogue_open(helper_dir, true, &cat, err);
+
+	if (rc == 0)
+		rc = catalogue_get(cat, text("one"), &data, &len, err);
+	if (rc == 0)
+		rc = catalogue_scan(cat, nothing, nothing, count_row, &rows, err);
+	if (rc == 0)
+		rc = catalogue_batch_new(cat, &batch, err);
+	if (rc != 0)
+		return rc;
+	assert_int_equal(rows, 2);
+	catalogue_expect(batch, text("one"), (struct catalogue_bytes){data, len});
+	catalogue_put(batch, text("one"), text("new"));
+	catalogue_put(batch, text("two"), text("new"));
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+static void memory_that_runs_out_is_an_error_and_half_changes_nothing(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	int rc = CAIRN_NO_SPACE;
+	size_t n, failures = 0;
+
+	(void)state;
+	catalogue_close(cat);
+	for (int after = 0; after < 2; after++) {
+		rc = CAIRN_NO_SPACE;
+		for (n = 1; n < 5000; n++) {
+			struct cairn_err err = {0};
+
+			cat = open_again(true);
+			put_one(cat, "one", "old", CATALOGUE_ORDERED);
+			put_one(cat, "two", "old", CATALOGUE_ORDERED);
+			catalogue_close(cat);
+			cairn_mem_fail_at(n, after);
+			rc = use_all(&err);
+			bool reached = cairn_mem_count() >= n;
+
+			cairn_mem_fail_at(0, 0);
+			if (rc != 0)
+				assert_int_equal(err.code, CAIRN_NO_SPACE);
+			failures += rc != 0;
+			cat = open_again(false);
+			assert_value(cat, "one", rc == 0 ? "new" : "old");
+			assert_value(cat, "two", rc == 0 ? "new" : "old");
+			catalogue_close(cat);
+			if (!reached)
+				break;
+		}
+		assert_int_equal(rc, 0);
+	}
+	assert_true(failures > 50);
+}
+
+int main(void)
+{
+	static const sqlite3_mem_methods methods = {
+		sqlite_alloc,   free,        sqlite_realloc,  sqlite_size,
+		sqlite_roundup, sqlite_init, sqlite_shutdown, NULL,
+	};
+	const struct CMUnitTest tests[] = {
+		catalogue_test(overwritten_regions_are_noticed),
+		catalogue_test(flipped_bits_in_the_first_page_are_survived),
+		catalogue_test(a_truncated_file_is_noticed),
+		catalogue_test(a_file_truncated_while_it_is_open_is_an_error),
+		catalogue_test(a_damaged_log_loses_its_end_and_never_half_a_commit),
+		catalogue_test(what_is_not_a_catalogue_is_refused),
+		catalogue_test(a_catalogue_without_its_table_is_damaged),
+		catalogue_test(memory_that_runs_out_is_an_error_and_half_changes_nothing),
+	};
+
+	if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK)
+		return 1;
+	return cmocka_run_group_tests_name("pool/catalogue damage", tests, NULL, NULL);
+}
