@@ -31,17 +31,19 @@ struct device_freeze;
 int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
 
 /* Attaches with direct I/O where the filesystem can; a file that has a device
- * already keeps it. 512-byte sectors.
+ * already keeps it. 512-byte sectors. Safe to call by two at once: they get the
+ * same device.
  *
  * CAIRN_DENIED         no right to attach loop devices
  * CAIRN_UNIMPLEMENTED  there are none on this machine
+ * CAIRN_PRECONDITION   wanted writable, but attached read-only already
  */
 int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
 		  struct cairn_err *err);
 
 /* Detaches; a file without device is fine. Returns only when it is gone.
  *
- * CAIRN_PRECONDITION  mounted or open elsewhere
+ * CAIRN_PRECONDITION  mounted or open elsewhere; the device stays as it was
  */
 int device_detach(const char *path, struct cairn_err *err);
 
@@ -51,21 +53,34 @@ int device_refresh_size(const char *device, struct cairn_err *err);
 /* Writes the device's own dirty pages down to the backing file. */
 int device_flush(const char *device, struct cairn_err *err);
 
-/* Where the device is mounted (any one place), or NULL in *ret_mount. */
+/* Where the filesystem on the device is mounted (any one place), or NULL in
+ * *ret_mount: not mounted, or only where this process cannot see it. Partitions
+ * of the device are not looked at; the kernel makes none on our devices. */
 int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err);
 
-/* Freezes all these mounted filesystems, in order. On failure none stays
- * frozen. */
+/* Freezes all these mounted filesystems, in order; one that is named through
+ * two mounts is frozen once. On failure none stays frozen.
+ *
+ * CAIRN_PRECONDITION   one is frozen already, by somebody else
+ * CAIRN_UNIMPLEMENTED  one is of a kind that cannot be frozen, such as vfat
+ * CAIRN_DENIED         no right to freeze
+ * CAIRN_RANGE          more than 64 filesystems
+ */
 int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
 			struct cairn_err *err);
 
+/* The same with another time limit than FREEZE_HOLD_MAX_MS. */
+int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
+			    struct device_freeze **ret, struct cairn_err *err);
+
 /* Thaws, and says whether all stayed frozen until now. Frees `freeze`.
  *
- * CAIRN_ABORTED  the hold expired: what was cut meanwhile does not count
+ * CAIRN_ABORTED  the hold expired, the guard was killed, or somebody else
+ *                thawed: what was cut meanwhile does not count
  */
 int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
 
-/* Thaws without asking; for error paths. Accepts NULL. */
+/* Thaws without telling; for error paths. Accepts NULL. */
 void device_freeze_free(struct device_freeze *freeze);
 CAIRN_DEFINE_CLEANUP(struct device_freeze, device_freeze_free);
 

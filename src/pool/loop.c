@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/loop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/num.h"
+
+#define BACKING_PATH_MAX 4096U
+#define POLL_FIRST_MS    1U
+#define POLL_MAX_MS      50U
+
+/* "loop" and a number without a leading zero that makes two names of one. */
+static bool is_loop_name(const char *name)
+{
+	uint64_t n;
+
+	return strncmp(name, "loop", 4) == 0 && strlen(name) <= 4 + 10 &&
+	       cairn_parse_u64(name + 4, &n, NULL) == 0;
+}
+
+static bool same_file(const struct loop_info64 *info, const struct stat *file)
+{
+	return info->lo_device == file->st_dev && info->lo_inode == file->st_ino;
+}
+
+int loop_open(const char *device, const struct stat *file, int flags, int *ret_fd,
+	      struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct loop_info64 info;
+
+	fd = open(device, flags | O_CLOEXEC);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", device);
+	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
+		return cairn_err_sys(err, errno, "status of '%s'", device);
+	if (!same_file(&info, file))
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' has another backing file", device);
+	*ret_fd = cairn_take_fd(&fd);
+	return 0;
+}
+
+/* What sysfs tells everybody: the path of the backing file, as of attaching. */
+static bool sysfs_says_same(const char *name, const struct stat *file)
+{
+	char text[BACKING_PATH_MAX];
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+	ssize_t len;
+
+	snprintf(text, sizeof(text), "/sys/block/%s/loop/backing_file", name);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	if (len <= 0)
+		return false;
+	if (text[len - 1] == '\n')
+		len--;
+	text[len] = '\0';
+	return stat(text, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+static bool belongs(const char *name, const struct stat *file, struct loop_device *ret)
+{
+	char path[DEVICE_PATH_MAX];
+	struct loop_info64 info = {0};
+	cairn_auto_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "/dev/%.20s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0) {
+		if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || !same_file(&info, file))
+			return false;
+	} else if (!sysfs_says_same(name, file)) {
+		return false;
+	}
+	memcpy(ret->path, path, sizeof(ret->path));
+	ret->flags = info.lo_flags;
+	return true;
+}
+
+static void closedirp(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* False for a device that sysfs shows without backing file. */
+static bool may_be_attached(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/%.20s/loop", name);
+	return access(path, F_OK) == 0 || access("/sys/block", F_OK) < 0;
+}
+
+int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err)
+{
+	cairn_cleanup(closedirp) DIR *dir = NULL;
+	struct loop_device found = {.path = ""};
+	const struct dirent *entry;
+
+	dir = opendir("/sys/block");
+	if (!dir)
+		dir = opendir("/dev");
+	if (!dir)
+		return cairn_err_sys(err, errno, "list block devices");
+	while ((entry = readdir(dir)))
+		if (is_loop_name(entry->d_name) && may_be_attached(entry->d_name) &&
+		    belongs(entry->d_name, file, &found))
+			break;
+	*ret = found;
+	return 0;
+}
+
+bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms)
+{
+	uint64_t deadline = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
+	struct loop_device now;
+
+	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
+		if (!belongs(device + strlen("/dev/"), file, &now))
+			return true;
+		if (cairn_monotonic_ns() >= deadline)
+			return false;
+		cairn_sleep_ms(pause);
+	}
+}
+
+/* '0' or '1'; 0 when the device has no backing file. */
+static char autoclear_attribute(dev_t device)
+{
+	cairn_auto_fd int fd = -1;
+	char path[64];
+	char value = 0;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/loop/autoclear", major(device),
+		 minor(device));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, &value, 1) == 1 ? value : 0;
+}
+
+bool loop_wait_released(dev_t device, uint64_t wait_ms)
+{
+	uint64_t deadline = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
+
+	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
+		char autoclear = autoclear_attribute(device);
+
+		if (!autoclear)
+			return true;
+		if (autoclear != '1' || cairn_monotonic_ns() >= deadline)
+			return false;
+		cairn_sleep_ms(pause);
+	}
+}
+
+/* LOOP_CLR_FD on a device that others hold open only marks it to vanish with
+ * the last close. Takes that mark back. */
+static void keep_after_all(const char *device, const struct stat *file)
+{
+	struct loop_info64 info;
+	cairn_auto_fd int fd = -1;
+
+	if (loop_open(device, file, O_RDONLY, &fd, NULL) < 0)
+		return;
+	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
+		return;
+	info.lo_flags &= ~(uint32_t)LO_FLAGS_AUTOCLEAR;
+	(void)ioctl(fd, LOOP_SET_STATUS64, &info);
+}
+
+int loop_detach(const char *device, const struct stat *file, struct cairn_err *err)
+{
+	struct loop_info64 before = {0};
+	struct cairn_err why = {0};
+	cairn_auto_fd int fd = -1;
+	int rc;
+
+	/* Exclusive, so that nobody mounts it between the check and the ioctl. */
+	rc = loop_open(device, file, O_RDONLY | O_EXCL, &fd, &why);
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	if (rc < 0 && why.sys_errno == EBUSY)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "'%s' is mounted or in use; unmount it first", device);
+	if (rc < 0)
+		return cairn_err_set(err, rc, "%s", why.msg);
+	if (ioctl(fd, LOOP_GET_STATUS64, &before) < 0 || ioctl(fd, LOOP_CLR_FD, 0) < 0) {
+		if (errno == ENXIO)
+			return 0;
+		return cairn_err_sys(err, errno, "detach '%s'", device);
+	}
+	close(cairn_take_fd(&fd));
+	if (loop_wait_gone(device, file, LOOP_DETACH_WAIT_MS))
+		return 0;
+	if (!(before.lo_flags & LO_FLAGS_AUTOCLEAR))
+		keep_after_all(device, file);
+	return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is open in another program", device);
+}
+
+int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
+{
+	uint64_t deadline = cairn_monotonic_ns() + LOOP_LOCK_WAIT_MS * CAIRN_NS_PER_MS;
+	uint64_t pause = POLL_FIRST_MS;
+	cairn_auto_fd int fd = -1;
+
+	fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", file);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return cairn_err_sys(err, errno, "lock '%s'", file);
+		if (cairn_monotonic_ns() >= deadline)
+			return cairn_err_set(err, CAIRN_ABORTED,
+					     "'%s' is being attached by somebody else", file);
+		cairn_sleep_ms(pause);
+		pause = pause < POLL_MAX_MS ? pause * 2 : pause;
+	}
+	*ret_fd = cairn_take_fd(&fd);
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loop devices, one step above their ioctls.
+ *
+ * A device belongs to a file when device and inode number of its backing file
+ * are the file's; paths and device numbers come and go. So whoever works on a
+ * device states the file, and it is checked again on the open descriptor: a
+ * number that the kernel gave to somebody else meanwhile is never touched.
+ *
+ * Two devices on one file would have two caches of it, each blind to the
+ * other. Attaching therefore happens under loop_lock() on the backing file.
+ */
+#ifndef CAIRN_POOL_LOOP_H
+#define CAIRN_POOL_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "pool/device.h"
+
+struct cairn_err;
+
+struct loop_device {
+	char path[DEVICE_PATH_MAX]; /* "" for none */
+	uint32_t flags;             /* LO_FLAGS_*; 0 where only sysfs could be read */
+};
+
+/* The device whose backing file is `file`; path "" when there is none. */
+int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err);
+
+struct loop_spec {
+	const char *file; /* its path, for the label and for messages */
+	bool read_only;
+	bool autoclear; /* detaches by itself when the last user closes it */
+};
+
+/* Attaches the file to a free device, with direct I/O where that works and is
+ * safe. *ret_fd holds the device open: an autoclear device needs that until it
+ * is mounted. The caller holds loop_lock() and has seen loop_find() find none.
+ *
+ * CAIRN_DENIED         no right to attach loop devices
+ * CAIRN_UNIMPLEMENTED  there are none on this machine
+ * CAIRN_ABORTED        others kept taking the free device
+ */
+int loop_attach(const struct loop_spec *spec, struct loop_device *ret, int *ret_fd,
+		struct cairn_err *err);
+
+/* Opens the device if it still belongs to the file, else CAIRN_NOT_FOUND. As
+ * long as the descriptor is open it goes on belonging to it. */
+int loop_open(const char *device, const struct stat *file, int flags, int *ret_fd,
+	      struct cairn_err *err);
+
+/* Detaches and waits until the device is gone.
+ *
+ * CAIRN_PRECONDITION  mounted or open elsewhere; it stays as it was
+ */
+int loop_detach(const char *device, const struct stat *file, struct cairn_err *err);
+
+/* Waits until the device no longer belongs to the file. False after `wait_ms`. */
+bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms);
+
+/* Waits until an autoclear device has no backing file any more. False after
+ * `wait_ms`, and at once for a device that does not detach by itself. */
+bool loop_wait_released(dev_t device, uint64_t wait_ms);
+
+/* Keeps every other loop_lock() on the file out until the descriptor is closed.
+ *
+ * CAIRN_ABORTED  somebody held it for LOOP_LOCK_WAIT_MS
+ */
+int loop_lock(const char *file, int *ret_fd, struct cairn_err *err);
+
+#define LOOP_LOCK_WAIT_MS   30000U
+#define LOOP_DETACH_WAIT_MS 3000U /* a probe by udev or a listing is over by then */
+
+#endif
