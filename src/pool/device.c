@@ -25,7 +25,7 @@ static int stat_file(const char *path, struct stat *ret, struct cairn_err *err)
 
 int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
 {
-	struct loop_device found;
+	struct loop_device found = {.path = ""};
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
@@ -50,7 +50,7 @@ int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_
 		  struct cairn_err *err)
 {
 	struct loop_spec spec = {.file = path, .read_only = read_only};
-	struct loop_device device;
+	struct loop_device device = {.path = ""};
 	cairn_auto_fd int lock = -1;
 	cairn_auto_fd int fd = -1;
 	struct stat file;
@@ -78,7 +78,7 @@ int device_detach(const char *path, struct cairn_err *err)
 	if (rc == 0)
 		rc = loop_lock(path, &lock, err);
 	while (rc == 0) {
-		struct loop_device device;
+		struct loop_device device = {.path = ""};
 
 		rc = loop_find(&file, &device, err);
 		if (rc == 0 && !device.path[0])

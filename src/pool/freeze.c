@@ -161,7 +161,7 @@ int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_
 			    struct device_freeze **ret, struct cairn_err *err)
 {
 	struct device_freeze *freeze = cairn_calloc(1, sizeof(*freeze));
-	uint64_t ids[FREEZE_MOUNTS_MAX];
+	uint64_t ids[FREEZE_MOUNTS_MAX] = {0};
 	bool answered = false;
 	int rc = 0;
 

@@ -128,7 +128,7 @@ static int hold_device(const char *file, const struct stat *st, struct loop_devi
 static int check_mounted(const char *file, const struct stat *st, const char *mount_point,
 			 struct cairn_err *err)
 {
-	struct loop_device device;
+	struct loop_device device = {.path = ""};
 	struct stat node;
 	dev_t source;
 	int rc = mounts_source_of(mount_point, &source, err);
@@ -147,7 +147,7 @@ static int check_mounted(const char *file, const struct stat *st, const char *mo
 static int mount_now(const char *file, const struct stat *st, const struct image_fs_kind *kind,
 		     const char *mount_point, struct cairn_err *err)
 {
-	struct loop_device device;
+	struct loop_device device = {.path = ""};
 	cairn_auto_fd int fd = -1;
 	int rc = hold_device(file, st, &device, &fd, err);
 

@@ -21,14 +21,29 @@
 #define ATTACH_TRIES  64U /* each lost to somebody who took the same free device */
 #define RETRY_WAIT_MS 5U
 
+/* The number at *text, which moves behind it and one dot; 0 when there is none. */
+static unsigned take_number(const char **text)
+{
+	unsigned number = 0;
+
+	while (**text >= '0' && **text <= '9' && number < 100000)
+		number = number * 10 + (unsigned)(*(*text)++ - '0');
+	if (**text == '.')
+		(*text)++;
+	return number;
+}
+
 static bool kernel_at_least(unsigned want_major, unsigned want_minor)
 {
 	struct utsname name;
+	const char *text = name.release;
 	unsigned major;
 	unsigned minor;
 
-	if (uname(&name) < 0 || sscanf(name.release, "%5u.%5u", &major, &minor) != 2)
+	if (uname(&name) < 0)
 		return false;
+	major = take_number(&text);
+	minor = take_number(&text);
 	return major > want_major || (major == want_major && minor >= want_minor);
 }
 

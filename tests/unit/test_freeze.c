@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/num.h"
 #include "blockdev.h"
 #include "pool/device.h"
 
@@ -178,18 +179,20 @@ static void a_thaw_by_somebody_else_is_reported(void **state)
 /* The youngest child of this process, just after a freeze began: the guard. */
 static pid_t guard_pid(void)
 {
-	char path[64];
+	char text[4096];
+	uint64_t pid = 0;
+	char *last;
 	FILE *file;
-	int pid = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	file = fopen(path, "re");
+	snprintf(text, sizeof(text), "/proc/self/task/%d/children", (int)getpid());
+	file = fopen(text, "re");
 	assert_non_null(file);
-	while (fscanf(file, "%9d", &pid) == 1)
-		;
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
-	assert_true(pid > 0);
-	return pid;
+	text[strlen(text) - 1] = '\0'; /* a space ends each */
+	last = strrchr(text, ' ');
+	assert_int_equal(cairn_parse_u64(last ? last + 1 : text, &pid, NULL), 0);
+	return (pid_t)pid;
 }
 
 static void a_killed_guard_is_noticed_and_its_freeze_ended(void **state)
