@@ -2,10 +2,12 @@
 
 #include "base/flags.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/text.h"
 
 const struct cairn_flag *cairn_flags_find(const struct cairn_flag *const tables[], const char *name)
 {
@@ -88,6 +90,34 @@ static int set_value(const struct cairn_flag *flag, const char *value, struct ca
 	return 0;
 }
 
+static int refuse_unknown(const struct cairn_flag *const tables[], const char *name, int n,
+			  struct cairn_err *err)
+{
+	char typed[CAIRN_TEXT_DISTANCE_MAX + 1];
+	const char *best = NULL;
+	size_t least;
+
+	if (n > CAIRN_TEXT_DISTANCE_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "unknown option '--%.*s'", n, name);
+	memcpy(typed, name, (size_t)n);
+	typed[n] = '\0';
+	least = cairn_text_near(typed) + 1;
+	for (; *tables; tables++) {
+		for (const struct cairn_flag *flag = *tables; flag->name; flag++) {
+			size_t distance = cairn_text_distance(flag->name, typed);
+
+			if (!flag->hidden && distance < least) {
+				least = distance;
+				best = flag->name;
+			}
+		}
+	}
+	if (best)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "unknown option '--%s' (did you mean '--%s'?)", typed, best);
+	return cairn_err_set(err, CAIRN_INVALID, "unknown option '--%s'", typed);
+}
+
 struct parse {
 	const struct cairn_flag *const *tables;
 	char **argv;
@@ -119,7 +149,7 @@ static int parse_long(struct parse *p, const char *word, struct cairn_err *err)
 		}
 	}
 	if (!flag)
-		return cairn_err_set(err, CAIRN_INVALID, "unknown option '--%.*s'", (int)n, word);
+		return refuse_unknown(p->tables, word, n > INT_MAX ? INT_MAX : (int)n, err);
 	if (flag->kind == CAIRN_FLAG_BOOL) {
 		if (equals)
 			return cairn_err_set(err, CAIRN_INVALID, "--%s takes no value", name);

@@ -98,3 +98,47 @@ size_t cairn_text_columns(const char *text)
 	}
 	return columns;
 }
+
+static size_t least_of(size_t a, size_t b, size_t c)
+{
+	size_t least = a < b ? a : b;
+
+	return least < c ? least : c;
+}
+
+size_t cairn_text_distance(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+	size_t m = strlen(b);
+	/* Three rows of the usual matrix: a swap looks two rows back. */
+	size_t rows[3][CAIRN_TEXT_DISTANCE_MAX + 1];
+	size_t *before = rows[0];
+	size_t *above = rows[1];
+	size_t *row = rows[2];
+
+	if (n > CAIRN_TEXT_DISTANCE_MAX || m > CAIRN_TEXT_DISTANCE_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= m; j++)
+		above[j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		size_t *oldest = before;
+
+		row[0] = i;
+		for (size_t j = 1; j <= m; j++) {
+			row[j] = least_of(above[j] + 1, row[j - 1] + 1,
+					  above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    before[j - 2] + 1 < row[j])
+				row[j] = before[j - 2] + 1;
+		}
+		before = above;
+		above = row;
+		row = oldest;
+	}
+	return above[m];
+}
+
+size_t cairn_text_near(const char *typed)
+{
+	return strlen(typed) < 4 ? 1 : strlen(typed) < 8 ? 2 : 3;
+}

@@ -17,4 +17,13 @@ bool cairn_text_printable(const char *text, size_t n);
  * right; needs no locale. */
 size_t cairn_text_columns(const char *text);
 
+/* How many letters must be inserted, dropped, changed or swapped with their
+ * neighbour to make `b` of `a`; for "did you mean". Texts longer than
+ * CAIRN_TEXT_DISTANCE_MAX are as far apart as can be: SIZE_MAX. */
+#define CAIRN_TEXT_DISTANCE_MAX 63
+size_t cairn_text_distance(const char *a, const char *b);
+
+/* The distance up to which something is worth suggesting for `typed`. */
+size_t cairn_text_near(const char *typed);
+
 #endif

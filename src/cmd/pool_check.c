@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/tree.h"
+
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "cmd/progress.h"
+#include "cmd/record.h"
+#include "pool/pool.h"
+
+static bool repair;
+
+static const struct cairn_flag flags[] = {
+	{.name = "repair",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &repair,
+	 .help = "make again what can be; record the rest as lost"},
+	CAIRN_FLAG_END,
+};
+
+static const char *state_text(enum pool_fault_state state)
+{
+	switch (state) {
+	case POOL_FAULT_FOUND:
+		return "found";
+	case POOL_FAULT_REPAIRED:
+		return "repaired";
+	case POOL_FAULT_LOST:
+		return "lost";
+	}
+	return "unknown";
+}
+
+static void on_fault(void *arg, enum pool_fault_state state, const char *line)
+{
+	struct cairn_json *json = arg;
+
+	if (cmd_options.output == CMD_OUTPUT_TABLE) {
+		cmd_outf("%-9s %s\n", state_text(state), line);
+		return;
+	}
+	cairn_json_object_begin(json);
+	cmd_json_field_string(json, "state", state_text(state));
+	cmd_json_field_string(json, "text", line);
+	cairn_json_object_end(json);
+	if (cmd_options.output == CMD_OUTPUT_NDJSON)
+		cairn_json_newline(json);
+}
+
+static void print_result(const struct pool_check_result *result)
+{
+	cmd_outf("checked %" PRIu64 " volumes, %" PRIu64 " snapshots, %" PRIu64 " change sets: ",
+		 result->volumes, result->snapshots, result->sets);
+	if (result->found == 0)
+		cmd_out_text("no fault\n");
+	else
+		cmd_outf("%" PRIu64 " faults, %" PRIu64 " repaired, %" PRIu64 " lost\n",
+			 result->found, result->repaired, result->lost);
+}
+
+static void json_result(struct cairn_json *json, const struct pool_check_result *result)
+{
+	cmd_json_field_u64(json, "volumes", result->volumes);
+	cmd_json_field_u64(json, "snapshots", result->snapshots);
+	cmd_json_field_u64(json, "change_sets", result->sets);
+	cmd_json_field_u64(json, "found", result->found);
+	cmd_json_field_u64(json, "repaired", result->repaired);
+	cmd_json_field_u64(json, "lost", result->lost);
+}
+
+static int verdict(const struct pool_check_result *result, struct cairn_err *err)
+{
+	if (result->found <= result->repaired)
+		return 0;
+	if (!repair)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "the pool has %" PRIu64
+				     " faults; 'cairn pool check --repair' repairs what it can",
+				     result->found);
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "%" PRIu64 " of %" PRIu64 " faults cannot be repaired; "
+			     "do a full backup of the volumes named above",
+			     result->found - result->repaired, result->found);
+}
+
+static int check(struct pool *pool, struct cairn_json *json, struct pool_check_result *result,
+		 struct cairn_err *err)
+{
+	struct cmd_progress progress;
+	struct pool_check_spec spec = {
+		.repair = repair, .fault = on_fault, .arg = json, .progress = &progress.hooks};
+	int rc;
+
+	cmd_progress_begin(&progress, "checking");
+	rc = pool_check(pool, &spec, result, err);
+	cmd_progress_end(&progress);
+	return rc;
+}
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct pool_check_result result = {0};
+	struct cairn_json json;
+	bool document = cmd_options.output == CMD_OUTPUT_JSON;
+	int rc;
+
+	if (argc > 0)
+		cmd_options.pool = argv[0];
+	rc = cmd_pool_open(repair ? CMD_WRITE : CMD_READ, &pool, err);
+	if (rc)
+		return rc;
+	cmd_json_begin(&json);
+	if (document) {
+		cairn_json_object_begin(&json);
+		cairn_json_key(&json, "faults");
+		cairn_json_array_begin(&json);
+	}
+	rc = check(pool, &json, &result, err);
+	if (rc)
+		return rc;
+	if (document) {
+		cairn_json_array_end(&json);
+		json_result(&json, &result);
+		cairn_json_object_end(&json);
+		cairn_json_newline(&json);
+	} else if (cmd_options.output == CMD_OUTPUT_TABLE && (!cmd_options.quiet || result.found)) {
+		print_result(&result);
+	}
+	rc = cairn_json_finish(&json, err);
+	return rc ? rc : verdict(&result, err);
+}
+
+const struct command cmd_pool_check = {
+	.name = "check",
+	.summary = "verify every checksum and reference of a pool",
+	.about = "Ends with status 15 when a fault remains.\n",
+	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
+					 CMD_ARG_END},
+	.flags = flags,
+	.has_output = true,
+	.run = run,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/progress.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "cmd/options.h"
+
+#define QUIET_NS (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
+#define DRAW_NS  (100 * CAIRN_NS_PER_MS)
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	interrupted = sig;
+}
+
+void cmd_catch_interrupts(void)
+{
+	/* Once: whoever sends a second signal does not want to wait. */
+	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+int cmd_interrupted(void)
+{
+	return interrupted;
+}
+
+static void report(void *arg, uint64_t done, uint64_t total)
+{
+	struct cmd_progress *progress = arg;
+	char done_text[CAIRN_SIZE_TEXT_MAX];
+	char total_text[CAIRN_SIZE_TEXT_MAX];
+	char line[160];
+	uint64_t now;
+	int n;
+
+	if (!progress->shown)
+		return;
+	now = cairn_monotonic_ns();
+	if (now < progress->next_ns)
+		return;
+	progress->next_ns = now + DRAW_NS;
+	progress->drawn = true;
+	cairn_format_size(done, done_text);
+	cairn_format_size(total, total_text);
+	if (total > 0)
+		n = snprintf(line, sizeof(line), "\r\033[K%s: %s of %s (%u %%)", progress->what,
+			     done_text, total_text,
+			     (unsigned)((double)done * 100.0 / (double)total));
+	else
+		n = snprintf(line, sizeof(line), "\r\033[K%s: %s", progress->what, done_text);
+	if (n > 0)
+		(void)cairn_write_full(STDERR_FILENO, line, strnlen(line, sizeof(line)));
+}
+
+static bool cancelled(void *arg)
+{
+	(void)arg;
+	return interrupted != 0;
+}
+
+void cmd_progress_begin(struct cmd_progress *progress, const char *what)
+{
+	*progress = (struct cmd_progress){
+		.what = what,
+		.shown = !cmd_options.quiet && !cmd_options.no_progress && isatty(STDERR_FILENO),
+		.next_ns = cairn_monotonic_ns() + QUIET_NS,
+		.hooks = {.report = report, .cancelled = cancelled, .arg = progress},
+	};
+	cmd_catch_interrupts();
+}
+
+void cmd_progress_end(struct cmd_progress *progress)
+{
+	static const char erase[] = "\r\033[K";
+
+	if (progress->drawn)
+		(void)cairn_write_full(STDERR_FILENO, erase, sizeof(erase) - 1);
+	progress->drawn = false;
+	progress->shown = false;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Volumes and snapshots as JSON, and listings in all three forms. The names of
+ * the fields are documented in the man pages and stay as they are. */
+#ifndef CAIRN_CMD_RECORD_H
+#define CAIRN_CMD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "cmd/table.h"
+#include "pool/pool.h"
+
+struct cairn_err;
+
+/* "data@s1"; returns `out`. */
+#define CMD_SNAPSHOT_TEXT_MAX (2 * POOL_NAME_MAX + 2)
+const char *cmd_snapshot_text(const struct pool_snapshot *snapshot,
+			      char out[CMD_SNAPSHOT_TEXT_MAX]);
+
+/* A time for tables: to the second, UTC. Returns `out`. */
+#define CMD_TIME_TEXT_MAX 24
+const char *cmd_time_text(uint64_t ns_since_epoch, char out[CMD_TIME_TEXT_MAX]);
+
+/* "30d", "1d12h", "90s"; returns `out`. */
+#define CMD_DURATION_TEXT_MAX 48
+const char *cmd_duration_text(uint64_t ms, char out[CMD_DURATION_TEXT_MAX]);
+
+const char *cmd_set_state_text(enum pool_set_state state);
+
+/* Starts a JSON document or line on standard output, as --output asks. */
+void cmd_json_begin(struct cairn_json *json);
+int cmd_json_end(struct cairn_json *json, struct cairn_err *err);
+
+void cmd_json_field_string(struct cairn_json *json, const char *key, const char *value);
+void cmd_json_field_u64(struct cairn_json *json, const char *key, uint64_t value);
+void cmd_json_field_bool(struct cairn_json *json, const char *key, bool value);
+void cmd_json_field_time(struct cairn_json *json, const char *key, uint64_t ns); /* 0: null */
+
+/* The fields of a record, inside an object that the caller opened. */
+void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *volume);
+void cmd_json_snapshot_fields(struct cairn_json *json, const struct pool_snapshot *snapshot);
+
+/* A listing: rows for people, {"KEY": [...]} or a line an item for programs. */
+struct cmd_listing {
+	struct cmd_table table;
+	struct cairn_json json;
+};
+
+void cmd_listing_begin(struct cmd_listing *listing, const char *key,
+		       const struct cmd_column *columns, size_t n);
+int cmd_listing_end(struct cmd_listing *listing, struct cairn_err *err);
+
+/* Each either adds a row or writes a record. */
+int cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
+			 struct cairn_err *err);
+int cmd_listing_volume(struct cmd_listing *listing, const struct pool_volume *volume,
+		       struct cairn_err *err);
+
+extern const struct cmd_column cmd_snapshot_columns[];
+extern const size_t cmd_snapshot_columns_n;
+extern const struct cmd_column cmd_volume_columns[];
+extern const size_t cmd_volume_columns_n;
+
+#endif

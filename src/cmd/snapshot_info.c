@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/tree.h"
+
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "cmd/record.h"
+#include "pool/device.h"
+#include "pool/pool.h"
+
+struct facts {
+	struct pool_snapshot snapshot;
+	uint64_t allocated;
+	char device[DEVICE_PATH_MAX];
+};
+
+static int collect(struct pool *pool, const char *name, struct facts *facts, struct cairn_err *err)
+{
+	int rc = pool_snapshot_get(pool, name, &facts->snapshot, err);
+
+	if (rc || facts->snapshot.deleted)
+		return rc;
+	rc = pool_allocated_bytes(pool, facts->snapshot.id, &facts->allocated, err);
+	if (!rc)
+		rc = pool_snapshot_device(pool, facts->snapshot.id, facts->device,
+					  sizeof(facts->device), err);
+	return rc;
+}
+
+static void print_set(const struct pool_snapshot *snapshot)
+{
+	char changed[CAIRN_SIZE_TEXT_MAX];
+	char zero[CAIRN_SIZE_TEXT_MAX];
+
+	if (snapshot->set != POOL_SET_READY) {
+		cmd_out_fact("change set", "%s", cmd_set_state_text(snapshot->set));
+		return;
+	}
+	cmd_out_fact("change set", "%s in %" PRIu64 " extents, %s of it zeroed",
+		     cairn_format_size(snapshot->set_changed_bytes, changed), snapshot->set_extents,
+		     cairn_format_size(snapshot->set_zero_bytes, zero));
+}
+
+static void print_facts(const struct facts *facts)
+{
+	const struct pool_snapshot *snapshot = &facts->snapshot;
+	char text[CAIRN_SIZE_TEXT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+
+	cmd_out_fact("name", "%s@%s", snapshot->volume_name, snapshot->name);
+	cmd_out_fact("id", "%s", snapshot->id);
+	cmd_out_fact("volume id", "%s", snapshot->volume_id);
+	cmd_out_fact("size", "%s", cairn_format_size(snapshot->size, text));
+	cmd_out_fact("created", "%s", cmd_time_text(snapshot->created_ns, time));
+	cmd_out_fact("predecessor", "%s", *snapshot->parent ? snapshot->parent : "-");
+	print_set(snapshot);
+	if (snapshot->deleted) {
+		cmd_out_fact("state", "deleted; answers as base until %s",
+			     cmd_time_text(snapshot->expires_ns, time));
+		return;
+	}
+	cmd_out_fact("allocated", "%s", cairn_format_size(facts->allocated, text));
+	cmd_out_fact("device", "%s", *facts->device ? facts->device : "-");
+}
+
+static int print_json(const struct facts *facts, struct cairn_err *err)
+{
+	struct cairn_json json;
+
+	cmd_json_begin(&json);
+	cairn_json_object_begin(&json);
+	cmd_json_snapshot_fields(&json, &facts->snapshot);
+	cmd_json_field_u64(&json, "allocated_bytes", facts->allocated);
+	cmd_json_field_string(&json, "device", *facts->device ? facts->device : NULL);
+	cairn_json_object_end(&json);
+	return cmd_json_end(&json, err);
+}
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct facts facts = {0};
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_READ, &pool, err);
+	if (!rc)
+		rc = collect(pool, argv[0], &facts, err);
+	if (rc)
+		return rc;
+	if (cmd_options.output != CMD_OUTPUT_TABLE)
+		return print_json(&facts, err);
+	print_facts(&facts);
+	return 0;
+}
+
+const struct command cmd_snapshot_info = {
+	.name = "info",
+	.summary = "show a snapshot",
+	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
+					 CMD_ARG_END},
+	.has_output = true,
+	.run = run,
+};

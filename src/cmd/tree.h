@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Every command there is; tree.c puts them together. */
+#ifndef CAIRN_CMD_TREE_H
+#define CAIRN_CMD_TREE_H
+
+#include "cmd/command.h"
+
+extern const struct command cmd_cairn;
+
+extern const struct command cmd_pool_check;
+extern const struct command cmd_pool_create;
+extern const struct command cmd_pool_destroy;
+extern const struct command cmd_pool_gc;
+extern const struct command cmd_pool_info;
+
+extern const struct command cmd_volume_attach;
+extern const struct command cmd_volume_create;
+extern const struct command cmd_volume_delete;
+extern const struct command cmd_volume_detach;
+extern const struct command cmd_volume_expand;
+extern const struct command cmd_volume_info;
+extern const struct command cmd_volume_list;
+extern const struct command cmd_volume_path;
+
+extern const struct command cmd_snapshot_attach;
+extern const struct command cmd_snapshot_create;
+extern const struct command cmd_snapshot_delete;
+extern const struct command cmd_snapshot_detach;
+extern const struct command cmd_snapshot_info;
+extern const struct command cmd_snapshot_list;
+extern const struct command cmd_snapshot_path;
+
+extern const struct command cmd_delta;
+extern const struct command cmd_map;
+extern const struct command cmd_verify;
+
+extern const struct command cmd_complete;
+extern const struct command cmd_help;
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/tree.h"
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "pool/device.h"
+#include "pool/pool.h"
+
+static bool read_only;
+
+static const struct cairn_flag attach_flags[] = {
+	{.name = "read-only",
+	 .letter = 'r',
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &read_only,
+	 .help = "make a device that refuses writes"},
+	CAIRN_FLAG_END,
+};
+
+static const struct cmd_arg args[] = {{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END};
+
+static int attach(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	char device[DEVICE_PATH_MAX];
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_WRITE, &pool, err);
+	if (!rc)
+		rc = pool_volume_attach(pool, argv[0], read_only, device, sizeof(device), err);
+	if (!rc)
+		cmd_outf("%s\n", device);
+	return rc;
+}
+
+const struct command cmd_volume_attach = {
+	.name = "attach",
+	.summary = "make a volume a block device and print its path",
+	.about = "A volume that is attached already keeps its device.\n",
+	.args = args,
+	.flags = attach_flags,
+	.run = attach,
+};
+
+static int detach(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_WRITE, &pool, err);
+	return rc ? rc : pool_volume_detach(pool, argv[0], err);
+}
+
+const struct command cmd_volume_detach = {
+	.name = "detach",
+	.summary = "take a volume's block device away",
+	.about = "A volume that is not attached stays as it is.\n",
+	.args = args,
+	.run = detach,
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A walk over a target snapshot in segments in each of which nothing differs:
+ * whether the delta reports it, whether as zero, and whether base and target
+ * have it allocated. The segments cover the target from 0 to its end.
+ *
+ * What the terminal map draws and what verification reads both follow from
+ * these segments. One thread.
+ */
+#ifndef CAIRN_POOL_SURVEY_H
+#define CAIRN_POOL_SURVEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct pool;
+struct pool_delta_info;
+struct pool_survey;
+struct store_progress;
+
+struct pool_segment {
+	uint64_t offset;
+	uint64_t length;
+	bool reported; /* in the delta */
+	bool zero;     /* reported as zero */
+	bool base_allocated;
+	bool target_allocated;
+};
+
+struct pool_survey_spec {
+	const char *base; /* NULL: no delta and no base */
+	const char *target;
+	bool with_base_allocation; /* needs the base's data */
+	const struct store_progress *progress;
+};
+
+/* Errors: those of pool_delta_open(). */
+int pool_survey_open(struct pool *pool, const struct pool_survey_spec *spec,
+		     struct pool_survey **ret, struct cairn_err *err);
+void pool_survey_free(struct pool_survey *survey);
+CAIRN_DEFINE_CLEANUP(struct pool_survey, pool_survey_free);
+
+/* Of the delta; of the target alone where there is no base. */
+const struct pool_delta_info *pool_survey_info(const struct pool_survey *survey);
+
+/* The next segment; length 0 is the end. An error is final. */
+int pool_survey_next(struct pool_survey *survey, struct pool_segment *ret, struct cairn_err *err);
+
+#endif
