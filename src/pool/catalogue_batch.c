@@ -239,20 +239,44 @@ static int note_log_pages(void *arg, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
+static int expect_wal(void *arg, int n, char **values, char **names)
+{
+	(void)names;
+	*(bool *)arg = n == 1 && values[0] && strcmp(values[0], "wal") == 0;
+	return 0;
+}
+
+/* Two damaged bytes of the header would make SQLite use a rollback journal, in
+ * which readers and the writer block one another. */
+static int check_journal_mode(struct conn *conn, struct cairn_err *err)
+{
+	bool wal = false;
+	int rc = sqlite3_exec(conn->db, "PRAGMA journal_mode", expect_wal, &wal, NULL);
+
+	if (rc != SQLITE_OK)
+		return conn_err(conn, rc, err);
+	if (!wal)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "catalogue '%s' has lost its write-ahead log mode",
+				     conn->path);
+	return 0;
+}
+
 static int writer_open(struct catalogue *cat, struct cairn_err *err)
 {
-	int rc = conn_open(cat->path, true, &cat->writer, err);
+	cairn_cleanup(conn_closep) struct conn *conn = NULL;
+	int rc = conn_open(cat->path, true, &conn, err);
 
+	if (rc == 0)
+		rc = check_journal_mode(conn, err);
+	if (rc == 0)
+		rc = conn_exec(conn, "PRAGMA synchronous=FULL", err);
 	if (rc != 0)
 		return rc;
-	sqlite3_wal_hook(cat->writer->db, note_log_pages, cat->writer);
-	cat->writer->full_sync = true;
-	rc = conn_exec(cat->writer, "PRAGMA synchronous=FULL", err);
-	if (rc != 0) {
-		conn_close(cat->writer);
-		cat->writer = NULL;
-	}
-	return rc;
+	conn->full_sync = true;
+	sqlite3_wal_hook(conn->db, note_log_pages, conn);
+	cat->writer = cairn_take(conn);
+	return 0;
 }
 
 /* Failing here is no failure of the commit: the next one tries again. */
