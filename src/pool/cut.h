@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Cutting snapshots of several volumes at one point in time.
+ *
+ * Writers are held still or caught in the act:
+ *   - a filesystem mounted on the volume's device is frozen, all of them
+ *     together, for the time of the cuts;
+ *   - a raw device, or a backing file that somebody has open for writing, can
+ *     not be held, so it is cut twice. Each first cut comes before each second
+ *     one, so if none differs from its second, there was a moment, between the
+ *     two rounds, at which all volumes were as first cut. That moment is the
+ *     snapshot. If one does differ, everything is cut again, a few times.
+ * One raw volume alone needs no second cut where the store cuts atomically.
+ */
+#ifndef CAIRN_POOL_CUT_H
+#define CAIRN_POOL_CUT_H
+
+#include <stddef.h>
+
+#include "pool/pool.h"
+
+struct cairn_err;
+struct pool;
+
+/* Rounds before giving up on a raw volume that keeps changing. */
+#define CUT_TRIES 5
+
+struct cut_item {
+	char volume_id[POOL_ID_MAX + 1];
+	char snapshot_id[POOL_ID_MAX + 1];
+	const char *volume_name; /* for messages */
+};
+
+/* Cuts them all, or none. The caller holds the volumes' locks and has noted the
+ * snapshots as leftovers.
+ *
+ * CAIRN_ABORTED  a raw volume kept changing, or a freeze expired
+ */
+int cut_snapshots(struct pool *pool, const struct cut_item *items, size_t n, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/delete.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "pool/catalogue.h"
+#include "pool/complete.h"
+#include "pool/device.h"
+#include "pool/expire.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/pool.h"
+#include "pool/store.h"
+
+/* A device over the snapshot's file is somebody reading it. */
+static int refuse_attached(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	cairn_auto_free char *path = NULL;
+	char device[DEVICE_PATH_MAX] = "";
+	int rc = store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &path, err);
+
+	if (!rc)
+		rc = device_find(path, device, err);
+	if (!rc && device[0])
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "snapshot is attached as %s; detach it first", device);
+	return rc;
+}
+
+/* Sets that are computed from this snapshot's data, its own among them. */
+static int complete_sets(struct pool *pool, const struct record_snapshot *record,
+			 struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *children = NULL;
+	size_t n;
+	int rc = complete_set(pool, record->number, record->volume, NULL, err);
+
+	if (!rc)
+		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, record->number, &children, &n, err);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = complete_set(pool, children[i], record->volume, NULL, err);
+	return rc;
+}
+
+static int bury(struct pool *pool, uint64_t number, const char *id, struct cairn_err *err)
+{
+	int rc = CAIRN_ABORTED;
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+		struct record_snapshot old;
+		struct record_snapshot now;
+
+		rc = ledger_snapshot_get(pool->cat, number, &old, err);
+		if (!rc)
+			rc = catalogue_batch_new(pool->cat, &batch, err);
+		if (rc)
+			return rc;
+		now = old;
+		now.deleted = true;
+		now.expires_ns = cairn_now_ns() + pool->marker.retention_ms * CAIRN_NS_PER_MS;
+		rc = ledger_snapshot_change(pool->cat, batch, &old, &now, err);
+		if (rc)
+			return rc;
+		ledger_leftover_add(batch, id);
+		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	}
+	return rc;
+}
+
+int delete_snapshot_locked(struct pool *pool, const struct record_snapshot *record,
+			   struct cairn_err *err)
+{
+	char id[POOL_ID_MAX + 1];
+	int rc;
+
+	ids_format_snapshot(record->volume, record->number, id);
+	rc = refuse_attached(pool, id, err);
+	if (!rc)
+		rc = complete_sets(pool, record, err);
+	if (!rc)
+		rc = bury(pool, record->number, id, err);
+	return rc ? rc : leftover_settle(pool, id, record->volume, err);
+}
+
+int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct record_snapshot record;
+	int rc = handle_check_writable(pool, err);
+
+	if (!rc)
+		rc = handle_find_live_snapshot(pool, snapshot, &record, err);
+	if (!rc)
+		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
+	if (!rc)
+		rc = handle_find_live_snapshot(pool, snapshot, &record, err);
+	if (!rc)
+		rc = delete_snapshot_locked(pool, &record, err);
+	if (rc)
+		return cairn_err_wrap(err, "delete snapshot '%s'", snapshot);
+	cairn_closep(&lock);
+	lock = -1;
+	expire_some(pool);
+	return 0;
+}

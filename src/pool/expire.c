@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A tombstone T between its predecessor P and its successors C goes like this:
+ * each C gets the union of T's set and its own, and P as predecessor; volumes
+ * that T was the head of fall back to the nearest ancestor that still has data.
+ * All records change in one commit; new sets are written before it, old files
+ * and data go after it. Where T has no predecessor its successors become first
+ * of their line.
+ */
+
+#include "pool/expire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "block/union.h"
+#include "pool/catalogue.h"
+#include "pool/complete.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/pool.h"
+#include "pool/setfile.h"
+
+/* What one other operation does on the side, at most. */
+#define SOME 4
+
+#define COPY_BATCH 1024
+
+struct merge {
+	struct pool *pool;
+	struct record_snapshot grave; /* T */
+	uint64_t *children;
+	size_t n_children;
+	int *set_locks;
+	struct record_snapshot *before;
+	struct record_snapshot *after;
+};
+
+static int copy_union(struct block_union *u, struct setfile_writer *writer, struct cairn_err *err)
+{
+	struct block_extent extents[COPY_BATCH];
+	size_t n;
+
+	do {
+		int rc = block_union_next(u, extents, COPY_BATCH, &n, err);
+
+		for (size_t i = 0; i < n && !rc; i++)
+			rc = block_set_writer_add(setfile_writer_set(writer), &extents[i], err);
+		if (rc)
+			return rc;
+	} while (n > 0);
+	return 0;
+}
+
+/* Writes the union of T's set and the child's as the child's next generation. */
+static int write_merged(struct merge *m, const struct record_snapshot *child,
+			struct record_snapshot *now, struct cairn_err *err)
+{
+	cairn_cleanup(setfile_reader_freep) struct setfile_reader *older = NULL;
+	cairn_cleanup(setfile_reader_freep) struct setfile_reader *newer = NULL;
+	cairn_cleanup(block_union_freep) struct block_union *u = NULL;
+	cairn_cleanup(setfile_writer_freep) struct setfile_writer *writer = NULL;
+	struct block_union_input inputs[2] = {0};
+	struct block_union_spec spec = {
+		.inputs = inputs, .n_inputs = 2, .target_size = child->size};
+	struct block_set_info info;
+	char name[SETFILE_NAME_MAX];
+	int rc;
+
+	setfile_name(m->grave.number, m->grave.set_generation, name);
+	rc = setfile_reader_new(m->pool->sets_fd, name, 0, &older, err);
+	setfile_name(child->number, child->set_generation, name);
+	if (!rc)
+		rc = setfile_reader_new(m->pool->sets_fd, name, 0, &newer, err);
+	if (rc)
+		return rc;
+	info = *block_set_reader_info(setfile_reader_set(newer));
+	info.base_size = block_set_reader_info(setfile_reader_set(older))->base_size;
+	inputs[0].reader = setfile_reader_take(older);
+	inputs[1].reader = setfile_reader_take(newer);
+	rc = block_union_new(&spec, &u, err);
+	setfile_name(child->number, now->set_generation, name);
+	if (!rc)
+		rc = setfile_writer_new(m->pool->sets_fd, name, &info, &writer, err);
+	if (!rc)
+		rc = copy_union(u, writer, err);
+	if (!rc)
+		rc = setfile_writer_finish(writer, &info, err);
+	if (rc)
+		return rc;
+	now->set_extents = info.extents;
+	now->set_changed_bytes = info.changed_bytes;
+	now->set_zero_bytes = info.zero_bytes;
+	return 0;
+}
+
+/* The child's record as it will be, and its set on disk. */
+static int prepare_child(struct merge *m, size_t i, struct cairn_err *err)
+{
+	struct record_snapshot *now = &m->after[i];
+	char name[SETFILE_NAME_MAX];
+	int rc = complete_set(m->pool, m->children[i], m->grave.volume, NULL, err);
+
+	if (!rc)
+		rc = handle_lock_set(m->pool, m->children[i], 0, &m->set_locks[i], err);
+	if (!rc)
+		rc = ledger_snapshot_get(m->pool->cat, m->children[i], &m->before[i], err);
+	if (rc)
+		return rc;
+	*now = m->before[i];
+	now->parent = m->grave.parent;
+	now->parent_volume = m->grave.parent ? m->grave.parent_volume : 0;
+	now->set_generation++;
+	if (!m->grave.parent) {
+		now->set = POOL_SET_NONE;
+		now->set_extents = now->set_changed_bytes = now->set_zero_bytes = 0;
+		return 0;
+	}
+	if (m->grave.set != POOL_SET_READY || now->set != POOL_SET_READY) {
+		now->set = POOL_SET_LOST;
+		return 0;
+	}
+	setfile_name(now->number, now->set_generation, name);
+	rc = leftover_note(m->pool, name, err);
+	return rc ? rc : write_merged(m, &m->before[i], now, err);
+}
+
+/* The nearest ancestor whose data is still there; number 0 when none is. */
+static int find_ancestor_with_data(struct pool *pool, uint64_t number, struct record_snapshot *ret,
+				   struct cairn_err *err)
+{
+	*ret = (struct record_snapshot){0};
+	while (number) {
+		struct record_snapshot ancestor;
+		int rc = ledger_snapshot_get(pool->cat, number, &ancestor, err);
+
+		if (rc)
+			return rc;
+		if (ancestor.has_data) {
+			*ret = ancestor;
+			return 0;
+		}
+		number = ancestor.parent;
+	}
+	return 0;
+}
+
+/* Volumes whose next snapshot would have been compared with T. */
+static int move_heads(struct merge *m, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *volumes = NULL;
+	struct record_snapshot ancestor;
+	size_t n;
+	int rc = ledger_collect(m->pool->cat, LEDGER_HEADS, m->grave.number, &volumes, &n, err);
+
+	if (rc || n == 0)
+		return rc;
+	rc = find_ancestor_with_data(m->pool, m->grave.parent, &ancestor, err);
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct record_volume old;
+		struct record_volume now;
+
+		rc = ledger_volume_get(m->pool->cat, volumes[i], &old, err);
+		if (rc)
+			return rc;
+		now = old;
+		now.head = ancestor.number;
+		ledger_volume_change(batch, &old, &now);
+	}
+	if (!rc && ancestor.number) {
+		struct record_snapshot now = ancestor;
+
+		now.revision++; /* a release of its data at the same time must fail */
+		rc = ledger_snapshot_change(m->pool->cat, batch, &ancestor, &now, err);
+	}
+	return rc;
+}
+
+/* A deleted volume's record goes with its last snapshot. */
+static int drop_empty_volume(struct merge *m, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *numbers = NULL;
+	struct record_volume volume;
+	size_t n;
+	int rc = ledger_volume_get(m->pool->cat, m->grave.volume, &volume, err);
+
+	if (rc || !volume.deleted)
+		return rc;
+	rc = ledger_collect(m->pool->cat, LEDGER_SNAPSHOTS, volume.volume, &numbers, &n, err);
+	if (!rc && n == 1)
+		ledger_volume_change(batch, &volume, NULL);
+	return rc;
+}
+
+static void note_old_files(struct merge *m, struct catalogue_batch *batch, char *grave_id)
+{
+	char name[SETFILE_NAME_MAX];
+
+	ids_format_snapshot(m->grave.volume, m->grave.number, grave_id);
+	ledger_leftover_add(batch, grave_id);
+	setfile_name(m->grave.number, m->grave.set_generation, name);
+	if (m->grave.set == POOL_SET_READY)
+		ledger_leftover_add(batch, name);
+	for (size_t i = 0; i < m->n_children; i++) {
+		setfile_name(m->before[i].number, m->before[i].set_generation, name);
+		if (m->before[i].set == POOL_SET_READY)
+			ledger_leftover_add(batch, name);
+		setfile_name(m->after[i].number, m->after[i].set_generation, name);
+		ledger_leftover_clear(batch, name);
+	}
+}
+
+static int commit_merge(struct merge *m, char *grave_id, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(m->pool->cat, &batch, err);
+
+	for (size_t i = 0; i < m->n_children && !rc; i++)
+		rc = ledger_snapshot_change(m->pool->cat, batch, &m->before[i], &m->after[i], err);
+	if (!rc)
+		rc = move_heads(m, batch, err);
+	if (!rc)
+		rc = drop_empty_volume(m, batch, err);
+	if (!rc)
+		rc = ledger_snapshot_change(m->pool->cat, batch, &m->grave, NULL, err);
+	if (rc)
+		return rc;
+	note_old_files(m, batch, grave_id);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+static void settle_old_files(struct merge *m, const char *grave_id)
+{
+	struct cairn_err ignored;
+	char name[SETFILE_NAME_MAX];
+
+	for (size_t i = 0; i < m->n_children; i++) {
+		cairn_closep(&m->set_locks[i]);
+		m->set_locks[i] = -1;
+		setfile_name(m->before[i].number, m->before[i].set_generation, name);
+		(void)leftover_settle(m->pool, name, m->grave.volume, &ignored);
+	}
+	setfile_name(m->grave.number, m->grave.set_generation, name);
+	if (m->grave.set == POOL_SET_READY)
+		(void)leftover_settle(m->pool, name, m->grave.volume, &ignored);
+	(void)leftover_settle(m->pool, grave_id, m->grave.volume, &ignored);
+}
+
+static int merge_locked(struct merge *m, struct cairn_err *err)
+{
+	char grave_id[POOL_ID_MAX + 1];
+	int rc = complete_set(m->pool, m->grave.number, m->grave.volume, NULL, err);
+
+	if (!rc)
+		rc = ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
+	if (!rc)
+		rc = ledger_collect(m->pool->cat, LEDGER_CHILDREN, m->grave.number, &m->children,
+				    &m->n_children, err);
+	if (rc)
+		return rc;
+	m->set_locks = cairn_calloc(m->n_children, sizeof(*m->set_locks));
+	m->before = cairn_calloc(m->n_children, sizeof(*m->before));
+	m->after = cairn_calloc(m->n_children, sizeof(*m->after));
+	if (!m->set_locks || !m->before || !m->after)
+		return cairn_err_nomem(err, "merge");
+	for (size_t i = 0; i < m->n_children; i++)
+		m->set_locks[i] = -1;
+	for (size_t i = 0; i < m->n_children && !rc; i++)
+		rc = prepare_child(m, i, err);
+	if (!rc)
+		rc = commit_merge(m, grave_id, err);
+	if (!rc)
+		settle_old_files(m, grave_id);
+	for (size_t i = 0; i < m->n_children; i++)
+		cairn_closep(&m->set_locks[i]);
+	return rc;
+}
+
+static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct cairn_err *err)
+{
+	struct merge m = {.pool = pool};
+	cairn_auto_fd int lock = -1;
+	int rc = ledger_snapshot_get(pool->cat, number, &m.grave, err);
+
+	if (!rc)
+		rc = handle_lock_volume(pool, m.grave.volume, 0, &lock, err);
+	if (!rc)
+		rc = ledger_snapshot_get(pool->cat, number, &m.grave, err);
+	if (!rc && (!m.grave.deleted || m.grave.expires_ns > now_ns))
+		return 0;
+	if (!rc)
+		rc = merge_locked(&m, err);
+	free(m.children);
+	free(m.set_locks);
+	free(m.before);
+	free(m.after);
+	return rc;
+}
+
+int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *numbers = cairn_calloc(max, sizeof(*numbers));
+	uint64_t now_ns = cairn_now_ns();
+	size_t merged = 0;
+	size_t n;
+	int rc = handle_check_writable(pool, err);
+
+	if (rc)
+		return rc;
+	if (!numbers)
+		return cairn_err_nomem(err, "expiry");
+	rc = ledger_expired(pool->cat, now_ns, max, numbers, &n, err);
+	for (size_t i = 0; i < n && !rc; i++) {
+		rc = merge_one(pool, numbers[i], now_ns, err);
+		if (!rc)
+			merged++;
+		else if (rc == CAIRN_ABORTED || rc == CAIRN_NOT_FOUND)
+			rc = 0; /* somebody is at work on it */
+	}
+	*ret_merged = merged;
+	return rc;
+}
+
+void expire_some(struct pool *pool)
+{
+	struct cairn_err err = {0};
+	size_t merged;
+
+	if (pool_expire(pool, SOME, &merged, &err) != 0)
+		cairn_log(CAIRN_LOG_DEBUG, "expiry left for later", CAIRN_STR("reason", err.msg));
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/handle.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "pool/catalogue.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+
+#define SLOT_POOL   0ULL
+#define SLOT_VOLUME (1ULL << 60)
+#define SLOT_SET    (1ULL << 61)
+#define SLOT_MASK   (SLOT_VOLUME - 1)
+
+int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
+		     struct cairn_err *err)
+{
+	return cairn_file_lock(dir_fd, POOL_LOCK_NAME, SLOT_POOL, exclusive, wait_ms, ret_fd, err);
+}
+
+int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
+		       struct cairn_err *err)
+{
+	/* Two volumes that share a slot only wait for one another. */
+	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_VOLUME | (volume & SLOT_MASK),
+			       true, wait_ms, ret_fd, err);
+}
+
+int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
+		    struct cairn_err *err)
+{
+	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_SET | (number & SLOT_MASK), true,
+			       wait_ms, ret_fd, err);
+}
+
+int handle_check_writable(const struct pool *pool, struct cairn_err *err)
+{
+	if (pool->read_only)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the pool '%s' is read-only",
+				     pool->dir);
+	return 0;
+}
+
+int handle_check_name(const char *what, const char *name, struct cairn_err *err)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	if (n == 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the name of a %s must not be empty",
+				     what);
+	if (n > POOL_NAME_MAX)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the name of a %s must not have more than %u bytes, this has "
+				     "%zu",
+				     what, POOL_NAME_MAX, n);
+	if (!cairn_text_printable(name, n))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the name of a %s must be UTF-8 without control characters",
+				     what);
+	return 0;
+}
+
+static bool name_is_possible(const char *name)
+{
+	return name && handle_check_name("", name, NULL) == 0;
+}
+
+int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
+		       struct cairn_err *err)
+{
+	int rc = CAIRN_NOT_FOUND;
+	uint64_t volume;
+
+	if (name_is_possible(text))
+		rc = ledger_volume_by_name(pool->cat, text, ret, err);
+	if (rc == CAIRN_NOT_FOUND && text && ids_parse_volume(text, &volume))
+		rc = ledger_volume_get(pool->cat, volume, ret, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'",
+				     text ? text : "");
+	return rc;
+}
+
+/* "VOLUME@NAME": names may hold an '@', so each place where one stands is
+ * tried, the last one first. */
+static int find_by_names(struct pool *pool, const char *text, struct record_snapshot *ret,
+			 struct cairn_err *err)
+{
+	cairn_auto_free char *copy = cairn_strdup(text);
+	char *at;
+
+	if (!copy)
+		return cairn_err_nomem(err, "name");
+	while ((at = strrchr(copy, '@'))) {
+		const char *name = text + (at - copy) + 1;
+		struct record_volume volume;
+		int rc;
+
+		*at = '\0';
+		if (!name_is_possible(copy) || !name_is_possible(name))
+			continue;
+		rc = handle_find_volume(pool, copy, &volume, err);
+		if (rc == 0)
+			rc = ledger_snapshot_by_name(pool->cat, volume.volume, name, ret, err);
+		if (rc != CAIRN_NOT_FOUND)
+			return rc;
+	}
+	return CAIRN_NOT_FOUND;
+}
+
+static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number, const char *text,
+		      struct record_snapshot *ret, struct cairn_err *err)
+{
+	struct record_snapshot found;
+	uint64_t last;
+	int rc = ledger_snapshot_get(pool->cat, number, &found, err);
+
+	if (rc == 0 && found.volume == volume) {
+		*ret = found;
+		return 0;
+	}
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	rc = ledger_last_number(pool->cat, &last, err);
+	if (rc)
+		return rc;
+	if (rc == 0 && number <= last) {
+		struct record_volume owner;
+
+		rc = ledger_volume_get(pool->cat, volume, &owner, err);
+		if (rc == 0)
+			return cairn_err_set(
+				err, CAIRN_PRECONDITION,
+				"snapshot '%s' is past its retention time: what "
+				"changed since is not known any more, do a full backup",
+				text);
+		if (rc != CAIRN_NOT_FOUND)
+			return rc;
+	}
+	return CAIRN_NOT_FOUND;
+}
+
+int handle_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			 struct cairn_err *err)
+{
+	uint64_t volume;
+	uint64_t number;
+	int rc;
+
+	rc = find_by_names(pool, text, ret, err);
+	if (rc == CAIRN_NOT_FOUND && ids_parse_snapshot(text, &volume, &number))
+		rc = find_by_id(pool, volume, number, text, ret, err);
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	if (!strchr(text, '@') && !ids_parse_snapshot(text, &volume, &number))
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "there is no snapshot '%s' (write VOLUME@SNAPSHOT or an id)",
+				     text);
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot '%s'", text);
+}
+
+int handle_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			      struct cairn_err *err)
+{
+	int rc = handle_find_snapshot(pool, text, ret, err);
+
+	if (rc == 0 && ret->deleted)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted", text);
+	return rc;
+}
+
+void handle_fill_volume(const struct record_volume *record, struct pool_volume *ret)
+{
+	*ret = (struct pool_volume){
+		.size = record->size,
+		.created_ns = record->created_ns,
+		.deleted = record->deleted,
+	};
+	ids_format_volume(record->volume, ret->id);
+	memcpy(ret->name, record->name, sizeof(ret->name));
+	if (record->origin)
+		ids_format_snapshot(record->origin_volume, record->origin, ret->origin);
+}
+
+int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
+			 struct pool_snapshot *ret, struct cairn_err *err)
+{
+	struct record_volume volume;
+	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
+
+	if (rc)
+		return cairn_err_wrap(err, "volume of snapshot %llu",
+				      (unsigned long long)record->number);
+	*ret = (struct pool_snapshot){
+		.size = record->size,
+		.created_ns = record->created_ns,
+		.deleted = record->deleted,
+		.expires_ns = record->expires_ns,
+		.set = record->set,
+		.set_extents = record->set_extents,
+		.set_changed_bytes = record->set_changed_bytes,
+		.set_zero_bytes = record->set_zero_bytes,
+	};
+	ids_format_snapshot(record->volume, record->number, ret->id);
+	ids_format_volume(record->volume, ret->volume_id);
+	memcpy(ret->name, record->name, sizeof(ret->name));
+	memcpy(ret->volume_name, volume.name, sizeof(ret->volume_name));
+	if (record->parent)
+		ids_format_snapshot(record->parent_volume, record->parent, ret->parent);
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/leftover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "pool/catalogue.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+#include "pool/setfile.h"
+#include "pool/store.h"
+
+#define BATCH_OF_IDS 64
+
+void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
+{
+	snprintf(out, size, "%s-probe", snapshot_id);
+}
+
+static int commit_one(struct pool *pool, const char *id, bool add, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (rc)
+		return rc;
+	if (add)
+		ledger_leftover_add(batch, id);
+	else
+		ledger_leftover_clear(batch, id);
+	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+}
+
+int leftover_note(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	return commit_one(pool, id, true, err);
+}
+
+static int settle_volume(struct pool *pool, uint64_t volume, const char *id, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_VOLUME, id};
+	struct record_volume record;
+	uint64_t size;
+	int rc = ledger_volume_get(pool->cat, volume, &record, err);
+
+	if (rc == CAIRN_NOT_FOUND || (rc == 0 && record.deleted))
+		return store_remove(pool->store, ref, err);
+	if (rc)
+		return rc;
+	/* Growing is recorded first, so it is finished here. */
+	rc = store_size(pool->store, ref, &size, err);
+	if (rc == 0 && size < record.size)
+		rc = store_volume_resize(pool->store, id, record.size, err);
+	return rc;
+}
+
+/* True in *ret when some volume or unmade set still needs the data. */
+static int data_is_needed(struct pool *pool, const struct record_snapshot *snapshot, bool *ret,
+			  struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *heads = NULL;
+	cairn_auto_free uint64_t *children = NULL;
+	size_t n_heads;
+	size_t n_children;
+	int rc = ledger_collect(pool->cat, LEDGER_HEADS, snapshot->number, &heads, &n_heads, err);
+
+	if (!rc)
+		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children,
+				    &n_children, err);
+	if (rc)
+		return rc;
+	*ret = n_heads > 0 || snapshot->set == POOL_SET_PENDING;
+	for (size_t i = 0; i < n_children && !*ret; i++) {
+		struct record_snapshot child;
+
+		rc = ledger_snapshot_get(pool->cat, children[i], &child, err);
+		if (rc)
+			return rc;
+		*ret = child.set == POOL_SET_PENDING;
+	}
+	return 0;
+}
+
+/* A tombstone's data goes when nothing has to be compared with it any more. No
+ * new need can arise: only a live snapshot is cloned. */
+static int release_data(struct pool *pool, const struct record_snapshot *record,
+			struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_snapshot now = *record;
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (rc)
+		return rc;
+	now.has_data = false;
+	rc = ledger_snapshot_change(pool->cat, batch, record, &now, err);
+	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	char probe[POOL_ID_MAX + 8];
+	int rc;
+
+	leftover_probe_id(id, probe, sizeof(probe));
+	rc = store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, probe}, err);
+	return rc ? rc : store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
+}
+
+static int settle_snapshot(struct pool *pool, uint64_t number, const char *id,
+			   struct cairn_err *err)
+{
+	struct record_snapshot record;
+	bool needed;
+	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return remove_snapshot_data(pool, id, err);
+	if (rc)
+		return rc;
+	if (record.has_data) {
+		if (!record.deleted)
+			return 0;
+		rc = data_is_needed(pool, &record, &needed, err);
+		if (rc || needed)
+			return rc;
+		rc = release_data(pool, &record, err);
+		if (rc)
+			return rc;
+	}
+	return remove_snapshot_data(pool, id, err);
+}
+
+static bool parse_set_id(const char *id, uint64_t *ret_number, uint64_t *ret_generation)
+{
+	char number[24];
+	const char *dash;
+
+	if (strncmp(id, "set-", 4) != 0)
+		return false;
+	dash = strchr(id + 4, '-');
+	if (!dash || (size_t)(dash - id - 4) >= sizeof(number))
+		return false;
+	memcpy(number, id + 4, (size_t)(dash - id - 4));
+	number[dash - id - 4] = '\0';
+	return cairn_parse_u64(number, ret_number, NULL) == 0 &&
+	       cairn_parse_u64(dash + 1, ret_generation, NULL) == 0;
+}
+
+static int unlink_set(struct pool *pool, const char *name, struct cairn_err *err)
+{
+	char temporary[SETFILE_NAME_MAX + 8];
+
+	snprintf(temporary, sizeof(temporary), "%s.tmp", name);
+	if ((unlinkat(pool->sets_fd, temporary, 0) < 0 && errno != ENOENT) ||
+	    (unlinkat(pool->sets_fd, name, 0) < 0 && errno != ENOENT))
+		return cairn_err_sys(err, errno, "remove change set '%s'", name);
+	return 0;
+}
+
+static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, const char *id,
+		      struct cairn_err *err)
+{
+	struct record_snapshot record;
+	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+
+	if (rc == 0 && record.set == POOL_SET_READY && record.set_generation == generation)
+		return 0;
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	return unlink_set(pool, id, err);
+}
+
+/* Takes the lock that the object belongs to and settles it. */
+static int settle_locked(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	uint64_t volume;
+	uint64_t number;
+	uint64_t generation;
+	int rc = 0;
+
+	if (parse_set_id(id, &number, &generation)) {
+		rc = handle_lock_set(pool, number, 0, &lock, err);
+		return rc ? rc : settle_set(pool, number, generation, id, err);
+	}
+	bool is_snapshot = ids_parse_snapshot(id, &volume, &number);
+
+	if (!is_snapshot && !ids_parse_volume(id, &volume))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no id of ours", id);
+	if (held == LEFTOVER_NO_LOCK || held != volume)
+		rc = handle_lock_volume(pool, volume, 0, &lock, err);
+	if (rc)
+		return rc;
+	return is_snapshot ? settle_snapshot(pool, number, id, err)
+			   : settle_volume(pool, volume, id, err);
+}
+
+int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = settle_locked(pool, id, held, &why);
+
+	if (rc == CAIRN_ABORTED)
+		return 0; /* whoever holds it, or the next to open the pool, will settle it */
+	if (rc) {
+		if (err)
+			*err = why;
+		return cairn_err_wrap(err, "clean up '%s'", id);
+	}
+	return commit_one(pool, id, false, err);
+}
+
+int leftover_settle_all(struct pool *pool, struct cairn_err *err)
+{
+	char ids[BATCH_OF_IDS][POOL_ID_MAX + 1];
+	char after[POOL_ID_MAX + 1] = "";
+	size_t n;
+
+	do {
+		int rc = ledger_leftovers(pool->cat, after, ids, BATCH_OF_IDS, &n, err);
+
+		for (size_t i = 0; i < n && !rc; i++)
+			rc = leftover_settle(pool, ids[i], LEFTOVER_NO_LOCK, err);
+		if (rc)
+			return rc;
+		if (n > 0)
+			memcpy(after, ids[n - 1], sizeof(after));
+	} while (n == BATCH_OF_IDS);
+	return 0;
+}

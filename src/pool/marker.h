@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The file `cairn.pool`, which makes a directory a pool: what pool_create()
+ * chose and what it made, so that every later call opens it the same way and
+ * pool_destroy() removes just that. Text, one "key value" a line, the last line
+ * a checksum of those before.
+ */
+#ifndef CAIRN_POOL_MARKER_H
+#define CAIRN_POOL_MARKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+#define MARKER_NAME      "cairn.pool"
+#define MARKER_VERSION   1
+#define MARKER_BYTES_MAX 4096
+
+struct marker {
+	bool ready;       /* false: pool_create() did not come to its end */
+	bool made_dir;    /* the directory itself was made by pool_create() */
+	char backend[16]; /* btrfs, reflink, copy */
+	char image[8];    /* btrfs or xfs: a loop-mounted image; none */
+	char id[33];
+	uint64_t retention_ms;
+	uint32_t granularity;
+};
+
+/* CAIRN_DATA_LOSS      damaged or truncated
+ * CAIRN_UNIMPLEMENTED  a newer version
+ */
+int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
+
+/* Reads it from the pool's directory; CAIRN_NOT_FOUND: no pool there. */
+int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err);
+
+/* Writes it durably. */
+int marker_write(int dir_fd, const struct marker *marker, struct cairn_err *err);
+
+#endif

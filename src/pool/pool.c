@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "pool/catalogue.h"
+#include "pool/handle.h"
+#include "pool/image.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/store.h"
+
+static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
+{
+	pool->dir = realpath(dir, NULL);
+	if (!pool->dir && errno == ENOENT)
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "there is no pool in '%s'; make one with: cairn pool create "
+				     "'%s'",
+				     dir, dir);
+	if (!pool->dir)
+		return cairn_err_sys(err, errno, "pool '%s'", dir);
+	pool->dir_fd = open(pool->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pool->dir_fd < 0)
+		return cairn_err_sys(err, errno, "open pool '%s'", dir);
+	return 0;
+}
+
+static int read_marker(struct pool *pool, struct cairn_err *err)
+{
+	int rc = marker_read(pool->dir_fd, &pool->marker, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "there is no pool in '%s'; make one with: cairn pool create "
+				     "'%s'",
+				     pool->dir, pool->dir);
+	if (rc)
+		return cairn_err_wrap(err, "pool '%s'", pool->dir);
+	if (!pool->marker.ready)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "making the pool '%s' was interrupted; run again: cairn pool "
+				     "create '%s'",
+				     pool->dir, pool->dir);
+	return 0;
+}
+
+/* Mounts the image where there is one, and opens where the data is. */
+static int open_root(struct pool *pool, struct cairn_err *err)
+{
+	bool has_image = strcmp(pool->marker.image, "none") != 0;
+	cairn_auto_free char *image = NULL;
+	struct statvfs vfs;
+	int rc;
+
+	pool->root = has_image ? cairn_printf("%s/%s", pool->dir, POOL_MOUNT_NAME)
+			       : cairn_strdup(pool->dir);
+	image = cairn_printf("%s/%s", pool->dir, POOL_IMAGE_NAME);
+	if (!pool->root || !image)
+		return cairn_err_nomem(err, "pool");
+	if (has_image) {
+		bool is_btrfs = strcmp(pool->marker.image, "btrfs") == 0;
+
+		rc = image_mount(image, is_btrfs ? IMAGE_BTRFS : IMAGE_XFS, pool->root, err);
+		if (rc)
+			return cairn_err_wrap(err, "pool '%s'", pool->dir);
+	}
+	pool->root_fd = open(pool->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pool->root_fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", pool->root);
+	if (fstatvfs(pool->root_fd, &vfs) < 0)
+		return cairn_err_sys(err, errno, "statvfs '%s'", pool->root);
+	if ((vfs.f_flag & ST_RDONLY) || faccessat(pool->root_fd, ".", W_OK, AT_EACCESS) < 0)
+		pool->read_only = true;
+	pool->sets_fd = openat(pool->root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pool->sets_fd < 0)
+		return cairn_err_sys(err, errno, "open '%s/%s'", pool->root, POOL_SETS_NAME);
+	return 0;
+}
+
+int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = cairn_calloc(1, sizeof(*pool));
+	int rc;
+
+	if (!pool)
+		return cairn_err_nomem(err, "pool");
+	pool->dir_fd = pool->root_fd = pool->sets_fd = pool->lock_fd = -1;
+	pool->read_only = spec->read_only;
+	pool->lock_wait_ms = spec->lock_wait_ms;
+	rc = open_dir(pool, spec->dir, err);
+	if (!rc)
+		rc = read_marker(pool, err);
+	if (!rc)
+		rc = handle_lock_pool(pool->dir_fd, false, spec->lock_wait_ms, &pool->lock_fd, err);
+	if (!rc)
+		rc = open_root(pool, err);
+	if (!rc)
+		rc = catalogue_open(pool->root, !pool->read_only, &pool->cat, err);
+	if (!rc)
+		rc = store_open(pool->marker.backend, pool->root, !pool->read_only, &pool->store,
+				err);
+	if (!rc && !pool->read_only)
+		rc = leftover_settle_all(pool, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(pool);
+	return 0;
+}
+
+void pool_close(struct pool *pool)
+{
+	store_closep(&pool->store);
+	catalogue_closep(&pool->cat);
+	cairn_closep(&pool->sets_fd);
+	cairn_closep(&pool->root_fd);
+	cairn_closep(&pool->lock_fd);
+	cairn_closep(&pool->dir_fd);
+	free(pool->root);
+	free(pool->dir);
+	free(pool);
+}
+
+static int count_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
+{
+	struct pool_info *info = arg;
+
+	(void)err;
+	if (!volume->deleted)
+		info->volumes++;
+	return 0;
+}
+
+static int count_snapshot(void *arg, const struct record_snapshot *snapshot, struct cairn_err *err)
+{
+	struct pool_info *info = arg;
+
+	(void)err;
+	if (snapshot->deleted)
+		info->tombstones++;
+	else
+		info->snapshots++;
+	return 0;
+}
+
+int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err)
+{
+	struct pool_info info = {
+		.backend = store_backend(pool->store),
+		.image = strcmp(pool->marker.image, "none") != 0,
+		.read_only = pool->read_only,
+		.retention_ms = pool->marker.retention_ms,
+		.granularity = pool->marker.granularity,
+	};
+	struct ledger_walk walk = {
+		.volume = count_volume, .snapshot = count_snapshot, .arg = &info};
+	struct store_usage usage;
+	int rc = store_usage_get(pool->store, &usage, err);
+
+	if (!rc)
+		rc = ledger_walk_volumes(pool->cat, &walk, err);
+	if (!rc)
+		rc = ledger_walk_snapshots(pool->cat, &walk, err);
+	if (rc)
+		return rc;
+	snprintf(info.dir, sizeof(info.dir), "%s", pool->dir);
+	info.total_bytes = usage.total_bytes;
+	info.free_bytes = usage.free_bytes;
+	*ret = info;
+	return 0;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/remove.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "pool/device.h"
+#include "pool/handle.h"
+#include "pool/image.h"
+#include "pool/marker.h"
+#include "pool/pool.h"
+#include "pool/store.h"
+
+struct sweep {
+	struct store *store;
+	enum store_kind kind;
+	bool remove; /* else: only check that it is free and detach it */
+};
+
+static int sweep_object(void *arg, const char *id, struct cairn_err *err)
+{
+	const struct sweep *sweep = arg;
+	struct store_ref ref = {sweep->kind, id};
+	cairn_auto_free char *path = NULL;
+	int rc;
+
+	if (sweep->remove)
+		return store_remove(sweep->store, ref, err);
+	rc = store_path(sweep->store, ref, &path, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return 0; /* half-made: it can not be in use */
+	return rc ? rc : device_detach(path, err);
+}
+
+static int sweep_store(struct store *store, bool remove, struct cairn_err *err)
+{
+	static const enum store_kind kinds[] = {STORE_VOLUME, STORE_SNAPSHOT};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct sweep sweep = {.store = store, .kind = kinds[i], .remove = remove};
+		int rc = store_list(store, kinds[i], sweep_object, &sweep, err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int unlink_known(int fd, const char *name, int flags, struct cairn_err *err)
+{
+	if (unlinkat(fd, name, flags) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", name);
+	return 0;
+}
+
+/* Removes the set files; a file of another name is not ours and stays. */
+static int remove_sets(int root_fd, struct cairn_err *err)
+{
+	int fd = openat(root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "open '%s'", POOL_SETS_NAME);
+	}
+	while ((entry = readdir(dir)))
+		if (strncmp(entry->d_name, "set-", 4) == 0)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+	if (unlinkat(root_fd, POOL_SETS_NAME, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY &&
+	    errno != EEXIST)
+		return cairn_err_sys(err, errno, "remove '%s'", POOL_SETS_NAME);
+	return 0;
+}
+
+static int remove_plain(const char *root, int root_fd, const struct marker *marker,
+			struct cairn_err *err)
+{
+	static const char *const files[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm",
+					    "catalogue.db-journal"};
+	static const char *const dirs[] = {"volumes", "snapshots"};
+	cairn_cleanup(store_closep) struct store *store = NULL;
+	int rc = store_open(marker->backend, root, true, &store, err);
+
+	if (!rc)
+		rc = sweep_store(store, true, err);
+	if (!rc)
+		rc = remove_sets(root_fd, err);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !rc; i++)
+		rc = unlink_known(root_fd, files[i], 0, err);
+	for (size_t i = 0; i < 2; i++)
+		if (!rc && unlinkat(root_fd, dirs[i], AT_REMOVEDIR) < 0 && errno != ENOENT &&
+		    errno != ENOTEMPTY && errno != EEXIST)
+			rc = cairn_err_sys(err, errno, "remove '%s'", dirs[i]);
+	return rc;
+}
+
+static int remove_image(int dir_fd, const char *mount, struct cairn_err *err)
+{
+	int rc = image_unmount(mount, err);
+
+	if (!rc)
+		rc = unlink_known(dir_fd, POOL_IMAGE_NAME, 0, err);
+	if (!rc)
+		rc = unlink_known(dir_fd, POOL_IMAGE_NAME ".lock", 0, err);
+	if (!rc)
+		rc = unlink_known(dir_fd, POOL_MOUNT_NAME, AT_REMOVEDIR, err);
+	return rc;
+}
+
+/* Detaches every volume first: if one is in use nothing is removed. */
+static int detach_all(const char *root, const struct marker *marker, struct cairn_err *err)
+{
+	cairn_cleanup(store_closep) struct store *store = NULL;
+	int rc = store_open(marker->backend, root, true, &store, err);
+
+	return rc ? rc : sweep_store(store, false, err);
+}
+
+int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marker,
+			 struct cairn_err *err)
+{
+	bool has_image = strcmp(marker->image, "none") != 0;
+	cairn_auto_free char *mount = cairn_printf("%s/%s", dir, POOL_MOUNT_NAME);
+	bool mounted = false;
+	int rc = 0;
+
+	if (!mount)
+		return cairn_err_nomem(err, "pool");
+	if (has_image && faccessat(dir_fd, POOL_MOUNT_NAME, F_OK, 0) == 0)
+		rc = image_is_mounted(mount, &mounted, err);
+	if (!rc && (mounted || !has_image))
+		rc = detach_all(mounted ? mount : dir, marker, err);
+	if (rc)
+		return rc;
+	rc = has_image ? remove_image(dir_fd, mount, err) : remove_plain(dir, dir_fd, marker, err);
+	if (!rc)
+		rc = unlink_known(dir_fd, MARKER_NAME ".tmp", 0, err);
+	if (!rc)
+		rc = unlink_known(dir_fd, MARKER_NAME, 0, err);
+	return rc ? rc : cairn_sync_dir(dir_fd, MARKER_NAME, err);
+}
+
+void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
+{
+	if (faccessat(dir_fd, MARKER_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	unlinkat(dir_fd, POOL_LOCK_NAME, 0);
+	if (made_dir && dir)
+		rmdir(dir);
+}
+
+int pool_destroy(const char *dir, struct cairn_err *err)
+{
+	cairn_auto_free char *path = realpath(dir, NULL);
+	cairn_auto_fd int dir_fd = -1;
+	cairn_auto_fd int lock = -1;
+	struct marker marker;
+	int rc;
+
+	dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	rc = dir_fd < 0 ? CAIRN_NOT_FOUND : marker_read(dir_fd, &marker, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no pool in '%s'", dir);
+	if (rc)
+		return rc;
+	rc = handle_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, err);
+	if (rc == CAIRN_ABORTED)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "another process is using the pool '%s'", dir);
+	if (!rc)
+		rc = remove_pool_contents(path, dir_fd, &marker, err);
+	if (rc)
+		return rc;
+	remove_pool_shell(path, dir_fd, marker.made_dir);
+	return 0;
+}

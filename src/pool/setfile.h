@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Change sets as files: block/set.h's bytes in the directory sets/.
+ *
+ * A set appears under its name whole and durable, or not at all. The name is
+ * the snapshot's number and a generation, so a merge writes a new file and the
+ * old one stays readable until the catalogue points to the new.
+ */
+#ifndef CAIRN_POOL_SETFILE_H
+#define CAIRN_POOL_SETFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "block/set.h"
+
+struct cairn_err;
+struct setfile_reader;
+struct setfile_writer;
+
+/* "set-<number>-<generation>": also its id among the leftovers. */
+#define SETFILE_NAME_MAX 64
+void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
+
+/* Starts the file under a temporary name; a leftover one is overwritten. */
+int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
+		       struct setfile_writer **ret, struct cairn_err *err);
+/* Without finish, the temporary file is removed. */
+void setfile_writer_free(struct setfile_writer *writer);
+CAIRN_DEFINE_CLEANUP(struct setfile_writer, setfile_writer_free);
+
+struct block_set_writer *setfile_writer_set(struct setfile_writer *writer);
+
+/* Syncs and renames into place. */
+int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *ret_info,
+			  struct cairn_err *err);
+
+/* CAIRN_NOT_FOUND  no such file
+ * CAIRN_DATA_LOSS  damaged
+ */
+int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
+		       struct setfile_reader **ret, struct cairn_err *err);
+/* Frees the set's reader too, unless it was taken. */
+void setfile_reader_free(struct setfile_reader *reader);
+CAIRN_DEFINE_CLEANUP(struct setfile_reader, setfile_reader_free);
+
+/* The reader, borrowed; or handed over to a union, which must be freed before
+ * the setfile_reader. */
+struct block_set_reader *setfile_reader_set(struct setfile_reader *reader);
+struct block_set_reader *setfile_reader_take(struct setfile_reader *reader);
+
+#endif

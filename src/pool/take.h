@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Taking snapshots: locks, numbers, cut, records. Used for snapshots that the
+ * user names and for the hidden ones that a clone of a volume starts from.
+ */
+#ifndef CAIRN_POOL_TAKE_H
+#define CAIRN_POOL_TAKE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/record.h"
+
+struct cairn_err;
+struct pool;
+
+struct take_item {
+	struct record_volume volume; /* found by the caller; read again under the lock */
+	const char *name;            /* "" makes a hidden one */
+};
+
+/* `ret` has room for `n` records. On failure nothing is left. */
+int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
+		   struct record_snapshot *ret, struct cairn_err *err);
+
+#endif

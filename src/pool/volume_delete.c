@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Deleting a volume. While snapshots of it remain, live ones or tombstones, its
+ * record stays behind as deleted: they still need its name and their lineage.
+ */
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "pool/catalogue.h"
+#include "pool/delete.h"
+#include "pool/device.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/pool.h"
+#include "pool/store.h"
+
+static int check_detached(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	cairn_auto_free char *path = NULL;
+	char device[DEVICE_PATH_MAX] = "";
+	int rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	if (!rc)
+		rc = device_find(path, device, err);
+	if (!rc && device[0])
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "it is attached as %s; detach it first", device);
+	return rc;
+}
+
+/* Handles the live snapshots as the mode says. */
+static int handle_snapshots(struct pool *pool, const struct record_volume *volume,
+			    enum pool_volume_delete_mode mode, size_t *ret_left,
+			    struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *numbers = NULL;
+	size_t live = 0;
+	size_t n;
+	int rc = ledger_collect(pool->cat, LEDGER_SNAPSHOTS, volume->volume, &numbers, &n, err);
+
+	for (size_t i = 0; !rc && i < n; i++) {
+		struct record_snapshot record;
+
+		rc = ledger_snapshot_get(pool->cat, numbers[i], &record, err);
+		if (rc || record.deleted)
+			continue;
+		live++;
+		if (mode == POOL_DELETE_SNAPSHOTS)
+			rc = delete_snapshot_locked(pool, &record, err);
+	}
+	if (!rc && live > 0 && mode == POOL_DELETE_REFUSE)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "it has %zu snapshot%s; delete %s first, or use "
+				     "--with-snapshots or --keep-snapshots",
+				     live, live == 1 ? "" : "s", live == 1 ? "it" : "them");
+	*ret_left = n;
+	return rc;
+}
+
+static int commit_delete(struct pool *pool, const struct record_volume *volume, const char *id,
+			 bool keep_record, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_volume now = *volume;
+	struct record_snapshot head;
+	char head_id[POOL_ID_MAX + 1] = "";
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (!rc && volume->head)
+		rc = ledger_snapshot_get(pool->cat, volume->head, &head, err);
+	if (rc)
+		return rc;
+	now.deleted = true;
+	now.head = 0;
+	ledger_volume_change(batch, volume, keep_record ? &now : NULL);
+	ledger_leftover_add(batch, id);
+	if (volume->head) {
+		ids_format_snapshot(head.volume, head.number, head_id);
+		ledger_leftover_add(batch, head_id);
+	}
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (!rc && head_id[0])
+		rc = leftover_settle(pool, head_id, volume->volume, err);
+	return rc;
+}
+
+static int delete_locked(struct pool *pool, const char *text, enum pool_volume_delete_mode mode,
+			 struct cairn_err *err)
+{
+	struct record_volume volume;
+	char id[POOL_ID_MAX + 1];
+	size_t left = 0;
+	int rc = CAIRN_ABORTED;
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		rc = handle_find_volume(pool, text, &volume, err);
+		if (!rc && volume.deleted)
+			rc = cairn_err_set(err, CAIRN_NOT_FOUND, "it was deleted");
+		if (rc)
+			return rc;
+		ids_format_volume(volume.volume, id);
+		rc = check_detached(pool, id, err);
+		if (!rc)
+			rc = handle_snapshots(pool, &volume, mode, &left, err);
+		if (!rc)
+			rc = commit_delete(pool, &volume, id, left > 0, err);
+	}
+	return rc ? rc : leftover_settle(pool, id, volume.volume, err);
+}
+
+int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_delete_mode mode,
+		       struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct record_volume record;
+	int rc = handle_check_writable(pool, err);
+
+	if (!rc)
+		rc = handle_find_volume(pool, volume, &record, err);
+	if (!rc)
+		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
+	if (!rc)
+		rc = delete_locked(pool, volume, mode, err);
+	return rc ? cairn_err_wrap(err, "delete volume '%s'", volume) : 0;
+}
