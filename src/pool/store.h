@@ -13,7 +13,10 @@
  *
  * Making and removing are idempotent: the caller retries after a crash with no
  * memory of the first attempt. What an operation made is durable when it
- * returns. A snapshot never changes after it was cut.
+ * returns. A snapshot never changes after it was cut: cutting under the id of
+ * an existing one is CAIRN_EXISTS, because that one may be older than what was
+ * written before the second call. Whoever was interrupted in a cut removes it
+ * and cuts again.
  *
  * Thread-safe: a store has no mutable state after open; the caller makes sure
  * that one object has one writer.
@@ -71,6 +74,7 @@ struct store_ops {
 	/* A writable volume with the snapshot's bytes; `size` >= the snapshot's. */
 	int (*volume_clone)(struct store *store, const char *id, const char *snapshot_id,
 			    uint64_t size, struct cairn_err *err);
+	/* Grows; CAIRN_RANGE when `size` is below what it has. */
 	int (*volume_resize)(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
 	/* Also removes what an interrupted create left; absent is fine. */
@@ -87,16 +91,18 @@ struct store_ops {
 		     struct block_sink sink, const struct store_progress *progress,
 		     struct store_delta_stats *ret_stats, struct cairn_err *err);
 	/* Fills `out` with up to `max` allocated ranges that end after `start`,
-	 * ascending; *ret_n == 0: none are left. Holes and unwritten
-	 * preallocation are left out. */
+	 * ascending, the first one clipped to it, touching ones allowed;
+	 * *ret_n == 0: none are left. Holes and unwritten preallocation are
+	 * left out. */
 	int (*allocated)(struct store *store, struct store_ref ref, uint64_t start,
 			 struct block_extent *out, size_t max, size_t *ret_n,
 			 struct cairn_err *err);
 	int (*size)(struct store *store, struct store_ref ref, uint64_t *ret_size,
 		    struct cairn_err *err);
 	int (*usage)(struct store *store, struct store_usage *ret, struct cairn_err *err);
-	/* Calls `fn` for every object of the kind, known to the catalogue or not;
-	 * for checks only. */
+	/* Calls `fn` for every object of the kind, known to the catalogue or not,
+	 * also for half-made and half-removed ones; for checks only. A negative
+	 * return of `fn` ends it and is returned. */
 	int (*list)(struct store *store, enum store_kind kind,
 		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 		    struct cairn_err *err);
@@ -116,6 +122,7 @@ struct store_ops {
 
 struct store {
 	const struct store_ops *ops;
+	bool writable; /* false: whatever changes objects is CAIRN_PRECONDITION */
 };
 
 struct store_reader_ops {
@@ -127,6 +134,9 @@ struct store_reader_ops {
 struct store_reader {
 	const struct store_reader_ops *ops;
 };
+
+#define STORE_ID_MAX   64U          /* bytes of an id, without the NUL */
+#define STORE_SIZE_MAX (1ULL << 60) /* what every back end can address */
 
 /* Opens the store in `dir` (its objects live in dir/volumes and dir/snapshots,
  * which are made when absent and `writable`). `backend` is "btrfs", "reflink"

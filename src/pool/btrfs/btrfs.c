@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/btrfs/btrfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#include "base/err.h"
+#include "pool/btrfs/delta.h"
+#include "pool/btrfs/subvolume.h"
+#include "pool/btrfs/tree.h"
+#include "pool/fiemap.h"
+#include "pool/fileset.h"
+#include "pool/mapping.h"
+
+static int open_subvolume(struct fileset *set, struct store_ref ref, int *ret_fd,
+			  struct cairn_err *err)
+{
+	int fd = openat(set->kind_fd[ref.kind], ref.id,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open subvolume '%s'", ref.id);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Removes a subvolume, or a plain directory where one stands in its place. */
+static int remove_named(struct fileset *set, enum store_kind kind, const char *name,
+			struct cairn_err *err)
+{
+	int rc = subvolume_destroy(set->kind_fd[kind], name, err);
+
+	if (rc == CAIRN_INVALID)
+		return fileset_remove_named(set, kind, name, err);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+static int btrfs_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	static const char *const suffixes[] = {"", ".new", ".del"};
+	struct fileset *set = (struct fileset *)store;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		struct fileset_name name = fileset_name(ref.id, suffixes[i]);
+		int rc = remove_named(set, ref.kind, name.text, err);
+
+		if (rc)
+			return rc;
+	}
+	return subvolume_commit(set->kind_fd[ref.kind], err);
+}
+
+/* Gives the subvolume ID.new of volumes/ its size and then its name. */
+static int finish_volume(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
+{
+	int parent = set->kind_fd[STORE_VOLUME], rc;
+	struct fileset_name name = fileset_name(id, ".new");
+	cairn_auto_fd int dir = -1;
+	cairn_auto_fd int fd = -1;
+
+	dir = openat(parent, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || fchmod(dir, 0700) < 0)
+		return cairn_err_sys(err, errno, "open subvolume '%s'", name.text);
+	fd = openat(dir, FILESET_DISK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "make the disk of '%s'", id);
+	rc = fileset_grow(fd, size, err);
+	if (rc)
+		return rc;
+	if (renameat(parent, name.text, parent, id) < 0)
+		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
+	return subvolume_commit(parent, err);
+}
+
+/* Makes ID.new, as a snapshot of `source_fd` or empty (-1), then the volume. */
+static int build_volume(struct fileset *set, const char *id, int source_fd, uint64_t size,
+			struct cairn_err *err)
+{
+	int parent = set->kind_fd[STORE_VOLUME];
+	struct fileset_name name = fileset_name(id, ".new");
+	int rc = remove_named(set, STORE_VOLUME, name.text, err);
+
+	if (rc)
+		return rc;
+	if (source_fd < 0)
+		rc = subvolume_create(parent, name.text, err);
+	else
+		rc = subvolume_snapshot(parent, name.text, source_fd, false, err);
+	rc = rc ? rc : finish_volume(set, id, size, err);
+	if (rc)
+		remove_named(set, STORE_VOLUME, name.text, NULL);
+	return rc;
+}
+
+static int btrfs_volume_create(struct store *store, const char *id, uint64_t size,
+			       struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	bool exists = false;
+	int rc = fileset_existing_volume(set, id, size, &exists, err);
+
+	if (rc || exists)
+		return rc ? rc : subvolume_commit(set->kind_fd[STORE_VOLUME], err);
+	return build_volume(set, id, -1, size, err);
+}
+
+static int btrfs_volume_clone(struct store *store, const char *id, const char *snapshot_id,
+			      uint64_t size, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	cairn_auto_fd int source = -1;
+	bool exists = false;
+	int rc = fileset_existing_volume(set, id, size, &exists, err);
+
+	if (rc || exists)
+		return rc ? rc : subvolume_commit(set->kind_fd[STORE_VOLUME], err);
+	rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
+	return rc ? rc : build_volume(set, id, source, size, err);
+}
+
+static int btrfs_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
+			      struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct store_ref volume = {STORE_VOLUME, volume_id};
+	cairn_auto_fd int file = -1;
+	cairn_auto_fd int source = -1;
+	int rc = fileset_no_snapshot(set, snapshot_id, err);
+
+	rc = rc ? rc : fileset_open_disk(set, volume, O_RDONLY, &file, err);
+	rc = rc ? rc : open_subvolume(set, volume, &source, err);
+	/* The ioctl flushes too, but holds every writer of the filesystem up
+	 * while its transaction commits. */
+	rc = rc ? rc : fileset_sync(file, err);
+	return rc ? rc
+		  : subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], snapshot_id, source, true,
+				       err);
+}
+
+static int side_open(struct fileset *set, const char *id, struct btrfs_side *side,
+		     struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_SNAPSHOT, id};
+	int rc = fileset_open_disk(set, ref, O_RDONLY, &side->file_fd, err);
+
+	rc = rc ? rc : open_subvolume(set, ref, &side->subvolume_fd, err);
+	return rc ? rc : fileset_fd_size(side->file_fd, &side->size, err);
+}
+
+static void side_done(struct btrfs_side *side)
+{
+	cairn_closep(&side->file_fd);
+	cairn_closep(&side->subvolume_fd);
+}
+
+static int compare(struct fileset *set, const char *base_id, const char *target_id,
+		   struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
+		   struct cairn_err *err)
+{
+	cairn_cleanup(side_done) struct btrfs_side base = {-1, -1, 0};
+	cairn_cleanup(side_done) struct btrfs_side target = {-1, -1, 0};
+	int rc = side_open(set, base_id, &base, err);
+
+	rc = rc ? rc : side_open(set, target_id, &target, err);
+	if (rc)
+		return rc;
+	delta->base = &base;
+	delta->target = &target;
+	delta->path = FILESET_DISK;
+	return btrfs_delta_run(delta, ret_stats, err);
+}
+
+static int btrfs_delta(struct store *store, const char *base_id, const char *target_id,
+		       struct block_sink sink, const struct store_progress *progress,
+		       struct store_delta_stats *ret_stats, struct cairn_err *err)
+{
+	struct btrfs_delta delta = {.sink = sink, .progress = progress};
+
+	return compare((struct fileset *)store, base_id, target_id, &delta, ret_stats, err);
+}
+
+int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
+		      const char *target_id, struct block_sink sink,
+		      struct store_delta_stats *ret_stats, struct cairn_err *err)
+{
+	struct btrfs_delta delta = {.sink = sink, .method = method};
+
+	return compare((struct fileset *)store, base_id, target_id, &delta, ret_stats, err);
+}
+
+static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t start,
+			   struct block_extent *out, size_t max, size_t *ret_n,
+			   struct cairn_err *err)
+{
+	cairn_cleanup(fiemap_source_freep) struct mapping_source *source = NULL;
+	cairn_auto_fd int fd = -1;
+	uint64_t size = 0;
+	int rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
+
+	rc = rc ? rc : fileset_fd_size(fd, &size, err);
+	rc = rc ? rc : fiemap_source_new(fd, start, &source, err);
+	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
+}
+
+static const struct store_ops ops = {
+	.name = "btrfs",
+	.close = fileset_store_close,
+	.volume_create = btrfs_volume_create,
+	.volume_clone = btrfs_volume_clone,
+	.volume_resize = fileset_volume_resize,
+	.remove = btrfs_remove,
+	.snapshot_cut = btrfs_snapshot_cut,
+	.delta = btrfs_delta,
+	.allocated = btrfs_allocated,
+	.size = fileset_size,
+	.usage = fileset_usage,
+	.list = fileset_list,
+	.reader_open = fileset_reader_open,
+	.path = fileset_path,
+	.cut_is_atomic = true,
+};
+
+/* The right to search trees is asked for by doing so: inside a user namespace
+ * a capability of the right name is not enough. */
+static int check_rights(const char *dir, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t n;
+	int rc;
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", dir);
+	rc = tree_count_newer(fd, 0, 0, 1, &n, err);
+	if (rc == CAIRN_DENIED)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "back end btrfs needs the right to search the filesystem's "
+				     "trees; run as root (CAP_SYS_ADMIN), or use back end reflink");
+	return rc;
+}
+
+int btrfs_store_open(const char *dir, bool writable, struct store **ret, struct cairn_err *err)
+{
+	struct fileset *set = NULL;
+	uint64_t magic = 0;
+	int rc = fileset_magic(dir, &magic, err);
+
+	if (rc == 0 && magic != BTRFS_SUPER_MAGIC)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "back end btrfs needs btrfs, and '%s' is on another filesystem; "
+				   "use a directory on btrfs, or back end reflink or copy",
+				   dir);
+	/* Reading needs no rights beyond those on the files. */
+	if (rc == 0 && writable)
+		rc = check_rights(dir, err);
+	rc = rc ? rc : fileset_new(&ops, dir, writable, &set, err);
+	if (rc == 0)
+		*ret = &set->store;
+	return rc;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Comparing two snapshots by the cheaper of two methods.
+ *
+ * Searching both trees costs a little for every extent there is; the send
+ * stream costs more for every change, but nothing for what is shared. So the
+ * search begins, and when it has not ended after a while, the leaves written
+ * since the base was cut are counted (bounded): where they are few, the send
+ * stream answers the rest. docs/decisions has the measurements.
+ */
+#ifndef CAIRN_POOL_BTRFS_DELTA_H
+#define CAIRN_POOL_BTRFS_DELTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block/extent.h"
+
+struct cairn_err;
+struct store;
+struct store_delta_stats;
+struct store_progress;
+
+enum btrfs_method {
+	BTRFS_METHOD_AUTO,
+	BTRFS_METHOD_TREE,
+	BTRFS_METHOD_SEND, /* from the first byte on; its failures are returned */
+};
+
+struct btrfs_side {
+	int subvolume_fd;
+	int file_fd; /* its file position is used */
+	uint64_t size;
+};
+
+struct btrfs_delta {
+	const struct btrfs_side *base;
+	const struct btrfs_side *target;
+	const char *path; /* of the file in both subvolumes */
+	enum btrfs_method method;
+	struct block_sink sink;
+	const struct store_progress *progress; /* may be NULL */
+};
+
+int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
+		    struct cairn_err *err);
+
+/* store_delta() of an open btrfs store with a method of choice; for tests and
+ * measurements. */
+int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
+		      const char *target_id, struct block_sink sink,
+		      struct store_delta_stats *ret_stats, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What changed between two read-only snapshots, as btrfs's own comparison of
+ * their trees tells it (BTRFS_IOC_SEND without file data).
+ *
+ * The kernel steps over every subtree that both share, so the cost follows the
+ * changes and not the size: the way for few changes in very many extents.
+ */
+#ifndef CAIRN_POOL_BTRFS_SEND_H
+#define CAIRN_POOL_BTRFS_SEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "block/extent.h"
+
+struct cairn_err;
+struct store_progress;
+
+/* Ranges collected at most; more is the other method's work. */
+#define SEND_RANGES_MAX 262144U
+
+struct send_spec {
+	int base_fd;   /* root of the base's subvolume */
+	int target_fd; /* root of the target's */
+	const char *path;
+	uint64_t target_size;
+	const struct store_progress *progress; /* may be NULL */
+};
+
+/* The changed ranges of the file below the target's size, sorted and joined;
+ * what the target grew is not in it. *ret_ranges is owned by the caller; `zero`
+ * is false everywhere.
+ *
+ * CAIRN_UNIMPLEMENTED  the stream holds what the decoder does not interpret
+ * CAIRN_NO_SPACE       more than SEND_RANGES_MAX ranges
+ * CAIRN_CANCELLED      the caller asked for it
+ */
+int send_changes(const struct send_spec *spec, struct block_extent **ret_ranges, size_t *ret_n,
+		 struct cairn_err *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Copying and comparing files with holes. */
+#ifndef CAIRN_POOL_COPY_SPARSE_H
+#define CAIRN_POOL_COPY_SPARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block_sink;
+struct cairn_err;
+struct store_progress;
+
+/* Copies `size` bytes into the empty file `to`; holes stay holes, and runs of
+ * zeros become holes. Nothing is synced. */
+int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
+
+/* Like sparse_copy() of the whole file, and nobody wrote to it meanwhile.
+ *
+ * CAIRN_ABORTED  it was written each time
+ */
+int sparse_copy_still(int from, int to, struct cairn_err *err);
+
+/* Emits every 4 KiB of `target` that differs from `base`, and what it has
+ * beyond the base's size. */
+int sparse_compare(int base, int target, struct block_sink sink,
+		   const struct store_progress *progress, uint64_t *ret_runs,
+		   struct cairn_err *err);
+
+bool sparse_is_zero(const void *data, size_t n);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A file's map as FIEMAP tells it.
+ *
+ * The first call flushes the file (FIEMAP_FLAG_SYNC): an overwrite that is
+ * still only in memory shows the old, shared address otherwise. Whatever is
+ * encoded, inline, not aligned or not yet placed is opaque: on compressed
+ * btrfs two extents with one address can hold different data.
+ */
+#ifndef CAIRN_POOL_FIEMAP_H
+#define CAIRN_POOL_FIEMAP_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "pool/mapping.h"
+
+struct cairn_err;
+
+/* `fd` stays the caller's and open; the map begins with what ends after
+ * `start`. */
+int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err);
+void fiemap_source_free(struct mapping_source *source);
+CAIRN_DEFINE_CLEANUP(struct mapping_source, fiemap_source_free);
+
+#endif

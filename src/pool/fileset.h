@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A store whose objects are files: what the directory back ends share.
+ *
+ * DIR/volumes/ID/disk and DIR/snapshots/ID/disk. An object is built under the
+ * name ID.new and renamed into place when it is complete and on disk; it is
+ * removed by renaming it to ID.del first. So ID is either a whole object or
+ * nothing, and what a killed process left has a name that tells.
+ */
+#ifndef CAIRN_POOL_FILESET_H
+#define CAIRN_POOL_FILESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/store.h"
+
+struct cairn_err;
+
+#define FILESET_DISK "disk"
+
+struct fileset {
+	struct store store;
+	char *dir;
+	int kind_fd[2]; /* by enum store_kind */
+};
+
+/* "ID" and a suffix, in a buffer of its own. */
+struct fileset_name {
+	char text[STORE_ID_MAX + 8];
+};
+
+struct fileset_name fileset_name(const char *id, const char *suffix);
+
+/* The magic number of the filesystem that `dir` is on. */
+int fileset_magic(const char *dir, uint64_t *ret_magic, struct cairn_err *err);
+
+/* Opens the directories, making them where `writable`. */
+int fileset_new(const struct store_ops *ops, const char *dir, bool writable, struct fileset **ret,
+		struct cairn_err *err);
+void fileset_free(struct fileset *set);
+CAIRN_DEFINE_CLEANUP(struct fileset, fileset_free);
+
+/* Opens an object's file; `flags` as for open(). */
+int fileset_open_disk(struct fileset *set, struct store_ref ref, int flags, int *ret_fd,
+		      struct cairn_err *err);
+
+/* The size of an open file. */
+int fileset_fd_size(int fd, uint64_t *ret_size, struct cairn_err *err);
+
+/* *ret_exists is set when a volume of exactly this size is there; CAIRN_EXISTS
+ * when it has another. Whoever made it may have been killed before it was on
+ * disk: that is for the caller to repeat. */
+int fileset_existing_volume(struct fileset *set, const char *id, uint64_t size, bool *ret_exists,
+			    struct cairn_err *err);
+
+/* CAIRN_EXISTS when there is a snapshot of this id. */
+int fileset_no_snapshot(struct fileset *set, const char *id, struct cairn_err *err);
+
+/* Sets an open volume's file to a size that is not below what it has
+ * (CAIRN_RANGE). Not synced. */
+int fileset_grow(int fd, uint64_t size, struct cairn_err *err);
+
+int fileset_sync(int fd, struct cairn_err *err);
+
+/* ---- objects that are directories (not btrfs) --------------------------- */
+
+/* Makes ID.new with an empty file, replacing a leftover one. */
+int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err);
+
+/* Syncs what was built and gives it its name. */
+int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err);
+
+/* Makes the name of an object durable that another call made. */
+int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err);
+
+/* Removes ID.new; for error paths. */
+void fileset_abandon(struct fileset *set, struct store_ref ref);
+
+/* Removes one directory of the given name with its file; absent is fine. */
+int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
+			 struct cairn_err *err);
+
+/* ---- slots of struct store_ops ------------------------------------------ */
+
+void fileset_store_close(struct store *store);
+int fileset_volume_create(struct store *store, const char *id, uint64_t size,
+			  struct cairn_err *err);
+int fileset_volume_resize(struct store *store, const char *id, uint64_t size,
+			  struct cairn_err *err);
+int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
+int fileset_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
+		 struct cairn_err *err);
+int fileset_usage(struct store *store, struct store_usage *ret, struct cairn_err *err);
+int fileset_list(struct store *store, enum store_kind kind,
+		 int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		 struct cairn_err *err);
+int fileset_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err);
+int fileset_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
+			struct cairn_err *err);
+
+/* Allocated ranges by SEEK_DATA: right on every filesystem. */
+int fileset_allocated_seek(struct store *store, struct store_ref ref, uint64_t start,
+			   struct block_extent *out, size_t max, size_t *ret_n,
+			   struct cairn_err *err);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Making and removing objects that are plain directories. */
+#include "pool/fileset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/io.h"
+
+int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
+			 struct cairn_err *err)
+{
+	int parent = set->kind_fd[kind];
+	cairn_auto_fd int dir =
+		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir < 0 && errno == ENOENT)
+		return 0;
+	if (dir < 0)
+		return cairn_err_sys(err, errno, "open '%s'", name);
+	if (unlinkat(dir, FILESET_DISK, 0) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove the data of '%s'", name);
+	if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", name);
+	return 0;
+}
+
+int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct fileset_name gone = fileset_name(ref.id, ".del");
+	struct fileset_name half = fileset_name(ref.id, ".new");
+	int parent = set->kind_fd[ref.kind];
+	int rc = fileset_remove_named(set, ref.kind, gone.text, err);
+
+	rc = rc ? rc : fileset_remove_named(set, ref.kind, half.text, err);
+	if (rc)
+		return rc;
+	if (renameat(parent, ref.id, parent, gone.text) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", ref.id);
+	rc = fileset_remove_named(set, ref.kind, gone.text, err);
+	return rc ? rc : cairn_sync_dir(parent, ref.id, err);
+}
+
+int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(ref.id, ".new");
+	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
+	int rc = fileset_remove_named(set, ref.kind, name.text, err);
+	int fd;
+
+	if (rc)
+		return rc;
+	if (mkdirat(set->kind_fd[ref.kind], name.text, 0700) < 0)
+		return cairn_err_sys(err, errno, "make '%s'", name.text);
+	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
+	fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		rc = cairn_err_sys(err, errno, "make '%s'", path);
+		fileset_abandon(set, ref);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(ref.id, ".new");
+	int parent = set->kind_fd[ref.kind], rc;
+	cairn_auto_fd int dir = -1;
+
+	if (fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "sync the data of '%s'", ref.id);
+	dir = openat(parent, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return cairn_err_sys(err, errno, "open '%s'", name.text);
+	rc = cairn_sync_dir(dir, name.text, err);
+	if (rc)
+		return rc;
+	/* An existing directory is only replaced when it is empty: by this rule
+	 * of rename() no object can be overwritten. */
+	if (renameat(parent, name.text, parent, ref.id) < 0)
+		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, ref.id);
+	return cairn_sync_dir(parent, ref.id, err);
+}
+
+int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err)
+{
+	return cairn_sync_dir(set->kind_fd[ref.kind], ref.id, err);
+}
+
+void fileset_abandon(struct fileset *set, struct store_ref ref)
+{
+	struct fileset_name name = fileset_name(ref.id, ".new");
+
+	fileset_remove_named(set, ref.kind, name.text, NULL);
+}
+
+int fileset_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct store_ref ref = {STORE_VOLUME, id};
+	cairn_auto_fd int fd = -1;
+	bool exists = false;
+	int rc = fileset_existing_volume(set, id, size, &exists, err);
+
+	if (rc || exists)
+		return rc ? rc : fileset_settle(set, ref, err);
+	rc = fileset_build(set, ref, &fd, err);
+	if (rc)
+		return rc;
+	rc = fileset_grow(fd, size, err);
+	rc = rc ? rc : fileset_finish(set, ref, fd, err);
+	if (rc)
+		fileset_abandon(set, ref);
+	return rc;
+}
+
+int fileset_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	int rc = fileset_open_disk((struct fileset *)store, (struct store_ref){STORE_VOLUME, id},
+				   O_RDWR, &fd, err);
+
+	rc = rc ? rc : fileset_grow(fd, size, err);
+	return rc ? rc : fileset_sync(fd, err);
+}

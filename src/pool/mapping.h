@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where the bytes of a file are stored, and how two such maps are compared.
+ *
+ * While two snapshots both exist, each holds a reference on its blocks: a block
+ * that both have at the same offset was never written in between. So equal
+ * place at equal offset means equal data, and nothing is read. What a
+ * filesystem cannot place exactly is "opaque" and never equal to anything.
+ *
+ * A map comes as a stream of mappings, ascending, without overlap; what lies
+ * between two of them is a hole. Streams are read in batches into fixed memory,
+ * so a file of any number of extents takes the same.
+ */
+#ifndef CAIRN_POOL_MAPPING_H
+#define CAIRN_POOL_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/joiner.h"
+
+struct cairn_err;
+struct store_progress;
+
+enum mapping_kind {
+	MAPPING_ZERO,   /* reads as zeros: a hole or unwritten preallocation */
+	MAPPING_DATA,   /* stored at (place, inner) */
+	MAPPING_OPAQUE, /* stored somewhere; equality cannot be proven */
+};
+
+struct mapping {
+	uint64_t offset;
+	uint64_t length;
+	uint64_t place; /* identity of what holds the bytes: a device or a disk extent */
+	uint64_t inner; /* where in there; grows byte by byte with the offset */
+	enum mapping_kind kind;
+};
+
+struct mapping_source {
+	/* Fills up to `max` mappings; *ret_n == 0 is the end. */
+	int (*next)(struct mapping_source *source, struct mapping *out, size_t max, size_t *ret_n,
+		    struct cairn_err *err);
+};
+
+/* Mappings held of each side. Larger ones leave the processor's cache. */
+#define MAPPING_BATCH 512U
+
+struct mapping_cursor {
+	struct mapping_source *source;
+	uint64_t size; /* of the file; mappings past it do not count */
+	size_t at, n;
+	bool ended;
+	uint64_t seen; /* mappings delivered so far */
+	struct mapping batch[MAPPING_BATCH];
+};
+
+/* A comparison that can be stopped and continued. Large: not for the stack of
+ * a deep call chain. */
+struct mapping_compare {
+	struct mapping_cursor base;
+	struct mapping_cursor target;
+	uint64_t pos; /* everything before is compared and passed on */
+};
+
+void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
+			  uint64_t base_size, struct mapping_source *target, uint64_t target_size);
+
+/* Gives `joiner` every range of the target, up to its size, that may differ
+ * from the base. Stops early when about `budget` mappings (of both) were looked
+ * at in this call; *ret_done says whether the end was reached. The joiner is
+ * not flushed. `progress` may be NULL.
+ *
+ * CAIRN_CANCELLED  the caller asked for it
+ */
+int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct joiner *joiner,
+			const struct store_progress *progress, bool *ret_done,
+			struct cairn_err *err);
+
+/* Mappings looked at so far, both sides. */
+uint64_t mapping_compare_seen(const struct mapping_compare *compare);
+
+/* Fills `out` with the ranges that hold data and end after `start`, clipped to
+ * [start, size); see store.h. */
+int mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t size,
+		      struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err);
+
+#endif
