@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share: scratch pools, and running cairn.
+
+A test program is skipped as a whole with exit status 77; single tests say why
+they are skipped. CAIRN_BIN names the program under test.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = os.environ.get("CAIRN_BIN", "cairn")
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+TIMEOUT = 120  # seconds; a hang is a failure, slowness is not
+BLOCK = 4096
+MIB = 1 << 20
+
+# What a failure means; see EXIT STATUS in cairn(1).
+OK, USAGE, INVALID, NOT_FOUND, EXISTS, DENIED, NO_SPACE, PRECONDITION, ABORTED, RANGE = \
+    0, 2, 3, 5, 6, 7, 8, 9, 10, 11
+DATA_LOSS = 15
+
+
+def can_mount():
+    """Root, with loop devices that can be had."""
+    if os.geteuid() != 0 or not shutil.which("mkfs.btrfs"):
+        return False
+    with tempfile.NamedTemporaryFile() as image:
+        image.truncate(MIB)
+        found = subprocess.run(["losetup", "--find", "--show", image.name],
+                               capture_output=True, text=True)
+        if found.returncode != 0:
+            return False
+        subprocess.run(["losetup", "--detach", found.stdout.strip()], check=False)
+    return True
+
+
+CAN_MOUNT = can_mount()
+
+
+class CliTest(unittest.TestCase):
+    """One scratch pool a test; `backend` says of which kind."""
+
+    backend = "copy"
+
+    def setUp(self):
+        if self.backend != "copy" and not CAN_MOUNT:
+            self.skipTest("needs root and loop devices")
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="cairn-cli-"))
+        self.pool = self.scratch / "pool"
+        self.mounted = []
+        self.addCleanup(self.remove)
+        self.make_pool()
+
+    def make_pool(self):
+        size = [] if self.backend == "copy" else ["--size", "1G"]
+        self.cairn("pool", "create", "--backend", self.backend, *size, self.pool)
+
+    def remove(self):
+        for directory in reversed(self.mounted):
+            subprocess.run(["umount", directory], check=False, capture_output=True)
+        if self.pool.exists():
+            for kind in ("snapshot", "volume"):
+                for item in self.items(kind, code=None):
+                    self.cairn(kind, "detach", item["id"], code=None)
+            self.cairn("pool", "destroy", "--yes", self.pool, code=None)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def environment(self, **extra):
+        clean = {k: v for k, v in os.environ.items()
+                 if k not in ("CAIRN_POOL", "NO_COLOR", "COLUMNS", "LC_ALL", "LC_CTYPE", "LANG")}
+        return {**clean, "CAIRN_POOL": str(self.pool), **extra}
+
+    def cairn(self, *args, code=OK, env=None, **how):
+        """Runs cairn; `code` is the status it must end with, None for any."""
+        how.setdefault("stdout", subprocess.PIPE)
+        how.setdefault("stderr", subprocess.PIPE)
+        how.setdefault("timeout", TIMEOUT)
+        done = subprocess.run([BIN, *map(str, args)], env=self.environment(**(env or {})),
+                              stdin=subprocess.DEVNULL, text=True, **how)
+        if code is not None:
+            self.assertEqual(done.returncode, code,
+                             f"cairn {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")
+        return done
+
+    def start(self, *args, **how):
+        return subprocess.Popen([BIN, *map(str, args)], env=self.environment(), text=True,
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
+
+    def out(self, *args, **how):
+        return self.cairn(*args, **how).stdout
+
+    def json(self, *args, **how):
+        return json.loads(self.out(*args, "--output", "json", **how))
+
+    def lines(self, *args, **how):
+        return [json.loads(line) for line in self.out(*args, "-o", "ndjson", **how).splitlines()]
+
+    def items(self, kind, *args, code=OK):
+        done = self.cairn(kind, "list", *args, "-o", "ndjson", code=code)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def state(self):
+        """All that a refused command must leave as it was."""
+        return [self.items("volume", "--all"), self.items("snapshot", "--all")]
+
+    # ---- volumes and what is in them
+
+    def path(self, kind, name):
+        return self.out(kind, "path", name).rstrip("\n")
+
+    def make_volume(self, name="data", size=16 * MIB):
+        self.cairn("volume", "create", name, "--size", size)
+
+    def write(self, offset, data, volume="data"):
+        with open(self.path("volume", volume), "r+b", buffering=0) as file:
+            file.seek(offset)
+            file.write(data)
+            os.fsync(file.fileno())
+
+    def two_snapshots(self, changes=(0, 5, 6, 100)):
+        """data@s1 with data all over, data@s2 with these blocks changed."""
+        self.make_volume()
+        self.write(0, os.urandom(4 * MIB))
+        self.cairn("snapshot", "create", "data@s1")
+        for block in changes:
+            self.write(block * BLOCK, os.urandom(BLOCK))
+        self.cairn("snapshot", "create", "data@s2")
+
+    def read(self, snapshot):
+        with open(self.path("snapshot", snapshot), "rb") as file:
+            return file.read()
+
+    def changed_blocks(self, base, target):
+        """The truth, from the bytes."""
+        old, new = self.read(base), self.read(target)
+        return [i for i in range(len(new) // BLOCK)
+                if old[i * BLOCK:(i + 1) * BLOCK] != new[i * BLOCK:(i + 1) * BLOCK]]
+
+    def assert_covers(self, extents, blocks):
+        covered = set()
+        end = 0
+        for extent in extents:
+            self.assertGreaterEqual(extent["byte_offset"], end, "ascending, not overlapping")
+            self.assertGreater(extent["size_bytes"], 0)
+            end = extent["byte_offset"] + extent["size_bytes"]
+            covered.update(range(extent["byte_offset"] // BLOCK, -(-end // BLOCK)))
+        self.assertEqual([block for block in blocks if block not in covered], [], "missed")
+
+
+def main():
+    if not shutil.which(BIN):
+        print(f"there is no '{BIN}' to test")
+        sys.exit(77)
+    unittest.main(module="__main__", verbosity=1)

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The story that a user lives through, on every back end."""
+import os
+import subprocess
+import unittest
+
+from cairncli import (BLOCK, DATA_LOSS, EXISTS, MIB, NOT_FOUND, PRECONDITION, CliTest, main)
+
+
+class CopyStory(CliTest):
+    def attach(self, volume):
+        return self.out("volume", "attach", volume).strip()
+
+    def test_delta_lists_what_changed_also_after_the_base_is_deleted(self):
+        self.two_snapshots()
+        truth = self.changed_blocks("data@s1", "data@s2")
+        self.assertEqual(truth, [0, 5, 6, 100])
+        extents = self.lines("delta", "data@s1", "data@s2")
+        self.assert_covers(extents, truth)
+        self.cairn("verify", "data@s1", "data@s2")
+        before = self.json("delta", "data@s1", "data@s2")
+
+        self.cairn("snapshot", "delete", "data@s1")
+        self.assertEqual(self.json("delta", "data@s1", "data@s2"), before)
+        self.assertEqual([s["name"] for s in self.items("snapshot", "data")], ["s2"])
+        self.assertEqual([(s["name"], s["deleted"]) for s in self.items("snapshot", "--all")],
+                         [("s1", True), ("s2", False)])
+        gone = self.cairn("verify", "data@s1", "data@s2", code=PRECONDITION)
+        self.assertIn("deleted", gone.stderr)
+        self.cairn("pool", "check")
+
+    def test_allocated_extents_cover_all_data_and_no_hole(self):
+        self.make_volume()
+        self.write(8 * MIB, os.urandom(MIB))
+        self.cairn("snapshot", "create", "data@s")
+        extents = self.lines("delta", "data@s")
+        self.assert_covers(extents, range(8 * MIB // BLOCK, 9 * MIB // BLOCK))
+        self.assertLess(sum(e["size_bytes"] for e in extents), 2 * MIB)
+
+    def test_punched_and_zeroed_blocks_are_told_as_zero(self):
+        self.two_snapshots(changes=())
+        subprocess.run(["fallocate", "--punch-hole", "--offset", str(MIB), "--length", str(MIB),
+                        self.path("volume", "data")], check=True)
+        self.cairn("snapshot", "create", "data@s3")
+        extents = self.lines("delta", "data@s2", "data@s3")
+        self.assert_covers(extents, range(MIB // BLOCK, 2 * MIB // BLOCK))
+        self.assertTrue(any(e["zero"] for e in extents))
+        self.cairn("verify", "data@s2", "data@s3")
+
+    def test_a_grown_volume_reports_what_it_grew_by(self):
+        self.two_snapshots(changes=())
+        self.cairn("volume", "expand", "data", "--size", "20M")
+        self.write(18 * MIB, b"x" * BLOCK)
+        self.cairn("snapshot", "create", "data@big")
+        self.assertEqual(self.json("volume", "info", "data")["size_bytes"], 20 * MIB)
+        self.assert_covers(self.lines("delta", "data@s1", "data@big"), [18 * MIB // BLOCK])
+        self.cairn("verify", "data@s1", "data@big")
+
+    def test_a_clone_holds_the_data_and_is_compared_with_its_origin(self):
+        self.two_snapshots()
+        self.cairn("volume", "create", "copy", "--from", "data@s1")
+        self.write(50 * BLOCK, b"y" * BLOCK, volume="copy")
+        self.cairn("snapshot", "create", "copy@c1")
+        self.assertEqual(self.changed_blocks("data@s1", "copy@c1"), [50])
+        self.assert_covers(self.lines("delta", "data@s1", "copy@c1"), [50])
+        self.cairn("verify", "data@s1", "copy@c1")
+        origin = self.json("snapshot", "info", "data@s1")["id"]
+        self.assertEqual(self.json("volume", "info", "copy")["origin_id"], origin)
+
+    def test_a_volume_from_a_volume_has_its_data(self):
+        self.two_snapshots()
+        self.cairn("volume", "create", "copy", "--from", "data")
+        self.cairn("snapshot", "create", "copy@now")
+        self.assertEqual(self.read("copy@now"), self.read("data@s2"))
+
+    def test_several_volumes_are_cut_together_or_not_at_all(self):
+        self.make_volume("a")
+        self.make_volume("b")
+        made = self.json("snapshot", "create", "a@t", "b@t")["snapshots"]
+        self.assertEqual([(s["volume"], s["name"]) for s in made], [("a", "t"), ("b", "t")])
+        self.cairn("snapshot", "create", "a@u", "b@t", code=EXISTS)
+        self.cairn("snapshot", "info", "a@u", code=NOT_FOUND)
+        self.cairn("snapshot", "delete", "a@t", "b@t")
+        self.assertEqual(self.items("snapshot"), [])
+
+    def test_a_volume_with_snapshots_is_deleted_only_as_told(self):
+        self.two_snapshots()
+        self.cairn("volume", "delete", "data", code=PRECONDITION)
+        kept = self.json("snapshot", "info", "data@s2")["id"]
+        self.cairn("volume", "delete", "data", "--keep-snapshots")
+        self.assertEqual(self.items("volume"), [])
+        self.assertEqual(self.json("snapshot", "info", kept)["size_bytes"], 16 * MIB)
+        self.make_volume("other")
+        self.cairn("snapshot", "create", "other@s")
+        self.cairn("volume", "delete", "other", "--with-snapshots")
+        self.assertEqual([s["id"] for s in self.items("snapshot") if s["name"] == "s"], [])
+
+    def test_the_change_set_may_be_made_behind_the_command(self):
+        self.two_snapshots(changes=())
+        self.write(7 * BLOCK, b"z" * BLOCK)
+        self.cairn("snapshot", "create", "data@s3", "--set-wait", "0s")
+        self.assert_covers(self.lines("delta", "data@s2", "data@s3"), [7])
+        self.cairn("snapshot", "create", "data@s4", "--set-wait", "none")
+        self.assertEqual(self.json("snapshot", "info", "data@s4")["change_set"]["state"], "ready")
+
+    def test_verify_finds_a_change_that_the_delta_does_not_tell(self):
+        self.two_snapshots()
+        path = self.path("snapshot", "data@s2")
+        try:
+            os.chmod(path, 0o600)
+            with open(path, "r+b") as file:
+                file.seek(3 * MIB)
+                byte = file.read(1)
+                file.seek(3 * MIB)
+                file.write(bytes([byte[0] ^ 1]))
+        except OSError:
+            self.skipTest("the back end does not let anybody damage a snapshot")
+        found = self.cairn("verify", "data@s1", "data@s2", code=DATA_LOSS)
+        self.assertIn(f"offset {3 * MIB}", found.stdout)
+        report = self.json("verify", "data@s1", "data@s2", code=DATA_LOSS)
+        self.assertEqual(report["ok"], False)
+        self.assertEqual(report["faults"], [{"byte_offset": 3 * MIB, "size_bytes": BLOCK,
+                                             "kind": "not_reported"}])
+
+    def test_destroy_removes_what_create_made_and_nothing_else(self):
+        self.two_snapshots()
+        self.cairn("pool", "destroy", "--yes")
+        self.assertFalse(self.pool.exists())
+        self.pool.mkdir()
+        (self.pool / "mine").write_text("keep")
+        self.make_pool()
+        self.make_volume()
+        self.cairn("pool", "destroy", "--yes")
+        self.assertEqual([p.name for p in self.pool.iterdir()], ["mine"])
+
+
+class BtrfsStory(CopyStory):
+    backend = "btrfs"
+
+    def test_a_filesystem_on_an_attached_volume_is_cut_while_it_is_in_use(self):
+        self.make_volume(size=64 * MIB)
+        device = self.attach("data")
+        self.assertEqual(self.attach("data"), device)
+        self.assertEqual(self.json("volume", "info", "data")["device"], device)
+        subprocess.run(["mkfs.ext4", "-q", device], check=True)
+        mount = self.scratch / "mnt"
+        mount.mkdir()
+        subprocess.run(["mount", device, mount], check=True)
+        self.mounted.append(mount)
+        (mount / "one").write_bytes(os.urandom(MIB))
+        self.cairn("snapshot", "create", "data@s1")
+        (mount / "two").write_bytes(os.urandom(MIB))
+        self.cairn("snapshot", "create", "data@s2")
+        truth = self.changed_blocks("data@s1", "data@s2")
+        self.assertGreaterEqual(len(truth), MIB // BLOCK, "the data written is in the cut")
+        self.assert_covers(self.lines("delta", "data@s1", "data@s2"), truth)
+        self.cairn("verify", "data@s1", "data@s2")
+        self.look_into("data@s2", "two")
+
+        self.cairn("volume", "detach", "data", code=PRECONDITION)
+        self.cairn("volume", "delete", "data", "--with-snapshots", code=PRECONDITION)
+        self.cairn("pool", "destroy", "--yes", code=PRECONDITION)
+        subprocess.run(["umount", mount], check=True)
+        self.cairn("volume", "detach", "data")
+        self.cairn("volume", "detach", "data")
+        self.assertIsNone(self.json("volume", "info", "data")["device"])
+
+    def look_into(self, snapshot, name):
+        device = self.out("snapshot", "attach", snapshot).strip()
+        mount = self.scratch / "look"
+        mount.mkdir()
+        # A snapshot is crash consistent: the journal of a frozen filesystem is clean.
+        subprocess.run(["mount", "-o", "ro,noload", device, mount], check=True)
+        self.mounted.append(mount)
+        self.assertEqual((mount / name).stat().st_size, MIB)
+        subprocess.run(["umount", mount], check=True)
+        self.cairn("snapshot", "detach", snapshot)
+
+    def test_a_device_can_be_read_only_and_grows_with_its_volume(self):
+        self.make_volume()
+        device = self.out("volume", "attach", "data", "--read-only").strip()
+        with self.assertRaises(OSError):
+            with open(device, "r+b", buffering=0) as file:
+                file.write(b"x" * 512)
+        self.cairn("volume", "detach", "data")
+        device = self.attach("data")
+        self.cairn("volume", "expand", "data", "--size", "32M")
+        with open(device, "rb") as file:
+            self.assertEqual(file.seek(0, os.SEEK_END), 32 * MIB)
+
+
+class ReflinkStory(BtrfsStory):
+    backend = "reflink"
+
+
+if __name__ == "__main__":
+    main()
