@@ -15,6 +15,11 @@
 #include "pool/leftover.h"
 #include "pool/store.h"
 
+/* How long writers may be held. Cloning a file of many extents takes seconds on
+ * XFS; a store that copies needs as long as its data takes. */
+#define HOLD_MAX_MS               60000
+#define HOLD_WHILE_COPYING_MAX_MS 600000
+
 struct target {
 	const struct cut_item *item;
 	char device[DEVICE_PATH_MAX]; /* "" when not attached */
@@ -26,6 +31,7 @@ struct cut {
 	struct pool *pool;
 	struct target *targets;
 	size_t n;
+	bool atomic;
 	struct device_freeze *freeze;
 };
 
@@ -47,7 +53,6 @@ static bool has_writer(const char *path)
 static int examine(struct cut *cut, struct target *target, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, target->item->volume_id};
-	bool atomic = cut->pool->store->ops->cut_is_atomic;
 	cairn_auto_free char *path = NULL;
 	int rc = store_path(cut->pool->store, ref, &path, err);
 
@@ -58,7 +63,7 @@ static int examine(struct cut *cut, struct target *target, struct cairn_err *err
 		rc = device_mount_point(target->device, &target->mount, err);
 	if (rc)
 		return rc;
-	if (!target->mount && (cut->n > 1 || !atomic))
+	if (!target->mount && (cut->n > 1 || !cut->atomic))
 		target->twice = target->device[0] || has_writer(path);
 	return 0;
 }
@@ -71,7 +76,25 @@ static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 	for (size_t i = 0; i < cut->n; i++)
 		if (cut->targets[i].mount)
 			mounts[n++] = cut->targets[i].mount;
-	return n ? device_freeze_begin(mounts, n, &cut->freeze, err) : 0;
+	if (n == 0)
+		return 0;
+	return device_freeze_begin_for(mounts, n,
+				       cut->atomic ? HOLD_MAX_MS : HOLD_WHILE_COPYING_MAX_MS,
+				       &cut->freeze, err);
+}
+
+/* Some filesystems (vfat) can not be frozen: their devices are then raw ones. */
+static void treat_as_raw(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->n; i++) {
+		struct target *target = &cut->targets[i];
+
+		if (!target->mount)
+			continue;
+		free(target->mount);
+		target->mount = NULL;
+		target->twice = cut->n > 1 || !cut->atomic;
+	}
 }
 
 static int cut_one(struct cut *cut, const struct target *target, const char *snapshot_id,
@@ -155,6 +178,10 @@ static int attempt(struct cut *cut, const struct target **ret_restless, struct c
 {
 	int rc = freeze_mounted(cut, err);
 
+	if (rc == CAIRN_UNIMPLEMENTED) {
+		treat_as_raw(cut);
+		rc = 0;
+	}
 	if (!rc)
 		rc = cut_round(cut, ret_restless, err);
 	if (!rc && cut->freeze)
@@ -190,7 +217,7 @@ static int cut_all(struct cut *cut, struct cairn_err *err)
 
 int cut_snapshots(struct pool *pool, const struct cut_item *items, size_t n, struct cairn_err *err)
 {
-	struct cut cut = {.pool = pool, .n = n};
+	struct cut cut = {.pool = pool, .n = n, .atomic = pool->store->ops->cut_is_atomic};
 	int rc;
 
 	cut.targets = cairn_calloc(n, sizeof(*cut.targets));
