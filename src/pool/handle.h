@@ -42,8 +42,9 @@ struct pool {
 	int dir_fd;
 	int root_fd;
 	int sets_fd;
-	int lock_fd; /* holds the pool lock, shared */
-	bool read_only;
+	int lock_fd;       /* holds the pool lock, shared */
+	bool read_only;    /* for this caller */
+	bool read_only_fs; /* for everybody */
 	uint64_t lock_wait_ms;
 	struct marker marker;
 	struct catalogue *cat;

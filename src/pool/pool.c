@@ -80,7 +80,7 @@ static int open_root(struct pool *pool, struct cairn_err *err)
 	if (fstatvfs(pool->root_fd, &vfs) < 0)
 		return cairn_err_sys(err, errno, "statvfs '%s'", pool->root);
 	if ((vfs.f_flag & ST_RDONLY) || faccessat(pool->root_fd, ".", W_OK, AT_EACCESS) < 0)
-		pool->read_only = true;
+		pool->read_only = pool->read_only_fs = true;
 	pool->sets_fd = openat(pool->root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pool->sets_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s/%s'", pool->root, POOL_SETS_NAME);
@@ -157,7 +157,7 @@ int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *er
 	struct pool_info info = {
 		.backend = store_backend(pool->store),
 		.image = strcmp(pool->marker.image, "none") != 0,
-		.read_only = pool->read_only,
+		.read_only = pool->read_only_fs,
 		.retention_ms = pool->marker.retention_ms,
 		.granularity = pool->marker.granularity,
 	};
