@@ -306,11 +306,15 @@ int net_tls_client_new(const struct net_tls_options *options, struct net_tls **r
 static bool set_server_name(SSL *ssl, const char *name)
 {
 	uint8_t address[sizeof(struct in6_addr)];
+	char host[TLSEXT_MAXLEN_host_name + 1]; /* OpenSSL takes no constant here */
 
 	if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+	if (strlen(name) >= sizeof(host))
+		return false;
+	memcpy(host, name, strlen(name) + 1);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
 int net_tls_session(struct net_tls *tls, const char *server_name, struct ssl_st **ret,

@@ -214,7 +214,7 @@ static int set_algorithms(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
 			return fail(err, CAIRN_INVALID, "OpenSSL offers none of the cipher suites",
 				    list);
 	}
-	if (spec->groups && SSL_CTX_set1_groups_list(ctx, spec->groups) != 1) {
+	if (spec->groups && SSL_CTX_ctrl(ctx, SSL_CTRL_SET_GROUPS_LIST, 0, spec->groups) != 1) {
 		ERR_clear_error();
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "this OpenSSL (%s) does not offer all of the curves %s",

@@ -24,7 +24,7 @@ struct net_tls_context_spec {
 	bool h2, http1;
 	int min_version;
 	const char *ciphers; /* OpenSSL's list for TLS 1.2; NULL is the default */
-	const char *groups;  /* OpenSSL's list; NULL is the default */
+	char *groups;        /* OpenSSL's list, only read; NULL is the default */
 	struct net_pem cert, key, ca;
 };
 
