@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define THAW_TRIES 100U
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;
@@ -74,20 +76,29 @@ static void send_reply(int socket, struct freeze_reply reply)
 	(void)send(socket, &reply, sizeof(reply), MSG_NOSIGNAL);
 }
 
+/* EINVAL says that it is not frozen. Anything else is tried again: a filesystem
+ * that stays frozen is the one thing that must not happen. */
+static bool thaw_one(int mount)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (unsigned i = 0; i < THAW_TRIES; i++) {
+		if (ioctl(mount, FITHAW, 0) == 0)
+			return true;
+		if (errno == EINVAL)
+			return false;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return false;
+}
+
 /* Thaws the first `n`; false when one of them was no longer frozen. */
 static bool thaw(const struct freeze_plan *plan, size_t n)
 {
 	bool all_were_frozen = true;
 
-	while (n-- > 0) {
-		int rc;
-
-		do
-			rc = ioctl(plan->mounts[n], FITHAW, 0);
-		while (rc < 0 && errno == EINTR);
-		if (rc < 0)
-			all_were_frozen = false;
-	}
+	while (n-- > 0)
+		all_were_frozen &= thaw_one(plan->mounts[n]);
 	return all_were_frozen;
 }
 
