@@ -20,16 +20,23 @@
 #include "pool/leftover.h"
 #include "pool/setfile.h"
 
-/* Changes a snapshot's record from what it was when it was checked. */
-static int commit_record(struct check *check, const struct record_snapshot *old,
-			 const struct record_snapshot *now, struct cairn_err *err)
+/* Gives up the set's file: changes the record from what it was when it was
+ * checked, and removes the file. */
+static int drop_set(struct check *check, const struct record_snapshot *old,
+		    const struct record_snapshot *now, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	char name[SETFILE_NAME_MAX];
 	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
 	if (!rc)
 		rc = ledger_snapshot_change(check->pool->cat, batch, old, now, err);
-	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	setfile_name(old->number, old->set_generation, name);
+	ledger_leftover_add(batch, name);
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	return rc ? rc : leftover_settle(check->pool, name, LEFTOVER_NO_LOCK, err);
 }
 
 static int verify_file(struct check *check, const struct record_snapshot *snapshot,
@@ -66,7 +73,7 @@ static int repair_set(struct check *check, const struct record_snapshot *snapsho
 
 	now.set = possible ? POOL_SET_PENDING : POOL_SET_LOST;
 	now.set_generation++;
-	rc = commit_record(check, snapshot, &now, err);
+	rc = drop_set(check, snapshot, &now, err);
 	if (!rc && possible)
 		rc = complete_set(check->pool, snapshot->number, LEFTOVER_NO_LOCK,
 				  check->spec->progress, err);

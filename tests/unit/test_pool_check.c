@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "pool/catalogue.h"
+#include "poolfix.h"
+
+/* Three snapshots, each with another block written. */
+static void fill(struct poolfix *fix)
+{
+	struct pool_volume_spec spec = {.name = "data", .size = MIB};
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_volume_create(fix->pool, &spec, &volume, &err), &err);
+	for (int i = 1; i <= 3; i++) {
+		char name[8];
+
+		poolfix_write(fix, "data", (uint64_t)i, 'x');
+		snprintf(name, sizeof(name), "s%d", i);
+		poolfix_snapshot(fix, "data", name);
+	}
+	/* Makes all the sets. */
+	assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "2-3");
+}
+
+static struct pool_check_result check(struct poolfix *fix, bool repair)
+{
+	struct pool_check_spec spec = {.repair = repair};
+	struct pool_check_result result;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_check(fix->pool, &spec, &result, &err), &err);
+	return result;
+}
+
+/* Calls `fn` on every set file and returns how many there were. */
+static unsigned for_each_set(struct poolfix *fix, void (*fn)(int dir_fd, const char *name))
+{
+	char path[128];
+	DIR *dir;
+	struct dirent *entry;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), "%s/sets", fix->dir);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		fn(dirfd(dir), entry->d_name);
+		n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+static void damage(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC);
+	struct stat st;
+	unsigned char byte;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &byte, 1, st.st_size / 2), 1);
+	byte ^= 0x40;
+	assert_int_equal(pwrite(fd, &byte, 1, st.st_size / 2), 1);
+	close(fd);
+}
+
+static void cut_short(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, 10), 0);
+	close(fd);
+}
+
+static void remove_it(int dir_fd, const char *name)
+{
+	assert_int_equal(unlinkat(dir_fd, name, 0), 0);
+}
+
+static void damaged_sets_are_found_refused_and_made_again(void **state)
+{
+	static void (*const harms[])(int, const char *) = {damage, cut_short, remove_it};
+	struct poolfix *fix = *state;
+
+	fill(fix);
+	for (size_t i = 0; i < ARRAY_LEN(harms); i++) {
+		struct pool_check_result result;
+
+		assert_int_equal(for_each_set(fix, harms[i]), 2);
+		assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "DATA_LOSS");
+		result = check(fix, false);
+		assert_int_equal(result.found, 2);
+		assert_int_equal(result.repaired, 0);
+		result = check(fix, true);
+		assert_int_equal(result.repaired, 2);
+		assert_int_equal(result.lost, 0);
+		assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "2-3");
+		poolfix_check_clean(fix);
+	}
+}
+
+static void a_set_that_can_not_be_made_again_is_lost_and_said_to_be(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_check_result result;
+	struct cairn_err err = {0};
+
+	fill(fix);
+	assert_ok(pool_snapshot_delete(fix->pool, "data@s1", &err), &err);
+	for_each_set(fix, damage);
+	result = check(fix, true);
+	assert_int_equal(result.lost, 1);     /* s2 against s1, whose data is gone */
+	assert_int_equal(result.repaired, 1); /* s3 against s2 */
+	assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "FAILED_PRECONDITION");
+	assert_string_equal(poolfix_delta(fix, "data@s2", "data@s3"), "3");
+	poolfix_check_clean(fix);
+}
+
+static void what_no_record_knows_is_removed_by_repair_only(void **state)
+{
+	static const char *const strays[] = {"sets/set-77-1", "sets/set-1-9.tmp",
+					     "volumes/vol-0123456789abcdef",
+					     "snapshots/snap-0123456789abcdef-9"};
+	struct poolfix *fix = *state;
+	struct pool_check_result result;
+	char path[128];
+
+	fill(fix);
+	for (size_t i = 0; i < ARRAY_LEN(strays); i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%s", fix->dir, strays[i]);
+		if (strays[i][1] != 'e') {
+			assert_int_equal(mkdir(path, 0700), 0);
+			continue;
+		}
+		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	result = check(fix, false);
+	assert_int_equal(result.found, ARRAY_LEN(strays));
+	assert_int_equal(access(path, F_OK), 0);
+	result = check(fix, true);
+	assert_int_equal(result.repaired, ARRAY_LEN(strays));
+	assert_int_equal(access(path, F_OK), -1);
+	poolfix_check_clean(fix);
+}
+
+/* Drops or spoils one key of the catalogue behind the pool's back. */
+struct tamper {
+	char kind;
+	bool spoil;
+	bool done;
+	struct catalogue *cat;
+};
+
+static int tamper_one(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+		      bool damaged, struct cairn_err *err)
+{
+	struct tamper *tamper = arg;
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+
+	(void)value;
+	(void)damaged;
+	assert_ok(catalogue_batch_new(tamper->cat, &batch, err), err);
+	if (tamper->spoil)
+		catalogue_put(batch, key, (struct catalogue_bytes){"nonsense", 8});
+	else
+		catalogue_delete(batch, key);
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
+	tamper->done = true;
+	return 1;
+}
+
+static bool tamper_with(struct poolfix *fix, char kind, bool spoil)
+{
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	struct tamper tamper = {.kind = kind, .spoil = spoil};
+	struct cairn_err err = {0};
+	char prefix[] = {kind, '/'};
+
+	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
+	tamper.cat = cat;
+	assert_ok(catalogue_scan(cat, (struct catalogue_bytes){prefix, 2},
+				 (struct catalogue_bytes){"", 0}, tamper_one, &tamper, &err),
+		  &err);
+	return tamper.done;
+}
+
+static void indexes_are_made_again_from_the_records(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+
+	fill(fix);
+	assert_ok(pool_snapshot_delete(fix->pool, "data@s2", &err), &err);
+	for (const char *kind = "wlmcht"; *kind; kind++) {
+		struct pool_check_result result;
+
+		assert_true(tamper_with(fix, *kind, false));
+		result = check(fix, false);
+		assert_true(result.found > 0);
+		result = check(fix, true);
+		assert_true(result.repaired > 0);
+		assert_int_equal(result.lost, 0);
+		poolfix_check_clean(fix);
+		assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "2-3");
+	}
+}
+
+static void an_unreadable_record_is_reported_not_believed(void **state)
+{
+	struct poolfix *fix = *state;
+
+	fill(fix);
+	assert_true(tamper_with(fix, 's', true));
+	assert_true(check(fix, false).found > 0);
+	assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "UNIMPLEMENTED");
+	assert_string_equal(poolfix_delta(fix, "data@s2", "data@s3"), "3");
+}
+
+#define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POOL_TEST(damaged_sets_are_found_refused_and_made_again),
+		POOL_TEST(a_set_that_can_not_be_made_again_is_lost_and_said_to_be),
+		POOL_TEST(what_no_record_knows_is_removed_by_repair_only),
+		POOL_TEST(indexes_are_made_again_from_the_records),
+		POOL_TEST(an_unreadable_record_is_reported_not_believed),
+	};
+
+	return cmocka_run_group_tests_name("pool/check", tests, NULL, NULL);
+}
