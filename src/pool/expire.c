@@ -32,7 +32,8 @@
 /* What one other operation does on the side, at most. */
 #define SOME 4
 
-#define COPY_BATCH 1024
+#define COPY_BATCH   1024
+#define EXPIRE_BATCH 256
 
 struct merge {
 	struct pool *pool;
@@ -305,19 +306,16 @@ static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct
 	return rc;
 }
 
-int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
+/* Merges up to `max` of the oldest; *ret_merged == 0: no more can be done. */
+static int expire_batch(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
 {
-	cairn_auto_free uint64_t *numbers = cairn_calloc(max, sizeof(*numbers));
+	uint64_t numbers[EXPIRE_BATCH];
 	uint64_t now_ns = cairn_now_ns();
 	size_t merged = 0;
-	size_t n;
-	int rc = handle_check_writable(pool, err);
+	size_t n = 0;
+	int rc = ledger_expired(pool->cat, now_ns, max < EXPIRE_BATCH ? max : EXPIRE_BATCH, numbers,
+				&n, err);
 
-	if (rc)
-		return rc;
-	if (!numbers)
-		return cairn_err_nomem(err, "expiry");
-	rc = ledger_expired(pool->cat, now_ns, max, numbers, &n, err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		rc = merge_one(pool, numbers[i], now_ns, err);
 		if (!rc)
@@ -326,6 +324,21 @@ int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_
 			rc = 0; /* somebody is at work on it */
 	}
 	*ret_merged = merged;
+	return rc;
+}
+
+int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
+{
+	size_t merged = 0;
+	size_t now = 1;
+	int rc = handle_check_writable(pool, err);
+
+	while (!rc && now > 0 && merged < max) {
+		rc = expire_batch(pool, max - merged, &now, err);
+		merged += now;
+	}
+	if (!rc)
+		*ret_merged = merged;
 	return rc;
 }
 
