@@ -136,7 +136,7 @@ int check_lost_head(struct check *check, const struct record_volume *volume, str
 	return rc;
 }
 
-/* "set-<number>-<generation>", perhaps with ".tmp": wanted by its record, or by
+/* "set-<number>-<generation>": wanted by its record, or by
  * somebody who holds its lock. */
 static bool set_is_wanted(struct check *check, const char *name, int *ret_lock)
 {

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/loop.h>
+#include <linux/major.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +20,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/process.h"
+#include "pool/device.h"
 #include "pool/loop.h"
 #include "pool/mounts.h"
 
@@ -124,20 +127,20 @@ static int hold_device(const char *file, const struct stat *st, struct loop_devi
 	return rc;
 }
 
-/* What is mounted there already must be the image and nothing else. */
+/* What is mounted there already must be the image and nothing else. The mount
+ * names its device, so no search over all devices is needed. */
 static int check_mounted(const char *file, const struct stat *st, const char *mount_point,
 			 struct cairn_err *err)
 {
-	struct loop_device device = {.path = ""};
-	struct stat node;
+	char device[DEVICE_PATH_MAX];
+	cairn_auto_fd int fd = -1;
 	dev_t source;
 	int rc = mounts_source_of(mount_point, &source, err);
 
-	if (rc == 0)
-		rc = loop_find(st, &device, err);
 	if (rc < 0)
 		return rc;
-	if (!device.path[0] || stat(device.path, &node) < 0 || node.st_rdev != source)
+	snprintf(device, sizeof(device), "/dev/loop%u", minor(source));
+	if (major(source) != LOOP_MAJOR || loop_open(device, st, O_RDONLY, &fd, err) != 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "something else than '%s' is mounted on '%s'", file,
 				     mount_point);

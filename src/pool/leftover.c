@@ -157,11 +157,7 @@ static bool parse_set_id(const char *id, uint64_t *ret_number, uint64_t *ret_gen
 
 static int unlink_set(struct pool *pool, const char *name, struct cairn_err *err)
 {
-	char temporary[SETFILE_NAME_MAX + 8];
-
-	snprintf(temporary, sizeof(temporary), "%s.tmp", name);
-	if ((unlinkat(pool->sets_fd, temporary, 0) < 0 && errno != ENOENT) ||
-	    (unlinkat(pool->sets_fd, name, 0) < 0 && errno != ENOENT))
+	if (unlinkat(pool->sets_fd, name, 0) < 0 && errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove change set '%s'", name);
 	return 0;
 }

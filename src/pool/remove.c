@@ -113,8 +113,6 @@ static int remove_image(int dir_fd, const char *mount, struct cairn_err *err)
 	if (!rc)
 		rc = unlink_known(dir_fd, POOL_IMAGE_NAME, 0, err);
 	if (!rc)
-		rc = unlink_known(dir_fd, POOL_IMAGE_NAME ".lock", 0, err);
-	if (!rc)
 		rc = unlink_known(dir_fd, POOL_MOUNT_NAME, AT_REMOVEDIR, err);
 	return rc;
 }

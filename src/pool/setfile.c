@@ -20,7 +20,6 @@ struct setfile_writer {
 	int sets_fd;
 	int fd;
 	char name[SETFILE_NAME_MAX];
-	char temporary[SETFILE_NAME_MAX + 4];
 	bool finished;
 	struct block_set_writer *set;
 	size_t len;
@@ -82,8 +81,7 @@ int setfile_writer_new(int sets_fd, const char *name, const struct block_set_inf
 	writer->sets_fd = sets_fd;
 	writer->fd = -1;
 	snprintf(writer->name, sizeof(writer->name), "%s", name);
-	snprintf(writer->temporary, sizeof(writer->temporary), "%s.tmp", writer->name);
-	writer->fd = openat(sets_fd, writer->temporary,
+	writer->fd = openat(sets_fd, writer->name,
 			    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (writer->fd < 0)
 		return cairn_err_sys(err, errno, "make change set '%s'", name);
@@ -100,7 +98,7 @@ void setfile_writer_free(struct setfile_writer *writer)
 	if (writer->fd >= 0) {
 		close(writer->fd);
 		if (!writer->finished)
-			unlinkat(writer->sets_fd, writer->temporary, 0);
+			unlinkat(writer->sets_fd, writer->name, 0);
 	}
 	free(writer);
 }
@@ -121,8 +119,6 @@ int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *
 		return rc;
 	if (fsync(writer->fd) < 0)
 		return cairn_err_sys(err, errno, "sync change set '%s'", writer->name);
-	if (renameat(writer->sets_fd, writer->temporary, writer->sets_fd, writer->name) < 0)
-		return cairn_err_sys(err, errno, "rename change set '%s'", writer->name);
 	writer->finished = true;
 	return cairn_sync_dir(writer->sets_fd, writer->name, err);
 }

@@ -2,9 +2,10 @@
 
 /* Change sets as files: block/set.h's bytes in the directory sets/.
  *
- * A set appears under its name whole and durable, or not at all. The name is
- * the snapshot's number and a generation, so a merge writes a new file and the
- * old one stays readable until the catalogue points to the new.
+ * The name is the snapshot's number and a generation, and nobody reads a file
+ * that the catalogue does not name. So a set is written under its own name, made
+ * durable, and counts from the commit on; a merge writes the next generation
+ * while the old one stays readable. Unfinished files are leftovers (leftover.h).
  */
 #ifndef CAIRN_POOL_SETFILE_H
 #define CAIRN_POOL_SETFILE_H
@@ -23,16 +24,16 @@ struct setfile_writer;
 #define SETFILE_NAME_MAX 64
 void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
 
-/* Starts the file under a temporary name; a leftover one is overwritten. */
+/* Starts the file; a leftover one is overwritten. */
 int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
 		       struct setfile_writer **ret, struct cairn_err *err);
-/* Without finish, the temporary file is removed. */
+/* Without finish, the file is removed. */
 void setfile_writer_free(struct setfile_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct setfile_writer, setfile_writer_free);
 
 struct block_set_writer *setfile_writer_set(struct setfile_writer *writer);
 
-/* Syncs and renames into place. */
+/* Makes file and name durable. */
 int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *ret_info,
 			  struct cairn_err *err);
 

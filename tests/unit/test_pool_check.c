@@ -130,7 +130,7 @@ static void a_set_that_can_not_be_made_again_is_lost_and_said_to_be(void **state
 
 static void what_no_record_knows_is_removed_by_repair_only(void **state)
 {
-	static const char *const strays[] = {"sets/set-77-1", "sets/set-1-9.tmp",
+	static const char *const strays[] = {"sets/set-77-1", "sets/set-1-9",
 					     "volumes/vol-0123456789abcdef",
 					     "snapshots/snap-0123456789abcdef-9"};
 	struct poolfix *fix = *state;
