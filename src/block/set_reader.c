@@ -77,7 +77,7 @@ static int load_ends(struct block_set_reader *r, struct cairn_err *err)
 				 sizeof(footer_bytes), err);
 	if (rc == 0)
 		rc = set_footer_decode(footer_bytes, &header, in->size, &r->footer, err);
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	r->info = (struct block_set_info){
 		.volume_size = header.volume_size,

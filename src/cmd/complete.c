@@ -29,7 +29,8 @@ static void offer(const char *prefix, const char *lead, const char *text, const 
 {
 	size_t skip = strlen(lead);
 
-	if (strncmp(prefix, lead, skip) != 0 || strncmp(prefix + skip, text, strlen(prefix + skip)))
+	if (strncmp(prefix, lead, skip) != 0 ||
+	    strncmp(prefix + skip, text, strlen(prefix + skip)) != 0)
 		return;
 	cmd_outf("%s%s%s\n", lead, text, tail);
 }

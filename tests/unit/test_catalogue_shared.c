@@ -205,7 +205,7 @@ static int commit_for_ever(int pipe_fd, uint64_t from)
 
 		child_check(catalogue_batch_new(cat, &batch, NULL) == 0);
 		snprintf(value, sizeof(value), "%llu", (unsigned long long)i);
-		for (char c = 'a'; c <= 'c'; c++) {
+		for (int c = 'a'; c <= 'c'; c++) {
 			snprintf(key, sizeof(key), "%c/%llu", c, (unsigned long long)i);
 			catalogue_put(batch, text(key), text(value));
 		}
