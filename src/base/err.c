@@ -70,6 +70,7 @@ int cairn_err_sys(struct cairn_err *err, int sys_errno, const char *fmt, ...)
 	used = strlen(err->msg);
 	snprintf(err->msg + used, sizeof(err->msg) - used, ": %s",
 		 strerror_r(sys_errno, reason, sizeof(reason)));
+	cut_text(err->msg, sizeof(err->msg));
 	return code;
 }
 

@@ -171,7 +171,9 @@ static int parse_short(struct parse *p, const char *letters, struct cairn_err *e
 		int rc;
 
 		if (!flag)
-			return cairn_err_set(err, CAIRN_INVALID, "unknown option '-%c'", *letters);
+			/* The rest too where the letter may be part of a character. */
+			return cairn_err_set(err, CAIRN_INVALID, "unknown option '-%.*s'",
+					     (unsigned char)*letters < 0x80 ? 1 : INT_MAX, letters);
 		if (flag->kind != CAIRN_FLAG_BOOL) {
 			if (letters[1])
 				return set_value(flag, letters + 1, err);

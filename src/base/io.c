@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -59,7 +60,9 @@ int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset)
 
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put < 0)
+		if (put == 0)
+			errno = EIO;
+		if (put <= 0)
 			return -1;
 		done += (size_t)put;
 	}
@@ -75,40 +78,63 @@ int cairn_write_full(int fd, const void *buf, size_t n)
 
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put < 0)
+		if (put == 0)
+			errno = EIO;
+		if (put <= 0)
 			return -1;
 		done += (size_t)put;
 	}
 	return 0;
 }
 
+/* The size that stat() tells is only a hint: procfs and sysfs files claim 0 or
+ * a page, and others may grow meanwhile. */
+static int read_to_end(int fd, const char *name, size_t hint, struct cairn_buf *buf,
+		       struct cairn_err *err)
+{
+	for (size_t room = hint + 1;; room = buf->len) {
+		size_t left = buf->max - buf->len;
+		void *at;
+		ssize_t got;
+
+		if (room > left)
+			room = left;
+		at = cairn_buf_reserve(buf, room);
+		if (!at)
+			return cairn_err_nomem(err, name);
+		got = cairn_pread_full(fd, at, room, buf->len);
+		if (got < 0)
+			return cairn_err_sys(err, errno, "read '%s'", name);
+		buf->len += (size_t)got;
+		if ((size_t)got < room || buf->len == buf->max)
+			return 0;
+	}
+}
+
 int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
 		    struct cairn_err *err)
 {
+	/* One byte more than allowed shows that there is more. */
+	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(max < SIZE_MAX ? max + 1 : max);
 	cairn_auto_fd int fd = -1;
-	cairn_auto_free char *data = NULL;
 	struct stat st;
-	ssize_t got;
+	size_t len;
+	int rc = 0;
 
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", name);
 	if (fstat(fd, &st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", name);
-	if ((uint64_t)st.st_size > max)
+	if ((uint64_t)st.st_size <= max)
+		rc = read_to_end(fd, name, st.st_size > 0 ? (size_t)st.st_size : 4096, &buf, err);
+	if (rc != 0)
+		return rc;
+	if ((uint64_t)st.st_size > max || buf.len > max)
 		return cairn_err_set(err, CAIRN_RANGE, "'%s' has more than %zu bytes", name, max);
-	/* procfs and sysfs files claim a size of 0 or a page: read up to the limit. */
-	size_t room = st.st_size > 0 ? (size_t)st.st_size : max;
-
-	data = cairn_alloc(room + 1);
-	if (!data)
-		return cairn_err_nomem(err, name);
-	got = cairn_pread_full(fd, data, room, 0);
-	if (got < 0)
-		return cairn_err_sys(err, errno, "read '%s'", name);
-	data[got] = '\0';
-	*ret_data = cairn_take(data);
-	*ret_len = (size_t)got;
+	len = buf.len;
+	*ret_data = cairn_buf_take_string(&buf);
+	*ret_len = len;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "base/text.h"
 
 void cairn_json_init(struct cairn_json *json, int fd, bool pretty)
 {
@@ -112,23 +113,35 @@ void cairn_json_array_end(struct cairn_json *json)
 	close_scope(json, "]");
 }
 
+size_t cairn_json_escape(const char *text, char out[CAIRN_JSON_ESCAPE_MAX], size_t *ret_used)
+{
+	uint32_t c = 0;
+	size_t n = cairn_utf8_next(text, strnlen(text, 4), &c);
+
+	*ret_used = n ? n : 1;
+	if (n == 0)
+		return (size_t)snprintf(out, CAIRN_JSON_ESCAPE_MAX, "\\ufffd");
+	if (c == '"' || c == '\\') {
+		out[0] = '\\';
+		out[1] = (char)c;
+		return 2;
+	}
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return (size_t)snprintf(out, CAIRN_JSON_ESCAPE_MAX, "\\u%04x", (unsigned)c);
+	memcpy(out, text, n);
+	return n;
+}
+
 static void put_escaped(struct cairn_json *json, const char *text)
 {
-	put(json, "\"");
-	for (const char *p = text; *p; p++) {
-		unsigned char c = (unsigned char)*p;
-		char code[8];
+	char code[CAIRN_JSON_ESCAPE_MAX];
+	size_t used;
 
-		if (c == '"' || c == '\\') {
-			code[0] = '\\';
-			code[1] = (char)c;
-			cairn_json_raw(json, code, 2);
-		} else if (c < 0x20 || c == 0x7f) {
-			snprintf(code, sizeof(code), "\\u%04x", c);
-			put(json, code);
-		} else {
-			cairn_json_raw(json, p, 1);
-		}
+	put(json, "\"");
+	for (const char *p = text; *p; p += used) {
+		size_t n = cairn_json_escape(p, code, &used);
+
+		cairn_json_raw(json, code, n);
 	}
 	put(json, "\"");
 }

@@ -50,6 +50,13 @@ void cairn_json_newline(struct cairn_json *json);
 /* Bytes that are already JSON, such as a hot loop's own digits. */
 void cairn_json_raw(struct cairn_json *json, const char *bytes, size_t n);
 
+/* How the first character of `text` (not empty) is written inside a string:
+ * escaped where JSON or a terminal needs it; bytes that are no UTF-8 become
+ * U+FFFD. Returns how many bytes it put to `out`; *ret_used is how many it
+ * took. */
+#define CAIRN_JSON_ESCAPE_MAX 8
+size_t cairn_json_escape(const char *text, char out[CAIRN_JSON_ESCAPE_MAX], size_t *ret_used);
+
 /* Flushes; fails if any write failed. */
 int cairn_json_finish(struct cairn_json *json, struct cairn_err *err);
 

@@ -37,7 +37,7 @@ int cairn_file_lock(int dir_fd, const char *name, uint64_t slot, bool exclusive,
 	if (__builtin_add_overflow(deadline, wait_ms, &deadline))
 		deadline = UINT64_MAX;
 	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 && !exclusive && errno == EROFS)
+	if (fd < 0 && !exclusive && (errno == EROFS || errno == EACCES))
 		fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open lock file '%s'", name);

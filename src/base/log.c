@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #define LINE_MAX_BYTES 8192 /* a value from outside cannot make a line longer */
@@ -38,22 +39,23 @@ int cairn_log_level_parse(const char *text)
 	return -1;
 }
 
-/* Quoted, with everything escaped that could break the line or a terminal. */
+/* Everything escaped that could break the line or a terminal. */
+static void add_escaped(struct cairn_buf *line, const char *text)
+{
+	char code[CAIRN_JSON_ESCAPE_MAX];
+	size_t used;
+
+	for (const char *p = text; *p; p += used) {
+		size_t n = cairn_json_escape(p, code, &used);
+
+		cairn_buf_add(line, code, n);
+	}
+}
+
 static void add_quoted(struct cairn_buf *line, const char *text)
 {
-	bool clean = cairn_utf8_valid(text, strlen(text));
-
 	cairn_buf_addc(line, '"');
-	for (const char *p = text; *p; p++) {
-		unsigned char c = (unsigned char)*p;
-
-		if (c == '"' || c == '\\')
-			cairn_buf_addf(line, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !clean))
-			cairn_buf_addf(line, "\\u%04x", c);
-		else
-			cairn_buf_addc(line, (char)c);
-	}
+	add_escaped(line, text);
 	cairn_buf_addc(line, '"');
 }
 
@@ -107,12 +109,28 @@ static void add_text(struct cairn_buf *line, enum cairn_log_level level, const c
 {
 	char now[CAIRN_TIME_TEXT_MAX];
 
-	cairn_buf_addf(line, "%s %-5s %s", cairn_format_time(cairn_now_ns(), now),
-		       level_names[level], msg);
+	cairn_buf_addf(line, "%s %-5s ", cairn_format_time(cairn_now_ns(), now),
+		       level_names[level]);
+	if (cairn_text_printable(msg, strlen(msg)))
+		cairn_buf_adds(line, msg);
+	else
+		add_escaped(line, msg);
 	for (unsigned i = 0; i < n; i++) {
 		cairn_buf_addf(line, " %s=", fields[i].key);
 		add_value(line, &fields[i]);
 	}
+}
+
+static bool make_line(struct cairn_buf *line, enum cairn_log_level level, const char *msg,
+		      const struct cairn_log_field *fields, unsigned n)
+{
+	cairn_buf_reset(line);
+	if (log_format == CAIRN_LOG_JSON)
+		add_json(line, level, msg, fields, n);
+	else
+		add_text(line, level, msg, fields, n);
+	cairn_buf_addc(line, '\n');
+	return !cairn_buf_failed(line);
 }
 
 void cairn_log_write(enum cairn_log_level level, const char *msg,
@@ -120,18 +138,8 @@ void cairn_log_write(enum cairn_log_level level, const char *msg,
 {
 	cairn_auto_buf struct cairn_buf line = CAIRN_BUF_INIT(LINE_MAX_BYTES);
 
-	if (log_format == CAIRN_LOG_JSON)
-		add_json(&line, level, msg, fields, n);
-	else
-		add_text(&line, level, msg, fields, n);
-	if (cairn_buf_failed(&line)) {
-		/* Too long: the message alone is better than a line cut in the middle. */
-		cairn_buf_reset(&line);
-		if (log_format == CAIRN_LOG_JSON)
-			add_json(&line, level, msg, NULL, 0);
-		else
-			add_text(&line, level, msg, NULL, 0);
-	}
-	cairn_buf_addc(&line, '\n');
-	(void)cairn_write_full(STDERR_FILENO, line.data, line.len);
+	/* Too long: the message alone is better than a line cut in the middle. */
+	if (make_line(&line, level, msg, fields, n) || make_line(&line, level, msg, NULL, 0) ||
+	    make_line(&line, level, "a message too long to log", NULL, 0))
+		(void)cairn_write_full(STDERR_FILENO, line.data, line.len);
 }

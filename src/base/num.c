@@ -144,7 +144,7 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 	static const char what[] = "a time such as 30s, 5m, 12h or 30d";
 	const char *p = text;
 	uint64_t total = 0;
-	bool range;
+	bool range, first = true;
 
 	do {
 		uint64_t value;
@@ -152,10 +152,11 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 
 		if (!take_digits(&p, &value, &range))
 			return refuse(err, range, text, what);
-		if (*p || p == text)
+		if (*p)
 			factor = duration_factor(&p);
-		else if (total != 0)
+		else if (!first)
 			factor = 0; /* "1h30": thirty what? */
+		first = false;
 		if (factor == 0)
 			return refuse(err, false, text, what);
 		if (__builtin_mul_overflow(value, factor, &value) ||

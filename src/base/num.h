@@ -25,7 +25,8 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 
 #define CAIRN_SIZE_TEXT_MAX 32
 
-/* "8 GiB", "1.5 KiB", "512 B": at most three digits and a unit. Returns `out`. */
+/* "8 GiB", "1.5 KiB", "512 B": at most four digits and a unit, cut and
+ * not rounded. Returns `out`. */
 const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX]);
 
 /* Decimal digits of `value` at `out` (at least 20 bytes); returns how many. */

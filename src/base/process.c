@@ -54,7 +54,7 @@ static void collect(int fd, char said[SAID_MAX])
 		for (ssize_t i = 0; i < got; i++) {
 			if (len == SAID_MAX - 1)
 				memmove(said, said + 1, --len);
-			said[len++] = chunk[i] == '\n' ? ' ' : chunk[i];
+			said[len++] = (unsigned char)chunk[i] < 0x20 ? ' ' : chunk[i];
 		}
 	}
 	while (len > 0 && said[len - 1] == ' ')

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /* Decodes one character at `p`, before `end`. Returns its length, or 0 when
@@ -25,6 +24,13 @@ static size_t decode(const unsigned char *p, const unsigned char *end, uint32_t 
 		return 0;
 	*ret = value;
 	return n;
+}
+
+size_t cairn_utf8_next(const char *text, size_t n, uint32_t *ret)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	return decode(p, p + n, ret);
 }
 
 bool cairn_utf8_valid(const char *text, size_t n)

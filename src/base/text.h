@@ -6,6 +6,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Decodes the first character of `n` > 0 bytes. Returns its length, or 0 when
+ * the bytes are no UTF-8. */
+size_t cairn_utf8_next(const char *text, size_t n, uint32_t *ret);
 
 /* Valid UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
 bool cairn_utf8_valid(const char *text, size_t n);
