@@ -120,7 +120,7 @@ static int choose_image_size(struct creation *c, struct cairn_err *err)
 	char text[CAIRN_SIZE_TEXT_MAX];
 
 	if (strcmp(c->marker.image, "none") == 0) {
-		if (c->spec->image_size)
+		if (c->spec->image_size && c->spec->backend != POOL_BACKEND_AUTO)
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "a size was given, but no image is needed: %s",
 					     c->result.reason);
