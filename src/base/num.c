@@ -190,13 +190,25 @@ const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX])
 
 size_t cairn_format_u64(uint64_t value, char *out)
 {
+	/* Two digits a division: lists of millions of extents are mostly this. */
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
 	char digits[20];
-	size_t n = 0;
+	size_t at = sizeof(digits);
 
-	do {
-		digits[sizeof(digits) - ++n] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	memcpy(out, digits + sizeof(digits) - n, n);
-	return n;
+	while (value >= 100) {
+		at -= 2;
+		memcpy(digits + at, pairs + 2 * (value % 100), 2);
+		value /= 100;
+	}
+	if (value >= 10) {
+		at -= 2;
+		memcpy(digits + at, pairs + 2 * value, 2);
+	} else {
+		digits[--at] = (char)('0' + value);
+	}
+	memcpy(out, digits + at, sizeof(digits) - at);
+	return sizeof(digits) - at;
 }

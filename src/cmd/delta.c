@@ -148,12 +148,13 @@ static void print_totals(const struct pool_delta_info *info, const struct totals
 {
 	char bytes[CAIRN_SIZE_TEXT_MAX];
 	char zero[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
 	char capacity[CAIRN_SIZE_TEXT_MAX];
 	const char *what = *info->base.id ? "changed" : "allocated";
 
 	if (cmd_options.quiet)
 		return;
-	cmd_outf("%" PRIu64 " extents: %s of %s %s", totals->extents,
+	cmd_outf("%s: %s of %s %s", cmd_count_text(totals->extents, "extent", count),
 		 cairn_format_size(totals->bytes, bytes),
 		 cairn_format_size(info->capacity, capacity), what);
 	if (totals->zero_bytes)

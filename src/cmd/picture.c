@@ -132,7 +132,7 @@ static void print_offset(uint64_t offset)
 	while (unit > 0 && (offset & ((1ULL << (10 * unit - 2)) - 1)) != 0)
 		unit--;
 	if (unit > 0 && (offset & ((1ULL << (10 * unit)) - 1)) != 0)
-		snprintf(text, sizeof(text), "%.2f %s",
+		snprintf(text, sizeof(text), "%g %s",
 			 (double)offset / (double)(1ULL << (10 * unit)), units[unit]);
 	else
 		snprintf(text, sizeof(text), "%llu %s", (unsigned long long)(offset >> (10 * unit)),

@@ -53,13 +53,19 @@ static void on_fault(void *arg, enum pool_fault_state state, const char *line)
 
 static void print_result(const struct pool_check_result *result)
 {
-	cmd_outf("checked %" PRIu64 " volumes, %" PRIu64 " snapshots, %" PRIu64 " change sets: ",
-		 result->volumes, result->snapshots, result->sets);
+	char volumes[CMD_COUNT_TEXT_MAX];
+	char snapshots[CMD_COUNT_TEXT_MAX];
+	char sets[CMD_COUNT_TEXT_MAX];
+
+	cmd_outf("checked %s, %s, %s: ", cmd_count_text(result->volumes, "volume", volumes),
+		 cmd_count_text(result->snapshots, "snapshot", snapshots),
+		 cmd_count_text(result->sets, "change set", sets));
 	if (result->found == 0)
 		cmd_out_text("no fault\n");
 	else
-		cmd_outf("%" PRIu64 " faults, %" PRIu64 " repaired, %" PRIu64 " lost\n",
-			 result->found, result->repaired, result->lost);
+		cmd_outf("%s, %" PRIu64 " repaired, %" PRIu64 " lost\n",
+			 cmd_count_text(result->found, "fault", sets), result->repaired,
+			 result->lost);
 }
 
 static void json_result(struct cairn_json *json, const struct pool_check_result *result)
@@ -74,13 +80,15 @@ static void json_result(struct cairn_json *json, const struct pool_check_result 
 
 static int verdict(const struct pool_check_result *result, struct cairn_err *err)
 {
+	char count[CMD_COUNT_TEXT_MAX];
+
 	if (result->found <= result->repaired)
 		return 0;
 	if (!repair)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "the pool has %" PRIu64
-				     " faults; 'cairn pool check --repair' repairs what it can",
-				     result->found);
+				     "the pool has %s; 'cairn pool check --repair' repairs what it "
+				     "can",
+				     cmd_count_text(result->found, "fault", count));
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
 			     "%" PRIu64 " of %" PRIu64 " faults cannot be repaired; "
 			     "do a full backup of the volumes named above",

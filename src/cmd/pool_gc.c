@@ -6,8 +6,11 @@
 #include "base/flags.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 #include "cmd/record.h"
 #include "pool/pool.h"
+
+#define ROUND 256 /* merged before an interrupt is looked for */
 
 static uint64_t max;
 
@@ -20,23 +23,42 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
+static int expire(struct pool *pool, uint64_t *ret_merged, struct cairn_err *err)
+{
+	for (;;) {
+		uint64_t left = max ? max - *ret_merged : ROUND;
+		size_t round = left < ROUND ? (size_t)left : ROUND;
+		size_t merged = 0;
+		int rc = round ? pool_expire(pool, round, &merged, err) : 0;
+
+		*ret_merged += merged;
+		if (rc || merged == 0)
+			return rc;
+		if (cmd_interrupted())
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+	}
+}
+
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct cairn_json json;
-	size_t merged = 0;
+	char text[CMD_COUNT_TEXT_MAX];
+	uint64_t merged = 0;
 	int rc;
 
 	if (argc > 0)
 		cmd_options.pool = argv[0];
+	cmd_catch_interrupts();
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
-		rc = pool_expire(pool, max ? max : SIZE_MAX, &merged, err);
+		rc = expire(pool, &merged, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE) {
 		if (!cmd_options.quiet)
-			cmd_outf("%zu deleted snapshots merged and gone\n", merged);
+			cmd_outf("%s merged and gone\n",
+				 cmd_count_text(merged, "deleted snapshot", text));
 		return 0;
 	}
 	cmd_json_begin(&json);

@@ -59,7 +59,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 	if (argc > 0)
 		cmd_options.pool = argv[0];
-	rc = cmd_pool_open(CMD_READ, &pool, err);
+	rc = cmd_pool_open(CMD_QUERY, &pool, err);
 	if (!rc)
 		rc = pool_info_get(pool, &info, err);
 	if (rc)

@@ -2,15 +2,12 @@
 
 #include "cmd/progress.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/num.h"
 #include "cmd/options.h"
 
 #define QUIET_NS (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
@@ -40,9 +37,8 @@ int cmd_interrupted(void)
 static void report(void *arg, uint64_t done, uint64_t total)
 {
 	struct cmd_progress *progress = arg;
-	char done_text[CAIRN_SIZE_TEXT_MAX];
-	char total_text[CAIRN_SIZE_TEXT_MAX];
-	char line[160];
+	char line[80];
+	unsigned seconds;
 	uint64_t now;
 	int n;
 
@@ -53,16 +49,14 @@ static void report(void *arg, uint64_t done, uint64_t total)
 		return;
 	progress->next_ns = now + DRAW_NS;
 	progress->drawn = true;
-	cairn_format_size(done, done_text);
-	cairn_format_size(total, total_text);
+	seconds = (unsigned)((now - progress->begun_ns) / CAIRN_NS_PER_SEC);
 	if (total > 0)
-		n = snprintf(line, sizeof(line), "\r\033[K%s: %s of %s (%u %%)", progress->what,
-			     done_text, total_text,
-			     (unsigned)((double)done * 100.0 / (double)total));
+		n = snprintf(line, sizeof(line), "\r\033[K%s: %u %%, %u s", progress->what,
+			     (unsigned)((double)done * 100.0 / (double)total), seconds);
 	else
-		n = snprintf(line, sizeof(line), "\r\033[K%s: %s", progress->what, done_text);
+		n = snprintf(line, sizeof(line), "\r\033[K%s: %u s", progress->what, seconds);
 	if (n > 0)
-		(void)cairn_write_full(STDERR_FILENO, line, strnlen(line, sizeof(line)));
+		(void)cairn_write_full(STDERR_FILENO, line, (size_t)n);
 }
 
 static bool cancelled(void *arg)
@@ -73,10 +67,13 @@ static bool cancelled(void *arg)
 
 void cmd_progress_begin(struct cmd_progress *progress, const char *what)
 {
+	uint64_t now = cairn_monotonic_ns();
+
 	*progress = (struct cmd_progress){
 		.what = what,
 		.shown = !cmd_options.quiet && !cmd_options.no_progress && isatty(STDERR_FILENO),
-		.next_ns = cairn_monotonic_ns() + QUIET_NS,
+		.begun_ns = now,
+		.next_ns = now + QUIET_NS,
 		.hooks = {.report = report, .cancelled = cancelled, .arg = progress},
 	};
 	cmd_catch_interrupts();

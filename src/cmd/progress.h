@@ -19,6 +19,7 @@ struct cmd_progress {
 	const char *what; /* "comparing" */
 	bool shown;       /* standard error is a terminal that wants it */
 	bool drawn;
+	uint64_t begun_ns;
 	uint64_t next_ns; /* not drawn before */
 	struct store_progress hooks;
 };

@@ -48,6 +48,12 @@ const char *cmd_duration_text(uint64_t ms, char out[CMD_DURATION_TEXT_MAX])
 	return out;
 }
 
+const char *cmd_count_text(uint64_t n, const char *what, char out[CMD_COUNT_TEXT_MAX])
+{
+	snprintf(out, CMD_COUNT_TEXT_MAX, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
+	return out;
+}
+
 const char *cmd_set_state_text(enum pool_set_state state)
 {
 	switch (state) {

@@ -28,6 +28,10 @@ const char *cmd_time_text(uint64_t ns_since_epoch, char out[CMD_TIME_TEXT_MAX]);
 #define CMD_DURATION_TEXT_MAX 48
 const char *cmd_duration_text(uint64_t ms, char out[CMD_DURATION_TEXT_MAX]);
 
+/* "1 volume", "2 volumes"; returns `out`. */
+#define CMD_COUNT_TEXT_MAX 48
+const char *cmd_count_text(uint64_t n, const char *what, char out[CMD_COUNT_TEXT_MAX]);
+
 const char *cmd_set_state_text(enum pool_set_state state);
 
 /* Starts a JSON document or line on standard output, as --output asks. */

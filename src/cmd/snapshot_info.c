@@ -2,8 +2,6 @@
 
 #include "cmd/tree.h"
 
-#include <inttypes.h>
-
 #include "base/err.h"
 #include "base/num.h"
 #include "cmd/options.h"
@@ -35,13 +33,15 @@ static void print_set(const struct pool_snapshot *snapshot)
 {
 	char changed[CAIRN_SIZE_TEXT_MAX];
 	char zero[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
 
 	if (snapshot->set != POOL_SET_READY) {
 		cmd_out_fact("change set", "%s", cmd_set_state_text(snapshot->set));
 		return;
 	}
-	cmd_out_fact("change set", "%s in %" PRIu64 " extents, %s of it zeroed",
-		     cairn_format_size(snapshot->set_changed_bytes, changed), snapshot->set_extents,
+	cmd_out_fact("change set", "%s in %s, %s of it zeroed",
+		     cairn_format_size(snapshot->set_changed_bytes, changed),
+		     cmd_count_text(snapshot->set_extents, "extent", count),
 		     cairn_format_size(snapshot->set_zero_bytes, zero));
 }
 

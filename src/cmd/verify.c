@@ -30,12 +30,12 @@ static void print_text(const struct pool_verify_result *result)
 			 result->faults[i].length, fault_text(&result->faults[i]));
 	if (cmd_options.quiet)
 		return;
-	cmd_outf("outside the delta: %s compared, %s holes on both sides; "
-		 "delta: %s, %s of it read as zero\n",
-		 cairn_format_size(result->compared_bytes, compared),
-		 cairn_format_size(result->hole_bytes, holes),
-		 cairn_format_size(result->reported_bytes, reported),
-		 cairn_format_size(result->zero_bytes, zero));
+	cmd_out_fact("compared", "%s outside the delta",
+		     cairn_format_size(result->compared_bytes, compared));
+	cmd_out_fact("holes", "%s on both sides", cairn_format_size(result->hole_bytes, holes));
+	cmd_out_fact("delta", "%s, %s of it told as zero",
+		     cairn_format_size(result->reported_bytes, reported),
+		     cairn_format_size(result->zero_bytes, zero));
 	if (result->fault_bytes == 0)
 		cmd_out_text("nothing outside the delta differs\n");
 }

@@ -81,7 +81,6 @@ static int verify_chunk(struct verify *v, const struct pool_segment *segment, ui
 	if (rc)
 		return rc;
 	if (segment->reported) {
-		v->result->zero_bytes += n;
 		compare(v->result, offset, v->target_bytes, NULL, n);
 		return 0;
 	}
@@ -115,6 +114,7 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 
 	if (segment->reported) {
 		v->result->reported_bytes += segment->length;
+		v->result->zero_bytes += segment->zero ? segment->length : 0;
 		if (!segment->zero || !segment->target_allocated)
 			return 0;
 	} else {

@@ -26,9 +26,9 @@ struct pool_verify_fault {
 struct pool_verify_result {
 	uint64_t capacity;
 	uint64_t compared_bytes; /* read on both sides and compared */
-	uint64_t zero_bytes;     /* reported as zero, and read */
 	uint64_t hole_bytes;     /* outside the delta, holes on both sides */
 	uint64_t reported_bytes; /* the delta itself */
+	uint64_t zero_bytes;     /* of these, reported as zero: holes, or read */
 	uint64_t fault_bytes;
 	size_t n_faults; /* in `faults` */
 	struct pool_verify_fault faults[POOL_VERIFY_FAULTS_MAX];

@@ -51,6 +51,16 @@ struct creation {
 	int lock;
 };
 
+static int check_not_smaller(const struct creation *c, uint64_t source_size, struct cairn_err *err)
+{
+	char text[CAIRN_SIZE_TEXT_MAX];
+
+	if (c->spec->size == 0 || c->spec->size >= source_size)
+		return 0;
+	return cairn_err_set(err, CAIRN_RANGE, "'%s' has %s; the new volume must not be smaller",
+			     c->spec->from, cairn_format_size(source_size, text));
+}
+
 /* What it is made from, with the lock of its volume, so that the snapshot's
  * data stays. A volume is first cut into a hidden snapshot. */
 static int find_source(struct creation *c, struct cairn_err *err)
@@ -59,7 +69,9 @@ static int find_source(struct creation *c, struct cairn_err *err)
 	int rc = handle_find_volume(c->pool, c->spec->from, &item.volume, err);
 
 	if (rc == 0 && !item.volume.deleted) {
-		rc = take_snapshots(c->pool, &item, 1, &c->source, err);
+		rc = check_not_smaller(c, item.volume.size, err);
+		if (!rc)
+			rc = take_snapshots(c->pool, &item, 1, &c->source, err);
 	} else {
 		struct cairn_err snapshot_err = {0};
 
@@ -83,17 +95,8 @@ static int find_source(struct creation *c, struct cairn_err *err)
 
 static int choose_size(struct creation *c, struct cairn_err *err)
 {
-	char text[CAIRN_SIZE_TEXT_MAX];
-	uint64_t size = c->spec->size;
-
-	if (c->spec->from && size == 0)
-		size = c->source.size;
-	if (c->spec->from && size < c->source.size)
-		return cairn_err_set(err, CAIRN_RANGE,
-				     "'%s' has %s; the new volume must not be smaller",
-				     c->spec->from, cairn_format_size(c->source.size, text));
-	c->record.size = size;
-	return 0;
+	c->record.size = c->spec->from && c->spec->size == 0 ? c->source.size : c->spec->size;
+	return c->spec->from ? check_not_smaller(c, c->source.size, err) : 0;
 }
 
 static int make_data(struct creation *c, struct cairn_err *err)

@@ -95,10 +95,10 @@ class CliTest(unittest.TestCase):
         return self.cairn(*args, **how).stdout
 
     def json(self, *args, **how):
-        return json.loads(self.out(*args, "--output", "json", **how))
+        return json.loads(self.out("--output", "json", *args, **how))
 
     def lines(self, *args, **how):
-        return [json.loads(line) for line in self.out(*args, "-o", "ndjson", **how).splitlines()]
+        return [json.loads(line) for line in self.out("-o", "ndjson", *args, **how).splitlines()]
 
     def items(self, kind, *args, code=OK):
         done = self.cairn(kind, "list", *args, "-o", "ndjson", code=code)
