@@ -136,14 +136,26 @@ int check_lost_head(struct check *check, const struct record_volume *volume, str
 	return rc;
 }
 
+static bool record_wants_set(struct check *check, uint64_t number, const char *name)
+{
+	char wanted[SETFILE_NAME_MAX];
+	struct record_snapshot record;
+	struct cairn_err ignored;
+
+	if (ledger_snapshot_get(check->pool->cat, number, &record, &ignored) != 0 ||
+	    record.set != POOL_SET_READY)
+		return false;
+	setfile_name(number, record.set_generation, wanted);
+	return strcmp(wanted, name) == 0;
+}
+
 /* "set-<number>-<generation>": wanted by its record, or by
- * somebody who holds its lock. */
+ * somebody who holds its lock. A read-only pool cannot be locked, and nobody
+ * writes to it. */
 static bool set_is_wanted(struct check *check, const char *name, int *ret_lock)
 {
 	char number_text[24];
-	char wanted[SETFILE_NAME_MAX];
 	const char *dash = strchr(name + 4, '-');
-	struct record_snapshot record;
 	struct cairn_err ignored;
 	uint64_t number;
 	int rc;
@@ -154,14 +166,10 @@ static bool set_is_wanted(struct check *check, const char *name, int *ret_lock)
 	number_text[dash - name - 4] = '\0';
 	if (cairn_parse_u64(number_text, &number, NULL) != 0)
 		return false;
-	rc = handle_lock_set(check->pool, number, 0, ret_lock, &ignored);
-	if (rc == CAIRN_ABORTED)
+	if (record_wants_set(check, number, name))
 		return true;
-	if (rc || ledger_snapshot_get(check->pool->cat, number, &record, &ignored) != 0 ||
-	    record.set != POOL_SET_READY)
-		return false;
-	setfile_name(number, record.set_generation, wanted);
-	return strcmp(wanted, name) == 0;
+	rc = handle_lock_set(check->pool, number, 0, ret_lock, &ignored);
+	return rc == CAIRN_ABORTED || (rc == 0 && record_wants_set(check, number, name));
 }
 
 static int check_set_name(struct check *check, const char *name, struct cairn_err *err)
