@@ -94,7 +94,7 @@ class Json(CliTest):
         self.two_snapshots(changes=range(0, 200, 2))
         whole = self.lines("delta", "data@s1", "data@s2")
         self.assertEqual(len(whole), 100)
-        for size in (1, 7, 99, 100, 101):
+        for size in (7, 50, 100, 101):
             pages, offset = [], 0
             while True:
                 page = self.lines("delta", "data@s1", "data@s2", "--max-results", size,
@@ -104,8 +104,6 @@ class Json(CliTest):
                     break
                 offset = page[-1]["byte_offset"] + page[-1]["size_bytes"]
             self.assertEqual(pages, whole)
-            if size == 7:
-                break
         clipped = self.lines("delta", "data@s1", "data@s2", "--starting-offset", BLOCK // 2,
                              "--max-results", 1)
         self.assertEqual(clipped, [{"byte_offset": BLOCK // 2, "size_bytes": BLOCK // 2,
