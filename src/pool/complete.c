@@ -44,13 +44,17 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 	struct block_set_info info = {
 		.volume_size = record->size,
 		.base_size = parent->size,
-		.granularity = pool->marker.granularity,
 	};
+	struct record_volume volume;
 	struct store_delta_stats stats;
 	char base_id[POOL_ID_MAX + 1];
 	char target_id[POOL_ID_MAX + 1];
-	int rc = setfile_writer_new(pool->sets_fd, name, &info, &writer, err);
+	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
 
+	if (rc)
+		return rc;
+	info.granularity = handle_granularity(pool, &volume);
+	rc = setfile_writer_new(pool->sets_fd, name, &info, &writer, err);
 	if (rc)
 		return rc;
 	ids_format_snapshot(parent->volume, parent->number, base_id);

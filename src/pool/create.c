@@ -221,13 +221,9 @@ static int prepare(struct creation *c, struct cairn_err *err)
 	c->marker.retention_ms =
 		c->spec->retention_ms ? c->spec->retention_ms : POOL_RETENTION_DEFAULT_MS;
 	c->marker.granularity = granularity ? granularity : BLOCK_GRANULARITY_DEFAULT;
-	if (c->marker.granularity < BLOCK_GRANULARITY_MIN ||
-	    c->marker.granularity > BLOCK_GRANULARITY_MAX ||
-	    (c->marker.granularity & (c->marker.granularity - 1)) != 0)
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "the granularity must be a power of two from %u to %u",
-				     BLOCK_GRANULARITY_MIN, BLOCK_GRANULARITY_MAX);
-	rc = image_probe(c->dir, &c->host, err);
+	rc = handle_check_granularity(c->marker.granularity, err);
+	if (!rc)
+		rc = image_probe(c->dir, &c->host, err);
 	if (!rc)
 		rc = choose_backend(c, err);
 	if (!rc)

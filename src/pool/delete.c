@@ -3,7 +3,6 @@
 #include "pool/delete.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "pool/catalogue.h"
 #include "pool/complete.h"
@@ -54,15 +53,18 @@ static int bury(struct pool *pool, uint64_t number, const char *id, struct cairn
 		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 		struct record_snapshot old;
 		struct record_snapshot now;
+		struct record_volume volume;
 
 		rc = ledger_snapshot_get(pool->cat, number, &old, err);
+		if (!rc)
+			rc = ledger_volume_get(pool->cat, old.volume, &volume, err);
 		if (!rc)
 			rc = catalogue_batch_new(pool->cat, &batch, err);
 		if (rc)
 			return rc;
 		now = old;
 		now.deleted = true;
-		now.expires_ns = cairn_now_ns() + pool->marker.retention_ms * CAIRN_NS_PER_MS;
+		now.expires_ns = handle_expiry_ns(pool, &volume);
 		rc = ledger_snapshot_change(pool->cat, batch, &old, &now, err);
 		if (rc)
 			return rc;

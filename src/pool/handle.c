@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/text.h"
+#include "block/set.h"
 #include "pool/catalogue.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
@@ -50,6 +53,8 @@ int handle_check_writable(const struct pool *pool, struct cairn_err *err)
 int handle_check_name(const char *what, const char *name, struct cairn_err *err)
 {
 	size_t n = name ? strlen(name) : 0;
+	uint64_t a;
+	uint64_t b;
 
 	if (n == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "the name of a %s must not be empty",
@@ -63,6 +68,35 @@ int handle_check_name(const char *what, const char *name, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the name of a %s must be UTF-8 without control characters",
 				     what);
+	if (ids_parse_volume(name, &a) || ids_parse_snapshot(name, &a, &b))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' has the form of an id, not of a name", name);
+	return 0;
+}
+
+int handle_check_size(uint64_t size, struct cairn_err *err)
+{
+	char text[CAIRN_SIZE_TEXT_MAX];
+
+	if (size == 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the size of a volume must not be 0");
+	if (size > POOL_VOLUME_SIZE_MAX)
+		return cairn_err_set(err, CAIRN_RANGE, "a volume has at most %s",
+				     cairn_format_size(POOL_VOLUME_SIZE_MAX, text));
+	if (size % POOL_SECTOR != 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the size of a volume must be a multiple of %u bytes",
+				     POOL_SECTOR);
+	return 0;
+}
+
+int handle_check_granularity(uint32_t granularity, struct cairn_err *err)
+{
+	if (granularity < BLOCK_GRANULARITY_MIN || granularity > BLOCK_GRANULARITY_MAX ||
+	    (granularity & (granularity - 1)) != 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the granularity must be a power of two from %u to %u",
+				     BLOCK_GRANULARITY_MIN, BLOCK_GRANULARITY_MAX);
 	return 0;
 }
 
@@ -77,10 +111,10 @@ int handle_find_volume(struct pool *pool, const char *text, struct record_volume
 	int rc = CAIRN_NOT_FOUND;
 	uint64_t volume;
 
-	if (name_is_possible(text))
-		rc = ledger_volume_by_name(pool->cat, text, ret, err);
-	if (rc == CAIRN_NOT_FOUND && text && ids_parse_volume(text, &volume))
+	if (text && ids_parse_volume(text, &volume))
 		rc = ledger_volume_get(pool->cat, volume, ret, err);
+	else if (name_is_possible(text))
+		rc = ledger_volume_by_name(pool->cat, text, ret, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'",
 				     text ? text : "");
@@ -153,9 +187,10 @@ int handle_find_snapshot(struct pool *pool, const char *text, struct record_snap
 	uint64_t number;
 	int rc;
 
-	rc = find_by_names(pool, text, ret, err);
-	if (rc == CAIRN_NOT_FOUND && ids_parse_snapshot(text, &volume, &number))
+	if (ids_parse_snapshot(text, &volume, &number))
 		rc = find_by_id(pool, volume, number, text, ret, err);
+	else
+		rc = find_by_names(pool, text, ret, err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
 	if (!strchr(text, '@') && !ids_parse_snapshot(text, &volume, &number))
@@ -175,12 +210,47 @@ int handle_find_live_snapshot(struct pool *pool, const char *text, struct record
 	return rc;
 }
 
-void handle_fill_volume(const struct record_volume *record, struct pool_volume *ret)
+int handle_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			    char id[POOL_ID_MAX + 1], struct cairn_err *err)
+{
+	int rc = handle_find_volume(pool, text, ret, err);
+
+	if (!rc && ret->deleted)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted", text);
+	if (!rc)
+		ids_format_volume(ret->volume, id);
+	return rc;
+}
+
+uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume)
+{
+	return volume->retention_ms ? volume->retention_ms : pool->marker.retention_ms;
+}
+
+uint32_t handle_granularity(const struct pool *pool, const struct record_volume *volume)
+{
+	return volume->granularity ? volume->granularity : pool->marker.granularity;
+}
+
+uint64_t handle_expiry_ns(const struct pool *pool, const struct record_volume *volume)
+{
+	uint64_t when;
+
+	if (__builtin_mul_overflow(handle_retention_ms(pool, volume), CAIRN_NS_PER_MS, &when) ||
+	    __builtin_add_overflow(when, cairn_now_ns(), &when))
+		return UINT64_MAX;
+	return when;
+}
+
+void handle_fill_volume(const struct pool *pool, const struct record_volume *record,
+			struct pool_volume *ret)
 {
 	*ret = (struct pool_volume){
 		.size = record->size,
 		.created_ns = record->created_ns,
 		.deleted = record->deleted,
+		.retention_ms = handle_retention_ms(pool, record),
+		.granularity = handle_granularity(pool, record),
 	};
 	ids_format_volume(record->volume, ret->id);
 	memcpy(ret->name, record->name, sizeof(ret->name));

@@ -61,12 +61,27 @@ int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *r
 /* CAIRN_PRECONDITION on a read-only pool. */
 int handle_check_writable(const struct pool *pool, struct cairn_err *err);
 
-/* A name: 1 to POOL_NAME_MAX bytes of UTF-8 without control characters. */
+/* A name: 1 to POOL_NAME_MAX bytes of UTF-8 without control characters, and not
+ * of the form of an id. */
 int handle_check_name(const char *what, const char *name, struct cairn_err *err);
 
-/* Finds by name, then by id. Deleted volumes only by id. */
+/* A volume's size: above 0, a multiple of a sector, at most the maximum. */
+int handle_check_size(uint64_t size, struct cairn_err *err);
+int handle_check_granularity(uint32_t granularity, struct cairn_err *err);
+
+/* Finds by id or by name. Deleted volumes only by id. */
 int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
 		       struct cairn_err *err);
+
+/* The same, but CAIRN_NOT_FOUND for a deleted one; its id too. */
+int handle_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			    char id[POOL_ID_MAX + 1], struct cairn_err *err);
+
+/* A volume's own settings, or the pool's. */
+uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume);
+uint32_t handle_granularity(const struct pool *pool, const struct record_volume *volume);
+/* When a snapshot of it that is deleted now expires. */
+uint64_t handle_expiry_ns(const struct pool *pool, const struct record_volume *volume);
 
 /* As pool_snapshot_get() describes. */
 int handle_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
@@ -75,7 +90,8 @@ int handle_find_snapshot(struct pool *pool, const char *text, struct record_snap
 int handle_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
 			      struct cairn_err *err);
 
-void handle_fill_volume(const struct record_volume *record, struct pool_volume *ret);
+void handle_fill_volume(const struct pool *pool, const struct record_volume *record,
+			struct pool_volume *ret);
 int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
 			 struct pool_snapshot *ret, struct cairn_err *err);
 

@@ -127,8 +127,9 @@ struct pool_volume {
 	uint64_t size;
 	uint64_t created_ns;
 	char origin[POOL_ID_MAX + 1]; /* id of the snapshot it was made from, or "" */
-	uint64_t next_seq;            /* for callers: opaque */
 	bool deleted;                 /* gone, but snapshots of it live on */
+	uint64_t retention_ms;        /* of its change sets */
+	uint32_t granularity;         /* of its change sets */
 };
 
 struct pool_volume_spec {
@@ -152,6 +153,19 @@ int pool_volume_list(struct pool *pool, const char *after,
 /* Grows; the same size again is fine. CAIRN_INVALID when it would shrink. */
 int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
 		       struct pool_volume *ret, struct cairn_err *err);
+
+/* What may be changed about a volume's change sets; 0 goes back to the pool's. */
+struct pool_volume_settings {
+	bool set_retention;
+	uint64_t retention_ms; /* for snapshots deleted from now on */
+	bool set_granularity;
+	uint32_t granularity; /* for sets made from now on */
+};
+
+/* CAIRN_INVALID  the granularity is no power of two within the limits */
+int pool_volume_modify(struct pool *pool, const char *volume,
+		       const struct pool_volume_settings *settings, struct pool_volume *ret,
+		       struct cairn_err *err);
 
 enum pool_volume_delete_mode {
 	POOL_DELETE_REFUSE,         /* live snapshots are CAIRN_PRECONDITION */

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "block/set.h"
 
 #define RECORD_VERSION 1
 
@@ -29,6 +30,8 @@ void record_volume_encode(const struct record_volume *volume, struct cairn_buf *
 	cairn_buf_add_varint(out, volume->origin_volume);
 	cairn_buf_add_varint(out, volume->head);
 	cairn_buf_add_varint(out, volume->deleted);
+	cairn_buf_add_varint(out, volume->retention_ms);
+	cairn_buf_add_varint(out, volume->granularity);
 }
 
 void record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out)
@@ -138,6 +141,8 @@ int record_volume_decode(const uint8_t *data, size_t n, struct record_volume *re
 	v.origin_volume = take_number(&c);
 	v.head = take_number(&c);
 	v.deleted = take_at_most(&c, 1) != 0;
+	v.retention_ms = take_number(&c);
+	v.granularity = (uint32_t)take_at_most(&c, BLOCK_GRANULARITY_MAX);
 	rc = finish(&c, err);
 	if (rc)
 		return cairn_err_wrap(err, "volume record");

@@ -15,7 +15,8 @@
  *   c/<num>/<child num>  snapshots whose predecessor it is
  *   h/<num>/<vol>        volumes whose next snapshot is compared with it
  *   t/<ns>/<num>         tombstones by the time they expire
- *   i/<kind>/<id>        objects to look at again: see leftover.h
+ *   i/<id>               objects to look at again: see leftover.h
+ *   x/<key>              a front end's notes: see note.h
  */
 #ifndef CAIRN_POOL_RECORD_H
 #define CAIRN_POOL_RECORD_H
@@ -38,6 +39,8 @@ struct record_volume {
 	uint64_t origin_volume;
 	uint64_t head; /* what its next snapshot is compared with; 0: nothing */
 	bool deleted;
+	uint64_t retention_ms; /* of its change sets; 0: the pool's */
+	uint32_t granularity;  /* of its change sets; 0: the pool's */
 };
 
 struct record_snapshot {

@@ -106,8 +106,7 @@ static void fill_record(struct taking *t, size_t i, uint64_t number)
 	memcpy(record->name, item->name, strlen(item->name) + 1);
 	if (!item->name[0]) {
 		record->deleted = true;
-		record->expires_ns =
-			record->created_ns + t->pool->marker.retention_ms * CAIRN_NS_PER_MS;
+		record->expires_ns = handle_expiry_ns(t->pool, &item->volume);
 	}
 	ids_format_volume(item->volume.volume, cut->volume_id);
 	ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);

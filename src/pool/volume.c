@@ -1,222 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Volumes as pool.h shows them. */
+/* Volumes as pool.h shows them: finding, listing, attaching. */
 
 #include "pool/pool.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/err.h"
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/random.h"
-#include "pool/catalogue.h"
-#include "pool/complete.h"
-#include "pool/delete.h"
 #include "pool/device.h"
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
-#include "pool/leftover.h"
 #include "pool/store.h"
-#include "pool/take.h"
-
-static int check_size(uint64_t size, struct cairn_err *err)
-{
-	char text[CAIRN_SIZE_TEXT_MAX];
-
-	if (size == 0)
-		return cairn_err_set(err, CAIRN_INVALID, "the size of a volume must not be 0");
-	if (size > POOL_VOLUME_SIZE_MAX)
-		return cairn_err_set(err, CAIRN_RANGE, "a volume has at most %s",
-				     cairn_format_size(POOL_VOLUME_SIZE_MAX, text));
-	if (size % POOL_SECTOR != 0)
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "the size of a volume must be a multiple of %u bytes",
-				     POOL_SECTOR);
-	return 0;
-}
-
-/* ---- create ------------------------------------------------------------- */
-
-struct creation {
-	struct pool *pool;
-	const struct pool_volume_spec *spec;
-	struct record_volume record;
-	char id[POOL_ID_MAX + 1];
-	struct record_snapshot source; /* number 0: empty */
-	int source_lock;
-	int lock;
-};
-
-static int check_not_smaller(const struct creation *c, uint64_t source_size, struct cairn_err *err)
-{
-	char text[CAIRN_SIZE_TEXT_MAX];
-
-	if (c->spec->size == 0 || c->spec->size >= source_size)
-		return 0;
-	return cairn_err_set(err, CAIRN_RANGE, "'%s' has %s; the new volume must not be smaller",
-			     c->spec->from, cairn_format_size(source_size, text));
-}
-
-/* What it is made from, with the lock of its volume, so that the snapshot's
- * data stays. A volume is first cut into a hidden snapshot. */
-static int find_source(struct creation *c, struct cairn_err *err)
-{
-	struct take_item item = {.name = ""};
-	int rc = handle_find_volume(c->pool, c->spec->from, &item.volume, err);
-
-	if (rc == 0 && !item.volume.deleted) {
-		rc = check_not_smaller(c, item.volume.size, err);
-		if (!rc)
-			rc = take_snapshots(c->pool, &item, 1, &c->source, err);
-	} else {
-		struct cairn_err snapshot_err = {0};
-
-		rc = handle_find_live_snapshot(c->pool, c->spec->from, &c->source, &snapshot_err);
-		if (rc == CAIRN_NOT_FOUND && !strchr(c->spec->from, '@'))
-			return cairn_err_set(err, CAIRN_NOT_FOUND,
-					     "there is no volume or snapshot '%s'", c->spec->from);
-		if (rc && err)
-			*err = snapshot_err;
-	}
-	if (!rc)
-		rc = handle_lock_volume(c->pool, c->source.volume, c->pool->lock_wait_ms,
-					&c->source_lock, err);
-	if (!rc)
-		rc = ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err);
-	if (!rc && !c->source.has_data)
-		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted",
-				   c->spec->from);
-	return rc;
-}
-
-static int choose_size(struct creation *c, struct cairn_err *err)
-{
-	c->record.size = c->spec->from && c->spec->size == 0 ? c->source.size : c->spec->size;
-	return c->spec->from ? check_not_smaller(c, c->source.size, err) : 0;
-}
-
-static int make_data(struct creation *c, struct cairn_err *err)
-{
-	char source_id[POOL_ID_MAX + 1];
-	int rc = leftover_note(c->pool, c->id, err);
-
-	if (rc)
-		return rc;
-	if (!c->spec->from)
-		return store_volume_create(c->pool->store, c->id, c->record.size, err);
-	ids_format_snapshot(c->source.volume, c->source.number, source_id);
-	return store_volume_clone(c->pool->store, c->id, source_id, c->record.size, err);
-}
-
-static int commit_volume(struct creation *c, struct cairn_err *err)
-{
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct record_snapshot source = c->source;
-	int rc = catalogue_batch_new(c->pool->cat, &batch, err);
-
-	if (!rc && source.number) {
-		source.revision++; /* the new volume depends on its data */
-		rc = ledger_snapshot_change(c->pool->cat, batch, &c->source, &source, err);
-	}
-	if (rc)
-		return rc;
-	ledger_volume_change(batch, NULL, &c->record);
-	ledger_leftover_clear(batch, c->id);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
-}
-
-/* Somebody may have completed the source's set between read and commit. */
-static int commit_with_retry(struct creation *c, struct cairn_err *err)
-{
-	int rc = commit_volume(c, err);
-
-	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		struct record_volume holder;
-
-		if (ledger_volume_by_name(c->pool->cat, c->record.name, &holder, err) == 0)
-			return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already",
-					     c->record.name);
-		rc = c->source.number
-			     ? ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err)
-			     : 0;
-		if (!rc)
-			rc = commit_volume(c, err);
-	}
-	return rc;
-}
-
-static int create_volume(struct creation *c, struct cairn_err *err)
-{
-	int rc = cairn_random_bytes(&c->record.volume, sizeof(c->record.volume), err);
-
-	if (!rc && c->spec->from)
-		rc = find_source(c, err);
-	if (!rc)
-		rc = choose_size(c, err);
-	if (rc)
-		return rc;
-	memcpy(c->record.name, c->spec->name, strlen(c->spec->name) + 1);
-	c->record.created_ns = cairn_now_ns();
-	c->record.origin = c->record.head = c->source.number;
-	c->record.origin_volume = c->source.volume;
-	ids_format_volume(c->record.volume, c->id);
-	rc = handle_lock_volume(c->pool, c->record.volume, 0, &c->lock, err);
-	if (rc)
-		return rc;
-	rc = make_data(c, err);
-	if (!rc)
-		rc = commit_with_retry(c, err);
-	if (rc) {
-		struct cairn_err ignored;
-
-		(void)leftover_settle(c->pool, c->id, c->record.volume, &ignored);
-	}
-	return rc;
-}
-
-static int check_spec(struct pool *pool, const struct pool_volume_spec *spec, struct cairn_err *err)
-{
-	struct record_volume holder;
-	int rc = handle_check_writable(pool, err);
-
-	if (!rc)
-		rc = handle_check_name("volume", spec->name, err);
-	if (!rc && (!spec->from || spec->size != 0))
-		rc = check_size(spec->size, err);
-	if (rc)
-		return rc;
-	rc = ledger_volume_by_name(pool->cat, spec->name, &holder, err);
-	if (rc == 0)
-		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", spec->name);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
-}
-
-int pool_volume_create(struct pool *pool, const struct pool_volume_spec *spec,
-		       struct pool_volume *ret, struct cairn_err *err)
-{
-	struct creation c = {.pool = pool, .spec = spec, .source_lock = -1, .lock = -1};
-	struct cairn_err ignored;
-	int rc = check_spec(pool, spec, err);
-
-	if (!rc)
-		rc = create_volume(&c, err);
-	cairn_closep(&c.lock);
-	cairn_closep(&c.source_lock);
-	if (rc)
-		return rc;
-	/* A hidden snapshot's set is nobody's to wait for; if this fails it stays
-	 * pending and whoever needs it makes it. */
-	if (c.source.number && !c.source.name[0])
-		(void)complete_set(pool, c.source.number, LEFTOVER_NO_LOCK, NULL, &ignored);
-	handle_fill_volume(&c.record, ret);
-	return 0;
-}
-
-/* ---- look at ------------------------------------------------------------ */
 
 int pool_volume_get(struct pool *pool, const char *volume, struct pool_volume *ret,
 		    struct cairn_err *err)
@@ -225,11 +20,12 @@ int pool_volume_get(struct pool *pool, const char *volume, struct pool_volume *r
 	int rc = handle_find_volume(pool, volume, &record, err);
 
 	if (!rc)
-		handle_fill_volume(&record, ret);
+		handle_fill_volume(pool, &record, ret);
 	return rc;
 }
 
 struct listing {
+	struct pool *pool;
 	int (*fn)(void *arg, const struct pool_volume *volume, struct cairn_err *err);
 	void *arg;
 };
@@ -241,7 +37,7 @@ static int list_one(void *arg, const struct record_volume *record, struct cairn_
 
 	if (record->deleted)
 		return 0;
-	handle_fill_volume(record, &volume);
+	handle_fill_volume(listing->pool, record, &volume);
 	return listing->fn(listing->arg, &volume, err);
 }
 
@@ -249,7 +45,7 @@ int pool_volume_list(struct pool *pool, const char *after,
 		     int (*fn)(void *arg, const struct pool_volume *volume, struct cairn_err *err),
 		     void *arg, struct cairn_err *err)
 {
-	struct listing listing = {.fn = fn, .arg = arg};
+	struct listing listing = {.pool = pool, .fn = fn, .arg = arg};
 	struct ledger_walk walk = {.volume = list_one, .arg = &listing};
 	uint64_t volume;
 
@@ -261,23 +57,11 @@ int pool_volume_list(struct pool *pool, const char *after,
 	return ledger_walk_volumes(pool->cat, &walk, err);
 }
 
-static int live_volume(struct pool *pool, const char *volume, struct record_volume *ret,
-		       char id[POOL_ID_MAX + 1], struct cairn_err *err)
-{
-	int rc = handle_find_volume(pool, volume, ret, err);
-
-	if (!rc && ret->deleted)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted", volume);
-	if (!rc)
-		ids_format_volume(ret->volume, id);
-	return rc;
-}
-
 int pool_volume_path(struct pool *pool, const char *volume, char **ret_path, struct cairn_err *err)
 {
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = live_volume(pool, volume, &record, id, err);
+	int rc = handle_find_live_volume(pool, volume, &record, id, err);
 
 	return rc ? rc
 		  : store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, ret_path, err);
@@ -332,7 +116,7 @@ int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint
 	uint64_t total = 0;
 	uint64_t position = 0;
 	size_t n = 0;
-	int rc = live_volume(pool, volume_or_snapshot, &volume, id, err);
+	int rc = handle_find_live_volume(pool, volume_or_snapshot, &volume, id, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
 		rc = handle_find_live_snapshot(pool, volume_or_snapshot, &snapshot, err);
@@ -352,81 +136,4 @@ int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint
 	if (!rc)
 		*ret = total;
 	return rc;
-}
-
-/* ---- change ------------------------------------------------------------- */
-
-/* The new size is recorded first: a crash in between is rolled forward by the
- * leftover, and the file is never larger than its record. */
-static int record_size(struct pool *pool, struct record_volume *record, uint64_t size,
-		       const char *id, struct cairn_err *err)
-{
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct record_volume now = *record;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
-
-	if (rc)
-		return rc;
-	now.size = size;
-	ledger_volume_change(batch, record, &now);
-	ledger_leftover_add(batch, id);
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	if (!rc)
-		*record = now;
-	return rc;
-}
-
-static int expand_locked(struct pool *pool, struct record_volume *record, uint64_t size,
-			 const char *id, struct cairn_err *err)
-{
-	uint64_t old_size = record->size;
-	char device[DEVICE_PATH_MAX];
-	cairn_auto_free char *path = NULL;
-	struct cairn_err ignored;
-	int rc;
-
-	if (size == old_size)
-		return 0;
-	if (size < old_size)
-		return cairn_err_set(err, CAIRN_INVALID, "a volume can only grow");
-	rc = record_size(pool, record, size, id, err);
-	if (rc)
-		return rc;
-	rc = store_volume_resize(pool->store, id, size, err);
-	if (rc) {
-		(void)record_size(pool, record, old_size, id, &ignored);
-		return rc;
-	}
-	rc = leftover_settle(pool, id, record->volume, err);
-	if (!rc)
-		rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
-	if (!rc)
-		rc = device_find(path, device, err);
-	if (!rc && device[0])
-		rc = device_refresh_size(device, err);
-	return rc;
-}
-
-int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
-		       struct pool_volume *ret, struct cairn_err *err)
-{
-	cairn_auto_fd int lock = -1;
-	struct record_volume record;
-	char id[POOL_ID_MAX + 1];
-	int rc = handle_check_writable(pool, err);
-
-	if (!rc)
-		rc = check_size(size, err);
-	if (!rc)
-		rc = live_volume(pool, volume, &record, id, err);
-	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
-	if (!rc)
-		rc = live_volume(pool, volume, &record, id, err);
-	if (!rc)
-		rc = expand_locked(pool, &record, size, id, err);
-	if (rc)
-		return cairn_err_wrap(err, "expand volume '%s'", volume);
-	handle_fill_volume(&record, ret);
-	return 0;
 }

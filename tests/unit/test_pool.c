@@ -270,6 +270,7 @@ static void bad_volumes_are_refused(void **state)
 		{"z", 1ULL << 63, CAIRN_RANGE},
 		{"z", UINT64_MAX - 511, CAIRN_RANGE},
 		{"taken", MIB, CAIRN_EXISTS},
+		{"vol-0123456789abcdef", MIB, CAIRN_INVALID},
 	};
 
 	make_volume(fix, "taken", MIB, NULL);

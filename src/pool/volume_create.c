@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Making volumes: empty ones, and clones of a volume or a snapshot. */
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/random.h"
+#include "pool/catalogue.h"
+#include "pool/complete.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/pool.h"
+#include "pool/store.h"
+#include "pool/take.h"
+
+struct creation {
+	struct pool *pool;
+	const struct pool_volume_spec *spec;
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
+	struct record_snapshot source; /* number 0: empty */
+	int source_lock;
+	int lock;
+};
+
+static int check_not_smaller(const struct creation *c, uint64_t source_size, struct cairn_err *err)
+{
+	char text[CAIRN_SIZE_TEXT_MAX];
+
+	if (c->spec->size == 0 || c->spec->size >= source_size)
+		return 0;
+	return cairn_err_set(err, CAIRN_RANGE, "'%s' has %s; the new volume must not be smaller",
+			     c->spec->from, cairn_format_size(source_size, text));
+}
+
+/* What it is made from, with the lock of its volume, so that the snapshot's
+ * data stays. A volume is first cut into a hidden snapshot. */
+static int find_source(struct creation *c, struct cairn_err *err)
+{
+	struct take_item item = {.name = ""};
+	int rc = handle_find_volume(c->pool, c->spec->from, &item.volume, err);
+
+	if (rc == 0 && !item.volume.deleted) {
+		rc = check_not_smaller(c, item.volume.size, err);
+		if (!rc)
+			rc = take_snapshots(c->pool, &item, 1, &c->source, err);
+	} else {
+		struct cairn_err snapshot_err = {0};
+
+		rc = handle_find_live_snapshot(c->pool, c->spec->from, &c->source, &snapshot_err);
+		if (rc == CAIRN_NOT_FOUND && !strchr(c->spec->from, '@'))
+			return cairn_err_set(err, CAIRN_NOT_FOUND,
+					     "there is no volume or snapshot '%s'", c->spec->from);
+		if (rc && err)
+			*err = snapshot_err;
+	}
+	if (!rc)
+		rc = handle_lock_volume(c->pool, c->source.volume, c->pool->lock_wait_ms,
+					&c->source_lock, err);
+	if (!rc)
+		rc = ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err);
+	if (!rc && !c->source.has_data)
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted",
+				   c->spec->from);
+	return rc;
+}
+
+static int choose_size(struct creation *c, struct cairn_err *err)
+{
+	c->record.size = c->spec->from && c->spec->size == 0 ? c->source.size : c->spec->size;
+	return c->spec->from ? check_not_smaller(c, c->source.size, err) : 0;
+}
+
+static int make_data(struct creation *c, struct cairn_err *err)
+{
+	char source_id[POOL_ID_MAX + 1];
+	int rc = leftover_note(c->pool, c->id, err);
+
+	if (rc)
+		return rc;
+	if (!c->spec->from)
+		return store_volume_create(c->pool->store, c->id, c->record.size, err);
+	ids_format_snapshot(c->source.volume, c->source.number, source_id);
+	return store_volume_clone(c->pool->store, c->id, source_id, c->record.size, err);
+}
+
+static int commit_volume(struct creation *c, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_snapshot source = c->source;
+	int rc = catalogue_batch_new(c->pool->cat, &batch, err);
+
+	if (!rc && source.number) {
+		source.revision++; /* the new volume depends on its data */
+		rc = ledger_snapshot_change(c->pool->cat, batch, &c->source, &source, err);
+	}
+	if (rc)
+		return rc;
+	ledger_volume_change(batch, NULL, &c->record);
+	ledger_leftover_clear(batch, c->id);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+/* Somebody may have completed the source's set between read and commit. */
+static int commit_with_retry(struct creation *c, struct cairn_err *err)
+{
+	int rc = commit_volume(c, err);
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		struct record_volume holder;
+
+		if (ledger_volume_by_name(c->pool->cat, c->record.name, &holder, err) == 0)
+			return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already",
+					     c->record.name);
+		rc = c->source.number
+			     ? ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err)
+			     : 0;
+		if (!rc)
+			rc = commit_volume(c, err);
+	}
+	return rc;
+}
+
+static int create_volume(struct creation *c, struct cairn_err *err)
+{
+	int rc = cairn_random_bytes(&c->record.volume, sizeof(c->record.volume), err);
+
+	if (!rc && c->spec->from)
+		rc = find_source(c, err);
+	if (!rc)
+		rc = choose_size(c, err);
+	if (rc)
+		return rc;
+	memcpy(c->record.name, c->spec->name, strlen(c->spec->name) + 1);
+	c->record.created_ns = cairn_now_ns();
+	c->record.origin = c->record.head = c->source.number;
+	c->record.origin_volume = c->source.volume;
+	ids_format_volume(c->record.volume, c->id);
+	rc = handle_lock_volume(c->pool, c->record.volume, 0, &c->lock, err);
+	if (rc)
+		return rc;
+	rc = make_data(c, err);
+	if (!rc)
+		rc = commit_with_retry(c, err);
+	if (rc) {
+		struct cairn_err ignored;
+
+		(void)leftover_settle(c->pool, c->id, c->record.volume, &ignored);
+	}
+	return rc;
+}
+
+static int check_spec(struct pool *pool, const struct pool_volume_spec *spec, struct cairn_err *err)
+{
+	struct record_volume holder;
+	int rc = handle_check_writable(pool, err);
+
+	if (!rc)
+		rc = handle_check_name("volume", spec->name, err);
+	if (!rc && (!spec->from || spec->size != 0))
+		rc = handle_check_size(spec->size, err);
+	if (rc)
+		return rc;
+	rc = ledger_volume_by_name(pool->cat, spec->name, &holder, err);
+	if (rc == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", spec->name);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+int pool_volume_create(struct pool *pool, const struct pool_volume_spec *spec,
+		       struct pool_volume *ret, struct cairn_err *err)
+{
+	struct creation c = {.pool = pool, .spec = spec, .source_lock = -1, .lock = -1};
+	struct cairn_err ignored;
+	int rc = check_spec(pool, spec, err);
+
+	if (!rc)
+		rc = create_volume(&c, err);
+	cairn_closep(&c.lock);
+	cairn_closep(&c.source_lock);
+	if (rc)
+		return rc;
+	/* A hidden snapshot's set is nobody's to wait for; if this fails it stays
+	 * pending and whoever needs it makes it. */
+	if (c.source.number && !c.source.name[0])
+		(void)complete_set(pool, c.source.number, LEFTOVER_NO_LOCK, NULL, &ignored);
+	handle_fill_volume(pool, &c.record, ret);
+	return 0;
+}
