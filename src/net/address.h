@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* "host:port" and unix paths as socket addresses. */
+#ifndef CAIRN_NET_ADDRESS_H
+#define CAIRN_NET_ADDRESS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+struct cairn_err;
+
+struct net_address {
+	struct sockaddr_storage addr;
+	socklen_t len;
+};
+
+/* A literal IPv4 or [IPv6] address, or none for all addresses, and a port. No
+ * name is looked up.
+ *
+ * CAIRN_INVALID  it is none
+ */
+int net_address_parse(const char *text, struct net_address *ret, struct cairn_err *err);
+
+/* CAIRN_INVALID  the path is empty or longer than a socket path may be */
+int net_address_unix(const char *path, struct net_address *ret, struct cairn_err *err);
+
+bool net_address_is_loopback(const struct net_address *address);
+
+#endif

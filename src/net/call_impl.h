@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A call inside: call.c is the handler's side, call_io.c the loop's. */
+#ifndef CAIRN_NET_CALL_IMPL_H
+#define CAIRN_NET_CALL_IMPL_H
+
+#include "net/call.h"
+#include "net/server_impl.h"
+
+struct net_call {
+	struct net_stream s; /* first: a call is its stream */
+	struct net_work work;
+	struct net_server *server;
+	const struct net_method *method;
+	struct net_shared_peer *peer;
+	struct net_fields request;
+	uint64_t started_ns, deadline_ns;
+	bool gzip; /* what grpc-encoding said */
+
+	/* Written by the handler, read by the loop once it is told. */
+	struct net_fields headers, trailers;
+	uint8_t *details;
+	size_t details_len;
+	uint64_t sent;
+
+	/* Guarded by s.lock. */
+	bool want_headers;
+	bool finished;
+	int status; /* negative code */
+	char *message;
+
+	/* Only on the loop's thread. */
+	struct net_timer timer;
+	bool have_request;
+	bool dispatched;
+	bool headers_sent;
+	bool answered;
+};
+
+static inline struct net_call *net_call_of(struct net_stream *stream)
+{
+	return (struct net_call *)stream;
+}
+
+/* Runs the handler; on a worker thread, or the loop's for a quick method. */
+void net_call_run(struct net_work *work);
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A call on its loop: from the request's headers to the handler, and from what
+ * the handler wrote to frames. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "net/call_impl.h"
+#include "net/grpc_text.h"
+#include "net/nv.h"
+#include "net/peer.h"
+
+static const char accepted_encodings[] = "identity,gzip";
+
+/* --- answering --- */
+
+static void add_status(struct net_nv *nv, int code, const char *text, char digits[24])
+{
+	digits[cairn_format_u64((uint64_t)-code, digits)] = '\0';
+	net_nv_add(nv, "grpc-status", digits);
+	if (code != 0 && text && *text)
+		net_nv_add_percent(nv, "grpc-message", text);
+}
+
+static size_t status_room(const struct net_call *call, const char *text)
+{
+	return (text ? strlen(text) * 3 : 0) + grpc_base64_length(call->details_len);
+}
+
+static void add_details(struct net_nv *nv, const struct net_call *call, int code)
+{
+	if (code != 0 && call->details)
+		net_nv_add_base64(nv, "grpc-status-details-bin", call->details, call->details_len);
+}
+
+static void gave_up(struct net_call *call, int rc)
+{
+	if (rc == 0 || !call->s.conn)
+		return;
+	net_session_reset(&call->s, NGHTTP2_INTERNAL_ERROR);
+}
+
+/* Everything in one header block. The handler's fields are left out when it
+ * still runs and may be writing them. */
+static void answer_whole(struct net_call *call, int code, const char *text, bool with_fields)
+{
+	const struct net_fields *headers = with_fields ? &call->headers : NULL;
+	const struct net_fields *trailers = with_fields ? &call->trailers : NULL;
+	struct net_nv nv;
+	char digits[24];
+	int rc = NGHTTP2_ERR_NOMEM;
+
+	net_nv_init(&nv, headers, trailers,
+		    with_fields ? status_room(call, text) : strlen(text) * 3);
+	net_nv_add(&nv, ":status", "200");
+	net_nv_add(&nv, "content-type", "application/grpc");
+	if (code == CAIRN_UNIMPLEMENTED)
+		net_nv_add(&nv, "grpc-accept-encoding", accepted_encodings);
+	add_status(&nv, code, text, digits);
+	if (with_fields) {
+		add_details(&nv, call, code);
+		net_nv_add_fields(&nv, headers);
+		net_nv_add_fields(&nv, trailers);
+	}
+	if (!nv.failed)
+		rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n, NULL);
+	net_nv_done(&nv);
+	call->headers_sent = call->answered = true;
+	gave_up(call, rc);
+}
+
+static void answer_trailers(struct net_call *call, int code, const char *text, bool with_fields)
+{
+	const struct net_fields *trailers = with_fields ? &call->trailers : NULL;
+	struct net_nv nv;
+	char digits[24];
+	int rc = NGHTTP2_ERR_NOMEM;
+
+	net_nv_init(&nv, trailers, NULL,
+		    with_fields ? status_room(call, text) : (text ? strlen(text) * 3 : 0));
+	add_status(&nv, code, text, digits);
+	if (with_fields) {
+		add_details(&nv, call, code);
+		net_nv_add_fields(&nv, trailers);
+	}
+	if (!nv.failed)
+		rc = nghttp2_submit_trailer(call->s.conn->session, call->s.id, nv.v, nv.n);
+	net_nv_done(&nv);
+	call->answered = true;
+	gave_up(call, rc);
+}
+
+static void answer_http(struct net_call *call, const char *status)
+{
+	struct net_nv nv;
+	int rc;
+
+	net_nv_init(&nv, NULL, NULL, 0);
+	net_nv_add(&nv, ":status", status);
+	rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n, NULL);
+	net_nv_done(&nv);
+	call->headers_sent = call->answered = true;
+	net_stream_set_over(&call->s, CAIRN_CANCELLED, "refused", true);
+	atomic_fetch_add(&call->server->calls_failed, 1);
+	gave_up(call, rc);
+	net_conn_want_flush(call->s.conn);
+}
+
+static void send_headers(struct net_call *call)
+{
+	nghttp2_data_provider source = {.source.ptr = &call->s, .read_callback = net_session_read};
+	struct net_nv nv;
+	int rc = NGHTTP2_ERR_NOMEM;
+
+	net_nv_init(&nv, &call->headers, NULL, 0);
+	net_nv_add(&nv, ":status", "200");
+	net_nv_add(&nv, "content-type", "application/grpc");
+	net_nv_add(&nv, "grpc-accept-encoding", accepted_encodings);
+	net_nv_add_fields(&nv, &call->headers);
+	if (!nv.failed)
+		rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n,
+					     &source);
+	net_nv_done(&nv);
+	call->headers_sent = true;
+	gave_up(call, rc);
+}
+
+void net_call_abort(struct net_stream *stream, int code, const char *text)
+{
+	struct net_call *call = net_call_of(stream);
+
+	net_stream_set_over(stream, code, text, true);
+	if (call->answered || !stream->conn)
+		return;
+	if (!call->dispatched)
+		atomic_fetch_add(&call->server->calls_failed, 1);
+	if (call->headers_sent)
+		answer_trailers(call, code, text, false);
+	else
+		answer_whole(call, code, text, false);
+	if (stream->conn)
+		net_conn_want_flush(stream->conn);
+}
+
+/* --- the request --- */
+
+static void deadline_passed(void *arg)
+{
+	struct net_call *call = arg;
+
+	net_call_abort(&call->s, CAIRN_DEADLINE, "the deadline passed");
+}
+
+static bool set_deadline(struct net_call *call)
+{
+	size_t n;
+	const char *text = net_fields_get(&call->request, "grpc-timeout", &n);
+	uint64_t ns;
+
+	if (!text)
+		return true;
+	if (!grpc_timeout_parse(text, n, &ns))
+		return false;
+	if (__builtin_add_overflow(call->started_ns, ns, &call->deadline_ns))
+		call->deadline_ns = UINT64_MAX;
+	if (net_timer_init(&call->timer, call->s.loop, deadline_passed, call, NULL) != 0)
+		return false;
+	net_timer_set(&call->timer, ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
+	return true;
+}
+
+/* What is wrong with the request's fields: 0, or aborted. */
+static int check_fields(struct net_call *call)
+{
+	const struct net_fields *request = &call->request;
+	size_t n;
+	const char *value = net_fields_get(request, ":method", &n);
+
+	if (!value || strcmp(value, "POST") != 0) {
+		answer_http(call, "405");
+		return -1;
+	}
+	value = net_fields_get(request, "content-type", &n);
+	if (!value || !grpc_content_type_valid(value, n)) {
+		answer_http(call, "415");
+		return -1;
+	}
+	if (call->s.fields_over) {
+		net_call_abort(&call->s, CAIRN_NO_SPACE, "the request's metadata is too large");
+		return -1;
+	}
+	if (call->s.fields_bad) {
+		net_call_abort(&call->s, CAIRN_INTERNAL, "metadata that is no base64");
+		return -1;
+	}
+	if (!set_deadline(call)) {
+		net_call_abort(&call->s, CAIRN_INTERNAL, "grpc-timeout cannot be read");
+		return -1;
+	}
+	return 0;
+}
+
+static int check_encoding(struct net_call *call)
+{
+	const char *value = net_fields_get(&call->request, "grpc-encoding", NULL);
+
+	if (!value || strcmp(value, "identity") == 0)
+		return 0;
+	call->gzip = strcmp(value, "gzip") == 0;
+	if (call->gzip)
+		return 0;
+	net_call_abort(&call->s, CAIRN_UNIMPLEMENTED, "grpc-encoding is neither identity nor gzip");
+	return -1;
+}
+
+static int find_method(struct net_call *call)
+{
+	size_t n = 0;
+	const char *path = net_fields_get(&call->request, ":path", &n);
+
+	call->method = path ? net_methods_find(call->server->methods, path, n) : NULL;
+	if (!call->method) {
+		net_call_abort(&call->s, CAIRN_UNIMPLEMENTED, "there is no such method");
+		return -1;
+	}
+	grpc_deframer_init(&call->s.deframer, call->method->request_max
+						      ? call->method->request_max
+						      : call->server->limits.message_bytes);
+	return 0;
+}
+
+static void dispatch(struct net_call *call)
+{
+	call->dispatched = true;
+	call->s.request_by_ns = 0;
+	net_stream_ref(&call->s);
+	if (call->method->quick) {
+		net_call_run(&call->work);
+		return;
+	}
+	if (net_workers_submit(call->server->workers, &call->work))
+		return;
+	net_stream_unref(&call->s);
+	net_call_abort(&call->s, CAIRN_NO_SPACE, "too many calls wait here");
+}
+
+static bool one_request(const struct net_call *call)
+{
+	return call->method->kind == NET_UNARY || call->method->kind == NET_SERVER_STREAM;
+}
+
+static void request_ended(struct net_stream *stream)
+{
+	struct net_call *call = net_call_of(stream);
+	unsigned messages = 0;
+
+	if (call->answered || !call->method)
+		return;
+	if (!grpc_deframer_idle(&stream->deframer)) {
+		net_call_abort(stream, CAIRN_INTERNAL, "the request ends within a message");
+		return;
+	}
+	pthread_mutex_lock(&stream->lock);
+	stream->in_end = true;
+	for (struct net_msg *msg = stream->in_head; msg && messages < 2; msg = msg->next)
+		messages++;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	if (call->dispatched)
+		return;
+	if (messages != 1)
+		net_call_abort(stream, CAIRN_INTERNAL, "the method takes exactly one message");
+	else
+		dispatch(call);
+}
+
+static void got_request(struct net_stream *stream, bool end)
+{
+	struct net_call *call = net_call_of(stream);
+
+	if (call->have_request) { /* a client's trailers: nothing to learn from them */
+		if (end)
+			request_ended(stream);
+		return;
+	}
+	call->have_request = true;
+	call->request = stream->fields;
+	net_fields_init(&stream->fields);
+	if (check_fields(call) != 0 || find_method(call) != 0 || check_encoding(call) != 0)
+		return;
+	if (!one_request(call))
+		dispatch(call);
+	else
+		stream->request_by_ns =
+			call->started_ns + call->server->limits.request_ms * CAIRN_NS_PER_MS;
+	if (end)
+		request_ended(stream);
+}
+
+/* --- the other hooks --- */
+
+static void service(struct net_stream *stream)
+{
+	struct net_call *call = net_call_of(stream);
+	bool finished, want_headers, have_data;
+
+	if (!stream->conn)
+		return;
+	net_session_credit(stream);
+	if (call->answered)
+		return;
+	pthread_mutex_lock(&stream->lock);
+	finished = call->finished;
+	want_headers = call->want_headers;
+	have_data = stream->out.bytes > 0;
+	pthread_mutex_unlock(&stream->lock);
+	if (!call->headers_sent && finished && !want_headers && !have_data)
+		answer_whole(call, call->status, call->message, true);
+	else if (!call->headers_sent && (finished || want_headers || have_data))
+		send_headers(call);
+	else
+		net_session_resume(stream);
+	if (stream->conn)
+		net_conn_want_flush(stream->conn);
+}
+
+static void sent_all(struct net_stream *stream, uint32_t *flags)
+{
+	struct net_call *call = net_call_of(stream);
+
+	*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	if (!call->answered)
+		answer_trailers(call, call->status, call->message, true);
+}
+
+static void closed(struct net_stream *stream, uint32_t h2_error, const struct cairn_err *why)
+{
+	struct net_call *call = net_call_of(stream);
+
+	(void)h2_error;
+	(void)why;
+	net_timer_done(&call->timer);
+	net_stream_set_over(stream, CAIRN_CANCELLED, "the caller is gone", true);
+}
+
+static void destroy(struct net_stream *stream)
+{
+	struct net_call *call = net_call_of(stream);
+	struct net_server *server = call->server;
+
+	net_fields_done(&call->request);
+	net_fields_done(&call->headers);
+	net_fields_done(&call->trailers);
+	net_peer_unref(call->peer);
+	free(call->details);
+	free(call->message);
+	net_stream_done(stream);
+	free(call);
+	atomic_fetch_sub(&server->calls_open, 1);
+	net_server_went_quiet(server);
+}
+
+static const struct net_stream_hooks call_hooks = {
+	.headers = got_request,
+	.peer_end = request_ended,
+	.broken = net_call_abort,
+	.service = service,
+	.sent_all = sent_all,
+	.closed = closed,
+	.destroy = destroy,
+};
+
+struct net_stream *net_call_new_stream(struct net_conn *conn)
+{
+	struct net_part *part = conn->owner;
+	struct net_server *server = part->server;
+	struct net_call *call = cairn_calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	if (net_stream_init(&call->s, &call_hooks, conn->loop, &server->account, NULL) != 0) {
+		free(call);
+		return NULL;
+	}
+	call->s.recv_max = server->limits.stream_recv_bytes;
+	call->s.send_max = server->limits.stream_send_bytes;
+	call->server = server;
+	call->peer = net_peer_ref(conn->peer);
+	call->work.run = net_call_run;
+	call->started_ns = cairn_monotonic_ns();
+	call->deadline_ns = UINT64_MAX;
+	net_fields_init(&call->request);
+	net_fields_init(&call->headers);
+	net_fields_init(&call->trailers);
+	atomic_fetch_add(&server->calls_open, 1);
+	atomic_fetch_add(&server->calls_total, 1);
+	return &call->s;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/conn.h"
+
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <openssl/ssl.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/peer.h"
+#include "net/scratch.h"
+#include "net/stream.h"
+
+#define READS_PER_TURN 4 /* then the other connections have their turn */
+
+static void end_turn(struct net_task *task);
+
+static void ask_turn_end(struct net_conn *conn)
+{
+	if (conn->turn_end_asked)
+		return;
+	conn->turn_end_asked = true;
+	net_loop_late(conn->loop, &conn->turn_end);
+}
+
+void net_conn_want_flush(struct net_conn *conn)
+{
+	conn->want_flush = true;
+	ask_turn_end(conn);
+}
+
+void net_conn_fail(struct net_conn *conn, int code, const char *fmt, ...)
+{
+	char text[sizeof(conn->why.msg)];
+	va_list args;
+
+	if (!conn->dead) {
+		va_start(args, fmt);
+		vsnprintf(text, sizeof(text), fmt, args);
+		va_end(args);
+		cairn_err_set(&conn->why, code, "%s", text);
+		conn->dead = true;
+	}
+	ask_turn_end(conn);
+}
+
+static void fail_with(struct net_conn *conn, const struct cairn_err *err)
+{
+	net_conn_fail(conn, err->code, "%s", err->msg);
+}
+
+/* Hands everything that one read(2) brought to nghttp2. */
+static int digest(struct net_conn *conn, struct cairn_err *err)
+{
+	for (;;) {
+		const uint8_t *data;
+		size_t n;
+		ssize_t used;
+		int rc = net_wire_next(&conn->wire, &data, &n, err);
+
+		if (rc != 1)
+			return rc;
+		used = nghttp2_session_mem_recv(conn->session, data, n);
+		if (used < 0)
+			return cairn_err_set(err, CAIRN_UNAVAILABLE, "HTTP/2: %s",
+					     nghttp2_strerror((int)used));
+	}
+}
+
+static int shake_hands(struct net_conn *conn, struct cairn_err *err)
+{
+	int rc = net_wire_handshake(&conn->wire, err);
+
+	if (rc != 1)
+		return rc;
+	if (conn->peer)
+		net_peer_add_tls(conn->peer, conn->wire.ssl);
+	return net_session_start(conn, err);
+}
+
+static int read_turn(struct net_conn *conn, struct cairn_err *err)
+{
+	for (int i = 0; i < READS_PER_TURN && !conn->dead; i++) {
+		int rc = net_wire_fill(&conn->wire, err);
+
+		if (rc != 1)
+			return rc;
+		conn->heard_ns = cairn_monotonic_ns();
+		if (!conn->session)
+			rc = shake_hands(conn, err);
+		if (rc >= 0 && conn->session)
+			rc = digest(conn, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void watch_writable(struct net_conn *conn)
+{
+	if (net_wire_blocked(&conn->wire))
+		event_add(&conn->writable, NULL);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct net_conn *conn = arg;
+	struct cairn_err err = {0};
+
+	(void)fd;
+	(void)what;
+	if (conn->dead)
+		return;
+	if (read_turn(conn, &err) < 0)
+		fail_with(conn, &err);
+	net_conn_want_flush(conn);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct net_conn *conn = arg;
+	struct cairn_err err = {0};
+
+	(void)fd;
+	(void)what;
+	if (net_wire_flush(&conn->wire, &err) < 0)
+		fail_with(conn, &err);
+	net_conn_want_flush(conn);
+}
+
+static int flush(struct net_conn *conn, struct cairn_err *err)
+{
+	struct net_scratch *scratch = net_loop_scratch(conn->loop);
+
+	while (!net_wire_blocked(&conn->wire)) {
+		int rc = net_session_collect(conn, err);
+
+		if (rc == 0 && scratch->frames_len == 0)
+			return 0;
+		if (rc == 0)
+			rc = net_wire_write(&conn->wire, scratch->frames, scratch->frames_len, err);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void take_apart(struct net_conn *conn)
+{
+	event_del(&conn->readable);
+	event_del(&conn->writable);
+	net_wire_close_notify(&conn->wire);
+	/* nghttp2_session_del() reports no stream as closed. */
+	while (conn->streams) {
+		struct net_stream *stream = conn->streams;
+
+		net_stream_ref(stream);
+		net_conn_remove_stream(conn, stream);
+		stream->hooks->closed(stream, NGHTTP2_INTERNAL_ERROR, &conn->why);
+		net_stream_unref(stream);
+	}
+	nghttp2_session_del(conn->session);
+	net_wire_done(&conn->wire);
+	conn->hooks->gone(conn);
+	net_peer_unref(conn->peer);
+	free(conn);
+}
+
+static void end_turn(struct net_task *task)
+{
+	struct net_conn *conn =
+		(struct net_conn *)(void *)((char *)task - offsetof(struct net_conn, turn_end));
+	struct cairn_err err = {0};
+
+	conn->turn_end_asked = false;
+	if (conn->want_flush && conn->session && !conn->wire.failed) {
+		conn->want_flush = false;
+		if (flush(conn, &err) < 0)
+			fail_with(conn, &err);
+		else if (!nghttp2_session_want_read(conn->session) &&
+			 !nghttp2_session_want_write(conn->session) &&
+			 !net_wire_blocked(&conn->wire))
+			net_conn_fail(conn, CAIRN_UNAVAILABLE, "HTTP/2: the session ended");
+	}
+	if (conn->dead) {
+		take_apart(conn);
+		return;
+	}
+	watch_writable(conn);
+}
+
+static int set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct cairn_err *err)
+{
+	int rc = net_wire_init(&conn->wire, fd, ssl, net_loop_scratch(conn->loop), err);
+
+	if (rc != 0)
+		return rc;
+	event_assign(&conn->readable, net_loop_base(conn->loop), fd, EV_READ | EV_PERSIST,
+		     on_readable, conn);
+	event_assign(&conn->writable, net_loop_base(conn->loop), fd, EV_WRITE, on_writable, conn);
+	if (event_add(&conn->readable, NULL) < 0)
+		return cairn_err_nomem(err, "connection");
+	if (!ssl)
+		return net_session_start(conn, err);
+	/* A client speaks first. */
+	rc = conn->hooks->is_server ? 0 : net_wire_handshake(&conn->wire, err);
+	watch_writable(conn);
+	return rc < 0 ? rc : 0;
+}
+
+static void init_buckets(struct net_conn *conn)
+{
+	const struct net_limits *l = conn->limits;
+
+	conn->pings = (struct net_bucket){.level = l->ping_burst,
+					  .burst = l->ping_burst,
+					  .refill_ns = l->ping_refill_ms * CAIRN_NS_PER_MS,
+					  .last_ns = conn->opened_ns};
+	conn->oddities = (struct net_bucket){.level = l->settings_burst,
+					     .burst = l->settings_burst,
+					     .refill_ns = 100 * CAIRN_NS_PER_MS,
+					     .last_ns = conn->opened_ns};
+}
+
+int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loop *loop,
+		 const struct net_limits *limits, int fd, struct ssl_st *ssl, struct net_conn **ret,
+		 struct cairn_err *err)
+{
+	struct net_conn *conn = cairn_calloc(1, sizeof(*conn));
+	int rc;
+
+	if (!conn) {
+		SSL_free(ssl);
+		close(fd);
+		return cairn_err_nomem(err, "connection");
+	}
+	conn->hooks = hooks;
+	conn->owner = owner;
+	conn->loop = loop;
+	conn->limits = limits;
+	conn->turn_end.run = end_turn;
+	conn->write_batch = NET_WRITE_BYTES;
+	conn->opened_ns = conn->heard_ns = conn->busy_ns = cairn_monotonic_ns();
+	init_buckets(conn);
+	rc = set_up(conn, fd, ssl, err);
+	if (rc == 0 && hooks->is_server) {
+		conn->peer = net_peer_of(fd);
+		rc = conn->peer ? 0 : cairn_err_nomem(err, "connection");
+	}
+	if (rc != 0) {
+		if (event_initialized(&conn->readable))
+			event_del(&conn->readable);
+		nghttp2_session_del(conn->session);
+		net_wire_done(&conn->wire);
+		free(conn);
+		return rc;
+	}
+	net_conn_want_flush(conn);
+	*ret = conn;
+	return 0;
+}
+
+void net_conn_abandon(struct net_conn *conn)
+{
+	if (conn->turn_end_asked)
+		net_loop_drop_late(conn->loop, &conn->turn_end);
+	conn->want_flush = true;
+	conn->dead = true;
+	end_turn(&conn->turn_end);
+}
+
+void net_conn_add_stream(struct net_conn *conn, struct net_stream *stream)
+{
+	net_stream_ref(stream);
+	stream->conn = conn;
+	stream->prev = NULL;
+	stream->next = conn->streams;
+	if (stream->next)
+		stream->next->prev = stream;
+	conn->streams = stream;
+	conn->n_streams++;
+}
+
+void net_conn_remove_stream(struct net_conn *conn, struct net_stream *stream)
+{
+	if (stream->prev)
+		stream->prev->next = stream->next;
+	else
+		conn->streams = stream->next;
+	if (stream->next)
+		stream->next->prev = stream->prev;
+	stream->conn = NULL;
+	conn->n_streams--;
+	conn->busy_ns = cairn_monotonic_ns();
+	net_stream_unref(stream);
+}

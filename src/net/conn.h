@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One HTTP/2 connection on one loop: socket, nghttp2 session, its streams, and
+ * the timeouts and floods that end it. Server and client differ by hooks.
+ *
+ * Everything here is for the loop's thread. A connection that fails is taken
+ * apart at the end of the loop's turn, never below a callback.
+ */
+#ifndef CAIRN_NET_CONN_H
+#define CAIRN_NET_CONN_H
+
+#include <event2/event_struct.h>
+#include <nghttp2/nghttp2.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/limits.h"
+#include "net/loop.h"
+#include "net/wire.h"
+
+struct net_account;
+struct net_conn;
+struct net_shared_peer;
+struct net_stream;
+
+struct net_conn_hooks {
+	bool is_server;
+	/* A request begins: a new stream, or NULL to refuse it. Servers only. */
+	struct net_stream *(*new_stream)(struct net_conn *conn);
+	/* The peer's SETTINGS came: the connection works. May be NULL. */
+	void (*ready)(struct net_conn *conn);
+	/* The peer will take no more streams. May be NULL. */
+	void (*goaway)(struct net_conn *conn);
+	/* A stream closed; the connection may be idle now. May be NULL. */
+	void (*stream_closed)(struct net_conn *conn);
+	/* The connection is gone, its streams were closed; last use of `owner`. */
+	void (*gone)(struct net_conn *conn);
+};
+
+/* Allows so many at once and one more each `refill_ns`. */
+struct net_bucket {
+	uint32_t level, burst;
+	uint64_t refill_ns, last_ns;
+};
+
+struct net_conn {
+	const struct net_conn_hooks *hooks;
+	void *owner;
+	struct net_loop *loop;
+	const struct net_limits *limits;
+	struct net_conn *prev, *next; /* for the owner */
+
+	struct net_wire wire;
+	struct event readable, writable;
+	nghttp2_session *session;
+	struct net_task turn_end;
+	bool turn_end_asked;
+	bool want_flush;
+	bool dead;
+	bool ready;           /* the peer's SETTINGS came */
+	bool pinged;          /* our ping has no answer yet */
+	bool going;           /* the first GOAWAY of a drain went out */
+	bool gone_away;       /* the final one did */
+	bool peer_going;      /* the peer sent GOAWAY */
+	struct cairn_err why; /* of the end */
+
+	struct net_stream *streams;
+	uint32_t n_streams;
+	size_t write_batch; /* bytes collected for one write */
+
+	uint64_t opened_ns, heard_ns, pinged_ns, headers_ns, busy_ns, going_ns;
+	struct net_bucket pings, oddities;
+	struct net_shared_peer *peer; /* servers only */
+};
+
+/* Takes over `fd` and `ssl`. On failure both are closed. The peer's address and
+ * credentials are filled in for a server. */
+int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loop *loop,
+		 const struct net_limits *limits, int fd, struct ssl_st *ssl, struct net_conn **ret,
+		 struct cairn_err *err);
+
+/* Ends the connection at the end of this turn; the first reason stays. */
+__attribute__((format(printf, 3, 4))) void net_conn_fail(struct net_conn *conn, int code,
+							 const char *fmt, ...);
+
+/* Sends what waits and takes it apart at once; not below one of its own
+ * callbacks. */
+void net_conn_abandon(struct net_conn *conn);
+
+/* Frames wait to be sent: they go at the end of this turn. */
+void net_conn_want_flush(struct net_conn *conn);
+
+/* Looks at the clock: handshake, headers, idle, keepalive, stalled streams. */
+void net_conn_tick(struct net_conn *conn, uint64_t now_ns);
+
+/* Adds and removes a stream; the connection holds a reference. */
+void net_conn_add_stream(struct net_conn *conn, struct net_stream *stream);
+void net_conn_remove_stream(struct net_conn *conn, struct net_stream *stream);
+
+/* The peer did something that costs us work for nothing. False when the bucket
+ * is empty; the connection then ends with ENHANCE_YOUR_CALM. */
+bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char *what);
+
+/* Begins and goes on with a graceful end (GOAWAY twice). */
+void net_conn_drain(struct net_conn *conn, uint64_t now_ns);
+
+/* session.c: the HTTP/2 half. */
+int net_session_start(struct net_conn *conn, struct cairn_err *err);
+/* Serializes frames into the scratch buffer, up to about conn->write_batch. */
+int net_session_collect(struct net_conn *conn, struct cairn_err *err);
+void net_session_resume(struct net_stream *stream);
+/* Gives the window of received bytes back as far as the queue allows. */
+void net_session_credit(struct net_stream *stream);
+void net_session_reset(struct net_stream *stream, uint32_t h2_error);
+/* nghttp2's data source of every stream; source->ptr is the stream. */
+ssize_t net_session_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
+			 uint32_t *flags, nghttp2_data_source *source, void *arg);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What ends a connection that goes on for too long or costs too much. */
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "net/conn.h"
+#include "net/stream.h"
+
+#define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams that cross the first */
+
+static bool longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
+{
+	return now_ns > since_ns && now_ns - since_ns > ms * CAIRN_NS_PER_MS;
+}
+
+bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char *what)
+{
+	uint64_t now = cairn_monotonic_ns();
+	uint64_t more = (now - bucket->last_ns) / bucket->refill_ns;
+
+	if (more > 0) {
+		bucket->last_ns += more * bucket->refill_ns;
+		bucket->level = more > bucket->burst - bucket->level
+					? bucket->burst
+					: bucket->level + (uint32_t)more;
+	}
+	if (bucket->level > 0) {
+		bucket->level--;
+		return true;
+	}
+	nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
+			      nghttp2_session_get_last_proc_stream_id(conn->session),
+			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)"too_many_pings", 14);
+	net_conn_want_flush(conn);
+	net_conn_fail(conn, CAIRN_NO_SPACE, "too many %s", what);
+	return false;
+}
+
+void net_conn_drain(struct net_conn *conn, uint64_t now_ns)
+{
+	if (!conn->session || conn->gone_away)
+		return;
+	if (!conn->going) {
+		conn->going = true;
+		conn->going_ns = now_ns;
+		nghttp2_submit_shutdown_notice(conn->session);
+	} else if (longer(now_ns, conn->going_ns, DRAIN_NOTICE_MS)) {
+		conn->gone_away = true;
+		nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
+				      nghttp2_session_get_last_proc_stream_id(conn->session),
+				      NGHTTP2_NO_ERROR, NULL, 0);
+	}
+	net_conn_want_flush(conn);
+}
+
+static void check_keepalive(struct net_conn *conn, uint64_t now_ns)
+{
+	const struct net_limits *l = conn->limits;
+
+	if (conn->pinged) {
+		if (conn->heard_ns > conn->pinged_ns)
+			conn->pinged = false;
+		else if (longer(now_ns, conn->pinged_ns, l->keepalive_wait_ms))
+			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the peer answers no ping");
+		return;
+	}
+	if (!longer(now_ns, conn->heard_ns, l->keepalive_ms))
+		return;
+	/* A client keeps quiet on an idle connection: servers count pings there. */
+	if (!conn->hooks->is_server && conn->n_streams == 0)
+		return;
+	if (nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL) == 0) {
+		conn->pinged = true;
+		conn->pinged_ns = now_ns;
+		net_conn_want_flush(conn);
+	}
+}
+
+static bool stalled(struct net_stream *stream, uint64_t now_ns, uint64_t stall_ms)
+{
+	cairn_scoped_lock(&stream->lock);
+
+	if (stream->out.bytes == 0 || stream->taken != stream->taken_mark ||
+	    stream->taken_mark_ns == 0) {
+		stream->taken_mark = stream->taken;
+		stream->taken_mark_ns = now_ns;
+		return false;
+	}
+	return longer(now_ns, stream->taken_mark_ns, stall_ms);
+}
+
+static void check_streams(struct net_conn *conn, uint64_t now_ns)
+{
+	struct net_stream *next;
+
+	for (struct net_stream *stream = conn->streams; stream; stream = next) {
+		next = stream->next;
+		if (stalled(stream, now_ns, conn->limits->stall_ms)) {
+			net_stream_set_over(stream, CAIRN_CANCELLED, "the peer takes no data",
+					    true);
+			net_session_reset(stream, NGHTTP2_CANCEL);
+		} else if (stream->request_by_ns && now_ns > stream->request_by_ns) {
+			stream->request_by_ns = 0;
+			stream->hooks->broken(stream, CAIRN_DEADLINE, "the request is too slow");
+		}
+	}
+}
+
+void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
+{
+	const struct net_limits *l = conn->limits;
+
+	if (conn->dead)
+		return;
+	if (!conn->ready) {
+		if (longer(now_ns, conn->opened_ns, l->handshake_ms))
+			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the handshake takes too long");
+		return;
+	}
+	if (conn->headers_ns && longer(now_ns, conn->headers_ns, l->header_ms)) {
+		nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
+		net_conn_want_flush(conn);
+		net_conn_fail(conn, CAIRN_UNAVAILABLE, "headers take too long");
+		return;
+	}
+	check_streams(conn, now_ns);
+	check_keepalive(conn, now_ns);
+	if (conn->going || (conn->hooks->is_server && conn->n_streams == 0 &&
+			    longer(now_ns, conn->busy_ns, l->idle_ms)))
+		net_conn_drain(conn, now_ns);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How gRPC writes values in HTTP/2 fields. Bytes in, bytes out. */
+#ifndef CAIRN_NET_GRPC_TEXT_H
+#define CAIRN_NET_GRPC_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Percent-encodes a status message: everything but printable ASCII, and '%'.
+ * Writes at most 3 * n bytes to `out`; returns how many. */
+size_t grpc_percent_encode(const char *text, size_t n, char *out);
+
+/* The way back; what is no "%XX" stays as it is. At most `n` bytes; in place
+ * (out == text) is fine. */
+size_t grpc_percent_decode(const char *text, size_t n, char *out);
+
+/* Standard base64. Encoding writes grpc_base64_length(n) bytes, without
+ * padding as gRPC wants. Decoding takes padded and unpadded text, at most
+ * n / 4 * 3 + 2 bytes, also in place; false when it is no base64. */
+size_t grpc_base64_length(size_t n);
+size_t grpc_base64_encode(const uint8_t *data, size_t n, char *out);
+bool grpc_base64_decode(const char *text, size_t n, uint8_t *out, size_t *ret_n);
+
+#define GRPC_TIMEOUT_TEXT_MAX 12
+
+/* grpc-timeout: 1 to 8 digits and one of H M S m u n. Nanoseconds; false when
+ * it is none. */
+bool grpc_timeout_parse(const char *text, size_t n, uint64_t *ret_ns);
+
+/* Rounds up where eight digits are too few; NUL-terminated, returns the length. */
+size_t grpc_timeout_format(uint64_t ns, char out[GRPC_TIMEOUT_TEXT_MAX]);
+
+/* A legal metadata name: lower-case letters, digits, "-_.", not empty. */
+bool grpc_name_valid(const char *name, size_t n);
+
+/* True for names that gRPC or HTTP/2 keep for themselves: "grpc-…", ":…",
+ * content-type, te, user-agent and the connection fields. */
+bool grpc_name_reserved(const char *name, size_t n);
+
+bool grpc_name_is_bin(const char *name, size_t n);
+
+/* Printable ASCII, no blank at either end. */
+bool grpc_value_valid(const char *value, size_t n);
+
+/* "application/grpc", alone or followed by '+' or ';'. */
+bool grpc_content_type_valid(const char *value, size_t n);
+
+/* "/service/method", both parts not empty, printable, no further slash. */
+bool grpc_path_valid(const char *path, size_t n);
+
+#endif

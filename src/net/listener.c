@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sockets that connections come from. They live on the server's first loop. */
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/address.h"
+#include "net/server_impl.h"
+#include "net/tls.h"
+
+#define ACCEPTS_PER_TURN 64
+#define PAUSE_MS         100 /* when the process is out of descriptors */
+
+struct net_listener {
+	struct net_listener *next;
+	struct net_server *server;
+	struct net_tls *tls;
+	char *path; /* of a unix socket */
+	dev_t dev;  /* and which file that is */
+	ino_t ino;
+	int fd;
+	struct event *readable;
+	struct net_timer pause;
+};
+
+static int add_listener(struct net_server *server, int *fd, const char *path, struct net_tls *tls,
+			struct cairn_err *err)
+{
+	struct net_listener *l = cairn_calloc(1, sizeof(*l));
+	struct stat st;
+
+	if (!l)
+		return cairn_err_nomem(err, "listener");
+	if (path) {
+		l->path = cairn_strdup(path);
+		if (!l->path || lstat(path, &st) < 0) {
+			free(l->path);
+			free(l);
+			return cairn_err_nomem(err, "listener");
+		}
+		l->dev = st.st_dev;
+		l->ino = st.st_ino;
+	}
+	l->server = server;
+	l->tls = tls;
+	l->fd = cairn_take_fd(fd);
+	l->next = server->listeners;
+	server->listeners = l;
+	return 0;
+}
+
+/* Removes a socket file that nobody listens on. */
+static int clear_stale(const char *path, const struct net_address *address, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "socket '%s'", path);
+	if (!S_ISSOCK(st.st_mode))
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists and is no socket", path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "socket");
+	if (connect(fd, (const struct sockaddr *)&address->addr, address->len) == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "another process listens on '%s'", path);
+	if (errno != ECONNREFUSED)
+		return cairn_err_sys(err, errno, "socket '%s'", path);
+	if (unlink(path) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove stale socket '%s'", path);
+	return 0;
+}
+
+int net_server_listen_unix(struct net_server *server, const char *path, unsigned mode,
+			   struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct net_address address;
+	mode_t before;
+	int rc = net_address_unix(path, &address, err);
+
+	if (rc == 0)
+		rc = clear_stale(path, &address, err);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "socket");
+	/* Nobody may connect between bind and chmod. */
+	before = umask(0777);
+	rc = bind(fd, (const struct sockaddr *)&address.addr, address.len);
+	umask(before);
+	if (rc < 0)
+		return cairn_err_sys(err, errno, "bind '%s'", path);
+	if (chmod(path, mode) < 0 || listen(fd, SOMAXCONN) < 0)
+		return cairn_err_sys(err, errno, "listen on '%s'", path);
+	return add_listener(server, &fd, path, NULL, err);
+}
+
+static int bind_tcp(int fd, const struct net_address *address, const char *text,
+		    struct cairn_err *err)
+{
+	int on = 1, off = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (address->addr.ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, (const struct sockaddr *)&address->addr, address->len) < 0 ||
+	    listen(fd, SOMAXCONN) < 0)
+		return cairn_err_sys(err, errno, "listen on %s", text);
+	return 0;
+}
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage addr = {0};
+	socklen_t n = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &n) < 0)
+		return 0;
+	/* The port is at the same place in both families. */
+	return ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
+}
+
+int net_server_listen_tcp(struct net_server *server, const char *address, struct net_tls *tls,
+			  uint16_t *ret_port, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct net_address parsed;
+	uint16_t port;
+	int rc = net_address_parse(address, &parsed, err);
+
+	if (rc != 0)
+		return rc;
+	if (!tls && !net_address_is_loopback(&parsed))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "cleartext is served on loopback only, not on %s", address);
+	fd = socket(parsed.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "socket");
+	rc = bind_tcp(fd, &parsed, address, err);
+	if (rc != 0)
+		return rc;
+	port = port_of(fd);
+	rc = add_listener(server, &fd, NULL, tls, err);
+	if (rc == 0 && ret_port)
+		*ret_port = port;
+	return rc;
+}
+
+/* --- accepting --- */
+
+static void admit(struct net_listener *l, int fd)
+{
+	struct cairn_err err = {0};
+	SSL *ssl = NULL;
+	int on = 1;
+
+	if (atomic_load(&l->server->conns_open) >= l->server->limits.connections) {
+		atomic_fetch_add(&l->server->conns_refused, 1);
+		close(fd);
+		return;
+	}
+	if (!l->path)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (l->tls) {
+		if (net_tls_session(l->tls, NULL, &ssl, &err) != 0) {
+			cairn_log(CAIRN_LOG_DEBUG, "no TLS session", CAIRN_STR("error", err.msg));
+			close(fd);
+			return;
+		}
+		SSL_set_accept_state(ssl);
+	}
+	net_server_take(l->server, fd, ssl);
+}
+
+static void on_acceptable(evutil_socket_t fd, short what, void *arg)
+{
+	struct net_listener *l = arg;
+
+	(void)what;
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (conn >= 0) {
+			admit(l, conn);
+			continue;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK) {
+			/* No descriptor or memory: the backlog keeps, a busy loop would not help. */
+			event_del(l->readable);
+			net_timer_set(&l->pause, PAUSE_MS);
+		}
+		return;
+	}
+}
+
+static void resume(void *arg)
+{
+	struct net_listener *l = arg;
+
+	event_add(l->readable, NULL);
+}
+
+void net_listeners_start(struct net_server *server)
+{
+	struct net_loop *loop = server->parts[0].loop;
+
+	for (struct net_listener *l = server->listeners; l; l = l->next) {
+		l->readable = event_new(net_loop_base(loop), l->fd, EV_READ | EV_PERSIST,
+					on_acceptable, l);
+		if (l->readable && net_timer_init(&l->pause, loop, resume, l, NULL) == 0)
+			event_add(l->readable, NULL);
+	}
+}
+
+/* The file is removed only if it is still ours: a successor may have replaced it. */
+static void remove_path(const struct net_listener *l)
+{
+	struct stat st;
+
+	if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
+}
+
+void net_listeners_free(struct net_server *server)
+{
+	while (server->listeners) {
+		struct net_listener *l = server->listeners;
+
+		server->listeners = l->next;
+		net_timer_done(&l->pause);
+		if (l->readable)
+			event_free(l->readable);
+		remove_path(l);
+		close(l->fd);
+		free(l->path);
+		free(l);
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/peer.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+#include "net/tls.h"
+
+static void fill_unix(struct net_peer *peer, int fd)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	peer->is_unix = true;
+	snprintf(peer->address, sizeof(peer->address), "unix");
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0) {
+		peer->pid = cred.pid;
+		peer->uid = cred.uid;
+		peer->gid = cred.gid;
+	}
+}
+
+static void fill_inet(struct net_peer *peer, const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in *v4 = (const void *)addr;
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (addr->ss_family == AF_INET) {
+		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+		snprintf(peer->address, sizeof(peer->address), "%s:%u", text, ntohs(v4->sin_port));
+	} else {
+		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+		snprintf(peer->address, sizeof(peer->address), "[%s]:%u", text,
+			 ntohs(v6->sin6_port));
+	}
+}
+
+struct net_shared_peer *net_peer_of(int fd)
+{
+	struct net_shared_peer *shared = cairn_calloc(1, sizeof(*shared));
+	struct sockaddr_storage addr = {0};
+	socklen_t n = sizeof(addr);
+
+	if (!shared)
+		return NULL;
+	atomic_init(&shared->refs, 1);
+	shared->peer.pid = -1;
+	shared->peer.uid = (uid_t)-1;
+	shared->peer.gid = (gid_t)-1;
+	if (getpeername(fd, (struct sockaddr *)&addr, &n) == 0) {
+		if (addr.ss_family == AF_UNIX)
+			fill_unix(&shared->peer, fd);
+		else
+			fill_inet(&shared->peer, &addr);
+	}
+	return shared;
+}
+
+void net_peer_add_tls(struct net_shared_peer *shared, struct ssl_st *ssl)
+{
+	shared->peer.is_tls = true;
+	if (net_tls_peer_subject(ssl, shared->subject, sizeof(shared->subject)))
+		shared->peer.tls_subject = shared->subject;
+}
+
+struct net_shared_peer *net_peer_ref(struct net_shared_peer *shared)
+{
+	atomic_fetch_add_explicit(&shared->refs, 1, memory_order_relaxed);
+	return shared;
+}
+
+void net_peer_unref(struct net_shared_peer *shared)
+{
+	if (shared && atomic_fetch_sub_explicit(&shared->refs, 1, memory_order_acq_rel) == 1)
+		free(shared);
+}

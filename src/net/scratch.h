@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Buffers that all connections of a loop share.
+ *
+ * Bytes pass through them within one turn of the loop and never rest there, so
+ * an idle connection holds no buffer at all. Only what a socket would not take
+ * is copied to memory of the connection.
+ */
+#ifndef CAIRN_NET_SCRATCH_H
+#define CAIRN_NET_SCRATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct net_loop;
+struct net_task;
+
+#define NET_READ_BYTES  (64U << 10)  /* taken from a socket at once */
+#define NET_PLAIN_BYTES (32U << 10)  /* decrypted at once; two TLS records */
+#define NET_WRITE_BYTES (256U << 10) /* frames collected for one write */
+#define NET_FRAME_ROOM  (80U << 10)  /* what may still be added when that is nearly full */
+
+/* A record adds at most 5 + 16 + 256 bytes to 16 KiB; and room for the rest of
+ * a handshake or a key update. */
+#define NET_CIPHER_BYTES (NET_WRITE_BYTES + NET_FRAME_ROOM + (64U << 10))
+
+struct net_scratch {
+	uint8_t raw[NET_READ_BYTES];
+	uint8_t plain[NET_PLAIN_BYTES];
+	uint8_t frames[NET_WRITE_BYTES + NET_FRAME_ROOM];
+	size_t frames_len;
+	uint8_t cipher[NET_CIPHER_BYTES];
+	size_t cipher_len;
+};
+
+/* Both on the loop's thread only. A late task runs when the events and posted
+ * tasks of this turn are done. */
+struct net_scratch *net_loop_scratch(struct net_loop *loop);
+void net_loop_late(struct net_loop *loop, struct net_task *task);
+void net_loop_drop_late(struct net_loop *loop, struct net_task *task);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/server.h"
+
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/scratch.h"
+#include "net/server_impl.h"
+
+#define TICK_MAX_MS   1000
+#define TICK_MIN_MS   10
+#define TICK_DRAIN_MS 50
+#define MANY_CONNS    16 /* above it each gets the smaller write batch */
+#define BATCH_CROWDED (64U << 10)
+
+/* --- connections of one loop --- */
+
+static void conn_gone(struct net_conn *conn)
+{
+	struct net_part *part = conn->owner;
+	struct net_server *server = part->server;
+
+	if (conn->prev)
+		conn->prev->next = conn->next;
+	else
+		part->conns = conn->next;
+	if (conn->next)
+		conn->next->prev = conn->prev;
+	if (conn->why.code == CAIRN_NO_SPACE)
+		atomic_fetch_add(&server->calmed, 1);
+	atomic_fetch_sub(&server->conns_open, 1);
+	cairn_log(CAIRN_LOG_DEBUG, "connection closed", CAIRN_STR("reason", conn->why.msg));
+	net_server_went_quiet(server);
+}
+
+static void stream_closed(struct net_conn *conn)
+{
+	struct net_part *part = conn->owner;
+
+	if (atomic_load(&part->server->draining))
+		net_conn_want_flush(conn);
+}
+
+static const struct net_conn_hooks server_hooks = {
+	.is_server = true,
+	.new_stream = net_call_new_stream,
+	.stream_closed = stream_closed,
+	.gone = conn_gone,
+};
+
+static void adopt(struct net_part *part, int fd, struct ssl_st *ssl)
+{
+	struct net_server *server = part->server;
+	struct cairn_err err = {0};
+	struct net_conn *conn;
+
+	if (net_conn_new(&server_hooks, part, part->loop, &server->limits, fd, ssl, &conn, &err) !=
+	    0) {
+		cairn_log(CAIRN_LOG_DEBUG, "connection refused", CAIRN_STR("reason", err.msg));
+		atomic_fetch_sub(&server->conns_open, 1);
+		return;
+	}
+	if (atomic_load(&server->conns_open) > MANY_CONNS)
+		conn->write_batch = BATCH_CROWDED;
+	conn->next = part->conns;
+	if (conn->next)
+		conn->next->prev = conn;
+	part->conns = conn;
+}
+
+struct handover {
+	struct net_task task;
+	struct net_part *part;
+	int fd;
+	struct ssl_st *ssl;
+};
+
+static void run_handover(struct net_task *task)
+{
+	struct handover *h = (struct handover *)task;
+
+	adopt(h->part, h->fd, h->ssl);
+	free(h);
+}
+
+void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl)
+{
+	unsigned i = atomic_fetch_add(&server->next_part, 1) % server->n_parts;
+	struct net_part *part = &server->parts[i];
+	struct handover *h;
+
+	atomic_fetch_add(&server->conns_open, 1);
+	atomic_fetch_add(&server->conns_total, 1);
+	if (net_loop_is_current(part->loop)) {
+		adopt(part, fd, ssl);
+		return;
+	}
+	h = cairn_alloc(sizeof(*h));
+	if (!h) {
+		SSL_free(ssl);
+		close(fd);
+		atomic_fetch_sub(&server->conns_open, 1);
+		return;
+	}
+	*h = (struct handover){.task.run = run_handover, .part = part, .fd = fd, .ssl = ssl};
+	net_loop_post(part->loop, &h->task);
+}
+
+static void tick(void *arg)
+{
+	struct net_part *part = arg;
+	uint64_t now = cairn_monotonic_ns();
+
+	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
+		net_conn_tick(conn, now);
+	net_timer_set(&part->tick, part->tick_ms);
+}
+
+static uint64_t tick_interval(const struct net_limits *l)
+{
+	const uint64_t times[] = {l->handshake_ms, l->header_ms,    l->request_ms,       l->idle_ms,
+				  l->stall_ms,     l->keepalive_ms, l->keepalive_wait_ms};
+	uint64_t least = TICK_MAX_MS * 4;
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		least = times[i] < least ? times[i] : least;
+	return least / 4 > TICK_MIN_MS ? least / 4 : TICK_MIN_MS;
+}
+
+/* --- making and starting --- */
+
+static int make_part(struct net_server *server, unsigned i, struct cairn_err *err)
+{
+	struct net_part *part = &server->parts[i];
+	char name[16];
+
+	snprintf(name, sizeof(name), "%.8s-io%u", server->name, i % 100);
+	part->server = server;
+	part->tick_ms = tick_interval(&server->limits);
+	return net_loop_new(name, &part->loop, err);
+}
+
+static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)
+{
+	server->parts = cairn_calloc(n, sizeof(*server->parts));
+	server->methods = net_methods_new();
+	if (!server->parts || !server->methods)
+		return cairn_err_nomem(err, "server");
+	for (unsigned i = 0; i < n; i++) {
+		int rc = make_part(server, i, err);
+
+		if (rc != 0)
+			return rc;
+		server->n_parts++;
+	}
+	return net_workers_new(server->name, server->limits.workers, server->limits.queued_calls,
+			       &server->workers, err);
+}
+
+int net_server_new(const struct net_server_options *options, struct net_server **ret,
+		   struct cairn_err *err)
+{
+	struct net_server *server = cairn_calloc(1, sizeof(*server));
+	pthread_condattr_t attr;
+	int rc;
+
+	if (!server)
+		return cairn_err_nomem(err, "server");
+	snprintf(server->name, sizeof(server->name), "%.8s",
+		 options->name ? options->name : "grpc");
+	server->limits = net_limits_defaulted(&options->limits);
+	server->account.max = server->limits.buffered_bytes;
+	pthread_mutex_init(&server->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&server->quiet, &attr);
+	pthread_condattr_destroy(&attr);
+	rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
+	if (rc != 0) {
+		net_server_free(server);
+		return rc;
+	}
+	*ret = server;
+	return 0;
+}
+
+int net_server_add(struct net_server *server, const struct net_method *methods, size_t n,
+		   struct cairn_err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = net_methods_add(server->methods, &methods[i], err);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void start_part(void *arg)
+{
+	struct net_part *part = arg;
+
+	if (net_timer_init(&part->tick, part->loop, tick, part, NULL) == 0)
+		net_timer_set(&part->tick, part->tick_ms);
+	if (part == part->server->parts)
+		net_listeners_start(part->server);
+}
+
+int net_server_start(struct net_server *server, struct cairn_err *err)
+{
+	if (server->started)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the server runs already");
+	server->started = true;
+	for (unsigned i = server->n_parts; i-- > 0;)
+		net_loop_call(server->parts[i].loop, start_part, &server->parts[i]);
+	return 0;
+}
+
+/* --- ending --- */
+
+void net_server_went_quiet(struct net_server *server)
+{
+	if (!atomic_load(&server->draining))
+		return;
+	cairn_scoped_lock(&server->lock);
+	pthread_cond_broadcast(&server->quiet);
+}
+
+static void drain_part(void *arg)
+{
+	struct net_part *part = arg;
+	uint64_t now = cairn_monotonic_ns();
+
+	if (part == part->server->parts)
+		net_listeners_free(part->server);
+	for (struct net_conn *conn = part->conns; conn; conn = conn->next) {
+		if (conn->session)
+			net_conn_drain(conn, now);
+		else
+			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server is stopping");
+	}
+	part->tick_ms = TICK_DRAIN_MS;
+	if (part->tick.event)
+		net_timer_set(&part->tick, part->tick_ms);
+}
+
+struct cut {
+	struct net_part *part;
+	unsigned calls;
+};
+
+static void cut_part(void *arg)
+{
+	struct cut *cut = arg;
+	struct net_conn *next;
+
+	for (struct net_conn *conn = cut->part->conns; conn; conn = next) {
+		next = conn->next;
+		for (struct net_stream *s = conn->streams, *after; s; s = after) {
+			after = s->next;
+			cut->calls++;
+			net_call_abort(s, CAIRN_UNAVAILABLE, "the server is stopping");
+		}
+		if (conn->session && !conn->gone_away) {
+			conn->gone_away = true;
+			nghttp2_submit_goaway(
+				conn->session, NGHTTP2_FLAG_NONE,
+				nghttp2_session_get_last_proc_stream_id(conn->session),
+				NGHTTP2_NO_ERROR, NULL, 0);
+		}
+		net_conn_want_flush(conn);
+		net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server is stopping");
+	}
+	net_timer_done(&cut->part->tick);
+}
+
+static bool is_quiet(const struct net_server *server)
+{
+	return atomic_load(&server->calls_open) == 0 && atomic_load(&server->conns_open) == 0;
+}
+
+static void wait_quiet(struct net_server *server, uint64_t grace_ms)
+{
+	cairn_scoped_lock(&server->lock);
+	uint64_t end = cairn_monotonic_ns() + grace_ms * CAIRN_NS_PER_MS;
+	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
+
+	while (!is_quiet(server) && pthread_cond_timedwait(&server->quiet, &server->lock, &ts) == 0)
+		;
+}
+
+unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
+{
+	unsigned calls = 0;
+
+	atomic_store(&server->draining, true);
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_call(server->parts[i].loop, drain_part, &server->parts[i]);
+	if (grace_ms > 0)
+		wait_quiet(server, grace_ms);
+	for (unsigned i = 0; i < server->n_parts; i++) {
+		struct cut cut = {.part = &server->parts[i]};
+
+		net_loop_call(server->parts[i].loop, cut_part, &cut);
+		calls += cut.calls;
+	}
+	return calls;
+}
+
+void net_server_free(struct net_server *server)
+{
+	if (!server)
+		return;
+	if (server->n_parts > 0)
+		net_server_drain(server, 0);
+	net_workers_free(server->workers);
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_free(server->parts[i].loop);
+	net_methods_free(server->methods);
+	pthread_cond_destroy(&server->quiet);
+	pthread_mutex_destroy(&server->lock);
+	free(server->parts);
+	free(server);
+}
+
+/* --- looking --- */
+
+struct net_loop *net_server_loop(struct net_server *server, unsigned i)
+{
+	return server->parts[i % server->n_parts].loop;
+}
+
+void net_server_stats(const struct net_server *server, struct net_server_stats *ret)
+{
+	*ret = (struct net_server_stats){
+		.connections_open = atomic_load(&server->conns_open),
+		.connections_total = atomic_load(&server->conns_total),
+		.connections_refused = atomic_load(&server->conns_refused),
+		.calls_open = atomic_load(&server->calls_open),
+		.calls_total = atomic_load(&server->calls_total),
+		.calls_failed = atomic_load(&server->calls_failed),
+		.bytes_buffered = atomic_load(&server->account.bytes),
+		.peers_calmed = atomic_load(&server->calmed),
+	};
+}
+
+void net_server_on_call_end(struct net_server *server,
+			    void (*seen)(void *arg, const char *path, int code,
+					 uint64_t duration_ns),
+			    void *arg)
+{
+	server->call_end = seen;
+	server->call_end_arg = arg;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of the server share. */
+#ifndef CAIRN_NET_SERVER_IMPL_H
+#define CAIRN_NET_SERVER_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "net/conn.h"
+#include "net/server.h"
+#include "net/stream.h"
+#include "net/workers.h"
+
+struct net_health;
+struct net_listener;
+struct net_methods;
+struct net_reflection;
+
+/* The connections of one loop. */
+struct net_part {
+	struct net_server *server;
+	struct net_loop *loop;
+	struct net_conn *conns;
+	struct net_timer tick;
+	uint64_t tick_ms;
+};
+
+struct net_server {
+	char name[12];
+	struct net_limits limits;
+	struct net_account account;
+	struct net_part *parts;
+	unsigned n_parts;
+	struct net_listener *listeners;
+	struct net_methods *methods;
+	struct net_workers *workers;
+	struct net_health *health;
+	struct net_reflection *reflection;
+	void (*call_end)(void *arg, const char *path, int code, uint64_t duration_ns);
+	void *call_end_arg;
+	bool started;
+
+	_Atomic unsigned next_part;
+	_Atomic bool draining;
+	_Atomic uint64_t conns_open, conns_total, conns_refused;
+	_Atomic uint64_t calls_open, calls_total, calls_failed, calmed;
+
+	pthread_mutex_t lock;
+	pthread_cond_t quiet; /* a call or connection ended during a drain */
+};
+
+/* methods.c: paths and their handlers. */
+struct net_methods *net_methods_new(void);
+void net_methods_free(struct net_methods *methods);
+int net_methods_add(struct net_methods *methods, const struct net_method *method,
+		    struct cairn_err *err);
+const struct net_method *net_methods_find(const struct net_methods *methods, const char *path,
+					  size_t n);
+
+/* listener.c */
+void net_listeners_start(struct net_server *server); /* on the first loop's thread */
+void net_listeners_free(struct net_server *server);  /* likewise once started */
+
+/* server.c: takes over fd and ssl; from any thread. */
+void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl);
+void net_server_went_quiet(struct net_server *server);
+
+/* call_io.c: streams of requests. */
+struct net_stream *net_call_new_stream(struct net_conn *conn);
+/* Cuts a call off with a status, from its loop. */
+void net_call_abort(struct net_stream *stream, int code, const char *text);
+
+#endif

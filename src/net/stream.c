@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/stream.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+
+static void serve_task(struct net_task *task);
+
+int net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
+		    struct net_loop *loop, struct net_account *account, struct cairn_err *err)
+{
+	pthread_condattr_t attr;
+
+	stream->hooks = hooks;
+	atomic_init(&stream->refs, 1);
+	stream->loop = loop;
+	stream->account = account;
+	stream->task.run = serve_task;
+	net_fields_init(&stream->fields);
+	pthread_mutex_init(&stream->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (pthread_cond_init(&stream->changed, &attr) != 0)
+		return cairn_err_nomem(err, "stream");
+	pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+struct net_stream *net_stream_ref(struct net_stream *stream)
+{
+	atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
+	return stream;
+}
+
+void net_stream_unref(struct net_stream *stream)
+{
+	if (atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1)
+		stream->hooks->destroy(stream);
+}
+
+static void charge(struct net_stream *stream, size_t n)
+{
+	atomic_fetch_add_explicit(&stream->account->bytes, n, memory_order_relaxed);
+}
+
+static void uncharge(struct net_stream *stream, size_t n)
+{
+	atomic_fetch_sub_explicit(&stream->account->bytes, n, memory_order_relaxed);
+}
+
+struct net_msg *net_msg_new(size_t cap)
+{
+	struct net_msg *msg = cairn_alloc(sizeof(*msg) + cap);
+
+	if (msg)
+		*msg = (struct net_msg){.cap = cap};
+	return msg;
+}
+
+static void free_msg(struct net_stream *stream, struct net_msg *msg)
+{
+	if (msg)
+		uncharge(stream, msg->cap);
+	free(msg);
+}
+
+static void drop_received(struct net_stream *stream)
+{
+	while (stream->in_head) {
+		struct net_msg *msg = stream->in_head;
+
+		stream->in_head = msg->next;
+		free_msg(stream, msg);
+	}
+	stream->in_tail = NULL;
+	stream->in_bytes = 0;
+}
+
+static void clear_out(struct net_stream *stream)
+{
+	uncharge(stream, stream->out.bytes);
+	net_outq_clear(&stream->out);
+}
+
+void net_stream_done(struct net_stream *stream)
+{
+	drop_received(stream);
+	clear_out(stream);
+	free_msg(stream, stream->building);
+	free_msg(stream, stream->current);
+	net_outq_done(&stream->out);
+	net_fields_done(&stream->fields);
+	free(stream->text);
+	pthread_cond_destroy(&stream->changed);
+	pthread_mutex_destroy(&stream->lock);
+}
+
+void net_stream_kick(struct net_stream *stream)
+{
+	if (stream->posted || stream->detached)
+		return;
+	stream->posted = true;
+	net_stream_ref(stream);
+	net_loop_post(stream->loop, &stream->task);
+}
+
+static void serve_task(struct net_task *task)
+{
+	struct net_stream *stream =
+		(struct net_stream *)(void *)((char *)task - offsetof(struct net_stream, task));
+
+	pthread_mutex_lock(&stream->lock);
+	stream->posted = false;
+	pthread_mutex_unlock(&stream->lock);
+	stream->hooks->service(stream);
+	net_stream_unref(stream);
+}
+
+void net_stream_set_over(struct net_stream *stream, int code, const char *text, bool drop)
+{
+	cairn_scoped_lock(&stream->lock);
+	if (!stream->over) {
+		stream->over = true;
+		stream->code = code;
+		stream->text = text ? cairn_strdup(text) : NULL;
+	}
+	if (drop)
+		drop_received(stream);
+	clear_out(stream);
+	stream->in_end = true;
+	pthread_cond_broadcast(&stream->changed);
+}
+
+int net_stream_over_code(const struct net_stream *stream, struct cairn_err *err)
+{
+	return cairn_err_set(err, stream->code, "%s",
+			     stream->text ? stream->text : cairn_code_name(stream->code));
+}
+
+bool net_stream_wait(struct net_stream *stream, uint64_t end_ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(end_ns / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(end_ns % CAIRN_NS_PER_SEC)};
+
+	if (end_ns == UINT64_MAX) {
+		pthread_cond_wait(&stream->changed, &stream->lock);
+		return true;
+	}
+	return pthread_cond_timedwait(&stream->changed, &stream->lock, &ts) == 0;
+}
+
+/* --- sending --- */
+
+size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end)
+{
+	cairn_scoped_lock(&stream->lock);
+	size_t n = stream->out.bytes < max ? stream->out.bytes : max;
+
+	*ret_end = stream->out_end && n == stream->out.bytes;
+	return n;
+}
+
+static size_t send_limit(const struct net_stream *stream)
+{
+	size_t all = atomic_load_explicit(&stream->account->bytes, memory_order_relaxed);
+
+	if (all > NET_CROWD_BYTES && stream->send_max > NET_SEND_CROWDED)
+		return NET_SEND_CROWDED;
+	return stream->send_max;
+}
+
+void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
+{
+	cairn_scoped_lock(&stream->lock);
+	net_outq_take(&stream->out, out, n);
+	stream->taken += n;
+	uncharge(stream, n);
+	if (stream->waiting && stream->out.bytes <= send_limit(stream) / 2)
+		pthread_cond_broadcast(&stream->changed);
+}
+
+bool net_stream_rewind(struct net_stream *stream)
+{
+	size_t before = stream->out.bytes;
+
+	if (!net_outq_rewind(&stream->out))
+		return false;
+	charge(stream, stream->out.bytes - before);
+	return true;
+}
+
+static int wait_for_room(struct net_stream *stream, struct cairn_err *err)
+{
+	while (!stream->over && stream->out.bytes >= send_limit(stream)) {
+		stream->hold = false;
+		net_stream_kick(stream);
+		stream->waiting = true;
+		net_stream_wait(stream, UINT64_MAX);
+		stream->waiting = false;
+	}
+	return stream->over ? net_stream_over_code(stream, err) : 0;
+}
+
+int net_stream_reserve(struct net_stream *stream, size_t max, uint8_t **ret_at,
+		       struct cairn_err *err)
+{
+	cairn_scoped_lock(&stream->lock);
+	uint8_t *at;
+	int rc;
+
+	if (max > UINT32_MAX)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "a message of %zu bytes is too long",
+				     max);
+	rc = wait_for_room(stream, err);
+	if (rc != 0)
+		return rc;
+	at = net_outq_reserve(&stream->out, max + GRPC_PREFIX_BYTES);
+	if (!at)
+		return cairn_err_nomem(err, "message");
+	*ret_at = at + GRPC_PREFIX_BYTES;
+	return 0;
+}
+
+void net_stream_commit(struct net_stream *stream, size_t n, bool more)
+{
+	cairn_scoped_lock(&stream->lock);
+	struct net_chunk *chunk = stream->out.last;
+
+	grpc_prefix(chunk->data + chunk->fill, (uint32_t)n, false);
+	net_outq_commit(&stream->out, n + GRPC_PREFIX_BYTES);
+	charge(stream, n + GRPC_PREFIX_BYTES);
+	if (stream->over) {
+		clear_out(stream);
+		return;
+	}
+	stream->hold = more && stream->out.bytes < NET_SEND_CROWDED;
+	if (!stream->hold)
+		net_stream_kick(stream);
+}
+
+void net_stream_commit_none(struct net_stream *stream)
+{
+	cairn_scoped_lock(&stream->lock);
+	net_outq_commit(&stream->out, 0);
+}
+
+/* --- receiving --- */
+
+#define FIRST_ROOM (4U << 10) /* taken on a peer's word; the rest as bytes come */
+
+static bool grow_building(struct net_stream *stream, size_t need)
+{
+	struct net_msg *msg = stream->building, *bigger;
+	size_t length = stream->deframer.length, cap;
+
+	if (need <= msg->cap)
+		return true;
+	cap = msg->cap * 2 > need ? msg->cap * 2 : need;
+	if (cap > length)
+		cap = length;
+	bigger = cairn_realloc_array(msg, sizeof(*msg) + cap, 1);
+	if (!bigger)
+		return false;
+	charge(stream, cap - bigger->cap);
+	bigger->cap = cap;
+	stream->building = bigger;
+	return true;
+}
+
+static bool begin_message(struct net_stream *stream, size_t at_hand)
+{
+	size_t cap = at_hand > FIRST_ROOM ? at_hand : FIRST_ROOM;
+
+	if (cap > stream->deframer.length)
+		cap = stream->deframer.length;
+	stream->building = net_msg_new(cap);
+	if (!stream->building)
+		return false;
+	stream->building->compressed = stream->deframer.compressed;
+	charge(stream, cap);
+	return true;
+}
+
+static void deliver(struct net_stream *stream)
+{
+	cairn_scoped_lock(&stream->lock);
+	struct net_msg *msg = stream->building;
+
+	stream->building = NULL;
+	if (stream->over) {
+		free_msg(stream, msg);
+		return;
+	}
+	if (stream->in_tail)
+		stream->in_tail->next = msg;
+	else
+		stream->in_head = msg;
+	stream->in_tail = msg;
+	stream->in_bytes += msg->len;
+	pthread_cond_broadcast(&stream->changed);
+}
+
+static bool over_budget(const struct net_stream *stream)
+{
+	return atomic_load_explicit(&stream->account->bytes, memory_order_relaxed) >
+	       stream->account->max;
+}
+
+static bool add_body(struct net_stream *stream, const uint8_t *body, size_t n)
+{
+	struct net_msg *msg;
+
+	if (!grow_building(stream, stream->building->len + n))
+		return false;
+	msg = stream->building;
+	memcpy(msg->data + msg->len, body, n);
+	msg->len += n;
+	return true;
+}
+
+void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
+{
+	const uint8_t *body;
+	size_t body_n;
+
+	for (;;) {
+		switch (grpc_deframe(&stream->deframer, &data, &n, &body, &body_n)) {
+		case GRPC_MORE:
+			return;
+		case GRPC_BEGIN:
+			if (over_budget(stream) || !begin_message(stream, n)) {
+				stream->hooks->broken(stream, CAIRN_NO_SPACE,
+						      "too much is buffered here");
+				return;
+			}
+			break;
+		case GRPC_BODY:
+			if (over_budget(stream) || !add_body(stream, body, body_n)) {
+				stream->hooks->broken(stream, CAIRN_NO_SPACE,
+						      "too much is buffered here");
+				return;
+			}
+			break;
+		case GRPC_END:
+			deliver(stream);
+			break;
+		case GRPC_BAD_FLAG:
+			stream->hooks->broken(stream, CAIRN_INTERNAL, "bytes that are no message");
+			return;
+		case GRPC_TOO_LARGE:
+			stream->hooks->broken(stream, CAIRN_NO_SPACE,
+					      "message is larger than the limit");
+			return;
+		}
+	}
+}
+
+int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
+{
+	cairn_scoped_lock(&stream->lock);
+	struct net_msg *msg;
+
+	net_stream_replace_current(stream, NULL);
+	if (stream->hold && !stream->in_head) {
+		stream->hold = false;
+		net_stream_kick(stream);
+	}
+	while (!stream->in_head && !stream->in_end && !stream->over)
+		net_stream_wait(stream, UINT64_MAX);
+	msg = stream->in_head;
+	if (!msg)
+		return stream->over && stream->code != 0 ? net_stream_over_code(stream, err) : 0;
+	stream->in_head = msg->next;
+	if (!stream->in_head)
+		stream->in_tail = NULL;
+	stream->in_bytes -= msg->len;
+	if (stream->uncredited > 0 && stream->in_bytes < stream->recv_max)
+		net_stream_kick(stream);
+	stream->current = msg;
+	return 1;
+}
+
+void net_stream_replace_current(struct net_stream *stream, struct net_msg *msg)
+{
+	free_msg(stream, stream->current);
+	if (msg)
+		charge(stream, msg->cap);
+	stream->current = msg;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One HTTP/2 stream: what a server's call and a client's call have in common.
+ *
+ * Two threads meet here. The loop's thread moves bytes between the connection
+ * and the two queues; one other thread, the handler's or the caller's, takes
+ * messages from one queue and writes them to the other, and waits on `changed`
+ * when it must. `lock` guards what both touch; the rest belongs to the loop's
+ * thread. The lock is never held over a call into nghttp2.
+ *
+ * A stream lives while anybody holds a reference: its connection, the other
+ * thread, a task on its way to the loop.
+ */
+#ifndef CAIRN_NET_STREAM_H
+#define CAIRN_NET_STREAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/fields.h"
+#include "net/grpc_frame.h"
+#include "net/loop.h"
+#include "net/outq.h"
+
+struct cairn_err;
+struct net_conn;
+struct net_relay;
+struct net_stream;
+
+/* Bytes in the queues of all streams that share a budget. */
+struct net_account {
+	_Atomic size_t bytes;
+	size_t max;
+};
+
+/* When more than this waits in all queues, senders get only NET_SEND_CROWDED
+ * bytes each: many slow peers must not multiply the large buffer that one
+ * fast peer deserves. */
+#define NET_CROWD_BYTES  (8U << 20)
+#define NET_SEND_CROWDED (64U << 10)
+
+struct net_msg {
+	struct net_msg *next;
+	size_t len, cap;
+	bool compressed;
+	uint8_t data[];
+};
+
+/* What differs between the two sides; all on the loop's thread. */
+struct net_stream_hooks {
+	/* A header block is complete; `end` when the peer ended the stream with it. */
+	void (*headers)(struct net_stream *stream, bool end);
+	/* The peer ended its side after DATA. */
+	void (*peer_end)(struct net_stream *stream);
+	/* The peer broke the rules of gRPC, or a limit. */
+	void (*broken)(struct net_stream *stream, int code, const char *text);
+	/* The other thread left something to do. */
+	void (*service)(struct net_stream *stream);
+	/* All of our messages were taken: sets the flags of the last DATA frame. */
+	void (*sent_all)(struct net_stream *stream, uint32_t *flags);
+	/* nghttp2 is done with the stream; it has no connection any more. `why` is set
+	 * when that is because the connection ended. */
+	void (*closed)(struct net_stream *stream, uint32_t h2_error, const struct cairn_err *why);
+	/* The last reference went. */
+	void (*destroy)(struct net_stream *stream);
+};
+
+struct net_stream {
+	const struct net_stream_hooks *hooks;
+	_Atomic unsigned refs;
+	struct net_loop *loop;
+	struct net_account *account;
+	size_t recv_max; /* complete messages that may wait */
+	size_t send_max; /* bytes that may wait for the peer */
+
+	/* Only on the loop's thread. */
+	struct net_conn *conn; /* NULL before the start and after the end */
+	struct net_stream *prev, *next;
+	int32_t id;
+	struct net_fields fields; /* the header block being received */
+	size_t fields_counted;
+	bool fields_over;
+	bool fields_bad;
+	struct grpc_deframer deframer;
+	struct net_msg *building;
+	bool deferred; /* nghttp2 waits for net_session_resume() */
+	bool peer_ended;
+	uint64_t request_by_ns;             /* when the request must be complete; 0 for no limit */
+	uint64_t taken_mark, taken_mark_ns; /* of the stall check */
+	struct net_relay *relay_in;         /* takes what is received here */
+	struct net_relay *relay_out;        /* wants to know when bytes left here */
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Guarded by the lock. */
+	struct net_task task;
+	bool posted;   /* the task is on its way */
+	bool detached; /* the loop may be gone: post nothing */
+	bool over;     /* nothing more will come or go; `code` and `text` say why */
+	bool out_end;  /* nothing will be written after what is queued */
+	bool in_end;   /* nothing will be received after what is queued */
+	bool waiting;  /* the other thread waits in a send */
+	bool hold;     /* it said that more follows at once */
+	bool woken;    /* net_stream_wake() */
+	int code;
+	char *text;
+	struct net_outq out;
+	uint64_t taken; /* bytes the connection took, ever */
+	struct net_msg *in_head, *in_tail;
+	size_t in_bytes;
+	size_t uncredited; /* received, window not yet given back */
+
+	/* Only on the other thread. */
+	struct net_msg *current; /* lent to the handler */
+	size_t reserved;
+};
+
+int net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
+		    struct net_loop *loop, struct net_account *account, struct cairn_err *err);
+struct net_stream *net_stream_ref(struct net_stream *stream);
+void net_stream_unref(struct net_stream *stream);
+
+/* Frees what init and use made; called by destroy hooks. */
+void net_stream_done(struct net_stream *stream);
+
+/* --- the loop's side --- */
+
+/* Bytes of DATA came. */
+void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n);
+
+/* How much of at most `max` bytes may go out now, and whether that is the end. */
+size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end);
+void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n);
+
+/* Makes everything that was taken unsent again, with the lock held; false when
+ * some of it is gone. */
+bool net_stream_rewind(struct net_stream *stream);
+
+/* Ends the call for the other thread: it sees `code`. The first end counts.
+ * With `drop`, received messages are thrown away. */
+void net_stream_set_over(struct net_stream *stream, int code, const char *text, bool drop);
+
+/* --- the other thread's side --- */
+
+/* Has the service hook called soon; call with the lock held. */
+void net_stream_kick(struct net_stream *stream);
+
+/* As net_call_reserve() and its companions. */
+int net_stream_reserve(struct net_stream *stream, size_t max, uint8_t **ret_at,
+		       struct cairn_err *err);
+void net_stream_commit(struct net_stream *stream, size_t n, bool more);
+void net_stream_commit_none(struct net_stream *stream);
+
+/* 1 a message, in stream->current; 0 the end; or the code of the end. */
+int net_stream_recv(struct net_stream *stream, struct cairn_err *err);
+
+/* Puts another message in the place of the current one. */
+void net_stream_replace_current(struct net_stream *stream, struct net_msg *msg);
+
+/* Waits for a change, with the lock held, at most until `end_ns` of the
+ * monotonic clock (UINT64_MAX for ever). False when the time is over. */
+bool net_stream_wait(struct net_stream *stream, uint64_t end_ns);
+
+/* Fills err with the reason of the end; with the lock held. Returns the code. */
+int net_stream_over_code(const struct net_stream *stream, struct cairn_err *err);
+
+struct net_msg *net_msg_new(size_t cap);
+
+#endif

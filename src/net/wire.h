@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A connected socket, with or without TLS, that never blocks.
+ *
+ * OpenSSL is driven through memory: what a read(2) brought is decrypted
+ * completely before anything else happens, so nothing can rest inside OpenSSL
+ * while the socket is silent; and all records of one write leave by one
+ * send(2). Bytes pass through the loop's scratch buffers; only what the socket
+ * does not take is kept here, and while anything is kept nothing more is
+ * accepted.
+ *
+ * Belongs to one loop's thread. The owner watches the descriptor and calls in.
+ */
+#ifndef CAIRN_NET_WIRE_H
+#define CAIRN_NET_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct net_scratch;
+struct ssl_st;
+
+struct net_wire {
+	int fd;
+	struct ssl_st *ssl; /* NULL for cleartext */
+	struct net_scratch *scratch;
+	bool established;
+	bool at_end; /* the peer has closed its side */
+	bool failed; /* a send or TLS error; errno-like text in the connection's error */
+	const uint8_t *raw;
+	size_t raw_len;
+	uint8_t *pending;
+	size_t pending_len, pending_at;
+};
+
+/* Takes over `fd` and `ssl` (accept or connect state set; may be NULL). */
+int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_scratch *scratch,
+		  struct cairn_err *err);
+void net_wire_done(struct net_wire *wire);
+
+/* Goes on with the TLS handshake: 1 when done, 0 when it waits for the peer.
+ *
+ * CAIRN_UNAVAILABLE  the peer failed the handshake or speaks no h2; the text says why
+ */
+int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
+
+/* One read(2) into the scratch buffer. 1 when bytes came, 0 when there are
+ * none now, CAIRN_UNAVAILABLE at the end or on an error. */
+int net_wire_fill(struct net_wire *wire, struct cairn_err *err);
+
+/* The next piece of what came, decrypted: 1 and the piece; 0 when all is used;
+ * CAIRN_UNAVAILABLE when TLS is broken or closed. Call until it is not 1. */
+int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n,
+		  struct cairn_err *err);
+
+/* True while earlier bytes wait for the socket. */
+bool net_wire_blocked(const struct net_wire *wire);
+
+/* Sends or keeps all of it. Only when not blocked. */
+int net_wire_write(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err);
+
+/* Tries again to send what is kept. */
+int net_wire_flush(struct net_wire *wire, struct cairn_err *err);
+
+/* Tells a TLS peer that this is the end, if that can be done at once. */
+void net_wire_close_notify(struct net_wire *wire);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+
+#define STACK_BYTES  (1U << 20)
+#define IDLE_SECONDS 10
+
+struct net_workers {
+	char name[16];
+	unsigned max, queue_max;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	pthread_cond_t all_gone;
+	/* Guarded by the lock. */
+	struct net_work *head, **tail;
+	unsigned queued, threads, idle;
+	bool waking; /* a thread was woken or made and has not yet looked */
+	bool stop;
+};
+
+static void *worker_main(void *arg);
+
+static bool start_thread(struct net_workers *w)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, worker_main, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc == 0)
+		w->threads++;
+	return rc == 0;
+}
+
+/* With the lock held. */
+static void get_help(struct net_workers *w)
+{
+	if (!w->head || w->waking)
+		return;
+	if (w->idle > 0) {
+		w->waking = true;
+		pthread_cond_signal(&w->work);
+	} else if (w->threads < w->max) {
+		w->waking = start_thread(w);
+	}
+}
+
+/* Waits for work with the lock held; NULL when the thread should end. */
+static struct net_work *next_work(struct net_workers *w)
+{
+	struct net_work *work;
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += IDLE_SECONDS;
+	while (!w->head) {
+		int rc;
+
+		if (w->stop)
+			return NULL;
+		w->idle++;
+		rc = pthread_cond_timedwait(&w->work, &w->lock, &end);
+		w->idle--;
+		if (rc == ETIMEDOUT && !w->head && !w->waking)
+			return NULL;
+		w->waking = false;
+	}
+	work = w->head;
+	w->head = work->next;
+	if (!w->head)
+		w->tail = &w->head;
+	w->queued--;
+	get_help(w);
+	return work;
+}
+
+static void *worker_main(void *arg)
+{
+	struct net_workers *w = arg;
+	struct net_work *work;
+
+	pthread_setname_np(pthread_self(), w->name);
+	pthread_mutex_lock(&w->lock);
+	w->waking = false;
+	while ((work = next_work(w))) {
+		pthread_mutex_unlock(&w->lock);
+		work->run(work);
+		pthread_mutex_lock(&w->lock);
+	}
+	if (--w->threads == 0)
+		pthread_cond_broadcast(&w->all_gone);
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+int net_workers_new(const char *name, unsigned max, unsigned queue_max, struct net_workers **ret,
+		    struct cairn_err *err)
+{
+	struct net_workers *w = cairn_calloc(1, sizeof(*w));
+	pthread_condattr_t attr;
+
+	if (!w)
+		return cairn_err_nomem(err, "worker threads");
+	snprintf(w->name, sizeof(w->name), "%s-call", name);
+	w->max = max;
+	w->queue_max = queue_max;
+	w->tail = &w->head;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->work, &attr);
+	pthread_cond_init(&w->all_gone, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = w;
+	return 0;
+}
+
+void net_workers_free(struct net_workers *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_broadcast(&w->work);
+	while (w->threads > 0)
+		pthread_cond_wait(&w->all_gone, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+	pthread_cond_destroy(&w->work);
+	pthread_cond_destroy(&w->all_gone);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+bool net_workers_submit(struct net_workers *w, struct net_work *work)
+{
+	cairn_scoped_lock(&w->lock);
+
+	if (w->queued >= w->queue_max)
+		return false;
+	if (w->threads == 0 && !start_thread(w))
+		return false;
+	work->next = NULL;
+	*w->tail = work;
+	w->tail = &work->next;
+	w->queued++;
+	get_help(w);
+	return true;
+}
