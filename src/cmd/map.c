@@ -2,7 +2,6 @@
 
 #include "cmd/tree.h"
 
-#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -84,24 +83,6 @@ static int fill(struct pool_survey *survey, struct block_cells *cells, struct ca
 	}
 }
 
-static void print_totals(const struct block_cells *cells, bool allocation)
-{
-	for (size_t i = 0; i < STATES; i++) {
-		uint64_t bytes = block_cells_total(cells, states[i].state);
-		double percent = (double)bytes * 100.0 / (double)cells->size;
-		char text[CAIRN_SIZE_TEXT_MAX];
-
-		if (!state_applies(states[i].state, allocation))
-			continue;
-		cmd_outf("%21s %10s  ", state_name(states[i].state, allocation),
-			 cairn_format_size(bytes, text));
-		if (bytes > 0 && percent < 0.1)
-			cmd_out_text("< 0.1 %\n");
-		else
-			cmd_outf("%5.1f %%\n", percent);
-	}
-}
-
 static void print_picture(const struct cmd_picture *picture, const struct pool_delta_info *info)
 {
 	char base[CMD_SNAPSHOT_TEXT_MAX];
@@ -116,7 +97,6 @@ static void print_picture(const struct cmd_picture *picture, const struct pool_d
 		 cairn_format_size(info->capacity, size),
 		 cairn_format_size(picture->cells->cell_size, cell));
 	cmd_picture_print(picture);
-	print_totals(picture->cells, picture->allocation);
 }
 
 static void json_cell(struct cairn_json *json, const struct block_cells *cells, size_t i,

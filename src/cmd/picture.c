@@ -161,34 +161,47 @@ static void print_line(const struct cmd_picture *picture, size_t first)
 	cmd_outf("%s\n", style->side);
 }
 
-static void print_key(const struct cmd_picture *picture, const char *sign, const char *color,
-		      const char *meaning)
+/* What a sign means, and how much of the volume there is of it. */
+static void print_total(const struct cmd_picture *picture, enum block_cell_state state,
+			struct look look, const char *meaning)
 {
 	const char *current = NULL;
+	uint64_t bytes = block_cells_total(picture->cells, state);
+	double percent = (double)bytes * 100.0 / (double)picture->cells->size;
+	size_t columns = cairn_text_columns(look.sign);
+	char size[CAIRN_SIZE_TEXT_MAX];
 
-	cmd_out_text("  ");
-	set_color(picture, &current, color);
-	cmd_out_text(sign);
+	cmd_out_repeat(' ', LABEL_COLUMNS + 2);
+	set_color(picture, &current, look.color);
+	cmd_out_text(look.sign);
 	set_color(picture, &current, NULL);
-	cmd_outf(" %s", meaning);
+	cmd_out_repeat(' ', SHADES + 1 - columns);
+	cmd_outf("%-10s %10s  ", meaning, cairn_format_size(bytes, size));
+	if (bytes > 0 && percent < 0.1)
+		cmd_out_text("< 0.1 %\n");
+	else
+		cmd_outf("%5.1f %%\n", percent);
 }
 
-static void print_legend(const struct cmd_picture *picture)
+static void print_totals(const struct cmd_picture *picture)
 {
 	const struct style *style = style_of(picture);
 	char shades[32];
 
-	cmd_out_repeat(' ', LABEL_COLUMNS);
 	snprintf(shades, sizeof(shades), "%s%s%s%s", style->shade[0], style->shade[1],
 		 style->shade[2], style->shade[3]);
 	if (picture->allocation) {
-		print_key(picture, shades, COLOR_ALLOCATED, "allocated, little to all");
+		print_total(picture, BLOCK_CELL_UNCHANGED, (struct look){shades, COLOR_ALLOCATED},
+			    "allocated");
 	} else {
-		print_key(picture, shades, shade_color[1], "changed, little to all");
-		print_key(picture, style->zeroed, COLOR_ZEROED, "zeroed");
-		print_key(picture, style->unchanged, COLOR_UNCHANGED, "unchanged");
+		print_total(picture, BLOCK_CELL_CHANGED, (struct look){shades, shade_color[1]},
+			    "changed");
+		print_total(picture, BLOCK_CELL_ZEROED, (struct look){style->zeroed, COLOR_ZEROED},
+			    "zeroed");
+		print_total(picture, BLOCK_CELL_UNCHANGED,
+			    (struct look){style->unchanged, COLOR_UNCHANGED}, "unchanged");
 	}
-	cmd_out_text("  blank: hole\n");
+	print_total(picture, BLOCK_CELL_HOLE, (struct look){" ", NULL}, "hole");
 }
 
 void cmd_picture_print(const struct cmd_picture *picture)
@@ -199,5 +212,5 @@ void cmd_picture_print(const struct cmd_picture *picture)
 	for (size_t i = 0; i < picture->cells->n; i += picture->columns)
 		print_line(picture, i);
 	print_rule(picture, style->corner[2], style->corner[3]);
-	print_legend(picture);
+	print_totals(picture);
 }

@@ -25,7 +25,7 @@ struct cmd_picture {
 /* How many cells a line of a terminal of that width holds: a multiple of 16. */
 size_t cmd_picture_columns(size_t terminal_columns);
 
-/* The frame with its offsets, and what the signs mean. */
+/* The frame with its offsets, what the signs mean, and the totals. */
 void cmd_picture_print(const struct cmd_picture *picture);
 
 #endif

@@ -20,6 +20,8 @@ static int attach(int argc, char **argv, struct cairn_err *err)
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
 		rc = pool_snapshot_attach(pool, argv[0], device, sizeof(device), err);
+	if (rc == CAIRN_DENIED)
+		return cairn_err_wrap(err, "attaching needs root; 'cairn snapshot path' does not");
 	if (!rc)
 		cmd_outf("%s\n", device);
 	return rc;

@@ -20,6 +20,8 @@ struct verify {
 	uint8_t *base_bytes;
 	uint8_t *target_bytes;
 	uint64_t base_size;
+	uint64_t done;  /* of the target's allocated bytes */
+	uint64_t total; /* these, for progress */
 	const struct store_progress *progress;
 	struct pool_verify_result *result;
 };
@@ -92,14 +94,14 @@ static int verify_chunk(struct verify *v, const struct pool_segment *segment, ui
 	return 0;
 }
 
-static int report(const struct verify *v, uint64_t done, struct cairn_err *err)
+static int report(const struct verify *v, struct cairn_err *err)
 {
 	const struct store_progress *progress = v->progress;
 
 	if (!progress)
 		return 0;
 	if (progress->report)
-		progress->report(progress->arg, done, v->result->capacity);
+		progress->report(progress->arg, v->done < v->total ? v->done : v->total, v->total);
 	if (progress->cancelled && progress->cancelled(progress->arg))
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	return 0;
@@ -115,8 +117,10 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 	if (segment->reported) {
 		v->result->reported_bytes += segment->length;
 		v->result->zero_bytes += segment->zero ? segment->length : 0;
-		if (!segment->zero || !segment->target_allocated)
+		if (!segment->zero || !segment->target_allocated) {
+			v->done += segment->target_allocated ? segment->length : 0;
 			return 0;
+		}
 	} else {
 		/* What the volume grew by must be in the delta. */
 		if (end > v->base_size) {
@@ -135,8 +139,9 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 		int rc = verify_chunk(v, segment, offset, n, err);
 
 		offset += n;
+		v->done += segment->target_allocated ? n : 0;
 		if (!rc)
-			rc = report(v, offset, err);
+			rc = report(v, err);
 		if (rc)
 			return rc;
 	}
@@ -157,7 +162,7 @@ static int walk(struct verify *v, struct pool_survey *survey, struct cairn_err *
 			return rc;
 		rc = verify_segment(v, &segment, err);
 		if (!rc)
-			rc = report(v, segment.offset + segment.length, err);
+			rc = report(v, err);
 		if (rc)
 			return rc;
 	}
@@ -193,6 +198,8 @@ int pool_verify(struct pool *pool, const char *base, const char *target,
 
 	if (!rc)
 		rc = need_data(pool, target, err);
+	if (!rc)
+		rc = pool_allocated_bytes(pool, target, &v.total, err);
 	if (!rc)
 		rc = pool_survey_open(pool, &spec, &survey, err);
 	if (!rc)

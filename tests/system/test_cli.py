@@ -106,22 +106,34 @@ class CopyStory(CliTest):
 
     def test_verify_finds_a_change_that_the_delta_does_not_tell(self):
         self.two_snapshots()
-        path = self.path("snapshot", "data@s2")
-        try:
-            os.chmod(path, 0o600)
-            with open(path, "r+b") as file:
-                file.seek(3 * MIB)
-                byte = file.read(1)
-                file.seek(3 * MIB)
-                file.write(bytes([byte[0] ^ 1]))
-        except OSError:
-            self.skipTest("the back end does not let anybody damage a snapshot")
+        self.damage("data@s2", 3 * MIB)
         found = self.cairn("verify", "data@s1", "data@s2", code=DATA_LOSS)
         self.assertIn(f"offset {3 * MIB}", found.stdout)
         report = self.json("verify", "data@s1", "data@s2", code=DATA_LOSS)
         self.assertEqual(report["ok"], False)
         self.assertEqual(report["faults"], [{"byte_offset": 3 * MIB, "size_bytes": BLOCK,
                                              "kind": "not_reported"}])
+
+    def test_verify_finds_data_where_the_delta_tells_zero(self):
+        self.two_snapshots(changes=())
+        subprocess.run(["fallocate", "--punch-hole", "--offset", str(MIB), "--length", str(MIB),
+                        self.path("volume", "data")], check=True)
+        self.cairn("snapshot", "create", "data@s3")
+        self.damage("data@s3", MIB + BLOCK)
+        self.assertEqual(self.json("verify", "data@s2", "data@s3", code=DATA_LOSS)["faults"],
+                         [{"byte_offset": MIB + BLOCK, "size_bytes": BLOCK, "kind": "not_zero"}])
+
+    def damage(self, snapshot, offset):
+        path = self.path("snapshot", snapshot)
+        try:
+            os.chmod(path, 0o600)
+            with open(path, "r+b") as file:
+                file.seek(offset)
+                byte = file.read(1)
+                file.seek(offset)
+                file.write(bytes([byte[0] ^ 1]))
+        except OSError:
+            self.skipTest("the back end does not let anybody damage a snapshot")
 
     def test_destroy_removes_what_create_made_and_nothing_else(self):
         self.two_snapshots()
