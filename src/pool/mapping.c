@@ -23,6 +23,9 @@ static int cursor_fill(struct mapping_cursor *cursor, struct cairn_err *err)
 	rc = cursor->source->next(cursor->source, cursor->batch, MAPPING_BATCH, &cursor->n, err);
 	cursor->ended = rc == 0 && cursor->n == 0;
 	cursor->seen += cursor->n;
+	for (size_t i = 0; i < cursor->n; i++)
+		cursor->data_bytes +=
+			cursor->batch[i].kind == MAPPING_ZERO ? 0 : cursor->batch[i].length;
 	return rc;
 }
 
@@ -95,6 +98,20 @@ void mapping_compare_init(struct mapping_compare *compare, struct mapping_source
 	compare->base = (struct mapping_cursor){.source = base, .size = base_size};
 	compare->target = (struct mapping_cursor){.source = target, .size = target_size};
 	compare->pos = 0;
+}
+
+static void cursor_forget(struct mapping_cursor *cursor)
+{
+	cursor->at = cursor->n = 0;
+	cursor->ended = false;
+}
+
+void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end)
+{
+	cursor_forget(&compare->base);
+	cursor_forget(&compare->target);
+	compare->target.size = end;
+	compare->pos = start;
 }
 
 uint64_t mapping_compare_seen(const struct mapping_compare *compare)

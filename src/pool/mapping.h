@@ -51,7 +51,8 @@ struct mapping_cursor {
 	uint64_t size; /* of the file; mappings past it do not count */
 	size_t at, n;
 	bool ended;
-	uint64_t seen; /* mappings delivered so far */
+	uint64_t seen;       /* mappings delivered so far */
+	uint64_t data_bytes; /* that those of them cover which hold data */
 	struct mapping batch[MAPPING_BATCH];
 };
 
@@ -65,6 +66,10 @@ struct mapping_compare {
 
 void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
 			  uint64_t base_size, struct mapping_source *target, uint64_t target_size);
+
+/* Goes on with [start, end) of the target; both sources have been moved to what
+ * they hold at `start`. */
+void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end);
 
 /* Gives `joiner` every range of the target, up to its size, that may differ
  * from the base. Stops early when about `budget` mappings (of both) were looked

@@ -2,8 +2,7 @@
 
 #include "pool/btrfs/delta.h"
 
-#include <errno.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -15,11 +14,15 @@
 #include "pool/store.h"
 
 /* Mappings searched (of both sides) before the send stream is thought of: what
- * is done by then is cheaper than starting it. */
-#define TREE_FIRST 65536U
+ * is done by then costs about as much as starting it. */
+#define TREE_FIRST 32768U
 
-/* Items in leaves newer than the base up to which the send stream is used. */
-#define SEND_ITEMS_MAX 16384U
+/* The stream costs up to this many times as much for each item in a leaf newer
+ * than the base as the search does for a mapping. */
+#define SEND_PRICE 48U
+
+/* Searching this far costs less than another search. */
+#define WINDOW_GAP (1ULL << 20)
 
 struct run {
 	const struct btrfs_delta *delta;
@@ -29,46 +32,45 @@ struct run {
 	bool sent;
 };
 
-/* Passes [from, to) of the target on, told apart into data and zeros. */
-static int emit_split(struct run *run, uint64_t from, uint64_t to, struct cairn_err *err)
+/* Compares [from, to) of the target by tree search. */
+static int compare_window(struct run *run, uint64_t from, uint64_t to, struct cairn_err *err)
 {
-	int fd = run->delta->target->file_fd;
+	bool done;
+	int rc = tree_source_seek(run->compare.base.source, from, to, err);
 
-	while (from < to) {
-		off_t data = lseek(fd, (off_t)from, SEEK_DATA);
-		off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
-		uint64_t start, end;
-		int rc;
-
-		if (hole < 0 && errno != ENXIO)
-			return cairn_err_sys(err, errno, "find data");
-		start = hole < 0 || (uint64_t)data > to ? to : (uint64_t)data;
-		end = hole < 0 || (uint64_t)hole > to ? to : (uint64_t)hole;
-		rc = joiner_add(&run->joiner, from, start - from, true, err);
-		rc = rc ? rc : joiner_add(&run->joiner, start, end - start, false, err);
-		if (rc)
-			return rc;
-		from = end;
-	}
-	return 0;
+	rc = rc ? rc : tree_source_seek(run->compare.target.source, from, to, err);
+	if (rc)
+		return rc;
+	mapping_compare_move(&run->compare, from, to);
+	return mapping_compare_run(&run->compare, UINT64_MAX, &run->joiner, run->delta->progress,
+				   &done, err);
 }
 
-/* Passes on what the list holds from `pos` on, and what the target grew. */
-static int emit_ranges(struct run *run, const struct block_extent *ranges, size_t n,
-		       struct cairn_err *err)
+/* The stream tells where to look, and rounds up; the search decides. So both
+ * methods find the same. Ranges close to one another are searched in one go. */
+static int compare_ranges(struct run *run, const struct block_extent *ranges, size_t n,
+			  struct cairn_err *err)
 {
 	uint64_t pos = run->compare.pos, size = run->delta->target->size;
 	uint64_t common = run->delta->base->size < size ? run->delta->base->size : size;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && pos < common;) {
 		uint64_t from = ranges[i].offset > pos ? ranges[i].offset : pos;
 		uint64_t to = block_extent_end(&ranges[i]);
-		int rc = emit_split(run, from, to < common ? to : common, err);
+		int rc;
 
+		while (++i < n && ranges[i].offset <= to + WINDOW_GAP)
+			to = block_extent_end(&ranges[i]);
+		to = to < common ? to : common;
+		if (from >= to)
+			continue;
+		rc = compare_window(run, from, to, err);
 		if (rc)
 			return rc;
+		pos = to;
 	}
-	return emit_split(run, pos > common ? pos : common, size, err);
+	pos = pos > common ? pos : common;
+	return pos < size ? compare_window(run, pos, size, err) : 0;
 }
 
 /* On failure nothing was passed on. */
@@ -91,20 +93,37 @@ static int run_send(struct run *run, struct block_extent **ret_ranges, size_t *r
 	return rc;
 }
 
-/* Is little enough newer than the base in what is left? */
+/* How many mappings of both sides are left, going by the average so far. */
+static uint64_t mappings_left(const struct run *run)
+{
+	const struct mapping_cursor *t = &run->compare.target;
+	uint64_t average = t->seen > 0 ? t->data_bytes / t->seen : 0;
+	struct stat st;
+
+	if (average == 0 || fstat(run->delta->target->file_fd, &st) < 0)
+		return 0;
+	uint64_t total = (uint64_t)st.st_blocks * 512;
+
+	return total > t->data_bytes ? 2 * ((total - t->data_bytes) / average) : 0;
+}
+
+/* Is little enough newer than the base in what is left? Asking costs at most
+ * a small part of the search that it may save. */
 static bool few_changes(struct run *run)
 {
 	const struct btrfs_delta *d = run->delta;
+	uint64_t max = mappings_left(run) / SEND_PRICE, newer = 0;
 	struct subvolume_info base;
-	uint64_t newer = 0;
 
-	if (subvolume_info_get(d->base->subvolume_fd, &base, NULL) != 0)
+	if (max > SEND_RANGES_MAX)
+		max = SEND_RANGES_MAX;
+	if (max == 0 || subvolume_info_get(d->base->subvolume_fd, &base, NULL) != 0)
 		return false;
-	if (tree_count_newer(d->target->file_fd, run->compare.pos, base.cut_generation,
-			     SEND_ITEMS_MAX, &newer, NULL) != 0)
+	if (tree_count_newer(d->target->file_fd, run->compare.pos, base.cut_generation, max, &newer,
+			     NULL) != 0)
 		return false;
 	run->walked_elsewhere += newer;
-	return newer < SEND_ITEMS_MAX;
+	return newer < max;
 }
 
 static int run_methods(struct run *run, struct cairn_err *err)
@@ -126,7 +145,7 @@ static int run_methods(struct run *run, struct cairn_err *err)
 		rc = run_send(run, &ranges, &n, err);
 		run->sent = rc == 0;
 		if (rc == 0)
-			return emit_ranges(run, ranges, n, err);
+			return compare_ranges(run, ranges, n, err);
 		/* The search can do whatever the stream cannot. */
 		if (rc == CAIRN_CANCELLED || d->method == BTRFS_METHOD_SEND)
 			return rc;
@@ -145,8 +164,8 @@ int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *r
 
 	if (!run)
 		return cairn_err_nomem(err, "comparison");
-	rc = tree_source_new(delta->base->file_fd, 0, &base, err);
-	rc = rc ? rc : tree_source_new(delta->target->file_fd, 0, &target, err);
+	rc = tree_source_new(delta->base->file_fd, &base, err);
+	rc = rc ? rc : tree_source_new(delta->target->file_fd, &target, err);
 	if (rc)
 		return rc;
 	mapping_compare_init(&run->compare, base, delta->base->size, target, delta->target->size);

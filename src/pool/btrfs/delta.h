@@ -6,7 +6,7 @@
  * stream costs more for every change, but nothing for what is shared. So the
  * search begins, and when it has not ended after a while, the leaves written
  * since the base was cut are counted (bounded): where they are few, the send
- * stream answers the rest. docs/decisions has the measurements.
+ * stream tells where in the rest to search. docs/decisions has the measurements.
  */
 #ifndef CAIRN_POOL_BTRFS_DELTA_H
 #define CAIRN_POOL_BTRFS_DELTA_H
@@ -29,7 +29,7 @@ enum btrfs_method {
 
 struct btrfs_side {
 	int subvolume_fd;
-	int file_fd; /* its file position is used */
+	int file_fd;
 	uint64_t size;
 };
 

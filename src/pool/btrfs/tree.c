@@ -19,8 +19,9 @@
  * costs more than the calls it saves. */
 #define BUFFER (64U << 10)
 
-/* No disk extent of btrfs is larger than a preallocated one. */
-#define EXTENT_MAX (256ULL << 20)
+/* How far back an item is looked for that reaches over a position. No disk
+ * extent of btrfs is larger than a preallocated one, 256 MiB. */
+static const uint64_t look_back[] = {64 << 10, 1 << 20, 16 << 20, 1ULL << 30};
 
 struct tree_source {
 	struct mapping_source source;
@@ -188,20 +189,81 @@ static int search_new(int fd, uint64_t start, uint64_t min_transid,
 	return 0;
 }
 
-int tree_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err)
+int tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err)
 {
 	cairn_auto_free struct tree_source *t = cairn_calloc(1, sizeof(*t));
 	int rc;
 
 	if (!t)
 		return cairn_err_nomem(err, "tree search");
-	start = start < EXTENT_MAX ? 0 : start - EXTENT_MAX;
-	rc = search_new(fd, start, 0, &t->search, err);
+	rc = search_new(fd, 0, 0, &t->search, err);
 	if (rc)
 		return rc;
 	t->source.next = tree_next;
 	t->fd = fd;
 	*ret = &cairn_take(t)->source;
+	return 0;
+}
+
+/* Steps over the items in the buffer to the last one's offset. */
+static int last_offset(const struct btrfs_ioctl_search_args_v2 *search, uint64_t *ret,
+		       struct cairn_err *err)
+{
+	struct btrfs_ioctl_search_header head = {0};
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < search->key.nr_items; i++) {
+		if (at + sizeof(head) > BUFFER)
+			return cairn_err_set(err, CAIRN_INTERNAL, "tree search gave half an item");
+		memcpy(&head, search->buf + at, sizeof(head));
+		at += sizeof(head) + head.len;
+	}
+	*ret = head.offset;
+	return 0;
+}
+
+/* The offset of the last item in [from, to], if there is one. */
+static int last_item(struct tree_source *t, uint64_t from, uint64_t to, bool *ret_found,
+		     uint64_t *ret_offset, struct cairn_err *err)
+{
+	t->search->key.min_offset = from;
+	t->search->key.max_offset = to;
+	*ret_found = false;
+	for (;;) {
+		int rc = search_run(t->fd, t->search, err);
+
+		if (rc || t->search->key.nr_items == 0)
+			return rc;
+		rc = last_offset(t->search, ret_offset, err);
+		*ret_found = true;
+		if (rc || *ret_offset >= to)
+			return rc;
+		t->search->key.min_offset = *ret_offset + 1;
+	}
+}
+
+int tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
+		     struct cairn_err *err)
+{
+	struct tree_source *t = (struct tree_source *)source;
+	uint64_t at = start, to = start;
+	bool found = false;
+
+	for (size_t i = 0; !found && i < sizeof(look_back) / sizeof(look_back[0]); i++) {
+		uint64_t from = start < look_back[i] ? 0 : start - look_back[i];
+		int rc = last_item(t, from, to, &found, &at, err);
+
+		if (rc)
+			return rc;
+		if (from == 0)
+			break;
+		to = from - 1;
+	}
+	t->search->key.min_offset = found ? at : start;
+	t->search->key.max_offset = end - 1;
+	t->left = 0;
+	t->ended = false;
+	t->last_end = 0;
 	return 0;
 }
 
@@ -222,23 +284,16 @@ int tree_count_newer(int fd, uint64_t start, uint64_t generation, uint64_t max, 
 	int rc = search_new(fd, start, generation + 1, &search, err);
 
 	while (rc == 0 && n < max) {
-		struct btrfs_ioctl_search_header head;
-		size_t at = 0;
+		uint64_t offset = 0;
 
 		rc = search_run(fd, search, err);
 		if (rc || search->key.nr_items == 0)
 			break;
 		n += search->key.nr_items;
-		for (uint32_t i = 0; i < search->key.nr_items; i++) {
-			if (at + sizeof(head) > BUFFER)
-				return cairn_err_set(err, CAIRN_INTERNAL,
-						     "tree search gave half an item");
-			memcpy(&head, search->buf + at, sizeof(head));
-			at += sizeof(head) + head.len;
-		}
-		if (head.offset == UINT64_MAX)
+		rc = last_offset(search, &offset, err);
+		if (offset == UINT64_MAX)
 			break;
-		search->key.min_offset = head.offset + 1;
+		search->key.min_offset = offset + 1;
 	}
 	if (rc == 0)
 		*ret_n = n < max ? n : max;

@@ -19,15 +19,18 @@
 
 struct cairn_err;
 
-/* `fd` is the file, stays the caller's and open. The map begins with what lies
- * at `start` or, where a disk extent reaches over it, at most one such extent
- * before it.
+/* `fd` is the file, stays the caller's and open.
  *
- * CAIRN_DENIED  no right to search trees
+ * CAIRN_DENIED  no right to search trees; told by the first use
  */
-int tree_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err);
+int tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err);
 void tree_source_free(struct mapping_source *source);
 CAIRN_DEFINE_CLEANUP(struct mapping_source, tree_source_free);
+
+/* Moves to the mapping that holds `start`, or to the first one after it; the
+ * last one delivered begins before `end`. */
+int tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
+		     struct cairn_err *err);
 
 /* Counts, up to `max`, the items of the file from `start` on that stand in
  * leaves written after transaction `generation`: an upper bound for how many
