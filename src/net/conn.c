@@ -167,6 +167,9 @@ static void take_apart(struct net_conn *conn)
 	nghttp2_session_del(conn->session);
 	net_wire_done(&conn->wire);
 	conn->hooks->gone(conn);
+	/* What happened meanwhile may have asked for another turn. */
+	if (conn->turn_end_asked)
+		net_loop_drop_late(conn->loop, &conn->turn_end);
 	net_peer_unref(conn->peer);
 	free(conn);
 }

@@ -149,6 +149,11 @@ static void end_with_status(struct net_rpc *rpc, const struct net_fields *fields
 		give_up(rpc, CAIRN_UNKNOWN, "the server sent no status", false);
 		return;
 	}
+	/* An error may cut a message off, a success may not. */
+	if (code == 0 && !rpc->s.discard && !grpc_deframer_idle(&rpc->s.deframer)) {
+		give_up(rpc, CAIRN_INTERNAL, "the response ends within a message", false);
+		return;
+	}
 	value = net_fields_get(fields, "grpc-message", &n);
 	if (value) {
 		text = cairn_strndup(value, n);
@@ -240,10 +245,7 @@ static void got_headers(struct net_stream *stream, bool is_end)
 		return;
 	}
 	keep_trailers(rpc);
-	if (grpc_deframer_idle(&stream->deframer))
-		end_with_status(rpc, &rpc->trailers);
-	else
-		give_up(rpc, CAIRN_INTERNAL, "the response ends within a message", false);
+	end_with_status(rpc, &rpc->trailers);
 }
 
 static void peer_end(struct net_stream *stream)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
+#include "net/relay_impl.h"
 #include "net/scratch.h"
 #include "net/stream.h"
 
@@ -382,7 +383,7 @@ void net_session_credit(struct net_stream *stream)
 {
 	size_t give = 0;
 
-	if (!stream->conn)
+	if (!stream->conn || (stream->relay_in && !net_relay_has_room(stream->relay_in)))
 		return;
 	pthread_mutex_lock(&stream->lock);
 	if (stream->in_bytes < stream->recv_max || stream->over) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "net/relay_impl.h"
 
 static void serve_task(struct net_task *task);
 
@@ -63,7 +64,7 @@ struct net_msg *net_msg_new(size_t cap)
 	return msg;
 }
 
-static void free_msg(struct net_stream *stream, struct net_msg *msg)
+void net_stream_free_msg(struct net_stream *stream, struct net_msg *msg)
 {
 	if (msg)
 		uncharge(stream, msg->cap);
@@ -76,7 +77,7 @@ static void drop_received(struct net_stream *stream)
 		struct net_msg *msg = stream->in_head;
 
 		stream->in_head = msg->next;
-		free_msg(stream, msg);
+		net_stream_free_msg(stream, msg);
 	}
 	stream->in_tail = NULL;
 	stream->in_bytes = 0;
@@ -92,8 +93,8 @@ void net_stream_done(struct net_stream *stream)
 {
 	drop_received(stream);
 	clear_out(stream);
-	free_msg(stream, stream->building);
-	free_msg(stream, stream->current);
+	net_stream_free_msg(stream, stream->building);
+	net_stream_free_msg(stream, stream->current);
 	net_outq_done(&stream->out);
 	net_fields_done(&stream->fields);
 	free(stream->text);
@@ -135,6 +136,10 @@ void net_stream_set_over(struct net_stream *stream, int code, const char *text, 
 	clear_out(stream);
 	stream->in_end = true;
 	pthread_cond_broadcast(&stream->changed);
+	if (stream->relay_in)
+		net_relay_poke(stream->relay_in);
+	if (stream->relay_out)
+		net_relay_poke(stream->relay_out);
 }
 
 int net_stream_over_code(const struct net_stream *stream, struct cairn_err *err)
@@ -166,7 +171,7 @@ size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end)
 	return n;
 }
 
-static size_t send_limit(const struct net_stream *stream)
+size_t net_stream_send_limit(const struct net_stream *stream)
 {
 	size_t all = atomic_load_explicit(&stream->account->bytes, memory_order_relaxed);
 
@@ -177,12 +182,15 @@ static size_t send_limit(const struct net_stream *stream)
 
 void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
 {
-	cairn_scoped_lock(&stream->lock);
+	pthread_mutex_lock(&stream->lock);
 	net_outq_take(&stream->out, out, n);
 	stream->taken += n;
 	uncharge(stream, n);
-	if (stream->waiting && stream->out.bytes <= send_limit(stream) / 2)
+	if (stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2)
 		pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	if (stream->relay_out)
+		net_relay_drained(stream->relay_out);
 }
 
 bool net_stream_rewind(struct net_stream *stream)
@@ -197,7 +205,7 @@ bool net_stream_rewind(struct net_stream *stream)
 
 static int wait_for_room(struct net_stream *stream, struct cairn_err *err)
 {
-	while (!stream->over && stream->out.bytes >= send_limit(stream)) {
+	while (!stream->over && stream->out.bytes >= net_stream_send_limit(stream)) {
 		stream->hold = false;
 		net_stream_kick(stream);
 		stream->waiting = true;
@@ -294,7 +302,7 @@ static void deliver(struct net_stream *stream)
 
 	stream->building = NULL;
 	if (stream->over) {
-		free_msg(stream, msg);
+		net_stream_free_msg(stream, msg);
 		return;
 	}
 	if (stream->in_tail)
@@ -324,41 +332,65 @@ static bool add_body(struct net_stream *stream, const uint8_t *body, size_t n)
 	return true;
 }
 
+static void give_up(struct net_stream *stream, int code, const char *text)
+{
+	stream->discard = true;
+	stream->hooks->broken(stream, code, text);
+}
+
 void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
 {
+	static const char too_much[] = "too much is buffered here";
 	const uint8_t *body;
 	size_t body_n;
 
-	for (;;) {
+	if (stream->relay_in) {
+		net_relay_data(stream->relay_in, data, n);
+		return;
+	}
+	while (!stream->discard) {
 		switch (grpc_deframe(&stream->deframer, &data, &n, &body, &body_n)) {
 		case GRPC_MORE:
 			return;
 		case GRPC_BEGIN:
-			if (over_budget(stream) || !begin_message(stream, n)) {
-				stream->hooks->broken(stream, CAIRN_NO_SPACE,
-						      "too much is buffered here");
-				return;
-			}
+			if (over_budget(stream) || !begin_message(stream, n))
+				give_up(stream, CAIRN_NO_SPACE, too_much);
 			break;
 		case GRPC_BODY:
-			if (over_budget(stream) || !add_body(stream, body, body_n)) {
-				stream->hooks->broken(stream, CAIRN_NO_SPACE,
-						      "too much is buffered here");
-				return;
-			}
+			if (over_budget(stream) || !add_body(stream, body, body_n))
+				give_up(stream, CAIRN_NO_SPACE, too_much);
 			break;
 		case GRPC_END:
 			deliver(stream);
 			break;
 		case GRPC_BAD_FLAG:
-			stream->hooks->broken(stream, CAIRN_INTERNAL, "bytes that are no message");
-			return;
+			give_up(stream, CAIRN_INTERNAL, "bytes that are no message");
+			break;
 		case GRPC_TOO_LARGE:
-			stream->hooks->broken(stream, CAIRN_NO_SPACE,
-					      "message is larger than the limit");
-			return;
+			give_up(stream, CAIRN_NO_SPACE, "message is larger than the limit");
+			break;
 		}
 	}
+}
+
+/* With the lock held. */
+static struct net_msg *pop(struct net_stream *stream)
+{
+	struct net_msg *msg = stream->in_head;
+
+	if (!msg)
+		return NULL;
+	stream->in_head = msg->next;
+	if (!stream->in_head)
+		stream->in_tail = NULL;
+	stream->in_bytes -= msg->len;
+	return msg;
+}
+
+struct net_msg *net_stream_pop(struct net_stream *stream)
+{
+	cairn_scoped_lock(&stream->lock);
+	return pop(stream);
 }
 
 int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
@@ -373,13 +405,9 @@ int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
 	}
 	while (!stream->in_head && !stream->in_end && !stream->over)
 		net_stream_wait(stream, UINT64_MAX);
-	msg = stream->in_head;
+	msg = pop(stream);
 	if (!msg)
 		return stream->over && stream->code != 0 ? net_stream_over_code(stream, err) : 0;
-	stream->in_head = msg->next;
-	if (!stream->in_head)
-		stream->in_tail = NULL;
-	stream->in_bytes -= msg->len;
 	if (stream->uncredited > 0 && stream->in_bytes < stream->recv_max)
 		net_stream_kick(stream);
 	stream->current = msg;
@@ -388,7 +416,7 @@ int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
 
 void net_stream_replace_current(struct net_stream *stream, struct net_msg *msg)
 {
-	free_msg(stream, stream->current);
+	net_stream_free_msg(stream, stream->current);
 	if (msg)
 		charge(stream, msg->cap);
 	stream->current = msg;

@@ -88,6 +88,7 @@ struct net_stream {
 	struct net_msg *building;
 	bool deferred; /* nghttp2 waits for net_session_resume() */
 	bool peer_ended;
+	bool discard; /* whatever still comes is of no use */
 	uint64_t request_by_ns;             /* when the request must be complete; 0 for no limit */
 	uint64_t taken_mark, taken_mark_ns; /* of the stall check */
 	struct net_relay *relay_in;         /* takes what is received here */
@@ -134,6 +135,13 @@ void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n);
 /* How much of at most `max` bytes may go out now, and whether that is the end. */
 size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end);
 void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n);
+
+/* The first received message, the caller's to free; NULL when there is none. */
+struct net_msg *net_stream_pop(struct net_stream *stream);
+void net_stream_free_msg(struct net_stream *stream, struct net_msg *msg);
+
+/* How much may wait for the peer before a sender should. */
+size_t net_stream_send_limit(const struct net_stream *stream);
 
 /* Makes everything that was taken unsent again, with the lock held; false when
  * some of it is gone. */

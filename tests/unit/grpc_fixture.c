@@ -215,6 +215,7 @@ void grpc_fixture_start(struct grpc_fixture *f, const struct grpc_setup *setup)
 	assert_non_null(mkdtemp(f->dir));
 	assert_ok(net_server_new(&options, &f->server, &err), &err);
 	add_methods(f, &err);
+	assert_ok(net_server_add(f->server, setup->more, setup->n_more, &err), &err);
 	listen_on(f, setup->tls, &err);
 	assert_ok(net_server_start(f->server, &err), &err);
 	channel.target = f->target;

@@ -29,6 +29,8 @@ struct grpc_setup {
 	struct net_limits limits;
 	unsigned io_threads;
 	struct net_channel_options channel;
+	const struct net_method *more; /* methods beside the usual ones */
+	size_t n_more;
 };
 
 /* "/t.T/Echo" unary; "/t.T/Count" server stream of so many messages as the
