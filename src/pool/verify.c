@@ -11,15 +11,22 @@
 #include "pool/store.h"
 #include "pool/survey.h"
 
-#define CHUNK (1U << 20)
+#define CHUNK (256U << 10)
 #define BLOCK 4096U
 
+/* One snapshot's data, read in aligned chunks: where small extents alternate, a
+ * read for each would cost more than the bytes between them. */
+struct side {
+	const char *what;
+	struct store_reader *reader;
+	uint64_t size;
+	uint64_t loaded; /* where the chunk begins; UINT64_MAX: nothing is loaded */
+	uint8_t *bytes;
+};
+
 struct verify {
-	struct store_reader *base;
-	struct store_reader *target;
-	uint8_t *base_bytes;
-	uint8_t *target_bytes;
-	uint64_t base_size;
+	struct side base;
+	struct side target;
 	uint64_t done;  /* of the target's allocated bytes */
 	uint64_t total; /* these, for progress */
 	const struct store_progress *progress;
@@ -61,36 +68,47 @@ static void compare(struct pool_verify_result *result, uint64_t offset, const ui
 	}
 }
 
-static int read_exactly(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-			const char *what, struct cairn_err *err)
+/* The bytes from `offset` on, up to the end of their chunk. */
+static int side_at(struct side *side, uint64_t offset, const uint8_t **ret, struct cairn_err *err)
 {
+	uint64_t start = offset - offset % CHUNK;
+	size_t want = side->size - start < CHUNK ? (size_t)(side->size - start) : CHUNK;
 	size_t got = 0;
-	int rc = store_reader_read(reader, offset, buf, n, &got, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	if (got < n)
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "the %s's data ends before its recorded size", what);
+	if (side->loaded != start) {
+		side->loaded = UINT64_MAX;
+		rc = store_reader_read(side->reader, start, side->bytes, want, &got, err);
+		if (!rc && got < want)
+			rc = cairn_err_set(err, CAIRN_DATA_LOSS,
+					   "the %s's data ends before its recorded size",
+					   side->what);
+		if (rc)
+			return rc;
+		side->loaded = start;
+	}
+	*ret = side->bytes + (offset - start);
 	return 0;
 }
 
 static int verify_chunk(struct verify *v, const struct pool_segment *segment, uint64_t offset,
 			size_t n, struct cairn_err *err)
 {
-	int rc = read_exactly(v->target, offset, v->target_bytes, n, "target", err);
+	const uint8_t *target;
+	const uint8_t *base;
+	int rc = side_at(&v->target, offset, &target, err);
 
 	if (rc)
 		return rc;
 	if (segment->reported) {
-		compare(v->result, offset, v->target_bytes, NULL, n);
+		compare(v->result, offset, target, NULL, n);
 		return 0;
 	}
-	rc = read_exactly(v->base, offset, v->base_bytes, n, "base", err);
+	rc = side_at(&v->base, offset, &base, err);
 	if (rc)
 		return rc;
 	v->result->compared_bytes += n;
-	compare(v->result, offset, v->target_bytes, v->base_bytes, n);
+	compare(v->result, offset, target, base, n);
 	return 0;
 }
 
@@ -123,8 +141,8 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 		}
 	} else {
 		/* What the volume grew by must be in the delta. */
-		if (end > v->base_size) {
-			uint64_t from = offset > v->base_size ? offset : v->base_size;
+		if (end > v->base.size) {
+			uint64_t from = offset > v->base.size ? offset : v->base.size;
 
 			add_fault(v->result, from, end - from, false);
 			end = from;
@@ -135,7 +153,8 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 		}
 	}
 	while (offset < end) {
-		size_t n = end - offset < CHUNK ? (size_t)(end - offset) : CHUNK;
+		size_t room = CHUNK - (size_t)(offset % CHUNK);
+		size_t n = end - offset < room ? (size_t)(end - offset) : room;
 		int rc = verify_chunk(v, segment, offset, n, err);
 
 		offset += n;
@@ -155,7 +174,8 @@ static int walk(struct verify *v, struct pool_survey *survey, struct cairn_err *
 	int rc;
 
 	v->result->capacity = info->capacity;
-	v->base_size = info->base.size;
+	v->base.size = info->base.size;
+	v->target.size = info->capacity;
 	for (;;) {
 		rc = pool_survey_next(survey, &segment, err);
 		if (rc || segment.length == 0)
@@ -187,15 +207,23 @@ int pool_verify(struct pool *pool, const char *base, const char *target,
 		struct cairn_err *err)
 {
 	cairn_cleanup(pool_survey_freep) struct pool_survey *survey = NULL;
-	cairn_cleanup(store_reader_freep) struct store_reader *base_reader = NULL;
-	cairn_cleanup(store_reader_freep) struct store_reader *target_reader = NULL;
-	cairn_auto_free uint8_t *bytes = NULL;
+	cairn_auto_free uint8_t *bytes = cairn_alloc((size_t)2 * CHUNK);
 	struct pool_survey_spec spec = {
 		.base = base, .target = target, .with_base_allocation = true, .progress = progress};
 	struct pool_verify_result result = {0};
-	struct verify v = {.progress = progress, .result = &result};
-	int rc = need_data(pool, base, err);
+	struct verify v = {
+		.base = {.what = "base", .loaded = UINT64_MAX},
+		.target = {.what = "target", .loaded = UINT64_MAX},
+		.progress = progress,
+		.result = &result,
+	};
+	int rc;
 
+	if (!bytes)
+		return cairn_err_nomem(err, "buffers");
+	v.base.bytes = bytes;
+	v.target.bytes = bytes + CHUNK;
+	rc = need_data(pool, base, err);
 	if (!rc)
 		rc = need_data(pool, target, err);
 	if (!rc)
@@ -203,19 +231,13 @@ int pool_verify(struct pool *pool, const char *base, const char *target,
 	if (!rc)
 		rc = pool_survey_open(pool, &spec, &survey, err);
 	if (!rc)
-		rc = pool_snapshot_reader(pool, base, &base_reader, err);
+		rc = pool_snapshot_reader(pool, base, &v.base.reader, err);
 	if (!rc)
-		rc = pool_snapshot_reader(pool, target, &target_reader, err);
-	if (rc)
-		return rc;
-	bytes = cairn_alloc((size_t)2 * CHUNK);
-	if (!bytes)
-		return cairn_err_nomem(err, "buffers");
-	v.base = base_reader;
-	v.target = target_reader;
-	v.base_bytes = bytes;
-	v.target_bytes = bytes + CHUNK;
-	rc = walk(&v, survey, err);
+		rc = pool_snapshot_reader(pool, target, &v.target.reader, err);
+	if (!rc)
+		rc = walk(&v, survey, err);
+	store_reader_freep(&v.base.reader);
+	store_reader_freep(&v.target.reader);
 	if (!rc)
 		*ret = result;
 	return rc;
