@@ -2,8 +2,8 @@
 
 /* A window of a volume as two bitmaps, one bit a granule: "changed" and "zero".
  *
- * Extents are drawn into it, a later one over an earlier one, and what results
- * is listed as extents again. A zero bit is set only where its changed bit is.
+ * Runs of sets are drawn into it, a later one over an earlier one, and what
+ * results is listed as extents. A zero bit is set only where its changed bit is.
  * Listing leaves the words empty, so the bitmaps are never cleared as a whole,
  * and words that nothing was drawn into are not looked at.
  */
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "block/extent.h"
+#include "block/set_format.h"
 
 /* Bits of one bitmap: 32 KiB each, so that both stay in a core's own cache. */
 #define BITMAP_BITS  (1U << 18)
@@ -49,11 +50,22 @@ struct bitmap_open_run {
  * granule of the volume counts as whole when it is covered up to its end. */
 void bitmap_move(struct bitmap *bitmap, uint64_t start);
 
-/* Draws those of the `n` extents, ascending, that begin before the window's
- * end; none may end before its start. Returns how many of them end within it.
- * `zero_unknown` draws "changed" and leaves "zero" as it is. */
-size_t bitmap_draw(struct bitmap *bitmap, const struct block_extent *extents, size_t n,
-		   bool zero_unknown);
+/* The set that runs come from. */
+struct bitmap_source {
+	unsigned shift;       /* log2 of its granularity, which is not above the bitmap's */
+	uint64_t volume_size; /* runs are clipped to this */
+	bool zero_unknown;    /* draws "changed" and leaves "zero" as it is */
+};
+
+/* Draws those of the `n` runs, ascending, that begin before the window's end;
+ * none may end before its start. Returns how many of them end within it. */
+size_t bitmap_draw(struct bitmap *bitmap, const struct bitmap_source *source,
+		   const struct set_run *runs, size_t n);
+
+/* Where runs of the source may be drawn while they are decoded: they need not
+ * be rounded, and no zero bit has to be cleared. Every word of a window may
+ * then be drawn into. */
+struct set_drawing bitmap_drawing(struct bitmap *bitmap, const struct bitmap_source *source);
 
 /* Lists runs from where the last call stopped, into `out` with room for `max`
  * (at least BITMAP_LIST_MIN). `run` carries an unfinished one from window to

@@ -38,6 +38,12 @@ struct set_index_entry {
 	uint64_t offset;  /* of the block in the file */
 };
 
+/* An extent in granules, as a block stores it. */
+struct set_run {
+	uint64_t start;
+	uint64_t tail; /* (length - 1) << 1 | zero; 0 is a single granule, not zero */
+};
+
 struct set_header {
 	uint64_t volume_size;
 	uint64_t base_size;
@@ -71,6 +77,33 @@ void set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_S
 int set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
 		      uint64_t file_size, struct set_footer *ret, struct cairn_err *err);
 
+/* Where the decoder may draw single granules that are not zero, a bit each,
+ * instead of putting them out: what is drawn at once is not stored, loaded and
+ * looked at again. */
+struct set_drawing {
+	uint64_t *words;
+	uint64_t start; /* granule of the first bit */
+	uint64_t end;   /* granule behind the last; <= start: draw nothing */
+};
+
+/* A block as it was decoded. */
+struct set_block {
+	unsigned n; /* runs that were put out */
+	uint64_t start;
+	uint64_t end; /* granule behind the last run */
+	bool first_zero;
+	bool last_zero;
+	struct set_run runs[SET_BLOCK_EXTENTS];
+};
+
+/* Decodes the `n` runs (1 to SET_BLOCK_EXTENTS) of a block's payload. False
+ * when the payload is not exactly their canonical form, or a run passes
+ * `granules`; something may be drawn then. SET_DECODE_SLACK bytes behind the
+ * payload must be readable. */
+#define SET_DECODE_SLACK (4 * VARINT_BYTES_MAX)
+bool set_block_decode(const uint8_t *p, size_t n_bytes, uint64_t granules, unsigned n,
+		      const struct set_drawing *drawing, struct set_block *ret);
+
 /* Granules of a volume, a cut one at its end included. */
 static inline uint64_t set_granules(uint64_t volume_size, unsigned shift)
 {
@@ -82,6 +115,7 @@ static inline uint64_t set_get(const uint8_t *p, unsigned bytes)
 {
 	uint64_t value = 0;
 
+	/* Compilers make a single load of this where they can. */
 	for (unsigned i = 0; i < bytes; i++)
 		value |= (uint64_t)p[i] << (8 * i);
 	return value;

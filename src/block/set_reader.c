@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "block/checksum.h"
 #include "block/set_format.h"
+#include "block/set_reader.h"
 
 /* What one refill reads: too little costs calls, too much costs memory for each
  * of a hundred sets in a union. After a seek the first refill is small and the
@@ -17,9 +18,6 @@
 #define BUFFER_DEFAULT 32768U
 #define BUFFER_MIN     4352U /* any block fits */
 #define BUFFER_MAX     (16U << 20)
-
-/* The decoder may look this far behind a block before it notices its end. */
-#define BUFFER_SLACK (4 * VARINT_BYTES_MAX)
 
 _Static_assert(BUFFER_MIN >= SET_BLOCK_SIZE_MAX, "a block must fit into the smallest buffer");
 
@@ -39,13 +37,13 @@ struct block_set_reader {
 	bool from_start;         /* every block was walked, so the count must be right */
 	uint64_t extents_walked; /* for that */
 
-	/* Extents of the current block that were not delivered yet; memory is
-	 * taken when it is needed. */
-	struct block_extent *block;
+	/* The current block, delivered up to block_next; memory is taken when
+	 * it is needed. */
+	struct set_block *block;
 	unsigned block_next;
 	unsigned block_len;
 
-	uint8_t *buffer; /* buffer_size + BUFFER_SLACK bytes */
+	uint8_t *buffer; /* buffer_size + SET_DECODE_SLACK bytes */
 	size_t buffer_size;
 	uint64_t buffer_offset; /* file offset of its first byte */
 	size_t buffer_len;
@@ -161,7 +159,7 @@ static int fetch(struct block_set_reader *r, size_t n, const uint8_t **ret, stru
 		return 0;
 	}
 	if (!r->buffer) {
-		r->buffer = cairn_calloc(1, r->buffer_size + BUFFER_SLACK);
+		r->buffer = cairn_calloc(1, r->buffer_size + SET_DECODE_SLACK);
 		if (!r->buffer)
 			return r->failed = cairn_err_nomem(err, "change set buffer");
 	}
@@ -178,71 +176,27 @@ static int fetch(struct block_set_reader *r, size_t n, const uint8_t **ret, stru
 	return 0;
 }
 
-/* Decodes `n` extents from the payload [p, end) into `out`. Whether they are
- * possible is gathered in one flag, so that the loop has nothing to guess
- * wrong; nothing is believed before the flag was looked at. */
-static bool decode_extents(const struct block_set_reader *r, const uint8_t *p, const uint8_t *end,
-			   unsigned n, struct block_extent *out)
-{
-	uint64_t at = 0;
-	bool zero = false, bad = false;
-
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t head, tail = 0, start;
-		bool was_zero = zero;
-
-		p = varint_get(p, &head);
-		if (!p)
-			return false;
-		if (head & 1) {
-			p = varint_get(p, &tail);
-			if (!p)
-				return false;
-			bad |= tail == 0;
-		}
-		if (p > end)
-			return false;
-		zero = tail & 1;
-		start = at + (head >> 1);
-		bad |= start == at && zero == was_zero && i > 0;
-		at = start + (tail >> 1) + 1;
-		out[i].offset = start << r->shift;
-		out[i].length = ((tail >> 1) + 1) << r->shift;
-		out[i].zero = zero;
-		bad |= at > r->granules;
-	}
-	return !bad && p == end;
-}
-
 /* The block follows what came before it. */
-static bool in_sequence(const struct block_set_reader *r, const struct block_extent *first)
+static bool in_sequence(const struct block_set_reader *r, const struct set_block *block)
 {
-	uint64_t start = first->offset >> r->shift;
-
 	if (r->exact)
-		return start == r->last_end;
+		return block->start == r->last_end;
 	if (r->position == SET_HEADER_SIZE)
 		return true;
-	return start > r->last_end || (start == r->last_end && first->zero != r->last_zero);
+	return block->start > r->last_end ||
+	       (block->start == r->last_end && block->first_zero != r->last_zero);
 }
 
-/* Reads the next block into `out`, which has room for SET_BLOCK_EXTENTS;
- * *ret_n == 0 at the end. */
-static int next_block(struct block_set_reader *r, struct block_extent *out, unsigned *ret_n,
-		      struct cairn_err *err)
+/* Checks and decodes the block at the position, which is not the end. */
+static int decode_block(struct block_set_reader *r, const struct set_drawing *drawing,
+			struct cairn_err *err)
 {
-	struct block_extent *last;
+	struct set_block *block = r->block;
 	const uint8_t *p;
 	size_t payload;
 	unsigned n;
 	int rc;
 
-	if (r->position == r->footer.index_offset) {
-		if (r->from_start && r->extents_walked != r->info.extents)
-			return damaged(r, err, "extents are missing");
-		*ret_n = 0;
-		return 0;
-	}
 	rc = fetch(r, SET_BLOCK_HEADER_SIZE, &p, err);
 	if (rc < 0)
 		return rc;
@@ -255,41 +209,39 @@ static int next_block(struct block_set_reader *r, struct block_extent *out, unsi
 		return rc;
 	if (block_checksum(p + 8, SET_BLOCK_HEADER_SIZE - 8 + payload) != set_get(p, 8))
 		return damaged(r, err, "a block's checksum is wrong");
-	p += SET_BLOCK_HEADER_SIZE;
-	if (!decode_extents(r, p, p + payload, n, out) || !in_sequence(r, out))
+	if (!set_block_decode(p + SET_BLOCK_HEADER_SIZE, payload, r->granules, n, drawing, block) ||
+	    !in_sequence(r, block))
 		return damaged(r, err, "a block says the impossible");
 	r->position += SET_BLOCK_HEADER_SIZE + payload;
 	if (n != SET_BLOCK_EXTENTS && r->position != r->footer.index_offset)
 		return damaged(r, err, "a block in the middle is not full");
-
-	last = &out[n - 1];
 	r->exact = false;
-	r->last_end = block_extent_end(last) >> r->shift;
-	r->last_zero = last->zero;
+	r->last_end = block->end;
+	r->last_zero = block->last_zero;
 	r->extents_walked += n;
-	if (block_extent_end(last) > r->info.volume_size)
-		last->length = r->info.volume_size - last->offset;
-	*ret_n = n;
+	r->block_len = block->n;
 	return 0;
 }
 
-/* Reads the next block into the reader's own memory. */
-static int load_block(struct block_set_reader *r, struct cairn_err *err)
+/* Goes to the next block; block_len is 0 at the end. The first run of a block
+ * is always put out, so it is never 0 before. */
+static int load_block(struct block_set_reader *r, const struct set_drawing *drawing,
+		      struct cairn_err *err)
 {
-	unsigned n;
-	int rc;
+	static const struct set_drawing nothing;
 
+	r->block_next = r->block_len = 0;
+	if (r->position == r->footer.index_offset) {
+		if (r->from_start && r->extents_walked != r->info.extents)
+			return damaged(r, err, "extents are missing");
+		return 0;
+	}
 	if (!r->block) {
-		r->block = cairn_calloc(SET_BLOCK_EXTENTS, sizeof(*r->block));
+		r->block = cairn_calloc(1, sizeof(*r->block));
 		if (!r->block)
 			return r->failed = cairn_err_nomem(err, "change set block");
 	}
-	r->block_next = r->block_len = 0;
-	rc = next_block(r, r->block, &n, err);
-	if (rc < 0)
-		return rc;
-	r->block_len = n;
-	return 0;
+	return decode_block(r, drawing ? drawing : &nothing, err);
 }
 
 static int usable(const struct block_set_reader *r, struct cairn_err *err)
@@ -299,33 +251,41 @@ static int usable(const struct block_set_reader *r, struct cairn_err *err)
 	return 0;
 }
 
-int block_set_reader_next(struct block_set_reader *r, struct block_extent *out, size_t max,
-			  size_t *ret_n, struct cairn_err *err)
+int set_reader_peek(struct block_set_reader *r, const struct set_drawing *drawing,
+		    const struct set_run **ret_runs, size_t *ret_n, struct cairn_err *err)
 {
-	unsigned n;
 	int rc;
 
 	rc = usable(r, err);
+	if (rc == 0 && r->block_next == r->block_len)
+		rc = load_block(r, drawing, err);
 	if (rc < 0)
 		return rc;
-	if (r->block_next == r->block_len && max >= SET_BLOCK_EXTENTS) {
-		rc = next_block(r, out, &n, err);
-		if (rc < 0)
-			return rc;
-		*ret_n = n;
-		return 0;
-	}
-	if (r->block_next == r->block_len) {
-		rc = load_block(r, err);
-		if (rc < 0)
-			return rc;
-	}
-	n = r->block_len - r->block_next;
+	*ret_runs = r->block ? r->block->runs + r->block_next : NULL;
+	*ret_n = r->block_len - r->block_next;
+	return 0;
+}
+
+void set_reader_skip(struct block_set_reader *r, size_t n)
+{
+	r->block_next += (unsigned)n;
+}
+
+int block_set_reader_next(struct block_set_reader *r, struct block_extent *out, size_t max,
+			  size_t *ret_n, struct cairn_err *err)
+{
+	const struct set_run *runs;
+	size_t n;
+	int rc;
+
+	rc = set_reader_peek(r, NULL, &runs, &n, err);
+	if (rc < 0)
+		return rc;
 	if (n > max)
-		n = (unsigned)max;
-	if (n > 0)
-		memcpy(out, r->block + r->block_next, n * sizeof(*out));
-	r->block_next += n;
+		n = max;
+	for (size_t i = 0; i < n; i++)
+		out[i] = set_run_extent(&runs[i], r->shift, r->info.volume_size);
+	set_reader_skip(r, n);
 	*ret_n = n;
 	return 0;
 }
@@ -395,6 +355,22 @@ static const struct set_index_entry *find_entry(const struct block_set_reader *r
 	return entry;
 }
 
+/* The first run of the block that ends behind the granule; there is one. */
+static unsigned first_behind(const struct block_set_reader *r, uint64_t granule)
+{
+	unsigned low = 0, n = r->block_len;
+
+	while (n > 1) {
+		unsigned half = n / 2;
+		const struct set_run *run = &r->block->runs[low + half - 1];
+
+		if (run->start + (run->tail >> 1) < granule)
+			low += half;
+		n -= half;
+	}
+	return low;
+}
+
 int block_set_reader_seek(struct block_set_reader *r, uint64_t offset, struct cairn_err *err)
 {
 	const struct set_index_entry *entry;
@@ -406,45 +382,65 @@ int block_set_reader_seek(struct block_set_reader *r, uint64_t offset, struct ca
 	rewind_reader(r);
 	if (offset == 0 || r->info.extents == 0)
 		return 0;
+	r->from_start = false;
+	if (offset >= r->info.volume_size) {
+		r->position = r->footer.index_offset;
+		return 0;
+	}
 	rc = load_index(r, err);
 	if (rc < 0)
 		return rc;
 	entry = find_entry(r, offset >> r->shift);
-	r->from_start = false;
 	r->exact = true;
 	r->position = entry->offset;
 	r->last_end = entry->granule;
 	r->refill = r->buffer_size < BUFFER_MIN ? r->buffer_size : BUFFER_MIN;
 	do {
-		rc = load_block(r, err);
+		rc = load_block(r, NULL, err);
 		if (rc < 0 || r->block_len == 0)
 			return rc;
-	} while (block_extent_end(&r->block[r->block_len - 1]) <= offset);
-	while (block_extent_end(&r->block[r->block_next]) <= offset)
-		r->block_next++;
+	} while (r->last_end <= offset >> r->shift);
+	r->block_next = first_behind(r, offset >> r->shift);
 	return 0;
+}
+
+/* The index leads to the block that was just read, if it has an entry for it. */
+static bool index_agrees(const struct block_set_reader *r, uint64_t number, uint64_t offset)
+{
+	const struct set_index_entry *entry;
+
+	if (number % r->footer.index_stride != 0)
+		return true;
+	entry = &r->index[number / r->footer.index_stride];
+	return entry->offset == offset && entry->granule == r->block->start;
 }
 
 int block_set_verify(struct block_set_reader *r, struct cairn_err *err)
 {
-	struct block_set_info seen = {0};
+	uint64_t changed = 0, zero = 0, offset;
 	int rc;
 
 	rc = block_set_reader_seek(r, 0, err);
 	if (rc == 0 && r->info.extents > 0)
 		rc = load_index(r, err);
-	while (rc == 0) {
-		rc = load_block(r, err);
+	for (uint64_t number = 0; rc == 0; number++) {
+		offset = r->position;
+		rc = load_block(r, NULL, err);
 		if (rc < 0 || r->block_len == 0)
 			break;
+		if (!index_agrees(r, number, offset))
+			return damaged(r, err, "the index is wrong");
 		for (unsigned i = 0; i < r->block_len; i++) {
-			seen.changed_bytes += r->block[i].length;
-			seen.zero_bytes += r->block[i].zero ? r->block[i].length : 0;
+			struct block_extent e =
+				set_run_extent(&r->block->runs[i], r->shift, r->info.volume_size);
+
+			changed += e.length;
+			zero += e.zero ? e.length : 0;
 		}
 	}
 	if (rc < 0)
 		return rc;
-	if (seen.changed_bytes != r->info.changed_bytes || seen.zero_bytes != r->info.zero_bytes)
+	if (changed != r->info.changed_bytes || zero != r->info.zero_bytes)
 		return damaged(r, err, "the counts in the footer are wrong");
 	return 0;
 }

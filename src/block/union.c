@@ -8,9 +8,7 @@
 #include "base/mem.h"
 #include "block/bitmap.h"
 #include "block/set.h"
-
-/* Extents taken from a set at a time; what a reader delivers without a copy. */
-#define BATCH 256U
+#include "block/set_reader.h"
 
 /* Shortest stretch without a boundary, in granules, that is worth passing over
  * without the bitmap. */
@@ -18,11 +16,9 @@
 
 struct input {
 	struct block_set_reader *reader;
-	bool zero_unknown;
-	bool ended;
-	size_t next; /* batch[next, len) are not dealt with */
-	size_t len;
-	struct block_extent *batch;
+	struct bitmap_source source;
+	const struct set_run *runs; /* what comes next; lent by the reader */
+	size_t n;                   /* 0: the set is at its end */
 };
 
 struct block_union {
@@ -50,36 +46,20 @@ struct block_union {
 	struct input inputs[];
 };
 
-/* The first extent that is not dealt with, or NULL. */
-static const struct block_extent *input_peek(const struct input *in)
+/* Drops the first `n` runs, which are dealt with, and gets more if none are
+ * left; of these, a part may be drawn already. */
+static int input_skip(struct input *in, size_t n, const struct set_drawing *drawing,
+		      struct cairn_err *err)
 {
-	return in->next < in->len ? &in->batch[in->next] : NULL;
+	set_reader_skip(in->reader, n);
+	in->runs += n;
+	in->n -= n;
+	return in->n > 0 ? 0 : set_reader_peek(in->reader, drawing, &in->runs, &in->n, err);
 }
 
-/* Takes a new batch when the old one is used up. */
-static int input_fill(struct input *in, struct cairn_err *err)
+static struct block_extent input_extent(const struct input *in)
 {
-	int rc;
-
-	if (in->next < in->len || in->ended)
-		return 0;
-	rc = block_set_reader_next(in->reader, in->batch, BATCH, &in->len, err);
-	if (rc < 0)
-		return rc;
-	in->next = 0;
-	in->ended = in->len == 0;
-	return 0;
-}
-
-static int fill_inputs(struct block_union *u, struct cairn_err *err)
-{
-	for (size_t i = 0; i < u->n_inputs; i++) {
-		int rc = input_fill(&u->inputs[i], err);
-
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	return set_run_extent(in->runs, in->source.shift, in->source.volume_size);
 }
 
 /* What holds from the position up to the next boundary of any input. */
@@ -95,18 +75,20 @@ static struct stretch find_stretch(const struct block_union *u)
 	struct stretch s = {.end = u->limit};
 
 	for (size_t i = 0; i < u->n_inputs; i++) {
-		const struct block_extent *extent = input_peek(&u->inputs[i]);
+		const struct input *in = &u->inputs[i];
+		struct block_extent extent;
 		uint64_t boundary;
 
-		if (!extent)
+		if (in->n == 0)
 			continue;
-		if (extent->offset > u->position) {
-			boundary = extent->offset & ~mask;
+		extent = input_extent(in);
+		if (extent.offset > u->position) {
+			boundary = extent.offset & ~mask;
 		} else {
-			boundary = block_extent_end(extent) & ~mask;
+			boundary = block_extent_end(&extent) & ~mask;
 			s.changed = true;
-			if (!u->inputs[i].zero_unknown)
-				s.zero = extent->zero;
+			if (!in->source.zero_unknown)
+				s.zero = extent.zero;
 		}
 		if (boundary < s.end)
 			s.end = boundary;
@@ -114,12 +96,14 @@ static struct stretch find_stretch(const struct block_union *u)
 	return s;
 }
 
-/* Passes over a stretch; returns how many extents (0 or 1) it ended. */
-static size_t pass_stretch(struct block_union *u, const struct stretch *s, struct block_extent *out)
+/* Passes over a stretch; an extent that it ends is put out. */
+static int pass_stretch(struct block_union *u, const struct stretch *s, struct block_extent *out,
+			size_t *ret_n, struct cairn_err *err)
 {
 	struct bitmap_open_run *run = &u->run;
-	size_t n = 0;
+	int rc = 0;
 
+	*ret_n = 0;
 	if (run->open && (!s->changed || s->zero != run->zero)) {
 		*out = (struct block_extent){
 			.offset = run->offset,
@@ -127,38 +111,50 @@ static size_t pass_stretch(struct block_union *u, const struct stretch *s, struc
 			.zero = run->zero,
 		};
 		run->open = false;
-		n = 1;
+		*ret_n = 1;
 	}
 	if (s->changed && !run->open)
 		*run = (struct bitmap_open_run){
 			.open = true, .zero = s->zero, .offset = u->position};
-	for (size_t i = 0; i < u->n_inputs; i++) {
-		const struct block_extent *extent = input_peek(&u->inputs[i]);
-
-		if (extent && block_extent_end(extent) <= s->end)
-			u->inputs[i].next++;
-	}
 	u->position = s->end;
-	return n;
+	for (size_t i = 0; i < u->n_inputs && rc == 0; i++) {
+		struct input *in = &u->inputs[i];
+		struct block_extent extent;
+
+		if (in->n == 0)
+			continue;
+		extent = input_extent(in);
+		if (block_extent_end(&extent) <= s->end)
+			rc = input_skip(in, 1, NULL, err);
+	}
+	return rc;
+}
+
+static int draw_input(struct bitmap *bitmap, struct input *in, struct cairn_err *err)
+{
+	while (in->n > 0) {
+		size_t n = in->n, drawn = bitmap_draw(bitmap, &in->source, in->runs, n);
+		struct set_drawing drawing;
+		int rc;
+
+		if (drawn == 0)
+			return 0;
+		drawing = bitmap_drawing(bitmap, &in->source);
+		rc = input_skip(in, drawn, &drawing, err);
+		if (rc < 0 || drawn < n)
+			return rc;
+	}
+	return 0;
 }
 
 static int draw_window(struct block_union *u, struct cairn_err *err)
 {
-	int rc;
-
 	bitmap_move(u->bitmap, u->position);
 	for (size_t i = 0; i < u->n_inputs; i++) {
-		struct input *in = &u->inputs[i];
+		int rc = draw_input(u->bitmap, &u->inputs[i], err);
 
-		while (in->next < in->len) {
-			in->next += bitmap_draw(u->bitmap, in->batch + in->next, in->len - in->next,
-						in->zero_unknown);
-			if (in->next < in->len)
-				break;
-			rc = input_fill(in, err);
-			if (rc < 0)
-				return rc;
-		}
+		if (rc < 0)
+			return rc;
 	}
 	u->position = u->bitmap->end;
 	u->listing = true;
@@ -171,28 +167,21 @@ static int step(struct block_union *u, struct block_extent *out, size_t max, siz
 		struct cairn_err *err)
 {
 	struct stretch s;
-	int rc;
 
 	if (u->listing) {
 		u->listing = !bitmap_list(u->bitmap, &u->run, out, max, ret_n);
 		return 0;
 	}
-	*ret_n = 0;
 	if (u->position >= u->limit) {
 		s = (struct stretch){.end = u->position};
-		*ret_n = pass_stretch(u, &s, out);
 		u->ended = true;
-		return 0;
+		return pass_stretch(u, &s, out, ret_n, err);
 	}
-	rc = fill_inputs(u, err);
-	if (rc < 0)
-		return rc;
 	s = find_stretch(u);
 	if (s.end > u->position &&
-	    (!s.changed || s.end - u->position >= (uint64_t)STRETCH_MIN << u->shift)) {
-		*ret_n = pass_stretch(u, &s, out);
-		return 0;
-	}
+	    (!s.changed || s.end - u->position >= (uint64_t)STRETCH_MIN << u->shift))
+		return pass_stretch(u, &s, out, ret_n, err);
+	*ret_n = 0;
 	return draw_window(u, err);
 }
 
@@ -289,19 +278,23 @@ int block_union_next(struct block_union *u, struct block_extent *out, size_t max
 	return 0;
 }
 
-static int allocate(struct block_union *u, struct cairn_err *err)
+/* What the sets have in common. */
+static void look_at_inputs(struct block_union *u)
 {
-	u->bitmap = cairn_calloc(1, sizeof(*u->bitmap));
-	if (!u->bitmap)
-		return cairn_err_nomem(err, "bitmap of a union");
-	u->bitmap->volume_size = u->target_size;
-	u->bitmap->shift = u->shift;
 	for (size_t i = 0; i < u->n_inputs; i++) {
-		u->inputs[i].batch = cairn_calloc(BATCH, sizeof(struct block_extent));
-		if (!u->inputs[i].batch)
-			return cairn_err_nomem(err, "extents of a union");
+		struct input *in = &u->inputs[i];
+		const struct block_set_info *info = block_set_reader_info(in->reader);
+
+		in->source.shift = (unsigned)__builtin_ctz(info->granularity);
+		in->source.volume_size = info->volume_size;
+		if (in->source.shift > u->shift)
+			u->shift = in->source.shift;
+		/* A set that ends in the middle of a granule of the target must
+		 * be rounded again. */
+		u->pass_through = u->n_inputs == 1 && !in->source.zero_unknown &&
+				  (info->volume_size >= u->target_size ||
+				   info->volume_size % info->granularity == 0);
 	}
-	return 0;
 }
 
 static int start(struct block_union *u, struct cairn_err *err)
@@ -309,18 +302,7 @@ static int start(struct block_union *u, struct cairn_err *err)
 	uint64_t mask;
 	int rc = 0;
 
-	for (size_t i = 0; i < u->n_inputs; i++) {
-		const struct block_set_info *info = block_set_reader_info(u->inputs[i].reader);
-		unsigned shift = (unsigned)__builtin_ctz(info->granularity);
-
-		if (shift > u->shift)
-			u->shift = shift;
-		/* A set that ends in the middle of a granule of the target must
-		 * be rounded again. */
-		u->pass_through = u->n_inputs == 1 && !u->inputs[0].zero_unknown &&
-				  (info->volume_size >= u->target_size ||
-				   info->volume_size % info->granularity == 0);
-	}
+	look_at_inputs(u);
 	mask = (1ULL << u->shift) - 1;
 	u->limit = (u->target_size + mask) & ~mask;
 	u->position = u->starting_offset & ~mask;
@@ -328,9 +310,19 @@ static int start(struct block_union *u, struct cairn_err *err)
 		u->ended = true;
 		return 0;
 	}
-	for (size_t i = 0; i < u->n_inputs && rc == 0; i++)
+	for (size_t i = 0; i < u->n_inputs && rc == 0; i++) {
 		rc = block_set_reader_seek(u->inputs[i].reader, u->position, err);
-	return rc < 0 || u->pass_through ? rc : allocate(u, err);
+		if (rc == 0 && !u->pass_through)
+			rc = input_skip(&u->inputs[i], 0, NULL, err);
+	}
+	if (rc < 0 || u->pass_through)
+		return rc;
+	u->bitmap = cairn_calloc(1, sizeof(*u->bitmap));
+	if (!u->bitmap)
+		return cairn_err_nomem(err, "bitmap of a union");
+	u->bitmap->volume_size = u->target_size;
+	u->bitmap->shift = u->shift;
+	return 0;
 }
 
 int block_union_new(const struct block_union_spec *spec, struct block_union **ret,
@@ -348,7 +340,7 @@ int block_union_new(const struct block_union_spec *spec, struct block_union **re
 			continue;
 		}
 		u->inputs[i].reader = spec->inputs[i].reader;
-		u->inputs[i].zero_unknown = spec->inputs[i].zero_unknown;
+		u->inputs[i].source.zero_unknown = spec->inputs[i].zero_unknown;
 	}
 	if (!u && n > BLOCK_UNION_INPUTS_MAX)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "union of %zu change sets; %u at most", n,
@@ -371,10 +363,8 @@ void block_union_free(struct block_union *u)
 {
 	if (!u)
 		return;
-	for (size_t i = 0; i < u->n_inputs; i++) {
+	for (size_t i = 0; i < u->n_inputs; i++)
 		block_set_reader_free(u->inputs[i].reader);
-		free(u->inputs[i].batch);
-	}
 	free(u->bitmap);
 	free(u);
 }
