@@ -69,9 +69,12 @@ static int climb(struct block_lineage_source source, uint64_t *number, bool name
 static int find_ancestor(struct block_lineage_source source, uint64_t base, uint64_t target,
 			 struct path *path, struct cairn_err *err)
 {
-	uint64_t on_base = base, on_target = target;
+	uint64_t on_base = base, on_target = target, parent;
 	int rc = 0;
 
+	/* Nothing is asked about it below. */
+	if (base == target)
+		return source.parent(source.arg, base, &parent, err);
 	while (on_base != on_target && rc == 0) {
 		bool base_side = on_base > on_target;
 		uint64_t *larger = base_side ? &on_base : &on_target;
@@ -80,7 +83,7 @@ static int find_ancestor(struct block_lineage_source source, uint64_t base, uint
 		if (rc == 0)
 			rc = climb(source, larger, *larger == (base_side ? base : target), err);
 	}
-	if (rc == 0 && on_target == target && base != target)
+	if (rc == 0 && on_target == target)
 		return cairn_err_set(err, CAIRN_INVALID, "the base is newer than the target");
 	return rc;
 }

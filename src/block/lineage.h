@@ -20,8 +20,8 @@
 
 struct cairn_err;
 
-/* Longest way between two snapshots that is followed. A loop in damaged
- * records must end somewhere. */
+/* Longest way between two snapshots that is followed: bounds the memory that
+ * records from outside can take. */
 #define BLOCK_LINEAGE_STEPS_MAX 1000000U
 
 /* A snapshot is known here by its number: unique in the pool, never re-used,
@@ -42,9 +42,12 @@ struct block_lineage_step {
  * order in which a union wants them: base side first, then oldest to newest up
  * to the target. The same snapshot twice gives no steps.
  *
- * CAIRN_INVALID       `base` is a descendant of `target`, or they have no
- *                     common ancestor
- * CAIRN_DATA_LOSS     the records contradict themselves (a loop, a missing one)
+ * CAIRN_INVALID    `base` is a descendant of `target`, or they have no common
+ *                  ancestor, or one is 0
+ * CAIRN_NOT_FOUND  there is no `base` or no `target`
+ * CAIRN_DATA_LOSS  the records contradict themselves (a predecessor with a
+ *                  larger number, a missing one)
+ * CAIRN_NO_SPACE   more than BLOCK_LINEAGE_STEPS_MAX steps, or out of memory
  */
 int block_lineage_path(struct block_lineage_source source, uint64_t base, uint64_t target,
 		       struct block_lineage_step **ret_steps, size_t *ret_n, struct cairn_err *err);

@@ -93,6 +93,16 @@ static bool counts_possible(const struct set_footer *f, const struct set_header 
 	       f->blocks == (f->extents + SET_BLOCK_EXTENTS - 1) / SET_BLOCK_EXTENTS;
 }
 
+/* The smallest one with which the index is not too long. */
+static uint64_t index_stride_of(uint64_t blocks)
+{
+	uint64_t stride = 1;
+
+	while (blocks > stride * SET_INDEX_MAX)
+		stride *= 2;
+	return stride;
+}
+
 /* Blocks, index and footer fill the file. */
 static bool layout_possible(const struct set_footer *f, uint64_t file_size)
 {
@@ -101,8 +111,7 @@ static bool layout_possible(const struct set_footer *f, uint64_t file_size)
 
 	if (f->index_offset < SET_HEADER_SIZE || f->index_offset > index_end)
 		return false;
-	if (!is_power_of_two(f->index_stride) || f->index_stride > SET_INDEX_STRIDE_MAX ||
-	    f->index_entries > SET_INDEX_MAX ||
+	if (f->index_stride != index_stride_of(f->blocks) ||
 	    f->index_entries != (f->blocks + f->index_stride - 1) / f->index_stride)
 		return false;
 	blocks_size = f->index_offset - SET_HEADER_SIZE;

@@ -27,11 +27,10 @@ struct cairn_err;
 #define SET_BLOCK_PAYLOAD_MAX (SET_BLOCK_EXTENTS * 2U * VARINT_BYTES_MAX)
 #define SET_BLOCK_SIZE_MAX    (SET_BLOCK_HEADER_SIZE + SET_BLOCK_PAYLOAD_MAX)
 
-/* Entries of a skip index. One entry stands for `stride` blocks; the writer
- * doubles the stride whenever the index is full, so neither it nor a reader
+/* Entries of a skip index. One entry stands for `stride` blocks, a power of two;
+ * the writer doubles it whenever the index is full, so neither it nor a reader
  * needs more than this, however long the set. */
-#define SET_INDEX_MAX        8192U
-#define SET_INDEX_STRIDE_MAX (1U << 31)
+#define SET_INDEX_MAX 8192U
 
 struct set_index_entry {
 	uint64_t granule; /* first of the block */

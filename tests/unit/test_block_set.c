@@ -207,12 +207,356 @@ static void seeking_finds_the_first_extent_that_ends_later(void **state)
 	}
 }
 
+/* A set of several blocks: single granules, longer runs and zeros mixed. */
+static void make_long_set(struct mem_file *file, unsigned extents, struct block_set_info *ret_info)
+{
+	struct block_extent *list = calloc(extents, sizeof(*list));
+	uint64_t seed = 11, at = 0;
+
+	assert_non_null(list);
+	for (unsigned i = 0; i < extents; i++) {
+		uint64_t gap = 1ULL << model_below(&seed, 12);
+		uint64_t length = model_below(&seed, 4) ? 1 : 1 + model_below(&seed, 5000);
+
+		at += gap * 4096;
+		list[i] = (struct block_extent){at, length * 4096, model_below(&seed, 6) == 0};
+		at += length * 4096;
+	}
+	write_set(file, 16 * TIB, 4096, list, extents, ret_info);
+	free(list);
+}
+
+/* Reads everything; 0 or the code of what is wrong. Counts what was read. */
+static int read_all(struct mem_file *file, uint64_t seek_to, struct block_set_info *ret)
+{
+	cairn_cleanup(block_set_reader_freep) struct block_set_reader *reader = NULL;
+	struct block_extent out[300];
+	size_t n = 1;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	rc = block_set_reader_new(mem_file_input(file), 0, &reader, NULL);
+	if (rc == 0)
+		rc = block_set_reader_seek(reader, seek_to, NULL);
+	while (rc == 0 && n > 0) {
+		rc = block_set_reader_next(reader, out, ARRAY_LEN(out), &n, NULL);
+		for (size_t i = 0; rc == 0 && i < n; i++) {
+			ret->extents++;
+			ret->changed_bytes += out[i].length;
+			ret->zero_bytes += out[i].zero ? out[i].length : 0;
+		}
+	}
+	if (rc == 0)
+		rc = block_set_verify(reader, NULL);
+	return rc;
+}
+
+static void long_sets_read_whole_and_from_anywhere(void **state)
+{
+	cairn_cleanup(block_set_reader_freep) struct block_set_reader *reader = NULL;
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info, seen;
+	struct block_extent extents[3000], one;
+	struct cairn_err err = {0};
+	size_t n = 0, got;
+
+	(void)state;
+	make_long_set(&file, 3000, &info);
+	assert_int_equal(read_all(&file, 0, &seen), 0);
+	assert_int_equal(seen.extents, 3000);
+	assert_int_equal(seen.changed_bytes, info.changed_bytes);
+	assert_int_equal(seen.zero_bytes, info.zero_bytes);
+
+	reader = open_set(&file, 1);
+	do {
+		assert_ok(block_set_reader_next(reader, extents + n, 1, &got, &err), &err);
+		n += got;
+	} while (got > 0 && n < 3000);
+	for (size_t i = 0; i < 3000; i++) {
+		uint64_t end = block_extent_end(&extents[i]);
+
+		assert_ok(block_set_reader_seek(reader, end - 1, &err), &err);
+		assert_ok(block_set_reader_next(reader, &one, 1, &got, &err), &err);
+		assert_int_equal(one.offset, extents[i].offset);
+		assert_ok(block_set_reader_seek(reader, end, &err), &err);
+		assert_ok(block_set_reader_next(reader, &one, 1, &got, &err), &err);
+		assert_int_equal(got, i + 1 < 3000);
+		if (got)
+			assert_int_equal(one.offset, extents[i + 1].offset);
+	}
+	/* The buffer bounds what is read at once. */
+	assert_true(file.largest_read <= 8192);
+}
+
+/* More blocks than the index has entries: the stride grows. */
+static void very_long_sets_keep_a_small_index(void **state)
+{
+	const uint64_t extents = 8192 * 256 * 2 + 1000;
+	cairn_cleanup(block_set_writer_freep) struct block_set_writer *writer = NULL;
+	cairn_cleanup(block_set_reader_freep) struct block_set_reader *reader = NULL;
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info = info_of(16 * TIB, 4096);
+	struct cairn_err err = {0};
+	struct block_extent one;
+	uint64_t seed = 12;
+	size_t n;
+
+	(void)state;
+	assert_ok(block_set_writer_new(&info, mem_file_output(&file), &writer, &err), &err);
+	for (uint64_t i = 0; i < extents; i++) {
+		struct block_extent e = {i * 8192, 4096, false};
+
+		assert_ok(block_set_writer_add(writer, &e, &err), &err);
+	}
+	assert_ok(block_set_writer_finish(writer, NULL, &err), &err);
+	assert_true(file.len < extents * 11 / 10 + extents / 256 * 16);
+	reader = open_set(&file, 0);
+	assert_ok(block_set_verify(reader, &err), &err);
+	for (unsigned i = 0; i < 2000; i++) {
+		uint64_t at = model_below(&seed, extents);
+
+		assert_ok(block_set_reader_seek(reader, at * 8192, &err), &err);
+		assert_ok(block_set_reader_next(reader, &one, 1, &n, &err), &err);
+		assert_int_equal(one.offset, at * 8192);
+	}
+}
+
+static void every_wrong_byte_is_found(void **state)
+{
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info, seen;
+
+	(void)state;
+	make_long_set(&file, 300, &info);
+	for (size_t at = 0; at < file.len; at++) {
+		static const uint8_t flips[] = {0x01, 0x80, 0xff, 0x10};
+		uint8_t was = file.data[at];
+
+		for (size_t i = 0; i < ARRAY_LEN(flips); i++) {
+			int rc;
+
+			file.data[at] = was ^ flips[i];
+			rc = read_all(&file, 0, &seen);
+			if (at == 6 || at == 7) /* the version */
+				assert_int_equal(rc, CAIRN_UNIMPLEMENTED);
+			else
+				assert_int_equal(rc, CAIRN_DATA_LOSS);
+		}
+		file.data[at] = was;
+	}
+	assert_int_equal(read_all(&file, 0, &seen), 0);
+}
+
+static void every_truncation_is_found_at_once(void **state)
+{
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info;
+	size_t whole;
+
+	(void)state;
+	make_long_set(&file, 300, &info);
+	whole = file.len;
+	for (file.len = 0; file.len < whole; file.len++) {
+		struct block_set_reader *reader = NULL;
+
+		assert_int_equal(block_set_reader_new(mem_file_input(&file), 0, &reader, NULL),
+				 CAIRN_DATA_LOSS);
+		assert_null(reader);
+	}
+}
+
+/* Cuts a piece out of the middle, as if a write had been lost. */
+static void a_missing_middle_is_found(void **state)
+{
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info, seen;
+
+	(void)state;
+	make_long_set(&file, 3000, &info);
+	for (size_t from = 40; from + 500 < file.len; from += 301) {
+		size_t whole = file.len;
+		uint8_t *copy = malloc(whole);
+
+		assert_non_null(copy);
+		memcpy(copy, file.data, whole);
+		memmove(file.data + from, file.data + from + 400, whole - from - 400);
+		file.len = whole - 400;
+		assert_int_equal(read_all(&file, 0, &seen), CAIRN_DATA_LOSS);
+		memcpy(file.data, copy, whole);
+		file.len = whole;
+		free(copy);
+	}
+}
+
+static void wrong_parameters_are_refused(void **state)
+{
+	static const struct block_set_info cases[] = {
+		{.volume_size = 1, .granularity = 0},
+		{.volume_size = 1, .granularity = 256},
+		{.volume_size = 1, .granularity = 4095},
+		{.volume_size = 1, .granularity = 128U << 20},
+		{.volume_size = 1ULL << 63, .granularity = 4096},
+		{.base_size = UINT64_MAX, .granularity = 4096},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cairn_cleanup(mem_file_done) struct mem_file file = {0};
+		struct block_set_writer *writer = NULL;
+		struct cairn_err err = {0};
+
+		assert_int_equal(
+			block_set_writer_new(&cases[i], mem_file_output(&file), &writer, &err),
+			CAIRN_INVALID);
+		assert_null(writer);
+	}
+}
+
+static void wrong_extents_are_refused_and_change_nothing(void **state)
+{
+	static const struct block_extent cases[] = {
+		{8192, 0, false},
+		{0, 4096, false},              /* before the last one */
+		{8191, 10, false},             /* reaches into it */
+		{UINT64_MAX - 10, 100, false}, /* wraps */
+	};
+	cairn_cleanup(block_set_writer_freep) struct block_set_writer *writer = NULL;
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	struct block_set_info info = info_of(MIB, 4096);
+	struct block_extent good = {4096, 4096, false};
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(block_set_writer_new(&info, mem_file_output(&file), &writer, &err), &err);
+	assert_ok(block_set_writer_add(writer, &good, &err), &err);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(block_set_writer_add(writer, &cases[i], &err), CAIRN_INVALID);
+	assert_ok(block_set_writer_finish(writer, &info, &err), &err);
+	assert_int_equal(info.extents, 1);
+	assert_int_equal(info.changed_bytes, 4096);
+	assert_int_equal(block_set_writer_finish(writer, &info, &err), CAIRN_INVALID);
+	assert_int_equal(block_set_writer_add(writer, &good, &err), CAIRN_INVALID);
+}
+
+static void the_largest_volume_has_room(void **state)
+{
+	const uint64_t size = BLOCK_VOLUME_SIZE_MAX;
+	const struct block_extent ends[] = {{0, 512, false}, {size - 1, 1, true}};
+	cairn_cleanup(mem_file_done) struct mem_file file = {0};
+	cairn_cleanup(block_set_reader_freep) struct block_set_reader *reader = NULL;
+	struct block_extent out[3];
+	struct cairn_err err = {0};
+	size_t n;
+
+	(void)state;
+	write_set(&file, size, 512, ends, 2, NULL);
+	reader = open_set(&file, 0);
+	assert_ok(block_set_reader_next(reader, out, 3, &n, &err), &err);
+	assert_int_equal(n, 2);
+	assert_int_equal(block_extent_end(&out[1]), size);
+	assert_false(out[1].zero);
+	assert_ok(block_set_reader_seek(reader, size - 1, &err), &err);
+	assert_ok(block_set_reader_next(reader, out, 3, &n, &err), &err);
+	assert_int_equal(n, 1);
+	assert_ok(block_set_reader_seek(reader, UINT64_MAX, &err), &err);
+	assert_ok(block_set_reader_next(reader, out, 3, &n, &err), &err);
+	assert_int_equal(n, 0);
+}
+
+/* Writes and reads a set; 0 or the code of what failed. */
+static int write_and_read(struct mem_file *file, struct cairn_err *err)
+{
+	cairn_cleanup(block_set_writer_freep) struct block_set_writer *writer = NULL;
+	cairn_cleanup(block_set_reader_freep) struct block_set_reader *reader = NULL;
+	struct block_set_info info = info_of(TIB, 4096);
+	struct block_extent out[10];
+	size_t n;
+	int rc;
+
+	rc = block_set_writer_new(&info, mem_file_output(file), &writer, err);
+	for (uint64_t i = 0; rc == 0 && i < 70000; i++)
+		rc = block_set_writer_add(writer, &(struct block_extent){i * 3 * 4096, 4096, false},
+					  err);
+	if (rc == 0)
+		rc = block_set_writer_finish(writer, NULL, err);
+	else if (writer)
+		assert_int_equal(block_set_writer_finish(writer, NULL, NULL), rc);
+	if (rc == 0)
+		rc = block_set_reader_new(mem_file_input(file), 0, &reader, err);
+	if (rc == 0)
+		rc = block_set_reader_seek(reader, MIB, err);
+	if (rc == 0)
+		rc = block_set_reader_next(reader, out, ARRAY_LEN(out), &n, err);
+	if (rc < 0 && reader)
+		assert_int_equal(block_set_reader_next(reader, out, 1, &n, NULL), rc);
+	return rc;
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+	size_t nth;
+
+	(void)state;
+	for (nth = 1;; nth++) {
+		cairn_cleanup(mem_file_done) struct mem_file file = {0};
+		struct cairn_err err = {0};
+		size_t asked;
+		int rc;
+
+		cairn_mem_fail_at(nth, 0);
+		rc = write_and_read(&file, &err);
+		asked = cairn_mem_count();
+		cairn_mem_fail_at(0, 0);
+		if (asked < nth) {
+			assert_ok(rc, &err);
+			break;
+		}
+		assert_int_equal(rc, CAIRN_NO_SPACE);
+		assert_int_equal(err.code, CAIRN_NO_SPACE);
+	}
+	assert_true(nth > 6);
+}
+
+static void every_failed_write_and_read_is_reported_and_final(void **state)
+{
+	bool reading = false;
+
+	(void)state;
+	for (size_t nth = 1;; nth++) {
+		cairn_cleanup(mem_file_done) struct mem_file file = {0};
+		struct cairn_err err = {0};
+		int rc;
+
+		*(reading ? &file.reads_left : &file.writes_left) = nth;
+		rc = write_and_read(&file, &err);
+		if (rc == 0 && reading)
+			break;
+		if (rc == 0) {
+			assert_true(nth > 3);
+			reading = true;
+			nth = 0;
+			continue;
+		}
+		assert_int_equal(rc, reading ? CAIRN_UNAVAILABLE : CAIRN_NO_SPACE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rounding_never_loses_a_change_nor_invents_a_zero),
 		cmocka_unit_test(random_sets_read_as_the_model_says),
 		cmocka_unit_test(seeking_finds_the_first_extent_that_ends_later),
+		cmocka_unit_test(long_sets_read_whole_and_from_anywhere),
+		cmocka_unit_test(very_long_sets_keep_a_small_index),
+		cmocka_unit_test(every_wrong_byte_is_found),
+		cmocka_unit_test(every_truncation_is_found_at_once),
+		cmocka_unit_test(a_missing_middle_is_found),
+		cmocka_unit_test(wrong_parameters_are_refused),
+		cmocka_unit_test(wrong_extents_are_refused_and_change_nothing),
+		cmocka_unit_test(the_largest_volume_has_room),
+		cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(every_failed_write_and_read_is_reported_and_final),
 	};
 
 	return cmocka_run_group_tests_name("block/set", tests, NULL, NULL);
