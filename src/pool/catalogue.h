@@ -86,6 +86,10 @@ void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key)
 void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
 		      struct catalogue_bytes value);
 
+/* Makes the commit fail for want of memory: for a caller that could not make
+ * what it wanted to put. */
+void catalogue_batch_fail(struct catalogue_batch *batch, const char *what);
+
 enum catalogue_sync {
 	CATALOGUE_DURABLE, /* on disk when commit returns, with all before it */
 	CATALOGUE_ORDERED, /* survives a kill; a power cut may take it, but never

@@ -104,6 +104,12 @@ void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
 	add_op(batch, value.data ? OP_EXPECT : OP_EXPECT_ABSENT, key, value);
 }
 
+void catalogue_batch_fail(struct catalogue_batch *batch, const char *what)
+{
+	if (batch->failed.code == 0)
+		cairn_err_nomem(&batch->failed, what);
+}
+
 static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct op *op,
 		  struct catalogue_bytes key, struct catalogue_bytes want, struct cairn_err *err)
 {

@@ -55,17 +55,42 @@ static int code_of_result(int rc)
 	}
 }
 
-static int result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
+/* SQLite keeps the errno of some failures only, and calls a shared-memory file
+ * that could not be made "read-only". What errno says of space and memory right
+ * after the call is then the cause. */
+static int cause_of(sqlite3 *db, int rc, int errno_now)
 {
 	int sys_errno = db ? sqlite3_system_errno(db) : 0;
+	bool telling = errno_now == ENOSPC || errno_now == EDQUOT || errno_now == ENOMEM;
+
+	switch (rc & 0xff) {
+	case SQLITE_IOERR:
+		return sys_errno ? sys_errno : errno_now;
+	case SQLITE_CANTOPEN:
+		return sys_errno;
+	case SQLITE_READONLY:
+		return telling ? errno_now : 0;
+	default:
+		return 0;
+	}
+}
+
+static int result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
+{
+	int sys_errno = cause_of(db, rc, errno);
 
 	if (rc == SQLITE_IOERR_NOMEM)
 		return cairn_err_nomem(err, path);
 	if (rc == SQLITE_IOERR_SHORT_READ || rc == SQLITE_IOERR_CORRUPTFS)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s': %s", path,
 				     "the file is cut short");
-	if (((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN) && sys_errno != 0)
+	if (sys_errno != 0)
 		return cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
+	if ((rc & 0xff) == SQLITE_READONLY)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "catalogue '%s' cannot be written: it is read-only, or there "
+				     "is no room for the files beside it",
+				     path);
 	return cairn_err_set(err, code_of_result(rc), "catalogue '%s': %s", path,
 			     sqlite3_errstr(rc));
 }

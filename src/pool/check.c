@@ -67,7 +67,8 @@ static int check_volume(void *arg, const struct record_volume *volume, struct ca
 	struct check *check = arg;
 	struct pool *pool = check->pool;
 	char id[POOL_ID_MAX + 1];
-	uint64_t size;
+	bool listed = false;
+	uint64_t size = 0;
 	int rc;
 
 	ids_format_volume(volume->volume, id);
@@ -80,6 +81,8 @@ static int check_volume(void *arg, const struct record_volume *volume, struct ca
 			    "the data of volume '%s' (%s) can not be read: %s", volume->name, id,
 			    err->msg);
 	else if (size != volume->size)
+		rc = leftover_is_listed(pool, id, &listed, err);
+	if (!rc && size != volume->size && !listed)
 		check_fault(check, POOL_FAULT_FOUND,
 			    "volume '%s' (%s) has %" PRIu64 " bytes, its record says %" PRIu64,
 			    volume->name, id, size, volume->size);
@@ -164,6 +167,7 @@ static int check_object(void *arg, const char *id, struct cairn_err *err)
 	cairn_auto_fd int lock = -1;
 	uint64_t volume;
 	uint64_t number;
+	bool listed;
 	int rc = 0;
 
 	if (is_wanted(check, stray->kind, id))
@@ -172,8 +176,10 @@ static int check_object(void *arg, const char *id, struct cairn_err *err)
 		rc = handle_lock_volume(check->pool, volume, 0, &lock, err);
 	if (rc == CAIRN_ABORTED || (!rc && is_wanted(check, stray->kind, id)))
 		return 0;
-	if (rc)
-		return rc;
+	if (!rc)
+		rc = leftover_is_listed(check->pool, id, &listed, err);
+	if (rc || listed)
+		return rc; /* known, and gone when the pool is next opened for writing */
 	if (check->spec->repair)
 		rc = store_remove(check->pool->store, (struct store_ref){stray->kind, id}, err);
 	if (!rc)

@@ -175,9 +175,14 @@ static bool set_is_wanted(struct check *check, const char *name, int *ret_lock)
 static int check_set_name(struct check *check, const char *name, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
+	bool listed;
+	int rc;
 
 	if (strncmp(name, "set-", 4) != 0 || set_is_wanted(check, name, &lock))
 		return 0;
+	rc = leftover_is_listed(check->pool, name, &listed, err);
+	if (rc || listed)
+		return rc;
 	if (check->spec->repair && unlinkat(check->pool->sets_fd, name, 0) < 0)
 		return cairn_err_sys(err, errno, "remove '%s'", name);
 	check_fault(check, check->spec->repair ? POOL_FAULT_REPAIRED : POOL_FAULT_FOUND,

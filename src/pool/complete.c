@@ -123,7 +123,8 @@ static int make_set(struct pool *pool, const struct record_snapshot *record, uin
 	if (rc)
 		return rc;
 	ids_format_snapshot(parent.volume, parent.number, parent_id);
-	return leftover_settle(pool, parent_id, held, err);
+	leftover_tidy(pool, parent_id, held);
+	return 0;
 }
 
 int complete_set(struct pool *pool, uint64_t number, uint64_t held,

@@ -86,7 +86,9 @@ int delete_snapshot_locked(struct pool *pool, const struct record_snapshot *reco
 		rc = complete_sets(pool, record, err);
 	if (!rc)
 		rc = bury(pool, record->number, id, err);
-	return rc ? rc : leftover_settle(pool, id, record->volume, err);
+	if (!rc)
+		leftover_tidy(pool, id, record->volume);
+	return rc;
 }
 
 int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err)

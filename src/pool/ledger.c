@@ -15,9 +15,26 @@
 
 static const struct catalogue_bytes absent = {NULL, 0};
 
-static struct catalogue_bytes bytes_of(const struct cairn_buf *buf)
+/* A record that could not be encoded must never be put as an empty one. */
+static void put_buf(struct catalogue_batch *batch, const struct ledger_key *key,
+		    const struct cairn_buf *buf)
 {
-	return (struct catalogue_bytes){buf->data, buf->len};
+	if (cairn_buf_failed(buf))
+		catalogue_batch_fail(batch, "record");
+	else
+		catalogue_put(batch, ledger_key_bytes(key),
+			      (struct catalogue_bytes){buf->data, buf->len});
+}
+
+/* `buf` NULL: the key must not exist. */
+static void expect_buf(struct catalogue_batch *batch, const struct ledger_key *key,
+		       const struct cairn_buf *buf)
+{
+	if (buf && cairn_buf_failed(buf))
+		catalogue_batch_fail(batch, "record");
+	else
+		catalogue_expect(batch, ledger_key_bytes(key),
+				 buf ? (struct catalogue_bytes){buf->data, buf->len} : absent);
 }
 
 static struct catalogue_bytes nothing(void)
@@ -98,13 +115,13 @@ static void put_volume_record(struct catalogue_batch *batch, const struct record
 
 	if (old)
 		record_volume_encode(old, &before);
-	catalogue_expect(batch, ledger_key_bytes(&key), old ? bytes_of(&before) : absent);
+	expect_buf(batch, &key, old ? &before : NULL);
 	if (!now) {
 		catalogue_delete(batch, ledger_key_bytes(&key));
 		return;
 	}
 	record_volume_encode(now, &after);
-	catalogue_put(batch, ledger_key_bytes(&key), bytes_of(&after));
+	put_buf(batch, &key, &after);
 }
 
 static bool volume_is_named(const struct record_volume *volume)
@@ -147,13 +164,13 @@ static void put_snapshot_record(struct catalogue_batch *batch, const struct reco
 
 	if (old)
 		record_snapshot_encode(old, &before);
-	catalogue_expect(batch, ledger_key_bytes(&key), old ? bytes_of(&before) : absent);
+	expect_buf(batch, &key, old ? &before : NULL);
 	if (!now) {
 		catalogue_delete(batch, ledger_key_bytes(&key));
 		return;
 	}
 	record_snapshot_encode(now, &after);
-	catalogue_put(batch, ledger_key_bytes(&key), bytes_of(&after));
+	put_buf(batch, &key, &after);
 }
 
 /* One index of pairs: the entry follows the value that it is made of. */
@@ -252,6 +269,19 @@ void ledger_leftover_clear(struct catalogue_batch *batch, const char *id)
 	struct ledger_key key = ledger_key_text('i', id);
 
 	catalogue_delete(batch, ledger_key_bytes(&key));
+}
+
+int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, struct cairn_err *err)
+{
+	struct ledger_key key = ledger_key_text('i', id);
+	cairn_auto_free uint8_t *value = NULL;
+	size_t len;
+	int rc = catalogue_get(cat, ledger_key_bytes(&key), &value, &len, err);
+
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	*ret = rc == 0;
+	return 0;
 }
 
 void ledger_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume)

@@ -82,6 +82,7 @@ int ledger_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
 /* Objects to look at again; `id` is one of ours. */
 void ledger_leftover_add(struct catalogue_batch *batch, const char *id);
 void ledger_leftover_clear(struct catalogue_batch *batch, const char *id);
+int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, struct cairn_err *err);
 /* Fills `out` with the ids after `after` ("" for the first), at most `max`. */
 int ledger_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
 		     size_t max, size_t *ret_n, struct cairn_err *err);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "pool/catalogue.h"
 #include "pool/handle.h"
@@ -19,10 +20,33 @@
 #include "pool/store.h"
 
 #define BATCH_OF_IDS 64
+#define PROBE_ENDING "-probe"
 
 void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
 {
-	snprintf(out, size, "%s-probe", snapshot_id);
+	snprintf(out, size, "%s" PROBE_ENDING, snapshot_id);
+}
+
+int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err)
+{
+	static const char *const endings[] = {"", PROBE_ENDING};
+	char id[POOL_ID_MAX + 1];
+	size_t len = strlen(name);
+
+	*ret = false;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]) && !*ret; i++) {
+		size_t cut = strlen(endings[i]);
+		int rc;
+
+		if (cut > len || len - cut >= sizeof(id) || strcmp(name + len - cut, endings[i]))
+			continue;
+		memcpy(id, name, len - cut);
+		id[len - cut] = '\0';
+		rc = ledger_leftover_listed(pool->cat, id, ret, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
 }
 
 static int commit_one(struct pool *pool, const char *id, bool add, struct cairn_err *err)
@@ -215,6 +239,14 @@ int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cai
 	return commit_one(pool, id, false, err);
 }
 
+void leftover_tidy(struct pool *pool, const char *id, uint64_t held)
+{
+	struct cairn_err err = {0};
+
+	if (leftover_settle(pool, id, held, &err))
+		cairn_log(CAIRN_LOG_DEBUG, "left for later", CAIRN_STR("reason", err.msg));
+}
+
 int leftover_settle_all(struct pool *pool, struct cairn_err *err)
 {
 	char ids[BATCH_OF_IDS][POOL_ID_MAX + 1];
@@ -224,10 +256,10 @@ int leftover_settle_all(struct pool *pool, struct cairn_err *err)
 	do {
 		int rc = ledger_leftovers(pool->cat, after, ids, BATCH_OF_IDS, &n, err);
 
-		for (size_t i = 0; i < n && !rc; i++)
-			rc = leftover_settle(pool, ids[i], LEFTOVER_NO_LOCK, err);
 		if (rc)
 			return rc;
+		for (size_t i = 0; i < n; i++)
+			leftover_tidy(pool, ids[i], LEFTOVER_NO_LOCK);
 		if (n > 0)
 			memcpy(after, ids[n - 1], sizeof(after));
 	} while (n == BATCH_OF_IDS);

@@ -12,6 +12,7 @@
 #ifndef CAIRN_POOL_LEFTOVER_H
 #define CAIRN_POOL_LEFTOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cairn_err;
@@ -20,6 +21,10 @@ struct pool;
 /* "No volume's lock is held by the caller." */
 #define LEFTOVER_NO_LOCK UINT64_MAX
 
+/* True in *ret if the object `name` will be looked at by the next who opens the
+ * pool for writing: it, or what it is the second cut of, is on the list. */
+int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err);
+
 /* Puts the id on the list. */
 int leftover_note(struct pool *pool, const char *id, struct cairn_err *err);
 
@@ -27,7 +32,11 @@ int leftover_note(struct pool *pool, const char *id, struct cairn_err *err);
  * the caller holds. Where the lock needed is another's, the id stays listed. */
 int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err);
 
-/* Settles all that nobody is working on. */
+/* Settles it if that works. For after the commit that made an operation count:
+ * it has succeeded, and what cannot be cleared away now stays listed. */
+void leftover_tidy(struct pool *pool, const char *id, uint64_t held);
+
+/* Settles all that nobody is working on and that can be settled. */
 int leftover_settle_all(struct pool *pool, struct cairn_err *err);
 
 /* The second cut of a snapshot, see cut.c; removed with its leftovers. */

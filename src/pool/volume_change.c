@@ -55,9 +55,8 @@ static int expand_locked(struct pool *pool, struct record_volume *record, uint64
 		(void)record_size(pool, record, old_size, id, &ignored);
 		return rc;
 	}
-	rc = leftover_settle(pool, id, record->volume, err);
-	if (!rc)
-		rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
+	leftover_tidy(pool, id, record->volume);
+	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
 	if (!rc)
 		rc = device_find(path, device, err);
 	if (!rc && device[0])

@@ -86,7 +86,7 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 	}
 	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc && head_id[0])
-		rc = leftover_settle(pool, head_id, volume->volume, err);
+		leftover_tidy(pool, head_id, volume->volume);
 	return rc;
 }
 
@@ -111,7 +111,9 @@ static int delete_locked(struct pool *pool, const char *text, enum pool_volume_d
 		if (!rc)
 			rc = commit_delete(pool, &volume, id, left > 0, err);
 	}
-	return rc ? rc : leftover_settle(pool, id, volume.volume, err);
+	if (!rc)
+		leftover_tidy(pool, id, volume.volume);
+	return rc;
 }
 
 int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_delete_mode mode,
