@@ -113,6 +113,8 @@ void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *v
 	cmd_json_field_time(json, "created_at", volume->created_ns);
 	cmd_json_field_string(json, "origin_id", *volume->origin ? volume->origin : NULL);
 	cmd_json_field_bool(json, "deleted", volume->deleted);
+	cmd_json_field_u64(json, "retention_ms", volume->retention_ms);
+	cmd_json_field_u64(json, "granularity_bytes", volume->granularity);
 }
 
 void cmd_json_snapshot_fields(struct cairn_json *json, const struct pool_snapshot *snapshot)

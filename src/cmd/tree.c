@@ -34,6 +34,7 @@ static const struct command cmd_volume = {
 			&cmd_volume_attach,
 			&cmd_volume_detach,
 			&cmd_volume_expand,
+			&cmd_volume_modify,
 			&cmd_volume_delete,
 			NULL,
 		},

@@ -21,6 +21,7 @@ extern const struct command cmd_volume_detach;
 extern const struct command cmd_volume_expand;
 extern const struct command cmd_volume_info;
 extern const struct command cmd_volume_list;
+extern const struct command cmd_volume_modify;
 extern const struct command cmd_volume_path;
 
 extern const struct command cmd_snapshot_attach;

@@ -39,12 +39,15 @@ static void print_facts(const struct facts *facts)
 	const struct pool_volume *volume = &facts->volume;
 	char text[CAIRN_SIZE_TEXT_MAX];
 	char created[CMD_TIME_TEXT_MAX];
+	char retention[CMD_DURATION_TEXT_MAX];
 
 	cmd_out_fact("name", "%s", volume->name);
 	cmd_out_fact("id", "%s", volume->id);
 	cmd_out_fact("size", "%s", cairn_format_size(volume->size, text));
 	cmd_out_fact("created", "%s", cmd_time_text(volume->created_ns, created));
 	cmd_out_fact("origin", "%s", *volume->origin ? volume->origin : "-");
+	cmd_out_fact("retention", "%s", cmd_duration_text(volume->retention_ms, retention));
+	cmd_out_fact("granularity", "%u bytes", volume->granularity);
 	if (volume->deleted) {
 		cmd_out_fact("state", "deleted; snapshots of it live on");
 		return;

@@ -3,7 +3,7 @@
 """The story that a user lives through, on every back end."""
 import os
 import subprocess
-import unittest
+import time
 
 from cairncli import (BLOCK, DATA_LOSS, EXISTS, MIB, NOT_FOUND, PRECONDITION, CliTest, main)
 
@@ -95,6 +95,23 @@ class CopyStory(CliTest):
         self.cairn("snapshot", "create", "other@s")
         self.cairn("volume", "delete", "other", "--with-snapshots")
         self.assertEqual([s["id"] for s in self.items("snapshot") if s["name"] == "s"], [])
+
+    def test_retention_and_granularity_of_a_volume_can_be_modified(self):
+        self.two_snapshots()
+        self.cairn("volume", "modify", "data", "--retention", "1ms", "--granularity", "64K")
+        info = self.json("volume", "info", "data")
+        self.assertEqual((info["retention_ms"], info["granularity_bytes"]), (1, 65536))
+        self.write(40 * BLOCK, b"g" * BLOCK)
+        self.cairn("snapshot", "create", "data@s3", "--set-wait", "none")
+        extent, = self.lines("delta", "data@s2", "data@s3")
+        self.assertEqual((extent["byte_offset"], extent["size_bytes"]), (2 * 65536, 65536))
+        self.cairn("snapshot", "delete", "data@s1")
+        time.sleep(0.01)
+        self.cairn("pool", "gc")
+        self.assertEqual([s["name"] for s in self.items("snapshot", "--all")], ["s2", "s3"])
+        self.cairn("delta", "data@s1", "data@s3", code=NOT_FOUND)
+        self.cairn("volume", "modify", "data", "--retention", "0", "--granularity", "0")
+        self.assertEqual(self.json("volume", "info", "data")["retention_ms"], 30 * 86400 * 1000)
 
     def test_the_change_set_may_be_made_behind_the_command(self):
         self.two_snapshots(changes=())

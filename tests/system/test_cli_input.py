@@ -29,7 +29,7 @@ class BadInput(CliTest):
                 ("volume", "create", "x", "--size", "18446744073709551616"),
                 ("volume", "create", "x", "--size", "99999P"),
                 ("volume", "list", "--output", "xml"), ("volume", "list", "-z"),
-                ("volume", "expand", "x"),
+                ("volume", "expand", "x"), ("volume", "modify", "x"),
                 ("volume", "delete", "x", "--keep-snapshots", "--with-snapshots"),
                 ("volume", "list", "--lock-wait", "soon"), ("volume", "list", "--quiet=yes"),
                 ("pool", "destroy"), ("pool", "create", "--backend", "zfs", self.scratch / "p"),
@@ -63,6 +63,8 @@ class BadInput(CliTest):
             self.assert_refused(INVALID, "pool", "create", self.scratch / "p", flag, "0")
         self.assert_refused(INVALID, "pool", "create", self.scratch / "p", "--granularity", "5000")
         self.assertFalse((self.scratch / "p").exists())
+        for size in ("5000", "5G", "1"):
+            self.assert_refused(INVALID, "volume", "modify", "data", "--granularity", size)
 
     def test_unknown_names(self):
         self.two_snapshots()

@@ -12,7 +12,8 @@ import time
 
 from cairncli import (BIN, BLOCK, MIB, NOT_FOUND, REPOSITORY, TIMEOUT, USAGE, CliTest, main)
 
-VOLUME_KEYS = {"id", "name", "size_bytes", "created_at", "origin_id", "deleted"}
+VOLUME_KEYS = {"id", "name", "size_bytes", "created_at", "origin_id", "deleted",
+               "retention_ms", "granularity_bytes"}
 SNAPSHOT_KEYS = {"id", "name", "volume", "volume_id", "parent_id", "size_bytes", "created_at",
                  "deleted", "expires_at", "change_set"}
 SET_KEYS = {"state", "extents", "changed_bytes", "zero_bytes"}
