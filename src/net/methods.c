@@ -100,3 +100,12 @@ const struct net_method *net_methods_find(const struct net_methods *m, const cha
 
 	return slot->path ? slot : NULL;
 }
+
+void net_methods_each(const struct net_methods *m, void (*visit)(void *arg, const char *path),
+		      void *arg)
+{
+	for (size_t i = 0; i < m->cap; i++) {
+		if (m->slots[i].path)
+			visit(arg, m->slots[i].path);
+	}
+}

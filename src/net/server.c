@@ -13,6 +13,8 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/health.h"
+#include "net/reflection.h"
 #include "net/scratch.h"
 #include "net/server_impl.h"
 
@@ -166,6 +168,14 @@ static int make_parts(struct net_server *server, unsigned n, struct cairn_err *e
 			       &server->workers, err);
 }
 
+static int add_health(struct net_server *server, struct cairn_err *err)
+{
+	server->health = net_health_new();
+	if (!server->health)
+		return cairn_err_nomem(err, "health service");
+	return net_health_serve(server->health, server, err);
+}
+
 int net_server_new(const struct net_server_options *options, struct net_server **ret,
 		   struct cairn_err *err)
 {
@@ -185,6 +195,8 @@ int net_server_new(const struct net_server_options *options, struct net_server *
 	pthread_cond_init(&server->quiet, &attr);
 	pthread_condattr_destroy(&attr);
 	rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
+	if (rc == 0)
+		rc = add_health(server, err);
 	if (rc != 0) {
 		net_server_free(server);
 		return rc;
@@ -304,6 +316,8 @@ unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
 	unsigned calls = 0;
 
 	atomic_store(&server->draining, true);
+	if (server->health)
+		net_health_shut_down(server->health);
 	for (unsigned i = 0; i < server->n_parts; i++)
 		net_loop_call(server->parts[i].loop, drain_part, &server->parts[i]);
 	if (grace_ms > 0)
@@ -327,10 +341,30 @@ void net_server_free(struct net_server *server)
 	for (unsigned i = 0; i < server->n_parts; i++)
 		net_loop_free(server->parts[i].loop);
 	net_methods_free(server->methods);
+	net_health_free(server->health);
+	net_reflection_free(server->reflection);
 	pthread_cond_destroy(&server->quiet);
 	pthread_mutex_destroy(&server->lock);
 	free(server->parts);
 	free(server);
+}
+
+/* --- services of every server --- */
+
+int net_server_set_serving(struct net_server *server, const char *service, bool serving,
+			   struct cairn_err *err)
+{
+	return net_health_set(server->health, service, serving, err);
+}
+
+int net_server_add_reflection(struct net_server *server, const void *descriptor_set, size_t n,
+			      struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (!server->reflection)
+		rc = net_reflection_new(server, &server->reflection, err);
+	return rc == 0 ? net_reflection_add(server->reflection, descriptor_set, n, err) : rc;
 }
 
 /* --- looking --- */

@@ -57,6 +57,8 @@ int net_methods_add(struct net_methods *methods, const struct net_method *method
 		    struct cairn_err *err);
 const struct net_method *net_methods_find(const struct net_methods *methods, const char *path,
 					  size_t n);
+void net_methods_each(const struct net_methods *methods, void (*visit)(void *arg, const char *path),
+		      void *arg);
 
 /* listener.c */
 void net_listeners_start(struct net_server *server); /* on the first loop's thread */
