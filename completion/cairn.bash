@@ -8,8 +8,8 @@ _cairn() {
 	# The words up to the cursor as the shell will see them: readline also
 	# breaks at '@' and '=', which belong to our words.
 	line=${COMP_LINE:0:COMP_POINT}
-	word=
-	local i c quote= started=
+	word=""
+	local i c quote="" started=""
 	for ((i = 0; i < ${#line}; i++)); do
 		c=${line:i:1}
 		if [[ $quote ]]; then

@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from cairncli import (ABORTED, CAN_MOUNT, EXISTS, INVALID, MIB, NOT_FOUND, OK, PRECONDITION, RANGE,
+from cairncli import (ABORTED, CAN_MOUNT, EXISTS, INVALID, MIB, NO_SPACE, NOT_FOUND, OK, PRECONDITION, RANGE,
                       USAGE, CliTest, main)
 
 
@@ -158,6 +158,27 @@ class BadInput(CliTest):
     def end_of(self, run):
         run.communicate(timeout=120)
         return run.returncode
+
+    def test_a_full_disk_is_told_and_loses_nothing(self):
+        if not CAN_MOUNT:
+            self.skipTest("needs root to mount a small filesystem")
+        self.pool = self.scratch / "small"
+        self.pool.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24M", "tmpfs", self.pool], check=True)
+        self.mounted.append(self.pool)
+        self.make_pool()
+        self.make_volume()
+        self.write(0, os.urandom(10 * MIB))
+        self.cairn("snapshot", "create", "data@s1")
+        for args in [("snapshot", "create", "data@s2"), ("volume", "create", "x", "--from", "data"),
+                     ("volume", "create", "x", "--from", "data@s1")]:
+            before = self.state()
+            done = self.cairn(*args, code=NO_SPACE)
+            self.assertIn("No space left", done.stderr)
+            self.assertEqual(self.state(), before)
+        self.cairn("pool", "check")
+        self.assertEqual(len(self.read("data@s1")), 16 * MIB)
+        self.cairn("snapshot", "delete", "data@s1")
 
     def test_a_read_only_pool_answers_and_refuses(self):
         self.two_snapshots()
