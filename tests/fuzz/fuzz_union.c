@@ -17,7 +17,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SETS_MAX      6U
-#define WIDE_GRANULES (600U * 1024U)
+#define NARROW_MAX    16384U
+#define WIDE_GRANULES (300U * 1024U) /* more than a window */
 
 struct input {
 	const uint8_t *p;
@@ -96,14 +97,14 @@ static void run_narrow(struct input *in, size_t n)
 	uint32_t coarsest = 0;
 	size_t step, k;
 
-	spec.target_size = take(in, 2) % MODEL_SIZE_MAX;
-	spec.starting_offset = take(in, 2);
+	spec.target_size = take(in, 2) % NARROW_MAX;
+	spec.starting_offset = take(in, 2) % NARROW_MAX;
 	step = 1 + take(in, 1) % 100;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t shape = take(in, 1);
 
 		infos[i].granularity = 512U << (shape & 3);
-		infos[i].volume_size = shape & 4 ? take(in, 2) : spec.target_size;
+		infos[i].volume_size = shape & 4 ? take(in, 2) % NARROW_MAX : spec.target_size;
 		inputs[i].zero_unknown = shape & 8;
 		if (infos[i].granularity > coarsest)
 			coarsest = infos[i].granularity;
