@@ -46,7 +46,9 @@ static int inflate_all(z_stream *z, struct net_msg **msg, size_t max)
 			z->next_out = &one;
 			z->avail_out = 1;
 			rc = inflate(z, Z_NO_FLUSH);
-			return rc == Z_STREAM_END && z->avail_out == 1 ? Z_STREAM_END : Z_BUF_ERROR;
+			if (z->avail_out == 0)
+				return Z_BUF_ERROR;
+			return rc == Z_STREAM_END ? rc : Z_DATA_ERROR;
 		}
 		z->next_out = (*msg)->data + (*msg)->len;
 		z->avail_out = (uInt)((*msg)->cap - (*msg)->len);
