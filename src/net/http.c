@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/http.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/ssl.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "net/address.h"
+#include "net/http_impl.h"
+#include "net/tls.h"
+
+#define LISTENERS_MAX  4
+#define LISTEN_BACKLOG 128
+#define NAME_MAX_BYTES 8
+
+/* An open connection; its thread takes it off the list. */
+struct connection {
+	struct connection *prev, *next;
+	struct net_http_server *server;
+	struct net_http_stream stream;
+	bool busy; /* between the first byte of a request and the end of its reply */
+};
+
+struct listener {
+	int fd;
+	struct net_tls *tls;
+};
+
+struct net_http_server {
+	/* Constant after the start. */
+	char name[NAME_MAX_BYTES + 1];
+	struct net_http_limits limits;
+	struct net_http_route routes[NET_HTTP_ROUTES_MAX];
+	size_t n_routes;
+	struct listener listeners[LISTENERS_MAX];
+	size_t n_listeners;
+	int stop_fd;
+	pthread_t acceptor;
+	bool started;
+
+	atomic_bool stopping; /* no further request */
+	atomic_bool cut;      /* no further byte */
+
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t ended;
+	struct connection *connections;
+	uint32_t n_connections;
+};
+
+static void set_defaults(struct net_http_limits *l)
+{
+	l->connections = l->connections ? l->connections : 128;
+	l->requests = l->requests ? l->requests : 10000;
+	l->header_bytes = l->header_bytes ? l->header_bytes : 16U << 10;
+	l->body_bytes = l->body_bytes ? l->body_bytes : 1U << 20;
+	l->header_ms = l->header_ms ? l->header_ms : 10000;
+	l->body_ms = l->body_ms ? l->body_ms : 60000;
+	l->idle_ms = l->idle_ms ? l->idle_ms : 60000;
+	l->stall_ms = l->stall_ms ? l->stall_ms : 30000;
+}
+
+int net_http_server_new(const struct net_http_options *options, struct net_http_server **ret,
+			struct cairn_err *err)
+{
+	struct net_http_server *server = cairn_calloc(1, sizeof(*server));
+	pthread_condattr_t attr;
+
+	if (!server)
+		return cairn_err_nomem(err, "HTTP server");
+	server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (server->stop_fd < 0) {
+		free(server);
+		return cairn_err_sys(err, errno, "HTTP server");
+	}
+	snprintf(server->name, sizeof(server->name), "%s", options->name ? options->name : "http");
+	server->limits = options->limits;
+	set_defaults(&server->limits);
+	pthread_mutex_init(&server->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&server->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = server;
+	return 0;
+}
+
+int net_http_server_add(struct net_http_server *server, const struct net_http_route *routes,
+			size_t n, struct cairn_err *err)
+{
+	if (n > NET_HTTP_ROUTES_MAX - server->n_routes)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "too many HTTP routes");
+	for (size_t i = 0; i < n; i++)
+		if (!routes[i].path || routes[i].path[0] != '/' || !routes[i].handler)
+			return cairn_err_set(err, CAIRN_INVALID, "bad HTTP route");
+	memcpy(server->routes + server->n_routes, routes, n * sizeof(routes[0]));
+	server->n_routes += n;
+	return 0;
+}
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
+		return 0;
+	return ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+						: ((struct sockaddr_in *)&addr)->sin_port);
+}
+
+int net_http_server_listen(struct net_http_server *server, const char *address, struct net_tls *tls,
+			   uint16_t *ret_port, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct net_address at;
+	int one = 1, rc = net_address_parse(address, &at, err);
+
+	if (rc < 0)
+		return rc;
+	if (server->n_listeners == LISTENERS_MAX)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "too many HTTP listeners");
+	fd = socket(at.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+	    bind(fd, (const struct sockaddr *)&at.addr, at.len) != 0 ||
+	    listen(fd, LISTEN_BACKLOG) != 0)
+		return cairn_err_sys(err, errno, "listen on %s", address);
+	if (ret_port)
+		*ret_port = port_of(fd);
+	server->listeners[server->n_listeners++] =
+		(struct listener){.fd = cairn_take_fd(&fd), .tls = tls};
+	return 0;
+}
+
+/* A request begins or ends; false when the server wants no further one. */
+static bool set_busy(struct connection *connection, bool busy)
+{
+	cairn_scoped_lock(&connection->server->lock);
+	connection->busy = busy;
+	return !connection->server->stopping;
+}
+
+/* Serves the next request; false when it was the last. */
+static bool serve_one(struct connection *connection, struct cairn_buf *in)
+{
+	struct net_http_server *server = connection->server;
+	struct net_http http = {.limits = &server->limits,
+				.stopping = &server->cut,
+				.stream = &connection->stream,
+				.in = in};
+	bool more;
+
+	cairn_buf_init(&http.fields, NET_HTTP_REPLY_FIELDS_MAX);
+	if (connection->stream.ssl)
+		(void)net_tls_peer_subject(connection->stream.ssl, http.subject,
+					   sizeof(http.subject));
+	more = net_http_serve(&http, server->routes, server->n_routes);
+	cairn_buf_done(&http.fields);
+	cairn_buf_done(&http.body);
+	return more;
+}
+
+/* Waits for the first byte of a request without being busy. */
+static bool wait_request(struct connection *connection, const struct cairn_buf *in)
+{
+	struct pollfd fd = {.fd = connection->stream.fd, .events = POLLIN};
+	uint64_t idle_ms = connection->server->limits.idle_ms;
+
+	if (in->len > 0 || (connection->stream.ssl && SSL_has_pending(connection->stream.ssl)))
+		return true;
+	return poll(&fd, 1, idle_ms > INT32_MAX ? INT32_MAX : (int)idle_ms) > 0;
+}
+
+static void serve_all(struct connection *connection)
+{
+	struct net_http_server *server = connection->server;
+	cairn_auto_buf struct cairn_buf in = CAIRN_BUF_INIT(server->limits.header_bytes + 16384);
+	uint64_t until = cairn_monotonic_ns() + server->limits.header_ms * CAIRN_NS_PER_MS;
+
+	if (net_http_stream_accept(&connection->stream, until) < 0)
+		return;
+	for (uint32_t i = 0; i < server->limits.requests; i++) {
+		if (!wait_request(connection, &in) || !set_busy(connection, true) ||
+		    !serve_one(connection, &in) || !set_busy(connection, false))
+			return;
+	}
+}
+
+static void *connection_run(void *arg)
+{
+	struct connection *connection = arg;
+	struct net_http_server *server = connection->server;
+
+	serve_all(connection);
+	{
+		cairn_scoped_lock(&server->lock);
+		/* Closed under the lock: nobody else then shuts down a stranger. */
+		net_http_stream_close(&connection->stream, true);
+		if (connection->prev)
+			connection->prev->next = connection->next;
+		else
+			server->connections = connection->next;
+		if (connection->next)
+			connection->next->prev = connection->prev;
+		free(connection);
+		server->n_connections--;
+		pthread_cond_broadcast(&server->ended);
+	}
+	return NULL;
+}
+
+static bool start_thread(pthread_t *ret, bool detached, void *(*run)(void *), void *arg,
+			 const char *name)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	pthread_attr_init(&attr);
+	if (detached)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* Signals are for the main thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(ret, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc == 0 && !detached)
+		pthread_setname_np(*ret, name);
+	return rc == 0;
+}
+
+static struct connection *connection_new(struct net_http_server *server, int fd,
+					 struct net_tls *tls)
+{
+	struct connection *connection = cairn_calloc(1, sizeof(*connection));
+	int one = 1;
+
+	if (!connection)
+		return NULL;
+	connection->server = server;
+	connection->stream.fd = fd;
+	if (tls && net_tls_session(tls, NULL, &connection->stream.ssl, NULL) < 0) {
+		free(connection);
+		return NULL;
+	}
+	if (tls) {
+		SSL_set_fd(connection->stream.ssl, fd);
+		SSL_set_mode(connection->stream.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE);
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return connection;
+}
+
+/* Takes over `fd`, or closes it: above the limit, or when memory is short. */
+static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
+{
+	cairn_auto_fd int owned = fd;
+	struct connection *connection;
+	pthread_t thread;
+
+	cairn_scoped_lock(&server->lock);
+	if (server->stopping || server->n_connections >= server->limits.connections)
+		return;
+	connection = connection_new(server, fd, tls);
+	if (!connection)
+		return;
+	if (!start_thread(&thread, true, connection_run, connection, server->name)) {
+		SSL_free(connection->stream.ssl);
+		free(connection);
+		return;
+	}
+	cairn_take_fd(&owned);
+	connection->next = server->connections;
+	if (server->connections)
+		server->connections->prev = connection;
+	server->connections = connection;
+	server->n_connections++;
+}
+
+static void accept_all(struct net_http_server *server, const struct listener *listener)
+{
+	for (;;) {
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			adopt(server, fd, listener->tls);
+			continue;
+		}
+		/* Out of descriptors: the connection stays in the queue, so wait a
+		 * little instead of turning in circles. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			cairn_sleep_ms(50);
+		if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+static void *acceptor_run(void *arg)
+{
+	struct net_http_server *server = arg;
+	struct pollfd fds[LISTENERS_MAX + 1];
+
+	for (size_t i = 0; i < server->n_listeners; i++)
+		fds[i] = (struct pollfd){.fd = server->listeners[i].fd, .events = POLLIN};
+	fds[server->n_listeners] = (struct pollfd){.fd = server->stop_fd, .events = POLLIN};
+	while (!fds[server->n_listeners].revents) {
+		if (poll(fds, server->n_listeners + 1, -1) < 0)
+			continue;
+		for (size_t i = 0; i < server->n_listeners; i++)
+			if (fds[i].revents)
+				accept_all(server, &server->listeners[i]);
+	}
+	return NULL;
+}
+
+int net_http_server_start(struct net_http_server *server, struct cairn_err *err)
+{
+	if (!start_thread(&server->acceptor, false, acceptor_run, server, server->name))
+		return cairn_err_sys(err, EAGAIN, "start HTTP server");
+	server->started = true;
+	return 0;
+}
+
+static void stop_listening(struct net_http_server *server)
+{
+	if (server->started) {
+		eventfd_write(server->stop_fd, 1);
+		pthread_join(server->acceptor, NULL);
+		server->started = false;
+	}
+	for (size_t i = 0; i < server->n_listeners; i++)
+		cairn_closep(&server->listeners[i].fd);
+	server->n_listeners = 0;
+}
+
+/* Ends connections that wait for a request, or all. With the lock. */
+static unsigned shut(struct net_http_server *server, bool all)
+{
+	unsigned n = 0;
+
+	for (struct connection *c = server->connections; c; c = c->next) {
+		if (!c->busy || all)
+			(void)shutdown(c->stream.fd, SHUT_RDWR);
+		n += c->busy;
+	}
+	return n;
+}
+
+unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms)
+{
+	uint64_t until = cairn_monotonic_ns() + grace_ms * CAIRN_NS_PER_MS;
+	struct timespec at = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
+	unsigned cut = 0;
+
+	stop_listening(server);
+	cairn_scoped_lock(&server->lock);
+	server->stopping = true;
+	shut(server, false);
+	while (server->n_connections > 0)
+		if (pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
+			break;
+	if (server->n_connections > 0) {
+		server->cut = true;
+		cut = shut(server, true);
+	}
+	while (server->n_connections > 0)
+		pthread_cond_wait(&server->ended, &server->lock);
+	return cut;
+}
+
+void net_http_server_free(struct net_http_server *server)
+{
+	if (!server)
+		return;
+	(void)net_http_server_drain(server, 0);
+	cairn_closep(&server->stop_fd);
+	pthread_mutex_destroy(&server->lock);
+	pthread_cond_destroy(&server->ended);
+	free(server);
+}

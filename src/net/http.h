@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* HTTP/1.1 server: health, metrics, webhooks and REST.
+ *
+ * A connection has a thread while it is open and its handlers are sequential
+ * code that may block; a slow peer slows its own handler and nobody else. The
+ * requests served this way are few (probes, scrapes, an API server's
+ * webhooks), so threads cost less than a second kind of event code would, and
+ * each limit below can be kept exactly: libevent's HTTP server can neither
+ * bound the time of a whole request head nor count connections.
+ *
+ * A server is made, given its routes and listeners, started, drained and
+ * freed, all from one thread. `struct net_http` is one request and belongs to
+ * its handler.
+ */
+#ifndef CAIRN_NET_HTTP_H
+#define CAIRN_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct net_http;
+struct net_http_server;
+struct net_tls;
+
+/* A field left 0 takes its default; times are milliseconds. */
+struct net_http_limits {
+	uint32_t connections;  /* open at once; more are closed on accept. Idle connections,
+	                          threads. 128 */
+	uint32_t requests;     /* on one connection; it is closed after them. One peer keeping
+	                          its place for ever. 10000 */
+	uint32_t header_bytes; /* of a request's head. Header bomb. 16 KiB */
+	size_t body_bytes;     /* of a request's body, unless its route says more. 1 MiB */
+	uint64_t header_ms;    /* from accept to the end of the TLS handshake; from the first
+	                          byte of a head to its last. Slow headers. 10 s */
+	uint64_t body_ms;      /* for a whole body. Slow body. 60 s */
+	uint64_t idle_ms;      /* between requests. Idle connections. 60 s */
+	uint64_t stall_ms;     /* a peer that takes nothing of a reply. Slow reader. 30 s */
+};
+
+/* Answers with one of the net_http_reply functions and returns 0. When it
+ * returns a negative code without having answered, the peer gets the HTTP
+ * status of that code with err->msg. When it has begun to stream, the
+ * connection is broken off, so that the peer cannot take a part for the whole. */
+typedef int (*net_http_handler)(struct net_http *http, void *arg, struct cairn_err *err);
+
+struct net_http_route {
+	const char *method; /* "GET" also serves HEAD; NULL is any */
+	const char *path;   /* "/healthz"; with a "/" at the end also everything below */
+	net_http_handler handler;
+	void *arg;
+	size_t body_max; /* 0 takes limits.body_bytes */
+};
+
+struct net_http_options {
+	const char *name; /* of the threads, at most 8 bytes; NULL is "http" */
+	struct net_http_limits limits;
+};
+
+int net_http_server_new(const struct net_http_options *options, struct net_http_server **ret,
+			struct cairn_err *err);
+
+/* Ends everything at once and frees; waits for running handlers, whose next
+ * write fails. Accepts NULL. */
+void net_http_server_free(struct net_http_server *server);
+CAIRN_DEFINE_CLEANUP(struct net_http_server, net_http_server_free);
+
+/* Before the start. Strings are borrowed for the server's life. The longest
+ * path that fits a request takes it. */
+int net_http_server_add(struct net_http_server *server, const struct net_http_route *routes,
+			size_t n, struct cairn_err *err);
+
+/* Listens on "host:port" with a literal host or none for all; port 0 takes a
+ * free one. `tls` (with http1 set) is borrowed for the server's life; NULL is
+ * plain HTTP, which for probes and scrapes is allowed on every address. */
+int net_http_server_listen(struct net_http_server *server, const char *address, struct net_tls *tls,
+			   uint16_t *ret_port, struct cairn_err *err);
+
+int net_http_server_start(struct net_http_server *server, struct cairn_err *err);
+
+/* Stops listening, closes idle connections, waits up to `grace_ms` for
+ * requests to end, then breaks the rest off. Returns how many were. */
+unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms);
+
+/* The request; texts are borrowed until the handler returns. */
+const char *net_http_method(const struct net_http *http);
+const char *net_http_path(const struct net_http *http);  /* decoded */
+const char *net_http_query(const struct net_http *http); /* as it was sent */
+
+/* A field by its lower-case name; NULL when absent. */
+const char *net_http_field(const struct net_http *http, const char *name);
+const void *net_http_body(const struct net_http *http, size_t *ret_len);
+
+/* Subject of the peer's verified certificate; NULL without one. */
+const char *net_http_tls_subject(const struct net_http *http);
+
+/* Adds a field to the reply that comes.
+ *
+ * CAIRN_INVALID       not a legal name or value
+ * CAIRN_PRECONDITION  the reply has begun
+ */
+int net_http_add_field(struct net_http *http, const char *name, const char *value,
+		       struct cairn_err *err);
+
+/* Sends a whole reply. */
+int net_http_reply(struct net_http *http, int status, const char *type, const void *body, size_t n,
+		   struct cairn_err *err);
+int net_http_reply_text(struct net_http *http, int status, const char *text, struct cairn_err *err);
+
+/* Sends the head of a reply of unknown length, then pieces of it; each blocks
+ * until the peer has taken enough. The end is where the handler returns 0.
+ *
+ * CAIRN_CANCELLED  the peer is gone or the server stops
+ * CAIRN_DEADLINE   the peer took nothing for stall_ms
+ */
+int net_http_begin(struct net_http *http, int status, const char *type, struct cairn_err *err);
+int net_http_write(struct net_http *http, const void *data, size_t n, struct cairn_err *err);
+
+/* 0 while somebody waits for the reply, else CAIRN_CANCELLED. */
+int net_http_check(struct net_http *http);
+
+/* The HTTP status for a negative code. */
+int net_http_status_of(int code);
+
+#endif

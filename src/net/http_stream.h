@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A socket with or without TLS, read and written with deadlines by one thread. */
+#ifndef CAIRN_NET_HTTP_STREAM_H
+#define CAIRN_NET_HTTP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ssl_st;
+
+struct net_http_stream {
+	int fd; /* does not block */
+	struct ssl_st *ssl;
+};
+
+/* All return CAIRN_DEADLINE when `until` (monotonic nanoseconds) comes first
+ * and CAIRN_CANCELLED when the connection is broken. */
+
+/* Does the server's side of a TLS handshake; 0 at once without TLS. */
+int net_http_stream_accept(struct net_http_stream *stream, uint64_t until);
+
+/* Some bytes (how many), or 0 at the end. */
+long net_http_stream_read(struct net_http_stream *stream, void *out, size_t cap, uint64_t until);
+
+/* Waits up to `stall_ms` for each step forward. */
+int net_http_stream_write(struct net_http_stream *stream, const void *data, size_t n,
+			  uint64_t stall_ms);
+
+/* Did the peer close its side or break the connection? */
+bool net_http_stream_gone(const struct net_http_stream *stream);
+
+/* Closes; tells a TLS peer first when `clean`. */
+void net_http_stream_close(struct net_http_stream *stream, bool clean);
+
+#endif

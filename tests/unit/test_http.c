@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The whole server over loopback sockets. */
+
+#include "cairntest.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/ssl.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/http.h"
+#include "net/http_standard.h"
+#include "net/metrics.h"
+#include "net/tls.h"
+#include "tls_files.h"
+
+#define HOST      "Host: h\r\n"
+#define REPLY_MAX (1U << 20)
+
+static int echo(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	size_t n;
+	const void *body = net_http_body(http, &n);
+
+	(void)arg;
+	assert_int_equal(net_http_add_field(http, "X-Path", net_http_path(http), NULL), 0);
+	assert_int_equal(net_http_add_field(http, "X-Bad", "a\r\nb", NULL), CAIRN_INVALID);
+	return net_http_reply(http, 200, "application/octet-stream", body, n, err);
+}
+
+static int numbers(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	int rc = net_http_begin(http, 200, "text/plain", err);
+
+	(void)arg;
+	for (int i = 0; rc == 0 && i < 3; i++) {
+		char text[16];
+		int n = snprintf(text, sizeof(text), "%d\n", i);
+
+		rc = net_http_write(http, text, (size_t)n, err);
+	}
+	return rc;
+}
+
+static int broken(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	(void)arg;
+	(void)net_http_begin(http, 200, "text/plain", err);
+	(void)net_http_write(http, "part", 4, err);
+	return cairn_err_set(err, CAIRN_INTERNAL, "lost the rest");
+}
+
+static int missing(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	(void)http;
+	(void)arg;
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "no such thing");
+}
+
+static atomic_int flood_result;
+
+/* Writes until somebody stops it. */
+static int flood(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	static char piece[65536];
+	int rc = net_http_begin(http, 200, "text/plain", err);
+
+	(void)arg;
+	while (rc == 0)
+		rc = net_http_write(http, piece, sizeof(piece), err);
+	flood_result = rc;
+	return rc;
+}
+
+static atomic_bool ready_now;
+
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	(void)arg;
+	snprintf(reason, cap, "no driver yet");
+	return ready_now;
+}
+
+struct world {
+	struct net_http_server *server;
+	struct net_metrics *metrics;
+	struct net_http_standard standard;
+	uint16_t port;
+};
+
+static void start(struct world *w, struct net_http_limits limits, struct net_tls *tls)
+{
+	static const struct net_http_route routes[] = {
+		{.method = "POST", .path = "/echo", .handler = echo},
+		{.method = "GET", .path = "/echo", .handler = echo},
+		{.method = "GET", .path = "/tree/", .handler = echo},
+		{.method = "GET", .path = "/tree/leaf", .handler = missing},
+		{.method = "GET", .path = "/numbers", .handler = numbers},
+		{.method = "GET", .path = "/broken", .handler = broken},
+		{.method = "GET", .path = "/flood", .handler = flood},
+	};
+	struct cairn_err err = {0};
+
+	memset(w, 0, sizeof(*w));
+	assert_ok(net_metrics_new(&w->metrics, &err), &err);
+	w->standard.ready = is_ready;
+	w->standard.metrics = w->metrics;
+	w->standard.other_ready_path = "/health";
+	assert_ok(net_metrics_add_process(w->metrics, &err), &err);
+	assert_ok(
+		net_http_server_new(&(struct net_http_options){.limits = limits}, &w->server, &err),
+		&err);
+	assert_ok(net_http_server_add(w->server, routes, ARRAY_LEN(routes), &err), &err);
+	assert_ok(net_http_add_standard(w->server, &w->standard, &err), &err);
+	assert_ok(net_http_server_listen(w->server, "127.0.0.1:0", tls, &w->port, &err), &err);
+	assert_ok(net_http_server_start(w->server, &err), &err);
+}
+
+static void stop(struct world *w)
+{
+	net_http_server_free(w->server);
+	net_metrics_free(w->metrics);
+}
+
+static int dial(const struct world *w)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET,
+				 .sin_port = htons(w->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct timeval limit = {.tv_sec = 20};
+
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+/* Everything until the server closes. */
+static char *hear(int fd)
+{
+	static char reply[REPLY_MAX];
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < sizeof(reply) - 1 && (got = read(fd, reply + n, sizeof(reply) - 1 - n)) > 0)
+		n += (size_t)got;
+	reply[n] = 0;
+	close(fd);
+	return reply;
+}
+
+static char *ask(const struct world *w, const char *text)
+{
+	int fd = dial(w);
+
+	say(fd, text);
+	return hear(fd);
+}
+
+static void assert_status(const char *reply, int status)
+{
+	char want[32];
+
+	snprintf(want, sizeof(want), "HTTP/1.1 %d ", status);
+	if (strncmp(reply, want, strlen(want)) != 0)
+		fail_msg("want %d, got: %.300s", status, reply);
+}
+
+#define CLOSE "Connection: close\r\n\r\n"
+
+static void requests_find_their_handlers(void **state)
+{
+	static const struct {
+		const char *text;
+		int status;
+		const char *holds;
+	} cases[] = {
+		{"GET /echo HTTP/1.1\r\n" HOST CLOSE, 200, "X-Path: /echo\r\n"},
+		{"GET /tree/a%2fb HTTP/1.1\r\n" HOST CLOSE, 200, "X-Path: /tree/a/b\r\n"},
+		{"GET /tree/leaf HTTP/1.1\r\n" HOST CLOSE, 404, "no such thing"},
+		{"GET /tree HTTP/1.1\r\n" HOST CLOSE, 404, "not found"},
+		{"DELETE /echo HTTP/1.1\r\n" HOST CLOSE, 405, "Allow: POST, GET\r\n"},
+		{"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n" CLOSE "hello", 200,
+		 "Content-Length: 5\r\n"},
+		{"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n" CLOSE
+		 "2\r\nhi\r\n0\r\n\r\n",
+		 200, "\r\n\r\nhi"},
+		{"POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n" CLOSE, 200, "X-Path"},
+		{"GET /numbers HTTP/1.1\r\n" HOST CLOSE, 200,
+		 "\r\n\r\n2\r\n0\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n0\r\n\r\n"},
+		{"GET /numbers HTTP/1.0\r\n\r\n", 200, "\r\n\r\n0\n1\n2\n"},
+		{"HEAD /numbers HTTP/1.1\r\n" HOST CLOSE, 200, "chunked"},
+		{"HEAD /echo HTTP/1.1\r\n" HOST CLOSE, 200, "Content-Length: 0\r\n"},
+		{"GET /healthz HTTP/1.1\r\n" HOST CLOSE, 200, "\r\n\r\nok"},
+		{"GET /metrics HTTP/1.1\r\n" HOST CLOSE, 200, "process_start_time_seconds"},
+		{"garbage\r\n\r\n", 400, "bad request"},
+		{"GET / HTTP/3.0\r\n\r\n", 505, "bad request"},
+		{"PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n", 413, ""},
+		{"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nx\r\n", 400, ""},
+	};
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0}, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *reply = ask(&w, cases[i].text);
+
+		assert_status(reply, cases[i].status);
+		if (!strstr(reply, cases[i].holds))
+			fail_msg("case %zu: %s", i, reply);
+	}
+	stop(&w);
+}
+
+static void readiness_follows_the_role(void **state)
+{
+	static const char *const paths[] = {"/readyz", "/health"};
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0}, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST CLOSE, paths[i]);
+		ready_now = false;
+		assert_status(ask(&w, text), 503);
+		assert_non_null(strstr(ask(&w, text), "no driver yet"));
+		ready_now = true;
+		assert_status(ask(&w, text), 200);
+	}
+	stop(&w);
+}
+
+static void requests_may_follow_one_another(void **state)
+{
+	struct world w;
+	const char *reply;
+	size_t n = 0;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0}, NULL);
+	reply = ask(&w, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc"
+			"GET /numbers HTTP/1.1\r\n" HOST "\r\n"
+			"HEAD /echo HTTP/1.1\r\n" HOST "\r\n"
+			"GET /echo HTTP/1.1\r\n" HOST CLOSE);
+	for (const char *p = reply; (p = strstr(p, "HTTP/1.1 200 OK")); p++)
+		n++;
+	assert_int_equal(n, 4);
+	stop(&w);
+}
+
+static void a_reply_that_fails_half_way_does_not_look_whole(void **state)
+{
+	struct world w;
+	const char *reply;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0}, NULL);
+	reply = ask(&w, "GET /broken HTTP/1.1\r\n" HOST "\r\n");
+	assert_status(reply, 200);
+	assert_non_null(strstr(reply, "part"));
+	assert_null(strstr(reply, "0\r\n\r\n"));
+	stop(&w);
+}
+
+static void a_peer_that_is_slow_or_large_is_cut_off(void **state)
+{
+	struct world w;
+	char head[700];
+
+	(void)state;
+	start(&w,
+	      (struct net_http_limits){
+		      .header_ms = 50, .body_ms = 50, .idle_ms = 100, .header_bytes = 512},
+	      NULL);
+	assert_status(ask(&w, "GET /echo HTTP/1.1\r\nHo"), 408);
+	assert_status(ask(&w, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc"), 408);
+	assert_string_equal(ask(&w, ""), ""); /* idle: no reply, only an end */
+	memset(head, 'x', sizeof(head));
+	memcpy(head, "GET / HTTP/1.1\r\nA: ", 19);
+	head[sizeof(head) - 1] = 0;
+	assert_status(ask(&w, head), 431);
+	stop(&w);
+}
+
+static void a_peer_that_reads_nothing_stops_its_handler_only(void **state)
+{
+	struct world w;
+	int fd;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.stall_ms = 100}, NULL);
+	flood_result = 0;
+	fd = dial(&w);
+	say(fd, "GET /flood HTTP/1.1\r\n" HOST "\r\n");
+	assert_status(ask(&w, "GET /healthz HTTP/1.1\r\n" HOST CLOSE), 200);
+	for (int i = 0; i < 2000 && flood_result == 0; i++)
+		cairn_sleep_ms(5);
+	assert_int_equal(flood_result, CAIRN_DEADLINE);
+	close(fd);
+	/* And one that goes away. */
+	flood_result = 0;
+	fd = dial(&w);
+	say(fd, "GET /flood HTTP/1.1\r\n" HOST "\r\n");
+	cairn_sleep_ms(20);
+	close(fd);
+	for (int i = 0; i < 2000 && flood_result == 0; i++)
+		cairn_sleep_ms(5);
+	assert_int_equal(flood_result, CAIRN_CANCELLED);
+	stop(&w);
+}
+
+static void connections_above_the_limit_are_closed(void **state)
+{
+	struct world w;
+	int fds[3];
+	char byte;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.connections = 3}, NULL);
+	for (int i = 0; i < 3; i++) {
+		fds[i] = dial(&w);
+		say(fds[i], "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+		assert_int_equal(read(fds[i], &byte, 1), 1);
+	}
+	assert_string_equal(ask(&w, ""), "");
+	close(fds[0]);
+	for (int i = 0; i < 500; i++) { /* its place becomes free */
+		if (*ask(&w, "GET /healthz HTTP/1.1\r\n" HOST CLOSE))
+			break;
+		cairn_sleep_ms(10);
+	}
+	assert_status(ask(&w, "GET /healthz HTTP/1.1\r\n" HOST CLOSE), 200);
+	close(fds[1]);
+	close(fds[2]);
+	stop(&w);
+}
+
+static void a_connection_serves_so_many_requests(void **state)
+{
+	struct world w;
+	const char *reply;
+	size_t n = 0;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.requests = 2}, NULL);
+	reply = ask(&w, "GET /healthz HTTP/1.1\r\n" HOST "\r\nGET /healthz HTTP/1.1\r\n" HOST
+			"\r\nGET /healthz HTTP/1.1\r\n" HOST "\r\n");
+	for (const char *p = reply; (p = strstr(p, "HTTP/1.1 200 OK")); p++)
+		n++;
+	assert_int_equal(n, 2);
+	stop(&w);
+}
+
+static void a_drain_ends_idle_connections_and_cuts_the_rest(void **state)
+{
+	struct world w;
+	int idle, busy;
+	char byte;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0}, NULL);
+	idle = dial(&w);
+	busy = dial(&w);
+	say(busy, "GET /flood HTTP/1.1\r\n" HOST "\r\n");
+	assert_int_equal(read(busy, &byte, 1), 1);
+	flood_result = 0;
+	assert_int_equal(net_http_server_drain(w.server, 100), 1);
+	assert_int_equal(flood_result, CAIRN_CANCELLED);
+	assert_string_equal(hear(idle), "");
+	close(busy);
+	stop(&w);
+}
+
+struct certs {
+	char dir[64];
+	struct tls_pair ca, leaf;
+	char cert[128], key[128], authority[128];
+};
+
+static void certs_make(struct certs *c)
+{
+	snprintf(c->dir, sizeof(c->dir), "/tmp/cairn-http-XXXXXX");
+	assert_non_null(mkdtemp(c->dir));
+	c->ca = tls_pair_make(&(struct tls_pair_spec){"ca", NULL, NULL, -3600, 3600});
+	c->leaf = tls_pair_make(&(struct tls_pair_spec){"h", "DNS:h", &c->ca, -3600, 3600});
+	tls_cert_write(c->dir, "crt", &c->leaf);
+	tls_key_write(c->dir, "key", &c->leaf);
+	tls_cert_write(c->dir, "ca", &c->ca);
+	snprintf(c->cert, sizeof(c->cert), "%s/crt", c->dir);
+	snprintf(c->key, sizeof(c->key), "%s/key", c->dir);
+	snprintf(c->authority, sizeof(c->authority), "%s/ca", c->dir);
+}
+
+static void certs_done(struct certs *c)
+{
+	(void)remove(c->cert);
+	(void)remove(c->key);
+	(void)remove(c->authority);
+	(void)rmdir(c->dir);
+	tls_pair_done(&c->ca);
+	tls_pair_done(&c->leaf);
+}
+
+static void the_same_works_over_tls(void **state)
+{
+	cairn_cleanup(net_tls_freep) struct net_tls *server = NULL;
+	cairn_cleanup(net_tls_freep) struct net_tls *client = NULL;
+	static char big[300000], reply[400000];
+	struct certs certs;
+	struct cairn_err err = {0};
+	struct world w;
+	size_t n = 0, got;
+	SSL *ssl;
+	int fd;
+
+	(void)state;
+	certs_make(&certs);
+	assert_ok(net_tls_server_new(&(struct net_tls_options){.cert_file = certs.cert,
+							       .key_file = certs.key,
+							       .http1 = true},
+				     &server, &err),
+		  &err);
+	assert_ok(net_tls_client_new(
+			  &(struct net_tls_options){.ca_file = certs.authority, .http1 = true},
+			  &client, &err),
+		  &err);
+	start(&w, (struct net_http_limits){.header_ms = 200}, server);
+	fd = dial(&w);
+	assert_ok(net_tls_session(client, "h", &ssl, &err), &err);
+	SSL_set_fd(ssl, fd);
+	assert_int_equal(SSL_connect(ssl), 1);
+	memset(big, 'b', sizeof(big));
+	n = (size_t)snprintf(big, sizeof(big),
+			     "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 299000\r\n" CLOSE);
+	big[n] = 'b';
+	assert_int_equal(SSL_write(ssl, big, (int)n + 299000), (int)n + 299000);
+	for (n = 0; SSL_read_ex(ssl, reply + n, sizeof(reply) - n, &got) == 1;)
+		n += got;
+	assert_status(reply, 200);
+	assert_true(n > 299000);
+	SSL_free(ssl);
+	close(fd);
+	/* Plain HTTP on a TLS port, and a handshake that never goes on. */
+	assert_null(strstr(ask(&w, "GET /healthz HTTP/1.1\r\n" HOST "\r\n"), "HTTP"));
+	assert_string_equal(ask(&w, ""), "");
+	stop(&w);
+	certs_done(&certs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_find_their_handlers),
+		cmocka_unit_test(readiness_follows_the_role),
+		cmocka_unit_test(requests_may_follow_one_another),
+		cmocka_unit_test(a_reply_that_fails_half_way_does_not_look_whole),
+		cmocka_unit_test(a_peer_that_is_slow_or_large_is_cut_off),
+		cmocka_unit_test(a_peer_that_reads_nothing_stops_its_handler_only),
+		cmocka_unit_test(connections_above_the_limit_are_closed),
+		cmocka_unit_test(a_connection_serves_so_many_requests),
+		cmocka_unit_test(a_drain_ends_idle_connections_and_cuts_the_rest),
+		cmocka_unit_test(the_same_works_over_tls),
+	};
+
+	return cmocka_run_group_tests_name("net/http", tests, NULL, NULL);
+}
