@@ -106,3 +106,13 @@ bool covers(const struct collected *c, uint64_t offset, uint64_t n)
 	}
 	return n == 0;
 }
+
+void assert_same_extents(const struct collected *a, const struct collected *b)
+{
+	assert_int_equal(a->n, b->n);
+	for (size_t i = 0; i < a->n; i++) {
+		assert_int_equal(a->list[i].offset, b->list[i].offset);
+		assert_int_equal(a->list[i].length, b->list[i].length);
+		assert_int_equal(a->list[i].zero, b->list[i].zero);
+	}
+}

@@ -55,6 +55,9 @@ void delta_of(struct store *store, const char *base, const char *target, struct 
 /* True if [offset, offset + n) lies in the extents as a whole. */
 bool covers(const struct collected *c, uint64_t offset, uint64_t n);
 
+/* Fails the test unless both hold the same extents. */
+void assert_same_extents(const struct collected *a, const struct collected *b);
+
 /* Runs the conformance tests; the exit status of a test program. */
 int store_conformance(const char *backend, enum scratchfs_kind kind);
 

@@ -101,12 +101,7 @@ static void compare_methods(struct fuzz *f, const struct cut *base, const struct
 		assert_string_equal(stats.method, i == 0 ? "tree" : "send");
 		check_delta(base, target, &found[i], i == 0 ? &f->whole : &f->sent);
 	}
-	assert_int_equal(found[0].n, found[1].n);
-	for (size_t i = 0; i < found[0].n; i++) {
-		assert_int_equal(found[0].list[i].offset, found[1].list[i].offset);
-		assert_int_equal(found[0].list[i].length, found[1].list[i].length);
-		assert_int_equal(found[0].list[i].zero, found[1].list[i].zero);
-	}
+	assert_same_extents(&found[0], &found[1]);
 	collected_done(&found[0]);
 	collected_done(&found[1]);
 }

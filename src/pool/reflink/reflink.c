@@ -157,41 +157,38 @@ static const struct store_ops ops_seek = REFLINK_OPS(fileset_allocated_seek);
 static const struct store_ops ops_fiemap = REFLINK_OPS(reflink_allocated_fiemap);
 
 /* Tries a clone: an XFS made without reflinks has the same magic number. */
-static int probe(struct fileset *set, struct cairn_err *err)
+static int probe(const char *dir, struct cairn_err *err)
 {
-	int dir = set->kind_fd[STORE_VOLUME];
-	cairn_auto_fd int from = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	cairn_auto_fd int to = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	cairn_auto_fd int from = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	cairn_auto_fd int to = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (from < 0 || to < 0)
-		return cairn_err_sys(err, errno, "make a file in '%s'", set->dir);
+		return cairn_err_sys(err, errno, "make a file in '%s'", dir);
 	if (ioctl(to, FICLONE, from) < 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the filesystem of '%s' was made without reflinks; make it "
 				     "with mkfs.xfs -m reflink=1, or use back end copy",
-				     set->dir);
+				     dir);
 	return 0;
 }
 
 int reflink_store_open(const char *dir, bool writable, struct store **ret, struct cairn_err *err)
 {
-	cairn_cleanup(fileset_freep) struct fileset *set = NULL;
+	struct fileset *set = NULL;
 	uint64_t magic = 0;
 	int rc = fileset_magic(dir, &magic, err);
 
-	if (rc)
-		return rc;
-	if (magic != XFS_SUPER_MAGIC && magic != BTRFS_SUPER_MAGIC)
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "back end reflink needs XFS or btrfs, and '%s' is on neither; "
-				     "use a directory on one of them, or back end copy",
-				     dir);
-	rc = fileset_new(magic == BTRFS_SUPER_MAGIC ? &ops_fiemap : &ops_seek, dir, writable, &set,
-			 err);
+	if (rc == 0 && magic != XFS_SUPER_MAGIC && magic != BTRFS_SUPER_MAGIC)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "back end reflink needs XFS or btrfs, and '%s' is on neither; "
+				   "use a directory on one of them, or back end copy",
+				   dir);
 	if (rc == 0 && writable)
-		rc = probe(set, err);
-	if (rc)
-		return rc;
-	*ret = &cairn_take(set)->store;
-	return 0;
+		rc = probe(dir, err);
+	rc = rc ? rc
+		: fileset_new(magic == BTRFS_SUPER_MAGIC ? &ops_fiemap : &ops_seek, dir, writable,
+			      &set, err);
+	if (rc == 0)
+		*ret = &set->store;
+	return rc;
 }

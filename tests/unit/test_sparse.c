@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/copy/sparse.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cairntest.h"
+#include "store_helper.h"
+
+#define SIZE (4 * MIB)
+
+static char path_a[300], path_b[300];
+
+static int make_file(char *path, size_t room, const char *dir, const char *name, uint64_t size)
+{
+	int fd;
+
+	snprintf(path, room, "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	return fd;
+}
+
+static void put(int fd, uint64_t offset, size_t n, int byte)
+{
+	char *buf = malloc(n);
+
+	assert_non_null(buf);
+	memset(buf, byte, n);
+	assert_int_equal(pwrite(fd, buf, n, (off_t)offset), (ssize_t)n);
+	free(buf);
+}
+
+static void a_copy_is_equal_and_as_sparse(void **state)
+{
+	const char *dir = scratchfs_make(SCRATCHFS_PLAIN, 0);
+	int a = make_file(path_a, sizeof(path_a), dir, "a", SIZE + 512);
+	int b = make_file(path_b, sizeof(path_b), dir, "b", 0);
+	struct cairn_err err = {0};
+	struct collected c = {0};
+	struct stat st;
+	uint64_t runs;
+
+	(void)state;
+	put(a, 64 * KIB, 4096, 1);
+	put(a, MIB, MIB, 0); /* zeros that take room */
+	put(a, SIZE, 512, 2);
+	assert_ok(sparse_copy_still(a, b, &err), &err);
+	assert_ok(sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(fstat(b, &st), 0);
+	assert_int_equal(st.st_size, SIZE + 512);
+	assert_true((uint64_t)st.st_blocks * 512 < MIB);
+	put(b, 100, 1, 7);
+	put(b, SIZE + 511, 1, 0);
+	assert_ok(sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
+	assert_int_equal(c.n, 2);
+	assert_int_equal(c.list[0].offset, 0);
+	assert_int_equal(c.list[0].length, 4096);
+	assert_int_equal(c.list[1].offset, SIZE);
+	assert_int_equal(c.list[1].length, 512);
+	collected_done(&c);
+	close(a);
+	close(b);
+	scratchfs_remove();
+}
+
+static atomic_bool stop;
+
+static void *write_on(void *arg)
+{
+	unsigned i = 0;
+
+	while (!stop) {
+		char byte = (char)++i;
+
+		(void)!pwrite(*(int *)arg, &byte, 1, 12345);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static void a_file_that_is_written_on_is_not_copied(void **state)
+{
+	const char *dir = scratchfs_make(SCRATCHFS_PLAIN, 0);
+	int a = make_file(path_a, sizeof(path_a), dir, "a", SIZE);
+	int b = make_file(path_b, sizeof(path_b), dir, "b", 0);
+	struct cairn_err err = {0};
+	pthread_t writer;
+
+	(void)state;
+	put(a, 0, SIZE, 1);
+	stop = false;
+	assert_int_equal(pthread_create(&writer, NULL, write_on, &a), 0);
+	assert_code(sparse_copy_still(a, b, &err), CAIRN_ABORTED);
+	stop = true;
+	pthread_join(writer, NULL);
+	assert_ok(sparse_copy_still(a, b, &err), &err);
+	close(a);
+	close(b);
+	scratchfs_remove();
+}
+
+static void zeros_are_recognised(void **state)
+{
+	char buf[4097] = {0};
+
+	(void)state;
+	assert_true(sparse_is_zero(buf, 0));
+	assert_true(sparse_is_zero(buf, sizeof(buf)));
+	for (size_t i = 0; i < sizeof(buf); i += 511) {
+		buf[i] = 1;
+		assert_false(sparse_is_zero(buf, sizeof(buf)));
+		buf[i] = 0;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copy_is_equal_and_as_sparse),
+		cmocka_unit_test(a_file_that_is_written_on_is_not_copied),
+		cmocka_unit_test(zeros_are_recognised),
+	};
+
+	return cmocka_run_group_tests_name("pool/copy/sparse", tests, NULL, NULL);
+}
