@@ -15,4 +15,8 @@ struct cairn_err;
  */
 int cairn_run(const char *const argv[], struct cairn_err *err);
 
+/* The same, but exit statuses up to `worst` are fine too: fsck says 1 for what it
+ * put right. */
+int cairn_run_up_to(const char *const argv[], int worst, struct cairn_err *err);
+
 #endif

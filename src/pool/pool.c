@@ -130,6 +130,16 @@ void pool_close(struct pool *pool)
 	free(pool);
 }
 
+int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *err)
+{
+	struct store_usage usage;
+	int rc = store_usage_get(pool->store, &usage, err);
+
+	if (!rc)
+		*ret = (struct pool_space){usage.total_bytes, usage.free_bytes};
+	return rc;
+}
+
 static int count_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
 {
 	struct pool_info *info = arg;
@@ -163,8 +173,8 @@ int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *er
 	};
 	struct ledger_walk walk = {
 		.volume = count_volume, .snapshot = count_snapshot, .arg = &info};
-	struct store_usage usage;
-	int rc = store_usage_get(pool->store, &usage, err);
+	struct pool_space space;
+	int rc = pool_space_get(pool, &space, err);
 
 	if (!rc)
 		rc = ledger_walk_volumes(pool->cat, &walk, err);
@@ -173,8 +183,8 @@ int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *er
 	if (rc)
 		return rc;
 	snprintf(info.dir, sizeof(info.dir), "%s", pool->dir);
-	info.total_bytes = usage.total_bytes;
-	info.free_bytes = usage.free_bytes;
+	info.total_bytes = space.total_bytes;
+	info.free_bytes = space.free_bytes;
 	*ret = info;
 	return 0;
 }

@@ -117,7 +117,15 @@ struct pool_info {
 	uint32_t granularity;
 };
 
+/* Counts everything: for people, not for a hot path. */
 int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err);
+
+struct pool_space {
+	uint64_t total_bytes;
+	uint64_t free_bytes;
+};
+
+int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *err);
 
 /* ---- volumes ------------------------------------------------------------ */
 

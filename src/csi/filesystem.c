@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "csi/filesystem.h"
+
+#include <blkid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/process.h"
+#include "pool/mounts.h"
+
+#define FS_NAME_MAX 32
+
+/* fsck's statuses up to here mean that the filesystem is good now. */
+#define FSCK_REPAIRED 1
+
+static void probe_freep(blkid_probe *probe)
+{
+	if (*probe)
+		blkid_free_probe(*probe);
+}
+
+/* What filesystem the device holds; "" when it is empty.
+ *
+ * CAIRN_PRECONDITION  several signatures: nobody can tell
+ */
+static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cairn_err *err)
+{
+	cairn_cleanup(probe_freep) blkid_probe probe = blkid_new_probe_from_filename(device);
+	const char *type;
+	int rc;
+
+	if (!probe)
+		return cairn_err_sys(err, errno, "look at '%s'", device);
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
+	rc = blkid_do_safeprobe(probe);
+	ret[0] = '\0';
+	if (rc == 1)
+		return 0;
+	if (rc == -2)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "'%s' has the marks of several filesystems", device);
+	if (rc < 0)
+		return cairn_err_sys(err, errno, "look at '%s'", device);
+	if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL) == 0)
+		snprintf(ret, FS_NAME_MAX, "%s", type);
+	return 0;
+}
+
+static int make_filesystem(const char *device, const char *fs, struct cairn_err *err)
+{
+	/* Discarding a new sparse volume is needless work. */
+	const char *const ext4[] = {"mkfs.ext4", "-q", "-E", "nodiscard", "-m", "0", device, NULL};
+	const char *const xfs[] = {"mkfs.xfs", "-q", "-K", device, NULL};
+	const char *const btrfs[] = {"mkfs.btrfs", "-q", "-K", device, NULL};
+
+	if (strcmp(fs, "xfs") == 0)
+		return cairn_run(xfs, err);
+	if (strcmp(fs, "btrfs") == 0)
+		return cairn_run(btrfs, err);
+	return cairn_run(ext4, err);
+}
+
+/* XFS and btrfs repair their logs when they are mounted. */
+static int check_filesystem(const char *device, const char *fs, struct cairn_err *err)
+{
+	const char *const argv[] = {"fsck.ext4", "-p", device, NULL};
+
+	return strcmp(fs, "ext4") == 0 ? cairn_run_up_to(argv, FSCK_REPAIRED, err) : 0;
+}
+
+/* Options that take mount flags apart from data are few; everything else goes to
+ * the filesystem, which refuses what it does not know. */
+static int collect_options(const struct csi_mount_spec *spec, const char *fs,
+			   unsigned long *ret_flags, struct cairn_buf *data, struct cairn_err *err)
+{
+	static const struct {
+		const char *name;
+		unsigned long flag;
+	} known[] = {
+		{"ro", MS_RDONLY},        {"noatime", MS_NOATIME}, {"nodiratime", MS_NODIRATIME},
+		{"nodev", MS_NODEV},      {"nosuid", MS_NOSUID},   {"noexec", MS_NOEXEC},
+		{"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC}, {"relatime", MS_RELATIME},
+	};
+
+	/* A clone has its origin's UUID, and may be mounted beside it. */
+	if (strcmp(fs, "xfs") == 0)
+		cairn_buf_adds(data, "nouuid");
+	for (size_t i = 0; i < spec->n_flags; i++) {
+		const char *option = spec->flags[i];
+		unsigned long flag = 0;
+
+		for (size_t j = 0; j < sizeof(known) / sizeof(known[0]); j++)
+			if (strcmp(option, known[j].name) == 0)
+				flag = known[j].flag;
+		*ret_flags |= flag;
+		if (flag || strcmp(option, "rw") == 0 || strcmp(option, "defaults") == 0)
+			continue;
+		if (!option[0] || strchr(option, ','))
+			return cairn_err_set(err, CAIRN_INVALID, "'%s' is no mount option", option);
+		if (data->len)
+			cairn_buf_addc(data, ',');
+		cairn_buf_adds(data, option);
+	}
+	cairn_buf_addc(data, '\0');
+	if (cairn_buf_failed(data))
+		return cairn_err_set(err, CAIRN_INVALID, "the mount options are too long");
+	return 0;
+}
+
+static int mount_device(const struct csi_mount_spec *spec, const char *fs, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf data = CAIRN_BUF_INIT(CSI_MOUNT_OPTIONS_MAX);
+	unsigned long flags = spec->read_only ? MS_RDONLY : 0;
+	int rc = collect_options(spec, fs, &flags, &data, err);
+
+	if (rc)
+		return rc;
+	if (mount(spec->device, spec->path, fs, flags, data.data) < 0)
+		return cairn_err_sys(err, errno, "mount '%s' on '%s'", spec->device, spec->path);
+	return 0;
+}
+
+int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *err)
+{
+	char fs[FS_NAME_MAX];
+	int rc = find_filesystem(spec->device, fs, err);
+
+	if (rc)
+		return rc;
+	if (!fs[0] && spec->read_only)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the volume is empty and to be read only");
+	if (!fs[0])
+		rc = make_filesystem(spec->device, spec->fs, err);
+	else if (strcmp(fs, spec->fs) != 0)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "the volume holds a %s filesystem, and %s is asked for", fs,
+				   spec->fs);
+	else if (!spec->read_only)
+		rc = check_filesystem(spec->device, fs, err);
+	if (!rc)
+		rc = mount_device(spec, spec->fs, err);
+	if (!rc && fs[0] && !spec->read_only)
+		rc = csi_filesystem_grow(spec->device, spec->path, err);
+	return rc;
+}
+
+int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *err)
+{
+	const char *const ext4[] = {"resize2fs", device, NULL};
+	const char *const xfs[] = {"xfs_growfs", path, NULL};
+	const char *const btrfs[] = {"btrfs", "filesystem", "resize", "max", path, NULL};
+	char fs[FS_NAME_MAX];
+	int rc = find_filesystem(device, fs, err);
+
+	if (rc)
+		return rc;
+	if (strcmp(fs, "xfs") == 0)
+		return cairn_run(xfs, err);
+	if (strcmp(fs, "btrfs") == 0)
+		return cairn_run(btrfs, err);
+	return cairn_run(ext4, err);
+}
+
+/* A mount point of the source's kind. */
+static int make_mount_point(const char *source, const char *path, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+
+	if (stat(source, &st) < 0)
+		return cairn_err_sys(err, errno, "'%s'", source);
+	if (S_ISDIR(st.st_mode)) {
+		if (mkdir(path, 0750) < 0 && errno != EEXIST)
+			return cairn_err_sys(err, errno, "make '%s'", path);
+		return 0;
+	}
+	fd = open(path, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? cairn_err_sys(err, errno, "make '%s'", path) : 0;
+}
+
+int csi_bind_mount(const char *source, const char *path, bool read_only, struct cairn_err *err)
+{
+	int rc = make_mount_point(source, path, err);
+
+	if (rc)
+		return rc;
+	if (mount(source, path, NULL, MS_BIND, NULL) < 0)
+		return cairn_err_sys(err, errno, "bind '%s' to '%s'", source, path);
+	if (read_only && mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) < 0) {
+		rc = cairn_err_sys(err, errno, "make '%s' read-only", path);
+		(void)umount2(path, UMOUNT_NOFOLLOW);
+	}
+	return rc;
+}
+
+int csi_unmount(const char *path, struct cairn_err *err)
+{
+	bool mounted = true;
+
+	/* A call that was repeated at the wrong moment may have stacked mounts. */
+	while (mounted) {
+		int rc = mounts_is_mount_point(path, &mounted, err);
+
+		if (rc)
+			return rc;
+		if (mounted && umount2(path, UMOUNT_NOFOLLOW) < 0)
+			return cairn_err_sys(err, errno, "unmount '%s'", path);
+	}
+	return 0;
+}
+
+int csi_unmount_and_remove(const char *path, struct cairn_err *err)
+{
+	struct stat st;
+	int rc = csi_unmount(path, err);
+
+	if (rc)
+		return rc;
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "'%s'", path);
+	if ((S_ISDIR(st.st_mode) ? rmdir(path) : unlink(path)) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", path);
+	return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Controller.ListSnapshots: all, of one volume, or one. */
+
+#include "csi/controller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "csi/group_note.h"
+#include "csi/page.h"
+#include "csi/reply.h"
+#include "csi_controller.pb-c.h"
+
+struct item {
+	struct csi_snapshot_bundle bundle;
+	Csi__V1__ListSnapshotsResponse__Entry entry;
+};
+
+struct listing {
+	struct pool *pool;
+	struct csi_page page;
+	struct item **items;
+};
+
+static int list_one(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
+{
+	struct listing *l = arg;
+	struct item *item;
+	int rc;
+
+	if (csi_page_is_full(&l->page))
+		return 1;
+	item = cairn_calloc(1, sizeof(*item));
+	if (!item)
+		return cairn_err_nomem(err, "listing");
+	l->items[l->page.n] = item;
+	csi_page_add(&l->page, snapshot->id);
+	item->bundle.snapshot = *snapshot;
+	rc = csi_group_of(l->pool, snapshot->id, item->bundle.group, err);
+	if (rc)
+		return rc;
+	csi_snapshot_bundle_fill(&item->bundle);
+	csi__v1__list_snapshots_response__entry__init(&item->entry);
+	item->entry.snapshot = &item->bundle.message;
+	return 0;
+}
+
+/* One snapshot by id, or nothing. */
+static int list_single(struct csi_driver *driver, struct listing *l, const char *id,
+		       struct cairn_err *err)
+{
+	struct pool_snapshot snapshot;
+	int rc = csi_find_snapshot(driver, id, &l->pool, &snapshot, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	return rc ? rc : list_one(l, &snapshot, err);
+}
+
+static int list_pools(struct csi_driver *driver, struct listing *l, const char *volume_id,
+		      struct cairn_err *err)
+{
+	int rc = 0;
+
+	while (!rc && csi_page_next_pool(&l->page)) {
+		struct pool_snapshot_list_spec spec = {
+			.volume = volume_id[0] ? volume_id : NULL,
+			.after = l->page.after[0] ? l->page.after : NULL,
+		};
+
+		l->pool = driver->pools[l->page.pool].pool;
+		rc = pool_snapshot_list(l->pool, &spec, list_one, l, err);
+		if (rc == CAIRN_NOT_FOUND)
+			rc = 0; /* the volume is not in this pool */
+	}
+	return rc;
+}
+
+static int send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
+{
+	cairn_auto_free Csi__V1__ListSnapshotsResponse__Entry **entries =
+		cairn_calloc(l->page.n, sizeof(*entries));
+	Csi__V1__ListSnapshotsResponse response;
+
+	if (!entries)
+		return cairn_err_nomem(err, "listing");
+	for (size_t i = 0; i < l->page.n; i++)
+		entries[i] = &l->items[i]->entry;
+	csi__v1__list_snapshots_response__init(&response);
+	response.entries = entries;
+	response.n_entries = l->page.n;
+	response.next_token = l->page.next_token;
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_list_snapshots)
+{
+	const Csi__V1__ListSnapshotsRequest *r = request;
+	struct listing l = {.pool = NULL};
+	int rc = csi_page_begin(&l.page, r->max_entries, r->starting_token, driver->n_pools, err);
+
+	if (rc)
+		return rc;
+	l.items = cairn_calloc(l.page.max, sizeof(struct item *));
+	if (!l.items)
+		return cairn_err_nomem(err, "listing");
+	rc = r->snapshot_id[0] ? list_single(driver, &l, r->snapshot_id, err)
+			       : list_pools(driver, &l, r->source_volume_id, err);
+	if (!rc)
+		rc = send_page(&l, reply, err);
+	for (size_t i = 0; i < l.page.n; i++)
+		free(l.items[i]);
+	free(l.items);
+	return rc;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Controller.ListVolumes and ControllerGetVolume. A page's token is the id that
+ * the next page begins after, behind the number of its pool. */
+
+#include "csi/controller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "csi/page.h"
+#include "csi/published.h"
+#include "csi/reply.h"
+#include "csi_controller.pb-c.h"
+
+struct item {
+	struct csi_volume_bundle bundle;
+	Csi__V1__VolumeCondition condition;
+	char *nodes[1];
+	Csi__V1__ListVolumesResponse__VolumeStatus status;
+	Csi__V1__ListVolumesResponse__Entry entry;
+};
+
+struct listing {
+	struct csi_driver *driver;
+	struct pool *pool;
+	struct csi_page page;
+	struct item **items;
+};
+
+static void fill_condition(Csi__V1__VolumeCondition *condition)
+{
+	csi__v1__volume_condition__init(condition);
+	condition->message = csi_text("the volume's data and record are readable");
+}
+
+static int fill_item(struct listing *l, const struct pool_volume *volume, struct item *item,
+		     struct cairn_err *err)
+{
+	struct csi_publication publication;
+	int rc;
+
+	item->bundle.volume = *volume;
+	rc = csi_attributes_get(l->pool, volume->id, &item->bundle.attributes, err);
+	if (!rc)
+		rc = csi_published_get(l->pool, volume->id, &publication, err);
+	if (rc)
+		return rc;
+	csi_volume_bundle_fill(l->driver, &item->bundle);
+	fill_condition(&item->condition);
+	csi__v1__list_volumes_response__volume_status__init(&item->status);
+	csi__v1__list_volumes_response__entry__init(&item->entry);
+	item->nodes[0] = l->driver->node_id;
+	item->status.published_node_ids = item->nodes;
+	item->status.n_published_node_ids = publication.published ? 1 : 0;
+	item->status.volume_condition = &item->condition;
+	item->entry.volume = &item->bundle.message;
+	item->entry.status = &item->status;
+	return 0;
+}
+
+static int list_one(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+{
+	struct listing *l = arg;
+	struct item *item;
+
+	if (csi_page_is_full(&l->page))
+		return 1;
+	item = cairn_calloc(1, sizeof(*item));
+	if (!item)
+		return cairn_err_nomem(err, "listing");
+	l->items[l->page.n] = item;
+	csi_page_add(&l->page, volume->id);
+	return fill_item(l, volume, item, err);
+}
+
+static int send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
+{
+	cairn_auto_free Csi__V1__ListVolumesResponse__Entry **entries =
+		cairn_calloc(l->page.n, sizeof(*entries));
+	Csi__V1__ListVolumesResponse response;
+
+	if (!entries)
+		return cairn_err_nomem(err, "listing");
+	for (size_t i = 0; i < l->page.n; i++)
+		entries[i] = &l->items[i]->entry;
+	csi__v1__list_volumes_response__init(&response);
+	response.entries = entries;
+	response.n_entries = l->page.n;
+	response.next_token = l->page.next_token;
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_list_volumes)
+{
+	const Csi__V1__ListVolumesRequest *r = request;
+	struct listing l = {.driver = driver};
+	int rc = csi_page_begin(&l.page, r->max_entries, r->starting_token, driver->n_pools, err);
+
+	if (rc)
+		return rc;
+	l.items = cairn_calloc(l.page.max, sizeof(struct item *));
+	if (!l.items)
+		return cairn_err_nomem(err, "listing");
+	while (!rc && csi_page_next_pool(&l.page)) {
+		l.pool = driver->pools[l.page.pool].pool;
+		rc = pool_volume_list(l.pool, l.page.after, list_one, &l, err);
+	}
+	if (!rc)
+		rc = send_page(&l, reply, err);
+	for (size_t i = 0; i < l.page.n; i++)
+		free(l.items[i]);
+	free(l.items);
+	return rc;
+}
+
+CSI_METHOD(csi_get_volume)
+{
+	const Csi__V1__ControllerGetVolumeRequest *r = request;
+	Csi__V1__ControllerGetVolumeResponse response;
+	Csi__V1__ControllerGetVolumeResponse__VolumeStatus status;
+	struct listing l = {.driver = driver};
+	struct item item = {0};
+	struct pool_volume volume;
+	int rc = csi_find_volume(driver, r->volume_id, &l.pool, &volume, err);
+
+	if (!rc)
+		rc = fill_item(&l, &volume, &item, err);
+	if (rc)
+		return rc;
+	csi__v1__controller_get_volume_response__init(&response);
+	csi__v1__controller_get_volume_response__volume_status__init(&status);
+	status.published_node_ids = item.status.published_node_ids;
+	status.n_published_node_ids = item.status.n_published_node_ids;
+	status.volume_condition = &item.condition;
+	response.volume = &item.bundle.message;
+	response.status = &status;
+	return csi_reply(reply, &response.base, err);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* csi.v1.SnapshotMetadata: the change index, streamed.
+ *
+ * Tuples go from the union of the change sets straight into the output buffer.
+ * The first message is sent even when there is nothing to report, because it
+ * carries type and capacity. A stream that can not be finished ends with an
+ * error, never with OK.
+ */
+
+#include "csi/service.h"
+
+#include "base/err.h"
+#include "csi_metadata.pb-c.h"
+#include "net/call.h"
+#include "pool/store.h"
+#include "proto/block_metadata.h"
+#include "proto/message.h"
+
+/* Tuples a message, unless the caller wants fewer: 22 KiB at most, far below
+ * the 1 MiB that a message may have, and enough to make its overhead vanish. */
+#define TUPLES_DEFAULT 1024U
+#define TUPLES_MAX     32768U /* 720 KiB */
+#define EXTENT_BATCH   1024U
+
+struct stream {
+	struct csi_driver *driver;
+	struct net_call *call;
+	struct pool *pool;
+	struct pool_delta *delta;
+	uint64_t capacity;
+	uint32_t per_message;
+	uint64_t fixed;     /* 0: variable */
+	uint64_t fixed_end; /* where the last fixed block ends */
+
+	struct block_extent extents[EXTENT_BATCH];
+	size_t next;
+	size_t n;
+	bool ended;
+};
+
+static bool is_cancelled(void *arg)
+{
+	return net_call_check(arg) != 0;
+}
+
+static int check_arguments(int64_t starting_offset, int32_t max_results, struct stream *s,
+			   struct cairn_err *err)
+{
+	if (starting_offset < 0)
+		return cairn_err_set(err, CAIRN_INVALID, "starting_offset must not be negative");
+	if (max_results < 0)
+		return cairn_err_set(err, CAIRN_INVALID, "max_results must not be negative");
+	s->per_message = max_results == 0 ? TUPLES_DEFAULT : (uint32_t)max_results;
+	if (s->per_message > TUPLES_MAX)
+		s->per_message = TUPLES_MAX;
+	return 0;
+}
+
+/* The current extent, or NULL at the end. */
+static int peek(struct stream *s, struct block_extent **ret, struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (s->next == s->n && !s->ended) {
+		s->next = 0;
+		rc = pool_delta_next(s->delta, s->extents, EXTENT_BATCH, &s->n, err);
+		s->ended = rc == 0 && s->n == 0;
+	}
+	*ret = rc == 0 && s->next < s->n ? &s->extents[s->next] : NULL;
+	return rc;
+}
+
+/* The next block of fixed length that touches the extent; it may begin before
+ * the starting offset. */
+static bool take_fixed(struct stream *s, struct block_extent *extent, struct block_extent *out)
+{
+	uint64_t start = extent->offset - extent->offset % s->fixed;
+
+	if (start < s->fixed_end)
+		start = s->fixed_end;
+	if (start >= block_extent_end(extent)) {
+		s->next++;
+		return false;
+	}
+	*out = (struct block_extent){.offset = start, .length = s->fixed};
+	s->fixed_end = start + s->fixed;
+	return true;
+}
+
+static bool take(struct stream *s, struct block_extent *extent, struct block_extent *out)
+{
+	if (s->fixed)
+		return take_fixed(s, extent, out);
+	*out = *extent;
+	s->next++;
+	return true;
+}
+
+/* One message; *ret_more says whether there is another. */
+static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
+{
+	enum proto_block_type type = s->fixed ? PROTO_BLOCK_FIXED : PROTO_BLOCK_VARIABLE;
+	struct proto_block_writer writer;
+	struct block_extent *extent;
+	struct block_extent tuple;
+	uint32_t n = 0;
+	uint8_t *at;
+	int rc = net_call_reserve(s->call, PROTO_BLOCK_ROOM(s->per_message), &at, err);
+
+	if (rc)
+		return rc;
+	proto_block_begin(&writer, at, PROTO_BLOCK_ROOM(s->per_message), type, s->capacity);
+	while ((rc = peek(s, &extent, err)) == 0 && extent && n < s->per_message) {
+		if (!take(s, extent, &tuple))
+			continue;
+		proto_block_add(&writer, tuple.offset, tuple.length);
+		n++;
+	}
+	if (rc) {
+		net_call_commit_none(s->call);
+		return rc;
+	}
+	*ret_more = extent != NULL;
+	net_call_commit(s->call, proto_block_len(&writer), *ret_more);
+	return 0;
+}
+
+static int run_stream(struct stream *s, const struct pool_delta_spec *spec, struct cairn_err *err)
+{
+	bool more = true;
+	int rc = pool_delta_open(s->pool, spec, &s->delta, err);
+
+	if (rc)
+		return rc;
+	s->capacity = pool_delta_info(s->delta)->capacity;
+	/* A short last block can not be told in blocks of one size. */
+	if (s->driver->fixed_length && s->capacity % s->driver->fixed_length == 0)
+		s->fixed = s->driver->fixed_length;
+	while (!rc && more)
+		rc = send_message(s, &more, err);
+	pool_delta_free(s->delta);
+	/* A caller that has gone must never be told OK. */
+	return rc ? rc : net_call_check(s->call);
+}
+
+int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	struct stream s = {.driver = arg, .call = call};
+	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
+	proto_auto_message ProtobufCMessage *message = NULL;
+	const Csi__V1__GetMetadataAllocatedRequest *request;
+	struct pool_snapshot target;
+	int rc = csi_request_recv(call, &csi__v1__get_metadata_allocated_request__descriptor,
+				  &message, err);
+
+	if (rc)
+		return rc;
+	request = (const void *)message;
+	rc = csi_require(request->snapshot_id, "snapshot_id", err);
+	if (!rc)
+		rc = check_arguments(request->starting_offset, request->max_results, &s, err);
+	if (!rc)
+		rc = csi_find_snapshot(s.driver, request->snapshot_id, &s.pool, &target, err);
+	if (rc)
+		return rc;
+	struct pool_delta_spec spec = {
+		.target = request->snapshot_id,
+		.starting_offset = (uint64_t)request->starting_offset,
+		.progress = &progress,
+	};
+
+	return run_stream(&s, &spec, err);
+}
+
+int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	struct stream s = {.driver = arg, .call = call};
+	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
+	proto_auto_message ProtobufCMessage *message = NULL;
+	const Csi__V1__GetMetadataDeltaRequest *request;
+	struct pool_snapshot target;
+	struct pool_snapshot base;
+	struct pool *base_pool;
+	int rc = csi_request_recv(call, &csi__v1__get_metadata_delta_request__descriptor, &message,
+				  err);
+
+	if (rc)
+		return rc;
+	request = (const void *)message;
+	rc = csi_require(request->base_snapshot_id, "base_snapshot_id", err);
+	if (!rc)
+		rc = csi_require(request->target_snapshot_id, "target_snapshot_id", err);
+	if (!rc)
+		rc = check_arguments(request->starting_offset, request->max_results, &s, err);
+	if (!rc)
+		rc = csi_find_snapshot(s.driver, request->target_snapshot_id, &s.pool, &target,
+				       err);
+	if (!rc)
+		rc = csi_find_base(s.driver, request->base_snapshot_id, &base_pool, &base, err);
+	if (!rc && base_pool != s.pool)
+		rc = cairn_err_set(err, CAIRN_INVALID,
+				   "the two snapshots are of unrelated volumes");
+	if (rc)
+		return rc;
+	struct pool_delta_spec spec = {
+		.base = request->base_snapshot_id,
+		.target = request->target_snapshot_id,
+		.starting_offset = (uint64_t)request->starting_offset,
+		.progress = &progress,
+	};
+
+	return run_stream(&s, &spec, err);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The methods of csi.v1.Node, by file; node.c lists them. */
+#ifndef CAIRN_CSI_NODE_H
+#define CAIRN_CSI_NODE_H
+
+#include "csi/controller.h"
+
+/* node_stage.c */
+CSI_METHOD(csi_node_stage);
+CSI_METHOD(csi_node_unstage);
+
+/* node_publish.c */
+CSI_METHOD(csi_node_publish);
+CSI_METHOD(csi_node_unpublish);
+
+/* node_volume.c */
+CSI_METHOD(csi_node_stats);
+CSI_METHOD(csi_node_expand);
+
+/* The volume's device, attached the way it is wanted: one that is attached the
+ * other way and not in use is attached anew. */
+int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
+		    size_t n, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Node.NodePublishVolume and NodeUnpublishVolume: the volume at a pod's path. */
+
+#include "csi/node.h"
+
+#include "base/err.h"
+#include "csi/capability.h"
+#include "csi/filesystem.h"
+#include "csi/target.h"
+#include "csi_node.pb-c.h"
+#include "pool/device.h"
+#include "pool/mounts.h"
+
+/* A read-only block volume needs a read-only device: binding the node of a
+ * writable one read-only would not keep anybody from writing. */
+static int publish_block(struct pool *pool, const char *id, const char *path, bool read_only,
+			 struct cairn_err *err)
+{
+	char device[DEVICE_PATH_MAX];
+	int rc = csi_node_attach(pool, id, read_only, device, sizeof(device), err);
+
+	return rc ? rc : csi_bind_mount(device, path, false, err);
+}
+
+static int publish_mount(const char *staging, const char *path, bool read_only,
+			 struct cairn_err *err)
+{
+	bool staged;
+	int rc = csi_require(staging, "the staging target path", err);
+
+	if (!rc)
+		rc = mounts_is_mount_point(staging, &staged, err);
+	if (!rc && !staged)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume is not staged at '%s'",
+				   staging);
+	return rc ? rc : csi_bind_mount(staging, path, read_only, err);
+}
+
+static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublishVolumeRequest *r,
+		   struct cairn_err *err)
+{
+	bool read_only = r->readonly || csi_capability_is_read_only(r->volume_capability);
+	struct csi_targets targets;
+	int rc = csi_targets_get(pool, id, r->target_path, &targets, err);
+
+	if (rc)
+		return rc;
+	if (targets.this_one && targets.this_read_only != read_only)
+		return cairn_err_set(err, CAIRN_EXISTS, "the volume is published there %s",
+				     targets.this_read_only ? "read-only" : "for writing");
+	if (targets.this_one)
+		return 0;
+	if (targets.others > 0 && csi_capability_is_single_writer(r->volume_capability))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the volume has its single writer elsewhere");
+	rc = csi_target_add(pool, id, r->target_path, read_only, err);
+	if (rc)
+		return rc;
+	return csi_capability_is_block(r->volume_capability)
+		       ? publish_block(pool, id, r->target_path, read_only, err)
+		       : publish_mount(r->staging_target_path, r->target_path, read_only, err);
+}
+
+CSI_METHOD(csi_node_publish)
+{
+	const Csi__V1__NodePublishVolumeRequest *r = request;
+	Csi__V1__NodePublishVolumeResponse response;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_require(r->target_path, "the target path", err);
+	if (!rc)
+		rc = csi_capability_check(r->volume_capability, err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = publish(pool, volume.id, r, err);
+	csi__v1__node_publish_volume_response__init(&response);
+	return rc ? rc : csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_node_unpublish)
+{
+	const Csi__V1__NodeUnpublishVolumeRequest *r = request;
+	Csi__V1__NodeUnpublishVolumeResponse response;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_require(r->target_path, "the target path", err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = csi_unmount_and_remove(r->target_path, err);
+	if (!rc)
+		rc = csi_target_remove(pool, volume.id, r->target_path, err);
+	csi__v1__node_unpublish_volume_response__init(&response);
+	return rc ? rc : csi_reply(reply, &response.base, err);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Node.NodeStageVolume and NodeUnstageVolume: the device, and the filesystem
+ * mounted once for the whole node. */
+
+#include "csi/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "csi/capability.h"
+#include "csi/filesystem.h"
+#include "csi_node.pb-c.h"
+#include "pool/device.h"
+#include "pool/mounts.h"
+
+static bool device_is_read_only(const char *device)
+{
+	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+	int read_only = 0;
+
+	return fd >= 0 && ioctl(fd, BLKROGET, &read_only) == 0 && read_only;
+}
+
+int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
+		    size_t n, struct cairn_err *err)
+{
+	int rc = pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
+
+	if (rc || device_is_read_only(ret_device) == read_only)
+		return rc;
+	rc = pool_volume_detach(pool, volume_id, err);
+	if (rc)
+		return cairn_err_wrap(err, "volume '%s' is in use %s", volume_id,
+				      read_only ? "for writing" : "read-only");
+	return pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
+}
+
+/* True in *ret if the device is what is mounted there. */
+static int is_staged(const char *device, const char *path, bool *ret, struct cairn_err *err)
+{
+	struct stat st;
+	dev_t source;
+	int rc = mounts_source_of(path, &source, err);
+
+	*ret = rc == 0 && stat(device, &st) == 0 && source == st.st_rdev;
+	return rc;
+}
+
+static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, const char *id,
+		 struct cairn_err *err)
+{
+	const Csi__V1__VolumeCapability *capability = r->volume_capability;
+	bool read_only = csi_capability_is_read_only(capability);
+	char device[DEVICE_PATH_MAX];
+	bool staged = false;
+	int rc;
+
+	if (csi_capability_is_block(capability))
+		return csi_node_attach(pool, id, read_only, device, sizeof(device), err);
+	/* A filesystem is mounted read-only over a device that is not: its log may
+	 * have to be replayed. */
+	rc = pool_volume_attach(pool, id, false, device, sizeof(device), err);
+	if (!rc)
+		rc = is_staged(device, r->staging_target_path, &staged, err);
+	if (rc || staged)
+		return rc;
+	struct csi_mount_spec spec = {
+		.device = device,
+		.path = r->staging_target_path,
+		.fs = csi_capability_fs(capability),
+		.read_only = read_only,
+		.flags = capability->mount->mount_flags,
+		.n_flags = capability->mount->n_mount_flags,
+	};
+
+	if (mkdir(spec.path, 0750) < 0 && errno != EEXIST)
+		return cairn_err_sys(err, errno, "make '%s'", spec.path);
+	return csi_filesystem_mount(&spec, err);
+}
+
+CSI_METHOD(csi_node_stage)
+{
+	const Csi__V1__NodeStageVolumeRequest *r = request;
+	Csi__V1__NodeStageVolumeResponse response;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_require(r->staging_target_path, "the staging target path", err);
+	if (!rc)
+		rc = csi_capability_check(r->volume_capability, err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = stage(pool, r, volume.id, err);
+	csi__v1__node_stage_volume_response__init(&response);
+	return rc ? rc : csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_node_unstage)
+{
+	const Csi__V1__NodeUnstageVolumeRequest *r = request;
+	Csi__V1__NodeUnstageVolumeResponse response;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_require(r->staging_target_path, "the staging target path", err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = csi_unmount(r->staging_target_path, err);
+	if (!rc)
+		rc = pool_volume_detach(pool, volume.id, err);
+	csi__v1__node_unstage_volume_response__init(&response);
+	return rc ? rc : csi_reply(reply, &response.base, err);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Node.NodeGetVolumeStats and NodeExpandVolume. */
+
+#include "csi/node.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/err.h"
+#include "csi/capability.h"
+#include "csi/filesystem.h"
+#include "csi_node.pb-c.h"
+#include "pool/device.h"
+#include "pool/mounts.h"
+
+struct place {
+	char device[DEVICE_PATH_MAX];
+	bool block; /* the path is the device itself */
+};
+
+/* What of the volume is at the path; CAIRN_NOT_FOUND when nothing is. */
+static int find_place(struct pool *pool, const char *id, const char *path, struct place *ret,
+		      struct cairn_err *err)
+{
+	struct stat at;
+	struct stat device;
+	dev_t source = 0;
+	int rc = pool_volume_device(pool, id, ret->device, sizeof(ret->device), err);
+
+	if (rc)
+		return rc;
+	if (!ret->device[0] || stat(ret->device, &device) < 0 || stat(path, &at) < 0)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' is not at '%s'", id, path);
+	ret->block = S_ISBLK(at.st_mode);
+	if (ret->block)
+		source = at.st_rdev;
+	else
+		rc = mounts_source_of(path, &source, err);
+	if (!rc && source != device.st_rdev)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' is not at '%s'", id, path);
+	return rc;
+}
+
+static void fill_usage(Csi__V1__VolumeUsage *usage, uint64_t total, uint64_t available,
+		       uint64_t used, Csi__V1__VolumeUsage__Unit unit)
+{
+	csi__v1__volume_usage__init(usage);
+	usage->total = (int64_t)total;
+	usage->available = (int64_t)available;
+	usage->used = (int64_t)used;
+	usage->unit = unit;
+}
+
+static int fill_stats(const struct pool_volume *volume, const struct place *place, const char *path,
+		      Csi__V1__VolumeUsage usages[2], size_t *ret_n, struct cairn_err *err)
+{
+	struct statvfs fs;
+
+	if (place->block) {
+		fill_usage(&usages[0], volume->size, 0, 0, CSI__V1__VOLUME_USAGE__UNIT__BYTES);
+		*ret_n = 1;
+		return 0;
+	}
+	if (statvfs(path, &fs) < 0)
+		return cairn_err_sys(err, errno, "statvfs '%s'", path);
+	fill_usage(&usages[0], fs.f_blocks * fs.f_frsize, fs.f_bavail * fs.f_frsize,
+		   (fs.f_blocks - fs.f_bfree) * fs.f_frsize, CSI__V1__VOLUME_USAGE__UNIT__BYTES);
+	fill_usage(&usages[1], fs.f_files, fs.f_favail, fs.f_files - fs.f_ffree,
+		   CSI__V1__VOLUME_USAGE__UNIT__INODES);
+	*ret_n = 2;
+	return 0;
+}
+
+CSI_METHOD(csi_node_stats)
+{
+	const Csi__V1__NodeGetVolumeStatsRequest *r = request;
+	Csi__V1__NodeGetVolumeStatsResponse response;
+	Csi__V1__VolumeCondition condition;
+	Csi__V1__VolumeUsage usages[2];
+	Csi__V1__VolumeUsage *list[] = {&usages[0], &usages[1]};
+	struct pool_volume volume;
+	struct place place;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_require(r->volume_path, "the volume path", err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = find_place(pool, volume.id, r->volume_path, &place, err);
+	csi__v1__node_get_volume_stats_response__init(&response);
+	if (!rc)
+		rc = fill_stats(&volume, &place, r->volume_path, usages, &response.n_usage, err);
+	if (rc)
+		return rc;
+	csi__v1__volume_condition__init(&condition);
+	condition.message = csi_text("the volume is attached and answers");
+	response.usage = list;
+	response.volume_condition = &condition;
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_node_expand)
+{
+	const Csi__V1__NodeExpandVolumeRequest *r = request;
+	Csi__V1__NodeExpandVolumeResponse response;
+	struct pool_volume volume;
+	struct place place;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = csi_require(r->volume_path, "the volume path", err);
+	if (!rc)
+		rc = find_place(pool, volume.id, r->volume_path, &place, err);
+	if (!rc)
+		rc = device_refresh_size(place.device, err);
+	if (!rc && !place.block)
+		rc = csi_filesystem_grow(place.device, r->volume_path, err);
+	if (rc)
+		return rc;
+	csi__v1__node_expand_volume_response__init(&response);
+	response.capacity_bytes = (int64_t)volume.size;
+	return csi_reply(reply, &response.base, err);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "csi/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "pool/ids.h"
+
+static bool parse_token(struct csi_page *page, const char *token)
+{
+	const char *colon = strchr(token, ':');
+	char number[8];
+	uint64_t pool;
+	uint64_t bits;
+	uint64_t count;
+
+	if (!colon || (size_t)(colon - token) >= sizeof(number))
+		return false;
+	memcpy(number, token, (size_t)(colon - token));
+	number[colon - token] = '\0';
+	if (cairn_parse_u64(number, &pool, NULL) != 0 || pool >= page->n_pools)
+		return false;
+	if (!ids_parse_volume(colon + 1, &bits) && !ids_parse_snapshot(colon + 1, &bits, &count))
+		return false;
+	page->pool = (size_t)pool;
+	snprintf(page->after, sizeof(page->after), "%s", colon + 1);
+	return true;
+}
+
+int csi_page_begin(struct csi_page *page, int32_t max_entries, const char *token, size_t n_pools,
+		   struct cairn_err *err)
+{
+	*page = (struct csi_page){.n_pools = n_pools};
+	if (max_entries < 0)
+		return cairn_err_set(err, CAIRN_INVALID, "max_entries must not be negative");
+	page->max = max_entries && (uint32_t)max_entries < CSI_PAGE_MAX ? (size_t)max_entries
+									: CSI_PAGE_MAX;
+	if (token[0] && !parse_token(page, token))
+		return cairn_err_set(
+			err, CAIRN_ABORTED,
+			"'%.40s' is no token of this listing; start from the beginning", token);
+	return 0;
+}
+
+bool csi_page_next_pool(struct csi_page *page)
+{
+	if (page->full)
+		return false;
+	if (page->begun) {
+		page->pool++;
+		page->after[0] = '\0';
+	}
+	page->begun = true;
+	return page->pool < page->n_pools;
+}
+
+bool csi_page_is_full(struct csi_page *page)
+{
+	if (page->n < page->max)
+		return false;
+	page->full = true;
+	snprintf(page->next_token, sizeof(page->next_token), "%zu:%s", page->last_pool, page->last);
+	return true;
+}
+
+void csi_page_add(struct csi_page *page, const char *id)
+{
+	page->n++;
+	page->last_pool = page->pool;
+	snprintf(page->last, sizeof(page->last), "%s", id);
+}

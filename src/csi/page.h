@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Pages of a listing that goes over all pools. A token is "<pool>:<id>": the
+ * pool's place, and the id after which the next page begins. */
+#ifndef CAIRN_CSI_PAGE_H
+#define CAIRN_CSI_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/pool.h"
+
+struct cairn_err;
+
+/* Entries of one reply at most, also when the caller names no limit. */
+#define CSI_PAGE_MAX       10000U
+#define CSI_PAGE_TOKEN_MAX (POOL_ID_MAX + 24)
+
+struct csi_page {
+	size_t max;
+	size_t n;
+	size_t pool; /* being listed */
+	size_t n_pools;
+	bool begun;
+	bool full;
+	char after[POOL_ID_MAX + 1]; /* in that pool; "" from its start */
+	size_t last_pool;            /* of the last entry */
+	char last[POOL_ID_MAX + 1];
+	char next_token[CSI_PAGE_TOKEN_MAX]; /* "" when this page is the last */
+};
+
+/* CAIRN_INVALID  max_entries is negative
+ * CAIRN_ABORTED  the token is none of ours, as CSI wants it
+ */
+int csi_page_begin(struct csi_page *page, int32_t max_entries, const char *token, size_t n_pools,
+		   struct cairn_err *err);
+
+/* Goes on to the next pool; false at the end or when the page is full. */
+bool csi_page_next_pool(struct csi_page *page);
+
+/* True when there is no room for the entry that was just found; the page then
+ * has a token for the rest. */
+bool csi_page_is_full(struct csi_page *page);
+void csi_page_add(struct csi_page *page, const char *id);
+
+#endif

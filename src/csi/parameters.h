@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The maps of strings that come with a request.
+ *
+ * Parameters of a StorageClass: "pool" chooses the pool. Mutable parameters of a
+ * VolumeAttributesClass: "retention" (30d) and "granularity" (64K) of the change
+ * sets. Keys under csi.storage.k8s.io/ are the sidecars' own and passed over.
+ */
+#ifndef CAIRN_CSI_PARAMETERS_H
+#define CAIRN_CSI_PARAMETERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool/pool.h"
+
+struct cairn_err;
+
+/* One entry of any of the generated map types: they have the same form. */
+struct csi_entry {
+	const char *key;
+	const char *value;
+};
+
+#define CSI_ENTRIES_MAX 64U /* stops a map from growing a reply's work */
+
+/* Copies borrowed pointers out of a generated map, sorted by key.
+ *
+ * CAIRN_INVALID  more than CSI_ENTRIES_MAX
+ */
+#define csi_entries(map, n, out, err) csi_entries_copy((void *const *)(map), (n), (out), (err))
+int csi_entries_copy(void *const *map, size_t n, struct csi_entry out[CSI_ENTRIES_MAX],
+		     struct cairn_err *err);
+
+/* CAIRN_INVALID for a key that is not known. *ret_pool is borrowed, or NULL. */
+int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char **ret_pool,
+			 struct cairn_err *err);
+int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_volume_settings *ret,
+		      struct cairn_err *err);
+
+/* Over all entries that are not the sidecars'. */
+uint64_t csi_entries_checksum(const struct csi_entry *entries, size_t n);
+
+#endif

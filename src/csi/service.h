@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of this directory share: the driver's insides, and the frame
+ * of a unary method. */
+#ifndef CAIRN_CSI_SERVICE_H
+#define CAIRN_CSI_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "csi/completer.h"
+#include "csi/driver.h"
+#include "net/server.h"
+#include "pool/pool.h"
+
+struct cairn_buf;
+struct net_call;
+
+struct csi_pool {
+	char *name;
+	struct pool *pool;
+};
+
+struct csi_driver {
+	char *name;
+	char *version;
+	char *node_id;
+	char *topology_key; /* NULL: no topology */
+	uint64_t fixed_length;
+	uint64_t volumes_max;
+	struct csi_pool *pools;
+	size_t n_pools;
+	struct csi_completer *completer;
+	struct csi_unary_binding *bindings; /* arguments of the methods added to the server */
+	size_t n_bindings;
+};
+
+/* A unary method: unpacks the request, runs, packs what `run` put into `reply`. */
+struct csi_unary {
+	const char *path;
+	const ProtobufCMessageDescriptor *request;
+	int (*run)(struct csi_driver *driver, const void *request, struct cairn_buf *reply,
+		   struct cairn_err *err);
+};
+
+struct csi_unary_binding {
+	struct csi_driver *driver;
+	const struct csi_unary *method;
+};
+
+/* The methods of each service. */
+extern const struct csi_unary csi_identity_methods[];
+extern const struct csi_unary csi_controller_methods[];
+extern const struct csi_unary csi_node_methods[];
+extern const struct csi_unary csi_group_methods[];
+extern const size_t csi_identity_n;
+extern const size_t csi_controller_n;
+extern const size_t csi_node_n;
+extern const size_t csi_group_n;
+
+/* SnapshotMetadata streams; `arg` is the driver. */
+int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err);
+
+/* Largest request: names, ids and a map of parameters; stops a peer from making
+ * us hold more. */
+#define CSI_REQUEST_MAX (256U << 10)
+#define CSI_REPLY_MAX   (32U << 20)
+
+/* Receives and unpacks a request; the caller frees it with proto_message_free(). */
+int csi_request_recv(struct net_call *call, const ProtobufCMessageDescriptor *type,
+		     ProtobufCMessage **ret, struct cairn_err *err);
+
+/* Packs a reply of ours. */
+int csi_reply(struct cairn_buf *reply, const ProtobufCMessage *message, struct cairn_err *err);
+
+/* protobuf-c's objects want char *, but packing does not write to them. */
+static inline char *csi_text(const char *text)
+{
+	return (char *)(uintptr_t)text;
+}
+
+/* Finds an object by id in any of the pools; deleted ones are not found. */
+int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,
+		    struct pool_volume *ret, struct cairn_err *err);
+int csi_find_snapshot(struct csi_driver *driver, const char *id, struct pool **ret_pool,
+		      struct pool_snapshot *ret, struct cairn_err *err);
+/* The same, tombstones too; for the base of a delta. */
+int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_pool,
+		  struct pool_snapshot *ret, struct cairn_err *err);
+
+/* CAIRN_INVALID "... is missing" for an empty argument. */
+int csi_require(const char *value, const char *what, struct cairn_err *err);
+
+#endif

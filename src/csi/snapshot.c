@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Controller: snapshots. A name belongs to one snapshot over all volumes, so it
+ * is claimed for its volume first, as a note, and then given to the snapshot. */
+
+#include "csi/controller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "csi/group_note.h"
+#include "csi/page.h"
+#include "csi/reply.h"
+#include "csi_controller.pb-c.h"
+#include "pool/note.h"
+
+#define KEY_MAX     (POOL_NAME_MAX + 32)
+#define FULL_MAX    (POOL_ID_MAX + POOL_NAME_MAX + 2)
+#define CLAIM_TRIES 8
+
+/* The live snapshot `name` of a volume. */
+static int find_in_volume(struct pool *pool, const char *volume_id, const char *name,
+			  struct pool_snapshot *ret, struct cairn_err *err)
+{
+	char full[FULL_MAX];
+	int rc;
+
+	snprintf(full, sizeof(full), "%s@%s", volume_id, name);
+	rc = pool_snapshot_get(pool, full, ret, err);
+	return rc == 0 && ret->deleted ? CAIRN_NOT_FOUND : rc;
+}
+
+/* Claims the name for the volume. A claim of another volume that came to
+ * nothing is taken over. */
+static int claim_name(struct pool *pool, const char *name, const char *volume_id,
+		      struct cairn_err *err)
+{
+	struct pool_note mine = {volume_id, strlen(volume_id)};
+	char key[KEY_MAX];
+	int rc = CAIRN_ABORTED;
+
+	snprintf(key, sizeof(key), "snapshot/%s", name);
+	for (int try = 0; try < CLAIM_TRIES && rc == CAIRN_ABORTED; try++) {
+		cairn_auto_free char *holder = NULL;
+		struct pool_note old = {0};
+		struct pool_snapshot snapshot;
+
+		rc = pool_note_get(pool, key, &holder, &old.len, err);
+		if (rc && rc != CAIRN_NOT_FOUND)
+			return rc;
+		old.data = holder;
+		if (holder && strcmp(holder, volume_id) == 0)
+			return 0;
+		if (holder && find_in_volume(pool, holder, name, &snapshot, err) == 0)
+			return cairn_err_set(err, CAIRN_EXISTS,
+					     "snapshot '%s' exists, of another volume", name);
+		rc = pool_note_change(pool, key, old, mine, err);
+	}
+	return rc;
+}
+
+static int check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
+				const char *name, struct cairn_err *err)
+{
+	for (size_t i = 0; i < driver->n_pools; i++) {
+		cairn_auto_free char *holder = NULL;
+		struct pool_snapshot snapshot;
+		char key[KEY_MAX];
+		size_t n;
+
+		if (driver->pools[i].pool == here)
+			continue;
+		snprintf(key, sizeof(key), "snapshot/%s", name);
+		if (pool_note_get(driver->pools[i].pool, key, &holder, &n, err) == 0 &&
+		    find_in_volume(driver->pools[i].pool, holder, name, &snapshot, err) == 0)
+			return cairn_err_set(err, CAIRN_EXISTS,
+					     "snapshot '%s' exists, of another volume", name);
+	}
+	return 0;
+}
+
+static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_id,
+	       const char *name, struct pool_snapshot *ret, struct cairn_err *err)
+{
+	struct pool_snapshot_spec spec = {.volume = volume_id, .name = name};
+	int rc = claim_name(pool, name, volume_id, err);
+
+	if (!rc)
+		rc = find_in_volume(pool, volume_id, name, ret, err);
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	rc = pool_snapshot_create(pool, &spec, 1, ret, err);
+	if (rc == CAIRN_EXISTS) /* the same call at the same time */
+		return find_in_volume(pool, volume_id, name, ret, err);
+	if (!rc)
+		csi_completer_add(driver->completer, pool, ret->id);
+	return rc;
+}
+
+static int send_snapshot(struct pool *pool, struct csi_snapshot_bundle *bundle,
+			 struct cairn_buf *reply, struct cairn_err *err)
+{
+	Csi__V1__CreateSnapshotResponse response;
+	int rc = csi_group_of(pool, bundle->snapshot.id, bundle->group, err);
+
+	if (rc)
+		return rc;
+	csi_snapshot_bundle_fill(bundle);
+	/* GetSnapshotResponse has the same one field. */
+	csi__v1__create_snapshot_response__init(&response);
+	response.snapshot = &bundle->message;
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_create_snapshot)
+{
+	const Csi__V1__CreateSnapshotRequest *r = request;
+	struct csi_snapshot_bundle bundle = {0};
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->name, "the snapshot's name", err);
+
+	if (!rc && strlen(r->name) > POOL_NAME_MAX)
+		rc = cairn_err_set(err, CAIRN_INVALID, "the snapshot's name is too long");
+	if (!rc)
+		rc = csi_require(r->source_volume_id, "the source volume id", err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->source_volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = check_name_elsewhere(driver, pool, r->name, err);
+	if (!rc)
+		rc = cut(driver, pool, volume.id, r->name, &bundle.snapshot, err);
+	return rc ? rc : send_snapshot(pool, &bundle, reply, err);
+}
+
+static int delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
+			struct cairn_err *err)
+{
+	cairn_auto_free char *holder = NULL;
+	struct pool_note old = {0};
+	char group[POOL_ID_MAX + 1];
+	char key[KEY_MAX];
+	int rc = csi_group_of(pool, snapshot->id, group, err);
+
+	if (!rc && group[0])
+		rc = cairn_err_set(err, CAIRN_INVALID,
+				   "snapshot '%s' is part of group '%s' and goes with it",
+				   snapshot->id, group);
+	if (!rc)
+		rc = pool_snapshot_delete(pool, snapshot->id, err);
+	if (rc)
+		return rc;
+	snprintf(key, sizeof(key), "snapshot/%s", snapshot->name);
+	if (pool_note_get(pool, key, &holder, &old.len, err) != 0 ||
+	    strcmp(holder, snapshot->volume_id) != 0)
+		return 0;
+	old.data = holder;
+	rc = pool_note_change(pool, key, old, (struct pool_note){0}, err);
+	return rc == CAIRN_ABORTED ? 0 : rc; /* claimed anew meanwhile */
+}
+
+CSI_METHOD(csi_delete_snapshot)
+{
+	const Csi__V1__DeleteSnapshotRequest *r = request;
+	Csi__V1__DeleteSnapshotResponse response;
+	struct pool_snapshot snapshot;
+	struct pool *pool;
+	int rc = csi_require(r->snapshot_id, "the snapshot id", err);
+
+	if (rc)
+		return rc;
+	rc = csi_find_snapshot(driver, r->snapshot_id, &pool, &snapshot, err);
+	if (!rc)
+		rc = delete_found(pool, &snapshot, err);
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	csi__v1__delete_snapshot_response__init(&response);
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_get_snapshot)
+{
+	const Csi__V1__GetSnapshotRequest *r = request;
+	struct csi_snapshot_bundle bundle = {0};
+	struct pool *pool;
+	int rc = csi_find_snapshot(driver, r->snapshot_id, &pool, &bundle.snapshot, err);
+
+	return rc ? rc : send_snapshot(pool, &bundle, reply, err);
+}

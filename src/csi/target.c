@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "csi/target.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "block/checksum.h"
+#include "pool/mounts.h"
+#include "pool/note.h"
+#include "pool/pool.h"
+
+#define KEY_MAX (POOL_ID_MAX + 64)
+
+/* A path may be longer than a key: its checksum names it, the value holds it. */
+static void make_key(const char *volume_id, const char *path, char out[KEY_MAX])
+{
+	snprintf(out, KEY_MAX, "target/%s/%016" PRIx64, volume_id,
+		 block_checksum(path, strlen(path)));
+}
+
+static int change(struct pool *pool, const char *key, const char *value, struct cairn_err *err)
+{
+	cairn_auto_free char *old = NULL;
+	struct pool_note before = {0};
+	int rc = pool_note_get(pool, key, &old, &before.len, err);
+
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	before.data = old;
+	if (!old && !value)
+		return 0;
+	return pool_note_change(
+		pool, key, before,
+		value ? (struct pool_note){value, strlen(value)} : (struct pool_note){0}, err);
+}
+
+int csi_target_add(struct pool *pool, const char *volume_id, const char *path, bool read_only,
+		   struct cairn_err *err)
+{
+	cairn_auto_free char *value = cairn_printf("%c%s", read_only ? 'r' : 'w', path);
+	char key[KEY_MAX];
+
+	if (!value)
+		return cairn_err_nomem(err, "target");
+	make_key(volume_id, path, key);
+	return change(pool, key, value, err);
+}
+
+int csi_target_remove(struct pool *pool, const char *volume_id, const char *path,
+		      struct cairn_err *err)
+{
+	char key[KEY_MAX];
+
+	make_key(volume_id, path, key);
+	return change(pool, key, NULL, err);
+}
+
+struct looking {
+	const char *path;
+	struct csi_targets *ret;
+};
+
+static int look_at(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
+{
+	const struct looking *looking = arg;
+	cairn_auto_free char *path = NULL;
+	bool mounted;
+	int rc;
+
+	(void)key;
+	if (value.len < 2)
+		return 0;
+	path = cairn_strndup((const char *)value.data + 1, value.len - 1);
+	if (!path)
+		return cairn_err_nomem(err, "target");
+	rc = mounts_is_mount_point(path, &mounted, err);
+	if (rc || !mounted)
+		return rc;
+	if (strcmp(path, looking->path) == 0) {
+		looking->ret->this_one = true;
+		looking->ret->this_read_only = ((const char *)value.data)[0] == 'r';
+	} else {
+		looking->ret->others++;
+	}
+	return 0;
+}
+
+int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
+		    struct csi_targets *ret, struct cairn_err *err)
+{
+	struct looking looking = {.path = path, .ret = ret};
+	char prefix[KEY_MAX];
+
+	*ret = (struct csi_targets){0};
+	snprintf(prefix, sizeof(prefix), "target/%s/", volume_id);
+	return pool_note_scan(pool, prefix, look_at, &looking, err);
+}

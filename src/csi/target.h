@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where a volume is published on this node: a note for each target path. The
+ * kernel has the last word: a noted path where nothing is mounted any more (the
+ * node was rebooted) does not count. */
+#ifndef CAIRN_CSI_TARGET_H
+#define CAIRN_CSI_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cairn_err;
+struct pool;
+
+int csi_target_add(struct pool *pool, const char *volume_id, const char *path, bool read_only,
+		   struct cairn_err *err);
+int csi_target_remove(struct pool *pool, const char *volume_id, const char *path,
+		      struct cairn_err *err);
+
+struct csi_targets {
+	size_t others; /* mounted targets that are not `path` */
+	bool this_one; /* `path` is noted and mounted */
+	bool this_read_only;
+};
+
+int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
+		    struct csi_targets *ret, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Controller: delete, validate, capacity, expand and modify. */
+
+#include "csi/controller.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "csi/attributes.h"
+#include "csi/capability.h"
+#include "csi/parameters.h"
+#include "csi/published.h"
+#include "csi/size.h"
+#include "csi_controller.pb-c.h"
+
+static int delete_found(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	struct csi_publication publication;
+	int rc = csi_published_get(pool, id, &publication, err);
+
+	if (rc)
+		return rc;
+	if (publication.published)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published to a node",
+				     id);
+	rc = csi_attributes_drop(pool, id, err);
+	/* Snapshots do not depend on their volume: they stay and are listed. */
+	return rc ? rc : pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
+}
+
+CSI_METHOD(csi_delete_volume)
+{
+	const Csi__V1__DeleteVolumeRequest *r = request;
+	Csi__V1__DeleteVolumeResponse response;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (rc)
+		return rc;
+	rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = delete_found(pool, volume.id, err);
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	csi__v1__delete_volume_response__init(&response);
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_validate_capabilities)
+{
+	const Csi__V1__ValidateVolumeCapabilitiesRequest *r = request;
+	Csi__V1__ValidateVolumeCapabilitiesResponse response;
+	Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed confirmed;
+	struct pool_volume volume;
+	struct pool *pool;
+	struct cairn_err why = {0};
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc && r->n_volume_capabilities == 0)
+		rc = cairn_err_set(err, CAIRN_INVALID, "the volume capabilities are missing");
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (rc)
+		return rc;
+	csi__v1__validate_volume_capabilities_response__init(&response);
+	if (csi_capabilities_check(r->volume_capabilities, r->n_volume_capabilities, &why) != 0) {
+		response.message = why.msg;
+		return csi_reply(reply, &response.base, err);
+	}
+	csi__v1__validate_volume_capabilities_response__confirmed__init(&confirmed);
+	confirmed.volume_capabilities = r->volume_capabilities;
+	confirmed.n_volume_capabilities = r->n_volume_capabilities;
+	response.confirmed = &confirmed;
+	return csi_reply(reply, &response.base, err);
+}
+
+/* The pool that the parameters name, else all of them. */
+static int add_capacity(struct csi_driver *driver, const char *pool_name, uint64_t *ret,
+			struct cairn_err *err)
+{
+	*ret = 0;
+	for (size_t i = 0; i < driver->n_pools; i++) {
+		struct pool_space space;
+		int rc;
+
+		if (pool_name && strcmp(driver->pools[i].name, pool_name) != 0)
+			continue;
+		rc = pool_space_get(driver->pools[i].pool, &space, err);
+		if (rc)
+			return rc;
+		*ret += space.free_bytes;
+	}
+	return 0;
+}
+
+CSI_METHOD(csi_get_capacity)
+{
+	const Csi__V1__GetCapacityRequest *r = request;
+	Csi__V1__GetCapacityResponse response;
+	Google__Protobuf__Int64Value largest;
+	struct csi_entry entries[CSI_ENTRIES_MAX];
+	const char *pool_name;
+	uint64_t free_bytes;
+	int rc = csi_entries(r->parameters, r->n_parameters, entries, err);
+
+	if (!rc)
+		rc = csi_parameters_parse(entries, r->n_parameters, &pool_name, err);
+	if (!rc)
+		rc = add_capacity(driver, pool_name, &free_bytes, err);
+	if (rc)
+		return rc;
+	csi__v1__get_capacity_response__init(&response);
+	google__protobuf__int64_value__init(&largest);
+	largest.value = (int64_t)POOL_VOLUME_SIZE_MAX;
+	response.available_capacity = (int64_t)free_bytes;
+	response.maximum_volume_size = &largest;
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_expand_volume)
+{
+	const Csi__V1__ControllerExpandVolumeRequest *r = request;
+	Csi__V1__ControllerExpandVolumeResponse response;
+	struct csi_size_range range;
+	struct pool_volume volume;
+	struct pool *pool;
+	uint64_t size;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc && !r->capacity_range)
+		rc = cairn_err_set(err, CAIRN_INVALID, "the capacity range is missing");
+	if (!rc)
+		rc = csi_size_range(r->capacity_range, &range, err);
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (rc)
+		return rc;
+	if (!csi_size_fits(&range, volume.size)) {
+		rc = csi_size_choose(&range, 0, &size, err);
+		if (!rc && size < volume.size)
+			rc = cairn_err_set(err, CAIRN_RANGE, "a volume can not become smaller");
+		if (!rc)
+			rc = pool_volume_expand(pool, volume.id, size, &volume, err);
+	}
+	if (rc)
+		return rc;
+	csi__v1__controller_expand_volume_response__init(&response);
+	response.capacity_bytes = (int64_t)volume.size;
+	/* A filesystem on it has to follow. */
+	response.node_expansion_required =
+		!r->volume_capability || !csi_capability_is_block(r->volume_capability);
+	return csi_reply(reply, &response.base, err);
+}
+
+CSI_METHOD(csi_modify_volume)
+{
+	const Csi__V1__ControllerModifyVolumeRequest *r = request;
+	Csi__V1__ControllerModifyVolumeResponse response;
+	struct csi_entry entries[CSI_ENTRIES_MAX];
+	struct pool_volume_settings settings;
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_require(r->volume_id, "the volume id", err);
+
+	if (!rc)
+		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	if (!rc)
+		rc = csi_entries(r->mutable_parameters, r->n_mutable_parameters, entries, err);
+	if (!rc)
+		rc = csi_mutable_parse(entries, r->n_mutable_parameters, &settings, err);
+	if (!rc)
+		rc = pool_volume_modify(pool, volume.id, &settings, &volume, err);
+	if (rc)
+		return rc;
+	csi__v1__controller_modify_volume_response__init(&response);
+	return csi_reply(reply, &response.base, err);
+}
