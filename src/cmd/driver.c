@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The role `cairn driver`: wiring of pools, CSI services and a gRPC server. */
-
 #include "cmd/tree.h"
 
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/flags.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "cmd/options.h"
-#include "csi/driver.h"
-#include "net/server.h"
-#include "net/signals.h"
-#include "proto/descriptors.h"
+#include "cmd/role.h"
 
-#define SOCKET_MODE      0660
+#define NAME_DEFAULT     "cairn.csi.dev"
 #define ENDPOINT_PREFIX  "unix://"
 #define DRAIN_DEFAULT_MS 30000
 
 static const char *endpoint = "unix:///run/csi/socket";
 static const char *node_id;
-static const char *driver_name = CSI_NAME_DEFAULT;
+static const char *driver_name = NAME_DEFAULT;
 static const char *more_pools;
 static bool topology;
 static uint64_t fixed_length;
@@ -45,7 +37,7 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &driver_name,
 	 .value_name = "NAME",
-	 .help = "name of the driver (default: " CSI_NAME_DEFAULT ")"},
+	 .help = "name of the driver (default: " NAME_DEFAULT ")"},
 	{.name = "pools",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &more_pools,
@@ -73,92 +65,38 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-/* The pool of --pool is called "default"; --pools adds others. Cuts `text`. */
-static int read_pools(char *text, struct csi_pool_spec *specs, size_t *ret_n, struct cairn_err *err)
+static int run(int argc, char **argv, struct cairn_err *err)
 {
-	char *item;
-	size_t n = 0;
-
-	specs[n++] = (struct csi_pool_spec){.name = "default", .dir = cmd_pool_dir()};
-	while (text && (item = strsep(&text, ","))) {
-		char *equals = strchr(item, '=');
-
-		if (!equals || equals == item || !equals[1])
-			return cmd_usage(err, "--pools: '%s' is not NAME=DIR", item);
-		if (n == CSI_POOLS_MAX)
-			return cmd_usage(err, "--pools: more than %u", CSI_POOLS_MAX);
-		*equals = '\0';
-		specs[n++] = (struct csi_pool_spec){.name = item, .dir = equals + 1};
-	}
-	*ret_n = n;
-	return 0;
-}
-
-static int make_driver(struct csi_driver **ret, struct cairn_err *err)
-{
-	cairn_auto_free char *text = more_pools ? cairn_strdup(more_pools) : NULL;
-	struct csi_pool_spec specs[CSI_POOLS_MAX];
-	struct csi_options options = {
+	struct role_driver_options options = {
+		.endpoint = endpoint,
+		.endpoint_text = endpoint,
+		.node_id = node_id,
 		.name = driver_name,
 		.version = CAIRN_VERSION,
-		.node_id = node_id,
-		.pools = specs,
+		.pool = cmd_pool_dir(),
+		.more_pools = more_pools,
 		.topology = topology,
 		.fixed_length = fixed_length,
 		.volumes_max = volumes_max,
+		.drain_ms = drain_ms,
 	};
-	int rc;
-
-	if (more_pools && !text)
-		return cairn_err_nomem(err, "driver");
-	rc = read_pools(text, specs, &options.n_pools, err);
-	return rc ? rc : csi_driver_new(&options, ret, err);
-}
-
-static int start(struct csi_driver *driver, struct net_server *server, struct cairn_err *err)
-{
-	struct proto_bytes set = proto_descriptors_cairn();
-	const char *path = endpoint;
-	int rc = csi_driver_serve(driver, server, err);
-
-	if (strncmp(path, ENDPOINT_PREFIX, strlen(ENDPOINT_PREFIX)) == 0)
-		path += strlen(ENDPOINT_PREFIX);
-	if (!rc)
-		rc = net_server_add_reflection(server, set.data, set.len, err);
-	if (!rc)
-		rc = net_server_listen_unix(server, path, SOCKET_MODE, err);
-	return rc ? rc : net_server_start(server, err);
-}
-
-static int run(int argc, char **argv, struct cairn_err *err)
-{
-	cairn_cleanup(csi_driver_freep) struct csi_driver *driver = NULL;
-	cairn_cleanup(net_server_freep) struct net_server *server = NULL;
-	struct net_server_options options = {.name = "csi"};
-	sigset_t signals;
+	role_driver_run *serve;
+	void *found;
 	int rc;
 
 	(void)argc;
 	(void)argv;
 	if (!node_id)
 		return cmd_usage(err, "--node-id is required");
-	if (strncmp(endpoint, ENDPOINT_PREFIX, strlen(ENDPOINT_PREFIX)) != 0 && endpoint[0] != '/')
+	if (strncmp(endpoint, ENDPOINT_PREFIX, strlen(ENDPOINT_PREFIX)) == 0)
+		options.endpoint += strlen(ENDPOINT_PREFIX);
+	if (options.endpoint[0] != '/')
 		return cmd_usage(err, "--endpoint: '%s' is not unix:///PATH", endpoint);
-	net_signals_block(&signals);
-	rc = make_driver(&driver, err);
-	if (!rc)
-		rc = net_server_new(&options, &server, err);
-	if (!rc)
-		rc = start(driver, server, err);
+	rc = role_load("driver", "cairn_role_driver", &found, err);
 	if (rc)
 		return rc;
-	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", endpoint),
-		  CAIRN_STR("driver", driver_name), CAIRN_STR("node", node_id));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
-	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", drain_ms));
-	net_server_drain(server, drain_ms);
-	return 0;
+	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
+	return serve(&options, err);
 }
 
 const struct command cmd_driver = {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Roles that need more libraries than the rest live in modules of their own,
+ * loaded when the role starts: `cairn --version` and `cairn delta` must not pay
+ * for TLS and HTTP/2. A module is a shared object beside the program or in its
+ * library directory, with one function; what it shares with the program (base,
+ * block, pool) binds to the program's own copy.
+ */
+#ifndef CAIRN_CMD_ROLE_H
+#define CAIRN_CMD_ROLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+/* What `cairn driver` was told. */
+struct role_driver_options {
+	const char *endpoint;      /* path of the socket */
+	const char *endpoint_text; /* as it was given, for the log */
+	const char *node_id;
+	const char *name;
+	const char *version;
+	const char *pool;
+	const char *more_pools; /* "NAME=DIR,…" or NULL */
+	bool topology;
+	uint64_t fixed_length;
+	uint64_t volumes_max;
+	uint64_t drain_ms;
+};
+
+/* In the module "driver": serves until a signal, then drains. */
+typedef int role_driver_run(const struct role_driver_options *options, struct cairn_err *err);
+role_driver_run cairn_role_driver;
+
+/* Loads module `name` and gives its function `symbol`; it stays loaded.
+ *
+ * CAIRN_UNIMPLEMENTED  it is not installed, or can not be loaded
+ */
+int role_load(const char *name, const char *symbol, void **ret, struct cairn_err *err);
+
+#endif
