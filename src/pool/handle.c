@@ -137,7 +137,7 @@ static int find_by_names(struct pool *pool, const char *text, struct record_snap
 		int rc;
 
 		*at = '\0';
-		if (!name_is_possible(copy) || !name_is_possible(name))
+		if (!name_is_possible(name))
 			continue;
 		rc = handle_find_volume(pool, copy, &volume, err);
 		if (rc == 0)

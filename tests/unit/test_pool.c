@@ -106,11 +106,15 @@ static void a_name_can_be_used_again_after_deletion(void **state)
 	struct pool_snapshot snapshot;
 	struct cairn_err err = {0};
 	char old[POOL_ID_MAX + 1];
+	char full[POOL_ID_MAX + 3];
 
 	make_volume(fix, "data", 1 * MIB, NULL);
 	poolfix_snapshot(fix, "data", "s");
 	assert_code(pool_snapshot_create(fix->pool, &spec, 1, &snapshot, &err), CAIRN_EXISTS);
 	snprintf(old, sizeof(old), "%s", id_of(fix, "data@s"));
+	assert_ok(pool_snapshot_get(fix->pool, old, &snapshot, &err), &err);
+	snprintf(full, sizeof(full), "%s@s", snapshot.volume_id);
+	assert_string_equal(id_of(fix, full), old); /* a volume's id in front works too */
 	delete_snapshot(fix, "data@s");
 	poolfix_write(fix, "data", 0, 'x');
 	poolfix_snapshot(fix, "data", "s");
