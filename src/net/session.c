@@ -188,6 +188,10 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct net_conn *conn = arg;
 	struct net_stream *stream;
 
+	/* A client measures bandwidth with a ping for what we send: such pings are
+	 * paid for by the work that they come with. */
+	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
+		conn->pings.level = conn->pings.burst;
 	if (!conn->hooks->is_server || frame->hd.type != NGHTTP2_HEADERS ||
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
