@@ -28,7 +28,7 @@ struct net_limits net_limits_defaulted(const struct net_limits *limits)
 	OR_DEFAULT(keepalive_wait_ms, 20 * 1000);
 	OR_DEFAULT(ping_burst, 20);
 	OR_DEFAULT(ping_refill_ms, 5 * 1000);
-	OR_DEFAULT(settings_burst, 1000);
+	OR_DEFAULT(settings_burst, 500);
 	OR_DEFAULT(reset_burst, 1000);
 	OR_DEFAULT(reset_per_second, 100);
 #undef OR_DEFAULT

@@ -45,7 +45,7 @@ struct net_limits {
 	                               Ping flood. 20 */
 	uint64_t ping_refill_ms;    /* one more ping is taken after so long. 5 s */
 	uint32_t settings_burst;    /* SETTINGS, PRIORITY and empty DATA frames likewise; one more
-	                               every 100 ms. Settings flood. 1000 */
+	                               every 100 ms. Settings flood. 500 */
 	uint32_t reset_burst;       /* RST_STREAM frames likewise. Rapid reset. 1000 */
 	uint32_t reset_per_second;  /* and how fast that refills. 100 */
 };
