@@ -20,6 +20,8 @@ size_t net_http_head_end(const char *bytes, size_t n, size_t from)
 {
 	const char *found;
 
+	if (n == 0) /* perhaps no bytes at no address */
+		return 0;
 	from = from > 3 ? from - 3 : 0; /* the end may have been cut in two */
 	found = memmem(bytes + from, n - from, "\r\n\r\n", 4);
 	return found ? (size_t)(found - bytes) + 4 : 0;
