@@ -103,6 +103,10 @@ enum catalogue_sync {
 int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
 		     struct cairn_err *err);
 
+/* False after a commit that failed so that the next to open the catalogue may
+ * find it done: then nothing must be removed because no record wants it. */
+bool catalogue_is_certain(struct catalogue *cat);
+
 /* Checks the file's structure (not the meaning of the values); `report` is
  * called with a line for each fault. */
 int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line), void *arg,

@@ -22,6 +22,8 @@
 #define CHECKPOINT_WAIT_PAGES 8192
 #define CHECKPOINT_WAIT_MS    500
 
+#define SUPERSEDE_TRIES 3U
+
 enum op_kind {
 	OP_PUT,
 	OP_DELETE,
@@ -196,8 +198,25 @@ static int touch_if_unchanged(struct conn *conn, int changes_before, struct cair
 	return conn_exec(conn, "PRAGMA user_version=1", err);
 }
 
-static int run_transaction(struct conn *conn, const struct cairn_buf *ops, struct cairn_err *err)
+/* A commit whose last step failed, the sync, is undone in memory, but its frames
+ * stand whole in the log and the next to open it would take them for committed.
+ * A transaction of one frame written over the first of them breaks the chain
+ * that they form. */
+static bool supersede(struct conn *conn)
 {
+	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
+		if (conn_exec(conn, "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT", NULL) == 0)
+			return true;
+		if (!sqlite3_get_autocommit(conn->db))
+			conn_run(conn, CONN_ROLLBACK, NULL);
+	}
+	return false;
+}
+
+static int run_transaction(struct conn *conn, const struct cairn_buf *ops, bool *ret_uncertain,
+			   struct cairn_err *err)
+{
+	bool committing = false;
 	int before = sqlite3_total_changes(conn->db);
 	int rc = conn_run(conn, CONN_BEGIN, err);
 
@@ -208,10 +227,16 @@ static int run_transaction(struct conn *conn, const struct cairn_buf *ops, struc
 		rc = run_ops(conn, ops, false, err);
 	if (rc == 0 && conn->full_sync)
 		rc = touch_if_unchanged(conn, before, err);
-	if (rc == 0)
+	if (rc == 0) {
+		committing = true;
 		rc = conn_run(conn, CONN_COMMIT, err);
+	}
 	if (rc != 0 && !sqlite3_get_autocommit(conn->db))
 		conn_run(conn, CONN_ROLLBACK, NULL);
+	if (rc == 0)
+		*ret_uncertain = false;
+	else if (committing)
+		*ret_uncertain = !supersede(conn);
 	return rc;
 }
 
@@ -320,7 +345,7 @@ int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync, st
 	if (rc == 0)
 		rc = set_sync(cat->writer, sync == CATALOGUE_DURABLE, err);
 	if (rc == 0)
-		rc = run_transaction(cat->writer, &batch->ops, err);
+		rc = run_transaction(cat->writer, &batch->ops, &cat->uncertain, err);
 	if (rc == 0) {
 		keep_log_short(cat->writer);
 	} else if (rc != CAIRN_ABORTED) {
@@ -329,4 +354,10 @@ int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync, st
 		cat->writer = NULL;
 	}
 	return rc;
+}
+
+bool catalogue_is_certain(struct catalogue *cat)
+{
+	cairn_scoped_lock(&cat->writer_lock);
+	return !cat->uncertain;
 }

@@ -27,8 +27,9 @@ struct catalogue {
 	struct conn *idle;
 	unsigned n_idle;
 
-	pthread_mutex_t writer_lock; /* held through a commit; guards the one below */
+	pthread_mutex_t writer_lock; /* held through a commit; guards the two below */
 	struct conn *writer;         /* NULL before the first commit and after a failure */
+	bool uncertain;              /* a commit failed, and may yet turn out as done */
 };
 
 /* A connection for reading, given back with catalogue_reader_release():

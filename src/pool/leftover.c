@@ -208,6 +208,8 @@ static int settle_locked(struct pool *pool, const char *id, uint64_t held, struc
 	uint64_t generation;
 	int rc = 0;
 
+	if (!catalogue_is_certain(pool->cat))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "it may be wanted after all");
 	if (parse_set_id(id, &number, &generation)) {
 		rc = handle_lock_set(pool, number, 0, &lock, err);
 		return rc ? rc : settle_set(pool, number, generation, id, err);

@@ -3,6 +3,7 @@
 #include "pool/marker.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -80,7 +81,6 @@ static int check_frame(const char *text, size_t n, const char **ret_checksum, st
 	const char *sum =
 		n > 0 ? memmem(text, n, "\n" CHECKSUM_LINE, strlen(CHECKSUM_LINE) + 1) : NULL;
 	char want[17];
-	cairn_auto_buf struct cairn_buf hex = CAIRN_BUF_INIT(sizeof(want));
 
 	if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) != 0)
 		return damaged(err, "it does not begin as one");
@@ -90,10 +90,9 @@ static int check_frame(const char *text, size_t n, const char **ret_checksum, st
 	if (!sum)
 		return damaged(err, "it has no checksum");
 	sum++;
-	cairn_buf_addf(&hex, "%016" PRIx64, block_checksum(text, (size_t)(sum - text)));
+	snprintf(want, sizeof(want), "%016" PRIx64, block_checksum(text, (size_t)(sum - text)));
 	sum += strlen(CHECKSUM_LINE);
-	if (cairn_buf_failed(&hex) || (size_t)(text + n - sum) != 17 ||
-	    memcmp(sum, hex.data, 16) != 0 || sum[16] != '\n')
+	if ((size_t)(text + n - sum) != 17 || memcmp(sum, want, 16) != 0 || sum[16] != '\n')
 		return damaged(err, "its checksum does not fit");
 	*ret_checksum = sum - strlen(CHECKSUM_LINE);
 	return 0;

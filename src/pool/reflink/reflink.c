@@ -164,12 +164,14 @@ static int probe(const char *dir, struct cairn_err *err)
 
 	if (from < 0 || to < 0)
 		return cairn_err_sys(err, errno, "make a file in '%s'", dir);
-	if (ioctl(to, FICLONE, from) < 0)
+	if (ioctl(to, FICLONE, from) == 0)
+		return 0;
+	if (errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the filesystem of '%s' was made without reflinks; make it "
 				     "with mkfs.xfs -m reflink=1, or use back end copy",
 				     dir);
-	return 0;
+	return cairn_err_sys(err, errno, "share blocks in '%s'", dir);
 }
 
 int reflink_store_open(const char *dir, bool writable, struct store **ret, struct cairn_err *err)
