@@ -13,6 +13,9 @@
 #define ENDPOINT_PREFIX  "unix://"
 #define DRAIN_DEFAULT_MS 30000
 
+/* Where the kubelet looks for plugins. */
+#define REGISTRATION_DIR_DEFAULT "/var/lib/kubelet/plugins_registry"
+
 static const char *endpoint = "unix:///run/csi/socket";
 static const char *node_id;
 static const char *driver_name = NAME_DEFAULT;
@@ -21,6 +24,9 @@ static bool topology;
 static uint64_t fixed_length;
 static uint64_t volumes_max;
 static uint64_t drain_ms = DRAIN_DEFAULT_MS;
+static const char *http_endpoint;
+static const char *registration_path;
+static const char *registration_dir = REGISTRATION_DIR_DEFAULT;
 
 static const struct cairn_flag flags[] = {
 	{.name = "endpoint",
@@ -62,6 +68,21 @@ static const struct cairn_flag flags[] = {
 	 .target = &drain_ms,
 	 .value_name = "TIME",
 	 .help = "wait so long for calls to end when told to stop (default: 30s)"},
+	{.name = "http-endpoint",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &http_endpoint,
+	 .value_name = "HOST:PORT",
+	 .help = "serve /metrics, /healthz and /readyz there (default: not at all)"},
+	{.name = "kubelet-registration-path",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &registration_path,
+	 .value_name = "PATH",
+	 .help = "register with the kubelet, which finds the socket under this path"},
+	{.name = "registration-dir",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &registration_dir,
+	 .value_name = "DIR",
+	 .help = "where the kubelet looks for plugins (default: " REGISTRATION_DIR_DEFAULT ")"},
 	CAIRN_FLAG_END,
 };
 
@@ -79,6 +100,9 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		.fixed_length = fixed_length,
 		.volumes_max = volumes_max,
 		.drain_ms = drain_ms,
+		.http_address = http_endpoint,
+		.registration_path = registration_path,
+		.registration_dir = registration_dir,
 	};
 	role_driver_run *serve;
 	void *found;

@@ -27,6 +27,10 @@ struct role_driver_options {
 	uint64_t fixed_length;
 	uint64_t volumes_max;
 	uint64_t drain_ms;
+	const char *http_address;      /* NULL: no metrics */
+	const char *registration_path; /* the socket as the kubelet sees it; NULL: no
+					  * registration */
+	const char *registration_dir;
 };
 
 /* In the module "driver": serves until a signal, then drains. */

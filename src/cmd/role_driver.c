@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "csi/driver.h"
+#include "csi/monitor.h"
+#include "csi/registration.h"
 #include "net/server.h"
 #include "net/signals.h"
 #include "proto/descriptors.h"
@@ -63,34 +65,80 @@ static int make_driver(const struct role_driver_options *o, struct csi_driver **
 	return rc ? rc : csi_driver_new(&options, ret, err);
 }
 
-static int start(struct csi_driver *driver, struct net_server *server, const char *path,
+/* Everything that runs; freed from the last to the first. */
+struct running {
+	struct csi_driver *driver;
+	struct net_server *server;
+	struct csi_monitor *monitor;
+	struct csi_registration *registration;
+};
+
+/* The server first: its handlers use the driver and tell the monitor. */
+static void running_done(struct running *running)
+{
+	csi_registration_freep(&running->registration);
+	net_server_freep(&running->server);
+	csi_monitor_freep(&running->monitor);
+	csi_driver_freep(&running->driver);
+}
+
+static int register_driver(struct running *running, const struct role_driver_options *o,
+			   struct cairn_err *err)
+{
+	struct csi_registration_options options = {
+		.directory = o->registration_dir,
+		.name = o->name,
+		.endpoint = o->registration_path,
+	};
+
+	return o->registration_path ? csi_registration_new(&options, &running->registration, err)
+				    : 0;
+}
+
+static int watch(struct running *running, const struct role_driver_options *o,
+		 struct cairn_err *err)
+{
+	struct csi_monitor_options options = {
+		.address = o->http_address,
+		.driver = running->driver,
+		.server = running->server,
+		.registration = running->registration,
+	};
+
+	return o->http_address ? csi_monitor_new(&options, &running->monitor, err) : 0;
+}
+
+static int start(struct running *running, const struct role_driver_options *o,
 		 struct cairn_err *err)
 {
 	struct proto_bytes set = proto_descriptors_cairn();
-	int rc = csi_driver_serve(driver, server, err);
+	struct net_server_options options = {.name = "csi"};
+	int rc = make_driver(o, &running->driver, err);
 
 	if (!rc)
-		rc = net_server_add_reflection(server, set.data, set.len, err);
+		rc = net_server_new(&options, &running->server, err);
 	if (!rc)
-		rc = net_server_listen_unix(server, path, SOCKET_MODE, err);
-	return rc ? rc : net_server_start(server, err);
+		rc = csi_driver_serve(running->driver, running->server, err);
+	if (!rc)
+		rc = net_server_add_reflection(running->server, set.data, set.len, err);
+	if (!rc)
+		rc = net_server_listen_unix(running->server, o->endpoint, SOCKET_MODE, err);
+	if (!rc)
+		rc = register_driver(running, o, err);
+	if (!rc)
+		rc = watch(running, o, err);
+	return rc ? rc : net_server_start(running->server, err);
 }
 
 __attribute__((visibility("default"))) int
 cairn_role_driver(const struct role_driver_options *options, struct cairn_err *err)
 {
-	cairn_cleanup(csi_driver_freep) struct csi_driver *driver = NULL;
-	cairn_cleanup(net_server_freep) struct net_server *server = NULL;
-	struct net_server_options server_options = {.name = "csi"};
+	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 
 	net_signals_block(&signals);
-	rc = make_driver(options, &driver, err);
-	if (!rc)
-		rc = net_server_new(&server_options, &server, err);
-	if (!rc)
-		rc = start(driver, server, options->endpoint, err);
+	rc = start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint_text),
@@ -98,6 +146,6 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
 		;
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	net_server_drain(server, options->drain_ms);
+	net_server_drain(running.server, options->drain_ms);
 	return 0;
 }
