@@ -39,7 +39,7 @@ struct block_set_writer {
 	uint64_t block_end;   /* granule behind the last extent */
 	unsigned block_extents;
 	uint8_t *block_tail; /* where the next extent goes */
-	uint8_t block[SET_BLOCK_SIZE_MAX];
+	uint8_t block[SET_BLOCK_SIZE_MAX + VARINT_BYTES_MAX];
 
 	uint64_t out_offset; /* file offset of out[0] */
 	size_t out_len;

@@ -11,15 +11,22 @@
 #define VARINT_BYTES_MAX 8U
 #define VARINT_MAX       ((1ULL << 56) - 1)
 
-/* Writes `value` (at most VARINT_MAX); returns the byte behind it. */
+/* Writes `value` (at most VARINT_MAX); returns the byte behind it. Up to two
+ * bytes may be written, whatever the value takes. Without a branch between one
+ * and two bytes: which of the two comes next is close to random, so it would be
+ * guessed wrong often. */
 static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
 {
-	while (value >= 0x80) {
+	uint64_t two;
+
+	while (value >= 1U << 14) {
 		*p++ = (uint8_t)(value | 0x80);
 		value >>= 7;
 	}
-	*p++ = (uint8_t)value;
-	return p;
+	two = value > 0x7f;
+	p[0] = (uint8_t)(value | two << 7);
+	p[1] = (uint8_t)(value >> 7);
+	return p + 1 + two;
 }
 
 /* Reads one value; VARINT_BYTES_MAX bytes must be readable at `p`, whatever
@@ -27,8 +34,7 @@ static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
  * the shortest form. */
 const uint8_t *varint_get_long(const uint8_t *p, uint64_t *ret);
 
-/* The same without a branch between one and two bytes: which of the two comes
- * next is close to random, so a branch there would be guessed wrong often. */
+/* The same, inline for one and two bytes. */
 static inline const uint8_t *varint_get(const uint8_t *p, uint64_t *ret)
 {
 	uint64_t more = p[0] >> 7;

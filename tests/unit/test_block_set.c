@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "block/checksum.h"
 #include "block/set.h"
+#include "block/set_format.h"
 #include "block_model.h"
 
 #define KIB 1024ULL
@@ -388,6 +390,81 @@ static void a_missing_middle_is_found(void **state)
 	}
 }
 
+/* A file of one block with this payload, all of its checksums right. */
+static void forge(struct mem_file *file, const uint8_t *payload, size_t n, unsigned extents,
+		  uint64_t changed_bytes)
+{
+	struct block_output out = mem_file_output(file);
+	struct set_header header = {.volume_size = 64 * KIB, .granularity = 512};
+	uint8_t header_bytes[SET_HEADER_SIZE], footer_bytes[SET_FOOTER_SIZE];
+	uint8_t block[SET_BLOCK_SIZE_MAX], index[] = {payload[0] >> 1, SET_HEADER_SIZE};
+	struct set_footer footer = {
+		.extents = extents,
+		.changed_bytes = changed_bytes,
+		.blocks = 1,
+		.index_offset = SET_HEADER_SIZE + SET_BLOCK_HEADER_SIZE + n,
+		.index_entries = 1,
+		.index_stride = 1,
+		.index_checksum = block_checksum(index, sizeof(index)),
+	};
+
+	set_header_encode(&header, header_bytes);
+	footer.header_checksum = header.checksum;
+	set_footer_encode(&footer, footer_bytes);
+	set_put(block + 8, n, 2);
+	block[10] = 5;
+	memcpy(block + SET_BLOCK_HEADER_SIZE, payload, n);
+	set_put(block, block_checksum(block + 8, SET_BLOCK_HEADER_SIZE - 8 + n), 8);
+	assert_int_equal(out.write(out.arg, header_bytes, sizeof(header_bytes), NULL), 0);
+	assert_int_equal(out.write(out.arg, block, SET_BLOCK_HEADER_SIZE + n, NULL), 0);
+	assert_int_equal(out.write(out.arg, index, sizeof(index), NULL), 0);
+	assert_int_equal(out.write(out.arg, footer_bytes, sizeof(footer_bytes), NULL), 0);
+}
+
+static void impossible_contents_are_refused_despite_right_checksums(void **state)
+{
+	/* Blocks of six extents, on a volume of 128 granules. */
+	static const struct {
+		const char *what;
+		size_t n;
+		uint8_t payload[16];
+		unsigned extents;
+		unsigned granules;
+		int code;
+	} cases[] = {
+		{"possible", 6, {2, 2, 2, 2, 2, 2}, 6, 6, 0},
+		{"possible, with tails", 9, {3, 2, 2, 2, 3, 2, 2, 3, 4}, 6, 10, 0},
+		{"touching, second", 6, {2, 0, 2, 2, 2, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"touching, third", 6, {2, 2, 0, 2, 2, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"touching, fourth", 6, {2, 2, 2, 0, 2, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"touching, fifth", 6, {2, 2, 2, 2, 0, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"touching, sixth", 6, {2, 2, 2, 2, 2, 0}, 6, 6, CAIRN_DATA_LOSS},
+		{"a tail of 0", 7, {2, 2, 2, 2, 2, 3, 0}, 6, 6, CAIRN_DATA_LOSS},
+		{"overlong in a group", 7, {2, 0x82, 0, 2, 2, 2, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"overlong alone", 7, {2, 2, 2, 2, 2, 0x82, 0}, 6, 6, CAIRN_DATA_LOSS},
+		{"past the end, in a group", 7, {2, 2, 2, 2, 0xfe, 1, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"past the end, alone", 7, {2, 2, 2, 2, 2, 0xfe, 1}, 6, 6, CAIRN_DATA_LOSS},
+		{"too long, alone", 8, {2, 2, 2, 2, 2, 3, 0xfe, 3}, 6, 6, CAIRN_DATA_LOSS},
+		{"bytes left over", 7, {2, 2, 2, 2, 2, 2, 2}, 6, 6, CAIRN_DATA_LOSS},
+		{"extents missing in the payload", 5, {2, 2, 2, 2, 2}, 5, 5, CAIRN_DATA_LOSS},
+		{"fewer than counted", 7, {2, 2, 2, 2, 2, 0x82, 1}, 7, 6, CAIRN_DATA_LOSS},
+		{"other bytes than counted", 6, {2, 2, 2, 2, 2, 2}, 6, 7, CAIRN_DATA_LOSS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		cairn_cleanup(mem_file_done) struct mem_file file = {0};
+		struct block_set_info seen;
+		int rc;
+
+		forge(&file, cases[i].payload, cases[i].n, cases[i].extents,
+		      cases[i].granules * 512ULL);
+		rc = read_all(&file, 0, &seen);
+		if (rc != cases[i].code)
+			fail_msg("%s: %d", cases[i].what, rc);
+	}
+}
+
 /* The example of cairn-changeset(5). Other versions of this program must be
  * able to read what this one wrote. */
 static void the_stored_form_does_not_change(void **state)
@@ -577,6 +654,7 @@ int main(void)
 		cmocka_unit_test(every_wrong_byte_is_found),
 		cmocka_unit_test(every_truncation_is_found_at_once),
 		cmocka_unit_test(a_missing_middle_is_found),
+		cmocka_unit_test(impossible_contents_are_refused_despite_right_checksums),
 		cmocka_unit_test(the_stored_form_does_not_change),
 		cmocka_unit_test(wrong_parameters_are_refused),
 		cmocka_unit_test(wrong_extents_are_refused_and_change_nothing),
