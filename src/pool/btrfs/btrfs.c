@@ -160,7 +160,7 @@ static void side_done(struct btrfs_side *side)
 }
 
 static int compare(struct fileset *set, const char *base_id, const char *target_id,
-		   struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
+		   struct btrfs_delta delta, struct store_delta_stats *ret_stats,
 		   struct cairn_err *err)
 {
 	cairn_cleanup(side_done) struct btrfs_side base = {-1, -1, 0};
@@ -170,10 +170,10 @@ static int compare(struct fileset *set, const char *base_id, const char *target_
 	rc = rc ? rc : side_open(set, target_id, &target, err);
 	if (rc)
 		return rc;
-	delta->base = &base;
-	delta->target = &target;
-	delta->path = FILESET_DISK;
-	return btrfs_delta_run(delta, ret_stats, err);
+	delta.base = &base;
+	delta.target = &target;
+	delta.path = FILESET_DISK;
+	return btrfs_delta_run(&delta, ret_stats, err);
 }
 
 static int btrfs_delta(struct store *store, const char *base_id, const char *target_id,
@@ -182,7 +182,7 @@ static int btrfs_delta(struct store *store, const char *base_id, const char *tar
 {
 	struct btrfs_delta delta = {.sink = sink, .progress = progress};
 
-	return compare((struct fileset *)store, base_id, target_id, &delta, ret_stats, err);
+	return compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
 }
 
 int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
@@ -191,7 +191,7 @@ int btrfs_store_delta(struct store *store, enum btrfs_method method, const char 
 {
 	struct btrfs_delta delta = {.sink = sink, .method = method};
 
-	return compare((struct fileset *)store, base_id, target_id, &delta, ret_stats, err);
+	return compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
 }
 
 /* Six times cheaper than FIEMAP. */

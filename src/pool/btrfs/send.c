@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,6 +23,8 @@
 #define PIPE_SIZE    (1 << 20)
 #define READ_SIZE    (64U << 10)
 #define RANGES_FIRST 256U
+
+#define CANCEL_LOOK_MS 100
 
 /* The kernel writes the stream from within the ioctl, so a thread of its own
  * sits in there while this one reads. */
@@ -71,7 +74,7 @@ static int sender_start(struct sender *sender, struct cairn_err *err)
 static int ranges_add(void *arg, uint64_t offset, uint64_t length, struct cairn_err *err)
 {
 	struct ranges *r = arg;
-	struct block_extent *last = r->n > 0 ? &r->list[r->n - 1] : NULL;
+	struct block_extent *last = r->list && r->n > 0 ? &r->list[r->n - 1] : NULL;
 
 	if (offset >= r->limit)
 		return 0;
@@ -83,7 +86,7 @@ static int ranges_add(void *arg, uint64_t offset, uint64_t length, struct cairn_
 	}
 	if (r->n == SEND_RANGES_MAX)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "more than %u ranges", SEND_RANGES_MAX);
-	if (r->n == r->room) {
+	if (!r->list || r->n == r->room) {
 		size_t room = r->room ? r->room * 2 : RANGES_FIRST;
 		struct block_extent *list = cairn_realloc_array(r->list, room, sizeof(*list));
 
@@ -125,6 +128,11 @@ static void ranges_normalise(struct ranges *r)
 	r->n = n;
 }
 
+static bool cancelled(const struct store_progress *progress)
+{
+	return progress && progress->cancelled && progress->cancelled(progress->arg);
+}
+
 static int read_stream(int fd, struct stream *stream, const struct store_progress *progress,
 		       struct cairn_err *err)
 {
@@ -133,11 +141,17 @@ static int read_stream(int fd, struct stream *stream, const struct store_progres
 	if (!buf)
 		return cairn_err_nomem(err, "send stream");
 	for (;;) {
-		ssize_t got = read(fd, buf, READ_SIZE);
+		struct pollfd wait = {.fd = fd, .events = POLLIN};
+		ssize_t got;
 		int rc;
 
-		if (progress && progress->cancelled && progress->cancelled(progress->arg))
+		/* The kernel may compare for long before it has to write. */
+		rc = poll(&wait, 1, CANCEL_LOOK_MS);
+		if (cancelled(progress))
 			return cairn_err_set(err, CAIRN_CANCELLED, "comparison cancelled");
+		if (rc == 0)
+			continue;
+		got = read(fd, buf, READ_SIZE);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
