@@ -75,7 +75,7 @@ static int cause_of(sqlite3 *db, int rc, int errno_now)
 	}
 }
 
-static int result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
+int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
 {
 	int sys_errno = cause_of(db, rc, errno);
 
@@ -97,7 +97,7 @@ static int result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *e
 
 int conn_err(struct conn *conn, int rc, struct cairn_err *err)
 {
-	return result_err(conn->path, conn->db, rc, err);
+	return conn_result_err(conn->path, conn->db, rc, err);
 }
 
 static struct conn_stamp stamp_of(const char *path)

@@ -76,6 +76,9 @@ int conn_exec(struct conn *conn, const char *sql, struct cairn_err *err);
 /* Fills `err` from a result code that is neither OK, ROW nor DONE. */
 int conn_err(struct conn *conn, int rc, struct cairn_err *err);
 
+/* The same for a database that is no connection of ours. */
+int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err);
+
 /* The checksum of a record: over key and value, and where one ends. */
 void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
 			uint8_t ret[CATALOGUE_CHECKSUM_LEN]);

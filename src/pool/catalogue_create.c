@@ -48,20 +48,15 @@ static int fill(const char *path, struct cairn_err *err)
 {
 	sqlite3 *db = NULL;
 	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	int sys_errno;
+	int code = 0;
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
-	sys_errno = db && rc != SQLITE_OK ? sqlite3_system_errno(db) : 0;
-	if (sqlite3_close(db) != SQLITE_OK && rc == SQLITE_OK)
-		rc = SQLITE_INTERNAL;
-	if (rc == SQLITE_OK)
-		return 0;
-	if (sys_errno != 0)
-		return cairn_err_sys(err, sys_errno, "create '%s'", path);
-	return cairn_err_set(
-		err, rc == SQLITE_FULL || rc == SQLITE_NOMEM ? CAIRN_NO_SPACE : CAIRN_INTERNAL,
-		"create '%s': %s", path, sqlite3_errstr(rc));
+	if (rc != SQLITE_OK)
+		code = conn_result_err(path, db, rc, err);
+	if (sqlite3_close(db) != SQLITE_OK && code == 0)
+		code = cairn_err_set(err, CAIRN_INTERNAL, "close '%s'", path);
+	return code;
 }
 
 static int make_temp(int dir_fd, const char *path, struct cairn_err *err)
