@@ -95,6 +95,9 @@ static bool parse_line(char *line, struct mountinfo_entry *entry)
 	source = take_field(&line);
 	if (!tag || !fs_type || !source)
 		return false;
+	/* The source alone may be empty: mount(2) takes any text for it. */
+	if (!*root || !*mount_point || !*fs_type)
+		return false;
 	decode_escapes(root);
 	decode_escapes(mount_point);
 	decode_escapes(fs_type);

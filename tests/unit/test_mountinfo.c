@@ -62,6 +62,17 @@ static void escapes_are_decoded_and_other_backslashes_kept(void **state)
 	}
 }
 
+static void a_source_may_be_empty(void **state)
+{
+	struct mountinfo_entry entry;
+	char text[TEXT_MAX];
+
+	(void)state;
+	assert_true(parse_one("36 35 0:12 / /m rw - tmpfs  rw\n", text, &entry));
+	assert_string_equal(entry.source, "");
+	assert_string_equal(entry.fs_type, "tmpfs");
+}
+
 static void lines_of_another_form_are_passed_over(void **state)
 {
 	static const char *const lines[] = {
@@ -85,6 +96,8 @@ static void lines_of_another_form_are_passed_over(void **state)
 		"36 35 4294967296:0 / /m rw - ext4 /dev/a rw",
 		"99999999999999999999 35 98:0 / /m rw - ext4 /dev/a rw",
 		" 36 35 98:0 / /m rw - ext4 /dev/a rw",
+		"36 35 98:0  /m rw - ext4 /dev/a rw",
+		"36 35 98:0 / /m rw -  /dev/a rw",
 	};
 
 	(void)state;
@@ -125,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_gives_its_fields),
 		cmocka_unit_test(escapes_are_decoded_and_other_backslashes_kept),
+		cmocka_unit_test(a_source_may_be_empty),
 		cmocka_unit_test(lines_of_another_form_are_passed_over),
 		cmocka_unit_test(every_line_of_a_table_is_seen_once),
 	};
