@@ -114,9 +114,16 @@ static bool unmount(void)
 	return !mounted;
 }
 
-bool scratchfs_remount(void)
+bool scratchfs_power_cut(void)
 {
-	return made_kind == SCRATCHFS_PLAIN || (unmount() && mount_image());
+	char aside[310];
+	const char *const copy[] = {"cp", "--sparse=always", "--reflink=auto", image, aside, NULL};
+
+	snprintf(aside, sizeof(aside), "%s.aside", image);
+	/* The copy sees what was written to the loop device; unmounting, which
+	 * writes more, comes after it. */
+	return made_kind != SCRATCHFS_PLAIN && scratchfs_run(copy) && unmount() &&
+	       rename(aside, image) == 0 && mount_image();
 }
 
 void scratchfs_remove(void)

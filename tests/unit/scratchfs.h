@@ -24,8 +24,9 @@ enum scratchfs_kind {
 const char *scratchfs_make(enum scratchfs_kind kind, uint64_t size);
 void scratchfs_remove(void);
 
-/* Unmounts and mounts again: nothing stays cached. */
-bool scratchfs_remount(void);
+/* As after a power cut: what had reached the device by now is all there is.
+ * Nothing in it may be open. False where it cannot be done. */
+bool scratchfs_power_cut(void);
 
 /* Runs a program; false when it fails. */
 bool scratchfs_run(const char *const argv[]);
