@@ -6,7 +6,8 @@
  * Sets are written once, in ascending order, and read many times from any
  * offset, so the stored form is a run of blocks of up to 256 extents. An
  * extent is two varints: the gap since the last one ends, and its length with
- * the zero flag in the lowest bit, both in units of the granularity. Each
+ * the zero flag in the lowest bit, both in units of the granularity; what random
+ * writes leave most often, a single granule that is not zero, is one varint. Each
  * block carries its own checksum, so a reader streams without trusting what it
  * has not checked, and a skip index (one entry a block, itself checksummed)
  * finds any offset with a binary search. man/cairn-changeset.5 is the format.
