@@ -14,6 +14,7 @@
 #include "net/grpc_text.h"
 #include "net/nv.h"
 #include "net/peer.h"
+#include "net/scratch.h"
 
 static const char accepted_encodings[] = "identity,gzip";
 
@@ -234,8 +235,31 @@ static int find_method(struct net_call *call)
 	return 0;
 }
 
+/* One lock and at most one wake-up for all calls that a turn of the loop
+ * brought. */
+void net_call_hand_over(struct net_task *task)
+{
+	struct net_part *part =
+		(struct net_part *)(void *)((char *)task - offsetof(struct net_part, hand_over));
+	struct net_work *list = part->ready;
+
+	part->ready = NULL;
+	part->ready_tail = &part->ready;
+	list = net_workers_submit(part->server->workers, list);
+	while (list) {
+		struct net_call *call =
+			(struct net_call *)(void *)((char *)list - offsetof(struct net_call, work));
+
+		list = list->next;
+		net_call_abort(&call->s, CAIRN_NO_SPACE, "too many calls wait here");
+		net_stream_unref(&call->s);
+	}
+}
+
 static void dispatch(struct net_call *call)
 {
+	struct net_part *part = call->s.conn->owner;
+
 	call->dispatched = true;
 	call->s.request_by_ns = 0;
 	net_stream_ref(&call->s);
@@ -243,10 +267,11 @@ static void dispatch(struct net_call *call)
 		net_call_run(&call->work);
 		return;
 	}
-	if (net_workers_submit(call->server->workers, &call->work))
-		return;
-	net_stream_unref(&call->s);
-	net_call_abort(&call->s, CAIRN_NO_SPACE, "too many calls wait here");
+	if (!part->ready)
+		net_loop_late(part->loop, &part->hand_over);
+	call->work.next = NULL;
+	*part->ready_tail = &call->work;
+	part->ready_tail = &call->work.next;
 }
 
 static bool one_request(const struct net_call *call)

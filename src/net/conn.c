@@ -97,6 +97,9 @@ static int read_turn(struct net_conn *conn, struct cairn_err *err)
 			rc = digest(conn, err);
 		if (rc < 0)
 			return rc;
+		/* A short read emptied the socket; if not, we are called again. */
+		if (!net_wire_was_full(&conn->wire))
+			break;
 	}
 	return 0;
 }

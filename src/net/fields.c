@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "net/grpc_text.h"
 
+#define FIRST_BYTES 512
+
 void net_fields_init(struct net_fields *fields)
 {
 	*fields = (struct net_fields){0};
@@ -26,7 +28,7 @@ void net_fields_done(struct net_fields *fields)
 static struct net_field *next_field(struct net_fields *fields)
 {
 	if (fields->n == fields->cap) {
-		size_t cap = fields->cap ? fields->cap * 2 : 8;
+		size_t cap = fields->cap ? fields->cap * 2 : 16;
 		struct net_field *v = cairn_realloc_array(fields->v, cap, sizeof(*v));
 
 		if (!v)
@@ -44,6 +46,9 @@ bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len
 	char *at;
 
 	if (!field)
+		return false;
+	/* The first room takes a usual request whole. */
+	if (!fields->text.data && !cairn_buf_reserve(&fields->text, FIRST_BYTES))
 		return false;
 	at = cairn_buf_reserve(&fields->text, name_len + value_len + 2);
 	if (!at)

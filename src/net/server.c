@@ -147,6 +147,8 @@ static int make_part(struct net_server *server, unsigned i, struct cairn_err *er
 
 	snprintf(name, sizeof(name), "%.8s-io%u", server->name, i % 100);
 	part->server = server;
+	part->hand_over.run = net_call_hand_over;
+	part->ready_tail = &part->ready;
 	part->tick_ms = tick_interval(&server->limits);
 	return net_loop_new(name, &part->loop, err);
 }

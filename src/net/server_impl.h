@@ -24,6 +24,8 @@ struct net_part {
 	struct net_conn *conns;
 	struct net_timer tick;
 	uint64_t tick_ms;
+	struct net_task hand_over; /* the calls of this turn to the workers, at its end */
+	struct net_work *ready, **ready_tail;
 };
 
 struct net_server {
@@ -70,6 +72,7 @@ void net_server_went_quiet(struct net_server *server);
 
 /* call_io.c: streams of requests. */
 struct net_stream *net_call_new_stream(struct net_conn *conn);
+void net_call_hand_over(struct net_task *task);
 /* Cuts a call off with a status, from its loop. */
 void net_call_abort(struct net_stream *stream, int code, const char *text);
 

@@ -233,6 +233,7 @@ int net_wire_fill(struct net_wire *wire, struct cairn_err *err)
 		if (n > 0) {
 			wire->raw = wire->scratch->raw;
 			wire->raw_len = (size_t)n;
+			wire->was_full = (size_t)n == sizeof(wire->scratch->raw);
 			return 1;
 		}
 		if (n == 0) {
@@ -245,6 +246,11 @@ int net_wire_fill(struct net_wire *wire, struct cairn_err *err)
 		if (errno != EINTR)
 			return broken(err, errno, "receive");
 	}
+}
+
+bool net_wire_was_full(const struct net_wire *wire)
+{
+	return wire->was_full;
 }
 
 int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n,

@@ -27,6 +27,7 @@ struct net_wire {
 	struct ssl_st *ssl; /* NULL for cleartext */
 	struct net_scratch *scratch;
 	bool established;
+	bool was_full;
 	bool at_end; /* the peer has closed its side */
 	bool failed; /* a send or TLS error; errno-like text in the connection's error */
 	const uint8_t *raw;
@@ -49,6 +50,9 @@ int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
 /* One read(2) into the scratch buffer. 1 when bytes came, 0 when there are
  * none now, CAIRN_UNAVAILABLE at the end or on an error. */
 int net_wire_fill(struct net_wire *wire, struct cairn_err *err);
+
+/* True when the last read took as much as it could: more may wait. */
+bool net_wire_was_full(const struct net_wire *wire);
 
 /* The next piece of what came, decrypted: 1 and the piece; 0 when all is used;
  * CAIRN_UNAVAILABLE when TLS is broken or closed. Call until it is not 1. */

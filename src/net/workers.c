@@ -52,21 +52,24 @@ static bool start_thread(struct net_workers *w)
 	return rc == 0;
 }
 
-/* With the lock held. */
-static void get_help(struct net_workers *w)
+/* With the lock held: makes a thread if one is wanted. True when the caller
+ * should wake one, after it gave the lock back: a thread that wakes up to a
+ * held lock only goes to sleep again. */
+static bool get_help(struct net_workers *w)
 {
 	if (!w->head || w->waking)
-		return;
+		return false;
 	if (w->idle > 0) {
 		w->waking = true;
-		pthread_cond_signal(&w->work);
-	} else if (w->threads < w->max) {
-		w->waking = start_thread(w);
+		return true;
 	}
+	if (w->threads < w->max)
+		w->waking = start_thread(w);
+	return false;
 }
 
 /* Waits for work with the lock held; NULL when the thread should end. */
-static struct net_work *next_work(struct net_workers *w)
+static struct net_work *next_work(struct net_workers *w, bool *ret_wake)
 {
 	struct net_work *work;
 	struct timespec end;
@@ -90,7 +93,7 @@ static struct net_work *next_work(struct net_workers *w)
 	if (!w->head)
 		w->tail = &w->head;
 	w->queued--;
-	get_help(w);
+	*ret_wake = get_help(w);
 	return work;
 }
 
@@ -98,12 +101,15 @@ static void *worker_main(void *arg)
 {
 	struct net_workers *w = arg;
 	struct net_work *work;
+	bool wake = false;
 
 	pthread_setname_np(pthread_self(), w->name);
 	pthread_mutex_lock(&w->lock);
 	w->waking = false;
-	while ((work = next_work(w))) {
+	while ((work = next_work(w, &wake))) {
 		pthread_mutex_unlock(&w->lock);
+		if (wake)
+			pthread_cond_signal(&w->work);
 		work->run(work);
 		pthread_mutex_lock(&w->lock);
 	}
@@ -151,18 +157,32 @@ void net_workers_free(struct net_workers *w)
 	free(w);
 }
 
-bool net_workers_submit(struct net_workers *w, struct net_work *work)
+static bool enqueue(struct net_workers *w, struct net_work *work)
 {
-	cairn_scoped_lock(&w->lock);
-
-	if (w->queued >= w->queue_max)
-		return false;
-	if (w->threads == 0 && !start_thread(w))
+	if (w->queued >= w->queue_max || (w->threads == 0 && !start_thread(w)))
 		return false;
 	work->next = NULL;
 	*w->tail = work;
 	w->tail = &work->next;
 	w->queued++;
-	get_help(w);
 	return true;
+}
+
+struct net_work *net_workers_submit(struct net_workers *w, struct net_work *list)
+{
+	bool wake;
+
+	pthread_mutex_lock(&w->lock);
+	while (list) {
+		struct net_work *next = list->next;
+
+		if (!enqueue(w, list))
+			break;
+		list = next;
+	}
+	wake = get_help(w);
+	pthread_mutex_unlock(&w->lock);
+	if (wake)
+		pthread_cond_signal(&w->work);
+	return list;
 }

@@ -10,8 +10,6 @@
 #ifndef CAIRN_NET_WORKERS_H
 #define CAIRN_NET_WORKERS_H
 
-#include <stdbool.h>
-
 struct cairn_err;
 struct net_workers;
 
@@ -27,7 +25,8 @@ int net_workers_new(const char *name, unsigned max, unsigned queue_max, struct n
 /* Runs what is queued, waits for all of it, frees. Accepts NULL. */
 void net_workers_free(struct net_workers *workers);
 
-/* From any thread. False when the queue is full, or nobody could ever run it. */
-bool net_workers_submit(struct net_workers *workers, struct net_work *work);
+/* Hands over a list linked by `next`; from any thread. Returns what is left of
+ * it when the queue is full or nobody could ever run it, else NULL. */
+struct net_work *net_workers_submit(struct net_workers *workers, struct net_work *list);
 
 #endif
