@@ -52,8 +52,10 @@ static int input_skip(struct input *in, size_t n, const struct set_drawing *draw
 		      struct cairn_err *err)
 {
 	set_reader_skip(in->reader, n);
-	in->runs += n;
-	in->n -= n;
+	if (n > 0) { /* there are no runs, and nothing to add to, before the first peek */
+		in->runs += n;
+		in->n -= n;
+	}
 	return in->n > 0 ? 0 : set_reader_peek(in->reader, drawing, &in->runs, &in->n, err);
 }
 

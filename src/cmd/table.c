@@ -58,10 +58,11 @@ static void print_cell(const struct cmd_table *table, size_t i, const char *text
 void cmd_table_print(const struct cmd_table *table)
 {
 	const char *cell = (const char *)table->cells.data;
-	const char *end = cell + table->cells.len;
+	const char *end;
 
 	if (table->cells.len == 0)
 		return;
+	end = cell + table->cells.len;
 	for (size_t i = 0; i < table->n_columns; i++)
 		print_cell(table, i, table->columns[i].title);
 	while (cell < end) {
