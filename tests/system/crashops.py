@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from cairncli import BLOCK, EXISTS, MIB, NOT_FOUND, PRECONDITION
+from cairncli import ABORTED, BLOCK, EXISTS, MIB, NOT_FOUND, PRECONDITION
 from crashworld import Volume, require
 
 INTERNAL = 13
@@ -18,7 +18,7 @@ class Operation:
     name = ""
     retention = "30d"
     needs_mount = False
-    runs_programs = frozenset()  # other programs are killed alone: statuses that this gives
+    runs_programs = frozenset()  # other processes may be killed alone; statuses of that
     only = None                # the one back end on which it makes sense
     again = {0}                # statuses of doing it again when it was done
     done_in_passing = False    # other commands may do it on the side
@@ -217,6 +217,7 @@ class GroupCreate(Operation):
     name = "group create"
     again = {EXISTS}
     needs_mount = True
+    runs_programs = frozenset({ABORTED})  # the process that holds the freeze was killed
 
     def set_up(self, world):
         super().set_up(world)
