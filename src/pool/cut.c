@@ -13,6 +13,7 @@
 #include "pool/device.h"
 #include "pool/handle.h"
 #include "pool/leftover.h"
+#include "pool/probe.h"
 #include "pool/store.h"
 
 /* How long writers may be held. Cloning a file of many extents takes seconds on
@@ -108,33 +109,20 @@ static int cut_one(struct cut *cut, const struct target *target, const char *sna
 	return rc ? cairn_err_wrap(err, "volume '%s'", target->item->volume_name) : 0;
 }
 
-/* Any extent at all means "changed". */
-static int stop_at_change(void *arg, const struct block_extent *extent, struct cairn_err *err)
-{
-	bool *changed = arg;
-
-	(void)extent;
-	*changed = true;
-	return cairn_err_set(err, CAIRN_CANCELLED, "changed");
-}
-
 /* Cuts again and compares; the second cut is removed at once. */
 static int probe(struct cut *cut, const struct target *target, bool *ret_changed,
 		 struct cairn_err *err)
 {
-	struct block_sink sink = {.emit = stop_at_change, .arg = ret_changed};
-	struct store_delta_stats stats;
 	char id[POOL_ID_MAX + 8];
 	struct cairn_err ignored;
+	bool same = true;
 	int rc;
 
 	leftover_probe_id(target->item->snapshot_id, id, sizeof(id));
 	rc = cut_one(cut, target, id, err);
 	if (!rc)
-		rc = store_delta(cut->pool->store, target->item->snapshot_id, id, sink, NULL,
-				 &stats, err);
-	if (*ret_changed)
-		rc = 0;
+		rc = probe_same(cut->pool->store, target->item->snapshot_id, id, &same, err);
+	*ret_changed = !same;
 	(void)store_remove(cut->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &ignored);
 	return rc;
 }
