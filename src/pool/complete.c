@@ -93,7 +93,8 @@ static int commit_set(struct pool *pool, uint64_t number, enum pool_set_state st
 			return rc;
 		setfile_name(number, generation, name);
 		ids_format_snapshot(old.parent_volume, old.parent, parent_id);
-		ledger_leftover_clear(batch, name);
+		if (state == POOL_SET_READY)
+			ledger_leftover_clear(batch, name);
 		ledger_leftover_add(batch, parent_id); /* its data may be free to go now */
 		rc = catalogue_commit(batch, CATALOGUE_ORDERED, err);
 	}

@@ -108,10 +108,8 @@ static int prepare_child(struct merge *m, size_t i, struct cairn_err *err)
 {
 	struct record_snapshot *now = &m->after[i];
 	char name[SETFILE_NAME_MAX];
-	int rc = complete_set(m->pool, m->children[i], m->grave.volume, NULL, err);
+	int rc = handle_lock_set(m->pool, m->children[i], 0, &m->set_locks[i], err);
 
-	if (!rc)
-		rc = handle_lock_set(m->pool, m->children[i], 0, &m->set_locks[i], err);
 	if (!rc)
 		rc = ledger_snapshot_get(m->pool->cat, m->children[i], &m->before[i], err);
 	if (rc)
@@ -214,8 +212,10 @@ static void note_old_files(struct merge *m, struct catalogue_batch *batch, char 
 		setfile_name(m->before[i].number, m->before[i].set_generation, name);
 		if (m->before[i].set == POOL_SET_READY)
 			ledger_leftover_add(batch, name);
+		/* Without a set, an attempt that failed may have left its file. */
 		setfile_name(m->after[i].number, m->after[i].set_generation, name);
-		ledger_leftover_clear(batch, name);
+		if (m->after[i].set == POOL_SET_READY)
+			ledger_leftover_clear(batch, name);
 	}
 }
 
@@ -255,16 +255,25 @@ static void settle_old_files(struct merge *m, const char *grave_id)
 	(void)leftover_settle(m->pool, grave_id, m->grave.volume, &ignored);
 }
 
-static int merge_locked(struct merge *m, struct cairn_err *err)
+/* The successors, with their sets made. That may release T's data, which
+ * changes its record: so it is read after it. */
+static int find_children(struct merge *m, struct cairn_err *err)
 {
-	char grave_id[POOL_ID_MAX + 1];
 	int rc = complete_set(m->pool, m->grave.number, m->grave.volume, NULL, err);
 
 	if (!rc)
-		rc = ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
-	if (!rc)
 		rc = ledger_collect(m->pool->cat, LEDGER_CHILDREN, m->grave.number, &m->children,
 				    &m->n_children, err);
+	for (size_t i = 0; i < m->n_children && !rc; i++)
+		rc = complete_set(m->pool, m->children[i], m->grave.volume, NULL, err);
+	return rc ? rc : ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
+}
+
+static int merge_locked(struct merge *m, struct cairn_err *err)
+{
+	char grave_id[POOL_ID_MAX + 1];
+	int rc = find_children(m, err);
+
 	if (rc)
 		return rc;
 	m->set_locks = cairn_calloc(m->n_children, sizeof(*m->set_locks));
