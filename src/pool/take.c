@@ -136,10 +136,13 @@ static int reserve(struct taking *t, struct cairn_err *err)
 	return rc;
 }
 
-/* The predecessor is the volume's head, if its data is there to compare with. */
-static int link_parent(struct taking *t, size_t i, struct cairn_err *err)
+/* The predecessor is the volume's head, if its data is there to compare with.
+ * One of another volume is not under our lock: its record changes too, so that
+ * a merge that did not see this successor fails. */
+static int link_parent(struct taking *t, size_t i, struct catalogue_batch *batch,
+		       struct cairn_err *err)
 {
-	struct record_snapshot head;
+	struct record_snapshot head, now;
 	uint64_t number = t->items[i].volume.head;
 	int rc;
 
@@ -154,7 +157,11 @@ static int link_parent(struct taking *t, size_t i, struct cairn_err *err)
 	t->records[i].parent = head.number;
 	t->records[i].parent_volume = head.volume;
 	t->records[i].set = POOL_SET_PENDING;
-	return 0;
+	if (head.volume == t->records[i].volume)
+		return 0;
+	now = head;
+	now.revision++;
+	return ledger_snapshot_change(t->pool->cat, batch, &head, &now, err);
 }
 
 static int commit_records(struct taking *t, struct cairn_err *err)
@@ -165,7 +172,7 @@ static int commit_records(struct taking *t, struct cairn_err *err)
 	for (size_t i = 0; i < t->n && !rc; i++) {
 		struct record_volume now = t->items[i].volume;
 
-		rc = link_parent(t, i, err);
+		rc = link_parent(t, i, batch, err);
 		if (rc)
 			return rc;
 		now.head = t->records[i].number;
