@@ -24,12 +24,11 @@ static struct vol *any_vol(struct world *world)
 }
 
 /* A snapshot whose content is remembered; NULL when none was found soon. */
-static struct shot *any_shot(struct world *world, bool live)
+static struct shot *any_shot(struct world *world, struct dice *dice, bool live)
 {
 	for (int i = 0; i < 100 && world->n_shots > 0; i++) {
 		/* The last hundred or so are those that still have content. */
-		uint64_t back =
-			dice_below(&world->dice, world->n_shots < 300 ? world->n_shots : 300);
+		uint64_t back = dice_below(dice, world->n_shots < 300 ? world->n_shots : 300);
 		struct shot *shot = world->shots[world->n_shots - 1 - back];
 
 		if (shot->content.sums && !(live && shot->deleted))
@@ -43,7 +42,7 @@ static struct shot *any_ancestor(struct world *world, struct shot *shot)
 {
 	struct shot *found = NULL;
 
-	for (uint64_t n = 1 + dice_below(&world->dice, 30); n > 0 && shot->parent; n--) {
+	for (uint64_t n = 1 + dice_below(&world->check_dice, 30); n > 0 && shot->parent; n--) {
 		shot = shot->parent;
 		if (shot->content.sums)
 			found = shot;
@@ -83,20 +82,22 @@ static void check_new(struct world *world, struct shot *shot)
 {
 	if (shot->parent && shot->parent->content.sums)
 		world->stats.fresh += check_pair(world, shot->parent, shot, 0);
-	if (dice_one_in(&world->dice, 4))
+	if (dice_one_in(&world->check_dice, 4))
 		check_pair(world, NULL, shot, 0);
-	for (uint64_t n = dice_below(&world->dice, 4); n > 0; n--) {
-		struct shot *target = dice_one_in(&world->dice, 3) ? any_shot(world, true) : shot;
-		struct shot *base = target && !dice_one_in(&world->dice, 3)
+	for (uint64_t n = dice_below(&world->check_dice, 4); n > 0; n--) {
+		struct shot *target = dice_one_in(&world->check_dice, 3)
+					      ? any_shot(world, &world->check_dice, true)
+					      : shot;
+		struct shot *base = target && !dice_one_in(&world->check_dice, 3)
 					    ? any_ancestor(world, target)
-					    : any_shot(world, false);
+					    : any_shot(world, &world->check_dice, false);
 		uint64_t start = 0;
 
 		if (!base || !target)
 			continue;
-		if (dice_one_in(&world->dice, 4))
-			start = dice_below(&world->dice, target->content.size + 1);
-		check_pair(world, dice_one_in(&world->dice, 20) ? NULL : base, target, start);
+		if (dice_one_in(&world->check_dice, 4))
+			start = dice_below(&world->check_dice, target->content.size + 1);
+		check_pair(world, dice_one_in(&world->check_dice, 20) ? NULL : base, target, start);
 	}
 }
 
@@ -107,7 +108,7 @@ static void know_shot(struct world *world, struct vol *vol, struct shot *shot)
 		world_fail(world, "%s does not follow %s", shot->id, vol->head->id);
 	if (vol->known) {
 		content_copy(&shot->content, &vol->content, vol->content.size);
-		if (dice_one_in(&world->dice, 10))
+		if (vol->use == USE_DEVICE || dice_one_in(&world->dice, 5))
 			check_content(world, shot);
 	} else {
 		content_init(&shot->content, vol->content.size);
@@ -183,7 +184,7 @@ static void delete_shot(struct world *world, struct shot *shot)
 
 static void delete_snapshot(struct world *world)
 {
-	struct shot *shot = any_shot(world, true);
+	struct shot *shot = any_shot(world, &world->dice, true);
 
 	if (shot)
 		delete_shot(world, shot);
@@ -214,7 +215,7 @@ static struct vol *add_vol(struct world *world, const char *from, uint64_t size,
 	struct vol *vol = &world->vols[world->n_vols];
 	struct pool_volume_spec spec = {.name = vol->name, .size = size, .from = from};
 
-	*vol = (struct vol){.known = true};
+	*vol = (struct vol){.known = true, .hold = -1};
 	snprintf(vol->name, sizeof(vol->name), "vol %zu@\xc3\xa9", world->names++);
 	must(world, pool_volume_create(world->pool, &spec, ret, &world->err));
 	world->n_vols++;
@@ -248,7 +249,7 @@ static uint64_t maybe_larger(struct world *world, uint64_t size)
 
 static void restore_snapshot(struct world *world)
 {
-	struct shot *shot = any_shot(world, true);
+	struct shot *shot = any_shot(world, &world->dice, true);
 	struct pool_volume made;
 	struct vol *vol;
 
@@ -287,6 +288,9 @@ static void stop_using(struct world *world, struct vol *vol)
 {
 	if (vol->use == USE_MOUNTED)
 		mounted_end(world, vol);
+	if (vol->hold >= 0)
+		close(vol->hold);
+	vol->hold = -1;
 	if (vol->use == USE_DEVICE)
 		must(world, pool_volume_detach(world->pool, vol->name, &world->err));
 	vol->use = USE_FILE;
@@ -329,6 +333,7 @@ static void change_use(struct world *world)
 		must(world, pool_volume_attach(world->pool, vol->name, false, vol->device,
 					       sizeof(vol->device), &world->err));
 		vol->use = USE_DEVICE;
+		vol->hold = open(vol->device, O_RDONLY | O_CLOEXEC);
 	} else if (vol->use == USE_DEVICE && vol->content.size >= MOUNT_SIZE_MIN &&
 		   !dice_one_in(&world->dice, 3)) {
 		mounted_begin(world, vol);

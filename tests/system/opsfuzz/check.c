@@ -90,7 +90,7 @@ static int collect(struct world *world, struct shot *base, struct shot *target,
 	};
 	cairn_cleanup(pool_delta_freep) struct pool_delta *delta = NULL;
 	struct block_extent extents[EXTENTS_MAX];
-	size_t n, max = 1 + dice_below(&world->dice, EXTENTS_MAX);
+	size_t n, max = 1 + dice_below(&world->check_dice, EXTENTS_MAX);
 	int rc = pool_delta_open(world->pool, &spec, &delta, err);
 
 	if (rc != 0)

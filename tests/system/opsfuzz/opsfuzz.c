@@ -78,7 +78,8 @@ static void fault_found(void *arg, enum pool_fault_state state, const char *line
 	struct world *world = arg;
 
 	(void)state;
-	world_fail(world, "pool check: %s", line);
+	if (!world->fault[0])
+		snprintf(world->fault, sizeof(world->fault), "%s", line);
 }
 
 static void check_pool(struct world *world)
@@ -87,6 +88,8 @@ static void check_pool(struct world *world)
 	struct pool_check_result result;
 
 	must(world, pool_check(world->pool, &spec, &result, &world->err));
+	if (world->fault[0])
+		world_fail(world, "pool check: %s", world->fault);
 }
 
 /* One pool from its creation to its end. False: not on this machine. */
@@ -102,6 +105,7 @@ static bool run_epoch(const struct place *place, uint64_t seed, uint64_t blocks,
 	world->place = place;
 	world->seed = seed;
 	world->dice.state = seed * PLACES + (uint64_t)(place - places);
+	world->check_dice.state = ~world->dice.state;
 	world->verbose = options.verbose;
 	world->keep = options.keep;
 	/* Short enough that merges happen all the time, or long enough that
@@ -187,6 +191,7 @@ int main(int argc, char **argv)
 		options.dir = default_dir();
 	if (!options.seed_given && cairn_random_bytes(&options.seed, 4, &err) != 0)
 		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %" PRIu64 ", in %s\n", options.seed, options.dir);
 	for (size_t i = 0; i < PLACES; i++)
 		chosen += strcmp(options.backend, "all") == 0 ||

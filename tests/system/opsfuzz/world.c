@@ -96,6 +96,8 @@ static void stop_using(struct world *world, struct vol *vol)
 	mounted_path(world, vol, path);
 	if (vol->use == USE_MOUNTED && umount(path) == 0)
 		rmdir(path);
+	if (vol->hold >= 0)
+		close(vol->hold);
 	if (vol->use != USE_FILE && world->pool)
 		(void)pool_volume_detach(world->pool, vol->name, NULL);
 	content_done(&vol->content);

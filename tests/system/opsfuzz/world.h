@@ -40,6 +40,7 @@ struct vol {
 	char name[64];
 	enum use use;
 	char device[64];
+	int hold;       /* of the device: its last close would write its dirty pages down */
 	bool formatted; /* a filesystem was made and nobody wrote past it since */
 	bool known;     /* `content` is what it holds */
 	struct content content;
@@ -66,8 +67,10 @@ struct place {
 
 struct world {
 	const struct place *place;
-	struct dice dice;
+	struct dice dice;       /* for what is done */
+	struct dice check_dice; /* for what is looked at: that depends on what expired */
 	uint64_t seed, step;
+	char fault[200]; /* the first that a check of the pool found */
 	bool can_attach, verbose, keep;
 	char dir[PATH_TEXT_MAX];  /* of this run; holds all that follows */
 	char base[PATH_TEXT_MAX]; /* the filesystem under the pool */
