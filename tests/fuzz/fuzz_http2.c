@@ -4,6 +4,7 @@
  * preface. Whatever it is, the server must end the connection when the client
  * does, and forget everything about it. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -55,9 +56,13 @@ static void drain(int fd)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	char buf[4096];
+	int rc;
 
 	do {
-		if (poll(&wait, 1, WAIT_MS) != 1)
+		do {
+			rc = poll(&wait, 1, WAIT_MS);
+		} while (rc < 0 && errno == EINTR);
+		if (rc != 1)
 			abort(); /* the server hangs on */
 	} while (read(fd, buf, sizeof(buf)) > 0);
 }
