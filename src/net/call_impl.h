@@ -34,6 +34,7 @@ struct net_call {
 	bool have_request;
 	bool dispatched;
 	bool headers_sent;
+	size_t refusal_sent; /* bytes of the answer to what is no gRPC */
 	bool answered;
 };
 

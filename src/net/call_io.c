@@ -96,15 +96,39 @@ static void answer_trailers(struct net_call *call, int code, const char *text, b
 	gave_up(call, rc);
 }
 
+static const char not_grpc[] = "this server speaks gRPC only\n";
+
+static ssize_t read_not_grpc(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
+			     uint32_t *flags, nghttp2_data_source *source, void *arg)
+{
+	struct net_call *call = source->ptr;
+	size_t left = sizeof(not_grpc) - 1 - call->refusal_sent;
+
+	(void)session;
+	(void)id;
+	(void)arg;
+	if (n > left)
+		n = left;
+	memcpy(buf, not_grpc + call->refusal_sent, n);
+	call->refusal_sent += n;
+	if (n == left)
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	return (ssize_t)n;
+}
+
+/* For whatever is no gRPC client: a status and a sentence that people can read. */
 static void answer_http(struct net_call *call, const char *status)
 {
+	nghttp2_data_provider source = {.source.ptr = call, .read_callback = read_not_grpc};
 	struct net_nv nv;
 	int rc;
 
 	net_nv_init(&nv, NULL, NULL, 0);
 	net_nv_add(&nv, ":status", status);
-	rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n, NULL);
+	net_nv_add(&nv, "content-type", "text/plain");
+	rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n, &source);
 	net_nv_done(&nv);
+	call->s.discard = true;
 	call->headers_sent = call->answered = true;
 	net_stream_set_over(&call->s, CAIRN_CANCELLED, "refused", true);
 	atomic_fetch_add(&call->server->calls_failed, 1);

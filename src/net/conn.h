@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "net/limits.h"
 #include "net/loop.h"
+#include "net/recent.h"
 #include "net/wire.h"
 
 struct net_account;
@@ -71,6 +72,7 @@ struct net_conn {
 
 	uint64_t opened_ns, heard_ns, pinged_ns, headers_ns, busy_ns, going_ns;
 	struct net_bucket pings, oddities;
+	struct net_recent recent;     /* servers only */
 	struct net_shared_peer *peer; /* servers only */
 };
 

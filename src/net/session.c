@@ -25,6 +25,32 @@ static struct net_stream *stream_of(nghttp2_session *session, int32_t id)
 
 /* --- receiving --- */
 
+/* Finds frames for streams that are over, which nghttp2 would ignore. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+{
+	struct net_conn *conn = arg;
+	bool is_headers = hd->type == NGHTTP2_HEADERS;
+	uint32_t error;
+
+	if (!conn->hooks->is_server || (!is_headers && hd->type != NGHTTP2_DATA) ||
+	    hd->stream_id % 2 == 0)
+		return 0;
+	if (hd->stream_id > conn->recent.last) {
+		if (is_headers)
+			net_recent_open(&conn->recent, hd->stream_id);
+		return 0;
+	}
+	if (nghttp2_session_find_stream(session, hd->stream_id))
+		return 0;
+	error = net_recent_error(&conn->recent, hd->stream_id, is_headers);
+	if (error == 0)
+		return 0;
+	nghttp2_session_terminate_session(session, error);
+	net_conn_want_flush(conn);
+	net_conn_fail(conn, CAIRN_INTERNAL, "a frame for a stream that is over");
+	return 0;
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	struct net_conn *conn = arg;
@@ -172,6 +198,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t h2_err
 	if (!stream)
 		return 0;
 	net_stream_ref(stream);
+	net_recent_close(&conn->recent, id, stream->reset_sent);
 	nghttp2_session_set_stream_user_data(session, id, NULL);
 	net_conn_remove_stream(conn, stream);
 	stream->hooks->closed(stream, h2_error, NULL);
@@ -192,6 +219,11 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	 * paid for by the work that they come with. */
 	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
 		conn->pings.level = conn->pings.burst;
+	if (frame->hd.type == NGHTTP2_RST_STREAM) {
+		stream = stream_of(session, frame->hd.stream_id);
+		if (stream)
+			stream->reset_sent = true;
+	}
 	if (!conn->hooks->is_server || frame->hd.type != NGHTTP2_HEADERS ||
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
@@ -267,6 +299,7 @@ static void make_callbacks(void)
 {
 	if (nghttp2_session_callbacks_new(&callbacks) != 0)
 		return;
+	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -281,7 +314,6 @@ static void make_callbacks(void)
 static void set_options(nghttp2_option *option, const struct net_limits *limits)
 {
 	nghttp2_option_set_no_auto_window_update(option, 1);
-	nghttp2_option_set_no_closed_streams(option, 1);
 	nghttp2_option_set_max_reserved_remote_streams(option, 0);
 #ifdef HAVE_NGHTTP2_RESET_RATE_LIMIT
 	nghttp2_option_set_stream_reset_rate_limit(option, limits->reset_burst,

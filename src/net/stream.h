@@ -88,6 +88,7 @@ struct net_stream {
 	struct net_msg *building;
 	bool deferred; /* nghttp2 waits for net_session_resume() */
 	bool peer_ended;
+	bool reset_sent;                    /* we sent RST_STREAM */
 	bool discard;                       /* whatever still comes is of no use */
 	uint64_t request_by_ns;             /* when the request must be complete; 0 for no limit */
 	uint64_t taken_mark, taken_mark_ns; /* of the stall check */
