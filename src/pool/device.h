@@ -80,6 +80,11 @@ int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_
  */
 int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
 
+/* Thaws the filesystem of a device, for when a process died together with its
+ * guard (a container that was killed as a whole). Not mounted or not frozen is
+ * fine. */
+int device_thaw(const char *device, struct cairn_err *err);
+
 /* Thaws without telling; for error paths. Accepts NULL. */
 void device_freeze_free(struct device_freeze *freeze);
 CAIRN_DEFINE_CLEANUP(struct device_freeze, device_freeze_free);

@@ -207,6 +207,22 @@ int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
 	return 0;
 }
 
+int device_thaw(const char *device, struct cairn_err *err)
+{
+	cairn_auto_free char *mount = NULL;
+	cairn_auto_fd int fd = -1;
+	int rc = device_mount_point(device, &mount, err);
+
+	if (rc < 0 || !mount)
+		return rc;
+	fd = open(mount, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", mount);
+	if (ioctl(fd, FITHAW, 0) < 0 && errno != EINVAL)
+		return cairn_err_sys(err, errno, "thaw '%s'", mount);
+	return 0;
+}
+
 void device_freeze_free(struct device_freeze *freeze)
 {
 	if (freeze)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "pool/catalogue.h"
+#include "pool/device.h"
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
@@ -139,15 +140,38 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 	return rc ? rc : store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
 }
 
-static int settle_snapshot(struct pool *pool, uint64_t number, const char *id,
+/* A cut that was interrupted may have left the volume's filesystem frozen, if
+ * the process that would have thawed it was killed as well. */
+static void thaw_volume(struct pool *pool, uint64_t volume)
+{
+	cairn_auto_free char *path = NULL;
+	char device[DEVICE_PATH_MAX] = "";
+	char id[POOL_ID_MAX + 1];
+	struct cairn_err err = {0};
+	int rc;
+
+	ids_format_volume(volume, id);
+	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, &err);
+	if (!rc)
+		rc = device_find(path, device, &err);
+	if (!rc && device[0])
+		rc = device_thaw(device, &err);
+	if (rc && rc != CAIRN_NOT_FOUND)
+		cairn_log(CAIRN_LOG_DEBUG, "could not thaw", CAIRN_STR("volume", id),
+			  CAIRN_STR("reason", err.msg));
+}
+
+static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, const char *id,
 			   struct cairn_err *err)
 {
 	struct record_snapshot record;
 	bool needed;
 	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
 
-	if (rc == CAIRN_NOT_FOUND)
+	if (rc == CAIRN_NOT_FOUND) {
+		thaw_volume(pool, volume);
 		return remove_snapshot_data(pool, id, err);
+	}
 	if (rc)
 		return rc;
 	if (record.has_data) {
@@ -222,7 +246,7 @@ static int settle_locked(struct pool *pool, const char *id, uint64_t held, struc
 		rc = handle_lock_volume(pool, volume, 0, &lock, err);
 	if (rc)
 		return rc;
-	return is_snapshot ? settle_snapshot(pool, number, id, err)
+	return is_snapshot ? settle_snapshot(pool, volume, number, id, err)
 			   : settle_volume(pool, volume, id, err);
 }
 

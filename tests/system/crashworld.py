@@ -112,6 +112,10 @@ class World:
         text = self.out(kind, "list", "--all", "-o", "ndjson")
         return [json.loads(line) for line in text.splitlines()]
 
+    def restart(self):
+        """As after a kill of everything: somebody opens the pool for writing."""
+        self.cairn("pool", "gc")
+
     # ---- making what is known
 
     def make_volume(self, name, size=MIB):

@@ -51,7 +51,7 @@ def kills(count, everything):
         for n in spread(count, everything, 1 if when == "after" else 0):
             yield f"killed {when} call {n}", {"CAIRN_SHIM_KILL_AT": n,
                                               "CAIRN_SHIM_KILL_WHEN": when}
-    for n in spread(count, everything, 2) if everything else []:
+    for n in spread(count, everything, 2):
         yield f"all killed before call {n}", {"CAIRN_SHIM_KILL_AT": n,
                                               "CAIRN_SHIM_KILL_WHOM": "all"}
 
@@ -102,6 +102,8 @@ class Campaign:
         context = self.operation.prepare(self.world, self.faults)
         done = self.world.run(*self.operation.command(self.world, context), **settings)
         try:
+            if "CAIRN_SHIM_KILL_WHOM" in settings:
+                self.world.restart()  # nobody was left to thaw what was frozen
             self.hold(context, done, statuses, may_be_done)
         except Broken as problem:
             self.broken.append(f"{self.name}: {self.operation.name}: {title}: {problem}")
