@@ -258,15 +258,9 @@ void handle_fill_volume(const struct pool *pool, const struct record_volume *rec
 		ids_format_snapshot(record->origin_volume, record->origin, ret->origin);
 }
 
-int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
-			 struct pool_snapshot *ret, struct cairn_err *err)
+void handle_fill_snapshot_of(const struct record_volume *volume,
+			     const struct record_snapshot *record, struct pool_snapshot *ret)
 {
-	struct record_volume volume;
-	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
-
-	if (rc)
-		return cairn_err_wrap(err, "volume of snapshot %llu",
-				      (unsigned long long)record->number);
 	*ret = (struct pool_snapshot){
 		.size = record->size,
 		.created_ns = record->created_ns,
@@ -280,8 +274,20 @@ int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record
 	ids_format_snapshot(record->volume, record->number, ret->id);
 	ids_format_volume(record->volume, ret->volume_id);
 	memcpy(ret->name, record->name, sizeof(ret->name));
-	memcpy(ret->volume_name, volume.name, sizeof(ret->volume_name));
+	memcpy(ret->volume_name, volume->name, sizeof(ret->volume_name));
 	if (record->parent)
 		ids_format_snapshot(record->parent_volume, record->parent, ret->parent);
+}
+
+int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
+			 struct pool_snapshot *ret, struct cairn_err *err)
+{
+	struct record_volume volume;
+	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
+
+	if (rc)
+		return cairn_err_wrap(err, "volume of snapshot %llu",
+				      (unsigned long long)record->number);
+	handle_fill_snapshot_of(&volume, record, ret);
 	return 0;
 }

@@ -92,6 +92,9 @@ int handle_find_live_snapshot(struct pool *pool, const char *text, struct record
 
 void handle_fill_volume(const struct pool *pool, const struct record_volume *record,
 			struct pool_volume *ret);
+/* Cannot fail: for after a commit. */
+void handle_fill_snapshot_of(const struct record_volume *volume,
+			     const struct record_snapshot *record, struct pool_snapshot *ret);
 int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
 			 struct pool_snapshot *ret, struct cairn_err *err);
 

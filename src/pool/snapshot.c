@@ -70,11 +70,12 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 		items[i].name = specs[i].name;
 	}
 	rc = take_snapshots(pool, items, n, records, err);
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = handle_fill_snapshot(pool, &records[i], &ret[i], err);
-	if (!rc)
-		expire_some(pool);
-	return rc;
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < n; i++)
+		handle_fill_snapshot_of(&items[i].volume, &records[i], &ret[i]);
+	expire_some(pool);
+	return 0;
 }
 
 int pool_snapshot_get(struct pool *pool, const char *snapshot, struct pool_snapshot *ret,
