@@ -43,6 +43,16 @@ static inline struct net_call *net_call_of(struct net_stream *stream)
 	return (struct net_call *)stream;
 }
 
+/* call_answer.c: all on the loop's thread, with a connection. Everything in one
+ * header block, or as trailers. The handler's own fields are left out when it
+ * still runs and may be writing them. */
+void net_call_answer_whole(struct net_call *call, int code, const char *text, bool with_fields);
+void net_call_answer_trailers(struct net_call *call, int code, const char *text, bool with_fields);
+/* The response headers, messages to follow. */
+void net_call_submit_headers(struct net_call *call);
+/* For what is no gRPC call. */
+void net_call_answer_http(struct net_call *call, const char *status);
+
 /* Runs the handler; on a worker thread, or the loop's for a quick method. */
 void net_call_run(struct net_work *work);
 

@@ -89,6 +89,13 @@ static inline struct net_rpc *net_rpc_of(struct net_stream *stream)
 
 void net_channel_unref(struct net_channel *channel);
 
+/* channel_io.c: all on the loop's thread. */
+void net_channel_connect_now(struct net_channel *channel);
+void net_channel_connected(void *arg, int fd, const struct cairn_err *why);
+void net_channel_retry(void *arg);
+void net_channel_tick(void *arg);
+/* Ends the calls that wait; those that may wait for readiness only with `all`. */
+void net_channel_fail_waiting(struct net_channel *channel, const struct cairn_err *why, bool all);
 /* Sends the call on the connection, or has it wait for one. */
 void net_channel_route(struct net_channel *channel, struct net_rpc *rpc);
 void net_channel_unwait(struct net_channel *channel, struct net_rpc *rpc);

@@ -107,6 +107,9 @@ bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char
 /* Begins and goes on with a graceful end (GOAWAY twice). */
 void net_conn_drain(struct net_conn *conn, uint64_t now_ns);
 
+/* session_events.c: nghttp2's callbacks; NULL when memory is short. */
+nghttp2_session_callbacks *net_session_callbacks(void);
+
 /* session.c: the HTTP/2 half. */
 int net_session_start(struct net_conn *conn, struct cairn_err *err);
 /* Serializes frames into the scratch buffer, up to about conn->write_batch. */

@@ -15,14 +15,17 @@
 struct net_loop;
 struct net_task;
 
-#define NET_READ_BYTES  (64U << 10)  /* taken from a socket at once */
-#define NET_PLAIN_BYTES (32U << 10)  /* decrypted at once; two TLS records */
-#define NET_WRITE_BYTES (256U << 10) /* frames collected for one write */
-#define NET_FRAME_ROOM  (80U << 10)  /* what may still be added when that is nearly full */
+#define NET_READ_BYTES      (64U << 10)  /* taken from a socket at once */
+#define NET_PLAIN_BYTES     (32U << 10)  /* decrypted at once; two TLS records */
+#define NET_WRITE_BYTES     (256U << 10) /* frames collected for one write */
+#define NET_FRAME_BYTES_MAX (64U << 10)  /* of one DATA frame, either way */
+#define NET_FRAME_ROOM      (80U << 10)  /* what may still be added when that is nearly full */
 
 /* A record adds at most 5 + 16 + 256 bytes to 16 KiB; and room for the rest of
  * a handshake or a key update. */
 #define NET_CIPHER_BYTES (NET_WRITE_BYTES + NET_FRAME_ROOM + (64U << 10))
+
+_Static_assert(NET_FRAME_ROOM >= NET_FRAME_BYTES_MAX + 9 + 256, "a frame fits behind a full batch");
 
 struct net_scratch {
 	uint8_t raw[NET_READ_BYTES];

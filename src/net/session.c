@@ -1,315 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The HTTP/2 half of a connection: nghttp2's callbacks and what we ask of it. */
+/* The HTTP/2 half of a connection: making a session, and what we ask of it. */
 
-#include <pthread.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
 #include "net/relay_impl.h"
 #include "net/scratch.h"
 #include "net/stream.h"
-
-#define FIELD_OVERHEAD   32 /* what HTTP/2 counts for a field beside its text */
-#define FIELDS_HARD_MORE 16 /* times the limit; there a header bomb ends the connection */
-#define FRAME_BYTES_MAX  (64U << 10)
-
-_Static_assert(NET_FRAME_ROOM >= FRAME_BYTES_MAX + 9 + 256, "a frame fits behind a full batch");
-
-static struct net_stream *stream_of(nghttp2_session *session, int32_t id)
-{
-	return nghttp2_session_get_stream_user_data(session, id);
-}
-
-/* --- receiving --- */
-
-/* Finds frames for streams that are over, which nghttp2 would ignore. */
-static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
-{
-	struct net_conn *conn = arg;
-	bool is_headers = hd->type == NGHTTP2_HEADERS;
-	uint32_t error;
-
-	if (!conn->hooks->is_server || (!is_headers && hd->type != NGHTTP2_DATA) ||
-	    hd->stream_id % 2 == 0)
-		return 0;
-	if (hd->stream_id > conn->recent.last) {
-		if (is_headers)
-			net_recent_open(&conn->recent, hd->stream_id);
-		return 0;
-	}
-	if (nghttp2_session_find_stream(session, hd->stream_id))
-		return 0;
-	error = net_recent_error(&conn->recent, hd->stream_id, is_headers);
-	if (error == 0)
-		return 0;
-	nghttp2_session_terminate_session(session, error);
-	net_conn_want_flush(conn);
-	net_conn_fail(conn, CAIRN_INTERNAL, "a frame for a stream that is over");
-	return 0;
-}
-
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream;
-
-	conn->headers_ns = cairn_monotonic_ns();
-	if (!conn->hooks->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-		return 0;
-	stream = conn->hooks->new_stream(conn);
-	if (!stream)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	stream->id = frame->hd.stream_id;
-	nghttp2_session_set_stream_user_data(session, stream->id, stream);
-	net_conn_add_stream(conn, stream);
-	net_stream_unref(stream);
-	return 0;
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-		     void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream = stream_of(session, frame->hd.stream_id);
-
-	(void)flags;
-	if (!stream)
-		return 0;
-	stream->fields_counted += name_len + value_len + FIELD_OVERHEAD;
-	if (stream->fields_counted / FIELDS_HARD_MORE > conn->limits->header_bytes) {
-		nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
-		net_conn_want_flush(conn);
-		net_conn_fail(conn, CAIRN_NO_SPACE, "header bomb");
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	}
-	if (stream->fields_counted > conn->limits->header_bytes)
-		stream->fields_over = true;
-	else if (!net_fields_add_wire(&stream->fields, (const char *)name, name_len,
-				      (const char *)value, value_len))
-		stream->fields_bad = true;
-	return 0;
-}
-
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
-		   size_t n, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream = stream_of(session, id);
-
-	(void)flags;
-	/* The connection's window never waits for one slow stream. */
-	nghttp2_session_consume_connection(session, n);
-	if (!stream)
-		return 0;
-	net_stream_ref(stream);
-	pthread_mutex_lock(&stream->lock);
-	stream->uncredited += n;
-	pthread_mutex_unlock(&stream->lock);
-	net_stream_data(stream, data, n);
-	net_session_credit(stream);
-	net_stream_unref(stream);
-	return conn->dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
-static void got_settings(struct net_conn *conn, const nghttp2_frame *frame)
-{
-	if (frame->hd.flags & NGHTTP2_FLAG_ACK)
-		return;
-	if (!conn->ready) {
-		conn->ready = true;
-		if (conn->hooks->ready)
-			conn->hooks->ready(conn);
-	} else {
-		net_conn_spend(conn, &conn->oddities, "SETTINGS");
-	}
-}
-
-static void got_headers(struct net_conn *conn, struct net_stream *stream,
-			const nghttp2_frame *frame)
-{
-	bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-
-	conn->headers_ns = 0;
-	if (!stream)
-		return;
-	net_stream_ref(stream);
-	stream->peer_ended |= end;
-	stream->hooks->headers(stream, end);
-	net_stream_unref(stream);
-}
-
-static void got_data(struct net_conn *conn, struct net_stream *stream, const nghttp2_frame *frame)
-{
-	bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-
-	if (frame->hd.length == 0 && !end)
-		net_conn_spend(conn, &conn->oddities, "empty DATA frames");
-	if (!end || !stream)
-		return;
-	net_stream_ref(stream);
-	stream->peer_ended = true;
-	stream->hooks->peer_end(stream);
-	net_stream_unref(stream);
-}
-
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream =
-		frame->hd.stream_id ? stream_of(session, frame->hd.stream_id) : NULL;
-
-	switch (frame->hd.type) {
-	case NGHTTP2_HEADERS:
-		got_headers(conn, stream, frame);
-		break;
-	case NGHTTP2_DATA:
-		got_data(conn, stream, frame);
-		break;
-	case NGHTTP2_SETTINGS:
-		got_settings(conn, frame);
-		break;
-	case NGHTTP2_PING:
-		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
-			net_conn_spend(conn, &conn->pings, "pings");
-		break;
-	case NGHTTP2_PRIORITY:
-		net_conn_spend(conn, &conn->oddities, "PRIORITY frames");
-		break;
-	case NGHTTP2_GOAWAY:
-		conn->peer_going = true;
-		if (conn->hooks->goaway)
-			conn->hooks->goaway(conn);
-		break;
-	default:
-		break;
-	}
-	return conn->dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
-
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t h2_error, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream = stream_of(session, id);
-
-	if (!stream)
-		return 0;
-	net_stream_ref(stream);
-	net_recent_close(&conn->recent, id, stream->reset_sent);
-	nghttp2_session_set_stream_user_data(session, id, NULL);
-	net_conn_remove_stream(conn, stream);
-	stream->hooks->closed(stream, h2_error, NULL);
-	net_stream_unref(stream);
-	if (conn->hooks->stream_closed)
-		conn->hooks->stream_closed(conn);
-	return 0;
-}
-
-/* --- sending --- */
-
-static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream;
-
-	/* A client measures bandwidth with a ping for what we send: such pings are
-	 * paid for by the work that they come with. */
-	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
-		conn->pings.level = conn->pings.burst;
-	if (frame->hd.type == NGHTTP2_RST_STREAM) {
-		stream = stream_of(session, frame->hd.stream_id);
-		if (stream)
-			stream->reset_sent = true;
-	}
-	if (!conn->hooks->is_server || frame->hd.type != NGHTTP2_HEADERS ||
-	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-		return 0;
-	stream = stream_of(session, frame->hd.stream_id);
-	/* The answer is complete, so what the client still sends is for nothing. */
-	if (stream && !stream->peer_ended)
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-					  NGHTTP2_NO_ERROR);
-	return 0;
-}
-
-/* A request that could not be sent: its stream never existed for the peer. */
-static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int lib_error,
-			     void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_stream *stream;
-
-	(void)lib_error;
-	if (conn->hooks->is_server || frame->hd.type != NGHTTP2_HEADERS ||
-	    frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-		return 0;
-	stream = stream_of(session, frame->hd.stream_id);
-	if (!stream)
-		return 0;
-	net_stream_ref(stream);
-	nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, NULL);
-	net_conn_remove_stream(conn, stream);
-	stream->hooks->closed(stream, NGHTTP2_REFUSED_STREAM, NULL);
-	net_stream_unref(stream);
-	return 0;
-}
-
-static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-			size_t n, nghttp2_data_source *source, void *arg)
-{
-	struct net_conn *conn = arg;
-	struct net_scratch *scratch = net_loop_scratch(conn->loop);
-	uint8_t *at = scratch->frames + scratch->frames_len;
-
-	(void)session;
-	(void)frame; /* we ask for no padding */
-	memcpy(at, head, 9);
-	net_stream_take(source->ptr, at + 9, n);
-	scratch->frames_len += 9 + n;
-	return scratch->frames_len >= conn->write_batch ? NGHTTP2_ERR_PAUSE : 0;
-}
-
-static ssize_t frame_length(nghttp2_session *session, uint8_t type, int32_t id,
-			    int32_t session_window, int32_t stream_window, uint32_t frame_max,
-			    void *arg)
-{
-	int64_t n = FRAME_BYTES_MAX;
-
-	(void)session;
-	(void)type;
-	(void)id;
-	(void)arg;
-	if (n > session_window)
-		n = session_window;
-	if (n > stream_window)
-		n = stream_window;
-	if (n > frame_max)
-		n = frame_max;
-	return n;
-}
-
-/* --- making a session --- */
-
-static nghttp2_session_callbacks *callbacks;
-
-static void make_callbacks(void)
-{
-	if (nghttp2_session_callbacks_new(&callbacks) != 0)
-		return;
-	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
-	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
-	nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
-	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-	nghttp2_session_callbacks_set_send_data_callback(callbacks, on_send_data);
-	nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_length);
-}
 
 static void set_options(nghttp2_option *option, const struct net_limits *limits)
 {
@@ -334,9 +33,11 @@ static int make_session(struct net_conn *conn)
 		return rc;
 	set_options(option, conn->limits);
 	if (conn->hooks->is_server)
-		rc = nghttp2_session_server_new2(&conn->session, callbacks, conn, option);
+		rc = nghttp2_session_server_new2(&conn->session, net_session_callbacks(), conn,
+						 option);
 	else
-		rc = nghttp2_session_client_new2(&conn->session, callbacks, conn, option);
+		rc = nghttp2_session_client_new2(&conn->session, net_session_callbacks(), conn,
+						 option);
 	nghttp2_option_del(option);
 	return rc;
 }
@@ -353,7 +54,7 @@ static int send_settings(struct net_conn *conn)
 		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
 		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, l->stream_window},
 		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes},
-		{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_BYTES_MAX},
+		{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, NET_FRAME_BYTES_MAX},
 	};
 	int rc;
 
@@ -371,11 +72,8 @@ static int send_settings(struct net_conn *conn)
 
 int net_session_start(struct net_conn *conn, struct cairn_err *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int rc;
+	int rc = net_session_callbacks() ? make_session(conn) : NGHTTP2_ERR_NOMEM;
 
-	pthread_once(&once, make_callbacks);
-	rc = callbacks ? make_session(conn) : NGHTTP2_ERR_NOMEM;
 	if (rc == 0)
 		rc = send_settings(conn);
 	if (rc != 0)

@@ -45,12 +45,12 @@ void net_stream_unref(struct net_stream *stream)
 		stream->hooks->destroy(stream);
 }
 
-static void charge(struct net_stream *stream, size_t n)
+void net_stream_charge(struct net_stream *stream, size_t n)
 {
 	atomic_fetch_add_explicit(&stream->account->bytes, n, memory_order_relaxed);
 }
 
-static void uncharge(struct net_stream *stream, size_t n)
+void net_stream_uncharge(struct net_stream *stream, size_t n)
 {
 	atomic_fetch_sub_explicit(&stream->account->bytes, n, memory_order_relaxed);
 }
@@ -67,7 +67,7 @@ struct net_msg *net_msg_new(size_t cap)
 void net_stream_free_msg(struct net_stream *stream, struct net_msg *msg)
 {
 	if (msg)
-		uncharge(stream, msg->cap);
+		net_stream_uncharge(stream, msg->cap);
 	free(msg);
 }
 
@@ -85,7 +85,7 @@ static void drop_received(struct net_stream *stream)
 
 static void clear_out(struct net_stream *stream)
 {
-	uncharge(stream, stream->out.bytes);
+	net_stream_uncharge(stream, stream->out.bytes);
 	net_outq_clear(&stream->out);
 }
 
@@ -160,8 +160,6 @@ bool net_stream_wait(struct net_stream *stream, uint64_t end_ns)
 	return pthread_cond_timedwait(&stream->changed, &stream->lock, &ts) == 0;
 }
 
-/* --- sending --- */
-
 size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end)
 {
 	cairn_scoped_lock(&stream->lock);
@@ -185,7 +183,7 @@ void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
 	pthread_mutex_lock(&stream->lock);
 	net_outq_take(&stream->out, out, n);
 	stream->taken += n;
-	uncharge(stream, n);
+	net_stream_uncharge(stream, n);
 	if (stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2)
 		pthread_cond_broadcast(&stream->changed);
 	pthread_mutex_unlock(&stream->lock);
@@ -199,7 +197,7 @@ bool net_stream_rewind(struct net_stream *stream)
 
 	if (!net_outq_rewind(&stream->out))
 		return false;
-	charge(stream, stream->out.bytes - before);
+	net_stream_charge(stream, stream->out.bytes - before);
 	return true;
 }
 
@@ -242,7 +240,7 @@ void net_stream_commit(struct net_stream *stream, size_t n, bool more)
 
 	grpc_prefix(chunk->data + chunk->fill, (uint32_t)n, false);
 	net_outq_commit(&stream->out, n + GRPC_PREFIX_BYTES);
-	charge(stream, n + GRPC_PREFIX_BYTES);
+	net_stream_charge(stream, n + GRPC_PREFIX_BYTES);
 	if (stream->over) {
 		clear_out(stream);
 		return;
@@ -256,168 +254,4 @@ void net_stream_commit_none(struct net_stream *stream)
 {
 	cairn_scoped_lock(&stream->lock);
 	net_outq_commit(&stream->out, 0);
-}
-
-/* --- receiving --- */
-
-#define FIRST_ROOM (4U << 10) /* taken on a peer's word; the rest as bytes come */
-
-static bool grow_building(struct net_stream *stream, size_t need)
-{
-	struct net_msg *msg = stream->building, *bigger;
-	size_t length = stream->deframer.length, cap;
-
-	if (need <= msg->cap)
-		return true;
-	cap = msg->cap * 2 > need ? msg->cap * 2 : need;
-	if (cap > length)
-		cap = length;
-	bigger = cairn_realloc_array(msg, sizeof(*msg) + cap, 1);
-	if (!bigger)
-		return false;
-	charge(stream, cap - bigger->cap);
-	bigger->cap = cap;
-	stream->building = bigger;
-	return true;
-}
-
-static bool begin_message(struct net_stream *stream, size_t at_hand)
-{
-	size_t cap = at_hand > FIRST_ROOM ? at_hand : FIRST_ROOM;
-
-	if (cap > stream->deframer.length)
-		cap = stream->deframer.length;
-	stream->building = net_msg_new(cap);
-	if (!stream->building)
-		return false;
-	stream->building->compressed = stream->deframer.compressed;
-	charge(stream, cap);
-	return true;
-}
-
-static void deliver(struct net_stream *stream)
-{
-	cairn_scoped_lock(&stream->lock);
-	struct net_msg *msg = stream->building;
-
-	stream->building = NULL;
-	if (stream->over) {
-		net_stream_free_msg(stream, msg);
-		return;
-	}
-	if (stream->in_tail)
-		stream->in_tail->next = msg;
-	else
-		stream->in_head = msg;
-	stream->in_tail = msg;
-	stream->in_bytes += msg->len;
-	pthread_cond_broadcast(&stream->changed);
-}
-
-static bool over_budget(const struct net_stream *stream)
-{
-	return atomic_load_explicit(&stream->account->bytes, memory_order_relaxed) >
-	       stream->account->max;
-}
-
-static bool add_body(struct net_stream *stream, const uint8_t *body, size_t n)
-{
-	struct net_msg *msg;
-
-	if (!grow_building(stream, stream->building->len + n))
-		return false;
-	msg = stream->building;
-	memcpy(msg->data + msg->len, body, n);
-	msg->len += n;
-	return true;
-}
-
-static void give_up(struct net_stream *stream, int code, const char *text)
-{
-	stream->discard = true;
-	stream->hooks->broken(stream, code, text);
-}
-
-void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
-{
-	static const char too_much[] = "too much is buffered here";
-	const uint8_t *body;
-	size_t body_n;
-
-	if (stream->relay_in) {
-		net_relay_data(stream->relay_in, data, n);
-		return;
-	}
-	while (!stream->discard) {
-		switch (grpc_deframe(&stream->deframer, &data, &n, &body, &body_n)) {
-		case GRPC_MORE:
-			return;
-		case GRPC_BEGIN:
-			if (over_budget(stream) || !begin_message(stream, n))
-				give_up(stream, CAIRN_NO_SPACE, too_much);
-			break;
-		case GRPC_BODY:
-			if (over_budget(stream) || !add_body(stream, body, body_n))
-				give_up(stream, CAIRN_NO_SPACE, too_much);
-			break;
-		case GRPC_END:
-			deliver(stream);
-			break;
-		case GRPC_BAD_FLAG:
-			give_up(stream, CAIRN_INTERNAL, "bytes that are no message");
-			break;
-		case GRPC_TOO_LARGE:
-			give_up(stream, CAIRN_NO_SPACE, "message is larger than the limit");
-			break;
-		}
-	}
-}
-
-/* With the lock held. */
-static struct net_msg *pop(struct net_stream *stream)
-{
-	struct net_msg *msg = stream->in_head;
-
-	if (!msg)
-		return NULL;
-	stream->in_head = msg->next;
-	if (!stream->in_head)
-		stream->in_tail = NULL;
-	stream->in_bytes -= msg->len;
-	return msg;
-}
-
-struct net_msg *net_stream_pop(struct net_stream *stream)
-{
-	cairn_scoped_lock(&stream->lock);
-	return pop(stream);
-}
-
-int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
-{
-	cairn_scoped_lock(&stream->lock);
-	struct net_msg *msg;
-
-	net_stream_replace_current(stream, NULL);
-	if (stream->hold && !stream->in_head) {
-		stream->hold = false;
-		net_stream_kick(stream);
-	}
-	while (!stream->in_head && !stream->in_end && !stream->over)
-		net_stream_wait(stream, UINT64_MAX);
-	msg = pop(stream);
-	if (!msg)
-		return stream->over && stream->code != 0 ? net_stream_over_code(stream, err) : 0;
-	if (stream->uncredited > 0 && stream->in_bytes < stream->recv_max)
-		net_stream_kick(stream);
-	stream->current = msg;
-	return 1;
-}
-
-void net_stream_replace_current(struct net_stream *stream, struct net_msg *msg)
-{
-	net_stream_free_msg(stream, stream->current);
-	if (msg)
-		charge(stream, msg->cap);
-	stream->current = msg;
 }

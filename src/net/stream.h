@@ -128,6 +128,10 @@ void net_stream_unref(struct net_stream *stream);
 /* Frees what init and use made; called by destroy hooks. */
 void net_stream_done(struct net_stream *stream);
 
+/* Counts bytes of the queues in the account. From any thread. */
+void net_stream_charge(struct net_stream *stream, size_t n);
+void net_stream_uncharge(struct net_stream *stream, size_t n);
+
 /* --- the loop's side --- */
 
 /* Bytes of DATA came. */
