@@ -9,6 +9,7 @@
  */
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,16 +42,26 @@ struct env {
 	struct net_channel_options options;
 };
 
-/* Fails a check: a line number is enough to find it. */
-#define CHECK(cond, ...)                                                          \
-	do {                                                                      \
-		if (!(cond))                                                      \
-			return cairn_err_set(err, CAIRN_UNKNOWN,                  \
-					     "line " LINE_TEXT ": " __VA_ARGS__); \
+/* Fails a check; `err` itself may be among the arguments. */
+#define CHECK(cond, ...)                                                        \
+	do {                                                                    \
+		if (!(cond))                                                    \
+			return failed(err, "line " LINE_TEXT ": " __VA_ARGS__); \
 	} while (0)
 #define LINE_TEXT2(n) #n
 #define LINE_TEXT1(n) LINE_TEXT2(n)
 #define LINE_TEXT     LINE_TEXT1(__LINE__)
+
+__attribute__((format(printf, 2, 3))) static int failed(struct cairn_err *err, const char *fmt, ...)
+{
+	char text[CAIRN_ERR_TEXT_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return cairn_err_set(err, CAIRN_UNKNOWN, "%s", text);
+}
 
 static Cairn__Test__EchoRequest request_new(void)
 {
@@ -605,7 +616,7 @@ static const struct {
 
 static int run(struct env *env)
 {
-	int failed = 0;
+	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct cairn_err err = {0};
@@ -613,12 +624,12 @@ static int run(struct env *env)
 		if (checks[i].run(env, &err) == 0) {
 			printf("ok %s\n", checks[i].name);
 		} else {
-			failed++;
+			bad++;
 			printf("not ok %s: %s\n", checks[i].name, err.msg);
 		}
 		fflush(stdout);
 	}
-	return failed ? 1 : 0;
+	return bad ? 1 : 0;
 }
 
 int main(int argc, char **argv)

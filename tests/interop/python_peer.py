@@ -72,14 +72,24 @@ def field(tag, data):
 
 
 def break_connections():
-    """Breaks every connection of this process, as a crash would."""
-    for fd in range(3, 4096):
+    """Breaks every connection of this process, as a crash would.
+
+    All are held before the first is broken: a client comes back at once, and its
+    new connection must live."""
+    held = []
+    for name in os.listdir("/proc/self/fd"):
         try:
-            with socket.socket(fileno=os.dup(fd)) as s:
-                s.getpeername()
-                s.shutdown(socket.SHUT_RDWR)
+            s = socket.socket(fileno=os.dup(int(name)))
+            s.getpeername()
+            held.append(s)
         except OSError:
             pass
+    for s in held:
+        with s:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 def end(request, context):

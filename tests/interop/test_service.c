@@ -48,16 +48,23 @@ static int echo_metadata(struct net_call *call, struct cairn_err *err)
 	return rc;
 }
 
-/* Breaks every connection of this process, as a crash would. */
+/* Breaks every connection of this process, as a crash would. All are found before
+ * the first is broken: a client comes back at once, and its new connection must
+ * live. */
 static void break_connections(void)
 {
+	int found[DESCRIPTOR_MAX];
+	size_t n = 0;
+
 	for (int fd = 3; fd < DESCRIPTOR_MAX; fd++) {
 		struct sockaddr_storage peer;
 		socklen_t len = sizeof(peer);
 
 		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0)
-			(void)shutdown(fd, SHUT_RDWR);
+			found[n++] = fd;
 	}
+	for (size_t i = 0; i < n; i++)
+		(void)shutdown(found[i], SHUT_RDWR);
 }
 
 static void add_bytes(struct cairn_buf *buf, uint8_t tag, const void *data, size_t n)
