@@ -159,9 +159,7 @@ static int ping(struct env *env, struct cairn_err *err)
 
 static int check_statuses(struct env *env, struct cairn_err *err)
 {
-	static const char *const texts[] = {"plain",
-					    "gr\xc3\xbc\xc3\x9f"
-					    "e, \xe4\xb8\x96\xe7\x95\x8c",
+	static const char *const texts[] = {"plain", "grüße, мир, 世界 🪨",
 					    "100%25 \"quoted\" \\ back", "line\nbreak\ttab"};
 	struct net_rpc_options options = call_options(UNARY);
 
