@@ -26,7 +26,7 @@ def main():
         if int(call(tool("makeset"), latest, EXTENTS)) != size:
             raise SystemExit("the set describes another volume")
         report.figure("stored bytes an extent", f"{os.path.getsize(latest) / EXTENTS:.2f}")
-        for output in ("text", "json", "ndjson"):
+        for output in ("table", "json", "ndjson"):
             time = timed([CAIRN, "delta", "data@s1", "data@s2", "--output", output], 3)
             report.figure(f"--output {output}", time)
             report.figure(f"--output {output}, CPU an extent", f"{time.cpu / EXTENTS * 1e9:.0f} ns")
