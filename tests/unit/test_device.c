@@ -3,6 +3,7 @@
 #include "cairntest.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
 #include <stdio.h>
@@ -319,6 +320,29 @@ static void each_of_many_files_at_once_gets_its_own_device(void **state)
 	}
 }
 
+static void without_rights_a_device_is_found_by_what_sysfs_tells(void **state)
+{
+	const char *file = blockdev_file("a", SIZE);
+	char device[DEVICE_PATH_MAX];
+	struct cairn_err err = {0};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(chmod(blockdev_scratch(), 0711), 0);
+	assert_ok(device_attach(file, false, device, &err), &err);
+	pid = fork();
+	if (pid == 0) {
+		char found[DEVICE_PATH_MAX] = "";
+
+		if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		_exit(device_find(file, found, NULL) == 0 && strcmp(found, device) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void what_is_no_file_or_device_is_refused(void **state)
 {
 	char device[DEVICE_PATH_MAX] = "untouched";
@@ -355,6 +379,8 @@ int main(void)
 					  teardown),
 		cmocka_unit_test_teardown(many_at_once_get_one_device_for_one_file, teardown),
 		cmocka_unit_test_teardown(each_of_many_files_at_once_gets_its_own_device, teardown),
+		cmocka_unit_test_teardown(without_rights_a_device_is_found_by_what_sysfs_tells,
+					  teardown),
 		cmocka_unit_test_teardown(what_is_no_file_or_device_is_refused, teardown),
 	};
 

@@ -176,6 +176,22 @@ static void a_thaw_by_somebody_else_is_reported(void **state)
 	assert_code(device_freeze_end(freeze, &err), CAIRN_ABORTED);
 }
 
+static void a_freeze_that_nobody_holds_is_ended_by_thawing_the_device(void **state)
+{
+	const char *point = mounted("ext4", "a");
+	char device[DEVICE_PATH_MAX];
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(device_find(blockdev_path("a"), device, &err), &err);
+	RUN("fsfreeze", "--freeze", point);
+	assert_ok(device_thaw(device, &err), &err);
+	assert_true(blockdev_writable_within(point, LATER_MS));
+	assert_ok(device_thaw(device, &err), &err); /* not frozen is fine */
+	assert_int_equal(umount(point), 0);
+	assert_ok(device_thaw(device, &err), &err); /* nor mounted */
+}
+
 /* The youngest child of this process, just after a freeze began: the guard. */
 static pid_t guard_pid(void)
 {
@@ -331,6 +347,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_kind_that_cannot_be_frozen_is_said_so, teardown),
 		cmocka_unit_test_teardown(an_expired_hold_thaws_and_is_reported, teardown),
 		cmocka_unit_test_teardown(a_thaw_by_somebody_else_is_reported, teardown),
+		cmocka_unit_test_teardown(a_freeze_that_nobody_holds_is_ended_by_thawing_the_device,
+					  teardown),
 		cmocka_unit_test_teardown(a_killed_guard_is_noticed_and_its_freeze_ended, teardown),
 		cmocka_unit_test_teardown(the_guard_keeps_no_descriptor_of_others, teardown),
 		cmocka_unit_test_teardown(killing_at_any_moment_leaves_nothing_frozen, teardown),
