@@ -163,6 +163,11 @@ static int mount_now(const char *file, const struct stat *st, const struct image
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "this kernel has no %s filesystem; try 'modprobe %s'",
 				     kind->name, kind->name);
+	/* The options are fixed, so it is the contents that mount(2) calls invalid. */
+	if (errno == EINVAL || errno == EUCLEAN)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "'%s' holds no %s filesystem that can be mounted", file,
+				     kind->name);
 	return cairn_err_sys(err, errno, "mount '%s' on '%s'", file, mount_point);
 }
 

@@ -40,7 +40,12 @@ int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_e
 
 /* Mounts it on `mount_point` (a directory, made when absent) unless it is
  * mounted there already: safe to call at every open, also by two at once. The
- * loop device detaches itself with the last unmount. */
+ * loop device detaches itself with the last unmount.
+ *
+ * CAIRN_PRECONDITION   something else is mounted there
+ * CAIRN_DATA_LOSS      the file holds no such filesystem
+ * CAIRN_UNIMPLEMENTED  the kernel does not know it
+ */
 int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err);
 
 /* True if something is mounted at `path` itself. */

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from cairncli import ABORTED, BLOCK, EXISTS, MIB, NOT_FOUND, PRECONDITION
+from cairncli import ABORTED, BLOCK, DATA_LOSS, EXISTS, MIB, NOT_FOUND, PRECONDITION
 from crashworld import Volume, require
 
 INTERNAL = 13
@@ -373,7 +373,7 @@ class ImagePoolCreate(PoolCreate):
     name = "image create"
     needs_mount = True
     only = "copy"
-    runs_programs = frozenset({PRECONDITION, INTERNAL})  # no right to mount; mkfs failed
+    runs_programs = frozenset({PRECONDITION, INTERNAL, DATA_LOSS})  # no mounting, mkfs failed or lied
     fs = "btrfs"
 
     def command(self, world, place):

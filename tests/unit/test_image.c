@@ -126,6 +126,19 @@ static void something_else_mounted_there_is_not_taken_for_it(void **state)
 	assert_code(image_mount(file, IMAGE_BTRFS, point, &err), CAIRN_PRECONDITION);
 }
 
+static void a_file_without_a_filesystem_is_called_damaged(void **state)
+{
+	const char *file = blockdev_file("image", SIZE);
+	char device[DEVICE_PATH_MAX];
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_code(image_mount(file, IMAGE_BTRFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
+	assert_code(image_mount(file, IMAGE_XFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
+	assert_ok(device_find(file, device, &err), &err);
+	assert_string_equal(device, ""); /* and the device is let go of */
+}
+
 static void an_image_mounted_elsewhere_shares_its_device(void **state)
 {
 	const char *file = blockdev_path("image");
@@ -246,6 +259,7 @@ int main(void)
 		cmocka_unit_test_teardown(an_image_in_use_is_not_unmounted, teardown),
 		cmocka_unit_test_teardown(something_else_mounted_there_is_not_taken_for_it,
 					  teardown),
+		cmocka_unit_test_teardown(a_file_without_a_filesystem_is_called_damaged, teardown),
 		cmocka_unit_test_teardown(an_image_mounted_elsewhere_shares_its_device, teardown),
 		cmocka_unit_test_teardown(many_at_once_mount_it_once, teardown),
 		cmocka_unit_test_teardown(bad_requests_make_nothing, teardown),
