@@ -226,7 +226,7 @@ int image_unmount(const char *mount_point, struct cairn_err *err)
 		if (errno == EBUSY)
 			return cairn_err_set(
 				err, CAIRN_PRECONDITION,
-				"'%s' is in use: a file in it is open or somebody works in it",
+				"'%s' is in use: a volume in it is attached, or a file open",
 				mount_point);
 		return cairn_err_sys(err, errno, "unmount '%s'", mount_point);
 	}

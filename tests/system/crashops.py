@@ -373,7 +373,8 @@ class ImagePoolCreate(PoolCreate):
     name = "image create"
     needs_mount = True
     only = "copy"
-    runs_programs = frozenset({PRECONDITION, INTERNAL, DATA_LOSS})  # no mounting, mkfs failed or lied
+    # No right to mount; mkfs failed; mkfs said that it had not.
+    runs_programs = frozenset({PRECONDITION, INTERNAL, DATA_LOSS})
     fs = "btrfs"
 
     def command(self, world, place):
@@ -385,5 +386,6 @@ class XfsImagePoolCreate(ImagePoolCreate):
     fs = "reflink"
 
 
-OPERATIONS = [PoolCreate, ImagePoolCreate, XfsImagePoolCreate, VolumeCreate, CloneSnapshot, CloneVolume, VolumeDelete, VolumeExpand, SnapshotCreate,
-              GroupCreate, SnapshotDelete, Merge]
+OPERATIONS = [PoolCreate, ImagePoolCreate, XfsImagePoolCreate, VolumeCreate, CloneSnapshot,
+              CloneVolume, VolumeDelete, VolumeExpand, SnapshotCreate, GroupCreate, SnapshotDelete,
+              Merge]
