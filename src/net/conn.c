@@ -261,6 +261,8 @@ int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loo
 	if (rc != 0) {
 		if (event_initialized(&conn->readable))
 			event_del(&conn->readable);
+		if (conn->turn_end_asked)
+			net_loop_drop_late(loop, &conn->turn_end);
 		nghttp2_session_del(conn->session);
 		net_wire_done(&conn->wire);
 		free(conn);

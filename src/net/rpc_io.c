@@ -43,7 +43,12 @@ static void broken(struct net_stream *stream, int code, const char *text)
 
 static void deadline_passed(void *arg)
 {
-	give_up(arg, CAIRN_DEADLINE, "the deadline passed", true);
+	struct net_rpc *rpc = arg;
+
+	/* The caller may free the call as soon as it is told. */
+	net_stream_ref(&rpc->s);
+	give_up(rpc, CAIRN_DEADLINE, "the deadline passed", true);
+	net_stream_unref(&rpc->s);
 }
 
 /* --- the request --- */

@@ -216,6 +216,8 @@ void grpc_fixture_start(struct grpc_fixture *f, const struct grpc_setup *setup)
 	assert_ok(net_server_new(&options, &f->server, &err), &err);
 	add_methods(f, &err);
 	assert_ok(net_server_add(f->server, setup->more, setup->n_more, &err), &err);
+	if (setup->call_end)
+		net_server_on_call_end(f->server, setup->call_end, setup->call_end_arg);
 	listen_on(f, setup->tls, &err);
 	assert_ok(net_server_start(f->server, &err), &err);
 	channel.target = f->target;

@@ -31,6 +31,8 @@ struct grpc_setup {
 	struct net_channel_options channel;
 	const struct net_method *more; /* methods beside the usual ones */
 	size_t n_more;
+	void (*call_end)(void *arg, const char *path, int code, uint64_t duration_ns);
+	void *call_end_arg;
 };
 
 /* "/t.T/Echo" unary; "/t.T/Count" server stream of so many messages as the
