@@ -120,7 +120,8 @@ static void write_blocks(struct target *t)
 /* Single blocks all over the volume. */
 static void scatter(struct target *t)
 {
-	uint64_t n = 1 + dice_below(&t->world->dice, dice_one_in(&t->world->dice, 8) ? 3000 : 100);
+	uint64_t most = dice_one_in(&t->world->dice, 8) ? 3000 : 100 * t->world->scale;
+	uint64_t n = 1 + dice_below(&t->world->dice, most);
 	uint64_t blocks = t->vol->content.size / BLOCK;
 	uint8_t *buf = buffer();
 
@@ -130,6 +131,24 @@ static void scatter(struct target *t)
 		dice_fill(&t->world->dice, buf, BLOCK);
 		must_io(t, cairn_pwrite_full(t->fd, buf, BLOCK, offset) == 0, "write");
 		content_write(&t->vol->content, offset, buf, BLOCK);
+	}
+}
+
+/* Megabytes at once, as a restore would: only in runs that ask for more. */
+static void sweep(struct target *t)
+{
+	uint64_t offset = dice_below(&t->world->dice, t->vol->content.size / BLOCK) * BLOCK;
+	uint64_t end = offset + (1 + dice_below(&t->world->dice, 64 * t->world->scale)) * BLOCK;
+	uint64_t last = t->vol->content.size / BLOCK * BLOCK;
+
+	if (t->world->scale < 2)
+		return;
+	for (end = end < last ? end : last; offset < end; offset += RUN_MAX) {
+		size_t n = end - offset < RUN_MAX ? end - offset : RUN_MAX;
+
+		dice_fill(&t->world->dice, buffer(), n);
+		must_io(t, cairn_pwrite_full(t->fd, buffer(), n, offset) == 0, "write");
+		content_write(&t->vol->content, offset, buffer(), n);
 	}
 }
 
@@ -255,8 +274,9 @@ static void share(struct target *t)
 void change_volume(struct world *world, struct vol *vol)
 {
 	static void (*const ways[])(struct target *) = {
-		write_blocks, write_blocks, write_blocks, scatter, write_bytes,  write_same,
-		write_zeros,  deallocate,   deallocate,   share,   map_and_write};
+		write_blocks,  write_blocks, write_blocks, scatter,    write_bytes,
+		write_same,    write_zeros,  deallocate,   deallocate, share,
+		map_and_write, sweep,        sweep};
 	struct target t;
 	uint64_t n = 1 + dice_below(&world->dice, 30);
 

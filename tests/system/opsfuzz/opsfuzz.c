@@ -40,10 +40,10 @@ static const struct place places[] = {
 #define SPACE_MIN (6ULL << 30)
 
 static struct options {
-	uint64_t blocks, seed, seconds_ms;
+	uint64_t blocks, seed, scale, seconds_ms;
 	bool seed_given, verbose, keep;
 	const char *backend, *dir;
-} options = {.blocks = 200000, .seconds_ms = UINT64_MAX, .backend = "all"};
+} options = {.blocks = 200000, .scale = 1, .seconds_ms = UINT64_MAX, .backend = "all"};
 
 static const struct cairn_flag flags[] = {
 	{.name = "blocks", .kind = CAIRN_FLAG_U64, .target = &options.blocks},
@@ -51,6 +51,7 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_U64,
 	 .target = &options.seed,
 	 .given = &options.seed_given},
+	{.name = "scale", .kind = CAIRN_FLAG_U64, .target = &options.scale},
 	{.name = "seconds", .kind = CAIRN_FLAG_DURATION, .target = &options.seconds_ms},
 	{.name = "backend", .kind = CAIRN_FLAG_STRING, .target = &options.backend},
 	{.name = "dir", .kind = CAIRN_FLAG_STRING, .target = &options.dir},
@@ -106,6 +107,7 @@ static bool run_epoch(const struct place *place, uint64_t seed, uint64_t blocks,
 	world->seed = seed;
 	world->dice.state = seed * PLACES + (uint64_t)(place - places);
 	world->check_dice.state = ~world->dice.state;
+	world->scale = options.scale;
 	world->verbose = options.verbose;
 	world->keep = options.keep;
 	/* Short enough that merges happen all the time, or long enough that

@@ -141,8 +141,8 @@ void world_fail(struct world *world, const char *fmt, ...)
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
-	fprintf(stderr, "\nseen again with: --backend %s --seed %" PRIu64 "\n", world->place->name,
-		world->seed);
+	fprintf(stderr, "\nseen again with: --backend %s --seed %" PRIu64 " --scale %" PRIu64 "\n",
+		world->place->name, world->seed, world->scale);
 	if (world->keep)
 		fprintf(stderr, "kept: %s\n", world->dir);
 	world_end(world);

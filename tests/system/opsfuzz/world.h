@@ -70,6 +70,7 @@ struct world {
 	struct dice dice;       /* for what is done */
 	struct dice check_dice; /* for what is looked at: that depends on what expired */
 	uint64_t seed, step;
+	uint64_t scale;  /* more blocks between two snapshots */
 	char fault[200]; /* the first that a check of the pool found */
 	bool can_attach, verbose, keep;
 	char dir[PATH_TEXT_MAX];  /* of this run; holds all that follows */
