@@ -286,6 +286,11 @@ static void closed(struct net_stream *stream, uint32_t h2_error, const struct ca
 		    why->msg, false);
 		return;
 	}
+	/* A server that notices the end of the time first may say so like this. */
+	if (h2_error == NGHTTP2_CANCEL && cairn_monotonic_ns() >= rpc->deadline_ns) {
+		end(rpc, CAIRN_DEADLINE, "the deadline passed", false);
+		return;
+	}
 	snprintf(text, sizeof(text), "the server reset the call: %s",
 		 nghttp2_http2_strerror(h2_error));
 	end(rpc, grpc_code_of_h2_error(h2_error), text, false);
