@@ -53,8 +53,9 @@ int loop_open(const char *device, const struct stat *file, int flags, int *ret_f
 	return 0;
 }
 
-/* What sysfs tells everybody: the path of the backing file, as of attaching. */
-static bool sysfs_says_same(const char *name, const struct stat *file)
+/* What sysfs tells everybody: the path of the backing file, as of attaching. 1 if
+ * that is the file, 0 if not, or a negative errno. */
+static int sysfs_says_same(const char *name, const struct stat *file)
 {
 	char text[BACKING_PATH_MAX];
 	cairn_auto_fd int fd = -1;
@@ -64,33 +65,38 @@ static bool sysfs_says_same(const char *name, const struct stat *file)
 	snprintf(text, sizeof(text), "/sys/block/%s/loop/backing_file", name);
 	fd = open(text, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
 	len = read(fd, text, sizeof(text) - 1);
 	if (len <= 0)
-		return false;
+		return 0; /* detached just now */
 	if (text[len - 1] == '\n')
 		len--;
 	text[len] = '\0';
 	return stat(text, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
-static bool belongs(const char *name, const struct stat *file, struct loop_device *ret)
+/* 1 if the device's backing file is the file, 0 if not, or a negative errno: a
+ * device that is overlooked would not be flushed. */
+static int belongs(const char *name, const struct stat *file, struct loop_device *ret)
 {
 	char path[DEVICE_PATH_MAX];
 	struct loop_info64 info = {0};
 	cairn_auto_fd int fd = -1;
+	int same;
 
 	snprintf(path, sizeof(path), "/dev/%.20s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0) {
-		if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || !same_file(&info, file))
-			return false;
-	} else if (!sysfs_says_same(name, file)) {
-		return false;
-	}
+	if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0)
+		same = same_file(&info, file);
+	else if (fd >= 0 && errno == ENXIO)
+		same = 0; /* not attached */
+	else
+		same = sysfs_says_same(name, file);
+	if (same != 1)
+		return same;
 	memcpy(ret->path, path, sizeof(ret->path));
 	ret->flags = info.lo_flags;
-	return true;
+	return 1;
 }
 
 static void closedirp(DIR **dir)
@@ -113,16 +119,18 @@ int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err
 	cairn_cleanup(closedirp) DIR *dir = NULL;
 	struct loop_device found = {.path = ""};
 	const struct dirent *entry;
+	int same = 0;
 
 	dir = opendir("/sys/block");
 	if (!dir)
 		dir = opendir("/dev");
 	if (!dir)
-		return cairn_err_sys(err, errno, "list block devices");
-	while ((entry = readdir(dir)))
-		if (is_loop_name(entry->d_name) && may_be_attached(entry->d_name) &&
-		    belongs(entry->d_name, file, &found))
-			break;
+		return cairn_err_sys(err, errno, "list block devices in /sys or /dev");
+	while (same == 0 && (entry = readdir(dir)))
+		if (is_loop_name(entry->d_name) && may_be_attached(entry->d_name))
+			same = belongs(entry->d_name, file, &found);
+	if (same < 0)
+		return cairn_err_sys(err, -same, "look at the loop devices");
 	*ret = found;
 	return 0;
 }
@@ -133,7 +141,7 @@ bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_m
 	struct loop_device now;
 
 	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
-		if (!belongs(device + strlen("/dev/"), file, &now))
+		if (belongs(device + strlen("/dev/"), file, &now) == 0)
 			return true;
 		if (cairn_monotonic_ns() >= deadline)
 			return false;

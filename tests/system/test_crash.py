@@ -56,13 +56,15 @@ def kills(count, everything):
                                               "CAIRN_SHIM_KILL_WHOM": "all"}
 
 
-def failures(count, everything):
+def failures(count, count_with_reads, everything):
+    """An error of the device can also come from what only reads."""
     for phase, (name, mode) in enumerate((("ENOSPC", "once"), ("EIO", "once"),
                                           ("ENOMEM", "once"), ("ENOSPC", "after"))):
-        for n in spread(count, everything, phase):
+        reads = name == "EIO"
+        for n in spread(count_with_reads if reads else count, everything, phase):
             yield (f"call {n} fails with {name} ({mode})", name,
                    {"CAIRN_SHIM_FAIL_AT": n, "CAIRN_SHIM_FAIL_ERRNO": name,
-                    "CAIRN_SHIM_FAIL_MODE": mode})
+                    "CAIRN_SHIM_FAIL_MODE": mode, "CAIRN_SHIM_READS": int(reads)})
 
 
 def judge(done, statuses):
@@ -138,11 +140,12 @@ class Campaign:
             n += 1 if self.options.all else n
 
     def run(self):
-        self.calls = self.try_fault("counted", {"CAIRN_SHIM_READS": 0}).calls
+        self.calls, with_reads = (self.try_fault("counted", {"CAIRN_SHIM_READS": reads}).calls
+                                  for reads in (0, 1))
         require(self.calls > 0, f"{self.operation.name}: no call counted: is the shim there?")
         for title, settings in kills(self.calls, self.options.all):
             self.try_fault(title, settings)
-        for title, name, settings in failures(self.calls, self.options.all):
+        for title, name, settings in failures(self.calls, with_reads, self.options.all):
             # A commit that fails at its last step is taken back with another one.
             # Where no call succeeds any more it may yet count, as a whole.
             self.try_fault(title, settings, STATUS_OF[name],
