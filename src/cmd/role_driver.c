@@ -73,9 +73,11 @@ struct running {
 	struct csi_registration *registration;
 };
 
-/* The server first: its handlers use the driver and tell the monitor. */
+/* The watcher stops looking first; then the server, whose handlers use the driver
+ * and tell the monitor. */
 static void running_done(struct running *running)
 {
+	csi_monitor_stop(running->monitor);
 	csi_registration_freep(&running->registration);
 	net_server_freep(&running->server);
 	csi_monitor_freep(&running->monitor);

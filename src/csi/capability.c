@@ -32,12 +32,15 @@ bool csi_capability_is_single_writer(const Csi__V1__VolumeCapability *capability
 	return mode_of(capability) == MODE(SINGLE_NODE_SINGLE_WRITER);
 }
 
+bool csi_capability_names_fs(const Csi__V1__VolumeCapability *capability)
+{
+	return !csi_capability_is_block(capability) && capability->mount &&
+	       capability->mount->fs_type[0];
+}
+
 const char *csi_capability_fs(const Csi__V1__VolumeCapability *capability)
 {
-	if (csi_capability_is_block(capability) || !capability->mount ||
-	    !capability->mount->fs_type[0])
-		return CSI_FS_DEFAULT;
-	return capability->mount->fs_type;
+	return csi_capability_names_fs(capability) ? capability->mount->fs_type : CSI_FS_DEFAULT;
 }
 
 static bool fs_is_known(const char *fs)

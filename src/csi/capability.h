@@ -25,6 +25,8 @@ bool csi_capability_is_read_only(const Csi__V1__VolumeCapability *capability);
 bool csi_capability_is_single_writer(const Csi__V1__VolumeCapability *capability);
 
 /* The filesystem wanted; the default where none is named. */
+/* False: any filesystem will do. */
+bool csi_capability_names_fs(const Csi__V1__VolumeCapability *capability);
 const char *csi_capability_fs(const Csi__V1__VolumeCapability *capability);
 
 #endif

@@ -72,14 +72,9 @@ static int check_topology(const struct csi_driver *driver, const Csi__V1__Topolo
 {
 	if (!driver->topology_key || !want || want->n_requisite == 0)
 		return 0;
-	for (size_t i = 0; i < want->n_requisite; i++) {
-		const Csi__V1__Topology *place = want->requisite[i];
-
-		for (size_t j = 0; j < place->n_segments; j++)
-			if (strcmp(place->segments[j]->key, driver->topology_key) == 0 &&
-			    strcmp(place->segments[j]->value, driver->node_id) == 0)
-				return 0;
-	}
+	for (size_t i = 0; i < want->n_requisite; i++)
+		if (csi_topology_is_here(driver, want->requisite[i]))
+			return 0;
 	return cairn_err_set(err, CAIRN_NO_SPACE,
 			     "no requisite topology can reach a volume of node '%s'",
 			     driver->node_id);
@@ -107,7 +102,8 @@ static int choose_pool(struct csi_driver *driver, const struct wish *w, struct p
 	return 0;
 }
 
-/* The volume of that name in any pool; CAIRN_NOT_FOUND when there is none. */
+/* The volume of that name in any pool; CAIRN_NOT_FOUND when there is none. The
+ * pool takes ids for names, CSI does not. */
 static int find_named(struct csi_driver *driver, const char *name, struct pool **ret_pool,
 		      struct csi_volume_bundle *bundle, struct cairn_err *err)
 {
@@ -116,6 +112,8 @@ static int find_named(struct csi_driver *driver, const char *name, struct pool *
 	for (size_t i = 0; i < driver->n_pools && rc == CAIRN_NOT_FOUND; i++) {
 		*ret_pool = driver->pools[i].pool;
 		rc = pool_volume_get(*ret_pool, name, &bundle->volume, err);
+		if (!rc && strcmp(bundle->volume.name, name) != 0)
+			rc = CAIRN_NOT_FOUND;
 	}
 	return rc ? rc : csi_attributes_get(*ret_pool, bundle->volume.id, &bundle->attributes, err);
 }
@@ -125,6 +123,45 @@ static bool fits(const struct wish *w, const struct csi_volume_bundle *bundle)
 	return csi_size_fits(&w->range, bundle->volume.size) &&
 	       strcmp(bundle->attributes.source, w->attributes.source) == 0 &&
 	       bundle->attributes.parameters == w->attributes.parameters;
+}
+
+static int apply_settings(struct pool *pool, const struct wish *w, struct pool_volume *volume,
+			  struct cairn_err *err)
+{
+	if (!w->settings.set_retention && !w->settings.set_granularity)
+		return 0;
+	return pool_volume_modify(pool, volume->id, &w->settings, volume, err);
+}
+
+/* Whether the volume's data comes from where this call wants it from. */
+static bool has_origin(struct pool *pool, const struct wish *w, const struct pool_volume *volume)
+{
+	struct pool_snapshot origin;
+
+	if (!w->attributes.source[0] || !volume->origin[0])
+		return !w->attributes.source[0] && !volume->origin[0];
+	if (strcmp(w->attributes.source, volume->origin) == 0)
+		return true;
+	/* A clone's origin is a snapshot of the volume that was cloned. */
+	return pool_snapshot_get(pool, volume->origin, &origin, NULL) == 0 &&
+	       strcmp(origin.volume_id, w->attributes.source) == 0;
+}
+
+/* Ends what a call began that was killed before it could note what it was told. */
+static int finish_creation(struct pool *pool, const struct wish *w,
+			   struct csi_volume_bundle *bundle, struct cairn_err *err)
+{
+	int rc;
+
+	if (!csi_size_fits(&w->range, bundle->volume.size) || !has_origin(pool, w, &bundle->volume))
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "volume '%s' exists with other size or source",
+				     bundle->volume.name);
+	rc = apply_settings(pool, w, &bundle->volume, err);
+	if (rc)
+		return rc;
+	bundle->attributes = w->attributes;
+	return csi_attributes_put(pool, bundle->volume.id, &w->attributes, err);
 }
 
 static int create(struct csi_driver *driver, struct wish *w, struct csi_volume_bundle *bundle,
@@ -141,9 +178,8 @@ static int create(struct csi_driver *driver, struct wish *w, struct csi_volume_b
 		rc = csi_size_choose(&w->range, w->source_size, &spec.size, err);
 	if (!rc)
 		rc = pool_volume_create(pool, &spec, &bundle->volume, err);
-	if (!rc && (w->settings.set_retention || w->settings.set_granularity))
-		rc = pool_volume_modify(pool, bundle->volume.id, &w->settings, &bundle->volume,
-					err);
+	if (!rc)
+		rc = apply_settings(pool, w, &bundle->volume, err);
 	if (rc)
 		return rc;
 	bundle->attributes = w->attributes;
@@ -173,17 +209,17 @@ CSI_METHOD(csi_create_volume)
 	struct wish w = {.request = request};
 	Csi__V1__CreateVolumeResponse response;
 	struct csi_volume_bundle bundle = {0};
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool *pool;
 	int rc = read_wish(driver, &w, err);
 
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, w.request->name, &turn, err);
 	if (rc)
 		return rc;
 	rc = find_named(driver, w.request->name, &pool, &bundle, err);
-	if (rc == 0 && !bundle.attributes.noted) {
-		/* Made by a call that was killed before it could note what it was told. */
-		rc = csi_attributes_put(pool, bundle.volume.id, &w.attributes, err);
-		bundle.attributes = w.attributes;
-	}
+	if (rc == 0 && !bundle.attributes.noted)
+		rc = finish_creation(pool, &w, &bundle, err);
 	if (rc == 0 && !fits(&w, &bundle))
 		return cairn_err_set(err, CAIRN_EXISTS,
 				     "volume '%s' exists with other size, source or parameters",

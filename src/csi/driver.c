@@ -44,8 +44,14 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	for (size_t i = 0; i < options->n_pools; i++) {
 		/* No waiting for locks: CSI wants ABORTED, and tries again itself. */
 		struct pool_open_spec spec = {.dir = options->pools[i].dir};
-		int rc;
+		int rc = 0;
 
+		for (size_t j = 0; j < i && !rc; j++)
+			if (strcmp(options->pools[i].name, options->pools[j].name) == 0)
+				rc = cairn_err_set(err, CAIRN_INVALID, "two pools are called '%s'",
+						   options->pools[i].name);
+		if (rc)
+			return rc;
 		driver->pools[i].name = cairn_strdup(options->pools[i].name);
 		if (!driver->pools[i].name)
 			return cairn_err_nomem(err, "driver");
@@ -67,9 +73,14 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 
 	if (!driver)
 		return cairn_err_nomem(err, "driver");
+	csi_turns_init(&driver->turns);
 	rc = check_name(name, err);
 	if (!rc)
 		rc = csi_require(options->node_id, "the node id", err);
+	if (!rc && options->fixed_length % POOL_SECTOR != 0)
+		rc = cairn_err_set(err, CAIRN_INVALID,
+				   "blocks of fixed length must be a multiple of %u bytes",
+				   POOL_SECTOR);
 	if (rc)
 		return rc;
 	driver->name = cairn_strdup(name);
@@ -97,6 +108,7 @@ void csi_driver_free(struct csi_driver *driver)
 		pool_closep(&driver->pools[i].pool);
 		free(driver->pools[i].name);
 	}
+	csi_turns_done(&driver->turns);
 	free(driver->pools);
 	free(driver->bindings);
 	free(driver->topology_key);

@@ -44,7 +44,8 @@ struct csi_options {
 
 /* Opens the pools.
  *
- * CAIRN_INVALID  a name that CSI does not allow, no node id, no pool
+ * CAIRN_INVALID  a name that CSI does not allow, no node id, no pool, two pools
+ *                of one name, blocks of no whole sectors
  */
 int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		   struct cairn_err *err);

@@ -31,7 +31,7 @@ static void probe_freep(blkid_probe *probe)
 
 /* What filesystem the device holds; "" when it is empty.
  *
- * CAIRN_PRECONDITION  several signatures: nobody can tell
+ * CAIRN_PRECONDITION  several signatures, so that nobody can tell, or partitions
  */
 static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cairn_err *err)
 {
@@ -43,6 +43,7 @@ static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cai
 		return cairn_err_sys(err, errno, "look at '%s'", device);
 	blkid_probe_enable_superblocks(probe, 1);
 	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
+	blkid_probe_enable_partitions(probe, 1);
 	rc = blkid_do_safeprobe(probe);
 	ret[0] = '\0';
 	if (rc == 1)
@@ -54,6 +55,9 @@ static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cai
 		return cairn_err_sys(err, errno, "look at '%s'", device);
 	if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL) == 0)
 		snprintf(ret, FS_NAME_MAX, "%s", type);
+	else
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "'%s' holds partitions, not a filesystem", device);
 	return 0;
 }
 
@@ -131,6 +135,16 @@ static int mount_device(const struct csi_mount_spec *spec, const char *fs, struc
 	return 0;
 }
 
+/* ext4 grows while it is mounted only for who has CAP_SYS_RESOURCE. */
+static int grow_unmounted(const char *device, struct cairn_err *err)
+{
+	const char *const check[] = {"fsck.ext4", "-f", "-p", device, NULL};
+	const char *const grow[] = {"resize2fs", device, NULL};
+	int rc = cairn_run_up_to(check, FSCK_REPAIRED, err);
+
+	return rc ? rc : cairn_run(grow, err);
+}
+
 int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *err)
 {
 	char fs[FS_NAME_MAX];
@@ -143,17 +157,24 @@ int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *er
 				     "the volume is empty and to be read only");
 	if (!fs[0])
 		rc = make_filesystem(spec->device, spec->fs, err);
-	else if (strcmp(fs, spec->fs) != 0)
+	else if (spec->fs_matters && strcmp(fs, spec->fs) != 0)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
 				   "the volume holds a %s filesystem, and %s is asked for", fs,
 				   spec->fs);
 	else if (!spec->read_only)
 		rc = check_filesystem(spec->device, fs, err);
 	if (!rc)
-		rc = mount_device(spec, spec->fs, err);
-	if (!rc && fs[0] && !spec->read_only)
-		rc = csi_filesystem_grow(spec->device, spec->path, err);
-	return rc;
+		rc = mount_device(spec, fs[0] ? fs : spec->fs, err);
+	if (rc || !fs[0] || spec->read_only)
+		return rc;
+	rc = csi_filesystem_grow(spec->device, spec->path, err);
+	if (!rc)
+		return 0;
+	/* Or the next call would take it for done. */
+	if (umount2(spec->path, UMOUNT_NOFOLLOW) < 0 || strcmp(fs, "ext4") != 0)
+		return rc;
+	rc = grow_unmounted(spec->device, err);
+	return rc ? rc : mount_device(spec, fs, err);
 }
 
 int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *err)
@@ -230,6 +251,9 @@ int csi_unmount_and_remove(const char *path, struct cairn_err *err)
 		return rc;
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "'%s'", path);
+	if (!S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || st.st_size > 0))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "'%s' is not what a volume was published at", path);
 	if ((S_ISDIR(st.st_mode) ? rmdir(path) : unlink(path)) < 0 && errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s'", path);
 	return 0;

@@ -14,7 +14,8 @@ struct cairn_err;
 struct csi_mount_spec {
 	const char *device;
 	const char *path;
-	const char *fs; /* what is made on an empty device, and asked for otherwise */
+	const char *fs;  /* what is made on an empty device */
+	bool fs_matters; /* another one than `fs` will not do */
 	bool read_only;
 	char *const *flags; /* mount options from the StorageClass or volume */
 	size_t n_flags;
@@ -23,8 +24,9 @@ struct csi_mount_spec {
 /* Mounts the device's filesystem at `path`, an existing directory; makes one on
  * an empty device, checks and grows one that is there.
  *
- * CAIRN_PRECONDITION  the device holds another filesystem than asked for, or is
- *                     empty and to be read only
+ * CAIRN_PRECONDITION  the device holds another filesystem than asked for or
+ *                     something that is no filesystem, or is empty and to be
+ *                     read only
  * CAIRN_INVALID       a mount option that is not allowed
  */
 int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *err);
@@ -36,7 +38,8 @@ int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *
  * kind, made here, is mounted over. */
 int csi_bind_mount(const char *source, const char *path, bool read_only, struct cairn_err *err);
 
-/* Unmounts everything at `path` and removes it; not there is fine.
+/* Unmounts everything at `path` and removes it, if it is an empty directory or
+ * file; not there is fine.
  * CAIRN_PRECONDITION when it is in use. */
 int csi_unmount_and_remove(const char *path, struct cairn_err *err);
 /* The same, but the directory stays. */

@@ -148,9 +148,30 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 	return csi_group_put(pool, r->name, group, err);
 }
 
+/* A group's name belongs to one group over all pools. */
+static int check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
+				const char *name, struct cairn_err *err)
+{
+	for (size_t i = 0; i < driver->n_pools; i++) {
+		struct csi_group group;
+		int rc;
+
+		if (driver->pools[i].pool == here)
+			continue;
+		rc = csi_group_by_name(driver->pools[i].pool, name, &group, err);
+		if (rc == 0)
+			return cairn_err_set(err, CAIRN_EXISTS,
+					     "a group of that name exists, of other volumes");
+		if (rc != CAIRN_NOT_FOUND)
+			return rc;
+	}
+	return 0;
+}
+
 static CSI_METHOD(create_group_snapshot)
 {
 	const Csi__V1__CreateVolumeGroupSnapshotRequest *r = request;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct csi_group group = {.n = 0};
 	struct pool_volume volume;
 	struct pool *pool = NULL;
@@ -162,7 +183,7 @@ static CSI_METHOD(create_group_snapshot)
 		rc = cairn_err_set(err, CAIRN_INVALID, "a group has 1 to %u volumes",
 				   POOL_GROUP_MAX);
 	for (size_t i = 0; !rc && i < r->n_source_volume_ids; i++) {
-		struct pool *own;
+		struct pool *own = NULL;
 
 		rc = csi_find_volume(driver, r->source_volume_ids[i], &own, &volume, err);
 		if (!rc && pool && own != pool)
@@ -170,6 +191,10 @@ static CSI_METHOD(create_group_snapshot)
 					   "volumes of several pools can not be cut together");
 		pool = own;
 	}
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->name, &turn, err);
+	if (!rc)
+		rc = check_name_elsewhere(driver, pool, r->name, err);
 	if (!rc)
 		rc = create_group(driver, pool, r, &group, err);
 	return rc ? rc : send_group(pool, &group, reply, err);
@@ -209,7 +234,7 @@ static CSI_METHOD(delete_group_snapshot)
 {
 	const Csi__V1__DeleteVolumeGroupSnapshotRequest *r = request;
 	Csi__V1__DeleteVolumeGroupSnapshotResponse response;
-	struct csi_group group;
+	struct csi_group group = {.n = 0};
 	struct pool *pool;
 	int rc = csi_require(r->group_snapshot_id, "the group snapshot id", err);
 

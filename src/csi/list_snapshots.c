@@ -48,14 +48,15 @@ static int list_one(void *arg, const struct pool_snapshot *snapshot, struct cair
 	return 0;
 }
 
-/* One snapshot by id, or nothing. */
+/* One snapshot by id, if it is of the volume (where one is named), or nothing. */
 static int list_single(struct csi_driver *driver, struct listing *l, const char *id,
-		       struct cairn_err *err)
+		       const char *volume_id, struct cairn_err *err)
 {
 	struct pool_snapshot snapshot;
 	int rc = csi_find_snapshot(driver, id, &l->pool, &snapshot, err);
 
-	if (rc == CAIRN_NOT_FOUND)
+	if (rc == CAIRN_NOT_FOUND ||
+	    (!rc && volume_id[0] && strcmp(snapshot.volume_id, volume_id) != 0))
 		return 0;
 	return rc ? rc : list_one(l, &snapshot, err);
 }
@@ -107,7 +108,7 @@ CSI_METHOD(csi_list_snapshots)
 	l.items = cairn_calloc(l.page.max, sizeof(struct item *));
 	if (!l.items)
 		return cairn_err_nomem(err, "listing");
-	rc = r->snapshot_id[0] ? list_single(driver, &l, r->snapshot_id, err)
+	rc = r->snapshot_id[0] ? list_single(driver, &l, r->snapshot_id, r->source_volume_id, err)
 			       : list_pools(driver, &l, r->source_volume_id, err);
 	if (!rc)
 		rc = send_page(&l, reply, err);

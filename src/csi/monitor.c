@@ -205,6 +205,14 @@ int csi_monitor_new(const struct csi_monitor_options *options, struct csi_monito
 	return 0;
 }
 
+void csi_monitor_stop(struct csi_monitor *monitor)
+{
+	if (monitor)
+		net_http_server_freep(&monitor->http);
+	if (monitor)
+		monitor->http = NULL;
+}
+
 void csi_monitor_free(struct csi_monitor *monitor)
 {
 	net_http_server_freep(&monitor->http);

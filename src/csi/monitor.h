@@ -24,7 +24,10 @@ struct csi_monitor_options {
 
 int csi_monitor_new(const struct csi_monitor_options *options, struct csi_monitor **ret,
 		    struct cairn_err *err);
-/* After the server that it watches was drained. */
+/* Ends the HTTP server, which looks at the other parts; before they are freed.
+ * Calls are counted until the end. NULL is fine. */
+void csi_monitor_stop(struct csi_monitor *monitor);
+/* After the server that it watches was freed. */
 void csi_monitor_free(struct csi_monitor *monitor);
 CAIRN_DEFINE_CLEANUP(struct csi_monitor, csi_monitor_free);
 

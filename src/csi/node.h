@@ -19,8 +19,14 @@ CSI_METHOD(csi_node_stats);
 CSI_METHOD(csi_node_expand);
 
 /* The volume's device, attached the way it is wanted: one that is attached the
- * other way and not in use is attached anew. */
+ * other way is attached anew.
+ *
+ * CAIRN_PRECONDITION  it is published or in use the other way
+ */
 int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
 		    size_t n, struct cairn_err *err);
+
+/* True in *ret if the device is what is mounted at `path`. */
+int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err);
 
 #endif

@@ -18,23 +18,47 @@ static int publish_block(struct pool *pool, const char *id, const char *path, bo
 			 struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
-	int rc = csi_node_attach(pool, id, read_only, device, sizeof(device), err);
+	int rc = pool_volume_device(pool, id, device, sizeof(device), err);
 
+	if (!rc && !device[0])
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is not staged", id);
+	if (!rc)
+		rc = csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 	return rc ? rc : csi_bind_mount(device, path, false, err);
 }
 
-static int publish_mount(const char *staging, const char *path, bool read_only,
-			 struct cairn_err *err)
+static int publish_mount(struct pool *pool, const char *id, const char *staging, const char *path,
+			 bool read_only, struct cairn_err *err)
 {
-	bool staged;
-	int rc = csi_require(staging, "the staging target path", err);
+	char device[DEVICE_PATH_MAX];
+	bool staged = false;
+	int rc = pool_volume_device(pool, id, device, sizeof(device), err);
 
-	if (!rc)
-		rc = mounts_is_mount_point(staging, &staged, err);
+	if (!rc && device[0])
+		rc = csi_node_is_mounted(device, staging, &staged, err);
 	if (!rc && !staged)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume is not staged at '%s'",
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is not staged at '%s'", id,
 				   staging);
 	return rc ? rc : csi_bind_mount(staging, path, read_only, err);
+}
+
+/* The note comes first: what is mounted and noted is ours to unmount. */
+static int publish_new(struct pool *pool, const char *id,
+		       const Csi__V1__NodePublishVolumeRequest *r, bool read_only,
+		       struct cairn_err *err)
+{
+	struct cairn_err ignored;
+	int rc = csi_target_add(pool, id, r->target_path, read_only, err);
+
+	if (rc)
+		return rc;
+	rc = csi_capability_is_block(r->volume_capability)
+		     ? publish_block(pool, id, r->target_path, read_only, err)
+		     : publish_mount(pool, id, r->staging_target_path, r->target_path, read_only,
+				     err);
+	if (rc)
+		(void)csi_target_remove(pool, id, r->target_path, &ignored);
+	return rc;
 }
 
 static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublishVolumeRequest *r,
@@ -42,8 +66,11 @@ static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublish
 {
 	bool read_only = r->readonly || csi_capability_is_read_only(r->volume_capability);
 	struct csi_targets targets;
-	int rc = csi_targets_get(pool, id, r->target_path, &targets, err);
+	int rc;
 
+	if (!r->staging_target_path[0])
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the staging target path is missing");
+	rc = csi_targets_get(pool, id, r->target_path, &targets, err);
 	if (rc)
 		return rc;
 	if (targets.this_one && targets.this_read_only != read_only)
@@ -51,21 +78,20 @@ static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublish
 				     targets.this_read_only ? "read-only" : "for writing");
 	if (targets.this_one)
 		return 0;
+	if (targets.foreign)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "something else is mounted at '%s'",
+				     r->target_path);
 	if (targets.others > 0 && csi_capability_is_single_writer(r->volume_capability))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the volume has its single writer elsewhere");
-	rc = csi_target_add(pool, id, r->target_path, read_only, err);
-	if (rc)
-		return rc;
-	return csi_capability_is_block(r->volume_capability)
-		       ? publish_block(pool, id, r->target_path, read_only, err)
-		       : publish_mount(r->staging_target_path, r->target_path, read_only, err);
+	return publish_new(pool, id, r, read_only, err);
 }
 
 CSI_METHOD(csi_node_publish)
 {
 	const Csi__V1__NodePublishVolumeRequest *r = request;
 	Csi__V1__NodePublishVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -75,6 +101,8 @@ CSI_METHOD(csi_node_publish)
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
+	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
 		rc = publish(pool, volume.id, r, err);
@@ -82,10 +110,24 @@ CSI_METHOD(csi_node_publish)
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
 
+static int unpublish(struct pool *pool, const char *id, const char *path, struct cairn_err *err)
+{
+	struct csi_targets targets;
+	int rc = csi_targets_get(pool, id, path, &targets, err);
+
+	if (!rc && targets.foreign)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "what is mounted at '%s' is not '%s'",
+				   path, id);
+	if (!rc)
+		rc = csi_unmount_and_remove(path, err);
+	return rc ? rc : csi_target_remove(pool, id, path, err);
+}
+
 CSI_METHOD(csi_node_unpublish)
 {
 	const Csi__V1__NodeUnpublishVolumeRequest *r = request;
 	Csi__V1__NodeUnpublishVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -93,11 +135,11 @@ CSI_METHOD(csi_node_unpublish)
 	if (!rc)
 		rc = csi_require(r->target_path, "the target path", err);
 	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
+	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
-		rc = csi_unmount_and_remove(r->target_path, err);
-	if (!rc)
-		rc = csi_target_remove(pool, volume.id, r->target_path, err);
+		rc = unpublish(pool, volume.id, r->target_path, err);
 	csi__v1__node_unpublish_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
+#include "csi/target.h"
 #include "csi_node.pb-c.h"
 #include "pool/device.h"
 #include "pool/mounts.h"
@@ -31,19 +32,29 @@ static bool device_is_read_only(const char *device)
 int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
 		    size_t n, struct cairn_err *err)
 {
+	const char *other_way = read_only ? "for writing" : "read-only";
 	int rc = pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
+	struct csi_targets targets;
 
-	if (rc || device_is_read_only(ret_device) == read_only)
+	/* What is attached read-only can not be had for writing. */
+	if (rc && rc != CAIRN_PRECONDITION)
+		return rc;
+	if (rc == 0 && device_is_read_only(ret_device) == read_only)
+		return 0;
+	/* A published device need not be open, but a pod knows it by its number. */
+	rc = csi_targets_get(pool, volume_id, "", &targets, err);
+	if (!rc && targets.others > 0)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published %s",
+				   volume_id, other_way);
+	if (rc)
 		return rc;
 	rc = pool_volume_detach(pool, volume_id, err);
 	if (rc)
-		return cairn_err_wrap(err, "volume '%s' is in use %s", volume_id,
-				      read_only ? "for writing" : "read-only");
+		return cairn_err_wrap(err, "volume '%s' is in use %s", volume_id, other_way);
 	return pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
 }
 
-/* True in *ret if the device is what is mounted there. */
-static int is_staged(const char *device, const char *path, bool *ret, struct cairn_err *err)
+int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err)
 {
 	struct stat st;
 	dev_t source;
@@ -66,15 +77,16 @@ static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, co
 		return csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 	/* A filesystem is mounted read-only over a device that is not: its log may
 	 * have to be replayed. */
-	rc = pool_volume_attach(pool, id, false, device, sizeof(device), err);
+	rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
 	if (!rc)
-		rc = is_staged(device, r->staging_target_path, &staged, err);
+		rc = csi_node_is_mounted(device, r->staging_target_path, &staged, err);
 	if (rc || staged)
 		return rc;
 	struct csi_mount_spec spec = {
 		.device = device,
 		.path = r->staging_target_path,
 		.fs = csi_capability_fs(capability),
+		.fs_matters = csi_capability_names_fs(capability),
 		.read_only = read_only,
 		.flags = capability->mount->mount_flags,
 		.n_flags = capability->mount->n_mount_flags,
@@ -89,6 +101,7 @@ CSI_METHOD(csi_node_stage)
 {
 	const Csi__V1__NodeStageVolumeRequest *r = request;
 	Csi__V1__NodeStageVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -98,6 +111,8 @@ CSI_METHOD(csi_node_stage)
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
+	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
 		rc = stage(pool, r, volume.id, err);
@@ -105,10 +120,36 @@ CSI_METHOD(csi_node_stage)
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
 
+/* Unmounts what is the volume's, and nothing else that may be at the path. */
+static int unstage(struct pool *pool, const char *id, const char *path, struct cairn_err *err)
+{
+	char device[DEVICE_PATH_MAX];
+	struct csi_targets targets;
+	bool mounted = false;
+	bool ours = false;
+	int rc = csi_targets_get(pool, id, "", &targets, err);
+
+	if (!rc && targets.others > 0)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is still published", id);
+	if (!rc)
+		rc = pool_volume_device(pool, id, device, sizeof(device), err);
+	if (!rc)
+		rc = mounts_is_mount_point(path, &mounted, err);
+	if (!rc && mounted && device[0])
+		rc = csi_node_is_mounted(device, path, &ours, err);
+	if (!rc && mounted && !ours)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "what is mounted at '%s' is not '%s'",
+				   path, id);
+	if (!rc && mounted)
+		rc = csi_unmount(path, err);
+	return rc ? rc : pool_volume_detach(pool, id, err);
+}
+
 CSI_METHOD(csi_node_unstage)
 {
 	const Csi__V1__NodeUnstageVolumeRequest *r = request;
 	Csi__V1__NodeUnstageVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -116,11 +157,11 @@ CSI_METHOD(csi_node_unstage)
 	if (!rc)
 		rc = csi_require(r->staging_target_path, "the staging target path", err);
 	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
+	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
-		rc = csi_unmount(r->staging_target_path, err);
-	if (!rc)
-		rc = pool_volume_detach(pool, volume.id, err);
+		rc = unstage(pool, volume.id, r->staging_target_path, err);
 	csi__v1__node_unstage_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }

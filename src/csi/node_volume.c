@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
+#include "csi/size.h"
 #include "csi_node.pb-c.h"
 #include "pool/device.h"
 #include "pool/mounts.h"
@@ -103,10 +104,23 @@ CSI_METHOD(csi_node_stats)
 	return csi_reply(reply, &response.base, err);
 }
 
+static int check_range(const Csi__V1__CapacityRange *wanted, uint64_t size, struct cairn_err *err)
+{
+	struct csi_size_range range;
+	int rc = csi_size_range(wanted, &range, err);
+
+	if (!rc && range.least > size)
+		rc = cairn_err_set(err, CAIRN_RANGE,
+				   "the volume has %llu bytes; the controller must grow it first",
+				   (unsigned long long)size);
+	return rc;
+}
+
 CSI_METHOD(csi_node_expand)
 {
 	const Csi__V1__NodeExpandVolumeRequest *r = request;
 	Csi__V1__NodeExpandVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct place place;
 	struct pool *pool;
@@ -116,6 +130,10 @@ CSI_METHOD(csi_node_expand)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
 		rc = csi_require(r->volume_path, "the volume path", err);
+	if (!rc && r->capacity_range)
+		rc = check_range(r->capacity_range, volume.size, err);
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
 		rc = find_place(pool, volume.id, r->volume_path, &place, err);
 	if (!rc)

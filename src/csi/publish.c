@@ -19,6 +19,8 @@ static int check_node(const struct csi_driver *driver, const char *node_id, stru
 	return 0;
 }
 
+/* Counted after the volume was noted, so that calls at the same time can not
+ * pass the limit together. */
 static int check_limit(struct csi_driver *driver, struct cairn_err *err)
 {
 	uint64_t total = 0;
@@ -33,7 +35,7 @@ static int check_limit(struct csi_driver *driver, struct cairn_err *err)
 			return rc;
 		total += n;
 	}
-	if (total >= driver->volumes_max)
+	if (total > driver->volumes_max)
 		return cairn_err_set(err, CAIRN_NO_SPACE,
 				     "node '%s' has as many volumes as it may have (%llu)",
 				     driver->node_id, (unsigned long long)driver->volumes_max);
@@ -67,20 +69,28 @@ static int publish(struct csi_driver *driver, const Csi__V1__ControllerPublishVo
 				     r->volume_id);
 	if (is.published)
 		return 0;
+	rc = csi_published_put(pool, volume.id, &want, err);
+	if (rc)
+		return rc;
 	rc = check_limit(driver, err);
-	return rc ? rc : csi_published_put(pool, volume.id, &want, err);
+	if (rc)
+		(void)csi_published_drop(pool, volume.id, NULL);
+	return rc;
 }
 
 CSI_METHOD(csi_publish_volume)
 {
 	const Csi__V1__ControllerPublishVolumeRequest *r = request;
 	Csi__V1__ControllerPublishVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
 		rc = csi_require(r->node_id, "the node id", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
 		rc = publish(driver, r, err);
 	csi__v1__controller_publish_volume_response__init(&response);
@@ -91,10 +101,13 @@ CSI_METHOD(csi_unpublish_volume)
 {
 	const Csi__V1__ControllerUnpublishVolumeRequest *r = request;
 	Csi__V1__ControllerUnpublishVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (rc)
 		return rc;
 	/* What does not exist is not published. */

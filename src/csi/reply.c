@@ -7,6 +7,15 @@
 #include "base/clock.h"
 #include "pool/ids.h"
 
+bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place)
+{
+	for (size_t i = 0; i < place->n_segments; i++)
+		if (strcmp(place->segments[i]->key, driver->topology_key) == 0 &&
+		    strcmp(place->segments[i]->value, driver->node_id) == 0)
+			return true;
+	return false;
+}
+
 void csi_timestamp_fill(Google__Protobuf__Timestamp *out, uint64_t ns)
 {
 	google__protobuf__timestamp__init(out);

@@ -41,6 +41,9 @@ void csi_topology_fill(const struct csi_driver *driver, Csi__V1__Topology *topol
 		       Csi__V1__Topology__SegmentsEntry *segment,
 		       Csi__V1__Topology__SegmentsEntry **segments);
 
+/* True if the place is this node. */
+bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place);
+
 void csi_timestamp_fill(Google__Protobuf__Timestamp *out, uint64_t ns);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "csi/completer.h"
 #include "csi/driver.h"
+#include "csi/turn.h"
 #include "net/server.h"
 #include "pool/pool.h"
 
@@ -34,6 +35,7 @@ struct csi_driver {
 	struct csi_pool *pools;
 	size_t n_pools;
 	struct csi_completer *completer;
+	struct csi_turns turns;
 	struct csi_unary_binding *bindings; /* arguments of the methods added to the server */
 	size_t n_bindings;
 };

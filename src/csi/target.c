@@ -96,7 +96,40 @@ int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
 	struct looking looking = {.path = path, .ret = ret};
 	char prefix[KEY_MAX];
 
+	int rc;
+
 	*ret = (struct csi_targets){0};
 	snprintf(prefix, sizeof(prefix), "target/%s/", volume_id);
-	return pool_note_scan(pool, prefix, look_at, &looking, err);
+	rc = pool_note_scan(pool, prefix, look_at, &looking, err);
+	if (!rc && path[0] && !ret->this_one)
+		rc = mounts_is_mount_point(path, &ret->foreign, err);
+	return rc;
+}
+
+/* One at a time: a scan can not change what it walks over. */
+static int take_key(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
+{
+	char *out = arg;
+
+	(void)value;
+	(void)err;
+	snprintf(out, KEY_MAX, "%s", key);
+	return 1;
+}
+
+int csi_targets_drop(struct pool *pool, const char *volume_id, struct cairn_err *err)
+{
+	char prefix[KEY_MAX];
+	int rc = 0;
+
+	snprintf(prefix, sizeof(prefix), "target/%s/", volume_id);
+	while (!rc) {
+		char key[KEY_MAX] = "";
+
+		rc = pool_note_scan(pool, prefix, take_key, key, err);
+		if (rc < 0 || !key[0])
+			return rc;
+		rc = change(pool, key, NULL, err);
+	}
+	return rc;
 }

@@ -21,8 +21,13 @@ struct csi_targets {
 	size_t others; /* mounted targets that are not `path` */
 	bool this_one; /* `path` is noted and mounted */
 	bool this_read_only;
+	bool foreign; /* something is mounted at `path` that is not noted */
 };
 
+/* Forgets all of them; for a volume that is deleted. */
+int csi_targets_drop(struct pool *pool, const char *volume_id, struct cairn_err *err);
+
+/* `path` "" is none of them. */
 int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
 		    struct csi_targets *ret, struct cairn_err *err);
 

@@ -11,7 +11,9 @@
 #include "csi/capability.h"
 #include "csi/parameters.h"
 #include "csi/published.h"
+#include "csi/reply.h"
 #include "csi/size.h"
+#include "csi/target.h"
 #include "csi_controller.pb-c.h"
 
 static int delete_found(struct pool *pool, const char *id, struct cairn_err *err)
@@ -24,25 +26,43 @@ static int delete_found(struct pool *pool, const char *id, struct cairn_err *err
 	if (publication.published)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published to a node",
 				     id);
-	rc = csi_attributes_drop(pool, id, err);
 	/* Snapshots do not depend on their volume: they stay and are listed. */
-	return rc ? rc : pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
+	return pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
+}
+
+/* After the volume, which may refuse to go; again when a call was killed in
+ * between and is repeated. */
+static int drop_notes(struct csi_driver *driver, const char *id, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < driver->n_pools && !rc && strlen(id) <= POOL_ID_MAX; i++) {
+		rc = csi_attributes_drop(driver->pools[i].pool, id, err);
+		if (!rc)
+			rc = csi_targets_drop(driver->pools[i].pool, id, err);
+	}
+	return rc;
 }
 
 CSI_METHOD(csi_delete_volume)
 {
 	const Csi__V1__DeleteVolumeRequest *r = request;
 	Csi__V1__DeleteVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
+	if (!rc)
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (rc)
 		return rc;
 	rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
 		rc = delete_found(pool, volume.id, err);
-	if (rc && rc != CAIRN_NOT_FOUND)
+	if (!rc || rc == CAIRN_NOT_FOUND)
+		rc = drop_notes(driver, r->volume_id, err);
+	if (rc)
 		return rc;
 	csi__v1__delete_volume_response__init(&response);
 	return csi_reply(reply, &response.base, err);
@@ -76,23 +96,26 @@ CSI_METHOD(csi_validate_capabilities)
 	return csi_reply(reply, &response.base, err);
 }
 
-/* The pool that the parameters name, else all of them. */
-static int add_capacity(struct csi_driver *driver, const char *pool_name, uint64_t *ret,
-			struct cairn_err *err)
+/* Of the pool that a volume with these parameters would be made in; none where
+ * it could not be reached from. */
+static int get_free(struct csi_driver *driver, const char *pool_name,
+		    const Csi__V1__Topology *place, uint64_t *ret, struct cairn_err *err)
 {
 	*ret = 0;
+	if (place && place->n_segments > 0 && driver->topology_key &&
+	    !csi_topology_is_here(driver, place))
+		return 0;
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		struct pool_space space;
 		int rc;
 
-		if (pool_name && strcmp(driver->pools[i].name, pool_name) != 0)
+		if (pool_name ? strcmp(driver->pools[i].name, pool_name) != 0 : i > 0)
 			continue;
 		rc = pool_space_get(driver->pools[i].pool, &space, err);
-		if (rc)
-			return rc;
-		*ret += space.free_bytes;
+		*ret = rc ? 0 : space.free_bytes;
+		return rc;
 	}
-	return 0;
+	return cairn_err_set(err, CAIRN_INVALID, "there is no pool '%s'", pool_name);
 }
 
 CSI_METHOD(csi_get_capacity)
@@ -108,7 +131,7 @@ CSI_METHOD(csi_get_capacity)
 	if (!rc)
 		rc = csi_parameters_parse(entries, r->n_parameters, &pool_name, err);
 	if (!rc)
-		rc = add_capacity(driver, pool_name, &free_bytes, err);
+		rc = get_free(driver, pool_name, r->accessible_topology, &free_bytes, err);
 	if (rc)
 		return rc;
 	csi__v1__get_capacity_response__init(&response);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One call at a time on one object. A call that finds another at work on the
+ * same volume or name does not wait: CSI wants ABORTED, and tries again.
+ *
+ * A turn lives in the scope of its holder, and so does its key:
+ *
+ *	csi_auto_turn struct csi_turn turn = {0};
+ *	int rc = csi_turn_take(&driver->turns, volume_id, &turn, err);
+ */
+#ifndef CAIRN_CSI_TURN_H
+#define CAIRN_CSI_TURN_H
+
+#include <pthread.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct csi_turns;
+
+struct csi_turn {
+	struct csi_turns *turns; /* NULL: not taken */
+	struct csi_turn *next;
+	const char *key;
+};
+
+/* As many as there are calls under way: a list is enough. */
+struct csi_turns {
+	pthread_mutex_t mutex;
+	struct csi_turn *first;
+};
+
+void csi_turns_init(struct csi_turns *turns);
+void csi_turns_done(struct csi_turns *turns);
+
+/* `key` is borrowed until the turn ends. CAIRN_ABORTED when somebody has it. */
+int csi_turn_take(struct csi_turns *turns, const char *key, struct csi_turn *turn,
+		  struct cairn_err *err);
+/* One that was not taken is fine. */
+void csi_turn_end(struct csi_turn *turn);
+#define csi_auto_turn cairn_cleanup(csi_turn_end)
+
+#endif
