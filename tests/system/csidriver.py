@@ -227,8 +227,18 @@ class DriverTest(unittest.TestCase):
                   staging_target_path=self.staging(volume))
 
     def unstage(self, volume):
-        self.call("Node.NodeUnstageVolume", volume_id=volume,
-                  staging_target_path=self.staging(volume))
+        """Again while the device is busy, as a kubelet does: another mount namespace may
+        have a copy of the mount for a while."""
+        def done():
+            try:
+                self.call("Node.NodeUnstageVolume", volume_id=volume,
+                          staging_target_path=self.staging(volume))
+                return True
+            except Failed as failed:
+                if "in use" not in failed.text:
+                    raise
+                return False
+        wait_until(done, TIMEOUT)
         pathlib.Path(self.staging(volume)).rmdir()
 
     def target(self, volume, label=""):
