@@ -49,33 +49,19 @@ int csi_attributes_get(struct pool *pool, const char *volume_id, struct csi_attr
 int csi_attributes_put(struct pool *pool, const char *volume_id,
 		       const struct csi_attributes *attributes, struct cairn_err *err)
 {
-	cairn_auto_free char *old = NULL;
-	struct pool_note before = {0};
 	char key[KEY_MAX];
 	char value[VALUE_MAX];
-	int rc;
 
 	make_key(volume_id, key);
-	rc = pool_note_get(pool, key, &old, &before.len, err);
-	if (rc && rc != CAIRN_NOT_FOUND)
-		return rc;
-	before.data = old;
 	snprintf(value, sizeof(value), "%" PRIu64 " %s", attributes->parameters,
 		 attributes->source);
-	return pool_note_change(pool, key, before, (struct pool_note){value, strlen(value)}, err);
+	return pool_note_put(pool, key, value, err);
 }
 
 int csi_attributes_drop(struct pool *pool, const char *volume_id, struct cairn_err *err)
 {
-	cairn_auto_free char *old = NULL;
-	struct pool_note before = {0};
 	char key[KEY_MAX];
-	int rc;
 
 	make_key(volume_id, key);
-	rc = pool_note_get(pool, key, &old, &before.len, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
-	before.data = old;
-	return rc ? rc : pool_note_change(pool, key, before, (struct pool_note){0}, err);
+	return pool_note_put(pool, key, NULL, err);
 }

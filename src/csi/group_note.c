@@ -17,20 +17,6 @@
 #define KEY_MAX   (POOL_NAME_MAX + 32)
 #define VALUE_MAX 16384
 
-static int put(struct pool *pool, const char *key, const char *value, struct cairn_err *err)
-{
-	cairn_auto_free char *old = NULL;
-	struct pool_note before = {0};
-	int rc = pool_note_get(pool, key, &old, &before.len, err);
-
-	if (rc && rc != CAIRN_NOT_FOUND)
-		return rc;
-	before.data = old;
-	return pool_note_change(
-		pool, key, before,
-		value ? (struct pool_note){value, strlen(value)} : (struct pool_note){0}, err);
-}
-
 static int get_id(struct pool *pool, const char *key, char ret[POOL_ID_MAX + 1],
 		  struct cairn_err *err)
 {
@@ -104,16 +90,16 @@ int csi_group_put(struct pool *pool, const char *name, const struct csi_group *g
 		cairn_buf_addc(&value, '\n');
 		cairn_buf_adds(&value, group->members[i]);
 		snprintf(key, sizeof(key), "group-of/%s", group->members[i]);
-		rc = put(pool, key, group->id, err);
+		rc = pool_note_put(pool, key, group->id, err);
 	}
 	text = cairn_buf_take_string(&value);
 	if (!text)
 		return cairn_err_nomem(err, "group");
 	snprintf(key, sizeof(key), "group/%s", group->id);
 	if (!rc)
-		rc = put(pool, key, text, err);
+		rc = pool_note_put(pool, key, text, err);
 	snprintf(key, sizeof(key), "group-name/%s", name);
-	return rc ? rc : put(pool, key, group->id, err);
+	return rc ? rc : pool_note_put(pool, key, group->id, err);
 }
 
 int csi_group_drop(struct pool *pool, const struct csi_group *group, struct cairn_err *err)
@@ -130,12 +116,12 @@ int csi_group_drop(struct pool *pool, const struct csi_group *group, struct cair
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	text[strcspn(text, "\n")] = '\0';
 	snprintf(name_key, sizeof(name_key), "group-name/%s", text);
-	rc = put(pool, name_key, NULL, err);
+	rc = pool_note_put(pool, name_key, NULL, err);
 	for (size_t i = 0; i < group->n && !rc; i++) {
 		char member[KEY_MAX];
 
 		snprintf(member, sizeof(member), "group-of/%s", group->members[i]);
-		rc = put(pool, member, NULL, err);
+		rc = pool_note_put(pool, member, NULL, err);
 	}
-	return rc ? rc : put(pool, key, NULL, err);
+	return rc ? rc : pool_note_put(pool, key, NULL, err);
 }

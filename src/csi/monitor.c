@@ -16,6 +16,8 @@
 #include "net/metrics.h"
 #include "net/server.h"
 
+#define N_CODES 17 /* of gRPC, from 0 on */
+
 struct csi_monitor {
 	struct csi_monitor_options options;
 	struct net_metrics *metrics;
@@ -27,28 +29,10 @@ struct csi_monitor {
 	struct net_metric *pool_bytes;
 	const char **paths;      /* label values: every method, then "other" */
 	const char **pool_names; /* label values: every pool, then "other" */
+	const char *codes[N_CODES + 2];
 };
 
 static const double buckets[] = {0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60};
-static const char *const codes[] = {"OK",
-				    "CANCELLED",
-				    "UNKNOWN",
-				    "INVALID_ARGUMENT",
-				    "DEADLINE_EXCEEDED",
-				    "NOT_FOUND",
-				    "ALREADY_EXISTS",
-				    "PERMISSION_DENIED",
-				    "RESOURCE_EXHAUSTED",
-				    "FAILED_PRECONDITION",
-				    "ABORTED",
-				    "OUT_OF_RANGE",
-				    "UNIMPLEMENTED",
-				    "INTERNAL",
-				    "UNAVAILABLE",
-				    "DATA_LOSS",
-				    "UNAUTHENTICATED",
-				    "other",
-				    NULL};
 static const char *const space_kinds[] = {"total", "free", NULL};
 
 static void on_call_end(void *arg, const char *path, int code, uint64_t duration_ns)
@@ -125,6 +109,9 @@ static int make_labels(struct csi_monitor *monitor, struct cairn_err *err)
 	for (n = 0; n < driver->n_pools; n++)
 		monitor->pool_names[n] = driver->pools[n].name;
 	monitor->pool_names[n] = "other";
+	for (int code = 0; code < N_CODES; code++)
+		monitor->codes[code] = cairn_code_name(code);
+	monitor->codes[N_CODES] = "other";
 	return 0;
 }
 
@@ -134,7 +121,7 @@ static int add_metrics(struct csi_monitor *monitor, struct cairn_err *err)
 		.name = "cairn_csi_calls_total",
 		.help = "Calls answered, by method and gRPC code.",
 		.kind = NET_COUNTER,
-		.labels = {{"method", monitor->paths}, {"code", codes}},
+		.labels = {{"method", monitor->paths}, {"code", monitor->codes}},
 	};
 	const struct net_metric_spec seconds = {
 		.name = "cairn_csi_call_seconds",

@@ -60,17 +60,10 @@ int csi_published_put(struct pool *pool, const char *volume_id,
 
 int csi_published_drop(struct pool *pool, const char *volume_id, struct cairn_err *err)
 {
-	cairn_auto_free char *text = NULL;
-	struct pool_note old = {0};
 	char key[KEY_MAX];
-	int rc;
 
 	make_key(volume_id, key);
-	rc = pool_note_get(pool, key, &text, &old.len, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
-	old.data = text;
-	return rc ? rc : pool_note_change(pool, key, old, (struct pool_note){0}, err);
+	return pool_note_put(pool, key, NULL, err);
 }
 
 static int count_one(void *arg, const char *key, struct pool_note value, struct cairn_err *err)

@@ -23,22 +23,6 @@ static void make_key(const char *volume_id, const char *path, char out[KEY_MAX])
 		 block_checksum(path, strlen(path)));
 }
 
-static int change(struct pool *pool, const char *key, const char *value, struct cairn_err *err)
-{
-	cairn_auto_free char *old = NULL;
-	struct pool_note before = {0};
-	int rc = pool_note_get(pool, key, &old, &before.len, err);
-
-	if (rc && rc != CAIRN_NOT_FOUND)
-		return rc;
-	before.data = old;
-	if (!old && !value)
-		return 0;
-	return pool_note_change(
-		pool, key, before,
-		value ? (struct pool_note){value, strlen(value)} : (struct pool_note){0}, err);
-}
-
 int csi_target_add(struct pool *pool, const char *volume_id, const char *path, bool read_only,
 		   struct cairn_err *err)
 {
@@ -48,7 +32,7 @@ int csi_target_add(struct pool *pool, const char *volume_id, const char *path, b
 	if (!value)
 		return cairn_err_nomem(err, "target");
 	make_key(volume_id, path, key);
-	return change(pool, key, value, err);
+	return pool_note_put(pool, key, value, err);
 }
 
 int csi_target_remove(struct pool *pool, const char *volume_id, const char *path,
@@ -57,7 +41,7 @@ int csi_target_remove(struct pool *pool, const char *volume_id, const char *path
 	char key[KEY_MAX];
 
 	make_key(volume_id, path, key);
-	return change(pool, key, NULL, err);
+	return pool_note_put(pool, key, NULL, err);
 }
 
 struct looking {
@@ -129,7 +113,7 @@ int csi_targets_drop(struct pool *pool, const char *volume_id, struct cairn_err 
 		rc = pool_note_scan(pool, prefix, take_key, key, err);
 		if (rc < 0 || !key[0])
 			return rc;
-		rc = change(pool, key, NULL, err);
+		rc = pool_note_put(pool, key, NULL, err);
 	}
 	return rc;
 }

@@ -56,6 +56,23 @@ int pool_note_change(struct pool *pool, const char *key, struct pool_note old, s
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
+int pool_note_put(struct pool *pool, const char *key, const char *text, struct cairn_err *err)
+{
+	cairn_auto_free char *old = NULL;
+	struct pool_note before = {0};
+	struct pool_note now = {0};
+	int rc = pool_note_get(pool, key, &old, &before.len, err);
+
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
+	if (!old && !text)
+		return 0;
+	before.data = old;
+	if (text)
+		now = (struct pool_note){text, strlen(text)};
+	return pool_note_change(pool, key, before, now, err);
+}
+
 struct scan {
 	int (*fn)(void *arg, const char *key, struct pool_note value, struct cairn_err *err);
 	void *arg;

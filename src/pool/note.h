@@ -35,6 +35,10 @@ int pool_note_get(struct pool *pool, const char *key, char **ret_data, size_t *r
 int pool_note_change(struct pool *pool, const char *key, struct pool_note old, struct pool_note now,
 		     struct cairn_err *err);
 
+/* Puts the note, whatever it was; NULL forgets it. Where two do this at once, one
+ * fails with CAIRN_ABORTED. */
+int pool_note_put(struct pool *pool, const char *key, const char *text, struct cairn_err *err);
+
 /* Calls `fn` for each note whose key begins with `prefix`, in order. A positive
  * return ends the scan. */
 int pool_note_scan(struct pool *pool, const char *prefix,
