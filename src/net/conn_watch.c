@@ -3,6 +3,7 @@
 /* What ends a connection that goes on for too long or costs too much. */
 
 #include <nghttp2/nghttp2.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
@@ -20,6 +21,7 @@ bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char
 {
 	uint64_t now = cairn_monotonic_ns();
 	uint64_t more = (now - bucket->last_ns) / bucket->refill_ns;
+	const char *said;
 
 	if (more > 0) {
 		bucket->last_ns += more * bucket->refill_ns;
@@ -31,9 +33,11 @@ bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char
 		bucket->level--;
 		return true;
 	}
+	/* gRPC clients know this text and ping less often from then on. */
+	said = bucket == &conn->pings ? "too_many_pings" : what;
 	nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
 			      nghttp2_session_get_last_proc_stream_id(conn->session),
-			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)"too_many_pings", 14);
+			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)said, strlen(said));
 	net_conn_want_flush(conn);
 	net_conn_fail(conn, CAIRN_NO_SPACE, "too many %s", what);
 	return false;

@@ -36,7 +36,8 @@ struct net_relay_result {
  * it, and nothing sent on `call`. Returns when upstream ended: 0 for OK, else
  * its status as a negative code with its message, its details and trailers
  * copied to `call`; or the downstream's end (CAIRN_CANCELLED, CAIRN_DEADLINE),
- * for which upstream is cancelled. `ret` may be NULL. */
+ * for which upstream is cancelled. `ret` may be NULL. The upstream channel must
+ * live until this returns: drain the server before its channels are freed. */
 int net_relay_run(struct net_call *call, struct net_rpc *upstream,
 		  const struct net_relay_options *options, struct net_relay_result *ret,
 		  struct cairn_err *err);

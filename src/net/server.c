@@ -297,20 +297,30 @@ static void cut_part(void *arg)
 	net_timer_done(&cut->part->tick);
 }
 
-static bool is_quiet(const struct net_server *server)
-{
-	return atomic_load(&server->calls_open) == 0 && atomic_load(&server->conns_open) == 0;
-}
-
-static void wait_quiet(struct net_server *server, uint64_t grace_ms)
+static void wait_until(struct net_server *server, bool (*enough)(const struct net_server *server),
+		       uint64_t wait_ms)
 {
 	cairn_scoped_lock(&server->lock);
-	uint64_t end = cairn_monotonic_ns() + grace_ms * CAIRN_NS_PER_MS;
+	uint64_t end = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
 	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
 			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
 
-	while (!is_quiet(server) && pthread_cond_timedwait(&server->quiet, &server->lock, &ts) == 0)
-		;
+	while (!enough(server)) {
+		if (wait_ms == UINT64_MAX)
+			pthread_cond_wait(&server->quiet, &server->lock);
+		else if (pthread_cond_timedwait(&server->quiet, &server->lock, &ts) != 0)
+			return;
+	}
+}
+
+static bool nothing_runs(const struct net_server *server)
+{
+	return atomic_load(&server->calls_open) == 0;
+}
+
+static bool nobody_is_there(const struct net_server *server)
+{
+	return nothing_runs(server) && atomic_load(&server->conns_open) == 0;
 }
 
 unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
@@ -323,13 +333,14 @@ unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
 	for (unsigned i = 0; i < server->n_parts; i++)
 		net_loop_call(server->parts[i].loop, drain_part, &server->parts[i]);
 	if (grace_ms > 0)
-		wait_quiet(server, grace_ms);
+		wait_until(server, nobody_is_there, grace_ms);
 	for (unsigned i = 0; i < server->n_parts; i++) {
 		struct cut cut = {.part = &server->parts[i]};
 
 		net_loop_call(server->parts[i].loop, cut_part, &cut);
 		calls += cut.calls;
 	}
+	wait_until(server, nothing_runs, UINT64_MAX);
 	return calls;
 }
 

@@ -95,8 +95,9 @@ int net_server_start(struct net_server *server, struct cairn_err *err);
 
 /* Stops listening, tells peers to go away (twice, as HTTP/2 wants), waits up
  * to `grace_ms` for calls to end, then cancels the rest with UNAVAILABLE.
- * Returns how many calls were cut off. The health service says NOT_SERVING
- * from the beginning of a drain. */
+ * Returns when every handler has returned: how many calls were cut off. What
+ * handlers use may be freed then. The health service says NOT_SERVING from the
+ * beginning of a drain. */
 unsigned net_server_drain(struct net_server *server, uint64_t grace_ms);
 
 /* Sets what grpc.health.v1.Health answers for a service ("" is the server

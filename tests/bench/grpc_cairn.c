@@ -184,6 +184,7 @@ static int serve(const char *address)
 	puts("ready");
 	fflush(stdout);
 	net_signals_wait(&set, UINT64_MAX);
+	net_server_drain(server, 0);
 	net_channel_free(up);
 	net_server_free(server);
 	net_tls_free(tls);

@@ -465,6 +465,7 @@ static bool finish(void)
 {
 	bool clean = is_clean(&w.front, "front") && is_clean(&w.back, "back");
 
+	net_server_drain(w.front.server, 0);
 	net_channel_free(w.to_back);
 	grpc_fixture_stop(&w.front);
 	grpc_fixture_stop(&w.back);

@@ -154,6 +154,7 @@ static void add_methods(struct grpc_fixture *f, struct cairn_err *err)
 		{"/t.T/Wait", NET_SERVER_STREAM, wait, f},
 		{"/t.T/Flood", NET_SERVER_STREAM, flood, f},
 		{"/t.T/Nap", NET_UNARY, nap, f},
+		{"/t.T/Deaf", NET_CLIENT_STREAM, wait, f},
 	};
 
 	assert_ok(net_server_add(f->server, methods, ARRAY_LEN(methods), err), err);

@@ -39,7 +39,8 @@ struct grpc_setup {
  * request says in decimal; "/t.T/Sum" client stream; "/t.T/Chat" bidi echo;
  * "/t.T/Fail" status 9 with details; "/t.T/Wait" until cancelled; "/t.T/Flood"
  * 16 KiB messages until an error; "/t.T/Quick" unary echo on the I/O thread;
- * "/t.T/Nap" unary: sleeps so many milliseconds as the request says. */
+ * "/t.T/Nap" unary: sleeps so many milliseconds as the request says;
+ * "/t.T/Deaf" client stream that waits like Wait and takes no message. */
 void grpc_fixture_start(struct grpc_fixture *f, const struct grpc_setup *setup);
 void grpc_fixture_stop(struct grpc_fixture *f);
 

@@ -289,6 +289,84 @@ static void a_call_refused_by_a_drain_goes_to_the_next_server(void **state)
 	grpc_fixture_stop(&own);
 }
 
+static void an_idle_connection_ends_and_comes_back_when_needed(void **state)
+{
+	struct net_server_stats stats = {0};
+	struct cairn_err err = {0};
+
+	(void)state;
+	grpc_fixture_start(&own, &(struct grpc_setup){.tls = true, .limits.idle_ms = 100});
+	for (int round = 1; round <= 3; round++) {
+		struct net_rpc *rpc = start_call(&own, "/t.T/Echo", "", 20000);
+
+		assert_code(read_to_end(rpc, &err), 0);
+		net_rpc_free(rpc);
+		for (int i = 0; i < 1500; i++) {
+			net_server_stats(own.server, &stats);
+			if (stats.connections_open == 0)
+				break;
+			cairn_sleep_ms(10);
+		}
+		assert_int_equal(stats.connections_open, 0);
+		assert_int_equal(stats.connections_total, round);
+	}
+	grpc_fixture_stop(&own);
+}
+
+static void senders_that_fill_all_buffers_are_refused(void **state)
+{
+	enum { SENDERS = 8 };
+	static uint8_t message[64 << 10];
+	struct net_rpc *rpcs[SENDERS];
+	struct net_server_stats stats;
+	struct cairn_err err = {0};
+	int refused = 0;
+
+	(void)state;
+	grpc_fixture_start(&own, &(struct grpc_setup){.limits.buffered_bytes = 2 << 20});
+	for (int i = 0; i < SENDERS; i++) {
+		struct net_rpc_options options = {.path = "/t.T/Deaf", .timeout_ms = 3000};
+		int rc = 0;
+
+		assert_ok(net_rpc_start(own.channel, &options, &rpcs[i], &err), &err);
+		/* More than one stream's windows, so that some of it must wait there. */
+		for (int k = 0; k < 24 && rc == 0; k++)
+			rc = net_rpc_send(rpcs[i], message, sizeof(message), false, &err);
+	}
+	for (int i = 0; i < SENDERS; i++) {
+		int rc = read_to_end(rpcs[i], &err);
+
+		assert_true(rc == CAIRN_NO_SPACE || rc == CAIRN_DEADLINE);
+		refused += rc == CAIRN_NO_SPACE;
+		net_rpc_free(rpcs[i]);
+	}
+	assert_true(refused > 0);
+	wait_for_handlers(&own, 0);
+	net_server_stats(own.server, &stats);
+	assert_true(stats.bytes_buffered <= 3U << 20);
+	grpc_fixture_stop(&own);
+}
+
+static void a_server_that_cannot_prove_its_name_is_not_called(void **state)
+{
+	struct net_channel_options options = {.server_name = "other.example"};
+	struct net_rpc_options call = grpc_to("/t.T/Echo");
+	struct cairn_err err = {0};
+	struct net_channel *channel = NULL;
+	uint8_t *data = NULL;
+	size_t n;
+
+	(void)state;
+	grpc_fixture_start(&own, &(struct grpc_setup){.tls = true});
+	options.target = own.target;
+	options.tls = own.client_tls;
+	assert_ok(net_channel_new(&options, &channel, &err), &err);
+	assert_code(net_rpc_unary(channel, &call, "", 0, &data, &n, &err), CAIRN_UNAVAILABLE);
+	assert_non_null(strstr(err.msg, "certificate"));
+	net_channel_free(channel);
+	grpc_fixture_stop(&own);
+}
+
 static void nobody_there_is_unavailable_at_once(void **state)
 {
 	struct net_channel_options options = {.target = "unix:/nonexistent/socket"};
@@ -346,6 +424,9 @@ int main(void)
 		cmocka_unit_test(a_drain_cuts_off_what_takes_too_long),
 		cmocka_unit_test(a_channel_comes_back_when_its_server_does),
 		cmocka_unit_test(a_call_refused_by_a_drain_goes_to_the_next_server),
+		cmocka_unit_test(an_idle_connection_ends_and_comes_back_when_needed),
+		cmocka_unit_test(senders_that_fill_all_buffers_are_refused),
+		cmocka_unit_test(a_server_that_cannot_prove_its_name_is_not_called),
 		cmocka_unit_test(nobody_there_is_unavailable_at_once),
 	};
 	int failed = cmocka_run_group_tests_name("net/grpc ends, unix", calls, start_unix, stop);

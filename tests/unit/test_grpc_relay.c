@@ -89,6 +89,7 @@ static int stop(void **state)
 {
 	struct world *w = *state;
 
+	net_server_drain(w->front.server, 0);
 	net_channel_free(w->to_back);
 	grpc_fixture_stop(&w->front);
 	grpc_fixture_stop(&w->back);
