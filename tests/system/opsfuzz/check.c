@@ -20,7 +20,7 @@ static bool is_expired(const struct shot *shot)
 	return shot->deleted && cairn_now_ns() + EXPIRY_SLACK_NS >= shot->expires_ns;
 }
 
-static bool is_ancestor(const struct shot *old, const struct shot *young)
+bool check_is_ancestor(const struct shot *old, const struct shot *young)
 {
 	for (; young; young = young->parent)
 		if (young == old)
@@ -37,11 +37,11 @@ static bool may_refuse(const struct shot *base, const struct shot *target, int c
 		       code == CAIRN_INVALID;
 	if (code != CAIRN_INVALID || base == target)
 		return false;
-	if (is_ancestor(target, base))
+	if (check_is_ancestor(target, base))
 		return true;
 	/* A common ancestor that cannot have expired keeps them related. */
 	for (const struct shot *shot = target; shot; shot = shot->parent)
-		if (is_ancestor(shot, base) && !is_expired(shot))
+		if (check_is_ancestor(shot, base) && !is_expired(shot))
 			return false;
 	return true;
 }

@@ -125,6 +125,15 @@ struct mounted_writer;
 struct mounted_writer *mounted_writer_start(struct world *world, struct vol *vol);
 void mounted_writer_stop(struct mounted_writer *writer);
 
+/* shots.c: a snapshot whose content is remembered, NULL when none was found
+ * soon; snapshots of several volumes at once, each compared with others. */
+struct shot *shots_any(struct world *world, struct dice *dice, bool live);
+struct shot *shots_add(struct world *world, const struct pool_snapshot *made);
+void shots_take(struct world *world, struct vol **vols, size_t n);
+void shots_delete(struct world *world, struct shot *shot);
+/* Keeps what the test remembers within bounds: the oldest go. */
+void shots_forget_old(struct world *world);
+
 /* act.c: volumes and snapshots come and go. */
 void act_once(struct world *world);
 const char *act_name(size_t act);
@@ -132,6 +141,7 @@ struct vol *act_create_volume(struct world *world, uint64_t size);
 
 /* check.c: the pool's answers against the truth. Returns how many blocks truly
  * differ. `base` NULL: what is allocated. */
+bool check_is_ancestor(const struct shot *old, const struct shot *young);
 uint64_t check_pair(struct world *world, struct shot *base, struct shot *target, uint64_t start);
 void check_content(struct world *world, struct shot *shot);
 void check_read(struct world *world, struct shot *shot);
