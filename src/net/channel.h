@@ -63,6 +63,7 @@ struct net_rpc {
 	char *path;
 	struct net_fields request;
 	uint64_t deadline_ns;
+	uint64_t grace_ns; /* after the deadline */
 	bool wait_for_ready;
 	bool identity_only;
 

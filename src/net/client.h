@@ -67,6 +67,7 @@ struct net_metadata_entry {
 struct net_rpc_options {
 	const char *path;    /* "/package.Service/Method" */
 	uint64_t timeout_ms; /* sent as grpc-timeout; 0 or UINT64_MAX is none */
+	uint64_t grace_ms;   /* listen so much longer for the server's own status */
 	bool wait_for_ready; /* stay through failed connection attempts until the deadline */
 	bool identity_only;  /* do not offer gzip to the server */
 	const struct net_metadata_entry *metadata;

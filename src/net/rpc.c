@@ -28,6 +28,8 @@ static int fill(struct net_rpc *rpc, const struct net_rpc_options *o, struct cai
 	rpc->deadline_ns = UINT64_MAX;
 	if (o->timeout_ms != 0 && o->timeout_ms < UINT64_MAX / CAIRN_NS_PER_MS)
 		rpc->deadline_ns = now + o->timeout_ms * CAIRN_NS_PER_MS;
+	if (o->grace_ms < UINT64_MAX / CAIRN_NS_PER_MS / 2)
+		rpc->grace_ns = o->grace_ms * CAIRN_NS_PER_MS;
 	rpc->wait_for_ready = o->wait_for_ready;
 	rpc->identity_only = o->identity_only;
 	rpc->path = cairn_strdup(o->path);

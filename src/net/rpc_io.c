@@ -105,6 +105,8 @@ static void begin(struct net_rpc *rpc)
 	rpc->begun = true;
 	if (rpc->deadline_ns != UINT64_MAX) {
 		ns = rpc->deadline_ns > now ? rpc->deadline_ns - now : 0;
+		if (__builtin_add_overflow(ns, rpc->grace_ns, &ns))
+			ns = UINT64_MAX;
 		if (net_timer_init(&rpc->timer, rpc->s.loop, deadline_passed, rpc, NULL) == 0)
 			net_timer_set(&rpc->timer,
 				      ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
