@@ -37,6 +37,11 @@ struct role_driver_options {
 typedef int role_driver_run(const struct role_driver_options *options, struct cairn_err *err);
 role_driver_run cairn_role_driver;
 
+/* In the module "conformance": conformance/options.h. */
+struct suite_options;
+typedef int role_conformance_run(const struct suite_options *options, struct cairn_err *err);
+role_conformance_run cairn_role_conformance;
+
 /* Loads module `name` and gives its function `symbol`; it stays loaded.
  *
  * CAIRN_UNIMPLEMENTED  it is not installed, or can not be loaded

@@ -72,6 +72,7 @@ const struct command cmd_cairn = {
 			&cmd_map,
 			&cmd_verify,
 			&cmd_driver,
+			&cmd_conformance,
 			&cmd_help,
 			&cmd_complete,
 			NULL,

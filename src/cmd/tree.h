@@ -32,6 +32,7 @@ extern const struct command cmd_snapshot_info;
 extern const struct command cmd_snapshot_list;
 extern const struct command cmd_snapshot_path;
 
+extern const struct command cmd_conformance;
 extern const struct command cmd_delta;
 extern const struct command cmd_driver;
 extern const struct command cmd_map;

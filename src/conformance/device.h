@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Writing known bytes to a published device.
+ *
+ * The byte at an offset depends on the offset and on a version; two versions
+ * differ in every byte, and none has a zero. Each write is flushed by
+ * device_sync(), which is what makes it count for a snapshot.
+ */
+#ifndef CAIRN_CONFORMANCE_DEVICE_H
+#define CAIRN_CONFORMANCE_DEVICE_H
+
+#include <stdint.h>
+
+struct cairn_err;
+
+#define DEVICE_VERSIONS 254U
+
+/* `version` is 1 to DEVICE_VERSIONS, or 0 for zeros. */
+int device_write(int fd, uint64_t offset, uint64_t length, unsigned version, struct cairn_err *err);
+
+/* Punches a hole.
+ *
+ * CAIRN_UNIMPLEMENTED  the device cannot
+ */
+int device_discard(int fd, uint64_t offset, uint64_t length, struct cairn_err *err);
+
+int device_sync(int fd, struct cairn_err *err);
+
+/* Its bytes now. */
+int device_size(int fd, uint64_t *ret, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Results: TAP on standard output as they come, JUnit XML at the end. */
+#ifndef CAIRN_CONFORMANCE_REPORT_H
+#define CAIRN_CONFORMANCE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct cairn_err;
+struct suite_test;
+struct target;
+struct verdict;
+
+struct report {
+	bool junit;
+	struct cairn_buf xml; /* the test cases so far */
+	size_t passed, failed, skipped;
+	uint64_t ns;
+	int sys_errno; /* first failed write */
+};
+
+void report_init(struct report *r, bool junit);
+void report_done(struct report *r);
+
+/* The lines before the first result; `n` tests will follow. */
+void report_begin(struct report *r, const struct target *target, size_t n);
+void report_result(struct report *r, const struct suite_test *test, const struct verdict *v,
+		   uint64_t ns);
+
+/* A remark outside of the tests. */
+void report_remark(struct report *r, const char *text);
+
+/* Nothing more comes, though more was announced. */
+void report_bail_out(struct report *r, const char *why);
+
+/* The last line: "N passed, N failed, N skipped". */
+void report_end(struct report *r);
+
+/* Writes the XML; made of all results so far.
+ *
+ * any code of the file system's errors
+ */
+int report_write_junit(const struct report *r, const char *path, struct cairn_err *err);
+
+#endif

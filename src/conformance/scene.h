@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the tests look at: volumes with a known past, made when first needed.
+ *
+ * The main volume is cut four times:
+ *
+ *   empty     before anything was written
+ *   first     after blocks all over it, a long run, and every second block of
+ *             its last three quarters were written
+ *   second    after some of these were overwritten, zeroed, discarded, changed
+ *             in one byte or written again as they were, and others written
+ *             for the first time
+ *   same      right after that
+ *
+ * Every byte that counts as changed differs from the byte before it, so that a
+ * driver which compares bytes has no excuse either. Everything made here goes
+ * away with scene_clean(), whatever happened.
+ */
+#ifndef CAIRN_CONFORMANCE_SCENE_H
+#define CAIRN_CONFORMANCE_SCENE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "conformance/volume.h"
+
+struct target;
+
+#define SCENE_BLOCK    4096U
+#define SCENE_SIZE_MIN (16ULL << 20)
+
+/* Kinds of change, as bits. */
+enum scene_kind {
+	SCENE_WRITTEN = 1,     /* before `first` */
+	SCENE_NEW = 2,         /* where nothing was before */
+	SCENE_OVERWRITTEN = 4, /* with other bytes */
+	SCENE_ZEROED = 8,      /* with zeros */
+	SCENE_DISCARDED = 16,  /* hole punched */
+	SCENE_ONE_BYTE = 32,   /* one byte in a block */
+	SCENE_SAME = 64,       /* with the same bytes: nobody has to tell */
+};
+
+struct scene_range {
+	uint64_t offset;
+	uint64_t length;
+	enum scene_kind kind;
+	bool gone; /* written before `first`, and zeros in `second` */
+};
+
+#define SCENE_VOLUMES_MAX   8U
+#define SCENE_SNAPSHOTS_MAX 16U
+
+struct scene {
+	struct target *target;
+	uint64_t size; /* to ask for */
+	char run[17];  /* in every name */
+	char *dir;     /* of this run */
+
+	struct volume volumes[SCENE_VOLUMES_MAX];
+	size_t n_volumes;
+	struct snapshot snapshots[SCENE_SNAPSHOTS_MAX];
+	size_t n_snapshots;
+
+	/* The main volume, and how making it went: 1 before, else a code. */
+	int main_state;
+	struct cairn_err main_err;
+	struct volume *volume;
+	struct snapshot *empty, *first, *second, *same;
+	struct scene_range *ranges;
+	size_t n_ranges;
+	bool no_discard; /* the device cannot */
+
+	/* A volume that grew between two snapshots. */
+	int grown_state;
+	struct cairn_err grown_err;
+	struct volume *grown;
+	struct snapshot *before_growth, *after_growth;
+	struct scene_range grown_range; /* written in what was added */
+
+	/* Another volume with one snapshot. */
+	int other_state;
+	struct cairn_err other_err;
+	struct volume *other;
+	struct snapshot *of_other;
+};
+
+/* `parent` is where the directory of this run is made. */
+int scene_init(struct scene *scene, struct target *target, uint64_t size, const char *parent,
+	       struct cairn_err *err);
+
+/* Each makes its part on the first call; later calls give the same answer. */
+int scene_main(struct scene *scene, struct cairn_err *err);
+int scene_grown(struct scene *scene, struct cairn_err *err);
+int scene_other(struct scene *scene, struct cairn_err *err);
+
+/* A volume made from a snapshot and published. */
+int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
+		  struct cairn_err *err);
+
+/* Writes over all of the main volume's last quarter. */
+int scene_disturb(struct scene *scene, struct cairn_err *err);
+
+/* Undoes everything; hands each failure to `tell` and goes on. */
+void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text), void *arg);
+
+#endif

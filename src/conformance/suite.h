@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The conformance suite for the SnapshotMetadata service of a CSI driver.
+ *
+ * A test is a name, the rule it holds the driver to and a function; each group
+ * of tests is a table in a file of its own. Tests run one after another in the
+ * order of the tables, because the last group deletes what the others look at.
+ * Rule numbers are explained in cairn-conformance(1).
+ */
+#ifndef CAIRN_CONFORMANCE_SUITE_H
+#define CAIRN_CONFORMANCE_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conformance/listing.h"
+#include "conformance/scene.h"
+#include "conformance/target.h"
+#include "conformance/verdict.h"
+
+/* Streams that the rules of every stream are checked on. */
+#define SUITE_STREAMS_MAX 12U
+
+struct suite {
+	struct target target;
+	struct scene scene;
+	bool thorough; /* try every offset that may matter */
+
+	struct listing streams[SUITE_STREAMS_MAX];
+	uint64_t stream_sizes[SUITE_STREAMS_MAX]; /* of the snapshot described */
+	size_t n_streams;
+};
+
+struct suite_test {
+	const char *name; /* "group.what-must-hold"; NULL ends a table */
+	const char *rule; /* "3": a rule; "errors": the tables of errors; "practice" */
+	void (*run)(struct suite *suite, struct verdict *v, int arg);
+	int arg;
+};
+
+extern const struct suite_test suite_capability_tests[];
+extern const struct suite_test suite_coverage_tests[];
+extern const struct suite_test suite_stream_tests[];
+extern const struct suite_test suite_max_results_tests[];
+extern const struct suite_test suite_offset_tests[];
+extern const struct suite_test suite_error_tests[];
+extern const struct suite_test suite_ending_tests[];
+extern const struct suite_test suite_lifetime_tests[];
+
+/* The i-th test of all, or NULL. */
+const struct suite_test *suite_test_at(size_t i);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The driver under test: how it is reached and what it says it can do.
+ *
+ * Every call has a time limit. Calls that run are known to the target, so that
+ * an interrupt can cut them off; after target_stop() only calls of the clean-up
+ * are started. May be used by several threads.
+ */
+#ifndef CAIRN_CONFORMANCE_TARGET_H
+#define CAIRN_CONFORMANCE_TARGET_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "conformance/request.h"
+
+struct cairn_buf;
+struct cairn_err;
+struct net_channel;
+struct net_rpc;
+
+#define TARGET_CALLS_MAX 64U /* at one time */
+
+struct target {
+	struct net_channel *channel;
+	struct net_channel *narrow; /* flow control lets little through at a time */
+	uint64_t timeout_ms;
+	struct request_map parameters;          /* of CreateVolume */
+	struct request_map snapshot_parameters; /* of CreateSnapshot */
+	struct request_map secrets;             /* of every call that takes any */
+
+	/* What the driver says; target_learn() fills it. */
+	char *name;
+	char *version;
+	char *node_id;
+	struct request_map segments; /* of the node's topology */
+	bool has_metadata;           /* SNAPSHOT_METADATA_SERVICE */
+	bool has_topology;           /* volumes are not reachable from everywhere */
+	bool can_attach;             /* ControllerPublishVolume */
+	bool can_expand;
+	bool can_list_snapshots;
+	bool can_get_snapshot;
+	bool must_stage;
+	bool can_expand_node;
+
+	_Atomic int stopped; /* a signal's number */
+	_Atomic bool cleaning;
+
+	pthread_mutex_t lock;
+	struct net_rpc *calls[TARGET_CALLS_MAX]; /* guarded by it */
+};
+
+/* Connects, waiting up to the time limit.
+ *
+ * CAIRN_UNAVAILABLE, CAIRN_DEADLINE  as net_channel_connect()
+ */
+int target_init(struct target *t, const char *endpoint, uint64_t timeout_ms, struct cairn_err *err);
+void target_done(struct target *t);
+
+/* Asks for names and capabilities. */
+int target_learn(struct target *t, struct cairn_err *err);
+
+struct target_call {
+	const char *path;
+	uint64_t timeout_ms; /* 0: the target's */
+	uint64_t grace_ms;
+	bool narrow;
+};
+
+/* Starts a call and sends its only request. It is ended by target_close(),
+ * whatever happened to it. */
+int target_open(struct target *t, const struct target_call *call, const struct cairn_buf *request,
+		struct net_rpc **ret, struct cairn_err *err);
+void target_close(struct target *t, struct net_rpc *rpc);
+
+/* A unary call: the unpacked response is the caller's, by proto_message_free().
+ * An ABORTED call, which only says "not now", is made again within the limit. */
+int target_unary(struct target *t, const char *path, const struct cairn_buf *request,
+		 const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
+		 struct cairn_err *err);
+
+/* True if a call that ended so may have had its effect all the same. */
+bool target_unsure(int code);
+
+/* Cuts off what runs; from any thread. */
+void target_stop(struct target *t, int signo);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How streams end: OK says "that was all", so nothing else may end so.
+ *
+ * A caller that cancels never hears the driver's own word, so what can be seen
+ * of that is whether the driver lives on unharmed. A deadline it can outlive:
+ * the tests send a short one and go on listening, with almost no room for data
+ * on the way, so that the driver's deadline passes in the middle of a stream.
+ */
+
+#include <inttypes.h>
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "conformance/check.h"
+
+#define CANCELS      24
+#define HOLD_MS      150U
+#define GRACE_MS     10000U
+#define SWEEP_MS     24
+#define THREADS      8
+#define STREAMS_EACH 3
+
+/* A stream that ended OK must be whole. */
+static void look_at_end(struct verdict *v, const struct listing *full, const struct listing *l,
+			uint64_t timeout_ms)
+{
+	struct listing_range gap;
+
+	if (l->code == 0 && listing_missing(full, l, 0, UINT64_MAX, &gap))
+		verdict_fail(v,
+			     "%s: ended with OK after a deadline of %" PRIu64
+			     " ms, but byte %" PRIu64 " and what follows is missing",
+			     l->label, timeout_ms, gap.start);
+	if (l->code != 0 && l->code != CAIRN_DEADLINE && l->code != CAIRN_CANCELLED)
+		verdict_note(v, "%s: ended with %s", l->label, cairn_code_name(l->code));
+}
+
+static bool whole(struct suite *suite, struct verdict *v, int pair, struct listing *ret)
+{
+	struct listing_request r;
+
+	if (!check_main(suite, v))
+		return false;
+	r = check_request(suite, (enum check_pair)pair);
+	if (check_get(suite, v, &r, ret))
+		return true;
+	listing_free(ret);
+	return false;
+}
+
+static void deadline_held(struct suite *suite, struct verdict *v, int pair)
+{
+	struct listing_request r;
+	struct listing full, l;
+
+	if (!whole(suite, v, pair, &full))
+		return;
+	r = check_request(suite, (enum check_pair)pair);
+	r.max_results = 1;
+	r.narrow = true;
+	r.timeout_ms = HOLD_MS;
+	r.grace_ms = GRACE_MS;
+	r.pause_ms = HOLD_MS * 2;
+	listing_get(&suite->target, &r, &l);
+	look_at_end(v, &full, &l, HOLD_MS);
+	if (l.code == 0)
+		verdict_note(v, "the driver had sent everything before its deadline");
+	listing_free(&l);
+	listing_free(&full);
+}
+
+static void deadline_sweep(struct suite *suite, struct verdict *v, int pair)
+{
+	struct listing full, l;
+
+	if (!whole(suite, v, pair, &full))
+		return;
+	for (uint64_t ms = 1; ms <= SWEEP_MS && v->state == VERDICT_PASS; ms++) {
+		struct listing_request r = check_request(suite, (enum check_pair)pair);
+
+		r.max_results = (int32_t)(ms % 3);
+		r.timeout_ms = ms;
+		r.grace_ms = GRACE_MS;
+		listing_get(&suite->target, &r, &l);
+		look_at_end(v, &full, &l, ms);
+		listing_free(&l);
+	}
+	listing_free(&full);
+}
+
+static void cancel(struct suite *suite, struct verdict *v, int pair)
+{
+	struct listing_request r;
+	struct listing full, l;
+
+	if (!whole(suite, v, pair, &full))
+		return;
+	for (int i = 0; i < CANCELS && v->state == VERDICT_PASS; i++) {
+		r = check_request(suite, (enum check_pair)pair);
+		r.max_results = 1;
+		r.narrow = true;
+		r.cancel_after = 1 + (size_t)i % 3;
+		listing_get(&suite->target, &r, &l);
+		/* A stream that was over before the cancel is fine if it is whole. */
+		if (l.code == 0)
+			look_at_end(v, &full, &l, 0);
+		listing_free(&l);
+	}
+	r = check_request(suite, (enum check_pair)pair);
+	if (check_get(suite, v, &r, &l))
+		check_same(v, &full, &l, 0);
+	else
+		verdict_fail(v, "the driver does not answer any more after %d cancelled streams",
+			     CANCELS);
+	listing_free(&l);
+	listing_free(&full);
+}
+
+/* --- many at a time --- */
+
+struct worker {
+	struct suite *suite;
+	const struct listing *full; /* one for each pair */
+	pthread_t thread;
+	struct verdict verdict;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	for (int i = 0; i < STREAMS_EACH; i++) {
+		for (int pair = 0; pair < CHECK_PAIRS; pair++) {
+			struct listing_request r = check_request(w->suite, (enum check_pair)pair);
+			struct listing l;
+
+			r.max_results = i * 7;
+			if (check_get(w->suite, &w->verdict, &r, &l))
+				check_same(&w->verdict, &w->full[pair], &l, 0);
+			listing_free(&l);
+		}
+	}
+	return NULL;
+}
+
+static void run_workers(struct suite *suite, struct verdict *v, const struct listing *full)
+{
+	static struct worker workers[THREADS]; /* verdicts are large; one run at a time */
+	size_t n = 0;
+
+	for (; n < THREADS; n++) {
+		workers[n] = (struct worker){.suite = suite, .full = full};
+		if (pthread_create(&workers[n].thread, NULL, work, &workers[n]) != 0)
+			break;
+	}
+	for (size_t i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (workers[i].verdict.state == VERDICT_FAIL)
+			verdict_fail(v, "stream %zu of %zu: %s", i, n, workers[i].verdict.lines[0]);
+	}
+}
+
+static void concurrent(struct suite *suite, struct verdict *v, int arg)
+{
+	struct listing full[CHECK_PAIRS] = {{0}};
+
+	(void)arg;
+	if (whole(suite, v, CHECK_ALLOCATED, &full[CHECK_ALLOCATED]) &&
+	    whole(suite, v, CHECK_DELTA, &full[CHECK_DELTA]))
+		run_workers(suite, v, full);
+	for (int i = 0; i < CHECK_PAIRS; i++)
+		listing_free(&full[i]);
+}
+
+const struct suite_test suite_ending_tests[] = {
+	{"ending.deadline-in-mid-stream-allocated", "5", deadline_held, CHECK_ALLOCATED},
+	{"ending.deadline-in-mid-stream-delta", "5", deadline_held, CHECK_DELTA},
+	{"ending.short-deadlines-allocated", "5", deadline_sweep, CHECK_ALLOCATED},
+	{"ending.short-deadlines-delta", "5", deadline_sweep, CHECK_DELTA},
+	{"ending.cancel-allocated", "5", cancel, CHECK_ALLOCATED},
+	{"ending.cancel-delta", "5", cancel, CHECK_DELTA},
+	{"ending.concurrent-streams", "5", concurrent, 0},
+	{.name = NULL},
+};

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What holds for every stream, whatever it tells. */
+
+#include <inttypes.h>
+
+#include "conformance/check.h"
+
+#define MESSAGE_LIMIT (4U << 20) /* what a gRPC client takes unless told otherwise */
+#define MESSAGE_WISE  (1U << 20)
+
+static bool add_stream(struct suite *suite, struct verdict *v, const struct snapshot *base,
+		       const struct snapshot *target, int32_t max_results)
+{
+	struct listing_request r = {
+		.base = base ? base->id : NULL, .target = target->id, .max_results = max_results};
+	size_t i = suite->n_streams++;
+
+	suite->stream_sizes[i] = target->size;
+	return check_get(suite, v, &r, &suite->streams[i]);
+}
+
+/* Streams of all kinds, once for all tests. */
+static bool streams(struct suite *suite, struct verdict *v)
+{
+	static const int32_t max_results[] = {0, 2, INT32_MAX};
+	const struct scene *scene = &suite->scene;
+	bool ok = true;
+
+	if (suite->n_streams > 0)
+		return true;
+	if (!check_main(suite, v))
+		return false;
+	for (size_t i = 0; i < sizeof(max_results) / sizeof(max_results[0]); i++) {
+		ok = add_stream(suite, v, NULL, scene->second, max_results[i]) && ok;
+		ok = add_stream(suite, v, scene->first, scene->second, max_results[i]) && ok;
+		ok = add_stream(suite, v, scene->empty, scene->second, max_results[i]) && ok;
+	}
+	ok = add_stream(suite, v, NULL, scene->empty, 0) && ok;
+	return add_stream(suite, v, scene->second, scene->same, 0) && ok;
+}
+
+/* A rule: the place where a stream breaks it is told in the verdict. */
+typedef void stream_rule(const struct listing *l, uint64_t size, struct verdict *v);
+
+static void first_message(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	if (l->n_messages == 0)
+		verdict_fail(v, "%s: ended with OK and without a message", l->label);
+}
+
+static void type_known(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	if (l->n_messages > 0 && l->messages[0].type != LISTING_TYPE_FIXED &&
+	    l->messages[0].type != LISTING_TYPE_VARIABLE)
+		verdict_fail(v, "%s: block_metadata_type is %" PRIu64, l->label,
+			     l->messages[0].type);
+}
+
+static void type_constant(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 1; i < l->n_messages; i++) {
+		if (l->messages[i].type != l->messages[0].type) {
+			verdict_fail(v, "%s: message %zu has type %" PRIu64 ", the first %" PRIu64,
+				     l->label, i, l->messages[i].type, l->messages[0].type);
+			return;
+		}
+	}
+}
+
+static void capacity_constant(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 1; i < l->n_messages; i++) {
+		if (l->messages[i].capacity != l->messages[0].capacity) {
+			verdict_fail(v,
+				     "%s: message %zu has capacity %" PRId64 ", the first %" PRId64,
+				     l->label, i, l->messages[i].capacity, l->messages[0].capacity);
+			return;
+		}
+	}
+}
+
+static void capacity_right(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	/* size_bytes of a snapshot may be unknown: then the volume's must do. */
+	if (size && l->n_messages > 0 && l->messages[0].capacity != (int64_t)size)
+		verdict_fail(v, "%s: capacity is %" PRId64 ", the snapshot has %" PRIu64, l->label,
+			     l->messages[0].capacity, size);
+}
+
+static void ascending(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 1; i < l->n_tuples; i++) {
+		if (l->tuples[i].offset <= l->tuples[i - 1].offset) {
+			verdict_fail(v,
+				     "%s: tuple %zu (message %zu) begins at %" PRId64
+				     ", the one before at %" PRId64,
+				     l->label, i, l->tuples[i].message, l->tuples[i].offset,
+				     l->tuples[i - 1].offset);
+			return;
+		}
+	}
+}
+
+/* Tuples that ascend and reach into the next; disorder has a test of its own. */
+static void no_overlap(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 1; i < l->n_tuples; i++) {
+		const struct listing_tuple *a = &l->tuples[i - 1], *b = &l->tuples[i];
+
+		if (b->offset >= a->offset && b->offset - a->offset < a->size) {
+			verdict_fail(v,
+				     "%s: tuple %zu (message %zu) begins at %" PRId64
+				     " within the one before, %" PRId64 "+%" PRId64,
+				     l->label, i, b->message, b->offset, a->offset, a->size);
+			return;
+		}
+	}
+}
+
+static void size_positive(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 0; i < l->n_tuples; i++) {
+		if (l->tuples[i].size <= 0) {
+			verdict_fail(v, "%s: tuple %zu at %" PRId64 " has size %" PRId64, l->label,
+				     i, l->tuples[i].offset, l->tuples[i].size);
+			return;
+		}
+	}
+}
+
+/* A last block of fixed length may reach past the end, not begin there. */
+static void within_capacity(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 0; i < l->n_tuples; i++) {
+		const struct listing_tuple *t = &l->tuples[i];
+		const struct listing_message *m = &l->messages[t->message];
+		bool past = t->offset >= m->capacity || t->offset < 0;
+
+		if (!past && m->type != LISTING_TYPE_FIXED)
+			past = t->size > m->capacity - t->offset;
+		if (past) {
+			verdict_fail(v,
+				     "%s: tuple %zu, %" PRId64 "+%" PRId64
+				     ", is not within the capacity of %" PRId64,
+				     l->label, i, t->offset, t->size, m->capacity);
+			return;
+		}
+	}
+}
+
+static void fixed_length(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	if (l->n_messages == 0 || l->messages[0].type != LISTING_TYPE_FIXED)
+		return;
+	for (size_t i = 1; i < l->n_tuples; i++) {
+		if (l->tuples[i].size != l->tuples[0].size) {
+			verdict_fail(v,
+				     "%s: FIXED_LENGTH, but tuple %zu at %" PRId64
+				     " has size %" PRId64 " and the first %" PRId64,
+				     l->label, i, l->tuples[i].offset, l->tuples[i].size,
+				     l->tuples[0].size);
+			return;
+		}
+	}
+}
+
+static void message_size(const struct listing *l, uint64_t size, struct verdict *v)
+{
+	(void)size;
+	for (size_t i = 0; i < l->n_messages; i++) {
+		if (l->messages[i].bytes > MESSAGE_LIMIT)
+			verdict_fail(v, "%s: message %zu has %zu bytes, clients take 4 MiB",
+				     l->label, i, l->messages[i].bytes);
+		else if (l->messages[i].bytes > MESSAGE_WISE)
+			verdict_note(v, "%s: message %zu has %zu bytes", l->label, i,
+				     l->messages[i].bytes);
+	}
+}
+
+static stream_rule *const rules[] = {
+	first_message, type_known,    type_constant,   capacity_constant, capacity_right, ascending,
+	no_overlap,    size_positive, within_capacity, fixed_length,      message_size,
+};
+
+static void run_rule(struct suite *suite, struct verdict *v, int rule)
+{
+	if (!streams(suite, v))
+		return;
+	for (size_t i = 0; i < suite->n_streams; i++)
+		rules[rule](&suite->streams[i], suite->stream_sizes[i], v);
+	if (rules[rule] == fixed_length && suite->streams[0].n_messages > 0 &&
+	    suite->streams[0].messages[0].type != LISTING_TYPE_FIXED)
+		verdict_note(v, "the driver reports VARIABLE_LENGTH");
+}
+
+/* A snapshot keeps its size when its volume grows. */
+static void capacity_kept(struct suite *suite, struct verdict *v, int arg)
+{
+	struct listing_request r = {0};
+	struct cairn_err err = {0};
+	struct listing l;
+
+	(void)arg;
+	if (!suite->target.can_expand) {
+		verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
+		return;
+	}
+	if (scene_grown(&suite->scene, &err)) {
+		verdict_fail(v, "a volume cannot be grown: %s", err.msg);
+		return;
+	}
+	r.target = suite->scene.before_growth->id;
+	if (check_get(suite, v, &r, &l))
+		capacity_right(&l, suite->scene.before_growth->size, v);
+	listing_free(&l);
+	r.base = suite->scene.before_growth->id;
+	r.target = suite->scene.after_growth->id;
+	if (check_get(suite, v, &r, &l))
+		capacity_right(&l, suite->scene.after_growth->size, v);
+	listing_free(&l);
+}
+
+const struct suite_test suite_stream_tests[] = {
+	{"stream.first-message", "practice", run_rule, 0},
+	{"stream.type-known", "2", run_rule, 1},
+	{"stream.type-constant", "2", run_rule, 2},
+	{"stream.capacity-constant", "2", run_rule, 3},
+	{"stream.capacity-is-the-snapshots", "2", run_rule, 4},
+	{"stream.capacity-kept-after-growth", "2", capacity_kept, 0},
+	{"stream.ascending", "1", run_rule, 5},
+	{"stream.no-overlap", "1", run_rule, 6},
+	{"stream.size-positive", "1", run_rule, 7},
+	{"stream.within-capacity", "1", run_rule, 8},
+	{"stream.fixed-length", "2", run_rule, 9},
+	{"stream.message-size", "practice", run_rule, 10},
+	{.name = NULL},
+};

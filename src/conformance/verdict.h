@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What one test found. */
+#ifndef CAIRN_CONFORMANCE_VERDICT_H
+#define CAIRN_CONFORMANCE_VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum verdict_state {
+	VERDICT_PASS,
+	VERDICT_FAIL,
+	VERDICT_SKIP,
+};
+
+#define VERDICT_LINES_MAX 8U
+#define VERDICT_LINE_MAX  320U
+
+/* A test passes unless it says otherwise. Lines beyond the room are counted. */
+struct verdict {
+	enum verdict_state state;
+	size_t n_lines;
+	size_t lines_dropped;
+	char lines[VERDICT_LINES_MAX][VERDICT_LINE_MAX]; /* one fact each, no newline */
+};
+
+/* A rule is broken; a failed test stays failed. */
+__attribute__((format(printf, 2, 3))) void verdict_fail(struct verdict *v, const char *fmt, ...);
+
+/* It cannot be tested here. */
+__attribute__((format(printf, 2, 3))) void verdict_skip(struct verdict *v, const char *fmt, ...);
+
+/* Worth knowing, and not wrong. */
+__attribute__((format(printf, 2, 3))) void verdict_note(struct verdict *v, const char *fmt, ...);
+
+#endif
