@@ -3,6 +3,7 @@
 /* A whole client connection: the input is what a server sends after its
  * SETTINGS, once a call has come in. Whatever it is, the call must end. */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,30 +44,44 @@ static void set_up(void)
 	atexit(clean_up);
 }
 
-/* Reads until the request's HEADERS are there, then answers and hangs up. */
-static void answer(const uint8_t *data, size_t size)
+/* Reads until the request's HEADERS are there. */
+static bool is_asked(int fd)
 {
-	static const char settings[] = "\0\0\0\4\0\0\0\0\0";
-	int fd = accept(listener, NULL, NULL);
 	char seen[8192];
 	size_t n = 0, at = 24;
-	bool asked = false;
 
-	if (fd < 0)
-		abort();
-	(void)!send(fd, settings, sizeof(settings) - 1, MSG_NOSIGNAL);
-	while (!asked) {
+	for (;;) {
 		ssize_t got = read(fd, seen + n, sizeof(seen) - n);
 
 		if (got <= 0)
-			break;
+			return false;
 		n += (size_t)got;
 		for (; at + 9 <= n;
-		     at += 9 + ((size_t)(uint8_t)seen[at + 1] << 8 | (uint8_t)seen[at + 2]))
-			asked |= seen[at + 3] == 1;
+		     at += 9 + ((size_t)(uint8_t)seen[at + 1] << 8 | (uint8_t)seen[at + 2])) {
+			if (seen[at + 3] == 1)
+				return true;
+		}
 	}
-	(void)!send(fd, data, size, MSG_NOSIGNAL);
-	close(fd);
+}
+
+/* Answers the call and hangs up. Connections that an earlier call left in the
+ * backlog are passed over. */
+static void answer(const uint8_t *data, size_t size)
+{
+	static const char settings[] = "\0\0\0\4\0\0\0\0\0";
+	bool asked = false;
+
+	while (!asked) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0)
+			abort();
+		(void)!send(fd, settings, sizeof(settings) - 1, MSG_NOSIGNAL);
+		asked = is_asked(fd);
+		if (asked)
+			(void)!send(fd, data, size, MSG_NOSIGNAL);
+		close(fd);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
