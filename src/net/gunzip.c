@@ -46,6 +46,7 @@ static int inflate_all(z_stream *z, struct net_msg **msg, size_t max)
 			z->next_out = &one;
 			z->avail_out = 1;
 			rc = inflate(z, Z_NO_FLUSH);
+			z->next_out = NULL;
 			if (z->avail_out == 0)
 				return Z_BUF_ERROR;
 			return rc == Z_STREAM_END ? rc : Z_DATA_ERROR;

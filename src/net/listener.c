@@ -124,13 +124,15 @@ static int bind_tcp(int fd, const struct net_address *address, const char *text,
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage addr = {0};
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4; /* the port is at the same place in both families */
+		struct sockaddr_storage room;
+	} addr;
 	socklen_t n = sizeof(addr);
 
-	if (getsockname(fd, (struct sockaddr *)&addr, &n) < 0)
-		return 0;
-	/* The port is at the same place in both families. */
-	return ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
+	memset(&addr, 0, sizeof(addr));
+	return getsockname(fd, &addr.any, &n) < 0 ? 0 : ntohs(addr.v4.sin_port);
 }
 
 int net_server_listen_tcp(struct net_server *server, const char *address, struct net_tls *tls,

@@ -25,26 +25,32 @@ static void fill_unix(struct net_peer *peer, int fd)
 	}
 }
 
-static void fill_inet(struct net_peer *peer, const struct sockaddr_storage *addr)
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_storage room;
+};
+
+static void fill_inet(struct net_peer *peer, const union address *addr)
 {
-	const struct sockaddr_in *v4 = (const void *)addr;
-	const struct sockaddr_in6 *v6 = (const void *)addr;
 	char text[INET6_ADDRSTRLEN] = "";
 
-	if (addr->ss_family == AF_INET) {
-		inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-		snprintf(peer->address, sizeof(peer->address), "%s:%u", text, ntohs(v4->sin_port));
+	if (addr->any.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &addr->v4.sin_addr, text, sizeof(text));
+		snprintf(peer->address, sizeof(peer->address), "%s:%u", text,
+			 ntohs(addr->v4.sin_port));
 	} else {
-		inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+		inet_ntop(AF_INET6, &addr->v6.sin6_addr, text, sizeof(text));
 		snprintf(peer->address, sizeof(peer->address), "[%s]:%u", text,
-			 ntohs(v6->sin6_port));
+			 ntohs(addr->v6.sin6_port));
 	}
 }
 
 struct net_shared_peer *net_peer_of(int fd)
 {
 	struct net_shared_peer *shared = cairn_calloc(1, sizeof(*shared));
-	struct sockaddr_storage addr = {0};
+	union address addr;
 	socklen_t n = sizeof(addr);
 
 	if (!shared)
@@ -53,8 +59,9 @@ struct net_shared_peer *net_peer_of(int fd)
 	shared->peer.pid = -1;
 	shared->peer.uid = (uid_t)-1;
 	shared->peer.gid = (gid_t)-1;
-	if (getpeername(fd, (struct sockaddr *)&addr, &n) == 0) {
-		if (addr.ss_family == AF_UNIX)
+	memset(&addr, 0, sizeof(addr));
+	if (getpeername(fd, &addr.any, &n) == 0) {
+		if (addr.any.sa_family == AF_UNIX)
 			fill_unix(&shared->peer, fd);
 		else
 			fill_inet(&shared->peer, &addr);

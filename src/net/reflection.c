@@ -45,6 +45,7 @@ static int answer_error(struct net_call *call, response_t *response, const char 
 {
 	Grpc__Reflection__V1__ErrorResponse error;
 	char copy[64];
+	int rc;
 
 	grpc__reflection__v1__error_response__init(&error);
 	error.error_code = ERR_NOT_FOUND;
@@ -53,7 +54,9 @@ static int answer_error(struct net_call *call, response_t *response, const char 
 	response->message_response_case =
 		GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
 	response->error_response = &error;
-	return send_response(call, response, err);
+	rc = send_response(call, response, err);
+	response->error_response = NULL;
+	return rc;
 }
 
 static int answer_file(struct net_reflection *r, struct net_call *call, response_t *response,
@@ -62,6 +65,7 @@ static int answer_file(struct net_reflection *r, struct net_call *call, response
 	Grpc__Reflection__V1__FileDescriptorResponse files;
 	struct proto_bytes closure[PROTO_FILES_MAX];
 	ProtobufCBinaryData data[PROTO_FILES_MAX];
+	int rc;
 
 	grpc__reflection__v1__file_descriptor_response__init(&files);
 	files.n_file_descriptor_proto = proto_file_closure(r->sets, r->n_sets, file, closure);
@@ -72,7 +76,9 @@ static int answer_file(struct net_reflection *r, struct net_call *call, response
 	response->message_response_case =
 		GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE;
 	response->file_descriptor_response = &files;
-	return send_response(call, response, err);
+	rc = send_response(call, response, err);
+	response->file_descriptor_response = NULL;
+	return rc;
 }
 
 struct service_list {
@@ -107,6 +113,7 @@ static int answer_list(struct net_reflection *r, struct net_call *call, response
 {
 	cairn_auto_free struct service_list *list = cairn_calloc(1, sizeof(*list));
 	Grpc__Reflection__V1__ListServiceResponse services;
+	int rc;
 
 	if (!list)
 		return cairn_err_nomem(err, "service list");
@@ -117,7 +124,9 @@ static int answer_list(struct net_reflection *r, struct net_call *call, response
 	response->message_response_case =
 		GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
 	response->list_services_response = &services;
-	return send_response(call, response, err);
+	rc = send_response(call, response, err);
+	response->list_services_response = NULL;
+	return rc;
 }
 
 static int answer(struct net_reflection *r, struct net_call *call, request_t *request,

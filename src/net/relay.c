@@ -115,6 +115,8 @@ static bool begin(struct net_relay *relay, size_t n, bool compressed)
 
 static void add(struct net_relay *relay, const uint8_t *data, size_t n)
 {
+	if (!relay->at)
+		return;
 	memcpy(relay->at + relay->have, data, n);
 	relay->have += n;
 }

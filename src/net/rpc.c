@@ -183,8 +183,8 @@ const char *net_rpc_trailer(const struct net_rpc *rpc, const char *name, size_t 
 static int take_one(struct net_rpc *rpc, uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *copy = NULL;
-	const uint8_t *data;
-	size_t n, n2;
+	const uint8_t *data = NULL;
+	size_t n = 0, n2;
 	int rc = net_rpc_recv(rpc, &data, &n, err);
 
 	if (rc == 0)
@@ -194,7 +194,8 @@ static int take_one(struct net_rpc *rpc, uint8_t **ret_data, size_t *ret_len, st
 	copy = cairn_alloc(n + 1);
 	if (!copy)
 		return cairn_err_nomem(err, "response");
-	memcpy(copy, data, n);
+	if (n > 0)
+		memcpy(copy, data, n);
 	rc = net_rpc_recv(rpc, &data, &n2, err);
 	if (rc == 1)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "the server sent two messages");

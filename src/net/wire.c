@@ -140,7 +140,7 @@ static int keep(struct net_wire *wire, const uint8_t *data, size_t n, struct cai
 		wire->failed = true;
 		return cairn_err_nomem(err, "unsent bytes");
 	}
-	if (have > 0)
+	if (wire->pending)
 		memcpy(all, wire->pending + wire->pending_at, have);
 	memcpy(all + have, data, n);
 	free(wire->pending);

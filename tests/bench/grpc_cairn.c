@@ -314,6 +314,7 @@ static int small_calls(const char *target, uint64_t count, uint64_t in_flight)
 	struct net_rpc *rpcs[IN_FLIGHT_MAX];
 	uint64_t *times = cairn_calloc(count, sizeof(*times)), begun[IN_FLIGHT_MAX];
 	uint64_t server = server_cpu(channel), own = cpu_us(), wall = cairn_monotonic_ns();
+	uint64_t p50, p99;
 
 	if (!times || in_flight > IN_FLIGHT_MAX)
 		return 1;
@@ -333,11 +334,12 @@ static int small_calls(const char *target, uint64_t count, uint64_t in_flight)
 	own = cpu_us() - own;
 	server = server_cpu(channel) - server;
 	qsort(times, count, sizeof(*times), by_value);
+	p50 = times[count / 2];
+	p99 = times[count - 1 - count / 100];
 	printf("{\"calls\": %llu, \"wall_s\": %.6f, \"client_cpu_s\": %.6f, \"server_cpu_s\": %.6f, "
 	       "\"p50_us\": %.1f, \"p99_us\": %.1f}\n",
 	       (unsigned long long)count, (double)wall / 1e9, (double)own / 1e6,
-	       (double)server / 1e6, (double)times[count / 2] / 1e3,
-	       (double)times[count - 1 - count / 100] / 1e3);
+	       (double)server / 1e6, (double)p50 / 1e3, (double)p99 / 1e3);
 	free(times);
 	net_channel_free(channel);
 	net_tls_free(tls);

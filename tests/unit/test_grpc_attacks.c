@@ -205,14 +205,17 @@ static void read_reply(struct raw *raw, struct reply *reply, uint32_t enough)
 
 static size_t resident(void)
 {
-	char text[256] = "";
-	unsigned long pages = 0;
+	char text[256] = "", *second;
+	struct cairn_err err = {0};
+	uint64_t pages = 0;
 	FILE *file = fopen("/proc/self/statm", "r");
 
 	assert_non_null(file);
 	assert_non_null(fgets(text, sizeof(text), file));
 	fclose(file);
-	assert_int_equal(sscanf(text, "%*u %lu", &pages), 1);
+	second = strchr(text, ' ') + 1;
+	*strchr(second, ' ') = '\0';
+	assert_ok(cairn_parse_u64(second, &pages, &err), &err);
 	return pages * 4096;
 }
 
