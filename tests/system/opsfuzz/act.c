@@ -195,7 +195,6 @@ static void expire(struct world *world)
 
 	must(world,
 	     pool_expire(world->pool, 1 + dice_below(&world->dice, 10), &merged, &world->err));
-	world->stats.merged += merged;
 }
 
 static void defragment(struct world *world)

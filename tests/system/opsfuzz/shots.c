@@ -103,7 +103,7 @@ static void check_new(struct world *world, struct shot *shot)
 		world->stats.fresh += check_pair(world, shot->parent, shot, 0);
 	if (dice_one_in(&world->check_dice, 4))
 		check_pair(world, NULL, shot, 0);
-	for (uint64_t n = dice_below(&world->check_dice, 4); n > 0; n--) {
+	for (uint64_t n = dice_below(&world->check_dice, 9); n > 0; n--) {
 		struct shot *target = dice_one_in(&world->check_dice, 3)
 					      ? shots_any(world, &world->check_dice, true)
 					      : shot;

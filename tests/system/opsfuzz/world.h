@@ -51,7 +51,7 @@ struct stats {
 	uint64_t fresh;    /* blocks that differ between a snapshot and its predecessor */
 	uint64_t changed;  /* the same over all pairs that were compared */
 	uint64_t reported; /* blocks that the pool reported for those */
-	uint64_t pairs, refused, snapshots, merged;
+	uint64_t pairs, refused, snapshots;
 	uint64_t mounted;    /* snapshots of volumes with a mounted filesystem */
 	uint64_t acts[ACTS]; /* how often each was done */
 };
