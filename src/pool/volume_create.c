@@ -46,6 +46,8 @@ static int find_source(struct creation *c, struct cairn_err *err)
 	struct take_item item = {.name = ""};
 	int rc = handle_find_volume(c->pool, c->spec->from, &item.volume, err);
 
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return rc;
 	if (rc == 0 && !item.volume.deleted) {
 		rc = check_not_smaller(c, item.volume.size, err);
 		if (!rc)
