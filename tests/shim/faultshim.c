@@ -60,7 +60,7 @@ struct shared {
 static struct shared *shared;
 static struct {
 	const char *dirs;
-	int log_fd;
+	const char *log;
 	uint64_t kill_at; /* 0: never */
 	bool kill_after_call;
 	bool kill_all;
@@ -68,7 +68,7 @@ static struct {
 	int fail_errno;
 	bool fail_on;
 	bool reads;
-} plan = {.log_fd = -1};
+} plan;
 
 /* ---- setting up --------------------------------------------------------- */
 
@@ -128,7 +128,6 @@ static void map_counter(const char *path)
 __attribute__((constructor)) static void set_up(void)
 {
 	const char *count = getenv("CAIRN_SHIM_COUNT");
-	const char *log = getenv("CAIRN_SHIM_LOG");
 
 	if (!count)
 		return;
@@ -140,9 +139,7 @@ __attribute__((constructor)) static void set_up(void)
 	plan.fail_errno = errno_of(getenv("CAIRN_SHIM_FAIL_ERRNO"));
 	plan.fail_on = env_is("CAIRN_SHIM_FAIL_MODE", "after");
 	plan.reads = env_is("CAIRN_SHIM_READS", "1");
-	if (log)
-		plan.log_fd = (int)syscall(SYS_openat, AT_FDCWD, log,
-					   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	plan.log = getenv("CAIRN_SHIM_LOG");
 	map_counter(count);
 	enlist();
 	pthread_atfork(NULL, NULL, enlist);
@@ -194,18 +191,25 @@ static void path_at(int dir, const char *path, char out[PATH_MAX])
 
 /* ---- what happens at a call --------------------------------------------- */
 
+/* Opened for each line: a program may close descriptors that it does not know,
+ * and get the same number for a file of its own. */
 static void log_call(uint64_t n, const char *name, const char *path)
 {
 	char line[PATH_MAX + 128];
 	int len;
+	int fd;
 
-	if (plan.log_fd < 0)
+	if (!plan.log)
 		return;
 	len = snprintf(line, sizeof(line), "%llu %d %s %s\n", (unsigned long long)n, (int)getpid(),
 		       name, path);
-	if (len > 0)
-		syscall(SYS_write, plan.log_fd, line,
+	fd = (int)syscall(SYS_openat, AT_FDCWD, plan.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			  0600);
+	if (len > 0 && fd >= 0)
+		syscall(SYS_write, fd, line,
 			(size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
 }
 
 static _Noreturn void die(void)
