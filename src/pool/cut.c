@@ -84,7 +84,8 @@ static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 				       &cut->freeze, err);
 }
 
-/* Some filesystems (vfat) can not be frozen: their devices are then raw ones. */
+/* Some filesystems (vfat) can not be frozen, and one that somebody else froze can
+ * be thawed by him at any time: their devices are then raw ones. */
 static void treat_as_raw(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->n; i++) {
@@ -166,7 +167,7 @@ static int attempt(struct cut *cut, const struct target **ret_restless, struct c
 {
 	int rc = freeze_mounted(cut, err);
 
-	if (rc == CAIRN_UNIMPLEMENTED) {
+	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_PRECONDITION) {
 		treat_as_raw(cut);
 		rc = 0;
 	}

@@ -141,7 +141,8 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 }
 
 /* A cut that was interrupted may have left the volume's filesystem frozen, if
- * the process that would have thawed it was killed as well. */
+ * the process that would have thawed it was killed as well. Who holds the lock
+ * failed and lives; what is frozen then was frozen by others. */
 static void thaw_volume(struct pool *pool, uint64_t volume)
 {
 	cairn_auto_free char *path = NULL;
@@ -162,14 +163,15 @@ static void thaw_volume(struct pool *pool, uint64_t volume)
 }
 
 static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, const char *id,
-			   struct cairn_err *err)
+			   bool interrupted, struct cairn_err *err)
 {
 	struct record_snapshot record;
 	bool needed;
 	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
-		thaw_volume(pool, volume);
+		if (interrupted)
+			thaw_volume(pool, volume);
 		return remove_snapshot_data(pool, id, err);
 	}
 	if (rc)
@@ -246,8 +248,9 @@ static int settle_locked(struct pool *pool, const char *id, uint64_t held, struc
 		rc = handle_lock_volume(pool, volume, 0, &lock, err);
 	if (rc)
 		return rc;
-	return is_snapshot ? settle_snapshot(pool, volume, number, id, err)
-			   : settle_volume(pool, volume, id, err);
+	return is_snapshot
+		       ? settle_snapshot(pool, volume, number, id, held == LEFTOVER_NO_LOCK, err)
+		       : settle_volume(pool, volume, id, err);
 }
 
 int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)

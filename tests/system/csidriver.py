@@ -145,7 +145,7 @@ class DriverTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if not CAN_MOUNT:
+        if cls.backend != "copy" and not CAN_MOUNT:
             raise unittest.SkipTest("needs root and loop devices")
         cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="cairn-driver-"))
         cls.addClassCleanup(cls.remove)

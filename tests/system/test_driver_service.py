@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn driver` as a service: sockets, signals, metrics, registration, options."""
+import os
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import grpc
+
+from cairncli import BIN, EXISTS, INVALID, MIB, TIMEOUT, main
+from csidriver import (MODULES, NODE, SMALL, Code, DriverTest, Peer, block, mount,
+                       wait_until)
+
+SECRET = "hunter2-never-to-be-seen"
+KEY = "topology.cairn.csi.dev/node"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ServiceTest(DriverTest):
+    backend = "copy"
+
+    def write(self, volume, offset, data):
+        path = subprocess.run([BIN, "--pool", self.pool, "volume", "path", volume], check=True,
+                              capture_output=True, text=True).stdout.strip()
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}",
+                                        timeout=TIMEOUT) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+class Running(ServiceTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.port = free_port()
+        cls.driver_args = ("--http-endpoint", f"127.0.0.1:{cls.port}", "--topology",
+                           "--max-volumes", "2")
+        super().setUpClass()
+
+    def test_metrics_and_health(self):
+        self.create()
+        self.assertEqual(self.get("/healthz")[0], 200)
+        self.assertEqual(self.get("/readyz")[0], 200)
+        status, text = self.get("/metrics")
+        self.assertEqual(status, 200)
+        self.assertRegex(text, r'cairn_csi_calls_total{method="/csi.v1.Controller/CreateVolume",'
+                               r'code="OK"} [1-9]')
+        self.assertRegex(text, r'cairn_pool_bytes{pool="default",kind="free"} [1-9]')
+        self.assertIn("cairn_csi_call_seconds_bucket", text)
+        self.assertEqual(self.get("/nothing")[0], 404)
+
+    def test_volumes_are_of_this_node(self):
+        info = self.call("Node.NodeGetInfo")
+        self.assertEqual((info.node_id, info.max_volumes_per_node), (NODE, 2))
+        self.assertEqual(dict(info.accessible_topology.segments), {KEY: NODE})
+        here, there = {"segments": {KEY: NODE}}, {"segments": {KEY: "elsewhere"}}
+        made = self.call("Controller.CreateVolume", name="here", volume_capabilities=[block()],
+                         accessibility_requirements={"requisite": [there, here]}).volume
+        self.assertEqual([dict(t.segments) for t in made.accessible_topology], [{KEY: NODE}])
+        self.call("Controller.DeleteVolume", volume_id=made.volume_id)
+        self.refuses(Code.RESOURCE_EXHAUSTED, "Controller.CreateVolume", name="there",
+                     volume_capabilities=[block()],
+                     accessibility_requirements={"requisite": [there]})
+        self.assertGreater(self.call("Controller.GetCapacity",
+                                     accessible_topology=here).available_capacity, 0)
+        self.assertEqual(self.call("Controller.GetCapacity",
+                                   accessible_topology=there).available_capacity, 0)
+        kinds = [c.service.type for c in self.call("Identity.GetPluginCapabilities").capabilities]
+        self.assertIn(2, kinds)
+
+    def test_no_more_volumes_are_published_than_allowed(self):
+        volumes = [self.create() for _ in range(3)]
+        for volume in volumes[:2]:
+            self.call("Controller.ControllerPublishVolume", volume_id=volume, node_id=NODE,
+                      volume_capability=block())
+            self.addCleanup(self.call, "Controller.ControllerUnpublishVolume", volume_id=volume,
+                            node_id=NODE)
+        third = {"volume_id": volumes[2], "node_id": NODE, "volume_capability": block()}
+        self.refuses(Code.RESOURCE_EXHAUSTED, "Controller.ControllerPublishVolume", **third)
+        self.call("Controller.ControllerUnpublishVolume", volume_id=volumes[0], node_id=NODE)
+        self.call("Controller.ControllerPublishVolume", **third)
+        self.call("Controller.ControllerUnpublishVolume", volume_id=volumes[2], node_id=NODE)
+
+    def test_secrets_are_never_logged(self):
+        secrets = {"password": SECRET}
+        for service, module in MODULES.items():
+            for method in module.DESCRIPTOR.services_by_name[service].methods:
+                if "secrets" not in method.input_type.fields_by_name:
+                    continue
+                name = f"{service}.{method.name}"
+                self.assertIsNotNone(self.driver.peer.method(name))
+                known = method.input_type.fields_by_name
+                fields = {k: v for k, v in {
+                    "name": "secret", "volume_id": "vol-0123456789abcdef",
+                    "volume_capabilities": [block()], "volume_capability": mount()}.items()
+                    if k in known}
+                run = self.stream if method.server_streaming else self.call
+                try:
+                    run(name, secrets=secrets, **fields)
+                except Exception as failed:  # pylint: disable=broad-except
+                    self.assertNotIn(SECRET, str(failed))
+        self.assertNotIn(SECRET, self.driver.log.read_text(encoding="utf-8"))
+        for volume in self.call("Controller.ListVolumes").entries:
+            if volume.volume.volume_id:
+                self.call("Controller.DeleteVolume", volume_id=volume.volume.volume_id)
+
+    def test_a_second_driver_on_the_socket_is_refused_and_the_first_goes_on(self):
+        second = subprocess.run(self.driver.command[:-len(self.driver_args)], capture_output=True, text=True,
+                                timeout=TIMEOUT)
+        self.assertEqual(second.returncode, EXISTS, second.stderr)
+        self.assertIn("another process", second.stderr)
+        self.call("Identity.Probe")
+
+    def test_names_are_not_ids(self):
+        volume = self.create()
+        self.refuses(Code.INVALID_ARGUMENT, "Controller.CreateVolume", name=volume,
+                     volume_capabilities=[block()], capacity_range={"required_bytes": SMALL})
+
+
+class Pools(ServiceTest):
+    @classmethod
+    def make_pool(cls, name):
+        cls.other = super().make_pool("pool-other")
+        cls.driver_args = ("--pools", f"other={cls.other}")
+        return super().make_pool(name)
+
+    def names_in(self, pool):
+        return subprocess.run([BIN, "--pool", pool, "volume", "list"], check=True,
+                              capture_output=True, text=True).stdout
+
+    def test_a_parameter_chooses_the_pool(self):
+        first, second = self.create(name="first"), self.create(name="second",
+                                                               parameters={"pool": "other"})
+        self.assertIn("first", self.names_in(self.pool))
+        self.assertNotIn("second", self.names_in(self.pool))
+        self.assertIn("second", self.names_in(self.other))
+        self.refuses(Code.INVALID_ARGUMENT, "Controller.CreateVolume", name="third",
+                     volume_capabilities=[block()], parameters={"pool": "none"})
+        self.refuses(Code.ALREADY_EXISTS, "Controller.CreateVolume", name="first",
+                     volume_capabilities=[block()], parameters={"pool": "other"},
+                     capacity_range={"required_bytes": SMALL})
+        self.refuses(Code.FAILED_PRECONDITION, "GroupController.CreateVolumeGroupSnapshot",
+                     name="both", source_volume_ids=[first, second])
+        listed = [e.volume.volume_id for e in self.call("Controller.ListVolumes").entries]
+        self.assertEqual(sorted(listed), sorted([first, second]))
+        page = self.call("Controller.ListVolumes", max_entries=1)
+        rest = self.call("Controller.ListVolumes", starting_token=page.next_token)
+        self.assertEqual([e.volume.volume_id for e in [*page.entries, *rest.entries]], listed)
+        cut = self.snapshot(second, "cut")
+        self.refuses(Code.ALREADY_EXISTS, "Controller.CreateSnapshot", source_volume_id=first,
+                     name="cut")
+        one = {"snapshot_id": cut}
+        self.assertEqual(len(self.call("Controller.ListSnapshots", **one).entries), 1)
+        self.assertEqual(len(self.call("Controller.ListSnapshots", source_volume_id=first,
+                                       **one).entries), 0)
+        self.assertEqual(len(self.stream("SnapshotMetadata.GetMetadataAllocated", **one)), 1)
+
+    def test_options_are_checked(self):
+        for extra in (["--pools", f"default={self.other}"], ["--pools", "x"],
+                      ["--fixed-length", "1000"], ["--driver-name", "9"]):
+            bad = subprocess.run([BIN, "driver", "--pool", self.pool, "--node-id", NODE,
+                                  "--endpoint", f"unix://{self.scratch}/other.sock", *extra],
+                                 capture_output=True, text=True, timeout=TIMEOUT)
+            self.assertEqual(bad.returncode, INVALID, bad.stderr)
+
+
+class FixedLength(ServiceTest):
+    driver_args = ("--fixed-length", "64K")
+
+    def test_every_block_has_that_length_or_they_are_extents(self):
+        for size, kind in ((SMALL, 1), (SMALL + MIB // 2, 1), (SMALL + 512, 2)):
+            volume = self.create(size)
+            base = self.snapshot(volume)
+            for offset in (0, 70000, SMALL - 4096):
+                self.write(volume, offset, b"x" * 100)
+            target = self.snapshot(volume)
+            messages = self.stream("SnapshotMetadata.GetMetadataDelta", base_snapshot_id=base,
+                                   target_snapshot_id=target, starting_offset=5000)
+            self.assertEqual({(m.block_metadata_type, m.volume_capacity_bytes)
+                              for m in messages}, {(kind, size)})
+            found = [(b.byte_offset, b.size_bytes) for m in messages for b in m.block_metadata]
+            if kind == 1:
+                self.assertEqual(found, [(65536, 65536), (SMALL - 65536, 65536)])
+            else:
+                self.assertTrue(all(end <= size for end in map(sum, found)))
+
+
+class Registration(ServiceTest):
+    @classmethod
+    def make_pool(cls, name):
+        cls.registry = cls.scratch / "registry"
+        cls.registry.mkdir()
+        cls.port = free_port()
+        cls.driver_args = ("--kubelet-registration-path", "/plugins/cairn/csi.sock",
+                           "--registration-dir", str(cls.registry),
+                           "--http-endpoint", f"127.0.0.1:{cls.port}")
+        return super().make_pool(name)
+
+    def test_the_kubelet_learns_who_it_is_and_says_whether_it_likes_it(self):
+        kubelet = Peer(self.registry / "cairn.csi.dev-reg.sock")
+        self.addCleanup(kubelet.close)
+        info = kubelet.call("Registration.GetInfo")
+        self.assertEqual((info.type, info.name, info.endpoint, list(info.supported_versions)),
+                         ("CSIPlugin", "cairn.csi.dev", "/plugins/cairn/csi.sock", ["1.0.0"]))
+        kubelet.call("Registration.NotifyRegistrationStatus", plugin_registered=True)
+        self.assertEqual(self.get("/readyz")[0], 200)
+        kubelet.call("Registration.NotifyRegistrationStatus", plugin_registered=False,
+                     error="no thanks")
+        status, text = self.get("/readyz")
+        self.assertEqual(status, 503)
+        self.assertIn("kubelet", text)
+        self.assertIn("no thanks", self.driver.log.read_text(encoding="utf-8"))
+
+
+class Ending(ServiceTest):
+    """A stream of many small messages that its caller does not read."""
+
+    driver_args = ("--fixed-length", "512")
+
+    def begin(self):
+        volume = self.create()
+        for offset in range(0, SMALL, 8 * MIB):
+            self.write(volume, offset, os.urandom(8 * MIB))
+        cut = self.snapshot(volume)
+        return self.driver.peer.begin_stream("SnapshotMetadata.GetMetadataAllocated",
+                                             snapshot_id=cut, max_results=1)
+
+    def test_a_slow_stream_ends_whole_before_the_driver_does(self):
+        stream = self.begin()
+        next(stream)
+        self.driver.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in self.driver.log.read_text(encoding="utf-8"))
+        self.assertEqual(sum(len(m.block_metadata) for m in stream) + 1, SMALL // 512)
+        self.assertEqual(stream.code(), grpc.StatusCode.OK)
+        self.assertEqual(self.driver.process.wait(TIMEOUT), 0)
+        self.assertFalse(self.driver.socket.exists())
+        self.driver.peer.close()
+        self.driver.start()
+
+
+if __name__ == "__main__":
+    main()
