@@ -115,7 +115,7 @@ int net_http_server_add(struct net_http_server *server, const struct net_http_ro
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = {0};
 	socklen_t len = sizeof(addr);
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/num.h"
 #include "net/metrics_internal.h"
 
 #define PROC_FILE_MAX 4096
@@ -46,11 +46,16 @@ static double cpu_seconds(void)
 static double resident_bytes(void)
 {
 	cairn_auto_free char *text = NULL;
-	unsigned long long size, resident;
+	uint64_t resident;
+	char *second;
 	size_t len;
 
-	if (cairn_file_read(AT_FDCWD, "/proc/self/statm", PROC_FILE_MAX, &text, &len, NULL) < 0 ||
-	    sscanf(text, "%llu %llu", &size, &resident) != 2)
+	if (cairn_file_read(AT_FDCWD, "/proc/self/statm", PROC_FILE_MAX, &text, &len, NULL) < 0)
+		return 0;
+	second = text + strcspn(text, " ");
+	second += strspn(second, " ");
+	second[strcspn(second, " ")] = 0;
+	if (cairn_parse_u64(second, &resident, NULL) < 0)
 		return 0;
 	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
