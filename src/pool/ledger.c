@@ -106,10 +106,10 @@ int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *
 	return rc ? rc : ledger_snapshot_get(cat, number, ret, err);
 }
 
-static void put_volume_record(struct catalogue_batch *batch, const struct record_volume *old,
-			      const struct record_volume *now)
+static void put_volume_record(struct catalogue_batch *batch, uint64_t volume,
+			      const struct record_volume *old, const struct record_volume *now)
 {
-	struct ledger_key key = ledger_key_number('v', (now ? now : old)->volume);
+	struct ledger_key key = ledger_key_number('v', volume);
 	cairn_auto_buf struct cairn_buf before = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 	cairn_auto_buf struct cairn_buf after = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
@@ -137,7 +137,7 @@ void ledger_volume_change(struct catalogue_batch *batch, const struct record_vol
 	uint64_t old_head = old ? old->head : 0;
 	uint64_t new_head = now ? now->head : 0;
 
-	put_volume_record(batch, old, now);
+	put_volume_record(batch, any->volume, old, now);
 	if (!old)
 		catalogue_expect(batch, ledger_key_bytes(&name), absent);
 	if (volume_is_named(now) && !volume_is_named(old))

@@ -39,7 +39,8 @@ int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct ca
 		size_t cut = strlen(endings[i]);
 		int rc;
 
-		if (cut > len || len - cut >= sizeof(id) || strcmp(name + len - cut, endings[i]))
+		if (cut > len || len - cut >= sizeof(id) ||
+		    strcmp(name + len - cut, endings[i]) != 0)
 			continue;
 		memcpy(id, name, len - cut);
 		id[len - cut] = '\0';
