@@ -134,10 +134,11 @@ void ledger_volume_change(struct catalogue_batch *batch, const struct record_vol
 {
 	const struct record_volume *any = now ? now : old;
 	struct ledger_key name = ledger_key_text('w', any->name);
+	uint64_t volume = any->volume;
 	uint64_t old_head = old ? old->head : 0;
 	uint64_t new_head = now ? now->head : 0;
 
-	put_volume_record(batch, any->volume, old, now);
+	put_volume_record(batch, volume, old, now);
 	if (!old)
 		catalogue_expect(batch, ledger_key_bytes(&name), absent);
 	if (volume_is_named(now) && !volume_is_named(old))
@@ -145,8 +146,8 @@ void ledger_volume_change(struct catalogue_batch *batch, const struct record_vol
 	if (!volume_is_named(now) && volume_is_named(old))
 		catalogue_delete(batch, ledger_key_bytes(&name));
 	if (old_head != new_head) {
-		struct ledger_key was = ledger_key_pair('h', old_head, any->volume);
-		struct ledger_key is = ledger_key_pair('h', new_head, any->volume);
+		struct ledger_key was = ledger_key_pair('h', old_head, volume);
+		struct ledger_key is = ledger_key_pair('h', new_head, volume);
 
 		if (old_head)
 			catalogue_delete(batch, ledger_key_bytes(&was));
