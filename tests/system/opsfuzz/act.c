@@ -267,7 +267,7 @@ static const struct {
 	{change_use, 60, "attach or mount"},
 	{expire, 50, "expire"},
 	{defragment, 6, "defragment"},
-	{start_balance, 1, "balance"},
+	{start_balance, 8, "balance"},
 	{open_again, 5, "open again"},
 };
 

@@ -68,7 +68,7 @@ static struct shot *find_shot(struct world *world, const char *id)
 struct shot *shots_add(struct world *world, const struct pool_snapshot *made)
 {
 	struct shot *shot = calloc(1, sizeof(*shot));
-	struct shot **shots = reallocarray(world->shots, world->n_shots + 1, sizeof(*world->shots));
+	struct shot **shots = reallocarray(world->shots, world->n_shots + 1, sizeof(struct shot *));
 
 	if (!shot || !shots)
 		world_fail(world, "out of memory");
