@@ -180,13 +180,16 @@ size_t net_stream_send_limit(const struct net_stream *stream)
 
 void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
 {
+	bool wake;
+
 	pthread_mutex_lock(&stream->lock);
 	net_outq_take(&stream->out, out, n);
 	stream->taken += n;
 	net_stream_uncharge(stream, n);
-	if (stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2)
-		pthread_cond_broadcast(&stream->changed);
+	wake = stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2;
 	pthread_mutex_unlock(&stream->lock);
+	if (wake) /* without the lock, which the sender wants at once */
+		pthread_cond_broadcast(&stream->changed);
 	if (stream->relay_out)
 		net_relay_drained(stream->relay_out);
 }

@@ -45,23 +45,32 @@ static bool begin_message(struct net_stream *stream, size_t at_hand)
 	return true;
 }
 
-static void deliver(struct net_stream *stream)
+/* With the lock held. */
+static void append(struct net_stream *stream, struct net_msg *msg)
 {
-	cairn_scoped_lock(&stream->lock);
-	struct net_msg *msg = stream->building;
-
-	stream->building = NULL;
-	if (stream->over) {
-		net_stream_free_msg(stream, msg);
-		return;
-	}
 	if (stream->in_tail)
 		stream->in_tail->next = msg;
 	else
 		stream->in_head = msg;
 	stream->in_tail = msg;
 	stream->in_bytes += msg->len;
-	pthread_cond_broadcast(&stream->changed);
+}
+
+static void deliver(struct net_stream *stream)
+{
+	struct net_msg *msg = stream->building;
+	bool over;
+
+	stream->building = NULL;
+	pthread_mutex_lock(&stream->lock);
+	over = stream->over;
+	if (!over)
+		append(stream, msg);
+	pthread_mutex_unlock(&stream->lock);
+	if (over)
+		net_stream_free_msg(stream, msg);
+	else
+		pthread_cond_broadcast(&stream->changed);
 }
 
 static bool over_budget(const struct net_stream *stream)
