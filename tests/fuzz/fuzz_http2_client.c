@@ -52,9 +52,12 @@ static bool is_asked(int fd)
 	size_t n = 0, at = 24;
 
 	for (;;) {
-		ssize_t got = read(fd, seen + n, sizeof(seen) - n);
+		struct pollfd wait = {.fd = fd, .events = POLLIN};
+		ssize_t got = poll(&wait, 1, CALL_MS * 4) == 1
+				      ? read(fd, seen + n, sizeof(seen) - n)
+				      : -1;
 
-		if (got <= 0)
+		if (got <= 0) /* also when the call expired before it was sent */
 			return false;
 		n += (size_t)got;
 		for (; at + 9 <= n;
