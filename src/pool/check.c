@@ -227,6 +227,8 @@ int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct poo
 	if (!rc)
 		rc = check_indexes(&check, err);
 	if (!rc)
+		rc = check_others(&check, err);
+	if (!rc)
 		rc = check_objects(&check, err);
 	if (!rc)
 		rc = check_stray_sets(&check, err);

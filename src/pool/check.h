@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The parts of pool_check(): check.c walks records and data, check_set.c
- * verifies change sets, check_index.c the indexes. */
+ * verifies change sets, check_index.c the indexes, check_other.c the rest of the
+ * catalogue. */
 #ifndef CAIRN_POOL_CHECK_H
 #define CAIRN_POOL_CHECK_H
 
@@ -31,5 +32,8 @@ int check_lost_head(struct check *check, const struct record_volume *volume, str
 int check_stray_sets(struct check *check, struct cairn_err *err);
 
 int check_indexes(struct check *check, struct cairn_err *err);
+
+/* Values that are neither record nor index. */
+int check_others(struct check *check, struct cairn_err *err);
 
 #endif

@@ -258,6 +258,13 @@ int ledger_take_numbers(struct catalogue *cat, struct catalogue_batch *batch, si
 	return 0;
 }
 
+void ledger_set_last_number(struct catalogue_batch *batch, uint64_t number)
+{
+	struct ledger_key key = ledger_key_kind('n');
+
+	put_number(batch, &key, number);
+}
+
 void ledger_leftover_add(struct catalogue_batch *batch, const char *id)
 {
 	struct ledger_key key = ledger_key_text('i', id);

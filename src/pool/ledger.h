@@ -45,6 +45,8 @@ int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
 /* Gives `n` numbers from *ret_first on. Takes effect with the batch. */
 int ledger_take_numbers(struct catalogue *cat, struct catalogue_batch *batch, size_t n,
 			uint64_t *ret_first, struct cairn_err *err);
+/* For repairs: the number that counts as given last. */
+void ledger_set_last_number(struct catalogue_batch *batch, uint64_t number);
 /* The last number given so far. */
 int ledger_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err);
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -232,6 +233,39 @@ static void an_unreadable_record_is_reported_not_believed(void **state)
 	assert_string_equal(poolfix_delta(fix, "data@s2", "data@s3"), "3");
 }
 
+/* Spoils the bytes of a value in the database file itself, behind its checksum. */
+static void spoil_on_disk(struct poolfix *fix, const char *sql)
+{
+	char path[128];
+	sqlite3 *db;
+
+	pool_closep(&fix->pool);
+	fix->pool = NULL;
+	snprintf(path, sizeof(path), "%s/catalogue.db", fix->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_changes(db), 1);
+	sqlite3_close(db);
+	poolfix_reopen(fix);
+}
+
+static void a_lost_counter_never_gives_a_number_twice(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_snapshot_spec spec = {.volume = "data", .name = "s4"};
+	struct pool_snapshot made;
+	struct cairn_err err = {0};
+
+	fill(fix);
+	spoil_on_disk(fix, "UPDATE kv SET v = x'00112233445566778899' WHERE k = x'6e2f'");
+	assert_code(pool_snapshot_create(fix->pool, &spec, 1, &made, &err), CAIRN_DATA_LOSS);
+	assert_int_equal(check(fix, false).found, 1);
+	assert_int_equal(check(fix, true).repaired, 1);
+	assert_ok(pool_snapshot_create(fix->pool, &spec, 1, &made, &err), &err);
+	assert_true(strlen(made.id) > strlen("snap-0123456789abcdef-4"));
+	poolfix_check_clean(fix);
+}
+
 #define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
 
 int main(void)
@@ -242,6 +276,7 @@ int main(void)
 		POOL_TEST(what_no_record_knows_is_removed_by_repair_only),
 		POOL_TEST(indexes_are_made_again_from_the_records),
 		POOL_TEST(an_unreadable_record_is_reported_not_believed),
+		POOL_TEST(a_lost_counter_never_gives_a_number_twice),
 	};
 
 	return cmocka_run_group_tests_name("pool/check", tests, NULL, NULL);
