@@ -21,6 +21,8 @@
 #include "pool/device.h"
 #include "pool/image.h"
 
+#define DETACH_TRIES 200U
+
 static char scratch[64];
 
 bool blockdev_may_run(void)
@@ -69,8 +71,13 @@ static int unmount_one(const char *path, const struct stat *st, int type, struct
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)ftw;
-	if (type == FTW_F && S_ISREG(st->st_mode))
-		(void)device_detach(path, NULL);
+	/* A writer that was killed in a frozen filesystem lets go of it a little
+	 * after the thaw. */
+	for (unsigned i = 0; type == FTW_F && S_ISREG(st->st_mode) && i < DETACH_TRIES; i++) {
+		if (device_detach(path, NULL) == 0)
+			break;
+		cairn_sleep_ms(20);
+	}
 	(void)remove(path);
 	return 0;
 }
