@@ -262,7 +262,7 @@ int set_reader_peek(struct block_set_reader *r, const struct set_drawing *drawin
 	if (rc < 0)
 		return rc;
 	*ret_runs = r->block ? r->block->runs + r->block_next : NULL;
-	*ret_n = r->block_len - r->block_next;
+	*ret_n = r->block ? r->block_len - r->block_next : 0;
 	return 0;
 }
 
