@@ -23,6 +23,7 @@ static void set_options(struct net_channel *ch, const struct net_channel_options
 		.message_bytes = o->message_max,
 		.stream_window = o->stream_window,
 		.connection_window = o->connection_window,
+		.stream_recv_bytes = o->recv_bytes,
 		.stream_send_bytes = o->send_bytes,
 		.handshake_ms = o->connect_ms ? o->connect_ms : 20 * 1000,
 		.keepalive_ms = o->keepalive_ms,

@@ -31,6 +31,7 @@ struct net_channel_options {
 	size_t message_max;         /* of one received message; 0 is 4 MiB */
 	uint32_t stream_window;     /* 0 is 1 MiB */
 	uint32_t connection_window; /* 0 is 4 MiB */
+	size_t recv_bytes;          /* with so much not yet taken no more is let in; 0 is 1 MiB */
 	size_t send_bytes;          /* a sender blocks with so much waiting; 0 is 256 KiB */
 	uint64_t connect_ms;        /* for one attempt; 0 is 20 s */
 	uint64_t backoff_first_ms;  /* pause after the first failure; 0 is 1 s */
