@@ -126,17 +126,22 @@ static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
 	return 0;
 }
 
-static int run_stream(struct stream *s, const struct pool_delta_spec *spec, struct cairn_err *err)
+static int run_stream(struct stream *s, uint64_t capacity, struct pool_delta_spec *spec,
+		      struct cairn_err *err)
 {
 	bool more = true;
-	int rc = pool_delta_open(s->pool, spec, &s->delta, err);
+	int rc;
 
+	s->capacity = capacity;
+	/* A short last block can not be told in blocks of one size. */
+	if (s->driver->fixed_length && capacity % s->driver->fixed_length == 0)
+		s->fixed = s->driver->fixed_length;
+	/* A block is told from wherever in it the caller starts. */
+	if (s->fixed && spec->starting_offset < capacity)
+		spec->starting_offset -= spec->starting_offset % s->fixed;
+	rc = pool_delta_open(s->pool, spec, &s->delta, err);
 	if (rc)
 		return rc;
-	s->capacity = pool_delta_info(s->delta)->capacity;
-	/* A short last block can not be told in blocks of one size. */
-	if (s->driver->fixed_length && s->capacity % s->driver->fixed_length == 0)
-		s->fixed = s->driver->fixed_length;
 	while (!rc && more)
 		rc = send_message(s, &more, err);
 	pool_delta_free(s->delta);
@@ -170,7 +175,7 @@ int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *e
 		.progress = &progress,
 	};
 
-	return run_stream(&s, &spec, err);
+	return run_stream(&s, target.size, &spec, err);
 }
 
 int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
@@ -210,5 +215,5 @@ int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
 		.progress = &progress,
 	};
 
-	return run_stream(&s, &spec, err);
+	return run_stream(&s, target.size, &spec, err);
 }
