@@ -61,15 +61,45 @@ void check_refused(struct suite *suite, struct verdict *v, const struct listing_
 	listing_free(&l);
 }
 
-void check_same(struct verdict *v, const struct listing *full, const struct listing *part,
-		uint64_t start)
+/* What a listing of the main volume must have; zeros need not be allocated. */
+static bool is_needed(const struct listing *l, const struct scene_range *r)
+{
+	unsigned changes =
+		SCENE_NEW | SCENE_OVERWRITTEN | SCENE_ZEROED | SCENE_DISCARDED | SCENE_ONE_BYTE;
+
+	return l->is_delta ? (r->kind & changes) != 0
+			   : (r->kind & (SCENE_WRITTEN | SCENE_NEW)) && !r->gone;
+}
+
+/* The first byte from `start` on that is needed and not covered. */
+static bool find_missed(const struct suite *suite, const struct listing *l, uint64_t start,
+			uint64_t *ret)
+{
+	for (size_t i = 0; i < suite->scene.n_ranges; i++) {
+		const struct scene_range *r = &suite->scene.ranges[i];
+		uint64_t from = r->offset > start ? r->offset : start;
+		uint64_t end = r->offset + r->length;
+
+		if (from >= end || !is_needed(l, r))
+			continue;
+		*ret = listing_uncovered(l, from, end);
+		if (*ret < end)
+			return true;
+	}
+	return false;
+}
+
+void check_same(const struct suite *suite, struct verdict *v, const struct listing *full,
+		const struct listing *part, uint64_t start)
 {
 	struct listing_range r;
+	uint64_t missed;
 
-	if (listing_missing(full, part, start, UINT64_MAX, &r))
-		verdict_fail(v,
-			     "%s: bytes %" PRIu64 " to %" PRIu64
-			     " are missing, which the whole listing has",
+	if (find_missed(suite, part, start, &missed))
+		verdict_fail(v, "%s: byte %" PRIu64 " is missing", part->label, missed);
+	else if (listing_missing(full, part, start, UINT64_MAX, &r))
+		verdict_note(v,
+			     "%s: bytes %" PRIu64 " to %" PRIu64 " are only in the whole listing",
 			     part->label, r.start, r.end);
 	if (listing_missing(part, full, start, UINT64_MAX, &r))
 		verdict_note(v, "%s: bytes %" PRIu64 " to %" PRIu64 " are not in the whole listing",

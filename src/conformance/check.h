@@ -30,9 +30,11 @@ bool check_get(struct suite *suite, struct verdict *v, const struct listing_requ
 void check_refused(struct suite *suite, struct verdict *v, const struct listing_request *request,
 		   const int *codes, uint64_t limit_ms);
 
-/* From `start` on, `part` must hold what `full` holds. More is only noted. */
-void check_same(struct verdict *v, const struct listing *full, const struct listing *part,
-		uint64_t start);
+/* From `start` on, `part` must hold what `full` holds. Less is wrong only where it
+ * hides what the main volume's past has in it: a whole listing may report too
+ * much, and need not do so each time. More is noted. */
+void check_same(const struct suite *suite, struct verdict *v, const struct listing *full,
+		const struct listing *part, uint64_t start);
 
 /* The scene's ranges of these kinds must be covered; those that are zeros in
  * `second` only if `gone_too`. */

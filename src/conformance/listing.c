@@ -230,7 +230,7 @@ void listing_get(struct target *t, const struct listing_request *request, struct
 	};
 	struct net_rpc *rpc = NULL;
 
-	*ret = (struct listing){0};
+	*ret = (struct listing){.is_delta = request->base != NULL};
 	write_label(request, ret->label, sizeof(ret->label));
 	write_request(t, request, &bytes);
 	ret->code = target_open(t, &call, &bytes, &rpc, &ret->err);

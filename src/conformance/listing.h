@@ -64,6 +64,7 @@ struct listing {
 
 	int code; /* how it ended: 0 or a negative gRPC code */
 	struct cairn_err err;
+	bool is_delta;
 	bool local;       /* the end is ours: a limit, malformed bytes, no memory */
 	bool has_text;    /* the status came with a message */
 	bool has_details; /* and with details */

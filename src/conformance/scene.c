@@ -303,7 +303,8 @@ int scene_restore(struct scene *scene, const struct snapshot *from, struct volum
 int scene_disturb(struct scene *scene, struct cairn_err *err)
 {
 	uint64_t start = scene->volume->size / 4 * 3 / SCENE_BLOCK * SCENE_BLOCK;
-	int rc = device_write(scene->volume->fd, start, scene->volume->size - start, 3, err);
+	int rc = device_write(scene->volume->fd, start, scene->volume->size - start, FIRST_DATA,
+			      err);
 
 	return rc ? rc : device_sync(scene->volume->fd, err);
 }

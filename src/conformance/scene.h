@@ -99,7 +99,7 @@ int scene_other(struct scene *scene, struct cairn_err *err);
 int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
 		  struct cairn_err *err);
 
-/* Writes over all of the main volume's last quarter. */
+/* Writes over the last quarter of the main volume what `first` has in it. */
 int scene_disturb(struct scene *scene, struct cairn_err *err);
 
 /* Undoes everything; hands each failure to `tell` and goes on. */

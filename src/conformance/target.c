@@ -33,6 +33,7 @@ int target_init(struct target *t, const char *endpoint, uint64_t timeout_ms, str
 	rc = net_channel_new(&options, &t->channel, err);
 	if (!rc) {
 		options.stream_window = NARROW_WINDOW;
+		options.recv_bytes = 1;
 		rc = net_channel_new(&options, &t->narrow, err);
 	}
 	return rc ? rc : net_channel_connect(t->channel, timeout_ms, err);

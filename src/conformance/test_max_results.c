@@ -29,7 +29,7 @@ static void at_most(struct suite *suite, struct verdict *v, int max_results)
 					break;
 				}
 			}
-			check_same(v, &full, &l, 0);
+			check_same(suite, v, &full, &l, 0);
 		}
 		listing_free(&l);
 		listing_free(&full);

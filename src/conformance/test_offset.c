@@ -89,8 +89,9 @@ static offset_choice *const choices[] = {aligned, unaligned, inside, borders, tu
 
 /* Calls `look` for the streams from all chosen offsets, of both methods. */
 static void from_offsets(struct suite *suite, struct verdict *v, offset_choice *choose,
-			 void (*look)(struct verdict *v, const struct listing *full,
-				      const struct listing *l, uint64_t start))
+			 void (*look)(const struct suite *suite, struct verdict *v,
+				      const struct listing *full, const struct listing *l,
+				      uint64_t start))
 {
 	if (!check_main(suite, v))
 		return;
@@ -107,7 +108,7 @@ static void from_offsets(struct suite *suite, struct verdict *v, offset_choice *
 		for (size_t i = 0; i < o.n && v->state == VERDICT_PASS; i++) {
 			r.starting_offset = (int64_t)o.at[i];
 			if (check_get(suite, v, &r, &l))
-				look(v, &full, &l, o.at[i]);
+				look(suite, v, &full, &l, o.at[i]);
 			listing_free(&l);
 		}
 		listing_free(&full);
@@ -119,9 +120,10 @@ static void same_rest(struct suite *suite, struct verdict *v, int choice)
 	from_offsets(suite, v, choices[choice], check_same);
 }
 
-static void look_before(struct verdict *v, const struct listing *full, const struct listing *l,
-			uint64_t start)
+static void look_before(const struct suite *suite, struct verdict *v, const struct listing *full,
+			const struct listing *l, uint64_t start)
 {
+	(void)suite;
 	(void)full;
 	for (size_t i = 0; i < l->n_tuples; i++) {
 		const struct listing_tuple *t = &l->tuples[i];
