@@ -55,6 +55,7 @@ struct shared {
 	atomic_uint_least64_t count;
 	atomic_uint processes;
 	_Atomic pid_t pids[PROCESS_MAX];
+	atomic_bool dying; /* all are being killed: whoever joins now goes too */
 };
 
 static struct shared *shared;
@@ -109,6 +110,8 @@ static void enlist(void)
 
 	if (slot < PROCESS_MAX)
 		shared->pids[slot] = getpid();
+	if (shared->dying)
+		syscall(SYS_kill, getpid(), SIGKILL);
 }
 
 static void map_counter(const char *path)
@@ -216,6 +219,8 @@ static _Noreturn void die(void)
 {
 	pid_t self = getpid();
 
+	if (plan.kill_all)
+		shared->dying = true;
 	for (unsigned i = 0; plan.kill_all && i < shared->processes && i < PROCESS_MAX; i++)
 		if (shared->pids[i] > 0 && shared->pids[i] != self)
 			syscall(SYS_kill, shared->pids[i], SIGKILL);
