@@ -87,7 +87,11 @@ static int decode(struct tree_source *t, const struct btrfs_ioctl_search_header 
 	memset(&item, 0, sizeof(item));
 	if (head->len < short_len)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "extent item of %u bytes", head->len);
-	memcpy(&item, body, head->len < sizeof(item) ? head->len : sizeof(item));
+	/* Copies of constant length are moves; only inline items are short. */
+	if (head->len >= sizeof(item))
+		memcpy(&item, body, sizeof(item));
+	else
+		memcpy(&item, body, short_len);
 	*out = (struct mapping){.offset = head->offset};
 	if (item.type == BTRFS_FILE_EXTENT_INLINE) {
 		out->kind = MAPPING_OPAQUE;
