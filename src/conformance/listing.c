@@ -124,11 +124,12 @@ static void write_request(const struct target *t, const struct listing_request *
 /* A google.rpc.Status with its field 3, details. */
 static bool status_has_details(const char *bytes, size_t n)
 {
-	struct proto_in in = {.pos = (const uint8_t *)bytes, .end = (const uint8_t *)bytes + n};
+	const uint8_t *begin = (const uint8_t *)bytes;
+	struct proto_in in = {.pos = begin, .end = begin ? begin + n : NULL};
 	enum proto_wire wire;
 	uint32_t field;
 
-	while (bytes && in.pos < in.end) {
+	while (in.pos < in.end) {
 		if (!proto_tag_get(&in, &field, &wire) || !proto_skip(&in, field, wire))
 			return true;
 		if (field == 3)
