@@ -115,13 +115,15 @@ int net_http_server_add(struct net_http_server *server, const struct net_http_ro
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage addr = {0};
+	/* The port stands at the same place in both families. */
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} addr = {.v6 = {0}};
 	socklen_t len = sizeof(addr);
 
-	if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
-		return 0;
-	return ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
-						: ((struct sockaddr_in *)&addr)->sin_port);
+	return getsockname(fd, &addr.any, &len) < 0 ? 0 : ntohs(addr.v4.sin_port);
 }
 
 int net_http_server_listen(struct net_http_server *server, const char *address, struct net_tls *tls,
