@@ -32,7 +32,7 @@ void report_result(struct report *r, const struct suite_test *test, const struct
 		   uint64_t ns);
 
 /* A remark outside of the tests. */
-void report_remark(struct report *r, const char *text);
+void report_remark(struct report *r, const char *remark);
 
 /* Nothing more comes, though more was announced. */
 void report_bail_out(struct report *r, const char *why);

@@ -361,8 +361,12 @@ static uint64_t driver_rss_kib(void)
 	snprintf(path, sizeof(path), "/proc/%d/status", driver_pid);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmRSS: %" SCNu64, &kib) == 1)
-			break;
+		if (strncmp(line, "VmRSS:", 6) == 0) {
+			char *digits = line + strcspn(line, "0123456789");
+
+			digits[strspn(digits, "0123456789")] = '\0';
+			(void)cairn_parse_u64(digits, &kib, NULL);
+		}
 	if (file)
 		fclose(file);
 	return kib;
@@ -377,11 +381,13 @@ static int by_value(const void *a, const void *b)
 
 static void report(const char *what, struct samples *samples)
 {
+	size_t middle = samples->n / 2, late = samples->n * 99 / 100;
+
 	if (samples->n == 0)
 		return;
 	qsort(samples->us, samples->n, sizeof(samples->us[0]), by_value);
 	printf("%-24s n %6zu  p50 %8.2f ms  p99 %8.2f ms  max %8.2f ms\n", what, samples->n,
-	       samples->us[samples->n / 2] / 1e3, samples->us[samples->n * 99 / 100] / 1e3,
+	       samples->us[middle] / 1e3, samples->us[late] / 1e3,
 	       samples->us[samples->n - 1] / 1e3);
 }
 
