@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Blobs: the pieces that files and trees are made of.
+ *
+ * A blob is known by the hash of its plain bytes, and stored once. The caller's
+ * threads hash, compress and encrypt; they append to the open pack of their
+ * type, and full packs are sent by threads of the repository. How many packs are
+ * in memory is bounded: a put waits when the store is slow. So the way to use all
+ * processors is to call repo_blob_put() from as many threads.
+ */
+#ifndef CAIRN_REPO_BLOB_H
+#define CAIRN_REPO_BLOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo;
+
+enum repo_blob_type {
+	REPO_BLOB_DATA,
+	REPO_BLOB_TREE,
+};
+
+/* What a reader takes for a blob at most: nothing of restic's is larger than
+ * 8 MiB, ours not larger than 16; a tree of two million chunks has 134 MB. */
+#define REPO_BLOB_MAX ((size_t)1 << 30)
+
+/* What we put at most. */
+#define REPO_DATA_PUT_MAX ((size_t)64 << 20)
+
+/* Stores the bytes unless they are there. *ret_new (may be NULL) says whether
+ * this call stored them. They are durable after the next repo_flush().
+ *
+ * CAIRN_INVALID       n is 0 or above REPO_DATA_PUT_MAX
+ * CAIRN_PRECONDITION  no lock, or the index was not loaded
+ */
+int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
+		  struct repo_id *ret_id, bool *ret_new, struct cairn_err *err);
+
+/* True when the blob is stored or about to be. The index must be loaded. */
+bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct repo_id *id);
+
+/* The plain size, from the index.
+ *
+ * CAIRN_NOT_FOUND  there is no such blob
+ */
+int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		   uint64_t *ret_size, struct cairn_err *err);
+
+/* The plain bytes, verified; owned by the caller, freed with free().
+ *
+ * CAIRN_NOT_FOUND     there is no such blob
+ * CAIRN_PRECONDITION  it was put and not flushed yet
+ * CAIRN_DATA_LOSS     it is damaged, or its pack is missing or cut short
+ */
+int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
+
+/* Takes the plain bytes of wants[i]; they are gone after it returns. A negative
+ * return ends the reading and is returned. */
+typedef int repo_blob_take_fn(void *arg, size_t i, const uint8_t *data, size_t n,
+			      struct cairn_err *err);
+
+/* Gets many data blobs with few requests: those that lie near each other in a
+ * pack come together. `take` is called once for each index of `ids`, in the
+ * order in which they are stored, in the calling thread. Ids may repeat. Give it
+ * some hundreds at a time, and call it from several threads.
+ *
+ * Codes as repo_blob_get().
+ */
+int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
+		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
+
+/* Sends the open packs, waits for all of them, and writes the index of what was
+ * stored since the last flush. After it, everything put before it is durable
+ * and found by others. Index files are also written now and then in between. */
+int repo_flush(struct repo *repo, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which snapshots a policy keeps: pure.
+ *
+ * As restic counts: snapshots are grouped (by host and paths, as a rule), and in
+ * each group, from the newest on, the newest of each of the last n hours, days,
+ * weeks (ISO), months and years is kept, and the last n of all. Hours and days
+ * are those of UTC.
+ */
+#ifndef CAIRN_REPO_FORGET_H
+#define CAIRN_REPO_FORGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo_snapshot;
+
+#define REPO_KEEP_ALL UINT64_MAX
+
+struct repo_policy {
+	uint64_t last, hourly, daily, weekly, monthly, yearly; /* 0: none by this rule */
+	uint64_t within_ms;      /* all that are younger than the newest by this; 0: none */
+	const char *const *tags; /* keep those with one of these tags */
+	size_t n_tags;
+	bool group_host, group_paths, group_tags;
+};
+
+enum repo_keep_reason {
+	REPO_KEEP_LAST = 1 << 0,
+	REPO_KEEP_HOURLY = 1 << 1,
+	REPO_KEEP_DAILY = 1 << 2,
+	REPO_KEEP_WEEKLY = 1 << 3,
+	REPO_KEEP_MONTHLY = 1 << 4,
+	REPO_KEEP_YEARLY = 1 << 5,
+	REPO_KEEP_WITHIN = 1 << 6,
+	REPO_KEEP_TAG = 1 << 7,
+};
+
+/* True when the policy has no rule at all: it would delete everything, and is
+ * refused by repo_policy_apply(). */
+bool repo_policy_empty(const struct repo_policy *policy);
+
+/* Fills ret_reasons[i] with why snapshots[i] is kept; 0: to be removed.
+ *
+ * CAIRN_INVALID  the policy is empty
+ */
+int repo_policy_apply(const struct repo_policy *policy, struct repo_snapshot *const *snapshots,
+		      size_t n, unsigned *ret_reasons, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Deleting what no snapshot needs.
+ *
+ * Marks every blob that a snapshot reaches; packs without a used blob go, packs
+ * with too many unused ones are written anew. In this order: new packs, new
+ * index, old index, old packs. After a crash at any point the repository is
+ * whole, and the next prune ends the work.
+ */
+#ifndef CAIRN_REPO_PRUNE_H
+#define CAIRN_REPO_PRUNE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+
+struct repo_prune_options {
+	bool dry_run;              /* only say what would be done */
+	unsigned max_unused_tenth; /* of a percent of what is used may stay unused */
+	uint64_t max_repack_bytes; /* 0: no limit */
+	void (*progress)(void *arg, const char *step, uint64_t done, uint64_t total);
+	void *arg;
+};
+#define REPO_PRUNE_MAX_UNUSED 50 /* 5 %, as restic does */
+
+struct repo_prune_stats {
+	uint64_t blobs_used, blobs_unused, blobs_duplicate;
+	uint64_t bytes_used, bytes_unused; /* as stored */
+	uint64_t packs_kept, packs_deleted, packs_repacked;
+	uint64_t packs_unknown; /* in no index; deleted too */
+	uint64_t bytes_freed, bytes_repacked;
+};
+
+/* Needs the exclusive lock; loads the index.
+ *
+ * CAIRN_DATA_LOSS     a blob that a snapshot needs is missing or damaged: nothing
+ *                     was deleted
+ * CAIRN_PRECONDITION  no exclusive lock
+ */
+int repo_prune(struct repo *repo, const struct repo_prune_options *options,
+	       struct repo_prune_stats *ret, struct cairn_err *err);
+
+#endif

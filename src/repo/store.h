@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where the files of a repository are.
+ *
+ * A store keeps whole, immutable files of six kinds under names: 64 hex digits,
+ * the hash of what they hold (the config has no name). It knows nothing of
+ * what is in them. One `const struct repo_store_ops` for each kind of place
+ * (dir/, s3/, rest/), one `struct repo_store` for each open one; places embed
+ * the instance as their first member. Callers use the repo_store_*() wrappers.
+ *
+ * Promises:
+ *   - a name is absent or holds the whole file, also after kill -9 and power
+ *     loss; a put is durable when it returns;
+ *   - to put the same name again, with the same bytes, succeeds;
+ *   - to remove what is absent succeeds;
+ *   - a list may miss what is put while it runs, never what was there before.
+ *
+ * Every operation may be called from any number of threads. Errors that time
+ * may heal (a cut connection, 5xx, throttling) are repeated with back-off inside
+ * the store and are CAIRN_UNAVAILABLE when they last.
+ */
+#ifndef CAIRN_REPO_STORE_H
+#define CAIRN_REPO_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo_store;
+
+enum repo_file {
+	REPO_FILE_CONFIG,
+	REPO_FILE_KEY,
+	REPO_FILE_LOCK,
+	REPO_FILE_SNAPSHOT,
+	REPO_FILE_INDEX,
+	REPO_FILE_PACK,
+};
+#define REPO_FILE_KINDS 6
+
+/* "config", "keys", "locks", "snapshots", "index", "data" */
+const char *repo_file_name(enum repo_file kind);
+
+/* Called for each file of a listing, in any order. A negative return ends the
+ * listing and is returned. */
+typedef int repo_store_list_fn(void *arg, const struct repo_id *name, uint64_t size,
+			       struct cairn_err *err);
+
+struct repo_store_ops {
+	const char *name;
+
+	/* Required. `name` is NULL for the config only. */
+	void (*close)(struct repo_store *store);
+	/* Makes the place itself: directories, or what the server needs. Fine
+	 * when it exists. */
+	int (*create)(struct repo_store *store, struct cairn_err *err);
+	/* `id_of_data` is the SHA-256 of the bytes, which S3 signs. */
+	int (*put)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   const void *data, size_t n, const struct repo_id *id_of_data,
+		   struct cairn_err *err);
+	/* Exactly `n` bytes from `offset`; CAIRN_RANGE when the file is shorter,
+	 * CAIRN_NOT_FOUND when there is none. */
+	int (*get)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   uint64_t offset, void *out, size_t n, struct cairn_err *err);
+	int (*size)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		    uint64_t *ret_size, struct cairn_err *err);
+	int (*remove)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      struct cairn_err *err);
+	int (*list)(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
+		    void *arg, struct cairn_err *err);
+};
+
+struct repo_store {
+	const struct repo_store_ops *ops;
+	unsigned connections; /* how many operations at a time it is good for */
+};
+
+enum repo_s3_style {
+	REPO_S3_AUTO,    /* path style, but virtual hosts at amazonaws.com */
+	REPO_S3_PATH,    /* https://host/bucket/key */
+	REPO_S3_VIRTUAL, /* https://bucket.host/key */
+};
+
+/* Where and how; strings are copied by repo_store_open(). */
+struct repo_store_options {
+	/* "/dir", "local:/dir", "s3:https://host[:port]/bucket[/prefix]",
+	 * "s3:host/bucket", "rest:https://[user:password@]host[:port]/path" */
+	const char *location;
+	const char *ca_file; /* PEM to trust instead of the system's; NULL for none */
+
+	/* S3 */
+	const char *access_key;
+	const char *secret_key;
+	const char *session_token; /* or NULL */
+	const char *region;        /* NULL: us-east-1 */
+	enum repo_s3_style s3_style;
+	uint64_t part_size; /* of multipart uploads; 0: 64 MiB */
+
+	/* REST server, when the location names none */
+	const char *user;
+	const char *password;
+
+	unsigned connections; /* 0: 5, or 2 for a directory */
+	uint64_t retry_ms;    /* how long a failing request is repeated; 0: 15 minutes */
+	uint64_t stall_ms;    /* a request that moves no byte for so long fails; 0: 60 s */
+};
+
+/* Fills what is NULL from the environment: AWS_ACCESS_KEY_ID,
+ * AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION,
+ * RESTIC_REST_USERNAME, RESTIC_REST_PASSWORD, RESTIC_CACERT. The strings
+ * belong to the environment. */
+void repo_store_options_from_environment(struct repo_store_options *options);
+
+/* The location without passwords, for messages; owned by the caller. NULL when
+ * memory is short. */
+char *repo_store_location_shown(const char *location);
+
+/* Opens without looking whether a repository is there.
+ *
+ * CAIRN_INVALID  the location is not understood, or keys for it are missing
+ */
+int repo_store_open(const struct repo_store_options *options, struct repo_store **ret,
+		    struct cairn_err *err);
+
+/* Accepts NULL. */
+void repo_store_close(struct repo_store *store);
+CAIRN_DEFINE_CLEANUP(struct repo_store, repo_store_close);
+
+int repo_store_create(struct repo_store *store, struct cairn_err *err);
+
+/* Stores the bytes under their hash, which is given back. */
+int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
+		   struct repo_id *ret_name, struct cairn_err *err);
+int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
+			  struct cairn_err *err);
+
+int repo_store_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   uint64_t offset, void *out, size_t n, struct cairn_err *err);
+
+/* A whole file of at most `max` bytes; owned by the caller. Whether it hashes to
+ * its name is not looked at.
+ *
+ * CAIRN_RANGE  it is larger
+ */
+int repo_store_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
+
+int repo_store_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		    uint64_t *ret_size, struct cairn_err *err);
+int repo_store_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      struct cairn_err *err);
+int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
+		    void *arg, struct cairn_err *err);
+
+#endif
