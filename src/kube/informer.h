@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A copy of all objects of a kind, kept true by a watch.
+ *
+ * An informer has a thread that lists, then watches, and after anything that
+ * goes wrong does so again, with growing pauses: from where the watch broke
+ * where the server still knows that, else from a new list, whose difference to
+ * the copy is told as events. Nothing that lasts is missed; a change that was
+ * undone between two looks is.
+ *
+ * Reading is for any thread. An object that is handed out is a reference
+ * (json_decref) to a tree that never changes: copy before changing it.
+ *
+ * Handlers run on the informer's thread, one after the other, and must be
+ * quick: they put a key into a queue (kube/queue.h) for those who work. They
+ * may read the informer, and must not stop it.
+ */
+#ifndef CAIRN_KUBE_INFORMER_H
+#define CAIRN_KUBE_INFORMER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "kube/resource.h"
+
+struct cairn_err;
+struct kube_client;
+struct kube_informer;
+
+/* Objects in one informer; more end the listing with an error, again and again. */
+#define KUBE_INFORMER_OBJECTS_MAX 1000000U
+
+#define KUBE_INFORMER_HANDLERS_MAX 16
+#define KUBE_INFORMER_INDEXES_MAX  8
+
+/* The texts under which an object is found: calls `emit` for each. */
+typedef void (*kube_index_fn)(const json_t *object, void (*emit)(void *to, const char *text),
+			      void *to);
+
+struct kube_index {
+	const char *name;
+	kube_index_fn texts;
+};
+
+struct kube_informer_options {
+	const struct kube_resource *resource;
+	const char *ns; /* NULL is all */
+	const char *label_selector;
+	const char *field_selector;
+
+	const struct kube_index *indexes; /* ended by one without a name; NULL is none */
+
+	/* Changes an object before it is kept: drops what nobody reads. NULL drops
+	 * metadata.managedFields. */
+	void (*trim)(json_t *object);
+
+	/* Tells every object to the handlers again, as an update from itself, this
+	 * often; 0 is never. */
+	uint64_t resync_ms;
+};
+
+/* `old` is NULL for an object that is new, `now` for one that is gone (then
+ * `old` is its last known state). Both are borrowed. */
+typedef void (*kube_informer_handler)(void *arg, const json_t *old, const json_t *now);
+
+/* Texts are copied. `client` is borrowed and must outlive it. */
+int kube_informer_new(struct kube_client *client, const struct kube_informer_options *options,
+		      struct kube_informer **ret, struct cairn_err *err);
+
+/* Stops and frees; waits for a handler that runs. Accepts NULL. */
+void kube_informer_free(struct kube_informer *informer);
+CAIRN_DEFINE_CLEANUP(struct kube_informer, kube_informer_free);
+
+/* At any time; a handler that comes late is first told of all there is. */
+int kube_informer_add_handler(struct kube_informer *informer, kube_informer_handler handler,
+			      void *arg, struct cairn_err *err);
+
+int kube_informer_start(struct kube_informer *informer, struct cairn_err *err);
+
+/* Ends the thread; what is in the copy can still be read. No handler runs after
+ * it. Not from a handler. */
+void kube_informer_stop(struct kube_informer *informer);
+
+/* True once everything that was there at the start is in the copy and the
+ * handlers were told. It stays true. */
+bool kube_informer_synced(struct kube_informer *informer);
+
+/* Waits for that, at most `wait_ms` (UINT64_MAX: for ever), asking `check` (may
+ * be NULL) now and then.
+ *
+ * CAIRN_DEADLINE   not in that time; the text says what the last try failed with
+ * CAIRN_CANCELLED  stopped; or the code of `check`
+ */
+int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,
+			      int (*check)(void *arg), void *arg, struct cairn_err *err);
+
+/* NULL when there is none; else the caller's reference. */
+json_t *kube_informer_get(struct kube_informer *informer, const char *ns, const char *name);
+
+/* References to all objects, or to those that an index has under `text`; the
+ * caller frees them with kube_objects_free(). */
+int kube_informer_list(struct kube_informer *informer, json_t ***ret, size_t *ret_n,
+		       struct cairn_err *err);
+int kube_informer_find(struct kube_informer *informer, const char *index, const char *text,
+		       json_t ***ret, size_t *ret_n, struct cairn_err *err);
+void kube_objects_free(json_t **objects, size_t n);
+
+struct kube_informer_stats {
+	uint64_t objects;
+	uint64_t lists;   /* that succeeded */
+	uint64_t watches; /* that were opened */
+	uint64_t events;  /* that changed something */
+	uint64_t errors;  /* failed lists and watches that broke */
+	char last_error[160];
+	uint64_t last_contact_ns; /* monotonic, of the last list, event or bookmark */
+};
+
+void kube_informer_stats(struct kube_informer *informer, struct kube_informer_stats *ret);
+
+#endif
