@@ -20,8 +20,9 @@ struct repo_id {
 	uint8_t bytes[REPO_ID_SIZE];
 };
 
-/* The hash of `n` bytes. */
-void repo_id_of(const void *data, size_t n, struct repo_id *ret);
+/* The hash of `n` bytes; false when memory is short. */
+__attribute__((warn_unused_result)) bool repo_id_of(const void *data, size_t n,
+						    struct repo_id *ret);
 
 bool repo_id_equal(const struct repo_id *a, const struct repo_id *b);
 int repo_id_compare(const struct repo_id *a, const struct repo_id *b);

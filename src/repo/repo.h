@@ -53,6 +53,7 @@ struct repo_options {
 	const char *hostname;  /* in locks and new keys; NULL: gethostname() */
 	uint64_t pack_size;    /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
 	int level;             /* see above */
+	uint64_t kdf_n;        /* scrypt's N of a new key; 0: 32768; a power of two */
 };
 
 /* Makes an empty repository and opens it.
