@@ -19,6 +19,7 @@ static uint64_t granularity;
 static bool size_given;
 static bool retention_given;
 static bool granularity_given;
+static bool if_missing;
 
 static const struct cairn_flag flags[] = {
 	{.name = "backend",
@@ -44,6 +45,10 @@ static const struct cairn_flag flags[] = {
 	 .value_name = "SIZE",
 	 .given = &granularity_given,
 	 .help = "smallest change told apart (default: 4K)"},
+	{.name = "if-missing",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &if_missing,
+	 .help = "do nothing if there is a pool already"},
 	CAIRN_FLAG_END,
 };
 
@@ -80,6 +85,14 @@ static int print(const struct pool_create_result *result, struct cairn_err *err)
 	return cmd_json_end(&json, err);
 }
 
+/* True if what is in the way is a pool that can be used. */
+static bool is_usable(void)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+
+	return cmd_pool_open(CMD_READ, &pool, NULL) == 0;
+}
+
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	struct pool_create_spec spec = {
@@ -97,6 +110,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		cmd_options.pool = argv[0];
 	spec.dir = cmd_pool_dir();
 	rc = pool_create(&spec, &result, err);
+	if (rc == CAIRN_EXISTS && if_missing && is_usable())
+		return 0;
 	return rc ? rc : print(&result, err);
 }
 

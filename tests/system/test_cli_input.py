@@ -66,6 +66,15 @@ class BadInput(CliTest):
         for size in ("5000", "5G", "1"):
             self.assert_refused(INVALID, "volume", "modify", "data", "--granularity", size)
 
+    def test_a_pool_is_made_once(self):
+        self.make_volume()
+        self.assert_refused(EXISTS, "pool", "create", self.pool)
+        self.cairn("pool", "create", "--if-missing", self.pool)
+        self.assertEqual(len(self.items("volume")), 1)
+        foreign = self.scratch / "foreign"
+        (foreign / "volumes").mkdir(parents=True)
+        self.assert_refused(EXISTS, "pool", "create", "--if-missing", foreign)
+
     def test_unknown_names(self):
         self.two_snapshots()
         for args in [
