@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/content.h"
+
+#include <string.h>
+
+#include "backup/zeros.h"
+#include "base/err.h"
+#include "repo/blob.h"
+#include "repo/tree.h"
+
+_Static_assert(sizeof(struct repo_id) == CHUNK_ID_BYTES, "a chunk's id is a blob's");
+
+struct loading {
+	struct repo *repo;
+	struct zeros *zeros;
+	struct chunk_map map;
+};
+
+static void loading_done(struct loading *loading)
+{
+	chunk_map_done(&loading->map);
+}
+
+static int load_ids(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
+{
+	struct loading *loading = arg;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct repo_id *zero;
+		uint64_t length;
+		int rc = repo_blob_size(loading->repo, REPO_BLOB_DATA, &ids[i], &length, err);
+
+		if (rc)
+			return rc;
+		if (length > UINT32_MAX)
+			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
+		zero = zeros_id(loading->zeros, length);
+		rc = chunk_map_add(&loading->map,
+				   zero && repo_id_equal(zero, &ids[i]) ? CHUNK_ZERO : CHUNK_KEPT,
+				   ids[i].bytes, length, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int content_load(struct repo *repo, const struct repo_id *tree, const char *name,
+		 struct zeros *zeros, struct chunk_map *ret, struct cairn_err *err)
+{
+	cairn_cleanup(loading_done) struct loading loading = {.repo = repo, .zeros = zeros};
+	int rc = repo_tree_read_content(repo, tree, name, load_ids, &loading, err);
+
+	if (rc)
+		return rc;
+	*ret = loading.map;
+	loading.map = (struct chunk_map){0};
+	return 0;
+}
+
+static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *sparse,
+		      struct zeros *zeros, struct repo_tree_writer *writer, struct cairn_err *err)
+{
+	while (run > 0) {
+		uint64_t length = zeros_cut(run, longest, sparse);
+		const struct repo_id *id = zeros_id(zeros, length);
+		struct repo_id put;
+		int rc = 0;
+
+		if (!id || !repo_blob_has(repo, REPO_BLOB_DATA, id)) {
+			rc = repo_blob_put(repo, REPO_BLOB_DATA, zeros_bytes(zeros), length, &put,
+					   NULL, err);
+			id = &put;
+		}
+		if (!rc)
+			rc = repo_tree_writer_content(writer, id, 1, err);
+		if (rc)
+			return rc;
+		run -= length;
+	}
+	return 0;
+}
+
+int content_save(struct repo *repo, const struct chunk_map *map, struct zeros *zeros,
+		 struct repo_tree_writer *writer, struct cairn_err *err)
+{
+	uint64_t longest = zeros_longest(map->size);
+	bool sparse = false;
+
+	for (size_t i = 0; i < map->n; i++) {
+		const struct chunk *chunk;
+		struct repo_id id;
+		uint64_t run = 0;
+		int rc;
+
+		for (; i < map->n && map->at[i].kind == CHUNK_ZERO; i++)
+			run += map->at[i].length;
+		rc = save_zeros(repo, run, longest, &sparse, zeros, writer, err);
+		if (rc || i == map->n)
+			return rc;
+		chunk = &map->at[i];
+		memcpy(id.bytes, chunk->id, sizeof(id.bytes));
+		rc = repo_tree_writer_content(writer, &id, 1, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

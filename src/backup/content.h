@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The content of a volume's file in a repository, as a list of chunks and back. */
+#ifndef CAIRN_BACKUP_CONTENT_H
+#define CAIRN_BACKUP_CONTENT_H
+
+#include <stdint.h>
+
+#include "backup/chunk.h"
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo;
+struct repo_tree_writer;
+struct zeros;
+
+/* Loads the content of file `name` in `tree`. Lengths come from the index, so
+ * that a chunk which is not in the repository is found here.
+ *
+ * CAIRN_NOT_FOUND  no such file, or a chunk is missing
+ * CAIRN_DATA_LOSS  the tree is damaged
+ * CAIRN_RANGE      a chunk is longer than a list can hold
+ */
+int content_load(struct repo *repo, const struct repo_id *tree, const char *name,
+		 struct zeros *zeros, struct chunk_map *ret, struct cairn_err *err);
+
+/* Adds the content to a file that was begun: runs of zeros are cut and stored
+ * where they are not yet. No chunk may be left to be read. */
+int content_save(struct repo *repo, const struct chunk_map *map, struct zeros *zeros,
+		 struct repo_tree_writer *writer, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A volume's image in a repository, opened: its chunks and what it is of. */
+#ifndef CAIRN_BACKUP_IMAGE_H
+#define CAIRN_BACKUP_IMAGE_H
+
+#include <stdint.h>
+
+#include "backup/chunk.h"
+#include "backup/metadata.h"
+
+struct cairn_err;
+struct repo;
+struct repo_snapshot;
+struct zeros;
+
+struct image {
+	struct chunk_map map;
+	uint64_t size;            /* as the tree says */
+	struct metadata metadata; /* empty where there is none */
+};
+
+/* Also a cleanup function. */
+void image_done(struct image *image);
+
+/* Opens the image of a backup, or any regular file of a snapshot: `path` names
+ * it, NULL is the image of one of our own. The index must be loaded.
+ *
+ * CAIRN_NOT_FOUND  there is no such file, or a chunk of it is missing
+ * CAIRN_INVALID    it is no regular file, or no path was given and the snapshot is not ours
+ * CAIRN_DATA_LOSS  damaged
+ */
+int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+	       struct zeros *zeros, struct image *ret, struct cairn_err *err);
+
+/* Sizes agree, and there is metadata.
+ *
+ * CAIRN_DATA_LOSS  they do not
+ */
+int image_check(const struct image *image, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The small file beside a volume's image: what the image is a copy of.
+ *
+ * JSON, described in cairn-backup(5). It repeats what the tags say, so that
+ * whoever changes tags loses no backup, and adds what a listing does not need:
+ * the chunk sizes, where merging stood, and objects of Kubernetes.
+ */
+#ifndef CAIRN_BACKUP_METADATA_H
+#define CAIRN_BACKUP_METADATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+#define METADATA_VERSION 1
+#define METADATA_MAX     (4U << 20) /* bytes that are read: objects of Kubernetes are small */
+
+/* Strings are the caller's when it is written; a parsed one owns them. NULL or 0
+ * where it does not say. */
+struct metadata {
+	const char *volume_id;
+	const char *volume_name;
+	const char *snapshot_id;
+	const char *snapshot_name;
+	uint64_t snapshot_time_ns;
+	uint64_t size;
+	uint64_t granularity;
+	const char *mode;
+	const char *parent_backup;      /* 64 hex digits */
+	const char *parent_snapshot_id; /* what the change list was asked against */
+	uint64_t bytes_changed;
+	uint64_t chunk_base;
+	uint64_t chunk_leaf;
+	uint64_t merge_hand;
+	const char *kubernetes; /* JSON text */
+	void *owned;
+};
+
+/* The file's bytes; owned by the caller. */
+int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
+		   struct cairn_err *err);
+
+/* CAIRN_DATA_LOSS      it is no such file
+ * CAIRN_UNIMPLEMENTED  a newer version wrote it
+ */
+int metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err);
+
+/* Releases what metadata_parse() made. Also a cleanup function. */
+void metadata_done(struct metadata *metadata);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/parent.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/image.h"
+#include "backup/record.h"
+#include "backup/source.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/repo.h"
+#include "repo/snapshot.h"
+
+#define TRIES_MAX 8U /* parents that are looked at; each costs reading a tree */
+
+void parent_done(struct parent *parent)
+{
+	free(parent->snapshot_id);
+	free(parent->snapshot_name);
+	chunk_map_done(&parent->map);
+	*parent = (struct parent){0};
+}
+
+void backup_say(const struct backup_talk *talk, const char *fmt, ...)
+{
+	char text[CAIRN_ERR_TEXT_MAX];
+	va_list args;
+
+	if (!talk || !talk->say)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	talk->say(talk->arg, text);
+}
+
+/* A backup and the snapshot it is of. */
+struct candidate {
+	const struct repo_snapshot *snapshot;
+	struct backup_record record;
+};
+
+struct search {
+	struct repo *repo;
+	struct backup_source *source;
+	struct zeros *zeros;
+	const struct backup_talk *talk;
+	struct candidate *candidates; /* by snapshot id, the newest last */
+	size_t n;
+	unsigned tries;
+	struct parent *parent;
+};
+
+static int by_snapshot(const void *a, const void *b)
+{
+	const struct candidate *left = a;
+	const struct candidate *right = b;
+	int order = strcmp(left->record.snapshot_id, right->record.snapshot_id);
+
+	if (order)
+		return order;
+	return (left->snapshot->time_ns > right->snapshot->time_ns) -
+	       (left->snapshot->time_ns < right->snapshot->time_ns);
+}
+
+static int load(struct search *search, const struct candidate *candidate, struct cairn_err *err)
+{
+	cairn_cleanup(image_done) struct image image = {0};
+	int rc = image_open(search->repo, candidate->snapshot, NULL, search->zeros, &image, err);
+
+	if (!rc)
+		rc = image_check(&image, err);
+	if (!rc)
+		rc = chunk_map_check(&image.map, err);
+	if (!rc && image.map.size > search->source->size)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer then");
+	if (!rc && strcmp(image.metadata.snapshot_id, candidate->record.snapshot_id) != 0)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its metadata and its tags disagree");
+	if (rc)
+		return rc;
+	search->parent->snapshot_id = cairn_strdup(candidate->record.snapshot_id);
+	search->parent->snapshot_name = cairn_strdup(candidate->record.snapshot);
+	if (!search->parent->snapshot_id || !search->parent->snapshot_name)
+		return cairn_err_nomem(err, "parent");
+	search->parent->found = true;
+	search->parent->backup = candidate->snapshot->id;
+	search->parent->hand = image.metadata.merge_hand;
+	search->parent->map = image.map;
+	image.map = (struct chunk_map){0};
+	return 0;
+}
+
+/* 1 when it is taken; 0 to look further. */
+static int try(struct search *search, const struct candidate *candidate, struct cairn_err *err)
+{
+	char id[REPO_ID_TEXT_MAX];
+	struct cairn_err why = {0};
+	int rc;
+
+	if (search->tries++ == TRIES_MAX)
+		return 0;
+	rc = load(search, candidate, &why);
+	if (rc == CAIRN_NO_SPACE || rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	if (rc) {
+		repo_id_format(&candidate->snapshot->id, id);
+		backup_say(search->talk, "backup %.8s cannot be built upon: %s", id, why.msg);
+		return 0;
+	}
+	return 1;
+}
+
+/* Called for each ancestor, nearest first. */
+static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *err)
+{
+	struct search *search = arg;
+	size_t low = 0;
+	size_t high = search->n;
+
+	while (low < high) { /* the first one behind that id */
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(search->candidates[middle].record.snapshot_id, snapshot_id) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low > 0; low--) {
+		const struct candidate *candidate = &search->candidates[low - 1];
+		int rc;
+
+		if (strcmp(candidate->record.snapshot_id, snapshot_id) != 0)
+			return 0;
+		rc = try(search, candidate, err);
+		if (rc) {
+			search->parent->ancestor = rc > 0;
+			return rc;
+		}
+	}
+	return search->tries >= TRIES_MAX;
+}
+
+/* Any backup of the same volume: its cuts are still worth keeping. */
+static int try_relatives(struct search *search, struct cairn_err *err)
+{
+	const struct candidate *newest = NULL;
+
+	for (size_t i = 0; i < search->n; i++) {
+		const struct candidate *candidate = &search->candidates[i];
+
+		if (strcmp(candidate->record.volume_id, search->source->volume_id) == 0 &&
+		    (!newest || candidate->snapshot->time_ns > newest->snapshot->time_ns))
+			newest = candidate;
+	}
+	if (!newest || search->tries >= TRIES_MAX)
+		return 0;
+	return try(search, newest, err);
+}
+
+static int collect(struct search *search, const struct repo_snapshot_list *list,
+		   const struct repo_snapshot *wanted, struct cairn_err *err)
+{
+	search->candidates = cairn_calloc(list->n + 1, sizeof(*search->candidates));
+	if (!search->candidates)
+		return cairn_err_nomem(err, "list of backups");
+	for (size_t i = 0; i < list->n; i++) {
+		struct candidate candidate = {list->items[i], backup_record_of(list->items[i])};
+
+		if (candidate.record.ours && *candidate.record.snapshot_id &&
+		    (!wanted || repo_id_equal(&wanted->id, &list->items[i]->id)))
+			search->candidates[search->n++] = candidate;
+	}
+	qsort(search->candidates, search->n, sizeof(*search->candidates), by_snapshot);
+	return 0;
+}
+
+static int look(struct search *search, const struct repo_snapshot_list *list,
+		const struct repo_snapshot *wanted, struct cairn_err *err)
+{
+	struct backup_source *source = search->source;
+	int rc = collect(search, list, wanted, err);
+
+	if (list->damaged)
+		backup_say(search->talk, "%zu backups cannot be read: %s", list->damaged,
+			   list->damaged_text);
+	if (!rc && source->ops->lineage)
+		rc = source->ops->lineage(source, try_ancestor, search, err);
+	if (!rc && !search->parent->found)
+		rc = try_relatives(search, err);
+	return rc < 0 ? rc : 0;
+}
+
+int parent_find(struct repo *repo, struct backup_source *source, const struct repo_snapshot *wanted,
+		struct zeros *zeros, const struct backup_talk *talk, struct parent *ret,
+		struct cairn_err *err)
+{
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
+	cairn_cleanup(parent_done) struct parent parent = {0};
+	struct search search = {
+		.repo = repo,
+		.source = source,
+		.zeros = zeros,
+		.talk = talk,
+		.parent = &parent,
+	};
+	int rc = repo_snapshot_list(repo, &list, err);
+
+	if (!rc)
+		rc = look(&search, &list, wanted, err);
+	free(search.candidates);
+	if (rc)
+		return rc;
+	*ret = parent;
+	parent = (struct parent){0};
+	return 0;
+}

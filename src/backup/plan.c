@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/plan.h"
+
+#include "backup/marks.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* Every data chunk lies in one window: planning goes window by window. */
+#define WINDOW      CHUNK_DATA_MAX
+#define PARTS_MAX   (WINDOW / CHUNK_DATA_MIN + 1)
+#define MERGE_SHARE 4 /* merging may read one part in so many of what is read anyway */
+
+/* A piece of the parent inside the window. */
+struct part {
+	uint64_t offset;
+	uint64_t length;
+	const uint8_t *id; /* NULL: zeros */
+};
+
+/* A chunk of the parent, and where it begins. */
+struct start {
+	size_t chunk;
+	uint64_t offset;
+};
+
+struct tally {
+	uint64_t chunks; /* of data */
+	uint64_t read_bytes;
+	uint64_t read_chunks;
+	uint64_t merged_bytes;
+};
+
+struct planner {
+	const struct plan_spec *spec;
+	uint64_t size;
+	uint64_t base;
+	uint64_t leaf;
+
+	uint64_t windows;
+	struct start *starts; /* of the windows in the parent */
+	uint64_t hand;        /* the window where merging goes on */
+	uint64_t merge;       /* windows that are merged from there on */
+
+	/* The window at hand. */
+	bool merging;
+	struct part parts[PARTS_MAX];
+	size_t n_parts;
+
+	struct chunk_map *map; /* NULL: only counting */
+	struct tally total;
+	struct cairn_err *err;
+};
+
+uint64_t plan_base(uint64_t data_bytes, uint64_t budget)
+{
+	uint64_t base = PLAN_BASE_MIN;
+
+	while (base < CHUNK_DATA_MAX && data_bytes / base > budget * 6 / 10)
+		base *= 2;
+	return base;
+}
+
+static int emit(struct planner *p, enum chunk_kind kind, const uint8_t *id, uint64_t length)
+{
+	p->total.chunks += kind != CHUNK_ZERO;
+	if (kind == CHUNK_READ) {
+		p->total.read_bytes += length;
+		p->total.read_chunks++;
+	}
+	return p->map ? chunk_map_add(p->map, kind, id, length, p->err) : 0;
+}
+
+/* Loads what the parent has in [start, end); beyond its end there are zeros. */
+static void load_window(struct planner *p, const struct start *at, uint64_t start, uint64_t end)
+{
+	const struct chunk_map *parent = p->spec->parent;
+	uint64_t offset = at->offset;
+	uint64_t reached = start;
+
+	p->n_parts = 0;
+	for (size_t i = at->chunk; parent && i < parent->n && offset < end; i++) {
+		const struct chunk *chunk = &parent->at[i];
+		uint64_t from = offset > start ? offset : start;
+
+		offset += chunk->length;
+		reached = offset < end ? offset : end;
+		p->parts[p->n_parts++] = (struct part){
+			from, reached - from, chunk->kind == CHUNK_ZERO ? NULL : chunk->id};
+	}
+	if (reached < end)
+		p->parts[p->n_parts++] = (struct part){reached, end - reached, NULL};
+}
+
+/* The first part that ends after `offset`. */
+static size_t part_at(const struct planner *p, uint64_t offset)
+{
+	size_t low = 0;
+	size_t high = p->n_parts;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (p->parts[middle].offset + p->parts[middle].length <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What the parent has in a node. */
+struct below {
+	size_t first;
+	size_t end;
+	size_t data; /* chunks that are not zeros */
+	bool inside; /* the node is a fraction of one data chunk */
+};
+
+static struct below look_below(const struct planner *p, uint64_t offset, uint64_t end)
+{
+	struct below below = {.first = part_at(p, offset)};
+
+	for (below.end = below.first; below.end < p->n_parts && p->parts[below.end].offset < end;
+	     below.end++) {
+		const struct part *part = &p->parts[below.end];
+
+		if (part->id) {
+			below.data++;
+			below.inside = part->offset < offset || part->offset + part->length > end;
+		}
+	}
+	return below;
+}
+
+/* Nothing changed in the node. */
+static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct below *below)
+{
+	if (below->data == 0)
+		return emit(p, CHUNK_ZERO, NULL, end - offset);
+	if (below->inside)
+		return emit(p, CHUNK_READ, NULL, end - offset);
+	if (p->merging && end - offset <= p->base && below->data > 1) {
+		p->total.merged_bytes += end - offset;
+		return emit(p, CHUNK_READ, NULL, end - offset);
+	}
+	for (size_t i = below->first; i < below->end; i++) {
+		const struct part *part = &p->parts[i];
+		uint64_t from = part->offset > offset ? part->offset : offset;
+		uint64_t to = part->offset + part->length < end ? part->offset + part->length : end;
+		int rc = emit(p, part->id ? CHUNK_KEPT : CHUNK_ZERO, part->id, to - from);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+enum verdict { KEEP, ZERO, READ, SPLIT };
+
+static enum verdict judge_changed(const struct planner *p, uint64_t length,
+				  const struct marks_count *count, const struct below *below)
+{
+	if (count->marked == 0) {
+		/* A node above the base may hold chunks that are worth merging. */
+		bool split = p->merging && length > p->base && below->data > 1;
+
+		return split ? SPLIT : KEEP;
+	}
+	if (count->zero == count->granules)
+		return ZERO;
+	if (length <= p->leaf)
+		return READ;
+	if (count->marked < count->granules || length > p->base)
+		return SPLIT;
+	return 2 * count->zero >= count->granules ? SPLIT : READ;
+}
+
+/* The parent's cuts are kept, so that what did not change keeps its identity. */
+static enum verdict judge_allocated(const struct planner *p, uint64_t length,
+				    const struct marks_count *count, const struct below *below)
+{
+	if (count->marked == 0)
+		return ZERO;
+	if (below->data == 0)
+		return length <= p->base ? READ : SPLIT;
+	return below->end - below->first == 1 || length <= CHUNK_DATA_MIN ? READ : SPLIT;
+}
+
+static int plan_node(struct planner *p, uint64_t offset, uint64_t length)
+{
+	uint64_t end = offset + length < p->size ? offset + length : p->size;
+	struct marks_count count;
+	struct below below;
+	enum verdict verdict;
+	int rc;
+
+	if (offset >= p->size)
+		return 0;
+	count = marks_count(p->spec->marks, offset, end - offset);
+	below = look_below(p, offset, end);
+	if (p->spec->fixed)
+		verdict = length > p->spec->fixed ? SPLIT : count.marked ? READ : KEEP;
+	else if (p->spec->mode == PLAN_CHANGED)
+		verdict = judge_changed(p, length, &count, &below);
+	else
+		verdict = judge_allocated(p, length, &count, &below);
+	switch (verdict) {
+	case KEEP:
+		return keep(p, offset, end, &below);
+	case ZERO:
+		return emit(p, CHUNK_ZERO, NULL, end - offset);
+	case READ:
+		return emit(p, CHUNK_READ, NULL, end - offset);
+	case SPLIT:
+		break;
+	}
+	rc = plan_node(p, offset, length / 2);
+	return rc ? rc : plan_node(p, offset + length / 2, length / 2);
+}
+
+/* Plans one window. */
+static int plan_window(struct planner *p, uint64_t window, bool merging)
+{
+	uint64_t start = window * WINDOW;
+	uint64_t end = start + WINDOW < p->size ? start + WINDOW : p->size;
+
+	load_window(p, &p->starts[window], start, end);
+	p->merging = merging;
+	return plan_node(p, start, WINDOW);
+}
+
+/* Plans the volume; windows in the arc of `merge` windows from the hand on are
+ * merged. */
+static int pass(struct planner *p)
+{
+	p->total = (struct tally){0};
+	for (uint64_t window = 0; window < p->windows; window++) {
+		uint64_t behind = (window + p->windows - p->hand) % p->windows;
+		int rc = plan_window(p, window, behind < p->merge);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Moves the hand until `excess` chunks less are left or `most` bytes are to be
+ * read for it. */
+static int move_hand(struct planner *p, uint64_t excess, uint64_t most)
+{
+	struct tally before = p->total;
+	uint64_t saved = 0;
+	uint64_t bytes = 0;
+
+	for (p->merge = 0; p->merge < p->windows && saved < excess && bytes < most; p->merge++) {
+		uint64_t window = (p->hand + p->merge) % p->windows;
+		struct tally plain;
+		int rc;
+
+		p->total = (struct tally){0};
+		rc = plan_window(p, window, false);
+		plain = p->total;
+		p->total = (struct tally){0};
+		if (!rc)
+			rc = plan_window(p, window, true);
+		if (rc)
+			return rc;
+		saved += plain.chunks - p->total.chunks;
+		bytes += p->total.merged_bytes;
+	}
+	p->total = before;
+	p->total.chunks -= saved;
+	return 0;
+}
+
+/* Chooses the finest leaf that the budget bears. */
+static int choose(struct planner *p, uint64_t budget)
+{
+	for (p->leaf = CHUNK_DATA_MIN;; p->leaf *= 2) {
+		int rc;
+
+		p->merge = 0;
+		rc = pass(p);
+		if (rc || p->total.chunks <= budget || p->spec->mode != PLAN_CHANGED ||
+		    p->spec->fixed)
+			return rc;
+		rc = move_hand(p, p->total.chunks - budget, p->total.read_bytes / MERGE_SHARE);
+		if (rc || p->total.chunks <= budget || p->leaf >= p->base)
+			return rc;
+	}
+}
+
+/* Where in the parent each window begins. */
+static int find_starts(struct planner *p, struct cairn_err *err)
+{
+	const struct chunk_map *parent = p->spec->parent;
+	struct start at = {0};
+
+	p->windows = (p->size + WINDOW - 1) / WINDOW;
+	p->starts = cairn_calloc(p->windows + 1, sizeof(*p->starts));
+	if (!p->starts)
+		return cairn_err_nomem(err, "plan");
+	for (uint64_t window = 0; window < p->windows; window++) {
+		while (parent && at.chunk < parent->n &&
+		       at.offset + parent->at[at.chunk].length <= window * WINDOW)
+			at.offset += parent->at[at.chunk++].length;
+		p->starts[window] = at;
+	}
+	p->hand = p->windows ? p->spec->hand / WINDOW % p->windows : 0;
+	return 0;
+}
+
+static uint64_t data_bytes(const struct plan_spec *spec)
+{
+	uint64_t bytes = 0;
+
+	if (!spec->parent || spec->mode == PLAN_ALLOCATED)
+		return spec->marks->bytes;
+	for (size_t i = 0; i < spec->parent->n; i++)
+		if (spec->parent->at[i].kind != CHUNK_ZERO)
+			bytes += spec->parent->at[i].length;
+	return bytes;
+}
+
+static int make(struct planner *p, uint64_t budget, struct chunk_map *map, struct cairn_err *err)
+{
+	int rc = find_starts(p, err);
+
+	p->base = plan_base(data_bytes(p->spec), budget);
+	if (!rc)
+		rc = choose(p, budget);
+	p->map = map;
+	return rc ? rc : pass(p);
+}
+
+int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err)
+{
+	cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+	struct planner p = {.spec = spec, .size = spec->marks->size, .err = err};
+	int rc;
+
+	if (spec->parent && spec->parent->size > p.size)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer before");
+	rc = make(&p, spec->budget ? spec->budget : PLAN_BUDGET, &map, err);
+	free(p.starts);
+	if (rc)
+		return rc;
+	*ret = (struct plan){
+		.map = map,
+		.base = p.base,
+		.leaf = p.leaf,
+		.hand = p.windows ? (p.hand + p.merge) % p.windows * WINDOW : 0,
+		.chunks = p.total.chunks,
+		.read_bytes = p.total.read_bytes,
+		.read_chunks = p.total.read_chunks,
+		.merged_bytes = p.total.merged_bytes,
+	};
+	map = (struct chunk_map){0};
+	return 0;
+}
+
+void plan_done(struct plan *plan)
+{
+	chunk_map_done(&plan->map);
+}

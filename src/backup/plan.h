@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which chunks a backup keeps, which it reads, and how it cuts them.
+ *
+ * Small chunks store little more than what changed; many chunks make the index
+ * and every snapshot's tree large. So there is a budget of chunks, and three
+ * sizes follow from it:
+ *
+ *   base   what data is cut to at first: from 16 KiB up, so that a volume takes
+ *          six tenths of the budget
+ *   leaf   what a chunk is cut down to where something changed in it: 4 KiB, or
+ *          more where the budget would not bear it. A chunk in which one block
+ *          changed has to be stored again as a whole, whatever it is cut to; cut
+ *          as buddies around the block, the next change there costs a fraction
+ *   merge  when the budget is passed, chunks that nothing touched are put
+ *          together again up to `base`, from where the last backup stopped
+ *          merging: a clock's hand that goes round the volume. It costs reading
+ *          and storing them, so it is bounded by what the backup reads anyway
+ *
+ * docs/decisions/050-chunks.md has the figures. Pure: no clock, no descriptor.
+ */
+#ifndef CAIRN_BACKUP_PLAN_H
+#define CAIRN_BACKUP_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backup/chunk.h"
+
+struct cairn_err;
+struct marks;
+
+#define PLAN_BUDGET   (1U << 18) /* chunks a volume */
+#define PLAN_BASE_MIN (16U << 10)
+
+enum plan_mode {
+	PLAN_CHANGED,   /* marks are what changed against `parent` */
+	PLAN_ALLOCATED, /* marks are what is allocated; `parent` (or NULL) gives the cuts only */
+};
+
+struct plan_spec {
+	enum plan_mode mode;
+	const struct chunk_map *parent; /* checked; not longer than the volume */
+	const struct marks *marks;      /* of the volume as it is now */
+	uint64_t budget;                /* 0: PLAN_BUDGET */
+	uint64_t hand;                  /* where merging goes on */
+	uint64_t fixed;                 /* 0; else every chunk is so long: for comparing */
+};
+
+struct plan {
+	struct chunk_map map;
+	uint64_t base;
+	uint64_t leaf;
+	uint64_t hand;
+	uint64_t chunks;     /* of data */
+	uint64_t read_bytes; /* of chunks to be read, merging included */
+	uint64_t read_chunks;
+	uint64_t merged_bytes; /* read only to be put together */
+};
+
+/* CAIRN_PRECONDITION  the parent is longer than the volume
+ * CAIRN_NO_SPACE      out of memory */
+int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err);
+void plan_done(struct plan *plan);
+
+/* The base for so many bytes of data. */
+uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
+
+#endif

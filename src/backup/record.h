@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a repository's snapshot says of the backup it is.
+ *
+ * Who a backup is of and what it cost stands in the snapshot's tags, because a
+ * listing must not have to read trees and because restic keeps tags and drops
+ * fields it does not know. Snapshots that others made are records too, without
+ * those facts: they are listed, restored and copied all the same.
+ */
+#ifndef CAIRN_BACKUP_RECORD_H
+#define CAIRN_BACKUP_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo_snapshot;
+
+/* The names in a backup's directory. */
+#define BACKUP_IMAGE_NAME    "volume.img"
+#define BACKUP_METADATA_NAME "volume.json"
+
+enum backup_mode {
+	BACKUP_CHANGED,   /* what changed against the parent was read */
+	BACKUP_ALLOCATED, /* what is allocated was read */
+	BACKUP_FULL,      /* everything was read */
+};
+#define BACKUP_MODES 3
+
+/* "changed", "allocated", "full" */
+const char *backup_mode_name(enum backup_mode mode);
+
+/* Strings are the snapshot's; "" where it does not say. */
+struct backup_record {
+	bool ours; /* has the tag "cairn" */
+	const char *volume;
+	const char *volume_id;
+	const char *snapshot;
+	const char *snapshot_id;
+	const char *mode;
+	const char *path; /* the directory: "/data" */
+	uint64_t size;
+	uint64_t bytes_read;
+	uint64_t bytes_stored;
+};
+
+struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
+
+/* The tags of a backup: names and values; freed with backup_tags_done(). */
+#define BACKUP_TAGS 7
+struct backup_tags {
+	char *at[BACKUP_TAGS];
+};
+
+int backup_tags_make(const struct backup_record *record, struct backup_tags *ret,
+		     struct cairn_err *err);
+void backup_tags_done(struct backup_tags *tags);
+
+/* The directory of a volume as a path: its name, where '/', '%' and names that
+ * are none are escaped. Owned by the caller; NULL when memory is short. */
+char *backup_path_of(const char *volume_name);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The last step of a backup: trees, metadata and the snapshot. */
+#ifndef CAIRN_BACKUP_SAVE_H
+#define CAIRN_BACKUP_SAVE_H
+
+#include <stdint.h>
+
+struct backup_create_options;
+struct backup_result;
+struct backup_source;
+struct cairn_err;
+struct plan;
+struct repo;
+struct zeros;
+
+struct save_spec {
+	const struct backup_source *source;
+	const struct backup_create_options *options;
+	const struct plan *plan; /* nothing left to be read */
+	struct zeros *zeros;
+	const char *parent_snapshot_id; /* or NULL */
+	uint64_t begun_ns;
+	uint64_t stored_before; /* what the repository had counted as stored */
+};
+
+/* Fills id and bytes_stored of `result`; the rest of it is what is saved. */
+int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
+		struct cairn_err *err);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/team.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "backup/progress.h"
+#include "base/err.h"
+#include "base/lock.h"
+
+struct running {
+	const struct team *team;
+	pthread_mutex_t lock; /* guards what follows, and calls of `take` */
+	uint64_t done;
+	int rc;
+	struct cairn_err err;
+};
+
+unsigned team_size(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	if (n < 1)
+		n = 1;
+	return (unsigned)n < TEAM_MAX ? (unsigned)n : TEAM_MAX;
+}
+
+static void fail(struct running *running, int rc, const struct cairn_err *err)
+{
+	cairn_scoped_lock(&running->lock);
+	if (running->rc)
+		return;
+	running->rc = rc;
+	running->err = *err;
+}
+
+/* Books what was done and takes the next. */
+static bool next(struct running *running, struct team_task *task)
+{
+	const struct team *team = running->team;
+
+	cairn_scoped_lock(&running->lock);
+	running->done += task->bytes;
+	task->bytes = 0;
+	if (running->rc)
+		return false;
+	backup_report(team->progress, team->step, running->done, team->total);
+	if (backup_cancelled(team->progress)) {
+		running->rc = cairn_err_set(&running->err, CAIRN_CANCELLED, "interrupted");
+		return false;
+	}
+	return team->take(team->arg, task);
+}
+
+static void *run(void *arg)
+{
+	struct running *running = arg;
+	const struct team *team = running->team;
+	struct cairn_err err = {0};
+	struct team_task task = {0};
+	void *worker = NULL;
+	int rc = team->start ? team->start(team->arg, &worker, &err) : 0;
+
+	while (!rc && next(running, &task))
+		rc = team->work(team->arg, worker, &task, &err);
+	if (rc)
+		fail(running, rc, &err);
+	if (team->stop && worker)
+		team->stop(team->arg, worker);
+	return NULL;
+}
+
+int team_run(const struct team *team, unsigned threads, struct cairn_err *err)
+{
+	struct running running = {.team = team, .lock = PTHREAD_MUTEX_INITIALIZER};
+	pthread_t others[TEAM_MAX];
+	unsigned n = 0;
+
+	if (threads == 0)
+		threads = team_size();
+	/* One thread of them is ours; where no more can be had, the work is done by fewer. */
+	while (n + 1 < threads && n < TEAM_MAX &&
+	       pthread_create(&others[n], NULL, run, &running) == 0)
+		n++;
+	run(&running);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(others[i], NULL);
+	if (running.rc && err)
+		*err = running.err;
+	return running.rc;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Threads that work off one list together.
+ *
+ * Each thread asks `take` for work until there is none; `take` runs under the
+ * team's lock, `work` does not. The first failure ends the work of all and is
+ * what the caller gets.
+ */
+#ifndef CAIRN_BACKUP_TEAM_H
+#define CAIRN_BACKUP_TEAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct backup_progress;
+struct cairn_err;
+
+#define TEAM_MAX 32U
+
+/* What one thread takes at a time: chunks [first, end), the first at `offset`. */
+struct team_task {
+	size_t first;
+	size_t end;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+struct team {
+	/* Fills the next task; false when there is none. */
+	bool (*take)(void *arg, struct team_task *task);
+	/* `worker` is what `start` made. */
+	int (*work)(void *arg, void *worker, const struct team_task *task, struct cairn_err *err);
+	int (*start)(void *arg, void **ret_worker, struct cairn_err *err);
+	void (*stop)(void *arg, void *worker);
+	void *arg;
+
+	const char *step;
+	uint64_t total; /* bytes, for progress */
+	const struct backup_progress *progress;
+};
+
+/* The number of threads that is good here: one a processor. */
+unsigned team_size(void);
+
+/* CAIRN_CANCELLED  the progress said so */
+int team_run(const struct team *team, unsigned threads, struct cairn_err *err);
+
+#endif
