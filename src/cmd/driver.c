@@ -25,6 +25,11 @@ static uint64_t fixed_length;
 static uint64_t volumes_max;
 static uint64_t drain_ms = DRAIN_DEFAULT_MS;
 static const char *http_endpoint;
+static bool sessions;
+static bool differential;
+static bool deltas;
+static uint64_t delta_block;
+static uint64_t token_ms;
 static const char *registration_path;
 static const char *registration_dir = REGISTRATION_DIR_DEFAULT;
 
@@ -83,6 +88,28 @@ static const struct cairn_flag flags[] = {
 	 .target = &registration_dir,
 	 .value_name = "DIR",
 	 .help = "where the kubelet looks (default: its plugins_registry)"},
+	{.name = "sessions",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &sessions,
+	 .help = "also serve GetAllocated and GetDelta of snapshot sessions"},
+	{.name = "differential-snapshots",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &differential,
+	 .help = "also serve GetDifferentialSnapshot"},
+	{.name = "snapshot-deltas",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &deltas,
+	 .help = "also serve ListSnapshotDeltas"},
+	{.name = "delta-block-size",
+	 .kind = CAIRN_FLAG_SIZE,
+	 .target = &delta_block,
+	 .value_name = "SIZE",
+	 .help = "of blocks in ListSnapshotDeltas (default: 4K)"},
+	{.name = "data-token-ttl",
+	 .kind = CAIRN_FLAG_DURATION,
+	 .target = &token_ms,
+	 .value_name = "TIME",
+	 .help = "how long a token fetches its block (default: 3h)"},
 	CAIRN_FLAG_END,
 };
 
@@ -103,6 +130,11 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		.http_address = http_endpoint,
 		.registration_path = registration_path,
 		.registration_dir = registration_dir,
+		.sessions = sessions,
+		.differential = differential,
+		.deltas = deltas,
+		.delta_block = delta_block,
+		.token_ms = token_ms,
 	};
 	role_driver_run *serve;
 	void *found;
@@ -128,7 +160,8 @@ const struct command cmd_driver = {
 	.summary = "serve the pool to Kubernetes as a CSI driver",
 	.about =
 		"Identity, Controller, Node, GroupController and SnapshotMetadata of CSI v1.12 on a\n"
-		"unix socket. Ends after running calls on SIGTERM and SIGINT.\n",
+		"unix socket; on request the flavours of the API that came before\n"
+		"SnapshotMetadata. Ends after running calls on SIGTERM and SIGINT.\n",
 	.flags = flags,
 	.run = run,
 };

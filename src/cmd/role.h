@@ -31,6 +31,11 @@ struct role_driver_options {
 	const char *registration_path; /* the socket as the kubelet sees it; NULL: no
 					  * registration */
 	const char *registration_dir;
+	bool sessions;
+	bool differential;
+	bool deltas;
+	uint64_t delta_block; /* 0: the default */
+	uint64_t token_ms;    /* 0: the default */
 };
 
 /* In the module "driver": serves until a signal, then drains. */

@@ -43,6 +43,13 @@ static int read_pools(const char *first, char *text, struct csi_pool_spec *specs
 	return 0;
 }
 
+static unsigned older_of(const struct role_driver_options *o)
+{
+	return (o->sessions ? CSI_OLDER_SESSIONS : 0U) |
+	       (o->differential ? CSI_OLDER_DIFFERENTIAL : 0U) |
+	       (o->deltas ? CSI_OLDER_DELTAS : 0U);
+}
+
 static int make_driver(const struct role_driver_options *o, struct csi_driver **ret,
 		       struct cairn_err *err)
 {
@@ -56,6 +63,9 @@ static int make_driver(const struct role_driver_options *o, struct csi_driver **
 		.topology = o->topology,
 		.fixed_length = o->fixed_length,
 		.volumes_max = o->volumes_max,
+		.older = older_of(o),
+		.delta_block = o->delta_block,
+		.token_ttl_s = o->token_ms / 1000 + (o->token_ms % 1000 != 0),
 	};
 	int rc;
 

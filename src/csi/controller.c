@@ -26,6 +26,7 @@ static const capability_type capabilities[] = {
 	CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(MODIFY_VOLUME),
 	CAN(GET_SNAPSHOT),
+	CAN(LIST_BLOCK_SNAPSHOT_DELTAS), /* the last: only if it is switched on */
 };
 
 #define N_CAPABILITIES (sizeof(capabilities) / sizeof(capabilities[0]))
@@ -36,11 +37,11 @@ static CSI_METHOD(get_capabilities)
 	Csi__V1__ControllerServiceCapability items[N_CAPABILITIES];
 	Csi__V1__ControllerServiceCapability__RPC rpcs[N_CAPABILITIES];
 	Csi__V1__ControllerServiceCapability *list[N_CAPABILITIES];
+	size_t n = driver->older & CSI_OLDER_DELTAS ? N_CAPABILITIES : N_CAPABILITIES - 1;
 
-	(void)driver;
 	(void)request;
 	csi__v1__controller_get_capabilities_response__init(&response);
-	for (size_t i = 0; i < N_CAPABILITIES; i++) {
+	for (size_t i = 0; i < n; i++) {
 		csi__v1__controller_service_capability__rpc__init(&rpcs[i]);
 		csi__v1__controller_service_capability__init(&items[i]);
 		rpcs[i].type = capabilities[i];
@@ -49,7 +50,7 @@ static CSI_METHOD(get_capabilities)
 		list[i] = &items[i];
 	}
 	response.capabilities = list;
-	response.n_capabilities = N_CAPABILITIES;
+	response.n_capabilities = n;
 	return csi_reply(reply, &response.base, err);
 }
 

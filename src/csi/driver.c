@@ -63,6 +63,29 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	return 0;
 }
 
+/* The older flavours: block size, lifetime and key of their tokens. */
+static int set_up_older(struct csi_driver *driver, const struct csi_options *options,
+			struct cairn_err *err)
+{
+	uint64_t block = options->delta_block ? options->delta_block : CSI_DELTA_BLOCK_DEFAULT;
+	uint64_t ttl = options->token_ttl_s ? options->token_ttl_s : CSI_TOKEN_TTL_DEFAULT_S;
+
+	if (block % POOL_SECTOR != 0 || block > CSI_DELTA_BLOCK_MAX)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "blocks of deltas must be a multiple of %u and at most %u "
+				     "bytes",
+				     POOL_SECTOR, CSI_DELTA_BLOCK_MAX);
+	if (ttl > CSI_TOKEN_TTL_MAX_S)
+		return cairn_err_set(err, CAIRN_INVALID, "data tokens live %u seconds at most",
+				     CSI_TOKEN_TTL_MAX_S);
+	driver->older = options->older;
+	driver->delta_block = block;
+	driver->token_ttl_s = (uint32_t)ttl;
+	if ((driver->older & (CSI_OLDER_DIFFERENTIAL | CSI_OLDER_DELTAS)) == 0)
+		return 0;
+	return csi_token_key_load(driver->pools[0].pool, &driver->token_key, err);
+}
+
 int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		   struct cairn_err *err)
 {
@@ -93,6 +116,8 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	    (options->topology && !driver->topology_key))
 		return cairn_err_nomem(err, "driver");
 	rc = open_pools(driver, options, err);
+	if (!rc)
+		rc = set_up_older(driver, options, err);
 	if (!rc)
 		rc = csi_completer_new(&driver->completer, err);
 	if (rc)
@@ -179,24 +204,27 @@ static int bind_all(struct csi_driver *driver, struct net_server *server,
 	return 0;
 }
 
+static int add_handlers(struct csi_driver *driver, struct net_server *server, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < csi_handlers_n && !rc; i++) {
+		struct net_method method = {
+			.path = csi_handlers[i].path,
+			.kind = csi_handlers[i].kind,
+			.handler = csi_handlers[i].handler,
+			.arg = driver,
+			.request_max = CSI_REQUEST_MAX,
+		};
+
+		if (csi_handler_is_on(driver, &csi_handlers[i]))
+			rc = net_server_add(server, &method, 1, err);
+	}
+	return rc;
+}
+
 int csi_driver_serve(struct csi_driver *driver, struct net_server *server, struct cairn_err *err)
 {
-	const struct net_method streams[] = {
-		{
-			.path = "/csi.v1.SnapshotMetadata/GetMetadataAllocated",
-			.kind = NET_SERVER_STREAM,
-			.handler = csi_metadata_allocated,
-			.arg = driver,
-			.request_max = CSI_REQUEST_MAX,
-		},
-		{
-			.path = "/csi.v1.SnapshotMetadata/GetMetadataDelta",
-			.kind = NET_SERVER_STREAM,
-			.handler = csi_metadata_delta,
-			.arg = driver,
-			.request_max = CSI_REQUEST_MAX,
-		},
-	};
 	size_t n = csi_identity_n + csi_controller_n + csi_node_n + csi_group_n;
 	int rc;
 
@@ -210,7 +238,7 @@ int csi_driver_serve(struct csi_driver *driver, struct net_server *server, struc
 		rc = bind_all(driver, server, csi_node_methods, csi_node_n, err);
 	if (!rc)
 		rc = bind_all(driver, server, csi_group_methods, csi_group_n, err);
-	return rc ? rc : net_server_add(server, streams, 2, err);
+	return rc ? rc : add_handlers(driver, server, err);
 }
 
 int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,

@@ -26,6 +26,19 @@ struct net_server;
 #define CSI_NAME_DEFAULT "cairn.csi.dev"
 #define CSI_POOLS_MAX    64U
 
+/* Flavours of the changed-block API that came before SnapshotMetadata. Whoever
+ * asks what a driver can may not know them, so each is off unless asked for. */
+enum csi_older {
+	CSI_OLDER_SESSIONS = 1 << 0,     /* SnapshotMetadata: GetAllocated, GetDelta */
+	CSI_OLDER_DIFFERENTIAL = 1 << 1, /* DifferentialSnapshot */
+	CSI_OLDER_DELTAS = 1 << 2,       /* Controller: ListSnapshotDeltas */
+};
+
+#define CSI_DELTA_BLOCK_DEFAULT 4096U
+#define CSI_DELTA_BLOCK_MAX     (1U << 30)
+#define CSI_TOKEN_TTL_DEFAULT_S (3U * 3600U)
+#define CSI_TOKEN_TTL_MAX_S     (30U * 24U * 3600U)
+
 struct csi_pool_spec {
 	const char *name; /* what the parameter "pool" says; the first one is the default */
 	const char *dir;
@@ -40,12 +53,16 @@ struct csi_options {
 	bool topology;         /* a volume is reachable from this node only, and says so */
 	uint64_t fixed_length; /* 0: variable; else the size of every block reported */
 	uint64_t volumes_max;  /* published to one node; 0: no limit */
+	unsigned older;        /* of enum csi_older: what is served besides */
+	uint64_t delta_block;  /* of ListSnapshotDeltas; 0: CSI_DELTA_BLOCK_DEFAULT */
+	uint64_t token_ttl_s;  /* of data tokens; 0: CSI_TOKEN_TTL_DEFAULT_S */
 };
 
 /* Opens the pools.
  *
  * CAIRN_INVALID  a name that CSI does not allow, no node id, no pool, two pools
- *                of one name, blocks of no whole sectors
+ *                of one name, blocks of no whole sectors, tokens that live too
+ *                long
  */
 int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		   struct cairn_err *err);
@@ -54,7 +71,7 @@ void csi_driver_free(struct csi_driver *driver);
 CAIRN_DEFINE_CLEANUP(struct csi_driver, csi_driver_free);
 
 /* Adds the services: Identity, Controller, Node, GroupController and
- * SnapshotMetadata. Before the server starts. */
+ * SnapshotMetadata, and what of the older flavours was asked for. Before the server starts. */
 int csi_driver_serve(struct csi_driver *driver, struct net_server *server, struct cairn_err *err);
 
 #endif

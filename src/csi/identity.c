@@ -19,23 +19,36 @@ static int get_plugin_info(struct csi_driver *driver, const void *request, struc
 	return csi_reply(reply, &response.base, err);
 }
 
-#define SERVICES_MAX 4
+#define SERVICES_MAX 5
+
+typedef Csi__V1__PluginCapability__Service__Type service_type;
+
+#define IS(name) CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##name
+
+static size_t list_services(const struct csi_driver *driver, service_type out[SERVICES_MAX])
+{
+	size_t n = 0;
+
+	out[n++] = IS(CONTROLLER_SERVICE);
+	out[n++] = IS(GROUP_CONTROLLER_SERVICE);
+	out[n++] = IS(SNAPSHOT_METADATA_SERVICE);
+	if (driver->topology_key)
+		out[n++] = IS(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+	if (driver->older & CSI_OLDER_DIFFERENTIAL)
+		out[n++] = IS(DIFFERENTIAL_SNAPSHOT_SERVICE);
+	return n;
+}
 
 static int get_plugin_capabilities(struct csi_driver *driver, const void *request,
 				   struct cairn_buf *reply, struct cairn_err *err)
 {
-	static const Csi__V1__PluginCapability__Service__Type types[SERVICES_MAX] = {
-		CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE,
-		CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE,
-		CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE,
-		CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS,
-	};
+	service_type types[SERVICES_MAX];
 	Csi__V1__GetPluginCapabilitiesResponse response;
 	Csi__V1__PluginCapability__Service services[SERVICES_MAX];
 	Csi__V1__PluginCapability__VolumeExpansion expansion;
 	Csi__V1__PluginCapability capabilities[SERVICES_MAX + 1];
 	Csi__V1__PluginCapability *list[SERVICES_MAX + 1];
-	size_t n_services = driver->topology_key ? SERVICES_MAX : SERVICES_MAX - 1;
+	size_t n_services = list_services(driver, types);
 
 	(void)request;
 	csi__v1__get_plugin_capabilities_response__init(&response);

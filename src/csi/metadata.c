@@ -8,9 +8,12 @@
  * error, never with OK.
  */
 
-#include "csi/service.h"
+#include "csi/metadata.h"
+
+#include <string.h>
 
 #include "base/err.h"
+#include "csi/service.h"
 #include "csi_metadata.pb-c.h"
 #include "net/call.h"
 #include "pool/store.h"
@@ -28,6 +31,7 @@ struct stream {
 	struct net_call *call;
 	struct pool *pool;
 	struct pool_delta *delta;
+	enum csi_metadata_flavour flavour;
 	uint64_t capacity;
 	uint32_t per_message;
 	uint64_t fixed;     /* 0: variable */
@@ -42,19 +46,6 @@ struct stream {
 static bool is_cancelled(void *arg)
 {
 	return net_call_check(arg) != 0;
-}
-
-static int check_arguments(int64_t starting_offset, int32_t max_results, struct stream *s,
-			   struct cairn_err *err)
-{
-	if (starting_offset < 0)
-		return cairn_err_set(err, CAIRN_INVALID, "starting_offset must not be negative");
-	if (max_results < 0)
-		return cairn_err_set(err, CAIRN_INVALID, "max_results must not be negative");
-	s->per_message = max_results == 0 ? TUPLES_DEFAULT : (uint32_t)max_results;
-	if (s->per_message > TUPLES_MAX)
-		s->per_message = TUPLES_MAX;
-	return 0;
 }
 
 /* The current extent, or NULL at the end. */
@@ -97,10 +88,18 @@ static bool take(struct stream *s, struct block_extent *extent, struct block_ext
 	return true;
 }
 
+/* The session flavour counts its types from 0. */
+static enum proto_block_type block_type(const struct stream *s)
+{
+	enum proto_block_type type = s->fixed ? PROTO_BLOCK_FIXED : PROTO_BLOCK_VARIABLE;
+
+	return s->flavour == CSI_METADATA_SESSION ? type - 1 : type;
+}
+
 /* One message; *ret_more says whether there is another. */
 static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
 {
-	enum proto_block_type type = s->fixed ? PROTO_BLOCK_FIXED : PROTO_BLOCK_VARIABLE;
+	enum proto_block_type type = block_type(s);
 	struct proto_block_writer writer;
 	struct block_extent *extent;
 	struct block_extent tuple;
@@ -149,13 +148,69 @@ static int run_stream(struct stream *s, uint64_t capacity, struct pool_delta_spe
 	return rc ? rc : net_call_check(s->call);
 }
 
+static int check_volume(const struct csi_metadata_query *query, const struct pool_snapshot *found,
+			struct cairn_err *err)
+{
+	if (query->volume && strcmp(query->volume, found->volume_id) != 0)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is no snapshot of volume '%s'",
+				     found->id, query->volume);
+	return 0;
+}
+
+static int find_base(struct stream *s, const struct csi_metadata_query *query,
+		     struct cairn_err *err)
+{
+	struct pool_snapshot base;
+	struct pool *pool;
+	int rc = csi_find_base(s->driver, query->base, &pool, &base, err);
+
+	if (!rc)
+		rc = check_volume(query, &base, err);
+	if (!rc && pool != s->pool)
+		rc = cairn_err_set(err, CAIRN_INVALID,
+				   "the two snapshots are of unrelated volumes");
+	return rc;
+}
+
+int csi_metadata_stream(struct net_call *call, struct csi_driver *driver,
+			const struct csi_metadata_query *query, struct cairn_err *err)
+{
+	struct stream s = {.driver = driver, .call = call, .flavour = query->flavour};
+	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
+	struct pool_delta_spec spec = {
+		.base = query->base,
+		.target = query->target,
+		.starting_offset = query->starting_offset,
+		.progress = &progress,
+	};
+	struct pool_snapshot target;
+	int rc = csi_find_snapshot(driver, query->target, &s.pool, &target, err);
+
+	if (!rc)
+		rc = check_volume(query, &target, err);
+	if (!rc && query->base)
+		rc = find_base(&s, query, err);
+	if (rc)
+		return rc;
+	s.per_message = query->max_results ? query->max_results : TUPLES_DEFAULT;
+	if (s.per_message > TUPLES_MAX)
+		s.per_message = TUPLES_MAX;
+	return run_stream(&s, target.size, &spec, err);
+}
+
+static int check_arguments(int64_t starting_offset, int32_t max_results, struct cairn_err *err)
+{
+	if (starting_offset < 0)
+		return cairn_err_set(err, CAIRN_INVALID, "starting_offset must not be negative");
+	if (max_results < 0)
+		return cairn_err_set(err, CAIRN_INVALID, "max_results must not be negative");
+	return 0;
+}
+
 int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	struct stream s = {.driver = arg, .call = call};
-	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__GetMetadataAllocatedRequest *request;
-	struct pool_snapshot target;
 	int rc = csi_request_recv(call, &csi__v1__get_metadata_allocated_request__descriptor,
 				  &message, err);
 
@@ -164,29 +219,22 @@ int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *e
 	request = (const void *)message;
 	rc = csi_require(request->snapshot_id, "snapshot_id", err);
 	if (!rc)
-		rc = check_arguments(request->starting_offset, request->max_results, &s, err);
-	if (!rc)
-		rc = csi_find_snapshot(s.driver, request->snapshot_id, &s.pool, &target, err);
+		rc = check_arguments(request->starting_offset, request->max_results, err);
 	if (rc)
 		return rc;
-	struct pool_delta_spec spec = {
+	struct csi_metadata_query query = {
 		.target = request->snapshot_id,
 		.starting_offset = (uint64_t)request->starting_offset,
-		.progress = &progress,
+		.max_results = (uint32_t)request->max_results,
 	};
 
-	return run_stream(&s, target.size, &spec, err);
+	return csi_metadata_stream(call, arg, &query, err);
 }
 
 int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	struct stream s = {.driver = arg, .call = call};
-	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__GetMetadataDeltaRequest *request;
-	struct pool_snapshot target;
-	struct pool_snapshot base;
-	struct pool *base_pool;
 	int rc = csi_request_recv(call, &csi__v1__get_metadata_delta_request__descriptor, &message,
 				  err);
 
@@ -197,23 +245,15 @@ int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
 	if (!rc)
 		rc = csi_require(request->target_snapshot_id, "target_snapshot_id", err);
 	if (!rc)
-		rc = check_arguments(request->starting_offset, request->max_results, &s, err);
-	if (!rc)
-		rc = csi_find_snapshot(s.driver, request->target_snapshot_id, &s.pool, &target,
-				       err);
-	if (!rc)
-		rc = csi_find_base(s.driver, request->base_snapshot_id, &base_pool, &base, err);
-	if (!rc && base_pool != s.pool)
-		rc = cairn_err_set(err, CAIRN_INVALID,
-				   "the two snapshots are of unrelated volumes");
+		rc = check_arguments(request->starting_offset, request->max_results, err);
 	if (rc)
 		return rc;
-	struct pool_delta_spec spec = {
+	struct csi_metadata_query query = {
 		.base = request->base_snapshot_id,
 		.target = request->target_snapshot_id,
 		.starting_offset = (uint64_t)request->starting_offset,
-		.progress = &progress,
+		.max_results = (uint32_t)request->max_results,
 	};
 
-	return run_stream(&s, target.size, &spec, err);
+	return csi_metadata_stream(call, arg, &query, err);
 }

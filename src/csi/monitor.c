@@ -97,14 +97,15 @@ static int make_labels(struct csi_monitor *monitor, struct cairn_err *err)
 	const struct csi_driver *driver = monitor->options.driver;
 	size_t n = 0;
 
-	monitor->paths = cairn_calloc(driver->n_bindings + 4, sizeof(char *));
+	monitor->paths = cairn_calloc(driver->n_bindings + csi_handlers_n + 2, sizeof(char *));
 	monitor->pool_names = cairn_calloc(driver->n_pools + 2, sizeof(char *));
 	if (!monitor->paths || !monitor->pool_names)
 		return cairn_err_nomem(err, "metrics");
 	for (; n < driver->n_bindings; n++)
 		monitor->paths[n] = driver->bindings[n].method->path;
-	monitor->paths[n++] = "/csi.v1.SnapshotMetadata/GetMetadataAllocated";
-	monitor->paths[n++] = "/csi.v1.SnapshotMetadata/GetMetadataDelta";
+	for (size_t i = 0; i < csi_handlers_n; i++)
+		if (csi_handler_is_on(driver, &csi_handlers[i]))
+			monitor->paths[n++] = csi_handlers[i].path;
 	monitor->paths[n] = "other";
 	for (n = 0; n < driver->n_pools; n++)
 		monitor->pool_names[n] = driver->pools[n].name;

@@ -12,6 +12,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "csi/completer.h"
+#include "csi/data_token.h"
 #include "csi/driver.h"
 #include "csi/turn.h"
 #include "net/server.h"
@@ -32,6 +33,10 @@ struct csi_driver {
 	char *topology_key; /* NULL: no topology */
 	uint64_t fixed_length;
 	uint64_t volumes_max;
+	unsigned older; /* of enum csi_older */
+	uint64_t delta_block;
+	uint32_t token_ttl_s;
+	struct csi_token_key token_key; /* of the first pool; only where `older` needs it */
 	struct csi_pool *pools;
 	size_t n_pools;
 	struct csi_completer *completer;
@@ -63,9 +68,25 @@ extern const size_t csi_controller_n;
 extern const size_t csi_node_n;
 extern const size_t csi_group_n;
 
-/* SnapshotMetadata streams; `arg` is the driver. */
+/* A method with a handler of its own; its `arg` is the driver. */
+struct csi_handler {
+	const char *path;
+	enum net_kind kind;
+	net_handler handler;
+	unsigned older; /* of enum csi_older: any of these switches it on; 0: always on */
+};
+
+extern const struct csi_handler csi_handlers[];
+extern const size_t csi_handlers_n;
+bool csi_handler_is_on(const struct csi_driver *driver, const struct csi_handler *handler);
+
 int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *err);
 int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_session_allocated(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_session_delta(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_deltas_list(struct net_call *call, void *arg, struct cairn_err *err);
+int csi_block_get(struct net_call *call, void *arg, struct cairn_err *err);
 
 /* Largest request: names, ids and a map of parameters; stops a peer from making
  * us hold more. */

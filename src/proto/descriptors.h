@@ -22,8 +22,8 @@ struct proto_bytes {
 /* More files than one answer may hold: every set of ours is far smaller. */
 #define PROTO_FILES_MAX 64
 
-/* What the roles of cairn speak: csi.v1, snapshotmetadata, grpc.health.v1,
- * grpc.reflection.v1 and what those import. */
+/* What the roles of cairn speak: csi.v1, cairn.v1, snapshotmetadata and its older
+ * flavour, grpc.health.v1, grpc.reflection.v1 and what those import. */
 struct proto_bytes proto_descriptors_cairn(void);
 
 /* Finds a FileDescriptorProto by its file name. */

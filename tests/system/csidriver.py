@@ -29,7 +29,9 @@ if not shutil.which("protoc"):
 
 SERVICES = {"Identity": "csi_identity", "Controller": "csi_controller", "Node": "csi_node",
             "GroupController": "csi_group", "SnapshotMetadata": "csi_metadata",
-            "Registration": "kubelet_registration"}
+            "Registration": "kubelet_registration", "DifferentialSnapshot": "csi_differential",
+            "SnapshotData": "cairn_data"}
+SESSION = "Session"  # SnapshotMetadata as snapshot sessions know it
 PROTO = REPOSITORY / "src/proto"
 NODE = "here"
 SMALL = 64 * MIB   # ext4
@@ -40,17 +42,23 @@ def load_messages():
     """{service: module of its messages}"""
     with tempfile.TemporaryDirectory() as out:
         subprocess.run(["protoc", "-I", PROTO, f"--python_out={out}", *PROTO.glob("csi_*.proto"),
-                        PROTO / "kubelet_registration.proto"], check=True)
+                        PROTO / "kubelet_registration.proto", PROTO / "cairn_data.proto",
+                        PROTO / "snapshot_session.proto"], check=True)
         sys.path.insert(0, out)
         try:
             return {service: importlib.import_module(f"{module}_pb2")
-                    for service, module in SERVICES.items()}
+                    for service, module in (*SERVICES.items(), (SESSION, "snapshot_session"))}
         finally:
             sys.path.remove(out)
 
 
 MODULES = load_messages()
 Code = grpc.StatusCode
+
+
+def service_of(name):
+    return MODULES[name].DESCRIPTOR.services_by_name[
+        "SnapshotMetadata" if name == SESSION else name]
 
 
 class Failed(Exception):
@@ -72,7 +80,7 @@ class Peer:
     @staticmethod
     def method(name):
         service, method = name.split(".")
-        found = MODULES[service].DESCRIPTOR.services_by_name[service]
+        found = service_of(service)
         path = f"/{found.full_name}/{method}"
         found = found.methods_by_name[method]
         # pylint: disable=protected-access

@@ -12,7 +12,7 @@ import grpc
 
 from cairncli import BIN, EXISTS, INVALID, MIB, TIMEOUT, main
 from csidriver import (MODULES, NODE, SMALL, Code, DriverTest, Peer, block, mount,
-                       wait_until)
+                       service_of, wait_until)
 
 SECRET = "hunter2-never-to-be-seen"
 KEY = "topology.cairn.csi.dev/node"
@@ -97,8 +97,8 @@ class Running(ServiceTest):
 
     def test_secrets_are_never_logged(self):
         secrets = {"password": SECRET}
-        for service, module in MODULES.items():
-            for method in module.DESCRIPTOR.services_by_name[service].methods:
+        for service in MODULES:
+            for method in service_of(service).methods:
                 if "secrets" not in method.input_type.fields_by_name:
                     continue
                 name = f"{service}.{method.name}"
