@@ -123,7 +123,31 @@ struct parse {
 	char **argv;
 	int argc;
 	int next;
+	unsigned how;
 };
+
+/* The value of a boolean where Go's way of writing is allowed. */
+static int set_bool(const struct parse *p, const struct cairn_flag *flag, const char *value,
+		    struct cairn_err *err)
+{
+	static const char *const yes[] = {"1", "t", "T", "true", "True", "TRUE", NULL};
+	static const char *const no[] = {"0", "f", "F", "false", "False", "FALSE", NULL};
+	bool is_yes = false, is_no = false;
+
+	if (!(p->how & CAIRN_FLAGS_GO))
+		return cairn_err_set(err, CAIRN_INVALID, "--%s takes no value", flag->name);
+	for (int i = 0; yes[i]; i++) {
+		is_yes = is_yes || strcmp(value, yes[i]) == 0;
+		is_no = is_no || strcmp(value, no[i]) == 0;
+	}
+	if (!is_yes && !is_no)
+		return cairn_err_set(err, CAIRN_INVALID, "--%s: '%s' is not true or false",
+				     flag->name, value);
+	*(bool *)flag->target = is_yes;
+	if (flag->given)
+		*flag->given = true;
+	return 0;
+}
 
 /* "--name", "--name=value", "--no-name". */
 static int parse_long(struct parse *p, const char *word, struct cairn_err *err)
@@ -151,9 +175,7 @@ static int parse_long(struct parse *p, const char *word, struct cairn_err *err)
 	if (!flag)
 		return refuse_unknown(p->tables, word, n > INT_MAX ? INT_MAX : (int)n, err);
 	if (flag->kind == CAIRN_FLAG_BOOL) {
-		if (equals)
-			return cairn_err_set(err, CAIRN_INVALID, "--%s takes no value", name);
-		return set_value(flag, NULL, err);
+		return equals ? set_bool(p, flag, equals + 1, err) : set_value(flag, NULL, err);
 	}
 	if (equals)
 		return set_value(flag, equals + 1, err);
@@ -190,10 +212,23 @@ static int parse_short(struct parse *p, const char *letters, struct cairn_err *e
 	return 0;
 }
 
-int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv,
-		      bool stop_at_argument, int *ret_argc, struct cairn_err *err)
+/* "-name", "-name=value": a long name behind one dash. */
+static bool is_go(const struct parse *p, const char *word)
 {
-	struct parse p = {.tables = tables, .argv = argv, .argc = argc};
+	size_t n = strcspn(word, "=");
+	char name[64];
+
+	if (!(p->how & CAIRN_FLAGS_GO) || n >= sizeof(name))
+		return false;
+	memcpy(name, word, n);
+	name[n] = '\0';
+	return cairn_flags_find(p->tables, name) != NULL;
+}
+
+int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv, unsigned how,
+		      int *ret_argc, struct cairn_err *err)
+{
+	struct parse p = {.tables = tables, .argv = argv, .argc = argc, .how = how};
 	int kept = 0;
 	bool only_arguments = false;
 
@@ -203,11 +238,13 @@ int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **
 
 		if (only_arguments || word[0] != '-' || !word[1]) {
 			argv[kept++] = word;
-			only_arguments = only_arguments || stop_at_argument;
+			only_arguments = only_arguments || (how & CAIRN_FLAGS_STOP);
 		} else if (strcmp(word, "--") == 0) {
 			only_arguments = true;
 		} else if (word[1] == '-') {
 			rc = parse_long(&p, word + 2, err);
+		} else if (is_go(&p, word + 1)) {
+			rc = parse_long(&p, word + 1, err);
 		} else {
 			rc = parse_short(&p, word + 1, err);
 		}

@@ -45,15 +45,26 @@ struct cairn_flag {
 		.name = NULL \
 	}
 
+/* How cairn_flags_parse() reads. */
+enum cairn_flags_how {
+	/* Parsing ends at the first argument, which is how a command finds its
+	 * subcommand. */
+	CAIRN_FLAGS_STOP = 1,
+	/* Also as Go's flag package has it, for a command that stands in for a Go
+	 * program: one dash before a long name ("-port=1", "-v 4"), and a value for a
+	 * boolean ("--flag=false"). */
+	CAIRN_FLAGS_GO = 2,
+};
+
 /* Parses argv[0..argc) against the tables (NULL-terminated list of tables).
  * What is not a flag is moved, in order, to the front of argv, and counted in
- * *ret_argc. With `stop_at_argument` parsing ends at the first argument, which
- * is how a command finds its subcommand. Strings are borrowed from argv.
+ * *ret_argc. `how` is 0 or of enum cairn_flags_how. Strings are borrowed from
+ * argv.
  *
  * CAIRN_INVALID  unknown flag, missing or bad value; the text says which
  */
-int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv,
-		      bool stop_at_argument, int *ret_argc, struct cairn_err *err);
+int cairn_flags_parse(const struct cairn_flag *const tables[], int argc, char **argv, unsigned how,
+		      int *ret_argc, struct cairn_err *err);
 
 /* The flag of that long name in the tables, or NULL. */
 const struct cairn_flag *cairn_flags_find(const struct cairn_flag *const tables[],

@@ -108,7 +108,7 @@ static int find_command(struct cmd_path *path, int *argc, char ***argv, struct c
 
 	while (cmd_path_end(path)->subcommands) {
 		char text[CMD_PATH_TEXT_MAX];
-		int rc = cairn_flags_parse(tables, *argc, *argv, true, argc, err);
+		int rc = cairn_flags_parse(tables, *argc, *argv, CAIRN_FLAGS_STOP, argc, err);
 
 		if (rc || cmd_options.help || cmd_options.version)
 			return rc ? cmd_usage(err, "%s", err->msg) : 0;
@@ -156,7 +156,8 @@ static int parse_command(const struct cmd_path *path, int *argc, char **argv, st
 	if (command->raw || command->subcommands)
 		return 0;
 	cmd_path_text(path, text);
-	if (cairn_flags_parse(tables, *argc, argv, false, argc, err))
+	if (cairn_flags_parse(tables, *argc, argv, command->go_flags ? CAIRN_FLAGS_GO : 0, argc,
+			      err))
 		return cmd_usage(err, "%s; see '%s --help'", err->msg, text);
 	if (cmd_options.help || cmd_options.version)
 		return 0;

@@ -53,6 +53,7 @@ struct command {
 	const struct cairn_flag *flags; /* NULL: none */
 	bool has_output;                /* --output applies */
 	bool raw;                       /* words after the name are not parsed */
+	bool go_flags;                  /* stands in for a Go program: CAIRN_FLAGS_GO */
 	bool hidden;
 	int (*run)(int argc, char **argv, struct cairn_err *err);
 	const struct command *const *subcommands; /* NULL-terminated */

@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 	char **args = argv + 1;
 	int n = 0;
 
-	if (cairn_flags_parse(tables, argc - 1, args, false, &n, &err) != 0)
+	if (cairn_flags_parse(tables, argc - 1, args, 0, &n, &err) != 0)
 		die(&err);
 	if (n == 2 && strcmp(args[0], "serve") == 0)
 		return serve(args[1]);

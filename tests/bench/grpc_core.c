@@ -569,7 +569,7 @@ int main(int argc, char **argv)
 	char **args = argv + 1;
 	int n = 0;
 
-	if (cairn_flags_parse(tables, argc - 1, args, false, &n, &err) != 0)
+	if (cairn_flags_parse(tables, argc - 1, args, 0, &n, &err) != 0)
 		die(err.msg);
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);

@@ -98,7 +98,7 @@ static void check_flags(char **words, int n)
 	const struct cairn_flag *const tables[] = {flags, NULL};
 	struct cairn_err err = {0};
 	int kept = -1;
-	int rc = cairn_flags_parse(tables, n, words, false, &kept, &err);
+	int rc = cairn_flags_parse(tables, n, words, 0, &kept, &err);
 
 	must(rc == err.code);
 	must(rc == 0 ? kept >= 0 && kept <= n : rc == CAIRN_INVALID && kept == -1);

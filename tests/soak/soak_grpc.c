@@ -501,7 +501,7 @@ int main(int argc, char **argv)
 	w.seconds = 10;
 	w.n_threads = 16;
 	w.seed = 1;
-	if (cairn_flags_parse(tables, argc - 1, argv + 1, false, &left, &err) != 0 ||
+	if (cairn_flags_parse(tables, argc - 1, argv + 1, 0, &left, &err) != 0 ||
 	    w.n_threads > THREADS_MAX) {
 		fprintf(stderr, "soak_grpc [--seconds N] [--threads N] [--seed N]: %s\n", err.msg);
 		return 2;

@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 	uint64_t began = cairn_monotonic_ns();
 	int rest;
 
-	if (cairn_flags_parse(tables, argc - 1, argv + 1, false, &rest, &err) != 0 || rest != 0) {
+	if (cairn_flags_parse(tables, argc - 1, argv + 1, 0, &rest, &err) != 0 || rest != 0) {
 		fprintf(stderr, "opsfuzz: %s\n", err.code ? err.msg : "no arguments are taken");
 		return 2;
 	}
