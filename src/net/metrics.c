@@ -251,6 +251,7 @@ static int metric_new(const struct net_metric_spec *spec, struct net_metric **re
 	if (!metric)
 		return cairn_err_nomem(err, "metric");
 	metric->kind = spec->kind;
+	metric->sparse = spec->sparse;
 	metric->n_series = 1;
 	metric->cells = 1;
 	metric->name = cairn_strdup(spec->name);

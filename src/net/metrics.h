@@ -15,6 +15,7 @@
 #ifndef CAIRN_NET_METRICS_H
 #define CAIRN_NET_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,7 @@ struct net_metric_spec {
 	struct net_metric_label labels[NET_METRIC_LABELS_MAX]; /* ends at the first without name */
 	const double *buckets; /* of a histogram: upper bounds, ascending, without +Inf */
 	size_t n_buckets;
+	bool sparse; /* series of a histogram that nothing was observed in are not shown */
 };
 
 int net_metrics_new(struct net_metrics **ret, struct cairn_err *err);

@@ -25,6 +25,7 @@ struct net_metric {
 	size_t n_series;
 	double *buckets;
 	size_t n_buckets;
+	bool sparse;
 
 	/* A series is `cells` numbers: a counter's count; a gauge's bits of a double;
 	 * a histogram's buckets, the one above all bounds, and the bits of its sum.

@@ -81,6 +81,14 @@ static void add_name(struct cairn_buf *buf, const struct net_metric *metric, con
 	cairn_buf_addc(buf, ' ');
 }
 
+static bool is_empty(const struct net_metric *metric, size_t series)
+{
+	for (size_t i = 0; i <= metric->n_buckets; i++)
+		if (metric_total(metric, series, i) > 0)
+			return false;
+	return true;
+}
+
 static void add_histogram(struct cairn_buf *buf, const struct net_metric *metric, size_t series)
 {
 	const double infinity = INFINITY;
@@ -108,7 +116,8 @@ static void add_metric(struct cairn_buf *buf, const struct net_metric *metric)
 	cairn_buf_addf(buf, "\n# TYPE %s %s\n", metric->name, kinds[metric->kind]);
 	for (size_t i = 0; i < metric->n_series; i++) {
 		if (metric->kind == NET_HISTOGRAM) {
-			add_histogram(buf, metric, i);
+			if (!metric->sparse || !is_empty(metric, i))
+				add_histogram(buf, metric, i);
 			continue;
 		}
 		add_name(buf, metric, "", i, NULL);
