@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a configuration holds; for those who turn it into credentials. */
+#ifndef CAIRN_KUBE_CONFIG_IMPL_H
+#define CAIRN_KUBE_CONFIG_IMPL_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+
+/* PEM or a token: bytes that were in the configuration itself, or the file that
+ * has them; neither when there is none. */
+struct kube_material {
+	char *data;
+	char *file;
+};
+
+struct kube_config {
+	atomic_uint refs;
+
+	/* the cluster */
+	char *server;
+	char *tls_server_name;
+	char *proxy;
+	bool insecure;
+	struct kube_material ca;
+	json_t *cluster_extension; /* what an exec plugin is told beside it; or NULL */
+
+	/* the user */
+	struct kube_material cert;
+	struct kube_material key;
+	struct kube_material token; /* a file wins over the text */
+	char *username;
+	char *password;
+	char *as;
+	char *as_uid;
+	json_t *as_groups; /* or NULL */
+	json_t *as_extra;  /* or NULL */
+	json_t *exec;      /* the plugin's settings, `command` made absolute if it is a path */
+
+	char *ns;
+	bool in_cluster;
+};
+
+/* One holder more; each calls kube_config_free(). */
+struct kube_config *kube_config_ref(const struct kube_config *config);
+
+/* Wipes and frees a text; accepts NULL. */
+void kube_wipe(char *secret);
+CAIRN_DEFINE_CLEANUP(char, kube_wipe);
+void kube_wipe_json(json_t *json); /* overwrites the texts in it, wherever they are */
+
+/* Fills cluster and user from the nodes of a kubeconfig; each may be NULL.
+ * Relative files are those of the directory `dir`. */
+int kube_config_set_cluster(struct kube_config *config, const json_t *cluster, const char *dir,
+			    struct cairn_err *err);
+int kube_config_set_user(struct kube_config *config, const json_t *user, const char *dir,
+			 struct cairn_err *err);
+
+/* Copies a text field; absent and empty ones leave *ret NULL. */
+int kube_config_text(const json_t *node, const char *field, char **ret, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The caller's side of an exchange. */
+#include "kube/exchange_impl.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "kube/config_impl.h"
+#include "kube/identity.h"
+#include "kube/patience.h"
+
+static bool add_field(struct curl_slist **fields, const char *field)
+{
+	struct curl_slist *grown = curl_slist_append(*fields, field);
+
+	if (grown)
+		*fields = grown;
+	return grown != NULL;
+}
+
+/* Field by field, because the identity's list is shared. */
+static bool make_fields(struct kube_exchange *exchange)
+{
+	const char *type = exchange->request.content_type;
+	bool ok = add_field(&exchange->fields, "Accept: application/json") &&
+		  add_field(&exchange->fields, "Expect:");
+
+	if (ok && type) {
+		cairn_auto_free char *field = cairn_printf("Content-Type: %s", type);
+
+		ok = field && add_field(&exchange->fields, field);
+	}
+	for (const struct curl_slist *at = exchange->identity->fields; ok && at; at = at->next)
+		ok = add_field(&exchange->fields, at->data);
+	return ok;
+}
+
+static void wipe_fields(struct curl_slist *fields)
+{
+	for (struct curl_slist *at = fields; at; at = at->next)
+		explicit_bzero(at->data, strlen(at->data));
+	curl_slist_free_all(fields);
+}
+
+int kube_exchange_new(struct kube_transport *transport, const struct kube_request *request,
+		      struct kube_identity *identity, struct kube_exchange **ret,
+		      struct cairn_err *err)
+{
+	struct kube_exchange *exchange = cairn_calloc(1, sizeof(*exchange));
+
+	if (!exchange)
+		return cairn_err_nomem(err, "request");
+	exchange->transport = transport;
+	exchange->request = *request;
+	exchange->identity = kube_identity_ref(identity);
+	cairn_buf_init(&exchange->body, request->answer_max);
+	pthread_mutex_init(&exchange->lock, NULL);
+	kube_cond_init(&exchange->changed);
+	exchange->url = cairn_printf("%s%s", transport->base_url, request->path);
+	if (!exchange->url || !make_fields(exchange)) {
+		kube_exchange_free(exchange);
+		return cairn_err_nomem(err, "request");
+	}
+	*ret = exchange;
+	return 0;
+}
+
+void kube_exchange_start(struct kube_exchange *exchange)
+{
+	struct kube_transport *transport = exchange->transport;
+
+	exchange->started = true;
+	cairn_scoped_lock(&transport->lock);
+	if (transport->shutdown) {
+		exchange->state = KUBE_EXCHANGE_OVER;
+		exchange->stopped = true;
+		return;
+	}
+	exchange->state = KUBE_EXCHANGE_WAITING;
+	exchange->next = transport->list;
+	if (exchange->next)
+		exchange->next->prev = exchange;
+	transport->list = exchange;
+	transport->pending = true;
+	curl_multi_wakeup(transport->multi);
+}
+
+static int stopped(struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_CANCELLED, "broken off");
+}
+
+/* With the lock held, for an exchange that is over without having been stopped. */
+static int result_of(const struct kube_exchange *exchange, struct cairn_err *err)
+{
+	const char *why = exchange->error[0] ? exchange->error : NULL;
+
+	if (exchange->over_limit)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "the answer is larger than %zu bytes",
+				     exchange->request.answer_max);
+	if (exchange->result == CURLE_OK)
+		return 0;
+	if (exchange->result == CURLE_OUT_OF_MEMORY)
+		return cairn_err_nomem(err, "request");
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "%s: %s", exchange->transport->config->server,
+			     why ? why : curl_easy_strerror(exchange->result));
+}
+
+static int wait_for(struct kube_exchange *exchange, const struct kube_patience *patience, bool head,
+		    struct cairn_err *err)
+{
+	cairn_scoped_lock(&exchange->lock);
+	for (;;) {
+		int rc;
+
+		if (exchange->stopped)
+			return stopped(err);
+		if (exchange->state == KUBE_EXCHANGE_OVER)
+			return result_of(exchange, err);
+		if (head && exchange->have_head)
+			return 0;
+		rc = kube_patience_check(patience, err);
+		if (rc)
+			return rc;
+		kube_patience_wait(patience, &exchange->changed, &exchange->lock, UINT64_MAX);
+	}
+}
+
+int kube_exchange_wait(struct kube_exchange *exchange, const struct kube_patience *patience,
+		       struct cairn_err *err)
+{
+	return wait_for(exchange, patience, false, err);
+}
+
+int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_patience *patience,
+			    struct cairn_err *err)
+{
+	return wait_for(exchange, patience, true, err);
+}
+
+/* Gives the bytes away and takes the empty buffer for those to come. */
+static void swap_body(struct kube_exchange *exchange, struct cairn_buf *into)
+{
+	struct cairn_buf empty = *into;
+
+	*into = exchange->body;
+	exchange->body = empty;
+	exchange->body.max = exchange->request.answer_max;
+	cairn_buf_reset(&exchange->body);
+}
+
+int kube_exchange_read(struct kube_exchange *exchange, const struct kube_patience *patience,
+		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
+{
+	cairn_scoped_lock(&exchange->lock);
+	for (;;) {
+		int rc;
+
+		if (exchange->stopped)
+			return stopped(err);
+		if (exchange->body.len > 0) {
+			swap_body(exchange, into);
+			return 1;
+		}
+		if (exchange->state == KUBE_EXCHANGE_OVER)
+			return result_of(exchange, err);
+		rc = kube_patience_check(patience, err);
+		if (rc)
+			return rc;
+		if (cairn_monotonic_ns() >= until_ns)
+			return cairn_err_set(err, CAIRN_DEADLINE, "nothing came");
+		kube_patience_wait(patience, &exchange->changed, &exchange->lock, until_ns);
+	}
+}
+
+void kube_exchange_cancel(struct kube_exchange *exchange)
+{
+	cairn_scoped_lock(&exchange->lock);
+	exchange->stopped = true;
+	pthread_cond_broadcast(&exchange->changed);
+}
+
+int kube_exchange_http(const struct kube_exchange *exchange)
+{
+	return exchange->http;
+}
+
+bool kube_exchange_retry_after(const struct kube_exchange *exchange, uint64_t *ret_ms)
+{
+	if (exchange->has_retry_after)
+		*ret_ms = exchange->retry_after_ms;
+	return exchange->has_retry_after;
+}
+
+struct cairn_buf *kube_exchange_body(struct kube_exchange *exchange)
+{
+	return &exchange->body;
+}
+
+bool kube_exchange_unsent(const struct kube_exchange *exchange)
+{
+	return exchange->unsent;
+}
+
+/* Makes the transport let go of it. */
+static void detach(struct kube_exchange *exchange)
+{
+	struct kube_transport *transport = exchange->transport;
+
+	pthread_mutex_lock(&transport->lock);
+	pthread_mutex_lock(&exchange->lock);
+	exchange->cancelled = true;
+	if (exchange->state != KUBE_EXCHANGE_OVER) {
+		transport->pending = true;
+		curl_multi_wakeup(transport->multi);
+	}
+	pthread_mutex_unlock(&transport->lock);
+	while (exchange->state != KUBE_EXCHANGE_OVER)
+		pthread_cond_wait(&exchange->changed, &exchange->lock);
+	pthread_mutex_unlock(&exchange->lock);
+	/* The thread finishes an exchange with its own lock held: past this it is out. */
+	pthread_mutex_lock(&transport->lock);
+	pthread_mutex_unlock(&transport->lock);
+}
+
+void kube_exchange_free(struct kube_exchange *exchange)
+{
+	if (!exchange)
+		return;
+	if (exchange->started)
+		detach(exchange);
+	if (exchange->body.data)
+		explicit_bzero(exchange->body.data, exchange->body.len);
+	cairn_buf_done(&exchange->body);
+	wipe_fields(exchange->fields);
+	kube_identity_unref(exchange->identity);
+	pthread_cond_destroy(&exchange->changed);
+	pthread_mutex_destroy(&exchange->lock);
+	free(exchange->url);
+	free(exchange);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An exchange as its two threads share it; part of transport.h. */
+#ifndef CAIRN_KUBE_EXCHANGE_IMPL_H
+#define CAIRN_KUBE_EXCHANGE_IMPL_H
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "kube/transport.h"
+
+enum kube_exchange_state {
+	KUBE_EXCHANGE_WAITING, /* to be started, if it is at all */
+	KUBE_EXCHANGE_RUNNING, /* libcurl has it */
+	KUBE_EXCHANGE_OVER,    /* the caller's alone again */
+};
+
+struct kube_exchange {
+	struct kube_transport *transport;
+	struct kube_request request;
+	struct kube_identity *identity;
+	struct curl_slist *fields;
+	char *url;
+	bool started;
+
+	/* the transport's thread only, while it runs */
+	CURL *easy;
+	size_t fields_len;
+	char error[CURL_ERROR_SIZE];
+
+	struct kube_exchange *next, *prev; /* guarded by the transport's lock */
+
+	pthread_mutex_t lock; /* taken after the transport's */
+	pthread_cond_t changed;
+	/* guarded by lock */
+	enum kube_exchange_state state;
+	bool cancelled; /* by the caller: the transport is to let go */
+	bool stopped;   /* by kube_exchange_cancel(): the caller is to give up */
+	bool have_head;
+	bool over_limit;
+	bool unsent;
+	int http;
+	bool has_retry_after;
+	uint64_t retry_after_ms;
+	CURLcode result;
+	struct cairn_buf body;
+};
+
+/* Sets the curl handle up for the request; false when memory is short. */
+bool kube_exchange_prepare(struct kube_exchange *exchange, CURL *easy);
+
+/* Notes what became of it and wakes the caller; with the transport's lock held. */
+void kube_exchange_finish(struct kube_exchange *exchange, CURLcode result);
+
+#define KUBE_IDLE_HANDLES 32
+
+struct kube_transport {
+	const struct kube_config *config;
+	char *user_agent;
+	struct curl_slist *connect_to; /* for a server with another name in its certificate */
+	char *base_url;
+	bool http1;
+	CURLM *multi;
+	pthread_t thread;
+	bool running;
+
+	CURL *idle[KUBE_IDLE_HANDLES]; /* the thread's own */
+	size_t n_idle;
+	atomic_uint_fast64_t connections;
+
+	pthread_mutex_t lock;
+	/* guarded by lock */
+	struct kube_exchange *list; /* all that are started and not over */
+	bool pending;               /* some of them wait to be started or let go */
+	bool shutdown;
+	bool quit;
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "kube/identity.h"
+
+#include <curl/curl.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kube/config_impl.h"
+
+struct kube_identity *kube_identity_new(void)
+{
+	struct kube_identity *identity = cairn_calloc(1, sizeof(*identity));
+
+	if (identity)
+		atomic_init(&identity->refs, 1);
+	return identity;
+}
+
+struct kube_identity *kube_identity_ref(struct kube_identity *identity)
+{
+	atomic_fetch_add(&identity->refs, 1);
+	return identity;
+}
+
+void kube_identity_unref(struct kube_identity *identity)
+{
+	if (!identity || atomic_fetch_sub(&identity->refs, 1) > 1)
+		return;
+	kube_wipe(identity->ca);
+	kube_wipe(identity->cert);
+	kube_wipe(identity->key);
+	kube_wipe(identity->token);
+	for (struct curl_slist *at = identity->fields; at; at = at->next)
+		explicit_bzero(at->data, strlen(at->data));
+	curl_slist_free_all(identity->fields);
+	free(identity);
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool kube_identity_equal(const struct kube_identity *a, const struct kube_identity *b)
+{
+	return same(a->ca, b->ca) && same(a->cert, b->cert) && same(a->key, b->key) &&
+	       same(a->token, b->token);
+}
+
+bool kube_identity_add(struct kube_identity *identity, const char *name, const char *value)
+{
+	cairn_cleanup(kube_wipep) char *field = NULL;
+	struct curl_slist *grown;
+
+	for (const char *p = value; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return false;
+	field = cairn_printf("%s: %s", name, value);
+	grown = field ? curl_slist_append(identity->fields, field) : NULL;
+	if (!grown)
+		return false;
+	identity->fields = grown;
+	return true;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* JSON text to trees and back; part of object.h. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define PARSE_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
+
+/* Digits of an integer that certainly fits 64 bits. */
+#define SAFE_DIGITS 18
+
+/* Past the string that begins at text[at] with a quote. */
+static size_t skip_string(const char *text, size_t n, size_t at)
+{
+	for (at++; at < n && text[at] != '"'; at++)
+		if (text[at] == '\\')
+			at++;
+	return at < n ? at + 1 : n;
+}
+
+static size_t count_digits(const char *text, size_t n, size_t at)
+{
+	size_t digits = 0;
+
+	while (at + digits < n && text[at + digits] >= '0' && text[at + digits] <= '9')
+		digits++;
+	return digits;
+}
+
+/* The API server stores a number beyond 64 bits as a real and writes it with
+ * all its digits. Gives such numbers an exponent, which makes jansson read them
+ * as reals too. */
+static void mark_reals(const char *text, size_t n, struct cairn_buf *out)
+{
+	size_t at = 0;
+
+	while (at < n) {
+		size_t begin = at;
+		size_t digits;
+
+		if (text[at] == '"') {
+			at = skip_string(text, n, at);
+			cairn_buf_add(out, text + begin, at - begin);
+			continue;
+		}
+		digits = count_digits(text, n, at);
+		at += digits ? digits : 1;
+		cairn_buf_add(out, text + begin, at - begin);
+		if (digits > SAFE_DIGITS && (at == n || !strchr(".eE", text[at])) &&
+		    (begin == 0 || !strchr(".eE+", text[begin - 1])))
+			cairn_buf_adds(out, "e0");
+	}
+}
+
+static json_t *parse_marked(const char *text, size_t n, json_error_t *error)
+{
+	struct cairn_buf marked = CAIRN_BUF_INIT(2 * n + 16);
+	json_t *json = NULL;
+
+	mark_reals(text, n, &marked);
+	if (!cairn_buf_failed(&marked))
+		json = json_loadb((const char *)marked.data, marked.len, PARSE_FLAGS, error);
+	cairn_buf_done(&marked);
+	return json;
+}
+
+int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *err)
+{
+	json_error_t error = {.line = -1};
+	json_t *json = json_loadb(text, n, PARSE_FLAGS, &error);
+
+	if (!json && json_error_code(&error) == json_error_numeric_overflow)
+		json = parse_marked(text, n, &error);
+	if (json) {
+		*ret = json;
+		return 0;
+	}
+	if (error.line < 0 || json_error_code(&error) == json_error_out_of_memory)
+		return cairn_err_nomem(err, "JSON");
+	/* Without jansson's text, which quotes the input: that may be a secret. */
+	return cairn_err_set(err, CAIRN_INVALID, "no JSON: at byte %d", error.position);
+}
+
+char *kube_json_text(const json_t *json, size_t *ret_len)
+{
+	size_t n = json_dumpb(json, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text;
+
+	if (n == 0)
+		return NULL;
+	text = cairn_alloc(n + 1);
+	if (!text)
+		return NULL;
+	if (json_dumpb(json, text, n, JSON_COMPACT | JSON_ENCODE_ANY) != n) {
+		free(text);
+		return NULL;
+	}
+	text[n] = '\0';
+	if (ret_len)
+		*ret_len = n;
+	return text;
+}

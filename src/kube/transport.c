@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "kube/transport.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "kube/config_impl.h"
+#include "kube/exchange_impl.h"
+
+#define POLL_MS 60000
+
+/* Connections that are kept, and streams on one before another is opened. */
+#define CONNECTIONS_KEPT 64L
+#define STREAMS_MAX      250L
+
+static CURL *take_handle(struct kube_transport *transport)
+{
+	if (transport->n_idle > 0)
+		return transport->idle[--transport->n_idle];
+	return curl_easy_init();
+}
+
+static void put_handle(struct kube_transport *transport, CURL *easy)
+{
+	if (transport->n_idle == KUBE_IDLE_HANDLES) {
+		curl_easy_cleanup(easy);
+		return;
+	}
+	curl_easy_reset(easy);
+	transport->idle[transport->n_idle++] = easy;
+}
+
+/* Takes the exchange out of libcurl; with the lock held. */
+static void end(struct kube_transport *transport, struct kube_exchange *exchange, CURLcode result)
+{
+	CURL *easy = exchange->easy;
+
+	if (easy)
+		curl_multi_remove_handle(transport->multi, easy);
+	kube_exchange_finish(exchange, result);
+	if (easy)
+		put_handle(transport, easy);
+}
+
+static void begin(struct kube_transport *transport, struct kube_exchange *exchange)
+{
+	CURL *easy = take_handle(transport);
+
+	if (easy && kube_exchange_prepare(exchange, easy) &&
+	    curl_multi_add_handle(transport->multi, easy) == CURLM_OK) {
+		exchange->easy = easy;
+		return;
+	}
+	if (easy)
+		curl_easy_cleanup(easy);
+	end(transport, exchange, CURLE_OUT_OF_MEMORY);
+}
+
+/* What is to happen to one of the list; with the lock of the transport held. */
+static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool shutdown)
+{
+	cairn_scoped_lock(&exchange->lock);
+	if (shutdown) {
+		exchange->stopped = true;
+		pthread_cond_broadcast(&exchange->changed);
+	}
+	if (exchange->cancelled || shutdown)
+		return END;
+	if (exchange->state != KUBE_EXCHANGE_WAITING)
+		return KEEP;
+	exchange->state = KUBE_EXCHANGE_RUNNING;
+	return BEGIN;
+}
+
+/* Starts and lets go of what callers want; false when the thread is to end. */
+static bool serve(struct kube_transport *transport)
+{
+	struct kube_exchange *at, *next;
+
+	cairn_scoped_lock(&transport->lock);
+	if (!transport->pending)
+		return !transport->quit;
+	transport->pending = false;
+	for (at = transport->list; at; at = next) {
+		int step = next_step(at, transport->shutdown);
+
+		next = at->next;
+		if (step == BEGIN)
+			begin(transport, at);
+		else if (step == END)
+			end(transport, at, CURLE_ABORTED_BY_CALLBACK);
+	}
+	return !transport->quit;
+}
+
+static void collect(struct kube_transport *transport)
+{
+	const CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(transport->multi, &left))) {
+		struct kube_exchange *exchange = NULL;
+		CURLcode result = message->data.result;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+		cairn_scoped_lock(&transport->lock);
+		end(transport, exchange, result);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct kube_transport *transport = arg;
+	int running;
+
+	while (serve(transport)) {
+		curl_multi_perform(transport->multi, &running);
+		collect(transport);
+		curl_multi_poll(transport->multi, NULL, 0, POLL_MS, NULL);
+	}
+	return NULL;
+}
+
+/* A server that is to show another name than that of its URL: the URL gets that
+ * name and the connection goes to the real host. */
+static int rename_host(struct kube_transport *transport, const char *name)
+{
+	CURLU *url = curl_url();
+	char *host = NULL, *port = NULL, *text = NULL;
+	cairn_auto_free char *rule = NULL;
+	int rc = -1;
+
+	if (url && !curl_url_set(url, CURLUPART_URL, transport->base_url, 0) &&
+	    !curl_url_get(url, CURLUPART_HOST, &host, 0) &&
+	    !curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) &&
+	    !curl_url_set(url, CURLUPART_HOST, name, 0) &&
+	    !curl_url_get(url, CURLUPART_URL, &text, 0)) {
+		rule = cairn_printf("%s:%s:%s:%s", name, port, host, port);
+		transport->connect_to = rule ? curl_slist_append(NULL, rule) : NULL;
+		free(transport->base_url);
+		transport->base_url = cairn_strdup(text);
+		rc = transport->connect_to && transport->base_url ? 0 : -1;
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_free(text);
+	curl_url_cleanup(url);
+	if (rc == 0 && transport->base_url[strlen(transport->base_url) - 1] == '/')
+		transport->base_url[strlen(transport->base_url) - 1] = '\0';
+	return rc;
+}
+
+static int start_thread(struct kube_transport *transport, struct cairn_err *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	/* A broken connection is an error of the write, not a signal; the other
+	 * signals are for other threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&transport->thread, NULL, run, transport);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return cairn_err_sys(err, rc, "thread");
+	pthread_setname_np(transport->thread, "kube");
+	transport->running = true;
+	return 0;
+}
+
+int kube_transport_new(const struct kube_config *config,
+		       const struct kube_transport_options *options, struct kube_transport **ret,
+		       struct cairn_err *err)
+{
+	struct kube_transport *transport = cairn_calloc(1, sizeof(*transport));
+	int rc;
+
+	if (!transport)
+		return cairn_err_nomem(err, "transport");
+	pthread_mutex_init(&transport->lock, NULL);
+	transport->config = config;
+	transport->http1 = options->http1;
+	transport->multi = curl_multi_init();
+	transport->user_agent = cairn_strdup(options->user_agent);
+	transport->base_url = cairn_strdup(config->server);
+	if (!transport->multi || !transport->user_agent || !transport->base_url ||
+	    (config->tls_server_name && rename_host(transport, config->tls_server_name) < 0)) {
+		kube_transport_free(transport);
+		return cairn_err_nomem(err, "transport");
+	}
+	curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT);
+	curl_multi_setopt(transport->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, STREAMS_MAX);
+	rc = start_thread(transport, err);
+	if (rc) {
+		kube_transport_free(transport);
+		return rc;
+	}
+	*ret = transport;
+	return 0;
+}
+
+void kube_transport_shutdown(struct kube_transport *transport)
+{
+	cairn_scoped_lock(&transport->lock);
+	transport->shutdown = true;
+	transport->pending = true;
+	curl_multi_wakeup(transport->multi);
+}
+
+static void join(struct kube_transport *transport)
+{
+	pthread_mutex_lock(&transport->lock);
+	transport->quit = true;
+	curl_multi_wakeup(transport->multi);
+	pthread_mutex_unlock(&transport->lock);
+	pthread_join(transport->thread, NULL);
+}
+
+void kube_transport_free(struct kube_transport *transport)
+{
+	if (!transport)
+		return;
+	if (transport->running)
+		join(transport);
+	for (size_t i = 0; i < transport->n_idle; i++)
+		curl_easy_cleanup(transport->idle[i]);
+	if (transport->multi)
+		curl_multi_cleanup(transport->multi);
+	curl_slist_free_all(transport->connect_to);
+	pthread_mutex_destroy(&transport->lock);
+	free(transport->user_agent);
+	free(transport->base_url);
+	free(transport);
+}
+
+uint64_t kube_transport_connections(const struct kube_transport *transport)
+{
+	return atomic_load(&transport->connections);
+}
