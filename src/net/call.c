@@ -87,7 +87,7 @@ bool net_call_metadata_at(const struct net_call *call, size_t i, const char **re
 			  const char **ret_value, size_t *ret_len)
 {
 	for (size_t k = 0; k < call->request.n; k++) {
-		const struct net_field *field = &call->request.v[k];
+		const struct net_field *field = net_fields_at(&call->request, k);
 		const char *name = net_field_name(&call->request, field);
 
 		if (grpc_name_reserved(name, field->name_len) || i-- > 0)

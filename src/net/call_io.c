@@ -37,8 +37,7 @@ static bool set_deadline(struct net_call *call)
 		return false;
 	if (__builtin_add_overflow(call->started_ns, ns, &call->deadline_ns))
 		call->deadline_ns = UINT64_MAX;
-	if (net_timer_init(&call->timer, call->s.loop, deadline_passed, call, NULL) != 0)
-		return false;
+	net_timer_init(&call->timer, call->s.loop, deadline_passed, call);
 	net_timer_set(&call->timer, ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
 	return true;
 }

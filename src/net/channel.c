@@ -67,11 +67,9 @@ static void start_timers(void *arg)
 {
 	struct net_channel *ch = arg;
 
-	if (net_timer_init(&ch->retry, ch->loop, net_channel_retry, ch, NULL) == 0 &&
-	    net_timer_init(&ch->tick, ch->loop, net_channel_tick, ch, NULL) == 0)
-		net_channel_tick(ch);
-	else
-		ch->closing = true;
+	net_timer_init(&ch->retry, ch->loop, net_channel_retry, ch);
+	net_timer_init(&ch->tick, ch->loop, net_channel_tick, ch);
+	net_channel_tick(ch);
 }
 
 static int set_up(struct net_channel *ch, const struct net_channel_options *o,

@@ -60,7 +60,6 @@ struct net_rpc {
 	struct net_channel *channel;
 	struct net_rpc *all_prev, *all_next;
 
-	char *path;
 	struct net_fields request;
 	uint64_t deadline_ns;
 	uint64_t grace_ns; /* after the deadline */
@@ -81,6 +80,8 @@ struct net_rpc {
 	bool pushed;
 	bool gzip;
 	struct net_fields headers, trailers;
+
+	char path[];
 };
 
 static inline struct net_rpc *net_rpc_of(struct net_stream *stream)

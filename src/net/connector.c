@@ -217,12 +217,11 @@ static void timed_out(void *arg)
 	fail(arg, ETIMEDOUT);
 }
 
-static bool set_timer(struct net_connector *c)
+static void begin_trying(struct net_connector *c)
 {
-	if (net_timer_init(&c->timer, c->loop, timed_out, c, NULL) != 0)
-		return false;
+	net_timer_init(&c->timer, c->loop, timed_out, c);
 	net_timer_set(&c->timer, c->wait_ms);
-	return true;
+	try_next(c, ENOENT);
 }
 
 static void *look_up(void *arg)
@@ -262,10 +261,7 @@ static void on_looked_up(struct net_task *task)
 	c->looking = false;
 	pthread_join(c->thread, NULL);
 	if (c->lookup_rc == 0) {
-		if (set_timer(c))
-			try_next(c, ENOENT);
-		else
-			fail(c, ENOMEM);
+		begin_trying(c);
 		return;
 	}
 	cairn_err_set(&err, CAIRN_UNAVAILABLE, "look up %s: %s", c->host,
@@ -281,10 +277,7 @@ void net_connector_start(struct net_connector *c, uint64_t wait_ms)
 	c->next = 0;
 	c->wait_ms = wait_ms;
 	if (c->is_literal) {
-		if (set_timer(c))
-			try_next(c, ENOENT);
-		else
-			fail(c, ENOMEM);
+		begin_trying(c);
 		return;
 	}
 	c->looked_up.run = on_looked_up;

@@ -13,30 +13,35 @@
 
 void net_fields_init(struct net_fields *fields)
 {
-	*fields = (struct net_fields){0};
+	fields->more = NULL;
+	fields->n = fields->more_cap = 0;
 	cairn_buf_init(&fields->text, NET_FIELDS_BYTES_MAX);
 }
 
 void net_fields_done(struct net_fields *fields)
 {
 	cairn_buf_done(&fields->text);
-	free(fields->v);
-	fields->v = NULL;
-	fields->n = fields->cap = 0;
+	free(fields->more);
+	fields->more = NULL;
+	fields->n = fields->more_cap = 0;
 }
 
 static struct net_field *next_field(struct net_fields *fields)
 {
-	if (fields->n == fields->cap) {
-		size_t cap = fields->cap ? fields->cap * 2 : 16;
-		struct net_field *v = cairn_realloc_array(fields->v, cap, sizeof(*v));
+	size_t i = fields->n - NET_FIELDS_FIRST;
 
-		if (!v)
+	if (fields->n < NET_FIELDS_FIRST)
+		return &fields->first[fields->n];
+	if (i == fields->more_cap) {
+		size_t cap = i > 0 ? i * 2 : 16;
+		struct net_field *more = cairn_realloc_array(fields->more, cap, sizeof(*more));
+
+		if (!more)
 			return NULL;
-		fields->v = v;
-		fields->cap = cap;
+		fields->more = more;
+		fields->more_cap = cap;
 	}
-	return &fields->v[fields->n];
+	return &fields->more[i];
 }
 
 bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len, const void *value,
@@ -70,13 +75,12 @@ bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len
 static bool add_base64(struct net_fields *fields, const char *name, size_t name_len,
 		       const char *value, size_t value_len)
 {
-	struct net_field *field;
+	struct net_field *field = next_field(fields);
 	size_t n;
 	char *at;
 
-	if (!net_fields_add(fields, name, name_len, value, value_len))
+	if (!field || !net_fields_add(fields, name, name_len, value, value_len))
 		return false;
-	field = &fields->v[fields->n - 1];
 	at = (char *)fields->text.data + field->value;
 	if (!grpc_base64_decode(value, value_len, (uint8_t *)at, &n)) {
 		fields->n--;
@@ -139,7 +143,7 @@ const char *net_fields_get(const struct net_fields *fields, const char *name, si
 	size_t n = strlen(name);
 
 	for (size_t i = 0; i < fields->n; i++) {
-		const struct net_field *field = &fields->v[i];
+		const struct net_field *field = net_fields_at(fields, i);
 
 		if (field->name_len == n && memcmp(net_field_name(fields, field), name, n) == 0) {
 			if (ret_len)

@@ -2,7 +2,7 @@
 
 /* A list of names and values: the fields of one request or response.
  *
- * All text lies in one buffer, so a typical call costs two allocations. Values
+ * All text lies in one buffer, so a typical call costs one allocation. Values
  * of "-bin" names are kept decoded and encoded again on the way out.
  */
 #ifndef CAIRN_NET_FIELDS_H
@@ -23,10 +23,14 @@ struct net_field {
 	uint32_t value, value_len; /* places in the buffer; both are NUL-terminated */
 };
 
+#define NET_FIELDS_FIRST 10
+
+/* May be moved by assignment. */
 struct net_fields {
 	struct cairn_buf text;
-	struct net_field *v;
-	size_t n, cap;
+	struct net_field first[NET_FIELDS_FIRST];
+	struct net_field *more; /* those after the first */
+	size_t n, more_cap;
 };
 
 void net_fields_init(struct net_fields *fields);
@@ -48,6 +52,11 @@ bool net_fields_add_wire(struct net_fields *fields, const char *name, size_t nam
  */
 int net_fields_add_checked(struct net_fields *fields, const char *name, const void *value,
 			   size_t value_len, struct cairn_err *err);
+
+static inline const struct net_field *net_fields_at(const struct net_fields *fields, size_t i)
+{
+	return i < NET_FIELDS_FIRST ? &fields->first[i] : &fields->more[i - NET_FIELDS_FIRST];
+}
 
 const char *net_field_name(const struct net_fields *fields, const struct net_field *field);
 const char *net_field_value(const struct net_fields *fields, const struct net_field *field);

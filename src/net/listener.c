@@ -224,7 +224,8 @@ void net_listeners_start(struct net_server *server)
 	for (struct net_listener *l = server->listeners; l; l = l->next) {
 		l->readable = event_new(net_loop_base(loop), l->fd, EV_READ | EV_PERSIST,
 					on_acceptable, l);
-		if (l->readable && net_timer_init(&l->pause, loop, resume, l, NULL) == 0)
+		net_timer_init(&l->pause, loop, resume, l);
+		if (l->readable)
 			event_add(l->readable, NULL);
 	}
 }

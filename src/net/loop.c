@@ -124,6 +124,8 @@ static void destroy(struct net_loop *loop)
 	if (loop->wake_fd >= 0)
 		close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);
+	if (loop->scratch)
+		net_recycle_done(&loop->scratch->recycle);
 	free(loop->scratch);
 	free(loop);
 }
@@ -161,8 +163,10 @@ int net_loop_new(const char *name, struct net_loop **ret, struct cairn_err *err)
 		rc = cairn_err_nomem(err, "event loop");
 	else
 		rc = make_base(loop, err);
-	if (rc == 0)
+	if (rc == 0) {
+		net_recycle_init(&loop->scratch->recycle);
 		rc = start_thread(loop, name, err);
+	}
 	if (rc != 0) {
 		destroy(loop);
 		return rc;
@@ -289,12 +293,11 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
 	timer->fire(timer->arg);
 }
 
-int net_timer_init(struct net_timer *timer, struct net_loop *loop, void (*fire)(void *arg),
-		   void *arg, struct cairn_err *err)
+void net_timer_init(struct net_timer *timer, struct net_loop *loop, void (*fire)(void *arg),
+		    void *arg)
 {
 	*timer = (struct net_timer){.fire = fire, .arg = arg};
-	timer->event = event_new(loop->base, -1, 0, timer_fired, timer);
-	return timer->event ? 0 : cairn_err_nomem(err, "timer");
+	event_assign(&timer->event, loop->base, -1, 0, timer_fired, timer);
 }
 
 void net_timer_set(struct net_timer *timer, uint64_t ms)
@@ -306,12 +309,12 @@ void net_timer_set(struct net_timer *timer, uint64_t ms)
 		ms = longest;
 	tv.tv_sec = (time_t)(ms / 1000);
 	tv.tv_usec = (suseconds_t)(ms % 1000 * 1000);
-	event_add(timer->event, &tv);
+	if (event_initialized(&timer->event))
+		event_add(&timer->event, &tv);
 }
 
 void net_timer_done(struct net_timer *timer)
 {
-	if (timer->event)
-		event_free(timer->event);
-	timer->event = NULL;
+	if (event_initialized(&timer->event))
+		event_del(&timer->event);
 }

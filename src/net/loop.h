@@ -10,13 +10,13 @@
 #ifndef CAIRN_NET_LOOP_H
 #define CAIRN_NET_LOOP_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
 
 struct cairn_err;
-struct event;
 struct event_base;
 struct net_loop;
 
@@ -52,15 +52,15 @@ struct event_base *net_loop_base(struct net_loop *loop);
 
 /* A one-shot timer that belongs to a loop; all three on the loop's thread. */
 struct net_timer {
-	struct event *event;
+	struct event event; /* a call has one: no allocation of its own */
 	void (*fire)(void *arg);
 	void *arg;
 };
 
-/* CAIRN_NO_SPACE  out of memory */
-int net_timer_init(struct net_timer *timer, struct net_loop *loop, void (*fire)(void *arg),
-		   void *arg, struct cairn_err *err);
-void net_timer_set(struct net_timer *timer, uint64_t ms); /* replaces an earlier setting */
-void net_timer_done(struct net_timer *timer);             /* accepts a zeroed timer */
+void net_timer_init(struct net_timer *timer, struct net_loop *loop, void (*fire)(void *arg),
+		    void *arg);
+/* Both do nothing with a zeroed timer. Setting replaces an earlier setting. */
+void net_timer_set(struct net_timer *timer, uint64_t ms);
+void net_timer_done(struct net_timer *timer);
 
 #endif

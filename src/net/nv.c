@@ -16,7 +16,7 @@ static size_t text_of(const struct net_fields *fields)
 	size_t sum = 0;
 
 	for (size_t i = 0; fields && i < fields->n; i++)
-		sum += grpc_base64_length(fields->v[i].value_len);
+		sum += grpc_base64_length(net_fields_at(fields, i)->value_len);
 	return sum;
 }
 
@@ -97,7 +97,7 @@ void net_nv_add_base64(struct net_nv *nv, const char *name, const void *data, si
 void net_nv_add_fields(struct net_nv *nv, const struct net_fields *fields)
 {
 	for (size_t i = 0; i < fields->n; i++) {
-		const struct net_field *field = &fields->v[i];
+		const struct net_field *field = net_fields_at(fields, i);
 		const char *name = net_field_name(fields, field);
 		const char *value = net_field_value(fields, field);
 

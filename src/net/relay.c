@@ -272,7 +272,7 @@ static void wait_for_end(struct net_relay *relay)
 static int copy_trailers(struct net_call *call, struct net_rpc *rpc, struct cairn_err *err)
 {
 	for (size_t i = 0; i < rpc->trailers.n; i++) {
-		const struct net_field *field = &rpc->trailers.v[i];
+		const struct net_field *field = net_fields_at(&rpc->trailers, i);
 		const char *name = net_field_name(&rpc->trailers, field);
 		const char *value = net_field_value(&rpc->trailers, field);
 		int rc = 0;

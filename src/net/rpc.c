@@ -32,8 +32,8 @@ static int fill(struct net_rpc *rpc, const struct net_rpc_options *o, struct cai
 		rpc->grace_ns = o->grace_ms * CAIRN_NS_PER_MS;
 	rpc->wait_for_ready = o->wait_for_ready;
 	rpc->identity_only = o->identity_only;
-	rpc->path = cairn_strdup(o->path);
-	return rpc->path ? 0 : cairn_err_nomem(err, "call");
+	memcpy(rpc->path, o->path, strlen(o->path) + 1);
+	return 0;
 }
 
 static void enlist(struct net_channel *ch, struct net_rpc *rpc)
@@ -48,7 +48,7 @@ static void enlist(struct net_channel *ch, struct net_rpc *rpc)
 int net_rpc_start(struct net_channel *channel, const struct net_rpc_options *options,
 		  struct net_rpc **ret, struct cairn_err *err)
 {
-	struct net_rpc *rpc = cairn_calloc(1, sizeof(*rpc));
+	struct net_rpc *rpc = cairn_calloc(1, sizeof(*rpc) + strlen(options->path) + 1);
 	int rc;
 
 	if (!rpc)

@@ -53,6 +53,19 @@ static void deadline_passed(void *arg)
 
 /* --- the request --- */
 
+/* Rounded up, so that calls with the same timeout send the same text, which the
+ * compression of headers then knows. The deadline itself is kept here. */
+static uint64_t three_digits(uint64_t ns)
+{
+	uint64_t unit = 1;
+
+	while (ns / unit >= 1000)
+		unit *= 10;
+	if (__builtin_add_overflow(ns, (unit - ns % unit) % unit, &ns))
+		return UINT64_MAX;
+	return ns;
+}
+
 static void add_timeout(struct net_nv *nv, const struct net_rpc *rpc,
 			char text[GRPC_TIMEOUT_TEXT_MAX])
 {
@@ -60,7 +73,8 @@ static void add_timeout(struct net_nv *nv, const struct net_rpc *rpc,
 
 	if (rpc->deadline_ns == UINT64_MAX)
 		return;
-	grpc_timeout_format(rpc->deadline_ns > now ? rpc->deadline_ns - now : 1, text);
+	grpc_timeout_format(rpc->deadline_ns > now ? three_digits(rpc->deadline_ns - now) : 1,
+			    text);
 	net_nv_add(nv, "grpc-timeout", text);
 }
 
@@ -107,9 +121,8 @@ static void begin(struct net_rpc *rpc)
 		ns = rpc->deadline_ns > now ? rpc->deadline_ns - now : 0;
 		if (__builtin_add_overflow(ns, rpc->grace_ns, &ns))
 			ns = UINT64_MAX;
-		if (net_timer_init(&rpc->timer, rpc->s.loop, deadline_passed, rpc, NULL) == 0)
-			net_timer_set(&rpc->timer,
-				      ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
+		net_timer_init(&rpc->timer, rpc->s.loop, deadline_passed, rpc);
+		net_timer_set(&rpc->timer, ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
 	}
 	net_channel_route(rpc->channel, rpc);
 }
@@ -314,7 +327,6 @@ static void destroy(struct net_stream *stream)
 	net_fields_done(&rpc->request);
 	net_fields_done(&rpc->headers);
 	net_fields_done(&rpc->trailers);
-	free(rpc->path);
 	net_stream_done(stream);
 	free(rpc);
 	net_channel_unref(ch);

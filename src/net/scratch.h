@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Buffers that all connections of a loop share.
+/* Buffers and small memory that all connections of a loop share.
  *
  * Bytes pass through them within one turn of the loop and never rest there, so
  * an idle connection holds no buffer at all. Only what a socket would not take
@@ -11,6 +11,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "net/recycle.h"
 
 struct net_loop;
 struct net_task;
@@ -28,6 +30,7 @@ struct net_task;
 _Static_assert(NET_FRAME_ROOM >= NET_FRAME_BYTES_MAX + 9 + 256, "a frame fits behind a full batch");
 
 struct net_scratch {
+	struct net_recycle recycle;
 	uint8_t raw[NET_READ_BYTES];
 	uint8_t plain[NET_PLAIN_BYTES];
 	uint8_t frames[NET_WRITE_BYTES + NET_FRAME_ROOM];

@@ -223,8 +223,8 @@ static void start_part(void *arg)
 {
 	struct net_part *part = arg;
 
-	if (net_timer_init(&part->tick, part->loop, tick, part, NULL) == 0)
-		net_timer_set(&part->tick, part->tick_ms);
+	net_timer_init(&part->tick, part->loop, tick, part);
+	net_timer_set(&part->tick, part->tick_ms);
 	if (part == part->server->parts)
 		net_listeners_start(part->server);
 }
@@ -263,8 +263,7 @@ static void drain_part(void *arg)
 			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server is stopping");
 	}
 	part->tick_ms = TICK_DRAIN_MS;
-	if (part->tick.event)
-		net_timer_set(&part->tick, part->tick_ms);
+	net_timer_set(&part->tick, part->tick_ms);
 }
 
 struct cut {

@@ -26,6 +26,7 @@ static void set_options(nghttp2_option *option, const struct net_limits *limits)
 
 static int make_session(struct net_conn *conn)
 {
+	nghttp2_mem *mem = &net_loop_scratch(conn->loop)->recycle.mem;
 	nghttp2_option *option;
 	int rc = nghttp2_option_new(&option);
 
@@ -33,11 +34,11 @@ static int make_session(struct net_conn *conn)
 		return rc;
 	set_options(option, conn->limits);
 	if (conn->hooks->is_server)
-		rc = nghttp2_session_server_new2(&conn->session, net_session_callbacks(), conn,
-						 option);
+		rc = nghttp2_session_server_new3(&conn->session, net_session_callbacks(), conn,
+						 option, mem);
 	else
-		rc = nghttp2_session_client_new2(&conn->session, net_session_callbacks(), conn,
-						 option);
+		rc = nghttp2_session_client_new3(&conn->session, net_session_callbacks(), conn,
+						 option, mem);
 	nghttp2_option_del(option);
 	return rc;
 }

@@ -171,7 +171,7 @@ static int serve(const char *address)
 	{
 		const struct net_method methods[] = {
 			{TUPLES_PATH, NET_SERVER_STREAM, up ? relay_tuples : tuples, up},
-			{UNARY_PATH, NET_UNARY, echo, NULL},
+			{UNARY_PATH, NET_UNARY, echo, NULL, .quick = true},
 			{CPU_PATH, NET_UNARY, tell_cpu, NULL},
 		};
 

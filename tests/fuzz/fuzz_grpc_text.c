@@ -86,9 +86,9 @@ static void check_fields(const char *text, size_t n)
 	net_fields_add_wire(&fields, text, (size_t)(line - text), line + 1,
 			    n - (size_t)(line - text) - 1);
 	for (size_t i = 0; i < fields.n; i++) {
-		const char *value = net_field_value(&fields, &fields.v[i]);
+		const char *value = net_field_value(&fields, net_fields_at(&fields, i));
 
-		if (value[fields.v[i].value_len] != '\0')
+		if (value[net_fields_at(&fields, i)->value_len] != '\0')
 			abort();
 	}
 	net_fields_done(&fields);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The memory of a loop's nghttp2 sessions.
+ *
+ * A small call makes nghttp2 allocate half a dozen small blocks and free them
+ * soon after. Those of one loop are only ever touched by its thread, so freed
+ * ones are kept in lists by size and used again without the allocator's locks.
+ */
+#ifndef CAIRN_NET_RECYCLE_H
+#define CAIRN_NET_RECYCLE_H
+
+#include <nghttp2/nghttp2.h>
+#include <stddef.h>
+
+#define NET_RECYCLE_CLASSES 5 /* blocks of up to 64, 128, 256, 512 and 1024 bytes */
+
+/* Free blocks of each class that are kept. AddressSanitizer finds the use of
+ * freed memory only if it is freed. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define NET_RECYCLE_KEPT 0
+#else
+#define NET_RECYCLE_KEPT 128
+#endif
+
+struct net_recycle_block;
+
+struct net_recycle {
+	nghttp2_mem mem; /* for nghttp2_session_*_new3() */
+	struct net_recycle_block *free[NET_RECYCLE_CLASSES];
+	unsigned kept[NET_RECYCLE_CLASSES];
+};
+
+/* Must stay where it is, and outlive its sessions. */
+void net_recycle_init(struct net_recycle *recycle);
+void net_recycle_done(struct net_recycle *recycle);
+
+#endif
