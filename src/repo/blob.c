@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/blob.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/blob_impl.h"
+#include "repo/index.h"
+#include "repo/packer.h"
+#include "repo/repo_impl.h"
+
+/* Out of memory, or a failed store: what was reserved in the index will never
+ * be there, so nothing may be built on it. */
+static int stick(struct repo *repo, int rc, const struct cairn_err *why, struct cairn_err *err)
+{
+	repo_fail(repo, why);
+	if (err)
+		*err = *why;
+	return rc;
+}
+
+int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		  const void *data, size_t n, bool *ret_new, struct cairn_err *err)
+{
+	struct repo_codec *codec = NULL;
+	struct cairn_err why = {0};
+	const uint8_t *sealed;
+	uint32_t entry, plain;
+	size_t sealed_n;
+	bool known;
+	int rc = repo_index_reserve(repo->index, type, id, &entry, &known, err);
+
+	if (rc < 0)
+		return rc;
+	if (ret_new)
+		*ret_new = !known;
+	if (known) {
+		repo->blobs_known++;
+		return 0;
+	}
+	rc = repo_codec_get(&repo->codecs, &codec, &why);
+	if (rc == 0)
+		rc = repo_codec_encode(codec, data, n, &sealed, &sealed_n, &plain, &why);
+	if (rc == 0)
+		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
+					&why);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return stick(repo, rc, &why, err);
+	repo->blobs_new++;
+	repo->bytes_new += n;
+	return 0;
+}
+
+int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
+		  struct repo_id *ret_id, bool *ret_new, struct cairn_err *err)
+{
+	struct repo_id id;
+	int rc = repo_may_write(repo, err);
+
+	if (rc < 0)
+		return rc;
+	if (n == 0 || n > REPO_DATA_PUT_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "a blob of %zu bytes", n);
+	rc = repo_failed(repo, err);
+	if (rc < 0)
+		return rc;
+	if (!repo_id_of(data, n, &id))
+		return cairn_err_nomem(err, "a hash");
+	rc = repo_blob_add(repo, type, &id, data, n, ret_new, err);
+	if (rc == 0)
+		*ret_id = id;
+	return rc;
+}
+
+bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct repo_id *id)
+{
+	struct repo_place place;
+
+	return repo_index_find(repo->index, type, id, &place);
+}
+
+static int missing(const struct repo_id *id, struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
+
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "blob %s is not in the repository",
+			     repo_id_format(id, hex));
+}
+
+int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		   uint64_t *ret_size, struct cairn_err *err)
+{
+	struct repo_place place;
+
+	if (!repo_index_find(repo->index, type, id, &place))
+		return missing(id, err);
+	*ret_size = repo_place_size(&place);
+	return 0;
+}
+
+int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		    struct repo_place *ret, struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
+
+	if (!repo->index_loaded)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the index is not loaded");
+	if (!repo_index_find(repo->index, type, id, ret))
+		return missing(id, err);
+	if (ret->state == REPO_PACK_OPEN)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "blob %s is not stored yet",
+				     repo_id_format(id, hex));
+	if (repo_place_size(ret) > REPO_BLOB_MAX || ret->length > REPO_BLOB_MAX)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "blob %s is larger than %zu bytes",
+				     repo_id_format(id, hex), REPO_BLOB_MAX);
+	return 0;
+}
+
+int repo_blob_open(struct repo *repo, const struct repo_id *id, const struct repo_place *place,
+		   uint8_t *sealed, uint8_t *out, struct cairn_err *err)
+{
+	struct repo_codec *codec;
+	char hex[REPO_ID_TEXT_MAX];
+	struct repo_id got;
+	int rc = repo_codec_get(&repo->codecs, &codec, err);
+
+	if (rc < 0)
+		return rc;
+	rc = repo_codec_decode(codec, sealed, place->length, place->plain, out, err);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return cairn_err_wrap(err, "blob %s", repo_id_format(id, hex));
+	if (!repo_id_of(out, repo_place_size(place), &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, id))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s: its hash is another",
+				     repo_id_format(id, hex));
+	return 0;
+}
+
+int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *sealed = NULL, *out = NULL;
+	struct repo_place place;
+	int rc = repo_blob_place(repo, type, id, &place, err);
+
+	if (rc < 0)
+		return rc;
+	sealed = cairn_alloc(place.length);
+	out = cairn_alloc(repo_place_size(&place));
+	if (!sealed || !out)
+		return cairn_err_nomem(err, "a blob");
+	rc = repo_read(repo, &place.pack_id, place.offset, sealed, place.length, err);
+	if (rc == 0)
+		rc = repo_blob_open(repo, id, &place, sealed, out, err);
+	if (rc < 0)
+		return rc;
+	*ret_data = cairn_take(out);
+	*ret_n = repo_place_size(&place);
+	return 0;
+}
+
+int repo_flush(struct repo *repo, struct cairn_err *err)
+{
+	int rc = repo_may_write(repo, err);
+
+	return rc < 0 ? rc : repo_packer_flush(repo->packer, err);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Steps of blob.h that others of this directory take singly. */
+#ifndef CAIRN_REPO_BLOB_IMPL_H
+#define CAIRN_REPO_BLOB_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "repo/blob.h"
+
+struct repo_place;
+
+/* Stores bytes whose hash is known. */
+int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		  const void *data, size_t n, bool *ret_new, struct cairn_err *err);
+
+/* Where it is; codes as repo_blob_get(). */
+int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		    struct repo_place *ret, struct cairn_err *err);
+
+/* Opens place->length sealed bytes (overwritten) to `out`, which has room for
+ * repo_place_size(), and checks the hash. */
+int repo_blob_open(struct repo *repo, const struct repo_id *id, const struct repo_place *place,
+		   uint8_t *sealed, uint8_t *out, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+
+#define FILE_COMPRESSED 2 /* first byte of a compressed file */
+
+/* A buffer larger than this is not kept for the next blob. */
+#define KEEP_MAX ((size_t)20 << 20)
+
+struct repo_codec {
+	struct repo_codec *next;
+	struct repo_crypt *crypt;
+	ZSTD_CCtx *compress;
+	ZSTD_DCtx *uncompress;
+	uint8_t *buf;
+	size_t cap;
+	int level;
+};
+
+static void codec_free(struct repo_codec *codec)
+{
+	if (!codec)
+		return;
+	repo_crypt_free(codec->crypt);
+	ZSTD_freeCCtx(codec->compress);
+	ZSTD_freeDCtx(codec->uncompress);
+	free(codec->buf);
+	free(codec);
+}
+CAIRN_DEFINE_CLEANUP(struct repo_codec, codec_free);
+
+void repo_codec_pool_init(struct repo_codec_pool *pool, const struct repo_key *key, int level)
+{
+	pthread_mutex_init(&pool->mutex, NULL);
+	pool->idle = NULL;
+	pool->key = *key;
+	pool->level = level;
+}
+
+void repo_codec_pool_done(struct repo_codec_pool *pool)
+{
+	while (pool->idle) {
+		struct repo_codec *codec = pool->idle;
+
+		pool->idle = codec->next;
+		codec_free(codec);
+	}
+	repo_key_clear(&pool->key);
+	pthread_mutex_destroy(&pool->mutex);
+}
+
+static struct repo_codec *take_idle(struct repo_codec_pool *pool)
+{
+	cairn_scoped_lock(&pool->mutex);
+	struct repo_codec *codec = pool->idle;
+
+	if (codec)
+		pool->idle = codec->next;
+	return codec;
+}
+
+int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err)
+{
+	cairn_cleanup(codec_freep) struct repo_codec *codec = take_idle(pool);
+	int rc;
+
+	if (!codec) {
+		codec = cairn_calloc(1, sizeof(*codec));
+		if (!codec)
+			return cairn_err_nomem(err, "contexts");
+		codec->level = pool->level;
+		rc = repo_crypt_new(&pool->key, &codec->crypt, err);
+		if (rc < 0)
+			return rc;
+		codec->compress = ZSTD_createCCtx();
+		codec->uncompress = ZSTD_createDCtx();
+		if (!codec->compress || !codec->uncompress ||
+		    ZSTD_isError(ZSTD_CCtx_setParameter(codec->compress, ZSTD_c_compressionLevel,
+							pool->level < 0 ? 1 : pool->level)))
+			return cairn_err_nomem(err, "contexts");
+	}
+	*ret = cairn_take(codec);
+	return 0;
+}
+
+void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec)
+{
+	if (!codec)
+		return;
+	if (codec->cap > KEEP_MAX) {
+		free(codec->buf);
+		codec->buf = NULL;
+		codec->cap = 0;
+	}
+	cairn_scoped_lock(&pool->mutex);
+	codec->next = pool->idle;
+	pool->idle = codec;
+}
+
+struct repo_crypt *repo_codec_crypt(struct repo_codec *codec)
+{
+	return codec->crypt;
+}
+
+static int make_room(struct repo_codec *codec, size_t n, struct cairn_err *err)
+{
+	uint8_t *buf;
+
+	if (codec->cap >= n)
+		return 0;
+	buf = cairn_alloc(n);
+	if (!buf)
+		return cairn_err_nomem(err, "a blob");
+	free(codec->buf);
+	codec->buf = buf;
+	codec->cap = n;
+	return 0;
+}
+
+static int compress_to(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
+		       size_t room, size_t *ret_n, struct cairn_err *err)
+{
+	size_t got = ZSTD_compress2(codec->compress, out, room, data, n);
+
+	if (ZSTD_isError(got))
+		return cairn_err_set(err, CAIRN_INTERNAL, "compression: %s",
+				     ZSTD_getErrorName(got));
+	*ret_n = got;
+	return 0;
+}
+
+int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
+		      const uint8_t **ret_sealed, size_t *ret_n, uint32_t *ret_plain,
+		      struct cairn_err *err)
+{
+	bool off = codec->level < 0;
+	size_t room = off ? n : ZSTD_compressBound(n), body_n = n;
+	const void *body = data;
+	int rc = make_room(codec, room + REPO_SEAL, err);
+
+	if (rc == 0 && !off) {
+		body = codec->buf + REPO_IV_SIZE;
+		rc = compress_to(codec, data, n, codec->buf + REPO_IV_SIZE, room, &body_n, err);
+	}
+	if (rc == 0)
+		rc = repo_crypt_seal(codec->crypt, body, body_n, codec->buf, err);
+	if (rc < 0)
+		return rc;
+	*ret_sealed = codec->buf;
+	*ret_n = body_n + REPO_SEAL;
+	*ret_plain = off ? 0 : (uint32_t)n;
+	return 0;
+}
+
+int repo_codec_decode(struct repo_codec *codec, uint8_t *sealed, size_t n, uint32_t plain,
+		      uint8_t *out, struct cairn_err *err)
+{
+	int rc = repo_crypt_open(codec->crypt, sealed, n, err);
+	size_t got;
+
+	if (rc < 0)
+		return rc;
+	if (plain == 0) {
+		memcpy(out, sealed + REPO_IV_SIZE, n - REPO_SEAL);
+		return 0;
+	}
+	got = ZSTD_decompressDCtx(codec->uncompress, out, plain, sealed + REPO_IV_SIZE,
+				  n - REPO_SEAL);
+	if (ZSTD_isError(got))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "uncompress: %s",
+				     ZSTD_getErrorName(got));
+	if (got != plain)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "%zu bytes where %u were expected", got,
+				     plain);
+	return 0;
+}
+
+int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
+			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err)
+{
+	size_t room = ZSTD_compressBound(n) + 1, body_n = 0;
+	int rc = make_room(codec, room + REPO_SEAL, err);
+
+	if (rc < 0)
+		return rc;
+	codec->buf[REPO_IV_SIZE] = FILE_COMPRESSED;
+	rc = compress_to(codec, json, n, codec->buf + REPO_IV_SIZE + 1, room - 1, &body_n, err);
+	if (rc == 0)
+		rc = repo_crypt_seal(codec->crypt, codec->buf + REPO_IV_SIZE, body_n + 1,
+				     codec->buf, err);
+	if (rc < 0)
+		return rc;
+	*ret_sealed = codec->buf;
+	*ret_n = body_n + 1 + REPO_SEAL;
+	return 0;
+}
+
+/* Size is not always told in a frame, so it comes in steps. */
+static int uncompress_all(struct repo_codec *codec, const uint8_t *data, size_t n,
+			  struct cairn_buf *out, struct cairn_err *err)
+{
+	ZSTD_inBuffer in = {.src = data, .size = n};
+	size_t left = 1;
+
+	ZSTD_DCtx_reset(codec->uncompress, ZSTD_reset_session_only);
+	while (in.pos < in.size || left != 0) {
+		size_t step = out->max - out->len < ZSTD_DStreamOutSize() ? out->max - out->len
+									  : ZSTD_DStreamOutSize();
+		ZSTD_outBuffer to = {.size = step};
+		size_t was = in.pos;
+
+		to.dst = step > 0 ? cairn_buf_reserve(out, step) : NULL;
+		if (!to.dst)
+			return cairn_err_set(err, CAIRN_NO_SPACE,
+					     "larger than %zu bytes, or memory is short", out->max);
+		left = ZSTD_decompressStream(codec->uncompress, &to, &in);
+		if (ZSTD_isError(left))
+			return cairn_err_set(err, CAIRN_DATA_LOSS, "uncompress: %s",
+					     ZSTD_getErrorName(left));
+		out->len += to.pos;
+		if (to.pos == 0 && in.pos == was && left != 0)
+			return cairn_err_set(err, CAIRN_DATA_LOSS, "uncompress: cut short");
+	}
+	return 0;
+}
+
+int repo_codec_decode_file(struct repo_codec *codec, uint8_t *sealed, size_t n,
+			   struct cairn_buf *out, struct cairn_err *err)
+{
+	const uint8_t *body = sealed + REPO_IV_SIZE;
+	size_t body_n = n - REPO_SEAL;
+	int rc = repo_crypt_open(codec->crypt, sealed, n, err);
+
+	if (rc < 0)
+		return rc;
+	if (body_n == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "empty");
+	if (body[0] == FILE_COMPRESSED)
+		return uncompress_all(codec, body + 1, body_n - 1, out, err);
+	if (body[0] != '{' && body[0] != '[')
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "unknown form %u", body[0]);
+	cairn_buf_add(out, body, body_n);
+	return cairn_buf_failed(out) ? cairn_err_nomem(err, "a file") : 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What one thread needs to make and read stored bytes: compression, encryption
+ * and hashing contexts and a buffer. Contexts are kept and handed out again,
+ * because making them costs more than a small blob. */
+#ifndef CAIRN_REPO_CODEC_H
+#define CAIRN_REPO_CODEC_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "repo/crypt.h"
+
+struct cairn_err;
+struct cairn_buf;
+struct repo_codec;
+
+struct repo_codec_pool {
+	pthread_mutex_t mutex; /* guards `idle` */
+	struct repo_codec *idle;
+	struct repo_key key;
+	int level; /* below 0: off */
+};
+
+void repo_codec_pool_init(struct repo_codec_pool *pool, const struct repo_key *key, int level);
+void repo_codec_pool_done(struct repo_codec_pool *pool);
+
+int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err);
+void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec);
+
+struct repo_crypt *repo_codec_crypt(struct repo_codec *codec);
+
+/* Compresses (or not) and seals. The bytes stay in the codec until its next
+ * use. *ret_plain is 0 when they were not compressed. */
+int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
+		      const uint8_t **ret_sealed, size_t *ret_n, uint32_t *ret_plain,
+		      struct cairn_err *err);
+
+/* Opens `sealed` in place and uncompresses to `out`, which has room for what it
+ * must become: `plain`, or without compression (plain == 0) n - REPO_SEAL.
+ *
+ * CAIRN_DATA_LOSS  damaged, or not of that size
+ */
+int repo_codec_decode(struct repo_codec *codec, uint8_t *sealed, size_t n, uint32_t plain,
+		      uint8_t *out, struct cairn_err *err);
+
+/* The two for files that are not packs: 0x02 and zstd, or plain JSON. `sealed`
+ * is overwritten; `out` is appended to, up to its maximum. */
+int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
+			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err);
+int repo_codec_decode_file(struct repo_codec *codec, uint8_t *sealed, size_t n,
+			   struct cairn_buf *out, struct cairn_err *err);
+
+#endif

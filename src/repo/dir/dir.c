@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/dir/dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "repo/store.h"
+
+#define CONNECTIONS 2
+#define PATH_TEXT   128 /* of a name below the directory */
+
+struct dir {
+	struct repo_store store;
+	char *path;
+	atomic_uint_fast64_t counter; /* makes temporary names differ */
+};
+
+/* The directory of a file, and its name. */
+struct place {
+	char dir[PATH_TEXT];
+	char name[PATH_TEXT];
+};
+
+static struct place place_of(enum repo_file kind, const struct repo_id *name)
+{
+	struct place place = {.dir = "."};
+	char hex[REPO_ID_TEXT_MAX];
+
+	if (kind == REPO_FILE_CONFIG) {
+		snprintf(place.name, sizeof(place.name), "config");
+		return place;
+	}
+	repo_id_format(name, hex);
+	snprintf(place.name, sizeof(place.name), "%s", hex);
+	if (kind == REPO_FILE_PACK)
+		snprintf(place.dir, sizeof(place.dir), "data/%.2s", hex);
+	else
+		snprintf(place.dir, sizeof(place.dir), "%s", repo_file_name(kind));
+	return place;
+}
+
+static int open_root(const struct dir *dir, int *ret, struct cairn_err *err)
+{
+	*ret = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret < 0)
+		return cairn_err_sys(err, errno, "open '%s'", dir->path);
+	return 0;
+}
+
+static int open_dir(const struct dir *dir, const char *name, int *ret, struct cairn_err *err)
+{
+	cairn_auto_fd int root = -1;
+	int rc = open_root(dir, &root, err);
+
+	if (rc < 0)
+		return rc;
+	*ret = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret < 0)
+		return cairn_err_sys(err, errno, "open '%s/%s'", dir->path, name);
+	return 0;
+}
+
+/* Also made when it is not there: others need not make all of data/00 to ff. */
+static int open_dir_to_write(const struct dir *dir, const char *name, int *ret,
+			     struct cairn_err *err)
+{
+	cairn_auto_fd int root = -1;
+	int rc = open_dir(dir, name, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	rc = open_root(dir, &root, err);
+	if (rc == 0 && strncmp(name, "data/", 5) == 0)
+		rc = cairn_make_dir(root, "data", 0700, err);
+	if (rc == 0)
+		rc = cairn_make_dir(root, name, 0700, err);
+	if (rc < 0)
+		return rc;
+	return open_dir(dir, name, ret, err);
+}
+
+static int dir_create(struct repo_store *store, struct cairn_err *err)
+{
+	struct dir *dir = (struct dir *)store;
+	cairn_auto_fd int root = -1;
+	char name[PATH_TEXT];
+	int rc = cairn_make_dir(AT_FDCWD, dir->path, 0700, err);
+
+	if (rc == 0)
+		rc = open_root(dir, &root, err);
+	for (int kind = REPO_FILE_KEY; rc == 0 && kind < REPO_FILE_KINDS; kind++)
+		rc = cairn_make_dir(root, repo_file_name((enum repo_file)kind), 0700, err);
+	for (unsigned i = 0; rc == 0 && i < 256; i++) {
+		snprintf(name, sizeof(name), "data/%02x", i);
+		if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
+			rc = cairn_err_sys(err, errno, "make '%s/%s'", dir->path, name);
+	}
+	return rc;
+}
+
+static int write_file(int dir_fd, const char *name, const void *data, size_t n,
+		      struct cairn_err *err)
+{
+	cairn_auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "make '%s'", name);
+	if (cairn_write_full(fd, data, n) < 0)
+		return cairn_err_sys(err, errno, "write '%s'", name);
+	if (fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "sync '%s'", name);
+	return 0;
+}
+
+/* There must be one config only; all other names are hashes of what they hold. */
+static int rename_new(int fd, enum repo_file kind, const char *from, const char *to,
+		      struct cairn_err *err)
+{
+	if (kind == REPO_FILE_CONFIG) {
+		if (renameat2(fd, from, fd, to, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno == EEXIST)
+			return cairn_err_set(err, CAIRN_EXISTS, "there is one already");
+		if (errno != EINVAL && errno != ENOSYS)
+			return cairn_err_sys(err, errno, "rename '%s'", from);
+	}
+	if (renameat(fd, from, fd, to) < 0)
+		return cairn_err_sys(err, errno, "rename '%s'", from);
+	return 0;
+}
+
+static int dir_put(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   const void *data, size_t n, const struct repo_id *id_of_data,
+		   struct cairn_err *err)
+{
+	struct dir *dir = (struct dir *)store;
+	struct place place = place_of(kind, name);
+	cairn_auto_fd int fd = -1;
+	char temporary[2 * PATH_TEXT];
+	int rc = open_dir_to_write(dir, place.dir, &fd, err);
+
+	(void)id_of_data;
+	if (rc < 0)
+		return rc;
+	snprintf(temporary, sizeof(temporary), "%s-tmp-%d-%" PRIuFAST64, place.name, (int)getpid(),
+		 dir->counter++);
+	unlinkat(fd, temporary, 0); /* of a dead process with our number */
+	rc = write_file(fd, temporary, data, n, err);
+	if (rc == 0)
+		rc = rename_new(fd, kind, temporary, place.name, err);
+	if (rc < 0) {
+		unlinkat(fd, temporary, 0);
+		return rc;
+	}
+	return cairn_sync_dir(fd, place.dir, err);
+}
+
+static int open_file(struct dir *dir, enum repo_file kind, const struct repo_id *name, int *ret,
+		     struct cairn_err *err)
+{
+	struct place place = place_of(kind, name);
+	cairn_auto_fd int fd = -1;
+	int rc = open_dir(dir, place.dir, &fd, err);
+
+	if (rc < 0)
+		return rc;
+	*ret = openat(fd, place.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (*ret < 0)
+		return cairn_err_sys(err, errno, "open '%s/%s/%s'", dir->path, place.dir,
+				     place.name);
+	return 0;
+}
+
+static int dir_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   uint64_t offset, void *out, size_t n, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	int rc = open_file((struct dir *)store, kind, name, &fd, err);
+	ssize_t got;
+
+	if (rc < 0)
+		return rc;
+	got = cairn_pread_full(fd, out, n, offset);
+	if (got < 0)
+		return cairn_err_sys(err, errno, "read");
+	if ((size_t)got != n)
+		return cairn_err_set(err, CAIRN_RANGE, "the file is shorter");
+	return 0;
+}
+
+static int dir_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		    uint64_t *ret_size, struct cairn_err *err)
+{
+	struct dir *dir = (struct dir *)store;
+	struct place place = place_of(kind, name);
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+	int rc = open_dir(dir, place.dir, &fd, err);
+
+	if (rc < 0)
+		return rc;
+	if (fstatat(fd, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, place.dir, place.name);
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is no file", dir->path,
+				     place.dir, place.name);
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int dir_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      struct cairn_err *err)
+{
+	struct place place = place_of(kind, name);
+	cairn_auto_fd int fd = -1;
+	int rc = open_dir((struct dir *)store, place.dir, &fd, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	if (rc < 0)
+		return rc;
+	if (unlinkat(fd, place.name, 0) < 0)
+		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "unlink '%s'", place.name);
+	/* A lock that comes back after a power cut is stale anyway; the rest
+	 * must stay away: an index must not outlive what it names. */
+	return kind == REPO_FILE_LOCK ? 0 : cairn_sync_dir(fd, place.dir, err);
+}
+
+static void close_dirp(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, void *arg,
+		    struct cairn_err *err)
+{
+	cairn_cleanup(close_dirp) DIR *stream = NULL;
+	struct dirent *entry;
+	int fd = -1, rc = open_dir(dir, name, &fd, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	if (rc < 0)
+		return rc;
+	stream = fdopendir(fd);
+	if (!stream) {
+		close(fd);
+		return cairn_err_nomem(err, "a directory");
+	}
+	while ((errno = 0, entry = readdir(stream))) {
+		struct repo_id id;
+		struct stat st;
+
+		if (!repo_id_parse(entry->d_name, strlen(entry->d_name), &id) ||
+		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		rc = fn(arg, &id, (uint64_t)st.st_size, err);
+		if (rc < 0)
+			return rc;
+	}
+	return errno ? cairn_err_sys(err, errno, "read '%s/%s'", dir->path, name) : 0;
+}
+
+static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
+		    void *arg, struct cairn_err *err)
+{
+	struct dir *dir = (struct dir *)store;
+	char name[PATH_TEXT];
+	int rc = 0;
+
+	if (kind != REPO_FILE_PACK)
+		return list_one(dir, repo_file_name(kind), fn, arg, err);
+	for (unsigned i = 0; rc == 0 && i < 256; i++) {
+		snprintf(name, sizeof(name), "data/%02x", i);
+		rc = list_one(dir, name, fn, arg, err);
+	}
+	return rc;
+}
+
+static void dir_close(struct repo_store *store)
+{
+	struct dir *dir = (struct dir *)store;
+
+	free(dir->path);
+	free(dir);
+}
+
+static const struct repo_store_ops dir_ops = {
+	.name = "directory",
+	.close = dir_close,
+	.create = dir_create,
+	.put = dir_put,
+	.get = dir_get,
+	.size = dir_size,
+	.remove = dir_remove,
+	.list = dir_list,
+};
+
+int repo_dir_open(const struct repo_store_options *options, const char *path,
+		  struct repo_store **ret, struct cairn_err *err)
+{
+	struct dir *dir = cairn_calloc(1, sizeof(*dir));
+
+	if (!dir)
+		return cairn_err_nomem(err, "a store");
+	dir->store.ops = &dir_ops;
+	dir->store.connections = options->connections ? options->connections : CONNECTIONS;
+	dir->path = cairn_strdup(path);
+	if (!dir->path) {
+		dir_close(&dir->store);
+		return cairn_err_nomem(err, "a store");
+	}
+	*ret = &dir->store;
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/each.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+
+struct work {
+	size_t n;
+	int (*fn)(void *arg, size_t i, struct cairn_err *err);
+	void *arg;
+	atomic_size_t next;
+	atomic_bool failed;
+	pthread_mutex_t mutex; /* guards `err` */
+	struct cairn_err err;
+};
+
+static void *run(void *arg)
+{
+	struct work *work = arg;
+	size_t i;
+
+	while (!work->failed && (i = work->next++) < work->n) {
+		struct cairn_err err = {0};
+
+		if (work->fn(work->arg, i, &err) >= 0)
+			continue;
+		cairn_scoped_lock(&work->mutex);
+		if (!work->failed)
+			work->err = err;
+		work->failed = true;
+	}
+	return NULL;
+}
+
+int repo_each(size_t n, unsigned threads, int (*fn)(void *arg, size_t i, struct cairn_err *err),
+	      void *arg, struct cairn_err *err)
+{
+	struct work work = {.n = n, .fn = fn, .arg = arg, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	pthread_t others[REPO_EACH_THREADS_MAX];
+	unsigned started = 0;
+	sigset_t all, old;
+
+	threads = threads > REPO_EACH_THREADS_MAX ? REPO_EACH_THREADS_MAX : threads;
+	/* Signals are for the program's own threads. It is fine when none
+	 * starts: the calling one does the work. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (started + 1 < threads && started + 1 < n &&
+	       pthread_create(&others[started], NULL, run, &work) == 0)
+		started++;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	run(&work);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(others[i], NULL);
+	if (!work.failed)
+		return 0;
+	if (err)
+		*err = work.err;
+	return cairn_err_negative(work.err.code);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The same work for many things, on a few threads. */
+#ifndef CAIRN_REPO_EACH_H
+#define CAIRN_REPO_EACH_H
+
+#include <stddef.h>
+
+struct cairn_err;
+
+#define REPO_EACH_THREADS_MAX 16
+
+/* Calls `fn` for 0 to n - 1, in no order, from up to `threads` threads, the
+ * calling one among them. The first negative return ends it and is returned. */
+int repo_each(size_t n, unsigned threads, int (*fn)(void *arg, size_t i, struct cairn_err *err),
+	      void *arg, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/repo_impl.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id *name,
+		   struct cairn_buf *out, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_codec *codec = NULL;
+	char hex[REPO_ID_TEXT_MAX];
+	struct repo_id got;
+	size_t n;
+	int rc = repo_store_get_all(repo->store, kind, name, REPO_FILE_STORED_MAX, &data, &n, err);
+
+	if (rc < 0)
+		return rc;
+	repo->bytes_received += n;
+	if (!repo_id_of(data, n, &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, name))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s/%s is damaged", repo_file_name(kind),
+				     repo_id_format(name, hex));
+	rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc < 0)
+		return rc;
+	rc = repo_codec_decode_file(codec, data, n, out, err);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return cairn_err_wrap(err, "%s/%s", repo_file_name(kind),
+				      repo_id_format(name, hex));
+	return 0;
+}
+
+int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, size_t n,
+		   struct repo_id *ret_name, struct cairn_err *err)
+{
+	struct repo_codec *codec;
+	const uint8_t *sealed;
+	size_t sealed_n;
+	int rc = repo_codec_get(&repo->codecs, &codec, err);
+
+	if (rc < 0)
+		return rc;
+	rc = repo_codec_encode_file(codec, json, n, &sealed, &sealed_n, err);
+	if (rc == 0)
+		rc = repo_store_put(repo->store, kind, sealed, sealed_n, ret_name, err);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc == 0)
+		repo->bytes_stored += sealed_n;
+	return rc;
+}
+
+int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,
+	      struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
+	int rc = repo_store_get(repo->store, REPO_FILE_PACK, pack, offset, out, n, err);
+
+	if (rc == CAIRN_NOT_FOUND || rc == CAIRN_RANGE)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "pack %s is %s",
+				     repo_id_format(pack, hex),
+				     rc == CAIRN_RANGE ? "cut short" : "missing");
+	if (rc == 0)
+		repo->bytes_received += n;
+	return rc;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* All blobs of a repository in memory.
+ *
+ * A repository may hold millions of blobs, so an entry is 48 bytes and finding
+ * one costs four to eleven more: a hash table of entry numbers with open
+ * addressing over entries in blocks that never move. A blob that is in two
+ * packs has two entries; the first found is used. The index also decides which
+ * of several threads stores a blob: repo_index_reserve() gives it to one.
+ *
+ * Thread-safe.
+ */
+#ifndef CAIRN_REPO_INDEX_H
+#define CAIRN_REPO_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "repo/blob.h"
+#include "repo/id.h"
+#include "repo/pack_header.h"
+
+struct cairn_err;
+struct repo_index;
+
+enum repo_pack_state {
+	REPO_PACK_OPEN,    /* being filled or sent: its blobs cannot be read yet */
+	REPO_PACK_STORED,  /* in the store, in no index file yet */
+	REPO_PACK_INDEXED, /* in an index file */
+};
+
+/* Where a blob is. */
+struct repo_place {
+	struct repo_id pack_id;
+	enum repo_pack_state state;
+	uint32_t pack;
+	uint32_t offset, length;
+	uint32_t plain; /* 0: not compressed */
+};
+
+/* The plain size of a blob. */
+uint32_t repo_place_size(const struct repo_place *place);
+
+struct repo_index *repo_index_new(void);
+void repo_index_free(struct repo_index *index);
+CAIRN_DEFINE_CLEANUP(struct repo_index, repo_index_free);
+
+/* The number of the pack; made when it is not known. *ret_known (or NULL) says
+ * whether it was. `id` is NULL for a pack that has no id yet. */
+int repo_index_pack(struct repo_index *index, const struct repo_id *id, enum repo_pack_state state,
+		    uint32_t *ret_pack, bool *ret_known, struct cairn_err *err);
+void repo_index_pack_set(struct repo_index *index, uint32_t pack, const struct repo_id *id,
+			 enum repo_pack_state state);
+bool repo_index_has_pack(struct repo_index *index, const struct repo_id *id);
+
+/* Adds a blob of a pack. What is there already, at that place, is not added
+ * again. */
+int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pack_blob *blob,
+		   struct cairn_err *err);
+
+/* *ret_known when the blob is there or reserved; otherwise it is now reserved
+ * for the caller, who says where it went. */
+int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
+		       uint32_t *ret_entry, bool *ret_known, struct cairn_err *err);
+void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, uint32_t offset,
+		       uint32_t length, uint32_t plain);
+
+bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
+		     struct repo_place *ret);
+
+/* The number of the entry that repo_index_find() finds; false when there is
+ * none. For marking. */
+bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
+		      uint32_t *ret_entry);
+
+uint32_t repo_index_entries(struct repo_index *index);
+uint32_t repo_index_packs(struct repo_index *index);
+
+/* Entry and pack by number; false for a reserved entry that went nowhere. */
+bool repo_index_at(struct repo_index *index, uint32_t entry, struct repo_pack_blob *ret,
+		   uint32_t *ret_pack);
+enum repo_pack_state repo_index_pack_at(struct repo_index *index, uint32_t pack,
+					struct repo_id *ret_id);
+
+/* Bytes that the index takes. */
+size_t repo_index_memory(struct repo_index *index);
+
+#endif

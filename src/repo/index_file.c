@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/index_file.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "repo/crypt.h"
+#include "repo/scan.h"
+
+/* A comma belongs between two packs: the one before ended with '}'. */
+static void separate(struct cairn_buf *out)
+{
+	if (out->len > 0 && out->data[out->len - 1] == '}')
+		cairn_buf_addc(out, ',');
+}
+
+void repo_index_file_begin(struct cairn_buf *out)
+{
+	cairn_buf_adds(out, "{\"packs\":[");
+}
+
+void repo_index_file_end(struct cairn_buf *out)
+{
+	cairn_buf_adds(out, "]}");
+}
+
+void repo_index_file_pack(struct cairn_buf *out, const struct repo_id *id,
+			  const struct repo_pack_blob *blobs, size_t n)
+{
+	char hex[REPO_ID_TEXT_MAX];
+
+	separate(out);
+	cairn_buf_addf(out, "{\"id\":\"%s\",\"blobs\":[", repo_id_format(id, hex));
+	for (size_t i = 0; i < n; i++) {
+		cairn_buf_addf(out, "%s{\"id\":\"%s\",\"type\":\"%s\",\"offset\":%u,\"length\":%u",
+			       i ? "," : "", repo_id_format(&blobs[i].id, hex),
+			       blobs[i].type == REPO_BLOB_TREE ? "tree" : "data", blobs[i].offset,
+			       blobs[i].length);
+		if (blobs[i].plain)
+			cairn_buf_addf(out, ",\"uncompressed_length\":%u", blobs[i].plain);
+		cairn_buf_addc(out, '}');
+	}
+	cairn_buf_adds(out, "]}");
+}
+
+static bool scan_id(struct repo_scan *scan, struct repo_id *ret)
+{
+	struct repo_scan_text text;
+
+	repo_scan_string(scan, &text);
+	return !scan->failed && repo_id_parse(text.at, text.n, ret);
+}
+
+static bool scan_u32(struct repo_scan *scan, uint32_t *ret)
+{
+	uint64_t value = repo_scan_u64(scan);
+
+	*ret = (uint32_t)value;
+	return !scan->failed && value <= UINT32_MAX;
+}
+
+static bool scan_type(struct repo_scan *scan, uint8_t *ret)
+{
+	struct repo_scan_text text;
+
+	repo_scan_string(scan, &text);
+	*ret = repo_scan_is(&text, "tree") ? REPO_BLOB_TREE : REPO_BLOB_DATA;
+	return *ret == REPO_BLOB_TREE || repo_scan_is(&text, "data");
+}
+
+static bool scan_blob(struct repo_scan *scan, struct repo_pack_blob *ret)
+{
+	bool id = false, type = false, offset = false, length = false, fine = true;
+	struct repo_scan_text key;
+
+	*ret = (struct repo_pack_blob){0};
+	repo_scan_object(scan);
+	while (fine && repo_scan_member(scan, &key)) {
+		if (repo_scan_is(&key, "id"))
+			fine = id = scan_id(scan, &ret->id);
+		else if (repo_scan_is(&key, "type"))
+			fine = type = scan_type(scan, &ret->type);
+		else if (repo_scan_is(&key, "offset"))
+			fine = offset = scan_u32(scan, &ret->offset);
+		else if (repo_scan_is(&key, "length"))
+			fine = length = scan_u32(scan, &ret->length);
+		else if (repo_scan_is(&key, "uncompressed_length"))
+			fine = scan_u32(scan, &ret->plain);
+		else
+			repo_scan_skip(scan);
+	}
+	return fine && !scan->failed && id && type && offset && length &&
+	       ret->length >= REPO_SEAL && ret->offset <= UINT32_MAX - ret->length;
+}
+
+static int no_index(const struct repo_scan *scan, const char *json, struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_DATA_LOSS, "not an index, at byte %zu",
+			     (size_t)(scan->at - json));
+}
+
+/* Blobs of one pack; `scan` stands before the array. */
+static int scan_blobs(struct repo_scan *scan, const char *json,
+		      const struct repo_index_visitor *visitor, struct cairn_err *err)
+{
+	struct repo_pack_blob blob;
+	int rc = 0;
+
+	if (repo_scan_null(scan))
+		return 0;
+	repo_scan_array(scan);
+	while (rc == 0 && repo_scan_element(scan)) {
+		if (!scan_blob(scan, &blob))
+			return no_index(scan, json, err);
+		rc = visitor->blob(visitor->arg, &blob, err);
+	}
+	return rc == 0 && scan->failed ? no_index(scan, json, err) : rc;
+}
+
+/* The id may stand after the blobs: then they are read a second time. */
+static int scan_pack(struct repo_scan *scan, const char *json,
+		     const struct repo_index_visitor *visitor, struct cairn_err *err)
+{
+	struct repo_scan blobs = {0};
+	struct repo_scan_text key;
+	struct repo_id id;
+	bool has_id = false, has_blobs = false;
+	int rc;
+
+	repo_scan_object(scan);
+	while (repo_scan_member(scan, &key)) {
+		if (repo_scan_is(&key, "id")) {
+			has_id = scan_id(scan, &id);
+			if (!has_id)
+				return no_index(scan, json, err);
+			continue;
+		}
+		if (repo_scan_is(&key, "blobs")) {
+			has_blobs = true;
+			blobs = *scan;
+		}
+		repo_scan_skip(scan);
+	}
+	if (scan->failed || !has_id || !has_blobs)
+		return no_index(scan, json, err);
+	rc = visitor->pack(visitor->arg, &id, err);
+	return rc < 0 ? rc : scan_blobs(&blobs, json, visitor, err);
+}
+
+int repo_index_file_parse(const char *json, size_t n, const struct repo_index_visitor *visitor,
+			  struct cairn_err *err)
+{
+	struct repo_scan_text key;
+	struct repo_scan scan;
+	bool has_packs = false;
+	int rc = 0;
+
+	repo_scan_init(&scan, json, n);
+	repo_scan_object(&scan);
+	while (rc == 0 && repo_scan_member(&scan, &key)) {
+		if (!repo_scan_is(&key, "packs")) {
+			repo_scan_skip(&scan);
+			continue;
+		}
+		has_packs = true;
+		if (repo_scan_null(&scan))
+			continue;
+		repo_scan_array(&scan);
+		while (rc == 0 && repo_scan_element(&scan))
+			rc = scan_pack(&scan, json, visitor, err);
+	}
+	if (rc == 0 && (!has_packs || !repo_scan_end(&scan)))
+		return no_index(&scan, json, err);
+	return rc;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loading the index, and finding packs that are in none. */
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "repo/each.h"
+#include "repo/index.h"
+#include "repo/index_file.h"
+#include "repo/load.h"
+#include "repo/names.h"
+#include "repo/packer.h"
+#include "repo/repo_impl.h"
+
+/* More at a time would hold as many files in memory. */
+#define LOADERS_MAX 3
+
+struct adding {
+	struct repo_index *index;
+	uint32_t pack;
+};
+
+static int add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
+{
+	struct adding *adding = arg;
+
+	return repo_index_pack(adding->index, id, REPO_PACK_INDEXED, &adding->pack, NULL, err);
+}
+
+static int add_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_err *err)
+{
+	struct adding *adding = arg;
+
+	return repo_index_add(adding->index, adding->pack, blob, err);
+}
+
+int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
+	struct adding adding = {.index = repo->index};
+	const struct repo_index_visitor visitor = {
+		.pack = add_pack, .blob = add_blob, .arg = &adding};
+	char hex[REPO_ID_TEXT_MAX];
+	int rc = repo_file_load(repo, REPO_FILE_INDEX, name, &json, err);
+
+	if (rc < 0)
+		return rc;
+	rc = repo_index_file_parse((const char *)json.data, json.len, &visitor, err);
+	return rc < 0 ? cairn_err_wrap(err, "index/%s", repo_id_format(name, hex)) : 0;
+}
+
+struct loading {
+	struct repo *repo;
+	const struct repo_names *names;
+};
+
+static int load_file(void *arg, size_t i, struct cairn_err *err)
+{
+	struct loading *loading = arg;
+
+	return repo_load_index_file(loading->repo, &loading->names->items[i].name, err);
+}
+
+int repo_load_index(struct repo *repo, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct loading loading = {.repo = repo, .names = &names};
+	unsigned threads = repo->store->connections;
+	int rc;
+
+	cairn_scoped_lock(&repo->load_mutex);
+	if (repo->index_loaded)
+		return 0;
+	rc = repo_names_list(repo->store, REPO_FILE_INDEX, &names, err);
+	if (rc == 0)
+		rc = repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
+			       &loading, err);
+	if (rc == 0)
+		repo->index_loaded = true;
+	return rc;
+}
+
+/* ---- packs in no index ----------------------------------------------------- */
+
+/* One request as a rule: most headers are smaller. */
+#define HEADER_GUESS 65536U
+
+static int open_header(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
+		       size_t sealed_n, struct repo_pack_blob **ret, size_t *ret_n,
+		       struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *sealed =
+		cairn_memdup(tail + n - REPO_PACK_TRAILER - sealed_n, sealed_n);
+	struct repo_codec *codec;
+	int rc;
+
+	if (!sealed)
+		return cairn_err_nomem(err, "a pack header");
+	rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc < 0)
+		return rc;
+	rc = repo_crypt_open(repo_codec_crypt(codec), sealed, sealed_n, err);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return rc;
+	return repo_pack_header_decode(sealed + REPO_IV_SIZE, sealed_n - REPO_SEAL,
+				       size - REPO_PACK_TRAILER - sealed_n, ret, ret_n, err);
+}
+
+static size_t trailer_of(const uint8_t *end)
+{
+	return (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 |
+	       (size_t)end[-1] << 24;
+}
+
+int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
+			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
+			 struct cairn_err *err)
+{
+	size_t sealed_n = n >= REPO_PACK_TRAILER ? trailer_of(tail + n) : 0;
+
+	*ret_need = 0;
+	if (sealed_n < REPO_SEAL || sealed_n > REPO_PACK_HEADER_MAX + REPO_SEAL ||
+	    sealed_n + REPO_PACK_TRAILER > size)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "no pack header");
+	if (sealed_n + REPO_PACK_TRAILER > n) {
+		*ret_need = sealed_n + REPO_PACK_TRAILER;
+		return 0;
+	}
+	return open_header(repo, tail, n, size, sealed_n, ret, ret_n, err);
+}
+
+int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
+			  struct repo_pack_blob **ret, size_t *ret_n, struct cairn_err *err)
+{
+	size_t n = pack->size < HEADER_GUESS ? (size_t)pack->size : HEADER_GUESS, need = n;
+	int rc = 0;
+
+	while (rc == 0 && need > 0) {
+		cairn_auto_free uint8_t *tail = cairn_alloc(need);
+
+		n = need;
+		if (!tail)
+			return cairn_err_nomem(err, "a pack header");
+		rc = repo_read(repo, &pack->name, pack->size - n, tail, n, err);
+		if (rc == 0)
+			rc = repo_pack_parse_tail(repo, tail, n, pack->size, ret, ret_n, &need,
+						  err);
+	}
+	return rc;
+}
+
+static int adopt(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
+		 struct cairn_err *err)
+{
+	cairn_auto_free struct repo_pack_blob *blobs = NULL;
+	uint32_t number;
+	size_t n;
+	int rc = repo_pack_read_header(repo, pack, &blobs, &n, err);
+
+	if (rc == 0)
+		rc = repo_index_pack(repo->index, &pack->name, REPO_PACK_STORED, &number, NULL,
+				     err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = repo_index_add(repo->index, number, &blobs[i], err);
+	if (rc == 0)
+		rc = repo_packer_adopt(repo->packer, number, &pack->name, blobs, n, err);
+	if (rc == 0)
+		*ret_blobs += n;
+	return rc;
+}
+
+int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
+		     struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	uint64_t packs = 0, blobs = 0;
+	int rc = repo_may_write(repo, err);
+
+	if (rc == 0)
+		rc = repo_names_list(repo->store, REPO_FILE_PACK, &names, err);
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		struct cairn_err why = {0};
+
+		if (names.items[i].size == 0 ||
+		    repo_index_has_pack(repo->index, &names.items[i].name))
+			continue;
+		rc = adopt(repo, &names.items[i], &blobs, &why);
+		packs += rc == 0;
+		/* A damaged one is nobody's: prune deletes it. */
+		if (rc == CAIRN_DATA_LOSS)
+			rc = 0;
+		if (rc < 0)
+			rc = cairn_err_set(err, rc, "%s", why.msg);
+	}
+	if (ret_packs)
+		*ret_packs = packs;
+	if (ret_blobs)
+		*ret_blobs = blobs;
+	return rc;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reading one index file, and headers of packs. */
+#ifndef CAIRN_REPO_LOAD_H
+#define CAIRN_REPO_LOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+struct repo_id;
+struct repo_named;
+struct repo_pack_blob;
+
+/* Adds what the file holds to the repository's index. */
+int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err);
+
+/* The blobs of a pack by its own header; *ret is the caller's.
+ *
+ * CAIRN_DATA_LOSS  damaged or missing
+ */
+int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
+			  struct repo_pack_blob **ret, size_t *ret_n, struct cairn_err *err);
+
+/* The same from the last `n` of a pack's `size` bytes. When they do not hold the
+ * whole header, *ret_need is how many do, and *ret is untouched. */
+int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
+			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
+			 struct cairn_err *err);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/lock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "repo/instant.h"
+#include "repo/json.h"
+#include "repo/lock_list.h"
+#include "repo/repo_impl.h"
+
+struct repo_lock {
+	struct repo *repo;
+	bool exclusive;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t mutex; /* guards all below */
+	pthread_cond_t wake;
+	bool stop;
+	bool lost;
+	struct repo_id name;
+	uint64_t written_ms; /* on the clock below */
+};
+
+/* Goes on while the machine sleeps, and never jumps. */
+static uint64_t boot_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
+	char time[REPO_INSTANT_TEXT_MAX];
+
+	cairn_buf_addf(&json, "{\"time\":\"%s\",\"exclusive\":%s,\"hostname\":",
+		       repo_instant_format((int64_t)cairn_now_ns(), time),
+		       exclusive ? "true" : "false");
+	repo_json_string(&json, repo->here);
+	cairn_buf_adds(&json, ",\"username\":");
+	repo_json_string(&json, repo->username);
+	cairn_buf_addf(&json, ",\"pid\":%d,\"uid\":%u,\"gid\":%u}", (int)getpid(),
+		       (unsigned)getuid(), (unsigned)getgid());
+	if (cairn_buf_failed(&json))
+		return cairn_err_nomem(err, "a lock");
+	return repo_file_save(repo, REPO_FILE_LOCK, json.data, json.len, ret, err);
+}
+
+static int there(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+{
+	uint64_t size;
+	int rc = repo_store_size(repo->store, REPO_FILE_LOCK, name, &size, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "the lock on the repository was removed by somebody else");
+	return rc;
+}
+
+/* A new file, then the old one goes. When the old one is not there any more,
+ * others may have done anything meanwhile. */
+static int renew(struct repo_lock *lock, const struct repo_id *old, struct repo_id *ret,
+		 struct cairn_err *err)
+{
+	int rc = there(lock->repo, old, err);
+
+	if (rc == 0)
+		rc = write_lock(lock->repo, lock->exclusive, ret, err);
+	if (rc == 0)
+		rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, old, err);
+	return rc;
+}
+
+static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)(ms / 1000);
+	while (!lock->stop)
+		if (pthread_cond_timedwait(&lock->wake, &lock->mutex, &until) == ETIMEDOUT)
+			break;
+	return lock->stop;
+}
+
+/* A failed renewal is tried again each minute. */
+static void *keep(void *arg)
+{
+	struct repo_lock *lock = arg;
+	uint64_t pause = REPO_LOCK_RENEW_MS;
+
+	cairn_scoped_lock(&lock->mutex);
+	while (!wait_for_stop(lock, pause) && !lock->lost) {
+		struct repo_id old = lock->name, fresh = old;
+		struct cairn_err err = {0};
+		int rc;
+
+		pthread_mutex_unlock(&lock->mutex);
+		rc = renew(lock, &old, &fresh, &err);
+		pthread_mutex_lock(&lock->mutex);
+		if (!repo_id_equal(&old, &fresh))
+			lock->written_ms = boot_ms();
+		lock->name = fresh;
+		lock->lost = rc == CAIRN_ABORTED;
+		pause = rc == 0 ? REPO_LOCK_RENEW_MS : 60000;
+	}
+	return NULL;
+}
+
+static int start(struct repo_lock *lock, struct cairn_err *err)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* Signals are for the program's own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&lock->thread, NULL, keep, lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+		return cairn_err_sys(err, rc, "start the thread that renews the lock");
+	lock->running = true;
+	return 0;
+}
+
+static struct repo_lock *lock_new(struct repo *repo, bool exclusive)
+{
+	struct repo_lock *lock = cairn_calloc(1, sizeof(*lock));
+	pthread_condattr_t attr;
+
+	if (!lock)
+		return NULL;
+	lock->repo = repo;
+	lock->exclusive = exclusive;
+	pthread_mutex_init(&lock->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&lock->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	return lock;
+}
+
+/* Looks, writes, waits, looks again. When it must step back its own file goes. */
+static int try_take(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo *repo = lock->repo;
+	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, err);
+
+	if (rc < 0)
+		return rc;
+	rc = write_lock(repo, lock->exclusive, &lock->name, err);
+	if (rc < 0)
+		return rc;
+	lock->written_ms = boot_ms();
+	cairn_sleep_ms(REPO_LOCK_PAUSE_MS);
+	rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, err);
+	if (rc == 0)
+		rc = there(repo, &lock->name, err);
+	if (rc < 0)
+		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	return rc;
+}
+
+int repo_lock_take(struct repo *repo, bool exclusive, uint64_t wait_ms, struct repo_lock **ret,
+		   struct cairn_err *err)
+{
+	struct repo_lock *lock = lock_new(repo, exclusive);
+	uint64_t start_ms = boot_ms(), pause = 100;
+	int rc;
+
+	if (!lock)
+		return cairn_err_nomem(err, "a lock");
+	while ((rc = try_take(lock, err)) == CAIRN_ABORTED && boot_ms() - start_ms < wait_ms) {
+		/* Two who collide again and again must not keep step. */
+		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
+		pause = pause < 2000 ? pause * 2 : pause;
+	}
+	if (rc == 0) {
+		rc = start(lock, err);
+		if (rc < 0)
+			repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	}
+	if (rc < 0) {
+		pthread_cond_destroy(&lock->wake);
+		pthread_mutex_destroy(&lock->mutex);
+		free(lock);
+		return rc;
+	}
+	*ret = lock;
+	return 0;
+}
+
+void repo_lock_release(struct repo_lock *lock)
+{
+	if (!lock)
+		return;
+	if (lock->running) {
+		pthread_mutex_lock(&lock->mutex);
+		lock->stop = true;
+		pthread_cond_signal(&lock->wake);
+		pthread_mutex_unlock(&lock->mutex);
+		pthread_join(lock->thread, NULL);
+	}
+	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	pthread_cond_destroy(&lock->wake);
+	pthread_mutex_destroy(&lock->mutex);
+	free(lock);
+}
+
+bool repo_lock_exclusive(const struct repo_lock *lock)
+{
+	return lock->exclusive;
+}
+
+int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo_id name, now;
+	int rc = 0;
+
+	/* It may be renewed while we ask: then the name has changed. */
+	do {
+		pthread_mutex_lock(&lock->mutex);
+		name = lock->name;
+		if (lock->lost)
+			rc = cairn_err_set(err, CAIRN_ABORTED,
+					   "the lock on the repository was removed by somebody "
+					   "else");
+		else if (boot_ms() - lock->written_ms > REPO_LOCK_LOST_MS)
+			rc = cairn_err_set(err, CAIRN_ABORTED,
+					   "the lock on the repository could not be renewed");
+		pthread_mutex_unlock(&lock->mutex);
+		if (rc == 0)
+			rc = there(lock->repo, &name, err);
+		pthread_mutex_lock(&lock->mutex);
+		now = lock->name;
+		pthread_mutex_unlock(&lock->mutex);
+		if (repo_id_equal(&name, &now))
+			return rc;
+		rc = 0;
+	} while (true);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Locks of a repository, as restic keeps them.
+ *
+ * A lock is a file: {"time","exclusive","hostname","username","pid"}. Whoever
+ * wants one looks for those that exclude it, writes its own, waits a moment and
+ * looks again; of two who collide at least one sees the other and steps back. A
+ * holder renews it every five minutes by writing a new file and removing the old
+ * one. One that was not renewed for thirty minutes, or whose process is gone
+ * from this host, is stale and removed by whoever meets it.
+ *
+ * Time on other hosts may be wrong, so a lock can be removed while its holder
+ * lives. The holder notices: it asks whether its file is still there before
+ * and after a snapshot is saved and before anything is deleted. Its own age is
+ * measured with a clock that does not jump.
+ */
+#ifndef CAIRN_REPO_LOCK_H
+#define CAIRN_REPO_LOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+struct repo_lock;
+
+#define REPO_LOCK_RENEW_MS ((uint64_t)5 * 60 * 1000)
+#define REPO_LOCK_LOST_MS  ((uint64_t)22 * 60 * 1000 + 30000) /* not renewed: given up */
+#define REPO_LOCK_STALE_MS ((uint64_t)30 * 60 * 1000)
+#define REPO_LOCK_PAUSE_MS 200
+
+/* What stands in a lock file. Text is cut to the arrays. */
+struct repo_lock_info {
+	int64_t time_ns;
+	bool exclusive;
+	char hostname[256];
+	char username[64];
+	int64_t pid;
+};
+
+/* The pure half. CAIRN_DATA_LOSS: no lock. */
+int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, struct cairn_err *err);
+
+/* True when nobody can hold it any more: `now_ns` is the time, `here` this
+ * host's name. A time in the future is not stale. */
+bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns, const char *here);
+
+/* Takes a lock and starts renewing it.
+ *
+ * CAIRN_ABORTED  somebody else's lock excludes it, after `wait_ms`
+ */
+int repo_lock_take(struct repo *repo, bool exclusive, uint64_t wait_ms, struct repo_lock **ret,
+		   struct cairn_err *err);
+
+/* Stops renewing and removes it. Accepts NULL. */
+void repo_lock_release(struct repo_lock *lock);
+
+bool repo_lock_exclusive(const struct repo_lock *lock);
+
+/* CAIRN_ABORTED  it was removed, or could not be renewed in time */
+int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err);
+
+#endif

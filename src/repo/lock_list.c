@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/lock_list.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "repo/instant.h"
+#include "repo/json.h"
+#include "repo/lock.h"
+#include "repo/names.h"
+#include "repo/repo_impl.h"
+
+static void copy_text(char *out, size_t max, const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	snprintf(out, max, "%s", text ? text : "");
+}
+
+int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_json_freep) json_t *root = json_loadb(json, n, 0, NULL);
+	const char *time = json_string_value(json_object_get(root, "time"));
+	const json_t *exclusive = json_object_get(root, "exclusive");
+	struct repo_lock_info info = {0};
+
+	if (!json_is_object(root) || !time ||
+	    !repo_instant_parse(time, strlen(time), &info.time_ns))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "not a lock");
+	info.exclusive = json_is_true(exclusive);
+	info.pid = json_integer_value(json_object_get(root, "pid"));
+	copy_text(info.hostname, sizeof(info.hostname), json_object_get(root, "hostname"));
+	copy_text(info.username, sizeof(info.username), json_object_get(root, "username"));
+	*ret = info;
+	return 0;
+}
+
+bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns, const char *here)
+{
+	int64_t age;
+
+	if (!__builtin_sub_overflow(now_ns, info->time_ns, &age) &&
+	    age > (int64_t)(REPO_LOCK_STALE_MS * CAIRN_NS_PER_MS))
+		return true;
+	if (strcmp(info->hostname, here) != 0 || info->pid <= 0 || info->pid > INT32_MAX)
+		return false;
+	return kill((pid_t)info->pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Reads one; *ret_there is false when it is gone meanwhile. */
+static int load(struct repo *repo, const struct repo_id *name, struct repo_lock_info *ret,
+		bool *ret_there, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
+	int rc = repo_file_load(repo, REPO_FILE_LOCK, name, &json, err);
+
+	*ret_there = rc != CAIRN_NOT_FOUND;
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	return rc < 0 ? rc : repo_lock_decode((const char *)json.data, json.len, ret, err);
+}
+
+static int refuse(const struct repo_lock_info *info, struct cairn_err *err)
+{
+	char time[REPO_INSTANT_TEXT_MAX];
+
+	return cairn_err_set(err, CAIRN_ABORTED,
+			     "the repository is locked%s by process %" PRId64
+			     " of %s on %s since %s",
+			     info->exclusive ? " exclusively" : "", info->pid, info->username,
+			     info->hostname, repo_instant_format(info->time_ns, time));
+}
+
+/* One that cannot be read excludes what deletes: somebody may hold it. */
+static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive,
+		   struct cairn_err *err)
+{
+	struct repo_lock_info info;
+	struct cairn_err why = {0};
+	bool is_there;
+	int rc = load(repo, name, &info, &is_there, &why);
+
+	if (rc == CAIRN_DATA_LOSS && !exclusive)
+		return 0;
+	if (rc == CAIRN_DATA_LOSS)
+		return cairn_err_set(err, CAIRN_ABORTED, "a lock cannot be read: %s", why.msg);
+	if (rc < 0)
+		return cairn_err_set(err, rc, "%s", why.msg);
+	if (!is_there)
+		return 0;
+	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here))
+		return repo_store_remove(repo->store, REPO_FILE_LOCK, name, err);
+	return exclusive || info.exclusive ? refuse(&info, err) : 0;
+}
+
+int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
+		       struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_LOCK, &names, err);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		if (!own || !repo_id_equal(own, &names.items[i].name))
+			rc = look_at(repo, &names.items[i].name, exclusive, err);
+	return rc;
+}
+
+int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_LOCK, &names, err);
+	uint64_t removed = 0;
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		const struct repo_id *name = &names.items[i].name;
+		struct repo_lock_info info;
+		bool is_there, stale = all;
+
+		if (!all) {
+			rc = load(repo, name, &info, &is_there, err);
+			if (rc == CAIRN_DATA_LOSS) {
+				rc = 0;
+				continue;
+			}
+			stale = rc == 0 && is_there &&
+				repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here);
+		}
+		if (stale)
+			rc = repo_store_remove(repo->store, REPO_FILE_LOCK, name, err);
+		removed += stale && rc == 0;
+	}
+	if (ret_removed)
+		*ret_removed = removed;
+	return rc;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/packer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "repo/index.h"
+#include "repo/index_file.h"
+#include "repo/repo_impl.h"
+
+struct pack {
+	struct pack *next;
+	uint32_t number; /* in the index */
+	struct repo_id id;
+	struct cairn_buf bytes;
+	struct repo_pack_blob *blobs;
+	size_t n, cap;
+};
+
+struct list {
+	struct pack *first, *last;
+};
+
+struct repo_packer {
+	struct repo *repo;
+	unsigned n_threads;
+	pthread_t threads[REPO_PACKS_IN_FLIGHT_MAX];
+	pthread_mutex_t mutex; /* guards all below */
+	pthread_cond_t work;   /* a pack is full, or it is time to stop */
+	pthread_cond_t change; /* a pack was sent, or an index written */
+	struct pack *open[2];
+	struct list full;    /* to be sent */
+	struct list stored;  /* to be written into an index */
+	struct pack *spare;  /* empty, with memory */
+	unsigned in_flight;  /* full or being sent */
+	uint64_t pending;    /* blobs of `stored` */
+	uint64_t indexed_ms; /* when the last index was written */
+	bool indexing;       /* one thread writes an index */
+	bool stop;
+};
+
+/* ---- packs ----------------------------------------------------------------- */
+
+static void pack_free(struct pack *pack)
+{
+	if (!pack)
+		return;
+	cairn_buf_done(&pack->bytes);
+	free(pack->blobs);
+	free(pack);
+}
+CAIRN_DEFINE_CLEANUP(struct pack, pack_free);
+
+static void list_add(struct list *list, struct pack *pack)
+{
+	pack->next = NULL;
+	if (list->last)
+		list->last->next = pack;
+	else
+		list->first = pack;
+	list->last = pack;
+}
+
+static struct pack *list_take(struct list *list)
+{
+	struct pack *pack = list->first;
+
+	if (pack) {
+		list->first = pack->next;
+		if (!list->first)
+			list->last = NULL;
+	}
+	return pack;
+}
+
+static void list_free(struct list *list)
+{
+	struct pack *pack;
+
+	while ((pack = list_take(list)))
+		pack_free(pack);
+}
+
+static int pack_add_blob(struct pack *pack, const struct repo_pack_blob *blob)
+{
+	if (pack->n == pack->cap) {
+		size_t cap = pack->cap ? pack->cap * 2 : 256;
+		struct repo_pack_blob *blobs =
+			cairn_realloc_array(pack->blobs, cap, sizeof(*blobs));
+
+		if (!blobs)
+			return -1;
+		pack->blobs = blobs;
+		pack->cap = cap;
+	}
+	pack->blobs[pack->n++] = *blob;
+	return 0;
+}
+
+static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_err *err)
+{
+	cairn_cleanup(pack_freep) struct pack *pack = packer->spare;
+	int rc;
+
+	if (pack) {
+		packer->spare = pack->next;
+	} else {
+		pack = cairn_calloc(1, sizeof(*pack));
+		if (!pack)
+			return cairn_err_nomem(err, "a pack");
+		cairn_buf_init(&pack->bytes, UINT32_MAX);
+	}
+	rc = repo_index_pack(packer->repo->index, NULL, REPO_PACK_OPEN, &pack->number, NULL, err);
+	if (rc < 0)
+		return rc;
+	*ret = cairn_take(pack);
+	return 0;
+}
+
+static bool is_full(const struct repo_packer *packer, const struct pack *pack)
+{
+	return pack &&
+	       (pack->bytes.len >= packer->repo->pack_size || pack->n >= REPO_PACK_BLOBS_MAX);
+}
+
+/* ---- threads --------------------------------------------------------------- */
+
+/* Header and its length, sealed, behind the blobs. */
+static int close_pack(struct repo *repo, struct pack *pack, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf header = CAIRN_BUF_INIT(REPO_PACK_HEADER_MAX);
+	struct repo_codec *codec;
+	uint8_t *at;
+	size_t n;
+	int rc;
+
+	repo_pack_header_encode(pack->blobs, pack->n, &header);
+	n = header.len + REPO_SEAL;
+	at = cairn_buf_reserve(&pack->bytes, n + REPO_PACK_TRAILER);
+	if (cairn_buf_failed(&header) || !at)
+		return cairn_err_nomem(err, "a pack");
+	rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc < 0)
+		return rc;
+	rc = repo_crypt_seal(repo_codec_crypt(codec), header.data, header.len, at, err);
+	repo_codec_put(&repo->codecs, codec);
+	for (int i = 0; i < REPO_PACK_TRAILER; i++)
+		at[n + (size_t)i] = (uint8_t)(n >> (8 * i));
+	pack->bytes.len += n + REPO_PACK_TRAILER;
+	return rc;
+}
+
+static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err)
+{
+	int rc = close_pack(repo, pack, err);
+
+	if (rc == 0)
+		rc = repo_store_put(repo->store, REPO_FILE_PACK, pack->bytes.data, pack->bytes.len,
+				    &pack->id, err);
+	if (rc < 0)
+		return rc;
+	repo->bytes_stored += pack->bytes.len;
+	repo->packs_stored++;
+	repo_index_pack_set(repo->index, pack->number, &pack->id, REPO_PACK_STORED);
+	return 0;
+}
+
+/* One file of as many whole packs as belong into one. */
+static int write_index(struct repo *repo, struct list *packs, struct list *done,
+		       struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
+	struct repo_id name;
+	uint64_t blobs = 0;
+	int rc;
+
+	repo_index_file_begin(&json);
+	while (packs->first && (blobs == 0 || blobs + packs->first->n <= REPO_INDEX_BLOBS)) {
+		struct pack *pack = list_take(packs);
+
+		repo_index_file_pack(&json, &pack->id, pack->blobs, pack->n);
+		blobs += pack->n;
+		list_add(done, pack);
+	}
+	repo_index_file_end(&json);
+	if (cairn_buf_failed(&json))
+		return cairn_err_nomem(err, "an index");
+	rc = repo_file_save(repo, REPO_FILE_INDEX, json.data, json.len, &name, err);
+	if (rc < 0)
+		return rc;
+	for (struct pack *pack = done->first; pack; pack = pack->next)
+		repo_index_pack_set(repo->index, pack->number, &pack->id, REPO_PACK_INDEXED);
+	return 0;
+}
+
+/* Called with the mutex held, which is let go meanwhile. */
+static int write_indexes(struct repo_packer *packer, struct cairn_err *err)
+{
+	struct list packs = packer->stored, done = {0};
+	int rc = 0;
+
+	packer->stored = (struct list){0};
+	packer->pending = 0;
+	packer->indexing = true;
+	packer->indexed_ms = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
+	pthread_mutex_unlock(&packer->mutex);
+	while (rc == 0 && packs.first) {
+		rc = write_index(packer->repo, &packs, &done, err);
+		list_free(&done);
+	}
+	list_free(&packs);
+	pthread_mutex_lock(&packer->mutex);
+	packer->indexing = false;
+	pthread_cond_broadcast(&packer->change);
+	return rc;
+}
+
+static bool index_due(const struct repo_packer *packer)
+{
+	uint64_t now = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
+
+	return !packer->indexing && packer->stored.first &&
+	       (packer->pending >= REPO_INDEX_BLOBS ||
+		now - packer->indexed_ms >= REPO_INDEX_EVERY_MS);
+}
+
+/* The pack's memory is used again; its list of blobs waits for the index. */
+static void recycle(struct repo_packer *packer, struct pack *pack)
+{
+	struct pack *spare = cairn_calloc(1, sizeof(*spare));
+
+	if (!spare) {
+		cairn_buf_done(&pack->bytes);
+		return;
+	}
+	spare->bytes = pack->bytes;
+	cairn_buf_reset(&spare->bytes);
+	cairn_buf_init(&pack->bytes, UINT32_MAX);
+	spare->next = packer->spare;
+	packer->spare = spare;
+}
+
+static void send_next(struct repo_packer *packer)
+{
+	struct pack *pack = list_take(&packer->full);
+	struct cairn_err err = {0};
+	int rc;
+
+	pthread_mutex_unlock(&packer->mutex);
+	rc = repo_failed(packer->repo, &err);
+	if (rc == 0)
+		rc = send_pack(packer->repo, pack, &err);
+	if (rc < 0)
+		repo_fail(packer->repo, &err);
+	pthread_mutex_lock(&packer->mutex);
+	packer->in_flight--;
+	if (rc < 0) {
+		pack_free(pack);
+	} else {
+		recycle(packer, pack);
+		packer->pending += pack->n;
+		list_add(&packer->stored, pack);
+	}
+	if (rc == 0 && index_due(packer) && write_indexes(packer, &err) < 0)
+		repo_fail(packer->repo, &err);
+	pthread_cond_broadcast(&packer->change);
+}
+
+static void *send_packs(void *arg)
+{
+	struct repo_packer *packer = arg;
+
+	cairn_scoped_lock(&packer->mutex);
+	while (true) {
+		if (packer->full.first)
+			send_next(packer);
+		else if (packer->stop)
+			return NULL;
+		else
+			pthread_cond_wait(&packer->work, &packer->mutex);
+	}
+}
+
+/* ---- making and ending ----------------------------------------------------- */
+
+static int start_threads(struct repo_packer *packer, struct cairn_err *err)
+{
+	unsigned want = packer->repo->store->connections;
+	sigset_t all, old;
+	int rc = 0;
+
+	want = want > REPO_PACKS_IN_FLIGHT_MAX ? REPO_PACKS_IN_FLIGHT_MAX : want;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (rc == 0 && packer->n_threads < (want ? want : 1)) {
+		rc = pthread_create(&packer->threads[packer->n_threads], NULL, send_packs, packer);
+		packer->n_threads += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc == 0 ? 0 : cairn_err_sys(err, rc, "start a thread that sends packs");
+}
+
+int repo_packer_new(struct repo *repo, struct repo_packer **ret, struct cairn_err *err)
+{
+	struct repo_packer *packer = cairn_calloc(1, sizeof(*packer));
+	int rc;
+
+	if (!packer)
+		return cairn_err_nomem(err, "packs");
+	packer->repo = repo;
+	packer->indexed_ms = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
+	pthread_mutex_init(&packer->mutex, NULL);
+	pthread_cond_init(&packer->work, NULL);
+	pthread_cond_init(&packer->change, NULL);
+	rc = start_threads(packer, err);
+	if (rc < 0) {
+		repo_packer_free(packer);
+		return rc;
+	}
+	*ret = packer;
+	return 0;
+}
+
+void repo_packer_free(struct repo_packer *packer)
+{
+	if (!packer)
+		return;
+	pthread_mutex_lock(&packer->mutex);
+	packer->stop = true;
+	pthread_cond_broadcast(&packer->work);
+	pthread_mutex_unlock(&packer->mutex);
+	for (unsigned i = 0; i < packer->n_threads; i++)
+		pthread_join(packer->threads[i], NULL);
+	pack_free(packer->open[0]);
+	pack_free(packer->open[1]);
+	list_free(&packer->full);
+	list_free(&packer->stored);
+	while (packer->spare) {
+		struct pack *pack = packer->spare;
+
+		packer->spare = pack->next;
+		pack_free(pack);
+	}
+	pthread_cond_destroy(&packer->work);
+	pthread_cond_destroy(&packer->change);
+	pthread_mutex_destroy(&packer->mutex);
+	free(packer);
+}
+
+/* ---- appending ------------------------------------------------------------- */
+
+static void send_open(struct repo_packer *packer, enum repo_blob_type type)
+{
+	list_add(&packer->full, packer->open[type]);
+	packer->open[type] = NULL;
+	packer->in_flight++;
+	pthread_cond_signal(&packer->work);
+}
+
+/* Until the open pack of the type has room; made when there is none. */
+static int wait_for_room(struct repo_packer *packer, enum repo_blob_type type,
+			 struct cairn_err *err)
+{
+	int rc;
+
+	while ((rc = repo_failed(packer->repo, err)) == 0 && is_full(packer, packer->open[type])) {
+		if (packer->in_flight < packer->n_threads)
+			send_open(packer, type);
+		else
+			pthread_cond_wait(&packer->change, &packer->mutex);
+	}
+	if (rc == 0 && !packer->open[type])
+		rc = pack_new(packer, &packer->open[type], err);
+	return rc;
+}
+
+int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
+		       const struct repo_id *id, uint32_t entry, const uint8_t *sealed, size_t n,
+		       uint32_t plain, struct cairn_err *err)
+{
+	cairn_scoped_lock(&packer->mutex);
+	int rc = wait_for_room(packer, type, err);
+	struct repo_pack_blob blob = {
+		.id = *id, .length = (uint32_t)n, .plain = plain, .type = (uint8_t)type};
+	struct pack *pack;
+
+	if (rc < 0)
+		return rc;
+	pack = packer->open[type];
+	blob.offset = (uint32_t)pack->bytes.len;
+	cairn_buf_add(&pack->bytes, sealed, n);
+	if (cairn_buf_failed(&pack->bytes) || pack_add_blob(pack, &blob) < 0)
+		return cairn_err_nomem(err, "a pack");
+	repo_index_settle(packer->repo->index, entry, pack->number, blob.offset, blob.length,
+			  plain);
+	if (is_full(packer, pack) && packer->in_flight < packer->n_threads)
+		send_open(packer, type);
+	return 0;
+}
+
+int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct repo_id *id,
+		      const struct repo_pack_blob *blobs, size_t n, struct cairn_err *err)
+{
+	cairn_cleanup(pack_freep) struct pack *pack = cairn_calloc(1, sizeof(*pack));
+
+	if (!pack)
+		return cairn_err_nomem(err, "a pack");
+	pack->number = number;
+	pack->id = *id;
+	pack->n = pack->cap = n;
+	pack->blobs = cairn_memdup(blobs, n * sizeof(*blobs));
+	if (!pack->blobs)
+		return cairn_err_nomem(err, "a pack");
+	cairn_scoped_lock(&packer->mutex);
+	packer->pending += n;
+	list_add(&packer->stored, cairn_take(pack));
+	return 0;
+}
+
+/* Full or not, both open packs go. */
+static int send_rest(struct repo_packer *packer, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (int type = 0; rc == 0 && type < 2; type++) {
+		while (packer->open[type] && packer->in_flight >= packer->n_threads &&
+		       (rc = repo_failed(packer->repo, err)) == 0)
+			pthread_cond_wait(&packer->change, &packer->mutex);
+		if (rc == 0 && packer->open[type])
+			send_open(packer, (enum repo_blob_type)type);
+	}
+	return rc;
+}
+
+int repo_packer_flush(struct repo_packer *packer, struct cairn_err *err)
+{
+	cairn_scoped_lock(&packer->mutex);
+	int rc = send_rest(packer, err);
+
+	while (packer->in_flight > 0 || packer->indexing)
+		pthread_cond_wait(&packer->change, &packer->mutex);
+	if (rc == 0)
+		rc = repo_failed(packer->repo, err);
+	if (rc == 0 && packer->stored.first) {
+		rc = write_indexes(packer, err);
+		if (rc < 0 && err)
+			repo_fail(packer->repo, err);
+	}
+	return rc;
+}

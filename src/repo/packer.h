@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Fills packs and sends them.
+ *
+ * One open pack for data and one for trees. A full one is sent by one of the
+ * packer's threads, as many at a time as the store likes; when all are busy, who
+ * wants to append waits. Packs that were stored are written into an index file
+ * when there are enough of them, when some time has passed, and at a flush.
+ *
+ * Thread-safe.
+ */
+#ifndef CAIRN_REPO_PACKER_H
+#define CAIRN_REPO_PACKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "repo/blob.h"
+#include "repo/pack_header.h"
+
+struct cairn_err;
+struct repo;
+struct repo_packer;
+
+/* Packs in memory beside the open ones, whatever the store could take. */
+#define REPO_PACKS_IN_FLIGHT_MAX 4
+
+/* A pack with more blobs is full: all of them stand in one index file. */
+#define REPO_PACK_BLOBS_MAX 20000U
+
+/* How long what was stored may be in no index file: it bounds what a crash
+ * leaves to be found by repo_adopt_packs(). */
+#define REPO_INDEX_EVERY_MS ((uint64_t)5 * 60 * 1000)
+
+int repo_packer_new(struct repo *repo, struct repo_packer **ret, struct cairn_err *err);
+
+/* Waits for packs that are being sent; what is open is dropped. Accepts NULL. */
+void repo_packer_free(struct repo_packer *packer);
+
+/* Appends a sealed blob and tells the index where entry `entry` went. */
+int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
+		       const struct repo_id *id, uint32_t entry, const uint8_t *sealed, size_t n,
+		       uint32_t plain, struct cairn_err *err);
+
+/* A pack that is stored and in no index file: the next flush writes it into
+ * one. Its blobs are in the index already. `blobs` is copied. */
+int repo_packer_adopt(struct repo_packer *packer, uint32_t pack, const struct repo_id *id,
+		      const struct repo_pack_blob *blobs, size_t n, struct cairn_err *err);
+
+int repo_packer_flush(struct repo_packer *packer, struct cairn_err *err);
+
+#endif

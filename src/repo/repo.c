@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/repo.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "repo/index.h"
+#include "repo/keyfile.h"
+#include "repo/lock.h"
+#include "repo/lock_list.h"
+#include "repo/names.h"
+#include "repo/packer.h"
+#include "repo/repo_impl.h"
+
+/* Keys that are tried at most: each costs a good part of a second. */
+#define KEYS_MAX 20
+
+int repo_fail(struct repo *repo, const struct cairn_err *err)
+{
+	cairn_scoped_lock(&repo->fail_mutex);
+	if (!repo->failed) {
+		repo->failure = *err;
+		repo->failed = true;
+	}
+	return err->code;
+}
+
+int repo_failed(struct repo *repo, struct cairn_err *err)
+{
+	if (!repo->failed)
+		return 0;
+	cairn_scoped_lock(&repo->fail_mutex);
+	if (err)
+		*err = repo->failure;
+	return cairn_err_negative(repo->failure.code);
+}
+
+static char *host_name(void)
+{
+	char name[256] = "";
+
+	gethostname(name, sizeof(name) - 1);
+	return cairn_strdup(name[0] ? name : "localhost");
+}
+
+static char *user_name(void)
+{
+	char buf[4096];
+	struct passwd entry, *found = NULL;
+
+	if (getpwuid_r(getuid(), &entry, buf, sizeof(buf), &found) != 0 || !found)
+		return cairn_printf("%u", (unsigned)getuid());
+	return cairn_strdup(found->pw_name);
+}
+
+/* All that needs no key. */
+static int repo_new(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
+{
+	struct repo *repo = cairn_calloc(1, sizeof(*repo));
+	uint64_t size = options->pack_size ? options->pack_size : REPO_PACK_SIZE;
+	int rc;
+
+	if (!repo)
+		return cairn_err_nomem(err, "a repository");
+	pthread_mutex_init(&repo->load_mutex, NULL);
+	pthread_mutex_init(&repo->fail_mutex, NULL);
+	repo_codec_pool_init(&repo->codecs, &(struct repo_key){{0}},
+			     options->level ? options->level : REPO_LEVEL_DEFAULT);
+	repo->pack_size = size < REPO_PACK_SIZE_MIN   ? REPO_PACK_SIZE_MIN
+			  : size > REPO_PACK_SIZE_MAX ? REPO_PACK_SIZE_MAX
+						      : size;
+	repo->here = host_name();
+	repo->username = user_name();
+	repo->hostname = options->hostname ? cairn_strdup(options->hostname) : host_name();
+	repo->index = repo_index_new();
+	if (!repo->here || !repo->username || !repo->hostname || !repo->index)
+		rc = cairn_err_nomem(err, "a repository");
+	else if (options->password_len == 0)
+		rc = cairn_err_set(err, CAIRN_INVALID, "no password for the repository");
+	else
+		rc = repo_store_open(&options->store, &repo->store, err);
+	if (rc < 0) {
+		repo_close(repo);
+		return rc;
+	}
+	*ret = repo;
+	return 0;
+}
+
+void repo_close(struct repo *repo)
+{
+	if (!repo)
+		return;
+	repo_packer_free(repo->packer);
+	repo_lock_release(repo->lock);
+	repo_store_close(repo->store);
+	repo_index_free(repo->index);
+	repo_codec_pool_done(&repo->codecs);
+	pthread_mutex_destroy(&repo->load_mutex);
+	pthread_mutex_destroy(&repo->fail_mutex);
+	free(repo->here);
+	free(repo->hostname);
+	free(repo->username);
+	free(repo);
+}
+
+/* ---- opening --------------------------------------------------------------- */
+
+static int try_key(struct repo *repo, const struct repo_options *options,
+		   const struct repo_id *name, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	char hex[REPO_ID_TEXT_MAX];
+	struct repo_id got;
+	size_t n;
+	int rc = repo_store_get_all(repo->store, REPO_FILE_KEY, name, REPO_KEYFILE_MAX, &data, &n,
+				    err);
+
+	if (rc < 0)
+		return rc;
+	if (!repo_id_of(data, n, &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, name))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "key %s is damaged",
+				     repo_id_format(name, hex));
+	rc = repo_keyfile_decode((const char *)data, n, options->password, options->password_len,
+				 &repo->codecs.key, err);
+	return rc < 0 ? cairn_err_wrap(err, "key %s", repo_id_format(name, hex)) : 0;
+}
+
+/* The first key that the password opens. A damaged one says so only if no other
+ * fits. */
+static int find_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct cairn_err other = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < names.n && i < KEYS_MAX; i++) {
+		struct cairn_err why = {0};
+
+		rc = try_key(repo, options, &names.items[i].name, &why);
+		if (rc == 0)
+			return 0;
+		if (rc != CAIRN_UNAUTHENTICATED)
+			other = why;
+	}
+	if (other.code)
+		return cairn_err_set(err, other.code, "%s", other.msg);
+	if (names.n == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "the repository has no keys");
+	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
+}
+
+static int read_config(struct repo *repo, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_codec *codec = NULL;
+	size_t n;
+	int rc = repo_store_get_all(repo->store, REPO_FILE_CONFIG, NULL, REPO_CONFIG_MAX, &data, &n,
+				    err);
+
+	if (rc == 0)
+		rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc < 0)
+		return rc;
+	rc = repo_crypt_open(repo_codec_crypt(codec), data, n, err);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return cairn_err_wrap(err, "config");
+	return repo_config_decode((const char *)data + REPO_IV_SIZE, n - REPO_SEAL, &repo->config,
+				  err);
+}
+
+static int take_lock(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
+{
+	if (options->lock == REPO_LOCK_NONE)
+		return 0;
+	return repo_lock_take(repo, options->lock == REPO_LOCK_EXCLUSIVE, options->lock_wait_ms,
+			      &repo->lock, err);
+}
+
+int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	uint64_t size;
+	int rc = repo_new(options, &repo, err);
+
+	if (rc < 0)
+		return rc;
+	rc = repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no repository");
+	if (rc == 0)
+		rc = find_key(repo, options, err);
+	if (rc == 0)
+		rc = read_config(repo, err);
+	if (rc == 0)
+		rc = take_lock(repo, options, err);
+	if (rc == 0 && repo->lock)
+		rc = repo_packer_new(repo, &repo->packer, err);
+	if (rc == 0)
+		*ret = cairn_take(repo);
+	return rc;
+}
+
+/* ---- making ---------------------------------------------------------------- */
+
+static int write_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_KEYFILE_MAX);
+	struct repo_keyfile_owner owner = {.hostname = repo->here,
+					   .username = repo->username,
+					   .created_ns = (int64_t)cairn_now_ns(),
+					   .n = options->kdf_n};
+	struct repo_id name;
+	int rc = repo_keyfile_encode(&repo->codecs.key, options->password, options->password_len,
+				     &owner, &json, err);
+
+	return rc < 0 ? rc
+		      : repo_store_put(repo->store, REPO_FILE_KEY, json.data, json.len, &name, err);
+}
+
+/* Never compressed: restic would refuse it. */
+static int write_config(struct repo *repo, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_CONFIG_MAX);
+	uint8_t sealed[512];
+	struct repo_codec *codec;
+	int rc = repo_codec_get(&repo->codecs, &codec, err);
+
+	if (rc < 0)
+		return rc;
+	repo_config_encode(&repo->config, &json);
+	if (cairn_buf_failed(&json) || json.len + REPO_SEAL > sizeof(sealed))
+		rc = cairn_err_nomem(err, "the config");
+	else
+		rc = repo_crypt_seal(repo_codec_crypt(codec), json.data, json.len, sealed, err);
+	repo_codec_put(&repo->codecs, codec);
+	return rc < 0 ? rc : repo_store_put_config(repo->store, sealed, json.len + REPO_SEAL, err);
+}
+
+static int refuse_existing(struct repo *repo, struct cairn_err *err)
+{
+	uint64_t size;
+	int rc = repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, err);
+
+	if (rc == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "there is a repository already");
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+/* The config comes last: before it there is no repository. */
+int repo_init(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	int rc = repo_new(options, &repo, err);
+
+	if (rc == 0)
+		rc = refuse_existing(repo, err);
+	if (rc == 0)
+		rc = repo_store_create(repo->store, err);
+	if (rc == 0)
+		rc = repo_key_random(&repo->codecs.key, err);
+	if (rc == 0)
+		rc = repo_config_random(&repo->config, err);
+	if (rc == 0)
+		rc = write_key(repo, options, err);
+	if (rc == 0)
+		rc = write_config(repo, err);
+	if (rc == 0)
+		rc = take_lock(repo, options, err);
+	if (rc == 0 && repo->lock)
+		rc = repo_packer_new(repo, &repo->packer, err);
+	if (rc == 0)
+		*ret = cairn_take(repo);
+	return rc;
+}
+
+/* ---- small things ---------------------------------------------------------- */
+
+const char *repo_config_id(const struct repo *repo)
+{
+	return repo->config.id;
+}
+
+struct repo_store *repo_get_store(struct repo *repo)
+{
+	return repo->store;
+}
+
+int repo_may_write(struct repo *repo, struct cairn_err *err)
+{
+	if (!repo->lock)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the repository is not locked");
+	if (!repo->index_loaded)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the index is not loaded");
+	return 0;
+}
+
+int repo_may_delete(struct repo *repo, struct cairn_err *err)
+{
+	if (!repo->lock || !repo_lock_exclusive(repo->lock))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the repository is not locked exclusively");
+	return repo_lock_verify(repo->lock, err);
+}
+
+int repo_check_lock(struct repo *repo, struct cairn_err *err)
+{
+	return repo->lock ? repo_lock_verify(repo->lock, err) : 0;
+}
+
+int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err)
+{
+	return repo_lock_clear(repo, all, ret_removed, err);
+}
+
+void repo_get_stats(struct repo *repo, struct repo_stats *ret)
+{
+	*ret = (struct repo_stats){
+		.blobs_new = repo->blobs_new,
+		.bytes_new = repo->bytes_new,
+		.bytes_stored = repo->bytes_stored,
+		.blobs_known = repo->blobs_known,
+		.packs_stored = repo->packs_stored,
+		.packs_total = repo_index_packs(repo->index),
+		.blobs_total = repo_index_entries(repo->index),
+		.bytes_received = repo->bytes_received,
+	};
+}

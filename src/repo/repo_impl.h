@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files behind repo.h share. */
+#ifndef CAIRN_REPO_REPO_IMPL_H
+#define CAIRN_REPO_REPO_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "repo/codec.h"
+#include "repo/config.h"
+#include "repo/repo.h"
+
+struct repo_index;
+struct repo_lock;
+struct repo_packer;
+struct cairn_buf;
+
+#define REPO_PACK_SIZE     ((uint64_t)16 << 20)
+#define REPO_PACK_SIZE_MIN ((uint64_t)64 << 10)
+#define REPO_PACK_SIZE_MAX ((uint64_t)512 << 20)
+
+/* What a file other than a pack may have at most, stored and plain. */
+#define REPO_FILE_STORED_MAX ((size_t)512 << 20)
+#define REPO_SNAPSHOT_MAX    ((size_t)16 << 20)
+#define REPO_LOCK_FILE_MAX   ((size_t)64 << 10)
+
+struct repo {
+	struct repo_store *store;
+	struct repo_codec_pool codecs;
+	struct repo_config config;
+	char *hostname; /* of new snapshots */
+	char *here;     /* this machine's name, in locks */
+	char *username;
+	uint64_t pack_size;
+	struct repo_index *index;
+	atomic_bool index_loaded;
+	pthread_mutex_t load_mutex; /* held while the index is loaded */
+	struct repo_packer *packer;
+	struct repo_lock *lock;     /* NULL: none */
+	pthread_mutex_t fail_mutex; /* guards `failure` */
+	struct cairn_err failure;
+	atomic_bool failed;
+	atomic_uint_fast64_t blobs_new, bytes_new, bytes_stored, blobs_known, packs_stored,
+		bytes_received;
+};
+
+/* The failure that sticks. repo_fail() keeps the first one and returns its
+ * argument's code. */
+int repo_fail(struct repo *repo, const struct cairn_err *err);
+int repo_failed(struct repo *repo, struct cairn_err *err);
+
+/* Files that hold sealed JSON. `out` gets the plain bytes, up to its maximum;
+ * the name is checked against the content. */
+int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id *name,
+		   struct cairn_buf *out, struct cairn_err *err);
+int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, size_t n,
+		   struct repo_id *ret_name, struct cairn_err *err);
+
+/* Reads from the store, counted. */
+int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,
+	      struct cairn_err *err);
+
+/* CAIRN_PRECONDITION unless a lock is held and the index loaded. */
+int repo_may_write(struct repo *repo, struct cairn_err *err);
+
+/* CAIRN_PRECONDITION unless the exclusive lock is held; CAIRN_ABORTED when it
+ * was lost. */
+int repo_may_delete(struct repo *repo, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/dir/dir.h"
+
+static const char *const names[REPO_FILE_KINDS] = {"config",    "keys",  "locks",
+						   "snapshots", "index", "data"};
+
+const char *repo_file_name(enum repo_file kind)
+{
+	return names[kind];
+}
+
+static const char *first_of(const char *a, const char *b)
+{
+	const char *text = getenv(a);
+
+	return text && *text ? text : b ? getenv(b) : NULL;
+}
+
+static void fill(const char **field, const char *a, const char *b)
+{
+	if (!*field)
+		*field = first_of(a, b);
+}
+
+void repo_store_options_from_environment(struct repo_store_options *options)
+{
+	fill(&options->access_key, "AWS_ACCESS_KEY_ID", NULL);
+	fill(&options->secret_key, "AWS_SECRET_ACCESS_KEY", NULL);
+	fill(&options->session_token, "AWS_SESSION_TOKEN", NULL);
+	fill(&options->region, "AWS_REGION", "AWS_DEFAULT_REGION");
+	fill(&options->user, "RESTIC_REST_USERNAME", NULL);
+	fill(&options->password, "RESTIC_REST_PASSWORD", NULL);
+	fill(&options->ca_file, "RESTIC_CACERT", NULL);
+}
+
+char *repo_store_location_shown(const char *location)
+{
+	const char *scheme = strstr(location, "://");
+	const char *host = scheme ? scheme + 3 : location;
+	const char *path = strchr(host, '/');
+	const char *at = NULL;
+
+	/* The last @ before the path ends what names the user. */
+	for (const char *p = host; scheme && *p && p != path; p++)
+		if (*p == '@')
+			at = p;
+	if (!at)
+		return cairn_strdup(location);
+	return cairn_printf("%.*s***@%s", (int)(host - location), location, at + 1);
+}
+
+int repo_store_open(const struct repo_store_options *options, struct repo_store **ret,
+		    struct cairn_err *err)
+{
+	const char *location = options->location;
+
+	if (!location || !*location)
+		return cairn_err_set(err, CAIRN_INVALID, "no location of a repository");
+	if (strncmp(location, "local:", 6) == 0)
+		return repo_dir_open(options, location + 6, ret, err);
+	if (location[0] == '/' || location[0] == '.' || !strchr(location, ':'))
+		return repo_dir_open(options, location, ret, err);
+	return cairn_err_set(err, CAIRN_INVALID, "what kind of place is '%.*s'?",
+			     (int)strcspn(location, ":"), location);
+}
+
+void repo_store_close(struct repo_store *store)
+{
+	if (store)
+		store->ops->close(store);
+}
+
+int repo_store_create(struct repo_store *store, struct cairn_err *err)
+{
+	return store->ops->create(store, err);
+}
+
+int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
+		   struct repo_id *ret_name, struct cairn_err *err)
+{
+	struct repo_id id;
+	char hex[REPO_ID_TEXT_MAX];
+	int rc;
+
+	if (!repo_id_of(data, n, &id))
+		return cairn_err_nomem(err, "a hash");
+	rc = store->ops->put(store, kind, &id, data, n, &id, err);
+	if (rc < 0)
+		return cairn_err_wrap(err, "store %s/%s", repo_file_name(kind),
+				      repo_id_format(&id, hex));
+	*ret_name = id;
+	return 0;
+}
+
+int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
+			  struct cairn_err *err)
+{
+	struct repo_id id;
+	int rc;
+
+	if (!repo_id_of(data, n, &id))
+		return cairn_err_nomem(err, "a hash");
+	rc = store->ops->put(store, REPO_FILE_CONFIG, NULL, data, n, &id, err);
+	return rc < 0 ? cairn_err_wrap(err, "store the config") : 0;
+}
+
+static int wrap(struct cairn_err *err, const char *what, enum repo_file kind,
+		const struct repo_id *name)
+{
+	char hex[REPO_ID_TEXT_MAX];
+
+	return cairn_err_wrap(err, "%s %s%s%s", what, repo_file_name(kind), name ? "/" : "",
+			      name ? repo_id_format(name, hex) : "");
+}
+
+int repo_store_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   uint64_t offset, void *out, size_t n, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = store->ops->get(store, kind, name, offset, out, n, err ? err : &why);
+
+	return rc < 0 ? wrap(err ? err : &why, "read", kind, name) : 0;
+}
+
+int repo_store_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	uint64_t size;
+	int rc = repo_store_size(store, kind, name, &size, err);
+
+	if (rc < 0)
+		return rc;
+	if (size > max) {
+		rc = cairn_err_set(err, CAIRN_RANGE, "larger than %zu bytes", max);
+		return err ? wrap(err, "read", kind, name) : rc;
+	}
+	data = cairn_alloc((size_t)size + 1);
+	if (!data)
+		return cairn_err_nomem(err, "a file");
+	data[size] = 0;
+	rc = repo_store_get(store, kind, name, 0, data, (size_t)size, err);
+	if (rc < 0)
+		return rc;
+	*ret_data = cairn_take(data);
+	*ret_n = (size_t)size;
+	return 0;
+}
+
+int repo_store_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		    uint64_t *ret_size, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = store->ops->size(store, kind, name, ret_size, err ? err : &why);
+
+	return rc < 0 ? wrap(err ? err : &why, "look for", kind, name) : 0;
+}
+
+int repo_store_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = store->ops->remove(store, kind, name, err ? err : &why);
+
+	return rc < 0 ? wrap(err ? err : &why, "remove", kind, name) : 0;
+}
+
+int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
+		    void *arg, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = store->ops->list(store, kind, fn, arg, err ? err : &why);
+
+	return rc < 0 ? cairn_err_wrap(err ? err : &why, "list %s", repo_file_name(kind)) : 0;
+}
