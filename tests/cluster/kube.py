@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user of an API server: kubectl, plain requests, service accounts and their tokens."""
+import base64
+import http.client
+import json
+import os
+import pathlib
+import ssl
+import subprocess
+import urllib.parse
+
+from processes import Failed, wait_until
+
+TIMEOUT = 60  # seconds; of one call
+TOKEN_SECONDS = 6 * 3600
+
+
+class Refused(Failed):
+    """What the API server answered instead; `status` is the HTTP code."""
+
+    def __init__(self, status, reply):
+        super().__init__(f"{status}: {reply.get('message', reply)}")
+        self.status, self.reply = status, reply
+
+
+def encode(path):
+    return base64.b64encode(pathlib.Path(path).read_bytes()).decode()
+
+
+def as_text(objects):
+    """One object, a list of them or text, as kubectl reads it."""
+    if isinstance(objects, str):
+        return objects
+    if isinstance(objects, dict):
+        objects = [objects]
+    return "\n---\n".join(json.dumps(item) for item in objects)
+
+
+class Kube:
+    def __init__(self, directory, program, server, authority):
+        """`authority` is the file of the certificate to trust."""
+        self.directory, self.program = directory, program
+        self.server, self.authority = server, authority
+        self.kubeconfig = directory / "admin.kubeconfig"
+        self.identity = None  # files of certificate and key of who asks
+
+    # ---- kubeconfig ----
+
+    def write_kubeconfig(self, name, user, namespace="default"):
+        """A file NAME.kubeconfig for `user`, the user part of it."""
+        path = self.directory / f"{name}.kubeconfig"
+        cluster = {"server": self.server, "certificate-authority-data": encode(self.authority)}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": user}],
+            "contexts": [{"name": "test", "context": {
+                "cluster": "test", "user": "test", "namespace": namespace}}]}))
+        return path
+
+    def kubeconfig_of_certificate(self, name, crt, key):
+        return self.write_kubeconfig(name, {"client-certificate-data": encode(crt),
+                                            "client-key-data": encode(key)})
+
+    def kubeconfig_of_account(self, namespace, name, audience=None, seconds=TOKEN_SECONDS):
+        """A kubeconfig with which one is the service account, and nobody else."""
+        token = self.token(namespace, name, audience, seconds)
+        return self.write_kubeconfig(f"{namespace}-{name}", {"token": token}, namespace)
+
+    # ---- kubectl ----
+
+    def run(self, *words, text=None, kubeconfig=None, timeout=TIMEOUT):
+        """The finished process of kubectl."""
+        # kubectl keeps what it learns about a server; not in somebody's home
+        environment = {**os.environ, "HOME": str(self.directory), "KUBECONFIG": ""}
+        return subprocess.run(
+            [self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}",
+             f"--cache-dir={self.directory}/kubectl", *map(str, words)],
+            input=text or "", capture_output=True, text=True, timeout=timeout, check=False,
+            env=environment)
+
+    def kubectl(self, *words, **how):
+        """What kubectl wrote; it must succeed."""
+        done = self.run(*words, **how)
+        if done.returncode != 0:
+            raise Failed(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, objects, *words):
+        """Objects, a list of them, YAML text, or a pathlib.Path (a file or a directory
+        of files; one with a kustomization is built)."""
+        if isinstance(objects, pathlib.Path):
+            kind = "-k" if (objects / "kustomization.yaml").exists() else "-f"
+            return self.kubectl("apply", kind, objects, *words)
+        return self.kubectl("apply", "-f", "-", *words, text=as_text(objects))
+
+    def apply_files(self, *paths):
+        for path in paths:
+            self.apply(path)
+
+    def delete(self, *words, wait=True):
+        return self.kubectl("delete", *words, "--ignore-not-found", f"--wait={str(wait).lower()}",
+                            f"--timeout={TIMEOUT}s", timeout=TIMEOUT + 10)
+
+    def get(self, *words, **how):
+        """An object or a list, as a dictionary; None if it is not there."""
+        done = self.run("get", *words, "-o", "json", **how)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        if "(NotFound)" in done.stderr:
+            return None
+        raise Failed(f"kubectl get {' '.join(words)}: {done.stderr.strip()}")
+
+    def wait(self, condition, *words, seconds=TIMEOUT):
+        """The object, once `condition` of it is true; it may appear meanwhile."""
+        last = None
+
+        def is_so():
+            nonlocal last
+            last = self.get(*words)
+            return last if last is not None and condition(last) else None
+        try:
+            return wait_until(is_so, seconds, f"{' '.join(words)} as wanted")
+        except Failed as failed:
+            raise Failed(f"{failed}; it is {json.dumps(last)}") from None
+
+    def wait_gone(self, *words, seconds=TIMEOUT):
+        wait_until(lambda: self.get(*words) is None, seconds, f"{' '.join(words)} is gone")
+
+    # ---- plain requests ----
+
+    def ask(self, method, path, body=None, token=None, content_type="application/json"):
+        """(status, text) of one request: with `token`, or as the administrator."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        headers = {"Content-Type": content_type}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        else:
+            context.load_cert_chain(*self.identity)
+        where = urllib.parse.urlsplit(self.server)
+        connection = http.client.HTTPSConnection(where.hostname, where.port, context=context,
+                                                 timeout=TIMEOUT)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+        finally:
+            connection.close()
+
+    def request(self, method, path, body=None, **how):
+        """The object that the API server answers with; Refused if it does not."""
+        status, text = self.ask(method, path, body, **how)
+        try:
+            reply = json.loads(text)
+        except ValueError:
+            reply = {"message": text}
+        if status >= 300:
+            raise Refused(status, reply)
+        return reply
+
+    def answers(self, path):
+        try:
+            return self.ask("GET", path)[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    # ---- identities ----
+
+    def namespace(self, name):
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def service_account(self, namespace, name):
+        self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
+                    "metadata": {"namespace": namespace, "name": name}})
+
+    def token(self, namespace, name, audience=None, seconds=TOKEN_SECONDS):
+        """A token of the service account; the API server gives none under 600 seconds."""
+        spec = {"expirationSeconds": seconds}
+        if audience:
+            spec["audiences"] = [audience]
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        return self.request("POST", path, {"apiVersion": "authentication.k8s.io/v1",
+                                           "kind": "TokenRequest", "spec": spec})["status"]["token"]
+
+    def allow(self, name, account, rules=None, role=None, namespace=None):
+        """Gives `account`, "NAMESPACE:NAME", rights everywhere, or in `namespace`: those of
+        `rules`, [(group, resource, verbs)], or of the ClusterRole `role`."""
+        rbac = "rbac.authorization.k8s.io"
+        objects = []
+        if rules is not None:
+            role = name
+            objects.append({"apiVersion": f"{rbac}/v1", "kind": "ClusterRole",
+                            "metadata": {"name": name},
+                            "rules": [{"apiGroups": [group], "resources": [resource],
+                                       "verbs": verbs.split()}
+                                      for group, resource, verbs in rules]})
+        where, who = account.split(":")
+        binding = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding",
+                   "metadata": {"name": name},
+                   "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+                   "subjects": [{"kind": "ServiceAccount", "namespace": where, "name": who}]}
+        if namespace:
+            binding["kind"] = "RoleBinding"
+            binding["metadata"]["namespace"] = namespace
+        self.apply([*objects, binding])

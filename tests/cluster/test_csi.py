@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn driver` under the controllers of Kubernetes: claims, snapshots, restores, growth."""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+
+import cluster
+from csistack import SNAPSHOT, CsiStack
+from processes import wait_until
+
+cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
+MIB = 1 << 20
+GROUP = "groupsnapshot.storage.k8s.io"
+
+
+def loop_files():
+    """What stands behind the loop devices of the machine."""
+    found = subprocess.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"],
+                           capture_output=True, text=True, check=True).stdout
+    return found.splitlines()
+
+
+class Story(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True))
+        cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
+
+    def tearDown(self):
+        """No controller was refused anything: their rights are complete."""
+        for name in CsiStack.PROGRAMS:
+            log = self.bed.processes.log_text(name)
+            self.assertNotIn("forbidden", log, f"{name} lacks a right")
+
+    def write(self, claim, offset, data):
+        with open(self.csi.volume_file(claim), "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    def volumes(self):
+        return json.loads(self.csi.cairn("volume", "list", "--output", "json"))
+
+    def test_claim_snapshot_restore_and_removal(self):
+        self.csi.claim("data", "64Mi")
+        self.write("data", 5 * MIB, b"first" * 1000)
+        self.csi.snapshot("monday", "data")
+        self.write("data", 9 * MIB, b"second" * 1000)
+        self.csi.snapshot("tuesday", "data")
+        self.csi.claim("restored", "64Mi", source="monday")
+        restored = self.csi.volume_file("restored").read_bytes()
+        self.assertEqual(restored[5 * MIB:5 * MIB + 5000], b"first" * 1000)
+        self.assertFalse(any(restored[9 * MIB:10 * MIB]))
+        delta = json.loads(self.csi.cairn("delta", self.csi.snapshot_id("monday"),
+                                          self.csi.snapshot_id("tuesday"), "--output", "json"))
+        self.assertIn(str(9 * MIB), json.dumps(delta))
+        self.assertNotIn(str(5 * MIB), json.dumps(delta))
+        for kind, name in (("pvc", "restored"), ("volumesnapshot", "monday"),
+                           ("volumesnapshot", "tuesday"), ("pvc", "data")):
+            self.kube.delete(kind, name)
+        wait_until(lambda: not self.volumes(), 60, "the volumes are gone")
+        self.assertEqual(self.kube.get("volumesnapshotcontent")["items"], [])
+        self.kube.wait(lambda found: not found["items"], "pv")
+
+    def test_growth(self):
+        self.csi.claim("grows", "64Mi")
+        self.kube.kubectl("patch", "pvc", "grows", "-p", json.dumps(
+            {"spec": {"resources": {"requests": {"storage": "100Mi"}}}}))
+        volume = self.csi.volume_id("grows")
+        wait_until(lambda: [v["size_bytes"] for v in self.volumes() if v["id"] == volume] ==
+                   [100 * MIB], 60, "the volume has grown")
+        # What is left to do needs a node, and the claim says so.
+        self.kube.wait(lambda claim: claim["status"]["capacity"]["storage"] == "100Mi" or
+                       "FileSystemResizePending" in json.dumps(claim["status"]), "pvc", "grows")
+        self.kube.delete("pvc", "grows")
+
+    def test_a_group_is_cut_as_one(self):
+        for name in ("left", "right"):
+            self.csi.claim(name, "64Mi")
+            self.kube.kubectl("label", "pvc", name, "group=both")
+        self.kube.apply({"apiVersion": f"{GROUP}/v1beta2", "kind": "VolumeGroupSnapshot",
+                         "metadata": {"name": "both"},
+                         "spec": {"volumeGroupSnapshotClassName": "cairn",
+                                  "source": {"selector": {"matchLabels": {"group": "both"}}}}})
+        self.kube.wait(lambda made: made.get("status", {}).get("readyToUse"),
+                       "volumegroupsnapshot", "both")
+        found = self.kube.wait(
+            lambda found: len(found["items"]) == 2 and all(
+                item.get("status", {}).get("readyToUse") for item in found["items"]),
+            "volumesnapshots")
+        self.assertEqual({item["spec"]["source"].get("persistentVolumeClaimName") or
+                          item["status"]["boundVolumeSnapshotContentName"] != ""
+                          for item in found["items"]} - {"left", "right", True}, set())
+        self.kube.delete("volumegroupsnapshot", "both")
+        self.kube.wait(lambda found: not found["items"], "volumesnapshots")
+        for name in ("left", "right"):
+            self.kube.delete("pvc", name)
+
+    def test_the_driver_is_killed_meanwhile(self):
+        self.bed.processes.kill("driver")
+        self.csi.claim("patient", "64Mi", wait=False)
+        self.bed.processes.restart("driver")
+        # The controllers end when they lose the driver; a kubelet would start them again.
+        for name in ("csi-provisioner", "csi-resizer", "csi-snapshotter"):
+            self.bed.processes.restart(name)
+        self.kube.wait(lambda claim: claim["status"]["phase"] == "Bound", "pvc", "patient")
+        self.kube.delete("pvc", "patient")
+
+
+class Leftovers(unittest.TestCase):
+    def test_nothing_is_left_of_a_cluster_in_use(self):
+        with cluster.Cluster(csi=True) as bed:
+            bed.csi.claim("data")
+            bed.csi.snapshot("kept", "data")
+            device = bed.csi.cairn("volume", "attach", bed.csi.volume_id("data")).strip()
+            self.assertTrue(pathlib.Path(device).is_block_device())
+            directory = str(bed.directory)
+            self.assertTrue(any(directory in file for file in loop_files()))
+        self.assertFalse(bed.directory.exists())
+        self.assertEqual(cluster.mounts_below(bed.directory), [])
+        self.assertEqual([file for file in loop_files() if directory in file], [])
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    unittest.main()
