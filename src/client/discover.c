@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "client/discover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/auth.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "net/grpc_text.h"
+
+/* What user names of service accounts begin with: nobody else's may. */
+#define ACCOUNT_PREFIX "system:serviceaccount:"
+
+void client_snapshot_done(struct client_snapshot *snapshot)
+{
+	free(snapshot->handle);
+	free(snapshot->driver);
+	*snapshot = (struct client_snapshot){0};
+}
+
+void client_service_done(struct client_service *service)
+{
+	free(service->address);
+	free(service->audience);
+	free(service->ca_pem);
+	*service = (struct client_service){0};
+}
+
+void client_account_done(struct client_account *account)
+{
+	free(account->namespace_name);
+	free(account->name);
+	*account = (struct client_account){0};
+}
+
+/* --- snapshots --- */
+
+/* An object that says nothing of readiness is taken as ready. */
+static bool is_ready(const json_t *object)
+{
+	bool ready = true;
+
+	(void)kube_bool(object, &ready, "status", "readyToUse");
+	return ready;
+}
+
+/* The content points back to its snapshot; it has no uid until it was bound. */
+static bool points_back(const json_t *content, const json_t *snapshot)
+{
+	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
+	const char *uid = kube_str(ref, "uid");
+	const char *name = kube_str(ref, "name");
+	const char *ns = kube_str(ref, "namespace");
+
+	return name && ns && strcmp(name, kube_name(snapshot)) == 0 &&
+	       strcmp(ns, kube_namespace(snapshot)) == 0 &&
+	       (!uid || !*uid || strcmp(uid, kube_uid(snapshot)) == 0);
+}
+
+static int read_content(const json_t *content, const json_t *snapshot, struct client_snapshot *ret,
+			struct cairn_err *err)
+{
+	const char *handle = kube_str(content, "status", "snapshotHandle");
+	const char *driver = kube_str(content, "spec", "driver");
+
+	if (!points_back(content, snapshot))
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "VolumeSnapshotContent %s belongs to another VolumeSnapshot",
+				     kube_name(content));
+	if (!is_ready(content) || !handle || !driver)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "VolumeSnapshotContent %s is not ready", kube_name(content));
+	ret->handle = cairn_strdup(handle);
+	ret->driver = cairn_strdup(driver);
+	if (ret->handle && ret->driver)
+		return 0;
+	client_snapshot_done(ret);
+	return cairn_err_nomem(err, "snapshot");
+}
+
+int client_discover_snapshot(struct kube_client *kube, const struct kube_call *how,
+			     const char *namespace_name, const char *name,
+			     struct client_snapshot *ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *snapshot = NULL;
+	kube_auto_json json_t *content = NULL;
+	const char *bound;
+	int rc = kube_get(kube, KUBE_REF(&kube_volumesnapshots, namespace_name, name), how,
+			  &snapshot, err);
+
+	if (rc)
+		return cairn_err_wrap(err, "VolumeSnapshot %s/%s", namespace_name, name);
+	bound = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	if (!is_ready(snapshot) || !bound)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "VolumeSnapshot %s/%s is not ready",
+				     namespace_name, name);
+	rc = kube_get(kube, KUBE_REF(&kube_volumesnapshotcontents, NULL, bound), how, &content,
+		      err);
+	if (rc)
+		return cairn_err_wrap(err, "VolumeSnapshotContent %s", bound);
+	return read_content(content, snapshot, ret, err);
+}
+
+/* --- the service --- */
+
+/* The text that base64 stands for; NULL when it is none or memory is short. */
+static char *decode(const char *text)
+{
+	size_t n = strlen(text);
+	cairn_auto_free char *bytes = cairn_alloc(n / 4 * 3 + 3);
+	size_t got;
+
+	if (!bytes || !grpc_base64_decode(text, n, (uint8_t *)bytes, &got) || got == 0 ||
+	    memchr(bytes, 0, got))
+		return NULL;
+	bytes[got] = '\0';
+	return cairn_take(bytes);
+}
+
+int client_discover_service(struct kube_client *kube, const struct kube_call *how,
+			    const char *driver, struct client_service *ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *object = NULL;
+	struct client_service service = {0};
+	const char *address, *audience, *ca;
+	int rc = kube_get(kube, KUBE_REF(&kube_snapshotmetadataservices, NULL, driver), how,
+			  &object, err);
+
+	if (rc)
+		return cairn_err_wrap(err, "SnapshotMetadataService %s", driver);
+	address = kube_str(object, "spec", "address");
+	audience = kube_str(object, "spec", "audience");
+	ca = kube_str(object, "spec", "caCert");
+	if (!address || !*address || !audience || !ca)
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "SnapshotMetadataService %s lacks a field", driver);
+	service.address = cairn_strdup(address);
+	service.audience = cairn_strdup(audience);
+	service.ca_pem = decode(ca);
+	if (!service.ca_pem)
+		rc = cairn_err_set(err, CAIRN_INTERNAL,
+				   "caCert of SnapshotMetadataService %s is no certificate",
+				   driver);
+	else if (!service.address || !service.audience)
+		rc = cairn_err_nomem(err, "service");
+	if (rc) {
+		client_service_done(&service);
+		return rc;
+	}
+	*ret = service;
+	return 0;
+}
+
+/* --- who we are --- */
+
+int client_discover_account(struct kube_client *kube, const struct kube_call *how,
+			    struct client_account *ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *user = NULL;
+	struct client_account account = {0};
+	const char *name, *ns, *colon = NULL;
+	int rc = kube_whoami(kube, how, &user, err);
+
+	if (rc)
+		return cairn_err_wrap(err, "SelfSubjectReview");
+	name = kube_str(user, "username");
+	if (name && strncmp(name, ACCOUNT_PREFIX, strlen(ACCOUNT_PREFIX)) == 0)
+		colon = strchr(name + strlen(ACCOUNT_PREFIX), ':');
+	if (!colon)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' is no service account: name the one to get a token of",
+				     name ? name : "");
+	ns = name + strlen(ACCOUNT_PREFIX);
+	account.namespace_name = cairn_strndup(ns, (size_t)(colon - ns));
+	account.name = cairn_strdup(colon + 1);
+	if (!account.namespace_name || !account.name) {
+		client_account_done(&account);
+		return cairn_err_nomem(err, "service account");
+	}
+	*ret = account;
+	return 0;
+}
