@@ -79,12 +79,17 @@ void cmd_progress_begin(struct cmd_progress *progress, const char *what)
 	cmd_catch_interrupts();
 }
 
-void cmd_progress_end(struct cmd_progress *progress)
+void cmd_progress_clear(struct cmd_progress *progress)
 {
 	static const char erase[] = "\r\033[K";
 
 	if (progress->drawn)
 		(void)cairn_write_full(STDERR_FILENO, erase, sizeof(erase) - 1);
 	progress->drawn = false;
+}
+
+void cmd_progress_end(struct cmd_progress *progress)
+{
+	cmd_progress_clear(progress);
 	progress->shown = false;
 }

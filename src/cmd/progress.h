@@ -26,6 +26,9 @@ struct cmd_progress {
 
 void cmd_progress_begin(struct cmd_progress *progress, const char *what);
 
+/* Removes the line until it is drawn again: something else is to be said. */
+void cmd_progress_clear(struct cmd_progress *progress);
+
 /* Removes the line. */
 void cmd_progress_end(struct cmd_progress *progress);
 

@@ -10,6 +10,7 @@
 #define CAIRN_CMD_ROLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cairn_err;
@@ -46,6 +47,54 @@ role_driver_run cairn_role_driver;
 struct suite_options;
 typedef int role_conformance_run(const struct suite_options *options, struct cairn_err *err);
 role_conformance_run cairn_role_conformance;
+
+/* In the module "client": questions to a SnapshotMetadata service; the answers
+ * come on the caller's thread. */
+struct cairn_block;
+struct cairn_client_options;
+struct cairn_listing_info;
+struct cairn_listing_query;
+
+struct role_client_watch {
+	/* A message came; a negative code ends the listing. */
+	int (*message)(void *arg, const struct cairn_listing_info *info,
+		       const struct cairn_block *blocks, size_t n, struct cairn_err *err);
+	/* Asked ten times a second, on another thread. */
+	bool (*cancelled)(void *arg);
+	void *arg;
+};
+
+/* Lists until the end; *ret_info is how far it came, in any case. */
+typedef int role_list_run(const struct cairn_client_options *options,
+			  const struct cairn_listing_query *query,
+			  const struct role_client_watch *watch,
+			  struct cairn_listing_info *ret_info, struct cairn_err *err);
+role_list_run cairn_role_list;
+
+/* Copies what is listed from device to device, then compares them:
+ * client/mirror.h. */
+struct store_progress;
+
+struct role_mirror_options {
+	const struct cairn_client_options *options;
+	const struct cairn_listing_query *query;
+	const char *source, *target;
+	const struct store_progress *copying;
+	const struct store_progress *comparing;
+};
+
+struct role_mirror_result {
+	uint64_t capacity; /* as the listing says */
+	uint64_t listed_blocks, listed_bytes;
+	uint64_t copied_bytes;
+	uint64_t compared_bytes;
+	uint64_t differing_bytes;
+	uint64_t first_difference;
+};
+
+typedef int role_mirror_run(const struct role_mirror_options *options,
+			    struct role_mirror_result *ret, struct cairn_err *err);
+role_mirror_run cairn_role_mirror;
 
 /* Loads module `name` and gives its function `symbol`; it stays loaded.
  *

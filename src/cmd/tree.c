@@ -71,6 +71,7 @@ const struct command cmd_cairn = {
 			&cmd_delta,
 			&cmd_map,
 			&cmd_verify,
+			&cmd_list,
 			&cmd_driver,
 			&cmd_conformance,
 			&cmd_help,

@@ -11,7 +11,29 @@
 #include "cmd/progress.h"
 #include "cmd/record.h"
 #include "cmd/tree.h"
+#include "cmd/verify_devices.h"
 #include "pool/pool.h"
+
+static struct client_flags asked = CLIENT_FLAGS_INIT;
+static const char *source_device;
+static const char *target_device;
+
+/* clang-format off */
+static const struct cairn_flag flags[] = {
+	CLIENT_FLAG_TEXT("source-device-path", 0, source_device, "DEV",
+			 "the snapshot's data; copied from"),
+	CLIENT_FLAG_TEXT("target-device-path", 0, target_device, "DEV",
+			 "copied to; must be empty, or hold the base"),
+	/* As external-snapshot-metadata's verifier also calls them. */
+	{.name = "src", .kind = CAIRN_FLAG_STRING, .target = &source_device, .value_name = "DEV",
+	 .help = "the same as --source-device-path", .hidden = true},
+	{.name = "tgt", .kind = CAIRN_FLAG_STRING, .target = &target_device, .value_name = "DEV",
+	 .help = "the same as --target-device-path", .hidden = true},
+	CLIENT_QUERY_FLAGS(asked),
+	CLIENT_SERVICE_FLAGS(asked),
+	CAIRN_FLAG_END,
+};
+/* clang-format on */
 
 static const char *fault_text(const struct pool_verify_fault *fault)
 {
@@ -68,18 +90,17 @@ static int print_json(const struct pool_verify_result *result, struct cairn_err 
 	return cmd_json_end(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int verify_pool(const char *base, const char *target, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_verify_result result = {0};
 	struct cmd_progress progress;
 	int rc = cmd_pool_open(CMD_QUERY, &pool, err);
 
-	(void)argc;
 	if (rc)
 		return rc;
 	cmd_progress_begin(&progress, "verifying");
-	rc = pool_verify(pool, argv[0], argv[1], &progress.hooks, &result, err);
+	rc = pool_verify(pool, base, target, &progress.hooks, &result, err);
 	cmd_progress_end(&progress);
 	if (!rc && cmd_options.output == CMD_OUTPUT_TABLE)
 		print_text(&result);
@@ -93,15 +114,35 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	return rc;
 }
 
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	if ((source_device || target_device) && argc > 0)
+		return cmd_usage(err, "'%s': devices are verified without BASE and TARGET",
+				 argv[0]);
+	if (source_device || target_device)
+		return cmd_verify_devices(&asked, source_device, target_device, err);
+	if (argc < 2)
+		return cmd_usage(err, "%s is missing; see 'cairn verify --help'",
+				 argc ? "TARGET" : "BASE");
+	return verify_pool(argv[0], argv[1], err);
+}
+
 const struct command cmd_verify = {
 	.name = "verify",
 	.summary = "prove that nothing outside a delta differs",
-	.about = "Reads the data of both snapshots wherever 'cairn delta BASE TARGET' reports\n"
-		 "nothing, and what it reports as zero. Ends with status 15 when something is not\n"
-		 "as the delta says.\n",
-	.args = (const struct cmd_arg[]){{.name = "BASE", .kind = CMD_ARG_SNAPSHOT},
-					 {.name = "TARGET", .kind = CMD_ARG_SNAPSHOT},
-					 CMD_ARG_END},
+	.about =
+		"Reads the data of both snapshots wherever 'cairn delta BASE TARGET' reports\n"
+		"nothing, and what it reports as zero. Ends with status 15 when something is not\n"
+		"as the delta says.\n"
+		"\n"
+		"With --source-device-path instead of snapshots: copies the blocks that 'cairn list'\n"
+		"lists from one device to the other, then compares the two from end to end.\n",
+	.args =
+		(const struct cmd_arg[]){
+			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},
+			{.name = "TARGET", .kind = CMD_ARG_SNAPSHOT, .optional = true},
+			CMD_ARG_END},
+	.flags = flags,
 	.has_output = true,
 	.run = run,
 };
