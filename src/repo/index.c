@@ -328,6 +328,13 @@ int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const
 	return 0;
 }
 
+int repo_index_reserve_copy(struct repo_index *index, enum repo_blob_type type,
+			    const struct repo_id *id, uint32_t *ret_entry, struct cairn_err *err)
+{
+	writing(index);
+	return new_entry(index, type, id, ret_entry) ? 0 : cairn_err_nomem(err, "the index");
+}
+
 void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, uint32_t offset,
 		       uint32_t length, uint32_t plain)
 {

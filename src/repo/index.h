@@ -64,6 +64,10 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
  * for the caller, who says where it went. */
 int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		       uint32_t *ret_entry, bool *ret_known, struct cairn_err *err);
+/* Like it, but also when the blob is there: for a second copy that replaces the
+ * first. */
+int repo_index_reserve_copy(struct repo_index *index, enum repo_blob_type type,
+			    const struct repo_id *id, uint32_t *ret_entry, struct cairn_err *err);
 void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, uint32_t offset,
 		       uint32_t length, uint32_t plain);
 
@@ -83,6 +87,17 @@ bool repo_index_at(struct repo_index *index, uint32_t entry, struct repo_pack_bl
 		   uint32_t *ret_pack);
 enum repo_pack_state repo_index_pack_at(struct repo_index *index, uint32_t pack,
 					struct repo_id *ret_id);
+
+/* All entries sorted by pack and offset: those of pack p are
+ * order[starts[p]] to order[starts[p + 1] - 1]. Entries that went nowhere are
+ * left out. The arrays are the caller's. */
+struct repo_index_order {
+	uint32_t *order;
+	uint32_t *starts;
+	uint32_t packs;
+};
+int repo_index_sort(struct repo_index *index, struct repo_index_order *ret, struct cairn_err *err);
+void repo_index_order_done(struct repo_index_order *order);
 
 /* Bytes that the index takes. */
 size_t repo_index_memory(struct repo_index *index);

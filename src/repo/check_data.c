@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/check_impl.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/blob_impl.h"
+#include "repo/each.h"
+#include "repo/load.h"
+#include "repo/repo_impl.h"
+
+/* Each holds a whole pack. */
+#define READERS_MAX 3
+
+static void tell(struct repo_checking *checking, const struct repo_id *pack, const char *what)
+{
+	char hex[REPO_ID_TEXT_MAX], text[CAIRN_ERR_TEXT_MAX + 96];
+
+	snprintf(text, sizeof(text), "pack %s: %s", repo_id_format(pack, hex), what);
+	repo_check_problem(checking, CAIRN_DATA_LOSS, text);
+}
+
+static bool same_blobs(const struct repo_pack_blob *a, size_t a_n, const struct repo_pack_blob *b,
+		       size_t b_n)
+{
+	if (a_n != b_n)
+		return false;
+	for (size_t i = 0; i < a_n; i++)
+		if (!repo_id_equal(&a[i].id, &b[i].id) || a[i].offset != b[i].offset ||
+		    a[i].length != b[i].length || a[i].plain != b[i].plain ||
+		    a[i].type != b[i].type)
+			return false;
+	return true;
+}
+
+/* The header of the pack against what the index says of it. */
+static int check_header(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
+			const uint8_t *data, size_t n, struct cairn_err *err)
+{
+	cairn_auto_free struct repo_pack_blob *own = NULL, *indexed = NULL;
+	struct cairn_err why = {0};
+	size_t own_n = 0, indexed_n = 0, need = 0;
+	int rc = repo_check_blobs_of(checking, pack, &indexed, &indexed_n, err);
+
+	if (rc < 0)
+		return rc;
+	rc = repo_pack_parse_tail(checking->repo, data, n, n, &own, &own_n, &need, &why);
+	if (rc < 0 && rc != CAIRN_DATA_LOSS)
+		return cairn_err_set(err, rc, "%s", why.msg);
+	if (rc < 0 || !own)
+		tell(checking, id, "its header is damaged");
+	else if (!same_blobs(own, own_n, indexed, indexed_n))
+		tell(checking, id, "its header and the index differ");
+	return 0;
+}
+
+/* Opens every blob of the index; `data` is overwritten. */
+static int check_blobs(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
+		       uint8_t *data, size_t n, struct cairn_err *err)
+{
+	cairn_auto_free struct repo_pack_blob *blobs = NULL;
+	size_t count;
+	int rc = repo_check_blobs_of(checking, pack, &blobs, &count, err);
+
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		struct repo_place place = {.offset = blobs[i].offset,
+					   .length = blobs[i].length,
+					   .plain = blobs[i].plain};
+		uint32_t size = repo_place_size(&place);
+		cairn_auto_free uint8_t *out = NULL;
+		struct cairn_err why = {0};
+
+		if ((uint64_t)place.offset + place.length > n || size > REPO_BLOB_MAX) {
+			tell(checking, id, "a blob does not fit into it");
+			continue;
+		}
+		out = cairn_alloc(size);
+		if (!out)
+			return cairn_err_nomem(err, "a blob");
+		rc = repo_blob_open(checking->repo, &blobs[i].id, &place, data + place.offset, out,
+				    &why);
+		if (rc == CAIRN_DATA_LOSS) {
+			tell(checking, id, why.msg);
+			rc = 0;
+		} else if (rc < 0) {
+			return cairn_err_set(err, rc, "%s", why.msg);
+		}
+	}
+	return rc;
+}
+
+static int check_bytes(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
+		       uint8_t *data, size_t n, struct cairn_err *err)
+{
+	struct repo_id got;
+	int rc;
+
+	if (!repo_id_of(data, n, &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, id))
+		tell(checking, id, "its hash is another");
+	rc = check_header(checking, pack, id, data, n, err);
+	return rc < 0 ? rc : check_blobs(checking, pack, id, data, n, err);
+}
+
+static bool wanted(const struct repo_checking *checking, uint32_t pack)
+{
+	if (!checking->options->snapshot)
+		return true;
+	for (uint32_t i = checking->order.starts[pack]; i < checking->order.starts[pack + 1]; i++)
+		if (repo_walk_marked(&checking->walk, checking->order.order[i]))
+			return true;
+	return false;
+}
+
+/* A pack that is missing was told of before. */
+static int check_one(void *arg, size_t i, struct cairn_err *err)
+{
+	struct repo_checking *checking = arg;
+	cairn_auto_free uint8_t *data = NULL;
+	const struct repo_named *file;
+	struct cairn_err why = {0};
+	uint32_t pack = (uint32_t)i;
+	struct repo_id id;
+	int rc;
+
+	if (repo_index_pack_at(checking->repo->index, pack, &id) == REPO_PACK_OPEN)
+		return 0;
+	file = repo_names_find(&checking->packs, &id);
+	if (!file || !wanted(checking, pack))
+		return 0;
+	if (file->size > UINT32_MAX) {
+		tell(checking, &id, "it is too large");
+		return 0;
+	}
+	repo_check_progress(checking, "data", i, checking->order.packs);
+	data = cairn_alloc((size_t)file->size);
+	if (!data)
+		return cairn_err_nomem(err, "a pack");
+	rc = repo_read(checking->repo, &id, 0, data, (size_t)file->size, &why);
+	if (rc < 0)
+		return repo_check_result(checking, rc, &why, err);
+	pthread_mutex_lock(&checking->mutex);
+	checking->stats.bytes_read += file->size;
+	pthread_mutex_unlock(&checking->mutex);
+	return check_bytes(checking, pack, &id, data, (size_t)file->size, err);
+}
+
+int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
+{
+	unsigned threads = checking->repo->store->connections;
+
+	return repo_each(checking->order.packs, threads < READERS_MAX ? threads : READERS_MAX,
+			 check_one, checking, err);
+}

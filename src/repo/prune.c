@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/prune.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/each.h"
+#include "repo/index_file.h"
+#include "repo/names.h"
+#include "repo/packer.h"
+#include "repo/prune_plan.h"
+#include "repo/repack.h"
+#include "repo/repo_impl.h"
+#include "repo/snapshot.h"
+#include "repo/walk.h"
+
+#define REPACKERS_MAX 3 /* each holds a pack */
+
+struct pruning {
+	struct repo *repo;
+	const struct repo_prune_options *options;
+	struct repo_names packs; /* in the store */
+	struct repo_names old;   /* index files */
+	struct repo_walk walk;
+	struct repo_prune_plan plan;
+	struct repo_prune_stats stats;
+	atomic_uint_fast64_t repacked;
+};
+
+static void progress(const struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
+{
+	if (pruning->options->progress)
+		pruning->options->progress(pruning->options->arg, step, done, total);
+}
+
+/* ---- what is used ----------------------------------------------------------- */
+
+static int refuse(void *arg, int code, const char *text, struct cairn_err *err)
+{
+	(void)arg;
+	return cairn_err_set(err, code, "%s; nothing was deleted", text);
+}
+
+static int mark_all(struct pruning *pruning, struct cairn_err *err)
+{
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
+	int rc = repo_snapshot_list(pruning->repo, &list, err);
+
+	if (rc == 0 && list.damaged)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s; nothing was deleted",
+				     list.damaged_text);
+	if (rc == 0)
+		rc = repo_walk_init(&pruning->walk, pruning->repo, err);
+	pruning->walk.problem = refuse;
+	for (size_t i = 0; rc == 0 && i < list.n; i++) {
+		progress(pruning, "snapshots", i, list.n);
+		rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
+	}
+	return rc;
+}
+
+/* A pack that holds something used must be there. One that does not is dropped
+ * from the index. */
+static int check_packs(struct pruning *pruning, struct cairn_err *err)
+{
+	for (uint32_t p = 0; p < pruning->plan.n; p++) {
+		char hex[REPO_ID_TEXT_MAX];
+		struct repo_id id;
+
+		repo_index_pack_at(pruning->repo->index, p, &id);
+		if (pruning->plan.packs[p].blobs_used > 0 && !repo_names_find(&pruning->packs, &id))
+			return cairn_err_set(err, CAIRN_DATA_LOSS,
+					     "pack %s is missing; nothing was deleted",
+					     repo_id_format(&id, hex));
+	}
+	for (size_t i = 0; i < pruning->packs.n; i++) {
+		if (repo_index_has_pack(pruning->repo->index, &pruning->packs.items[i].name))
+			continue;
+		pruning->stats.packs_unknown++;
+		pruning->stats.bytes_freed += pruning->packs.items[i].size;
+	}
+	return 0;
+}
+
+static int survey(struct pruning *pruning, struct cairn_err *err)
+{
+	struct repo *repo = pruning->repo;
+	int rc = repo_load_index(repo, err);
+
+	if (rc == 0)
+		rc = repo_names_list(repo->store, REPO_FILE_INDEX, &pruning->old, err);
+	if (rc == 0)
+		rc = repo_names_list(repo->store, REPO_FILE_PACK, &pruning->packs, err);
+	if (rc == 0)
+		rc = mark_all(pruning, err);
+	if (rc == 0)
+		rc = repo_prune_plan(repo->index, &pruning->walk, repo->pack_size, pruning->options,
+				     &pruning->plan, &pruning->stats, err);
+	return rc < 0 ? rc : check_packs(pruning, err);
+}
+
+/* ---- new packs --------------------------------------------------------------- */
+
+static int repack_one(void *arg, size_t i, struct cairn_err *err)
+{
+	struct pruning *pruning = arg;
+	const struct repo_index_order *order = &pruning->plan.order;
+	cairn_auto_free struct repo_pack_blob *blobs = NULL;
+	uint32_t number;
+	size_t n = 0;
+
+	if (pruning->plan.packs[i].fate != REPO_FATE_REPACK)
+		return 0;
+	blobs = cairn_calloc(order->starts[i + 1] - order->starts[i], sizeof(*blobs));
+	if (!blobs)
+		return cairn_err_nomem(err, "the blobs of a pack");
+	for (uint32_t k = order->starts[i]; k < order->starts[i + 1]; k++)
+		if (repo_walk_marked(&pruning->walk, order->order[k]))
+			repo_index_at(pruning->repo->index, order->order[k], &blobs[n++], &number);
+	progress(pruning, "repack", pruning->repacked++, pruning->stats.packs_repacked);
+	return repo_repack(pruning->repo, (uint32_t)i, blobs, n, err);
+}
+
+/* ---- new index --------------------------------------------------------------- */
+
+static int save_index(struct repo *repo, struct cairn_buf *json, struct cairn_err *err)
+{
+	struct repo_id name;
+	int rc;
+
+	repo_index_file_end(json);
+	if (cairn_buf_failed(json))
+		return cairn_err_nomem(err, "an index");
+	rc = repo_file_save(repo, REPO_FILE_INDEX, json->data, json->len, &name, err);
+	cairn_buf_reset(json);
+	repo_index_file_begin(json);
+	return rc;
+}
+
+static int add_kept(struct pruning *pruning, uint32_t p, struct cairn_buf *json,
+		    struct cairn_err *err)
+{
+	const struct repo_index_order *order = &pruning->plan.order;
+	size_t n = order->starts[p + 1] - order->starts[p];
+	cairn_auto_free struct repo_pack_blob *blobs = cairn_calloc(n, sizeof(*blobs));
+	struct repo_id id;
+	uint32_t number;
+
+	if (!blobs)
+		return cairn_err_nomem(err, "the blobs of a pack");
+	for (size_t i = 0; i < n; i++)
+		repo_index_at(pruning->repo->index, order->order[order->starts[p] + i], &blobs[i],
+			      &number);
+	repo_index_pack_at(pruning->repo->index, p, &id);
+	repo_index_file_pack(json, &id, blobs, n);
+	return 0;
+}
+
+/* The packs that stay, into new files; those written anew are in files of the
+ * flush. */
+static int write_indexes(struct pruning *pruning, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
+	uint64_t blobs = 0;
+	int rc = 0;
+
+	repo_index_file_begin(&json);
+	for (uint32_t p = 0; rc == 0 && p < pruning->plan.n; p++) {
+		uint32_t n = pruning->plan.order.starts[p + 1] - pruning->plan.order.starts[p];
+
+		if (pruning->plan.packs[p].fate != REPO_FATE_KEEP)
+			continue;
+		if (blobs > 0 && blobs + n > REPO_INDEX_BLOBS) {
+			rc = save_index(pruning->repo, &json, err);
+			blobs = 0;
+		}
+		if (rc == 0)
+			rc = add_kept(pruning, p, &json, err);
+		blobs += n;
+	}
+	return rc == 0 && blobs > 0 ? save_index(pruning->repo, &json, err) : rc;
+}
+
+/* ---- deleting ---------------------------------------------------------------- */
+
+static int remove_index(void *arg, size_t i, struct cairn_err *err)
+{
+	struct pruning *pruning = arg;
+
+	return repo_store_remove(pruning->repo->store, REPO_FILE_INDEX, &pruning->old.items[i].name,
+				 err);
+}
+
+/* By the listing, so that packs in no index go too. */
+static int remove_pack(void *arg, size_t i, struct cairn_err *err)
+{
+	struct pruning *pruning = arg;
+	const struct repo_id *name = &pruning->packs.items[i].name;
+	uint32_t p;
+
+	if (repo_index_has_pack(pruning->repo->index, name)) {
+		int rc = repo_index_pack(pruning->repo->index, name, REPO_PACK_OPEN, &p, NULL, err);
+
+		if (rc < 0)
+			return rc;
+		if (p >= pruning->plan.n || pruning->plan.packs[p].fate == REPO_FATE_KEEP)
+			return 0;
+	}
+	progress(pruning, "delete", i, pruning->packs.n);
+	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
+}
+
+/* ---- all of it --------------------------------------------------------------- */
+
+static int carry_out(struct pruning *pruning, struct cairn_err *err)
+{
+	struct repo *repo = pruning->repo;
+	unsigned threads = repo->store->connections;
+	bool change = pruning->stats.packs_deleted > 0 || pruning->stats.packs_repacked > 0;
+	int rc = 0;
+
+	if (change) {
+		rc = repo_each(pruning->plan.n, threads < REPACKERS_MAX ? threads : REPACKERS_MAX,
+			       repack_one, pruning, err);
+		if (rc == 0)
+			rc = repo_packer_flush(repo->packer, err);
+		if (rc == 0)
+			rc = write_indexes(pruning, err);
+		if (rc == 0)
+			rc = repo_may_delete(repo, err);
+		if (rc == 0)
+			rc = repo_each(pruning->old.n, threads, remove_index, pruning, err);
+	}
+	if (rc == 0)
+		rc = repo_may_delete(repo, err);
+	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
+		rc = repo_each(pruning->packs.n, threads, remove_pack, pruning, err);
+	return rc;
+}
+
+/* What is in memory does not describe the repository any more. */
+static int renew_index(struct repo *repo, struct cairn_err *err)
+{
+	struct repo_index *index = repo_index_new();
+
+	if (!index)
+		return cairn_err_nomem(err, "an index");
+	repo_index_free(repo->index);
+	repo->index = index;
+	repo->index_loaded = false;
+	return repo_load_index(repo, err);
+}
+
+int repo_prune(struct repo *repo, const struct repo_prune_options *options,
+	       struct repo_prune_stats *ret, struct cairn_err *err)
+{
+	struct pruning pruning = {.repo = repo, .options = options};
+	int rc = repo_may_delete(repo, err);
+
+	/* What was put before is in an index first. */
+	if (rc == 0 && repo->index_loaded)
+		rc = repo_packer_flush(repo->packer, err);
+	if (rc == 0)
+		rc = survey(&pruning, err);
+	if (rc == 0 && !options->dry_run) {
+		rc = carry_out(&pruning, err);
+		if (rc == 0)
+			rc = renew_index(repo, err);
+	}
+	repo_walk_done(&pruning.walk);
+	repo_prune_plan_done(&pruning.plan);
+	repo_names_done(&pruning.old);
+	repo_names_done(&pruning.packs);
+	if (rc == 0)
+		*ret = pruning.stats;
+	return rc;
+}

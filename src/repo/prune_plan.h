@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a prune will do with each pack: pure but for the index it reads. */
+#ifndef CAIRN_REPO_PRUNE_PLAN_H
+#define CAIRN_REPO_PRUNE_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "repo/index.h"
+#include "repo/prune.h"
+
+struct cairn_err;
+struct repo_walk;
+
+enum repo_pack_fate {
+	REPO_FATE_KEEP,
+	REPO_FATE_REPACK,
+	REPO_FATE_DELETE,
+};
+
+struct repo_pack_plan {
+	uint64_t used, unused; /* bytes of blobs */
+	uint32_t blobs_used;
+	uint8_t fate;
+	bool mixed; /* data and trees */
+};
+
+struct repo_prune_plan {
+	struct repo_pack_plan *packs; /* one for each of the index */
+	uint32_t n;
+	struct repo_index_order order;
+};
+
+/* A pack smaller than this part of the target is small: many of them, as small
+ * increments leave, are written together. */
+#define REPO_PRUNE_SMALL_PART 5
+
+/* Fills the plan and the statistics that follow from it. */
+int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint64_t pack_size,
+		    const struct repo_prune_options *options, struct repo_prune_plan *ret,
+		    struct repo_prune_stats *stats, struct cairn_err *err);
+void repo_prune_plan_done(struct repo_prune_plan *plan);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Moving blobs into new packs. */
+#ifndef CAIRN_REPO_REPACK_H
+#define CAIRN_REPO_REPACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+struct repo_pack_blob;
+
+/* Puts copies of these blobs of pack `pack`, ordered by offset, into the open
+ * packs. Each is verified first; the compressed bytes are kept as they are.
+ *
+ * CAIRN_DATA_LOSS  one is damaged
+ */
+int repo_repack(struct repo *repo, uint32_t pack, const struct repo_pack_blob *blobs, size_t n,
+		struct cairn_err *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Marks all that snapshots reach. */
+#ifndef CAIRN_REPO_WALK_H
+#define CAIRN_REPO_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo;
+
+struct repo_walk {
+	struct repo *repo;
+	/* Something is missing or damaged. 0: go on. */
+	int (*problem)(void *arg, int code, const char *text, struct cairn_err *err);
+	void *arg;
+	uint64_t trees, files;
+	/* internal */
+	uint64_t *marks; /* a bit for each entry of the index */
+	uint32_t entries;
+	struct repo_id *stack;
+	size_t depth, cap;
+	uint64_t sum; /* of the file being read */
+	bool broken;  /* a piece of it is missing */
+};
+
+/* The index must be loaded, and must not grow while the walk is used. */
+int repo_walk_init(struct repo_walk *walk, struct repo *repo, struct cairn_err *err);
+void repo_walk_done(struct repo_walk *walk);
+
+/* Marks the tree and all below it; what was marked is not read again. */
+int repo_walk_tree(struct repo_walk *walk, const struct repo_id *root, struct cairn_err *err);
+
+bool repo_walk_marked(const struct repo_walk *walk, uint32_t entry);
+
+#endif
