@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The kinds of cbt.storage.k8s.io that Cairn itself serves, as controllers use
+ * them: at v1alpha2, because an aggregated API server may have v1alpha1. */
+#ifndef CAIRN_KUBE_KINDS_H
+#define CAIRN_KUBE_KINDS_H
+
+#include "kube/resource.h"
+
+#define KUBE_CBT_GROUP   "cbt.storage.k8s.io"
+#define KUBE_CBT_VERSION "v1alpha2"
+
+/* Label of a SnapshotServicesConfiguration. */
+#define KUBE_CBT_DRIVER_LABEL "cbt.storage.k8s.io/driver"
+
+extern const struct kube_resource kube_differentialsnapshots;
+extern const struct kube_resource kube_driverdiscoveries;
+extern const struct kube_resource kube_snapshotsessionrequests;
+extern const struct kube_resource kube_snapshotsessiondata;
+extern const struct kube_resource kube_snapshotservicesconfigurations;
+
+#endif
