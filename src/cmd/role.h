@@ -96,6 +96,11 @@ typedef int role_mirror_run(const struct role_mirror_options *options,
 			    struct role_mirror_result *ret, struct cairn_err *err);
 role_mirror_run cairn_role_mirror;
 
+/* In the module "diffsnap": diffsnap/options.h. */
+struct diffsnap_options;
+typedef int role_diffsnap_run(const struct diffsnap_options *options, struct cairn_err *err);
+role_diffsnap_run cairn_role_diffsnap;
+
 /* Loads module `name` and gives its function `symbol`; it stays loaded.
  *
  * CAIRN_UNIMPLEMENTED  it is not installed, or can not be loaded

@@ -73,6 +73,7 @@ const struct command cmd_cairn = {
 			&cmd_verify,
 			&cmd_list,
 			&cmd_driver,
+			&cmd_diffsnap,
 			&cmd_conformance,
 			&cmd_help,
 			&cmd_complete,

@@ -34,6 +34,7 @@ extern const struct command cmd_snapshot_path;
 
 extern const struct command cmd_conformance;
 extern const struct command cmd_delta;
+extern const struct command cmd_diffsnap;
 extern const struct command cmd_driver;
 extern const struct command cmd_list;
 extern const struct command cmd_map;

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The module of `cairn diffsnap`: wiring of driver, controller and REST server. */
+
+#include "cmd/role.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "diffsnap/controller.h"
+#include "diffsnap/driver.h"
+#include "diffsnap/options.h"
+#include "diffsnap/resource.h"
+#include "diffsnap/server.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/event.h"
+#include "kube/guard.h"
+#include "net/http.h"
+#include "net/http_standard.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls.h"
+#include "net/tls_watch.h"
+
+/* Everything that runs. */
+struct running {
+	struct kube_client *client;
+	struct kube_recorder *recorder;
+	struct kube_guard *guard;
+	struct diffsnap_driver *driver;
+	struct diffsnap_table *table;
+	struct diffsnap_controller *controller;
+	struct diffsnap_server *server;
+	struct net_metrics *metrics;
+	struct net_metric *resources;
+	struct net_http_standard standard;
+	struct net_http_server *http; /* metrics and health */
+	struct net_http_server *rest;
+	struct net_tls *tls;
+	struct net_tls_watch *tls_watch;
+};
+
+static void running_done(struct running *r)
+{
+	if (r->client)
+		kube_client_shutdown(r->client);
+	net_http_server_free(r->http);
+	net_http_server_free(r->rest);
+	diffsnap_server_free(r->server);
+	diffsnap_controller_free(r->controller);
+	diffsnap_table_free(r->table);
+	diffsnap_driver_free(r->driver);
+	net_tls_watch_free(r->tls_watch);
+	net_tls_free(r->tls);
+	kube_guard_free(r->guard);
+	kube_recorder_free(r->recorder);
+	kube_client_free(r->client);
+	net_metrics_free(r->metrics);
+}
+
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	struct running *r = arg;
+
+	if (diffsnap_controller_is_ready(r->controller))
+		return true;
+	snprintf(reason, cap, "DifferentialSnapshots are still being read");
+	return false;
+}
+
+static void collect(void *arg)
+{
+	struct running *r = arg;
+
+	net_metric_set(r->resources, 0, (double)diffsnap_table_count(r->table));
+}
+
+static void on_reload(void *arg, const struct cairn_err *failure)
+{
+	(void)arg;
+	if (failure)
+		cairn_log(CAIRN_LOG_WARN, "the new certificate is not used",
+			  CAIRN_STR("error", failure->msg));
+	else
+		cairn_log(CAIRN_LOG_INFO, "certificate reloaded");
+}
+
+static int connect_cluster(struct running *r, const struct diffsnap_options *o,
+			   struct cairn_err *err)
+{
+	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
+	struct kube_client_options how = {.user_agent = "cairn-diffsnap"};
+	struct kube_guard_options guard = {.audience = o->audience};
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	int rc = kube_config_load(&where, &config, err);
+
+	if (!rc)
+		rc = kube_client_new(config, &how, &r->client, err);
+	if (!rc)
+		rc = kube_recorder_new(r->client, "cairn.dev/diffsnap", NULL, &r->recorder, err);
+	return rc ? rc : kube_guard_new(r->client, &guard, &r->guard, err);
+}
+
+static int add_metrics(struct running *r, struct cairn_err *err)
+{
+	const struct net_metric_spec resources = {
+		.name = "cairn_diffsnap_resources",
+		.help = "DifferentialSnapshots that can be read.",
+		.kind = NET_GAUGE,
+	};
+	int rc = net_metrics_new(&r->metrics, err);
+
+	if (!rc)
+		rc = net_metrics_add_process(r->metrics, err);
+	if (!rc)
+		rc = net_metrics_add(r->metrics, &resources, &r->resources, err);
+	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);
+}
+
+static int serve_rest(struct running *r, const struct diffsnap_options *o, struct cairn_err *err)
+{
+	struct net_tls_options pair = {
+		.cert_file = o->tls_cert,
+		.key_file = o->tls_key,
+		.http1 = true,
+	};
+	struct net_tls_watch_options watch = {.changed = on_reload};
+	struct net_http_options http = {.name = "rest"};
+	struct diffsnap_server_options server = {
+		.client = r->client,
+		.guard = r->guard,
+		.driver = r->driver,
+		.table = r->table,
+		.controller = r->controller,
+		.metrics = r->metrics,
+	};
+	int rc = net_tls_server_new(&pair, &r->tls, err);
+
+	if (!rc)
+		rc = net_tls_watch_new(r->tls, &watch, &r->tls_watch, err);
+	if (!rc)
+		rc = net_http_server_new(&http, &r->rest, err);
+	if (!rc)
+		rc = diffsnap_server_new(&server, r->rest, &r->server, err);
+	if (!rc)
+		rc = net_http_server_listen(r->rest, o->listen, r->tls, NULL, err);
+	return rc ? rc : net_http_server_start(r->rest, err);
+}
+
+static int serve_standard(struct running *r, const struct diffsnap_options *o,
+			  struct cairn_err *err)
+{
+	struct net_http_options http = {.name = "health"};
+	int rc;
+
+	if (!o->http_address)
+		return 0;
+	r->standard = (struct net_http_standard){
+		.ready = is_ready,
+		.arg = r,
+		.metrics = r->metrics,
+	};
+	rc = net_http_server_new(&http, &r->http, err);
+	if (!rc)
+		rc = net_http_add_standard(r->http, &r->standard, err);
+	if (!rc)
+		rc = net_http_server_listen(r->http, o->http_address, NULL, NULL, err);
+	return rc ? rc : net_http_server_start(r->http, err);
+}
+
+static int start(struct running *r, const struct diffsnap_options *o, struct cairn_err *err)
+{
+	int rc = connect_cluster(r, o, err);
+
+	if (!rc)
+		rc = diffsnap_driver_new(o->csi_address, o->timeout_ms, &r->driver, err);
+	if (!rc)
+		rc = diffsnap_table_new(&r->table, err);
+	if (!rc)
+		rc = add_metrics(r, err);
+	struct diffsnap_controller_options controller = {
+		.client = r->client,
+		.recorder = r->recorder,
+		.driver = r->driver,
+		.table = r->table,
+		.address = o->advertise,
+	};
+
+	if (!rc)
+		rc = diffsnap_controller_new(&controller, &r->controller, err);
+	if (!rc)
+		rc = serve_rest(r, o, err);
+	return rc ? rc : serve_standard(r, o, err);
+}
+
+__attribute__((visibility("default"))) int
+cairn_role_diffsnap(const struct diffsnap_options *options, struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	int rc;
+
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
+		  CAIRN_STR("advertise", options->advertise),
+		  CAIRN_STR("csi", options->csi_address));
+	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
+		;
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
+	net_http_server_drain(running.rest, options->drain_ms);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A driver's page as JSON, for a reader over HTTP:
+ *
+ *   {"changeBlockList": [{"offset": 0, "size": 4096, "context": "…", "zeroOut": true}],
+ *    "nextOffset": "4096", "volumeSize": 1048576, "timeout": 0}
+ *
+ * context (base64) and zeroOut stand only where they say something; nextOffset is
+ * "" on the last page.
+ */
+#ifndef CAIRN_DIFFSNAP_ANSWER_H
+#define CAIRN_DIFFSNAP_ANSWER_H
+
+#include "csi_differential.pb-c.h"
+
+struct cairn_buf;
+
+/* Appends; the buffer's failure tells whether it fits. */
+void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page,
+			   struct cairn_buf *out);
+
+/* {"code": "NOT_FOUND", "error": "…"} */
+void diffsnap_answer_error(int code, const char *text, struct cairn_buf *out);
+
+#endif

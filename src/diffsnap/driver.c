@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "diffsnap/driver.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "csi_identity.pb-c.h"
+#include "diffsnap/resource.h"
+#include "net/client.h"
+#include "proto/message.h"
+
+#define REQUEST_MAX    (256U << 10)
+#define MESSAGE_MAX    (8U << 20)
+#define BACKOFF_MAX_MS 5000U
+
+typedef Csi__V1__DifferentialSnapshotRequest__ParametersEntry parameter;
+
+struct diffsnap_driver {
+	struct net_channel *channel;
+	uint64_t timeout_ms;
+	pthread_mutex_t lock; /* guards the name */
+	char *name;
+};
+
+int diffsnap_driver_new(const char *socket, uint64_t timeout_ms, struct diffsnap_driver **ret,
+			struct cairn_err *err)
+{
+	struct net_channel_options options = {
+		.target = socket,
+		.message_max = MESSAGE_MAX,
+		.backoff_max_ms = BACKOFF_MAX_MS,
+	};
+	cairn_cleanup(diffsnap_driver_freep) struct diffsnap_driver *driver =
+		cairn_calloc(1, sizeof(*driver));
+	int rc;
+
+	if (!driver)
+		return cairn_err_nomem(err, "driver");
+	pthread_mutex_init(&driver->lock, NULL);
+	driver->timeout_ms = timeout_ms;
+	rc = net_channel_new(&options, &driver->channel, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(driver);
+	return 0;
+}
+
+void diffsnap_driver_free(struct diffsnap_driver *driver)
+{
+	if (!driver)
+		return;
+	net_channel_free(driver->channel);
+	pthread_mutex_destroy(&driver->lock);
+	free(driver->name);
+	free(driver);
+}
+
+static int call(struct diffsnap_driver *driver, const char *path, const ProtobufCMessage *request,
+		const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
+		struct cairn_err *err)
+{
+	struct net_rpc_options options = {
+		.path = path,
+		.timeout_ms = driver->timeout_ms,
+		.wait_for_ready = true,
+	};
+	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
+	cairn_auto_free uint8_t *answer = NULL;
+	size_t n = 0;
+	int rc;
+
+	proto_pack(request, &bytes);
+	if (cairn_buf_failed(&bytes))
+		return cairn_err_set(err, CAIRN_INVALID, "the request is too large");
+	rc = net_rpc_unary(driver->channel, &options, bytes.data, bytes.len, &answer, &n, err);
+	if (!rc && proto_unpack(type, answer, n, ret, err) != 0)
+		rc = cairn_err_set(err, CAIRN_INTERNAL, "the driver's answer is no message of %s",
+				   path);
+	return rc;
+}
+
+int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struct cairn_err *err)
+{
+	cairn_scoped_lock(&driver->lock);
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	Csi__V1__GetPluginInfoRequest request;
+	int rc = 0;
+
+	if (!driver->name) {
+		csi__v1__get_plugin_info_request__init(&request);
+		rc = call(driver, "/csi.v1.Identity/GetPluginInfo", &request.base,
+			  &csi__v1__get_plugin_info_response__descriptor, &answer, err);
+		if (!rc)
+			driver->name = cairn_strdup(
+				((const Csi__V1__GetPluginInfoResponse *)answer)->name);
+		if (!rc && !driver->name)
+			rc = cairn_err_nomem(err, "driver");
+	}
+	if (!rc)
+		*ret = driver->name;
+	return rc;
+}
+
+int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	Csi__V1__GetPluginCapabilitiesRequest request;
+	const Csi__V1__GetPluginCapabilitiesResponse *said;
+	int rc;
+
+	csi__v1__get_plugin_capabilities_request__init(&request);
+	rc = call(driver, "/csi.v1.Identity/GetPluginCapabilities", &request.base,
+		  &csi__v1__get_plugin_capabilities_response__descriptor, &answer, err);
+	if (rc)
+		return rc;
+	said = (const void *)answer;
+	*ret = false;
+	for (size_t i = 0; i < said->n_capabilities; i++) {
+		const Csi__V1__PluginCapability *one = said->capabilities[i];
+
+		if (one->type_case == CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE &&
+		    one->service->type ==
+			    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__DIFFERENTIAL_SNAPSHOT_SERVICE)
+			*ret = true;
+	}
+	return 0;
+}
+
+/* What a reader relies on: ascending, without overlap, and never empty. */
+static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct cairn_err *err)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < page->n_change_block_list; i++) {
+		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
+
+		if (block->size == 0 || block->offset < end ||
+		    __builtin_add_overflow(block->offset, block->size, &end))
+			return cairn_err_set(err, CAIRN_INTERNAL,
+					     "the driver's blocks are out of order at offset "
+					     "%" PRIu64,
+					     block->offset);
+	}
+	return 0;
+}
+
+/* protobuf-c's objects want char *, but packing does not write to them. */
+static char *text(const char *borrowed)
+{
+	return (char *)(uintptr_t)borrowed;
+}
+
+/* Entries and pointers to them in one piece of memory, owned by the caller. */
+static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapshotRequest *request,
+			   void **ret_memory, struct cairn_err *err)
+{
+	size_t n = json_object_size(parameters);
+	parameter *entries;
+	parameter **list;
+	const char *key;
+	json_t *value;
+
+	if (n == 0)
+		return 0;
+	entries = cairn_calloc(n, sizeof(*entries) + sizeof(*list));
+	if (!entries)
+		return cairn_err_nomem(err, "parameters");
+	*ret_memory = entries;
+	list = (parameter **)(void *)(entries + n);
+	request->parameters = list;
+	json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
+	{
+		parameter *entry = &entries[request->n_parameters];
+
+		if (!json_is_string(value))
+			continue;
+		csi__v1__differential_snapshot_request__parameters_entry__init(entry);
+		entry->key = text(key);
+		entry->value = text(json_string_value(value));
+		list[request->n_parameters++] = entry;
+	}
+	return 0;
+}
+
+int diffsnap_driver_page(struct diffsnap_driver *driver,
+			 const struct diffsnap_resource_spec *resource, const char *start,
+			 uint64_t max, Csi__V1__DifferentialSnapshotResponse **ret,
+			 struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	cairn_auto_free void *memory = NULL;
+	Csi__V1__DifferentialSnapshotRequest request;
+	int rc;
+
+	csi__v1__differential_snapshot_request__init(&request);
+	request.snapshot_base = text(resource->base);
+	request.snapshot_target = text(resource->target);
+	request.mode = text(resource->mode);
+	request.volume_id = text(resource->volume_id);
+	request.start_offset = text(start);
+	request.max_entries = max;
+	rc = fill_parameters(resource->parameters, &request, &memory, err);
+	if (!rc)
+		rc = call(driver, "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
+			  &request.base, &csi__v1__differential_snapshot_response__descriptor,
+			  &answer, err);
+	if (!rc)
+		rc = check_page((const void *)answer, err);
+	if (rc)
+		return rc;
+	*ret = (void *)cairn_take(answer);
+	return 0;
+}

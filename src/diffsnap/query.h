@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a reader asks the REST server for: paths and their queries.
+ *
+ *   /NAMESPACE/NAME            the blocks of a DifferentialSnapshot
+ *   /namespaces/NAMESPACE/diff?base=NAME&target=NAME
+ *                              the same for two VolumeSnapshots, without one
+ *
+ * both with startOffset and maxEntries; the second also with volumeId, mode and
+ * parameters.KEY. Texts in, a struct out.
+ */
+#ifndef CAIRN_DIFFSNAP_QUERY_H
+#define CAIRN_DIFFSNAP_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+#define DIFFSNAP_NAME_MAX       253U
+#define DIFFSNAP_TEXT_MAX       128U
+#define DIFFSNAP_VALUE_MAX      1024U
+#define DIFFSNAP_PARAMETERS_MAX 16U
+
+struct diffsnap_parameter {
+	char key[DIFFSNAP_TEXT_MAX + 1];
+	char value[DIFFSNAP_VALUE_MAX + 1];
+};
+
+struct diffsnap_query {
+	bool direct; /* the second path */
+	char ns[DIFFSNAP_NAME_MAX + 1];
+	char name[DIFFSNAP_NAME_MAX + 1];   /* of the first */
+	char base[DIFFSNAP_NAME_MAX + 1];   /* of the second; "" is none */
+	char target[DIFFSNAP_NAME_MAX + 1]; /* of the second */
+	char volume_id[DIFFSNAP_TEXT_MAX + 1];
+	char mode[DIFFSNAP_TEXT_MAX + 1];
+	bool has_start;
+	char start_offset[DIFFSNAP_TEXT_MAX + 1];
+	uint64_t max_entries; /* 0: not given */
+	struct diffsnap_parameter parameters[DIFFSNAP_PARAMETERS_MAX];
+	size_t n_parameters;
+};
+
+/* `path` is decoded, `query` as it was sent.
+ *
+ * CAIRN_NOT_FOUND  no such path
+ * CAIRN_INVALID    a name that Kubernetes does not allow, a target that is
+ *                  missing, a number that is none, too many parameters
+ */
+int diffsnap_query_parse(const char *path, const char *query, struct diffsnap_query *ret,
+			 struct cairn_err *err);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "diffsnap/server.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "diffsnap/answer.h"
+#include "diffsnap/controller.h"
+#include "diffsnap/driver.h"
+#include "diffsnap/query.h"
+#include "diffsnap/resource.h"
+#include "diffsnap/verdict.h"
+#include "kube/auth.h"
+#include "kube/client.h"
+#include "kube/guard.h"
+#include "kube/kinds.h"
+#include "kube/object.h"
+#include "net/http.h"
+#include "net/metrics.h"
+#include "proto/message.h"
+
+#define BODY_MAX    (32U << 20)
+#define ASK_TIME_MS 15000U /* for all questions to the API server of one request */
+
+struct diffsnap_server {
+	struct diffsnap_server_options options;
+	struct net_metric *requests; /* NULL: not counted */
+	struct net_metric *blocks;
+};
+
+static const char *const kinds[] = {"object", "direct", "other", NULL};
+
+static int check_reader(void *arg)
+{
+	return net_http_check(arg);
+}
+
+/* May they read what they ask for? */
+static int check_rights(struct diffsnap_server *s, const json_t *user,
+			const struct diffsnap_query *query, const struct kube_call *how,
+			struct cairn_err *err)
+{
+	struct kube_access what = {.verb = "get", .ns = query->ns};
+	const char *names[2] = {query->name, ""};
+	int rc = 0;
+
+	what.group = KUBE_CBT_GROUP;
+	what.version = KUBE_CBT_VERSION;
+	what.resource = kube_differentialsnapshots.plural;
+	if (query->direct) {
+		what.group = kube_volumesnapshots.group;
+		what.version = kube_volumesnapshots.version;
+		what.resource = kube_volumesnapshots.plural;
+		names[0] = query->target;
+		names[1] = query->base;
+	}
+	for (size_t i = 0; i < 2 && !rc; i++) {
+		what.name = names[i];
+		if (names[i][0])
+			rc = kube_guard_access(s->options.guard, user, &what, how, err);
+	}
+	return rc;
+}
+
+static int find_object(struct diffsnap_server *s, const struct diffsnap_query *query,
+		       struct diffsnap_resource **ret, struct cairn_err *err)
+{
+	char key[KUBE_KEY_MAX];
+
+	if (!kube_key_of(query->ns, query->name, key))
+		return cairn_err_set(err, CAIRN_INVALID, "the name is too long");
+	*ret = diffsnap_table_get(s->options.table, key);
+	if (*ret)
+		return 0;
+	if (!diffsnap_controller_is_ready(s->options.controller))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the server has just started; try again");
+	return cairn_err_set(err, CAIRN_NOT_FOUND,
+			     "there is no DifferentialSnapshot '%s' in state Success", key);
+}
+
+static int parameters_of(const struct diffsnap_query *query, json_t **ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *object = json_object();
+
+	for (size_t i = 0; i < query->n_parameters; i++)
+		if (json_object_set_new(object, query->parameters[i].key,
+					json_string(query->parameters[i].value)) != 0)
+			return cairn_err_set(err, CAIRN_INVALID, "a parameter is no UTF-8");
+	if (!object)
+		return cairn_err_nomem(err, "parameters");
+	*ret = cairn_take(object);
+	return 0;
+}
+
+/* The two VolumeSnapshots, looked at now. */
+static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *query,
+		       const struct kube_call *how, struct diffsnap_resource **ret,
+		       struct cairn_err *err)
+{
+	kube_auto_json json_t *parameters = NULL;
+	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FAILURE};
+	struct diffsnap_wish wish = {
+		.ns = query->ns,
+		.base = query->base,
+		.target = query->target,
+		.volume_id = query->volume_id,
+		.mode = query->mode,
+	};
+	int rc = parameters_of(query, &parameters, err);
+
+	if (rc)
+		return rc;
+	wish.parameters = parameters;
+	rc = diffsnap_judge_wish(s->options.client, s->options.driver, &wish, how, &verdict, err);
+	if (rc)
+		return rc;
+	if (verdict.state != DIFFSNAP_SUCCESS)
+		return cairn_err_set(err, verdict.why.code, "%s", verdict.why.msg);
+	*ret = verdict.resource;
+	return 0;
+}
+
+static int send_page(struct diffsnap_server *s, struct net_http *http,
+		     const struct diffsnap_query *query, const struct diffsnap_resource *resource,
+		     struct cairn_err *err)
+{
+	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(resource);
+	const char *start = query->has_start ? query->start_offset : spec->start_offset;
+	uint64_t max = query->max_entries ? query->max_entries : DIFFSNAP_PAGE_DEFAULT;
+	cairn_auto_buf struct cairn_buf body = CAIRN_BUF_INIT(BODY_MAX);
+	Csi__V1__DifferentialSnapshotResponse *page = NULL;
+	int rc = diffsnap_driver_page(s->options.driver, spec, start, max, &page, err);
+
+	if (rc)
+		return rc;
+	diffsnap_answer_write(page, &body);
+	if (s->blocks)
+		net_metric_count(s->blocks, 0, page->n_change_block_list);
+	proto_message_free(&page->base);
+	if (cairn_buf_failed(&body))
+		return cairn_err_set(err, CAIRN_NO_SPACE, "the page is too large; ask for less");
+	return net_http_reply(http, 200, "application/json", body.data, body.len, err);
+}
+
+static int answer(struct diffsnap_server *s, struct net_http *http, struct diffsnap_query *query,
+		  struct cairn_err *err)
+{
+	struct kube_call how = {
+		.timeout_ms = ASK_TIME_MS,
+		.check = check_reader,
+		.check_arg = http,
+	};
+	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
+	cairn_cleanup(diffsnap_resource_unrefp) struct diffsnap_resource *resource = NULL;
+	kube_auto_json json_t *user = NULL;
+	int rc = diffsnap_query_parse(net_http_path(http), net_http_query(http), query, err);
+
+	if (!rc)
+		rc = kube_guard_user(s->options.guard, token, &how, &user, err);
+	if (!rc)
+		rc = check_rights(s, user, query, &how, err);
+	if (!rc)
+		rc = query->direct ? find_direct(s, query, &how, &resource, err)
+				   : find_object(s, query, &resource, err);
+	return rc ? rc : send_page(s, http, query, resource, err);
+}
+
+static void count(struct diffsnap_server *s, const struct diffsnap_query *query, int code)
+{
+	const char *labels[] = {"other", cairn_code_name(code)};
+
+	if (query->ns[0])
+		labels[0] = query->direct ? "direct" : "object";
+	if (s->requests)
+		net_metric_count(s->requests, net_metric_series_of(s->requests, labels), 1);
+}
+
+static int send_error(struct net_http *http, int rc, const struct cairn_err *why,
+		      struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf body = CAIRN_BUF_INIT(4096);
+
+	diffsnap_answer_error(rc, why->msg, &body);
+	if (rc == CAIRN_UNAVAILABLE)
+		(void)net_http_add_field(http, "retry-after", "1", NULL);
+	if (rc == CAIRN_UNAUTHENTICATED)
+		(void)net_http_add_field(http, "www-authenticate", "Bearer", NULL);
+	return net_http_reply(http, net_http_status_of(rc), "application/json", body.data, body.len,
+			      err);
+}
+
+static int handle(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	struct diffsnap_server *s = arg;
+	struct diffsnap_query *query = cairn_calloc(1, sizeof(*query));
+	struct cairn_err why = {0};
+	int rc;
+
+	if (!query)
+		return cairn_err_nomem(err, "request");
+	rc = answer(s, http, query, &why);
+	count(s, query, rc);
+	if (rc)
+		cairn_log(CAIRN_LOG_DEBUG, "request refused", CAIRN_STR("namespace", query->ns),
+			  CAIRN_STR("name", query->direct ? query->target : query->name),
+			  CAIRN_STR("error", why.msg));
+	free(query);
+	if (rc == 0 || rc == CAIRN_CANCELLED) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	return send_error(http, rc, &why, err);
+}
+
+static int add_metrics(struct diffsnap_server *s, struct cairn_err *err)
+{
+	static const char *const codes[] = {"OK",
+					    "INVALID_ARGUMENT",
+					    "DEADLINE_EXCEEDED",
+					    "NOT_FOUND",
+					    "PERMISSION_DENIED",
+					    "FAILED_PRECONDITION",
+					    "OUT_OF_RANGE",
+					    "UNIMPLEMENTED",
+					    "UNAVAILABLE",
+					    "UNAUTHENTICATED",
+					    "other",
+					    NULL};
+	const struct net_metric_spec requests = {
+		.name = "cairn_diffsnap_requests_total",
+		.help = "Requests for changed blocks, by kind and code.",
+		.kind = NET_COUNTER,
+		.labels = {{"kind", kinds}, {"code", codes}},
+	};
+	const struct net_metric_spec blocks = {
+		.name = "cairn_diffsnap_blocks_total",
+		.help = "Changed blocks handed out.",
+		.kind = NET_COUNTER,
+	};
+	int rc;
+
+	if (!s->options.metrics)
+		return 0;
+	rc = net_metrics_add(s->options.metrics, &requests, &s->requests, err);
+	return rc ? rc : net_metrics_add(s->options.metrics, &blocks, &s->blocks, err);
+}
+
+int diffsnap_server_new(const struct diffsnap_server_options *options, struct net_http_server *http,
+			struct diffsnap_server **ret, struct cairn_err *err)
+{
+	cairn_cleanup(diffsnap_server_freep) struct diffsnap_server *s =
+		cairn_calloc(1, sizeof(*s));
+	struct net_http_route route = {.method = "GET", .path = "/", .handler = handle, .arg = s};
+	int rc;
+
+	if (!s)
+		return cairn_err_nomem(err, "server");
+	s->options = *options;
+	rc = add_metrics(s, err);
+	if (!rc)
+		rc = net_http_server_add(http, &route, 1, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(s);
+	return 0;
+}
+
+void diffsnap_server_free(struct diffsnap_server *server)
+{
+	free(server);
+}

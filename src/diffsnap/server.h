@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The REST server of DifferentialSnapshots: query.h says what can be asked.
+ *
+ * Every request needs a bearer token whose owner may `get` that
+ * DifferentialSnapshot, or, where it names VolumeSnapshots, those. Nothing about
+ * what exists is said to anybody else. Tokens are taken from the header only, so
+ * that no log of a proxy has them.
+ */
+#ifndef CAIRN_DIFFSNAP_SERVER_H
+#define CAIRN_DIFFSNAP_SERVER_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct diffsnap_controller;
+struct diffsnap_driver;
+struct diffsnap_server;
+struct diffsnap_table;
+struct kube_client;
+struct kube_guard;
+struct net_http_server;
+struct net_metrics;
+
+/* Entries of a page where the reader names no number. */
+#define DIFFSNAP_PAGE_DEFAULT 10000U
+
+struct diffsnap_server_options {
+	struct kube_client *client;
+	struct kube_guard *guard;
+	struct diffsnap_driver *driver;
+	struct diffsnap_table *table;
+	struct diffsnap_controller *controller;
+	struct net_metrics *metrics; /* may be NULL */
+};
+
+/* Adds its routes to `http`, before that starts; everything is borrowed. Freed
+ * after `http`. */
+int diffsnap_server_new(const struct diffsnap_server_options *options, struct net_http_server *http,
+			struct diffsnap_server **ret, struct cairn_err *err);
+void diffsnap_server_free(struct diffsnap_server *server); /* accepts NULL */
+CAIRN_DEFINE_CLEANUP(struct diffsnap_server, diffsnap_server_free);
+
+#endif
