@@ -3,17 +3,19 @@
 /* Load on a CSI driver: many clients that create, write, snapshot, stream and
  * delete at once, while the driver is perhaps killed and started again.
  *
- *   soak-csi --clients N --seconds N [--kill-every SECONDS] --socket PATH
- *            --volumes DIR -- DRIVER COMMAND …
+ *   soak-csi --clients N --seconds N [--kill-every SECONDS] [--growth-max-kib N]
+ *            --socket PATH --volumes DIR -- DRIVER COMMAND …
  *
  * The driver is started by this program. DIR is where it keeps volumes as
  * DIR/<id>/disk; writing goes there, so no root is needed. Each client keeps
  * its own truth: what was acknowledged must be there, also after a kill, every
  * delta must cover what was written, and a call that met a killed driver must
  * succeed when it is repeated. Any code but ABORTED (and UNAVAILABLE around a
- * kill) is a failure. Prints latencies and ends with 0 or 1.
+ * kill) is a failure, and so is memory that grows by more than was allowed.
+ * Prints latencies and ends with 0 or 1.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,18 +30,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "block/extent.h"
-#include "csi_controller.pb-c.h"
-#include "csi_metadata.pb-c.h"
+#include "csi_client.h"
 #include "net/client.h"
 #include "net/signals.h"
-#include "proto/block_metadata.h"
-#include "proto/message.h"
 
 #define VOLUME_SIZE (16ULL << 20)
 #define BLOCK       4096ULL
@@ -48,14 +45,14 @@
 #define RETRY_MAX   2000
 #define CLIENTS_MAX 256
 #define SAMPLES_MAX 200000
-#define REQUEST_MAX 65536
+#define GROWTH_FDS  16
 
 static const char *socket_path, *volumes_dir;
-static uint64_t n_clients = 64, seconds = 20, kill_every;
+static uint64_t n_clients = 64, seconds = 20, kill_every, growth_max_kib;
 static char **driver_argv;
 static atomic_int driver_pid;
 static atomic_bool stop, failed;
-static struct net_channel *channel;
+static struct csi_client client;
 static atomic_uint_fast64_t calls, aborted, unavailable, streams, cycles;
 
 struct samples {
@@ -78,9 +75,9 @@ __attribute__((format(printf, 1, 2))) static void fault(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-static void sample(struct samples *samples, uint64_t since_ns)
+static void sample(struct samples *samples, uint64_t ns)
 {
-	uint64_t us = (cairn_monotonic_ns() - since_ns) / 1000;
+	uint64_t us = ns / 1000;
 
 	pthread_mutex_lock(&samples->mutex);
 	if (samples->n < SAMPLES_MAX)
@@ -88,7 +85,14 @@ static void sample(struct samples *samples, uint64_t since_ns)
 	pthread_mutex_unlock(&samples->mutex);
 }
 
-static bool may_retry(int rc)
+/* One call and its repetitions. */
+struct attempt {
+	const char *what;
+	int tries;
+	struct cairn_err err;
+};
+
+static bool may_retry(struct attempt *a, int rc)
 {
 	if (rc == CAIRN_ABORTED)
 		aborted++;
@@ -96,112 +100,59 @@ static bool may_retry(int rc)
 		unavailable++;
 	else
 		return false;
+	return ++a->tries < RETRY_MAX;
+}
+
+/* True when the call is to be made again; a failure that may not be is a fault. */
+static bool again(struct attempt *a, int rc)
+{
+	calls++;
+	if (rc == 0)
+		return false;
+	if (!may_retry(a, rc)) {
+		fault("%s: %s: %s", a->what, cairn_code_name(rc), a->err.msg);
+		return false;
+	}
 	cairn_sleep_ms(1 + (uint64_t)rand() % 20);
 	return true;
 }
 
-/* Calls until it succeeds; NULL after a failure that may not be. */
-static ProtobufCMessage *call(const char *method, const ProtobufCMessage *request,
-			      const ProtobufCMessageDescriptor *type)
+static bool create_volume(const char *name, char id[CSI_CLIENT_ID_SIZE])
 {
-	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
-	struct net_rpc_options options = {
-		.path = method, .timeout_ms = CALL_MS, .wait_for_ready = true};
-	struct cairn_err err = {0};
-	int rc = CAIRN_ABORTED;
+	struct attempt a = {.what = "CreateVolume"};
+	int rc;
 
-	proto_pack(request, &bytes);
-	for (int try = 0; try < RETRY_MAX; try++) {
-		cairn_auto_free uint8_t *reply = NULL;
-		ProtobufCMessage *message = NULL;
-		size_t n;
-
-		calls++;
-		rc = net_rpc_unary(channel, &options, bytes.data ? bytes.data : (uint8_t *)&n,
-				   bytes.len, &reply, &n, &err);
-		if (!rc)
-			rc = proto_unpack(type, reply, n, &message, &err);
-		if (!rc)
-			return message;
-		if (!may_retry(rc))
-			break;
-	}
-	fault("%s: %s: %s", method, cairn_code_name(rc), err.msg);
-	return NULL;
+	do {
+		rc = csi_client_create_volume(&client, name, VOLUME_SIZE, id, &a.err);
+	} while (again(&a, rc));
+	return rc == 0;
 }
 
-static bool create_volume(const char *name, char id[65])
+static bool create_snapshot(const char *volume_id, const char *name, char id[CSI_CLIENT_ID_SIZE])
 {
-	Csi__V1__CreateVolumeRequest request;
-	Csi__V1__CapacityRange range;
-	Csi__V1__VolumeCapability capability, *list[] = {&capability};
-	Csi__V1__VolumeCapability__BlockVolume block;
-	Csi__V1__VolumeCapability__AccessMode mode;
-	proto_auto_message ProtobufCMessage *reply = NULL;
-
-	csi__v1__create_volume_request__init(&request);
-	csi__v1__capacity_range__init(&range);
-	csi__v1__volume_capability__init(&capability);
-	csi__v1__volume_capability__block_volume__init(&block);
-	csi__v1__volume_capability__access_mode__init(&mode);
-	mode.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
-	capability.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
-	capability.block = &block;
-	capability.access_mode = &mode;
-	range.required_bytes = VOLUME_SIZE;
-	request.name = (char *)(uintptr_t)name;
-	request.capacity_range = &range;
-	request.volume_capabilities = list;
-	request.n_volume_capabilities = 1;
-	reply = call("/csi.v1.Controller/CreateVolume", &request.base,
-		     &csi__v1__create_volume_response__descriptor);
-	if (!reply)
-		return false;
-	snprintf(id, 65, "%s", ((Csi__V1__CreateVolumeResponse *)(void *)reply)->volume->volume_id);
-	return true;
-}
-
-static bool create_snapshot(const char *volume_id, const char *name, char id[65])
-{
-	Csi__V1__CreateSnapshotRequest request;
-	proto_auto_message ProtobufCMessage *reply = NULL;
+	struct attempt a = {.what = "CreateSnapshot"};
 	uint64_t start = cairn_monotonic_ns();
+	int rc;
 
-	csi__v1__create_snapshot_request__init(&request);
-	request.source_volume_id = (char *)(uintptr_t)volume_id;
-	request.name = (char *)(uintptr_t)name;
-	reply = call("/csi.v1.Controller/CreateSnapshot", &request.base,
-		     &csi__v1__create_snapshot_response__descriptor);
-	if (!reply)
-		return false;
-	sample(&snapshot_us, start);
-	snprintf(id, 65, "%s",
-		 ((Csi__V1__CreateSnapshotResponse *)(void *)reply)->snapshot->snapshot_id);
-	return true;
+	do {
+		rc = csi_client_create_snapshot(&client, volume_id, name, id, &a.err);
+	} while (again(&a, rc));
+	if (rc == 0)
+		sample(&snapshot_us, cairn_monotonic_ns() - start);
+	return rc == 0;
 }
 
-static bool delete_snapshot(const char *id)
+static bool delete_object(int (*delete)(const struct csi_client *client, const char *id,
+					struct cairn_err *err),
+			  const char *what, const char *id)
 {
-	Csi__V1__DeleteSnapshotRequest request;
-	proto_auto_message ProtobufCMessage *reply = NULL;
+	struct attempt a = {.what = what};
+	int rc;
 
-	csi__v1__delete_snapshot_request__init(&request);
-	request.snapshot_id = (char *)(uintptr_t)id;
-	reply = call("/csi.v1.Controller/DeleteSnapshot", &request.base,
-		     &csi__v1__delete_snapshot_response__descriptor);
-	return reply != NULL;
-}
-
-static bool delete_volume(const char *id)
-{
-	Csi__V1__DeleteVolumeRequest request;
-	proto_auto_message ProtobufCMessage *reply = NULL;
-
-	csi__v1__delete_volume_request__init(&request);
-	request.volume_id = (char *)(uintptr_t)id;
-	reply = call("/csi.v1.Controller/DeleteVolume", &request.base,
-		     &csi__v1__delete_volume_response__descriptor);
-	return reply != NULL;
+	do {
+		rc = delete (&client, id, &a.err);
+	} while (again(&a, rc));
+	return rc == 0;
 }
 
 static int mark(void *arg, const struct block_extent *extent, struct cairn_err *err)
@@ -215,55 +166,25 @@ static int mark(void *arg, const struct block_extent *extent, struct cairn_err *
 	return 0;
 }
 
-/* One try at a stream; `seen` holds what it reported. */
-static int stream_once(const struct cairn_buf *request, bool seen[BLOCKS], struct cairn_err *err)
-{
-	struct net_rpc_options options = {.path = "/csi.v1.SnapshotMetadata/GetMetadataDelta",
-					  .timeout_ms = CALL_MS,
-					  .wait_for_ready = true};
-	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
-	struct block_sink sink = {.emit = mark, .arg = seen};
-	struct proto_block_scan scan = {0};
-	uint64_t start = cairn_monotonic_ns();
-	const uint8_t *data;
-	size_t n;
-	int rc = net_rpc_start(channel, &options, &rpc, err);
-
-	memset(seen, 0, BLOCKS);
-	if (!rc)
-		rc = net_rpc_send(rpc, request->data, request->len, true, err);
-	while (!rc && (rc = net_rpc_recv(rpc, &data, &n, err)) == 1) {
-		if (scan.messages == 0)
-			sample(&first_byte_us, start);
-		rc = proto_block_scan(&scan, data, n, &sink, err);
-	}
-	if (!rc && scan.capacity != VOLUME_SIZE)
-		fault("delta: capacity %" PRIu64, scan.capacity);
-	streams++;
-	return rc;
-}
-
 static bool check_delta(const char *base, const char *target, const bool written[BLOCKS])
 {
-	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
-	Csi__V1__GetMetadataDeltaRequest request;
-	struct cairn_err err = {0};
+	struct attempt a = {.what = "GetMetadataDelta"};
+	struct csi_stream stream;
 	bool seen[BLOCKS];
-	int rc = CAIRN_ABORTED;
+	struct block_sink sink = {.emit = mark, .arg = seen};
+	int rc;
 
-	csi__v1__get_metadata_delta_request__init(&request);
-	request.base_snapshot_id = (char *)(uintptr_t)base;
-	request.target_snapshot_id = (char *)(uintptr_t)target;
-	proto_pack(&request.base, &bytes);
-	for (int try = 0; try < RETRY_MAX; try++) {
-		rc = stream_once(&bytes, seen, &err);
-		if (!rc || !may_retry(rc))
-			break;
-	}
-	if (rc) {
-		fault("delta %s %s: %s: %s", base, target, cairn_code_name(rc), err.msg);
+	do {
+		memset(seen, 0, sizeof(seen));
+		rc = csi_client_stream(&client, base, target, &sink, &stream, &a.err);
+		streams++;
+		if (stream.first_ns)
+			sample(&first_byte_us, stream.first_ns);
+	} while (again(&a, rc));
+	if (rc)
 		return false;
-	}
+	if (stream.capacity != VOLUME_SIZE)
+		fault("delta %s %s: capacity %" PRIu64, base, target, stream.capacity);
 	for (size_t i = 0; i < BLOCKS; i++)
 		if (written[i] && !seen[i]) {
 			fault("delta %s %s: block %zu was missed", base, target, i);
@@ -297,32 +218,35 @@ static bool write_blocks(const char *volume_id, bool written[BLOCKS], unsigned *
 	return true;
 }
 
-static bool cycle(unsigned client, unsigned round, unsigned *seed)
+static bool cycle(unsigned who, unsigned round, unsigned *seed)
 {
-	char name[64], volume[65], s1[65], s2[65];
+	char name[64], volume[CSI_CLIENT_ID_SIZE];
+	char s1[CSI_CLIENT_ID_SIZE], s2[CSI_CLIENT_ID_SIZE];
 	bool written[BLOCKS];
 
-	snprintf(name, sizeof(name), "c%u-%u", client, round);
+	snprintf(name, sizeof(name), "c%u-%u", who, round);
 	if (!create_volume(name, volume) || !write_blocks(volume, written, seed))
 		return false;
-	snprintf(name, sizeof(name), "c%u-%u-a", client, round);
+	snprintf(name, sizeof(name), "c%u-%u-a", who, round);
 	if (!create_snapshot(volume, name, s1) || !write_blocks(volume, written, seed))
 		return false;
-	snprintf(name, sizeof(name), "c%u-%u-b", client, round);
+	snprintf(name, sizeof(name), "c%u-%u-b", who, round);
 	if (!create_snapshot(volume, name, s2) || !check_delta(s1, s2, written))
 		return false;
-	if (!delete_snapshot(s1) || !check_delta(s1, s2, written))
+	if (!delete_object(csi_client_delete_snapshot, "DeleteSnapshot", s1) ||
+	    !check_delta(s1, s2, written))
 		return false;
 	cycles++;
-	return delete_snapshot(s2) && delete_volume(volume);
+	return delete_object(csi_client_delete_snapshot, "DeleteSnapshot", s2) &&
+	       delete_object(csi_client_delete_volume, "DeleteVolume", volume);
 }
 
 static void *client_main(void *arg)
 {
-	unsigned client = (unsigned)(uintptr_t)arg, seed = client + 1;
+	unsigned who = (unsigned)(uintptr_t)arg, seed = who + 1;
 
 	for (unsigned round = 0; !stop && !failed; round++)
-		if (!cycle(client, round, &seed))
+		if (!cycle(who, round, &seed))
 			break;
 	return NULL;
 }
@@ -352,24 +276,55 @@ static void end_driver(int signal)
 		fault("the driver ended with status 0x%x", status);
 }
 
-static uint64_t driver_rss_kib(void)
+/* What the driver holds at a moment. */
+struct held {
+	uint64_t rss_kib, threads, fds;
+};
+
+static uint64_t number_in(const char *line)
 {
+	char digits[24] = "";
+	uint64_t value = 0;
+
+	line += strcspn(line, "0123456789");
+	memcpy(digits, line, strnlen(line, sizeof(digits) - 1));
+	digits[strspn(digits, "0123456789")] = '\0';
+	(void)cairn_parse_u64(digits, &value, NULL);
+	return value;
+}
+
+static struct held look_at_driver(void)
+{
+	struct held held = {0};
 	char path[64], line[256];
-	uint64_t kib = 0;
 	FILE *file;
+	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", driver_pid);
 	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, "VmRSS:", 6) == 0) {
-			char *digits = line + strcspn(line, "0123456789");
-
-			digits[strspn(digits, "0123456789")] = '\0';
-			(void)cairn_parse_u64(digits, &kib, NULL);
-		}
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "VmRSS:", 6) == 0)
+			held.rss_kib = number_in(line);
+		if (strncmp(line, "Threads:", 8) == 0)
+			held.threads = number_in(line);
+	}
 	if (file)
 		fclose(file);
-	return kib;
+	snprintf(path, sizeof(path), "/proc/%d/fd", driver_pid);
+	dir = opendir(path);
+	while (dir && readdir(dir))
+		held.fds++;
+	if (dir)
+		closedir(dir);
+	return held;
+}
+
+/* The largest of each, over a quarter of the run. */
+static void keep_most(struct held *most, struct held now)
+{
+	most->rss_kib = now.rss_kib > most->rss_kib ? now.rss_kib : most->rss_kib;
+	most->threads = now.threads > most->threads ? now.threads : most->threads;
+	most->fds = now.fds > most->fds ? now.fds : most->fds;
 }
 
 static int by_value(const void *a, const void *b)
@@ -394,20 +349,31 @@ static void report(const char *what, struct samples *samples)
 /* Nothing that a client deleted may be left. */
 static void check_empty(void)
 {
-	Csi__V1__ListVolumesRequest volumes;
-	Csi__V1__ListSnapshotsRequest snapshots;
-	proto_auto_message ProtobufCMessage *v = NULL, *s = NULL;
+	struct attempt a = {.what = "List"};
+	size_t volumes = 0, snapshots = 0;
+	int rc;
 
-	csi__v1__list_volumes_request__init(&volumes);
-	csi__v1__list_snapshots_request__init(&snapshots);
-	v = call("/csi.v1.Controller/ListVolumes", &volumes.base,
-		 &csi__v1__list_volumes_response__descriptor);
-	s = call("/csi.v1.Controller/ListSnapshots", &snapshots.base,
-		 &csi__v1__list_snapshots_response__descriptor);
-	if (v && ((Csi__V1__ListVolumesResponse *)(void *)v)->n_entries != 0)
-		fault("volumes are left");
-	if (s && ((Csi__V1__ListSnapshotsResponse *)(void *)s)->n_entries != 0)
-		fault("snapshots are left");
+	do {
+		rc = csi_client_count(&client, &volumes, &snapshots, &a.err);
+	} while (again(&a, rc));
+	if (volumes || snapshots)
+		fault("%zu volumes and %zu snapshots are left", volumes, snapshots);
+}
+
+/* Memory and descriptors of the second quarter and of the last: what grows
+ * between them leaks. A driver that was killed meanwhile began anew. */
+static void judge_growth(const struct held quarters[4])
+{
+	for (int i = 0; i < 4; i++)
+		printf("quarter %d: at most RSS %" PRIu64 " KiB, %" PRIu64 " descriptors, %" PRIu64
+		       " threads\n",
+		       i + 1, quarters[i].rss_kib, quarters[i].fds, quarters[i].threads);
+	if (growth_max_kib == 0 || kill_every)
+		return;
+	if (quarters[3].rss_kib > quarters[1].rss_kib + growth_max_kib)
+		fault("the driver's memory grows");
+	if (quarters[3].fds > quarters[1].fds + GROWTH_FDS)
+		fault("the driver's descriptors grow in number");
 }
 
 static void parse(int argc, char **argv)
@@ -425,6 +391,8 @@ static void parse(int argc, char **argv)
 			(void)cairn_parse_u64(value, &seconds, NULL);
 		else if (strcmp(argv[i], "--kill-every") == 0)
 			(void)cairn_parse_u64(value, &kill_every, NULL);
+		else if (strcmp(argv[i], "--growth-max-kib") == 0)
+			(void)cairn_parse_u64(value, &growth_max_kib, NULL);
 		else if (strcmp(argv[i], "--socket") == 0)
 			socket_path = value;
 		else if (strcmp(argv[i], "--volumes") == 0)
@@ -438,6 +406,7 @@ static void parse(int argc, char **argv)
 
 static void run_load(void)
 {
+	struct held quarters[4] = {{0}};
 	pthread_t threads[CLIENTS_MAX];
 	uint64_t kills = 0;
 
@@ -445,6 +414,7 @@ static void run_load(void)
 		pthread_create(&threads[i], NULL, client_main, (void *)(uintptr_t)i);
 	for (uint64_t second = 1; second <= seconds && !failed; second++) {
 		cairn_sleep_ms(1000);
+		keep_most(&quarters[(second - 1) * 4 / seconds], look_at_driver());
 		if (kill_every && second % kill_every == 0 && second < seconds) {
 			end_driver(SIGKILL);
 			start_driver();
@@ -456,33 +426,33 @@ static void run_load(void)
 		pthread_join(threads[i], NULL);
 	printf("%" PRIu64 " clients, %" PRIu64 " s, %" PRIu64 " kills\n", n_clients, seconds,
 	       kills);
+	judge_growth(quarters);
 }
 
 int main(int argc, char **argv)
 {
-	struct net_channel_options options = {.backoff_first_ms = 20, .backoff_max_ms = 200};
 	struct cairn_err err = {0};
-	char target[256];
+	struct held held;
 	sigset_t signals;
 
 	parse(argc, argv);
 	net_signals_block(&signals);
-	snprintf(target, sizeof(target), "unix:%s", socket_path);
-	options.target = target;
 	start_driver();
-	if (net_channel_new(&options, &channel, &err) != 0) {
+	if (csi_client_init(&client, socket_path, CALL_MS, &err) != 0) {
 		fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}
 	run_load();
 	check_empty();
+	held = look_at_driver();
 	printf("calls %" PRIu64 ", cycles %" PRIu64 ", streams %" PRIu64 ", aborted %" PRIu64
-	       ", unavailable %" PRIu64 ", driver RSS %" PRIu64 " KiB\n",
+	       ", unavailable %" PRIu64 "; at the end RSS %" PRIu64 " KiB, %" PRIu64
+	       " descriptors\n",
 	       (uint64_t)calls, (uint64_t)cycles, (uint64_t)streams, (uint64_t)aborted,
-	       (uint64_t)unavailable, driver_rss_kib());
+	       (uint64_t)unavailable, held.rss_kib, held.fds);
 	report("CreateSnapshot", &snapshot_us);
 	report("first message of Delta", &first_byte_us);
-	net_channel_free(channel);
+	net_channel_free(client.channel);
 	end_driver(SIGTERM);
 	printf("%s\n", failed ? "FAILED" : "ok");
 	return failed;
