@@ -10,18 +10,23 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// chunkSize is what one read takes; blocks are compared within it.
-const chunkSize = 64 * blockSize
+// readSizeMax bounds --read-size.
+const readSizeMax = 1 << 20
 
-// comparison reads a snapshot, and its base if it has one, chunk by chunk.
+// comparison reads a snapshot, and its base if it has one, by --read-size.
 type comparison struct {
 	base, target           *os.File
 	size                   int64
-	baseBuf, targetBuf     [chunkSize]byte
+	baseBuf, targetBuf     []byte
 	baseBytes, targetBytes []byte
 }
 
-var zeros [chunkSize]byte
+func newComparison(target *os.File, size int64, readSize int) *comparison {
+	return &comparison{target: target, size: size,
+		baseBuf: make([]byte, readSize), targetBuf: make([]byte, readSize)}
+}
+
+var zeros [readSizeMax]byte
 
 func readAt(f *os.File, buf []byte, at int64) (int, error) {
 	n, err := f.ReadAt(buf, at)
@@ -32,7 +37,7 @@ func readAt(f *os.File, buf []byte, at int64) (int, error) {
 }
 
 func (c *comparison) read(at int64) error {
-	n, err := readAt(c.target, c.targetBuf[:min(chunkSize, c.size-at)], at)
+	n, err := readAt(c.target, c.targetBuf[:min(int64(len(c.targetBuf)), c.size-at)], at)
 	c.targetBytes = c.targetBuf[:n]
 	c.baseBytes = zeros[:n]
 	if err != nil || c.base == nil {

@@ -38,9 +38,10 @@ type driver struct {
 	csi.UnimplementedNodeServer
 	csi.UnimplementedSnapshotMetadataServer
 
-	dir    string
-	defect string
-	fixed  bool
+	dir      string
+	defect   string
+	fixed    bool
+	readSize int
 
 	mu        sync.Mutex
 	volumes   map[string]*volume
@@ -51,9 +52,9 @@ type driver struct {
 	streams atomic.Int32
 }
 
-func newDriver(dir, defect string, fixed bool) *driver {
+func newDriver(dir, defect string, fixed bool, readSize int) *driver {
 	return &driver{
-		dir: dir, defect: defect, fixed: fixed || defect == "fixed-length-varies" || defect == "fixed-length-short-last",
+		dir: dir, defect: defect, readSize: readSize, fixed: fixed || defect == "fixed-length-varies" || defect == "fixed-length-short-last",
 		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
 	}
 }

@@ -27,6 +27,7 @@ func main() {
 	dir := flag.String("dir", "", "directory of volumes and snapshots")
 	fixed := flag.Bool("fixed-length", false, "report blocks of one size")
 	defect := flag.String("defect", "", "rule to break; see --list-defects")
+	readSize := flag.Int("read-size", blockSize, "bytes of one read when comparing; blocks have 4096")
 	list := flag.Bool("list-defects", false, "name the defects and exit")
 	flag.Parse()
 	if *list {
@@ -39,7 +40,11 @@ func main() {
 	if *endpoint == "" || *dir == "" {
 		log.Fatal("--endpoint and --dir are required")
 	}
-	if err := serve(strings.TrimPrefix(*endpoint, "unix://"), newDriver(*dir, *defect, *fixed)); err != nil {
+	if *readSize < blockSize || *readSize > readSizeMax || *readSize%blockSize != 0 {
+		log.Fatalf("--read-size must be a multiple of %d up to %d", blockSize, readSizeMax)
+	}
+	d := newDriver(*dir, *defect, *fixed, *readSize)
+	if err := serve(strings.TrimPrefix(*endpoint, "unix://"), d); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -75,6 +80,7 @@ var defects = map[string]string{
 	"negative-offset-ok":           "a negative offset counts as 0",
 	"cancel-ends-ok":               "a stream whose context is done ends with OK",
 	"deadline-ends-ok":             "a stream whose deadline passed ends with OK",
+	"stalled-ends-ok":              "a stream that waits for its reader when the deadline comes ends with OK",
 	"cancel-hangs":                 "a cancelled stream keeps a lock that all others need",
 	"truncated-ok":                 "one message, then OK",
 	"unordered":                    "two tuples are swapped",

@@ -69,6 +69,7 @@ func (d *driver) answer(q *query, ids []string) error {
 	}
 	if err == nil {
 		defer q.hurry()()
+		q.impatient()
 		if d.has("cancel-hangs") {
 			d.hung.Lock()
 		}
@@ -90,6 +91,30 @@ func (q *query) hurry() context.CancelFunc {
 	var cancel context.CancelFunc
 	q.ctx, cancel = context.WithDeadline(q.ctx, end.Add(-10*time.Millisecond))
 	return cancel
+}
+
+// stalledMargin is how long before the deadline the defect stalled-ends-ok gives up.
+const stalledMargin = 50 * time.Millisecond
+
+// impatient has the defect stalled-ends-ok wait for no reader: a message that can
+// not be sent before the deadline is left behind, and the stream ends there. (Past
+// the deadline the gRPC server would reset it.)
+func (q *query) impatient() {
+	end, limited := q.ctx.Deadline()
+	if !limited || !q.d.has("stalled-ends-ok") {
+		return
+	}
+	send := q.send
+	q.send = func(m *message) error {
+		sent := make(chan error, 1)
+		go func() { sent <- send(m) }()
+		select {
+		case err := <-sent:
+			return err
+		case <-time.After(time.Until(end) - stalledMargin):
+			return errEnough
+		}
+	}
 }
 
 // errEmpty makes a stream that has nothing to tell.
@@ -204,7 +229,7 @@ func (q *query) stream() error {
 		return ioError(err)
 	}
 	defer target.Close()
-	c := &comparison{target: target, size: q.target.size}
+	c := newComparison(target, q.target.size, q.d.readSize)
 	if q.base != nil {
 		if c.base, err = os.Open(q.d.path(q.base.id)); err != nil {
 			return ioError(err)
@@ -215,16 +240,13 @@ func (q *query) stream() error {
 		}
 	}
 	err = q.walk(c)
-	if err == errEnough {
-		return nil
-	}
 	if err == nil {
 		err = q.finish()
 	}
-	if err != nil {
-		return q.stopped(err)
+	if err == nil || err == errEnough {
+		return nil
 	}
-	return nil
+	return q.stopped(err)
 }
 
 // live is the id of the file to read.
@@ -252,7 +274,7 @@ func (q *query) walk(c *comparison) error {
 	case q.d.has("start-off-by-one"):
 		first = (q.start + blockSize - 1) / blockSize * blockSize
 	}
-	for at := first + shift; at < c.size; at += chunkSize {
+	for at := first + shift; at < c.size; at += int64(q.d.readSize) {
 		if err := q.ctx.Err(); err != nil {
 			return err
 		}
