@@ -29,6 +29,7 @@ struct script {
 	uint8_t bytes[BYTES_MAX];
 	size_t n;
 	bool hang_up; /* close afterwards */
+	uint64_t after_ms;
 };
 
 struct fake {
@@ -103,6 +104,7 @@ static void play(struct fake *f, int fd, const struct script *script)
 			asked |= seen[at + 3] == HEADERS;
 		if (!asked || !script)
 			continue;
+		cairn_sleep_ms(script->after_ms);
 		(void)!send(fd, script->bytes, script->n, MSG_NOSIGNAL);
 		if (script->hang_up)
 			return;
@@ -349,6 +351,110 @@ static void a_name_is_looked_up(void **state)
 	assert_code(net_channel_connect(channel, 10000, &err), CAIRN_UNAVAILABLE);
 }
 
+static int call_with_grace(const char *target, uint64_t timeout_ms, uint64_t grace_ms,
+			   struct cairn_err *err)
+{
+	struct net_channel_options options = {.target = target};
+	struct net_rpc_options rpc = {
+		.path = "/t.T/X", .timeout_ms = timeout_ms, .grace_ms = grace_ms};
+	cairn_cleanup(net_channel_freep) struct net_channel *channel = NULL;
+	cairn_auto_free uint8_t *data = NULL;
+	size_t n;
+
+	assert_ok(net_channel_new(&options, &channel, err), err);
+	return net_rpc_unary(channel, &rpc, "ask", 3, &data, &n, err);
+}
+
+static void with_grace_the_server_has_the_last_word_on_a_deadline(void **state)
+{
+	static const struct {
+		const char *trailers;
+		uint64_t grace_ms;
+		int code;
+		const char *text;
+	} cases[] = {
+		{"grpc-status: 0\n", 20000, 0, ""},
+		{"grpc-status: 4\ngrpc-message: theirs\n", 20000, CAIRN_DEADLINE, "theirs"},
+		{"grpc-status: 0\n", 0, CAIRN_DEADLINE, "deadline passed"},
+		{"grpc-status: 0\n", 1, CAIRN_DEADLINE, "deadline passed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct fake f = {.scripts[0].after_ms = 400};
+		struct cairn_err err = {0};
+		int rc;
+
+		add_headers(&f.scripts[0], 1, 0, OK_HEADERS);
+		add_frame(&f.scripts[0], DATA, 0, 1, "\0\0\0\0\2hi", 7);
+		add_headers(&f.scripts[0], 1, END_STREAM, cases[i].trailers);
+		fake_start(&f);
+		rc = call_with_grace(f.target, 100, cases[i].grace_ms, &err);
+		if (rc != cases[i].code || (rc != 0 && !strstr(err.msg, cases[i].text)))
+			fail_msg("case %zu: %s '%s'", i, cairn_code_name(rc), err.msg);
+		fake_stop(&f);
+	}
+}
+
+#define PIECE (16U << 10)
+
+static _Atomic uint64_t bytes_sent;
+
+/* Sends pieces until nobody wants them. */
+static int pour(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	static const uint8_t piece[PIECE];
+	int rc;
+
+	(void)arg;
+	while ((rc = net_call_send(call, piece, sizeof(piece), err)) == 0)
+		atomic_fetch_add(&bytes_sent, PIECE);
+	return rc;
+}
+
+/* How much a server gets rid of when its caller takes the first message only. */
+static uint64_t poured_into(size_t recv_bytes)
+{
+	static const struct net_method method = {"/t.T/Pour", NET_SERVER_STREAM, pour, NULL};
+	struct grpc_setup setup = {.more = &method,
+				   .n_more = 1,
+				   .limits.stream_send_bytes = PIECE,
+				   .channel.stream_window = 65535,
+				   .channel.recv_bytes = recv_bytes};
+	struct net_rpc_options options = grpc_to("/t.T/Pour");
+	struct net_rpc *rpc = NULL;
+	struct cairn_err err = {0};
+	struct grpc_fixture f;
+	const uint8_t *data;
+	uint64_t last = 0;
+	size_t n;
+
+	atomic_store(&bytes_sent, 0);
+	grpc_fixture_start(&f, &setup);
+	assert_ok(net_rpc_start(f.channel, &options, &rpc, &err), &err);
+	assert_ok(net_rpc_send(rpc, "", 0, true, &err), &err);
+	assert_int_equal(net_rpc_recv(rpc, &data, &n, &err), 1);
+	do {
+		last = atomic_load(&bytes_sent);
+		cairn_sleep_ms(300);
+	} while (atomic_load(&bytes_sent) != last);
+	net_rpc_free(rpc);
+	grpc_fixture_stop(&f);
+	return last;
+}
+
+static void what_waits_for_a_caller_is_bounded_by_recv_bytes(void **state)
+{
+	uint64_t narrow, wide;
+
+	(void)state;
+	narrow = poured_into(1);
+	wide = poured_into(1U << 20);
+	/* A window, what the server holds itself, and the message in hand. */
+	assert_in_range(narrow, PIECE, 65535 + 4 * PIECE);
+	assert_in_range(wide, (1U << 20) - 65535, (1U << 20) + 65535 + 4 * PIECE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +467,8 @@ int main(void)
 		cmocka_unit_test(a_server_that_falls_silent_is_given_up),
 		cmocka_unit_test(targets_are_checked),
 		cmocka_unit_test(a_name_is_looked_up),
+		cmocka_unit_test(with_grace_the_server_has_the_last_word_on_a_deadline),
+		cmocka_unit_test(what_waits_for_a_caller_is_bounded_by_recv_bytes),
 	};
 
 	return cmocka_run_group_tests_name("net/grpc client", tests, NULL, NULL);
