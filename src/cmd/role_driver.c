@@ -147,6 +147,7 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 {
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
+	unsigned cut;
 	int rc;
 
 	net_signals_block(&signals);
@@ -158,6 +159,8 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
 		;
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	net_server_drain(running.server, options->drain_ms);
+	cut = net_server_drain(running.server, options->drain_ms);
+	if (cut > 0)
+		cairn_log(CAIRN_LOG_WARN, "calls were cut off", CAIRN_U64("calls", cut));
 	return 0;
 }

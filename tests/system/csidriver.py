@@ -70,9 +70,9 @@ class Failed(Exception):
 class Peer:
     """Calls to one socket."""
 
-    def __init__(self, socket):
+    def __init__(self, socket, *options):
         self.channel = grpc.insecure_channel(f"unix://{socket}",
-                                             options=[("grpc.enable_retries", 0)])
+                                             options=[("grpc.enable_retries", 0), *options])
 
     def close(self):
         self.channel.close()

@@ -227,18 +227,23 @@ class Registration(ServiceTest):
         self.assertIn("no thanks", self.driver.log.read_text(encoding="utf-8"))
 
 
-class Ending(ServiceTest):
+class Unread(ServiceTest):
     """A stream of many small messages that its caller does not read."""
-
-    driver_args = ("--fixed-length", "512")
 
     def begin(self):
         volume = self.create()
         for offset in range(0, SMALL, 8 * MIB):
             self.write(volume, offset, os.urandom(8 * MIB))
         cut = self.snapshot(volume)
-        return self.driver.peer.begin_stream("SnapshotMetadata.GetMetadataAllocated",
-                                             snapshot_id=cut, max_results=1)
+        reader = Peer(self.driver.socket, ("grpc.http2.bdp_probe", 0),
+                      ("grpc.http2.lookahead_bytes", 65535))
+        self.addCleanup(reader.close)
+        return reader.begin_stream("SnapshotMetadata.GetMetadataAllocated", snapshot_id=cut,
+                                   max_results=1)
+
+
+class Ending(Unread):
+    driver_args = ("--fixed-length", "512")
 
     def test_a_slow_stream_ends_whole_before_the_driver_does(self):
         stream = self.begin()
@@ -248,6 +253,26 @@ class Ending(ServiceTest):
         self.assertEqual(sum(len(m.block_metadata) for m in stream) + 1, SMALL // 512)
         self.assertEqual(stream.code(), grpc.StatusCode.OK)
         self.assertEqual(self.driver.process.wait(TIMEOUT), 0)
+        self.assertFalse(self.driver.socket.exists())
+        self.driver.peer.close()
+        self.driver.start()
+
+
+class CutOff(Unread):
+    driver_args = ("--fixed-length", "512", "--drain-time", "200ms")
+
+    def test_a_stream_that_outlasts_the_drain_time_is_cut_off_and_not_ok(self):
+        stream = self.begin()
+        next(stream)
+        self.driver.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.driver.process.wait(TIMEOUT), 0)
+        told = 1
+        with self.assertRaises(grpc.RpcError):
+            for message in stream:
+                told += len(message.block_metadata)
+        self.assertEqual(stream.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertLess(told, SMALL // 512)
+        self.assertIn("cut off", self.driver.log.read_text(encoding="utf-8"))
         self.assertFalse(self.driver.socket.exists())
         self.driver.peer.close()
         self.driver.start()
