@@ -18,6 +18,7 @@
 
 struct item {
 	struct csi_volume_bundle bundle;
+	struct pool_condition known;
 	Csi__V1__VolumeCondition condition;
 	char *nodes[1];
 	Csi__V1__ListVolumesResponse__VolumeStatus status;
@@ -31,10 +32,12 @@ struct listing {
 	struct item **items;
 };
 
-static void fill_condition(Csi__V1__VolumeCondition *condition)
+/* One that was deleted since it was listed is no damage. */
+static int look_at_condition(struct listing *l, struct item *item, struct cairn_err *err)
 {
-	csi__v1__volume_condition__init(condition);
-	condition->message = csi_text("the volume's data and record are readable");
+	int rc = pool_volume_condition(l->pool, item->bundle.volume.id, &item->known, err);
+
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
 static int fill_item(struct listing *l, const struct pool_volume *volume, struct item *item,
@@ -47,10 +50,12 @@ static int fill_item(struct listing *l, const struct pool_volume *volume, struct
 	rc = csi_attributes_get(l->pool, volume->id, &item->bundle.attributes, err);
 	if (!rc)
 		rc = csi_published_get(l->pool, volume->id, &publication, err);
+	if (!rc)
+		rc = look_at_condition(l, item, err);
 	if (rc)
 		return rc;
 	csi_volume_bundle_fill(l->driver, &item->bundle);
-	fill_condition(&item->condition);
+	csi_condition_fill(&item->condition, &item->known);
 	csi__v1__list_volumes_response__volume_status__init(&item->status);
 	csi__v1__list_volumes_response__entry__init(&item->entry);
 	item->nodes[0] = l->driver->node_id;

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
+#include "csi/reply.h"
 #include "csi/size.h"
 #include "csi_node.pb-c.h"
 #include "pool/device.h"
@@ -79,6 +80,7 @@ CSI_METHOD(csi_node_stats)
 	const Csi__V1__NodeGetVolumeStatsRequest *r = request;
 	Csi__V1__NodeGetVolumeStatsResponse response;
 	Csi__V1__VolumeCondition condition;
+	struct pool_condition known;
 	Csi__V1__VolumeUsage usages[2];
 	Csi__V1__VolumeUsage *list[] = {&usages[0], &usages[1]};
 	struct pool_volume volume;
@@ -95,10 +97,11 @@ CSI_METHOD(csi_node_stats)
 	csi__v1__node_get_volume_stats_response__init(&response);
 	if (!rc)
 		rc = fill_stats(&volume, &place, r->volume_path, usages, &response.n_usage, err);
+	if (!rc)
+		rc = pool_volume_condition(pool, volume.id, &known, err);
 	if (rc)
 		return rc;
-	csi__v1__volume_condition__init(&condition);
-	condition.message = csi_text("the volume is attached and answers");
+	csi_condition_fill(&condition, &known);
 	response.usage = list;
 	response.volume_condition = &condition;
 	return csi_reply(reply, &response.base, err);

@@ -85,3 +85,11 @@ void csi_snapshot_bundle_fill(struct csi_snapshot_bundle *bundle)
 	message->ready_to_use = true;
 	message->group_snapshot_id = bundle->group;
 }
+
+void csi_condition_fill(Csi__V1__VolumeCondition *out, const struct pool_condition *known)
+{
+	csi__v1__volume_condition__init(out);
+	out->abnormal = known->abnormal;
+	out->message = csi_text(known->abnormal ? known->reason
+						: "the volume's data and records are there");
+}

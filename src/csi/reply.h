@@ -44,6 +44,9 @@ void csi_topology_fill(const struct csi_driver *driver, Csi__V1__Topology *topol
 /* True if the place is this node. */
 bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place);
 
+/* `known` must stay until the reply is packed. */
+void csi_condition_fill(Csi__V1__VolumeCondition *out, const struct pool_condition *known);
+
 void csi_timestamp_fill(Google__Protobuf__Timestamp *out, uint64_t ns);
 
 #endif

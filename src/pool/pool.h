@@ -192,6 +192,18 @@ int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, ch
 		       size_t n, struct cairn_err *err);
 int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *err);
 
+/* What is known to be wrong with a volume without reading its data: its file or
+ * a live snapshot's is missing, a change set is lost, the pool's filesystem can
+ * not be written to or reached. The first that is found is told, in one line. */
+struct pool_condition {
+	bool abnormal;
+	char reason[240];
+};
+
+/* Costs a few look-ups for each of the volume's snapshots. */
+int pool_volume_condition(struct pool *pool, const char *volume, struct pool_condition *ret,
+			  struct cairn_err *err);
+
 /* Bytes that the volume or snapshot has allocated. */
 int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint64_t *ret,
 			 struct cairn_err *err);
