@@ -42,7 +42,9 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	if (!cat)
 		return cairn_err_nomem(err, "catalogue");
 	pthread_mutex_init(&cat->readers_lock, NULL);
+	pthread_mutex_init(&cat->group_lock, NULL);
 	pthread_mutex_init(&cat->writer_lock, NULL);
+	cat->group_tail = &cat->group;
 	cat->writable = writable;
 	/* Connections are opened later too, wherever the process then is. */
 	if (!realpath(dir, real))
@@ -83,6 +85,7 @@ void catalogue_close(struct catalogue *cat)
 	}
 	conn_close(cat->writer);
 	pthread_mutex_destroy(&cat->readers_lock);
+	pthread_mutex_destroy(&cat->group_lock);
 	pthread_mutex_destroy(&cat->writer_lock);
 	free(cat->path);
 	free(cat);

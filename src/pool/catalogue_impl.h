@@ -13,19 +13,45 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "pool/catalogue.h"
 
+struct catalogue_waiting;
 struct conn;
+
+enum batch_op_kind {
+	BATCH_PUT,
+	BATCH_DELETE,
+	BATCH_EXPECT,
+	BATCH_EXPECT_ABSENT,
+};
+
+struct batch_op {
+	enum batch_op_kind kind;
+	size_t key_len, value_len;
+};
+
+struct catalogue_batch {
+	struct catalogue *cat;
+	struct cairn_buf ops; /* struct batch_op, key, value (of BATCH_PUT with its checksum) */
+	struct cairn_err failed;
+};
 
 struct catalogue {
 	char *path;
 	bool writable;
 
-	/* Neither lock is held while the other is taken. */
+	/* Only the group's lock is ever taken while another is held, the writer's. */
 	pthread_mutex_t readers_lock; /* guards the two below; never held across I/O */
 	struct conn *idle;
 	unsigned n_idle;
+
+	pthread_mutex_t group_lock; /* guards the three below; never held across I/O */
+	struct catalogue_waiting *group, **group_tail;
+	bool group_led; /* somebody commits, or was told to */
 
 	pthread_mutex_t writer_lock; /* held through a commit; guards the two below */
 	struct conn *writer;         /* NULL before the first commit and after a failure */

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Commits. Those that come while one is under way wait in a queue, and the first
+ * of them then commits for all in one transaction with one sync: under many
+ * writers each waits for two syncs and not for one after the other's, and in the
+ * order of arrival. A batch keeps its own fate. One whose expectations do not
+ * hold is left out; when anything else fails, every batch is tried alone. */
+
+#include "pool/catalogue.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "pool/catalogue_conn.h"
+#include "pool/catalogue_impl.h"
+
+/* A short log keeps the opening of the catalogue fast, because the first to
+ * open reads it all; copying it into the main file costs two syncs. */
+#define CHECKPOINT_PAGES 128
+
+/* When readers have kept the log from being reset for so long, wait for them. */
+#define CHECKPOINT_WAIT_PAGES 8192
+#define CHECKPOINT_WAIT_MS    500
+
+#define SUPERSEDE_TRIES 3U
+
+/* Batches that share a sync; bounds how long the first of them waits. */
+#define GROUP_MAX 64U
+
+/* A batch that waits, on its caller's stack. */
+struct catalogue_waiting {
+	struct catalogue_waiting *next;
+	struct catalogue_batch *batch;
+	enum catalogue_sync sync;
+	int rc;
+	struct cairn_err err;
+	bool done;
+	bool leads; /* commits for those behind it */
+	pthread_cond_t changed;
+};
+
+static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *op,
+		  struct catalogue_bytes key, struct catalogue_bytes want, struct cairn_err *err)
+{
+	struct catalogue_bytes have;
+	int rc = sqlite3_step(stmt);
+
+	if (rc == SQLITE_DONE && op->kind == BATCH_EXPECT_ABSENT)
+		return 0;
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		return conn_err(conn, rc, err);
+	if (rc == SQLITE_ROW && op->kind == BATCH_EXPECT) {
+		if (!catalogue_unwrap(key, conn_column(stmt, 0), &have))
+			return cairn_err_set(err, CAIRN_DATA_LOSS,
+					     "catalogue '%s': a record does not fit its checksum",
+					     conn->path);
+		if (have.len == want.len && memcmp(have.data, want.data, want.len) == 0)
+			return 0;
+	}
+	return cairn_err_set(err, CAIRN_ABORTED, "another process changed the same record");
+}
+
+static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *bytes,
+		  struct cairn_err *err)
+{
+	static const enum conn_stmt stmt_of[] = {
+		[BATCH_PUT] = CONN_PUT,
+		[BATCH_DELETE] = CONN_DELETE,
+		[BATCH_EXPECT] = CONN_GET,
+		[BATCH_EXPECT_ABSENT] = CONN_GET,
+	};
+	struct catalogue_bytes key = {bytes, op->key_len};
+	struct catalogue_bytes value = {bytes + op->key_len, op->value_len};
+	sqlite3_stmt *stmt = NULL;
+	int rc = conn_stmt(conn, stmt_of[op->kind], &stmt, err);
+
+	if (rc != 0)
+		return rc;
+	rc = sqlite3_bind_blob(stmt, 1, key.data, (int)key.len, SQLITE_STATIC);
+	if (rc == SQLITE_OK && op->kind == BATCH_PUT)
+		rc = sqlite3_bind_blob(stmt, 2, value.data, (int)value.len, SQLITE_STATIC);
+	if (rc != SQLITE_OK) {
+		rc = conn_err(conn, rc, err);
+	} else if (op->kind == BATCH_EXPECT || op->kind == BATCH_EXPECT_ABSENT) {
+		rc = expect(conn, stmt, op, key, value, err);
+	} else {
+		rc = sqlite3_step(stmt);
+		rc = rc == SQLITE_DONE ? 0 : conn_err(conn, rc, err);
+	}
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt);
+	return rc;
+}
+
+/* One pass over the operations: the expectations, or the changes. */
+static int run_ops(struct conn *conn, const struct cairn_buf *ops, bool expectations,
+		   struct cairn_err *err)
+{
+	const uint8_t *p = ops->data;
+	const uint8_t *end = p ? p + ops->len : p;
+	struct batch_op op;
+
+	while (p < end) {
+		memcpy(&op, p, sizeof(op));
+		p += sizeof(op);
+		if (expectations == (op.kind == BATCH_EXPECT || op.kind == BATCH_EXPECT_ABSENT)) {
+			int rc = run_op(conn, &op, p, err);
+
+			if (rc != 0)
+				return rc;
+		}
+		p += op.key_len + op.value_len;
+	}
+	return 0;
+}
+
+/* A transaction without a change writes no frame and so syncs nothing, but a
+ * durable commit promises that also for all before it: touch page 1. */
+static int touch_if_unchanged(struct conn *conn, int changes_before, struct cairn_err *err)
+{
+	_Static_assert(CATALOGUE_VERSION == 1, "the statement below");
+
+	if (sqlite3_total_changes(conn->db) != changes_before)
+		return 0;
+	return conn_exec(conn, "PRAGMA user_version=1", err);
+}
+
+/* A commit whose last step failed, the sync, is undone in memory, but its frames
+ * stand whole in the log and the next to open it would take them for committed.
+ * A transaction of one frame written over the first of them breaks the chain
+ * that they form. */
+static bool supersede(struct conn *conn)
+{
+	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
+		if (conn_exec(conn, "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT", NULL) == 0)
+			return true;
+		if (!sqlite3_get_autocommit(conn->db))
+			conn_run(conn, CONN_ROLLBACK, NULL);
+	}
+	return false;
+}
+
+/* Those whose expectations do not hold have changed nothing: the others go on. */
+static int run_batches(struct conn *conn, struct catalogue_waiting *group, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (struct catalogue_waiting *w = group; w && rc == 0; w = w->next) {
+		w->rc = run_ops(conn, &w->batch->ops, true, &w->err);
+		if (w->rc == 0)
+			w->rc = run_ops(conn, &w->batch->ops, false, &w->err);
+		else if (w->rc == CAIRN_ABORTED)
+			continue;
+		rc = w->rc;
+		if (rc != 0)
+			*err = w->err;
+	}
+	return rc;
+}
+
+/* One transaction for the whole group; a single batch that is not as expected
+ * is its failure. */
+static int run_transaction(struct conn *conn, struct catalogue_waiting *group, bool *ret_uncertain,
+			   struct cairn_err *err)
+{
+	bool committing = false;
+	int before = sqlite3_total_changes(conn->db);
+	int rc = conn_run(conn, CONN_BEGIN, err);
+
+	if (rc != 0)
+		return rc;
+	rc = run_batches(conn, group, err);
+	if (rc == 0 && !group->next && group->rc != 0) {
+		*err = group->err;
+		rc = group->rc;
+	}
+	if (rc == 0 && conn->full_sync)
+		rc = touch_if_unchanged(conn, before, err);
+	if (rc == 0) {
+		committing = true;
+		rc = conn_run(conn, CONN_COMMIT, err);
+	}
+	if (rc != 0 && !sqlite3_get_autocommit(conn->db))
+		conn_run(conn, CONN_ROLLBACK, NULL);
+	if (rc == 0)
+		*ret_uncertain = false;
+	else if (committing)
+		*ret_uncertain = !supersede(conn);
+	return rc;
+}
+
+/* With a write-ahead log a commit appends frames to one file.
+ * "Normal" does not sync it (but once when the log starts again from its
+ * beginning); the frames are in the page cache, so a killed process loses
+ * nothing. "Full" ends with an fsync of the log, which takes along all frames
+ * that earlier commits, also of other processes, wrote to it; frames that had
+ * left the log before were synced in both files by the checkpoint that moved
+ * them. The checksums of the frames form a chain, so after a power cut what is
+ * recovered is a prefix of the commits, never one without its predecessors. */
+static int set_sync(struct conn *conn, bool full, struct cairn_err *err)
+{
+	int rc;
+
+	if (conn->full_sync == full)
+		return 0;
+	rc = conn_exec(conn, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+	if (rc == 0)
+		conn->full_sync = full;
+	return rc;
+}
+
+static int note_log_pages(void *arg, sqlite3 *db, const char *name, int pages)
+{
+	struct conn *conn = arg;
+
+	(void)db;
+	(void)name;
+	conn->log_pages = pages;
+	return SQLITE_OK;
+}
+
+static int expect_wal(void *arg, int n, char **values, char **names)
+{
+	(void)names;
+	*(bool *)arg = n == 1 && values[0] && strcmp(values[0], "wal") == 0;
+	return 0;
+}
+
+/* Two damaged bytes of the header would make SQLite use a rollback journal, in
+ * which readers and the writer block one another. */
+static int check_journal_mode(struct conn *conn, struct cairn_err *err)
+{
+	bool wal = false;
+	int rc = sqlite3_exec(conn->db, "PRAGMA journal_mode", expect_wal, &wal, NULL);
+
+	if (rc != SQLITE_OK)
+		return conn_err(conn, rc, err);
+	if (!wal)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "catalogue '%s' has lost its write-ahead log mode",
+				     conn->path);
+	return 0;
+}
+
+static int writer_open(struct catalogue *cat, struct cairn_err *err)
+{
+	cairn_cleanup(conn_closep) struct conn *conn = NULL;
+	int rc = conn_open(cat->path, true, &conn, err);
+
+	if (rc == 0)
+		rc = check_journal_mode(conn, err);
+	if (rc == 0)
+		rc = conn_exec(conn, "PRAGMA synchronous=FULL", err);
+	if (rc != 0)
+		return rc;
+	conn->full_sync = true;
+	sqlite3_wal_hook(conn->db, note_log_pages, conn);
+	cat->writer = cairn_take(conn);
+	return 0;
+}
+
+/* Failing here is no failure of the commit: the next one tries again. */
+static void keep_log_short(struct conn *conn)
+{
+	int mode = SQLITE_CHECKPOINT_PASSIVE;
+
+	if (conn->log_pages < CHECKPOINT_PAGES)
+		return;
+	if (conn->log_pages >= CHECKPOINT_WAIT_PAGES) {
+		mode = SQLITE_CHECKPOINT_TRUNCATE;
+		sqlite3_busy_timeout(conn->db, CHECKPOINT_WAIT_MS);
+	}
+	sqlite3_wal_checkpoint_v2(conn->db, "main", mode, NULL, NULL);
+	sqlite3_busy_timeout(conn->db, CATALOGUE_BUSY_MS);
+	conn->log_pages = 0;
+}
+
+/* Commits the group, or nothing of it. With the writer's lock. */
+static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
+			struct cairn_err *err)
+{
+	bool durable = false;
+	int rc = 0;
+
+	for (struct catalogue_waiting *w = group; w; w = w->next)
+		durable = durable || w->sync == CATALOGUE_DURABLE;
+	if (!cat->writer)
+		rc = writer_open(cat, err);
+	if (rc == 0)
+		rc = set_sync(cat->writer, durable, err);
+	if (rc == 0)
+		rc = run_transaction(cat->writer, group, &cat->uncertain, err);
+	if (rc != 0 && rc != CAIRN_ABORTED) {
+		/* What an error left in a connection is not worth knowing. */
+		conn_close(cat->writer);
+		cat->writer = NULL;
+	}
+	return rc;
+}
+
+static void commit_alone(struct catalogue *cat, struct catalogue_waiting *w)
+{
+	struct catalogue_waiting *next = w->next;
+
+	w->next = NULL;
+	w->rc = commit_group(cat, w, &w->err);
+	w->next = next;
+}
+
+static void commit_all(struct catalogue *cat, struct catalogue_waiting *group)
+{
+	struct cairn_err err = {0};
+	int rc;
+
+	if (!group->next) {
+		commit_alone(cat, group);
+		return;
+	}
+	rc = commit_group(cat, group, &err);
+	for (struct catalogue_waiting *w = group; w && rc != 0; w = w->next) {
+		/* What may yet turn out as done is not done once more. */
+		if (cat->uncertain) {
+			w->rc = rc;
+			w->err = err;
+		} else {
+			commit_alone(cat, w);
+		}
+	}
+}
+
+/* Waits until somebody committed this one, or it is this one's turn to commit. */
+static void wait_turn(struct catalogue *cat, struct catalogue_waiting *self)
+{
+	cairn_scoped_lock(&cat->group_lock);
+	*cat->group_tail = self;
+	cat->group_tail = &self->next;
+	if (!cat->group_led)
+		cat->group_led = self->leads = true;
+	while (!self->done && !self->leads)
+		pthread_cond_wait(&self->changed, &cat->group_lock);
+}
+
+/* Takes the first ones off the queue; the caller leads and is the very first. */
+static struct catalogue_waiting *take_group(struct catalogue *cat)
+{
+	struct catalogue_waiting *first, *last;
+
+	cairn_scoped_lock(&cat->group_lock);
+	first = last = cat->group;
+	for (unsigned n = 1; n < GROUP_MAX && last->next; n++)
+		last = last->next;
+	cat->group = last->next;
+	if (!cat->group)
+		cat->group_tail = &cat->group;
+	last->next = NULL;
+	return first;
+}
+
+/* They may return, and their memory is gone then. */
+static void release_group(struct catalogue *cat, struct catalogue_waiting *group,
+			  const struct catalogue_waiting *self)
+{
+	cairn_scoped_lock(&cat->group_lock);
+	while (group) {
+		struct catalogue_waiting *next = group->next;
+
+		group->done = true;
+		if (group != self)
+			pthread_cond_signal(&group->changed);
+		group = next;
+	}
+}
+
+static void pass_lead(struct catalogue *cat)
+{
+	cairn_scoped_lock(&cat->group_lock);
+	cat->group_led = cat->group != NULL;
+	if (cat->group) {
+		cat->group->leads = true;
+		pthread_cond_signal(&cat->group->changed);
+	}
+}
+
+static void lead(struct catalogue *cat, const struct catalogue_waiting *self)
+{
+	struct catalogue_waiting *group = take_group(cat);
+
+	pthread_mutex_lock(&cat->writer_lock);
+	commit_all(cat, group);
+	release_group(cat, group, self);
+	if (cat->writer)
+		keep_log_short(cat->writer);
+	pthread_mutex_unlock(&cat->writer_lock);
+	pass_lead(cat);
+}
+
+int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync, struct cairn_err *err)
+{
+	struct catalogue *cat = batch->cat;
+	struct catalogue_waiting self = {.batch = batch, .sync = sync};
+
+	if (batch->failed.code != 0) {
+		if (err)
+			*err = batch->failed;
+		return batch->failed.code;
+	}
+	if (!cat->writable)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the catalogue is open for reading only");
+	pthread_cond_init(&self.changed, NULL);
+	wait_turn(cat, &self);
+	if (self.leads)
+		lead(cat, &self);
+	pthread_cond_destroy(&self.changed);
+	if (self.rc != 0 && err)
+		*err = self.err;
+	return self.rc;
+}
+
+bool catalogue_is_certain(struct catalogue *cat)
+{
+	cairn_scoped_lock(&cat->writer_lock);
+	return !cat->uncertain;
+}
