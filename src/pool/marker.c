@@ -15,6 +15,7 @@
 #include "block/set.h"
 
 #define FIRST_LINE    "cairn pool "
+#define VERSION_LINE  "1\n" /* what follows on it */
 #define CHECKSUM_LINE "checksum "
 
 /* Copies a value that fits; anything else is damage. */
@@ -78,13 +79,12 @@ static int damaged(struct cairn_err *err, const char *what)
 /* Version and checksum first: nothing else is looked at before they fit. */
 static int check_frame(const char *text, size_t n, const char **ret_checksum, struct cairn_err *err)
 {
-	const char *sum =
-		n > 0 ? memmem(text, n, "\n" CHECKSUM_LINE, strlen(CHECKSUM_LINE) + 1) : NULL;
+	const char *sum = strstr(text, "\n" CHECKSUM_LINE);
 	char want[17];
 
 	if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) != 0)
 		return damaged(err, "it does not begin as one");
-	if (strncmp(text + strlen(FIRST_LINE), "1\n", 2) != 0)
+	if (strncmp(text + strlen(FIRST_LINE), VERSION_LINE, strlen(VERSION_LINE)) != 0)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "this pool was made by a newer version of cairn");
 	if (!sum)
@@ -98,11 +98,29 @@ static int check_frame(const char *text, size_t n, const char **ret_checksum, st
 	return 0;
 }
 
+/* "key value", ending before `stop`. */
+static bool apply_line(struct marker *m, const char *line, const char *stop)
+{
+	const char *space = memchr(line, ' ', (size_t)(stop - line));
+	char key[32];
+	char value[64];
+
+	if (!space || (size_t)(space - line) >= sizeof(key) ||
+	    (size_t)(stop - space - 1) >= sizeof(value))
+		return false;
+	memcpy(key, line, (size_t)(space - line));
+	key[space - line] = '\0';
+	memcpy(value, space + 1, (size_t)(stop - space - 1));
+	value[stop - space - 1] = '\0';
+	return apply(m, key, value);
+}
+
 int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err)
 {
 	struct marker m = {0};
-	const char *end;
+	const char *end = NULL;
 	const char *line;
+	const char *stop;
 	int rc;
 
 	if (n > MARKER_BYTES_MAX || memchr(text, '\0', n))
@@ -110,20 +128,9 @@ int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_e
 	rc = check_frame(text, n, &end, err);
 	if (rc)
 		return rc;
-	for (line = strchr(text, '\n') + 1; line < end; line = strchr(line, '\n') + 1) {
-		char key[32];
-		char value[64];
-		const char *stop = strchr(line, '\n');
-		const char *space = memchr(line, ' ', (size_t)(stop - line));
-
-		if (!space || (size_t)(space - line) >= sizeof(key) ||
-		    (size_t)(stop - space - 1) >= sizeof(value))
-			return damaged(err, "a line makes no sense");
-		memcpy(key, line, (size_t)(space - line));
-		key[space - line] = '\0';
-		memcpy(value, space + 1, (size_t)(stop - space - 1));
-		value[stop - space - 1] = '\0';
-		if (!apply(&m, key, value))
+	for (line = text + strlen(FIRST_LINE VERSION_LINE); line < end; line = stop + 1) {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		if (!stop || !apply_line(&m, line, stop))
 			return damaged(err, "a line makes no sense");
 	}
 	if (!m.backend[0] || !m.image[0] || !m.id[0] || !m.granularity)

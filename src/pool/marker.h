@@ -28,7 +28,9 @@ struct marker {
 	uint32_t granularity;
 };
 
-/* CAIRN_DATA_LOSS      damaged or truncated
+/* `text` ends with a NUL behind its `n` bytes.
+ *
+ * CAIRN_DATA_LOSS      damaged or truncated
  * CAIRN_UNIMPLEMENTED  a newer version
  */
 int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
