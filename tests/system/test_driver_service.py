@@ -227,6 +227,70 @@ class Registration(ServiceTest):
         self.assertIn("no thanks", self.driver.log.read_text(encoding="utf-8"))
 
 
+class Condition(ServiceTest):
+    """What is damaged is told, and no longer when it is whole again."""
+
+    def conditions(self, volume):
+        got = self.call("Controller.ControllerGetVolume", volume_id=volume).status
+        listed = [e.status for e in self.call("Controller.ListVolumes").entries
+                  if e.volume.volume_id == volume]
+        self.assertEqual([s.volume_condition for s in listed], [got.volume_condition])
+        return got.volume_condition
+
+    def damaged(self, path, volume, words):
+        self.assertFalse(self.conditions(volume).abnormal)
+        aside = self.scratch / "aside"
+        path.rename(aside)
+        found = self.conditions(volume)
+        self.assertTrue(found.abnormal, path)
+        self.assertIn(words, found.message)
+        aside.rename(path)
+        self.assertFalse(self.conditions(volume).abnormal)
+
+    def test_missing_files_are_told(self):
+        volume = self.create()
+        other = self.create()
+        first = self.snapshot(volume)
+        self.write(volume, 0, b"x")
+        second = self.snapshot(volume)
+        self.stream("SnapshotMetadata.GetMetadataDelta", base_snapshot_id=first,
+                    target_snapshot_id=second)
+        self.damaged(self.pool / "volumes" / volume / "disk", volume, "the volume's data")
+        self.damaged(self.pool / "snapshots" / first / "disk", volume, "snapshot 'object")
+        for file in (self.pool / "sets").iterdir():
+            self.damaged(file, volume, "change set")
+        self.assertFalse(self.conditions(other).abnormal)
+
+    def test_data_that_is_too_short_is_told(self):
+        volume = self.create()
+        path = self.pool / "volumes" / volume / "disk"
+        os.truncate(path, SMALL // 2)
+        self.assertIn("bytes of data only", self.conditions(volume).message)
+        os.truncate(path, SMALL)
+        self.assertFalse(self.conditions(volume).abnormal)
+
+
+class ReadOnly(Condition):
+    backend = "btrfs"
+    test_missing_files_are_told = test_data_that_is_too_short_is_told = None
+
+    def remount(self, how):
+        """Not under a driver, which has files open for writing."""
+        self.driver.stop()
+        subprocess.run(["mount", "-o", f"remount,{how}", self.pool / "data"], check=True)
+        self.driver.start()
+
+    def test_a_read_only_filesystem_is_told(self):
+        volume = self.create()
+        self.assertFalse(self.conditions(volume).abnormal)
+        self.remount("ro")
+        found = self.conditions(volume)
+        self.remount("rw")
+        self.assertTrue(found.abnormal)
+        self.assertIn("read-only", found.message)
+        self.assertFalse(self.conditions(volume).abnormal)
+
+
 class Unread(ServiceTest):
     """A stream of many small messages that its caller does not read."""
 
