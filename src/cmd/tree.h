@@ -32,6 +32,16 @@ extern const struct command cmd_snapshot_info;
 extern const struct command cmd_snapshot_list;
 extern const struct command cmd_snapshot_path;
 
+extern const struct command cmd_backup_copy_command;
+extern const struct command cmd_backup_create_command;
+extern const struct command cmd_backup_describe_command;
+extern const struct command cmd_backup_forget_command;
+extern const struct command cmd_backup_init_command;
+extern const struct command cmd_backup_list_command;
+extern const struct command cmd_backup_restore_command;
+extern const struct command cmd_backup_verify_command;
+extern const struct command cmd_mount_command;
+
 extern const struct command cmd_conformance;
 extern const struct command cmd_delta;
 extern const struct command cmd_diffsnap;

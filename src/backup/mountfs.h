@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The backups of a repository as a read-only file system.
+ *
+ *   DIR/0123abcd/volume.img    the volume as it was; can be loop-mounted
+ *   DIR/0123abcd/volume.json   what it is of
+ *   DIR/data@s1                a link to the newest backup of that snapshot
+ *
+ * What others wrote into the repository is not shown.
+ */
+#ifndef CAIRN_BACKUP_MOUNTFS_H
+#define CAIRN_BACKUP_MOUNTFS_H
+
+#include <stdbool.h>
+
+struct cairn_err;
+struct repo;
+
+struct mountfs_spec {
+	struct repo *repo; /* index loaded */
+	const char *dir;
+	bool allow_other;
+	/* Called once it is there to be used; may be NULL. */
+	void (*ready)(void *arg);
+	void *arg;
+};
+
+/* Serves until the file system is unmounted or a signal ends it (SIGINT, SIGTERM,
+ * SIGHUP); the file system is gone when it returns.
+ *
+ * CAIRN_PRECONDITION  it cannot be mounted there
+ */
+int mountfs_run(const struct mountfs_spec *spec, struct cairn_err *err);
+
+#endif

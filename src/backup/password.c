@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/password.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "backup/output_of.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+
+#define WORDS_MAX 64
+
+void password_free(char *password)
+{
+	if (password)
+		explicit_bzero(password, strlen(password));
+	free(password);
+}
+
+static char *trimmed(char *text)
+{
+	char *from = text;
+	size_t n;
+
+	while (*from && isspace((unsigned char)*from))
+		from++;
+	n = strlen(from);
+	while (n > 0 && isspace((unsigned char)from[n - 1]))
+		n--;
+	memmove(text, from, n);
+	text[n] = '\0';
+	return text;
+}
+
+static int from_file(const char *path, char **ret, struct cairn_err *err)
+{
+	size_t n;
+	int rc = cairn_file_read(AT_FDCWD, path, PASSWORD_MAX, ret, &n, err);
+
+	return rc ? cairn_err_wrap(err, "password file") : 0;
+}
+
+/* Cuts in place. */
+static int split(char *text, char *words[WORDS_MAX + 1], struct cairn_err *err)
+{
+	size_t n = 0;
+
+	for (char *p = text; *p;) {
+		char quote = 0;
+		char *to;
+
+		while (isspace((unsigned char)*p))
+			p++;
+		if (!*p)
+			break;
+		if (n == WORDS_MAX)
+			return cairn_err_set(err, CAIRN_INVALID,
+					     "the password command has too many words");
+		words[n++] = to = p;
+		for (; *p && (quote || !isspace((unsigned char)*p)); p++) {
+			if (quote ? *p == quote : *p == '\'' || *p == '"')
+				quote = quote ? 0 : *p;
+			else
+				*to++ = *p;
+		}
+		if (*p)
+			p++;
+		*to = '\0';
+		if (quote)
+			return cairn_err_set(err, CAIRN_INVALID,
+					     "the password command lacks a closing quote");
+	}
+	words[n] = NULL;
+	return n ? 0 : cairn_err_set(err, CAIRN_INVALID, "the password command is empty");
+}
+
+static int from_command(const char *command, char **ret, struct cairn_err *err)
+{
+	cairn_auto_free char *copy = cairn_strdup(command);
+	char *words[WORDS_MAX + 1];
+	int rc;
+
+	if (!copy)
+		return cairn_err_nomem(err, "password");
+	rc = split(copy, words, err);
+	if (!rc)
+		rc = output_of(words, PASSWORD_MAX, ret, err);
+	return rc ? cairn_err_wrap(err, "password command") : 0;
+}
+
+/* One line from the terminal, not shown. */
+static int ask(const char *prompt, char **ret, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	struct termios old;
+	struct termios quiet;
+	char line[1024];
+	ssize_t n;
+
+	if (fd < 0 || tcgetattr(fd, &old) < 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "no password: give --password-file, --password-command or "
+				     "RESTIC_PASSWORD_FILE");
+	quiet = old;
+	quiet.c_lflag &= ~(tcflag_t)ECHO;
+	(void)cairn_write_full(fd, prompt, strlen(prompt));
+	tcsetattr(fd, TCSAFLUSH, &quiet);
+	n = read(fd, line, sizeof(line) - 1);
+	tcsetattr(fd, TCSAFLUSH, &old);
+	(void)cairn_write_full(fd, "\n", 1);
+	if (n < 0)
+		return cairn_err_sys(err, errno, "read the password");
+	line[n] = '\0';
+	*ret = cairn_strdup(line);
+	explicit_bzero(line, sizeof(line));
+	return *ret ? 0 : cairn_err_nomem(err, "password");
+}
+
+static int ask_twice(const struct password_spec *spec, char **ret, struct cairn_err *err)
+{
+	cairn_cleanup(password_freep) char *first = NULL;
+	cairn_cleanup(password_freep) char *second = NULL;
+	int rc = ask(spec->prompt, &first, err);
+
+	if (!rc && spec->twice)
+		rc = ask("once more: ", &second, err);
+	if (!rc && spec->twice && strcmp(first, second) != 0)
+		rc = cairn_err_set(err, CAIRN_INVALID, "the two passwords are not the same");
+	if (!rc)
+		*ret = cairn_take(first);
+	return rc;
+}
+
+static const char *variable(const char *name)
+{
+	const char *value = name ? getenv(name) : NULL;
+
+	return value && *value ? value : NULL;
+}
+
+int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err)
+{
+	cairn_cleanup(password_freep) char *password = NULL;
+	int rc;
+
+	if (spec->file)
+		rc = from_file(spec->file, &password, err);
+	else if (spec->command)
+		rc = from_command(spec->command, &password, err);
+	else if (variable(spec->variable)) {
+		*ret = cairn_strdup(variable(spec->variable));
+		return *ret ? 0 : cairn_err_nomem(err, "password");
+	} else if (variable(spec->file_variable))
+		rc = from_file(variable(spec->file_variable), &password, err);
+	else if (variable(spec->command_variable))
+		rc = from_command(variable(spec->command_variable), &password, err);
+	else
+		rc = ask_twice(spec, &password, err);
+	if (rc)
+		return rc;
+	if (!*trimmed(password))
+		return cairn_err_set(err, CAIRN_INVALID, "the password is empty");
+	*ret = cairn_take(password);
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Metrics of a backup for a Prometheus push gateway. */
+#ifndef CAIRN_BACKUP_PUSH_H
+#define CAIRN_BACKUP_PUSH_H
+
+#include <stdint.h>
+
+struct backup_result;
+struct backup_source;
+struct cairn_err;
+
+#define PUSH_TIMEOUT_MS 10000L /* a gateway that does not answer holds nobody up */
+
+/* Replaces the metrics of the volume's group at the gateway (a base URL).
+ *
+ * CAIRN_UNAVAILABLE  it cannot be reached, or refused them
+ */
+int push_backup(const char *gateway, const struct backup_source *source,
+		const struct backup_result *result, uint64_t elapsed_ns, struct cairn_err *err);
+
+#endif

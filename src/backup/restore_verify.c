@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backup/chunk.h"
+#include "backup/target.h"
+#include "backup/team.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "repo/id.h"
+
+#define BUFFER_BYTES (1U << 20)
+
+struct verifying {
+	int fd;
+	const struct chunk_map *map;
+	size_t next;
+	uint64_t offset;
+};
+
+static bool take(void *arg, struct team_task *task)
+{
+	struct verifying *v = arg;
+
+	if (v->next == v->map->n)
+		return false;
+	*task = (struct team_task){
+		.first = v->next, .offset = v->offset, .bytes = v->map->at[v->next].length};
+	v->offset += v->map->at[v->next++].length;
+	task->end = v->next;
+	return true;
+}
+
+static bool all_zero(const uint8_t *data, size_t n)
+{
+	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
+}
+
+static int differs(uint64_t offset, struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "what was restored differs from the backup at %" PRIu64, offset);
+}
+
+/* Only what is not a hole is read. */
+static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t offset,
+			uint64_t length, struct cairn_err *err)
+{
+	uint64_t end = offset + length;
+
+	while (offset < end) {
+		off_t data = lseek(v->fd, (off_t)offset, SEEK_DATA);
+		size_t part;
+
+		if (data < 0 && errno == ENXIO)
+			return 0;
+		if (data >= 0 && (uint64_t)data >= end)
+			return 0;
+		if (data > (off_t)offset)
+			offset = (uint64_t)data;
+		part = end - offset < BUFFER_BYTES ? (size_t)(end - offset) : BUFFER_BYTES;
+		if (cairn_pread_full(v->fd, buffer, part, offset) != (ssize_t)part)
+			return cairn_err_sys(err, errno, "read at %" PRIu64, offset);
+		if (!all_zero(buffer, part))
+			return differs(offset, err);
+		offset += part;
+	}
+	return 0;
+}
+
+static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+{
+	const struct verifying *v = arg;
+	const struct chunk *chunk = &v->map->at[task->first];
+	cairn_auto_free uint8_t *large = NULL;
+	uint8_t *buffer = worker;
+	struct repo_id id;
+
+	if (chunk->kind == CHUNK_ZERO)
+		return verify_zeros(v, buffer, task->offset, chunk->length, err);
+	if (chunk->length > BUFFER_BYTES) {
+		large = cairn_alloc(chunk->length);
+		buffer = large;
+	}
+	if (!buffer)
+		return cairn_err_nomem(err, "worker");
+	if (cairn_pread_full(v->fd, buffer, chunk->length, task->offset) != (ssize_t)chunk->length)
+		return cairn_err_sys(err, errno, "read at %" PRIu64, task->offset);
+	if (!repo_id_of(buffer, chunk->length, &id))
+		return cairn_err_nomem(err, "hash");
+	return memcmp(id.bytes, chunk->id, CHUNK_ID_BYTES) == 0 ? 0 : differs(task->offset, err);
+}
+
+static int start(void *arg, void **ret, struct cairn_err *err)
+{
+	(void)arg;
+	*ret = cairn_alloc(BUFFER_BYTES);
+	return *ret ? 0 : cairn_err_nomem(err, "worker");
+}
+
+static void stop(void *arg, void *worker)
+{
+	(void)arg;
+	free(worker);
+}
+
+int restore_verify(struct target *target, const struct chunk_map *map, unsigned threads,
+		   const struct backup_progress *progress, struct cairn_err *err)
+{
+	struct verifying verifying = {.fd = target->fd, .map = map};
+	struct team team = {
+		.take = take,
+		.work = work,
+		.start = start,
+		.stop = stop,
+		.arg = &verifying,
+		.step = "verifying",
+		.total = map->size,
+		.progress = progress,
+	};
+
+	/* From the disk, not from what is still in memory. */
+	if (fsync(target->fd) < 0)
+		return cairn_err_sys(err, errno, "sync what was restored");
+	(void)posix_fadvise(target->fd, 0, 0, POSIX_FADV_DONTNEED);
+	return team_run(&team, threads, err);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "pool/pool.h"
+
+#define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
+
+void target_done(struct target *target)
+{
+	if (target->fd >= 0)
+		close(target->fd);
+	target->fd = -1;
+	if (target->partial)
+		unlink(target->partial);
+	if (target->volume)
+		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);
+	free(target->partial);
+	free(target->path);
+	free(target->volume);
+	target->partial = target->path = target->volume = NULL;
+}
+
+static int open_device(const char *path, const struct target_spec *spec, struct target *target,
+		       struct cairn_err *err)
+{
+	uint64_t size = 0;
+
+	/* O_EXCL: not what is mounted or otherwise in use. */
+	target->fd = open(path, O_RDWR | O_CLOEXEC | O_EXCL);
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", path);
+	if (ioctl(target->fd, BLKGETSIZE64, &size) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", path);
+	if (size < spec->size)
+		return cairn_err_set(err, CAIRN_RANGE,
+				     "'%s' has %" PRIu64 " bytes, the volume had %" PRIu64, path,
+				     size, spec->size);
+	target->device = true;
+	return 0;
+}
+
+static int open_old_file(const char *path, const struct target_spec *spec, struct target *target,
+			 struct cairn_err *err)
+{
+	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (target->fd < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
+		return cairn_err_sys(err, errno, "open '%s'", path);
+	return 0;
+}
+
+static int open_new_file(const char *path, const struct target_spec *spec, struct target *target,
+			 struct cairn_err *err)
+{
+	target->path = cairn_strdup(path);
+	target->partial = cairn_printf("%s.partial", path);
+	if (!target->path || !target->partial)
+		return cairn_err_nomem(err, "target");
+	target->fd = open(target->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			  FILE_MODE);
+	if (target->fd < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
+		return cairn_err_sys(err, errno, "make '%s'", target->partial);
+	target->fresh = true;
+	return 0;
+}
+
+static int open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(spec->to, &st) < 0) {
+		if (errno != ENOENT)
+			return cairn_err_sys(err, errno, "'%s'", spec->to);
+		return open_new_file(spec->to, spec, target, err);
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no file and no block device",
+				     spec->to);
+	if (!spec->overwrite)
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists; --overwrite restores over it",
+				     spec->to);
+	return S_ISBLK(st.st_mode) ? open_device(spec->to, spec, target, err)
+				   : open_old_file(spec->to, spec, target, err);
+}
+
+static int open_old_volume(const struct target_spec *spec, const struct pool_volume *volume,
+			   struct target *target, struct cairn_err *err)
+{
+	cairn_auto_free char *path = NULL;
+	char device[64];
+	struct pool_volume grown;
+	int rc;
+
+	if (!spec->overwrite)
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "there is a volume '%s'; --overwrite restores over it",
+				     spec->to);
+	rc = pool_volume_device(spec->pool, volume->id, device, sizeof(device), err);
+	if (!rc && *device)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is attached as %s",
+				   spec->to, device);
+	if (!rc && volume->size < spec->size)
+		rc = pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err);
+	if (!rc)
+		rc = pool_volume_path(spec->pool, volume->id, &path, err);
+	if (rc)
+		return rc;
+	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "open volume '%s'", spec->to);
+	return 0;
+}
+
+static int open_new_volume(const struct target_spec *spec, struct target *target,
+			   struct cairn_err *err)
+{
+	struct pool_volume_spec make = {.name = spec->to, .size = spec->size};
+	cairn_auto_free char *path = NULL;
+	struct pool_volume volume;
+	int rc = pool_volume_create(spec->pool, &make, &volume, err);
+
+	if (rc)
+		return rc;
+	target->volume = cairn_strdup(volume.id);
+	if (!target->volume) {
+		(void)pool_volume_delete(spec->pool, volume.id, POOL_DELETE_REFUSE, NULL);
+		return cairn_err_nomem(err, "target");
+	}
+	rc = pool_volume_path(spec->pool, volume.id, &path, err);
+	if (rc)
+		return rc;
+	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "open volume '%s'", spec->to);
+	target->fresh = true;
+	return 0;
+}
+
+static int open_volume(const struct target_spec *spec, struct target *target, struct cairn_err *err)
+{
+	struct pool_volume volume;
+	int rc = pool_volume_get(spec->pool, spec->to, &volume, err);
+
+	target->pool = spec->pool;
+	if (rc == CAIRN_NOT_FOUND)
+		return open_new_volume(spec, target, err);
+	return rc ? rc : open_old_volume(spec, &volume, target, err);
+}
+
+int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err)
+{
+	cairn_cleanup(target_done) struct target target = {.fd = -1};
+	int rc;
+
+	if (strchr(spec->to, '/'))
+		rc = open_path(spec, &target, err);
+	else if (spec->pool)
+		rc = open_volume(spec, &target, err);
+	else
+		rc = cairn_err_set(err, CAIRN_INVALID,
+				   "'%s' would be a volume, and there is no pool; a file is "
+				   "written with its directory: ./%s",
+				   spec->to, spec->to);
+	if (rc)
+		return rc;
+	*ret = target;
+	target = (struct target){.fd = -1};
+	return 0;
+}
+
+/* The name itself must be durable too. */
+static int sync_parent(const char *path, struct cairn_err *err)
+{
+	cairn_auto_free char *copy = cairn_strdup(path);
+	cairn_auto_fd int fd = -1;
+
+	if (!copy)
+		return cairn_err_nomem(err, "target");
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "sync the directory of '%s'", path);
+	return 0;
+}
+
+int target_finish(struct target *target, struct cairn_err *err)
+{
+	if (fsync(target->fd) < 0)
+		return cairn_err_sys(err, errno, "sync what was restored");
+	if (target->partial) {
+		if (rename(target->partial, target->path) < 0)
+			return cairn_err_sys(err, errno, "rename '%s'", target->partial);
+		free(target->partial);
+		target->partial = NULL;
+		return sync_parent(target->path, err);
+	}
+	free(target->volume);
+	target->volume = NULL;
+	return 0;
+}

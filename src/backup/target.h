@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a backup is restored to: a file, a block device, or a volume of a pool.
+ *
+ * A new file appears under its name only when it is whole; a new volume that
+ * could not be filled is taken away again. What existed is written in place.
+ */
+#ifndef CAIRN_BACKUP_TARGET_H
+#define CAIRN_BACKUP_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct pool;
+
+struct target {
+	int fd;
+	bool fresh;  /* reads as zeros all over */
+	bool device; /* a block device: it has its own size */
+
+	/* How it is finished or taken back. */
+	char *partial; /* a file's name until it is whole */
+	char *path;
+	struct pool *pool;
+	char *volume; /* that was made; NULL once it is whole */
+};
+
+struct target_spec {
+	const char *to;    /* a path when it has a '/', else a volume */
+	struct pool *pool; /* NULL: volumes cannot be named */
+	uint64_t size;     /* of the image */
+	bool overwrite;    /* what exists may be written over */
+};
+
+/* CAIRN_EXISTS        it exists, and may not be written over
+ * CAIRN_PRECONDITION  it is in use
+ * CAIRN_RANGE         a device or file that is too small
+ */
+int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
+
+/* Makes what was written durable, and a new file visible. */
+int target_finish(struct target *target, struct cairn_err *err);
+
+/* Also takes away what was made and is not finished. Also a cleanup function. */
+void target_done(struct target *target);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An image that is read in place, at any offset.
+ *
+ * Chunks that were fetched are kept for a while: neighbours are asked for next.
+ * Reading on where the last read ended fetches ahead. Any number of threads.
+ */
+#ifndef CAIRN_BACKUP_VIEW_H
+#define CAIRN_BACKUP_VIEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct image;
+struct repo;
+struct view;
+
+#define VIEW_CACHE_BYTES (64ULL << 20) /* of chunks that are kept, about */
+#define VIEW_AHEAD_BYTES (1ULL << 20)  /* fetched at once by who reads on */
+
+/* Takes the image over, also when it fails. */
+int view_new(struct repo *repo, struct image *image, struct view **ret, struct cairn_err *err);
+void view_free(struct view *view);
+CAIRN_DEFINE_CLEANUP(struct view, view_free);
+
+uint64_t view_size(const struct view *view);
+
+/* Reads like pread(): short only at the end.
+ *
+ * CAIRN_DATA_LOSS  a chunk is damaged or missing
+ */
+int view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *ret_n,
+	      struct cairn_err *err);
+
+#endif

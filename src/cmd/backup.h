@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the commands about backups are told, and the module that does them. The
+ * tables of flags are in the program, the work is in the module "backup", which
+ * has the repository's libraries. */
+#ifndef CAIRN_CMD_BACKUP_H
+#define CAIRN_CMD_BACKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/flags.h"
+
+struct cairn_err;
+
+/* Which repository, and how it is opened; NULL: from the environment. */
+struct cmd_repository {
+	const char *location;
+	const char *password_file;
+	const char *password_command;
+	const char *ca_file;
+	uint64_t threads;
+	uint64_t connections;
+	uint64_t retry_ms;
+};
+
+extern struct cmd_repository cmd_repository;
+
+#define CMD_REPOSITORY_FLAGS                                                                      \
+	{.name = "repository",                                                                    \
+	 .letter = 'r',                                                                           \
+	 .kind = CAIRN_FLAG_STRING,                                                               \
+	 .target = &cmd_repository.location,                                                      \
+	 .value_name = "LOCATION",                                                                \
+	 .help = "directory, s3:URL or rest:URL (or CAIRN_REPOSITORY)"},                          \
+		{.name = "password-file",                                                         \
+		 .kind = CAIRN_FLAG_STRING,                                                       \
+		 .target = &cmd_repository.password_file,                                         \
+		 .value_name = "FILE",                                                            \
+		 .help = "holds the password (or RESTIC_PASSWORD_FILE)"},                         \
+		{.name = "password-command",                                                      \
+		 .kind = CAIRN_FLAG_STRING,                                                       \
+		 .target = &cmd_repository.password_command,                                      \
+		 .value_name = "COMMAND",                                                         \
+		 .help = "prints the password (or RESTIC_PASSWORD_COMMAND)"},                     \
+		{.name = "ca-file",                                                               \
+		 .kind = CAIRN_FLAG_STRING,                                                       \
+		 .target = &cmd_repository.ca_file,                                               \
+		 .value_name = "FILE",                                                            \
+		 .help = "certificates to trust instead of the system's"},                        \
+		{.name = "connections",                                                           \
+		 .kind = CAIRN_FLAG_U64,                                                          \
+		 .target = &cmd_repository.connections,                                           \
+		 .value_name = "N",                                                               \
+		 .help = "requests at a time (default: 5, or 2 for a directory)"},                \
+	{                                                                                         \
+		.name = "retry", .kind = CAIRN_FLAG_DURATION, .target = &cmd_repository.retry_ms, \
+		.value_name = "TIME", .help = "repeat failing requests so long (default: 15m)"    \
+	}
+
+#define CMD_THREADS_FLAG                                                                      \
+	{                                                                                     \
+		.name = "threads", .kind = CAIRN_FLAG_U64, .target = &cmd_repository.threads, \
+		.value_name = "N", .help = "threads that work (default: one a processor)"     \
+	}
+
+struct cmd_backup_init {
+	const struct cmd_repository *repository;
+};
+
+struct cmd_backup_create {
+	const struct cmd_repository *repository;
+	const char *snapshot;
+	int mode; /* enum backup_mode: the first that is tried */
+	const char *parent;
+	const char *host;
+	const char *push_gateway;
+	int64_t compression;
+};
+
+struct cmd_backup_list {
+	const struct cmd_repository *repository;
+	const char *volume; /* or NULL: all */
+};
+
+struct cmd_backup_describe {
+	const struct cmd_repository *repository;
+	const char *id;
+};
+
+struct cmd_backup_restore {
+	const struct cmd_repository *repository;
+	const char *id;
+	const char *to;
+	const char *path;
+	const char *base;
+	bool overwrite;
+	bool verify;
+};
+
+struct cmd_backup_verify {
+	const struct cmd_repository *repository;
+	const char *id; /* or NULL: all */
+	bool quick;
+};
+
+struct cmd_backup_forget {
+	const struct cmd_repository *repository;
+	char **ids;
+	int n_ids;
+	const char *volume;
+	uint64_t last, hourly, daily, weekly, monthly, yearly, within_ms;
+	bool prune;
+	bool dry_run;
+};
+
+struct cmd_backup_copy {
+	const struct cmd_repository *repository;
+	struct cmd_repository from;
+	char **ids;
+	int n_ids;
+};
+
+struct cmd_mount {
+	const struct cmd_repository *repository;
+	const char *dir;
+	bool allow_other;
+};
+
+/* In the module; named as their types. */
+int cairn_backup_init(const struct cmd_backup_init *options, struct cairn_err *err);
+int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err);
+int cairn_backup_list(const struct cmd_backup_list *options, struct cairn_err *err);
+int cairn_backup_describe(const struct cmd_backup_describe *options, struct cairn_err *err);
+int cairn_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err);
+int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err);
+int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err);
+int cairn_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err);
+int cairn_mount(const struct cmd_mount *options, struct cairn_err *err);
+
+/* Loads the module and calls its function `symbol` with the options. */
+int cmd_backup_call(const char *symbol, const void *options, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/tree.h"
+
+#include "cmd/backup.h"
+
+static struct cmd_backup_forget options;
+
+#define KEEP(what, field, text)                                                         \
+	{                                                                               \
+		.name = "keep-" what, .kind = CAIRN_FLAG_U64, .target = &options.field, \
+		.value_name = "N", .help = text                                         \
+	}
+
+static const struct cairn_flag flags[] = {
+	CMD_REPOSITORY_FLAGS,
+	{.name = "volume",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.volume,
+	 .value_name = "NAME",
+	 .help = "only backups of this volume, by name or id"},
+	KEEP("last", last, "keep the newest N"),
+	KEEP("hourly", hourly, "keep the newest of each of the last N hours"),
+	KEEP("daily", daily, "keep the newest of each of the last N days"),
+	KEEP("weekly", weekly, "keep the newest of each of the last N weeks"),
+	KEEP("monthly", monthly, "keep the newest of each of the last N months"),
+	KEEP("yearly", yearly, "keep the newest of each of the last N years"),
+	{.name = "keep-within",
+	 .kind = CAIRN_FLAG_DURATION,
+	 .target = &options.within_ms,
+	 .value_name = "TIME",
+	 .help = "keep all that are younger than the newest by this"},
+	{.name = "prune",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.prune,
+	 .help = "then delete the data that no backup needs any more"},
+	{.name = "dry-run",
+	 .letter = 'n',
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.dry_run,
+	 .help = "only say what would be done"},
+	CAIRN_FLAG_END,
+};
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	bool rule = options.last || options.hourly || options.daily || options.weekly ||
+		    options.monthly || options.yearly || options.within_ms;
+
+	if (argc == 0 && !rule && !options.prune)
+		return cmd_usage(err, "name backups, or say which to keep with --keep-...");
+	if (argc > 0 && rule)
+		return cmd_usage(err, "either name backups or say which to keep");
+	options.repository = &cmd_repository;
+	options.ids = argv;
+	options.n_ids = argc;
+	return cmd_backup_call("cairn_backup_forget", &options, err);
+}
+
+const struct command cmd_backup_forget_command = {
+	.name = "forget",
+	.summary = "delete backups by name or by age",
+	.about = "Rules are counted for each host and volume on its own, as restic counts them.\n"
+		 "Without --prune the data stays until a prune, here or by restic.\n",
+	.args =
+		(const struct cmd_arg[]){
+			{.name = "ID", .kind = CMD_ARG_TEXT, .optional = true, .repeated = true},
+			CMD_ARG_END},
+	.flags = flags,
+	.has_output = true,
+	.run = run,
+};

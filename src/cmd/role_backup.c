@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/role_backup.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/password.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/options.h"
+#include "repo/id.h"
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static int find_location(const struct cmd_repository *repository, const char **ret,
+			 struct cairn_err *err)
+{
+	const char *location = repository->location;
+
+	if (!location)
+		location = variable("CAIRN_REPOSITORY");
+	if (!location)
+		location = variable("RESTIC_REPOSITORY");
+	if (!location)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "which repository? give --repository or CAIRN_REPOSITORY");
+	*ret = location;
+	return 0;
+}
+
+static int find_password(const struct cmd_repository *repository, enum role_password which,
+			 char **ret, struct cairn_err *err)
+{
+	bool from = which == ROLE_PASSWORD_FROM;
+	struct password_spec spec = {
+		.file = repository->password_file,
+		.command = repository->password_command,
+		.variable = from ? "RESTIC_FROM_PASSWORD" : "RESTIC_PASSWORD",
+		.file_variable = from ? "RESTIC_FROM_PASSWORD_FILE" : "RESTIC_PASSWORD_FILE",
+		.command_variable =
+			from ? "RESTIC_FROM_PASSWORD_COMMAND" : "RESTIC_PASSWORD_COMMAND",
+		.prompt = from ? "password of the repository to copy from: "
+			       : "password of the repository: ",
+		.twice = which == ROLE_PASSWORD_NEW,
+	};
+
+	return password_get(&spec, ret, err);
+}
+
+int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
+		   struct repo **ret, struct cairn_err *err)
+{
+	cairn_cleanup(password_freep) char *password = NULL;
+	struct repo_options options = {
+		.store = {.ca_file = repository->ca_file,
+			  .connections = (unsigned)repository->connections,
+			  .retry_ms = repository->retry_ms},
+		.lock = how->lock,
+		.lock_wait_ms = cmd_options.lock_wait_ms,
+		.level = how->level,
+	};
+	int rc = find_location(repository, &options.store.location, err);
+
+	if (!rc)
+		rc = find_password(repository, how->password, &password, err);
+	if (rc)
+		return rc;
+	/* restic's `unlock` sends it to whoever holds a lock. */
+	signal(SIGHUP, SIG_IGN);
+	repo_store_options_from_environment(&options.store);
+	options.password = password;
+	options.password_len = strlen(password);
+	return how->init ? repo_init(&options, ret, err) : repo_open(&options, ret, err);
+}
+
+const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX])
+{
+	char text[REPO_ID_TEXT_MAX];
+
+	repo_id_format(id, text);
+	memcpy(out, text, ROLE_SHORT_MAX - 1);
+	out[ROLE_SHORT_MAX - 1] = '\0';
+	return out;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the parts of the module "backup" share. */
+#ifndef CAIRN_CMD_ROLE_BACKUP_H
+#define CAIRN_CMD_ROLE_BACKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backup/progress.h"
+#include "cmd/backup.h"
+#include "repo/repo.h"
+
+struct cairn_err;
+struct repo_snapshot;
+
+/* Part of the module's face. */
+#define ROLE_EXPORT __attribute__((visibility("default")))
+
+enum role_password {
+	ROLE_PASSWORD,      /* of the repository */
+	ROLE_PASSWORD_NEW,  /* of one to be made: asked for twice */
+	ROLE_PASSWORD_FROM, /* of the one that is copied from */
+};
+
+struct role_open {
+	enum role_password password;
+	enum repo_lock_kind lock;
+	int level; /* of compression; 0: the default */
+	bool init;
+};
+
+/* Opens or makes the repository that the flags and the environment name. */
+int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
+		   struct repo **ret, struct cairn_err *err);
+
+/* "0123abcd": what people are shown of an id. Returns `out`. */
+#define ROLE_SHORT_MAX 9
+struct repo_id;
+const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX]);
+
+/* A bar on the terminal, or an event a line as JSON; an interrupt ends the work. */
+struct role_progress {
+	bool bar;
+	bool events;
+	bool drawn;
+	uint64_t begun_ns; /* of the step */
+	uint64_t next_ns;
+	const char *step;
+	struct backup_progress hooks;
+};
+
+void role_progress_begin(struct role_progress *progress);
+void role_progress_end(struct role_progress *progress);
+
+/* For repo/check.h and repo/prune.h, whose progress has no interrupt. */
+void role_progress_step(void *progress, const char *step, uint64_t done, uint64_t total);
+
+/* A remark of the work: a line for people, an event for programs. */
+void role_say(void *progress, const char *text);
+
+/* True when --output asks for JSON of any kind. */
+bool role_json(void);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Verifying, forgetting and pruning. */
+
+#include "cmd/role_backup.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/record.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "cmd/record.h"
+#include "repo/check.h"
+#include "repo/forget.h"
+#include "repo/prune.h"
+#include "repo/snapshot.h"
+
+static void say_problem(void *arg, int code, const char *text)
+{
+	char line[CAIRN_ERR_TEXT_MAX];
+
+	snprintf(line, sizeof(line), "%s: %s", cairn_code_name(code), text);
+	role_say(arg, line);
+}
+
+static int print_verified(const struct repo_check_stats *stats, struct cairn_err *err)
+{
+	char read[CAIRN_SIZE_TEXT_MAX];
+	struct cairn_json json;
+
+	if (!role_json()) {
+		if (!cmd_options.quiet)
+			cmd_outf("%" PRIu64 " backups, %" PRIu64 " packs, %" PRIu64
+				 " chunks, %s read: %" PRIu64 " faults\n",
+				 stats->snapshots, stats->packs, stats->blobs,
+				 cairn_format_size(stats->bytes_read, read), stats->problems);
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_u64(&json, "faults", stats->problems);
+	cmd_json_field_u64(&json, "backups", stats->snapshots);
+	cmd_json_field_u64(&json, "packs", stats->packs);
+	cmd_json_field_u64(&json, "packs_unknown", stats->packs_unknown);
+	cmd_json_field_u64(&json, "chunks", stats->blobs);
+	cmd_json_field_u64(&json, "bytes_read", stats->bytes_read);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
+ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
+{
+	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
+	struct role_open how = {.lock = REPO_LOCK_SHARED};
+	struct role_progress progress;
+	struct repo_check_options check = {
+		.read_data = !options->quick,
+		.problem = say_problem,
+		.progress = role_progress_step,
+		.arg = &progress,
+	};
+	struct repo_check_stats stats = {0};
+	int rc;
+
+	role_progress_begin(&progress);
+	rc = role_repo_open(options->repository, &how, &repo, err);
+	if (!rc && options->id) {
+		rc = repo_snapshot_find(repo, options->id, &snapshot, err);
+		check.snapshot = rc ? NULL : &snapshot->id;
+	}
+	if (!rc)
+		rc = repo_check(repo, &check, &stats, err);
+	role_progress_end(&progress);
+	if (!rc)
+		rc = print_verified(&stats, err);
+	if (!rc && stats.problems)
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "%" PRIu64 " faults were found",
+				   stats.problems);
+	return rc;
+}
+
+struct forgetting {
+	const struct cmd_backup_forget *options;
+	struct repo *repo;
+	struct repo_snapshot_list list;
+	struct repo_snapshot **pool; /* those the rules are about */
+	size_t n;
+	unsigned *reasons; /* 0: goes */
+	struct role_progress progress;
+};
+
+static void forgetting_done(struct forgetting *f)
+{
+	free(f->pool);
+	free(f->reasons);
+	repo_snapshot_list_done(&f->list);
+	repo_closep(&f->repo);
+}
+
+/* Those of the volume, or all; by rules only ours are forgotten. */
+static int select_by_rule(struct forgetting *f, struct cairn_err *err)
+{
+	const struct cmd_backup_forget *o = f->options;
+	struct repo_policy policy = {
+		.last = o->last,
+		.hourly = o->hourly,
+		.daily = o->daily,
+		.weekly = o->weekly,
+		.monthly = o->monthly,
+		.yearly = o->yearly,
+		.within_ms = o->within_ms,
+		.group_host = true,
+		.group_paths = true,
+	};
+
+	for (size_t i = 0; i < f->list.n; i++) {
+		struct backup_record record = backup_record_of(f->list.items[i]);
+
+		if (record.ours && (!o->volume || strcmp(o->volume, record.volume) == 0 ||
+				    strcmp(o->volume, record.volume_id) == 0))
+			f->pool[f->n++] = f->list.items[i];
+	}
+	return repo_policy_apply(&policy, f->pool, f->n, f->reasons, err);
+}
+
+static int select_by_name(struct forgetting *f, struct cairn_err *err)
+{
+	for (int i = 0; i < f->options->n_ids; i++) {
+		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
+		int rc = repo_snapshot_find(f->repo, f->options->ids[i], &named, err);
+
+		if (rc)
+			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
+		for (size_t k = 0; k < f->list.n; k++)
+			if (repo_id_equal(&f->list.items[k]->id, &named->id))
+				f->pool[f->n++] = f->list.items[k];
+	}
+	return 0;
+}
+
+static int choose(struct forgetting *f, struct cairn_err *err)
+{
+	const struct cmd_backup_forget *o = f->options;
+	bool rule = o->last || o->hourly || o->daily || o->weekly || o->monthly || o->yearly ||
+		    o->within_ms;
+	size_t room;
+	int rc = repo_snapshot_list(f->repo, &f->list, err);
+
+	if (rc)
+		return rc;
+	room = f->list.n + (size_t)o->n_ids + 1;
+	f->pool = cairn_calloc(room, sizeof(struct repo_snapshot *));
+	f->reasons = cairn_calloc(room, sizeof(unsigned));
+	if (!f->pool || !f->reasons)
+		return cairn_err_nomem(err, "list of backups");
+	if (o->n_ids > 0)
+		return select_by_name(f, err);
+	return rule ? select_by_rule(f, err) : 0;
+}
+
+static int add_row(struct cmd_table *table, const struct repo_snapshot *snapshot,
+		   struct cairn_err *err)
+{
+	struct backup_record record = backup_record_of(snapshot);
+	char id[ROLE_SHORT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+	char name[CMD_SNAPSHOT_TEXT_MAX];
+	const char *cells[] = {role_short_id(&snapshot->id, id),
+			       cmd_time_text((uint64_t)snapshot->time_ns, time), name};
+
+	snprintf(name, sizeof(name), "%s@%s", record.volume, record.snapshot);
+	return cmd_table_add(table, cells, err);
+}
+
+static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
+{
+	static const struct cmd_column columns[] = {
+		{.title = "FORGOTTEN"}, {.title = "TIME"}, {.title = "SNAPSHOT"}};
+	struct cmd_table table;
+	int rc = 0;
+
+	cmd_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < f->n && !rc; i++) {
+		if (f->reasons[i])
+			continue;
+		++*ret_removed;
+		if (!f->options->dry_run)
+			rc = repo_snapshot_remove(f->repo, &f->pool[i]->id, err);
+		if (!rc)
+			rc = add_row(&table, f->pool[i], err);
+	}
+	if (!role_json() && !cmd_options.quiet)
+		cmd_table_print(&table);
+	cmd_table_done(&table);
+	return rc;
+}
+
+static int print_forgotten(const struct forgetting *f, uint64_t removed,
+			   const struct repo_prune_stats *stats, struct cairn_err *err)
+{
+	char freed[CAIRN_SIZE_TEXT_MAX];
+	const char *would = f->options->dry_run ? "would be " : "";
+	struct cairn_json json;
+
+	if (!role_json()) {
+		if (cmd_options.quiet)
+			return 0;
+		cmd_outf("%" PRIu64 " backups %sforgotten", removed, would);
+		if (f->options->prune)
+			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
+				 would);
+		cmd_outf("\n");
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_u64(&json, "forgotten", removed);
+	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
+	cmd_json_field_u64(&json, "bytes_freed", stats->bytes_freed);
+	cmd_json_field_u64(&json, "packs_deleted", stats->packs_deleted);
+	cmd_json_field_u64(&json, "packs_repacked", stats->packs_repacked);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
+static int forget(struct forgetting *f, struct cairn_err *err)
+{
+	struct repo_prune_options prune = {
+		.dry_run = f->options->dry_run,
+		.max_unused_tenth = REPO_PRUNE_MAX_UNUSED,
+		.progress = role_progress_step,
+		.arg = &f->progress,
+	};
+	struct repo_prune_stats stats = {0};
+	uint64_t removed = 0;
+	int rc = choose(f, err);
+
+	if (!rc)
+		rc = remove_chosen(f, &removed, err);
+	if (!rc && f->options->prune)
+		rc = repo_prune(f->repo, &prune, &stats, err);
+	role_progress_end(&f->progress);
+	return rc ? rc : print_forgotten(f, removed, &stats, err);
+}
+
+ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
+{
+	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
+	struct role_open how = {.lock = REPO_LOCK_EXCLUSIVE};
+	int rc;
+
+	role_progress_begin(&f.progress);
+	rc = role_repo_open(options->repository, &how, &f.repo, err);
+	if (!rc)
+		rc = forget(&f, err);
+	role_progress_end(&f.progress);
+	return rc;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/role_backup.h"
+
+#include <stdio.h>
+
+#include "backup/create.h"
+#include "backup/push.h"
+#include "backup/source.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "cmd/progress.h"
+#include "cmd/record.h"
+#include "pool/pool.h"
+#include "repo/snapshot.h"
+
+#define PROGRAM "cairn " CAIRN_VERSION
+
+static void print_json(const struct backup_source *source, const struct backup_result *result,
+		       uint64_t elapsed_ns)
+{
+	char id[REPO_ID_TEXT_MAX];
+	char parent[REPO_ID_TEXT_MAX];
+	struct cairn_json json;
+
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_string(&json, "id", repo_id_format(&result->id, id));
+	cmd_json_field_string(&json, "volume", source->volume_name);
+	cmd_json_field_string(&json, "volume_id", source->volume_id);
+	cmd_json_field_string(&json, "snapshot", source->snapshot_name);
+	cmd_json_field_string(&json, "snapshot_id", source->snapshot_id);
+	cmd_json_field_string(&json, "mode", backup_mode_name(result->mode));
+	cmd_json_field_string(&json, "reason", result->reason);
+	cmd_json_field_string(&json, "parent",
+			      result->has_parent ? repo_id_format(&result->parent, parent) : NULL);
+	cmd_json_field_u64(&json, "size_bytes", result->size);
+	cmd_json_field_u64(&json, "bytes_changed", result->bytes_changed);
+	cmd_json_field_u64(&json, "bytes_read", result->bytes_read);
+	cmd_json_field_u64(&json, "bytes_new", result->bytes_new);
+	cmd_json_field_u64(&json, "bytes_stored", result->bytes_stored);
+	cmd_json_field_u64(&json, "bytes_merged", result->bytes_merged);
+	cmd_json_field_u64(&json, "chunks", result->chunks);
+	cmd_json_field_u64(&json, "chunks_new", result->chunks_new);
+	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	(void)cairn_json_finish(&json, NULL);
+}
+
+static void print_text(const struct backup_source *source, const struct backup_result *result)
+{
+	char id[ROLE_SHORT_MAX];
+	char parent[ROLE_SHORT_MAX];
+	char changed[CAIRN_SIZE_TEXT_MAX];
+	char read[CAIRN_SIZE_TEXT_MAX];
+	char stored[CAIRN_SIZE_TEXT_MAX];
+
+	if (cmd_options.quiet)
+		return;
+	cmd_outf("backup %s of %s@%s: ", role_short_id(&result->id, id), source->volume_name,
+		 source->snapshot_name);
+	if (result->mode == BACKUP_CHANGED)
+		cmd_outf("incremental on %s (%s@%s)\n", role_short_id(&result->parent, parent),
+			 source->volume_name, result->parent_snapshot);
+	else
+		cmd_outf("full, %s was read: %s\n",
+			 result->mode == BACKUP_ALLOCATED ? "what is allocated" : "everything",
+			 result->reason);
+	cmd_outf("%s %s, read %s, stored %s\n", cairn_format_size(result->bytes_changed, changed),
+		 result->mode == BACKUP_CHANGED ? "changed" : "allocated",
+		 cairn_format_size(result->bytes_read, read),
+		 cairn_format_size(result->bytes_stored, stored));
+}
+
+static int push(const char *gateway, const struct backup_source *source,
+		const struct backup_result *result, uint64_t elapsed_ns)
+{
+	struct cairn_err why = {0};
+	int rc = gateway ? push_backup(gateway, source, result, elapsed_ns, &why) : 0;
+
+	/* The backup is made: that nobody hears of it is a remark. */
+	if (rc)
+		cmd_note("the metrics were not sent: %s", why.msg);
+	return 0;
+}
+
+static int create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
+		  struct role_progress *progress, struct cairn_err *err)
+{
+	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *parent = NULL;
+	struct cmd_progress comparing;
+	struct backup_create_options options = {
+		.best = (enum backup_mode)o->mode,
+		.hostname = o->host,
+		.version = PROGRAM,
+		.threads = (unsigned)o->repository->threads,
+		.talk = {.say = role_say, .arg = progress},
+		.progress = progress->hooks,
+	};
+	struct backup_result result;
+	uint64_t begun = cairn_monotonic_ns();
+	int rc;
+
+	cmd_progress_begin(&comparing, "comparing");
+	rc = backup_source_pool(pool, o->snapshot, &comparing.hooks, &source, err);
+	if (!rc && o->parent) {
+		rc = repo_snapshot_find(repo, o->parent, &parent, err);
+		options.parent = parent;
+	}
+	if (!rc)
+		rc = backup_create(repo, source, &options, &result, err);
+	cmd_progress_end(&comparing);
+	role_progress_end(progress);
+	if (rc)
+		return rc;
+	if (role_json())
+		print_json(source, &result, cairn_monotonic_ns() - begun);
+	else
+		print_text(source, &result);
+	return push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
+}
+
+ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(repo_closep) struct repo *repo = NULL;
+	struct role_open how = {.lock = REPO_LOCK_SHARED, .level = (int)options->compression};
+	struct role_progress progress;
+	int rc = cmd_pool_open(CMD_QUERY, &pool, err);
+
+	role_progress_begin(&progress);
+	if (!rc)
+		rc = role_repo_open(options->repository, &how, &repo, err);
+	if (!rc)
+		rc = create(pool, repo, options, &progress, err);
+	role_progress_end(&progress);
+	return rc;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/role_backup.h"
+
+#include <string.h>
+
+#include "backup/held.h"
+#include "backup/image.h"
+#include "backup/marks.h"
+#include "backup/restore.h"
+#include "backup/target.h"
+#include "backup/zeros.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "cmd/options.h"
+#include "cmd/output.h"
+#include "cmd/record.h"
+#include "pool/pool.h"
+#include "repo/snapshot.h"
+
+struct restoring {
+	const struct cmd_backup_restore *options;
+	struct repo *repo;
+	struct pool *pool;
+	struct zeros *zeros;
+	struct repo_snapshot *snapshot;
+	struct image image;
+	struct held held;
+	struct target target;
+	struct restore_result result;
+	struct role_progress progress;
+};
+
+static void restoring_done(struct restoring *r)
+{
+	target_done(&r->target);
+	held_done(&r->held);
+	image_done(&r->image);
+	repo_snapshot_freep(&r->snapshot);
+	zeros_freep(&r->zeros);
+	repo_closep(&r->repo);
+	pool_closep(&r->pool);
+}
+
+static int load(struct restoring *r, struct cairn_err *err)
+{
+	struct role_open how = {.lock = REPO_LOCK_SHARED};
+	int rc = role_repo_open(r->options->repository, &how, &r->repo, err);
+
+	if (!rc)
+		rc = repo_snapshot_find(r->repo, r->options->id, &r->snapshot, err);
+	if (!rc)
+		rc = repo_load_index(r->repo, err);
+	if (!rc)
+		rc = zeros_new(&r->zeros, err);
+	if (!rc)
+		rc = image_open(r->repo, r->snapshot, r->options->path, r->zeros, &r->image, err);
+	if (!rc && !r->options->path)
+		rc = image_check(&r->image, err);
+	return rc;
+}
+
+/* What the target holds: as we are told, or as a volume's snapshots show. */
+static int find_held(struct restoring *r, struct cairn_err *err)
+{
+	if (r->target.fresh)
+		return 0;
+	if (r->options->base)
+		return held_by_name(r->repo, r->options->base, r->options->path, r->zeros, &r->held,
+				    err);
+	if (!r->pool)
+		return 0;
+	return held_by_volume(r->repo, r->pool, r->options->to, r->zeros, &r->held, err);
+}
+
+static int restore(struct restoring *r, struct cairn_err *err)
+{
+	struct target_spec to = {
+		.to = r->options->to,
+		.pool = r->pool,
+		.size = r->image.map.size,
+		.overwrite = r->options->overwrite,
+	};
+	struct restore_spec spec = {
+		.map = &r->image.map,
+		.threads = (unsigned)r->options->repository->threads,
+		.progress = &r->progress.hooks,
+	};
+	int rc = target_open(&to, &r->target, err);
+
+	if (!rc)
+		rc = find_held(r, err);
+	if (rc)
+		return rc;
+	if (r->held.known) {
+		spec.held = &r->held.image.map;
+		spec.changed = r->held.changed;
+	}
+	rc = restore_run(r->repo, &r->target, &spec, &r->result, err);
+	if (!rc && r->options->verify)
+		rc = restore_verify(&r->target, &r->image.map, spec.threads, spec.progress, err);
+	return rc ? rc : target_finish(&r->target, err);
+}
+
+static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_err *err)
+{
+	char id[REPO_ID_TEXT_MAX];
+	char written[CAIRN_SIZE_TEXT_MAX];
+	char kept[CAIRN_SIZE_TEXT_MAX];
+	struct cairn_json json;
+
+	repo_id_format(&r->snapshot->id, id);
+	if (!role_json()) {
+		if (!cmd_options.quiet)
+			cmd_outf("restored %.8s to %s: wrote %s, %s was there%s\n", id,
+				 r->options->to,
+				 cairn_format_size(r->result.bytes_written, written),
+				 cairn_format_size(r->result.bytes_kept, kept),
+				 r->options->verify ? ", verified" : "");
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_string(&json, "id", id);
+	cmd_json_field_string(&json, "to", r->options->to);
+	cmd_json_field_u64(&json, "size_bytes", r->image.map.size);
+	cmd_json_field_u64(&json, "bytes_written", r->result.bytes_written);
+	cmd_json_field_u64(&json, "bytes_zeroed", r->result.bytes_zeroed);
+	cmd_json_field_u64(&json, "bytes_kept", r->result.bytes_kept);
+	cmd_json_field_bool(&json, "verified", r->options->verify);
+	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
+ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
+				     struct cairn_err *err)
+{
+	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
+							    .target = {.fd = -1}};
+	uint64_t begun = cairn_monotonic_ns();
+	int rc = 0;
+
+	role_progress_begin(&r.progress);
+	if (!strchr(options->to, '/'))
+		rc = cmd_pool_open(CMD_WRITE, &r.pool, err);
+	if (!rc)
+		rc = load(&r, err);
+	if (!rc)
+		rc = restore(&r, err);
+	role_progress_end(&r.progress);
+	return rc ? rc : print(&r, cairn_monotonic_ns() - begun, err);
+}
