@@ -217,7 +217,8 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 		if (cmd_options.quiet)
 			return 0;
 		cmd_outf("%" PRIu64 " backups %sforgotten", removed, would);
-		if (f->options->prune)
+		/* What a prune would free is known once they are forgotten. */
+		if (f->options->prune && !(f->options->dry_run && removed))
 			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
 				 would);
 		cmd_outf("\n");
