@@ -9,6 +9,7 @@ loop devices are the machine's, and are removed by name.
 import contextlib
 import ctypes
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -214,10 +215,7 @@ class Node:
         return self.run(self.cluster.cairn, "--pool", "/var/lib/cairn", *words)
 
     def loops(self):
-        """{(device, inode): file} of files that only the node has."""
-        inside = ["nsenter", f"--mount={self.directory}/namespace/mnt"]
-        return {key: file for key, file in list_loops(*inside).items()
-                if file.startswith("/var/lib/")}
+        return loops_of(self.directory / "namespace" / "mnt")
 
     def kill_kubelet(self):
         pid = (self.directory / "kubelet.pid").read_text().strip()
@@ -228,31 +226,50 @@ class Node:
 
 # ---- removal, by whoever takes the cluster down ----
 
-LOOPS = ["losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-INO,BACK-FILE"]
+LOOPS = ["losetup", "--list", "--json", "--output", "NAME,BACK-MAJ:MIN,BACK-INO"]
+FILES = ["find", "/var/lib/cairn", "-type", "f", "-printf", "%D %i\n"]
 
 
-def list_loops(*prefix):
-    """{(device, inode of its file): file}"""
-    found = subprocess.run([*prefix, *LOOPS], capture_output=True, text=True, check=False,
-                           timeout=60).stdout
-    lines = [line.split(" ", 2) for line in found.splitlines()]
-    return {(name, inode): file for name, inode, file in (line for line in lines
-                                                          if len(line) == 3)}
+def output_of(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60).stdout
+
+
+def list_loops():
+    """{(device, device of its file, inode of its file)} of the machine."""
+    found = set()
+    listed = output_of(*LOOPS)  # nothing at all when there are none
+    for loop in json.loads(listed)["loopdevices"] if listed.strip() else []:
+        major, minor = loop["back-maj:min"].split(":")
+        found.add((loop["name"], os.makedev(int(major), int(minor)), int(loop["back-ino"])))
+    return found
+
+
+def loops_of(namespace):
+    """Those over files of the node's pool, and over such devices. Each was attached in
+    another mount namespace, so they cannot be told by the names of their files."""
+    lines = output_of("nsenter", f"--mount={namespace}", *FILES).splitlines()
+    behind = {tuple(map(int, line.split())) for line in lines}
+    mine, more = set(), True
+    while more:
+        more = {loop for loop in list_loops() - mine if loop[1:] in behind}
+        mine |= more
+        for name, _, _ in more:
+            status = os.stat(name)
+            behind.add((status.st_dev, status.st_ino))
+    return mine
 
 
 def remove_mounts(directory):
     """Loop devices are told to go with their last user; the mounts go with their namespace."""
     namespace = directory / "namespace" / "mnt"
-    if not os.path.ismount(namespace.parent):
+    if not namespace.exists():
         return
-    inside = ["nsenter", f"--mount={namespace}"]
-    # Only from inside can files of the node be told by their names.
-    mine = {key for key, file in list_loops(*inside).items() if file.startswith("/var/lib/")}
-    for name, _ in mine:
+    mine = loops_of(namespace)
+    for name, _, _ in mine:
         subprocess.run(["losetup", "--detach", name], check=False, capture_output=True)
     for place in (namespace, namespace.parent):
         subprocess.run(["umount", place], check=False, capture_output=True)
-    wait_until(lambda: not mine & set(list_loops()), 30, f"loop devices of {directory} are gone")
+    wait_until(lambda: not mine & list_loops(), 30, f"loop devices of {directory} are gone")
 
 
 def remove_cgroups(name):
