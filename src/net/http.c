@@ -168,9 +168,11 @@ static bool serve_one(struct connection *connection, struct cairn_buf *in)
 	bool more;
 
 	cairn_buf_init(&http.fields, NET_HTTP_REPLY_FIELDS_MAX);
-	if (connection->stream.ssl)
+	if (connection->stream.ssl) {
 		(void)net_tls_peer_subject(connection->stream.ssl, http.subject,
 					   sizeof(http.subject));
+		(void)net_tls_peer_name(connection->stream.ssl, http.name, sizeof(http.name));
+	}
 	more = net_http_serve(&http, server->routes, server->n_routes);
 	cairn_buf_done(&http.fields);
 	cairn_buf_done(&http.body);

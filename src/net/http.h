@@ -93,10 +93,18 @@ const char *net_http_query(const struct net_http *http); /* as it was sent */
 
 /* A field by its lower-case name; NULL when absent. */
 const char *net_http_field(const struct net_http *http, const char *name);
+
+/* The i-th field of the request, in the order sent, the name in lower case;
+ * false when there are no more. For fields that come several times. */
+bool net_http_field_at(const struct net_http *http, size_t i, const char **ret_name,
+		       const char **ret_value);
 const void *net_http_body(const struct net_http *http, size_t *ret_len);
 
 /* Subject of the peer's verified certificate; NULL without one. */
 const char *net_http_tls_subject(const struct net_http *http);
+
+/* Its common name; NULL without one, or when it has several. */
+const char *net_http_tls_name(const struct net_http *http);
 
 /* Adds a field to the reply that comes.
  *

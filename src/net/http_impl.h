@@ -28,6 +28,7 @@ struct net_http {
 	struct net_http_head head;
 	struct cairn_buf body;
 	char subject[256]; /* "" without a certificate */
+	char name[256];    /* the subject's common name, or "" */
 
 	struct cairn_buf fields; /* of the reply */
 	bool begun;              /* the reply's head has gone */

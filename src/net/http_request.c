@@ -29,6 +29,16 @@ const char *net_http_field(const struct net_http *http, const char *name)
 	return net_http_head_field(&http->head, name);
 }
 
+bool net_http_field_at(const struct net_http *http, size_t i, const char **ret_name,
+		       const char **ret_value)
+{
+	if (i >= http->head.n_fields)
+		return false;
+	*ret_name = http->head.fields[i].name;
+	*ret_value = http->head.fields[i].value;
+	return true;
+}
+
 const void *net_http_body(const struct net_http *http, size_t *ret_len)
 {
 	*ret_len = http->body.len;
@@ -38,6 +48,11 @@ const void *net_http_body(const struct net_http *http, size_t *ret_len)
 const char *net_http_tls_subject(const struct net_http *http)
 {
 	return *http->subject ? http->subject : NULL;
+}
+
+const char *net_http_tls_name(const struct net_http *http)
+{
+	return *http->name ? http->name : NULL;
 }
 
 static uint64_t after(uint64_t ms)

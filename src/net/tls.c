@@ -360,3 +360,25 @@ bool net_tls_peer_subject(const struct ssl_st *session, char *out, size_t cap)
 
 	return cert && X509_NAME_oneline(X509_get_subject_name(cert), out, (int)cap) != NULL;
 }
+
+bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap)
+{
+	X509 *cert = SSL_get0_peer_certificate(session);
+	const X509_NAME *subject = cert ? X509_get_subject_name(cert) : NULL;
+	int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
+	unsigned char *text = NULL;
+	bool good;
+	int n;
+
+	if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0)
+		return false;
+	n = ASN1_STRING_to_UTF8(&text,
+				X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	good = n > 0 && (size_t)n < cap && memchr(text, '\0', (size_t)n) == NULL;
+	if (good) {
+		memcpy(out, text, (size_t)n);
+		out[n] = '\0';
+	}
+	OPENSSL_free(text);
+	return good;
+}

@@ -106,4 +106,8 @@ size_t net_tls_directories(const struct net_tls *tls, const char *ret_dirs[3]);
  * over; false when the peer showed none. */
 bool net_tls_peer_subject(const struct ssl_st *session, char *out, size_t cap);
 
+/* Only its common name; false also when it has none or several, or when it does
+ * not fit or holds a NUL. */
+bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap);
+
 #endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "aggapi/create.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "aggapi/delta.h"
+#include "aggapi/find.h"
+#include "aggapi/memo.h"
+#include "aggapi/path.h"
+#include "aggapi/rates.h"
+#include "aggapi/remote.h"
+#include "aggapi/server.h"
+#include "aggapi/status.h"
+#include "aggapi/wire.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/client.h"
+#include "kube/object.h"
+#include "net/http.h"
+#include "net/http_head.h"
+#include "net/metrics.h"
+
+#define PAGES_KEPT   256
+#define WARNINGS_MAX 4096
+
+struct aggapi_creator {
+	struct aggapi_finder finder;
+	struct aggapi_remote *remote;
+	struct aggapi_rates *rates;
+	struct aggapi_memo *pages;
+	struct net_metric *from_memory, *entries;
+	uint64_t page_limit, cache_ms;
+};
+
+static int add_metrics(struct aggapi_creator *c, struct net_metrics *metrics, struct cairn_err *err)
+{
+	const struct net_metric_spec from_memory = {
+		.name = "cairn_aggapi_cached_total",
+		.help = "Pages answered without asking the driver again.",
+		.kind = NET_COUNTER,
+	};
+	const struct net_metric_spec entries = {
+		.name = "cairn_aggapi_entries_total",
+		.help = "Changed blocks handed out.",
+		.kind = NET_COUNTER,
+	};
+	int rc = net_metrics_add(metrics, &from_memory, &c->from_memory, err);
+
+	return rc ? rc : net_metrics_add(metrics, &entries, &c->entries, err);
+}
+
+int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_creator **ret,
+		       struct cairn_err *err)
+{
+	cairn_cleanup(aggapi_creator_freep) struct aggapi_creator *c = cairn_calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return cairn_err_nomem(err, "server");
+	c->finder = (struct aggapi_finder){
+		.client = o->client, .guard = o->guard, .discoveries = o->discoveries};
+	c->remote = o->remote;
+	c->page_limit = o->page_limit;
+	c->cache_ms = o->cache_ms;
+	rc = aggapi_rates_new(o->user_rate, o->user_burst, &c->rates, err);
+	if (!rc)
+		rc = aggapi_memo_new(PAGES_KEPT, &c->pages, err);
+	if (!rc)
+		rc = add_metrics(c, o->metrics, err);
+	if (!rc)
+		*ret = cairn_take(c);
+	return rc;
+}
+
+void aggapi_creator_free(struct aggapi_creator *creator)
+{
+	aggapi_memo_freep(&creator->pages);
+	aggapi_rates_freep(&creator->rates);
+	free(creator);
+}
+
+static int check_rate(struct aggapi_creator *c, const json_t *user, struct aggapi_refusal *refusal)
+{
+	const char *name = kube_str(user, "username");
+	uint64_t wait_s = 0;
+
+	if (aggapi_rates_take(c->rates, name ? name : "", cairn_monotonic_ns(), &wait_s))
+		return 0;
+	aggapi_refuse(refusal, 429, "TooManyRequests",
+		      "too many requests of this user; please try again later");
+	refusal->retry_s = wait_s;
+	return CAIRN_UNAVAILABLE;
+}
+
+static int check_type(const struct net_http *http, struct aggapi_refusal *refusal)
+{
+	static const char json[] = "application/json";
+	const char *type = net_http_field(http, "content-type");
+	size_t n = type ? strcspn(type, "; \t") : 0;
+
+	if (!type || (n == sizeof(json) - 1 && strncasecmp(type, json, n) == 0))
+		return 0;
+	return aggapi_refuse(refusal, 415, "UnsupportedMediaType",
+			     "the body of the request must be of type application/json");
+}
+
+static int read_query(const struct net_http *http, enum aggapi_validation *ret, bool *ret_dry,
+		      struct aggapi_refusal *refusal)
+{
+	const char *query = net_http_query(http);
+	char validation[16] = "Warn", dry[16] = "";
+
+	(void)net_http_query_get(query, "fieldValidation", validation, sizeof(validation));
+	(void)net_http_query_get(query, "dryRun", dry, sizeof(dry));
+	*ret = AGGAPI_WARN;
+	if (strcmp(validation, "Strict") == 0)
+		*ret = AGGAPI_STRICT;
+	else if (strcmp(validation, "Ignore") == 0)
+		*ret = AGGAPI_IGNORE;
+	else if (strcmp(validation, "Warn") != 0 && validation[0])
+		return aggapi_refuse(refusal, 400, "BadRequest",
+				     "fieldValidation must be Ignore, Warn or Strict");
+	*ret_dry = strcmp(dry, "All") == 0;
+	if (dry[0] && !*ret_dry)
+		return aggapi_refuse(refusal, 400, "BadRequest", "dryRun must be All");
+	return 0;
+}
+
+/* Each line of `warnings` becomes a Warning field (RFC 7234, 5.5). */
+static void add_warnings(struct net_http *http, struct cairn_buf *warnings)
+{
+	char *rest = cairn_buf_take_string(warnings), *text = rest, *line;
+
+	while (text && (line = strsep(&rest, "\n")) && *line) {
+		cairn_auto_buf struct cairn_buf value = CAIRN_BUF_INIT(WARNINGS_MAX);
+
+		cairn_buf_adds(&value, "299 - \"");
+		for (; *line; line++) {
+			if (*line == '"' || *line == '\\')
+				cairn_buf_addc(&value, '\\');
+			cairn_buf_addc(&value, *line);
+		}
+		cairn_buf_adds(&value, "\"");
+		cairn_buf_addc(&value, '\0');
+		if (!cairn_buf_failed(&value))
+			(void)net_http_add_field(http, "warning", (const char *)value.data, NULL);
+	}
+	free(text);
+}
+
+static int page_key(const struct aggapi_delta *delta, const struct aggapi_found *found,
+		    struct aggapi_key *ret, struct cairn_err *err)
+{
+	char numbers[64];
+	const char *texts[] = {found->target.handle,  found->base.handle,
+			       found->endpoint.url,   found->endpoint.ca_pem,
+			       delta->secret,         delta->secret_ns,
+			       found->secret_version, numbers};
+
+	snprintf(numbers, sizeof(numbers), "%llu %llu", (unsigned long long)delta->limit,
+		 (unsigned long long)delta->offset);
+	return aggapi_key(texts, sizeof(texts) / sizeof(texts[0]), ret, err);
+}
+
+/* From memory, or from the driver. */
+static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
+		    const struct aggapi_found *found, const struct kube_call *how, json_t **ret,
+		    struct cairn_err *err)
+{
+	char start[24];
+	struct aggapi_question question = {
+		.from = found->base.handle,
+		.to = found->target.handle,
+		.secrets = found->secrets,
+		.max_entries = delta->limit,
+		.starting_token = start,
+	};
+	struct aggapi_key key;
+	uint64_t now = cairn_monotonic_ns();
+	int rc = page_key(delta, found, &key, err);
+
+	if (rc)
+		return rc;
+	*ret = aggapi_memo_get(c->pages, &key, now);
+	if (*ret) {
+		net_metric_count(c->from_memory, 0, 1);
+		return 0;
+	}
+	snprintf(start, sizeof(start), "%llu", (unsigned long long)delta->offset);
+	if (delta->offset == 0)
+		start[0] = '\0';
+	rc = aggapi_remote_ask(c->remote, &found->endpoint, &question, how->check, how->check_arg,
+			       ret, err);
+	if (!rc && c->cache_ms > 0)
+		aggapi_memo_put(c->pages, &key, *ret,
+				cairn_monotonic_ns() + c->cache_ms * CAIRN_NS_PER_MS);
+	return rc;
+}
+
+/* What goes wrong behind the API becomes the object's state. */
+static int fill_status(struct aggapi_creator *c, struct aggapi_delta *delta,
+		       const struct aggapi_found *found, const struct kube_call *how,
+		       struct cairn_err *err)
+{
+	kube_auto_json json_t *page = NULL;
+	struct cairn_err why = {0};
+	char text[sizeof(why.msg) + 64];
+	int rc = get_page(c, delta, found, how, &page, &why);
+
+	if (!rc)
+		rc = aggapi_delta_complete(delta, page, &why);
+	if (!rc) {
+		net_metric_count(c->entries, 0,
+				 json_array_size(json_object_get(page, "changedBlocks")));
+		return 0;
+	}
+	if (rc == CAIRN_CANCELLED)
+		return cairn_err_set(err, rc, "%s", why.msg);
+	cairn_log(CAIRN_LOG_WARN, "delta failed", CAIRN_STR("driver", found->target.driver),
+		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("error", why.msg));
+	snprintf(text, sizeof(text), "%s: %s", cairn_code_name(rc), why.msg);
+	return aggapi_delta_fail(delta, text, err);
+}
+
+static int send_object(struct net_http *http, const json_t *object, struct cairn_err *err)
+{
+	size_t n = 0;
+	cairn_auto_free char *text = kube_json_text(object, &n);
+
+	if (!text)
+		return cairn_err_nomem(err, "answer");
+	return net_http_reply(http, 201, "application/json", text, n, err);
+}
+
+static int answer(struct aggapi_creator *c, struct net_http *http, struct aggapi_delta *delta,
+		  const json_t *user, const struct kube_call *how, struct aggapi_refusal *refusal,
+		  struct cairn_err *err)
+{
+	struct aggapi_found found;
+	int rc = aggapi_find(&c->finder, delta, user, how, &found, refusal);
+
+	if (rc)
+		return rc;
+	rc = fill_status(c, delta, &found, how, err);
+	aggapi_found_done(&found);
+	return rc ? rc : send_object(http, delta->object, err);
+}
+
+int aggapi_create(struct aggapi_creator *c, struct net_http *http, const struct aggapi_path *path,
+		  const json_t *user, const struct kube_call *how, struct aggapi_refusal *refusal,
+		  struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf warnings = CAIRN_BUF_INIT(WARNINGS_MAX);
+	enum aggapi_validation validation;
+	struct aggapi_delta delta;
+	bool dry = false;
+	const void *body;
+	size_t n;
+	int rc = check_rate(c, user, refusal);
+
+	if (!rc)
+		rc = check_type(http, refusal);
+	if (!rc)
+		rc = read_query(http, &validation, &dry, refusal);
+	if (rc)
+		return rc;
+	body = net_http_body(http, &n);
+	rc = aggapi_delta_parse(body, n, path->ns, validation, c->page_limit, &delta, &warnings,
+				refusal);
+	if (rc)
+		return rc;
+	add_warnings(http, &warnings);
+	rc = dry ? send_object(http, delta.object, err)
+		 : answer(c, http, &delta, user, how, refusal, err);
+	aggapi_delta_done(&delta);
+	return rc;
+}

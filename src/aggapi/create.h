@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Creating a VolumeSnapshotDelta: the question and its answer in one request. */
+#ifndef CAIRN_AGGAPI_CREATE_H
+#define CAIRN_AGGAPI_CREATE_H
+
+#include <jansson.h>
+
+#include "base/cleanup.h"
+
+struct aggapi_creator;
+struct aggapi_path;
+struct aggapi_refusal;
+struct aggapi_server_options;
+struct cairn_err;
+struct kube_call;
+struct net_http;
+
+int aggapi_creator_new(const struct aggapi_server_options *options, struct aggapi_creator **ret,
+		       struct cairn_err *err);
+void aggapi_creator_free(struct aggapi_creator *creator);
+CAIRN_DEFINE_CLEANUP(struct aggapi_creator, aggapi_creator_free);
+
+/* Answers the request, or fails with a refusal that the caller sends. */
+int aggapi_create(struct aggapi_creator *creator, struct net_http *http,
+		  const struct aggapi_path *path, const json_t *user, const struct kube_call *how,
+		  struct aggapi_refusal *refusal, struct cairn_err *err);
+
+#endif

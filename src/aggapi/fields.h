@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Fields that the schema does not know. */
+#ifndef CAIRN_AGGAPI_FIELDS_H
+#define CAIRN_AGGAPI_FIELDS_H
+
+#include <jansson.h>
+
+#include "aggapi/delta.h"
+
+/* Unknown fields of a VolumeSnapshotDelta: refused when strict, else each is a
+ * line in `warnings`. At most AGGAPI_UNKNOWN_MAX are named. */
+#define AGGAPI_UNKNOWN_MAX 16
+int aggapi_fields_check(const json_t *object, enum aggapi_validation validation,
+			struct cairn_buf *warnings, struct aggapi_refusal *refusal);
+
+#endif

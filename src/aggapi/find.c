@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "aggapi/find.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggapi/delta.h"
+#include "aggapi/status.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "kube/auth.h"
+#include "kube/client.h"
+#include "kube/guard.h"
+#include "kube/informer.h"
+#include "kube/object.h"
+
+void aggapi_index_driver(const json_t *object, void (*emit)(void *to, const char *text), void *to)
+{
+	const char *driver = kube_str(object, "spec", "driverName");
+
+	if (driver)
+		emit(to, driver);
+}
+
+static int find_snapshot(const struct aggapi_finder *finder, const char *ns, const char *name,
+			 const struct kube_call *how, struct kube_snapshot *ret,
+			 struct aggapi_refusal *refusal)
+{
+	struct cairn_err err = {0};
+	int rc = kube_snapshot_get(finder->client, ns, name, how, ret, &err);
+
+	if (rc == 0)
+		return 0;
+	cairn_err_wrap(&err, "VolumeSnapshot '%s'", name);
+	rc = aggapi_refuse_err(refusal, &err);
+	if (refusal->http == 404)
+		refusal->kind = "VolumeSnapshot";
+	return rc;
+}
+
+static int check_pair(const struct aggapi_found *found, struct aggapi_refusal *refusal)
+{
+	const struct kube_snapshot *base = &found->base, *target = &found->target;
+
+	if (!base->handle)
+		return 0;
+	if (strcmp(base->driver, target->driver) != 0)
+		return aggapi_refuse(refusal, 400, "BadRequest",
+				     "base and target are of different drivers");
+	if (base->volume_handle && target->volume_handle &&
+	    strcmp(base->volume_handle, target->volume_handle) != 0)
+		return aggapi_refuse(refusal, 400, "BadRequest",
+				     "base and target are of different volumes");
+	return 0;
+}
+
+static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
+			 struct aggapi_endpoint *ret, struct aggapi_refusal *refusal)
+{
+	struct cairn_err err = {0};
+	json_t **list = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (!kube_informer_synced(finder->discoveries))
+		return aggapi_refuse(refusal, 503, "ServiceUnavailable",
+				     "drivers are still being discovered");
+	rc = kube_informer_find(finder->discoveries, AGGAPI_INDEX_DRIVER, driver, &list, &n, &err);
+	if (rc)
+		return aggapi_refuse_err(refusal, &err);
+	if (n == 1)
+		rc = aggapi_endpoint_read(list[0], ret, &err);
+	kube_objects_free(list, n);
+	if (n == 0)
+		return aggapi_refuse(refusal, 404, "NotFound",
+				     "no DriverDiscovery names the driver '%s'", driver);
+	if (n > 1)
+		return aggapi_refuse(refusal, 409, "Conflict",
+				     "%zu DriverDiscovery objects name the driver '%s'", n, driver);
+	if (rc) {
+		cairn_err_wrap(&err, "DriverDiscovery of '%s'", driver);
+		return aggapi_refuse_err(refusal, &err);
+	}
+	return 0;
+}
+
+/* A value of a Secret as text. CSI's secrets are texts: others are refused. */
+static int decode_secret(const char *base64, char **ret, struct cairn_err *err)
+{
+	size_t n = strlen(base64), pad = 0;
+	int len;
+
+	*ret = cairn_calloc(n + 1, 1);
+	if (!*ret)
+		return cairn_err_nomem(err, "secret");
+	len = n > 0 ? EVP_DecodeBlock((unsigned char *)*ret, (const unsigned char *)base64, (int)n)
+		    : 0;
+	while (pad < 2 && pad < n && base64[n - 1 - pad] == '=')
+		pad++;
+	if (len < 0 || strlen(*ret) != (size_t)len - pad ||
+	    !cairn_utf8_valid(*ret, (size_t)len - pad))
+		return cairn_err_set(err, CAIRN_INVALID, "a value of the Secret is no text");
+	return 0;
+}
+
+static int read_secrets(const json_t *secret, json_t **ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *texts = json_object();
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(kube_at(secret, "data"), key, value)
+	{
+		cairn_auto_free char *text = NULL;
+		int rc = json_is_string(value)
+				 ? decode_secret(json_string_value(value), &text, err)
+				 : cairn_err_set(err, CAIRN_INVALID, "the Secret is broken");
+
+		if (!rc && json_object_set_new(texts, key, json_string(text)) < 0)
+			rc = cairn_err_nomem(err, "secret");
+		if (text)
+			explicit_bzero(text, strlen(text));
+		if (rc)
+			return rc;
+	}
+	if (!texts)
+		return cairn_err_nomem(err, "secret");
+	*ret = cairn_take(texts);
+	return 0;
+}
+
+/* We may read Secrets that the user may not: so the user's right counts. */
+static int find_secret(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
+		       const json_t *user, const struct kube_call *how, struct aggapi_found *ret,
+		       struct aggapi_refusal *refusal)
+{
+	const struct kube_access what = {.verb = "get",
+					 .group = "",
+					 .version = "v1",
+					 .resource = "secrets",
+					 .ns = delta->secret_ns,
+					 .name = delta->secret};
+	kube_auto_json json_t *secret = NULL;
+	struct cairn_err err = {0};
+	int rc = kube_guard_access(finder->guard, user, &what, how, &err);
+
+	if (!rc)
+		rc = kube_get(finder->client,
+			      KUBE_REF(&kube_secrets, delta->secret_ns, delta->secret), how,
+			      &secret, &err);
+	if (!rc)
+		rc = read_secrets(secret, &ret->secrets, &err);
+	if (rc) {
+		cairn_err_wrap(&err, "Secret '%s'", delta->secret);
+		return aggapi_refuse_err(refusal, &err);
+	}
+	snprintf(ret->secret_version, sizeof(ret->secret_version), "%s",
+		 kube_resource_version(secret));
+	return 0;
+}
+
+int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
+		const json_t *user, const struct kube_call *how, struct aggapi_found *ret,
+		struct aggapi_refusal *refusal)
+{
+	int rc;
+
+	*ret = (struct aggapi_found){0};
+	rc = find_snapshot(finder, delta->ns, delta->target, how, &ret->target, refusal);
+	if (!rc && delta->base)
+		rc = find_snapshot(finder, delta->ns, delta->base, how, &ret->base, refusal);
+	if (!rc)
+		rc = check_pair(ret, refusal);
+	if (!rc)
+		rc = find_endpoint(finder, ret->target.driver, &ret->endpoint, refusal);
+	if (!rc && delta->secret)
+		rc = find_secret(finder, delta, user, how, ret, refusal);
+	if (rc)
+		aggapi_found_done(ret);
+	return rc;
+}
+
+void aggapi_found_done(struct aggapi_found *found)
+{
+	kube_snapshot_done(&found->base);
+	kube_snapshot_done(&found->target);
+	aggapi_endpoint_done(&found->endpoint);
+	json_decref(found->secrets);
+	*found = (struct aggapi_found){0};
+}

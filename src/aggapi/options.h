@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `cairn aggapi` and `cairn cbt-http` were told. */
+#ifndef CAIRN_AGGAPI_OPTIONS_H
+#define CAIRN_AGGAPI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct aggapi_options {
+	const char *listen;
+	const char *tls_cert;
+	const char *tls_key;
+	const char *kubeconfig;   /* NULL: searched for */
+	const char *http_address; /* NULL: no metrics */
+	const char *token_file;   /* for sidecars; NULL: none */
+	const char *client_cert;  /* shown to sidecars; NULL: none */
+	const char *client_key;
+	uint64_t page_limit;
+	uint64_t user_rate; /* requests a second of one user; 0: no limit */
+	uint64_t user_burst;
+	uint64_t cache_ms;
+	uint64_t timeout_ms; /* of a call to a sidecar */
+	uint64_t drain_ms;
+};
+
+struct cbt_http_options {
+	const char *csi_address;
+	const char *listen;
+	const char *tls_cert;
+	const char *tls_key;
+	const char *client_ca;   /* authority of the aggregated server's certificate; or NULL */
+	const char *client_name; /* its common name; NULL: any that the authority signed */
+	const char *audience;    /* of its token; NULL: the API server's */
+	const char *kubeconfig;
+	const char *http_address;
+	const char *publish_url;     /* one of these two, or neither: no DriverDiscovery */
+	const char *publish_service; /* "namespace/name[:port][/path]" */
+	const char *publish_ca;      /* PEM file with the authority of our certificate */
+	bool elect;                  /* a Lease decides who serves */
+	const char *lease_ns;        /* NULL: that of the configuration */
+	uint64_t timeout_ms;         /* of a call to the driver */
+	uint64_t drain_ms;
+};
+
+#endif

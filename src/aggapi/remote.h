@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Asks the sidecar of a driver for a page, over HTTPS. Calls block; any thread.
+ * Connections stay open between calls. */
+#ifndef CAIRN_AGGAPI_REMOTE_H
+#define CAIRN_AGGAPI_REMOTE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct aggapi_endpoint;
+struct aggapi_question;
+struct aggapi_remote;
+struct cairn_err;
+
+struct aggapi_remote_options {
+	const char *token_file; /* sent as a bearer token, read again for each call; or NULL */
+	const char *cert_file;  /* shown to the sidecar; both or neither */
+	const char *key_file;
+	uint64_t timeout_ms;
+};
+
+/* Texts are copied. */
+int aggapi_remote_new(const struct aggapi_remote_options *options, struct aggapi_remote **ret,
+		      struct cairn_err *err);
+void aggapi_remote_free(struct aggapi_remote *remote);
+CAIRN_DEFINE_CLEANUP(struct aggapi_remote, aggapi_remote_free);
+
+/* A page that was checked. `check` (may be NULL) is asked now and then; not 0
+ * ends the call with that code.
+ *
+ * CAIRN_UNAVAILABLE  it cannot be reached, or its certificate is not trusted
+ * CAIRN_INTERNAL     an answer that is none
+ * others: what the sidecar or its driver said
+ */
+int aggapi_remote_ask(struct aggapi_remote *remote, const struct aggapi_endpoint *endpoint,
+		      const struct aggapi_question *question, int (*check)(void *arg), void *arg,
+		      json_t **ret, struct cairn_err *err);
+
+#endif
