@@ -55,6 +55,7 @@ const struct cairn_flag cmd_global_flags[] = {
 	 .kind = CAIRN_FLAG_CHOICE,
 	 .target = &cmd_options.log_level,
 	 .choices = level_choices,
+	 .given = &cmd_options.log_level_given,
 	 .help = "log from this level on (default: warn)"},
 	{.name = "log-format",
 	 .kind = CAIRN_FLAG_CHOICE,

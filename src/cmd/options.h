@@ -30,6 +30,7 @@ struct cmd_options {
 	bool no_progress;
 	int color; /* auto, always, never */
 	int log_level;
+	bool log_level_given;
 	int log_format;
 	uint64_t lock_wait_ms;
 };

@@ -43,6 +43,44 @@ struct role_driver_options {
 typedef int role_driver_run(const struct role_driver_options *options, struct cairn_err *err);
 role_driver_run cairn_role_driver;
 
+/* What `cairn sidecar` was told; texts are as they were given. */
+struct role_sidecar_options {
+	const char *version;
+	const char *kubeconfig;
+	const char *kube_qps; /* a number, perhaps with a fraction */
+	uint64_t kube_burst;
+
+	const char *host; /* NULL: all addresses */
+	uint64_t port;
+	const char *tls_cert;
+	const char *tls_key;
+	const char *tls_min_version;
+	const char *tls_ciphers;
+	const char *tls_curves;
+	const char *audience;
+
+	uint64_t cache_ms;
+	uint64_t streams;
+	uint64_t streams_each;
+	uint64_t waiting;
+	uint64_t wait_ms;
+	uint64_t stream_ms; /* 0: no limit */
+	bool owned_base;
+
+	const char *csi_address;
+	uint64_t csi_timeout_ms;
+	uint64_t message_max;
+
+	const char *http_endpoint; /* "": none */
+	bool http_tls;
+	const char *metrics_path; /* NULL: none */
+	uint64_t drain_ms;
+};
+
+/* In the module "sidecar": serves until a signal, then drains. */
+typedef int role_sidecar_run(const struct role_sidecar_options *options, struct cairn_err *err);
+role_sidecar_run cairn_role_sidecar;
+
 /* In the module "conformance": conformance/options.h. */
 struct suite_options;
 typedef int role_conformance_run(const struct suite_options *options, struct cairn_err *err);

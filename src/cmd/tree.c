@@ -95,6 +95,7 @@ const struct command cmd_cairn = {
 			&cmd_mount_command,
 			&cmd_driver,
 			&cmd_diffsnap,
+			&cmd_sidecar,
 			&cmd_conformance,
 			&cmd_help,
 			&cmd_complete,

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sidecar/names_impl.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "kube/resource.h"
+#include "sidecar/key.h"
+#include "sidecar/secret.h"
+#include "sidecar/wait.h"
+
+#define CLASSES_MAX 1024U
+
+#define NOTED_SECRET    "snapshot.storage.kubernetes.io/deletion-secret-name"
+#define NOTED_SECRET_NS "snapshot.storage.kubernetes.io/deletion-secret-namespace"
+
+int sidecar_names_new(const struct sidecar_names_options *options, struct sidecar_names **ret,
+		      struct cairn_err *err)
+{
+	cairn_cleanup(sidecar_names_freep) struct sidecar_names *names =
+		cairn_calloc(1, sizeof(*names));
+	struct sidecar_cache_options cache = {
+		.entries_max = SIDECAR_NAMES_ENTRIES_MAX,
+		.keep_ms = options->keep_ms,
+		.refusal_ms = options->refusal_ms,
+	};
+	int rc;
+
+	if (!names)
+		return cairn_err_nomem(err, "names");
+	names->kube = options->kube;
+	atomic_flag_clear(&names->told_blind);
+	rc = sidecar_cache_new(&cache, &names->snapshots, err);
+	cache.entries_max = CLASSES_MAX;
+	if (!rc)
+		rc = sidecar_cache_new(&cache, &names->classes, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(names);
+	return 0;
+}
+
+void sidecar_names_free(struct sidecar_names *names)
+{
+	if (!names)
+		return;
+	sidecar_cache_free(names->snapshots);
+	sidecar_cache_free(names->classes);
+	free(names);
+}
+
+void sidecar_names_sweep(struct sidecar_names *names)
+{
+	sidecar_cache_sweep(names->snapshots);
+	sidecar_cache_sweep(names->classes);
+}
+
+void sidecar_names_stats(struct sidecar_names *names, struct sidecar_cache_stats *ret)
+{
+	sidecar_cache_stats(names->snapshots, ret);
+}
+
+static void snapshot_destroy(struct sidecar_value *value)
+{
+	struct sidecar_snapshot *s = (struct sidecar_snapshot *)value;
+
+	sidecar_secret_free(s->secret);
+	free(s->used_secret_ns);
+	free(s->used_secret);
+	free(s->class_name);
+	free(s->volume);
+	free(s->handle);
+	free(s->content);
+	free(s->name);
+	free(s->ns);
+	free(s);
+}
+
+/* True when memory was short. */
+static bool copy(char **to, const char *text)
+{
+	*to = text ? cairn_strdup(text) : NULL;
+	return text && !*to;
+}
+
+int sidecar_read_failed(int rc, struct cairn_err *err)
+{
+	int code = rc;
+
+	/* Forbidden, malformed, unknown kind: nothing that the caller could change. */
+	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_UNAVAILABLE && rc != CAIRN_NO_SPACE &&
+	    rc != CAIRN_CANCELLED && rc != CAIRN_DEADLINE)
+		code = CAIRN_INTERNAL;
+	if (err)
+		err->code = code;
+	return code;
+}
+
+struct question {
+	struct sidecar_names *names;
+	const char *driver;
+	const char *ns;
+	const char *name;
+};
+
+static int read_object(const struct question *q, const struct kube_ref *ref,
+		       const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+{
+	const struct sidecar_kube *kube = &q->names->kube;
+	int rc = kube->ops->get(kube->self, ref, wait, ret, err);
+
+	if (!rc)
+		return 0;
+	if (ref->ns)
+		cairn_err_wrap(err, "failed to get %s '%s/%s'", ref->resource->kind, ref->ns,
+			       ref->name);
+	else
+		cairn_err_wrap(err, "failed to get %s '%s'", ref->resource->kind, ref->name);
+	return sidecar_read_failed(rc, err);
+}
+
+/* A snapshot that was just made has no status at all. */
+static int check_snapshot(const struct question *q, const json_t *snapshot,
+			  const char **ret_content, struct cairn_err *err)
+{
+	if (!kube_is(snapshot, "status", "readyToUse"))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the VolumeSnapshot is not yet ready, name: %s", q->name);
+	*ret_content = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	if (!*ret_content || !**ret_content)
+		return cairn_err_set(
+			err, CAIRN_UNAVAILABLE,
+			"boundVolumeSnapshotContentName is not set in VolumeSnapshot status, "
+			"name: %s",
+			q->name);
+	return 0;
+}
+
+static bool is_text(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* Does the content belong to this snapshot, and not only the other way round? */
+static bool refers_back(const json_t *content, const json_t *snapshot, const struct question *q)
+{
+	const char *uid = kube_str(content, "spec", "volumeSnapshotRef", "uid");
+
+	return is_text(kube_str(content, "spec", "volumeSnapshotRef", "namespace"), q->ns) &&
+	       is_text(kube_str(content, "spec", "volumeSnapshotRef", "name"), q->name) &&
+	       (!uid || !uid[0] || is_text(uid, kube_uid(snapshot)));
+}
+
+static int check_content(const struct question *q, const json_t *snapshot, const json_t *content,
+			 struct cairn_err *err)
+{
+	const char *name = kube_name(content);
+	const char *handle = kube_str(content, "status", "snapshotHandle");
+
+	if (!refers_back(content, snapshot, q))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "VolumeSnapshotContent '%s' is not bound to VolumeSnapshot "
+				     "'%s/%s'",
+				     name, q->ns, q->name);
+	if (!is_text(kube_str(content, "spec", "driver"), q->driver))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "VolumeSnapshot '%s' does not belong to the CSI driver '%s'",
+				     q->name, q->driver);
+	if (!kube_is(content, "status", "readyToUse"))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the VolumeSnapshotContent is not yet ready, name: %s", name);
+	if (!handle || !handle[0])
+		return cairn_err_set(
+			err, CAIRN_UNAVAILABLE,
+			"snapshotHandle is not set in VolumeSnapshotContent status, name: %s",
+			name);
+	return 0;
+}
+
+static int make_snapshot(const struct question *q, const json_t *snapshot, const json_t *content,
+			 struct sidecar_snapshot **ret, struct cairn_err *err)
+{
+	sidecar_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
+
+	if (!s)
+		return cairn_err_nomem(err, "snapshot");
+	sidecar_value_init(&s->value, snapshot_destroy);
+	if (copy(&s->ns, q->ns) || copy(&s->name, q->name) ||
+	    copy(&s->content, kube_name(content)) ||
+	    copy(&s->handle, kube_str(content, "status", "snapshotHandle")) ||
+	    copy(&s->volume, kube_str(content, "spec", "source", "volumeHandle")) ||
+	    copy(&s->class_name, kube_str(snapshot, "spec", "volumeSnapshotClassName")) ||
+	    copy(&s->used_secret, kube_annotation(content, NOTED_SECRET)) ||
+	    copy(&s->used_secret_ns, kube_annotation(content, NOTED_SECRET_NS)))
+		return cairn_err_nomem(err, "snapshot");
+	*ret = cairn_take(s);
+	return 0;
+}
+
+static int ask(void *arg, const struct sidecar_wait *wait, struct sidecar_value **ret,
+	       uint64_t *until_ns, struct cairn_err *err)
+{
+	const struct question *q = arg;
+	sidecar_auto_value struct sidecar_snapshot *found = NULL;
+	kube_auto_json json_t *snapshot = NULL;
+	kube_auto_json json_t *content = NULL;
+	const char *content_name;
+	int rc = read_object(q, KUBE_REF(&kube_volumesnapshots, q->ns, q->name), wait, &snapshot,
+			     err);
+
+	(void)until_ns;
+	if (!rc)
+		rc = check_snapshot(q, snapshot, &content_name, err);
+	if (!rc)
+		rc = read_object(q, KUBE_REF(&kube_volumesnapshotcontents, NULL, content_name),
+				 wait, &content, err);
+	if (!rc)
+		rc = check_content(q, snapshot, content, err);
+	if (!rc)
+		rc = make_snapshot(q, snapshot, content, &found, err);
+	if (!rc)
+		rc = sidecar_secret_find(q->names, q->driver, found, wait, &found->secret, err);
+	if (rc)
+		return rc;
+	*ret = &cairn_take(found)->value;
+	return 0;
+}
+
+int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
+		       const char *name, const struct sidecar_wait *wait,
+		       struct sidecar_snapshot **ret, struct cairn_err *err)
+{
+	struct question q = {.names = names, .driver = driver, .ns = ns, .name = name};
+	struct sidecar_key key = sidecar_key_of("snapshot", driver, ns, name, NULL);
+	struct sidecar_value *value;
+	int rc = sidecar_cache_get(names->snapshots, &key, ask, &q, wait, &value, err);
+
+	if (rc)
+		return rc;
+	*ret = (struct sidecar_snapshot *)(void *)value;
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether a handle may be the base of a delta. */
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/object.h"
+#include "sidecar/access.h"
+#include "sidecar/names_impl.h"
+#include "sidecar/user.h"
+
+static bool is_text(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* Of several contents with one handle, the one in the target's namespace. */
+static const json_t *in_namespace(const json_t *contents, const char *ns)
+{
+	size_t i;
+	json_t *content;
+
+	json_array_foreach(
+		contents, i,
+		content) if (is_text(kube_str(content, "spec", "volumeSnapshotRef", "namespace"),
+				     ns)) return content;
+	return NULL;
+}
+
+static int check_known(const struct sidecar_base *base, const json_t *contents,
+		       const struct sidecar_wait *wait, struct cairn_err *err)
+{
+	const json_t *content = in_namespace(contents, base->target->ns);
+	const char *volume = kube_str(content, "spec", "source", "volumeHandle");
+	const char *name = kube_str(content, "spec", "volumeSnapshotRef", "name");
+
+	/* Nothing is told of a snapshot in another namespace but that it is not ours. */
+	if (!content)
+		return cairn_err_set(err, CAIRN_DENIED,
+				     "the base snapshot does not belong to namespace '%s'",
+				     base->target->ns);
+	if (name) {
+		int rc = sidecar_access_check(base->access, base->user, base->target->ns, name,
+					      wait, err);
+
+		if (rc)
+			return cairn_err_wrap(err, "base snapshot");
+	}
+	if (volume && base->target->volume && strcmp(volume, base->target->volume) != 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the base snapshot and '%s' are not of the same volume",
+				     base->target->name);
+	return 0;
+}
+
+/* The sidecar has not the right to list contents, which upstream does not need. */
+static int check_blind(struct sidecar_names *names, const struct sidecar_base *base,
+		       struct cairn_err *err)
+{
+	if (base->owned)
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "the sidecar may not list VolumeSnapshotContents, and can "
+				     "not tell whose the base snapshot is");
+	if (!atomic_flag_test_and_set(&names->told_blind))
+		cairn_log(CAIRN_LOG_WARN, "base snapshots can not be checked",
+			  CAIRN_STR("why", "not allowed to list volumesnapshotcontents"));
+	return 0;
+}
+
+int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
+			     const struct sidecar_wait *wait, struct cairn_err *err)
+{
+	const struct sidecar_kube *kube = &names->kube;
+	kube_auto_json json_t *contents = NULL;
+	int rc;
+
+	if (strcmp(base->id, base->target->handle) == 0)
+		return 0;
+	rc = kube->ops->contents_of(kube->self, base->driver, base->id, base->owned, wait,
+				    &contents, err);
+	if (rc == CAIRN_DENIED)
+		return check_blind(names, base, err);
+	if (rc) {
+		cairn_err_wrap(err, "failed to look for the base snapshot");
+		return sidecar_read_failed(rc, err);
+	}
+	if (json_array_size(contents) > 0)
+		return check_known(base, contents, wait, err);
+	if (base->owned)
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "the base snapshot is not known to Kubernetes");
+	return 0;
+}

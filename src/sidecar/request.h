@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A caller's request, and the driver's request that it becomes. Bytes in, bytes
+ * out. */
+#ifndef CAIRN_SIDECAR_REQUEST_H
+#define CAIRN_SIDECAR_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_buf;
+struct cairn_err;
+struct sidecar_secret;
+
+/* Of a whole request: a token is a few KiB. */
+#define SIDECAR_REQUEST_MAX (64U << 10)
+
+/* Of a token and of a handle: what is longer is none. */
+#define SIDECAR_TOKEN_MAX  (32U << 10)
+#define SIDECAR_HANDLE_MAX 4096U
+
+/* Both kinds of requests; what is not set is "". */
+struct sidecar_request {
+	bool delta;
+	char *token; /* wiped with the request */
+	char *ns;
+	char *base; /* handle; of a delta only */
+	char *snapshot;
+	int64_t starting_offset;
+	int32_t max_results;
+};
+
+/* Reads and checks a request.
+ *
+ * CAIRN_INVALID   malformed, something is missing or can be no name, or
+ *                 max_results is negative
+ * CAIRN_RANGE     starting_offset is negative
+ * CAIRN_NO_SPACE  out of memory
+ */
+int sidecar_request_read(bool delta, const uint8_t *data, size_t n, struct sidecar_request *ret,
+			 struct cairn_err *err);
+
+/* Also a cleanup function; accepts a zeroed request. */
+void sidecar_request_done(struct sidecar_request *request);
+
+/* Appends the CSI request. `secret` may be NULL. */
+int sidecar_request_pack(const struct sidecar_request *request, const char *handle,
+			 const struct sidecar_secret *secret, struct cairn_buf *out,
+			 struct cairn_err *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The secret that a CSI driver is called with. */
+#ifndef CAIRN_SIDECAR_SECRET_H
+#define CAIRN_SIDECAR_SECRET_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+
+/* Keys of one Secret: an object of 1 MiB has no more that are of any use. */
+#define SIDECAR_SECRET_KEYS_MAX 1024U
+
+struct sidecar_secret_entry {
+	char *key;
+	char *value;
+	size_t value_len;
+};
+
+struct sidecar_secret {
+	struct sidecar_secret_entry *entries;
+	size_t n;
+};
+
+/* From a Secret object, whose values are base64.
+ *
+ * CAIRN_INVALID  a value is no base64, or no text: CSI wants texts
+ */
+int sidecar_secret_new(const json_t *object, struct sidecar_secret **ret, struct cairn_err *err);
+
+/* Wipes it. Accepts NULL. */
+void sidecar_secret_free(struct sidecar_secret *secret);
+CAIRN_DEFINE_CLEANUP(struct sidecar_secret, sidecar_secret_free);
+
+/* What may stand in the parameters of a VolumeSnapshotClass. */
+struct sidecar_template {
+	const char *content; /* ${volumesnapshotcontent.name} */
+	const char *ns;      /* ${volumesnapshot.namespace} */
+	const char *name;    /* ${volumesnapshot.name}; NULL where it must not stand */
+};
+
+/* Replaces them; *ret is owned by the caller.
+ *
+ * CAIRN_INVALID  something else stands between ${ and }, or a bare $
+ */
+int sidecar_template_expand(const struct sidecar_template *with, const char *text, char **ret,
+			    struct cairn_err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The sidecar inside. */
+#ifndef CAIRN_SIDECAR_SIDECAR_IMPL_H
+#define CAIRN_SIDECAR_SIDECAR_IMPL_H
+
+#include "sidecar/kube_gate.h"
+#include "sidecar/sidecar.h"
+
+struct net_call;
+struct net_server;
+struct net_tls;
+struct net_tls_watch;
+struct sidecar_access;
+struct sidecar_driver;
+struct sidecar_gate;
+struct sidecar_http;
+struct sidecar_metrics;
+struct sidecar_names;
+
+struct sidecar {
+	struct sidecar_options options;
+	struct net_tls *tls, *http_tls;
+	struct net_tls_watch *tls_watch, *http_tls_watch;
+	struct net_server *server;
+	uint16_t port;
+	struct sidecar_metrics *metrics;
+	struct sidecar_access *access;
+	struct sidecar_names *names;
+	struct sidecar_gate *checks;  /* questions to the API server, by address */
+	struct sidecar_gate *streams; /* by user */
+	struct sidecar_kube_gate kube;
+	struct sidecar_driver *driver;
+	struct sidecar_http *http;
+};
+
+/* stream.c: the two methods. `arg` is the sidecar. */
+int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err);
+int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A call from its request to its status, as sequential code on a worker thread. */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "net/call.h"
+#include "net/client.h"
+#include "net/relay.h"
+#include "proto/block_metadata.h"
+#include "sidecar/access.h"
+#include "sidecar/driver.h"
+#include "sidecar/gate.h"
+#include "sidecar/key.h"
+#include "sidecar/metrics.h"
+#include "sidecar/names.h"
+#include "sidecar/request.h"
+#include "sidecar/sidecar_impl.h"
+#include "sidecar/user.h"
+#include "sidecar/wait.h"
+
+#define ALLOCATED_PATH "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
+#define DELTA_PATH     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
+
+#define CSI_REQUEST_MAX (4U << 20) /* what gRPC servers take */
+
+struct stream {
+	struct sidecar *sidecar;
+	struct net_call *call;
+	struct sidecar_request request;
+	struct sidecar_wait wait;
+	const char *driver_name;
+	struct sidecar_user *user;
+	struct sidecar_pass place;
+	struct sidecar_snapshot *target;
+	struct proto_block_scan scan;
+	bool violated;
+};
+
+static void stream_done(struct stream *s)
+{
+	sidecar_gate_leave(&s->place);
+	sidecar_value_unrefp(&s->target);
+	sidecar_value_unrefp(&s->user);
+	sidecar_request_done(&s->request);
+}
+
+static int call_check(const void *arg)
+{
+	return net_call_check(arg);
+}
+
+static int read_request(struct stream *s, bool delta, struct cairn_err *err)
+{
+	const uint8_t *data;
+	size_t n;
+	int rc = net_call_recv(s->call, &data, &n, err);
+
+	if (rc == 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the request has no message");
+	return rc < 0 ? rc : sidecar_request_read(delta, data, n, &s->request, err);
+}
+
+/* The address without its port: what a crowd of calls comes from. */
+static struct sidecar_key origin_of(const struct net_call *call)
+{
+	const char *address = net_call_peer(call)->address;
+	const char *colon = strrchr(address, ':');
+	char host[64] = "";
+
+	if (colon && (size_t)(colon - address) < sizeof(host))
+		memcpy(host, address, (size_t)(colon - address));
+	return sidecar_key_of("address", host, NULL);
+}
+
+/* Token, then right. */
+static int authenticate(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar_access *access = s->sidecar->access;
+	int rc;
+
+	sidecar_value_unrefp(&s->user);
+	s->user = NULL;
+	rc = sidecar_access_user(access, s->driver_name, s->request.token, &s->wait, &s->user, err);
+	return rc ? rc
+		  : sidecar_access_check(access, s->user, s->request.ns, s->request.snapshot,
+					 &s->wait, err);
+}
+
+static int check_driver(struct stream *s, struct cairn_err *err)
+{
+	if (s->driver_name && sidecar_driver_ready(s->sidecar->driver, NULL, 0))
+		return 0;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
+}
+
+/* Waits for a place among the streams; who had to wait is checked again, because
+ * a right may have gone meanwhile. */
+static int take_place(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar_wait within = sidecar_wait_within(&s->wait, s->sidecar->options.wait_ms);
+	int rc = sidecar_gate_enter(s->sidecar->streams, &s->user->who, &within, &s->place, err);
+
+	if (rc == CAIRN_DEADLINE && sidecar_wait_check(&s->wait, NULL) == 0)
+		return cairn_err_set(err, CAIRN_NO_SPACE,
+				     "no stream became free in time; try again later");
+	if (!rc && s->place.waited)
+		rc = authenticate(s, err);
+	return rc;
+}
+
+static int find_names(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar *sidecar = s->sidecar;
+	struct sidecar_base base = {
+		.driver = s->driver_name,
+		.id = s->request.base,
+		.user = s->user,
+		.access = sidecar->access,
+		.owned = sidecar->options.owned_base,
+	};
+	int rc = sidecar_names_find(sidecar->names, s->driver_name, s->request.ns,
+				    s->request.snapshot, &s->wait, &s->target, err);
+
+	base.target = s->target;
+	if (!rc && s->request.delta)
+		rc = sidecar_names_check_base(sidecar->names, &base, &s->wait, err);
+	return rc;
+}
+
+/* On an I/O thread, for each message. */
+static int look_at(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
+{
+	struct stream *s = arg;
+	int rc = proto_block_scan(&s->scan, message, n, NULL, err);
+
+	s->violated = rc != 0;
+	return rc;
+}
+
+static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(CSI_REQUEST_MAX);
+	uint64_t left = sidecar_wait_left_ms(&s->wait, UINT64_MAX);
+	int rc = sidecar_request_pack(&s->request, s->target->handle, s->target->secret, &request,
+				      err);
+
+	if (!rc && left == 0)
+		rc = cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
+	if (!rc)
+		rc = sidecar_driver_stream(s->sidecar->driver, net_call_loop(s->call),
+					   s->request.delta ? DELTA_PATH : ALLOCATED_PATH,
+					   request.data, request.len, left, ret, err);
+	if (request.data)
+		explicit_bzero(request.data, request.len);
+	return rc;
+}
+
+/* What the caller is told of a driver's failure: its own status, except for what
+ * is no status of a driver. */
+static int explain(struct stream *s, int rc, struct cairn_err *err)
+{
+	if (s->violated) {
+		sidecar_metrics_violation(s->sidecar->metrics);
+		return cairn_err_wrap(err, "the CSI driver broke the protocol");
+	}
+	if (rc == CAIRN_UNAVAILABLE)
+		sidecar_driver_doubt(s->sidecar->driver);
+	if (rc == CAIRN_UNKNOWN) {
+		cairn_err_wrap(err, "failed to get response from CSI driver");
+		err->code = CAIRN_INTERNAL;
+		return CAIRN_INTERNAL;
+	}
+	return rc;
+}
+
+static int relay(struct stream *s, struct cairn_err *err)
+{
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	struct net_relay_options options = {
+		.scan = look_at, .arg = s, .message_max = s->sidecar->options.message_max};
+	struct net_relay_result result = {0};
+	uint64_t start = cairn_monotonic_ns();
+	int rc = start_driver(s, &rpc, err);
+
+	s->scan.starting_offset = (uint64_t)s->request.starting_offset;
+	s->scan.max_results = (uint32_t)s->request.max_results;
+	if (!rc)
+		rc = net_relay_run(s->call, rpc, &options, &result, err);
+	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
+	sidecar_metrics_ended(s->sidecar->metrics, s->request.delta ? DELTA_PATH : ALLOCATED_PATH,
+			      -rc, cairn_monotonic_ns() - start);
+	return rc ? explain(s, rc, err) : 0;
+}
+
+static int serve(struct stream *s, bool delta, struct cairn_err *err)
+{
+	int rc = read_request(s, delta, err);
+
+	/* Without the name of the driver nobody can say which tokens are for it. */
+	if (!rc && !s->driver_name)
+		rc = check_driver(s, err);
+	if (!rc)
+		rc = authenticate(s, err);
+	if (!rc)
+		rc = check_driver(s, err);
+	if (!rc)
+		rc = take_place(s, err);
+	if (!rc)
+		rc = find_names(s, err);
+	return rc ? rc : relay(s, err);
+}
+
+/* Once a call, with no more than names in it. */
+static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
+{
+	enum cairn_log_level level =
+		rc == 0 || rc == CAIRN_CANCELLED ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO;
+
+	if (s->violated || rc == CAIRN_INTERNAL)
+		level = CAIRN_LOG_WARN;
+	cairn_log(level, rc == 0 ? "stream ended" : "stream failed",
+		  CAIRN_STR("op", s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated"),
+		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("why", rc ? err->msg : ""),
+		  CAIRN_STR("user", s->user ? s->user->name : ""),
+		  CAIRN_STR("peer", net_call_peer(s->call)->address),
+		  CAIRN_STR("namespace", s->request.ns), CAIRN_STR("snapshot", s->request.snapshot),
+		  CAIRN_STR("base", s->request.base), CAIRN_U64("messages", s->scan.messages),
+		  CAIRN_U64("tuples", s->scan.tuples), CAIRN_U64("end", s->scan.end),
+		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
+}
+
+static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
+{
+	struct sidecar_key origin = origin_of(call);
+	struct sidecar_wait wait = {
+		.deadline_ns = net_call_deadline(call),
+		.check = call_check,
+		.arg = call,
+		.origin = &origin,
+	};
+	cairn_cleanup(stream_done) struct stream s = {
+		.sidecar = sidecar,
+		.call = call,
+		.driver_name = sidecar_driver_name(sidecar->driver),
+		.wait = sidecar_wait_within(&wait, sidecar->options.stream_ms
+							   ? sidecar->options.stream_ms
+							   : UINT64_MAX),
+	};
+	uint64_t start = cairn_monotonic_ns();
+	uint64_t took;
+	int rc = serve(&s, delta, err);
+
+	took = cairn_monotonic_ns() - start;
+	sidecar_metrics_ended(sidecar->metrics,
+			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
+	log_end(&s, rc, err, took);
+	return rc;
+}
+
+int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, false, err);
+}
+
+int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, true, err);
+}
