@@ -11,18 +11,13 @@
 #include "base/err.h"
 #include "kube/object.h"
 
-static void set_text(struct aggapi_refusal *ret, const char *fmt, va_list args)
-{
-	vsnprintf(ret->message, sizeof(ret->message), fmt, args);
-}
-
 int aggapi_refuse(struct aggapi_refusal *ret, int http, const char *reason, const char *fmt, ...)
 {
 	va_list args;
 
 	*ret = (struct aggapi_refusal){.http = http, .reason = reason};
 	va_start(args, fmt);
-	set_text(ret, fmt, args);
+	vsnprintf(ret->message, sizeof(ret->message), fmt, args);
 	va_end(args);
 	return CAIRN_INVALID;
 }
@@ -35,7 +30,7 @@ int aggapi_refuse_field(struct aggapi_refusal *ret, const char *field, const cha
 	*ret = (struct aggapi_refusal){.http = 422, .reason = "Invalid", .cause = cause};
 	snprintf(ret->field, sizeof(ret->field), "%s", field);
 	va_start(args, fmt);
-	set_text(ret, fmt, args);
+	vsnprintf(ret->message, sizeof(ret->message), fmt, args);
 	va_end(args);
 	return CAIRN_INVALID;
 }
