@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/dir/dir.h"
+#include "repo/rest/rest.h"
+#include "repo/s3/s3.h"
 
 static const char *const names[REPO_FILE_KINDS] = {"config",    "keys",  "locks",
 						   "snapshots", "index", "data"};
@@ -68,6 +70,10 @@ int repo_store_open(const struct repo_store_options *options, struct repo_store 
 		return repo_dir_open(options, location + 6, ret, err);
 	if (location[0] == '/' || location[0] == '.' || !strchr(location, ':'))
 		return repo_dir_open(options, location, ret, err);
+	if (strncmp(location, "s3:", 3) == 0)
+		return repo_s3_open(options, location + 3, ret, err);
+	if (strncmp(location, "rest:", 5) == 0)
+		return repo_rest_open(options, location + 5, ret, err);
 	return cairn_err_set(err, CAIRN_INVALID, "what kind of place is '%.*s'?",
 			     (int)strcspn(location, ":"), location);
 }
@@ -134,14 +140,21 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
+	struct cairn_err why = {0};
 	uint64_t size;
-	int rc = repo_store_size(store, kind, name, &size, err);
+	int rc;
 
+	err = err ? err : &why;
+	if (store->ops->get_all) {
+		rc = store->ops->get_all(store, kind, name, max, ret_data, ret_n, err);
+		return rc < 0 ? wrap(err, "read", kind, name) : 0;
+	}
+	rc = repo_store_size(store, kind, name, &size, err);
 	if (rc < 0)
 		return rc;
 	if (size > max) {
-		rc = cairn_err_set(err, CAIRN_RANGE, "larger than %zu bytes", max);
-		return err ? wrap(err, "read", kind, name) : rc;
+		cairn_err_set(err, CAIRN_RANGE, "larger than %zu bytes", max);
+		return wrap(err, "read", kind, name);
 	}
 	data = cairn_alloc((size_t)size + 1);
 	if (!data)

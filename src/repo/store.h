@@ -72,6 +72,10 @@ struct repo_store_ops {
 		      struct cairn_err *err);
 	int (*list)(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
+
+	/* Optional: a whole file with one request; as repo_store_get_all(). */
+	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
 };
 
 struct repo_store {

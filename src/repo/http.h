@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* HTTP requests for stores, one after the other on connections that stay open.
+ *
+ * A request blocks its thread; as many threads as like may make one. What time
+ * may heal is CAIRN_UNAVAILABLE, and repo_http_retry() tries it again with
+ * growing pauses. Addresses may hold passwords and are never part of a message.
+ */
+#ifndef CAIRN_REPO_HTTP_H
+#define CAIRN_REPO_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct cairn_buf;
+struct repo_http;
+struct repo_store_options;
+
+#define REPO_HTTP_RETRY_MS   ((uint64_t)15 * 60 * 1000)
+#define REPO_HTTP_STALL_MS   ((uint64_t)60 * 1000)
+#define REPO_HTTP_CONNECT_MS 15000L
+#define REPO_HTTP_ERROR_MAX  16384 /* of an answer that says no, so much is kept */
+
+struct repo_request {
+	const char *method;
+	const char *url;
+	const char *const *headers; /* "Name: value", NULL-terminated; or NULL */
+	const void *body;           /* NULL: none */
+	size_t body_n;
+
+	/* Where the body of a good answer goes: `out` takes exactly out_n bytes
+	 * from `offset` of what was asked for (also when the server ignores the
+	 * range); otherwise `text`, up to its maximum. */
+	uint8_t *out;
+	size_t out_n;
+	uint64_t offset;
+	struct cairn_buf *text;
+};
+
+struct repo_answer {
+	long status;
+	int64_t length; /* Content-Length; -1: not told */
+	int64_t date;   /* of the server, seconds since 1970; 0: not told */
+	char etag[160];
+	char why[192]; /* the beginning of an answer that says no, one line */
+};
+
+int repo_http_new(const struct repo_store_options *options, struct repo_http **ret,
+		  struct cairn_err *err);
+void repo_http_free(struct repo_http *http);
+CAIRN_DEFINE_CLEANUP(struct repo_http, repo_http_free);
+
+/* One try. 0 when an answer came, whatever its status.
+ *
+ * CAIRN_UNAVAILABLE  no answer, or it was cut short
+ * CAIRN_RANGE        the file is shorter than what was asked for, or larger
+ *                    than `text` may be
+ */
+int repo_http_do(struct repo_http *http, const struct repo_request *request,
+		 struct repo_answer *ret, struct cairn_err *err);
+
+/* The error for a status that is not good; names what was asked for. */
+int repo_http_status(const struct repo_answer *answer, struct cairn_err *err);
+
+/* Calls `try` until it returns something else than CAIRN_UNAVAILABLE, or the
+ * time for it is over. */
+int repo_http_retry(struct repo_http *http, int (*try)(void *arg, struct cairn_err *err), void *arg,
+		    struct cairn_err *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/s3/s3_impl.h"
+#include "repo/s3/xml.h"
+
+#define HEADERS_MAX 6
+
+/* The headers of one try; each line is owned. */
+struct headers {
+	char *lines[HEADERS_MAX + 1];
+	size_t n;
+};
+
+static void headers_done(struct headers *headers)
+{
+	for (size_t i = 0; i < headers->n; i++)
+		free(headers->lines[i]);
+}
+
+static bool add(struct headers *headers, char *line)
+{
+	if (!line || headers->n == HEADERS_MAX) {
+		free(line);
+		return false;
+	}
+	headers->lines[headers->n++] = line;
+	return true;
+}
+
+static bool make_path(const struct s3_call *call, struct cairn_buf *out)
+{
+	cairn_buf_adds(out, call->s3->bucket_path);
+	if (call->key || !call->s3->bucket_path[0])
+		cairn_buf_addc(out, '/');
+	if (call->key)
+		s3_encode(out, call->key, 1);
+	cairn_buf_addc(out, 0);
+	return !cairn_buf_failed(out);
+}
+
+static bool sign(const struct s3_call *call, const char *path, const char *payload,
+		 struct headers *headers)
+{
+	const struct s3 *s3 = call->s3;
+	const struct s3_credentials credentials = {s3->access_key, s3->secret_key, s3->token,
+						   s3->region};
+	cairn_auto_buf struct cairn_buf authorization = CAIRN_BUF_INIT(4096);
+	char date[S3_DATE_MAX];
+	const struct s3_signed what = {
+		.method = call->request.method,
+		.host = s3->host,
+		.path = path,
+		.query = call->query ? call->query : "",
+		.payload = payload,
+		.date = s3_date((int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC) + s3->clock_offset,
+				date)};
+
+	s3_sign(&credentials, &what, &authorization);
+	cairn_buf_addc(&authorization, 0);
+	if (cairn_buf_failed(&authorization))
+		return false;
+	return add(headers, cairn_printf("Authorization: %s", (char *)authorization.data)) &&
+	       add(headers, cairn_printf("x-amz-date: %s", date)) &&
+	       add(headers, cairn_printf("x-amz-content-sha256: %s", payload)) &&
+	       (!s3->token || add(headers, cairn_printf("x-amz-security-token: %s", s3->token))) &&
+	       (!call->range || add(headers, cairn_strdup(call->range)));
+}
+
+/* A wrong clock of ours is not a reason to fail: the server says what time it
+ * is, and the request is signed again. */
+static int follow_clock(struct s3_call *call, struct cairn_err *err)
+{
+	if (call->answer.status != 403 || call->clock_set || !call->answer.date ||
+	    !strstr(call->answer.why, "RequestTimeTooSkewed"))
+		return repo_http_status(&call->answer, err);
+	call->clock_set = true;
+	call->s3->clock_offset = call->answer.date - (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the clocks differ");
+}
+
+static int try_call(void *arg, struct cairn_err *err)
+{
+	struct s3_call *call = arg;
+	cairn_cleanup(headers_done) struct headers headers = {0};
+	cairn_auto_buf struct cairn_buf path = CAIRN_BUF_INIT(8192);
+	cairn_auto_free char *url = NULL;
+	char payload[REPO_ID_TEXT_MAX];
+	struct repo_id hash;
+	int rc;
+
+	if (call->payload)
+		hash = *call->payload;
+	else if (!repo_id_of(call->request.body ? call->request.body : "", call->request.body_n,
+			     &hash))
+		return cairn_err_nomem(err, "a hash");
+	if (!make_path(call, &path) ||
+	    !sign(call, (char *)path.data, repo_id_format(&hash, payload), &headers))
+		return cairn_err_nomem(err, "a request");
+	url = cairn_printf("%s%s%s%s%s", call->s3->scheme, call->s3->host, (char *)path.data,
+			   call->query && call->query[0] ? "?" : "",
+			   call->query ? call->query : "");
+	if (!url)
+		return cairn_err_nomem(err, "a request");
+	call->request.url = url;
+	call->request.headers = (const char *const *)headers.lines;
+	if (call->request.text)
+		cairn_buf_reset(call->request.text);
+	rc = repo_http_do(call->s3->http, &call->request, &call->answer, err);
+	return rc < 0 ? rc : follow_clock(call, err);
+}
+
+int s3_call(struct s3_call *call, struct cairn_err *err)
+{
+	return repo_http_retry(call->s3->http, try_call, call, err);
+}
