@@ -42,30 +42,30 @@ const char *repo_id_format(const struct repo_id *id, char out[REPO_ID_TEXT_MAX])
 	return out;
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+/* Values of hex digits plus one; 0 is no digit. An index has a million of them. */
+static const uint8_t digits[256] = {
+	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
+	['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
+	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 bool repo_id_parse(const char *text, size_t n, struct repo_id *ret)
 {
 	struct repo_id id;
+	bool bad = false;
 
 	if (n != REPO_ID_TEXT_LEN)
 		return false;
 	for (size_t i = 0; i < REPO_ID_SIZE; i++) {
-		int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+		unsigned high = digits[(unsigned char)text[2 * i]];
+		unsigned low = digits[(unsigned char)text[2 * i + 1]];
 
-		if (high < 0 || low < 0)
-			return false;
-		id.bytes[i] = (uint8_t)(high << 4 | low);
+		bad |= high == 0 || low == 0;
+		id.bytes[i] = (uint8_t)((high - 1) << 4 | (low - 1));
 	}
+	if (bad)
+		return false;
 	*ret = id;
 	return true;
 }

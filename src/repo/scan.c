@@ -86,6 +86,32 @@ bool repo_scan_element(struct repo_scan *scan)
 	return next_item(scan, ']');
 }
 
+#define EACH_BYTE(value) (0x0101010101010101ULL * (value))
+
+/* Not 0 when a byte of the word is below `n` (at most 128); bytes above 127 count as
+ * not below. */
+static uint64_t has_below(uint64_t word, unsigned n)
+{
+	return (word - EACH_BYTE(n)) & ~word & EACH_BYTE(0x80U);
+}
+
+/* How many characters at the front, in whole words, are nothing special: ids are
+ * most of what there is, a quarter of a million of 64 characters each. */
+static size_t plain_length(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	for (; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, text + i, sizeof(word));
+		if (has_below(word ^ EACH_BYTE('"'), 1) | has_below(word ^ EACH_BYTE('\\'), 1) |
+		    has_below(word, 0x20))
+			break;
+	}
+	return i;
+}
+
 void repo_scan_string(struct repo_scan *scan, struct repo_scan_text *ret)
 {
 	const char *p;
@@ -95,6 +121,7 @@ void repo_scan_string(struct repo_scan *scan, struct repo_scan_text *ret)
 	if (!take(scan, '"'))
 		return;
 	ret->at = p = scan->at;
+	p += plain_length(p, (size_t)(scan->end - p));
 	for (; p < scan->end && *p != '"'; p++) {
 		if ((unsigned char)*p < 0x20)
 			break;
