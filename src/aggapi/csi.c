@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "aggapi/csi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggapi/wire.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cairn_data.pb-c.h"
+#include "csi_controller.pb-c.h"
+#include "csi_deltas.pb-c.h"
+#include "csi_identity.pb-c.h"
+#include "kube/object.h"
+#include "kube/timestamp.h"
+#include "net/ask.h"
+#include "net/client.h"
+#include "proto/message.h"
+
+#define MESSAGE_MAX    (32U << 20)
+#define BACKOFF_MAX_MS 5000U
+#define TOKEN_BYTES    4096 /* of a request with a data token */
+
+typedef Csi__V1__ListSnapshotDeltasRequest__SecretsEntry secret_entry;
+
+struct aggapi_csi {
+	struct net_channel *channel;
+	uint64_t timeout_ms;
+};
+
+int aggapi_csi_new(const char *socket, uint64_t timeout_ms, struct aggapi_csi **ret,
+		   struct cairn_err *err)
+{
+	struct net_channel_options options = {
+		.target = socket, .message_max = MESSAGE_MAX, .backoff_max_ms = BACKOFF_MAX_MS};
+	cairn_cleanup(aggapi_csi_freep) struct aggapi_csi *csi = cairn_calloc(1, sizeof(*csi));
+	int rc;
+
+	if (!csi)
+		return cairn_err_nomem(err, "driver");
+	csi->timeout_ms = timeout_ms;
+	rc = net_channel_new(&options, &csi->channel, err);
+	if (!rc)
+		*ret = cairn_take(csi);
+	return rc;
+}
+
+void aggapi_csi_free(struct aggapi_csi *csi)
+{
+	net_channel_free(csi->channel);
+	free(csi);
+}
+
+static int ask_name(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX], struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	Csi__V1__GetPluginInfoRequest request;
+	const char *name;
+	int rc;
+
+	csi__v1__get_plugin_info_request__init(&request);
+	rc = net_ask(csi->channel, "/csi.v1.Identity/GetPluginInfo", csi->timeout_ms, &request.base,
+		     &csi__v1__get_plugin_info_response__descriptor, &answer, err);
+	if (rc)
+		return rc;
+	name = ((const Csi__V1__GetPluginInfoResponse *)answer)->name;
+	if (!name[0] || strlen(name) >= AGGAPI_DRIVER_NAME_MAX)
+		return cairn_err_set(err, CAIRN_INTERNAL, "the driver's name is none");
+	snprintf(out, AGGAPI_DRIVER_NAME_MAX, "%s", name);
+	return 0;
+}
+
+int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX],
+			bool *ret_supports, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	Csi__V1__ControllerGetCapabilitiesRequest request;
+	const Csi__V1__ControllerGetCapabilitiesResponse *said;
+	int rc = ask_name(csi, out, err);
+
+	csi__v1__controller_get_capabilities_request__init(&request);
+	if (!rc)
+		rc = net_ask(csi->channel, "/csi.v1.Controller/ControllerGetCapabilities",
+			     csi->timeout_ms, &request.base,
+			     &csi__v1__controller_get_capabilities_response__descriptor, &answer,
+			     err);
+	if (rc)
+		return rc;
+	said = (const void *)answer;
+	*ret_supports = false;
+	for (size_t i = 0; i < said->n_capabilities; i++) {
+		const Csi__V1__ControllerServiceCapability *one = said->capabilities[i];
+
+		if (one->type_case == CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC &&
+		    one->rpc->type ==
+			    CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__LIST_BLOCK_SNAPSHOT_DELTAS)
+			*ret_supports = true;
+	}
+	return 0;
+}
+
+/* protobuf-c's objects want char *, but packing does not write to them. */
+static char *text(const char *borrowed)
+{
+	return (char *)(uintptr_t)(borrowed ? borrowed : "");
+}
+
+/* Entries and pointers to them in one piece of memory, owned by the caller. */
+static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasRequest *request,
+			void **ret_memory, struct cairn_err *err)
+{
+	size_t n = json_object_size(secrets);
+	secret_entry *entries, **list;
+	const char *key;
+	json_t *value;
+
+	if (n == 0)
+		return 0;
+	entries = cairn_calloc(n, sizeof(*entries) + sizeof(*list));
+	if (!entries)
+		return cairn_err_nomem(err, "secrets");
+	*ret_memory = entries;
+	list = (secret_entry **)(void *)(entries + n);
+	request->secrets = list;
+	json_object_foreach((json_t *)(uintptr_t)secrets, key, value)
+	{
+		secret_entry *entry = &entries[request->n_secrets];
+
+		csi__v1__list_snapshot_deltas_request__secrets_entry__init(entry);
+		entry->key = text(key);
+		entry->value = text(json_string_value(value));
+		list[request->n_secrets++] = entry;
+	}
+	return 0;
+}
+
+static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token)
+{
+	char time[KUBE_TIME_MAX];
+	uint64_t seconds = token->issuance_time && token->issuance_time->seconds > 0
+				   ? (uint64_t)token->issuance_time->seconds
+				   : 0;
+
+	if (seconds > UINT64_MAX / CAIRN_NS_PER_SEC)
+		seconds = 0;
+	return json_pack("{s:s, s:s, s:i}", "token", token->token, "issuanceTime",
+			 kube_time(seconds * CAIRN_NS_PER_SEC, time), "ttlSeconds",
+			 token->ttl_seconds);
+}
+
+static json_t *block_object(const Csi__V1__BlockSnapshotChangedBlock *block)
+{
+	kube_auto_json json_t *object =
+		json_pack("{s:I, s:I}", "offset", (json_int_t)block->offset, "blockSizeBytes",
+			  (json_int_t)block->block_size_bytes);
+
+	if (!object ||
+	    (block->token && json_object_set_new(object, "token", token_object(block->token)) < 0))
+		return NULL;
+	return cairn_take(object);
+}
+
+static int answer_object(const Csi__V1__ListSnapshotDeltasResponse *said, json_t **ret,
+			 struct cairn_err *err)
+{
+	json_t *blocks = json_array();
+	kube_auto_json json_t *object =
+		json_pack("{s:I, s:s*, s:o}", "volumeSizeBytes",
+			  (json_int_t)said->volume_size_bytes, "nextToken",
+			  said->next_token[0] ? said->next_token : NULL, "changedBlocks", blocks);
+
+	if (!object)
+		return cairn_err_nomem(err, "answer");
+	for (size_t i = 0; i < said->n_changed_blocks; i++) {
+		if (said->changed_blocks[i]->offset > INT64_MAX ||
+		    said->changed_blocks[i]->block_size_bytes > INT64_MAX)
+			return cairn_err_set(err, CAIRN_INTERNAL, "a block beyond every volume");
+		if (json_array_append_new(blocks, block_object(said->changed_blocks[i])) < 0)
+			return cairn_err_nomem(err, "answer");
+	}
+	*ret = cairn_take(object);
+	return 0;
+}
+
+int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *question, json_t **ret,
+		      struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	kube_auto_json json_t *object = NULL;
+	cairn_auto_free void *memory = NULL;
+	Csi__V1__ListSnapshotDeltasRequest request;
+	int rc;
+
+	csi__v1__list_snapshot_deltas_request__init(&request);
+	request.from_snapshot_id = text(question->from);
+	request.to_snapshot_id = text(question->to);
+	request.max_entries = (int32_t)question->max_entries;
+	request.starting_token = text(question->starting_token);
+	rc = fill_secrets(question->secrets, &request, &memory, err);
+	if (!rc)
+		rc = net_ask(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas", csi->timeout_ms,
+			     &request.base, &csi__v1__list_snapshot_deltas_response__descriptor,
+			     &answer, err);
+	if (!rc)
+		rc = answer_object((const void *)answer, &object, err);
+	if (!rc)
+		rc = aggapi_answer_check(object, question->max_entries, err);
+	if (!rc)
+		*ret = cairn_take(object);
+	return rc;
+}
+
+static int take_piece(const uint8_t *data, size_t n,
+		      int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
+		      void *arg, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *message = NULL;
+	const Cairn__V1__GetBlockResponse *response;
+	int rc = proto_unpack(&cairn__v1__get_block_response__descriptor, data, n, &message, err);
+
+	if (rc)
+		return rc;
+	response = (const void *)message;
+	return piece(arg, response->data.data, response->data.len, err);
+}
+
+int aggapi_csi_block(struct aggapi_csi *csi, const char *token,
+		     int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
+		     void *arg, struct cairn_err *err)
+{
+	struct net_rpc_options options = {.path = "/cairn.v1.SnapshotData/GetBlock",
+					  .timeout_ms = csi->timeout_ms};
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(TOKEN_BYTES);
+	Cairn__V1__GetBlockRequest request;
+	const uint8_t *data;
+	size_t n;
+	int rc;
+
+	cairn__v1__get_block_request__init(&request);
+	request.token = text(token);
+	proto_pack(&request.base, &bytes);
+	if (cairn_buf_failed(&bytes))
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is no data token");
+	rc = net_rpc_start(csi->channel, &options, &rpc, err);
+	if (!rc)
+		rc = net_rpc_send(rpc, bytes.data, bytes.len, true, err);
+	while (!rc && (rc = net_rpc_recv(rpc, &data, &n, err)) == 1)
+		rc = take_piece(data, n, piece, arg, err);
+	return rc;
+}

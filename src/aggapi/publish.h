@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Makes a driver's sidecar known: its DriverDiscovery, applied at the start and
+ * put back when somebody deletes or changes it. */
+#ifndef CAIRN_AGGAPI_PUBLISH_H
+#define CAIRN_AGGAPI_PUBLISH_H
+
+#include "base/cleanup.h"
+
+struct aggapi_publisher;
+struct cairn_err;
+struct kube_client;
+
+struct aggapi_publish_options {
+	const char *driver;
+	const char *url;     /* exactly one of these two */
+	const char *service; /* "namespace/name[:port][/path]" */
+	const char *ca_pem;  /* NULL: the system's authorities */
+};
+
+/* Checks the options and begins; the client is borrowed.
+ *
+ * CAIRN_INVALID  an option is wrong
+ */
+int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish_options *options,
+			 struct aggapi_publisher **ret, struct cairn_err *err);
+void aggapi_publisher_free(struct aggapi_publisher *publisher);
+CAIRN_DEFINE_CLEANUP(struct aggapi_publisher, aggapi_publisher_free);
+
+#endif
