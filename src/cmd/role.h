@@ -134,6 +134,14 @@ typedef int role_mirror_run(const struct role_mirror_options *options,
 			    struct role_mirror_result *ret, struct cairn_err *err);
 role_mirror_run cairn_role_mirror;
 
+/* Both in the module "aggapi": aggapi/options.h. */
+struct aggapi_options;
+struct cbt_http_options;
+typedef int role_aggapi_run(const struct aggapi_options *options, struct cairn_err *err);
+typedef int role_cbt_http_run(const struct cbt_http_options *options, struct cairn_err *err);
+role_aggapi_run cairn_role_aggapi;
+role_cbt_http_run cairn_role_cbt_http;
+
 /* In the module "diffsnap": diffsnap/options.h. */
 struct diffsnap_options;
 typedef int role_diffsnap_run(const struct diffsnap_options *options, struct cairn_err *err);

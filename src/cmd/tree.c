@@ -95,6 +95,8 @@ const struct command cmd_cairn = {
 			&cmd_mount_command,
 			&cmd_driver,
 			&cmd_diffsnap,
+			&cmd_aggapi,
+			&cmd_cbt_http,
 			&cmd_sidecar,
 			&cmd_conformance,
 			&cmd_help,

@@ -44,6 +44,8 @@ extern const struct command cmd_mount_command;
 
 extern const struct command cmd_conformance;
 extern const struct command cmd_delta;
+extern const struct command cmd_aggapi;
+extern const struct command cmd_cbt_http;
 extern const struct command cmd_diffsnap;
 extern const struct command cmd_driver;
 extern const struct command cmd_list;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The module of `cairn aggapi`: wiring of the aggregated API server. */
+
+#include "cmd/role.h"
+
+#include <stdio.h>
+
+#include "aggapi/delta.h"
+#include "aggapi/find.h"
+#include "aggapi/options.h"
+#include "aggapi/remote.h"
+#include "aggapi/server.h"
+#include "aggapi/trust.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cmd/role_http.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/guard.h"
+#include "kube/informer.h"
+#include "kube/kinds.h"
+#include "net/http.h"
+#include "net/http_standard.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls.h"
+
+/* Everything that runs. */
+struct running {
+	struct kube_client *client;
+	struct kube_guard *guard;
+	struct kube_informer *discoveries;
+	struct aggapi_trust *trust;
+	struct aggapi_remote *remote;
+	struct aggapi_server *server;
+	struct net_metrics *metrics;
+	struct role_https https;
+	struct role_health health;
+	struct net_http_standard standard; /* for probes on the API's own port */
+};
+
+static void running_done(struct running *r)
+{
+	if (r->client)
+		kube_client_shutdown(r->client);
+	role_health_done(&r->health);
+	role_https_done(&r->https);
+	aggapi_server_freep(&r->server);
+	aggapi_remote_freep(&r->remote);
+	aggapi_trust_freep(&r->trust);
+	kube_informer_freep(&r->discoveries);
+	kube_guard_freep(&r->guard);
+	kube_client_freep(&r->client);
+	net_metrics_freep(&r->metrics);
+}
+
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	struct running *r = arg;
+
+	if (kube_informer_synced(r->discoveries))
+		return true;
+	snprintf(reason, cap, "drivers are still being discovered");
+	return false;
+}
+
+static int connect_cluster(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
+{
+	static const struct kube_index indexes[] = {{AGGAPI_INDEX_DRIVER, aggapi_index_driver},
+						    {NULL, NULL}};
+	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
+	struct kube_client_options how = {.user_agent = "cairn-aggapi", .qps = 200};
+	struct kube_guard_options guard = {0};
+	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries,
+						    .indexes = indexes};
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	int rc = kube_config_load(&where, &config, err);
+
+	if (!rc)
+		rc = kube_client_new(config, &how, &r->client, err);
+	if (!rc)
+		rc = kube_guard_new(r->client, &guard, &r->guard, err);
+	if (!rc)
+		rc = aggapi_trust_new(r->client, &r->trust, err);
+	if (!rc)
+		rc = kube_informer_new(r->client, &discoveries, &r->discoveries, err);
+	return rc ? rc : kube_informer_start(r->discoveries, err);
+}
+
+static int serve_api(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
+{
+	struct net_tls_options tls = {
+		.cert_file = o->tls_cert,
+		.key_file = o->tls_key,
+		.ca_file = aggapi_trust_ca_file(r->trust),
+		.peer_optional = true,
+		.http1 = true,
+	};
+	struct aggapi_server_options server = {
+		.client = r->client,
+		.guard = r->guard,
+		.trust = r->trust,
+		.discoveries = r->discoveries,
+		.remote = r->remote,
+		.metrics = r->metrics,
+		.page_limit = o->page_limit,
+		.user_rate = o->user_rate,
+		.user_burst = o->user_burst,
+		.cache_ms = o->cache_ms,
+	};
+	int rc = role_https_new(&r->https, &tls, err);
+
+	r->standard = (struct net_http_standard){
+		.ready = is_ready, .arg = r, .other_ready_path = "/livez"};
+	if (!rc)
+		rc = net_http_add_standard(r->https.server, &r->standard, err);
+	if (!rc)
+		rc = aggapi_server_new(&server, r->https.server, &r->server, err);
+	return rc ? rc : role_https_start(&r->https, o->listen, err);
+}
+
+static int start(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
+{
+	struct aggapi_remote_options remote = {
+		.token_file = o->token_file,
+		.cert_file = o->client_cert,
+		.key_file = o->client_key,
+		.timeout_ms = o->timeout_ms,
+	};
+	int rc = net_metrics_new(&r->metrics, err);
+
+	if (!rc)
+		rc = net_metrics_add_process(r->metrics, err);
+	if (!rc)
+		rc = connect_cluster(r, o, err);
+	if (!rc)
+		rc = aggapi_remote_new(&remote, &r->remote, err);
+	if (!rc)
+		rc = serve_api(r, o, err);
+	return rc ? rc
+		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+}
+
+__attribute__((visibility("default"))) int cairn_role_aggapi(const struct aggapi_options *options,
+							     struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	int rc;
+
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen));
+	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
+		;
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
+	net_http_server_drain(running.https.server, options->drain_ms);
+	return 0;
+}

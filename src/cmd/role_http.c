@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/role_http.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "net/http.h"
+#include "net/tls.h"
+#include "net/tls_watch.h"
+
+static void on_reload(void *arg, const struct cairn_err *failure)
+{
+	(void)arg;
+	if (failure)
+		cairn_log(CAIRN_LOG_WARN, "new certificates are not used",
+			  CAIRN_STR("error", failure->msg));
+	else
+		cairn_log(CAIRN_LOG_INFO, "certificates reloaded");
+}
+
+int role_https_new(struct role_https *https, const struct net_tls_options *options,
+		   struct cairn_err *err)
+{
+	struct net_tls_watch_options watch = {.changed = on_reload};
+	struct net_http_options http = {.name = "https"};
+	int rc = net_tls_server_new(options, &https->tls, err);
+
+	if (!rc)
+		rc = net_tls_watch_new(https->tls, &watch, &https->watch, err);
+	return rc ? rc : net_http_server_new(&http, &https->server, err);
+}
+
+int role_https_start(struct role_https *https, const char *listen, struct cairn_err *err)
+{
+	int rc = net_http_server_listen(https->server, listen, https->tls, NULL, err);
+
+	return rc ? rc : net_http_server_start(https->server, err);
+}
+
+void role_https_done(struct role_https *https)
+{
+	net_http_server_freep(&https->server);
+	net_tls_watch_freep(&https->watch);
+	net_tls_freep(&https->tls);
+}
+
+int role_health_start(struct role_health *health, const char *address,
+		      bool (*ready)(void *arg, char *reason, size_t cap), void *arg,
+		      struct net_metrics *metrics, struct cairn_err *err)
+{
+	struct net_http_options http = {.name = "health"};
+	int rc;
+
+	if (!address)
+		return 0;
+	health->standard =
+		(struct net_http_standard){.ready = ready, .arg = arg, .metrics = metrics};
+	rc = net_http_server_new(&http, &health->server, err);
+	if (!rc)
+		rc = net_http_add_standard(health->server, &health->standard, err);
+	if (!rc)
+		rc = net_http_server_listen(health->server, address, NULL, NULL, err);
+	return rc ? rc : net_http_server_start(health->server, err);
+}
+
+void role_health_done(struct role_health *health)
+{
+	net_http_server_freep(&health->server);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What roles that serve HTTPS have in common: a server whose certificate is read
+ * again when it changes, and another for metrics and probes. */
+#ifndef CAIRN_CMD_ROLE_HTTP_H
+#define CAIRN_CMD_ROLE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "net/http_standard.h"
+
+struct cairn_err;
+struct net_http_server;
+struct net_metrics;
+struct net_tls;
+struct net_tls_options;
+struct net_tls_watch;
+
+struct role_https {
+	struct net_tls *tls;
+	struct net_tls_watch *watch;
+	struct net_http_server *server; /* add routes before it starts */
+};
+
+int role_https_new(struct role_https *https, const struct net_tls_options *options,
+		   struct cairn_err *err);
+int role_https_start(struct role_https *https, const char *listen, struct cairn_err *err);
+void role_https_done(struct role_https *https); /* accepts a zeroed one */
+
+struct role_health {
+	struct net_http_server *server;
+	struct net_http_standard standard;
+};
+
+/* Nothing when `address` is NULL. Everything is borrowed. */
+int role_health_start(struct role_health *health, const char *address,
+		      bool (*ready)(void *arg, char *reason, size_t cap), void *arg,
+		      struct net_metrics *metrics, struct cairn_err *err);
+void role_health_done(struct role_health *health);
+
+#endif
