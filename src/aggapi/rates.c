@@ -57,6 +57,7 @@ bool aggapi_rates_take(struct aggapi_rates *rates, const char *user, uint64_t no
 {
 	uint64_t hash = block_checksum(user, strlen(user)) ^ rates->salt;
 	struct bucket *bucket = &rates->buckets[block_checksum(&hash, sizeof(hash)) % BUCKETS];
+	double seconds;
 
 	if (rates->per_ns <= 0)
 		return true;
@@ -72,7 +73,7 @@ bool aggapi_rates_take(struct aggapi_rates *rates, const char *user, uint64_t no
 		bucket->tokens -= 1;
 		return true;
 	}
-	*ret_wait_s =
-		1 + (uint64_t)((1 - bucket->tokens) / rates->per_ns / (double)CAIRN_NS_PER_SEC);
+	seconds = (1 - bucket->tokens) / rates->per_ns / (double)CAIRN_NS_PER_SEC;
+	*ret_wait_s = (uint64_t)seconds + 1;
 	return false;
 }

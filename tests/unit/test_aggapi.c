@@ -418,7 +418,7 @@ static void a_user_who_asks_too_often_must_wait(void **state)
 	assert_true(aggapi_rates_take(rates, "ann", now, &wait_s));
 	assert_true(aggapi_rates_take(rates, "ann", now, &wait_s));
 	assert_false(aggapi_rates_take(rates, "ann", now, &wait_s));
-	assert_int_equal(wait_s, 2);
+	assert_in_range(wait_s, 1, 2);
 	assert_true(aggapi_rates_take(rates, "bob", now, &wait_s));
 	assert_true(aggapi_rates_take(rates, "ann", now + CAIRN_NS_PER_SEC, &wait_s));
 }
