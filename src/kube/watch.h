@@ -31,6 +31,7 @@ struct kube_watch_options {
 	const char *label_selector;
 	const char *field_selector;
 	bool bookmarks;     /* the server tells now and then how far it is */
+	bool open_only;     /* how->check is for the opening: the watch ends by kube_watch_stop() */
 	uint64_t timeout_s; /* the server ends the watch after it; 0 is between 5 and 10 minutes */
 };
 

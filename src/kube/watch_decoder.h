@@ -44,9 +44,13 @@ struct kube_watch_decoder {
 void kube_watch_decoder_init(struct kube_watch_decoder *decoder, size_t line_max);
 void kube_watch_decoder_done(struct kube_watch_decoder *decoder);
 
-/* Adds bytes. All events should be taken out before the next piece.
+/* What is pushed at once. */
+#define KUBE_WATCH_PIECE_MAX (1U << 20)
+
+/* Adds at most KUBE_WATCH_PIECE_MAX bytes. All events are to be taken out before
+ * the next piece comes.
  *
- * CAIRN_NO_SPACE  an event is longer than `line_max`, or out of memory
+ * CAIRN_NO_SPACE  out of memory, or more is waiting than may be
  */
 int kube_watch_decoder_push(struct kube_watch_decoder *decoder, const void *data, size_t n,
 			    struct cairn_err *err);
@@ -55,7 +59,7 @@ int kube_watch_decoder_push(struct kube_watch_decoder *decoder, const void *data
  * which there is nothing more to be had:
  *
  * CAIRN_INTERNAL  a line is no event of a watch
- * CAIRN_NO_SPACE  out of memory
+ * CAIRN_NO_SPACE  an event is longer than `line_max`, or out of memory
  */
 int kube_watch_decoder_next(struct kube_watch_decoder *decoder, struct kube_watch_event *ret,
 			    struct cairn_err *err);

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "kube/queue.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "kube/patience.h"
+#include "kube/slots.h"
+
+#define NOWHERE SIZE_MAX
+
+/* A key that waits, is worked on, or is planned for later. */
+struct entry {
+	char *key; /* NULL in a free place */
+	bool ready;
+	bool working;
+	bool again;      /* added while it was worked on */
+	size_t plan_at;  /* its place in the plan, or NOWHERE */
+	uint64_t due_ns; /* while it is in the plan */
+	unsigned failures;
+};
+
+struct kube_queue {
+	uint64_t pause_min_ms;
+	uint64_t pause_max_ms;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* guarded by lock; the arrays have `room` places each, so that only adding a
+	 * key needs memory */
+	struct kube_slots slots;
+	size_t room;
+	struct entry *entries;
+	size_t *unused; /* places without a key */
+	size_t n_unused;
+	size_t *ready; /* ring */
+	size_t ready_at, n_ready;
+	size_t *plan; /* heap, the next to become due first */
+	size_t n_plan;
+	bool shutdown;
+};
+
+int kube_queue_new(uint64_t pause_min_ms, uint64_t pause_max_ms, struct kube_queue **ret,
+		   struct cairn_err *err)
+{
+	struct kube_queue *queue = cairn_calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return cairn_err_nomem(err, "queue");
+	pthread_mutex_init(&queue->lock, NULL);
+	kube_cond_init(&queue->changed);
+	queue->pause_min_ms = pause_min_ms ? pause_min_ms : KUBE_QUEUE_PAUSE_MIN_MS;
+	queue->pause_max_ms = pause_max_ms ? pause_max_ms : KUBE_QUEUE_PAUSE_MAX_MS;
+	if (kube_slots_init(&queue->slots) < 0) {
+		kube_queue_free(queue);
+		return cairn_err_nomem(err, "queue");
+	}
+	*ret = queue;
+	return 0;
+}
+
+void kube_queue_free(struct kube_queue *queue)
+{
+	if (!queue)
+		return;
+	for (size_t i = 0; i < queue->room; i++)
+		free(queue->entries[i].key);
+	kube_slots_done(&queue->slots);
+	pthread_cond_destroy(&queue->changed);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue->entries);
+	free(queue->unused);
+	free(queue->ready);
+	free(queue->plan);
+	free(queue);
+}
+
+/* The plan: a binary heap whose entries know their places. */
+
+static bool due_before(const struct kube_queue *queue, size_t a, size_t b)
+{
+	return queue->entries[queue->plan[a]].due_ns < queue->entries[queue->plan[b]].due_ns;
+}
+
+static void plan_swap(struct kube_queue *queue, size_t a, size_t b)
+{
+	size_t entry = queue->plan[a];
+
+	queue->plan[a] = queue->plan[b];
+	queue->plan[b] = entry;
+	queue->entries[queue->plan[a]].plan_at = a;
+	queue->entries[queue->plan[b]].plan_at = b;
+}
+
+static void plan_settle(struct kube_queue *queue, size_t at)
+{
+	while (at > 0 && due_before(queue, at, (at - 1) / 2)) {
+		plan_swap(queue, at, (at - 1) / 2);
+		at = (at - 1) / 2;
+	}
+	for (;;) {
+		size_t first = at;
+
+		for (size_t child = 2 * at + 1; child <= 2 * at + 2; child++)
+			if (child < queue->n_plan && due_before(queue, child, first))
+				first = child;
+		if (first == at)
+			return;
+		plan_swap(queue, at, first);
+		at = first;
+	}
+}
+
+static void plan_remove(struct kube_queue *queue, size_t slot)
+{
+	size_t at = queue->entries[slot].plan_at;
+
+	if (at == NOWHERE)
+		return;
+	queue->n_plan--;
+	if (at != queue->n_plan) {
+		plan_swap(queue, at, queue->n_plan);
+		plan_settle(queue, at);
+	}
+	queue->entries[slot].plan_at = NOWHERE;
+}
+
+static void plan_set(struct kube_queue *queue, size_t slot, uint64_t due_ns)
+{
+	struct entry *entry = &queue->entries[slot];
+
+	entry->due_ns = due_ns;
+	if (entry->plan_at == NOWHERE) {
+		entry->plan_at = queue->n_plan;
+		queue->plan[queue->n_plan++] = slot;
+	}
+	plan_settle(queue, entry->plan_at);
+}
+
+static void make_ready(struct kube_queue *queue, size_t slot)
+{
+	struct entry *entry = &queue->entries[slot];
+
+	plan_remove(queue, slot);
+	if (entry->working) {
+		entry->again = true;
+	} else if (!entry->ready) {
+		entry->ready = true;
+		queue->ready[(queue->ready_at + queue->n_ready++) % queue->room] = slot;
+		pthread_cond_signal(&queue->changed);
+	}
+}
+
+static bool grow_array(void *array, size_t n, size_t size)
+{
+	void *old, *grown;
+
+	memcpy(&old, array, sizeof(old));
+	grown = cairn_realloc_array(old, n, size);
+	if (grown)
+		memcpy(array, &grown, sizeof(grown));
+	return grown != NULL;
+}
+
+static int grow(struct kube_queue *queue)
+{
+	size_t room = queue->room ? queue->room * 2 : 16;
+	size_t *ring = cairn_calloc(room, sizeof(*ring));
+
+	if (!ring || !grow_array(&queue->entries, room, sizeof(*queue->entries)) ||
+	    !grow_array(&queue->unused, room, sizeof(*queue->unused)) ||
+	    !grow_array(&queue->plan, room, sizeof(*queue->plan))) {
+		free(ring);
+		return -1;
+	}
+	for (size_t i = 0; i < queue->n_ready; i++)
+		ring[i] = queue->ready[(queue->ready_at + i) % queue->room];
+	free(queue->ready);
+	queue->ready = ring;
+	queue->ready_at = 0;
+	for (size_t i = room; i-- > queue->room;) {
+		queue->entries[i] = (struct entry){.plan_at = NOWHERE};
+		queue->unused[queue->n_unused++] = i;
+	}
+	queue->room = room;
+	return 0;
+}
+
+/* The place of a key, made if it has none; NOWHERE when memory is short. */
+static size_t place(struct kube_queue *queue, const char *key)
+{
+	size_t slot = kube_slots_find(&queue->slots, key);
+	char *copy;
+
+	if (slot != KUBE_SLOT_NONE)
+		return slot;
+	if (queue->n_unused == 0 && grow(queue) < 0)
+		return NOWHERE;
+	copy = cairn_strdup(key);
+	slot = queue->unused[queue->n_unused - 1];
+	if (!copy || kube_slots_put(&queue->slots, key, slot) < 0) {
+		free(copy);
+		return NOWHERE;
+	}
+	queue->n_unused--;
+	queue->entries[slot] = (struct entry){.key = copy, .plan_at = NOWHERE};
+	return slot;
+}
+
+int kube_queue_add_after(struct kube_queue *queue, const char *key, uint64_t ms,
+			 struct cairn_err *err)
+{
+	uint64_t due_ns = cairn_monotonic_ns();
+	struct entry *entry;
+	size_t slot;
+
+	if (strlen(key) >= KUBE_KEY_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "a key is too long");
+	if (__builtin_mul_overflow(ms, CAIRN_NS_PER_MS, &ms) ||
+	    __builtin_add_overflow(due_ns, ms, &due_ns))
+		due_ns = UINT64_MAX - 1;
+	cairn_scoped_lock(&queue->lock);
+	if (queue->shutdown)
+		return 0;
+	slot = place(queue, key);
+	if (slot == NOWHERE)
+		return cairn_err_nomem(err, "queue");
+	entry = &queue->entries[slot];
+	if (ms == 0) {
+		make_ready(queue, slot);
+	} else if (!entry->ready && !entry->again &&
+		   (entry->plan_at == NOWHERE || due_ns < entry->due_ns)) {
+		plan_set(queue, slot, due_ns);
+		pthread_cond_signal(&queue->changed);
+	}
+	return 0;
+}
+
+int kube_queue_add(struct kube_queue *queue, const char *key, struct cairn_err *err)
+{
+	return kube_queue_add_after(queue, key, 0, err);
+}
+
+static void promote(struct kube_queue *queue)
+{
+	uint64_t now = cairn_monotonic_ns();
+
+	while (queue->n_plan > 0 && queue->entries[queue->plan[0]].due_ns <= now)
+		make_ready(queue, queue->plan[0]);
+}
+
+int kube_queue_take(struct kube_queue *queue, char ret_key[KUBE_KEY_MAX])
+{
+	const struct kube_patience for_ever = {.deadline_ns = UINT64_MAX};
+	struct entry *entry;
+
+	cairn_scoped_lock(&queue->lock);
+	for (;;) {
+		if (queue->shutdown)
+			return 0;
+		promote(queue);
+		if (queue->n_ready > 0)
+			break;
+		kube_patience_wait(&for_ever, &queue->changed, &queue->lock,
+				   queue->n_plan ? queue->entries[queue->plan[0]].due_ns
+						 : UINT64_MAX);
+	}
+	entry = &queue->entries[queue->ready[queue->ready_at]];
+	queue->ready_at = (queue->ready_at + 1) % queue->room;
+	queue->n_ready--;
+	entry->ready = false;
+	entry->working = true;
+	snprintf(ret_key, KUBE_KEY_MAX, "%s", entry->key);
+	/* Another waits for the time that this one was waiting for. */
+	pthread_cond_signal(&queue->changed);
+	return 1;
+}
+
+/* With the lock held: what becomes of a key that is worked on no more. */
+static void settle(struct kube_queue *queue, size_t slot)
+{
+	struct entry *entry = &queue->entries[slot];
+
+	entry->working = false;
+	if (entry->again) {
+		entry->again = false;
+		make_ready(queue, slot);
+	} else if (entry->plan_at == NOWHERE) {
+		kube_slots_remove(&queue->slots, entry->key);
+		free(entry->key);
+		entry->key = NULL;
+		queue->unused[queue->n_unused++] = slot;
+	}
+}
+
+void kube_queue_done(struct kube_queue *queue, const char *key)
+{
+	size_t slot;
+
+	cairn_scoped_lock(&queue->lock);
+	slot = kube_slots_find(&queue->slots, key);
+	if (slot == KUBE_SLOT_NONE || !queue->entries[slot].working)
+		return;
+	queue->entries[slot].failures = 0;
+	settle(queue, slot);
+}
+
+uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
+{
+	uint64_t pause = queue->pause_min_ms;
+	struct entry *entry;
+	size_t slot;
+
+	cairn_scoped_lock(&queue->lock);
+	slot = kube_slots_find(&queue->slots, key);
+	if (slot == KUBE_SLOT_NONE || !queue->entries[slot].working)
+		return 0;
+	entry = &queue->entries[slot];
+	for (unsigned i = 0; i < entry->failures && pause < queue->pause_max_ms; i++)
+		pause *= 2;
+	if (pause > queue->pause_max_ms)
+		pause = queue->pause_max_ms;
+	entry->failures++;
+	if (!entry->again) {
+		uint64_t due_ns = cairn_monotonic_ns() + pause * CAIRN_NS_PER_MS;
+
+		if (entry->plan_at == NOWHERE || due_ns < entry->due_ns)
+			plan_set(queue, slot, due_ns);
+	}
+	settle(queue, slot);
+	pthread_cond_signal(&queue->changed);
+	return pause;
+}
+
+void kube_queue_shutdown(struct kube_queue *queue)
+{
+	cairn_scoped_lock(&queue->lock);
+	queue->shutdown = true;
+	pthread_cond_broadcast(&queue->changed);
+}
+
+size_t kube_queue_length(struct kube_queue *queue)
+{
+	cairn_scoped_lock(&queue->lock);
+	promote(queue);
+	return queue->n_ready;
+}
