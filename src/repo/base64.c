@@ -28,7 +28,7 @@ bool repo_base64_parse(const char *text, uint8_t *out, size_t max, size_t *ret_n
 		return false;
 	while (padding < 2 && text[n - 1 - padding] == '=')
 		padding++;
-	if (n / 4 * 3 - padding > max)
+	if (n / 4 * 3 - padding > max || strcspn(text, "=") != n - padding)
 		return false;
 	/* Four by four: the coder writes whole threes, also beyond what padding
 	 * leaves. */
@@ -36,8 +36,6 @@ bool repo_base64_parse(const char *text, uint8_t *out, size_t max, size_t *ret_n
 		size_t want = i + 4 == n ? 3 - padding : 3;
 
 		if (EVP_DecodeBlock(four, (const uint8_t *)text + i, 4) != 3)
-			return false;
-		if (i + 4 < n && memchr(text + i, '=', 4))
 			return false;
 		memcpy(out + done, four, want);
 		done += want;

@@ -156,7 +156,7 @@ static struct repo_lock *lock_new(struct repo *repo, bool exclusive)
 }
 
 /* Looks, writes, waits, looks again. When it must step back its own file goes. */
-static int try_take(struct repo_lock *lock, struct cairn_err *err)
+static int try_take(struct repo_lock *lock, uint64_t pause_ms, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
 	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, err);
@@ -167,7 +167,7 @@ static int try_take(struct repo_lock *lock, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	lock->written_ms = boot_ms();
-	cairn_sleep_ms(REPO_LOCK_PAUSE_MS);
+	cairn_sleep_ms(pause_ms ? pause_ms : REPO_LOCK_PAUSE_MS);
 	rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, err);
 	if (rc == 0)
 		rc = there(repo, &lock->name, err);
@@ -176,16 +176,17 @@ static int try_take(struct repo_lock *lock, struct cairn_err *err)
 	return rc;
 }
 
-int repo_lock_take(struct repo *repo, bool exclusive, uint64_t wait_ms, struct repo_lock **ret,
+int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
 		   struct cairn_err *err)
 {
-	struct repo_lock *lock = lock_new(repo, exclusive);
+	struct repo_lock *lock = lock_new(repo, options->lock == REPO_LOCK_EXCLUSIVE);
 	uint64_t start_ms = boot_ms(), pause = 100;
 	int rc;
 
 	if (!lock)
 		return cairn_err_nomem(err, "a lock");
-	while ((rc = try_take(lock, err)) == CAIRN_ABORTED && boot_ms() - start_ms < wait_ms) {
+	while ((rc = try_take(lock, options->lock_pause_ms, err)) == CAIRN_ABORTED &&
+	       boot_ms() - start_ms < options->lock_wait_ms) {
 		/* Two who collide again and again must not keep step. */
 		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
 		pause = pause < 2000 ? pause * 2 : pause;

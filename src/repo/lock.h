@@ -24,6 +24,7 @@
 struct cairn_err;
 struct repo;
 struct repo_lock;
+struct repo_options;
 
 #define REPO_LOCK_RENEW_MS ((uint64_t)5 * 60 * 1000)
 #define REPO_LOCK_LOST_MS  ((uint64_t)22 * 60 * 1000 + 30000) /* not renewed: given up */
@@ -46,11 +47,11 @@ int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, str
  * host's name. A time in the future is not stale. */
 bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns, const char *here);
 
-/* Takes a lock and starts renewing it.
+/* Takes the lock that the options ask for and starts renewing it.
  *
- * CAIRN_ABORTED  somebody else's lock excludes it, after `wait_ms`
+ * CAIRN_ABORTED  somebody else's lock excludes it, after the time to wait
  */
-int repo_lock_take(struct repo *repo, bool exclusive, uint64_t wait_ms, struct repo_lock **ret,
+int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
 		   struct cairn_err *err);
 
 /* Stops renewing and removes it. Accepts NULL. */

@@ -185,8 +185,7 @@ static int take_lock(struct repo *repo, const struct repo_options *options, stru
 {
 	if (options->lock == REPO_LOCK_NONE)
 		return 0;
-	return repo_lock_take(repo, options->lock == REPO_LOCK_EXCLUSIVE, options->lock_wait_ms,
-			      &repo->lock, err);
+	return repo_lock_take(repo, options, &repo->lock, err);
 }
 
 int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)

@@ -49,11 +49,12 @@ struct repo_options {
 	const void *password; /* bytes as they are; copied nowhere longer than needed */
 	size_t password_len;
 	enum repo_lock_kind lock;
-	uint64_t lock_wait_ms; /* how long to wait for somebody else's lock; 0: do not */
-	const char *hostname;  /* in new snapshots; NULL: this machine's name */
-	uint64_t pack_size;    /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
-	int level;             /* see above */
-	uint64_t kdf_n;        /* scrypt's N of a new key; 0: 32768; a power of two */
+	uint64_t lock_wait_ms;  /* how long to wait for somebody else's lock; 0: do not */
+	uint64_t lock_pause_ms; /* after writing a lock, before looking again; 0: 200 */
+	const char *hostname;   /* in new snapshots; NULL: this machine's name */
+	uint64_t pack_size;     /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
+	int level;              /* see above */
+	uint64_t kdf_n;         /* scrypt's N of a new key; 0: 32768; a power of two */
 };
 
 /* Makes an empty repository and opens it.

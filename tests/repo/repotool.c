@@ -59,6 +59,7 @@ static struct repo_options tool_options(enum repo_lock_kind lock)
 		.password_len = password ? strlen(password) : 0,
 		.lock = lock,
 		.lock_wait_ms = tool_number("REPOTOOL_LOCK_WAIT_MS", 0),
+		.lock_pause_ms = tool_number("REPOTOOL_LOCK_PAUSE_MS", 0),
 		.pack_size = tool_number("REPOTOOL_PACK", 0),
 		.kdf_n = tool_number("REPOTOOL_KDF_N", 0),
 	};

@@ -111,7 +111,7 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 	return rc;
 }
 
-static int write_file(int dir_fd, const char *name, const void *data, size_t n,
+static int write_file(int dir_fd, const char *name, const void *data, size_t n, bool durable,
 		      struct cairn_err *err)
 {
 	cairn_auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
@@ -120,7 +120,7 @@ static int write_file(int dir_fd, const char *name, const void *data, size_t n,
 		return cairn_err_sys(err, errno, "make '%s'", name);
 	if (cairn_write_full(fd, data, n) < 0)
 		return cairn_err_sys(err, errno, "write '%s'", name);
-	if (fsync(fd) < 0)
+	if (durable && fsync(fd) < 0)
 		return cairn_err_sys(err, errno, "sync '%s'", name);
 	return 0;
 }
@@ -149,6 +149,8 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	struct dir *dir = (struct dir *)store;
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
+	/* A lock need not outlive the process, let alone a power cut. */
+	bool durable = kind != REPO_FILE_LOCK;
 	char temporary[2 * PATH_TEXT];
 	int rc = open_dir_to_write(dir, place.dir, &fd, err);
 
@@ -158,14 +160,14 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	snprintf(temporary, sizeof(temporary), "%s-tmp-%d-%" PRIuFAST64, place.name, (int)getpid(),
 		 dir->counter++);
 	unlinkat(fd, temporary, 0); /* of a dead process with our number */
-	rc = write_file(fd, temporary, data, n, err);
+	rc = write_file(fd, temporary, data, n, durable, err);
 	if (rc == 0)
 		rc = rename_new(fd, kind, temporary, place.name, err);
 	if (rc < 0) {
 		unlinkat(fd, temporary, 0);
 		return rc;
 	}
-	return cairn_sync_dir(fd, place.dir, err);
+	return durable ? cairn_sync_dir(fd, place.dir, err) : 0;
 }
 
 static int open_file(struct dir *dir, enum repo_file kind, const struct repo_id *name, int *ret,

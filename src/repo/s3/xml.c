@@ -142,10 +142,11 @@ static void end(void *arg, const char *name)
 		else if (reading->depth == 2)
 			end_in_list(reading, name);
 	}
-	if (reading->wanted && !reading->found && !reading->too_long &&
-	    strcmp(name, reading->wanted) == 0 && reading->n < reading->max) {
-		memcpy(reading->out, reading->text, reading->n + 1);
-		reading->found = true;
+	if (reading->wanted && strcmp(name, reading->wanted) == 0) {
+		reading->found = !reading->too_long && reading->n < reading->max;
+		if (reading->found)
+			memcpy(reading->out, reading->text, reading->n + 1);
+		reading->wanted = NULL; /* the first one counts */
 	}
 	reading->depth--;
 	reading->n = 0;

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "repo/blob.h"
+#include "repo/lock.h"
+#include "repo/prune.h"
+#include "repo/tree.h"
+#include "repofix.h"
+
+/* ---- files of the repository ---------------------------------------------------- */
+
+/* Calls `fn` for each file below `dir`; returns how many there were. */
+static unsigned each_file(const char *dir, void (*fn)(const char *path, void *arg), void *arg)
+{
+	DIR *stream = opendir(dir);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	assert_non_null(stream);
+	while ((entry = readdir(stream))) {
+		char path[400];
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		if (entry->d_type == DT_DIR) {
+			n += each_file(path, fn, arg);
+		} else {
+			n++;
+			if (fn)
+				fn(path, arg);
+		}
+	}
+	closedir(stream);
+	return n;
+}
+
+static unsigned count_files(const struct repofix *fix, const char *kind)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", fix->path, kind);
+	return each_file(path, NULL, NULL);
+}
+
+static void remove_file(const char *path, void *arg)
+{
+	(void)arg;
+	assert_int_equal(unlink(path), 0);
+}
+
+static void remove_all(const struct repofix *fix, const char *kind)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", fix->path, kind);
+	each_file(path, remove_file, NULL);
+}
+
+static void flip(const char *path, off_t at, uint8_t bits)
+{
+	cairn_auto_fd int fd = -1;
+	uint8_t byte;
+
+	assert_int_equal(chmod(path, 0600), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	byte ^= bits;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+}
+
+/* ---- tests ---------------------------------------------------------------------- */
+
+static void what_was_put_comes_back_after_reopening(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct repo_id a, b;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	assert_ok(repofix_backup(fix->repo, 51, 100, &b, &err), &err);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 100);
+	repofix_verify(fix->repo, &b, 51, 100);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static void a_blob_is_stored_once(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_stats stats;
+	uint8_t bytes[1000];
+	struct repo_id a, b;
+	bool fresh;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_bytes(1, bytes, sizeof(bytes));
+	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, bytes, 1000, &a, &fresh, NULL),
+			 0);
+	assert_true(fresh);
+	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, bytes, 1000, &b, &fresh, NULL),
+			 0);
+	assert_false(fresh);
+	assert_true(repo_id_equal(&a, &b));
+	assert_int_equal(repo_flush(fix->repo, NULL), 0);
+	repo_get_stats(fix->repo, &stats);
+	assert_int_equal(stats.blobs_new, 1);
+	assert_int_equal(stats.blobs_known, 1);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, bytes, 1000, &b, &fresh, NULL),
+			 0);
+	assert_false(fresh);
+}
+
+static void a_blob_cannot_be_read_before_it_is_stored(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_id id;
+	size_t n;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, "abc", 3, &id, NULL, NULL), 0);
+	assert_code(repo_blob_get(fix->repo, REPO_BLOB_DATA, &id, &data, &n, NULL),
+		    CAIRN_PRECONDITION);
+	assert_int_equal(repo_flush(fix->repo, NULL), 0);
+	assert_int_equal(repo_blob_get(fix->repo, REPO_BLOB_DATA, &id, &data, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	assert_memory_equal(data, "abc", 3);
+}
+
+static void opening_says_what_is_wrong(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_NONE);
+	struct cairn_err err = {0};
+	struct repo *repo;
+
+	options.password = "wrong!";
+	assert_code(repo_open(&options, &repo, &err), CAIRN_UNAUTHENTICATED);
+	options.password_len = 0;
+	assert_code(repo_open(&options, &repo, &err), CAIRN_INVALID);
+	options = repofix_options(fix, REPO_LOCK_NONE);
+	assert_code(repo_init(&options, &repo, &err), CAIRN_EXISTS);
+	options.store.location = fix->dir;
+	assert_code(repo_open(&options, &repo, &err), CAIRN_NOT_FOUND);
+	remove_all(fix, "keys");
+	options.store.location = fix->path;
+	assert_code(repo_open(&options, &repo, &err), CAIRN_DATA_LOSS);
+}
+
+static void nothing_is_written_without_a_lock(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_options prune = {0};
+	struct repo_prune_stats stats;
+	struct repo_id id;
+
+	repofix_open(fix, REPO_LOCK_NONE);
+	assert_code(repo_blob_put(fix->repo, REPO_BLOB_DATA, "abc", 3, &id, NULL, NULL),
+		    CAIRN_PRECONDITION);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_code(repo_prune(fix->repo, &prune, &stats, NULL), CAIRN_PRECONDITION);
+	assert_code(repo_snapshot_remove(fix->repo, &id, NULL), CAIRN_PRECONDITION);
+}
+
+static void a_tree_whose_sizes_do_not_add_up_is_refused(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_node node = {.name = "f", .type = REPO_NODE_FILE, .size = 4};
+	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
+	struct repo_id id, unknown = {{1}};
+	struct cairn_err err = {0};
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repo_blob_put(fix->repo, REPO_BLOB_DATA, "abc", 3, &id, NULL, NULL), 0);
+	assert_ok(repo_tree_writer_new(fix->repo, &writer, &err), &err);
+	assert_ok(repo_tree_writer_file_begin(writer, &node, &err), &err);
+	assert_code(repo_tree_writer_content(writer, &unknown, 1, &err), CAIRN_NOT_FOUND);
+	assert_ok(repo_tree_writer_content(writer, &id, 1, &err), &err);
+	assert_code(repo_tree_writer_file_end(writer, &err), CAIRN_INVALID);
+}
+
+static void packs_of_a_dead_writer_are_found_again(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_stats stats;
+	struct cairn_err err = {0};
+	uint64_t packs, blobs;
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	repofix_close(fix);
+	remove_all(fix, "index");
+	remove_all(fix, "snapshots");
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_adopt_packs(fix->repo, &packs, &blobs, &err), &err);
+	assert_int_equal(packs, count_files(fix, "data"));
+	assert_int_equal(blobs, 102);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	repo_get_stats(fix->repo, &stats);
+	assert_int_equal(stats.blobs_new, 0);
+	assert_int_equal(stats.packs_stored, 0);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 100);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static int prune(struct repo *repo, unsigned max_unused, struct repo_prune_stats *stats,
+		 struct cairn_err *err)
+{
+	const struct repo_prune_options options = {.max_unused_tenth = max_unused};
+
+	return repo_prune(repo, &options, stats, err);
+}
+
+static void prune_deletes_what_no_snapshot_needs_and_nothing_else(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id a, b, c;
+	unsigned before;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	assert_ok(repofix_backup(fix->repo, 51, 100, &b, &err), &err);
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repo_snapshot_remove(fix->repo, &a, &err), &err);
+	before = count_files(fix, "data");
+	assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+	assert_int_equal(stats.blobs_unused, 50 + 2);
+	assert_int_equal(stats.blobs_used, 100 + 2);
+	assert_true(count_files(fix, "data") < before);
+	repofix_verify(fix->repo, &b, 51, 100);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+	assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+	assert_int_equal(stats.blobs_unused + stats.packs_deleted + stats.packs_repacked, 0);
+	/* and it goes on */
+	assert_ok(repofix_backup(fix->repo, 1, 100, &c, &err), &err);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &b, 51, 100);
+	repofix_verify(fix->repo, &c, 1, 100);
+}
+
+static void prune_of_everything_leaves_an_empty_repository(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	assert_ok(repo_snapshot_remove(fix->repo, &a, &err), &err);
+	assert_ok(prune(fix->repo, 50, &stats, &err), &err);
+	assert_int_equal(count_files(fix, "data"), 0);
+	assert_int_equal(count_files(fix, "index"), 0);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	repofix_verify(fix->repo, &a, 1, 30);
+}
+
+static void a_dry_run_changes_nothing(void **state)
+{
+	struct repofix *fix = *state;
+	const struct repo_prune_options options = {.dry_run = true};
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id a;
+	unsigned before;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	assert_ok(repo_snapshot_remove(fix->repo, &a, &err), &err);
+	before = count_files(fix, "data");
+	assert_ok(repo_prune(fix->repo, &options, &stats, &err), &err);
+	assert_true(stats.packs_deleted > 0);
+	assert_int_equal(count_files(fix, "data"), before);
+}
+
+static void small_packs_are_written_together(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id ids[60];
+	unsigned before;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	for (unsigned i = 0; i < 60; i++)
+		assert_ok(repofix_backup(fix->repo, 1000 * i, 1, &ids[i], &err), &err);
+	before = count_files(fix, "data");
+	assert_ok(prune(fix->repo, 50, &stats, &err), &err);
+	assert_true(count_files(fix, "data") < before / 2 + 10);
+	for (unsigned i = 0; i < 60; i++)
+		repofix_verify(fix->repo, &ids[i], 1000 * i, 1);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static void prune_refuses_when_something_needed_is_missing(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id a, b;
+	unsigned before;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	assert_ok(repofix_backup(fix->repo, 100, 30, &b, &err), &err);
+	assert_ok(repo_snapshot_remove(fix->repo, &b, &err), &err);
+	remove_all(fix, "index");
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	before = count_files(fix, "data");
+	assert_code(prune(fix->repo, 0, &stats, &err), CAIRN_DATA_LOSS);
+	assert_int_equal(count_files(fix, "data"), before);
+}
+
+struct flipping {
+	struct repofix *fix;
+	unsigned flips;
+	unsigned step;
+};
+
+/* Each damaged file is found, and healing it ends the complaint. */
+static void flip_and_check(const char *path, void *arg)
+{
+	struct flipping *flipping = arg;
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	for (off_t at = 0; at < st.st_size; at += 1 + st.st_size / flipping->step) {
+		struct repo_options options = repofix_options(flipping->fix, REPO_LOCK_NONE);
+		struct repo *repo = NULL;
+		uint8_t bits = (uint8_t)(1 << flipping->flips++ % 8);
+		int rc;
+
+		flip(path, at, bits);
+		rc = repo_open(&options, &repo, NULL);
+		if (rc == 0 && repofix_problems(repo, true) == 0)
+			fail_msg("%s byte %lld: not found", path, (long long)at);
+		repo_close(repo);
+		flip(path, at, bits);
+	}
+}
+
+static void every_flipped_bit_is_found(void **state)
+{
+	struct repofix *fix = *state;
+	struct flipping flipping = {.fix = fix, .step = 40};
+	struct cairn_err err = {0};
+	struct repo_id a, b;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	assert_ok(repofix_backup(fix->repo, 20, 30, &b, &err), &err);
+	repofix_close(fix);
+	each_file(fix->path, flip_and_check, &flipping);
+	assert_true(flipping.flips > 300);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static void cut_file(const char *path, void *arg)
+{
+	struct stat st;
+
+	(void)arg;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(truncate(path, st.st_size / 2), 0);
+}
+
+static void packs_that_are_missing_or_short_are_found_without_reading(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	char path[200];
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &a, &err), &err);
+	repofix_close(fix);
+	snprintf(path, sizeof(path), "%s/data", fix->path);
+	each_file(path, cut_file, NULL);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_true(repofix_problems(fix->repo, false) > 0);
+	remove_all(fix, "data");
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_true(repofix_problems(fix->repo, false) > 0);
+}
+
+/* ---- locks ---------------------------------------------------------------------- */
+
+static void locks_exclude_one_another_as_they_should(void **state)
+{
+	static const struct {
+		enum repo_lock_kind held, wanted;
+		int code;
+	} cases[] = {
+		{REPO_LOCK_SHARED, REPO_LOCK_SHARED, 0},
+		{REPO_LOCK_SHARED, REPO_LOCK_EXCLUSIVE, CAIRN_ABORTED},
+		{REPO_LOCK_EXCLUSIVE, REPO_LOCK_SHARED, CAIRN_ABORTED},
+		{REPO_LOCK_EXCLUSIVE, REPO_LOCK_EXCLUSIVE, CAIRN_ABORTED},
+		{REPO_LOCK_EXCLUSIVE, REPO_LOCK_NONE, 0},
+	};
+	struct repofix *fix = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct repo_options options = repofix_options(fix, cases[i].wanted);
+		struct repo *other = NULL;
+
+		repofix_open(fix, cases[i].held);
+		assert_code(repo_open(&options, &other, NULL), cases[i].code);
+		repo_close(other);
+		repofix_close(fix);
+		assert_int_equal(count_files(fix, "locks"), 0);
+	}
+}
+
+static void a_snapshot_is_not_saved_when_the_lock_is_gone(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_check_lock(fix->repo, &err), &err);
+	remove_all(fix, "locks");
+	assert_code(repofix_backup(fix->repo, 1, 5, &a, &err), CAIRN_ABORTED);
+	assert_int_equal(count_files(fix, "snapshots"), 0);
+}
+
+static void stale_locks_are_told_from_live_ones(void **state)
+{
+	const int64_t minute = 60 * (int64_t)CAIRN_NS_PER_SEC, now = 1000 * minute;
+	const struct {
+		struct repo_lock_info info;
+		bool stale;
+	} cases[] = {
+		{{.time_ns = now, .hostname = "there", .pid = 1}, false},
+		{{.time_ns = now - 29 * minute, .hostname = "there", .pid = 1}, false},
+		{{.time_ns = now - 31 * minute, .hostname = "there", .pid = 1}, true},
+		{{.time_ns = now + 500 * minute, .hostname = "there", .pid = 1}, false},
+		{{.time_ns = INT64_MIN, .hostname = "there", .pid = 1}, false},
+		{{.time_ns = now, .hostname = "here", .pid = getpid()}, false},
+		{{.time_ns = now, .hostname = "here", .pid = 0x3fffffff}, true},
+		{{.time_ns = now, .hostname = "here", .pid = -1}, false},
+		{{.time_ns = now, .hostname = "there", .pid = 0x3fffffff}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(repo_lock_stale(&cases[i].info, now, "here"), cases[i].stale);
+}
+
+/* ---- memory --------------------------------------------------------------------- */
+
+/* A whole backup with every allocation failing in turn: it fails or it is right. */
+static void short_memory_is_an_error_and_loses_nothing(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+	struct repo_id first;
+	bool done = false;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 20, &first, &err), &err);
+	repofix_close(fix);
+	for (size_t fail = 1; !done && fail < 3000; fail += 1 + fail / 60) {
+		struct repo *repo = NULL;
+		struct repo_id id;
+		int rc;
+
+		cairn_mem_fail_at(fail, 0);
+		rc = repo_open(&options, &repo, NULL);
+		if (rc == 0)
+			rc = repo_load_index(repo, NULL);
+		if (rc == 0)
+			rc = repofix_backup(repo, 5, 30, &id, NULL);
+		done = cairn_mem_count() < fail;
+		cairn_mem_fail_at(0, 0);
+		repo_close(repo);
+		remove_all(fix, "locks"); /* one may be left when memory is short */
+		repofix_open(fix, REPO_LOCK_SHARED);
+		repofix_verify(fix->repo, &first, 1, 20);
+		if (rc == 0)
+			repofix_verify(fix->repo, &id, 5, 30);
+		assert_int_equal(repofix_problems(fix->repo, true), 0);
+		repofix_close(fix);
+	}
+	assert_true(done);
+}
+
+#define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_repo(what_was_put_comes_back_after_reopening),
+		with_repo(a_blob_is_stored_once),
+		with_repo(a_blob_cannot_be_read_before_it_is_stored),
+		with_repo(opening_says_what_is_wrong),
+		with_repo(nothing_is_written_without_a_lock),
+		with_repo(a_tree_whose_sizes_do_not_add_up_is_refused),
+		with_repo(packs_of_a_dead_writer_are_found_again),
+		with_repo(prune_deletes_what_no_snapshot_needs_and_nothing_else),
+		with_repo(prune_of_everything_leaves_an_empty_repository),
+		with_repo(a_dry_run_changes_nothing),
+		with_repo(small_packs_are_written_together),
+		with_repo(prune_refuses_when_something_needed_is_missing),
+		with_repo(every_flipped_bit_is_found),
+		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
+		with_repo(locks_exclude_one_another_as_they_should),
+		with_repo(a_snapshot_is_not_saved_when_the_lock_is_gone),
+		cmocka_unit_test(stale_locks_are_told_from_live_ones),
+		with_repo(short_memory_is_an_error_and_loses_nothing),
+	};
+
+	return cmocka_run_group_tests_name("repo/repo", tests, NULL, NULL);
+}
