@@ -8,6 +8,11 @@ There is no kubelet: volumes are made, cut and deleted, but not mounted.
 import pathlib
 import subprocess
 
+from controlplane import LOCAL_NAMES, LOOPBACK, accepts
+from kube import encode
+from pki import SERVER
+from processes import Ports
+
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parents[1] / "deploy"
 NAMESPACE = "cairn"
@@ -81,6 +86,38 @@ class CsiStack:
         self.start_driver()
         self.start_snapshot_controller()
         self.start_controllers()
+
+    def start_sidecar(self, *words, audience="cairn.csi.dev"):
+        """`cairn sidecar` with the rights that deploy/ gives it; clients find it by the
+        SnapshotMetadataService of the driver."""
+        authority = self.cluster.control_plane.authority
+        crt, key = authority.issue("sidecar", "/CN=sidecar", SERVER, LOCAL_NAMES)
+        self.kube.apply(DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
+        ports = Ports()
+        port, http = ports.take(), ports.take()
+        self.processes.start("sidecar", [
+            self.cluster.cairn, "sidecar", f"--csi-address={self.socket}", f"--port={port}",
+            f"--kubeconfig={self.cluster.directory}/{NAMESPACE}-{ACCOUNT}.kubeconfig",
+            f"--bind-address={LOOPBACK}", f"--http-endpoint={LOOPBACK}:{http}",
+            f"--tls-cert={crt}", f"--tls-key={key}", "--log-level=debug", *words])
+        self.processes.wait_ready("sidecar", lambda: accepts(port))
+        ports.close()
+        self.kube.apply({
+            "apiVersion": "cbt.storage.k8s.io/v1beta1", "kind": "SnapshotMetadataService",
+            "metadata": {"name": "cairn.csi.dev"},
+            "spec": {"address": f"localhost:{port}", "audience": audience,
+                     "caCert": encode(authority.crt), "requireBaseSnapshotForDelta": False}})
+        return f"localhost:{port}"
+
+    def make_client(self, namespace, name):
+        """The kubeconfig of an account that may list blocks of snapshots in `namespace`."""
+        account = f"{namespace}:{name}"
+        self.kube.service_account(namespace, name)
+        self.kube.allow(f"{namespace}-{name}", account, role="cairn-snapshot-metadata-client")
+        for role in ("reader", "token"):
+            self.kube.allow(f"{name}-{role}", account, namespace=namespace,
+                            role=f"cairn-snapshot-metadata-{role}")
+        return self.kube.kubeconfig_of_account(namespace, name)
 
     # ---- what tests make ----
 

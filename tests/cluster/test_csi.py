@@ -91,13 +91,37 @@ class Story(unittest.TestCase):
             lambda found: len(found["items"]) == 2 and all(
                 item.get("status", {}).get("readyToUse") for item in found["items"]),
             "volumesnapshots")
-        self.assertEqual({item["spec"]["source"].get("persistentVolumeClaimName") or
-                          item["status"]["boundVolumeSnapshotContentName"] != ""
-                          for item in found["items"]} - {"left", "right", True}, set())
+        self.assertEqual({item["status"]["volumeGroupSnapshotName"] for item in found["items"]},
+                         {"both"})
         self.kube.delete("volumegroupsnapshot", "both")
         self.kube.wait(lambda found: not found["items"], "volumesnapshots")
         for name in ("left", "right"):
             self.kube.delete("pvc", name)
+
+    def test_a_client_lists_what_changed(self):
+        """The sidecar and the client have the rights that deploy/ gives, and no others."""
+        self.csi.claim("listed", "64Mi")
+        self.write("listed", 0, b"a" * 8192)
+        self.csi.snapshot("one", "listed")
+        self.write("listed", 40 * MIB, b"b" * 4096)
+        self.csi.snapshot("two", "listed")
+        self.csi.start_sidecar()
+        config = self.csi.make_client("default", "reader")
+
+        def blocks(*words):
+            done = subprocess.run([self.bed.cairn, "list", "--kubeconfig", config, "-n", "default",
+                                   "-o", "json", *words], capture_output=True, text=True,
+                                  check=False, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [(block.get("byte_offset", 0), block["size_bytes"])
+                    for message in json.loads(done.stdout)
+                    for block in message["block_metadata"]]
+        self.assertEqual(blocks("-s", "two"), [(0, 8192), (40 * MIB, 4096)])
+        self.assertEqual(blocks("-s", "two", "-p", "one"), [(40 * MIB, 4096)])
+        self.assertNotIn("forbidden", self.bed.processes.log_text("sidecar"))
+        for name in ("one", "two"):
+            self.kube.delete("volumesnapshot", name)
+        self.kube.delete("pvc", "listed")
 
     def test_the_driver_is_killed_meanwhile(self):
         self.bed.processes.kill("driver")

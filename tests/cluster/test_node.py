@@ -175,7 +175,7 @@ class Story(OnNode):
         self.pods.execute("app", "dd if=/dev/zero of=/dev/data bs=1M count=64 conv=fsync "
                                  "2>/dev/null")
         self.pods.claim("target")
-        self.make_client()
+        self.pods.csi.make_client("default", "backup")
         full = self.back_up("full", "monday", monday)
         self.assertEqual(sum(size for _, size in full), 5 * MIB + 3 * 4096)
         increment = self.back_up("increment", "tuesday", tuesday, "-p monday")
@@ -183,14 +183,6 @@ class Story(OnNode):
         self.remove("pod", "app")
         self.remove("volumesnapshot", "monday", "tuesday")
         self.remove("pvc", "data", "target")
-
-    def make_client(self):
-        account = "default:backup"
-        self.kube.service_account("default", "backup")
-        self.kube.allow("backup", account, role="cairn-snapshot-metadata-client")
-        for role in ("reader", "token"):
-            self.kube.allow(f"backup-{role}", account, namespace="default",
-                            role=f"cairn-snapshot-metadata-{role}")
 
     def back_up(self, name, snapshot, checksum, words=""):
         """[(offset, size)] of what was copied to the claim "target", which then equals
