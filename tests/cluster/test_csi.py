@@ -9,7 +9,7 @@ import sys
 import unittest
 
 import cluster
-from csistack import SNAPSHOT, CsiStack
+from csistack import CsiStack
 from processes import wait_until
 
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
@@ -25,113 +25,127 @@ def loop_files():
 
 
 class Story(unittest.TestCase):
+    """One cluster; each test has a namespace of its own."""
+
     @classmethod
     def setUpClass(cls):
         cls.bed = cls.enterClassContext(cluster.Cluster(csi=True))
         cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
 
+    def setUp(self):
+        self.space = self.id().rsplit(".", 1)[1].replace("_", "-")[:60].rstrip("-")
+        self.kube.namespace(self.space)
+
     def tearDown(self):
         """No controller was refused anything: their rights are complete."""
-        for name in CsiStack.PROGRAMS:
-            log = self.bed.processes.log_text(name)
-            self.assertNotIn("forbidden", log, f"{name} lacks a right")
+        for name in [*CsiStack.PROGRAMS, "sidecar"]:
+            if self.bed.processes.is_alive(name):
+                log = self.bed.processes.log_text(name)
+                self.assertNotIn("forbidden", log, f"{name} lacks a right")
+
+    def claim(self, name, **how):
+        self.csi.claim(name, namespace=self.space, **how)
+
+    def snapshot(self, name, claim):
+        self.csi.snapshot(name, claim, namespace=self.space)
 
     def write(self, claim, offset, data):
-        with open(self.csi.volume_file(claim), "r+b") as file:
+        with open(self.csi.volume_file(claim, self.space), "r+b") as file:
             file.seek(offset)
             file.write(data)
 
     def volumes(self):
-        return json.loads(self.csi.cairn("volume", "list", "--output", "json"))
+        """{id: size} of the pool."""
+        listed = json.loads(self.csi.cairn("volume", "list", "--output", "json"))
+        return {volume["id"]: volume["size_bytes"] for volume in listed["volumes"]}
+
+    def remove(self, kind, *names):
+        self.kube.delete("-n", self.space, kind, *names)
 
     def test_claim_snapshot_restore_and_removal(self):
-        self.csi.claim("data", "64Mi")
+        self.claim("data")
         self.write("data", 5 * MIB, b"first" * 1000)
-        self.csi.snapshot("monday", "data")
+        self.snapshot("monday", "data")
         self.write("data", 9 * MIB, b"second" * 1000)
-        self.csi.snapshot("tuesday", "data")
-        self.csi.claim("restored", "64Mi", source="monday")
-        restored = self.csi.volume_file("restored").read_bytes()
+        self.snapshot("tuesday", "data")
+        self.claim("restored", source="monday")
+        restored = self.csi.volume_file("restored", self.space).read_bytes()
         self.assertEqual(restored[5 * MIB:5 * MIB + 5000], b"first" * 1000)
         self.assertFalse(any(restored[9 * MIB:10 * MIB]))
-        delta = json.loads(self.csi.cairn("delta", self.csi.snapshot_id("monday"),
-                                          self.csi.snapshot_id("tuesday"), "--output", "json"))
-        self.assertIn(str(9 * MIB), json.dumps(delta))
-        self.assertNotIn(str(5 * MIB), json.dumps(delta))
-        for kind, name in (("pvc", "restored"), ("volumesnapshot", "monday"),
-                           ("volumesnapshot", "tuesday"), ("pvc", "data")):
-            self.kube.delete(kind, name)
-        wait_until(lambda: not self.volumes(), 60, "the volumes are gone")
-        self.assertEqual(self.kube.get("volumesnapshotcontent")["items"], [])
-        self.kube.wait(lambda found: not found["items"], "pv")
+        ids = {self.csi.volume_id(name, self.space) for name in ("data", "restored")}
+        self.assertLessEqual(ids, set(self.volumes()))
+        self.remove("pvc", "restored")
+        self.remove("volumesnapshot", "monday", "tuesday")
+        self.remove("pvc", "data")
+        wait_until(lambda: not ids & set(self.volumes()), 60, "the volumes are gone")
+        self.kube.wait(lambda found: not [
+            item for item in found["items"]
+            if item["spec"]["volumeSnapshotRef"]["namespace"] == self.space],
+            "volumesnapshotcontent")
+        self.kube.wait(lambda found: not [
+            item for item in found["items"]
+            if item["spec"]["claimRef"]["namespace"] == self.space], "pv")
 
     def test_growth(self):
-        self.csi.claim("grows", "64Mi")
-        self.kube.kubectl("patch", "pvc", "grows", "-p", json.dumps(
+        self.claim("grows")
+        self.kube.kubectl("patch", "-n", self.space, "pvc", "grows", "-p", json.dumps(
             {"spec": {"resources": {"requests": {"storage": "100Mi"}}}}))
-        volume = self.csi.volume_id("grows")
-        wait_until(lambda: [v["size_bytes"] for v in self.volumes() if v["id"] == volume] ==
-                   [100 * MIB], 60, "the volume has grown")
+        volume = self.csi.volume_id("grows", self.space)
+        wait_until(lambda: self.volumes()[volume] == 100 * MIB, 60, "the volume has grown")
         # What is left to do needs a node, and the claim says so.
         self.kube.wait(lambda claim: claim["status"]["capacity"]["storage"] == "100Mi" or
-                       "FileSystemResizePending" in json.dumps(claim["status"]), "pvc", "grows")
-        self.kube.delete("pvc", "grows")
+                       "FileSystemResizePending" in json.dumps(claim["status"]),
+                       "-n", self.space, "pvc", "grows")
 
     def test_a_group_is_cut_as_one(self):
         for name in ("left", "right"):
-            self.csi.claim(name, "64Mi")
-            self.kube.kubectl("label", "pvc", name, "group=both")
+            self.claim(name)
+            self.kube.kubectl("label", "-n", self.space, "pvc", name, "group=both")
         self.kube.apply({"apiVersion": f"{GROUP}/v1beta2", "kind": "VolumeGroupSnapshot",
-                         "metadata": {"name": "both"},
+                         "metadata": {"name": "both", "namespace": self.space},
                          "spec": {"volumeGroupSnapshotClassName": "cairn",
                                   "source": {"selector": {"matchLabels": {"group": "both"}}}}})
         self.kube.wait(lambda made: made.get("status", {}).get("readyToUse"),
-                       "volumegroupsnapshot", "both")
+                       "-n", self.space, "volumegroupsnapshot", "both")
         found = self.kube.wait(
             lambda found: len(found["items"]) == 2 and all(
                 item.get("status", {}).get("readyToUse") for item in found["items"]),
-            "volumesnapshots")
+            "-n", self.space, "volumesnapshots")
         self.assertEqual({item["status"]["volumeGroupSnapshotName"] for item in found["items"]},
                          {"both"})
-        self.kube.delete("volumegroupsnapshot", "both")
-        self.kube.wait(lambda found: not found["items"], "volumesnapshots")
-        for name in ("left", "right"):
-            self.kube.delete("pvc", name)
+        self.remove("volumegroupsnapshot", "both")
+        self.kube.wait(lambda found: not found["items"], "-n", self.space, "volumesnapshots")
 
     def test_a_client_lists_what_changed(self):
         """The sidecar and the client have the rights that deploy/ gives, and no others."""
-        self.csi.claim("listed", "64Mi")
+        self.claim("listed")
         self.write("listed", 0, b"a" * 8192)
-        self.csi.snapshot("one", "listed")
+        self.snapshot("one", "listed")
         self.write("listed", 40 * MIB, b"b" * 4096)
-        self.csi.snapshot("two", "listed")
+        self.snapshot("two", "listed")
         self.csi.start_sidecar()
-        config = self.csi.make_client("default", "reader")
+        config = self.csi.make_client(self.space, "reader")
 
         def blocks(*words):
-            done = subprocess.run([self.bed.cairn, "list", "--kubeconfig", config, "-n", "default",
-                                   "-o", "json", *words], capture_output=True, text=True,
-                                  check=False, timeout=60)
+            done = subprocess.run([self.bed.cairn, "list", "--kubeconfig", config,
+                                   "-n", self.space, "-o", "json", *words], capture_output=True,
+                                  text=True, check=False, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             return [(block.get("byte_offset", 0), block["size_bytes"])
                     for message in json.loads(done.stdout)
                     for block in message["block_metadata"]]
         self.assertEqual(blocks("-s", "two"), [(0, 8192), (40 * MIB, 4096)])
         self.assertEqual(blocks("-s", "two", "-p", "one"), [(40 * MIB, 4096)])
-        self.assertNotIn("forbidden", self.bed.processes.log_text("sidecar"))
-        for name in ("one", "two"):
-            self.kube.delete("volumesnapshot", name)
-        self.kube.delete("pvc", "listed")
 
     def test_the_driver_is_killed_meanwhile(self):
         self.bed.processes.kill("driver")
-        self.csi.claim("patient", "64Mi", wait=False)
+        self.claim("patient", wait=False)
         self.bed.processes.restart("driver")
         # The controllers end when they lose the driver; a kubelet would start them again.
         for name in ("csi-provisioner", "csi-resizer", "csi-snapshotter"):
             self.bed.processes.restart(name)
-        self.kube.wait(lambda claim: claim["status"]["phase"] == "Bound", "pvc", "patient")
-        self.kube.delete("pvc", "patient")
+        self.kube.wait(lambda claim: claim["status"]["phase"] == "Bound",
+                       "-n", self.space, "pvc", "patient")
 
 
 class Leftovers(unittest.TestCase):

@@ -299,7 +299,7 @@ class Then(OnNode):
         self.kube.wait(lambda found: not found["items"], "pv")
         # Only the image of the pool itself is still attached.
         wait_until(lambda: len(self.node.loops()) == 1, 30, "volumes are detached")
-        self.assertEqual(json.loads(self.node.cairn("volume", "list", "-o", "json")), [])
+        self.assertEqual(json.loads(self.node.cairn("volume", "list", "-o", "json"))["volumes"], [])
         self.kube.kubectl("delete", "-k", DEPLOY / "overlays/snapshot-metadata", timeout=120)
         wait_until(lambda: self.driver_pid_or_none() is None, 60, "the driver is gone")
         table = self.node.run("cat", "/proc/mounts")
