@@ -4,8 +4,9 @@
  *
  * The class says it: that of the snapshot, or the driver's default class where
  * the snapshot has none, as members of a group and snapshots made by hand have
- * none. Where the class is gone or there is none, the snapshot controller's own
- * note on the content tells whether a secret was in use, and which. */
+ * none. Where the class is gone, there is none, or the sidecar may not read it,
+ * the snapshot controller's own note on the content tells whether a secret was in
+ * use, and which. */
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ static int ask_class(void *arg, const struct sidecar_wait *wait, struct sidecar_
 	if (!rc)
 		return make(class, ret, err);
 	cairn_err_wrap(err, "failed to get VolumeSnapshotClass '%s'", q->class_name);
-	return sidecar_read_failed(rc, err);
+	return rc == CAIRN_DENIED ? rc : sidecar_read_failed(rc, err);
 }
 
 static bool is_default(const json_t *class, const char *driver)
@@ -139,7 +140,7 @@ static int ask_default(void *arg, const struct sidecar_wait *wait, struct sideca
 	(void)until_ns;
 	if (rc) {
 		cairn_err_wrap(err, "failed to list VolumeSnapshotClasses");
-		return sidecar_read_failed(rc, err);
+		return rc == CAIRN_DENIED ? rc : sidecar_read_failed(rc, err);
 	}
 	rc = choose_default(list, q->driver, &class, err);
 	if (rc)
@@ -215,7 +216,7 @@ int sidecar_secret_find(struct sidecar_names *names, const char *driver,
 
 	if (!rc)
 		rc = resolve((struct class_secret *)(void *)class, snapshot, &name, &ns, err);
-	else if (rc == CAIRN_NOT_FOUND)
+	else if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DENIED)
 		rc = resolve_noted(snapshot, &name, &ns, err);
 	if (rc)
 		return rc;

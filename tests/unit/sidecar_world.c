@@ -204,6 +204,8 @@ static int get(void *self, const struct kube_ref *ref, const struct sidecar_wait
 	if (rc)
 		return rc;
 	cairn_scoped_lock(&world->lock);
+	if (world->no_class && strcmp(ref->resource->plural, "volumesnapshotclasses") == 0)
+		return cairn_err_set(err, CAIRN_DENIED, "forbidden");
 	found = json_object_get(world->objects,
 				key_of(ref->resource->plural, ref->ns, ref->name, key));
 	if (!found)

@@ -24,7 +24,8 @@ struct sidecar_world {
 	_Atomic unsigned token_reviews, access_reviews, gets, lists, looks;
 	_Atomic int fail; /* every question fails with this code */
 	_Atomic unsigned delay_ms;
-	_Atomic int blind; /* contents can not be listed */
+	_Atomic int blind;    /* contents can not be listed */
+	_Atomic int no_class; /* nor classes read */
 };
 
 void world_init(struct sidecar_world *world);

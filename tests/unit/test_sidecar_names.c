@@ -296,6 +296,18 @@ static void secrets_come_from_the_class_and_only_if_it_names_one(void **state)
 	}
 }
 
+static void a_class_that_may_not_be_read_is_done_without(void **state)
+{
+	struct cairn_err err = {0};
+	struct fixture f;
+
+	(void)state;
+	start(&f, 0);
+	f.world.no_class = 1;
+	assert_ok(find(&f, "ns", "snap", &err), &err);
+	stop(&f);
+}
+
 static void a_secret_must_be_text(void **state)
 {
 	static const struct {
@@ -464,6 +476,7 @@ int main(void)
 		cmocka_unit_test(a_snapshot_that_becomes_ready_is_seen_at_once),
 		cmocka_unit_test(one_that_was_made_by_hand_has_no_uid_to_compare),
 		cmocka_unit_test(secrets_come_from_the_class_and_only_if_it_names_one),
+		cmocka_unit_test(a_class_that_may_not_be_read_is_done_without),
 		cmocka_unit_test(a_secret_must_be_text),
 		cmocka_unit_test(templates_know_three_names),
 		cmocka_unit_test(a_base_is_tied_to_volume_and_namespace_where_kubernetes_knows_it),
