@@ -160,6 +160,7 @@ static int make_plan(struct making *making, struct cairn_err *err)
 		.parent = making->parent.found ? &making->parent.map : NULL,
 		.marks = making->marks,
 		.budget = making->options->budget,
+		.fixed = making->options->fixed,
 		.hand = making->parent.hand,
 	};
 	int rc = plan_make(&spec, &making->plan, err);

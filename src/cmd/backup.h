@@ -76,6 +76,7 @@ struct cmd_backup_create {
 	const char *host;
 	const char *push_gateway;
 	int64_t compression;
+	uint64_t fixed; /* length of every chunk, for benchmarks; 0: chosen */
 };
 
 struct cmd_backup_list {

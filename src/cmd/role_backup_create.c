@@ -101,6 +101,7 @@ static int create(struct pool *pool, struct repo *repo, const struct cmd_backup_
 		.best = (enum backup_mode)o->mode,
 		.hostname = o->host,
 		.version = PROGRAM,
+		.fixed = o->fixed,
 		.threads = (unsigned)o->repository->threads,
 		.talk = {.say = role_say, .arg = progress},
 		.progress = progress->hooks,

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of backups share: a pool, a repository, and restic where it is."""
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from cairncli import OK, TIMEOUT, CliTest
+
+PASSWORD = "a password with spaces"
+RESTIC = os.environ.get("CAIRN_RESTIC") or shutil.which("restic")
+
+
+def digest(path):
+    whole = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(1 << 20):
+            whole.update(part)
+    return whole.hexdigest()
+
+
+class BackupTest(CliTest):
+    """A scratch pool and, beside it, the directory of a repository."""
+
+    def make_pool(self):
+        self.repository = self.scratch / "repository"
+        super().make_pool()
+
+    def environment(self, **extra):
+        return super().environment(**{"CAIRN_REPOSITORY": str(self.repository),
+                                      "RESTIC_REPOSITORY": str(self.repository),
+                                      "RESTIC_PASSWORD": PASSWORD,
+                                      "RESTIC_CACHE_DIR": str(self.scratch / "cache"), **extra})
+
+    def backup(self, *args, **how):
+        return self.cairn("backup", *args, **how)
+
+    def init(self):
+        self.backup("init")
+
+    def events(self, *args, **how):
+        """The lines of a command with --output json."""
+        return [json.loads(line) for line in
+                self.backup(*args, "-o", "json", **how).stdout.splitlines()]
+
+    def create(self, snapshot, *args, **how):
+        """Backs up and returns the summary."""
+        return self.events("create", snapshot, *args, **how)[-1]
+
+    def backups(self, *args):
+        return [json.loads(line) for line in
+                self.backup("list", "-o", "ndjson", *args).stdout.splitlines()]
+
+    def snapshot(self, name):
+        self.cairn("snapshot", "create", "--set-wait", "none", name)
+        return digest(self.path("snapshot", name))
+
+    def restored(self, name, *args):
+        """Restores to a file and returns the hash of its bytes."""
+        target = self.scratch / "restored"
+        target.unlink(missing_ok=True)
+        self.backup("restore", name, "--to", target, *args)
+        found = digest(target)
+        target.unlink()
+        return found
+
+    def files(self, kind="data"):
+        """Those that count: what a killed writer left half-written has another name."""
+        return [p for p in pathlib.Path(self.repository, kind).rglob("*")
+                if p.is_file() and re.fullmatch("[0-9a-f]{64}", p.name)]
+
+    def stored(self):
+        return sum(p.stat().st_size for p in self.files("."))
+
+    def restic(self, *args, code=OK):
+        if not RESTIC:
+            self.skipTest("there is no restic")
+        done = subprocess.run([RESTIC, *map(str, args)], env=self.environment(), text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, code,
+                         f"restic {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")
+        return done.stdout

@@ -1,0 +1,406 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Backups: what is read, what is stored, and that it comes back."""
+import http.server
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import threading
+import time
+
+from backupcli import PASSWORD, RESTIC, BackupTest, digest
+from cairncli import (CAN_MOUNT, BLOCK, DATA_LOSS, EXISTS, INVALID, MIB, NOT_FOUND, OK,
+                      PRECONDITION, main)
+
+UNAUTHENTICATED = 16
+INTERRUPTED = 128 + signal.SIGTERM
+
+
+class Story(BackupTest):
+    def test_full_then_incremental_then_restored(self):
+        self.init()
+        self.make_volume(size=64 * MIB)
+        self.write(0, os.urandom(8 * MIB))
+        first = self.snapshot("data@s1")
+        full = self.create("data@s1")
+        self.assertEqual((full["mode"], full["parent"]), ("allocated", None))
+        self.assertEqual(full["bytes_read"], 8 * MIB)
+        self.write(5 * BLOCK, os.urandom(BLOCK))
+        self.write(40 * MIB, os.urandom(BLOCK))
+        second = self.snapshot("data@s2")
+        more = self.create("data@s2")
+        self.assertEqual((more["mode"], more["parent"]), ("changed", full["id"]))
+        self.assertEqual(more["bytes_changed"], 2 * BLOCK)
+        self.assertLessEqual(more["bytes_read"], 20 << 10, "two chunks, one of them in a hole")
+        self.assertLess(more["bytes_stored"], 100 << 10)
+        self.assertEqual(self.restored(full["id"]), first)
+        self.assertEqual(self.restored("latest", "--verify"), second)
+        listed = self.backups()
+        self.assertEqual([b["snapshot"] for b in listed], ["s1", "s2"])
+        self.assertEqual(listed[1]["bytes_read"], more["bytes_read"])
+        self.assertEqual(listed[1]["parent"], full["id"])
+        if RESTIC:
+            self.restic("check", "--read-data")
+            self.restic("restore", more["id"], "--target", self.scratch / "out")
+            self.assertEqual(digest(self.scratch / "out/data/volume.img"), second)
+
+    def test_the_base_snapshot_may_be_gone(self):
+        self.init()
+        self.two_snapshots()
+        full = self.create("data@s1")
+        self.cairn("snapshot", "delete", "data@s1")
+        more = self.create("data@s2")
+        self.assertEqual((more["mode"], more["parent"]), ("changed", full["id"]))
+        self.assertEqual(self.restored("latest"), digest(self.path("snapshot", "data@s2")))
+
+    def test_what_cannot_be_told_is_read_and_said(self):
+        self.init()
+        self.two_snapshots()
+        full = self.create("data@s1")
+        self.cairn("volume", "modify", "data", "--retention", "1ms")
+        self.cairn("snapshot", "delete", "data@s1")
+        self.cairn("pool", "gc")
+        events = self.events("create", "data@s2")
+        self.assertEqual(events[-1]["mode"], "allocated")
+        self.assertEqual(events[-1]["parent"], full["id"])
+        self.assertTrue([e for e in events if e["event"] == "remark" and "allocated" in e["text"]])
+        self.assertLess(events[-1]["bytes_new"], 200 << 10, "cut as before: the same is not stored")
+        self.assertEqual(self.restored("latest"), digest(self.path("snapshot", "data@s2")))
+
+    def test_modes_can_be_asked_for(self):
+        self.init()
+        self.two_snapshots()
+        self.create("data@s1")
+        for mode, read in [("allocated", 4 * MIB), ("full", 16 * MIB)]:
+            made = self.create("data@s2", "--mode", mode)
+            self.assertEqual((made["mode"], made["bytes_read"]), (mode, read))
+            self.assertEqual(self.restored(made["id"]), digest(self.path("snapshot", "data@s2")))
+
+    def test_a_parent_that_lacks_something_is_passed_over(self):
+        self.init()
+        self.two_snapshots()
+        self.create("data@s1")
+        for index in self.files("index"):
+            index.unlink()
+        events = self.events("create", "data@s2")
+        self.assertEqual(events[-1]["mode"], "allocated")
+        self.assertTrue([e for e in events if "cannot be built upon" in e.get("text", "")])
+        self.assertEqual(self.restored(events[-1]["id"]), digest(self.path("snapshot", "data@s2")))
+
+    def test_a_clone_builds_on_its_origin(self):
+        self.init()
+        self.two_snapshots()
+        full = self.create("data@s1")
+        self.cairn("volume", "create", "clone", "--from", "data@s1")
+        self.write(7 * BLOCK, os.urandom(BLOCK), volume="clone")
+        want = self.snapshot("clone@c1")
+        made = self.create("clone@c1")
+        self.assertEqual((made["mode"], made["parent"]), ("changed", full["id"]))
+        self.assertEqual(self.restored(made["id"]), want)
+
+    def test_names_with_odd_characters(self):
+        self.init()
+        for name in ("a/b%c", "..", "größe \"x\" \\ & <y>"):
+            self.make_volume(name, size=MIB)
+            self.write(0, os.urandom(MIB // 2), volume=name)
+            want = self.snapshot(f"{name}@s")
+            made = self.create(f"{name}@s")
+            self.assertEqual(made["volume"], name)
+            self.assertEqual(self.restored(made["id"]), want)
+        if RESTIC:
+            self.restic("check", "--read-data")
+
+
+class Restore(BackupTest):
+    def setUp(self):
+        super().setUp()
+        self.init()
+        self.two_snapshots()
+        self.first = self.create("data@s1")["id"]
+        self.second = self.create("data@s2")["id"]
+
+    def test_to_a_file(self):
+        target = self.scratch / "out"
+        self.backup("restore", self.second, "--to", target)
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
+        self.assertLess(target.stat().st_blocks * 512, 5 * MIB, "holes stay holes")
+        self.backup("restore", self.second, "--to", target, code=EXISTS)
+        self.backup("restore", self.first, "--to", target, "--overwrite", "--verify")
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s1")))
+        self.assertEqual(sorted(p.name for p in self.scratch.iterdir()
+                                if "partial" in p.name), [])
+
+    def test_only_what_differs_where_the_target_is_known(self):
+        target = self.scratch / "out"
+        self.backup("restore", self.first, "--to", target)
+        done = self.events("restore", self.second, "--to", target, "--overwrite",
+                           "--base", self.first, "--verify")[-1]
+        self.assertLess(done["bytes_written"], 100 << 10)
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
+
+    def test_a_wrong_base_is_found_by_verifying(self):
+        target = self.scratch / "out"
+        self.backup("restore", self.first, "--to", target)
+        with open(target, "r+b") as file:
+            file.seek(3 * MIB)
+            file.write(os.urandom(BLOCK))
+        self.backup("restore", self.second, "--to", target, "--overwrite", "--base", self.first,
+                    "--verify", code=DATA_LOSS)
+
+    def test_to_a_volume(self):
+        self.backup("restore", self.second, "--to", "new")
+        self.assertEqual(digest(self.path("volume", "new")),
+                         digest(self.path("snapshot", "data@s2")))
+        self.backup("restore", self.second, "--to", "new", code=EXISTS)
+        self.write(9 * BLOCK, os.urandom(3 * BLOCK))
+        self.write(12 * MIB, os.urandom(BLOCK))
+        done = self.events("restore", self.first, "--to", "data", "--overwrite", "--verify")[-1]
+        self.assertLess(done["bytes_written"], 200 << 10, "only what differs")
+        self.assertEqual(digest(self.path("volume", "data")),
+                         digest(self.path("snapshot", "data@s1")))
+
+    def test_to_a_device(self):
+        if not CAN_MOUNT:
+            self.skipTest("needs root and loop devices")
+        image = self.scratch / "image"
+        for size, code in [(8 * MIB, 11), (16 * MIB, OK)]:
+            image.write_bytes(b"\xff" * size)
+            device = subprocess.check_output(["losetup", "--find", "--show", image],
+                                             text=True).strip()
+            try:
+                self.backup("restore", self.second, "--to", device, code=EXISTS)
+                self.backup("restore", self.second, "--to", device, "--overwrite", "--verify",
+                            code=code)
+            finally:
+                subprocess.run(["losetup", "--detach", device], check=True)
+        self.assertEqual(digest(image), digest(self.path("snapshot", "data@s2")))
+
+    def test_what_restic_backed_up(self):
+        if not RESTIC:
+            self.skipTest("there is no restic")
+        (self.scratch / "in").mkdir()
+        source = self.scratch / "in" / "file"
+        source.write_bytes(os.urandom(3 * MIB) + bytes(2 * MIB) + os.urandom(5))
+        self.restic("backup", source)
+        theirs = [b for b in self.backups() if b["volume"] is None]
+        self.assertEqual(len(theirs), 1)
+        self.backup("restore", theirs[0]["id"], "--to", self.scratch / "x", code=INVALID)
+        self.assertEqual(self.restored(theirs[0]["id"], "--path", source), digest(source))
+
+    def test_one_goes_on_where_restic_pruned(self):
+        if not RESTIC:
+            self.skipTest("there is no restic")
+        self.restic("forget", self.first, "--prune", "--max-unused", "0")
+        self.assertEqual(self.restored(self.second), digest(self.path("snapshot", "data@s2")))
+        self.write(0, os.urandom(5 * BLOCK))
+        want = self.snapshot("data@s3")
+        made = self.create("data@s3")
+        self.assertEqual((made["mode"], made["parent"]), ("changed", self.second))
+        self.assertEqual(self.restored(made["id"]), want)
+        self.restic("check", "--read-data")
+
+    def test_a_mounted_backup_is_the_volume(self):
+        if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+            self.skipTest("needs root and FUSE")
+        at = self.scratch / "mnt"
+        at.mkdir()
+        process = self.start("mount", at)
+        try:
+            self.wait_for(lambda: os.path.ismount(at))
+            for name, snapshot in [(self.first[:8], "data@s1"), ("data@s2", "data@s2")]:
+                self.assertEqual(digest(at / name / "volume.img"),
+                                 digest(self.path("snapshot", snapshot)))
+            want = self.read("data@s2")
+            with open(at / "data@s2" / "volume.img", "rb") as file:
+                for _ in range(200):
+                    offset, n = random.randrange(len(want)), random.randrange(70000)
+                    self.assertEqual(os.pread(file.fileno(), n, offset), want[offset:offset + n])
+            self.assertIn("snapshot_id", (at / "data@s2" / "volume.json").read_text())
+            with self.assertRaises(OSError):
+                open(at / "data@s2" / "volume.img", "r+b")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        self.assertFalse(os.path.ismount(at))
+        self.assertEqual(self.files("locks"), [])
+
+    def wait_for(self, what):
+        end = time.monotonic() + 60
+        while not what():
+            self.assertLess(time.monotonic(), end, "it did not come")
+            time.sleep(0.05)
+
+    def test_copies_are_whole(self):
+        other = self.scratch / "other"
+        self.backup("init", "-r", other)
+        env = {"RESTIC_FROM_PASSWORD": PASSWORD}
+        for copied in (2, 0):
+            done = self.events("copy", "-r", other, "--from", self.repository, env=env)[-1]
+            self.assertEqual(done["copied"], copied)
+        self.repository = other
+        self.assertEqual(self.restored("latest"), digest(self.path("snapshot", "data@s2")))
+        self.backup("verify")
+        self.write(0, os.urandom(BLOCK))
+        self.snapshot("data@s3")
+        self.assertEqual(self.create("data@s3")["mode"], "changed", "a copy can be built upon")
+
+
+class Care(BackupTest):
+    def setUp(self):
+        super().setUp()
+        self.init()
+        self.two_snapshots()
+        self.first = self.create("data@s1")["id"]
+        self.second = self.create("data@s2")["id"]
+
+    def test_describe_and_list(self):
+        told = self.json("backup", "describe", self.second[:10])
+        self.assertEqual(told["id"], self.second)
+        self.assertEqual(told["bytes_changed"], 4 * BLOCK)
+        self.assertIn("volume=data", told["tags"])
+        self.assertIn("data@s2", self.out("backup", "list"))
+        self.assertEqual(self.backups("--volume", "nobody"), [])
+        self.backup("describe", "ffffffffff", code=NOT_FOUND)
+
+    def test_forgetting(self):
+        self.backup("forget", code=2)
+        done = self.events("forget", "--keep-last", "1", "--dry-run")[-1]
+        self.assertEqual((done["forgotten"], len(self.backups())), (1, 2))
+        before = self.stored()
+        self.backup("forget", "--keep-last", "1", "--prune")
+        self.assertEqual([b["id"] for b in self.backups()], [self.second])
+        self.assertLessEqual(self.stored(), before)
+        self.assertEqual(self.restored(self.second), digest(self.path("snapshot", "data@s2")))
+        self.backup("forget", self.second[:8], "--prune")
+        self.assertEqual((self.backups(), self.files()), ([], []))
+
+    def test_every_flipped_bit_is_found(self):
+        self.backup("verify")
+        files = [p for kind in ("data", "index", "snapshots") for p in self.files(kind)]
+        for path in files:
+            whole = path.read_bytes()
+            place = random.randrange(len(whole))
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << random.randrange(8)
+            path.chmod(0o600)
+            path.write_bytes(flipped)
+            with self.subTest(f"{path.parent.name} {place} of {len(whole)}"):
+                self.backup("verify", code=DATA_LOSS)
+            path.write_bytes(whole)
+        self.backup("verify")
+
+    def test_a_missing_pack_is_found(self):
+        victim = max(self.files(), key=lambda p: p.stat().st_size)
+        victim.unlink()
+        self.backup("verify", "--quick", code=DATA_LOSS)
+        self.backup("restore", self.second, "--to", self.scratch / "x", code=DATA_LOSS)
+        self.assertFalse((self.scratch / "x").exists())
+
+    def test_passwords(self):
+        none = {"RESTIC_PASSWORD": ""}
+        self.backup("list", env={"RESTIC_PASSWORD": "wrong"}, code=UNAUTHENTICATED)
+        self.backup("list", env=none, code=INVALID, start_new_session=True)
+        file = self.scratch / "password"
+        file.write_text(f"  {PASSWORD}\n")
+        self.backup("list", "--password-file", file, env=none)
+        self.backup("list", env={**none, "RESTIC_PASSWORD_FILE": str(file)})
+        self.backup("list", "--password-command", f"cat '{file}'", env=none)
+        self.backup("list", "--password-command", "false", env=none, code=PRECONDITION)
+        self.backup("list", "--password-command", "cat '", env=none, code=INVALID)
+        self.backup("list", "--password-file", "/nowhere", env=none, code=NOT_FOUND)
+
+    def test_repositories_that_are_none(self):
+        self.backup("list", "-r", self.scratch / "nowhere", code=NOT_FOUND)
+        self.backup("init", code=EXISTS)
+        self.backup("create", "data@none", code=NOT_FOUND)
+        self.backup("create", "none@s1", code=NOT_FOUND)
+        self.backup("list", env={"CAIRN_REPOSITORY": "", "RESTIC_REPOSITORY": ""}, code=INVALID)
+
+    def test_metrics_are_pushed(self):
+        got = []
+
+        class Gateway(http.server.BaseHTTPRequestHandler):
+            def do_PUT(self):
+                got.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Gateway)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.create("data@s2", "--push-gateway", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+        server.server_close()
+        self.assertEqual(got[0][0], "/metrics/job/cairn_backup/volume/data")
+        self.assertRegex(got[0][1], rb"\ncairn_backup_size_bytes 16777216\n")
+        done = self.backup("create", "data@s2", "--push-gateway", "http://127.0.0.1:1")
+        self.assertIn("metrics were not sent", done.stderr)
+
+
+class Interrupted(BackupTest):
+    def test_what_was_sent_is_not_sent_again(self):
+        self.init()
+        self.make_volume(size=256 * MIB)
+        self.write(0, os.urandom(192 * MIB))
+        want = self.snapshot("data@s1")
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            process = self.start("backup", "create", "data@s1", "--threads", "1")
+            end = time.monotonic() + 60
+            while len(self.files()) < (3 if how == signal.SIGTERM else 6):
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            process.send_signal(how)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode,
+                             INTERRUPTED if how == signal.SIGTERM else -signal.SIGKILL)
+            self.assertEqual(self.backups(), [])
+        sent = self.stored()
+        made = self.create("data@s1")
+        self.assertLess(self.stored(), 192 * MIB * 1.05, "nothing is there twice")
+        self.assertLess(made["bytes_stored"], 192 * MIB * 1.05 - sent + 20 * MIB)
+        self.assertEqual(self.restored(made["id"]), want)
+        self.assertEqual(self.files("locks"), [])
+        self.backup("verify")
+
+    def test_two_at_a_time(self):
+        self.init()
+        wants = {}
+        for name in ("one", "two"):
+            self.make_volume(name, size=32 * MIB)
+            self.write(0, os.urandom(16 * MIB), volume=name)
+            wants[name] = self.snapshot(f"{name}@s")
+        processes = [self.start("backup", "create", f"{name}@s", "-q") for name in wants]
+        for process in processes:
+            self.assertEqual((process.communicate(timeout=60)[1], process.returncode), ("", 0))
+        for made in self.backups():
+            self.assertEqual(self.restored(made["id"]), wants[made["volume"]])
+        self.backup("verify")
+
+    def test_a_full_disk_loses_no_backup(self):
+        if not CAN_MOUNT:
+            self.skipTest("needs root and loop devices")
+        small = self.scratch / "small"
+        small.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24M", "none", small], check=True)
+        self.mounted.append(small)
+        self.repository = small / "repository"
+        self.init()
+        self.make_volume(size=64 * MIB)
+        self.write(0, os.urandom(8 * MIB))
+        want = self.snapshot("data@s1")
+        self.create("data@s1")
+        self.write(8 * MIB, os.urandom(40 * MIB))
+        self.snapshot("data@s2")
+        done = self.backup("create", "data@s2", code=8)
+        self.assertRegex(done.stderr, "space")
+        self.assertEqual([b["snapshot"] for b in self.backups()], ["s1"])
+        self.assertEqual(self.restored("latest"), want)
+        self.backup("verify")
+
+
+if __name__ == "__main__":
+    main()
