@@ -66,7 +66,7 @@ static void put(void *p, void *arg)
 		return;
 	block = block_of(p);
 	class = class_of(block->size);
-	if (class == NO_CLASS || recycle->kept[class] >= NET_RECYCLE_KEPT) {
+	if (class == NO_CLASS || recycle->kept[class] + 1 > NET_RECYCLE_KEPT) {
 		free(block);
 		return;
 	}
