@@ -18,7 +18,7 @@
 
 struct work {
 	struct pool *pool;
-	char snapshot_id[POOL_ID_MAX + 1];
+	char snapshot_id[POOL_ID_MAX + 1]; /* "": settle the pool */
 };
 
 struct csi_completer {
@@ -53,21 +53,28 @@ static bool take_work(struct csi_completer *completer, struct work *ret)
 	return true;
 }
 
+static void do_work(const struct work *work, const struct store_progress *progress)
+{
+	struct cairn_err err = {0};
+	bool settle = !work->snapshot_id[0];
+	int rc = settle ? pool_settle(work->pool, progress, &err)
+			: pool_snapshot_complete(work->pool, work->snapshot_id, progress, &err);
+
+	if (!rc || rc == CAIRN_NOT_FOUND || rc == CAIRN_CANCELLED)
+		return;
+	cairn_log(CAIRN_LOG_WARN,
+		  settle ? "cleaning up left for later" : "change set left for later",
+		  CAIRN_STR("snapshot", work->snapshot_id), CAIRN_STR("reason", err.msg));
+}
+
 static void *run(void *arg)
 {
 	struct csi_completer *completer = arg;
 	struct store_progress progress = {.cancelled = is_stopping, .arg = completer};
 	struct work work;
 
-	while (take_work(completer, &work)) {
-		struct cairn_err err = {0};
-		int rc = pool_snapshot_complete(work.pool, work.snapshot_id, &progress, &err);
-
-		if (rc && rc != CAIRN_NOT_FOUND && rc != CAIRN_CANCELLED)
-			cairn_log(CAIRN_LOG_WARN, "change set left for later",
-				  CAIRN_STR("snapshot", work.snapshot_id),
-				  CAIRN_STR("reason", err.msg));
-	}
+	while (take_work(completer, &work))
+		do_work(&work, &progress);
 	return NULL;
 }
 
@@ -108,6 +115,7 @@ void csi_completer_add(struct csi_completer *completer, struct pool *pool, const
 		&completer->queue[(completer->first + completer->n++) % CSI_COMPLETER_QUEUE];
 
 	work->pool = pool;
-	snprintf(work->snapshot_id, sizeof(work->snapshot_id), "%s", snapshot_id);
+	snprintf(work->snapshot_id, sizeof(work->snapshot_id), "%s",
+		 snapshot_id ? snapshot_id : "");
 	pthread_cond_signal(&completer->changed);
 }

@@ -42,8 +42,9 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	if (!driver->pools)
 		return cairn_err_nomem(err, "driver");
 	for (size_t i = 0; i < options->n_pools; i++) {
-		/* No waiting for locks: CSI wants ABORTED, and tries again itself. */
-		struct pool_open_spec spec = {.dir = options->pools[i].dir};
+		/* No waiting for locks: CSI wants ABORTED, and tries again itself. What a
+		 * killed driver left is cleaned behind the start, by the completer. */
+		struct pool_open_spec spec = {.dir = options->pools[i].dir, .settle_later = true};
 		int rc = 0;
 
 		for (size_t j = 0; j < i && !rc; j++)
@@ -122,6 +123,8 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		rc = csi_completer_new(&driver->completer, err);
 	if (rc)
 		return rc;
+	for (size_t i = 0; i < driver->n_pools; i++)
+		csi_completer_add(driver->completer, driver->pools[i].pool, NULL);
 	*ret = cairn_take(driver);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@
 #include "pool/setfile.h"
 #include "pool/store.h"
 
-#define BATCH_OF_IDS 64
+#define BATCH_OF_IDS 128
+#define SWEEPERS     16U
+#define FEW_IDS      4U
 #define PROBE_ENDING "-probe"
 
 void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
@@ -277,21 +280,86 @@ void leftover_tidy(struct pool *pool, const char *id, uint64_t held)
 		cairn_log(CAIRN_LOG_DEBUG, "left for later", CAIRN_STR("reason", err.msg));
 }
 
-int leftover_settle_all(struct pool *pool, struct cairn_err *err)
-{
+/* ---- all of them --------------------------------------------------------- */
+
+/* A killed driver with many callers leaves many, and on btrfs each waits for a
+ * commit of the filesystem; those that wait at the same time share one. */
+struct sweep {
+	struct pool *pool;
 	char ids[BATCH_OF_IDS][POOL_ID_MAX + 1];
-	char after[POOL_ID_MAX + 1] = "";
 	size_t n;
+	unsigned n_threads;
+	const struct store_progress *progress;
+};
+
+struct sweeper {
+	struct sweep *sweep;
+	unsigned index;
+	pthread_t thread;
+};
+
+/* Those of one volume are settled by one thread: they need the same lock. */
+static unsigned sweeper_of(const struct sweep *sweep, const char *id)
+{
+	uint64_t key = 0;
+	uint64_t number;
+
+	if (!ids_parse_volume(id, &key) && !ids_parse_snapshot(id, &key, &number))
+		(void)parse_set_id(id, &key, &number);
+	return (unsigned)(key % sweep->n_threads);
+}
+
+static bool is_cancelled(const struct store_progress *progress)
+{
+	return progress && progress->cancelled && progress->cancelled(progress->arg);
+}
+
+static void *sweep_some(void *arg)
+{
+	struct sweeper *self = arg;
+	struct sweep *sweep = self->sweep;
+
+	for (size_t i = 0; i < sweep->n && !is_cancelled(sweep->progress); i++)
+		if (sweeper_of(sweep, sweep->ids[i]) == self->index)
+			leftover_tidy(sweep->pool, sweep->ids[i], LEFTOVER_NO_LOCK);
+	return NULL;
+}
+
+/* A few are settled here; the share of a thread that can not be started too. */
+static void sweep_all(struct sweep *sweep)
+{
+	struct sweeper sweepers[SWEEPERS];
+
+	sweep->n_threads = sweep->n > FEW_IDS ? SWEEPERS : 1;
+	for (unsigned i = 0; i < sweep->n_threads; i++) {
+		sweepers[i] = (struct sweeper){.sweep = sweep, .index = i};
+		if (sweep->n_threads == 1 ||
+		    pthread_create(&sweepers[i].thread, NULL, sweep_some, &sweepers[i]) != 0) {
+			sweep_some(&sweepers[i]);
+			sweepers[i].sweep = NULL;
+		}
+	}
+	for (unsigned i = 0; i < sweep->n_threads; i++)
+		if (sweepers[i].sweep)
+			pthread_join(sweepers[i].thread, NULL);
+}
+
+int leftover_settle_all(struct pool *pool, const struct store_progress *progress,
+			struct cairn_err *err)
+{
+	struct sweep sweep = {.pool = pool, .progress = progress};
+	char after[POOL_ID_MAX + 1] = "";
 
 	do {
-		int rc = ledger_leftovers(pool->cat, after, ids, BATCH_OF_IDS, &n, err);
+		int rc = ledger_leftovers(pool->cat, after, sweep.ids, BATCH_OF_IDS, &sweep.n, err);
 
 		if (rc)
 			return rc;
-		for (size_t i = 0; i < n; i++)
-			leftover_tidy(pool, ids[i], LEFTOVER_NO_LOCK);
-		if (n > 0)
-			memcpy(after, ids[n - 1], sizeof(after));
-	} while (n == BATCH_OF_IDS);
+		if (is_cancelled(progress))
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+		sweep_all(&sweep);
+		if (sweep.n > 0)
+			memcpy(after, sweep.ids[sweep.n - 1], sizeof(after));
+	} while (sweep.n == BATCH_OF_IDS);
 	return 0;
 }

@@ -17,6 +17,7 @@
 
 struct cairn_err;
 struct pool;
+struct store_progress;
 
 /* "No volume's lock is held by the caller." */
 #define LEFTOVER_NO_LOCK UINT64_MAX
@@ -36,8 +37,10 @@ int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cai
  * it has succeeded, and what cannot be cleared away now stays listed. */
 void leftover_tidy(struct pool *pool, const char *id, uint64_t held);
 
-/* Settles all that nobody is working on and that can be settled. */
-int leftover_settle_all(struct pool *pool, struct cairn_err *err);
+/* Settles all that nobody is working on and that can be settled. `progress` may
+ * be NULL; CAIRN_CANCELLED when it says so. */
+int leftover_settle_all(struct pool *pool, const struct store_progress *progress,
+			struct cairn_err *err);
 
 /* The second cut of a snapshot, see cut.c; removed with its leftovers. */
 void leftover_probe_id(const char *snapshot_id, char *out, unsigned size);

@@ -109,12 +109,17 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 	if (!rc)
 		rc = store_open(pool->marker.backend, pool->root, !pool->read_only, &pool->store,
 				err);
-	if (!rc && !pool->read_only)
-		rc = leftover_settle_all(pool, err);
+	if (!rc && !spec->settle_later)
+		rc = pool_settle(pool, NULL, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(pool);
 	return 0;
+}
+
+int pool_settle(struct pool *pool, const struct store_progress *progress, struct cairn_err *err)
+{
+	return pool->read_only ? 0 : leftover_settle_all(pool, progress, err);
 }
 
 void pool_close(struct pool *pool)

@@ -89,6 +89,7 @@ int pool_destroy(const char *dir, struct cairn_err *err);
 struct pool_open_spec {
 	const char *dir;
 	bool read_only;
+	bool settle_later; /* the caller does it with pool_settle(): it may take long */
 	uint64_t lock_wait_ms;
 };
 
@@ -100,6 +101,8 @@ struct pool_open_spec {
  * CAIRN_DATA_LOSS      its files are damaged
  */
 int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn_err *err);
+/* Cleans what a killed process left and nobody is working on. */
+int pool_settle(struct pool *pool, const struct store_progress *progress, struct cairn_err *err);
 void pool_close(struct pool *pool);
 CAIRN_DEFINE_CLEANUP(struct pool, pool_close);
 

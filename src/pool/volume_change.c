@@ -34,6 +34,16 @@ static int record_size(struct pool *pool, struct record_volume *record, uint64_t
 	return rc;
 }
 
+/* Growing that was interrupted after it was recorded. */
+static int finish_growing(struct pool *pool, const struct record_volume *record, const char *id,
+			  struct cairn_err *err)
+{
+	bool listed = false;
+	int rc = leftover_is_listed(pool, id, &listed, err);
+
+	return rc || !listed ? rc : leftover_settle(pool, id, record->volume, err);
+}
+
 static int expand_locked(struct pool *pool, struct record_volume *record, uint64_t size,
 			 const char *id, struct cairn_err *err)
 {
@@ -44,7 +54,7 @@ static int expand_locked(struct pool *pool, struct record_volume *record, uint64
 	int rc;
 
 	if (size == old_size)
-		return 0;
+		return finish_growing(pool, record, id, err);
 	if (size < old_size)
 		return cairn_err_set(err, CAIRN_INVALID, "a volume can only grow");
 	rc = record_size(pool, record, size, id, err);
