@@ -45,50 +45,70 @@ static int complete_sets(struct pool *pool, const struct record_snapshot *record
 	return rc;
 }
 
-static int bury(struct pool *pool, uint64_t number, const char *id, struct cairn_err *err)
-{
-	int rc = CAIRN_ABORTED;
-
-	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-		struct record_snapshot old;
-		struct record_snapshot now;
-		struct record_volume volume;
-
-		rc = ledger_snapshot_get(pool->cat, number, &old, err);
-		if (!rc)
-			rc = ledger_volume_get(pool->cat, old.volume, &volume, err);
-		if (!rc)
-			rc = catalogue_batch_new(pool->cat, &batch, err);
-		if (rc)
-			return rc;
-		now = old;
-		now.deleted = true;
-		now.expires_ns = handle_expiry_ns(pool, &volume);
-		rc = ledger_snapshot_change(pool->cat, batch, &old, &now, err);
-		if (rc)
-			return rc;
-		ledger_leftover_add(batch, id);
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	}
-	return rc;
-}
-
-int delete_snapshot_locked(struct pool *pool, const struct record_snapshot *record,
-			   struct cairn_err *err)
+int delete_prepare(struct pool *pool, const struct record_snapshot *record, struct cairn_err *err)
 {
 	char id[POOL_ID_MAX + 1];
 	int rc;
 
 	ids_format_snapshot(record->volume, record->number, id);
 	rc = refuse_attached(pool, id, err);
-	if (!rc)
-		rc = complete_sets(pool, record, err);
-	if (!rc)
-		rc = bury(pool, record->number, id, err);
-	if (!rc)
-		leftover_tidy(pool, id, record->volume);
+	return rc ? rc : complete_sets(pool, record, err);
+}
+
+int delete_bury(struct pool *pool, struct catalogue_batch *batch,
+		const struct record_volume *volume, const struct record_snapshot *record,
+		struct cairn_err *err)
+{
+	struct record_snapshot now = *record;
+	char id[POOL_ID_MAX + 1];
+	int rc;
+
+	now.deleted = true;
+	now.expires_ns = handle_expiry_ns(pool, volume);
+	rc = ledger_snapshot_change(pool->cat, batch, record, &now, err);
+	if (rc)
+		return rc;
+	ids_format_snapshot(record->volume, record->number, id);
+	ledger_leftover_add(batch, id);
+	return 0;
+}
+
+static int bury(struct pool *pool, uint64_t number, struct cairn_err *err)
+{
+	int rc = CAIRN_ABORTED;
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+		struct record_snapshot record;
+		struct record_volume volume;
+
+		rc = ledger_snapshot_get(pool->cat, number, &record, err);
+		if (!rc)
+			rc = ledger_volume_get(pool->cat, record.volume, &volume, err);
+		if (!rc)
+			rc = catalogue_batch_new(pool->cat, &batch, err);
+		if (!rc)
+			rc = delete_bury(pool, batch, &volume, &record, err);
+		if (rc)
+			return rc;
+		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	}
 	return rc;
+}
+
+static int delete_locked(struct pool *pool, const struct record_snapshot *record,
+			 struct cairn_err *err)
+{
+	char id[POOL_ID_MAX + 1];
+	int rc = delete_prepare(pool, record, err);
+
+	if (!rc)
+		rc = bury(pool, record->number, err);
+	if (rc)
+		return rc;
+	ids_format_snapshot(record->volume, record->number, id);
+	leftover_tidy(pool, id, record->volume);
+	return 0;
 }
 
 int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err)
@@ -104,7 +124,7 @@ int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_e
 	if (!rc)
 		rc = handle_find_live_snapshot(pool, snapshot, &record, err);
 	if (!rc)
-		rc = delete_snapshot_locked(pool, &record, err);
+		rc = delete_locked(pool, &record, err);
 	if (rc)
 		return cairn_err_wrap(err, "delete snapshot '%s'", snapshot);
 	cairn_closep(&lock);

@@ -4,7 +4,7 @@
  * record stays behind as deleted: they still need its name and their lineage.
  */
 
-#include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -34,37 +34,76 @@ static int check_detached(struct pool *pool, const char *id, struct cairn_err *e
 	return rc;
 }
 
-/* Handles the live snapshots as the mode says. */
-static int handle_snapshots(struct pool *pool, const struct record_volume *volume,
-			    enum pool_volume_delete_mode mode, size_t *ret_left,
-			    struct cairn_err *err)
-{
-	cairn_auto_free uint64_t *numbers = NULL;
-	size_t live = 0;
+/* The volume's snapshots: live ones and tombstones. */
+struct family {
+	uint64_t *numbers;
 	size_t n;
-	int rc = ledger_collect(pool->cat, LEDGER_SNAPSHOTS, volume->volume, &numbers, &n, err);
+	bool go; /* the live ones go with the volume */
+};
 
-	for (size_t i = 0; !rc && i < n; i++) {
+static void family_done(struct family *family)
+{
+	free(family->numbers);
+}
+
+/* Looks at the live snapshots as the mode says. */
+static int look_at_family(struct pool *pool, const struct record_volume *volume,
+			  enum pool_volume_delete_mode mode, struct family *family,
+			  struct cairn_err *err)
+{
+	size_t live = 0;
+	int rc = ledger_collect(pool->cat, LEDGER_SNAPSHOTS, volume->volume, &family->numbers,
+				&family->n, err);
+
+	family->go = mode == POOL_DELETE_SNAPSHOTS;
+	for (size_t i = 0; !rc && i < family->n; i++) {
 		struct record_snapshot record;
 
-		rc = ledger_snapshot_get(pool->cat, numbers[i], &record, err);
+		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
 		if (rc || record.deleted)
 			continue;
 		live++;
-		if (mode == POOL_DELETE_SNAPSHOTS)
-			rc = delete_snapshot_locked(pool, &record, err);
+		if (family->go)
+			rc = delete_prepare(pool, &record, err);
 	}
 	if (!rc && live > 0 && mode == POOL_DELETE_REFUSE)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "it has %zu snapshot%s; delete %s first, or use "
 				     "--with-snapshots or --keep-snapshots",
 				     live, live == 1 ? "" : "s", live == 1 ? "it" : "them");
-	*ret_left = n;
 	return rc;
 }
 
+static int bury_family(struct pool *pool, struct catalogue_batch *batch,
+		       const struct record_volume *volume, const struct family *family,
+		       struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && family->go && i < family->n; i++) {
+		struct record_snapshot record;
+
+		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
+		if (!rc && !record.deleted)
+			rc = delete_bury(pool, batch, volume, &record, err);
+	}
+	return rc;
+}
+
+static void tidy_family(struct pool *pool, const struct record_volume *volume,
+			const struct family *family)
+{
+	for (size_t i = 0; family->go && i < family->n; i++) {
+		char id[POOL_ID_MAX + 1];
+
+		ids_format_snapshot(volume->volume, family->numbers[i], id);
+		leftover_tidy(pool, id, volume->volume);
+	}
+}
+
+/* All in one commit: nobody sees a volume with some of its snapshots gone. */
 static int commit_delete(struct pool *pool, const struct record_volume *volume, const char *id,
-			 bool keep_record, struct cairn_err *err)
+			 const struct family *family, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *volume;
@@ -74,20 +113,25 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 
 	if (!rc && volume->head)
 		rc = ledger_snapshot_get(pool->cat, volume->head, &head, err);
+	if (!rc)
+		rc = bury_family(pool, batch, volume, family, err);
 	if (rc)
 		return rc;
 	now.deleted = true;
 	now.head = 0;
-	ledger_volume_change(batch, volume, keep_record ? &now : NULL);
+	ledger_volume_change(batch, volume, family->n > 0 ? &now : NULL);
 	ledger_leftover_add(batch, id);
 	if (volume->head) {
 		ids_format_snapshot(head.volume, head.number, head_id);
 		ledger_leftover_add(batch, head_id);
 	}
 	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	if (!rc && head_id[0])
+	if (rc)
+		return rc;
+	tidy_family(pool, volume, family);
+	if (head_id[0])
 		leftover_tidy(pool, head_id, volume->volume);
-	return rc;
+	return 0;
 }
 
 static int delete_locked(struct pool *pool, const char *text, enum pool_volume_delete_mode mode,
@@ -95,10 +139,11 @@ static int delete_locked(struct pool *pool, const char *text, enum pool_volume_d
 {
 	struct record_volume volume;
 	char id[POOL_ID_MAX + 1];
-	size_t left = 0;
 	int rc = CAIRN_ABORTED;
 
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		cairn_cleanup(family_done) struct family family = {0};
+
 		rc = handle_find_volume(pool, text, &volume, err);
 		if (!rc && volume.deleted)
 			rc = cairn_err_set(err, CAIRN_NOT_FOUND, "it was deleted");
@@ -107,9 +152,9 @@ static int delete_locked(struct pool *pool, const char *text, enum pool_volume_d
 		ids_format_volume(volume.volume, id);
 		rc = check_detached(pool, id, err);
 		if (!rc)
-			rc = handle_snapshots(pool, &volume, mode, &left, err);
+			rc = look_at_family(pool, &volume, mode, &family, err);
 		if (!rc)
-			rc = commit_delete(pool, &volume, id, left > 0, err);
+			rc = commit_delete(pool, &volume, id, &family, err);
 	}
 	if (!rc)
 		leftover_tidy(pool, id, volume.volume);

@@ -125,7 +125,9 @@ class VolumeDelete(Operation):
         return {name}, {f"{name}@s1", f"{name}@s2"}
 
     def verify(self, world, name, visible):
-        volumes, _ = visible  # what is left of it was compared already
+        volumes, snapshots = visible
+        left = len({f"{name}@s1", f"{name}@s2"} & set(snapshots))
+        require(left == (2 if name in volumes else 0), f"deleted in part: {left} snapshots are left")
         return name not in volumes
 
     def settle(self, world, name):
