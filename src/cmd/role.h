@@ -147,6 +147,11 @@ struct diffsnap_options;
 typedef int role_diffsnap_run(const struct diffsnap_options *options, struct cairn_err *err);
 role_diffsnap_run cairn_role_diffsnap;
 
+/* In the module "manager": session/options.h. */
+struct manager_options;
+typedef int role_manager_run(const struct manager_options *options, struct cairn_err *err);
+role_manager_run cairn_role_manager;
+
 /* Loads module `name` and gives its function `symbol`; it stays loaded.
  *
  * CAIRN_UNIMPLEMENTED  it is not installed, or can not be loaded

@@ -97,6 +97,7 @@ const struct command cmd_cairn = {
 			&cmd_diffsnap,
 			&cmd_aggapi,
 			&cmd_cbt_http,
+			&cmd_manager,
 			&cmd_sidecar,
 			&cmd_conformance,
 			&cmd_help,

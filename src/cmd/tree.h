@@ -50,6 +50,7 @@ extern const struct command cmd_diffsnap;
 extern const struct command cmd_driver;
 extern const struct command cmd_list;
 extern const struct command cmd_sidecar;
+extern const struct command cmd_manager;
 extern const struct command cmd_map;
 extern const struct command cmd_verify;
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "session/options.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "cmd/role.h"
+#include "cmd/tree.h"
+
+#define QPS_DEFAULT      50
+#define DRAIN_DEFAULT_MS 30000
+
+static struct manager_options options = {
+	.config_map = "cairn-sessions",
+	.qps = QPS_DEFAULT,
+	.elect = true,
+	.drain_ms = DRAIN_DEFAULT_MS,
+};
+
+static const struct cairn_flag flags[] = {
+	{.name = "kubeconfig",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.kubeconfig,
+	 .value_name = "FILE",
+	 .help = "how to reach the API server (default: as kubectl, or the pod's)"},
+	{.name = "namespace",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.ns,
+	 .value_name = "NAME",
+	 .help = "of the Lease and the ConfigMap (default: its own)"},
+	{.name = "config-map",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.config_map,
+	 .value_name = "NAME",
+	 .help = "with the settings of sessions (default: cairn-sessions)"},
+	{.name = "webhook",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.listen,
+	 .value_name = "HOST:PORT",
+	 .help = "serve the validating webhook there over HTTPS (default: no)"},
+	{.name = "tls-cert",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.tls_cert,
+	 .value_name = "FILE",
+	 .help = "certificate of the webhook, PEM"},
+	{.name = "tls-key",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.tls_key,
+	 .value_name = "FILE",
+	 .help = "its key, PEM"},
+	{.name = "leader-elect",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.elect,
+	 .help = "work only while holding the Lease (default: yes)"},
+	{.name = "kube-api-qps",
+	 .kind = CAIRN_FLAG_U64,
+	 .target = &options.qps,
+	 .value_name = "N",
+	 .help = "calls to the API server a second at most (default: 50)"},
+	{.name = "http-endpoint",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.http_address,
+	 .value_name = "HOST:PORT",
+	 .help = "serve /metrics, /healthz and /readyz (default: no)"},
+	{.name = "drain-time",
+	 .kind = CAIRN_FLAG_DURATION,
+	 .target = &options.drain_ms,
+	 .value_name = "TIME",
+	 .help = "wait so long for reviews when told to stop (default: 30s)"},
+	CAIRN_FLAG_END,
+};
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	role_manager_run *serve;
+	void *found;
+	int rc;
+
+	(void)argc;
+	(void)argv;
+	if (options.listen && (!options.tls_cert || !options.tls_key))
+		return cmd_usage(err, "--webhook needs --tls-cert and --tls-key");
+	if (options.qps == 0)
+		return cmd_usage(err, "--kube-api-qps must be above 0");
+	rc = role_load("manager", "cairn_role_manager", &found, err);
+	if (rc)
+		return rc;
+	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
+	return serve(&options, err);
+}
+
+const struct command cmd_manager = {
+	.name = "manager",
+	.summary = "run the cluster-wide controllers",
+	.about = "Snapshot sessions and their validating webhook, and DriverDiscovery. Any number\n"
+		 "may run; one leads, all serve the webhook.\n",
+	.flags = flags,
+	.run = run,
+};

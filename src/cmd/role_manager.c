@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The module of `cairn manager`: wiring of controllers, election and webhook. */
+
+#include "cmd/role.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/event.h"
+#include "kube/lease.h"
+#include "net/http.h"
+#include "net/http_standard.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls.h"
+#include "net/tls_watch.h"
+#include "session/controller.h"
+#include "session/discovery.h"
+#include "session/options.h"
+#include "session/webhook.h"
+
+#define LEASE_NAME "cairn-manager"
+
+/* What is counted elsewhere and shown at a scrape. */
+enum shown {
+	SHOWN_READY,
+	SHOWN_FAILED,
+	SHOWN_EXPIRED,
+	SHOWN_ERRORS,
+	N_SHOWN,
+};
+
+/* Everything that runs. */
+struct running {
+	struct kube_client *client;
+	struct kube_recorder *recorder;
+	struct kube_leader *leader;
+	struct session_controller *sessions;
+	struct discovery_controller *discovery;
+	struct session_webhook *webhook;
+	struct net_metrics *metrics;
+	struct net_metric *counts[N_SHOWN];
+	struct net_metric *waiting;
+	struct net_metric *leads;
+	struct net_http_standard standard;
+	struct net_http_server *http; /* metrics and health */
+	struct net_http_server *hook;
+	struct net_tls *tls;
+	struct net_tls_watch *tls_watch;
+};
+
+static void running_done(struct running *r)
+{
+	net_http_server_free(r->http);
+	net_http_server_free(r->hook);
+	session_webhook_free(r->webhook);
+	/* Nobody works any more when the lease is given back. */
+	session_controller_free(r->sessions);
+	discovery_controller_free(r->discovery);
+	kube_leader_free(r->leader);
+	net_tls_watch_free(r->tls_watch);
+	net_tls_free(r->tls);
+	kube_recorder_free(r->recorder);
+	if (r->client)
+		kube_client_shutdown(r->client);
+	kube_client_free(r->client);
+	net_metrics_free(r->metrics);
+}
+
+static void on_lead(void *arg, bool leads)
+{
+	struct running *r = arg;
+
+	cairn_log(CAIRN_LOG_INFO, leads ? "leading" : "not leading");
+	session_controller_lead(r->sessions, leads);
+	discovery_controller_lead(r->discovery, leads);
+}
+
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	struct running *r = arg;
+
+	if (session_controller_is_ready(r->sessions) && discovery_controller_is_ready(r->discovery))
+		return true;
+	snprintf(reason, cap, "objects are still being read");
+	return false;
+}
+
+static void collect(void *arg)
+{
+	struct running *r = arg;
+	struct session_controller_stats stats;
+
+	session_controller_stats(r->sessions, &stats);
+	net_metric_set(r->counts[SHOWN_READY], 0, (double)stats.ready);
+	net_metric_set(r->counts[SHOWN_FAILED], 0, (double)stats.failed);
+	net_metric_set(r->counts[SHOWN_EXPIRED], 0, (double)stats.expired);
+	net_metric_set(r->counts[SHOWN_ERRORS], 0, (double)stats.errors);
+	net_metric_set(r->waiting, 0, (double)stats.waiting);
+	net_metric_set(r->leads, 0, !r->leader || kube_leader_leads(r->leader) ? 1 : 0);
+}
+
+static int add_metrics(struct running *r, struct cairn_err *err)
+{
+	static const struct net_metric_spec counts[N_SHOWN] = {
+		{.name = "cairn_session_ready_total",
+		 .help = "Sessions that became ready.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_failed_total",
+		 .help = "Session requests that failed.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_deleted_total",
+		 .help = "Requests and session data deleted because their time was over.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_errors_total",
+		 .help = "Tries that could not be finished.",
+		 .kind = NET_COUNTER_READ},
+	};
+	static const struct net_metric_spec waiting = {.name = "cairn_session_queue_length",
+						       .help = "Objects that wait for a worker.",
+						       .kind = NET_GAUGE};
+	static const struct net_metric_spec leads = {.name = "cairn_manager_leads",
+						     .help = "1 while this process leads.",
+						     .kind = NET_GAUGE};
+	int rc = net_metrics_new(&r->metrics, err);
+
+	if (!rc)
+		rc = net_metrics_add_process(r->metrics, err);
+	for (int i = 0; i < N_SHOWN && !rc; i++)
+		rc = net_metrics_add(r->metrics, &counts[i], &r->counts[i], err);
+	if (!rc)
+		rc = net_metrics_add(r->metrics, &waiting, &r->waiting, err);
+	if (!rc)
+		rc = net_metrics_add(r->metrics, &leads, &r->leads, err);
+	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);
+}
+
+static int connect_cluster(struct running *r, const struct manager_options *o,
+			   struct cairn_err *err)
+{
+	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
+	struct kube_client_options how = {.user_agent = "cairn-manager", .qps = (double)o->qps};
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	int rc = kube_config_load(&where, &config, err);
+
+	if (!rc)
+		rc = kube_client_new(config, &how, &r->client, err);
+	return rc ? rc : kube_recorder_new(r->client, "cairn.dev/manager", NULL, &r->recorder, err);
+}
+
+static int run_controllers(struct running *r, const struct manager_options *o,
+			   struct cairn_err *err)
+{
+	const char *ns = o->ns ? o->ns : kube_client_namespace(r->client);
+	struct session_controller_options sessions = {
+		.client = r->client,
+		.recorder = r->recorder,
+		.ns = ns,
+		.config_map = o->config_map,
+	};
+	struct kube_leader_options election = {
+		.ns = ns,
+		.name = LEASE_NAME,
+		.on_change = on_lead,
+		.arg = r,
+	};
+	int rc = session_controller_new(&sessions, &r->sessions, err);
+
+	if (!rc)
+		rc = discovery_controller_new(r->client, r->recorder, &r->discovery, err);
+	if (rc)
+		return rc;
+	if (o->elect)
+		return kube_leader_new(r->client, &election, &r->leader, err);
+	on_lead(r, true);
+	return 0;
+}
+
+static void on_reload(void *arg, const struct cairn_err *failure)
+{
+	(void)arg;
+	if (failure)
+		cairn_log(CAIRN_LOG_WARN, "the new certificate is not used",
+			  CAIRN_STR("error", failure->msg));
+	else
+		cairn_log(CAIRN_LOG_INFO, "certificate reloaded");
+}
+
+static int serve_webhook(struct running *r, const struct manager_options *o, struct cairn_err *err)
+{
+	struct net_tls_options pair = {
+		.cert_file = o->tls_cert,
+		.key_file = o->tls_key,
+		.http1 = true,
+	};
+	struct net_tls_watch_options watch = {.changed = on_reload};
+	struct net_http_options http = {.name = "webhook"};
+	int rc;
+
+	if (!o->listen)
+		return 0;
+	rc = net_tls_server_new(&pair, &r->tls, err);
+	if (!rc)
+		rc = net_tls_watch_new(r->tls, &watch, &r->tls_watch, err);
+	if (!rc)
+		rc = net_http_server_new(&http, &r->hook, err);
+	if (!rc)
+		rc = session_webhook_new(r->client, r->metrics, r->hook, &r->webhook, err);
+	if (!rc)
+		rc = net_http_server_listen(r->hook, o->listen, r->tls, NULL, err);
+	return rc ? rc : net_http_server_start(r->hook, err);
+}
+
+static int serve_standard(struct running *r, const struct manager_options *o, struct cairn_err *err)
+{
+	struct net_http_options http = {.name = "health"};
+	int rc;
+
+	if (!o->http_address)
+		return 0;
+	r->standard = (struct net_http_standard){
+		.ready = is_ready,
+		.arg = r,
+		.metrics = r->metrics,
+	};
+	rc = net_http_server_new(&http, &r->http, err);
+	if (!rc)
+		rc = net_http_add_standard(r->http, &r->standard, err);
+	if (!rc)
+		rc = net_http_server_listen(r->http, o->http_address, NULL, NULL, err);
+	return rc ? rc : net_http_server_start(r->http, err);
+}
+
+static int start(struct running *r, const struct manager_options *o, struct cairn_err *err)
+{
+	int rc = connect_cluster(r, o, err);
+
+	if (!rc)
+		rc = add_metrics(r, err);
+	if (!rc)
+		rc = run_controllers(r, o, err);
+	if (!rc)
+		rc = serve_webhook(r, o, err);
+	return rc ? rc : serve_standard(r, o, err);
+}
+
+__attribute__((visibility("default"))) int cairn_role_manager(const struct manager_options *options,
+							      struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	int rc;
+
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("webhook", options->listen));
+	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
+		;
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
+	if (running.hook)
+		net_http_server_drain(running.hook, options->drain_ms);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The inside of the session controller: controller.c has threads and events,
+ * request.c and data.c what is done with one object. */
+#ifndef CAIRN_SESSION_CONTROLLER_IMPL_H
+#define CAIRN_SESSION_CONTROLLER_IMPL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kube/client.h"
+#include "session/controller.h"
+
+#define SESSION_WORKERS_MAX 16U
+
+/* Label of a SnapshotSessionData: uid of the request that it was made for. */
+#define SESSION_UID_LABEL "cbt.storage.k8s.io/session-request-uid"
+
+/* Indexes of the informers. */
+#define SESSION_BY_UID     "uid"     /* requests, by their uid */
+#define SESSION_BY_REQUEST "request" /* data, by the label above */
+
+struct session_controller {
+	struct session_controller_options options;
+	char *ns;
+	char *config_map;
+	struct kube_informer *requests;
+	struct kube_informer *data;
+	struct kube_informer *configurations;
+	struct kube_informer *settings_map;
+	struct kube_queue *queue;
+	pthread_t workers[SESSION_WORKERS_MAX];
+	unsigned n_workers;
+	atomic_bool stopping;
+	atomic_bool leads;
+	_Atomic uint64_t expiry_ms;
+	_Atomic uint64_t ready;
+	_Atomic uint64_t failed;
+	_Atomic uint64_t expired;
+	_Atomic uint64_t errors;
+};
+
+/* How calls to the API server are made: given up when the controller stops or
+ * leads no more. */
+struct kube_call session_call(struct session_controller *c);
+
+/* When to look again, from now; UINT64_MAX is never, 0 after a growing pause. */
+int session_request_look(struct session_controller *c, const json_t *request,
+			 uint64_t *ret_again_ms, struct cairn_err *err);
+int session_data_look(struct session_controller *c, const json_t *data, uint64_t *ret_again_ms,
+		      struct cairn_err *err);
+
+/* Milliseconds until the time in `text`; 0 when it is over. What is no time has
+ * no end: UINT64_MAX. */
+uint64_t session_time_left(const char *text);
+
+#endif

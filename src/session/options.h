@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `cairn manager` was told. */
+#ifndef CAIRN_SESSION_OPTIONS_H
+#define CAIRN_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct manager_options {
+	const char *kubeconfig; /* NULL: searched for */
+	const char *ns;         /* of the Lease and the ConfigMap; NULL: the configuration's */
+	const char *config_map;
+	const char *listen; /* of the webhook; NULL: none */
+	const char *tls_cert;
+	const char *tls_key;
+	const char *http_address; /* NULL: no metrics */
+	uint64_t qps;             /* calls to the API server a second */
+	bool elect;
+	uint64_t drain_ms;
+};
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "session/place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define PORT_DEFAULT 443
+
+static int read_service(const json_t *service, char **ret, struct cairn_err *err)
+{
+	const char *ns = kube_str(service, "namespace");
+	const char *name = kube_str(service, "name");
+	const char *path = kube_str(service, "path");
+	int64_t port = PORT_DEFAULT;
+
+	(void)kube_i64(service, &port, "port");
+	if (!ns || !ns[0] || !name || !name[0])
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the service needs a namespace and a name");
+	if (port < 1 || port > UINT16_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "the service's port is none");
+	*ret = cairn_printf("https://%s.%s.svc:%" PRId64 "%s", name, ns, port, path ? path : "");
+	return *ret ? 0 : cairn_err_nomem(err, "place");
+}
+
+/* How many certificates there are; -1 when one of them is broken. */
+static int count_certificates(const char *pem, size_t n)
+{
+	BIO *bio = BIO_new_mem_buf(pem, (int)n);
+	int count = 0;
+
+	for (size_t left = n; bio && left > 0; left--) {
+		X509 *one = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+
+		if (!one)
+			break;
+		X509_free(one);
+		count++;
+	}
+	BIO_free(bio);
+	return count;
+}
+
+static int read_bundle(const char *text, char **ret, struct cairn_err *err)
+{
+	size_t n = strlen(text);
+	int len;
+
+	if (n > PLACE_BUNDLE_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "the caBundle is too large");
+	*ret = cairn_calloc(n + 1, 1);
+	if (!*ret)
+		return cairn_err_nomem(err, "place");
+	len = EVP_DecodeBlock((unsigned char *)*ret, (const unsigned char *)text, (int)n);
+	if (len <= 0 || count_certificates(*ret, (size_t)len) <= 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the caBundle holds no certificate in PEM form");
+	return 0;
+}
+
+int discovery_place_read(const json_t *object, struct discovery_place *ret, struct cairn_err *err)
+{
+	const json_t *config = kube_at(object, "spec", "clientConfig");
+	const json_t *service = kube_at(config, "service");
+	const char *url = kube_str(config, "url");
+	const char *bundle = kube_str(config, "caBundle");
+	int rc = 0;
+
+	*ret = (struct discovery_place){0};
+	if (!url == !service)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "exactly one of url and service must be given");
+	if (url && strncmp(url, "https://", 8) != 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the url must begin with https://");
+	if (url) {
+		ret->url = cairn_strdup(url);
+		rc = ret->url ? 0 : cairn_err_nomem(err, "place");
+	} else {
+		rc = read_service(service, &ret->url, err);
+	}
+	if (!rc && bundle && bundle[0])
+		rc = read_bundle(bundle, &ret->bundle, err);
+	if (rc)
+		discovery_place_done(ret);
+	return rc;
+}
+
+void discovery_place_done(struct discovery_place *place)
+{
+	free(place->url);
+	free(place->bundle);
+	*place = (struct discovery_place){0};
+}
+
+/* Only the fact of an answer counts, not what is in it. */
+static size_t drop(char *data, size_t size, size_t n, void *arg)
+{
+	(void)data;
+	(void)arg;
+	return size * n;
+}
+
+int discovery_place_probe(const struct discovery_place *place, uint64_t timeout_ms,
+			  struct cairn_err *err)
+{
+	CURL *curl = curl_easy_init();
+	char why[CURL_ERROR_SIZE] = "";
+	struct curl_blob bundle = {.data = place->bundle};
+	CURLcode rc;
+
+	if (!curl)
+		return cairn_err_nomem(err, "probe");
+	if (place->bundle) {
+		bundle.len = strlen(place->bundle);
+		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &bundle);
+		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+	}
+	curl_easy_setopt(curl, CURLOPT_URL, place->url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	rc = curl_easy_perform(curl);
+	curl_easy_cleanup(curl);
+	if (rc != CURLE_OK)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "%s",
+				     why[0] ? why : curl_easy_strerror(rc));
+	return 0;
+}

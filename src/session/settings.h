@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a ConfigMap says about sessions. Texts in, a struct out. */
+#ifndef CAIRN_SESSION_SETTINGS_H
+#define CAIRN_SESSION_SETTINGS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+#define SESSION_EXPIRY_KEY        "sessionExpiry"
+#define SESSION_EXPIRY_DEFAULT_MS (10U * 60U * 1000U)
+#define SESSION_EXPIRY_MIN_MS     1000U
+#define SESSION_EXPIRY_MAX_MS     (7ULL * 24U * 3600U * 1000U)
+
+struct session_settings {
+	uint64_t expiry_ms; /* from a request's creation to its end */
+};
+
+/* From data.sessionExpiry ("10m") of a ConfigMap; defaults where `map` is NULL or
+ * has no such key.
+ *
+ * CAIRN_INVALID  no duration, or one out of bounds; *ret has the defaults
+ */
+int session_settings_read(const json_t *map, struct session_settings *ret, struct cairn_err *err);
+
+/* The namespace that the driver of a SnapshotServicesConfiguration runs in: from
+ * the annotation cbt.storage.k8s.io/driver-namespace, else from an address that
+ * names a Service (SERVICE.NAMESPACE, SERVICE.NAMESPACE.svc…).
+ *
+ * CAIRN_INVALID  it says nothing of the kind
+ */
+#define SESSION_NAMESPACE_MAX 63U
+int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMESPACE_MAX + 1],
+			     struct cairn_err *err);
+
+#endif
