@@ -66,6 +66,8 @@ struct role_sidecar_options {
 	uint64_t wait_ms;
 	uint64_t stream_ms; /* 0: no limit */
 	bool owned_base;
+	bool sessions;
+	const char *session_ns; /* NULL: that of the configuration */
 
 	const char *csi_address;
 	uint64_t csi_timeout_ms;

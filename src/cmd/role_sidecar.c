@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "net/signals.h"
 #include "sidecar/kube_client.h"
+#include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 
 #define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
@@ -51,8 +52,17 @@ static int reach_kubernetes(const struct role_sidecar_options *o, struct sidecar
 	return rc ? rc : sidecar_kube_client_new(&options, ret, err);
 }
 
+static int watch_sessions(const struct role_sidecar_options *o, struct sidecar_kube_client *kube,
+			  struct sidecar_sessions **ret, struct cairn_err *err)
+{
+	if (!o->sessions)
+		return 0;
+	return sidecar_sessions_new(sidecar_kube_client_inner(kube), o->session_ns, ret, err);
+}
+
 static int start(const struct role_sidecar_options *o, struct sidecar_kube_client *kube,
-		 const char *listen, struct sidecar **ret, struct cairn_err *err)
+		 struct sidecar_sessions *sessions, const char *listen, struct sidecar **ret,
+		 struct cairn_err *err)
 {
 	unsigned waiting_each = (unsigned)o->waiting / WAITING_EACH_PART;
 	struct sidecar_options options = {
@@ -74,6 +84,7 @@ static int start(const struct role_sidecar_options *o, struct sidecar_kube_clien
 		.wait_ms = o->wait_ms,
 		.stream_ms = o->stream_ms,
 		.owned_base = o->owned_base,
+		.sessions = sessions,
 		.csi_address = o->csi_address,
 		.csi_timeout_ms = o->csi_timeout_ms,
 		.message_max = o->message_max,
@@ -89,6 +100,7 @@ __attribute__((visibility("default"))) int
 cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err *err)
 {
 	cairn_cleanup(sidecar_kube_client_freep) struct sidecar_kube_client *kube = NULL;
+	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions = NULL;
 	cairn_cleanup(sidecar_freep) struct sidecar *sidecar = NULL;
 	cairn_auto_free char *listen = listen_address(options);
 	unsigned cut;
@@ -104,7 +116,9 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", options->version));
 	rc = reach_kubernetes(options, &kube, err);
 	if (!rc)
-		rc = start(options, kube, listen, &sidecar, err);
+		rc = watch_sessions(options, kube, &sessions, err);
+	if (!rc)
+		rc = start(options, kube, sessions, listen, &sidecar, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),

@@ -45,6 +45,8 @@ static uint64_t max_waiting = 1024;
 static uint64_t max_wait_ms = MS_PER_MIN;
 static uint64_t max_message = 16U << 20;
 static bool owned_base;
+static bool sessions;
+static const char *session_ns;
 static uint64_t drain_ms = 25000;
 static int64_t verbosity;
 
@@ -168,6 +170,15 @@ static const struct cairn_flag flags[] = {
 	 .target = &max_wait_ms,
 	 .value_name = "TIME",
 	 .help = "and how long (default: 1m)"},
+	{.name = "sessions",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &sessions,
+	 .help = "also serve GetAllocated and GetDelta of snapshot sessions"},
+	{.name = "session-namespace",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &session_ns,
+	 .value_name = "NAME",
+	 .help = "where SnapshotSessionData is (default: its own)"},
 	{.name = "require-owned-base",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &owned_base,
@@ -275,6 +286,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 			.wait_ms = max_wait_ms,
 			.stream_ms = stream_ms == UINT64_MAX ? 0 : stream_ms,
 			.owned_base = owned_base,
+			.sessions = sessions,
+			.session_ns = session_ns,
 			.csi_address = csi_address,
 			.csi_timeout_ms = timeout_ms,
 			.message_max = max_message,

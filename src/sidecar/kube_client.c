@@ -232,6 +232,11 @@ static const struct sidecar_kube_ops ops = {
 	.contents_of = contents_of,
 };
 
+struct kube_client *sidecar_kube_client_inner(struct sidecar_kube_client *client)
+{
+	return client->client;
+}
+
 struct sidecar_kube sidecar_kube_client_table(struct sidecar_kube_client *client)
 {
 	return (struct sidecar_kube){.ops = &ops, .self = client};

@@ -15,6 +15,7 @@
 #include "sidecar/kube.h"
 
 struct cairn_err;
+struct kube_client;
 struct sidecar_kube_client;
 
 struct sidecar_kube_client_options {
@@ -30,6 +31,9 @@ int sidecar_kube_client_new(const struct sidecar_kube_client_options *options,
 void sidecar_kube_client_stop(struct sidecar_kube_client *client);
 void sidecar_kube_client_free(struct sidecar_kube_client *client); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct sidecar_kube_client, sidecar_kube_client_free);
+
+/* The client itself, for what else watches; borrowed. */
+struct kube_client *sidecar_kube_client_inner(struct sidecar_kube_client *client);
 
 struct sidecar_kube sidecar_kube_client_table(struct sidecar_kube_client *client);
 

@@ -223,12 +223,24 @@ static int make_server(struct sidecar *s, unsigned loops, struct cairn_err *err)
 		 .handler = sidecar_delta,
 		 .arg = s},
 	};
+	const struct net_method sessions[] = {
+		{.path = "/SnapshotMetadata/GetAllocated",
+		 .kind = NET_SERVER_STREAM,
+		 .handler = sidecar_session_allocated,
+		 .arg = s},
+		{.path = "/SnapshotMetadata/GetDelta",
+		 .kind = NET_SERVER_STREAM,
+		 .handler = sidecar_session_delta,
+		 .arg = s},
+	};
 	int rc = net_server_new(&options, &s->server, err);
 
 	if (!rc)
 		rc = net_server_set_serving(s->server, "", false, err);
 	if (!rc)
 		rc = net_server_add(s->server, methods, 2, err);
+	if (!rc && o->sessions)
+		rc = net_server_add(s->server, sessions, 2, err);
 	return rc ? rc : net_server_listen_tcp(s->server, o->listen, s->tls, &s->port, err);
 }
 

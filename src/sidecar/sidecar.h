@@ -22,6 +22,7 @@
 
 struct cairn_err;
 struct sidecar;
+struct sidecar_sessions;
 
 /* What waits for one caller at most, beside one message and the driver's window
  * (sidecar/driver.h): no caller is read ahead of further. */
@@ -55,6 +56,9 @@ struct sidecar_options {
 	uint64_t wait_ms;      /* and how long */
 	uint64_t stream_ms;    /* a stream's longest time; 0: none */
 	bool owned_base;       /* refuse a base snapshot that Kubernetes does not know */
+
+	/* Also serve the flavour of snapshot sessions; NULL: no. Must outlive it. */
+	struct sidecar_sessions *sessions;
 
 	/* The driver. */
 	const char *csi_address;

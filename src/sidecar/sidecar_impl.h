@@ -4,6 +4,8 @@
 #ifndef CAIRN_SIDECAR_SIDECAR_IMPL_H
 #define CAIRN_SIDECAR_SIDECAR_IMPL_H
 
+#include <stdatomic.h>
+
 #include "sidecar/kube_gate.h"
 #include "sidecar/sidecar.h"
 
@@ -17,6 +19,12 @@ struct sidecar_gate;
 struct sidecar_http;
 struct sidecar_metrics;
 struct sidecar_names;
+
+/* Which flavour of sessions the driver speaks. */
+enum sidecar_speaks {
+	SIDECAR_SPEAKS_UNKNOWN,
+	SIDECAR_SPEAKS_SHIPPED, /* not the session flavour: it is translated */
+};
 
 struct sidecar {
 	struct sidecar_options options;
@@ -32,10 +40,15 @@ struct sidecar {
 	struct sidecar_kube_gate kube;
 	struct sidecar_driver *driver;
 	struct sidecar_http *http;
+	_Atomic int session_flavour; /* of enum sidecar_speaks */
 };
 
 /* stream.c: the two methods. `arg` is the sidecar. */
 int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err);
 int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err);
+
+/* session_stream.c: those of the session flavour. */
+int sidecar_session_allocated(struct net_call *call, void *arg, struct cairn_err *err);
+int sidecar_session_delta(struct net_call *call, void *arg, struct cairn_err *err);
 
 #endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A call of the session flavour: its token leads to a session, that to the
+ * snapshots it is good for, those to the driver's handles.
+ *
+ * A driver that speaks the flavour itself is passed through untouched; one that
+ * does not is asked in the shipped one, and its answers are translated.
+ */
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/object.h"
+#include "net/call.h"
+#include "net/client.h"
+#include "net/relay.h"
+#include "proto/block_metadata.h"
+#include "proto/block_translate.h"
+#include "sidecar/driver.h"
+#include "sidecar/gate.h"
+#include "sidecar/key.h"
+#include "sidecar/metrics.h"
+#include "sidecar/names.h"
+#include "sidecar/session_request.h"
+#include "sidecar/sessions.h"
+#include "sidecar/sidecar_impl.h"
+#include "sidecar/wait.h"
+
+#define SESSION_ALLOCATED_PATH "/SnapshotMetadata/GetAllocated"
+#define SESSION_DELTA_PATH     "/SnapshotMetadata/GetDelta"
+#define SHIPPED_ALLOCATED_PATH "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
+#define SHIPPED_DELTA_PATH     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
+
+#define REQUEST_MAX (4U << 20) /* what gRPC servers take */
+
+struct stream {
+	struct sidecar *sidecar;
+	struct net_call *call;
+	struct sidecar_session_request request;
+	struct sidecar_wait wait;
+	const char *driver_name;
+	json_t *session;
+	struct sidecar_pass place;
+	struct sidecar_snapshot *base;
+	struct sidecar_snapshot *target;
+	struct proto_block_scan scan; /* of a stream that is translated */
+	uint64_t messages;
+	uint64_t bytes;
+};
+
+static void stream_done(struct stream *s)
+{
+	sidecar_gate_leave(&s->place);
+	sidecar_value_unrefp(&s->target);
+	sidecar_value_unrefp(&s->base);
+	json_decref(s->session);
+	sidecar_session_request_done(&s->request);
+}
+
+static int call_check(const void *arg)
+{
+	return net_call_check(arg);
+}
+
+static int read_request(struct stream *s, bool delta, struct cairn_err *err)
+{
+	const uint8_t *data;
+	size_t n;
+	int rc = net_call_recv(s->call, &data, &n, err);
+
+	if (rc == 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the request has no message");
+	return rc < 0 ? rc : sidecar_session_request_read(delta, data, n, &s->request, err);
+}
+
+static bool is_in_session(const struct stream *s, const char *name)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(kube_at(s->session, "spec", "snapshots"), i, one)
+	{
+		const char *text = json_string_value(one);
+
+		if (text && strcmp(text, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check_session(struct stream *s, struct cairn_err *err)
+{
+	int rc = sidecar_sessions_find(s->sidecar->options.sessions, s->request.token, &s->wait,
+				       &s->session, err);
+
+	if (rc)
+		return rc;
+	if (!is_in_session(s, s->request.target) ||
+	    (s->request.delta && !is_in_session(s, s->request.base)))
+		return cairn_err_set(err, CAIRN_DENIED, "the session is not for that snapshot");
+	if (!s->driver_name)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
+	return 0;
+}
+
+/* Streams are counted by session. */
+static int take_place(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar_wait within = sidecar_wait_within(&s->wait, s->sidecar->options.wait_ms);
+	struct sidecar_key who = sidecar_key_of("session", s->request.token, NULL);
+	int rc = sidecar_gate_enter(s->sidecar->streams, &who, &within, &s->place, err);
+
+	if (rc == CAIRN_DEADLINE && sidecar_wait_check(&s->wait, NULL) == 0)
+		return cairn_err_set(err, CAIRN_NO_SPACE,
+				     "no stream became free in time; try again later");
+	return rc;
+}
+
+static int find(struct stream *s, const char *name, struct sidecar_snapshot **ret,
+		struct cairn_err *err)
+{
+	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
+
+	return sidecar_names_find(s->sidecar->names, s->driver_name, ns ? ns : "", name, &s->wait,
+				  ret, err);
+}
+
+/* Both snapshots, which must be of one volume, and of the one that was named. */
+static int find_names(struct stream *s, struct cairn_err *err)
+{
+	const char *volume = s->request.volume;
+	int rc = find(s, s->request.target, &s->target, err);
+
+	if (!rc && s->request.delta)
+		rc = find(s, s->request.base, &s->base, err);
+	if (rc)
+		return rc;
+	if (s->target->volume && volume[0] && strcmp(volume, s->target->volume) != 0)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "the snapshot is not of that volume");
+	if (!s->target->volume && !volume[0])
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "volume_id is missing, and Kubernetes does not know it");
+	if (s->base && s->base->volume && s->target->volume &&
+	    strcmp(s->base->volume, s->target->volume) != 0)
+		return cairn_err_set(err, CAIRN_INVALID, "the two snapshots are of two volumes");
+	return 0;
+}
+
+static int start(struct stream *s, bool translated, struct net_rpc **ret, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
+	uint64_t left = sidecar_wait_left_ms(&s->wait, UINT64_MAX);
+	bool delta = s->request.delta;
+	struct sidecar_session_handles handles = {
+		.volume = s->target->volume ? s->target->volume : s->request.volume,
+		.base = s->base ? s->base->handle : "",
+		.target = s->target->handle,
+		.secret = s->target->secret,
+	};
+	const char *path = delta ? SESSION_DELTA_PATH : SESSION_ALLOCATED_PATH;
+	int rc;
+
+	if (translated) {
+		path = delta ? SHIPPED_DELTA_PATH : SHIPPED_ALLOCATED_PATH;
+		rc = sidecar_session_request_translate(&s->request, &handles, &bytes, err);
+	} else {
+		rc = sidecar_session_request_pack(&s->request, &handles, &bytes, err);
+	}
+	if (!rc && left == 0)
+		rc = cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
+	if (!rc)
+		rc = sidecar_driver_stream(s->sidecar->driver, net_call_loop(s->call), path,
+					   bytes.data, bytes.len, left, ret, err);
+	if (bytes.data)
+		explicit_bzero(bytes.data, bytes.len);
+	return rc;
+}
+
+/* Byte for byte. */
+static int pass_through(struct stream *s, struct cairn_err *err)
+{
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	struct net_relay_options options = {.message_max = s->sidecar->options.message_max};
+	struct net_relay_result result = {0};
+	int rc = start(s, false, &rpc, err);
+
+	if (!rc)
+		rc = net_relay_run(s->call, rpc, &options, &result, err);
+	s->messages = result.messages;
+	s->bytes = result.bytes;
+	return rc;
+}
+
+static int send_translated(struct stream *s, const uint8_t *data, size_t n, struct cairn_err *err)
+{
+	uint8_t *at;
+	size_t len;
+	int rc = proto_block_scan(&s->scan, data, n, NULL, err);
+
+	if (!rc)
+		rc = net_call_reserve(s->call, n, &at, err);
+	if (rc)
+		return rc;
+	if (!proto_block_translate(data, n, at, &len)) {
+		net_call_commit_none(s->call);
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "the CSI driver says no type of block metadata");
+	}
+	net_call_commit(s->call, len, false);
+	s->messages++;
+	s->bytes += len;
+	return 0;
+}
+
+static int translate(struct stream *s, struct cairn_err *err)
+{
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	const uint8_t *data;
+	size_t n;
+	int rc = start(s, true, &rpc, err);
+
+	s->scan.starting_offset = s->request.starting_offset;
+	s->scan.max_results = s->request.max_results;
+	if (rc)
+		return rc;
+	while ((rc = net_rpc_recv(rpc, &data, &n, err)) == 1) {
+		rc = send_translated(s, data, n, err);
+		if (rc)
+			return rc;
+	}
+	/* A caller that has gone must never be told OK. */
+	return rc ? rc : net_call_check(s->call);
+}
+
+/* The driver is asked in its own flavour first; who does not know that says so
+ * before any message. What it speaks is remembered until it says otherwise. */
+static int relay(struct stream *s, struct cairn_err *err)
+{
+	_Atomic int *flavour = &s->sidecar->session_flavour;
+	int rc;
+
+	if (atomic_load(flavour) != SIDECAR_SPEAKS_SHIPPED) {
+		rc = pass_through(s, err);
+		if (rc != CAIRN_UNIMPLEMENTED || s->messages > 0)
+			return rc;
+		atomic_store(flavour, SIDECAR_SPEAKS_SHIPPED);
+	}
+	rc = translate(s, err);
+	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_UNAVAILABLE)
+		atomic_store(flavour, SIDECAR_SPEAKS_UNKNOWN);
+	return rc;
+}
+
+static int serve(struct stream *s, bool delta, struct cairn_err *err)
+{
+	int rc = read_request(s, delta, err);
+
+	if (!rc)
+		rc = check_session(s, err);
+	if (!rc)
+		rc = take_place(s, err);
+	if (!rc)
+		rc = find_names(s, err);
+	if (rc)
+		return rc;
+	rc = relay(s, err);
+	if (rc == CAIRN_UNAVAILABLE)
+		sidecar_driver_doubt(s->sidecar->driver);
+	return rc;
+}
+
+/* Once a call; no token is in it. */
+static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
+{
+	cairn_log(rc == 0 || rc == CAIRN_CANCELLED ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO,
+		  rc == 0 ? "stream ended" : "stream failed",
+		  CAIRN_STR("op", s->request.delta ? "GetDelta" : "GetAllocated"),
+		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("why", rc ? err->msg : ""),
+		  CAIRN_STR("peer", net_call_peer(s->call)->address),
+		  CAIRN_STR("snapshot", s->request.target), CAIRN_STR("base", s->request.base),
+		  CAIRN_U64("messages", s->messages), CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
+}
+
+static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
+{
+	struct sidecar_wait wait = {
+		.deadline_ns = net_call_deadline(call),
+		.check = call_check,
+		.arg = call,
+	};
+	uint64_t longest = sidecar->options.stream_ms ? sidecar->options.stream_ms : UINT64_MAX;
+	cairn_cleanup(stream_done) struct stream s = {
+		.sidecar = sidecar,
+		.call = call,
+		.driver_name = sidecar_driver_name(sidecar->driver),
+		.wait = sidecar_wait_within(&wait, longest),
+	};
+	uint64_t start_ns = cairn_monotonic_ns();
+	uint64_t took;
+	int rc = serve(&s, delta, err);
+
+	took = cairn_monotonic_ns() - start_ns;
+	sidecar_metrics_relayed(sidecar->metrics, s.messages, s.scan.tuples, s.bytes);
+	sidecar_metrics_ended(sidecar->metrics,
+			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
+	log_end(&s, rc, err, took);
+	return rc;
+}
+
+int sidecar_session_allocated(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, false, err);
+}
+
+int sidecar_session_delta(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, true, err);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sidecar/sessions.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "kube/kinds.h"
+#include "kube/object.h"
+#include "kube/timestamp.h"
+#include "sidecar/key.h"
+#include "sidecar/wait.h"
+
+#define INDEX     "hash"
+#define HASH_TEXT (2 * SIDECAR_KEY_BYTES)
+#define LOOK_MS   20U
+
+/* Names of objects are not longer, so no token is. */
+#define TOKEN_MAX 253U
+
+struct sidecar_sessions {
+	struct kube_informer *informer;
+	_Atomic unsigned waiting;
+};
+
+static void hash_of(const char *token, char out[HASH_TEXT + 1])
+{
+	static const char digits[] = "0123456789abcdef";
+	struct sidecar_key key = sidecar_key_of("session", token, NULL);
+
+	for (size_t i = 0; i < SIDECAR_KEY_BYTES; i++) {
+		out[2 * i] = digits[key.bytes[i] >> 4];
+		out[2 * i + 1] = digits[key.bytes[i] & 15];
+	}
+	out[HASH_TEXT] = '\0';
+}
+
+static void by_hash(const json_t *object, void (*emit)(void *to, const char *text), void *to)
+{
+	char hash[HASH_TEXT + 1];
+
+	hash_of(kube_name(object), hash);
+	emit(to, hash);
+}
+
+int sidecar_sessions_new(struct kube_client *client, const char *ns, struct sidecar_sessions **ret,
+			 struct cairn_err *err)
+{
+	static const struct kube_index indexes[] = {{INDEX, by_hash}, {NULL, NULL}};
+	struct kube_informer_options options = {
+		.resource = &kube_snapshotsessiondata,
+		.ns = ns ? ns : kube_client_namespace(client),
+		.indexes = indexes,
+	};
+	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions =
+		cairn_calloc(1, sizeof(*sessions));
+	int rc;
+
+	if (!sessions)
+		return cairn_err_nomem(err, "sessions");
+	rc = kube_informer_new(client, &options, &sessions->informer, err);
+	if (!rc)
+		rc = kube_informer_start(sessions->informer, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(sessions);
+	return 0;
+}
+
+void sidecar_sessions_free(struct sidecar_sessions *sessions)
+{
+	if (!sessions)
+		return;
+	kube_informer_free(sessions->informer);
+	free(sessions);
+}
+
+static int look(struct sidecar_sessions *sessions, const char *hash, json_t **ret,
+		struct cairn_err *err)
+{
+	json_t **found = NULL;
+	size_t n = 0;
+	int rc = kube_informer_find(sessions->informer, INDEX, hash, &found, &n, err);
+
+	if (rc)
+		return rc;
+	*ret = n > 0 ? json_incref(found[0]) : NULL;
+	kube_objects_free(found, n);
+	return 0;
+}
+
+/* For a moment, unless too many do so already. */
+static int look_again(struct sidecar_sessions *sessions, const char *hash,
+		      const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+{
+	uint64_t end = cairn_monotonic_ns() + SIDECAR_SESSIONS_WAIT_MS * CAIRN_NS_PER_MS;
+	int rc = 0;
+
+	if (atomic_fetch_add(&sessions->waiting, 1) < SIDECAR_SESSIONS_WAITING) {
+		while (!rc && !*ret && cairn_monotonic_ns() < end) {
+			cairn_sleep_ms(LOOK_MS);
+			rc = sidecar_wait_check(wait, err);
+			if (!rc)
+				rc = look(sessions, hash, ret, err);
+		}
+	}
+	atomic_fetch_sub(&sessions->waiting, 1);
+	return rc;
+}
+
+int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
+			  const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *found = NULL;
+	char hash[HASH_TEXT + 1];
+	uint64_t end;
+	int rc = 0;
+
+	if (!kube_informer_synced(sessions->informer))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "sessions are not known yet");
+	if (strnlen(token, TOKEN_MAX + 1) <= TOKEN_MAX) {
+		hash_of(token, hash);
+		rc = look(sessions, hash, &found, err);
+		if (!rc && !found)
+			rc = look_again(sessions, hash, wait, &found, err);
+	}
+	if (rc)
+		return rc;
+	if (!found || !kube_time_parse(kube_str(found, "spec", "expiryTime"), &end) ||
+	    end <= cairn_now_ns())
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
+				     "the session token is not valid or has expired");
+	*ret = cairn_take(found);
+	return 0;
+}
