@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kube/library.h"
 #include "kube/object.h"
 
 #define PARSE_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
@@ -33,10 +34,36 @@ static size_t count_digits(const char *text, size_t n, size_t at)
 	return digits;
 }
 
+/* Copies the string text[begin, at). jansson takes no NUL in the name of a field;
+ * such a name is changed, and no value ever is. */
+static void copy_string(const char *text, size_t n, size_t begin, size_t at, struct cairn_buf *out)
+{
+	static const char nul[] = "\\u0000";
+	size_t next = at;
+
+	while (next < n && strchr(" \t\r\n", text[next]))
+		next++;
+	if (next == n || text[next] != ':') {
+		cairn_buf_add(out, text + begin, at - begin);
+		return;
+	}
+	while (begin < at) {
+		if (text[begin] == '\\' && at - begin >= 6 && memcmp(text + begin, nul, 6) == 0) {
+			cairn_buf_adds(out, "\\ufffd");
+			begin += 6;
+		} else if (text[begin] == '\\') {
+			cairn_buf_add(out, text + begin, at - begin < 2 ? at - begin : 2);
+			begin += 2;
+		} else {
+			cairn_buf_addc(out, text[begin++]);
+		}
+	}
+}
+
 /* The API server stores a number beyond 64 bits as a real and writes it with
  * all its digits. Gives such numbers an exponent, which makes jansson read them
  * as reals too. */
-static void mark_reals(const char *text, size_t n, struct cairn_buf *out)
+static void make_readable(const char *text, size_t n, struct cairn_buf *out)
 {
 	size_t at = 0;
 
@@ -46,7 +73,7 @@ static void mark_reals(const char *text, size_t n, struct cairn_buf *out)
 
 		if (text[at] == '"') {
 			at = skip_string(text, n, at);
-			cairn_buf_add(out, text + begin, at - begin);
+			copy_string(text, n, begin, at, out);
 			continue;
 		}
 		digits = count_digits(text, n, at);
@@ -58,30 +85,42 @@ static void mark_reals(const char *text, size_t n, struct cairn_buf *out)
 	}
 }
 
-static json_t *parse_marked(const char *text, size_t n, json_error_t *error)
+/* What jansson does not read although it is JSON. */
+static bool is_curable(const json_error_t *error)
 {
-	struct cairn_buf marked = CAIRN_BUF_INIT(2 * n + 16);
+	enum json_error_code code = json_error_code(error);
+
+	return code == json_error_numeric_overflow || code == json_error_null_byte_in_key;
+}
+
+static json_t *parse_cured(const char *text, size_t n, bool *ret_starved, json_error_t *error)
+{
+	struct cairn_buf cured = CAIRN_BUF_INIT(2 * n + 16);
 	json_t *json = NULL;
 
-	mark_reals(text, n, &marked);
-	if (!cairn_buf_failed(&marked))
-		json = json_loadb((const char *)marked.data, marked.len, PARSE_FLAGS, error);
-	cairn_buf_done(&marked);
+	make_readable(text, n, &cured);
+	*ret_starved = cairn_buf_failed(&cured);
+	if (!*ret_starved)
+		json = json_loadb((const char *)cured.data, cured.len, PARSE_FLAGS, error);
+	cairn_buf_done(&cured);
 	return json;
 }
 
 int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *err)
 {
 	json_error_t error = {.line = -1};
-	json_t *json = json_loadb(text, n, PARSE_FLAGS, &error);
+	bool starved = false;
+	json_t *json;
 
-	if (!json && json_error_code(&error) == json_error_numeric_overflow)
-		json = parse_marked(text, n, &error);
+	(void)kube_library_starved();
+	json = json_loadb(text ? text : "", n, PARSE_FLAGS, &error);
+	if (!json && is_curable(&error))
+		json = parse_cured(text, n, &starved, &error);
 	if (json) {
 		*ret = json;
 		return 0;
 	}
-	if (error.line < 0 || json_error_code(&error) == json_error_out_of_memory)
+	if (kube_library_starved() || starved)
 		return cairn_err_nomem(err, "JSON");
 	/* Without jansson's text, which quotes the input: that may be a secret. */
 	return cairn_err_set(err, CAIRN_INVALID, "no JSON: at byte %d", error.position);

@@ -9,9 +9,28 @@
 
 #include "base/mem.h"
 
+static _Thread_local bool starved;
+
+static void *allocate(size_t n)
+{
+	void *p = cairn_alloc(n);
+
+	if (!p)
+		starved = true;
+	return p;
+}
+
+bool kube_library_starved(void)
+{
+	bool was = starved;
+
+	starved = false;
+	return was;
+}
+
 static void set_up(void)
 {
-	json_set_alloc_funcs(cairn_alloc, free);
+	json_set_alloc_funcs(allocate, free);
 	curl_global_init(CURL_GLOBAL_ALL);
 }
 
