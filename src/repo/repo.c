@@ -135,32 +135,6 @@ static int try_key(struct repo *repo, const struct repo_options *options,
 	return rc < 0 ? cairn_err_wrap(err, "key %s", repo_id_format(name, hex)) : 0;
 }
 
-/* The first key that the password opens. A damaged one says so only if no other
- * fits. */
-static int find_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
-{
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	struct cairn_err other = {0};
-	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
-
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < names.n && i < KEYS_MAX; i++) {
-		struct cairn_err why = {0};
-
-		rc = try_key(repo, options, &names.items[i].name, &why);
-		if (rc == 0)
-			return 0;
-		if (rc != CAIRN_UNAUTHENTICATED)
-			other = why;
-	}
-	if (other.code)
-		return cairn_err_set(err, other.code, "%s", other.msg);
-	if (names.n == 0)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "the repository has no keys");
-	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
-}
-
 static int read_config(struct repo *repo, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
@@ -179,6 +153,36 @@ static int read_config(struct repo *repo, struct cairn_err *err)
 		return cairn_err_wrap(err, "config");
 	return repo_config_decode((const char *)data + REPO_IV_SIZE, n - REPO_SEAL, &repo->config,
 				  err);
+}
+
+/* The first key that the password opens and that `fits`; a damaged one says so
+ * only if no other does. A second key may be left by an init that died: it opens,
+ * but not the config. */
+static int find_key(struct repo *repo, const struct repo_options *options,
+		    int (*fits)(struct repo *repo, struct cairn_err *err), struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct cairn_err other = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < names.n && i < KEYS_MAX; i++) {
+		struct cairn_err why = {0};
+
+		rc = try_key(repo, options, &names.items[i].name, &why);
+		if (rc == 0 && fits)
+			rc = fits(repo, &why);
+		if (rc == 0)
+			return 0;
+		if (rc != CAIRN_UNAUTHENTICATED)
+			other = why;
+	}
+	if (other.code)
+		return cairn_err_set(err, other.code, "%s", other.msg);
+	if (names.n == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "the repository has no keys");
+	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
 }
 
 static int take_lock(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
@@ -200,9 +204,7 @@ int repo_open(const struct repo_options *options, struct repo **ret, struct cair
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no repository");
 	if (rc == 0)
-		rc = find_key(repo, options, err);
-	if (rc == 0)
-		rc = read_config(repo, err);
+		rc = find_key(repo, options, read_config, err);
 	if (rc == 0)
 		rc = take_lock(repo, options, err);
 	if (rc == 0 && repo->lock)
@@ -258,6 +260,25 @@ static int refuse_existing(struct repo *repo, struct cairn_err *err)
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
+/* A key without a config is left by an init that died, or a config was lost:
+ * the key is used then, so that what is sealed with it can be read. */
+static int make_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
+
+	if (rc == 0 && names.n > 0) {
+		rc = find_key(repo, options, NULL, err);
+		if (rc == CAIRN_UNAUTHENTICATED)
+			return cairn_err_set(err, CAIRN_PRECONDITION,
+					     "there is no config, but keys of another password");
+		return rc;
+	}
+	if (rc == 0)
+		rc = repo_key_random(&repo->codecs.key, err);
+	return rc < 0 ? rc : write_key(repo, options, err);
+}
+
 /* The config comes last: before it there is no repository. */
 int repo_init(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
 {
@@ -269,11 +290,9 @@ int repo_init(const struct repo_options *options, struct repo **ret, struct cair
 	if (rc == 0)
 		rc = repo_store_create(repo->store, err);
 	if (rc == 0)
-		rc = repo_key_random(&repo->codecs.key, err);
+		rc = make_key(repo, options, err);
 	if (rc == 0)
 		rc = repo_config_random(&repo->config, err);
-	if (rc == 0)
-		rc = write_key(repo, options, err);
 	if (rc == 0)
 		rc = write_config(repo, err);
 	if (rc == 0)

@@ -164,6 +164,7 @@ static int save(struct putting *putting, const char *path, struct cairn_err *err
 					 .summary = {.given = true,
 						     .backup_start_ns = (int64_t)cairn_now_ns(),
 						     .backup_end_ns = (int64_t)cairn_now_ns(),
+						     .total_files_processed = 1,
 						     .total_bytes_processed = putting->size}};
 	char hex[REPO_ID_TEXT_MAX];
 	struct repo_id id;

@@ -162,6 +162,31 @@ static void opening_says_what_is_wrong(void **state)
 	assert_code(repo_open(&options, &repo, &err), CAIRN_DATA_LOSS);
 }
 
+/* As after an init that died before its last step, or a config that was lost. */
+static void a_repository_without_config_is_made_again_with_its_key(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_NONE);
+	struct cairn_err err = {0};
+	struct repo *repo = NULL;
+	char config[200];
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 10, &a, &err), &err);
+	repofix_close(fix);
+	snprintf(config, sizeof(config), "%s/config", fix->path);
+	assert_int_equal(unlink(config), 0);
+	options.password = "other!";
+	assert_code(repo_init(&options, &repo, &err), CAIRN_PRECONDITION);
+	options.password = "secret";
+	assert_ok(repo_init(&options, &repo, &err), &err);
+	repo_close(repo);
+	assert_int_equal(count_files(fix, "keys"), 1);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 10);
+}
+
 static void nothing_is_written_without_a_lock(void **state)
 {
 	struct repofix *fix = *state;
@@ -516,6 +541,7 @@ int main(void)
 		with_repo(a_blob_is_stored_once),
 		with_repo(a_blob_cannot_be_read_before_it_is_stored),
 		with_repo(opening_says_what_is_wrong),
+		with_repo(a_repository_without_config_is_made_again_with_its_key),
 		with_repo(nothing_is_written_without_a_lock),
 		with_repo(a_tree_whose_sizes_do_not_add_up_is_refused),
 		with_repo(packs_of_a_dead_writer_are_found_again),
