@@ -147,7 +147,9 @@ class Cluster:
         path.write_text(json.dumps({**known, **what}))
 
     def close(self):
-        take_down(self.directory, self.processes)
+        """May be called again."""
+        if self.directory.exists():
+            take_down(self.directory, self.processes)
 
 
 def build_of(cairn):

@@ -8,7 +8,7 @@ import shutil
 import tarfile
 import tempfile
 
-PATH = "PATH=/usr/bin:/usr/sbin:/bin:/sbin"
+PATH = "PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin"
 
 
 def add_bytes(archive, name, data):
