@@ -119,10 +119,11 @@ static int wait_for(struct kube_exchange *exchange, const struct kube_patience *
 
 		if (exchange->stopped)
 			return stopped(err);
-		if (exchange->state == KUBE_EXCHANGE_OVER)
-			return result_of(exchange, err);
+		/* What came before the end is worth reading, however it ended. */
 		if (head && exchange->have_head)
 			return 0;
+		if (exchange->state == KUBE_EXCHANGE_OVER)
+			return result_of(exchange, err);
 		rc = kube_patience_check(patience, err);
 		if (rc)
 			return rc;
