@@ -78,6 +78,16 @@ int chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id
 	return 0;
 }
 
+/* The power of two that holds so many bytes. */
+static uint64_t buddy_of(uint64_t length)
+{
+	uint64_t buddy = CHUNK_DATA_MIN;
+
+	while (buddy < length)
+		buddy *= 2;
+	return buddy;
+}
+
 int chunk_map_check(const struct chunk_map *map, struct cairn_err *err)
 {
 	uint64_t offset = 0;
@@ -87,9 +97,8 @@ int chunk_map_check(const struct chunk_map *map, struct cairn_err *err)
 		bool last = i + 1 == map->n;
 
 		if (map->at[i].kind != CHUNK_ZERO &&
-		    (length > CHUNK_DATA_MAX || (!last && length < CHUNK_DATA_MIN) ||
-		     (!last && (length & (length - 1)) != 0) || (!last && offset % length != 0) ||
-		     offset % CHUNK_DATA_MIN != 0))
+		    (length > CHUNK_DATA_MAX || offset % buddy_of(length) != 0 ||
+		     (!last && length != buddy_of(length))))
 			return cairn_err_set(err, CAIRN_PRECONDITION,
 					     "the chunk of %" PRIu64 " bytes at %" PRIu64
 					     " is not one of Cairn's",
