@@ -85,7 +85,8 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
-	if (session_controller_is_ready(r->sessions) && discovery_controller_is_ready(r->discovery))
+	/* DriverDiscovery need not be installed. */
+	if (session_controller_is_ready(r->sessions))
 		return true;
 	snprintf(reason, cap, "objects are still being read");
 	return false;

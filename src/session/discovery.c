@@ -186,8 +186,3 @@ void discovery_controller_lead(struct discovery_controller *c, bool leads)
 			(void)kube_queue_add(c->queue, key, NULL);
 	kube_objects_free(found, n);
 }
-
-bool discovery_controller_is_ready(struct discovery_controller *c)
-{
-	return kube_informer_synced(c->informer);
-}

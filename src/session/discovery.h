@@ -31,6 +31,5 @@ CAIRN_DEFINE_CLEANUP(struct discovery_controller, discovery_controller_free);
 
 /* Whether we lead; from any thread. */
 void discovery_controller_lead(struct discovery_controller *controller, bool leads);
-bool discovery_controller_is_ready(struct discovery_controller *controller);
 
 #endif

@@ -15,6 +15,7 @@ from pki import SERVER, Authority
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GROUP = "cbt.storage.k8s.io"
+DISCOVERY = next((DEPLOY / "volumesnapshotdelta").rglob("driverdiscoveries.yaml"))
 BLOCK = 4096
 MIB = 1 << 20
 OLDER = ("--sessions", "--differential-snapshots", "--snapshot-deltas")

@@ -14,7 +14,7 @@ DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GROUP = "cbt.storage.k8s.io"
 CRDS = [*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
         DEPLOY / "diffsnap/differentialsnapshots.yaml",
-        DEPLOY / "volumesnapshotdelta/driverdiscoveries.yaml"]
+        *(DEPLOY / "volumesnapshotdelta").rglob("driverdiscoveries.yaml")]
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 TIME = "2026-11-16T00:00:00Z"
 

@@ -11,7 +11,8 @@ import tempfile
 import time
 import unittest
 
-from generations import DEPLOY, GROUP, HOST, OLDER, GenerationsTest, Https, blocks
+import cluster
+from generations import DEPLOY, DISCOVERY, GROUP, HOST, OLDER, GenerationsTest, Https, blocks
 from processes import wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
@@ -20,6 +21,7 @@ from csidriver import PROTO  # noqa: E402  pylint: disable=wrong-import-position
 import importlib  # noqa: E402
 import subprocess  # noqa: E402
 
+CLIENT = cluster.peers_or_skip("dynamic-client")["dynamic-client"]
 SNAPSHOT = "snapshot.storage.k8s.io"
 AUDIENCE = "cairn-test"
 LIMITS = (1, 7, 256)
@@ -47,15 +49,16 @@ class FlavoursTest(GenerationsTest):
         cls.kube.apply_files(
             *sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DEPLOY / "sessions/rbac.yaml",
             DEPLOY / "diffsnap/differentialsnapshots.yaml", DEPLOY / "diffsnap/rbac.yaml",
-            DEPLOY / "volumesnapshotdelta/driverdiscoveries.yaml",
+            DISCOVERY,
             DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
         cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         cls.kube.service_account("default", "app")
         cls.kube.allow("app", "default:app", namespace="default", rules=[
             (SNAPSHOT, "volumesnapshots", "get"),
-            (GROUP, "snapshotsessionrequests", "get create"),
-            (GROUP, "differentialsnapshots", "get create")])
+            (GROUP, "snapshotsessionrequests", "get list watch create"),
+            (GROUP, "differentialsnapshots", "get list watch create")])
         cls.token = cls.kube.token("default", "app")
+        cls.app = cls.kube.kubeconfig_of_account("default", "app")
         cls.config = cls.kube.kubeconfig_of_account("cairn", "cairn-driver")
         cls.start_sidecar()
         cls.start_manager()
@@ -169,6 +172,13 @@ class FlavoursTest(GenerationsTest):
                 return found
 
 
+    def client_go(self, *words, kubeconfig=None):
+        """The program on client-go's dynamic client: its finished process."""
+        return subprocess.run(
+            [CLIENT, "-kubeconfig", kubeconfig or self.app, "-ca", self.authority.crt, *words],
+            capture_output=True, text=True, timeout=90, check=False)
+
+
 class Flavours(FlavoursTest):
     def test_each_tells_the_same_blocks(self):
         token = self.session("same", "data-1", "data-2")
@@ -253,6 +263,26 @@ class Flavours(FlavoursTest):
             except grpc.RpcError as failed:
                 return failed.code() == grpc.StatusCode.UNAUTHENTICATED
         wait_until(is_over, 20, "the session is over")
+
+    def test_an_application_on_client_go(self):
+        expected = self.truth("data-1", "data-2")
+        for limit in LIMITS:
+            done = self.client_go("-limit", str(limit), "differential", f"go-{limit}", "data-2",
+                                  "data-1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(set().union(*[blocks(*b) for b in json.loads(done.stdout)]),
+                             expected)
+        done = self.client_go("differential", "go-none", "none", "data-1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no VolumeSnapshot 'default/none'", done.stderr)
+        done = self.client_go("session", "go", "data-1", "data-2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status = json.loads(done.stdout)
+        self.assertEqual(status["sessionState"], "Ready")
+        token = base64.b64decode(status["sessionToken"]).decode()
+        self.assertEqual(self.in_session(token, "data-1", "data-2", 256), expected)
+        done = self.client_go("session", "go-none", "none")
+        self.assertEqual(json.loads(done.stdout)["sessionState"], "Failed", done.stderr)
 
     def test_guesses_cost_no_call_to_the_api_server(self):
         def reads():

@@ -10,7 +10,7 @@ import time
 import unittest
 import urllib.request
 
-from generations import DEPLOY, GROUP, HOST, GenerationsTest
+from generations import DEPLOY, DISCOVERY, GROUP, HOST, GenerationsTest
 from kube import Refused
 from processes import wait_until
 
@@ -26,7 +26,7 @@ class ManagerTest(GenerationsTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
-                             DEPLOY / "volumesnapshotdelta/driverdiscoveries.yaml",
+                             DISCOVERY,
                              DEPLOY / "sessions/rbac.yaml")
         cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         cls.set_expiry(cls.expiry)
