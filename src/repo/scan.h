@@ -3,7 +3,7 @@
 /* Pulls values out of JSON bytes without making objects of them.
  *
  * An index file lists fifty thousand blobs, a volume's tree a quarter of a
- * million ids; as a tree of objects each would take a hundred times its size.
+ * million ids; as a tree of objects each would take many times its size.
  * So the two large documents are read by asking for what comes next. (Small
  * documents are read with jansson.) The first surprise sticks: later calls do
  * nothing and repo_scan_failed() tells, so a run of calls needs one check.

@@ -2,8 +2,8 @@
 
 /* AWS Signature Version 4, for S3: pure.
  *
- * Made here and not by libcurl: Debian 12's 7.88 does not order the query's
- * parameters, so that no listing can be signed with it. */
+ * Made here and not by libcurl: Debian 12's 7.88 sends no hash of the body, which
+ * S3 demands. */
 #ifndef CAIRN_REPO_S3_SIGN_H
 #define CAIRN_REPO_S3_SIGN_H
 
