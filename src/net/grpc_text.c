@@ -26,8 +26,11 @@ size_t grpc_percent_encode(const char *text, size_t n, char *out)
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)text[i];
+		bool at_edge = i == 0 || i == n - 1;
 
-		if (c >= ' ' && c <= '~' && c != '%') {
+		if (c > ' ' && c <= '~' && c != '%') {
+			out[at++] = (char)c;
+		} else if (c == ' ' && !at_edge) {
 			out[at++] = (char)c;
 		} else {
 			out[at++] = '%';

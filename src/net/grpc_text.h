@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Percent-encodes a status message: everything but printable ASCII, and '%'.
+/* Percent-encodes a status message: everything but printable ASCII, '%', and a
+ * space at either end, which HTTP/2 does not allow there.
  * Writes at most 3 * n bytes to `out`; returns how many. */
 size_t grpc_percent_encode(const char *text, size_t n, char *out);
 

@@ -14,6 +14,9 @@ static void set_options(nghttp2_option *option, const struct net_limits *limits)
 {
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_max_reserved_remote_streams(option, 0);
+	/* Go servers send status messages that end with a space as they are; gRPC
+	 * does not forbid it. */
+	nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
 #ifdef HAVE_NGHTTP2_RESET_RATE_LIMIT
 	nghttp2_option_set_stream_reset_rate_limit(option, limits->reset_burst,
 						   limits->reset_per_second);

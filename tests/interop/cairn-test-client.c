@@ -159,7 +159,7 @@ static int ping(struct env *env, struct cairn_err *err)
 
 static int check_statuses(struct env *env, struct cairn_err *err)
 {
-	static const char *const texts[] = {"plain", "grüße, мир, 世界 🪨",
+	static const char *const texts[] = {"space at the end: ", "grüße, мир, 世界 🪨",
 					    "100%25 \"quoted\" \\ back", "line\nbreak\ttab"};
 	struct net_rpc_options options = call_options(UNARY);
 

@@ -264,7 +264,7 @@ def code_of(run):
 
 
 def check_statuses(c):
-    texts = ["plain", "grüße, мир, 世界 🪨", '100%25 "quoted" \\ back', "line\nbreak\ttab"]
+    texts = ["space at the end: ", "grüße, мир, 世界 🪨", '100%25 "quoted" \\ back', "line\nbreak\ttab"]
     for code in range(1, 17):
         text = texts[code % 4]
         request = echo(status_code=code, status_message=text)

@@ -18,6 +18,8 @@ static void percent_encoding_keeps_printable_text_and_nothing_else(void **state)
 		{"", ""},
 		{"plain ~text!", "plain ~text!"},
 		{"100%", "100%25"},
+		{" a b ", "%20a b%20"},
+		{" ", "%20"},
 		{"a\nb\tc", "a%0Ab%09c"},
 		{"größe", "gr%C3%B6%C3%9Fe"},
 		{"\x7f\x01", "%7F%01"},
