@@ -217,10 +217,13 @@ static int run(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_list = {
 	.name = "list",
 	.summary = "list allocated or changed blocks of a VolumeSnapshot",
-	.about = "Asks the SnapshotMetadata service of the snapshot's CSI driver. A stream that\n"
-		 "breaks is taken up again where it broke. Ends with 0 only when the list is\n"
-		 "complete.\n",
+	.about =
+		"Asks the SnapshotMetadata service of the snapshot's CSI driver. A stream that\n"
+		"breaks is taken up again where it broke. Ends with 0 only when the list is\n"
+		"complete. Takes the options of the Go program snapshot-metadata-lister, with one\n"
+		"dash too.\n",
 	.flags = flags,
+	.go_flags = true,
 	.has_output = true,
 	.run = run,
 };

@@ -136,13 +136,15 @@ const struct command cmd_verify = {
 		"as the delta says.\n"
 		"\n"
 		"With --source-device-path instead of snapshots: copies the blocks that 'cairn list'\n"
-		"lists from one device to the other, then compares the two from end to end.\n",
+		"lists from one device to the other, then compares the two from end to end, as the Go\n"
+		"program snapshot-metadata-verifier does, whose options it takes, with one dash too.\n",
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},
 			{.name = "TARGET", .kind = CMD_ARG_SNAPSHOT, .optional = true},
 			CMD_ARG_END},
 	.flags = flags,
+	.go_flags = true,
 	.has_output = true,
 	.run = run,
 };

@@ -12,8 +12,8 @@
  *	                        how the next stream goes, once for each stream;
  *	                        "all" messages, CODE a gRPC number
  *
- * It writes "ready ADDRESS", and a line "stream OFFSET allocated|delta" for each
- * stream when it ends after SIGTERM.
+ * It writes "ready ADDRESS", and for each stream that is asked for a line
+ * "stream OFFSET allocated|delta SNAPSHOT BASE TOKEN". SIGTERM ends it.
  */
 
 #include "scripted_service.h"
@@ -147,9 +147,6 @@ static int serve(const char *at, const sigset_t *signals, struct cairn_err *err)
 	fflush(stdout);
 	(void)net_signals_wait(signals, UINT64_MAX);
 	(void)net_server_drain(server, 0);
-	for (unsigned i = 0; i < service.streams && i < SCRIPTED_SEEN_MAX; i++)
-		printf("stream %" PRIu64 " %s\n", service.offsets[i],
-		       service.deltas[i] ? "delta" : "allocated");
 	return 0;
 }
 
@@ -161,6 +158,7 @@ int main(int argc, char **argv)
 
 	net_signals_block(&signals);
 	scripted_service_init(&service);
+	service.log = stdout;
 	at = parse(argc, argv);
 	if (!at) {
 		fprintf(stderr, "usage: scripted-service [option...] unix:PATH | HOST:PORT\n");

@@ -2,7 +2,7 @@
 
 #include "scripted_service.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -52,6 +52,12 @@ static const struct scripted_step *note(struct scripted_service *s, const struct
 	snprintf(s->namespace_name, sizeof(s->namespace_name), "%s", asked->namespace_name);
 	snprintf(s->snapshot, sizeof(s->snapshot), "%s", asked->snapshot);
 	snprintf(s->base, sizeof(s->base), "%s", asked->base);
+	if (s->log) {
+		fprintf(s->log, "stream %" PRIu64 " %s %s %s %s\n", asked->offset,
+			asked->delta ? "delta" : "allocated", asked->snapshot,
+			*asked->base ? asked->base : "-", *asked->token ? asked->token : "-");
+		fflush(s->log);
+	}
 	if (s->n_steps == 0)
 		return &right;
 	return &s->steps[i < s->n_steps ? i : s->n_steps - 1];

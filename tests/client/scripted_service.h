@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct cairn_err;
 struct net_server;
@@ -47,6 +48,8 @@ struct scripted_service {
 	/* The n-th stream goes as step n, and those after the last as the last. */
 	const struct scripted_step *steps;
 	size_t n_steps;
+
+	FILE *log; /* a line for each stream as it begins, or NULL */
 
 	_Atomic unsigned streams;
 	pthread_mutex_t lock;

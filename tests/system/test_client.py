@@ -102,6 +102,15 @@ class ListTest(ScriptedTest):
             '{"block_metadata_type":2,"volume_capacity_bytes":24576,"block_metadata":'
             '[{"byte_offset":16384,"size_bytes":4096}]}]'))
 
+    def test_options_as_go_programs_take_them(self):
+        self.serve("--blocks", "3")
+        done = subprocess.run([BIN, "list", "-namespace=ns", "-snapshot", "snap", "-max-results=2",
+                               "-output-format", "json", "-address", self.service.address,
+                               "-token-file", self.token], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)), 2)
+
     def test_nothing_to_list_has_no_table_and_an_empty_array(self):
         self.serve("--blocks", "0")
         self.assertEqual(self.list().stdout, "")
