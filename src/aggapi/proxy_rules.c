@@ -178,6 +178,20 @@ static int add_groups_and_extra(const struct aggapi_proxy_rules *rules, aggapi_f
 	return 0;
 }
 
+/* As every server behind the front proxy does: who is known is authenticated.
+ * The API server itself asks for documents as a user without groups. */
+static int add_authenticated(json_t *user, struct cairn_err *err)
+{
+	json_t *groups = json_object_get(user, "groups");
+
+	if (strcmp(kube_str(user, "username"), "system:anonymous") == 0 ||
+	    in_list(groups, "system:authenticated") || in_list(groups, "system:unauthenticated"))
+		return 0;
+	return json_array_append_new(groups, json_string("system:authenticated")) < 0
+		       ? cairn_err_nomem(err, "user")
+		       : 0;
+}
+
 int aggapi_proxy_user(const struct aggapi_proxy_rules *rules, const char *peer_name,
 		      aggapi_field_at fields, const void *request, json_t **ret,
 		      struct cairn_err *err)
@@ -201,6 +215,8 @@ int aggapi_proxy_user(const struct aggapi_proxy_rules *rules, const char *peer_n
 	if (!user)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the user's name is no text");
 	rc = add_groups_and_extra(rules, fields, request, user, err);
+	if (!rc)
+		rc = add_authenticated(user, err);
 	if (!rc)
 		*ret = cairn_take(user);
 	return rc;

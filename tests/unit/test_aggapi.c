@@ -328,6 +328,24 @@ static void the_front_proxy_says_who_asks(void **state)
 	aggapi_proxy_rules_done(&rules);
 }
 
+static void who_has_no_group_is_authenticated_all_the_same(void **state)
+{
+	static const struct field known[] = {{"x-remote-user", "system:aggregator"}, {NULL, NULL}};
+	static const struct field nobody[] = {{"x-remote-user", "system:anonymous"},
+					      {"x-remote-group", "system:unauthenticated"},
+					      {NULL, NULL}};
+	struct aggapi_proxy_rules rules = rules_of("[]");
+	kube_auto_json json_t *user = NULL, *other = NULL;
+
+	(void)state;
+	assert_int_equal(aggapi_proxy_user(&rules, "proxy", field_at, known, &user, NULL), 0);
+	assert_string_equal(json_string_value(json_array_get(kube_at(user, "groups"), 0)),
+			    "system:authenticated");
+	assert_int_equal(aggapi_proxy_user(&rules, "proxy", field_at, nobody, &other, NULL), 0);
+	assert_int_equal(json_array_size(kube_at(other, "groups")), 1);
+	aggapi_proxy_rules_done(&rules);
+}
+
 static void headers_without_the_proxys_certificate_count_for_nothing(void **state)
 {
 	static const struct field forged[] = {
@@ -457,6 +475,7 @@ int main(void)
 		cmocka_unit_test(an_answer_that_is_none_is_not_believed),
 		cmocka_unit_test(a_question_survives_the_way),
 		cmocka_unit_test(the_front_proxy_says_who_asks),
+		cmocka_unit_test(who_has_no_group_is_authenticated_all_the_same),
 		cmocka_unit_test(headers_without_the_proxys_certificate_count_for_nothing),
 		cmocka_unit_test(the_document_has_the_form_that_is_asked_for),
 		cmocka_unit_test(an_endpoint_is_one_address_over_https),

@@ -1,0 +1,412 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""VolumeSnapshotDelta through a real API server: `cairn aggapi` and `cairn cbt-http`."""
+import base64
+import http.client
+import json
+import pathlib
+import random
+import signal
+import ssl
+import sys
+import threading
+import unittest
+
+import cluster
+from csistack import CsiStack
+from kube import Refused
+from processes import wait_until
+
+cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
+DEPLOY = cluster.REPOSITORY / "deploy" / "volumesnapshotdelta"
+GROUP = "cbt.storage.k8s.io"
+DELTAS = f"/apis/{GROUP}/v1alpha1/namespaces/default/volumesnapshotdeltas"
+BLOCK = 4096
+MIB = 1 << 20
+AUDIENCE = "cairn-cbt-http"
+
+
+def encode(path):
+    return base64.b64encode(pathlib.Path(path).read_bytes()).decode()
+
+
+class Stack:
+    """Both programs behind an APIService, with the rights that deploy/ gives."""
+
+    def __init__(self, bed):
+        self.bed, self.kube, self.processes = bed, bed.kube, bed.processes
+        self.authority = bed.control_plane.authority
+        self.ports = cluster.Ports()
+        self.tokens = bed.directory / "sidecar-token"
+
+    def start(self):
+        self.kube.apply_files(DEPLOY / "crd", DEPLOY / "rbac.yaml",
+                              DEPLOY / "flowcontrol.yaml")
+        self.kube.kubectl("wait", "--for=condition=Established", "crd",
+                          f"driverdiscoveries.{GROUP}", "--timeout=60s")
+        self.pair = self.authority.issue("aggregated", "/CN=cairn-aggapi", "serverAuth",
+                                         ["DNS:cairn-aggapi.cairn.svc", "IP:127.0.0.1"])
+        self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
+        self.sidecar_port, _ = self.start_sidecar("cbt-http")
+        self.port = self.start_aggapi("aggapi")
+        self.register()
+
+    def start_sidecar(self, name, *more, published=True):
+        """Its port, and the one for health."""
+        port, health = self.ports.take(), self.ports.take()
+        if published:
+            more = [*more, "--publish-url", f"https://127.0.0.1:{port}",
+                    "--publish-ca", self.authority.crt]
+        config = self.kube.kubeconfig_of_account("cairn", "cairn-cbt-http")
+        self.processes.start(name, [
+            self.bed.cairn, "cbt-http", "--csi-address", f"unix://{self.bed.csi.socket}",
+            "--listen", f"127.0.0.1:{port}", "--tls-cert", self.pair[0], "--tls-key", self.pair[1],
+            "--kubeconfig", config, "--audience", AUDIENCE, "--log-level", "debug",
+            "--http-endpoint", f"127.0.0.1:{health}", *more])
+        return port, health
+
+    def start_aggapi(self, name, *more):
+        port = self.ports.take()
+        config = self.kube.kubeconfig_of_account("cairn", "cairn-aggapi")
+        self.processes.start(name, [
+            self.bed.cairn, "aggapi", "--listen", f"127.0.0.1:{port}", "--tls-cert", self.pair[0],
+            "--tls-key", self.pair[1], "--kubeconfig", config, "--log-level", "debug",
+            "--sidecar-token-file", self.tokens, *more])
+        self.processes.wait_ready(name, lambda: self.plain(port, "GET", "/readyz")[0] == 200)
+        return port
+
+    def register(self):
+        """An APIService to loopback: a Service of type ExternalName leads there."""
+        self.kube.apply([
+            {"apiVersion": "v1", "kind": "Service",
+             "metadata": {"name": "cairn-aggapi", "namespace": "cairn"},
+             "spec": {"type": "ExternalName", "externalName": "localhost",
+                      "ports": [{"port": self.port}]}},
+            {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+             "metadata": {"name": f"v1alpha1.{GROUP}", "labels": {
+                 "kube-aggregator.kubernetes.io/automanaged": "false"}},
+             "spec": {"group": GROUP, "version": "v1alpha1", "groupPriorityMinimum": 1000,
+                      "versionPriority": 10, "caBundle": encode(self.authority.crt),
+                      "service": {"namespace": "cairn", "name": "cairn-aggapi",
+                                  "port": self.port}}}])
+        self.kube.kubectl("wait", "--for=condition=Available", "apiservice",
+                          f"v1alpha1.{GROUP}", "--timeout=60s")
+
+    def plain(self, port, method, path, body=None, headers=None, identity=None):
+        """A request past the API server: (status, bytes)."""
+        context = ssl.create_default_context(cafile=str(self.authority.crt))
+        if identity:
+            context.load_cert_chain(*identity)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               headers or {})
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except (OSError, http.client.HTTPException) as failed:
+            return 0, str(failed).encode()
+        finally:
+            connection.close()
+
+
+def delta(name="d", base=None, target="after", **spec):
+    spec["targetVolumeSnapshotName"] = target
+    if base:
+        spec["baseVolumeSnapshotName"] = base
+    return {"apiVersion": f"{GROUP}/v1alpha1", "kind": "VolumeSnapshotDelta",
+            "metadata": {"name": name}, "spec": spec}
+
+
+class Story(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True,
+                                                        driver_args=["--snapshot-deltas"]))
+        cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
+        cls.stack = Stack(cls.bed)
+        cls.addClassCleanup(cls.stack.ports.close)
+        cls.stack.start()
+        cls.make_snapshots()
+
+    @classmethod
+    def make_snapshots(cls):
+        """Two snapshots, and the numbers of the blocks in which they differ."""
+        cls.csi.claim("data", "64Mi")
+        file = cls.csi.volume_file("data")
+        chance = random.Random(7)
+        cls.allocated = set(chance.sample(range(64 * MIB // BLOCK), 700))
+        cls.changed = set(chance.sample(sorted(cls.allocated), 290))
+        cls.write(file, cls.allocated, b"a")
+        cls.csi.snapshot("before", "data")
+        cls.write(file, cls.changed, b"b")
+        cls.csi.snapshot("after", "data")
+
+    @staticmethod
+    def write(file, blocks, letter):
+        with open(file, "r+b") as volume:
+            for block in blocks:
+                volume.seek(block * BLOCK)
+                volume.write(letter * BLOCK)
+
+    def ask(self, body, **how):
+        return self.kube.request("POST", DELTAS, body, **how)
+
+    def refused(self, status, body, path=DELTAS, **how):
+        with self.assertRaises(Refused) as caught:
+            self.kube.request("POST", path, body, **how)
+        self.assertEqual(caught.exception.status, status, caught.exception.reply)
+        self.assertEqual(caught.exception.reply["kind"], "Status")
+        return caught.exception.reply
+
+    def pages(self, limit, **spec):
+        """All block numbers, page by page."""
+        found, offset = [], 0
+        while True:
+            status = self.ask(delta(limit=limit, offset=offset, **spec))["status"]
+            self.assertLessEqual(len(status["changedBlockDeltas"]), limit)
+            found += [entry["offset"] for entry in status["changedBlockDeltas"]]
+            self.assertTrue(all(entry["blockSizeBytes"] == BLOCK
+                                for entry in status["changedBlockDeltas"]))
+            if status["state"] == "Completed":
+                return found
+            self.assertEqual(status["state"], "Continue")
+            offset = status["continue"]
+
+    def test_pages_of_every_size_hold_what_changed_and_nothing_else(self):
+        for limit in (7, 256):
+            with self.subTest(limit=limit):
+                self.assertEqual(self.pages(limit, base="before"), sorted(self.changed))
+        self.assertLessEqual(self.allocated, set(self.pages(256)))
+
+    def test_a_page_has_256_entries_unless_told_otherwise(self):
+        status = self.ask(delta(base="before"))["status"]
+        self.assertEqual(len(status["changedBlockDeltas"]), 256)
+        self.assertEqual((status["limit"], status["state"]), (256, "Continue"))
+        status = self.ask(delta(base="before", limit=100000))["status"]
+        self.assertEqual(status["limit"], 256)
+
+    def test_a_data_token_gives_that_block_and_any_other_gives_nothing(self):
+        status = self.ask(delta(base="before", limit=1))["status"]
+        token = status["changedBlockDeltas"][0]["dataToken"]
+        self.assertEqual(token["ttl"], "3h0m0s")
+        port = self.stack.sidecar_port
+        code, data = self.stack.plain(port, "POST", "/v1/block", {"token": token["token"]})
+        self.assertEqual((code, data), (200, b"b" * BLOCK))
+        text = token["token"]
+        forged = text[:-1] + ("A" if text[-1] != "A" else "B")
+        for wrong in (forged, "", "x" * 100):
+            code, data = self.stack.plain(port, "POST", "/v1/block", {"token": wrong})
+            self.assertIn(code, (400, 401), data)
+            self.assertNotIn(b"bbbb", data)
+
+    def test_kubectl_creates_explains_and_validates(self):
+        made = self.kube.kubectl("create", "-o", "json", "-f", "-",
+                                 text=json.dumps(delta("k", base="before", limit=3)))
+        self.assertEqual(len(json.loads(made)["status"]["changedBlockDeltas"]), 3)
+        self.assertIn("targetVolumeSnapshotName", self.kube.kubectl(
+            "explain", "volumesnapshotdelta.spec", f"--api-version={GROUP}/v1alpha1"))
+        self.assertIn("volumesnapshotdeltas", self.kube.kubectl(
+            "api-resources", f"--api-group={GROUP}", "--cached=false"))
+        refused = self.kube.run("create", "-f", "-", text=json.dumps(delta("k", lmit=3)))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn('unknown field "spec.lmit"', refused.stderr)
+        warned = self.kube.run("create", "--validate=warn", "-f", "-",
+                               text=json.dumps(delta("k", base="before", lmit=3)))
+        self.assertEqual(warned.returncode, 0, warned.stderr)
+        self.assertIn('unknown field "spec.lmit"', warned.stderr)
+
+    def test_the_schema_is_in_the_api_servers_openapi(self):
+        def found():
+            text = self.kube.ask("GET", "/openapi/v2")[1]
+            return "io.k8s.storage.cbt.v1alpha1.VolumeSnapshotDelta" in text
+        wait_until(found, 90, "/openapi/v2 has the kind")
+        code, text = self.kube.ask("GET", f"/openapi/v3/apis/{GROUP}/v1alpha1")
+        self.assertEqual(code, 200)
+        self.assertIn("VolumeSnapshotDeltaSpec", text)
+
+    def test_only_creation_is_allowed(self):
+        for method, path in (("GET", DELTAS), ("GET", f"{DELTAS}/d"), ("DELETE", f"{DELTAS}/d"),
+                             ("PUT", f"{DELTAS}/d"), ("DELETE", DELTAS),
+                             ("GET", f"/apis/{GROUP}/v1alpha1/volumesnapshotdeltas")):
+            with self.subTest(method=method, path=path):
+                with self.assertRaises(Refused) as caught:
+                    self.kube.request(method, path, {} if method == "PUT" else None)
+                self.assertEqual(caught.exception.status, 405)
+                self.assertEqual(caught.exception.reply["reason"], "MethodNotAllowed")
+
+    def test_what_is_wrong_or_missing_is_refused(self):
+        self.assertEqual(self.refused(404, delta(target="nothing"))["details"]["kind"],
+                         "VolumeSnapshot")
+        self.refused(404, delta(base="nothing"))
+        self.refused(422, delta(limit=-1))
+        self.refused(422, delta(mode="file"))
+        self.refused(400, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+        self.refused(415, delta(), content_type="application/yaml")
+        self.refused(400, delta(), path=f"{DELTAS}?fieldValidation=Sometimes")
+
+    def test_an_offset_beyond_the_volume_is_the_objects_failure(self):
+        status = self.ask(delta(base="before", offset=1 << 40))["status"]
+        self.assertEqual(status["state"], "Failed")
+        self.assertIn("OUT_OF_RANGE", status["error"])
+
+    def test_a_dry_run_asks_nobody(self):
+        made = self.kube.request("POST", f"{DELTAS}?dryRun=All", delta(base="before"))
+        self.assertNotIn("status", made)
+
+    def test_rights_are_those_of_the_user(self):
+        self.kube.service_account("default", "plain")
+        token = self.kube.token("default", "plain")
+        self.refused(403, delta(base="before"), token=token)
+        self.kube.allow("deltas", "default:plain", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="before", limit=1),
+                                         token=token)[0] == 201, 30, "the right counts")
+        other = DELTAS.replace("/default/", "/kube-system/")
+        self.refused(403, delta(base="before"), path=other, token=token)
+
+    def test_a_secret_is_handed_on_only_to_who_may_read_it(self):
+        self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pass"},
+                         "stringData": {"user": "u", "key": "guarded-value"}})
+        self.kube.service_account("default", "half")
+        self.kube.allow("half", "default:half", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        self.kube.allow("aggapi-secret", "cairn:cairn-aggapi", [("", "secrets", "get")],
+                        namespace="default")
+        token = self.kube.token("default", "half")
+        body = delta(base="before", volumeSnapshotDeltaSecretRef={"name": "pass"}, limit=1)
+        wait_until(lambda: self.kube.ask("POST", DELTAS, delta(limit=1), token=token)[0] == 201,
+                   30, "the right counts")
+        self.refused(403, body, token=token)
+        self.assertEqual(self.ask(body)["status"]["state"], "Continue")
+        for name in ("aggapi", "cbt-http", "driver"):
+            self.assertNotIn("guarded-value", self.bed.processes.log_text(name))
+
+    def test_headers_without_the_proxys_certificate_are_refused(self):
+        forged = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters",
+                  "Content-Type": "application/json"}
+        code, text = self.stack.plain(self.stack.port, "POST", DELTAS, delta(base="before"), forged)
+        self.assertEqual(code, 401, text)
+        own = self.stack.authority.issue("pretender", "/CN=front-proxy-client", "clientAuth")
+        code, text = self.stack.plain(self.stack.port, "POST", DELTAS, delta(base="before"), forged,
+                                      own)
+        self.assertNotIn(code, (200, 201), text)
+
+    def test_a_token_is_enough_for_who_comes_directly(self):
+        self.kube.service_account("default", "direct")
+        self.kube.allow("direct", "default:direct", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        fields = {"Authorization": "Bearer " + self.kube.token("default", "direct"),
+                  "Content-Type": "application/json"}
+        wait_until(lambda: self.stack.plain(self.stack.port, "POST", DELTAS,
+                                            delta(base="before", limit=1), fields)[0] == 201,
+                   30, "the right counts")
+
+    def test_the_sidecar_answers_the_aggregated_server_only(self):
+        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1}
+        port = self.stack.sidecar_port
+        self.assertEqual(self.stack.plain(port, "POST", "/v1/deltas", question)[0], 401)
+        stranger = self.kube.token("default", "default", AUDIENCE)
+        fields = {"Authorization": f"Bearer {stranger}"}
+        self.assertEqual(self.stack.plain(port, "POST", "/v1/deltas", question, fields)[0], 403)
+        wrong = self.kube.token("cairn", "cairn-aggapi")  # another audience
+        fields = {"Authorization": f"Bearer {wrong}"}
+        self.assertEqual(self.stack.plain(port, "POST", "/v1/deltas", question, fields)[0], 401)
+        fields = {"Authorization": f"Bearer {self.stack.tokens.read_text()}"}
+        code, text = self.stack.plain(port, "POST", "/v1/deltas", question, fields)
+        self.assertEqual(code, 200, text)
+        self.assertEqual(len(json.loads(text)["changedBlocks"]), 1)
+
+    def test_a_user_who_asks_too_often_is_told_to_wait(self):
+        port = self.stack.start_aggapi("aggapi-slow", "--user-rate", "1", "--user-burst", "2")
+        self.addCleanup(self.bed.processes.stop, "aggapi-slow")
+        self.kube.service_account("default", "eager")
+        self.kube.allow("eager", "default:eager", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        fields = {"Authorization": "Bearer " + self.kube.token("default", "eager"),
+                  "Content-Type": "application/json"}
+
+        def code():
+            return self.stack.plain(port, "POST", DELTAS, delta(base="before", limit=1), fields)[0]
+        wait_until(lambda: code() == 201, 30, "the right counts")
+        self.assertIn(429, [code() for _ in range(8)])
+
+    def test_a_replica_that_is_killed_does_not_stop_the_others(self):
+        other = self.stack.start_aggapi("aggapi-2")
+        stopped, seen = threading.Event(), []
+        self.kube.service_account("default", "steady")
+        self.kube.allow("steady", "default:steady", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        fields = {"Authorization": "Bearer " + self.kube.token("default", "steady"),
+                  "Content-Type": "application/json"}
+
+        def ask_both():
+            while not stopped.is_set():
+                for port in (other, self.stack.port):
+                    seen.append(self.stack.plain(port, "POST", DELTAS, delta(
+                        base="before", limit=1), fields)[0])
+        thread = threading.Thread(target=ask_both)
+        thread.start()
+        try:
+            wait_until(lambda: seen.count(201) > 10, 60, "both answer")
+            self.bed.processes.kill("aggapi-2")
+            before = seen.count(201)
+            wait_until(lambda: seen.count(201) > before + 5, 60, "the other goes on")
+        finally:
+            stopped.set()
+            thread.join()
+        self.assertLessEqual(set(seen), {0, 201, 403})
+
+    def test_another_sidecar_leads_when_the_first_is_gone(self):
+        first_port, first = self.stack.start_sidecar("lead-1", "--leader-election",
+                                                     published=False)
+        self.bed.processes.wait_ready("lead-1", lambda: self.is_ready(first))
+        second_port, second = self.stack.start_sidecar("lead-2", "--leader-election",
+                                                       published=False)
+        self.addCleanup(self.bed.processes.stop, "lead-2")
+        wait_until(lambda: self.answers(second), 30, "the second lives")
+        self.assertFalse(self.is_ready(second))
+        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1}
+        fields = {"Authorization": f"Bearer {self.stack.tokens.read_text()}"}
+        self.assertEqual(self.stack.plain(first_port, "POST", "/v1/deltas", question, fields)[0],
+                         200)
+        self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
+                         503)
+        self.bed.processes.stop("lead-1")
+        wait_until(lambda: self.is_ready(second), 60, "the second leads")
+        self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
+                         200)
+
+    @staticmethod
+    def health(port, path):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    def is_ready(self, port):
+        return self.health(port, "/readyz") == 200
+
+    def answers(self, port):
+        return self.health(port, "/healthz") == 200
+
+    def test_no_log_holds_a_token(self):
+        token = self.ask(delta(base="before", limit=1))["status"]["changedBlockDeltas"][0]
+        for name in ("aggapi", "cbt-http"):
+            log = self.bed.processes.log_text(name)
+            self.assertNotIn(token["dataToken"]["token"], log)
+            self.assertNotIn(self.stack.tokens.read_text(), log)
+
+    def test_stops_in_order(self):
+        _, health = self.stack.start_sidecar("passing", published=False)
+        wait_until(lambda: self.answers(health), 60, "it lives")
+        self.bed.processes.signal("passing", signal.SIGTERM)
+        wait_until(lambda: not self.bed.processes.is_alive("passing"), 30, "it ends")
+        self.assertIn("stopping", self.bed.processes.log_text("passing"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=sys.argv)
