@@ -298,14 +298,14 @@ static struct entry *new_entry(struct repo_index *index, enum repo_blob_type typ
 }
 
 int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pack_blob *blob,
-		   struct cairn_err *err)
+		   bool fresh, struct cairn_err *err)
 {
 	writing(index);
 	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, &blob->id) : 0;
 	struct entry *entry;
 	uint32_t number;
 
-	while ((entry = find_next(index, blob->type, &blob->id, &slot, &number)))
+	while (!fresh && (entry = find_next(index, blob->type, &blob->id, &slot, &number)))
 		if (entry->pack == pack && entry->offset == blob->offset)
 			return 0;
 	entry = new_entry(index, blob->type, &blob->id, &number);

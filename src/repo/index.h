@@ -56,9 +56,10 @@ void repo_index_pack_set(struct repo_index *index, uint32_t pack, const struct r
 bool repo_index_has_pack(struct repo_index *index, const struct repo_id *id);
 
 /* Adds a blob of a pack. What is there already, at that place, is not added
- * again. */
+ * again; `fresh` says that the pack was not known before, so that this need not
+ * be looked for. */
 int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pack_blob *blob,
-		   struct cairn_err *err);
+		   bool fresh, struct cairn_err *err);
 
 /* *ret_known when the blob is there or reserved; otherwise it is now reserved
  * for the caller, who says where it went. */

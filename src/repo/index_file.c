@@ -120,34 +120,48 @@ static int scan_blobs(struct repo_scan *scan, const char *json,
 	return rc == 0 && scan->failed ? no_index(scan, json, err) : rc;
 }
 
-/* The id may stand after the blobs: then they are read a second time. */
+static int tell_pack(struct repo_scan *scan, const char *json, const struct repo_id *id,
+		     const struct repo_index_visitor *visitor, struct cairn_err *err)
+{
+	int rc = visitor->pack(visitor->arg, id, err);
+
+	return rc < 0 ? rc : scan_blobs(scan, json, visitor, err);
+}
+
+/* The id stands before the blobs, as everybody writes it, or after them: then
+ * they are passed over first and read behind the end. */
 static int scan_pack(struct repo_scan *scan, const char *json,
 		     const struct repo_index_visitor *visitor, struct cairn_err *err)
 {
-	struct repo_scan blobs = {0};
+	struct repo_scan late = {0};
 	struct repo_scan_text key;
 	struct repo_id id;
 	bool has_id = false, has_blobs = false;
-	int rc;
+	int rc = 0;
 
 	repo_scan_object(scan);
-	while (repo_scan_member(scan, &key)) {
-		if (repo_scan_is(&key, "id")) {
+	while (rc == 0 && repo_scan_member(scan, &key)) {
+		if (repo_scan_is(&key, "id") && !has_id) {
 			has_id = scan_id(scan, &id);
 			if (!has_id)
 				return no_index(scan, json, err);
-			continue;
-		}
-		if (repo_scan_is(&key, "blobs")) {
+		} else if (repo_scan_is(&key, "blobs") && !has_blobs) {
 			has_blobs = true;
-			blobs = *scan;
+			late = *scan;
+			if (has_id)
+				rc = tell_pack(scan, json, &id, visitor, err);
+			else
+				repo_scan_skip(scan);
+			late.failed = has_id;
+		} else {
+			repo_scan_skip(scan);
 		}
-		repo_scan_skip(scan);
 	}
+	if (rc < 0)
+		return rc;
 	if (scan->failed || !has_id || !has_blobs)
 		return no_index(scan, json, err);
-	rc = visitor->pack(visitor->arg, &id, err);
-	return rc < 0 ? rc : scan_blobs(&blobs, json, visitor, err);
+	return late.failed ? 0 : tell_pack(&late, json, &id, visitor, err);
 }
 
 int repo_index_file_parse(const char *json, size_t n, const struct repo_index_visitor *visitor,

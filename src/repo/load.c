@@ -22,20 +22,22 @@
 struct adding {
 	struct repo_index *index;
 	uint32_t pack;
+	bool known; /* the pack was met before */
 };
 
 static int add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
-	return repo_index_pack(adding->index, id, REPO_PACK_INDEXED, &adding->pack, NULL, err);
+	return repo_index_pack(adding->index, id, REPO_PACK_INDEXED, &adding->pack, &adding->known,
+			       err);
 }
 
 static int add_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
-	return repo_index_add(adding->index, adding->pack, blob, err);
+	return repo_index_add(adding->index, adding->pack, blob, !adding->known, err);
 }
 
 int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
@@ -49,6 +51,7 @@ int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct c
 
 	if (rc < 0)
 		return rc;
+	cairn_scoped_lock(&repo->parse_mutex);
 	rc = repo_index_file_parse((const char *)json.data, json.len, &visitor, err);
 	return rc < 0 ? cairn_err_wrap(err, "index/%s", repo_id_format(name, hex)) : 0;
 }
@@ -166,7 +169,7 @@ static int adopt(struct repo *repo, const struct repo_named *pack, uint64_t *ret
 		rc = repo_index_pack(repo->index, &pack->name, REPO_PACK_STORED, &number, NULL,
 				     err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = repo_index_add(repo->index, number, &blobs[i], err);
+		rc = repo_index_add(repo->index, number, &blobs[i], false, err);
 	if (rc == 0)
 		rc = repo_packer_adopt(repo->packer, number, &pack->name, blobs, n, err);
 	if (rc == 0)

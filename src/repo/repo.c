@@ -70,6 +70,7 @@ static int repo_new(const struct repo_options *options, struct repo **ret, struc
 	if (!repo)
 		return cairn_err_nomem(err, "a repository");
 	pthread_mutex_init(&repo->load_mutex, NULL);
+	pthread_mutex_init(&repo->parse_mutex, NULL);
 	pthread_mutex_init(&repo->fail_mutex, NULL);
 	repo_codec_pool_init(&repo->codecs, &(struct repo_key){{0}},
 			     options->level ? options->level : REPO_LEVEL_DEFAULT);
@@ -104,6 +105,7 @@ void repo_close(struct repo *repo)
 	repo_index_free(repo->index);
 	repo_codec_pool_done(&repo->codecs);
 	pthread_mutex_destroy(&repo->load_mutex);
+	pthread_mutex_destroy(&repo->parse_mutex);
 	pthread_mutex_destroy(&repo->fail_mutex);
 	free(repo->here);
 	free(repo->hostname);

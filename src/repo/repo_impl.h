@@ -39,7 +39,9 @@ struct repo {
 	uint64_t pack_size;
 	struct repo_index *index;
 	atomic_bool index_loaded;
-	pthread_mutex_t load_mutex; /* held while the index is loaded */
+	pthread_mutex_t load_mutex;  /* held while the index is loaded */
+	pthread_mutex_t parse_mutex; /* held while one file of it is added: a pack's blobs are
+				      * added by one thread */
 	struct repo_packer *packer;
 	struct repo_lock *lock;     /* NULL: none */
 	pthread_mutex_t fail_mutex; /* guards `failure` */

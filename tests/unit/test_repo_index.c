@@ -44,7 +44,7 @@ static void a_blob_is_found_by_type_and_id(void **state)
 	(void)state;
 	assert_false(repo_index_find(index, REPO_BLOB_DATA, &data.id, &place));
 	assert_ok(repo_index_pack(index, &pack, REPO_PACK_INDEXED, &number, NULL, &err), &err);
-	assert_ok(repo_index_add(index, number, &data, &err), &err);
+	assert_ok(repo_index_add(index, number, &data, false, &err), &err);
 	assert_true(repo_index_find(index, REPO_BLOB_DATA, &data.id, &place));
 	assert_true(repo_id_equal(&place.pack_id, &pack));
 	assert_int_equal(place.offset, 40);
@@ -71,10 +71,10 @@ static void the_same_place_is_kept_once_and_another_one_too(void **state)
 	assert_int_equal(
 		repo_index_pack(index, &packs[0], REPO_PACK_INDEXED, &numbers[0], &known, NULL), 0);
 	assert_true(known);
-	assert_int_equal(repo_index_add(index, numbers[0], &blob, NULL), 0);
-	assert_int_equal(repo_index_add(index, numbers[0], &blob, NULL), 0);
+	assert_int_equal(repo_index_add(index, numbers[0], &blob, false, NULL), 0);
+	assert_int_equal(repo_index_add(index, numbers[0], &blob, false, NULL), 0);
 	assert_int_equal(repo_index_entries(index), 1);
-	assert_int_equal(repo_index_add(index, numbers[1], &blob, NULL), 0);
+	assert_int_equal(repo_index_add(index, numbers[1], &blob, false, NULL), 0);
 	assert_int_equal(repo_index_entries(index), 2);
 	assert_int_equal(repo_index_packs(index), 2);
 }
@@ -96,7 +96,7 @@ static void a_blob_takes_sixty_bytes_at_most(void **state)
 			assert_int_equal(
 				repo_index_pack(index, &id, REPO_PACK_INDEXED, &pack, NULL, NULL),
 				0);
-		assert_int_equal(repo_index_add(index, pack, &blob, NULL), 0);
+		assert_int_equal(repo_index_add(index, pack, &blob, false, NULL), 0);
 	}
 	assert_int_equal(repo_index_entries(index), MANY);
 	assert_in_range(repo_index_memory(index) / MANY, 48, 60);
@@ -158,7 +158,7 @@ static void entries_are_ordered_by_pack_and_offset(void **state)
 	for (uint32_t i = 0; i < 40; i++) {
 		blob = blob_of(i, (i * 7) % 40 * 100, REPO_BLOB_DATA);
 		repo_index_pack(index, &packs[i % 2], REPO_PACK_INDEXED, &number, NULL, NULL);
-		assert_int_equal(repo_index_add(index, number, &blob, NULL), 0);
+		assert_int_equal(repo_index_add(index, number, &blob, false, NULL), 0);
 	}
 	assert_int_equal(repo_index_reserve(index, REPO_BLOB_DATA, &lost, &entry, &known, NULL), 0);
 	assert_int_equal(repo_index_sort(index, &order, NULL), 0);
@@ -192,7 +192,7 @@ static void short_memory_is_an_error_and_breaks_nothing(void **state)
 		rc = index ? repo_index_pack(index, &pack, REPO_PACK_STORED, &number, NULL, NULL)
 			   : CAIRN_NO_SPACE;
 		if (rc == 0)
-			rc = repo_index_add(index, number, &blob, NULL);
+			rc = repo_index_add(index, number, &blob, false, NULL);
 		cairn_mem_fail_at(0, 0);
 		if (rc == 0) {
 			assert_true(repo_index_find(index, REPO_BLOB_TREE, &blob.id, &place));
