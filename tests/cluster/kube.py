@@ -15,6 +15,39 @@ TIMEOUT = 60  # seconds; of one call
 TOKEN_SECONDS = 6 * 3600
 
 
+# Where kinds are, so that looking at one costs no kubectl: {name: (group and version, plural)}.
+STORAGE, SNAPSHOT = "apis/storage.k8s.io/v1", "apis/snapshot.storage.k8s.io/v1"
+CORE, RBAC = "api/v1", "apis/rbac.authorization.k8s.io/v1"
+KINDS = {
+    "configmap": (CORE, "configmaps"), "namespace": (CORE, "namespaces"),
+    "node": (CORE, "nodes"), "pod": (CORE, "pods"), "pv": (CORE, "persistentvolumes"),
+    "pvc": (CORE, "persistentvolumeclaims"), "secret": (CORE, "secrets"),
+    "service": (CORE, "services"), "csinode": (STORAGE, "csinodes"),
+    "storageclass": (STORAGE, "storageclasses"), "clusterrole": (RBAC, "clusterroles"),
+    "statefulset": ("apis/apps/v1", "statefulsets"),
+    "snapshotmetadataservice": ("apis/cbt.storage.k8s.io/v1beta1", "snapshotmetadataservices"),
+    "volumegroupsnapshot": ("apis/groupsnapshot.storage.k8s.io/v1beta2", "volumegroupsnapshots"),
+    "volumesnapshot": (SNAPSHOT, "volumesnapshots"),
+    "volumesnapshotcontent": (SNAPSHOT, "volumesnapshotcontents"),
+}
+NOT_IN_NAMESPACES = {"namespace", "node", "pv", "csinode", "storageclass", "clusterrole",
+                     "snapshotmetadataservice", "volumesnapshotcontent"}
+
+
+def path_of(words):
+    """What `kubectl get WORDS` asks for, or None where only kubectl knows."""
+    words, namespace = list(words), "default"
+    if words[:1] == ["-n"]:
+        namespace = words[1]
+        del words[:2]
+    kind = words[0].removesuffix("s") if words else ""
+    if kind not in KINDS or len(words) > 2 or any(word.startswith("-") for word in words):
+        return None
+    where, plural = KINDS[kind]
+    place = "" if kind in NOT_IN_NAMESPACES else f"namespaces/{namespace}/"
+    return f"/{where}/{place}{plural}" + (f"/{words[1]}" if len(words) == 2 else "")
+
+
 class Refused(Failed):
     """What the API server answered instead; `status` is the HTTP code."""
 
@@ -105,6 +138,14 @@ class Kube:
 
     def get(self, *words, **how):
         """An object or a list, as a dictionary; None if it is not there."""
+        path = None if how else path_of(words)
+        if path:
+            try:
+                return self.request("GET", path)
+            except Refused as refused:
+                if refused.status != 404:
+                    raise
+                return None
         done = self.run("get", *words, "-o", "json", **how)
         if done.returncode == 0:
             return json.loads(done.stdout)
