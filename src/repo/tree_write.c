@@ -28,6 +28,9 @@
 #define GO_SETGID  (1U << 22)
 #define GO_STICKY  (1U << 20)
 
+/* A tree is hex digits of hashes: higher levels take five times as long for more bytes. */
+#define TREE_LEVEL 1
+
 /* Text is collected a little at a time, hashed and compressed; what is kept is
  * the compressed form, with room for the seal before it. */
 struct repo_tree_writer {
@@ -100,7 +103,6 @@ int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struc
 {
 	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer =
 		cairn_calloc(1, sizeof(*writer));
-	int level = repo->codecs.level < 0 ? REPO_LEVEL_DEFAULT : repo->codecs.level;
 	int rc = repo_may_write(repo, err);
 
 	if (rc < 0)
@@ -114,8 +116,8 @@ int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struc
 	writer->compress = ZSTD_createCCtx();
 	if (!writer->hash || !writer->compress || !repo_sha256() ||
 	    EVP_DigestInit_ex(writer->hash, repo_sha256(), NULL) != 1 ||
-	    ZSTD_isError(
-		    ZSTD_CCtx_setParameter(writer->compress, ZSTD_c_compressionLevel, level)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->compress, ZSTD_c_compressionLevel,
+						TREE_LEVEL)) ||
 	    !cairn_buf_reserve(&writer->out, REPO_IV_SIZE))
 		return cairn_err_nomem(err, "a tree");
 	writer->out.len = REPO_IV_SIZE;
