@@ -11,7 +11,8 @@
 #include "repo/s3/s3_impl.h"
 #include "repo/s3/xml.h"
 
-#define HEADERS_MAX 6
+#define HEADERS_MAX     6
+#define CLOCK_TOLERANCE 120 /* seconds; S3 itself allows 900 */
 
 /* The headers of one try; each line is owned. */
 struct headers {
@@ -75,14 +76,18 @@ static bool sign(const struct s3_call *call, const char *path, const char *paylo
 }
 
 /* A wrong clock of ours is not a reason to fail: the server says what time it
- * is, and the request is signed again. */
+ * is, and the request is signed again. (The answer to a HEAD does not say why it
+ * was refused.) */
 static int follow_clock(struct s3_call *call, struct cairn_err *err)
 {
+	int64_t now = (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
+	int64_t ahead = call->answer.date - now - call->s3->clock_offset;
+
 	if (call->answer.status != 403 || call->clock_set || !call->answer.date ||
-	    !strstr(call->answer.why, "RequestTimeTooSkewed"))
+	    (ahead < CLOCK_TOLERANCE && ahead > -CLOCK_TOLERANCE))
 		return repo_http_status(&call->answer, err);
 	call->clock_set = true;
-	call->s3->clock_offset = call->answer.date - (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
+	call->s3->clock_offset = call->answer.date - now;
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the clocks differ");
 }
 
