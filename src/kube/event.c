@@ -41,6 +41,7 @@ struct kube_recorder {
 	struct kube_event_series series;
 	struct kube_recorder_stats stats;
 	uint64_t end_ns; /* when the thread is to be done; UINT64_MAX while it works on */
+	bool done;
 };
 
 /* Cuts a text to `max` bytes at a character. */
@@ -208,25 +209,35 @@ static void work_on(struct kube_recorder *recorder, size_t at)
 		recorder->stats.failed++;
 }
 
-static void *run(void *arg)
+/* Until there is nothing to do for ever; the lock is held. */
+static void work(struct kube_recorder *recorder)
 {
-	struct kube_recorder *recorder = arg;
 	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
 
-	cairn_scoped_lock(&recorder->lock);
 	for (;;) {
 		uint64_t due_ns, now = cairn_monotonic_ns();
 		size_t at = kube_event_series_next(&recorder->series, &due_ns);
 		bool ending = recorder->end_ns != UINT64_MAX;
 
 		if (now >= recorder->end_ns || (ending && at == KUBE_SLOT_NONE))
-			return NULL;
+			return;
 		/* At the end counts are written although their time has not come. */
 		if (at != KUBE_SLOT_NONE && (now >= due_ns || ending))
 			work_on(recorder, at);
 		else
 			kube_patience_wait(&patience, &recorder->changed, &recorder->lock, due_ns);
 	}
+}
+
+static void *run(void *arg)
+{
+	struct kube_recorder *recorder = arg;
+
+	cairn_scoped_lock(&recorder->lock);
+	work(recorder);
+	recorder->done = true;
+	pthread_cond_broadcast(&recorder->changed);
+	return NULL;
 }
 
 static char *own_name(const char *given)
@@ -271,19 +282,15 @@ int kube_recorder_new(struct kube_client *client, const char *component, const c
 /* Gives the thread its time, then makes the call that it is in end. */
 static void end(struct kube_recorder *recorder, uint64_t grace_ms)
 {
-	uint64_t end_ns = cairn_monotonic_ns() + grace_ms * CAIRN_NS_PER_MS;
-	struct timespec ts = {0};
-	int rc;
+	const struct kube_patience patience = {.deadline_ns = cairn_monotonic_ns() +
+							      grace_ms * CAIRN_NS_PER_MS};
 
 	pthread_mutex_lock(&recorder->lock);
-	recorder->end_ns = end_ns;
+	recorder->end_ns = patience.deadline_ns;
 	pthread_cond_broadcast(&recorder->changed);
+	while (!recorder->done && kube_patience_check(&patience, NULL) == 0)
+		kube_patience_wait(&patience, &recorder->changed, &recorder->lock, UINT64_MAX);
 	pthread_mutex_unlock(&recorder->lock);
-	ts.tv_sec = (time_t)(end_ns / CAIRN_NS_PER_SEC);
-	ts.tv_nsec = (long)(end_ns % CAIRN_NS_PER_SEC);
-	rc = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &ts);
-	if (rc == 0)
-		return;
 	atomic_store(&recorder->abandon, true);
 	pthread_join(recorder->thread, NULL);
 }

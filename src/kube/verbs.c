@@ -7,13 +7,19 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kube/backoff.h"
 #include "kube/client_impl.h"
 #include "kube/object.h"
+#include "kube/patience.h"
 #include "kube/transport.h"
 
 /* A path with its query; names are at most a few hundred bytes, tokens of pages
  * a few thousand. */
 #define PATH_MAX_BYTES 65536
+
+/* Between tries of those who change one object at the same time. */
+#define MODIFY_PAUSE_MIN_MS 10
+#define MODIFY_PAUSE_MAX_MS 1000
 
 /* The path of a write. `as_manager` says who writes the fields. */
 static int write_path(const struct kube_client *client, const struct kube_ref *ref,
@@ -190,27 +196,41 @@ int kube_delete(struct kube_client *client, const struct kube_ref *ref,
 	return rc ? rc : send_json(client, (const char *)path.data, &what, how, ret, err);
 }
 
+static int modify_once(struct kube_client *client, const struct kube_ref *ref,
+		       int (*change)(json_t *object, void *arg, struct cairn_err *err), void *arg,
+		       const struct kube_call *how, json_t **ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *object = NULL;
+	int rc = kube_get(client, ref, how, &object, err);
+
+	if (!rc)
+		rc = change(object, arg, err);
+	if (rc == 1)
+		return kube_update(client, ref, object, how, ret, err);
+	if (rc == 0 && ret)
+		*ret = cairn_take(object);
+	return rc;
+}
+
 int kube_modify(struct kube_client *client, const struct kube_ref *ref,
 		int (*change)(json_t *object, void *arg, struct cairn_err *err), void *arg,
 		const struct kube_call *how, json_t **ret, struct cairn_err *err)
 {
+	const struct kube_patience patience =
+		kube_patience_of(how, client->timeout_ms, &client->shutdown);
+	struct kube_backoff backoff = {.first_ms = MODIFY_PAUSE_MIN_MS,
+				       .most_ms = MODIFY_PAUSE_MAX_MS};
 	struct cairn_err own = {0};
-	int rc = CAIRN_ABORTED;
+	int rc;
 
 	if (!err)
 		err = &own;
-	for (unsigned i = 0; i <= KUBE_RETRIES && rc == CAIRN_ABORTED; i++) {
-		kube_auto_json json_t *object = NULL;
-
-		rc = kube_get(client, ref, how, &object, err);
-		if (!rc)
-			rc = change(object, arg, err);
-		if (rc == 0 && ret)
-			*ret = cairn_take(object);
-		if (rc == 1)
-			rc = kube_update(client, ref, object, how, ret, err);
+	for (;;) {
+		rc = modify_once(client, ref, change, arg, how, ret, err);
+		if (rc != CAIRN_ABORTED || backoff.failures >= KUBE_RETRIES ||
+		    kube_patience_sleep(&patience, kube_backoff_next(&backoff), NULL) < 0)
+			return rc;
 	}
-	return rc;
 }
 
 int kube_get_raw(struct kube_client *client, const char *path, const struct kube_call *how,
