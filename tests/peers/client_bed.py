@@ -9,7 +9,7 @@ import unittest
 
 import cluster
 from csistack import ACCOUNT, NAMESPACE, CsiStack
-from processes import Ports, wait_until
+from processes import Ports
 
 PEERS = cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds",
                               "csi-snapshot-metadata", "esm-iterate")
@@ -51,24 +51,24 @@ def merged(tuples):
     return [tuple(item) for item in found]
 
 
-class ClientBed(unittest.TestCase):
-    """One cluster a class, with the snapshots "monday" and "tuesday" of a claim with many
-    changes, and "small-monday" and "small-tuesday" of another with few."""
+class SidecarBed(unittest.TestCase):
+    """One cluster a class, a service account for clients, and a sidecar."""
 
-    driver_args = ()
+    driver = DRIVER
+    socket = None  # of the driver
 
     @classmethod
-    def setUpClass(cls):
-        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True, driver_args=cls.driver_args))
+    def start_cluster(cls, **options):
+        cls.bed = cls.enterClassContext(cluster.Cluster(**options))
         cls.kube, cls.csi, cls.processes = cls.bed.kube, cls.bed.csi, cls.bed.processes
-        cls.kube.apply(cluster.REPOSITORY / "deploy/overlays/snapshot-metadata/rbac.yaml")
+        deploy = cluster.REPOSITORY / "deploy"
+        cls.kube.apply_files(deploy / "base/namespace.yaml", deploy / "rbac",
+                             deploy / "overlays/snapshot-metadata/rbac.yaml")
         cls.cert, cls.key = cls.bed.control_plane.authority.issue(
             "sidecar", "/CN=sidecar", "serverAuth", ["DNS:localhost", "IP:127.0.0.1"])
         cls.make_client()
-        cls.make_volume()
         cls.ports = Ports()
         cls.addClassCleanup(cls.ports.close)
-        cls.start_sidecar()
 
     @classmethod
     def make_client(cls):
@@ -82,26 +82,6 @@ class ClientBed(unittest.TestCase):
                        namespace="backup")
         cls.config = cls.kube.kubeconfig_of_account("backup", "client")
 
-    @classmethod
-    def write(cls, claim, blocks):
-        with open(cls.csi.volume_file(claim), "r+b", buffering=0) as file:
-            for block in blocks:
-                os.pwrite(file.fileno(), os.urandom(BLOCK), block * BLOCK)
-            os.fsync(file.fileno())
-
-    @classmethod
-    def make_volume(cls):
-        for claim, size, written, changed, prefix in (
-                ("data", SIZE, WRITTEN, CHANGED, ""),
-                ("small", SMALL, SMALL_WRITTEN, SMALL_CHANGED, "small-")):
-            cls.csi.claim(claim, str(size))
-            cls.write(claim, written)
-            cls.csi.snapshot(f"{prefix}monday", claim)
-            cls.write(claim, changed)
-            cls.csi.snapshot(f"{prefix}tuesday", claim)
-        cls.full, cls.delta = ranges({*WRITTEN, *CHANGED}), ranges(CHANGED)
-        cls.monday = cls.csi.snapshot_id("monday")
-
     # --- the sidecar ---
 
     @classmethod
@@ -113,12 +93,12 @@ class ClientBed(unittest.TestCase):
         cls.port, cls.http = cls.ports.take(), cls.ports.take()
         cls.kube.apply({
             "apiVersion": "cbt.storage.k8s.io/v1beta1", "kind": "SnapshotMetadataService",
-            "metadata": {"name": DRIVER},
+            "metadata": {"name": cls.driver},
             "spec": {"address": f"localhost:{cls.port}", "audience": AUDIENCE,
                      "caCert": base64.b64encode(cls.kube.authority.read_bytes()).decode()}})
         config = cls.kube.kubeconfig_of_account(NAMESPACE, ACCOUNT)
         cls.processes.start("sidecar", [
-            *cls.sidecar_command(), f"--kubeconfig={config}", f"--csi-address={cls.csi.socket}",
+            *cls.sidecar_command(), f"--kubeconfig={config}", f"--csi-address={cls.socket}",
             f"--port={cls.port}", f"--tls-cert={cls.cert}", f"--tls-key={cls.key}",
             f"--http-endpoint=127.0.0.1:{cls.http}"])
         cls.wait_for_sidecar()
@@ -181,6 +161,38 @@ class ClientBed(unittest.TestCase):
             text = said.read()
         return code, "".join(first) + rest, text
 
+
+class ClientBed(SidecarBed):
+    """With `cairn driver`: the snapshots "monday" and "tuesday" of a claim with many changes,
+    and "small-monday" and "small-tuesday" of another with few."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.start_cluster(csi=True)
+        cls.socket = cls.csi.socket
+        cls.make_volume()
+        cls.start_sidecar()
+
+    @classmethod
+    def write(cls, claim, blocks):
+        with open(cls.csi.volume_file(claim), "r+b", buffering=0) as file:
+            for block in blocks:
+                os.pwrite(file.fileno(), os.urandom(BLOCK), block * BLOCK)
+            os.fsync(file.fileno())
+
+    @classmethod
+    def make_volume(cls):
+        for claim, size, written, changed, prefix in (
+                ("data", SIZE, WRITTEN, CHANGED, ""),
+                ("small", SMALL, SMALL_WRITTEN, SMALL_CHANGED, "small-")):
+            cls.csi.claim(claim, str(size))
+            cls.write(claim, written)
+            cls.csi.snapshot(f"{prefix}monday", claim)
+            cls.write(claim, changed)
+            cls.csi.snapshot(f"{prefix}tuesday", claim)
+        cls.full, cls.delta = ranges({*WRITTEN, *CHANGED}), ranges(CHANGED)
+        cls.monday = cls.csi.snapshot_id("monday")
+
     def device(self, name, snapshot=None):
         """A file with the data of a small snapshot, or of zeros."""
         path = self.bed.directory / name
@@ -192,7 +204,3 @@ class ClientBed(unittest.TestCase):
             path.touch()
         os.truncate(path, SMALL)
         return path
-
-
-__all__ = ["ClientBed", "PEERS", "BIN", "SMALL", "BLOCK", "DENIED", "NOT_FOUND", "UNAUTHENTICATED",
-           "AUDIENCE", "merged", "ranges", "wait_until", "json", "subprocess"]

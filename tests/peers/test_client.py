@@ -8,7 +8,8 @@ import os
 import unittest
 
 from client_bed import (AUDIENCE, BIN, BLOCK, DENIED, NOT_FOUND, PEERS, SMALL, UNAUTHENTICATED,
-                        ClientBed, wait_until)
+                        ClientBed)
+from processes import wait_until
 
 
 class Clients:
