@@ -24,6 +24,7 @@
 struct repo_lock {
 	struct repo *repo;
 	bool exclusive;
+	uint64_t renew_ms;
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t mutex; /* guards all below */
@@ -72,52 +73,59 @@ static int there(struct repo *repo, const struct repo_id *name, struct cairn_err
 	return rc;
 }
 
-/* A new file, then the old one goes. When the old one is not there any more,
- * others may have done anything meanwhile. */
-static int renew(struct repo_lock *lock, const struct repo_id *old, struct repo_id *ret,
-		 struct cairn_err *err)
-{
-	int rc = there(lock->repo, old, err);
-
-	if (rc == 0)
-		rc = write_lock(lock->repo, lock->exclusive, ret, err);
-	if (rc == 0)
-		rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, old, err);
-	return rc;
-}
-
 static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += (time_t)(ms / 1000);
+	until.tv_nsec += (long)(ms % 1000 * CAIRN_NS_PER_MS);
+	if (until.tv_nsec >= (long)CAIRN_NS_PER_SEC) {
+		until.tv_nsec -= (long)CAIRN_NS_PER_SEC;
+		until.tv_sec++;
+	}
 	while (!lock->stop)
 		if (pthread_cond_timedwait(&lock->wake, &lock->mutex, &until) == ETIMEDOUT)
 			break;
 	return lock->stop;
 }
 
+/* A new file, then the old one goes: the name that others of this process ask
+ * for is there at any time. When the old one is not there any more, somebody may
+ * have done anything meanwhile. Called with the mutex held, which is let go. */
+static int renew(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo_id old = lock->name, fresh;
+	int rc;
+
+	pthread_mutex_unlock(&lock->mutex);
+	rc = there(lock->repo, &old, err);
+	if (rc == 0)
+		rc = write_lock(lock->repo, lock->exclusive, &fresh, err);
+	pthread_mutex_lock(&lock->mutex);
+	if (rc < 0)
+		return rc;
+	lock->name = fresh;
+	lock->written_ms = boot_ms();
+	pthread_mutex_unlock(&lock->mutex);
+	rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &old, err);
+	pthread_mutex_lock(&lock->mutex);
+	return rc;
+}
+
 /* A failed renewal is tried again each minute. */
 static void *keep(void *arg)
 {
 	struct repo_lock *lock = arg;
-	uint64_t pause = REPO_LOCK_RENEW_MS;
+	uint64_t pause = lock->renew_ms;
 
 	cairn_scoped_lock(&lock->mutex);
 	while (!wait_for_stop(lock, pause) && !lock->lost) {
-		struct repo_id old = lock->name, fresh = old;
 		struct cairn_err err = {0};
-		int rc;
+		int rc = renew(lock, &err);
 
-		pthread_mutex_unlock(&lock->mutex);
-		rc = renew(lock, &old, &fresh, &err);
-		pthread_mutex_lock(&lock->mutex);
-		if (!repo_id_equal(&old, &fresh))
-			lock->written_ms = boot_ms();
-		lock->name = fresh;
 		lock->lost = rc == CAIRN_ABORTED;
-		pause = rc == 0 ? REPO_LOCK_RENEW_MS : 60000;
+		pause = rc == 0 ? lock->renew_ms : REPO_LOCK_AGAIN_MS;
 	}
 	return NULL;
 }
@@ -185,6 +193,7 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 
 	if (!lock)
 		return cairn_err_nomem(err, "a lock");
+	lock->renew_ms = options->lock_renew_ms ? options->lock_renew_ms : REPO_LOCK_RENEW_MS;
 	while ((rc = try_take(lock, options->lock_pause_ms, err)) == CAIRN_ABORTED &&
 	       boot_ms() - start_ms < options->lock_wait_ms) {
 		/* Two who collide again and again must not keep step. */

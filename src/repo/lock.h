@@ -27,6 +27,7 @@ struct repo_lock;
 struct repo_options;
 
 #define REPO_LOCK_RENEW_MS ((uint64_t)5 * 60 * 1000)
+#define REPO_LOCK_AGAIN_MS ((uint64_t)60 * 1000)              /* after a renewal that failed */
 #define REPO_LOCK_LOST_MS  ((uint64_t)22 * 60 * 1000 + 30000) /* not renewed: given up */
 #define REPO_LOCK_STALE_MS ((uint64_t)30 * 60 * 1000)
 #define REPO_LOCK_PAUSE_MS 200

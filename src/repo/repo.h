@@ -51,6 +51,7 @@ struct repo_options {
 	enum repo_lock_kind lock;
 	uint64_t lock_wait_ms;  /* how long to wait for somebody else's lock; 0: do not */
 	uint64_t lock_pause_ms; /* after writing a lock, before looking again; 0: 200 */
+	uint64_t lock_renew_ms; /* how often it is renewed; 0: five minutes, as restic does */
 	const char *hostname;   /* in new snapshots; NULL: this machine's name */
 	uint64_t pack_size;     /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
 	int level;              /* see above */

@@ -470,6 +470,29 @@ static void a_snapshot_is_not_saved_when_the_lock_is_gone(void **state)
 	assert_int_equal(count_files(fix, "snapshots"), 0);
 }
 
+static void a_lock_that_is_being_renewed_is_there_at_any_time(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+	struct repo_stats before, after;
+	unsigned files;
+
+	options.lock_renew_ms = 1;
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	repo_get_stats(fix->repo, &before);
+	after = before;
+	for (unsigned i = 0; i < 500 || after.bytes_stored < before.bytes_stored + 2000; i++) {
+		assert_true(i < 5000000); /* it is never renewed */
+		assert_ok(repo_check_lock(fix->repo, &err), &err);
+		files = count_files(fix, "locks"); /* also one that is being written */
+		assert_in_range(files, 1, 3);
+		repo_get_stats(fix->repo, &after);
+	}
+	repofix_close(fix);
+	assert_int_equal(count_files(fix, "locks"), 0);
+}
+
 static void stale_locks_are_told_from_live_ones(void **state)
 {
 	const int64_t minute = 60 * (int64_t)CAIRN_NS_PER_SEC, now = 1000 * minute;
@@ -554,6 +577,7 @@ int main(void)
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
 		with_repo(locks_exclude_one_another_as_they_should),
 		with_repo(a_snapshot_is_not_saved_when_the_lock_is_gone),
+		with_repo(a_lock_that_is_being_renewed_is_there_at_any_time),
 		cmocka_unit_test(stale_locks_are_told_from_live_ones),
 		with_repo(short_memory_is_an_error_and_loses_nothing),
 	};
