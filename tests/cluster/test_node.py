@@ -19,6 +19,21 @@ DRIVER = "cairn.csi.dev"
 SERVICE = "cairn-snapshot-metadata.cairn.svc"
 FOREVER = "exec sleep 100000"
 
+KILLED = """
+import test_node, time
+with test_node.cluster.Cluster(node=True) as bed:
+    print(bed.directory, flush=True)
+    pods = test_node.Pods(bed)
+    pods.install()
+    pods.claim("raw")
+    pods.claim("files", mode="Filesystem")
+    pods.start("user", "while :; do date >>/data/log; done",
+               [("raw", "/dev/raw"), ("files", "/data")])
+    pods.wait("user", "Running")
+    print("in use", flush=True)
+    time.sleep(600)
+"""
+
 
 def skip_unless_possible():
     why = node.why_not()
@@ -30,14 +45,9 @@ def skip_unless_possible():
 
 
 def setUpModule():
-    global BED, LOOPS  # pylint: disable=global-statement
+    global BED  # pylint: disable=global-statement
     BED = unittest.enterModuleContext(cluster.Cluster(node=True))
-    BED.kube.apply(DEPLOY / "overlays/snapshot-metadata")
-    BED.kube.apply(subprocess.run([DEPLOY / "certificates"], capture_output=True, text=True,
-                                  check=True, timeout=60).stdout)
-    OnNode.kube = BED.kube
-    OnNode.wait_driver()
-    LOOPS = set(BED.node.loops())
+    Pods(BED).install()
 
 
 class Pods:
@@ -46,6 +56,21 @@ class Pods:
     def __init__(self, bed):
         self.bed, self.kube = bed, bed.kube
         self.csi = CsiStack(bed)
+
+    def install(self):
+        """What deploy/ ships, as its README says."""
+        self.kube.apply(DEPLOY / "overlays/snapshot-metadata")
+        self.kube.apply(subprocess.run([DEPLOY / "certificates"], capture_output=True, text=True,
+                                       check=True, timeout=60).stdout)
+        self.wait_driver()
+
+    def wait_driver(self):
+        """All containers of the driver's pod are ready, and the kubelet knows the driver."""
+        self.kube.wait(lambda pod: len(pod["status"].get("containerStatuses", [])) == 5 and all(
+            status["ready"] for status in pod["status"]["containerStatuses"]),
+            "-n", "cairn", "pod", "cairn-driver-0", seconds=180)
+        self.kube.wait(lambda found: DRIVER in [
+            driver["name"] for driver in found["spec"]["drivers"] or []], "csinode", node.NAME)
 
     def start(self, name, script, volumes=(), image=node.BUSYBOX, **spec):
         """A pod that runs `script`; a volume is (claim, where): a device if it is in /dev."""
@@ -98,15 +123,6 @@ class OnNode(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.bed, cls.kube, cls.node, cls.pods = BED, BED.kube, BED.node, Pods(BED)
-
-    @classmethod
-    def wait_driver(cls):
-        """All containers of the driver's pod are ready, and the kubelet knows the driver."""
-        cls.kube.wait(lambda pod: len(pod["status"].get("containerStatuses", [])) > 3 and all(
-            status["ready"] for status in pod["status"]["containerStatuses"]),
-            "-n", "cairn", "pod", "cairn-driver-0", seconds=120)
-        cls.kube.wait(lambda found: DRIVER in [
-            driver["name"] for driver in found["spec"]["drivers"] or []], "csinode", node.NAME)
 
     def remove(self, kind, *names):
         self.kube.delete(kind, *names)
@@ -248,7 +264,7 @@ class Story(OnNode):
         self.node.run("kill", "-KILL", pid)
         wait_until(lambda: self.driver_pid_or_none() not in (None, pid), 120,
                    "another driver")
-        self.wait_driver()
+        self.pods.wait_driver()
         # The pod did not notice, and the driver takes up where it was.
         lines = int(self.pods.execute("worker", "wc -l </data/log"))
         wait_until(lambda: int(self.pods.execute("worker", "wc -l </data/log")) > lines, 30,
@@ -259,7 +275,7 @@ class Story(OnNode):
         # The whole pod of the driver goes and comes.
         self.kube.kubectl("delete", "pod", "-n", "cairn", "cairn-driver-0", "--force",
                           "--grace-period=0")
-        self.wait_driver()
+        self.pods.wait_driver()
         self.assertEqual(self.pods.execute("worker", "ls /data/failed 2>/dev/null || true"), "")
         self.remove("pod", "worker")
         log = self.pods.run("after", "wc -l </data/log; grep ' /data ' /proc/mounts",
@@ -280,7 +296,7 @@ class Story(OnNode):
         self.assertEqual(int(log), 64 * MIB)
         self.assertEqual(self.pods.execute("steady", "head -c 4 /dev/steady"), "some")
         self.assertEqual(self.pods.restarts("steady"), 0)
-        self.wait_driver()
+        self.pods.wait_driver()
         self.remove("pod", "steady")
         self.remove("pvc", "steady", "later")
 
@@ -288,12 +304,25 @@ class Story(OnNode):
 class Then(OnNode):
     """After the others: what is left when all is deleted, and when the cluster is gone."""
 
+    def test_a_killed_program_leaves_nothing(self):
+        """A second node, with volumes in use, whose program is killed."""
+        with subprocess.Popen([sys.executable, "-c", KILLED], cwd=cluster.HERE, text=True,
+                              stdout=subprocess.PIPE) as child:
+            directory = pathlib.Path(child.stdout.readline().strip())
+            self.assertEqual(child.stdout.readline(), "in use\n")
+            loops = node.loops_of(directory / "node" / "namespace" / "mnt")
+            self.assertGreater(len(loops), 2)
+            child.kill()
+        wait_until(lambda: not directory.exists(), 120, f"{directory} is gone")
+        self.assertEqual(leftovers(directory, loops), [])
+
     def test_a_last_one_leaves_nothing(self):
         self.pods.claim("raw")
         self.pods.claim("files", mode="Filesystem")
         self.pods.start("user", FOREVER, [("raw", "/dev/raw"), ("files", "/data")])
         self.pods.wait("user", "Running")
-        self.assertTrue(self.node.loops())
+        loops = self.node.loops()
+        self.assertGreater(len(loops), 2)
         self.remove("pod", "user")
         self.remove("pvc", "raw", "files")
         self.kube.wait(lambda found: not found["items"], "pv")
@@ -308,14 +337,13 @@ class Then(OnNode):
                          "")
         BED.close()
         self.assertFalse(BED.directory.exists())
-        self.assertEqual(leftovers(), [])
+        self.assertEqual(leftovers(BED.directory, loops), [])
 
 
-def leftovers():
-    """What a node could leave on the machine: loop devices, cgroups."""
-    name = node.cgroup_of(BED.directory)
-    found = [str(path) for path in pathlib.Path("/sys/fs/cgroup").glob(f"*/{name}")]
-    return found + [str(loop) for loop in node.list_loops() if loop in LOOPS]
+def leftovers(directory, loops):
+    """What a node could leave on the machine."""
+    groups = pathlib.Path("/sys/fs/cgroup").glob(f"*/{node.cgroup_of(directory)}")
+    return [*groups, *(loops & node.list_loops()), *cluster.mounts_below(directory)]
 
 
 if __name__ == "__main__":
