@@ -3,7 +3,9 @@
 #include "cmd/role.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +31,24 @@ static void path_beside_program(const char *name, char out[PATH_BYTES])
 	snprintf(out, PATH_BYTES, "%s/cairn-%s.so", self, name);
 }
 
+/* Binds lazily: a module's own symbols are bound at once all the same (it is
+ * linked so), those of the thirty libraries behind libcurl when they are used,
+ * which is mostly never. One of them is GnuTLS, which would initialise itself
+ * though nobody calls it; children must not inherit the word that stops it. */
+static void *open_module(const char *path)
+{
+	static const char quiet[] = "GNUTLS_NO_IMPLICIT_INIT";
+	bool told = getenv(quiet) != NULL;
+	void *module;
+
+	if (!told)
+		setenv(quiet, "1", 0);
+	module = dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
+	if (!told)
+		unsetenv(quiet);
+	return module;
+}
+
 int role_load(const char *name, const char *symbol, void **ret, struct cairn_err *err)
 {
 	char path[PATH_BYTES];
@@ -37,10 +57,10 @@ int role_load(const char *name, const char *symbol, void **ret, struct cairn_err
 
 	path_beside_program(name, path);
 	if (path[0] && access(path, R_OK) == 0)
-		module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+		module = open_module(path);
 	if (!module && (!path[0] || access(path, R_OK) != 0)) {
 		snprintf(path, sizeof(path), "%s/cairn-%s.so", CAIRN_ROLE_DIR, name);
-		module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+		module = open_module(path);
 	}
 	found = module ? dlsym(module, symbol) : NULL;
 	if (!found)

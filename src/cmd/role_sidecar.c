@@ -4,6 +4,7 @@
 
 #include "cmd/role.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 
+#define ARENAS            2
 #define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
 
 static int read_qps(const char *text, double *ret, struct cairn_err *err)
@@ -109,6 +111,8 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 
 	if (!listen)
 		return cairn_err_nomem(err, "sidecar");
+	/* Hundreds of threads that mostly wait must not have a heap each. */
+	mallopt(M_ARENA_MAX, ARENAS);
 	net_signals_block(&signals);
 	/* The Go sidecar ends on this one too. */
 	sigaddset(&signals, SIGQUIT);
