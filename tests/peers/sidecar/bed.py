@@ -230,10 +230,10 @@ class Bed:
                          "kind": "VolumeSnapshotClass", "metadata": {"name": "plain"},
                          "driver": DRIVER, "deletionPolicy": "Delete"})
 
-    def add_service(self, driver):
+    def add_service(self, driver, address="localhost:1"):
         self.kube.apply({"apiVersion": "cbt.storage.k8s.io/v1beta1",
                          "kind": "SnapshotMetadataService", "metadata": {"name": driver},
-                         "spec": {"address": "localhost:1", "audience": AUDIENCE,
+                         "spec": {"address": address, "audience": AUDIENCE,
                                   "caCert": base64.b64encode(
                                       self.authority.read_bytes()).decode()}})
 

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -18,7 +19,7 @@ from controlplane import ISSUER
 from csistack import CsiStack
 from pki import openssl
 
-cluster.peers_or_skip(*PROGRAMS, *CsiStack.PROGRAMS)
+cluster.peers_or_skip(*PROGRAMS, *CsiStack.PROGRAMS, "esm-iterate")
 DRIVER = "cairn.csi.dev"
 BLOCK = 4096
 BLOCKS = 32768  # of a volume: 128 MiB
@@ -39,8 +40,8 @@ class Story(unittest.TestCase):
     def setUpClass(cls):
         cls.bed = cls.enterClassContext(Bed(csi=True))
         cls.kube, cls.csi = cls.bed.kube, cls.bed.cluster.csi
-        cls.bed.add_service(DRIVER)
         cls.sidecar = cls.bed.cairn(cls.csi.socket)
+        cls.bed.add_service(DRIVER, f"localhost:{cls.sidecar.port}")
         cls.sidecar.start()
         cls.sidecar.wait_ready()
         cls.slow = Client(cls.sidecar.port, cls.bed.authority, window=8192)
@@ -174,6 +175,28 @@ class Story(unittest.TestCase):
         changed = self.delta(handle, "later")
         self.code(changed, "OK")
         self.assertEqual(blocks(changed.tuples), {7})
+
+    def test_an_application_on_the_go_client_library(self):
+        program = cluster.peers("esm-iterate")["esm-iterate"]
+        self.bed.add_caller("go")
+        self.kube.apply(cluster.REPOSITORY / "deploy/rbac/client.yaml")
+        self.kube.allow("go-client", "one:go", role="cairn-snapshot-metadata-client")
+        self.kube.allow("go-token", "one:go", role="cairn-snapshot-metadata-token",
+                        namespace="one")
+        config = self.kube.kubeconfig_of_account("one", "go")
+        for words, truth in ((["--snapshot=monday"], self.first),
+                             (["--snapshot=tuesday", "--previous-snapshot=monday"], self.second),
+                             (["--snapshot=tuesday", f"--previous-snapshot-id={self.monday}"],
+                              self.second)):
+            done = subprocess.run(
+                [program, f"--kubeconfig={config}", "--namespace=one", "--output-format=json",
+                 "--service-account=go", "--service-account-namespace=one", *words],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = [(pair.get("byte_offset", 0), pair["size_bytes"])
+                     for message in json.loads(done.stdout)
+                     for pair in message.get("block_metadata", [])]
+            self.assertEqual(blocks(found), truth)
 
     def test_the_wrong_audience(self):
         for audience in ("another", None):
