@@ -27,6 +27,12 @@ void *cairn_memdup(const void *p, size_t n) __attribute__((malloc, warn_unused_r
 char *cairn_printf(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), malloc, warn_unused_result));
 
+/* Lets go of mapped pages of programs and libraries that nobody wrote to; those in
+ * use come back when they are touched. For a daemon between the steps of its
+ * start: loading and setting up thirty libraries touches megabytes that are never
+ * looked at again. */
+void cairn_mem_drop_clean(void);
+
 /* For tests: the n-th allocation from now (1 is the next) returns NULL, and so
  * does every later one when `and_after` is set; 0 switches it off. Also set at
  * start from the environment: CAIRN_FAIL_ALLOC=n. */

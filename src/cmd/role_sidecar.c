@@ -20,6 +20,7 @@
 #include "sidecar/sidecar.h"
 
 #define ARENAS            2
+#define SETTLED_MS        2000U
 #define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
 
 static int read_qps(const char *text, double *ret, struct cairn_err *err)
@@ -98,6 +99,18 @@ static int start(const struct role_sidecar_options *o, struct sidecar_kube_clien
 	return sidecar_new(&options, ret, err);
 }
 
+static void wait_for_end(const sigset_t *signals)
+{
+	int number;
+
+	cairn_mem_drop_clean();
+	number = net_signals_wait(signals, SETTLED_MS);
+	if (number == 0) /* the driver and the API server have been found */
+		cairn_mem_drop_clean();
+	while (number == 0 || number == SIGUSR1)
+		number = net_signals_wait(signals, UINT64_MAX);
+}
+
 __attribute__((visibility("default"))) int
 cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err *err)
 {
@@ -113,12 +126,14 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 		return cairn_err_nomem(err, "sidecar");
 	/* Hundreds of threads that mostly wait must not have a heap each. */
 	mallopt(M_ARENA_MAX, ARENAS);
+	cairn_mem_drop_clean();
 	net_signals_block(&signals);
 	/* The Go sidecar ends on this one too. */
 	sigaddset(&signals, SIGQUIT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", options->version));
 	rc = reach_kubernetes(options, &kube, err);
+	cairn_mem_drop_clean();
 	if (!rc)
 		rc = watch_sessions(options, kube, &sessions, err);
 	if (!rc)
@@ -127,8 +142,7 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),
 		  CAIRN_STR("csi_address", options->csi_address));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGUSR1)
-		;
+	wait_for_end(&signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
 	cut = sidecar_drain(sidecar, options->drain_ms);
 	cairn_log(CAIRN_LOG_INFO, "stopped", CAIRN_U64("cut_off", cut));

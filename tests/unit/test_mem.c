@@ -2,6 +2,8 @@
 
 #include "cairntest.h"
 
+#include <stdio.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +99,32 @@ static void or_every_one_after_it(void **state)
 	assert_non_null(b);
 }
 
+/* Resident pages that come from files, in KiB. */
+static unsigned resident_of_files(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned kib = 0;
+	char line[128];
+
+	assert_non_null(status);
+	while (fgets(line, sizeof(line), status))
+		(void)(sscanf(line, "RssFile: %u kB", &kib) == 1);
+	fclose(status);
+	return kib;
+}
+
+static const char constant[] = "what is read stays what it was";
+
+static void dropping_clean_pages_changes_nothing_but_their_number(void **state)
+{
+	unsigned before = resident_of_files();
+
+	(void)state;
+	cairn_mem_drop_clean();
+	assert_true(resident_of_files() < before);
+	assert_string_equal(constant, "what is read stays what it was");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +133,7 @@ int main(void)
 		cmocka_unit_test(copies_are_whole),
 		cmocka_unit_test(the_chosen_allocation_fails_and_no_other),
 		cmocka_unit_test(or_every_one_after_it),
+		cmocka_unit_test(dropping_clean_pages_changes_nothing_but_their_number),
 	};
 
 	return cmocka_run_group_tests_name("base/mem", tests, NULL, NULL);
