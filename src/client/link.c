@@ -84,6 +84,8 @@ static int make_channel(struct client_link *link, struct cairn_err *err)
 	};
 	int rc = 0;
 
+	if (!link->address)
+		return cairn_err_set(err, CAIRN_INVALID, "the service has no address");
 	if (strncmp(link->address, "unix:", 5) != 0)
 		rc = net_tls_client_new(&tls_options, &link->tls, err);
 	options.tls = link->tls;

@@ -162,7 +162,7 @@ static int send_request(struct cairn_listing *l, const char *token, struct cairn
 		.max_results = l->query.max_results,
 	};
 	struct net_rpc_options options = {.path = client_call_path(&call)};
-	struct net_rpc *rpc;
+	struct net_rpc *rpc = NULL;
 	int rc;
 
 	client_call_pack(&call, &request);
@@ -312,8 +312,8 @@ static int recover(struct cairn_listing *l, const struct cairn_err *why)
 static int step(struct cairn_listing *l)
 {
 	struct cairn_err err = {0};
-	const uint8_t *data;
-	size_t n;
+	const uint8_t *data = NULL;
+	size_t n = 0;
 	int rc = l->rpc ? 0 : open_stream(l, &err);
 
 	if (!rc)
@@ -358,8 +358,8 @@ int cairn_listing_next(struct cairn_listing *l, const struct cairn_block **ret_b
 int cairn_listing_each(struct cairn_listing *l, cairn_listing_take_fn *take, void *arg,
 		       struct cairn_client_error *error)
 {
-	const struct cairn_block *blocks;
-	size_t n;
+	const struct cairn_block *blocks = NULL;
+	size_t n = 0;
 	int rc;
 
 	while ((rc = cairn_listing_next(l, &blocks, &n, error)) == 1) {

@@ -210,6 +210,32 @@ class ListTest(ScriptedTest):
         self.assertNotEqual(listing.wait(TIMEOUT), 0)
         listing.stderr.close()
 
+    def test_a_terminal_shows_how_far_it_is_and_the_remarks_on_lines_of_their_own(self):
+        self.serve("--blocks", "300000", "--per-message", "100", "--step", "2000:14",
+                   "--step", "all:0")
+        terminal, end = os.openpty()
+        listing = subprocess.Popen(self.command("-o", "ndjson"), stdout=subprocess.PIPE,
+                                   stderr=end, stdin=subprocess.DEVNULL, text=True)
+        os.close(end)
+        listing.stdout.readline()
+        time.sleep(1)
+        with listing.stdout:
+            rest = listing.stdout.read()
+        self.assertEqual(listing.wait(TIMEOUT), 0)
+        said = b""
+        while True:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # the last one closed it
+                break
+            said += data
+        os.close(terminal)
+        self.assertTrue(json.loads(rest.splitlines()[-1])["complete"])
+        self.assertRegex(said.decode(), r"\r\x1b\[Klisting: [0-9]+ %, [0-9]+ s")
+        self.assertTrue(said.endswith(b"\r\x1b[K"), said[-100:])
+        before, found, _ = said.decode().partition("cairn: ")
+        self.assertTrue(found and before.endswith("\r\x1b[K"), before[-40:])
+
     # --- other ways ---
 
     def test_it_falls_back_to_allocated_blocks_when_told(self):

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is learnt from a scripted API server: answers that a real one gives only
+ * when objects are broken. tests/client/test_discovery.py has the real one. */
+
+#include "client/discover.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "cairntest.h"
+#include "client/token.h"
+#include "kube/client.h"
+#include "kube_fixture.h"
+
+/* What the server answers with, by the end of the path. */
+struct objects {
+	const char *snapshot, *content, *service, *user;
+	int token_status;
+	unsigned tokens;
+	unsigned life_s; /* of a token */
+};
+
+static bool ends(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static int answer_token(struct objects *o, struct net_http *http)
+{
+	char body[256], when[32];
+	time_t end = time(NULL) + (time_t)o->life_s;
+	struct tm tm;
+
+	if (o->token_status)
+		return scripted_status(http, o->token_status, "Forbidden", "no", NULL);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
+	snprintf(body, sizeof(body),
+		 "{\"status\":{\"token\":\"token-%u\",\"expirationTimestamp\":\"%s\"}}",
+		 ++o->tokens, when);
+	return scripted_reply(http, 201, NULL, body);
+}
+
+static int answer(struct scripted_server *server, struct net_http *http, unsigned n,
+		  const struct scripted_request *request)
+{
+	struct objects *o = server->arg;
+	const char *body = NULL;
+
+	(void)n;
+	if (ends(request->path, "/volumesnapshots/snap"))
+		body = o->snapshot;
+	else if (ends(request->path, "/volumesnapshotcontents/content"))
+		body = o->content;
+	else if (ends(request->path, "/snapshotmetadataservices/drv"))
+		body = o->service;
+	else if (ends(request->path, "/selfsubjectreviews"))
+		body = o->user;
+	else if (ends(request->path, "/token"))
+		return answer_token(o, http);
+	if (!body)
+		return scripted_status(http, 404, "NotFound", "not there", NULL);
+	return scripted_reply(http, strcmp(request->method, "POST") == 0 ? 201 : 200, NULL, body);
+}
+
+#define SNAPSHOT(status)                                                                           \
+	"{\"metadata\":{\"name\":\"snap\",\"namespace\":\"ns\",\"uid\":\"u1\"},\"status\":" status \
+	"}"
+#define BOUND             "{\"readyToUse\":true,\"boundVolumeSnapshotContentName\":\"content\"}"
+#define REF(name, ns, id) "{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" id "\"}"
+#define CONTENT(ref, status)                                                 \
+	"{\"metadata\":{\"name\":\"content\"},\"spec\":{\"driver\":\"drv\"," \
+	"\"volumeSnapshotRef\":" ref "},\"status\":" status "}"
+#define READY "{\"readyToUse\":true,\"snapshotHandle\":\"handle\"}"
+
+static void a_snapshot_gives_its_handle_and_driver_only_when_all_fits(void **state)
+{
+	static const struct {
+		const char *snapshot, *content;
+		int code;
+	} cases[] = {
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), READY), 0},
+		/* before it was bound, the content does not know the uid */
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", ""), READY), 0},
+		{SNAPSHOT("{\"boundVolumeSnapshotContentName\":\"content\"}"),
+		 CONTENT(REF("snap", "ns", "u1"), "{\"snapshotHandle\":\"handle\"}"), 0},
+		{NULL, NULL, CAIRN_NOT_FOUND},
+		{SNAPSHOT("null"), NULL, CAIRN_UNAVAILABLE},
+		{SNAPSHOT("{}"), NULL, CAIRN_UNAVAILABLE},
+		{SNAPSHOT("{\"readyToUse\":false,\"boundVolumeSnapshotContentName\":\"content\"}"),
+		 CONTENT(REF("snap", "ns", "u1"), READY), CAIRN_UNAVAILABLE},
+		{SNAPSHOT(BOUND), NULL, CAIRN_NOT_FOUND},
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), "null"), CAIRN_UNAVAILABLE},
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), "{\"readyToUse\":true}"),
+		 CAIRN_UNAVAILABLE},
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u2"), READY), CAIRN_INTERNAL},
+		{SNAPSHOT(BOUND), CONTENT(REF("snap", "other", "u1"), READY), CAIRN_INTERNAL},
+		{SNAPSHOT(BOUND), CONTENT(REF("other", "ns", "u1"), READY), CAIRN_INTERNAL},
+		{SNAPSHOT(BOUND), CONTENT("null", READY), CAIRN_INTERNAL},
+	};
+	struct scripted_server server;
+	struct objects objects = {0};
+	struct kube_client *kube;
+
+	(void)state;
+	scripted_start(&server, answer, &objects);
+	kube = scripted_client(&server, "token: x", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client_snapshot snapshot = {0};
+		struct cairn_err err = {0};
+
+		objects.snapshot = cases[i].snapshot;
+		objects.content = cases[i].content;
+		if (client_discover_snapshot(kube, NULL, "ns", "snap", &snapshot, &err) !=
+		    cases[i].code)
+			fail_msg("case %zu: %d %s", i, err.code, err.msg);
+		if (!cases[i].code) {
+			assert_string_equal(snapshot.handle, "handle");
+			assert_string_equal(snapshot.driver, "drv");
+		} else {
+			assert_null(snapshot.handle);
+		}
+		client_snapshot_done(&snapshot);
+	}
+	kube_client_free(kube);
+	scripted_stop(&server);
+}
+
+#define SERVICE(address, audience, ca) \
+	"{\"spec\":{\"address\":" address ",\"audience\":" audience ",\"caCert\":" ca "}}"
+
+static void a_service_is_taken_only_whole(void **state)
+{
+	static const struct {
+		const char *service;
+		int code;
+	} cases[] = {
+		{SERVICE("\"a:1\"", "\"aud\"", "\"cGVt\""), 0},
+		{SERVICE("\"a:1\"", "\"\"", "\"cGVtcw==\""), 0},
+		{NULL, CAIRN_NOT_FOUND},
+		{"{}", CAIRN_INTERNAL},
+		{SERVICE("\"\"", "\"aud\"", "\"cGVt\""), CAIRN_INTERNAL},
+		{SERVICE("\"a:1\"", "null", "\"cGVt\""), CAIRN_INTERNAL},
+		{SERVICE("\"a:1\"", "\"aud\"", "7"), CAIRN_INTERNAL},
+		{SERVICE("\"a:1\"", "\"aud\"", "\"\""), CAIRN_INTERNAL},
+		{SERVICE("\"a:1\"", "\"aud\"", "\"not base64!\""), CAIRN_INTERNAL},
+		{SERVICE("\"a:1\"", "\"aud\"", "\"AAAA\""), CAIRN_INTERNAL}, /* NUL bytes */
+	};
+	struct scripted_server server;
+	struct objects objects = {0};
+	struct kube_client *kube;
+
+	(void)state;
+	scripted_start(&server, answer, &objects);
+	kube = scripted_client(&server, "token: x", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client_service service = {0};
+		struct cairn_err err = {0};
+
+		objects.service = cases[i].service;
+		if (client_discover_service(kube, NULL, "drv", &service, &err) != cases[i].code)
+			fail_msg("case %zu: %d %s", i, err.code, err.msg);
+		assert_int_equal(service.address != NULL, !cases[i].code);
+		if (!cases[i].code)
+			assert_memory_equal(service.ca_pem, "pem", 3);
+		client_service_done(&service);
+	}
+	kube_client_free(kube);
+	scripted_stop(&server);
+}
+
+static void only_a_service_account_is_one(void **state)
+{
+	static const struct {
+		const char *user;
+		int code;
+	} cases[] = {
+		{"{\"status\":{\"userInfo\":{\"username\":\"system:serviceaccount:ns:me\"}}}", 0},
+		{"{\"status\":{\"userInfo\":{\"username\":\"admin\"}}}", CAIRN_INVALID},
+		{"{\"status\":{\"userInfo\":{\"username\":\"system:serviceaccount:ns\"}}}",
+		 CAIRN_INVALID},
+		{"{\"status\":{\"userInfo\":{\"username\":\"system:node:ns:me\"}}}", CAIRN_INVALID},
+	};
+	struct scripted_server server;
+	struct objects objects = {0};
+	struct kube_client *kube;
+
+	(void)state;
+	scripted_start(&server, answer, &objects);
+	kube = scripted_client(&server, "token: x", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client_account account = {0};
+		struct cairn_err err = {0};
+
+		objects.user = cases[i].user;
+		assert_code(client_discover_account(kube, NULL, &account, &err), cases[i].code);
+		if (!cases[i].code) {
+			assert_string_equal(account.namespace_name, "ns");
+			assert_string_equal(account.name, "me");
+		}
+		client_account_done(&account);
+	}
+	kube_client_free(kube);
+	scripted_stop(&server);
+}
+
+static void expect(struct client_tokens *tokens, const char *audience, enum client_token_need need,
+		   int code, const char *want)
+{
+	cairn_cleanup(client_token_freep) char *token = NULL;
+	struct cairn_err err = {0};
+
+	assert_int_equal(client_token_get(tokens, NULL, audience, need, &token, &err), code);
+	assert_null(strstr(err.msg, "token-"));
+	if (want)
+		assert_string_equal(token, want);
+}
+
+static void a_token_is_used_again_until_half_its_life_or_a_break(void **state)
+{
+	const struct cairn_client_options options = {.service_account = "me",
+						     .service_account_namespace = "ns"};
+	struct scripted_server server;
+	struct objects objects = {.life_s = 600};
+	struct kube_client *kube;
+	struct client_tokens tokens;
+
+	(void)state;
+	scripted_start(&server, answer, &objects);
+	kube = scripted_client(&server, "token: x", NULL);
+	client_tokens_init(&tokens, &options, kube);
+	expect(&tokens, "one", CLIENT_TOKEN_ANY, 0, "token-1");
+	expect(&tokens, "one", CLIENT_TOKEN_ANY, 0, "token-1");
+	expect(&tokens, "two", CLIENT_TOKEN_ANY, 0, "token-2");
+	expect(&tokens, "two", CLIENT_TOKEN_FRESH, 0, "token-3");
+	expect(&tokens, "two", CLIENT_TOKEN_REFUSED, 0, "token-4");
+	assert_non_null(strstr(server.seen[0].path, "/namespaces/ns/serviceaccounts/me/token"));
+	assert_non_null(strstr(server.seen[0].body, "\"one\""));
+
+	objects.token_status = 403; /* what is still good is used, unless it was refused */
+	expect(&tokens, "two", CLIENT_TOKEN_FRESH, 0, "token-4");
+	expect(&tokens, "two", CLIENT_TOKEN_REFUSED, CAIRN_DENIED, NULL);
+	expect(&tokens, "three", CLIENT_TOKEN_ANY, CAIRN_DENIED, NULL);
+
+	objects.token_status = 0;
+	objects.life_s = 0; /* over as soon as it is here */
+	expect(&tokens, "three", CLIENT_TOKEN_ANY, 0, "token-5");
+	expect(&tokens, "three", CLIENT_TOKEN_ANY, 0, "token-6");
+	client_tokens_done(&tokens);
+	kube_client_free(kube);
+	scripted_stop(&server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_snapshot_gives_its_handle_and_driver_only_when_all_fits),
+		cmocka_unit_test(a_service_is_taken_only_whole),
+		cmocka_unit_test(only_a_service_account_is_one),
+		cmocka_unit_test(a_token_is_used_again_until_half_its_life_or_a_break),
+	};
+
+	return cmocka_run_group_tests_name("client/discover", tests, NULL, NULL);
+}
