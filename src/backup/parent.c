@@ -152,6 +152,7 @@ static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *er
 static int try_relatives(struct search *search, struct cairn_err *err)
 {
 	const struct candidate *newest = NULL;
+	int rc;
 
 	for (size_t i = 0; i < search->n; i++) {
 		const struct candidate *candidate = &search->candidates[i];
@@ -162,7 +163,10 @@ static int try_relatives(struct search *search, struct cairn_err *err)
 	}
 	if (!newest || search->tries >= TRIES_MAX)
 		return 0;
-	return try(search, newest, err);
+	rc = try(search, newest, err);
+	/* A source that knows no lineage is asked, and says itself what it cannot tell. */
+	search->parent->ancestor = rc > 0 && !search->source->ops->lineage;
+	return rc;
 }
 
 static int collect(struct search *search, const struct repo_snapshot_list *list,

@@ -68,9 +68,25 @@ struct cmd_backup_init {
 	const struct cmd_repository *repository;
 };
 
+/* A snapshot of a cluster instead of one of the pool. */
+struct cmd_backup_device {
+	const char *device;
+	const char *namespace_name;
+	const char *snapshot;
+	const char *volume_id;
+	const char *snapshot_id;
+	const char *volume_name;
+	const char *kubeconfig;
+	const char *context;
+	const char *address;
+	const char *ca_file;
+	const char *token_file;
+};
+
 struct cmd_backup_create {
 	const struct cmd_repository *repository;
-	const char *snapshot;
+	const char *snapshot; /* NULL: `device` */
+	struct cmd_backup_device device;
 	int mode; /* enum backup_mode: the first that is tried */
 	const char *parent;
 	const char *host;

@@ -8,6 +8,12 @@ static const char *const modes[] = {"changed", "allocated", "full", NULL};
 
 static struct cmd_backup_create options;
 
+#define DEVICE_FLAG(flag, field, value, text)                                               \
+	{                                                                                   \
+		.name = (flag), .kind = CAIRN_FLAG_STRING, .target = &options.device.field, \
+		.value_name = (value), .help = (text)                                       \
+	}
+
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_THREADS_FLAG,
@@ -43,14 +49,37 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.push_gateway,
 	 .value_name = "URL",
 	 .help = "send metrics there when it is done"},
+	DEVICE_FLAG("device", device, "PATH", "back up this device, made from a VolumeSnapshot"),
+	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the VolumeSnapshot"),
+	DEVICE_FLAG("volume-snapshot", snapshot, "NAME", "that the device was made from"),
+	DEVICE_FLAG("volume-name", volume_name, "NAME", "to record (default: NAMESPACE/CLAIM)"),
+	DEVICE_FLAG("volume-id", volume_id, "ID", "the driver's (default: Kubernetes is asked)"),
+	DEVICE_FLAG("snapshot-id", snapshot_id, "ID",
+		    "the driver's (default: Kubernetes is asked)"),
+	DEVICE_FLAG("kubeconfig", kubeconfig, "FILE",
+		    "(default: $KUBECONFIG, ~/.kube/config, the pod's own)"),
+	DEVICE_FLAG("context", context, "NAME", "context of the kubeconfig"),
+	DEVICE_FLAG("metadata-address", address, "HOST:PORT",
+		    "SnapshotMetadata service (default: as its object says)"),
+	DEVICE_FLAG("metadata-ca-file", ca_file, "FILE",
+		    "authorities for it (default: as its object says)"),
+	DEVICE_FLAG("token-file", token_file, "FILE",
+		    "token to show it (default: one is asked for)"),
 	CAIRN_FLAG_END,
 };
 
 static int run(int argc, char **argv, struct cairn_err *err)
 {
-	(void)argc;
+	const struct cmd_backup_device *device = &options.device;
+
+	if (argc == 0 && !device->device)
+		return cmd_usage(err, "SNAPSHOT is missing; see 'cairn backup create --help'");
+	if (argc > 0 && device->device)
+		return cmd_usage(err, "either SNAPSHOT or --device");
+	if (device->device && (!device->namespace_name || !device->snapshot))
+		return cmd_usage(err, "--device needs --namespace and --volume-snapshot");
 	options.repository = &cmd_repository;
-	options.snapshot = argv[0];
+	options.snapshot = argc > 0 ? argv[0] : NULL;
 	return cmd_backup_call("cairn_backup_create", &options, err);
 }
 
@@ -60,9 +89,12 @@ const struct command cmd_backup_create_command = {
 	.about =
 		"The first backup of a volume reads what is allocated; later ones read what changed\n"
 		"since the nearest snapshot that has a backup, and take the rest from there. Every\n"
-		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n",
-	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
-					 CMD_ARG_END},
+		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n"
+		"With --device the snapshot is one of a cluster, of any CSI driver.\n",
+	.args =
+		(const struct cmd_arg[]){
+			{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT, .optional = true},
+			CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,
 	.run = run,

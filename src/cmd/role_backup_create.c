@@ -7,6 +7,7 @@
 #include "backup/create.h"
 #include "backup/push.h"
 #include "backup/source.h"
+#include "backup/source_device.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -91,6 +92,32 @@ static int push(const char *gateway, const struct backup_source *source,
 	return 0;
 }
 
+static int open_source(struct pool *pool, const struct cmd_backup_create *o,
+		       const struct store_progress *comparing, const struct role_progress *progress,
+		       struct backup_source **ret, struct cairn_err *err)
+{
+	const struct cmd_backup_device *d = &o->device;
+	struct source_device_spec spec = {
+		.device = d->device,
+		.namespace_name = d->namespace_name,
+		.snapshot = d->snapshot,
+		.volume_id = d->volume_id,
+		.snapshot_id = d->snapshot_id,
+		.volume_name = d->volume_name,
+		.client = {.size = sizeof(spec.client),
+			   .kubeconfig = d->kubeconfig,
+			   .context = d->context,
+			   .address = d->address,
+			   .ca_file = d->ca_file,
+			   .token_file = d->token_file},
+		.progress = progress->hooks,
+	};
+
+	if (o->snapshot)
+		return backup_source_pool(pool, o->snapshot, comparing, ret, err);
+	return backup_source_device(&spec, ret, err);
+}
+
 static int create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
 		  struct role_progress *progress, struct cairn_err *err)
 {
@@ -111,7 +138,7 @@ static int create(struct pool *pool, struct repo *repo, const struct cmd_backup_
 	int rc;
 
 	cmd_progress_begin(&comparing, "comparing");
-	rc = backup_source_pool(pool, o->snapshot, &comparing.hooks, &source, err);
+	rc = open_source(pool, o, &comparing.hooks, progress, &source, err);
 	if (!rc && o->parent) {
 		rc = repo_snapshot_find(repo, o->parent, &parent, err);
 		options.parent = parent;
@@ -135,7 +162,7 @@ ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, str
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .level = (int)options->compression};
 	struct role_progress progress;
-	int rc = cmd_pool_open(CMD_QUERY, &pool, err);
+	int rc = options->snapshot ? cmd_pool_open(CMD_QUERY, &pool, err) : 0;
 
 	role_progress_begin(&progress);
 	if (!rc)

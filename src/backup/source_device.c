@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/source_device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backup/source.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "block/extent.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/snapshot.h"
+#include "pool/store.h"
+
+struct device_source {
+	struct backup_source base;
+	struct backup_progress progress;
+	struct cairn_client *client;
+	int fd;
+	/* Own the texts of `base`. */
+	char *volume_id;
+	char *volume_name;
+	char *snapshot_id;
+	char *snapshot_name;
+	char *namespace_name;
+	char *kubernetes;
+};
+
+struct device_reader {
+	struct store_reader base;
+	int fd; /* the source's */
+};
+
+static struct device_source *own(struct backup_source *source)
+{
+	return (struct device_source *)source;
+}
+
+static void device_close(struct backup_source *source)
+{
+	struct device_source *device = own(source);
+
+	cairn_client_free(device->client);
+	if (device->fd >= 0)
+		close(device->fd);
+	free(device->volume_id);
+	free(device->volume_name);
+	free(device->snapshot_id);
+	free(device->snapshot_name);
+	free(device->namespace_name);
+	free(device->kubernetes);
+	free(device);
+}
+
+static int device_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+		       size_t *ret_n, struct cairn_err *err)
+{
+	ssize_t got = cairn_pread_full(((struct device_reader *)reader)->fd, buf, n, offset);
+
+	if (got < 0)
+		return cairn_err_sys(err, errno, "read the device");
+	*ret_n = (size_t)got;
+	return 0;
+}
+
+static void device_reader_free(struct store_reader *reader)
+{
+	free(reader);
+}
+
+static const struct store_reader_ops reader_ops = {
+	.read = device_read,
+	.free = device_reader_free,
+};
+
+static int device_reader_open(struct backup_source *source, struct store_reader **ret,
+			      struct cairn_err *err)
+{
+	struct device_reader *reader = cairn_calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return cairn_err_nomem(err, "reader");
+	reader->base.ops = &reader_ops;
+	reader->fd = own(source)->fd;
+	*ret = &reader->base;
+	return 0;
+}
+
+/* A listing on its way into a sink. */
+struct taking {
+	struct device_source *device;
+	struct block_sink sink;
+	int rc;
+	struct cairn_err *err;
+};
+
+static int take(void *arg, const struct cairn_block *block)
+{
+	struct taking *taking = arg;
+	struct block_extent extent = {.offset = block->offset, .length = block->length};
+
+	if (backup_cancelled(&taking->device->progress))
+		taking->rc = cairn_err_set(taking->err, CAIRN_CANCELLED, "interrupted");
+	else
+		taking->rc = taking->sink.emit(taking->sink.arg, &extent, taking->err);
+	return taking->rc;
+}
+
+/* The volume may not be another one than the device is of. */
+static int check_size(const struct device_source *device, struct cairn_listing *listing,
+		      struct cairn_err *err)
+{
+	struct cairn_listing_info info = {.size = sizeof(info)};
+
+	cairn_listing_info(listing, &info);
+	if (info.capacity > device->base.size)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the service speaks of %llu bytes, the device has %llu",
+				     (unsigned long long)info.capacity,
+				     (unsigned long long)device->base.size);
+	return 0;
+}
+
+static int list(struct device_source *device, const char *base, struct block_sink sink,
+		struct cairn_err *err)
+{
+	struct cairn_listing_query query = {
+		.size = sizeof(query),
+		.namespace_name = device->namespace_name,
+		.snapshot = device->snapshot_name,
+		.base_id = base,
+	};
+	struct taking taking = {.device = device, .sink = sink, .err = err};
+	struct cairn_listing *listing = NULL;
+	struct cairn_client_error error = {0};
+	int rc = cairn_listing_new(device->client, &query, &listing, &error);
+
+	if (rc == 0)
+		rc = cairn_listing_each(listing, take, &taking, &error);
+	if (taking.rc)
+		rc = taking.rc;
+	else if (rc < 0)
+		rc = cairn_err_set(err, error.code, "%s", error.message);
+	else
+		rc = check_size(device, listing, err);
+	cairn_listing_free(listing);
+	return rc;
+}
+
+static int device_changed(struct backup_source *source, const char *base, struct block_sink sink,
+			  struct cairn_err *err)
+{
+	return list(own(source), base, sink, err);
+}
+
+static int device_allocated(struct backup_source *source, struct block_sink sink,
+			    struct cairn_err *err)
+{
+	return list(own(source), NULL, sink, err);
+}
+
+static const struct backup_source_ops device_ops = {
+	.name = "device",
+	.close = device_close,
+	.reader_open = device_reader_open,
+	.changed = device_changed,
+	.allocated = device_allocated,
+};
+
+static int open_device(struct device_source *device, const char *path, struct cairn_err *err)
+{
+	struct stat st;
+
+	device->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (device->fd < 0 || fstat(device->fd, &st) < 0)
+		return cairn_err_sys(err, errno, "open '%s'", path);
+	device->base.size = (uint64_t)st.st_size;
+	if (S_ISREG(st.st_mode))
+		return 0;
+	if (!S_ISBLK(st.st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is neither a device nor a file",
+				     path);
+	if (ioctl(device->fd, BLKGETSIZE64, &device->base.size) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", path);
+	return 0;
+}
+
+static int look_up(struct device_source *device, const struct source_device_spec *spec,
+		   struct cairn_err *err)
+{
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	cairn_cleanup(kube_client_freep) struct kube_client *kube = NULL;
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot found = {0};
+	struct kube_config_options where = {.kubeconfig = spec->client.kubeconfig,
+					    .context = spec->client.context};
+	const char *claim = NULL;
+	json_t *objects;
+	int rc = kube_config_load(&where, &config, err);
+
+	if (!rc)
+		rc = kube_client_new(config, NULL, &kube, err);
+	if (!rc)
+		rc = kube_snapshot_get(kube, spec->namespace_name, spec->snapshot, NULL, &found,
+				       err);
+	if (rc)
+		return rc;
+	json_unpack(found.snapshot, "{s:{s:{s:s}}}", "spec", "source", "persistentVolumeClaimName",
+		    &claim);
+	if (!device->snapshot_id)
+		device->snapshot_id = cairn_strdup(found.handle);
+	if (!device->volume_id)
+		device->volume_id = cairn_strdup(found.volume_handle ? found.volume_handle : "");
+	if (!device->volume_name)
+		device->volume_name =
+			cairn_printf("%s/%s", spec->namespace_name, claim ? claim : spec->snapshot);
+	objects = json_pack("{s:O,s:O}", "volumesnapshot", found.snapshot, "volumesnapshotcontent",
+			    found.content);
+	device->kubernetes = objects ? json_dumps(objects, JSON_COMPACT) : NULL;
+	json_decref(objects);
+	return device->kubernetes ? 0 : cairn_err_nomem(err, "source");
+}
+
+static int name_it(struct device_source *device, const struct source_device_spec *spec,
+		   struct cairn_err *err)
+{
+	int rc = 0;
+
+	device->volume_id = spec->volume_id ? cairn_strdup(spec->volume_id) : NULL;
+	device->snapshot_id = spec->snapshot_id ? cairn_strdup(spec->snapshot_id) : NULL;
+	device->volume_name = spec->volume_name ? cairn_strdup(spec->volume_name) : NULL;
+	device->snapshot_name = cairn_strdup(spec->snapshot);
+	device->namespace_name = cairn_strdup(spec->namespace_name);
+	if (!device->volume_id || !device->snapshot_id || !device->volume_name)
+		rc = look_up(device, spec, err);
+	if (rc)
+		return rc;
+	if (!device->volume_id || !device->snapshot_id || !device->volume_name ||
+	    !device->snapshot_name || !device->namespace_name)
+		return cairn_err_nomem(err, "source");
+	device->base.volume_id = device->volume_id;
+	device->base.volume_name = device->volume_name;
+	device->base.snapshot_id = device->snapshot_id;
+	device->base.snapshot_name = device->snapshot_name;
+	device->base.kubernetes = device->kubernetes;
+	return 0;
+}
+
+int backup_source_device(const struct source_device_spec *spec, struct backup_source **ret,
+			 struct cairn_err *err)
+{
+	struct device_source *device = cairn_calloc(1, sizeof(*device));
+	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
+	struct cairn_client_options options = spec->client;
+	struct cairn_client_error error = {0};
+	int rc;
+
+	if (!device)
+		return cairn_err_nomem(err, "source");
+	source = &device->base;
+	source->ops = &device_ops;
+	source->created_ns = cairn_now_ns();
+	device->progress = spec->progress;
+	device->fd = -1;
+	rc = open_device(device, spec->device, err);
+	if (!rc)
+		rc = name_it(device, spec, err);
+	if (rc)
+		return rc;
+	options.size = sizeof(options);
+	if (cairn_client_new(&options, &device->client, &error) < 0)
+		return cairn_err_set(err, error.code, "%s", error.message);
+	*ret = cairn_take(source);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A snapshot in a cluster: a block device (or file) made from it, and the
+ * SnapshotMetadata service that says which of its blocks are allocated and which
+ * changed. This is what runs where the device is, such as in a pod with a
+ * Block-mode claim made from the snapshot; any CSI driver will do.
+ */
+#ifndef CAIRN_BACKUP_SOURCE_DEVICE_H
+#define CAIRN_BACKUP_SOURCE_DEVICE_H
+
+#include <stdbool.h>
+
+#include <cairn/client.h>
+
+#include "backup/progress.h"
+
+struct backup_source;
+struct cairn_err;
+
+struct source_device_spec {
+	const char *device;
+	const char *namespace_name; /* of the VolumeSnapshot */
+	const char *snapshot;       /* its name */
+
+	/* What the driver calls volume and snapshot, and what the backup is recorded
+	 * as; asked of Kubernetes where NULL. */
+	const char *volume_id;
+	const char *snapshot_id;
+	const char *volume_name; /* default: NAMESPACE/CLAIM */
+
+	struct cairn_client_options client; /* how the service is reached */
+	struct backup_progress progress;
+};
+
+/* CAIRN_NOT_FOUND     no such device or VolumeSnapshot
+ * CAIRN_INVALID       neither a device nor a file
+ * CAIRN_UNAVAILABLE   the VolumeSnapshot is not ready
+ */
+int backup_source_device(const struct source_device_spec *spec, struct backup_source **ret,
+			 struct cairn_err *err);
+
+#endif
