@@ -147,8 +147,8 @@ struct cairn_listing_query {
 
 	bool no_retry; /* the first failure ends the listing */
 
-	/* Give up after so long without a message; 0 is two minutes, UINT64_MAX
-	 * never gives up. */
+	/* Give up after so long without getting further; 0 is two minutes,
+	 * UINT64_MAX never gives up. */
 	uint64_t patience_ms;
 
 	cairn_client_retry_fn *on_retry; /* on the thread that lists */

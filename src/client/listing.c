@@ -327,7 +327,9 @@ static int step(struct cairn_listing *l)
 	rc = client_cursor_take(&l->cursor, data, n, &err);
 	if (rc)
 		return end(l, rc, &err);
-	client_retry_progress(&l->retry, cairn_monotonic_ns());
+	/* A service that says hello and fails, again and again, gets nowhere. */
+	if (l->cursor.n > 0 || l->cursor.messages == 1)
+		client_retry_progress(&l->retry, cairn_monotonic_ns());
 	show(l);
 	return 1;
 }

@@ -21,14 +21,14 @@
 
 struct client_retry {
 	uint64_t patience_ms; /* UINT64_MAX: without end */
-	uint64_t since_ns;    /* the last message, or the first attempt */
+	uint64_t since_ns;    /* the last progress, or the first attempt */
 	unsigned failures;    /* in a row */
 	bool refused;         /* the last one was UNAUTHENTICATED */
 };
 
 void client_retry_init(struct client_retry *retry, uint64_t patience_ms, uint64_t now_ns);
 
-/* A message came. */
+/* The listing got further. */
 void client_retry_progress(struct client_retry *retry, uint64_t now_ns);
 
 /* An attempt failed with `code`. True when another one should follow, in

@@ -289,6 +289,24 @@ static void patience_ends_and_no_retry_means_none(void **state)
 	scene_stop(&s);
 }
 
+static void a_service_that_only_announces_itself_uses_up_patience(void **state)
+{
+	const struct scripted_step steps[] = {{.messages = MAX_MESSAGES, .code = CAIRN_INTERNAL}};
+	struct scene s;
+	struct seen seen;
+	struct cairn_listing_query query = question(&s);
+
+	(void)state;
+	scene_start(&s, false, steps, 1);
+	s.service.announce = true;
+	scene_client(&s, (struct cairn_client_options){0});
+	query.starting_offset = scripted_service_capacity(&s.service) - 1; /* no block there */
+	query.patience_ms = 1000;
+	assert_int_equal(list(&s, &query, &seen), CAIRN_CLIENT_INTERNAL);
+	assert_in_range(s.retries, 1, 10);
+	scene_stop(&s);
+}
+
 static void a_stream_that_breaks_a_rule_is_not_tried_again(void **state)
 {
 	static const struct {
@@ -738,6 +756,7 @@ int main(void)
 		cmocka_unit_test(a_broken_stream_is_taken_up_where_it_broke),
 		cmocka_unit_test(a_failure_that_does_not_pass_ends_the_listing),
 		cmocka_unit_test(patience_ends_and_no_retry_means_none),
+		cmocka_unit_test(a_service_that_only_announces_itself_uses_up_patience),
 		cmocka_unit_test(a_stream_that_breaks_a_rule_is_not_tried_again),
 		cmocka_unit_test(a_token_that_ran_out_is_replaced_in_the_middle),
 		cmocka_unit_test(a_wrong_token_ends_it_without_more_tries_than_one),
