@@ -173,10 +173,18 @@ static int contents_listed(struct sidecar_kube_client *c, const char *driver, co
 	return 0;
 }
 
-static bool watch_is_fresh(struct sidecar_kube_client *c)
+/* Does the watch know all there is? One that has only just begun is waited for;
+ * one that failed before it knew anything, mostly for want of the right, is not. */
+static bool watch_is_good(struct sidecar_kube_client *c, const struct sidecar_wait *wait)
 {
 	struct kube_informer_stats stats;
 
+	kube_informer_stats(c->contents, &stats);
+	if (!kube_informer_synced(c->contents) && stats.errors > 0)
+		return false;
+	if (kube_informer_wait_synced(c->contents, sidecar_wait_left_ms(wait, SYNC_WAIT_MS), wanted,
+				      (void *)(uintptr_t)wait, NULL) != 0)
+		return false;
 	kube_informer_stats(c->contents, &stats);
 	return cairn_monotonic_ns() - stats.last_contact_ns < WATCH_SILENCE_NS;
 }
@@ -192,9 +200,7 @@ static int contents_watched(struct sidecar_kube_client *c, const char *driver, c
 
 	if (!index_key(driver, handle, key))
 		return 0;
-	rc = kube_informer_wait_synced(c->contents, sidecar_wait_left_ms(wait, SYNC_WAIT_MS),
-				       wanted, (void *)(uintptr_t)wait, NULL);
-	if (rc || !watch_is_fresh(c))
+	if (!watch_is_good(c, wait))
 		return sidecar_wait_check(wait, err);
 	rc = kube_informer_find(c->contents, "handle", key, &objects, &n, err);
 	if (rc)
@@ -254,7 +260,7 @@ uint64_t sidecar_kube_client_requests(void *client)
 /* --- making --- */
 
 static int reach(struct sidecar_kube_client *c, const struct sidecar_kube_client_options *o,
-		   struct cairn_err *err)
+		 struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	struct kube_config_options where = {.kubeconfig = o->kubeconfig};

@@ -70,8 +70,8 @@ static bool is_ready(void *arg, char *why, size_t cap)
 {
 	struct sidecar *s = arg;
 
-	if (!s->driver) {
-		snprintf(why, cap, "starting");
+	if (!s->driver || s->draining) {
+		snprintf(why, cap, s->driver ? "stopping" : "starting");
 		return false;
 	}
 	return sidecar_driver_ready(s->driver, why, cap);
@@ -324,6 +324,7 @@ uint16_t sidecar_http_port(struct sidecar *sidecar)
 
 unsigned sidecar_drain(struct sidecar *sidecar, uint64_t grace_ms)
 {
+	sidecar->draining = true;
 	return net_server_drain(sidecar->server, grace_ms);
 }
 

@@ -216,11 +216,12 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 	return rc ? rc : relay(s, err);
 }
 
-/* Once a call, with no more than names in it. */
+/* Once a call, with no more than names in it. Who has no good token can not fill
+ * the log. */
 static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
 {
-	enum cairn_log_level level =
-		rc == 0 || rc == CAIRN_CANCELLED ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO;
+	bool known = s->user && rc != 0 && rc != CAIRN_CANCELLED;
+	enum cairn_log_level level = known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG;
 
 	if (s->violated || rc == CAIRN_INTERNAL)
 		level = CAIRN_LOG_WARN;

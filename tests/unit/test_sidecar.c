@@ -593,6 +593,7 @@ static void a_drain_has_a_limit(void **state)
 	struct cairn_err err = {0};
 	struct net_rpc *rpc;
 	const uint8_t *data;
+	char *body = NULL;
 	size_t n;
 
 	(void)state;
@@ -600,6 +601,8 @@ static void a_drain_has_a_limit(void **state)
 	rpc = stage_call(&s, "good", NULL, "snap", 0);
 	assert_int_equal(net_rpc_recv(rpc, &data, &n, &err), 1);
 	assert_int_equal(sidecar_drain(s.sidecar, 100), 1);
+	assert_int_equal(stage_http(&s, "/health", &body), 503);
+	free(body);
 	assert_code(net_rpc_recv(rpc, &data, &n, &err), CAIRN_UNAVAILABLE);
 	net_rpc_free(rpc);
 	stage_stop(&s);

@@ -11,7 +11,7 @@ import unittest
 
 import cluster
 import wire
-from bed import DRIVER, PROGRAMS, Bed, Client, eventually, three
+from bed import DRIVER, PROGRAMS, Bed, Client, eventually, grpc, three
 
 cluster.peers_or_skip(*PROGRAMS)
 OPERATIONS = "snapshot_metadata_controller_operations_seconds"
@@ -321,7 +321,9 @@ class Weaknesses(unittest.TestCase):
         upstream = self.upstream(f"--kubeconfig={config}")
         self.ends(self.ask(upstream, snapshot), "UNAVAILABLE", "forbidden")
         # Ours works with those, and with its own is refused nothing.
-        self.ends(self.ask(self.cairn(f"--kubeconfig={config}"), snapshot), "OK")
+        poor = self.cairn(f"--kubeconfig={config}")
+        self.ends(self.ask(poor, snapshot), "OK")
+        self.ends(poor.client.delta(self.bed.token, "one", "x", snapshot), "OK")
         cairn = self.cairn()
         self.ends(self.ask(cairn, snapshot), "OK")
         self.ends(cairn.client.delta(self.bed.token, "one", "x", snapshot), "OK")
@@ -440,6 +442,51 @@ class Weaknesses(unittest.TestCase):
         self.addCleanup(silent.close)
         silent.start("--http-endpoint=")
         eventually(lambda: self.ask(silent, snapshot).code == "OK")
+
+
+class GoDriver(unittest.TestCase):
+    """`cairn sidecar` before a driver that others' libraries serve: grpc-go."""
+
+    NAME = "defectdriver.cairn.test"
+
+    def setUp(self):
+        self.bed = self.enterContext(Bed())
+        program = cluster.peers("defectdriver")["defectdriver"]
+        self.home = self.bed.directory / "volumes"
+        self.home.mkdir()
+        self.socket = self.bed.directory / "go.sock"
+        self.bed.processes.start("go-driver", [program, f"--endpoint=unix://{self.socket}",
+                                               f"--dir={self.home}"])
+        self.bed.processes.wait_ready("go-driver", self.socket.exists)
+        self.channel = grpc.insecure_channel(f"unix:{self.socket}")
+        self.addCleanup(self.channel.close)
+
+    def call(self, method, request):
+        """The id in the answer's first field."""
+        reply = self.channel.unary_unary(f"/csi.v1.Controller/{method}")(request, timeout=60)
+        return dict(wire.fields(dict(wire.fields(reply))[1]))[2].decode()
+
+    def test_a_listing_of_a_go_driver(self):
+        block = wire.text(3, b"\x0a\x00" + wire.text(3, wire.number(1, 1)))
+        volume = self.call("CreateVolume", wire.text(1, "v") + block)
+        written = {3, 4, 100}
+        with open(self.home / volume, "r+b") as file:
+            for number in written:
+                file.seek(number * 4096)
+                file.write(b"x" * 4096)
+        handle = self.call("CreateSnapshot", wire.text(1, volume) + wire.text(2, "s"))
+        self.bed.add_service(self.NAME)
+        snapshot = self.bed.snapshot(handle=handle, driver=self.NAME, klass=None)
+        sidecar = self.bed.cairn(self.socket)
+        self.addCleanup(sidecar.close)
+        sidecar.start()
+        sidecar.wait_ready()
+        outcome = sidecar.client.allocated(self.bed.token, "one", snapshot)
+        self.assertEqual(outcome.code, "OK", outcome)
+        self.assertEqual({at // 4096 for offset, size in outcome.tuples
+                          for at in range(offset, offset + size, 4096)}, written)
+        outcome = sidecar.client.allocated(self.bed.token, "one", snapshot, offset=1 << 60)
+        self.assertEqual(outcome.code, "OUT_OF_RANGE", outcome)
 
 
 if __name__ == "__main__":
