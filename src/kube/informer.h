@@ -66,7 +66,8 @@ struct kube_informer_options {
  * `old` is its last known state). Both are borrowed. */
 typedef void (*kube_informer_handler)(void *arg, const json_t *old, const json_t *now);
 
-/* Texts are copied. `client` is borrowed and must outlive it. */
+/* Texts are copied; the resource, the indexes and the client are borrowed and
+ * must outlive it. */
 int kube_informer_new(struct kube_client *client, const struct kube_informer_options *options,
 		      struct kube_informer **ret, struct cairn_err *err);
 

@@ -26,7 +26,7 @@ struct kube_transport;
 
 /* A peer whose packets are not answered for so long is gone: a watch on a dead
  * connection ends by it. */
-#define KUBE_DEAD_PEER_S 60
+#define KUBE_DEAD_PEER_S 30
 
 #define KUBE_CONNECT_MS 10000
 

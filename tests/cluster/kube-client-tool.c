@@ -31,11 +31,15 @@
 #include "kube/watch.h"
 
 #define THREADS_MAX 64
+#define WATCHES_MAX 512
 
 struct tool {
 	struct kube_client *client;
 	struct kube_informer *informer;
 	struct kube_resource informed;
+	json_t *informed_words; /* whose texts it borrows */
+	struct kube_watch *watches[WATCHES_MAX];
+	size_t n_watches;
 	struct kube_leader *leader;
 	struct kube_recorder *recorder;
 
@@ -240,6 +244,38 @@ static int do_watch(struct doing *doing)
 	return rc;
 }
 
+/* Watches that stay open until the end. */
+static int do_watches(struct doing *doing)
+{
+	const struct kube_watch_options options = {.resource_version =
+							   kube_str(doing->words, "version")};
+	struct tool *tool = doing->tool;
+	uint64_t n = number(doing->words, "n", 1);
+	int rc = 0;
+
+	while (rc == 0 && n-- > 0 && tool->n_watches < WATCHES_MAX) {
+		rc = kube_watch_open(tool->client, &doing->ref, &options, &doing->how,
+				     &tool->watches[tool->n_watches], &doing->err);
+		tool->n_watches += rc == 0;
+	}
+	return rc;
+}
+
+/* One event from each of them. */
+static int do_watched(struct doing *doing)
+{
+	struct tool *tool = doing->tool;
+	int rc = 1;
+
+	for (size_t i = 0; rc == 1 && i < tool->n_watches; i++) {
+		struct kube_watch_event event = {.object = NULL};
+
+		rc = kube_watch_next(tool->watches[i], 30000, &event, &doing->err);
+		kube_watch_event_done(&event);
+	}
+	return rc == 1 ? 0 : cairn_err_negative(rc);
+}
+
 /* What a controller would believe, and whether it was told in order. */
 static void hear(void *arg, const json_t *old, const json_t *now)
 {
@@ -278,11 +314,8 @@ static int do_informer(struct doing *doing)
 						.indexes = indexes};
 	int rc;
 
-	tool->informed = doing->resource;
-	tool->informed.group = strdup(doing->resource.group);
-	tool->informed.version = strdup(doing->resource.version);
-	tool->informed.plural = strdup(doing->resource.plural);
-	tool->informed.kind = strdup(doing->resource.kind);
+	tool->informed_words = json_deep_copy(doing->words);
+	tool->informed = resource_of(kube_at(tool->informed_words, "of"));
 	rc = kube_informer_new(tool->client, &options, &tool->informer, &doing->err);
 	if (!rc)
 		rc = kube_informer_add_handler(tool->informer, hear, tool, &doing->err);
@@ -512,7 +545,8 @@ static const struct {
 	{"lead", do_lead},         {"leads", do_leads},       {"unlead", do_unlead},
 	{"tell", do_tell},         {"told", do_told},         {"token", do_token},
 	{"review", do_review},     {"access", do_access},     {"whoami", do_whoami},
-	{"raw", do_raw},           {"stats", do_stats},
+	{"watches", do_watches},   {"watched", do_watched},   {"raw", do_raw},
+	{"stats", do_stats},
 };
 
 static void act(struct doing *doing)
@@ -594,6 +628,9 @@ int main(int argc, char **argv)
 	kube_config_free(config);
 	rc = serve(&tool);
 	kube_informer_free(tool.informer);
+	json_decref(tool.informed_words);
+	for (size_t i = 0; i < tool.n_watches; i++)
+		kube_watch_free(tool.watches[i]);
 	kube_leader_free(tool.leader);
 	kube_recorder_free(tool.recorder);
 	kube_client_free(tool.client);

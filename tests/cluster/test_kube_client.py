@@ -291,6 +291,30 @@ class Watches(Case):
         reply = self.tool.ask("watch", of=CONFIGMAPS, ns=self.space, version=version, n=1)
         self.refused(reply, "OUT_OF_RANGE")
 
+    def test_many_watches_leave_room_for_calls(self):
+        """More than a connection takes: others are opened, and all of them are told."""
+        version = self.make("first")["metadata"]["resourceVersion"]
+        self.tool("watches", of=CONFIGMAPS, ns=self.space, version=version, n=300)
+        self.tool("get", of=CONFIGMAPS, ns=self.space, name="first")
+        self.make("second")
+        self.tool("watched")
+        self.assertLess(self.tool("stats")["connections"], 10)
+
+    def test_large_objects_come_through(self):
+        """Lines of a watch and bodies of a megabyte each, and lists of many."""
+        wait_until(lambda: self.tool.ask("get", of=CONFIGMAPS, ns=self.space,
+                                         name="kube-root-ca.crt")["ok"], 60,
+                   "what a controller puts into every namespace is there")
+        version = self.make("small")["metadata"]["resourceVersion"]
+        for i in range(12):
+            self.make(f"large{i}", text=chr(97 + i) * 900_000)
+        found = self.tool("watch", of=CONFIGMAPS, ns=self.space, version=version, n=12)
+        self.assertEqual([event[1] for event in found["events"]],
+                         [f"large{i}" for i in range(12)])
+        whole = self.tool("list", of=CONFIGMAPS, ns=self.space, limit=5)
+        sizes = [len(item["data"]["text"]) for item in whole["items"] if "text" in item.get("data", {})]
+        self.assertEqual(sizes, [900_000] * 12)
+
     def test_a_quiet_watch_waits_no_longer_than_told(self):
         version = self.tool("list", of=CONFIGMAPS, ns=self.space)["metadata"]["resourceVersion"]
         reply = self.tool.ask("watch", of=CONFIGMAPS, ns=self.space, version=version, n=100,
