@@ -110,7 +110,9 @@ class Cluster:
         if self.wanted["node"]:  # where pods look for it
             server, address, port = SERVICE_ADDRESS, "0.0.0.0", 443
             self.options["apiserver_args"] = [*self.options["apiserver_args"],
-                                              "--kubelet-preferred-address-types=InternalIP"]
+                                              "--kubelet-preferred-address-types=InternalIP",
+                                              # straight to pods: there is no kube-proxy
+                                              "--enable-aggregator-routing=true"]
         else:
             server, address, port = LOOPBACK, LOOPBACK, ports.take()
         authority = self.directory / "pki" / "ca.crt"

@@ -48,6 +48,14 @@ def path_of(words):
     return f"/{where}/{place}{plural}" + (f"/{words[1]}" if len(words) == 2 else "")
 
 
+def with_kinds(found):
+    """A list says once what its items are; kubectl says it of each."""
+    for item in found.get("items", []):
+        item["kind"] = found["kind"].removesuffix("List")
+        item["apiVersion"] = found["apiVersion"]
+    return found
+
+
 class Refused(Failed):
     """What the API server answered instead; `status` is the HTTP code."""
 
@@ -141,7 +149,7 @@ class Kube:
         path = None if how else path_of(words)
         if path:
             try:
-                return self.request("GET", path)
+                return with_kinds(self.request("GET", path))
             except Refused as refused:
                 if refused.status != 404:
                     raise

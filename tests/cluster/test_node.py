@@ -8,6 +8,8 @@ import subprocess
 import sys
 import unittest
 
+import yaml
+
 import cluster
 import node
 from csistack import CsiStack
@@ -16,6 +18,7 @@ from processes import wait_until
 MIB = 1 << 20
 DEPLOY = cluster.REPOSITORY / "deploy"
 DRIVER = "cairn.csi.dev"
+CBT = "cbt.storage.k8s.io"
 SERVICE = "cairn-snapshot-metadata.cairn.svc"
 FOREVER = "exec sleep 100000"
 
@@ -299,6 +302,62 @@ class Story(OnNode):
         self.pods.wait_driver()
         self.remove("pod", "steady")
         self.remove("pvc", "steady", "later")
+
+
+class StoryOfSessions(OnNode):
+    """The manager in pods, two of them, and its webhook, from deploy/sessions."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        made = subprocess.run([DEPLOY / "certificates", DRIVER, "cairn-manager"], check=True,
+                              capture_output=True, text=True, timeout=60).stdout
+        secret, service = yaml.safe_load_all(made)
+        cls.kube.apply(secret)
+        cls.kube.apply(DEPLOY / "sessions")
+        cls.kube.kubectl("patch", "validatingwebhookconfiguration", "cairn-sessions",
+                         "--type=json", "-p", json.dumps([
+                             {"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
+                              "value": service["spec"]["caCert"]}]))
+        for what in ("statefulset/cairn-driver", "deployment/cairn-manager"):
+            cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",
+                             timeout=200)
+        cls.pods.wait_driver()
+        trusted = cls.kube.get("snapshotmetadataservice", DRIVER)["spec"]
+        cls.kube.apply({"apiVersion": f"{CBT}/v1alpha2", "kind": "SnapshotServicesConfiguration",
+                        "metadata": {"name": "cairn", "labels": {f"{CBT}/driver": DRIVER}},
+                        "spec": {"address": trusted["address"], "caCert": trusted["caCert"]}})
+
+    def ask(self, account):
+        """A session for the snapshot "now", asked for by `account`."""
+        config = self.kube.kubeconfig_of_account("default", account)
+        return self.kube.run("create", "-f", "-", kubeconfig=config, text=json.dumps(
+            {"apiVersion": f"{CBT}/v1alpha2", "kind": "SnapshotSessionRequest",
+             "metadata": {"name": account, "namespace": "default"},
+             "spec": {"snapshots": ["now"]}}))
+
+    def test_a_session_is_given_to_who_may_read_the_snapshot(self):
+        self.pods.claim("data")
+        self.pods.run("writer", "dd if=/dev/urandom of=/dev/data bs=1M count=1 2>/dev/null",
+                      [("data", "/dev/data")])
+        self.pods.csi.snapshot("now", "data")
+        for name in ("app", "nobody"):
+            self.kube.service_account("default", name)
+            self.kube.allow(f"session-{name}", f"default:{name}", role="cairn-session-client",
+                            namespace="default")
+        self.kube.allow("reads-now", "default:app", namespace="default",
+                        role="cairn-snapshot-metadata-reader")
+        refused = self.ask("nobody")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("denied the request", refused.stderr)
+        done = self.ask("app")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = self.kube.wait(lambda found: found.get("status", {}).get("sessionState") in
+                              ("Ready", "Failed"), "snapshotsessionrequest", "app")
+        self.assertEqual(made["status"]["sessionState"], "Ready", made)
+        self.remove("snapshotsessionrequest", "app")
+        self.remove("volumesnapshot", "now")
+        self.remove("pvc", "data")
 
 
 class Then(OnNode):
