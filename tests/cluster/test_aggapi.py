@@ -39,7 +39,8 @@ class Stack:
         self.ports = cluster.Ports()
         self.tokens = bed.directory / "sidecar-token"
 
-    def start(self):
+    def start(self, *options):
+        """`options` are the aggregated server's."""
         self.kube.apply_files(DEPLOY / "crd", DEPLOY / "rbac.yaml",
                               DEPLOY / "flowcontrol.yaml")
         self.kube.kubectl("wait", "--for=condition=Established", "crd",
@@ -48,7 +49,7 @@ class Stack:
                                          ["DNS:cairn-aggapi.cairn.svc", "IP:127.0.0.1"])
         self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
         self.sidecar_port, _ = self.start_sidecar("cbt-http")
-        self.port = self.start_aggapi("aggapi")
+        self.port = self.start_aggapi("aggapi", *options)
         self.register()
 
     def start_sidecar(self, name, *more, published=True):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the older flavours share: a cluster with a driver that speaks all of
 them, volumes with a known history, HTTPS requests, and blocks as sets of numbers."""
+import base64
 import http.client
 import json
 import os
@@ -11,10 +12,12 @@ import unittest
 import cluster
 from csistack import CsiStack
 from pki import SERVER, Authority
+from processes import Ports, wait_until
 
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GROUP = "cbt.storage.k8s.io"
+SNAPSHOT = "snapshot.storage.k8s.io"
 DISCOVERY = next((DEPLOY / "volumesnapshotdelta").rglob("driverdiscoveries.yaml"))
 BLOCK = 4096
 MIB = 1 << 20
@@ -53,6 +56,78 @@ class Https:
         return json.loads(text)
 
 
+class Roles:
+    """The roles of the older flavours beside the driver of a cluster, with the rights that
+    deploy/ gives. `account` of the namespace "default" is an application that may use them."""
+
+    AUDIENCE = "cairn-test"
+    DRIVER = "cairn.csi.dev"
+
+    def __init__(self, bed, account="app", log_level="debug"):
+        self.bed, self.kube, self.csi, self.processes = bed, bed.kube, bed.csi, bed.processes
+        self.account, self.log_level = account, log_level
+        self.ports = Ports()
+        self.authority = Authority(bed.directory / "role-pki", "ca", "roles")
+        self.cert, self.key = self.authority.issue("role", "/CN=role", SERVER,
+                                                   ["IP:127.0.0.1", "DNS:localhost"])
+
+    def prepare(self):
+        self.kube.apply_files(
+            *sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DEPLOY / "sessions/rbac.yaml",
+            DEPLOY / "diffsnap/differentialsnapshots.yaml", DEPLOY / "diffsnap/rbac.yaml",
+            DISCOVERY, DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
+        self.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        self.kube.service_account("default", self.account)
+        self.kube.allow("roles-app", f"default:{self.account}", namespace="default", rules=[
+            (SNAPSHOT, "volumesnapshots", "get"),
+            (GROUP, "snapshotsessionrequests", "get list watch create"),
+            (GROUP, "differentialsnapshots", "get list watch create")])
+        self.token = self.kube.token("default", self.account)
+        self.config = self.kube.kubeconfig_of_account("cairn", "cairn-driver")
+
+    def start_sidecar(self, *more):
+        self.grpc_port = self.ports.take()
+        self.processes.start("sidecar", [
+            self.bed.cairn, "sidecar", "--csi-address", self.csi.socket,
+            "--port", self.grpc_port, "--bind-address", HOST, "--tls-cert", self.cert,
+            "--tls-key", self.key, "--kubeconfig", self.config, "--audience", self.AUDIENCE,
+            "--http-endpoint", "", "--sessions", "--session-namespace", "cairn",
+            "--log-level", self.log_level, *more])
+
+    def start_manager(self):
+        config = self.kube.kubeconfig_of_account("cairn", "cairn-manager")
+        self.kube.apply({
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
+            "metadata": {"name": "cairn", "labels": {f"{GROUP}/driver": self.DRIVER},
+                         "annotations": {f"{GROUP}/driver-namespace": "cairn"}},
+            "spec": {"address": f"{HOST}:{self.grpc_port}",
+                     "caCert": base64.b64encode(self.authority.crt.read_bytes()).decode()}})
+        self.processes.start("manager", [self.bed.cairn, "manager", "--kubeconfig", config,
+                                         "--log-level", self.log_level])
+
+    def start_diffsnap(self):
+        self.rest_port = self.ports.take()
+        self.https = Https(self.rest_port, self.authority.crt)
+        address = f"{HOST}:{self.rest_port}"
+        self.processes.start("diffsnap", [
+            self.bed.cairn, "diffsnap", "--csi-address", f"unix://{self.csi.socket}",
+            "--listen", address, "--advertise", address, "--tls-cert", self.cert,
+            "--tls-key", self.key, "--kubeconfig", self.config, "--log-level", self.log_level])
+
+    def session(self, name, *snapshots):
+        """The token of a new session of the application."""
+        path = f"/apis/{GROUP}/v1alpha2/namespaces/default/snapshotsessionrequests"
+        self.kube.request("POST", path, {
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionRequest",
+            "metadata": {"name": name}, "spec": {"snapshots": list(snapshots)}}, token=self.token)
+
+        def is_ready():
+            found = self.kube.request("GET", f"{path}/{name}", token=self.token)
+            return found.get("status", {}).get("sessionState") == "Ready" and found
+        made = wait_until(is_ready, 40, "the session is ready")
+        return base64.b64decode(made["status"]["sessionToken"]).decode()
+
+
 class GenerationsTest(unittest.TestCase):
     driver_args = OLDER
 
@@ -67,7 +142,6 @@ class GenerationsTest(unittest.TestCase):
 
     @classmethod
     def port(cls):
-        from processes import Ports  # pylint: disable=import-outside-toplevel
         ports = Ports()
         cls.addClassCleanup(ports.close)
         return ports.take()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The same question to the flavours of the API, each the way an application asks it on a real
-control plane: the shipped gRPC service, snapshot sessions, DifferentialSnapshot, and, where it
-is built, VolumeSnapshotDelta. All must tell the same blocks, and none that is missing."""
+control plane: the shipped gRPC service, snapshot sessions, DifferentialSnapshot and
+VolumeSnapshotDelta. All must tell the same blocks, and miss none."""
 import base64
 import json
 import pathlib
@@ -12,8 +12,9 @@ import time
 import unittest
 
 import cluster
-from generations import DEPLOY, DISCOVERY, GROUP, HOST, OLDER, GenerationsTest, Https, blocks
+from generations import GROUP, HOST, OLDER, GenerationsTest, Roles, blocks
 from processes import wait_until
+from test_aggapi import Stack
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 import grpc  # noqa: E402
@@ -22,8 +23,6 @@ import importlib  # noqa: E402
 import subprocess  # noqa: E402
 
 CLIENT = cluster.peers_or_skip("dynamic-client")["dynamic-client"]
-SNAPSHOT = "snapshot.storage.k8s.io"
-AUDIENCE = "cairn-test"
 LIMITS = (1, 7, 256)
 
 
@@ -46,59 +45,25 @@ class FlavoursTest(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.kube.apply_files(
-            *sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DEPLOY / "sessions/rbac.yaml",
-            DEPLOY / "diffsnap/differentialsnapshots.yaml", DEPLOY / "diffsnap/rbac.yaml",
-            DISCOVERY,
-            DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
-        cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-        cls.kube.service_account("default", "app")
-        cls.kube.allow("app", "default:app", namespace="default", rules=[
-            (SNAPSHOT, "volumesnapshots", "get"),
-            (GROUP, "snapshotsessionrequests", "get list watch create"),
-            (GROUP, "differentialsnapshots", "get list watch create")])
-        cls.token = cls.kube.token("default", "app")
+        cls.roles = roles = Roles(cls.bed)
+        cls.addClassCleanup(roles.ports.close)
+        roles.prepare()
+        roles.start_sidecar()
+        roles.start_manager()
+        roles.start_diffsnap()
+        deltas = Stack(cls.bed)
+        cls.addClassCleanup(deltas.ports.close)
+        deltas.start("--user-rate", "0")
+        cls.kube.allow("app-deltas", "default:app", namespace="default",
+                       role="cairn-volumesnapshotdelta-creator")
+        cls.token, cls.https, cls.grpc_port = roles.token, roles.https, roles.grpc_port
         cls.app = cls.kube.kubeconfig_of_account("default", "app")
-        cls.config = cls.kube.kubeconfig_of_account("cairn", "cairn-driver")
-        cls.start_sidecar()
-        cls.start_manager()
-        cls.start_diffsnap()
-        cls.history("data")
-        cls.history("other")
-
-    @classmethod
-    def start_sidecar(cls):
-        cls.grpc_port = cls.port()
-        cls.bed.processes.start("sidecar", [
-            cls.bed.cairn, "sidecar", "--csi-address", cls.csi.socket, "--port", cls.grpc_port,
-            "--bind-address", HOST, "--tls-cert", cls.cert, "--tls-key", cls.key,
-            "--kubeconfig", cls.config, "--audience", AUDIENCE, "--http-endpoint", "",
-            "--sessions", "--session-namespace", "cairn", "--v", "5"])
-        credentials = grpc.ssl_channel_credentials(cls.authority.crt.read_bytes())
+        credentials = grpc.ssl_channel_credentials(roles.authority.crt.read_bytes())
         cls.channel = grpc.secure_channel(f"{HOST}:{cls.grpc_port}", credentials)
         cls.addClassCleanup(cls.channel.close)
         grpc.channel_ready_future(cls.channel).result(timeout=60)
-
-    @classmethod
-    def start_manager(cls):
-        config = cls.kube.kubeconfig_of_account("cairn", "cairn-manager")
-        cls.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
-                        "metadata": {"name": "cairn",
-                                     "labels": {f"{GROUP}/driver": "cairn.csi.dev"},
-                                     "annotations": {f"{GROUP}/driver-namespace": "cairn"}},
-                        "spec": {"address": f"{HOST}:{cls.grpc_port}", "caCert":
-                                 base64.b64encode(cls.authority.crt.read_bytes()).decode()}})
-        cls.bed.processes.start("manager", [cls.bed.cairn, "manager", "--kubeconfig", config,
-                                            "--log-level", "debug"])
-
-    @classmethod
-    def start_diffsnap(cls):
-        cls.rest_port = cls.port()
-        cls.https = Https(cls.rest_port, cls.authority.crt)
-        cls.bed.processes.start("diffsnap", [
-            cls.bed.cairn, "diffsnap", "--csi-address", f"unix://{cls.csi.socket}",
-            "--listen", f"{HOST}:{cls.rest_port}", "--advertise", f"{HOST}:{cls.rest_port}",
-            "--tls-cert", cls.cert, "--tls-key", cls.key, "--kubeconfig", cls.config])
+        cls.history("data")
+        cls.history("other")
 
     def stream(self, module, method, /, **fields):
         service = module.DESCRIPTOR.services_by_name["SnapshotMetadata"]
@@ -117,18 +82,7 @@ class FlavoursTest(GenerationsTest):
         return caught.exception.details()
 
     def session(self, name, *snapshots):
-        """The token of a new session."""
-        path = f"/apis/{GROUP}/v1alpha2/namespaces/default/snapshotsessionrequests"
-        self.kube.request("POST", path, {
-            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionRequest",
-            "metadata": {"name": name}, "spec": {"snapshots": list(snapshots)}}, token=self.token)
-
-        def is_ready():
-            found = self.kube.request("GET", f"{path}/{name}", token=self.token)
-            return found.get("status", {}).get("sessionState") == "Ready" and found
-        made = wait_until(is_ready, 40, "the session is ready")
-        self.assertEqual(made["status"]["sessionURL"], f"{HOST}:{self.grpc_port}")
-        return base64.b64decode(made["status"]["sessionToken"]).decode()
+        return self.roles.session(name, *snapshots)
 
     def tuples(self, messages, limit):
         found = set()
@@ -139,7 +93,7 @@ class FlavoursTest(GenerationsTest):
         return found
 
     def shipped(self, base, target, limit):
-        token = self.kube.token("default", "app", AUDIENCE)
+        token = self.kube.token("default", "app", Roles.AUDIENCE)
         common = {"security_token": token, "namespace": "default", "max_results": limit}
         if base:
             return self.tuples(self.stream(
@@ -172,10 +126,33 @@ class FlavoursTest(GenerationsTest):
                 return found
 
 
+    def deltas(self, base, target, limit):
+        """Through the aggregated API server."""
+        found, at = set(), 0
+        spec = {"targetVolumeSnapshotName": target, "mode": "block", "limit": limit}
+        if base:
+            spec["baseVolumeSnapshotName"] = base
+        while True:
+            status = self.kube.request(
+                "POST", f"/apis/{GROUP}/v1alpha1/namespaces/default/volumesnapshotdeltas",
+                {"apiVersion": f"{GROUP}/v1alpha1", "kind": "VolumeSnapshotDelta",
+                 "metadata": {"name": "flavours"}, "spec": {**spec, "offset": at}},
+                token=self.token)["status"]
+            entries = status.get("changedBlockDeltas", [])
+            self.assertLessEqual(len(entries), limit)
+            for entry in entries:
+                size = entry["blockSizeBytes"]
+                found |= blocks(entry["offset"] * size, size)
+            if status["state"] != "Continue":
+                self.assertEqual(status["state"], "Completed", status)
+                return found
+            self.assertGreater(status["continue"], at)
+            at = status["continue"]
+
     def client_go(self, *words, kubeconfig=None):
         """The program on client-go's dynamic client: its finished process."""
         return subprocess.run(
-            [CLIENT, "-kubeconfig", kubeconfig or self.app, "-ca", self.authority.crt, *words],
+            [CLIENT, "-kubeconfig", kubeconfig or self.app, "-ca", self.roles.authority.crt, *words],
             capture_output=True, text=True, timeout=90, check=False)
 
 
@@ -193,6 +170,7 @@ class Flavours(FlavoursTest):
                     self.assertEqual(self.in_session(token, base, "data-2", limit, volume),
                                      expected)
                     self.assertEqual(self.differential(base, "data-2", limit), expected)
+                    self.assertEqual(self.deltas(base, "data-2", limit), expected)
 
     def test_a_driver_that_speaks_only_the_shipped_flavour_is_translated(self):
         token = self.session("translated", "data-1", "data-2")
@@ -272,6 +250,10 @@ class Flavours(FlavoursTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(set().union(*[blocks(*b) for b in json.loads(done.stdout)]),
                              expected)
+            done = self.client_go("-limit", str(limit), "delta", "go", "data-2", "data-1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(set().union(*[blocks(*b) for b in json.loads(done.stdout)]),
+                             expected)
         done = self.client_go("differential", "go-none", "none", "data-1")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no VolumeSnapshot 'default/none'", done.stderr)
@@ -282,7 +264,8 @@ class Flavours(FlavoursTest):
         token = base64.b64decode(status["sessionToken"]).decode()
         self.assertEqual(self.in_session(token, "data-1", "data-2", 256), expected)
         done = self.client_go("session", "go-none", "none")
-        self.assertEqual(json.loads(done.stdout)["sessionState"], "Failed", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sessionState"], "Failed")
 
     def test_guesses_cost_no_call_to_the_api_server(self):
         def reads():

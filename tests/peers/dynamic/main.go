@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -97,28 +98,31 @@ func object(version, kind, name string, spec map[string]any) *unstructured.Unstr
 		"metadata": map[string]any{"name": name}, "spec": spec}}
 }
 
-// finished watches until a field of the status has one of the values.
+// finished waits until a field of the status has one of the values. A server may end a watch at
+// any time; the next one begins where it ended.
 func finished(ctx context.Context, of dynamic.ResourceInterface, made *unstructured.Unstructured,
 	field string, values ...string) (map[string]any, error) {
-	watch, err := of.Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", made.GetName()).String()})
-	if err != nil {
-		return nil, err
-	}
-	defer watch.Stop()
-	for event := range watch.ResultChan() {
-		now, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || now.GetUID() != made.GetUID() {
-			continue
+	version := made.GetResourceVersion()
+	for ctx.Err() == nil {
+		watch, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version,
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", made.GetName()).String()})
+		if err != nil {
+			return nil, err
 		}
-		status, _, _ := unstructured.NestedMap(now.Object, "status")
-		for _, value := range values {
-			if status[field] == value {
+		for event := range watch.ResultChan() {
+			now, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || now.GetUID() != made.GetUID() {
+				continue
+			}
+			version = now.GetResourceVersion()
+			status, _, _ := unstructured.NestedMap(now.Object, "status")
+			if slices.Contains(values, fmt.Sprint(status[field])) {
+				watch.Stop()
 				return status, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s: the watch ended", made.GetName())
+	return nil, fmt.Errorf("%s: %w", made.GetName(), ctx.Err())
 }
 
 func session(ctx context.Context, client dynamic.Interface, name string, snapshots []string) (any,
