@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Killed, or out of room, at every call that changes a repository.
 
-Usage: test_repo_crash.py [--all]
+Usage: test_repo_crash.py [--all] [OPERATION...]
 
 A backup, a forget with prune, and the making of a repository are run once to
 count their calls, then again with a kill before or after the n-th, and with the
@@ -176,7 +176,10 @@ def main():
     # A kill does not need a disk, and hundreds of trials need not wait for one.
     with World("/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as world:
         scene = Scene(world)
+        chosen = [arg for arg in sys.argv[1:] if not arg.startswith("-")]
         for operation in (backup, prune, init):
+            if chosen and operation.__name__ not in chosen:
+                continue
             try:
                 operation(scene)
             except Broken as broken:
