@@ -140,9 +140,11 @@ int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint6
 int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
 			  struct repo_pack_blob **ret, size_t *ret_n, struct cairn_err *err)
 {
-	size_t n = pack->size < HEADER_GUESS ? (size_t)pack->size : HEADER_GUESS, need = n;
+	size_t n, need = pack->size < HEADER_GUESS ? (size_t)pack->size : HEADER_GUESS;
 	int rc = 0;
 
+	if (need == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "an empty pack");
 	while (rc == 0 && need > 0) {
 		cairn_auto_free uint8_t *tail = cairn_alloc(need);
 
@@ -162,7 +164,7 @@ static int adopt(struct repo *repo, const struct repo_named *pack, uint64_t *ret
 {
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
 	uint32_t number;
-	size_t n;
+	size_t n = 0;
 	int rc = repo_pack_read_header(repo, pack, &blobs, &n, err);
 
 	if (rc == 0)
@@ -189,8 +191,7 @@ int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		struct cairn_err why = {0};
 
-		if (names.items[i].size == 0 ||
-		    repo_index_has_pack(repo->index, &names.items[i].name))
+		if (repo_index_has_pack(repo->index, &names.items[i].name))
 			continue;
 		rc = adopt(repo, &names.items[i], &blobs, &why);
 		packs += rc == 0;

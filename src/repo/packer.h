@@ -44,7 +44,7 @@ int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 
 /* A pack that is stored and in no index file: the next flush writes it into
  * one. Its blobs are in the index already. `blobs` is copied. */
-int repo_packer_adopt(struct repo_packer *packer, uint32_t pack, const struct repo_id *id,
+int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct repo_id *id,
 		      const struct repo_pack_blob *blobs, size_t n, struct cairn_err *err);
 
 int repo_packer_flush(struct repo_packer *packer, struct cairn_err *err);

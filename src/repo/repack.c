@@ -23,7 +23,7 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 {
 	struct repo_place place = {.length = blob->length, .plain = blob->plain};
 	cairn_auto_free uint8_t *out = NULL, *again = NULL;
-	struct repo_codec *codec;
+	struct repo_codec *codec = NULL;
 	uint32_t entry;
 	int rc;
 

@@ -37,7 +37,7 @@ int repofix_backup(struct repo *repo, uint64_t first, size_t n, struct repo_id *
 		   struct cairn_err *err);
 
 /* Fails the test unless the snapshot holds exactly that. */
-void repofix_verify(struct repo *repo, const struct repo_id *snapshot, uint64_t first, size_t n);
+void repofix_verify(struct repo *repo, const struct repo_id *id, uint64_t first, size_t n);
 
 /* How many problems a check finds; -1 when it could not run. */
 int repofix_problems(struct repo *repo, bool read_data);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "repo/blob.h"
+#include "repo/check.h"
 #include "repo/lock.h"
 #include "repo/prune.h"
 #include "repo/tree.h"
@@ -429,6 +430,44 @@ static void packs_that_are_missing_or_short_are_found_without_reading(void **sta
 	assert_true(repofix_problems(fix->repo, false) > 0);
 }
 
+static int problems_of(struct repofix *fix, const struct repo_id *snapshot)
+{
+	const struct repo_check_options options = {.read_data = true, .snapshot = snapshot};
+	struct repo_check_stats stats;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repo_check(fix->repo, &options, &stats, NULL), 0);
+	assert_int_equal(stats.snapshots, 1);
+	return (int)stats.problems;
+}
+
+static void flip_middle(const char *path, void *arg)
+{
+	struct stat st;
+
+	(void)arg;
+	assert_int_equal(stat(path, &st), 0);
+	flip(path, st.st_size / 2, 1);
+}
+
+static void one_snapshot_can_be_checked_alone(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	char path[200];
+	struct repo_id a, b;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 10, &a, &err), &err);
+	repofix_close(fix);
+	snprintf(path, sizeof(path), "%s/data", fix->path);
+	each_file(path, flip_middle, NULL);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 100, 10, &b, &err), &err);
+	assert_true(problems_of(fix, &a) > 0);
+	assert_int_equal(problems_of(fix, &b), 0);
+}
+
 /* ---- locks ---------------------------------------------------------------------- */
 
 static void locks_exclude_one_another_as_they_should(void **state)
@@ -575,6 +614,7 @@ int main(void)
 		with_repo(prune_refuses_when_something_needed_is_missing),
 		with_repo(every_flipped_bit_is_found),
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
+		with_repo(one_snapshot_can_be_checked_alone),
 		with_repo(locks_exclude_one_another_as_they_should),
 		with_repo(a_snapshot_is_not_saved_when_the_lock_is_gone),
 		with_repo(a_lock_that_is_being_renewed_is_there_at_any_time),
