@@ -19,7 +19,7 @@ uint64_t kube_backoff_next(struct kube_backoff *backoff)
 	/* Without randomness there is still a pause. */
 	if (cairn_random_bytes(&chance, sizeof(chance), NULL) < 0)
 		chance = 0;
-	return pause - (uint64_t)((double)(pause / 2) * chance / 4294967296.0);
+	return pause - (uint64_t)((double)pause / 2 * chance / 4294967296.0);
 }
 
 void kube_backoff_reset(struct kube_backoff *backoff)

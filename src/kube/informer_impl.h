@@ -47,7 +47,7 @@ struct kube_informer {
 	struct kube_informer_stats stats;
 };
 
-/* The thread. */
-void *kube_informer_run(void *informer);
+/* The thread; `arg` is the informer. */
+void *kube_informer_run(void *arg);
 
 #endif

@@ -112,8 +112,10 @@ int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *
 	bool starved = false;
 	json_t *json;
 
+	if (!text)
+		text = ""; /* an empty body */
 	(void)kube_library_starved();
-	json = json_loadb(text ? text : "", n, PARSE_FLAGS, &error);
+	json = json_loadb(text, n, PARSE_FLAGS, &error);
 	if (!json && is_curable(&error))
 		json = parse_cured(text, n, &starved, &error);
 	if (json) {

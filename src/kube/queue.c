@@ -179,7 +179,7 @@ static int grow(struct kube_queue *queue)
 		free(ring);
 		return -1;
 	}
-	for (size_t i = 0; i < queue->n_ready; i++)
+	for (size_t i = 0; queue->room > 0 && i < queue->n_ready; i++)
 		ring[i] = queue->ready[(queue->ready_at + i) % queue->room];
 	free(queue->ready);
 	queue->ready = ring;

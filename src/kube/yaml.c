@@ -40,7 +40,7 @@ static int sequence(struct conversion *in, const yaml_node_t *node, unsigned dep
 	const yaml_node_item_t *item = node->data.sequence.items.start;
 
 	for (; item < node->data.sequence.items.top; item++) {
-		json_t *value;
+		json_t *value = NULL;
 		int rc = convert(in, *item, depth + 1, &value, err);
 
 		if (rc)
@@ -58,7 +58,7 @@ static int mapping(struct conversion *in, const yaml_node_t *node, unsigned dept
 
 	for (; pair < node->data.mapping.pairs.top; pair++) {
 		const yaml_node_t *key = yaml_document_get_node(in->document, pair->key);
-		json_t *value;
+		json_t *value = NULL;
 		int rc;
 
 		if (!key || key->type != YAML_SCALAR_NODE ||
