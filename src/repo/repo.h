@@ -99,6 +99,14 @@ int repo_load_index(struct repo *repo, struct cairn_err *err);
 int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
 		     struct cairn_err *err);
 
+/* Makes the index whole again after index files were damaged or lost: what they
+ * named is read from the headers of the packs. Damaged files are removed when
+ * what replaces them is stored. Needs the exclusive lock; the index is loaded
+ * afterwards. `ret_files` and `ret_packs` (may be NULL): how many were removed
+ * and taken over. */
+int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_packs,
+		      struct cairn_err *err);
+
 /* Fails when the lock was lost: removed by somebody, or not renewed in time.
  * Saving a snapshot and deleting ask this themselves.
  *

@@ -468,6 +468,35 @@ static void one_snapshot_can_be_checked_alone(void **state)
 	assert_int_equal(problems_of(fix, &b), 0);
 }
 
+static void a_damaged_index_is_made_again_from_the_packs(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_EXCLUSIVE);
+	struct cairn_err err = {0};
+	uint64_t files, packs;
+	char path[200];
+	struct repo_id a, b;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 50, &a, &err), &err);
+	repofix_close(fix);
+	snprintf(path, sizeof(path), "%s/index", fix->path);
+	each_file(path, flip_middle, NULL);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_code(repo_load_index(fix->repo, &err), CAIRN_DATA_LOSS);
+	assert_non_null(strstr(err.msg, "index/"));
+	repofix_close(fix);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_ok(repo_repair_index(fix->repo, &files, &packs, &err), &err);
+	assert_int_equal(files, 1);
+	assert_int_equal(packs, count_files(fix, "data"));
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 50);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+	assert_ok(repofix_backup(fix->repo, 40, 50, &b, &err), &err);
+	assert_code(repo_repair_index(fix->repo, NULL, NULL, &err), CAIRN_PRECONDITION);
+}
+
 /* ---- locks ---------------------------------------------------------------------- */
 
 static void locks_exclude_one_another_as_they_should(void **state)
@@ -615,6 +644,7 @@ int main(void)
 		with_repo(every_flipped_bit_is_found),
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
 		with_repo(one_snapshot_can_be_checked_alone),
+		with_repo(a_damaged_index_is_made_again_from_the_packs),
 		with_repo(locks_exclude_one_another_as_they_should),
 		with_repo(a_snapshot_is_not_saved_when_the_lock_is_gone),
 		with_repo(a_lock_that_is_being_renewed_is_there_at_any_time),
