@@ -61,8 +61,9 @@ static const struct command cmd_snapshot = {
 static const struct command cmd_backup = {
 	.name = "backup",
 	.summary = "back up snapshots, list, restore and check backups",
-	.about = "Backups are kept in a repository of restic's format: a directory, S3, or restic's\n"
-		 "REST server. Its password comes from a file, a command or the environment.\n",
+	.about =
+		"Backups are kept in a repository of restic's format: a directory, S3, or restic's\n"
+		"REST server. Its password comes from a file, a command or the environment.\n",
 	.subcommands =
 		(const struct command *const[]){
 			&cmd_backup_init_command,
@@ -83,25 +84,13 @@ const struct command cmd_cairn = {
 	.about = "Volumes and snapshots live in a pool: --pool DIR, else the directory in the\n"
 		 "environment variable CAIRN_POOL, else /var/lib/cairn.\n",
 	.subcommands =
-		(const struct command *const[]){
-			&cmd_pool,
-			&cmd_volume,
-			&cmd_snapshot,
-			&cmd_delta,
-			&cmd_map,
-			&cmd_verify,
-			&cmd_list,
-			&cmd_backup,
-			&cmd_mount_command,
-			&cmd_driver,
-			&cmd_diffsnap,
-			&cmd_aggapi,
-			&cmd_cbt_http,
-			&cmd_manager,
-			&cmd_sidecar,
-			&cmd_conformance,
-			&cmd_help,
-			&cmd_complete,
-			NULL,
-		},
+		/* clang-format off: one a line, so that changes meet less often */
+	(const struct command *const[]){
+		&cmd_pool,          &cmd_volume,   &cmd_snapshot, &cmd_delta,
+		&cmd_map,           &cmd_verify,   &cmd_list,     &cmd_backup,
+		&cmd_mount_command, &cmd_driver,   &cmd_diffsnap, &cmd_aggapi,
+		&cmd_cbt_http,      &cmd_manager,  &cmd_sidecar,  &cmd_conformance,
+		&cmd_help,          &cmd_complete, NULL,
+	},
+	/* clang-format on */
 };

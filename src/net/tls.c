@@ -372,8 +372,7 @@ bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap)
 
 	if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0)
 		return false;
-	n = ASN1_STRING_to_UTF8(&text,
-				X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
 	good = n > 0 && (size_t)n < cap && memchr(text, '\0', (size_t)n) == NULL;
 	if (good) {
 		memcpy(out, text, (size_t)n);
