@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,19 +15,29 @@ struct mapping {
 	uint64_t from, to;
 };
 
-/* "from-to perms offset device inode path": a file that is mapped and can not be
- * written to. */
-static bool is_mapping(const char *line, bool *ret_file, struct mapping *ret)
+static bool take_hex(const char **at, char end, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *digit;
+	uint64_t value = 0;
+
+	for (; **at && (digit = strchr(digits, **at)); (*at)++)
+		value = value << 4 | (uint64_t)(digit - digits);
+	*ret = value;
+	return *(*at)++ == end;
+}
+
+/* "from-to perms offset device inode path" begins a mapping. *ret_clean says
+ * whether it is of a file and can not be written to. */
+static bool is_mapping(const char *line, bool *ret_clean, struct mapping *ret)
 {
 	struct mapping at;
-	char perms[5];
-	uint64_t inode;
+	const char *path = strchr(line, '/');
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64, &at.from, &at.to, perms,
-		   &inode) != 4)
+	if (!take_hex(&line, '-', &at.from) || !take_hex(&line, ' ', &at.to))
 		return false;
 	*ret = at;
-	*ret_file = inode != 0 && perms[1] == '-' && perms[3] == 'p';
+	*ret_clean = path && strlen(line) > 4 && line[1] == '-' && line[3] == 'p';
 	return true;
 }
 
@@ -36,20 +45,16 @@ static bool is_mapping(const char *line, bool *ret_file, struct mapping *ret)
  * loader wrote there before it was made read-only. */
 static size_t find_clean(FILE *smaps, struct mapping *found)
 {
+	static const char none[] = "Anonymous:             0 kB\n";
 	struct mapping at = {0};
-	bool file = false;
+	bool clean = false;
 	char *line = NULL;
 	size_t cap = 0;
 	size_t n = 0;
 
-	while (n < MAPPINGS_MAX && getline(&line, &cap, smaps) > 0) {
-		uint64_t kib;
-
-		if (is_mapping(line, &file, &at))
-			continue;
-		if (file && sscanf(line, "Anonymous: %" SCNu64 " kB", &kib) == 1 && kib == 0)
+	while (n < MAPPINGS_MAX && getline(&line, &cap, smaps) > 0)
+		if (!is_mapping(line, &clean, &at) && clean && strcmp(line, none) == 0)
 			found[n++] = at;
-	}
 	free(line);
 	return n;
 }

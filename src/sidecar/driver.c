@@ -64,12 +64,13 @@ static int set_current(struct sidecar_driver *d, struct net_rpc *rpc, struct cai
 static int take_answer(struct net_rpc *rpc, const ProtobufCMessageDescriptor *type,
 		       ProtobufCMessage **ret, struct cairn_err *err)
 {
-	const uint8_t *data;
-	size_t n;
+	const uint8_t *data = NULL;
+	size_t n = 0;
 	int rc = net_rpc_send(rpc, "", 0, true, err);
 
-	if (!rc)
-		rc = net_rpc_recv(rpc, &data, &n, err);
+	if (rc)
+		return rc;
+	rc = net_rpc_recv(rpc, &data, &n, err);
 	if (rc == 0)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "there was no answer");
 	if (rc < 0)
@@ -95,6 +96,8 @@ static int call(struct sidecar_driver *d, const char *path, const ProtobufCMessa
 		rc = set_current(d, rpc, err);
 	if (!rc)
 		rc = take_answer(rpc, type, ret, err);
+	if (!rc && !*ret)
+		rc = cairn_err_nomem(err, "answer");
 	set_current(d, NULL, NULL);
 	if (d->options.called)
 		d->options.called(d->options.arg, path, -rc, cairn_monotonic_ns() - start);

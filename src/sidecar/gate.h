@@ -45,12 +45,12 @@ struct sidecar_pass {
 	bool waited;
 };
 
-/* Goes in, waiting if it must.
+/* Goes in, waiting if it must; `key` is the owner's.
  *
  * CAIRN_NO_SPACE   the line is too long, or memory is short
  * CAIRN_CANCELLED, CAIRN_DEADLINE  as sidecar_wait_check() says
  */
-int sidecar_gate_enter(struct sidecar_gate *gate, const struct sidecar_key *owner,
+int sidecar_gate_enter(struct sidecar_gate *gate, const struct sidecar_key *key,
 		       const struct sidecar_wait *wait, struct sidecar_pass *ret,
 		       struct cairn_err *err);
 

@@ -11,48 +11,46 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-static struct sidecar_key hash(const struct sidecar_key *parent, const char *part, va_list *args)
+static void add(SHA256_CTX *ctx, const char *part)
 {
-	struct sidecar_key key;
-	SHA256_CTX ctx;
+	uint64_t n = strlen(part);
 
-	SHA256_Init(&ctx);
-	if (parent)
-		SHA256_Update(&ctx, parent->bytes, SIDECAR_KEY_BYTES);
-	while (part) {
-		uint64_t n = strlen(part);
-
-		SHA256_Update(&ctx, &n, sizeof(n));
-		SHA256_Update(&ctx, part, n);
-		part = va_arg(*args, const char *);
-	}
-	SHA256_Final(key.bytes, &ctx);
-	return key;
+	SHA256_Update(ctx, &n, sizeof(n));
+	SHA256_Update(ctx, part, n);
 }
-
-#pragma GCC diagnostic pop
 
 struct sidecar_key sidecar_key_of(const char *first, ...)
 {
 	struct sidecar_key key;
+	SHA256_CTX ctx;
 	va_list args;
 
+	SHA256_Init(&ctx);
 	va_start(args, first);
-	key = hash(NULL, first, &args);
+	for (const char *part = first; part; part = va_arg(args, const char *))
+		add(&ctx, part);
 	va_end(args);
+	SHA256_Final(key.bytes, &ctx);
 	return key;
 }
 
 struct sidecar_key sidecar_key_under(const struct sidecar_key *parent, const char *first, ...)
 {
 	struct sidecar_key key;
+	SHA256_CTX ctx;
 	va_list args;
 
+	SHA256_Init(&ctx);
+	SHA256_Update(&ctx, parent->bytes, SIDECAR_KEY_BYTES);
 	va_start(args, first);
-	key = hash(parent, first, &args);
+	for (const char *part = first; part; part = va_arg(args, const char *))
+		add(&ctx, part);
 	va_end(args);
+	SHA256_Final(key.bytes, &ctx);
 	return key;
 }
+
+#pragma GCC diagnostic pop
 
 bool sidecar_key_equal(const struct sidecar_key *a, const struct sidecar_key *b)
 {

@@ -313,6 +313,7 @@ static int start_streams(const char *target, char *snapshots, uint64_t count, ui
 	char *names[NAMES_MAX];
 	size_t n_names = split(snapshots, names);
 	uint64_t wall = cairn_monotonic_ns();
+	uint64_t p50, p99;
 
 	if (!times || in_flight > IN_FLIGHT_MAX)
 		return 1;
@@ -331,9 +332,10 @@ static int start_streams(const char *target, char *snapshots, uint64_t count, ui
 	}
 	wall = cairn_monotonic_ns() - wall;
 	qsort(times, count, sizeof(*times), by_value);
+	p50 = times[count / 2];
+	p99 = times[count - 1 - count / 100];
 	printf("{\"starts\": %llu, \"wall_s\": %.6f, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
-	       (unsigned long long)count, (double)wall / 1e9, (double)times[count / 2] / 1e6,
-	       (double)times[count - 1 - count / 100] / 1e6);
+	       (unsigned long long)count, (double)wall / 1e9, (double)p50 / 1e6, (double)p99 / 1e6);
 	free(times);
 	net_channel_free(channel);
 	net_tls_free(tls);

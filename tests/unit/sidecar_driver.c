@@ -179,14 +179,14 @@ static struct sidecar_options fill(struct sidecar_stage *s, const struct sidecar
 	return o;
 }
 
-void stage_start(struct sidecar_stage *s, const struct sidecar_options *given)
+void stage_start(struct sidecar_stage *s, const struct sidecar_options *options)
 {
 	struct net_channel_options channel = {.stream_window = 65536,
 					      .recv_bytes = 65536,
 					      .connection_window = 1U << 20,
 					      .message_max = 64U << 20};
 	struct cairn_err err = {0};
-	struct sidecar_options options;
+	struct sidecar_options whole;
 
 	memset(s, 0, sizeof(*s));
 	snprintf(s->dir, sizeof(s->dir), "/tmp/cairn-sidecar.XXXXXX");
@@ -199,8 +199,8 @@ void stage_start(struct sidecar_stage *s, const struct sidecar_options *given)
 	world_allow(&s->world, "bob", "ns", "*");
 	world_snapshot(&s->world, "ns", "snap");
 	make_certificate(s);
-	options = fill(s, given);
-	assert_ok(sidecar_new(&options, &s->sidecar, &err), &err);
+	whole = fill(s, options);
+	assert_ok(sidecar_new(&whole, &s->sidecar, &err), &err);
 	assert_ok(net_tls_client_new(&(struct net_tls_options){.ca_file = s->authority, .h2 = true},
 				     &s->client_tls, &err),
 		  &err);

@@ -18,8 +18,8 @@
 struct sidecar_stage;
 
 /* Answers a stream: the request's bytes as the driver got them. */
-typedef int (*stage_script)(struct sidecar_stage *stage, struct net_call *call,
-			    const uint8_t *request, size_t n, struct cairn_err *err);
+typedef int (*stage_script)(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+			    size_t n, struct cairn_err *err);
 
 struct sidecar_stage {
 	struct sidecar_world world;
@@ -41,16 +41,16 @@ struct sidecar_stage {
 
 /* Makes the world, the certificate and the sidecar; fields of `options` that are
  * not 0 are taken. The driver is not started. */
-void stage_start(struct sidecar_stage *stage, const struct sidecar_options *options);
-void stage_stop(struct sidecar_stage *stage);
-void stage_driver_start(struct sidecar_stage *stage);
-void stage_driver_stop(struct sidecar_stage *stage);
+void stage_start(struct sidecar_stage *s, const struct sidecar_options *options);
+void stage_stop(struct sidecar_stage *s);
+void stage_driver_start(struct sidecar_stage *s);
+void stage_driver_stop(struct sidecar_stage *s);
 
 /* Waits until the sidecar says so. */
-void stage_wait_ready(struct sidecar_stage *stage, bool ready);
+void stage_wait_ready(struct sidecar_stage *s, bool ready);
 
 /* A call by Kubernetes names: delta when `base` is set. */
-struct net_rpc *stage_call(struct sidecar_stage *stage, const char *token, const char *base,
+struct net_rpc *stage_call(struct sidecar_stage *s, const char *token, const char *base,
 			   const char *snapshot, uint64_t timeout_ms);
 
 /* Reads it to its end: the status; *ret_messages may be NULL. Frees it. */
@@ -58,10 +58,10 @@ int stage_finish(struct net_rpc *rpc, unsigned *ret_messages, struct cairn_err *
 
 /* Body of a GET on the HTTP port, NUL-terminated and owned by the caller; the
  * status, or 0 when nobody listens. */
-int stage_http(struct sidecar_stage *stage, const char *path, char **ret_body);
+int stage_http(struct sidecar_stage *s, const char *path, char **ret_body);
 
 /* Sends one message of `n` tuples of 4 KiB, 8 KiB apart, from tuple `first` on. */
-int stage_send(struct sidecar_stage *stage, struct net_call *call, uint64_t first, uint32_t n,
+int stage_send(struct sidecar_stage *s, struct net_call *call, uint64_t first, uint32_t n,
 	       struct cairn_err *err);
 
 #define STAGE_CAPACITY (1ULL << 50)
