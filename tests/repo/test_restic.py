@@ -185,6 +185,22 @@ def many_writers_at_a_time_lose_nothing(world):
             require(done.stdout == f.read_bytes(), f"{program}: /v{i} differs")
 
 
+def an_index_made_again_from_the_packs_is_accepted(world):
+    repository = world.repository("directory")
+    volume = world.file("volume", 3_000_000, 9)
+    repository.tool("init").good()
+    repository.tool("put", "/v", volume, "16K", env={"REPOTOOL_PACK": "400000"}).good()
+    repository.restic(programs()[0], "backup", volume).good()
+    for name in os.listdir(f"{repository.location}/index"):
+        os.unlink(f"{repository.location}/index/{name}")
+    repository.tool("check").bad("is in no index")
+    repository.tool("adopt").good()
+    repository.sound_to(*programs())
+    for program in programs():
+        repository.restic(program, "prune", "--max-unused", "0").good()
+        repository.sound_to(*programs())
+
+
 def a_mounted_snapshot_reads_the_same(world):
     if not os.path.exists("/dev/fuse") or not shutil.which("fusermount3", path="/bin:/usr/bin"):
         raise Broken("no FUSE on this machine")
@@ -210,4 +226,4 @@ main([in_a_directory_both_go_on_with_one_another, in_s3_both_go_on_with_one_anot
       behind_rest_server_both_go_on_with_one_another, what_restic_made_is_opened_and_used,
       trees_are_what_restic_itself_would_write, locks_are_respected_both_ways,
       a_lock_of_a_dead_process_does_not_stay, many_writers_at_a_time_lose_nothing,
-      a_mounted_snapshot_reads_the_same])
+      an_index_made_again_from_the_packs_is_accepted, a_mounted_snapshot_reads_the_same])
