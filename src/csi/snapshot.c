@@ -136,30 +136,43 @@ CSI_METHOD(csi_create_snapshot)
 	return rc ? rc : send_snapshot(pool, &bundle, reply, err);
 }
 
-static int delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
-			struct cairn_err *err)
+/* Gives up the name of a snapshot that is gone, unless somebody has it. */
+static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struct cairn_err *err)
 {
 	cairn_auto_free char *holder = NULL;
 	struct pool_note old = {0};
-	char group[POOL_ID_MAX + 1];
+	struct pool_snapshot other;
 	char key[KEY_MAX];
-	int rc = csi_group_of(pool, snapshot->id, group, err);
+	int rc;
 
-	if (!rc && group[0])
-		rc = cairn_err_set(err, CAIRN_INVALID,
-				   "snapshot '%s' is part of group '%s' and goes with it",
-				   snapshot->id, group);
-	if (!rc)
-		rc = pool_snapshot_delete(pool, snapshot->id, err);
-	if (rc)
-		return rc;
-	snprintf(key, sizeof(key), "snapshot/%s", snapshot->name);
+	snprintf(key, sizeof(key), "snapshot/%s", gone->name);
 	if (pool_note_get(pool, key, &holder, &old.len, err) != 0 ||
-	    strcmp(holder, snapshot->volume_id) != 0)
+	    strcmp(holder, gone->volume_id) != 0 ||
+	    find_in_volume(pool, gone->volume_id, gone->name, &other, err) == 0)
 		return 0;
 	old.data = holder;
 	rc = pool_note_change(pool, key, old, (struct pool_note){0}, err);
 	return rc == CAIRN_ABORTED ? 0 : rc; /* claimed anew meanwhile */
+}
+
+/* A tombstone is what a call that was cut off has left: only its name is still
+ * to be given up. */
+static int delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
+			struct cairn_err *err)
+{
+	char group[POOL_ID_MAX + 1];
+	int rc = 0;
+
+	if (!snapshot->deleted) {
+		rc = csi_group_of(pool, snapshot->id, group, err);
+		if (!rc && group[0])
+			rc = cairn_err_set(err, CAIRN_INVALID,
+					   "snapshot '%s' is part of group '%s' and goes with it",
+					   snapshot->id, group);
+		if (!rc)
+			rc = pool_snapshot_delete(pool, snapshot->id, err);
+	}
+	return rc ? rc : drop_claim(pool, snapshot, err);
 }
 
 CSI_METHOD(csi_delete_snapshot)
@@ -172,7 +185,9 @@ CSI_METHOD(csi_delete_snapshot)
 
 	if (rc)
 		return rc;
-	rc = csi_find_snapshot(driver, r->snapshot_id, &pool, &snapshot, err);
+	rc = csi_find_base(driver, r->snapshot_id, &pool, &snapshot, err);
+	if (rc == CAIRN_PRECONDITION)
+		rc = CAIRN_NOT_FOUND; /* gone for so long that it has expired */
 	if (!rc)
 		rc = delete_found(pool, &snapshot, err);
 	if (rc && rc != CAIRN_NOT_FOUND)

@@ -9,6 +9,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+/* Pages that a connection keeps; a driver has many connections, and the kernel
+ * keeps the file too. */
+#define CACHE_KIB "256"
+
 /* No record or statement of ours is longer; a damaged length stops here. */
 #define CONN_LENGTH_MAX (1 << 20)
 
@@ -193,6 +197,7 @@ static int harden(sqlite3 *db)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db,
 				  "PRAGMA mmap_size=0;PRAGMA cell_size_check=1;"
+				  "PRAGMA cache_size=-" CACHE_KIB ";"
 				  "PRAGMA temp_store=MEMORY;PRAGMA journal_size_limit=1048576",
 				  NULL, NULL, NULL);
 	return rc;

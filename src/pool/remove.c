@@ -36,9 +36,9 @@ static int sweep_object(void *arg, const char *id, struct cairn_err *err)
 	if (sweep->remove)
 		return store_remove(sweep->store, ref, err);
 	rc = store_path(sweep->store, ref, &path, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return 0; /* half-made: it can not be in use */
-	return rc ? rc : device_detach(path, err);
+	if (!rc)
+		rc = device_detach(path, err);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* half-made: it can not be in use */
 }
 
 static int sweep_store(struct store *store, bool remove, struct cairn_err *err)

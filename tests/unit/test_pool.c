@@ -3,11 +3,16 @@
 #include "cairntest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "pool/catalogue.h"
+#include "pool/handle.h"
+#include "pool/ledger.h"
 #include "pool/store.h"
 #include "poolfix.h"
 
@@ -224,6 +229,29 @@ static void a_snapshot_with_a_clone_keeps_its_data_until_it_is_compared(void **s
 	poolfix_check_clean(fix);
 }
 
+/* A merge reads the snapshot and who depends on it, works, and commits. */
+static void a_merge_that_missed_a_clones_first_snapshot_fails(void **state)
+{
+	struct poolfix *fix = *state;
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *merge = NULL;
+	struct record_snapshot origin;
+	struct cairn_err err = {0};
+
+	make_volume(fix, "data", 1 * MIB, NULL);
+	poolfix_write(fix, "data", 1, 'a');
+	poolfix_snapshot(fix, "data", "s1");
+	make_volume(fix, "clone", 0, "data@s1");
+	poolfix_write(fix, "clone", 2, 'b');
+	assert_ok(handle_find_snapshot(fix->pool, "data@s1", &origin, &err), &err);
+	assert_ok(catalogue_batch_new(fix->pool->cat, &merge, &err), &err);
+	assert_ok(ledger_snapshot_change(fix->pool->cat, merge, &origin, NULL, &err), &err);
+
+	poolfix_snapshot(fix, "clone", "c1");
+	assert_code(catalogue_commit(merge, CATALOGUE_DURABLE, &err), CAIRN_ABORTED);
+	assert_string_equal(poolfix_delta(fix, "data@s1", "clone@c1"), "2");
+	poolfix_check_clean(fix);
+}
+
 static void what_grew_is_changed(void **state)
 {
 	struct poolfix *fix = *state;
@@ -373,6 +401,27 @@ static void a_deleted_volumes_record_goes_with_its_last_tombstone(void **state)
 	poolfix_check_clean(fix);
 }
 
+static void a_pool_with_half_made_objects_can_be_destroyed(void **state)
+{
+	static const char *const left[] = {"volumes/vol-0123456789abcdef.new",
+					   "snapshots/snap-0123456789abcdef-7.new"};
+	struct pool_create_spec spec = {.backend = POOL_BACKEND_COPY};
+	struct pool_create_result made;
+	struct cairn_err err = {0};
+	char dir[] = "/tmp/cairn-half-XXXXXX", path[96];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	spec.dir = dir;
+	assert_ok(pool_create(&spec, &made, &err), &err);
+	for (size_t i = 0; i < ARRAY_LEN(left); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, left[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	assert_ok(pool_destroy(dir, &err), &err);
+	assert_int_equal(rmdir(dir), 0); /* nothing is left in it */
+}
+
 static void starting_offsets_follow_the_rules(void **state)
 {
 	struct poolfix *fix = *state;
@@ -457,6 +506,7 @@ int main(void)
 		IMPATIENT_TEST(an_expired_newest_snapshot_leaves_the_older_as_predecessor),
 		POOL_TEST(lines_go_on_in_clones),
 		POOL_TEST(a_snapshot_with_a_clone_keeps_its_data_until_it_is_compared),
+		POOL_TEST(a_merge_that_missed_a_clones_first_snapshot_fails),
 		POOL_TEST(what_grew_is_changed),
 		POOL_TEST(wrong_pairs_are_refused),
 		POOL_TEST(bad_volumes_are_refused),
@@ -464,6 +514,7 @@ int main(void)
 		POOL_TEST(several_volumes_are_cut_together_or_not_at_all),
 		POOL_TEST(a_deleted_volume_leaves_its_snapshots_where_asked),
 		IMPATIENT_TEST(a_deleted_volumes_record_goes_with_its_last_tombstone),
+		POOL_TEST(a_pool_with_half_made_objects_can_be_destroyed),
 		POOL_TEST(starting_offsets_follow_the_rules),
 		POOL_TEST(listings_are_in_order_and_can_be_continued),
 	};
