@@ -4,7 +4,7 @@
  * delete at once, while the driver is perhaps killed and started again.
  *
  *   soak-csi --clients N --seconds N [--kill-every SECONDS] [--growth-max-kib N]
- *            --socket PATH --volumes DIR -- DRIVER COMMAND …
+ *            [--call-seconds N] --socket PATH --volumes DIR -- DRIVER COMMAND …
  *
  * The driver is started by this program. DIR is where it keeps volumes as
  * DIR/<id>/disk; writing goes there, so no root is needed. Each client keeps
@@ -41,14 +41,13 @@
 #define VOLUME_SIZE (16ULL << 20)
 #define BLOCK       4096ULL
 #define BLOCKS      (VOLUME_SIZE / BLOCK)
-#define CALL_MS     30000
 #define RETRY_MAX   2000
 #define CLIENTS_MAX 256
 #define SAMPLES_MAX 200000
 #define GROWTH_FDS  16
 
 static const char *socket_path, *volumes_dir;
-static uint64_t n_clients = 64, seconds = 20, kill_every, growth_max_kib;
+static uint64_t n_clients = 64, seconds = 20, kill_every, growth_max_kib, call_seconds = 30;
 static char **driver_argv;
 static atomic_int driver_pid;
 static atomic_bool stop, failed;
@@ -393,6 +392,8 @@ static void parse(int argc, char **argv)
 			(void)cairn_parse_u64(value, &kill_every, NULL);
 		else if (strcmp(argv[i], "--growth-max-kib") == 0)
 			(void)cairn_parse_u64(value, &growth_max_kib, NULL);
+		else if (strcmp(argv[i], "--call-seconds") == 0)
+			(void)cairn_parse_u64(value, &call_seconds, NULL);
 		else if (strcmp(argv[i], "--socket") == 0)
 			socket_path = value;
 		else if (strcmp(argv[i], "--volumes") == 0)
@@ -438,7 +439,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	net_signals_block(&signals);
 	start_driver();
-	if (csi_client_init(&client, socket_path, CALL_MS, &err) != 0) {
+	if (csi_client_init(&client, socket_path, call_seconds * 1000, &err) != 0) {
 		fprintf(stderr, "%s\n", err.msg);
 		return 1;
 	}
