@@ -34,8 +34,14 @@ void kube_wipe_json(json_t *json)
 		explicit_bzero(text, json_string_length(json));
 		return;
 	}
-	json_array_foreach(json, i, value) kube_wipe_json(value);
-	json_object_foreach(json, key, value) kube_wipe_json(value);
+	json_array_foreach(json, i, value)
+	{
+		kube_wipe_json(value);
+	}
+	json_object_foreach(json, key, value)
+	{
+		kube_wipe_json(value);
+	}
 }
 
 static void wipe_material(struct kube_material *material)

@@ -137,10 +137,12 @@ static bool add_each(struct kube_identity *identity, const char *name, const jso
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(
-		list, i,
-		item) if (!json_is_string(item) ||
-			  !kube_identity_add(identity, name, json_string_value(item))) return false;
+	json_array_foreach(list, i, item)
+	{
+		if (!json_is_string(item) ||
+		    !kube_identity_add(identity, name, json_string_value(item)))
+			return false;
+	}
 	return true;
 }
 

@@ -173,8 +173,11 @@ static int set_environment(struct command *command, const json_t *exec, struct c
 	if (!command->own || !command->envp)
 		return cairn_err_nomem(err, "environment");
 	rc = add_own(command, "KUBERNETES_EXEC_INFO", command->info, err);
-	json_array_foreach(env, i, item) if (!rc) rc =
-		add_own(command, kube_str(item, "name"), kube_str(item, "value"), err);
+	json_array_foreach(env, i, item)
+	{
+		if (!rc)
+			rc = add_own(command, kube_str(item, "name"), kube_str(item, "value"), err);
+	}
 	for (i = 0; i < command->n_own; i++)
 		command->envp[at++] = command->own[i];
 	for (char **p = environ; *p; p++)

@@ -114,12 +114,13 @@ static json_t *gone(struct kube_informer *informer, const json_t *listed)
 	json_t *object;
 
 	cairn_scoped_lock(&informer->lock);
-	json_object_foreach(kube_store_objects(informer->store), key,
-			    object) if (keys && !json_object_get(listed, key) &&
-					json_array_append_new(keys, json_string_nocheck(key)) < 0)
+	json_object_foreach(kube_store_objects(informer->store), key, object)
 	{
-		json_decref(keys);
-		keys = NULL;
+		if (keys && !json_object_get(listed, key) &&
+		    json_array_append_new(keys, json_string_nocheck(key)) < 0) {
+			json_decref(keys);
+			keys = NULL;
+		}
 	}
 	return keys;
 }
@@ -152,7 +153,10 @@ static int replace(struct kube_informer *informer, json_t *list, struct cairn_er
 	lost = gone(informer, listed);
 	if (!lost)
 		return cairn_err_nomem(err, "list");
-	json_array_foreach(lost, i, object) take_out(informer, json_string_value(object), NULL);
+	json_array_foreach(lost, i, object)
+	{
+		take_out(informer, json_string_value(object), NULL);
+	}
 	return 0;
 }
 

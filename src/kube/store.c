@@ -155,8 +155,10 @@ static int collect(const struct kube_store *store, json_t *keys, json_t ***ret, 
 
 	if (!objects)
 		return cairn_err_nomem(err, "list");
-	json_object_foreach(keys, key, value) objects[at++] =
-		json_incref(kube_store_get(store, key));
+	json_object_foreach(keys, key, value)
+	{
+		objects[at++] = json_incref(kube_store_get(store, key));
+	}
 	*ret = objects;
 	*ret_n = n;
 	return 0;
@@ -196,7 +198,11 @@ static bool no_stranger(const struct kube_store *store, json_t *map)
 	{
 		if (json_object_size(keys) == 0)
 			return false;
-		json_object_foreach(keys, key, value) if (!kube_store_get(store, key)) return false;
+		json_object_foreach(keys, key, value)
+		{
+			if (!kube_store_get(store, key))
+				return false;
+		}
 	}
 	return true;
 }

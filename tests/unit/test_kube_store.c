@@ -32,7 +32,10 @@ static void by_colors(const json_t *object, void (*emit)(void *to, const char *t
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(kube_at(object, "colors"), i, item) emit(to, json_string_value(item));
+	json_array_foreach(kube_at(object, "colors"), i, item)
+	{
+		emit(to, json_string_value(item));
+	}
 }
 
 static const struct kube_index indexes[] = {{.name = "color", .texts = by_colors},
