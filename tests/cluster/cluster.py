@@ -56,7 +56,8 @@ def peers_or_skip(*names):
 
 class Cluster:
     def __init__(self, directory=None, crds=False, csi=False, node=False, scheduler=False,
-                 cairn=None, feature_gates="", apiserver_args=(), limit=LIMIT, detached=False, **csi_options):
+                 cairn=None, feature_gates="", apiserver_args=(), limit=LIMIT, detached=False,
+                 **csi_options):
         """`detached`: it stays when the program that made it ends."""
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="cairn-cluster-"))
         self.directory.mkdir(mode=0o700, exist_ok=True)

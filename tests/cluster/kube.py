@@ -11,7 +11,7 @@ import urllib.parse
 
 from processes import Failed, wait_until
 
-TIMEOUT = 60  # seconds; of one call
+TIMEOUT = 120  # seconds, of one call; a hang is a failure, slowness is not
 TOKEN_SECONDS = 6 * 3600
 
 

@@ -67,7 +67,10 @@ cgroupRoot: /{cgroup}
 enforceNodeAllocatable: [pods]
 failSwapOn: false
 address: {address}
-authentication: {{anonymous: {{enabled: false}}, webhook: {{enabled: true}}, x509: {{clientCAFile: {ca}}}}}
+authentication:
+  anonymous: {{enabled: false}}
+  webhook: {{enabled: true}}
+  x509: {{clientCAFile: {ca}}}
 authorization: {{mode: Webhook}}
 tlsCertFile: {pki}/kubelet-serving.crt
 tlsPrivateKeyFile: {pki}/kubelet-serving.key

@@ -159,7 +159,8 @@ class Story(OnNode):
         self.assertEqual(self.pods.execute("writer", "blockdev --getsize64 /dev/raw").strip(),
                          str(64 * MIB))
         wait_until(lambda: "done" in self.pods.execute(
-            "writer", "test $(stat -c %s /data/file) = 4194304 && echo done || true"), 30, "written")
+            "writer", "test $(stat -c %s /data/file) = 4194304 && echo done || true"), 60,
+            "written")
         # What the pod wrote is what the pool holds.
         raw = self.pods.execute("writer", "sync; sha256sum /dev/raw").split()[0]
         volume = self.pods.csi.volume_id("raw")
@@ -329,17 +330,24 @@ class StoryOfSessions(OnNode):
                         "spec": {"address": trusted["address"], "caCert": trusted["caCert"]}})
 
     def ask(self, account):
-        """A session for the snapshot "now", asked for by `account`."""
+        """A session for the snapshot "now", asked for by `account`: what kubectl said. The API
+        server waits ten seconds for a webhook, which on a busy machine is not for ever."""
         config = self.kube.kubeconfig_of_account("default", account)
-        return self.kube.run("create", "-f", "-", kubeconfig=config, text=json.dumps(
-            {"apiVersion": f"{CBT}/v1alpha2", "kind": "SnapshotSessionRequest",
-             "metadata": {"name": account, "namespace": "default"},
-             "spec": {"snapshots": ["now"]}}))
+        request = json.dumps({"apiVersion": f"{CBT}/v1alpha2", "kind": "SnapshotSessionRequest",
+                              "metadata": {"name": account, "namespace": "default"},
+                              "spec": {"snapshots": ["now"]}})
+
+        def answered():
+            done = self.kube.run("create", "-f", "-", kubeconfig=config, text=request)
+            return None if "context deadline exceeded" in done.stderr else done
+        return wait_until(answered, 60, "the webhook answers")
 
     def test_a_session_is_given_to_who_may_read_the_snapshot(self):
         self.pods.claim("data")
+        self.addCleanup(self.remove, "pvc", "data")
         self.pods.run("writer", "dd if=/dev/urandom of=/dev/data bs=1M count=1 2>/dev/null",
                       [("data", "/dev/data")])
+        self.addCleanup(self.remove, "volumesnapshot", "now")
         self.pods.csi.snapshot("now", "data")
         for name in ("app", "nobody"):
             self.kube.service_account("default", name)
@@ -349,15 +357,17 @@ class StoryOfSessions(OnNode):
                         role="cairn-snapshot-metadata-reader")
         refused = self.ask("nobody")
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("denied the request", refused.stderr)
+        self.assertIn("denied the request", refused.stderr, self.manager_logs())
         done = self.ask("app")
         self.assertEqual(done.returncode, 0, done.stderr)
         made = self.kube.wait(lambda found: found.get("status", {}).get("sessionState") in
                               ("Ready", "Failed"), "snapshotsessionrequest", "app")
         self.assertEqual(made["status"]["sessionState"], "Ready", made)
         self.remove("snapshotsessionrequest", "app")
-        self.remove("volumesnapshot", "now")
-        self.remove("pvc", "data")
+
+    def manager_logs(self):
+        return self.kube.kubectl("logs", "-n", "cairn", "--tail=40", "-l",
+                                 "app.kubernetes.io/component=manager")
 
 
 class Then(OnNode):
