@@ -17,6 +17,7 @@
 #define STREAMS_MAX  65536U
 #define MESSAGE_MAX  (1ULL << 30)
 #define DURATION_MIN 10U
+#define CACHE_MAX_MS 3600000U
 
 static const char *kubeconfig = "";
 static const char *csi_address = "/run/csi/socket";
@@ -242,6 +243,9 @@ static int check(struct cairn_err *err)
 		return cmd_usage(err, "--max-streams: not between 1 and %u", STREAMS_MAX);
 	if (max_message == 0 || max_message > MESSAGE_MAX)
 		return cmd_usage(err, "--max-message-size: not between 1 and 1G");
+	if (cache_ms > CACHE_MAX_MS)
+		return cmd_usage(err, "--cache-time: more than an hour, in which no right could be "
+				      "taken away");
 	if (timeout_ms == 0)
 		return cmd_usage(err, "--timeout must not be 0");
 	if (!stream_ms_given && __builtin_mul_overflow(stream_min, MS_PER_MIN, &stream_ms))

@@ -39,6 +39,15 @@ class BadInput(CliTest):
         ]:
             self.assert_refused(USAGE, *args)
 
+    def test_a_sidecar_that_cannot_be(self):
+        pair = ("--tls-cert=c", "--tls-key=k")
+        for args in [(), ("--tls-cert=c",), (*pair, "--port=0"), (*pair, "-port=65536"),
+                     (*pair, "--cache-time=none"), (*pair, "-cache-time=2h"),
+                     (*pair, "--max-streams=0"), (*pair, "--max-message-size=2G"),
+                     (*pair, "-max-streaming-duration-min=-1"), (*pair, "--timeout=0"),
+                     (*pair, "-disable-metrics=maybe"), (*pair, "-no-such-flag=1")]:
+            self.assert_refused(USAGE, "sidecar", *args)
+
     def test_near_misses_are_guessed(self):
         self.assertIn("'cairn volume'", self.assert_refused(USAGE, "volumes"))
         self.assertIn("'cairn snapshot create'", self.assert_refused(USAGE, "snapshot", "craete"))
