@@ -464,10 +464,25 @@ static void the_client_keeps_to_its_own_rate(void **state)
 			  &err);
 	kube_client_stats(w.client, &stats);
 	assert_true(stats.limited_ns > 0);
-	assert_code(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"),
-			     &(struct kube_call){.timeout_ms = 1}, NULL, &err),
+	finish(&w);
+}
+
+static void a_call_that_its_rate_leaves_no_time_for_is_not_made(void **state)
+{
+	struct cairn_err err = {0};
+	struct world w;
+
+	(void)state;
+	scripted_start(&w.server, always_pod, NULL);
+	w.client = scripted_client(&w.server, "token: t",
+				   &(struct kube_client_options){.qps = 0.001, .burst = 1});
+	assert_ok(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), NULL, NULL, &err), &err);
+	assert_code(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), NULL, NULL, &err),
 		    CAIRN_DEADLINE);
-	assert_int_equal(scripted_count(&w.server), 6);
+	assert_int_equal(scripted_count(&w.server), 1);
+	assert_ok(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"),
+			   &(struct kube_call){.urgent = true}, NULL, &err),
+		  &err);
 	finish(&w);
 }
 
@@ -605,6 +620,7 @@ int main(void)
 		cmocka_unit_test(a_list_that_expires_between_pages_is_begun_again),
 		cmocka_unit_test(a_refused_token_is_read_again_from_its_file),
 		cmocka_unit_test(the_client_keeps_to_its_own_rate),
+		cmocka_unit_test(a_call_that_its_rate_leaves_no_time_for_is_not_made),
 		cmocka_unit_test(an_answer_without_end_is_broken_off),
 		cmocka_unit_test(tokens_and_rights_are_asked_for),
 		cmocka_unit_test(a_server_with_another_certificate_is_not_spoken_to),
