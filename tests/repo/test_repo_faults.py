@@ -36,14 +36,14 @@ def behind(world, kind):
     return proxy, Repository(f"rest:http://127.0.0.1:{proxy.port}/p/", world.dir)
 
 
-def survive(world, kind, mode, status=503):
+def survive(world, kind, mode, status=503, rounds=3):
     proxy, repository = behind(world, kind)
     repository.env.update(REPOTOOL_RETRY_MS="60000", REPOTOOL_STALL_MS="2000",
                           REPOTOOL_PACK="500000", REPOTOOL_PART="5242880")
     volume = world.file("volume", 4_000_000, 1)
     repository.tool("init").good()
     proxy.mode, proxy.status = mode, status
-    for round_ in range(3):
+    for round_ in range(rounds):
         change(volume, round_, 20)
         snapshot = repository.tool("put", "/v", volume, "16K").good().out.strip()
         out = world.dir / "out"
@@ -81,7 +81,7 @@ def slow_lines_are_waited_for(world):
 
 
 def stalled_requests_are_given_up_and_made_again(world):
-    survive(world, "s3", "stall")
+    survive(world, "s3", "stall", rounds=1)
 
 
 def a_server_that_stays_away_is_a_clear_error(world):
