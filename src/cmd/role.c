@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 #define PATH_BYTES 4096
 
@@ -61,6 +62,8 @@ int role_load(const char *name, const char *symbol, void **ret, struct cairn_err
 	void *found;
 
 	mallopt(M_ARENA_MAX, ARENAS);
+	/* What the program needed to come here is not needed beside the libraries. */
+	cairn_mem_drop_clean();
 	path_beside_program(name, path);
 	if (path[0] && access(path, R_OK) == 0)
 		module = open_module(path);

@@ -150,10 +150,12 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 	unsigned cut;
 	int rc;
 
+	cairn_mem_drop_clean();
 	net_signals_block(&signals);
 	rc = start(&running, options, err);
 	if (rc)
 		return rc;
+	cairn_mem_drop_clean();
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint_text),
 		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
 	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
