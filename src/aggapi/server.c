@@ -35,6 +35,7 @@ struct aggapi_server {
 struct asked {
 	struct net_http *http;
 	struct aggapi_path path;
+	char method[16]; /* in lower case */
 	const char *verb;
 	json_t *user;
 };
@@ -160,14 +161,14 @@ static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal
 {
 	struct kube_call how = {
 		.timeout_ms = AGGAPI_ASK_MS, .check = check_waiting, .check_arg = a->http};
-	char watch[8] = "", method[16];
+	char watch[8] = "";
 	struct cairn_err why = {0};
 	int rc;
 
 	aggapi_path_parse(net_http_path(a->http), &a->path);
 	(void)net_http_query_get(net_http_query(a->http), "watch", watch, sizeof(watch));
-	lower(net_http_method(a->http), method, sizeof(method));
-	a->verb = method;
+	lower(net_http_method(a->http), a->method, sizeof(a->method));
+	a->verb = a->method;
 	if (aggapi_path_is_resource(&a->path))
 		a->verb = aggapi_verb(&a->path, net_http_method(a->http),
 				      strcmp(watch, "true") == 0 || strcmp(watch, "1") == 0);

@@ -31,6 +31,8 @@ static struct chunk *next_chunk(struct chunk_map *map, struct cairn_err *err)
 		map->at = more;
 		map->room = room;
 	}
+	if (!map->at) /* never: there is room */
+		return NULL;
 	map->at[map->n] = (struct chunk){0};
 	return &map->at[map->n];
 }

@@ -84,7 +84,7 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 	if (rc)
 		return cairn_err_wrap(err, "'%s'", own);
 	*ret = image;
-	image = (struct image){0};
+	memset(&image, 0, sizeof(image)); /* it is the caller's now */
 	return 0;
 }
 

@@ -152,7 +152,7 @@ static int text_length(struct entry *entry, uint64_t *ret)
 		if (!rc)
 			unuse(entry);
 	}
-	*ret = rc ? 0 : strlen(entry->text);
+	*ret = entry->text ? strlen(entry->text) : 0;
 	return rc;
 }
 

@@ -53,11 +53,12 @@ struct role_progress {
 void role_progress_begin(struct role_progress *progress);
 void role_progress_end(struct role_progress *progress);
 
-/* For repo/check.h and repo/prune.h, whose progress has no interrupt. */
-void role_progress_step(void *progress, const char *step, uint64_t done, uint64_t total);
+/* For repo/check.h and repo/prune.h, whose progress has no interrupt. `arg` is the
+ * progress. */
+void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total);
 
 /* A remark of the work: a line for people, an event for programs. */
-void role_say(void *progress, const char *text);
+void role_say(void *arg, const char *text);
 
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);

@@ -197,7 +197,6 @@ static int harden(sqlite3 *db)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db,
 				  "PRAGMA mmap_size=0;PRAGMA cell_size_check=1;"
-				  "PRAGMA cache_size=-" CACHE_KIB ";"
 				  "PRAGMA temp_store=MEMORY;PRAGMA journal_size_limit=1048576",
 				  NULL, NULL, NULL);
 	return rc;
@@ -242,6 +241,9 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 		rc = harden(conn->db);
 	if (rc == SQLITE_OK && way->exclusive)
 		rc = sqlite3_exec(conn->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
+	/* This one looks at the file, so the way of locking must be settled. */
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(conn->db, "PRAGMA cache_size=-" CACHE_KIB, NULL, NULL, NULL);
 	*ret_rc = rc;
 	if (rc != SQLITE_OK)
 		return conn_err(conn, rc, err);

@@ -18,6 +18,7 @@
 static atomic_uint syncs, fail_every;
 
 /* Stands in for libc's, for the database library too. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	unsigned n = atomic_fetch_add(&syncs, 1) + 1;

@@ -108,7 +108,10 @@ static unsigned resident_of_files(void)
 
 	assert_non_null(status);
 	while (fgets(line, sizeof(line), status))
-		(void)(sscanf(line, "RssFile: %u kB", &kib) == 1);
+		if (strncmp(line, "RssFile:", 8) == 0)
+			for (const char *c = line + 8; *c; c++)
+				kib = *c >= '0' && *c <= '9' ? kib * 10 + (unsigned)(*c - '0')
+							     : kib;
 	fclose(status);
 	return kib;
 }
