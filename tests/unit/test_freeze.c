@@ -260,8 +260,9 @@ static _Noreturn void freeze_and_wait(const char *const points[], size_t n)
 	struct device_freeze *freeze = NULL;
 
 	setpgid(0, 0);
-	if (device_freeze_begin(points, n, &freeze, NULL) < 0)
-		_exit(1);
+	/* What the one before held may be let go a moment later. */
+	while (device_freeze_begin(points, n, &freeze, NULL) < 0)
+		usleep(1000);
 	for (;;)
 		pause();
 }
