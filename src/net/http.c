@@ -222,6 +222,8 @@ static void *connection_run(void *arg)
 		if (connection->next)
 			connection->next->prev = connection->prev;
 		free(connection);
+		/* What OpenSSL keeps for a thread goes before others may end the program. */
+		OPENSSL_thread_stop();
 		server->n_connections--;
 		pthread_cond_broadcast(&server->ended);
 	}
