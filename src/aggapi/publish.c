@@ -121,12 +121,12 @@ static int is_stopped(void *arg)
 /* True when it is time to go on, false when it is over. */
 static bool pause_for(struct aggapi_publisher *p, uint64_t ms)
 {
-	uint64_t until = cairn_now_ns() + ms * CAIRN_NS_PER_MS;
+	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
 	struct timespec ts = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
 			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
 	cairn_scoped_lock(&p->lock);
 
-	while (!p->stop && cairn_now_ns() < until)
+	while (!p->stop && cairn_monotonic_ns() < until)
 		if (pthread_cond_timedwait(&p->changed, &p->lock, &ts) != 0)
 			break;
 	return !p->stop;
@@ -166,13 +166,17 @@ int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish
 {
 	cairn_cleanup(aggapi_publisher_freep) struct aggapi_publisher *p =
 		cairn_calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
 	int rc;
 
 	if (!p)
 		return cairn_err_nomem(err, "publisher");
 	p->client = client;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->changed, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->changed, &attr);
+	pthread_condattr_destroy(&attr);
 	rc = make_object(options, &p->object, err);
 	if (rc)
 		return rc;

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "backup/progress.h"
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/lock.h"
 
@@ -75,18 +76,14 @@ static void *run(void *arg)
 int team_run(const struct team *team, unsigned threads, struct cairn_err *err)
 {
 	struct running running = {.team = team, .lock = PTHREAD_MUTEX_INITIALIZER};
-	pthread_t others[TEAM_MAX];
-	unsigned n = 0;
+	struct cairn_crew others = {0};
 
 	if (threads == 0)
 		threads = team_size();
 	/* One thread of them is ours; where no more can be had, the work is done by fewer. */
-	while (n + 1 < threads && n < TEAM_MAX &&
-	       pthread_create(&others[n], NULL, run, &running) == 0)
-		n++;
+	cairn_crew_start(&others, threads - 1, run, &running);
 	run(&running);
-	for (unsigned i = 0; i < n; i++)
-		pthread_join(others[i], NULL);
+	cairn_crew_join(&others);
 	if (running.rc && err)
 		*err = running.err;
 	return running.rc;

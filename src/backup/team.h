@@ -16,7 +16,7 @@
 struct backup_progress;
 struct cairn_err;
 
-#define TEAM_MAX 32U
+#define TEAM_MAX 32U /* and base/crew.h has no more */
 
 /* What one thread takes at a time: chunks [first, end), the first at `offset`. */
 struct team_task {

@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "cmd/role_http.h"
 #include "kube/client.h"
-#include "kube/config.h"
 #include "kube/guard.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
@@ -26,6 +25,9 @@
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls.h"
+
+/* Of questions to the API server: a request asks up to six. */
+#define QPS 200
 
 /* Everything that runs. */
 struct running {
@@ -70,16 +72,11 @@ static int connect_cluster(struct running *r, const struct aggapi_options *o, st
 {
 	static const struct kube_index indexes[] = {{AGGAPI_INDEX_DRIVER, aggapi_index_driver},
 						    {NULL, NULL}};
-	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
-	struct kube_client_options how = {.user_agent = "cairn-aggapi", .qps = 200};
 	struct kube_guard_options guard = {0};
 	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries,
 						    .indexes = indexes};
-	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
-	int rc = kube_config_load(&where, &config, err);
+	int rc = role_connect(o->kubeconfig, "cairn-aggapi", QPS, &r->client, err);
 
-	if (!rc)
-		rc = kube_client_new(config, &how, &r->client, err);
 	if (!rc)
 		rc = kube_guard_new(r->client, &guard, &r->guard, err);
 	if (!rc)
@@ -155,9 +152,6 @@ __attribute__((visibility("default"))) int cairn_role_aggapi(const struct aggapi
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
-	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	net_http_server_drain(running.https.server, options->drain_ms);
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
 }

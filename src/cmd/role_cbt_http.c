@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "cmd/role_http.h"
 #include "kube/client.h"
-#include "kube/config.h"
 #include "kube/guard.h"
 #include "kube/lease.h"
 #include "net/http.h"
@@ -74,14 +73,9 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 static int connect_cluster(struct running *r, const struct cbt_http_options *o,
 			   struct cairn_err *err)
 {
-	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
-	struct kube_client_options how = {.user_agent = "cairn-cbt-http"};
 	struct kube_guard_options guard = {.audience = o->audience};
-	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
-	int rc = kube_config_load(&where, &config, err);
+	int rc = role_connect(o->kubeconfig, "cairn-cbt-http", 0, &r->client, err);
 
-	if (!rc)
-		rc = kube_client_new(config, &how, &r->client, err);
 	return rc ? rc : kube_guard_new(r->client, &guard, &r->guard, err);
 }
 
@@ -184,9 +178,6 @@ cairn_role_cbt_http(const struct cbt_http_options *options, struct cairn_err *er
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
 		  CAIRN_STR("driver", running.driver), CAIRN_STR("csi", options->csi_address));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
-	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	net_http_server_drain(running.https.server, options->drain_ms);
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
 }

@@ -9,21 +9,18 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cmd/role_http.h"
 #include "diffsnap/controller.h"
 #include "diffsnap/driver.h"
 #include "diffsnap/options.h"
 #include "diffsnap/resource.h"
 #include "diffsnap/server.h"
 #include "kube/client.h"
-#include "kube/config.h"
 #include "kube/event.h"
 #include "kube/guard.h"
-#include "net/http.h"
-#include "net/http_standard.h"
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls.h"
-#include "net/tls_watch.h"
 
 /* Everything that runs. */
 struct running {
@@ -36,25 +33,20 @@ struct running {
 	struct diffsnap_server *server;
 	struct net_metrics *metrics;
 	struct net_metric *resources;
-	struct net_http_standard standard;
-	struct net_http_server *http; /* metrics and health */
-	struct net_http_server *rest;
-	struct net_tls *tls;
-	struct net_tls_watch *tls_watch;
+	struct role_https https;
+	struct role_health health;
 };
 
 static void running_done(struct running *r)
 {
 	if (r->client)
 		kube_client_shutdown(r->client);
-	net_http_server_free(r->http);
-	net_http_server_free(r->rest);
+	role_health_done(&r->health);
+	role_https_done(&r->https);
 	diffsnap_server_free(r->server);
 	diffsnap_controller_free(r->controller);
 	diffsnap_table_free(r->table);
 	diffsnap_driver_free(r->driver);
-	net_tls_watch_free(r->tls_watch);
-	net_tls_free(r->tls);
 	kube_guard_free(r->guard);
 	kube_recorder_free(r->recorder);
 	kube_client_free(r->client);
@@ -78,27 +70,12 @@ static void collect(void *arg)
 	net_metric_set(r->resources, 0, (double)diffsnap_table_count(r->table));
 }
 
-static void on_reload(void *arg, const struct cairn_err *failure)
-{
-	(void)arg;
-	if (failure)
-		cairn_log(CAIRN_LOG_WARN, "the new certificate is not used",
-			  CAIRN_STR("error", failure->msg));
-	else
-		cairn_log(CAIRN_LOG_INFO, "certificate reloaded");
-}
-
 static int connect_cluster(struct running *r, const struct diffsnap_options *o,
 			   struct cairn_err *err)
 {
-	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
-	struct kube_client_options how = {.user_agent = "cairn-diffsnap"};
 	struct kube_guard_options guard = {.audience = o->audience};
-	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
-	int rc = kube_config_load(&where, &config, err);
+	int rc = role_connect(o->kubeconfig, "cairn-diffsnap", 0, &r->client, err);
 
-	if (!rc)
-		rc = kube_client_new(config, &how, &r->client, err);
 	if (!rc)
 		rc = kube_recorder_new(r->client, "cairn.dev/diffsnap", NULL, &r->recorder, err);
 	return rc ? rc : kube_guard_new(r->client, &guard, &r->guard, err);
@@ -127,8 +104,6 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 		.key_file = o->tls_key,
 		.http1 = true,
 	};
-	struct net_tls_watch_options watch = {.changed = on_reload};
-	struct net_http_options http = {.name = "rest"};
 	struct diffsnap_server_options server = {
 		.client = r->client,
 		.guard = r->guard,
@@ -137,38 +112,11 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 		.controller = r->controller,
 		.metrics = r->metrics,
 	};
-	int rc = net_tls_server_new(&pair, &r->tls, err);
+	int rc = role_https_new(&r->https, &pair, err);
 
 	if (!rc)
-		rc = net_tls_watch_new(r->tls, &watch, &r->tls_watch, err);
-	if (!rc)
-		rc = net_http_server_new(&http, &r->rest, err);
-	if (!rc)
-		rc = diffsnap_server_new(&server, r->rest, &r->server, err);
-	if (!rc)
-		rc = net_http_server_listen(r->rest, o->listen, r->tls, NULL, err);
-	return rc ? rc : net_http_server_start(r->rest, err);
-}
-
-static int serve_standard(struct running *r, const struct diffsnap_options *o,
-			  struct cairn_err *err)
-{
-	struct net_http_options http = {.name = "health"};
-	int rc;
-
-	if (!o->http_address)
-		return 0;
-	r->standard = (struct net_http_standard){
-		.ready = is_ready,
-		.arg = r,
-		.metrics = r->metrics,
-	};
-	rc = net_http_server_new(&http, &r->http, err);
-	if (!rc)
-		rc = net_http_add_standard(r->http, &r->standard, err);
-	if (!rc)
-		rc = net_http_server_listen(r->http, o->http_address, NULL, NULL, err);
-	return rc ? rc : net_http_server_start(r->http, err);
+		rc = diffsnap_server_new(&server, r->https.server, &r->server, err);
+	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
 static int start(struct running *r, const struct diffsnap_options *o, struct cairn_err *err)
@@ -193,7 +141,8 @@ static int start(struct running *r, const struct diffsnap_options *o, struct cai
 		rc = diffsnap_controller_new(&controller, &r->controller, err);
 	if (!rc)
 		rc = serve_rest(r, o, err);
-	return rc ? rc : serve_standard(r, o, err);
+	return rc ? rc
+		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
 }
 
 __attribute__((visibility("default"))) int
@@ -210,9 +159,6 @@ cairn_role_diffsnap(const struct diffsnap_options *options, struct cairn_err *er
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
 		  CAIRN_STR("advertise", options->advertise),
 		  CAIRN_STR("csi", options->csi_address));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
-	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	net_http_server_drain(running.rest, options->drain_ms);
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
 }

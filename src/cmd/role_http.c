@@ -4,9 +4,23 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "kube/client.h"
+#include "kube/config.h"
 #include "net/http.h"
+#include "net/signals.h"
 #include "net/tls.h"
 #include "net/tls_watch.h"
+
+int role_connect(const char *kubeconfig, const char *user_agent, double qps,
+		 struct kube_client **ret, struct cairn_err *err)
+{
+	struct kube_config_options where = {.kubeconfig = kubeconfig};
+	struct kube_client_options how = {.user_agent = user_agent, .qps = qps};
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	int rc = kube_config_load(&where, &config, err);
+
+	return rc ? rc : kube_client_new(config, &how, ret, err);
+}
 
 static void on_reload(void *arg, const struct cairn_err *failure)
 {
@@ -66,4 +80,14 @@ int role_health_start(struct role_health *health, const char *address,
 void role_health_done(struct role_health *health)
 {
 	net_http_server_freep(&health->server);
+}
+
+void role_serve_until_told(const sigset_t *signals, struct net_http_server *server,
+			   uint64_t drain_ms)
+{
+	while (net_signals_wait(signals, UINT64_MAX) == SIGHUP)
+		;
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", drain_ms));
+	if (server)
+		net_http_server_drain(server, drain_ms);
 }

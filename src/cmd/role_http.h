@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What roles that serve HTTPS have in common: a server whose certificate is read
- * again when it changes, and another for metrics and probes. */
+/* What roles of a cluster that serve HTTPS have in common: the client of the API
+ * server, a server whose certificate is read again when it changes, another for
+ * metrics and probes, and how they end. */
 #ifndef CAIRN_CMD_ROLE_HTTP_H
 #define CAIRN_CMD_ROLE_HTTP_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "net/http_standard.h"
 
 struct cairn_err;
+struct kube_client;
 struct net_http_server;
 struct net_metrics;
 struct net_tls;
 struct net_tls_options;
 struct net_tls_watch;
+
+/* `kubeconfig` may be NULL: it is searched for. `qps` as kube_client_options. */
+int role_connect(const char *kubeconfig, const char *user_agent, double qps,
+		 struct kube_client **ret, struct cairn_err *err);
 
 struct role_https {
 	struct net_tls *tls;
@@ -38,5 +46,9 @@ int role_health_start(struct role_health *health, const char *address,
 		      bool (*ready)(void *arg, char *reason, size_t cap), void *arg,
 		      struct net_metrics *metrics, struct cairn_err *err);
 void role_health_done(struct role_health *health);
+
+/* Waits to be told to end, then drains the server, which may be NULL. */
+void role_serve_until_told(const sigset_t *signals, struct net_http_server *server,
+			   uint64_t drain_ms);
 
 #endif

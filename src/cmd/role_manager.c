@@ -9,16 +9,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cmd/role_http.h"
 #include "kube/client.h"
-#include "kube/config.h"
 #include "kube/event.h"
 #include "kube/lease.h"
-#include "net/http.h"
-#include "net/http_standard.h"
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls.h"
-#include "net/tls_watch.h"
 #include "session/controller.h"
 #include "session/discovery.h"
 #include "session/options.h"
@@ -47,24 +44,19 @@ struct running {
 	struct net_metric *counts[N_SHOWN];
 	struct net_metric *waiting;
 	struct net_metric *leads;
-	struct net_http_standard standard;
-	struct net_http_server *http; /* metrics and health */
-	struct net_http_server *hook;
-	struct net_tls *tls;
-	struct net_tls_watch *tls_watch;
+	struct role_https https; /* of the webhook */
+	struct role_health health;
 };
 
 static void running_done(struct running *r)
 {
-	net_http_server_free(r->http);
-	net_http_server_free(r->hook);
+	role_health_done(&r->health);
+	role_https_done(&r->https);
 	session_webhook_free(r->webhook);
 	/* Nobody works any more when the lease is given back. */
 	session_controller_free(r->sessions);
 	discovery_controller_free(r->discovery);
 	kube_leader_free(r->leader);
-	net_tls_watch_free(r->tls_watch);
-	net_tls_free(r->tls);
 	kube_recorder_free(r->recorder);
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -144,13 +136,8 @@ static int add_metrics(struct running *r, struct cairn_err *err)
 static int connect_cluster(struct running *r, const struct manager_options *o,
 			   struct cairn_err *err)
 {
-	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
-	struct kube_client_options how = {.user_agent = "cairn-manager", .qps = (double)o->qps};
-	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
-	int rc = kube_config_load(&where, &config, err);
+	int rc = role_connect(o->kubeconfig, "cairn-manager", (double)o->qps, &r->client, err);
 
-	if (!rc)
-		rc = kube_client_new(config, &how, &r->client, err);
 	return rc ? rc : kube_recorder_new(r->client, "cairn.dev/manager", NULL, &r->recorder, err);
 }
 
@@ -182,16 +169,6 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 	return 0;
 }
 
-static void on_reload(void *arg, const struct cairn_err *failure)
-{
-	(void)arg;
-	if (failure)
-		cairn_log(CAIRN_LOG_WARN, "the new certificate is not used",
-			  CAIRN_STR("error", failure->msg));
-	else
-		cairn_log(CAIRN_LOG_INFO, "certificate reloaded");
-}
-
 static int serve_webhook(struct running *r, const struct manager_options *o, struct cairn_err *err)
 {
 	struct net_tls_options pair = {
@@ -199,42 +176,14 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 		.key_file = o->tls_key,
 		.http1 = true,
 	};
-	struct net_tls_watch_options watch = {.changed = on_reload};
-	struct net_http_options http = {.name = "webhook"};
 	int rc;
 
 	if (!o->listen)
 		return 0;
-	rc = net_tls_server_new(&pair, &r->tls, err);
+	rc = role_https_new(&r->https, &pair, err);
 	if (!rc)
-		rc = net_tls_watch_new(r->tls, &watch, &r->tls_watch, err);
-	if (!rc)
-		rc = net_http_server_new(&http, &r->hook, err);
-	if (!rc)
-		rc = session_webhook_new(r->client, r->metrics, r->hook, &r->webhook, err);
-	if (!rc)
-		rc = net_http_server_listen(r->hook, o->listen, r->tls, NULL, err);
-	return rc ? rc : net_http_server_start(r->hook, err);
-}
-
-static int serve_standard(struct running *r, const struct manager_options *o, struct cairn_err *err)
-{
-	struct net_http_options http = {.name = "health"};
-	int rc;
-
-	if (!o->http_address)
-		return 0;
-	r->standard = (struct net_http_standard){
-		.ready = is_ready,
-		.arg = r,
-		.metrics = r->metrics,
-	};
-	rc = net_http_server_new(&http, &r->http, err);
-	if (!rc)
-		rc = net_http_add_standard(r->http, &r->standard, err);
-	if (!rc)
-		rc = net_http_server_listen(r->http, o->http_address, NULL, NULL, err);
-	return rc ? rc : net_http_server_start(r->http, err);
+		rc = session_webhook_new(r->client, r->metrics, r->https.server, &r->webhook, err);
+	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
 static int start(struct running *r, const struct manager_options *o, struct cairn_err *err)
@@ -247,7 +196,8 @@ static int start(struct running *r, const struct manager_options *o, struct cair
 		rc = run_controllers(r, o, err);
 	if (!rc)
 		rc = serve_webhook(r, o, err);
-	return rc ? rc : serve_standard(r, o, err);
+	return rc ? rc
+		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
 }
 
 __attribute__((visibility("default"))) int cairn_role_manager(const struct manager_options *options,
@@ -262,10 +212,6 @@ __attribute__((visibility("default"))) int cairn_role_manager(const struct manag
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("webhook", options->listen));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
-	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
-	if (running.hook)
-		net_http_server_drain(running.hook, options->drain_ms);
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
 }

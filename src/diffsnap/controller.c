@@ -2,11 +2,11 @@
 
 #include "diffsnap/controller.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -20,18 +20,16 @@
 #include "kube/object.h"
 #include "kube/queue.h"
 
-#define WORKERS_DEFAULT 2U
-#define WORKERS_MAX     16U
-#define PAUSE_MIN_MS    200U
-#define PAUSE_MAX_MS    30000U
+#define WORKERS      2U
+#define PAUSE_MIN_MS 200U
+#define PAUSE_MAX_MS 30000U
 
 struct diffsnap_controller {
 	struct diffsnap_controller_options options;
 	char *address;
 	struct kube_informer *informer;
 	struct kube_queue *queue;
-	pthread_t workers[WORKERS_MAX];
-	unsigned n_workers;
+	struct cairn_crew workers;
 	atomic_bool stopping;
 	_Atomic uint64_t counts[4]; /* by enum diffsnap_state; errors for FOREIGN */
 	_Atomic uint64_t busy;      /* workers that work */
@@ -186,19 +184,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start_workers(struct diffsnap_controller *c, struct cairn_err *err)
-{
-	unsigned n = c->options.workers ? c->options.workers : WORKERS_DEFAULT;
-
-	for (; c->n_workers < n && c->n_workers < WORKERS_MAX; c->n_workers++) {
-		int error = pthread_create(&c->workers[c->n_workers], NULL, work, c);
-
-		if (error)
-			return cairn_err_sys(err, error, "thread");
-	}
-	return 0;
-}
-
 int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 			    struct diffsnap_controller **ret, struct cairn_err *err)
 {
@@ -220,8 +205,8 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 		rc = kube_informer_add_handler(c->informer, on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
-	if (!rc)
-		rc = start_workers(c, err);
+	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
+		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -235,8 +220,7 @@ void diffsnap_controller_free(struct diffsnap_controller *c)
 	atomic_store(&c->stopping, true);
 	if (c->queue)
 		kube_queue_shutdown(c->queue);
-	for (unsigned i = 0; i < c->n_workers; i++)
-		pthread_join(c->workers[i], NULL);
+	cairn_crew_join(&c->workers);
 	kube_informer_free(c->informer);
 	kube_queue_free(c->queue);
 	free(c->address);

@@ -35,7 +35,6 @@ struct diffsnap_controller_options {
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;
 	const char *address; /* host:port for readers; copied */
-	unsigned workers;    /* 0 is 2 */
 };
 
 /* Begins at once; everything is borrowed. */

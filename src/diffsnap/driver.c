@@ -6,16 +6,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "csi_identity.pb-c.h"
 #include "diffsnap/resource.h"
+#include "net/ask.h"
 #include "net/client.h"
 #include "proto/message.h"
 
-#define REQUEST_MAX    (256U << 10)
 #define MESSAGE_MAX    (8U << 20)
 #define BACKOFF_MAX_MS 5000U
 
@@ -65,24 +64,7 @@ static int call(struct diffsnap_driver *driver, const char *path, const Protobuf
 		const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
 		struct cairn_err *err)
 {
-	struct net_rpc_options options = {
-		.path = path,
-		.timeout_ms = driver->timeout_ms,
-		.wait_for_ready = true,
-	};
-	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
-	cairn_auto_free uint8_t *answer = NULL;
-	size_t n = 0;
-	int rc;
-
-	proto_pack(request, &bytes);
-	if (cairn_buf_failed(&bytes))
-		return cairn_err_set(err, CAIRN_INVALID, "the request is too large");
-	rc = net_rpc_unary(driver->channel, &options, bytes.data, bytes.len, &answer, &n, err);
-	if (!rc && proto_unpack(type, answer, n, ret, err) != 0)
-		rc = cairn_err_set(err, CAIRN_INTERNAL, "the driver's answer is no message of %s",
-				   path);
-	return rc;
+	return net_ask(driver->channel, path, driver->timeout_ms, request, type, ret, err);
 }
 
 int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struct cairn_err *err)

@@ -3,10 +3,10 @@
 #include "repo/each.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/lock.h"
 
@@ -42,22 +42,16 @@ int repo_each(size_t n, unsigned threads, int (*fn)(void *arg, size_t i, struct 
 	      void *arg, struct cairn_err *err)
 {
 	struct work work = {.n = n, .fn = fn, .arg = arg, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	pthread_t others[REPO_EACH_THREADS_MAX];
-	unsigned started = 0;
-	sigset_t all, old;
+	struct cairn_crew others = {0};
 
 	threads = threads > REPO_EACH_THREADS_MAX ? REPO_EACH_THREADS_MAX : threads;
-	/* Signals are for the program's own threads. It is fine when none
-	 * starts: the calling one does the work. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (started + 1 < threads && started + 1 < n &&
-	       pthread_create(&others[started], NULL, run, &work) == 0)
-		started++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (threads > n)
+		threads = (unsigned)n;
+	/* It is fine when none starts: the calling one does the work. */
+	if (threads > 1)
+		cairn_crew_start(&others, threads - 1, run, &work);
 	run(&work);
-	for (unsigned i = 0; i < started; i++)
-		pthread_join(others[i], NULL);
+	cairn_crew_join(&others);
 	if (!work.failed)
 		return 0;
 	if (err)

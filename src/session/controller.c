@@ -15,9 +15,9 @@
 #include "session/judge.h"
 #include "session/settings.h"
 
-#define WORKERS_DEFAULT 4U
-#define PAUSE_MIN_MS    200U
-#define PAUSE_MAX_MS    30000U
+#define WORKERS      4U
+#define PAUSE_MIN_MS 200U
+#define PAUSE_MAX_MS 30000U
 
 /* Keys of the queue are those of objects, with a letter for their kind. */
 #define KEY_REQUEST 'R'
@@ -243,19 +243,6 @@ static int watch_all(struct session_controller *c, struct cairn_err *err)
 	return rc ? rc : kube_informer_start(c->requests, err);
 }
 
-static int start_workers(struct session_controller *c, struct cairn_err *err)
-{
-	unsigned n = c->options.workers ? c->options.workers : WORKERS_DEFAULT;
-
-	for (; c->n_workers < n && c->n_workers < SESSION_WORKERS_MAX; c->n_workers++) {
-		int error = pthread_create(&c->workers[c->n_workers], NULL, work, c);
-
-		if (error)
-			return cairn_err_sys(err, error, "thread");
-	}
-	return 0;
-}
-
 int session_controller_new(const struct session_controller_options *options,
 			   struct session_controller **ret, struct cairn_err *err)
 {
@@ -274,8 +261,8 @@ int session_controller_new(const struct session_controller_options *options,
 	rc = kube_queue_new(PAUSE_MIN_MS, PAUSE_MAX_MS, &c->queue, err);
 	if (!rc)
 		rc = watch_all(c, err);
-	if (!rc)
-		rc = start_workers(c, err);
+	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
+		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -289,8 +276,7 @@ void session_controller_free(struct session_controller *c)
 	atomic_store(&c->stopping, true);
 	if (c->queue)
 		kube_queue_shutdown(c->queue);
-	for (unsigned i = 0; i < c->n_workers; i++)
-		pthread_join(c->workers[i], NULL);
+	cairn_crew_join(&c->workers);
 	kube_informer_free(c->requests);
 	kube_informer_free(c->data);
 	kube_informer_free(c->configurations);

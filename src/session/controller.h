@@ -34,7 +34,6 @@ struct session_controller_options {
 	struct kube_recorder *recorder; /* may be NULL */
 	const char *ns;                 /* of the ConfigMap; copied */
 	const char *config_map;         /* its name; copied */
-	unsigned workers;               /* 0 is 4 */
 };
 
 int session_controller_new(const struct session_controller_options *options,

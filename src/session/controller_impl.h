@@ -6,13 +6,11 @@
 #define CAIRN_SESSION_CONTROLLER_IMPL_H
 
 #include <jansson.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/crew.h"
 #include "kube/client.h"
 #include "session/controller.h"
-
-#define SESSION_WORKERS_MAX 16U
 
 /* Label of a SnapshotSessionData: uid of the request that it was made for. */
 #define SESSION_UID_LABEL "cbt.storage.k8s.io/session-request-uid"
@@ -30,8 +28,7 @@ struct session_controller {
 	struct kube_informer *configurations;
 	struct kube_informer *settings_map;
 	struct kube_queue *queue;
-	pthread_t workers[SESSION_WORKERS_MAX];
-	unsigned n_workers;
+	struct cairn_crew workers;
 	atomic_bool stopping;
 	atomic_bool leads;
 	_Atomic uint64_t expiry_ms;

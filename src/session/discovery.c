@@ -2,11 +2,11 @@
 
 #include "session/discovery.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -29,8 +29,7 @@ struct discovery_controller {
 	struct kube_recorder *recorder;
 	struct kube_informer *informer;
 	struct kube_queue *queue;
-	pthread_t workers[WORKERS];
-	unsigned n_workers;
+	struct cairn_crew workers;
 	atomic_bool stopping;
 	atomic_bool leads;
 };
@@ -147,11 +146,8 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 		rc = kube_informer_add_handler(c->informer, on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
-	for (; c->n_workers < WORKERS && !rc; c->n_workers += !rc) {
-		int error = pthread_create(&c->workers[c->n_workers], NULL, work, c);
-
-		rc = error ? cairn_err_sys(err, error, "thread") : 0;
-	}
+	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
+		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -165,8 +161,7 @@ void discovery_controller_free(struct discovery_controller *c)
 	atomic_store(&c->stopping, true);
 	if (c->queue)
 		kube_queue_shutdown(c->queue);
-	for (unsigned i = 0; i < c->n_workers; i++)
-		pthread_join(c->workers[i], NULL);
+	cairn_crew_join(&c->workers);
 	kube_informer_free(c->informer);
 	kube_queue_free(c->queue);
 	free(c);
