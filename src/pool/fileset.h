@@ -78,6 +78,15 @@ int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *
 /* Removes ID.new; for error paths. */
 void fileset_abandon(struct fileset *set, struct store_ref ref);
 
+/* Fills the empty file `to` with what `from` holds. */
+typedef int (*fileset_copy)(int from, int to, struct cairn_err *err);
+
+/* snapshot_cut and volume_clone of struct store_ops, for a way to copy. */
+int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		fileset_copy copy, struct cairn_err *err);
+int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
+		  fileset_copy copy, struct cairn_err *err);
+
 /* Removes one directory of the given name with its file; absent is fine. */
 int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
 			 struct cairn_err *err);

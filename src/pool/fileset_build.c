@@ -131,3 +131,54 @@ int fileset_volume_resize(struct store *store, const char *id, uint64_t size, st
 	rc = rc ? rc : fileset_grow(fd, size, err);
 	return rc ? rc : fileset_sync(fd, err);
 }
+
+int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		fileset_copy copy, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
+	cairn_auto_fd int from = -1;
+	cairn_auto_fd int to = -1;
+	int rc = fileset_no_snapshot(set, snapshot_id, err);
+
+	rc = rc ? rc
+		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
+				    &from, err);
+	rc = rc ? rc : fileset_build(set, ref, &to, err);
+	if (rc)
+		return rc;
+	rc = copy(from, to, err);
+	if (rc == 0 && fchmod(to, 0400) < 0)
+		rc = cairn_err_sys(err, errno, "protect snapshot '%s'", snapshot_id);
+	rc = rc ? rc : fileset_finish(set, ref, to, err);
+	if (rc)
+		fileset_abandon(set, ref);
+	return rc;
+}
+
+int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
+		  fileset_copy copy, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_VOLUME, id};
+	cairn_auto_fd int from = -1;
+	cairn_auto_fd int to = -1;
+	uint64_t have = 0;
+	bool exists = false;
+	int rc = fileset_existing_volume(set, id, size, &exists, err);
+
+	if (rc || exists)
+		return rc ? rc : fileset_settle(set, ref, err);
+	rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
+			       &from, err);
+	rc = rc ? rc : fileset_fd_size(from, &have, err);
+	if (rc == 0 && size < have)
+		rc = cairn_err_set(err, CAIRN_RANGE, "the clone is smaller than the snapshot");
+	rc = rc ? rc : fileset_build(set, ref, &to, err);
+	if (rc)
+		return rc;
+	rc = copy(from, to, err);
+	rc = rc ? rc : fileset_grow(to, size, err);
+	rc = rc ? rc : fileset_finish(set, ref, to, err);
+	if (rc)
+		fileset_abandon(set, ref);
+	return rc;
+}

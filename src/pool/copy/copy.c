@@ -2,9 +2,7 @@
 
 #include "pool/copy/copy.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 #include "pool/copy/sparse.h"
@@ -13,54 +11,21 @@
 static int copy_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 			     struct cairn_err *err)
 {
-	struct fileset *set = (struct fileset *)store;
-	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
-	cairn_auto_fd int from = -1;
-	cairn_auto_fd int to = -1;
-	int rc = fileset_no_snapshot(set, snapshot_id, err);
+	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, sparse_copy_still, err);
+}
 
-	rc = rc ? rc
-		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
-				    &from, err);
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
-	if (rc)
-		return rc;
-	rc = sparse_copy_still(from, to, err);
-	if (rc == 0 && fchmod(to, 0400) < 0)
-		rc = cairn_err_sys(err, errno, "protect snapshot '%s'", snapshot_id);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
-	if (rc)
-		fileset_abandon(set, ref);
-	return rc;
+static int copy_whole(int from, int to, struct cairn_err *err)
+{
+	uint64_t size = 0;
+	int rc = fileset_fd_size(from, &size, err);
+
+	return rc ? rc : sparse_copy(from, to, size, err);
 }
 
 static int copy_volume_clone(struct store *store, const char *id, const char *snapshot_id,
 			     uint64_t size, struct cairn_err *err)
 {
-	struct fileset *set = (struct fileset *)store;
-	struct store_ref ref = {STORE_VOLUME, id};
-	cairn_auto_fd int from = -1;
-	cairn_auto_fd int to = -1;
-	uint64_t have = 0;
-	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
-
-	if (rc || exists)
-		return rc ? rc : fileset_settle(set, ref, err);
-	rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
-			       &from, err);
-	rc = rc ? rc : fileset_fd_size(from, &have, err);
-	if (rc == 0 && size < have)
-		rc = cairn_err_set(err, CAIRN_RANGE, "the clone is smaller than the snapshot");
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
-	if (rc)
-		return rc;
-	rc = sparse_copy(from, to, have, err);
-	rc = rc ? rc : fileset_grow(to, size, err);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
-	if (rc)
-		fileset_abandon(set, ref);
-	return rc;
+	return fileset_clone((struct fileset *)store, id, snapshot_id, size, copy_whole, err);
 }
 
 static int copy_delta(struct store *store, const char *base_id, const char *target_id,

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
@@ -33,50 +32,13 @@ static int clone_file(int from, int to, struct cairn_err *err)
 static int reflink_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 				struct cairn_err *err)
 {
-	struct fileset *set = (struct fileset *)store;
-	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
-	cairn_auto_fd int from = -1;
-	cairn_auto_fd int to = -1;
-	int rc = fileset_no_snapshot(set, snapshot_id, err);
-
-	rc = rc ? rc
-		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
-				    &from, err);
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
-	if (rc)
-		return rc;
-	rc = clone_file(from, to, err);
-	if (rc == 0 && fchmod(to, 0400) < 0)
-		rc = cairn_err_sys(err, errno, "protect snapshot '%s'", snapshot_id);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
-	if (rc)
-		fileset_abandon(set, ref);
-	return rc;
+	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, clone_file, err);
 }
 
 static int reflink_volume_clone(struct store *store, const char *id, const char *snapshot_id,
 				uint64_t size, struct cairn_err *err)
 {
-	struct fileset *set = (struct fileset *)store;
-	struct store_ref ref = {STORE_VOLUME, id};
-	cairn_auto_fd int from = -1;
-	cairn_auto_fd int to = -1;
-	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
-
-	if (rc || exists)
-		return rc ? rc : fileset_settle(set, ref, err);
-	rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
-			       &from, err);
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
-	if (rc)
-		return rc;
-	rc = clone_file(from, to, err);
-	rc = rc ? rc : fileset_grow(to, size, err);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
-	if (rc)
-		fileset_abandon(set, ref);
-	return rc;
+	return fileset_clone((struct fileset *)store, id, snapshot_id, size, clone_file, err);
 }
 
 /* One side of a comparison. */
