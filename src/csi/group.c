@@ -175,10 +175,8 @@ static CSI_METHOD(create_group_snapshot)
 	struct csi_group group = {.n = 0};
 	struct pool_volume volume;
 	struct pool *pool = NULL;
-	int rc = csi_require(r->name, "the group's name", err);
+	int rc = pool_name_check("group", r->name, err); /* its note has it in a line */
 
-	if (!rc && strlen(r->name) > POOL_NAME_MAX)
-		rc = cairn_err_set(err, CAIRN_INVALID, "the group's name is too long");
 	if (!rc && (r->n_source_volume_ids == 0 || r->n_source_volume_ids > POOL_GROUP_MAX))
 		rc = cairn_err_set(err, CAIRN_INVALID, "a group has 1 to %u volumes",
 				   POOL_GROUP_MAX);

@@ -121,10 +121,8 @@ CSI_METHOD(csi_create_snapshot)
 	struct csi_snapshot_bundle bundle = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->name, "the snapshot's name", err);
+	int rc = pool_name_check("snapshot", r->name, err); /* before it is claimed */
 
-	if (!rc && strlen(r->name) > POOL_NAME_MAX)
-		rc = cairn_err_set(err, CAIRN_INVALID, "the snapshot's name is too long");
 	if (!rc)
 		rc = csi_require(r->source_volume_id, "the source volume id", err);
 	if (!rc)

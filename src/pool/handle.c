@@ -50,7 +50,7 @@ int handle_check_writable(const struct pool *pool, struct cairn_err *err)
 	return 0;
 }
 
-int handle_check_name(const char *what, const char *name, struct cairn_err *err)
+int pool_name_check(const char *what, const char *name, struct cairn_err *err)
 {
 	size_t n = name ? strlen(name) : 0;
 	uint64_t a;
@@ -102,7 +102,7 @@ int handle_check_granularity(uint32_t granularity, struct cairn_err *err)
 
 static bool name_is_possible(const char *name)
 {
-	return name && handle_check_name("", name, NULL) == 0;
+	return name && pool_name_check("", name, NULL) == 0;
 }
 
 int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,

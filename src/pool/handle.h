@@ -61,10 +61,6 @@ int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *r
 /* CAIRN_PRECONDITION on a read-only pool. */
 int handle_check_writable(const struct pool *pool, struct cairn_err *err);
 
-/* A name: 1 to POOL_NAME_MAX bytes of UTF-8 without control characters, and not
- * of the form of an id. */
-int handle_check_name(const char *what, const char *name, struct cairn_err *err);
-
 /* A volume's size: above 0, a multiple of a sector, at most the maximum. */
 int handle_check_size(uint64_t size, struct cairn_err *err);
 int handle_check_granularity(uint32_t granularity, struct cairn_err *err);

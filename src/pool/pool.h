@@ -48,6 +48,10 @@ struct store_reader;
 #define POOL_RETENTION_DEFAULT_MS (30ULL * 24 * 3600 * 1000)
 #define POOL_LOCK_WAIT_DEFAULT_MS 30000
 
+/* CAIRN_INVALID for what can be no name, or has the form of an id. `what` says in
+ * the text what it is the name of. */
+int pool_name_check(const char *what, const char *name, struct cairn_err *err);
+
 /* ---- the pool itself ---------------------------------------------------- */
 
 enum pool_backend {

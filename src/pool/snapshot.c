@@ -62,7 +62,7 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 	if (!items || !records)
 		return cairn_err_nomem(err, "snapshot");
 	for (size_t i = 0; i < n; i++) {
-		rc = handle_check_name("snapshot", specs[i].name, err);
+		rc = pool_name_check("snapshot", specs[i].name, err);
 		if (!rc)
 			rc = handle_find_volume(pool, specs[i].volume, &items[i].volume, err);
 		if (rc)

@@ -164,7 +164,7 @@ static int check_spec(struct pool *pool, const struct pool_volume_spec *spec, st
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
-		rc = handle_check_name("volume", spec->name, err);
+		rc = pool_name_check("volume", spec->name, err);
 	if (!rc && (!spec->from || spec->size != 0))
 		rc = handle_check_size(spec->size, err);
 	if (rc)
