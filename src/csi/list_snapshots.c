@@ -101,7 +101,8 @@ CSI_METHOD(csi_list_snapshots)
 {
 	const Csi__V1__ListSnapshotsRequest *r = request;
 	struct listing l = {.pool = NULL};
-	int rc = csi_page_begin(&l.page, r->max_entries, r->starting_token, driver->n_pools, err);
+	int rc = csi_page_begin(&l.page, CSI_PAGE_SNAPSHOTS, r->max_entries, r->starting_token,
+				driver->n_pools, err);
 
 	if (rc)
 		return rc;

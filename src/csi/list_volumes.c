@@ -103,7 +103,8 @@ CSI_METHOD(csi_list_volumes)
 {
 	const Csi__V1__ListVolumesRequest *r = request;
 	struct listing l = {.driver = driver};
-	int rc = csi_page_begin(&l.page, r->max_entries, r->starting_token, driver->n_pools, err);
+	int rc = csi_page_begin(&l.page, CSI_PAGE_VOLUMES, r->max_entries, r->starting_token,
+				driver->n_pools, err);
 
 	if (rc)
 		return rc;

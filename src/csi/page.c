@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "pool/ids.h"
 
-static bool parse_token(struct csi_page *page, const char *token)
+static bool parse_token(struct csi_page *page, enum csi_page_kind kind, const char *token)
 {
 	const char *colon = strchr(token, ':');
 	char number[8];
@@ -23,22 +23,23 @@ static bool parse_token(struct csi_page *page, const char *token)
 	number[colon - token] = '\0';
 	if (cairn_parse_u64(number, &pool, NULL) != 0 || pool >= page->n_pools)
 		return false;
-	if (!ids_parse_volume(colon + 1, &bits) && !ids_parse_snapshot(colon + 1, &bits, &count))
+	if (kind == CSI_PAGE_VOLUMES ? !ids_parse_volume(colon + 1, &bits)
+				     : !ids_parse_snapshot(colon + 1, &bits, &count))
 		return false;
 	page->pool = (size_t)pool;
 	snprintf(page->after, sizeof(page->after), "%s", colon + 1);
 	return true;
 }
 
-int csi_page_begin(struct csi_page *page, int32_t max_entries, const char *token, size_t n_pools,
-		   struct cairn_err *err)
+int csi_page_begin(struct csi_page *page, enum csi_page_kind kind, int32_t max_entries,
+		   const char *token, size_t n_pools, struct cairn_err *err)
 {
 	*page = (struct csi_page){.n_pools = n_pools};
 	if (max_entries < 0)
 		return cairn_err_set(err, CAIRN_INVALID, "max_entries must not be negative");
 	page->max = max_entries && (uint32_t)max_entries < CSI_PAGE_MAX ? (size_t)max_entries
 									: CSI_PAGE_MAX;
-	if (token[0] && !parse_token(page, token))
+	if (token[0] && !parse_token(page, kind, token))
 		return cairn_err_set(
 			err, CAIRN_ABORTED,
 			"'%.40s' is no token of this listing; start from the beginning", token);

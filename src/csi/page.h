@@ -30,11 +30,16 @@ struct csi_page {
 	char next_token[CSI_PAGE_TOKEN_MAX]; /* "" when this page is the last */
 };
 
+enum csi_page_kind {
+	CSI_PAGE_VOLUMES,
+	CSI_PAGE_SNAPSHOTS,
+};
+
 /* CAIRN_INVALID  max_entries is negative
- * CAIRN_ABORTED  the token is none of ours, as CSI wants it
+ * CAIRN_ABORTED  the token is none of such a listing, as CSI wants it
  */
-int csi_page_begin(struct csi_page *page, int32_t max_entries, const char *token, size_t n_pools,
-		   struct cairn_err *err);
+int csi_page_begin(struct csi_page *page, enum csi_page_kind kind, int32_t max_entries,
+		   const char *token, size_t n_pools, struct cairn_err *err);
 
 /* Goes on to the next pool; false at the end or when the page is full. */
 bool csi_page_next_pool(struct csi_page *page);

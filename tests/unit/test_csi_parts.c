@@ -141,7 +141,7 @@ static void list_in_pages(int32_t max, char *out, size_t size)
 	do {
 		struct csi_page page;
 
-		assert_code(csi_page_begin(&page, max, token, 2, NULL), 0);
+		assert_code(csi_page_begin(&page, CSI_PAGE_VOLUMES, max, token, 2, NULL), 0);
 		while (csi_page_next_pool(&page)) {
 			for (const char *const *id = ids[page.pool]; *id; id++) {
 				if (page.after[0] && strcmp(*id, page.after) <= 0)
@@ -176,8 +176,20 @@ static void foreign_tokens_are_aborted(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
-		assert_code(csi_page_begin(&page, 0, tokens[i], 2, NULL), CAIRN_ABORTED);
-	assert_code(csi_page_begin(&page, -1, "", 2, NULL), CAIRN_INVALID);
+		assert_code(csi_page_begin(&page, CSI_PAGE_VOLUMES, 0, tokens[i], 2, NULL),
+			    CAIRN_ABORTED);
+	assert_code(csi_page_begin(&page, CSI_PAGE_VOLUMES, -1, "", 2, NULL), CAIRN_INVALID);
+	/* Each listing has tokens of its own. */
+	assert_code(csi_page_begin(&page, CSI_PAGE_VOLUMES, 0, "1:vol-0000000000000001", 2, NULL),
+		    0);
+	assert_code(csi_page_begin(&page, CSI_PAGE_SNAPSHOTS, 0, "1:vol-0000000000000001", 2, NULL),
+		    CAIRN_ABORTED);
+	assert_code(
+		csi_page_begin(&page, CSI_PAGE_SNAPSHOTS, 0, "1:snap-0000000000000001-7", 2, NULL),
+		0);
+	assert_code(
+		csi_page_begin(&page, CSI_PAGE_VOLUMES, 0, "1:snap-0000000000000001-7", 2, NULL),
+		CAIRN_ABORTED);
 }
 
 int main(void)
