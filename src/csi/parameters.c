@@ -91,7 +91,8 @@ int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_vol
 			return CAIRN_INVALID;
 		}
 	}
-	return 0;
+	/* Now, and not when the volume that they are for has been made. */
+	return pool_volume_settings_check(ret, err);
 }
 
 uint64_t csi_entries_checksum(const struct csi_entry *entries, size_t n)

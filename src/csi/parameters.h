@@ -35,6 +35,7 @@ int csi_entries_copy(void *const *map, size_t n, struct csi_entry out[CSI_ENTRIE
 /* CAIRN_INVALID for a key that is not known. *ret_pool is borrowed, or NULL. */
 int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char **ret_pool,
 			 struct cairn_err *err);
+/* CAIRN_INVALID for a key that is not known, or a value that it can not have. */
 int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_volume_settings *ret,
 		      struct cairn_err *err);
 

@@ -178,6 +178,9 @@ struct pool_volume_settings {
 };
 
 /* CAIRN_INVALID  the granularity is no power of two within the limits */
+int pool_volume_settings_check(const struct pool_volume_settings *settings, struct cairn_err *err);
+
+/* CAIRN_INVALID  as above */
 int pool_volume_modify(struct pool *pool, const char *volume,
 		       const struct pool_volume_settings *settings, struct pool_volume *ret,
 		       struct cairn_err *err);

@@ -120,6 +120,14 @@ static int modify_locked(struct pool *pool, const char *volume,
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
+int pool_volume_settings_check(const struct pool_volume_settings *settings, struct cairn_err *err)
+{
+	/* 0 is the pool's own. */
+	return settings->set_granularity && settings->granularity
+		       ? handle_check_granularity(settings->granularity, err)
+		       : 0;
+}
+
 int pool_volume_modify(struct pool *pool, const char *volume,
 		       const struct pool_volume_settings *settings, struct pool_volume *ret,
 		       struct cairn_err *err)
@@ -129,8 +137,8 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 	char id[POOL_ID_MAX + 1];
 	int rc = handle_check_writable(pool, err);
 
-	if (!rc && settings->set_granularity && settings->granularity)
-		rc = handle_check_granularity(settings->granularity, err);
+	if (!rc)
+		rc = pool_volume_settings_check(settings, err);
 	if (!rc)
 		rc = handle_find_live_volume(pool, volume, &record, id, err);
 	if (!rc)

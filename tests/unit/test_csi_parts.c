@@ -109,7 +109,11 @@ static void parameters_are_known_or_refused(void **state)
 	const struct csi_entry good[] = {{"csi.storage.k8s.io/pvc/name", "x"}, {"pool", "fast"}};
 	const struct csi_entry other[] = {{"colour", "red"}};
 	const struct csi_entry settings[] = {{"granularity", "64K"}, {"retention", "7d"}};
-	const struct csi_entry bad[] = {{"retention", "soon"}};
+	const struct csi_entry bad[] = {{"retention", "soon"},   {"retention", "-1s"},
+					{"granularity", "3"},    {"granularity", "12K"},
+					{"granularity", "1"},    {"granularity", "16E"},
+					{"granularity", "none"}, {"Retention", "1d"}};
+	const struct csi_entry none[] = {{"granularity", "0"}};
 	struct pool_volume_settings parsed;
 	const char *pool;
 
@@ -120,7 +124,9 @@ static void parameters_are_known_or_refused(void **state)
 	assert_code(csi_mutable_parse(settings, 2, &parsed, NULL), 0);
 	assert_int_equal(parsed.granularity, 65536);
 	assert_int_equal(parsed.retention_ms, 7ULL * 24 * 3600 * 1000);
-	assert_code(csi_mutable_parse(bad, 1, &parsed, NULL), CAIRN_INVALID);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_code(csi_mutable_parse(&bad[i], 1, &parsed, NULL), CAIRN_INVALID);
+	assert_code(csi_mutable_parse(none, 1, &parsed, NULL), 0);
 	assert_code(csi_mutable_parse(other, 1, &parsed, NULL), CAIRN_INVALID);
 	/* The sidecars' own keys do not make two requests different. */
 	assert_int_equal(csi_entries_checksum(good, 2), csi_entries_checksum(good + 1, 1));
