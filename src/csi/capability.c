@@ -53,6 +53,14 @@ static bool fs_is_known(const char *fs)
 	return false;
 }
 
+/* A newer version of CSI may have more. */
+static bool mode_is_known(access_mode mode)
+{
+	return protobuf_c_enum_descriptor_get_value(
+		       &csi__v1__volume_capability__access_mode__mode__descriptor, (int)mode) !=
+	       NULL;
+}
+
 int csi_capability_check(const Csi__V1__VolumeCapability *capability, struct cairn_err *err)
 {
 	access_mode mode;
@@ -69,6 +77,8 @@ int csi_capability_check(const Csi__V1__VolumeCapability *capability, struct cai
 	if (mode == MODE(MULTI_NODE_SINGLE_WRITER) || mode == MODE(MULTI_NODE_MULTI_WRITER) ||
 	    mode == MODE(MULTI_NODE_READER_ONLY))
 		return cairn_err_set(err, CAIRN_INVALID, "a volume can be used from one node only");
+	if (!mode_is_known(mode))
+		return cairn_err_set(err, CAIRN_INVALID, "access mode %d is not known", (int)mode);
 	if (!fs_is_known(csi_capability_fs(capability)))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "filesystem '%s' is not offered: use ext4, xfs or btrfs",

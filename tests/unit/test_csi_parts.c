@@ -73,6 +73,10 @@ static void capabilities_that_are_not_offered_are_refused(void **state)
 		{1, 3, "", CAIRN_INVALID},
 		{1, 4, "", CAIRN_INVALID},
 		{1, 5, "", CAIRN_INVALID},
+		{1, 8, "", CAIRN_INVALID},
+		{1, 77, "", CAIRN_INVALID},
+		{1, -1, "", CAIRN_INVALID},
+		{2, 1, "EXT4", CAIRN_INVALID},
 		{2, 1, "ntfs", CAIRN_INVALID},
 	};
 
