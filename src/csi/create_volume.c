@@ -22,6 +22,7 @@ struct wish {
 	const char *pool_name; /* NULL: the default, or the source's */
 	struct pool *source_pool;
 	uint64_t source_size;
+	bool source_gone; /* which matters only if the volume is not there yet */
 };
 
 static int read_parameters(struct wish *w, struct cairn_err *err)
@@ -61,9 +62,11 @@ static int find_source(struct csi_driver *driver, struct wish *w, struct cairn_e
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the content source names neither snapshot nor volume");
 	}
-	if (!rc)
-		snprintf(w->attributes.source, sizeof(w->attributes.source), "%s", id);
-	return rc;
+	w->source_gone = rc == CAIRN_NOT_FOUND && strlen(id) <= POOL_ID_MAX;
+	if (rc && !w->source_gone)
+		return rc;
+	snprintf(w->attributes.source, sizeof(w->attributes.source), "%s", id);
+	return 0;
 }
 
 /* One of the requisite places must be here. */
@@ -174,6 +177,8 @@ static int create(struct csi_driver *driver, struct wish *w, struct csi_volume_b
 	struct pool *pool;
 	int rc = choose_pool(driver, w, &pool, err);
 
+	if (w->source_gone)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no '%s' to copy", spec.from);
 	if (!rc)
 		rc = csi_size_choose(&w->range, w->source_size, &spec.size, err);
 	if (!rc)

@@ -15,13 +15,15 @@
 #include "csi/page.h"
 #include "csi/reply.h"
 #include "csi_controller.pb-c.h"
+#include "pool/ids.h"
 #include "pool/note.h"
 
 #define KEY_MAX     (POOL_NAME_MAX + 32)
 #define FULL_MAX    (POOL_ID_MAX + POOL_NAME_MAX + 2)
 #define CLAIM_TRIES 8
 
-/* The live snapshot `name` of a volume. */
+/* The live snapshot `name` of a volume. The pool may read an '@' in the name as
+ * the end of another volume's name. */
 static int find_in_volume(struct pool *pool, const char *volume_id, const char *name,
 			  struct pool_snapshot *ret, struct cairn_err *err)
 {
@@ -30,7 +32,9 @@ static int find_in_volume(struct pool *pool, const char *volume_id, const char *
 
 	snprintf(full, sizeof(full), "%s@%s", volume_id, name);
 	rc = pool_snapshot_get(pool, full, ret, err);
-	return rc == 0 && ret->deleted ? CAIRN_NOT_FOUND : rc;
+	if (rc == 0 && (ret->deleted || strcmp(ret->volume_id, volume_id) != 0))
+		return CAIRN_NOT_FOUND;
+	return rc;
 }
 
 /* Claims the name for the volume. A claim of another volume that came to
@@ -100,6 +104,21 @@ static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_
 	return rc;
 }
 
+/* A call repeated when the volume has gone and its snapshot has stayed. */
+static int find_of_deleted(struct csi_driver *driver, const char *volume_id, const char *name,
+			   struct pool **ret_pool, struct pool_snapshot *ret, struct cairn_err *err)
+{
+	struct cairn_err ignored;
+	uint64_t bits;
+
+	for (size_t i = 0; i < driver->n_pools && ids_parse_volume(volume_id, &bits); i++) {
+		*ret_pool = driver->pools[i].pool;
+		if (find_in_volume(*ret_pool, volume_id, name, ret, &ignored) == 0)
+			return 0;
+	}
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'", volume_id);
+}
+
 static int send_snapshot(struct pool *pool, struct csi_snapshot_bundle *bundle,
 			 struct cairn_buf *reply, struct cairn_err *err)
 {
@@ -125,12 +144,16 @@ CSI_METHOD(csi_create_snapshot)
 
 	if (!rc)
 		rc = csi_require(r->source_volume_id, "the source volume id", err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->source_volume_id, &pool, &volume, err);
+	if (rc)
+		return rc;
+	rc = csi_find_volume(driver, r->source_volume_id, &pool, &volume, err);
 	if (!rc)
 		rc = check_name_elsewhere(driver, pool, r->name, err);
 	if (!rc)
 		rc = cut(driver, pool, volume.id, r->name, &bundle.snapshot, err);
+	else if (rc == CAIRN_NOT_FOUND)
+		rc = find_of_deleted(driver, r->source_volume_id, r->name, &pool, &bundle.snapshot,
+				     err);
 	return rc ? rc : send_snapshot(pool, &bundle, reply, err);
 }
 

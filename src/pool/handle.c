@@ -121,14 +121,30 @@ int handle_find_volume(struct pool *pool, const char *text, struct record_volume
 	return rc;
 }
 
+/* "ID@NAME", which is clear whatever is in the name. */
+static int find_by_id_and_name(struct pool *pool, const char *text, struct record_snapshot *ret,
+			       struct cairn_err *err)
+{
+	const char *at = strchr(text, '@');
+	cairn_auto_free char *id = at ? cairn_strndup(text, (size_t)(at - text)) : NULL;
+	uint64_t volume;
+
+	if (!id || !ids_parse_volume(id, &volume) || !name_is_possible(at + 1))
+		return CAIRN_NOT_FOUND;
+	return ledger_snapshot_by_name(pool->cat, volume, at + 1, ret, err);
+}
+
 /* "VOLUME@NAME": names may hold an '@', so each place where one stands is
  * tried, the last one first. */
 static int find_by_names(struct pool *pool, const char *text, struct record_snapshot *ret,
 			 struct cairn_err *err)
 {
 	cairn_auto_free char *copy = cairn_strdup(text);
+	int found = find_by_id_and_name(pool, text, ret, err);
 	char *at;
 
+	if (found != CAIRN_NOT_FOUND)
+		return found;
 	if (!copy)
 		return cairn_err_nomem(err, "name");
 	while ((at = strrchr(copy, '@'))) {
