@@ -16,6 +16,7 @@
 #include "csi/group_note.h"
 #include "csi/reply.h"
 #include "csi_group.pb-c.h"
+#include "pool/ids.h"
 
 static CSI_METHOD(get_capabilities)
 {
@@ -53,18 +54,23 @@ static int send_group(struct pool *pool, const struct csi_group *group, struct c
 	csi__v1__get_volume_group_snapshot_response__init(&response);
 	csi__v1__volume_group_snapshot__init(&message);
 	for (size_t i = 0; i < group->n; i++) {
-		int rc = pool_snapshot_get(pool, group->members[i], &bundles[i].snapshot, err);
+		struct csi_snapshot_bundle *bundle = &bundles[message.n_snapshots];
+		int rc = pool_snapshot_get(pool, group->members[i], &bundle->snapshot, err);
 
-		if (rc)
+		if (rc && rc != CAIRN_NOT_FOUND && rc != CAIRN_PRECONDITION)
 			return rc;
-		memcpy(bundles[i].group, group->id, sizeof(bundles[i].group));
-		csi_snapshot_bundle_fill(&bundles[i]);
-		list[i] = &bundles[i].message;
+		if (rc || bundle->snapshot.deleted)
+			continue;
+		memcpy(bundle->group, group->id, sizeof(bundle->group));
+		csi_snapshot_bundle_fill(bundle);
+		list[message.n_snapshots++] = &bundle->message;
 	}
+	if (message.n_snapshots == 0)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "no snapshot of group '%s' is left",
+				     group->id);
 	csi_timestamp_fill(&created, bundles[0].snapshot.created_ns);
 	message.group_snapshot_id = csi_text(group->id);
 	message.snapshots = list;
-	message.n_snapshots = group->n;
 	message.creation_time = &created;
 	message.ready_to_use = true;
 	response.group_snapshot = &message;
@@ -72,20 +78,22 @@ static int send_group(struct pool *pool, const struct csi_group *group, struct c
 }
 
 /* A group of that name must be of exactly these volumes. */
-static int check_same(struct pool *pool, const struct csi_group *group, char *const *volumes,
-		      size_t n, struct cairn_err *err)
+static int check_same(const struct csi_group *group, char *const *volumes, size_t n,
+		      struct cairn_err *err)
 {
 	bool same = group->n == n;
 
 	for (size_t i = 0; same && i < group->n; i++) {
-		struct pool_snapshot snapshot;
-		int rc = pool_snapshot_get(pool, group->members[i], &snapshot, err);
+		char volume[POOL_ID_MAX + 1] = "";
+		uint64_t bits;
+		uint64_t number;
 
-		if (rc)
-			return rc;
+		/* A member may be gone, but its id says what it was of. */
+		if (ids_parse_snapshot(group->members[i], &bits, &number))
+			ids_format_volume(bits, volume);
 		same = false;
 		for (size_t j = 0; j < n; j++)
-			same = same || strcmp(snapshot.volume_id, volumes[j]) == 0;
+			same = same || strcmp(volume, volumes[j]) == 0;
 	}
 	if (!same)
 		return cairn_err_set(err, CAIRN_EXISTS,
@@ -135,7 +143,7 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 	int rc = csi_group_by_name(pool, r->name, group, err);
 
 	if (rc == 0)
-		return check_same(pool, group, r->source_volume_ids, r->n_source_volume_ids, err);
+		return check_same(group, r->source_volume_ids, r->n_source_volume_ids, err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
 	rc = cut_group(driver, pool, r->name, r->source_volume_ids, r->n_source_volume_ids, group,
@@ -211,21 +219,35 @@ static int find_group(struct csi_driver *driver, const char *id, struct pool **r
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no group '%.64s'", id);
 }
 
-/* Where a caller names the members, they must be the group's. */
+/* Where a caller names the members, they must be the group's, each once. */
 static int check_members(const struct csi_group *group, char *const *ids, size_t n,
 			 struct cairn_err *err)
 {
 	bool same = n == 0 || n == group->n;
 
-	for (size_t i = 0; same && i < n; i++) {
+	for (size_t i = 0; same && n > 0 && i < group->n; i++) {
 		same = false;
-		for (size_t j = 0; j < group->n; j++)
-			same = same || strcmp(ids[i], group->members[j]) == 0;
+		for (size_t j = 0; j < n; j++)
+			same = same || strcmp(ids[j], group->members[i]) == 0;
 	}
 	if (!same)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the snapshots named are not those of the group");
 	return 0;
+}
+
+/* One that was deleted by hand is gone, or a tombstone, or has expired. */
+static int delete_member(struct pool *pool, const char *id, struct cairn_err *err)
+{
+	struct pool_snapshot snapshot;
+	int rc = pool_snapshot_get(pool, id, &snapshot, err);
+
+	if (rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION)
+		return 0;
+	if (rc || snapshot.deleted)
+		return rc;
+	rc = pool_snapshot_delete(pool, id, err);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
 static CSI_METHOD(delete_group_snapshot)
@@ -242,9 +264,7 @@ static CSI_METHOD(delete_group_snapshot)
 	if (!rc)
 		rc = check_members(&group, r->snapshot_ids, r->n_snapshot_ids, err);
 	for (size_t i = 0; i < group.n && !rc; i++) {
-		rc = pool_snapshot_delete(pool, group.members[i], err);
-		if (rc == CAIRN_NOT_FOUND)
-			rc = 0;
+		rc = delete_member(pool, group.members[i], err);
 	}
 	if (!rc)
 		rc = csi_group_drop(pool, &group, err);

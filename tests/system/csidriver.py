@@ -221,8 +221,26 @@ class DriverTest(unittest.TestCase):
     def snapshot(self, volume, name=None):
         made = self.call("Controller.CreateSnapshot", source_volume_id=volume,
                          name=name or self.name()).snapshot.snapshot_id
-        self.addCleanup(self.call, "Controller.DeleteSnapshot", snapshot_id=made)
+        self.addCleanup(self.delete_snapshot, made)
         return made
+
+    def delete_snapshot(self, snapshot):
+        self.insist("Controller.DeleteSnapshot", snapshot_id=snapshot)
+
+    def delete_group(self, group):
+        self.insist("GroupController.DeleteVolumeGroupSnapshot", group_snapshot_id=group)
+
+    def insist(self, name, /, **fields):
+        """Again while a change set is being made, as the snapshotter does."""
+        def done():
+            try:
+                self.call(name, **fields)
+                return True
+            except Failed as failed:
+                if failed.code != Code.ABORTED:
+                    raise
+                return False
+        wait_until(done, TIMEOUT)
 
     # ---- a volume on the node ----
 

@@ -43,8 +43,7 @@ class Group(DriverTest):
         """[snapshot id], in the order of the volumes; the group goes after the test."""
         group = self.call("GroupController.CreateVolumeGroupSnapshot",
                           name=name or self.name(), source_volume_ids=volumes).group_snapshot
-        self.addCleanup(self.call, "GroupController.DeleteVolumeGroupSnapshot",
-                        group_snapshot_id=group.group_snapshot_id)
+        self.addCleanup(self.delete_group, group.group_snapshot_id)
         of = {s.source_volume_id: s.snapshot_id for s in group.snapshots}
         return [of[volume] for volume in volumes]
 
