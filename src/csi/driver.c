@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -32,6 +33,27 @@ static int check_name(const char *name, struct cairn_err *err)
 	return 0;
 }
 
+static bool is_same_directory(const char *a, const char *b)
+{
+	struct stat sa;
+	struct stat sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* Two names, and two directories: what is in a pool must not be listed twice. */
+static int check_differ(const struct csi_pool_spec *a, const struct csi_pool_spec *b,
+			struct cairn_err *err)
+{
+	if (strcmp(a->name, b->name) == 0)
+		return cairn_err_set(err, CAIRN_INVALID, "two pools are called '%s'", a->name);
+	if (is_same_directory(a->dir, b->dir))
+		return cairn_err_set(err, CAIRN_INVALID, "pools '%s' and '%s' are the same one",
+				     b->name, a->name);
+	return 0;
+}
+
 static int open_pools(struct csi_driver *driver, const struct csi_options *options,
 		      struct cairn_err *err)
 {
@@ -48,9 +70,7 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 		int rc = 0;
 
 		for (size_t j = 0; j < i && !rc; j++)
-			if (strcmp(options->pools[i].name, options->pools[j].name) == 0)
-				rc = cairn_err_set(err, CAIRN_INVALID, "two pools are called '%s'",
-						   options->pools[i].name);
+			rc = check_differ(&options->pools[i], &options->pools[j], err);
 		if (rc)
 			return rc;
 		driver->pools[i].name = cairn_strdup(options->pools[i].name);

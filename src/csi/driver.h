@@ -61,8 +61,8 @@ struct csi_options {
 /* Opens the pools.
  *
  * CAIRN_INVALID  a name that CSI does not allow, no node id, no pool, two pools
- *                of one name, blocks of no whole sectors, tokens that live too
- *                long
+ *                of one name or one pool twice, blocks of no whole sectors,
+ *                tokens that live too long
  */
 int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		   struct cairn_err *err);

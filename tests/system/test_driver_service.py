@@ -170,7 +170,11 @@ class Pools(ServiceTest):
         self.assertEqual(len(self.stream("SnapshotMetadata.GetMetadataAllocated", **one)), 1)
 
     def test_options_are_checked(self):
-        for extra in (["--pools", f"default={self.other}"], ["--pools", "x"],
+        link = self.scratch / "link"
+        link.symlink_to(self.pool)
+        for extra in (["--pools", f"default={self.other}"], ["--pools", "x"], ["--pools", ""],
+                      ["--pools", f"again={self.pool}"], ["--pools", f"again={link}/"],
+                      ["--pools", f"a={self.other},b={self.other}"], ["--pools", "=x"],
                       ["--fixed-length", "1000"], ["--driver-name", "9"]):
             bad = subprocess.run([BIN, "driver", "--pool", self.pool, "--node-id", NODE,
                                   "--endpoint", f"unix://{self.scratch}/other.sock", *extra],
