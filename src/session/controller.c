@@ -127,6 +127,12 @@ static int look_at(struct session_controller *c, const char *key, uint64_t *ret_
 	const char *name;
 	int rc;
 
+	/* Half of what there is would look like an orphan, or like a driver without a
+	 * configuration. */
+	if (!session_controller_is_ready(c)) {
+		*ret_again_ms = 0;
+		return 0;
+	}
 	*ret_again_ms = UINT64_MAX;
 	kube_key_split(key + 1, buf, &ns, &name);
 	object = kube_informer_get(is_request ? c->requests : c->data, ns, name);

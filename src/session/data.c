@@ -31,7 +31,7 @@ static int is_orphan(struct session_controller *c, const json_t *data, bool *ret
 	int rc;
 
 	*ret = false;
-	if (!uid || !kube_informer_synced(c->requests))
+	if (!uid)
 		return 0;
 	rc = kube_informer_find(c->requests, SESSION_BY_UID, uid, &found, &n, err);
 	if (rc)

@@ -150,6 +150,8 @@ static int check_capabilities(struct sidecar_driver *d, struct cairn_err *err)
 			    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE)
 			return 0;
 	}
+	if (d->options.sessions)
+		return 0;
 	return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 			     "the CSI driver does not offer SNAPSHOT_METADATA_SERVICE");
 }

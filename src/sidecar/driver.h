@@ -41,6 +41,9 @@ struct sidecar_driver_options {
 	uint64_t timeout_ms; /* of calls that are no streams */
 	size_t message_max;  /* of one message from the driver */
 	uint64_t probe_ms;   /* between probes of a driver that is well; 0 is 5 s */
+	/* A driver that does not offer SNAPSHOT_METADATA_SERVICE is ready too: sessions
+	 * came before there was such a capability. */
+	bool sessions;
 
 	/* On the driver's thread, when that changes; `text` is the driver's name when it is
 	 * ready, else why it is not. */

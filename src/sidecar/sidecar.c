@@ -253,6 +253,7 @@ static int make_driver(struct sidecar *s, unsigned loops, struct cairn_err *err)
 		.timeout_ms = s->options.csi_timeout_ms,
 		.message_max = s->options.message_max,
 		.probe_ms = s->options.probe_ms,
+		.sessions = s->options.sessions != NULL,
 		.changed = driver_changed,
 		.called = driver_called,
 		.named = driver_named,

@@ -130,10 +130,12 @@ class Roles:
 
 class GenerationsTest(unittest.TestCase):
     driver_args = OLDER
+    apiserver_args = ()
 
     @classmethod
     def setUpClass(cls):
-        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True, driver_args=cls.driver_args))
+        cls.bed = cls.enterClassContext(cluster.Cluster(
+            csi=True, driver_args=cls.driver_args, apiserver_args=cls.apiserver_args))
         cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
         cls.authority = Authority(cls.bed.directory / "role-pki", "ca", "roles")
         cls.cert, cls.key = cls.authority.issue("role", "/CN=role", SERVER,

@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn manager` is killed at every request that it makes for a session: once before the API
+server gets the request, once after it was done and before the manager knows. Whoever comes next
+ends each session as it should, with exactly one SnapshotSessionData or none."""
+import base64
+import json
+import re
+import time
+import unittest
+import urllib.parse
+
+from generations import DEPLOY, DISCOVERY, GROUP, GenerationsTest
+from kube import Refused
+from processes import wait_until
+from relay import Relay, Trap
+
+REQUESTS = f"/apis/{GROUP}/v1alpha2/namespaces/default/snapshotsessionrequests"
+DATA = f"/apis/{GROUP}/v1alpha2/namespaces/cairn/snapshotsessiondata"
+UID = f"{GROUP}/session-request-uid"
+SETTLE = 2  # seconds in which a request that was to come would have
+
+
+class Steps(GenerationsTest):
+    driver_args = ()
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DISCOVERY,
+                             DEPLOY / "sessions/rbac.yaml")
+        cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        cls.kube.apply({
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
+            "metadata": {"name": "cairn", "labels": {f"{GROUP}/driver": "cairn.csi.dev"}},
+            "spec": {"address": "cairn-driver.cairn.svc:6443", "caCert": base64.b64encode(
+                cls.authority.crt.read_bytes()).decode()}})
+        cls.set_expiry("10m")
+        cls.history("data")
+        where = urllib.parse.urlsplit(cls.kube.server)
+        cls.relay = Relay(cls.bed.control_plane.authority, (where.hostname, where.port),
+                          cls.kube.authority)
+        cls.addClassCleanup(cls.relay.close)
+        cls.start_manager()
+
+    @classmethod
+    def set_expiry(cls, text):
+        cls.kube.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": "cairn-sessions", "namespace": "cairn"},
+                        "data": {"sessionExpiry": text}})
+
+    @classmethod
+    def start_manager(cls):
+        config = json.loads(cls.kube.kubeconfig_of_account("cairn", "cairn-manager").read_text())
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{cls.relay.port}"
+        path = cls.bed.directory / "through-the-relay.kubeconfig"
+        path.write_text(json.dumps(config))
+        cls.health_port = cls.port()
+        cls.bed.processes.start("manager", [
+            cls.bed.cairn, "manager", "--kubeconfig", path, "--log-level", "debug",
+            "--no-leader-elect", "--http-endpoint", f"127.0.0.1:{cls.health_port}"])
+        cls.wait_manager()
+
+    @classmethod
+    def wait_manager(cls):
+        from controlplane import http_answers  # pylint: disable=import-outside-toplevel
+        url = f"http://127.0.0.1:{cls.health_port}/readyz"
+        cls.bed.processes.wait_ready("manager", lambda: http_answers(url))
+
+    def revive(self):
+        self.relay.arm(None)
+        self.relay.forget()
+        self.bed.processes.restart("manager")
+        self.wait_manager()
+
+    def create(self, name, *snapshots):
+        self.kube.request("POST", REQUESTS, {
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionRequest",
+            "metadata": {"name": name}, "spec": {"snapshots": list(snapshots)}})
+
+    def read(self, name):
+        try:
+            return self.kube.request("GET", f"{REQUESTS}/{name}")
+        except Refused as refused:
+            self.assertEqual(refused.status, 404)
+            return None
+
+    def finished(self, name):
+        def is_so():
+            made = self.read(name)
+            return made if made.get("status", {}).get("sessionState") in ("Ready", "Failed") \
+                else None
+        return wait_until(is_so, 40, f"{name} has its end")
+
+    def data(self):
+        return self.kube.request("GET", DATA)["items"]
+
+    def arm(self, at, late):
+        trap = Trap(at, late, lambda: self.bed.processes.kill("manager"))
+        self.relay.arm(trap)
+        return trap
+
+    def sprung(self, trap, over):
+        """Whether the manager was killed; if so, another runs now. `over` says that nothing
+        more is to be done for the session."""
+        def known():
+            if trap.sprung.is_set():
+                return True
+            if not over():
+                return False
+            return trap.sprung.wait(SETTLE) or "no"
+        if wait_until(known, 40, "a step, or the end") == "no":
+            self.relay.arm(None)
+            return False
+        self.revive()
+        return True
+
+    def every_step(self, begin, over, check):
+        """Kills at the first request, at the second, and so on, until there is none more."""
+        killed = []
+        for late in (False, True):
+            for at in range(1, 40):
+                name = f"{self.id().rpartition('.')[2][5:].replace('_', '-')[:20]}-" \
+                       f"{'late' if late else 'early'}-{at}"
+                trap = self.arm(at, late)
+                begin(name)
+                fired = self.sprung(trap, lambda name=name: over(name))
+                if fired:
+                    killed.append(trap.step)
+                with self.subTest(step=at, late=late):
+                    check(name)
+                if not fired:
+                    break
+        return killed
+
+    def is_finished(self, name):
+        return self.read(name).get("status", {}).get("sessionState") in ("Ready", "Failed")
+
+    def exactly_one(self, name):
+        made = self.finished(name)
+        self.assertEqual(made["status"]["sessionState"], "Ready", made)
+        token = base64.b64decode(made["status"]["sessionToken"]).decode()
+        mine = [d for d in self.data()
+                if d["metadata"]["labels"][UID] == made["metadata"]["uid"]]
+        self.assertEqual([d["metadata"]["name"] for d in mine], [token])
+        self.assertEqual(mine[0]["spec"]["snapshots"], made["spec"]["snapshots"])
+        self.kube.request("DELETE", f"{REQUESTS}/{name}")
+        wait_until(lambda: not self.data(), 20, "no data is left")
+
+    def test_a_session_on_its_way_to_ready(self):
+        killed = self.every_step(lambda name: self.create(name, "data-1", "data-2"),
+                                 self.is_finished, self.exactly_one)
+        for step in ("PATCH .*/status", "GET .*/volumesnapshots/data-2",
+                     "GET .*/volumesnapshotcontents/", "GET .*/snapshotsessiondata",
+                     "POST .*/snapshotsessiondata"):
+            self.assertTrue([what for what in killed if re.match(step, what)], (step, killed))
+        # Pending and Ready.
+        self.assertGreaterEqual(sum("/status" in what for what in killed), 4, killed)
+
+    def test_a_session_on_its_way_to_failed(self):
+        def failed(name):
+            made = self.finished(name)
+            self.assertEqual(made["status"]["sessionState"], "Failed", made)
+            self.assertIn("no VolumeSnapshot", made["status"]["error"])
+            self.assertEqual(self.data(), [])
+            self.kube.request("DELETE", f"{REQUESTS}/{name}")
+        killed = self.every_step(lambda name: self.create(name, "data-1", "none"),
+                                 self.is_finished, failed)
+        self.assertGreaterEqual(len(killed), 2 * 4, killed)
+
+    def ready(self, name):
+        self.relay_trap, self.relay.trap = self.relay.trap, None
+        self.create(name, "data-1")
+        self.finished(name)
+        time.sleep(SETTLE / 2)  # its event
+        self.relay.arm(self.relay_trap)
+
+    def nothing(self, name):
+        wait_until(lambda: self.read(name) is None and not self.data(), 40, "nothing is left")
+
+    def test_a_session_whose_request_goes(self):
+        def begin(name):
+            self.ready(name)
+            self.kube.request("DELETE", f"{REQUESTS}/{name}")
+        killed = self.every_step(begin, lambda _: not self.data(), self.nothing)
+        self.assertGreaterEqual(len(killed), 2, killed)
+
+    def test_a_session_whose_time_is_over(self):
+        self.set_expiry("5s")
+        wait_until(lambda: self.bed.processes.log_text("manager").rpartition("expiry_ms")[2][:8]
+                   .strip('=": ').startswith("5000"), 20, "the new setting")
+        try:
+            killed = self.every_step(self.ready, lambda name: self.read(name) is None and
+                                     not self.data(), self.nothing)
+        finally:
+            self.set_expiry("10m")
+        self.assertGreaterEqual(len(killed), 2 * 2, killed)
+
+
+if __name__ == "__main__":
+    unittest.main()
