@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backup/cluster_objects.h"
 #include "backup/source.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,7 +19,9 @@
 #include "block/extent.h"
 #include "kube/client.h"
 #include "kube/config.h"
+#include "kube/object.h"
 #include "kube/snapshot.h"
+#include "kube/timestamp.h"
 #include "pool/store.h"
 
 struct device_source {
@@ -194,6 +197,24 @@ static int open_device(struct device_source *device, const char *path, struct ca
 	return 0;
 }
 
+/* What is kept with the backup: the snapshot's objects, and those that were given. */
+static int keep_objects(struct device_source *device, const struct source_device_spec *spec,
+			const struct kube_snapshot *found, struct cairn_err *err)
+{
+	kube_auto_json json_t *objects =
+		spec->objects ? json_loads(spec->objects, 0, NULL) : json_object();
+
+	if (!json_is_object(objects))
+		return cairn_err_set(err, CAIRN_INVALID, "objects to keep: no JSON object");
+	if (found->snapshot &&
+	    (json_object_set_new(objects, "volumesnapshot", cluster_sanitised(found->snapshot)) ||
+	     json_object_set_new(objects, "volumesnapshotcontent",
+				 cluster_sanitised(found->content))))
+		return cairn_err_nomem(err, "source");
+	device->kubernetes = json_dumps(objects, JSON_COMPACT);
+	return device->kubernetes ? 0 : cairn_err_nomem(err, "source");
+}
+
 static int look_up(struct device_source *device, const struct source_device_spec *spec,
 		   struct cairn_err *err)
 {
@@ -203,7 +224,6 @@ static int look_up(struct device_source *device, const struct source_device_spec
 	struct kube_config_options where = {.kubeconfig = spec->client.kubeconfig,
 					    .context = spec->client.context};
 	const char *claim = NULL;
-	json_t *objects;
 	int rc = kube_config_load(&where, &config, err);
 
 	if (!rc)
@@ -222,11 +242,9 @@ static int look_up(struct device_source *device, const struct source_device_spec
 	if (!device->volume_name)
 		device->volume_name =
 			cairn_printf("%s/%s", spec->namespace_name, claim ? claim : spec->snapshot);
-	objects = json_pack("{s:O,s:O}", "volumesnapshot", found.snapshot, "volumesnapshotcontent",
-			    found.content);
-	device->kubernetes = objects ? json_dumps(objects, JSON_COMPACT) : NULL;
-	json_decref(objects);
-	return device->kubernetes ? 0 : cairn_err_nomem(err, "source");
+	(void)kube_time_parse(kube_str(found.snapshot, "status", "creationTime"),
+			      &device->base.created_ns);
+	return keep_objects(device, spec, &found, err);
 }
 
 static int name_it(struct device_source *device, const struct source_device_spec *spec,
@@ -241,6 +259,8 @@ static int name_it(struct device_source *device, const struct source_device_spec
 	device->namespace_name = cairn_strdup(spec->namespace_name);
 	if (!device->volume_id || !device->snapshot_id || !device->volume_name)
 		rc = look_up(device, spec, err);
+	else if (spec->objects)
+		rc = keep_objects(device, spec, &(struct kube_snapshot){0}, err);
 	if (rc)
 		return rc;
 	if (!device->volume_id || !device->snapshot_id || !device->volume_name ||

@@ -27,13 +27,14 @@ struct source_device_spec {
 	const char *volume_id;
 	const char *snapshot_id;
 	const char *volume_name; /* default: NAMESPACE/CLAIM */
+	const char *objects;     /* JSON of more objects to keep with the backup, or NULL */
 
 	struct cairn_client_options client; /* how the service is reached */
 	struct backup_progress progress;
 };
 
 /* CAIRN_NOT_FOUND     no such device or VolumeSnapshot
- * CAIRN_INVALID       neither a device nor a file
+ * CAIRN_INVALID       neither a device nor a file, or the objects are no JSON
  * CAIRN_UNAVAILABLE   the VolumeSnapshot is not ready
  */
 int backup_source_device(const struct source_device_spec *spec, struct backup_source **ret,

@@ -195,6 +195,12 @@ void cairn_json_null(struct cairn_json *json)
 	put(json, "null");
 }
 
+void cairn_json_value(struct cairn_json *json, const char *text)
+{
+	separate(json);
+	put(json, text);
+}
+
 void cairn_json_newline(struct cairn_json *json)
 {
 	put(json, "\n");

@@ -50,6 +50,9 @@ void cairn_json_newline(struct cairn_json *json);
 /* Bytes that are already JSON, such as a hot loop's own digits. */
 void cairn_json_raw(struct cairn_json *json, const char *bytes, size_t n);
 
+/* A whole value that is JSON already. */
+void cairn_json_value(struct cairn_json *json, const char *text);
+
 /* How the first character of `text` (not empty) is written inside a string:
  * escaped where JSON or a terminal needs it; bytes that are no UTF-8 become
  * U+FFFD. Returns how many bytes it put to `out`; *ret_used is how many it

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/flags.h"
+#include "cmd/backup_cluster.h"
 
 struct cairn_err;
 
@@ -81,12 +82,17 @@ struct cmd_backup_device {
 	const char *address;
 	const char *ca_file;
 	const char *token_file;
+	const char *objects_file;
+	const char *objects; /* text; NULL: of the file */
+	const char *service_account;
 };
 
 struct cmd_backup_create {
 	const struct cmd_repository *repository;
-	const char *snapshot; /* NULL: `device` */
+	const char *snapshot; /* NULL: `device`, or the claim of `cluster` */
 	struct cmd_backup_device device;
+	struct cmd_backup_cluster cluster;
+	int base; /* enum cluster_base */
 	int mode; /* enum backup_mode: the first that is tried */
 	const char *parent;
 	const char *host;
@@ -109,10 +115,17 @@ struct cmd_backup_restore {
 	const struct cmd_repository *repository;
 	const char *id;
 	const char *to;
+	const char *shown; /* what people are told instead of `to`; or NULL */
 	const char *path;
 	const char *base;
 	bool overwrite;
 	bool verify;
+	struct cmd_backup_cluster cluster;
+	const char *namespace_name;
+	const char *kubeconfig;
+	const char *context;
+	const char *volume_mode;
+	uint64_t size;
 };
 
 struct cmd_backup_verify {

@@ -5,8 +5,10 @@
 #include "cmd/backup.h"
 
 static const char *const modes[] = {"changed", "allocated", "full", NULL};
+static const char *const bases[] = {"auto", "keep", "delete", NULL};
 
-static struct cmd_backup_create options;
+static struct cmd_backup_create options = {
+	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
 
 #define DEVICE_FLAG(flag, field, value, text)                                               \
 	{                                                                                   \
@@ -50,8 +52,18 @@ static const struct cairn_flag flags[] = {
 	 .value_name = "URL",
 	 .help = "send metrics there when it is done"},
 	DEVICE_FLAG("device", device, "PATH", "back up this device, made from a VolumeSnapshot"),
-	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the VolumeSnapshot"),
-	DEVICE_FLAG("volume-snapshot", snapshot, "NAME", "that the device was made from"),
+	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the claim or the VolumeSnapshot"),
+	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
+			   "back up this claim of a cluster, in a Job"),
+	DEVICE_FLAG("volume-snapshot", snapshot, "NAME",
+		    "that the device was made from, or of the claim"),
+	{.name = "base",
+	 .kind = CAIRN_FLAG_CHOICE,
+	 .target = &options.base,
+	 .choices = bases,
+	 .value_name = "auto|keep|delete",
+	 .help = "what becomes of the claim's snapshot (default: auto)"},
+	CMD_CLUSTER_FLAGS(options.cluster),
 	DEVICE_FLAG("volume-name", volume_name, "NAME", "to record (default: NAMESPACE/CLAIM)"),
 	DEVICE_FLAG("volume-id", volume_id, "ID", "the driver's (default: Kubernetes is asked)"),
 	DEVICE_FLAG("snapshot-id", snapshot_id, "ID",
@@ -65,6 +77,8 @@ static const struct cairn_flag flags[] = {
 		    "authorities for it (default: as its object says)"),
 	DEVICE_FLAG("token-file", token_file, "FILE",
 		    "token to show it (default: one is asked for)"),
+	DEVICE_FLAG("objects", objects_file, "FILE",
+		    "JSON of objects to keep with the backup of a device"),
 	CAIRN_FLAG_END,
 };
 
@@ -72,13 +86,21 @@ static int run(int argc, char **argv, struct cairn_err *err)
 {
 	const struct cmd_backup_device *device = &options.device;
 
+	options.repository = &cmd_repository;
+	if (options.cluster.claim) {
+		int rc = cmd_cluster_check(&options.cluster, device->namespace_name,
+					   cmd_repository.location, err);
+
+		if (argc > 0 || device->device)
+			return cmd_usage(err, "either SNAPSHOT, --device or --pvc");
+		return rc ? rc : cmd_backup_call("cairn_backup_create_cluster", &options, err);
+	}
 	if (argc == 0 && !device->device)
 		return cmd_usage(err, "SNAPSHOT is missing; see 'cairn backup create --help'");
 	if (argc > 0 && device->device)
 		return cmd_usage(err, "either SNAPSHOT or --device");
 	if (device->device && (!device->namespace_name || !device->snapshot))
 		return cmd_usage(err, "--device needs --namespace and --volume-snapshot");
-	options.repository = &cmd_repository;
 	options.snapshot = argc > 0 ? argv[0] : NULL;
 	return cmd_backup_call("cairn_backup_create", &options, err);
 }
@@ -90,7 +112,8 @@ const struct command cmd_backup_create_command = {
 		"The first backup of a volume reads what is allocated; later ones read what changed\n"
 		"since the nearest snapshot that has a backup, and take the rest from there. Every\n"
 		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n"
-		"With --device the snapshot is one of a cluster, of any CSI driver.\n",
+		"With --pvc a snapshot of a claim is made, read by a Job and taken away again; with\n"
+		"--device the snapshot is one of a cluster too. Any CSI driver will do.\n",
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT, .optional = true},

@@ -2,9 +2,12 @@
 
 #include "cmd/tree.h"
 
+#include <string.h>
+
 #include "cmd/backup.h"
 
-static struct cmd_backup_restore options;
+static struct cmd_backup_restore options = {
+	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
@@ -13,7 +16,7 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.to,
 	 .value_name = "FILE|DEVICE|VOLUME",
-	 .help = "where to (required); with a '/' it is a path"},
+	 .help = "where to; with a '/' it is a path"},
 	{.name = "overwrite",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.overwrite,
@@ -32,25 +35,52 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.verify,
 	 .help = "read all of it back and compare"},
+	CMD_CLUSTER_STRING("namespace", options.namespace_name, "NAME", "of the claim"),
+	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
+			   "make this claim in a cluster and restore to it, in a Job"),
+	CMD_CLUSTER_STRING("volume-mode", options.volume_mode, "Block|Filesystem",
+			   "of the claim (default: as it was)"),
+	{.name = "size",
+	 .kind = CAIRN_FLAG_SIZE,
+	 .target = &options.size,
+	 .value_name = "SIZE",
+	 .help = "of the claim (default: as it was)"},
+	CMD_CLUSTER_FLAGS(options.cluster),
+	CMD_CLUSTER_STRING("kubeconfig", options.kubeconfig, "FILE",
+			   "(default: $KUBECONFIG, ~/.kube/config, the pod's own)"),
+	CMD_CLUSTER_STRING("context", options.context, "NAME", "context of the kubeconfig"),
 	CAIRN_FLAG_END,
 };
 
 static int run(int argc, char **argv, struct cairn_err *err)
 {
+	const char *mode = options.volume_mode;
+
 	(void)argc;
-	if (!options.to)
-		return cmd_usage(err, "--to is required");
 	options.repository = &cmd_repository;
 	options.id = argv[0];
+	if (options.cluster.claim) {
+		int rc = cmd_cluster_check(&options.cluster, options.namespace_name,
+					   cmd_repository.location, err);
+
+		if (options.to || options.base || options.path || options.overwrite)
+			return cmd_usage(err,
+					 "--to, --base, --path and --overwrite are not for --pvc");
+		if (mode && strcmp(mode, "Block") != 0 && strcmp(mode, "Filesystem") != 0)
+			return cmd_usage(err, "--volume-mode is Block or Filesystem");
+		return rc ? rc : cmd_backup_call("cairn_backup_restore_cluster", &options, err);
+	}
+	if (!options.to)
+		return cmd_usage(err, "--to or --pvc is required");
 	return cmd_backup_call("cairn_backup_restore", &options, err);
 }
 
 const struct command cmd_backup_restore_command = {
 	.name = "restore",
-	.summary = "write a backup to a file, a device or a volume",
+	.summary = "write a backup to a file, a device, a volume or a claim",
 	.about = "ID is the beginning of a backup's id, or latest. A new file appears when it is\n"
 		 "whole. On a volume that has a snapshot with a backup, only what differs is\n"
-		 "written.\n",
+		 "written. With --pvc a new claim of a cluster is made, by a Job that writes it.\n",
 	.args = (const struct cmd_arg[]){{.name = "ID", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,

@@ -60,6 +60,12 @@ void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t tot
 /* A remark of the work: a line for people, an event for programs. */
 void role_say(void *arg, const char *text);
 
+/* Makes a backup in the repository, which is open, and says what it did. `pool` is
+ * NULL where the options name a device. */
+struct pool;
+int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *options,
+		struct role_progress *progress, struct cairn_err *err);
+
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);
 

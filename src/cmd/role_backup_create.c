@@ -2,15 +2,18 @@
 
 #include "cmd/role_backup.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "backup/create.h"
+#include "backup/metadata.h"
 #include "backup/push.h"
 #include "backup/source.h"
 #include "backup/source_device.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/num.h"
 #include "cmd/options.h"
@@ -92,9 +95,9 @@ static int push(const char *gateway, const struct backup_source *source,
 	return 0;
 }
 
-static int open_source(struct pool *pool, const struct cmd_backup_create *o,
-		       const struct store_progress *comparing, const struct role_progress *progress,
-		       struct backup_source **ret, struct cairn_err *err)
+static int open_device(const struct cmd_backup_create *o, const char *objects,
+		       const struct role_progress *progress, struct backup_source **ret,
+		       struct cairn_err *err)
 {
 	const struct cmd_backup_device *d = &o->device;
 	struct source_device_spec spec = {
@@ -104,22 +107,40 @@ static int open_source(struct pool *pool, const struct cmd_backup_create *o,
 		.volume_id = d->volume_id,
 		.snapshot_id = d->snapshot_id,
 		.volume_name = d->volume_name,
+		.objects = objects,
 		.client = {.size = sizeof(spec.client),
 			   .kubeconfig = d->kubeconfig,
 			   .context = d->context,
 			   .address = d->address,
 			   .ca_file = d->ca_file,
-			   .token_file = d->token_file},
+			   .token_file = d->token_file,
+			   .service_account = d->service_account,
+			   .service_account_namespace =
+				   d->service_account ? d->namespace_name : NULL},
 		.progress = progress->hooks,
 	};
 
-	if (o->snapshot)
-		return backup_source_pool(pool, o->snapshot, comparing, ret, err);
 	return backup_source_device(&spec, ret, err);
 }
 
-static int create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
-		  struct role_progress *progress, struct cairn_err *err)
+static int open_source(struct pool *pool, const struct cmd_backup_create *o,
+		       const struct store_progress *comparing, const struct role_progress *progress,
+		       struct backup_source **ret, struct cairn_err *err)
+{
+	const char *path = o->device.objects ? NULL : o->device.objects_file;
+	cairn_auto_free char *objects = NULL;
+	size_t n;
+	int rc = 0;
+
+	if (o->snapshot)
+		return backup_source_pool(pool, o->snapshot, comparing, ret, err);
+	if (path)
+		rc = cairn_file_read(AT_FDCWD, path, METADATA_MAX, &objects, &n, err);
+	return rc ? rc : open_device(o, path ? objects : o->device.objects, progress, ret, err);
+}
+
+int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
+		struct role_progress *progress, struct cairn_err *err)
 {
 	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *parent = NULL;
@@ -168,7 +189,7 @@ ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, str
 	if (!rc)
 		rc = role_repo_open(options->repository, &how, &repo, err);
 	if (!rc)
-		rc = create(pool, repo, options, &progress, err);
+		rc = role_create(pool, repo, options, &progress, err);
 	role_progress_end(&progress);
 	return rc;
 }

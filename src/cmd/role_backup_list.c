@@ -193,6 +193,10 @@ static int describe_json(const struct repo_snapshot *snapshot, const struct back
 	for (size_t i = 0; i < snapshot->n_tags; i++)
 		cairn_json_string(&json, snapshot->tags[i]);
 	cairn_json_array_end(&json);
+	if (m->kubernetes) {
+		cairn_json_key(&json, "kubernetes");
+		cairn_json_value(&json, m->kubernetes);
+	}
 	cairn_json_object_end(&json);
 	return cmd_json_end(&json, err);
 }

@@ -116,7 +116,7 @@ static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_er
 	if (!role_json()) {
 		if (!cmd_options.quiet)
 			cmd_outf("restored %.8s to %s: wrote %s, %s was there%s\n", id,
-				 r->options->to,
+				 r->options->shown ? r->options->shown : r->options->to,
 				 cairn_format_size(r->result.bytes_written, written),
 				 cairn_format_size(r->result.bytes_kept, kept),
 				 r->options->verify ? ", verified" : "");

@@ -27,6 +27,7 @@ KIND(persistentvolumes, "", "v1", "persistentvolumes", "PersistentVolume", false
 KIND(persistentvolumeclaims, "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true);
 KIND(events, "events.k8s.io", "v1", "events", "Event", true);
 KIND(leases, "coordination.k8s.io", "v1", "leases", "Lease", true);
+KIND(jobs, "batch", "v1", "jobs", "Job", true);
 KIND(storageclasses, "storage.k8s.io", "v1", "storageclasses", "StorageClass", false);
 KIND(csidrivers, "storage.k8s.io", "v1", "csidrivers", "CSIDriver", false);
 KIND(volumesnapshots, "snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", true);

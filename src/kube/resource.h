@@ -29,6 +29,7 @@ extern const struct kube_resource kube_persistentvolumes;
 extern const struct kube_resource kube_persistentvolumeclaims;
 extern const struct kube_resource kube_events; /* events.k8s.io */
 extern const struct kube_resource kube_leases;
+extern const struct kube_resource kube_jobs;
 extern const struct kube_resource kube_storageclasses;
 extern const struct kube_resource kube_csidrivers;
 extern const struct kube_resource kube_volumesnapshots;

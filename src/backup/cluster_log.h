@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a Job's container writes, as the API server hands it out: lines with a
+ * time before each, of which the first are known already when one asks again
+ * from a second on. No I/O here.
+ */
+#ifndef CAIRN_BACKUP_CLUSTER_LOG_H
+#define CAIRN_BACKUP_CLUSTER_LOG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+#define CLUSTER_LOG_LINE_MAX (1U << 20) /* longer ones are cut; a description has objects in it */
+#define CLUSTER_LOG_TEXT_MAX 320U       /* of a remark or an error */
+#define CLUSTER_LOG_STEPS    8U
+#define CLUSTER_LOG_STEP_MAX 32U
+
+enum cluster_log_kind {
+	CLUSTER_LOG_PROGRESS,
+	CLUSTER_LOG_REMARK,
+	CLUSTER_LOG_RESULT, /* kept in the log's `result` */
+	CLUSTER_LOG_ERROR,  /* kept in the log's `error` */
+};
+
+struct cluster_log_event {
+	enum cluster_log_kind kind;
+	const char *step; /* lives as long as the log; one pointer a name */
+	uint64_t done, total;
+	const char *text; /* printable; for the length of the call */
+};
+
+struct cluster_log {
+	uint64_t last_ns;                     /* of the last line that was taken */
+	json_t *result;                       /* the last object that is no event, or a summary */
+	int code;                             /* of the error, negative; 0 when there was none */
+	char error[CLUSTER_LOG_TEXT_MAX];     /* "" */
+	char last_text[CLUSTER_LOG_TEXT_MAX]; /* the last line that is no JSON; "" */
+	char steps[CLUSTER_LOG_STEPS][CLUSTER_LOG_STEP_MAX];
+	void (*tell)(void *arg, const struct cluster_log_event *event); /* or NULL */
+	void *arg;
+};
+
+/* Takes what was read; the last line may lack its end. */
+void cluster_log_take(struct cluster_log *log, const char *text, size_t n);
+
+/* Another container writes: nothing of it is known. */
+void cluster_log_restart(struct cluster_log *log);
+
+/* Also a cleanup function. */
+void cluster_log_done(struct cluster_log *log);
+
+#endif

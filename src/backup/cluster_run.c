@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/cluster_run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backup/cluster.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/lease.h"
+#include "kube/object.h"
+
+#define PAUSE_MS   1000U
+#define CHECK_MS   50U
+#define REMOVE_MS  30000U
+#define LEASE_WAIT 25000U /* a killed run's lease is over by then */
+#define USER_AGENT "cairn-backup"
+
+/* --- the user and others --- */
+
+static bool unwanted(const struct cluster_run *run)
+{
+	return backup_cancelled(&run->options->progress);
+}
+
+/* For calls. */
+static int ask_user(void *arg)
+{
+	return unwanted(arg) ? CAIRN_CANCELLED : 0;
+}
+
+int cluster_run_check(struct cluster_run *run, struct cairn_err *err)
+{
+	char holder[KUBE_LEADER_NAME_MAX];
+
+	if (unwanted(run))
+		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+	if (!run->leader || kube_leader_leads(run->leader))
+		return 0;
+	kube_leader_holder(run->leader, holder);
+	if (!holder[0] || strcmp(holder, run->identity) == 0)
+		return 0; /* the API server is away: others are as blind */
+	return cairn_err_set(err, CAIRN_ABORTED, "another run for '%s/%s' took over: %s",
+			     run->names.ns, run->names.claim, holder);
+}
+
+int cluster_run_pause(struct cluster_run *run, uint64_t ms, struct cairn_err *err)
+{
+	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
+	int rc = cluster_run_check(run, err);
+
+	while (!rc && cairn_monotonic_ns() < until) {
+		cairn_sleep_ms(CHECK_MS);
+		rc = cluster_run_check(run, err);
+	}
+	return rc;
+}
+
+/* --- calls --- */
+
+bool cluster_passes(int rc)
+{
+	return rc == CAIRN_UNAVAILABLE || rc == CAIRN_DEADLINE || rc == CAIRN_INTERNAL;
+}
+
+static struct kube_call call_of(struct cluster_run *run)
+{
+	return (struct kube_call){.check = ask_user, .check_arg = run};
+}
+
+/* Is it worth trying again after `rc`? Waits before it says so. */
+static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
+{
+	return cluster_passes(rc) &&
+	       cairn_monotonic_ns() - begun_ns < CLUSTER_OUTAGE_MS * CAIRN_NS_PER_MS &&
+	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
+}
+
+int cluster_get(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
+		struct cairn_err *err)
+{
+	uint64_t begun = cairn_monotonic_ns();
+	struct kube_call how = call_of(run);
+	int rc;
+
+	do
+		rc = kube_get(run->kube, ref, &how, ret, err);
+	while (again(run, rc, begun));
+	return rc;
+}
+
+int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
+		 const char *selector, json_t **ret, struct cairn_err *err)
+{
+	const char *ns = resource->namespaced ? run->names.ns : NULL;
+	struct kube_list_query query = {.label_selector = selector};
+	uint64_t begun = cairn_monotonic_ns();
+	struct kube_call how = call_of(run);
+	int rc;
+
+	do
+		rc = kube_list(run->kube, KUBE_REF(resource, ns, NULL), &query, &how, ret, err);
+	while (again(run, rc, begun));
+	return rc;
+}
+
+/* After a failure nobody knows of, the object may be there: it is ours by its
+ * label. */
+static int is_ours(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
+		   struct cairn_err *err)
+{
+	kube_auto_json json_t *found = NULL;
+	int rc = cluster_get(run, ref, &found, err);
+	const char *label = rc ? NULL : kube_label(found, CLUSTER_LABEL_RUN);
+
+	if (rc)
+		return rc;
+	if (!label || strcmp(label, run->names.run) != 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "there is a %s '%s/%s' already",
+				     ref->resource->kind, run->names.ns, ref->name);
+	if (ret)
+		*ret = cairn_take(found);
+	return 0;
+}
+
+int cluster_make(struct cluster_run *run, const struct kube_resource *resource,
+		 const json_t *object, json_t **ret, struct cairn_err *err)
+{
+	const struct kube_ref ref = {
+		.resource = resource, .ns = run->names.ns, .name = kube_name(object)};
+	const struct kube_ref kind = {.resource = resource, .ns = run->names.ns};
+	uint64_t begun = cairn_monotonic_ns();
+	struct kube_call how = call_of(run);
+	int rc;
+
+	do
+		rc = kube_create(run->kube, &kind, object, &how, ret, err);
+	while (again(run, rc, begun));
+	if (rc == CAIRN_EXISTS)
+		rc = is_ours(run, &ref, ret, err);
+	return rc ? cairn_err_wrap(err, "make %s '%s'", resource->kind, ref.name) : 0;
+}
+
+int cluster_patch(struct cluster_run *run, const struct kube_ref *ref, json_t *patch,
+		  struct cairn_err *err)
+{
+	uint64_t begun = cairn_monotonic_ns();
+	struct kube_call how = call_of(run);
+	int rc;
+
+	if (!patch)
+		return cairn_err_nomem(err, "patch");
+	do
+		rc = kube_patch(run->kube, ref, KUBE_PATCH_MERGE, patch, &how, NULL, err);
+	while (again(run, rc, begun));
+	json_decref(patch);
+	return rc ? cairn_err_wrap(err, "change %s '%s'", ref->resource->kind, ref->name) : 0;
+}
+
+int cluster_remove(struct cluster_run *run, const struct kube_resource *resource, const char *name,
+		   struct cairn_err *err)
+{
+	const struct kube_delete_options options = {.propagation = "Background"};
+	const struct kube_ref ref = {.resource = resource, .ns = run->names.ns, .name = name};
+	uint64_t until = cairn_monotonic_ns() + REMOVE_MS * CAIRN_NS_PER_MS;
+	struct kube_call how = {.timeout_ms = REMOVE_MS};
+	int rc;
+
+	for (;;) {
+		rc = kube_delete(run->kube, &ref, &options, &how, NULL, err);
+		if (rc == CAIRN_NOT_FOUND)
+			return 0;
+		if (!cluster_passes(rc) || cairn_monotonic_ns() >= until)
+			break;
+		cairn_sleep_ms(PAUSE_MS);
+	}
+	return rc ? cairn_err_wrap(err, "delete %s '%s'", resource->kind, name) : 0;
+}
+
+/* --- begin and end --- */
+
+int cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
+		      const char *role, struct cairn_err *err)
+{
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	struct kube_config_options where = {.kubeconfig = options->kubeconfig,
+					    .context = options->context};
+	struct kube_client_options how = {.user_agent = USER_AGENT};
+	char repository[512];
+	char host[40] = "";
+	int rc;
+
+	run->options = options;
+	snprintf(repository, sizeof(repository), "%s\n%s\n%s",
+		 options->secret ? options->secret : "",
+		 options->repository ? options->repository : "",
+		 options->repository_claim ? options->repository_claim : "");
+	rc = cluster_names_make(options->ns, options->claim, role, repository, cairn_now_ns(),
+				&run->names, err);
+	if (!rc)
+		rc = kube_config_load(&where, &config, err);
+	if (!rc)
+		rc = kube_client_new(config, &how, &run->kube, err);
+	if (rc)
+		return rc;
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(run->identity, sizeof(run->identity), "%s-%s", host, run->names.run);
+	snprintf(run->lease, sizeof(run->lease), "cairn-%s-%s", role, run->names.key);
+	return 0;
+}
+
+int cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
+{
+	struct kube_leader_options options = {
+		.ns = run->names.ns, .name = run->lease, .identity = run->identity};
+	uint64_t wait = run->options->lock_ms;
+	char holder[KUBE_LEADER_NAME_MAX];
+	int rc = kube_leader_new(run->kube, &options, &run->leader, err);
+
+	if (!rc)
+		rc = kube_leader_wait(run->leader, wait > LEASE_WAIT ? wait : LEASE_WAIT, ask_user,
+				      run, err);
+	if (rc == CAIRN_DEADLINE) {
+		kube_leader_holder(run->leader, holder);
+		return holder[0] ? cairn_err_set(err, CAIRN_ABORTED,
+						 "another run for '%s/%s' goes on: %s",
+						 run->names.ns, run->names.claim, holder)
+				 : cairn_err_set(err, CAIRN_DEADLINE,
+						 "the Lease '%s/%s' cannot be had: may it be made, "
+						 "read and changed?",
+						 run->names.ns, run->lease);
+	}
+	return rc;
+}
+
+static void remove_or_say(struct cluster_run *run, const struct kube_resource *resource,
+			  const char *name)
+{
+	struct cairn_err why = {0};
+
+	if (cluster_remove(run, resource, name, &why) != 0)
+		backup_say(&run->options->talk,
+			   "%s; it goes with its Job or with the next run for the claim", why.msg);
+}
+
+/* Nobody holds it: then it goes, unless somebody takes it this moment. */
+static void remove_lease(struct cluster_run *run)
+{
+	struct kube_call how = {.timeout_ms = REMOVE_MS, .urgent = true};
+	struct kube_delete_options options = {0};
+	kube_auto_json json_t *lease = NULL;
+	const char *holder;
+
+	if (kube_get(run->kube, KUBE_REF(&kube_leases, run->names.ns, run->lease), &how, &lease,
+		     NULL) != 0)
+		return;
+	holder = kube_str(lease, "spec", "holderIdentity");
+	if (holder && *holder)
+		return;
+	options.resource_version = kube_resource_version(lease);
+	(void)kube_delete(run->kube, KUBE_REF(&kube_leases, run->names.ns, run->lease), &options,
+			  &how, NULL, NULL);
+}
+
+void cluster_run_end(struct cluster_run *run)
+{
+	if (run->made)
+		remove_or_say(run, &kube_persistentvolumeclaims, run->made);
+	if (run->has_claim)
+		remove_or_say(run, &kube_persistentvolumeclaims, run->names.name);
+	if (run->has_snapshot)
+		remove_or_say(run, &kube_volumesnapshots, run->names.name);
+	if (run->job)
+		remove_or_say(run, &kube_jobs, kube_name(run->job));
+	json_decref(run->job);
+	if (run->leader) {
+		bool led = kube_leader_leads(run->leader);
+
+		kube_leader_free(run->leader);
+		if (led)
+			remove_lease(run);
+	}
+	kube_client_free(run->kube);
+	*run = (struct cluster_run){0};
+}
+
+int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec,
+		    struct cairn_err *err)
+{
+	kube_auto_json json_t *job = NULL;
+	int rc = cluster_job(spec, &job, err);
+
+	if (!rc)
+		rc = cluster_make(run, &kube_jobs, job, &run->job, err);
+	/* A killed run's lease goes with its Job. */
+	if (!rc)
+		rc = cluster_patch(run, KUBE_REF(&kube_leases, run->names.ns, run->lease),
+				   json_pack("{s:{s:[o]}}", "metadata", "ownerReferences",
+					     cluster_owner_of(run->job)),
+				   err);
+	return rc;
+}

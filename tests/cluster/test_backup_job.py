@@ -1,0 +1,280 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn backup create --pvc` and `restore --pvc` by Jobs that run for real: a kubelet with
+containerd, the driver and the sidecar as deploy/ ships them, a repository behind rest-server.
+Who runs the command has the rights of deploy/rbac/backup.yaml, and the Job's pod those of a
+backup application."""
+import base64
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import cluster
+import node
+import test_node
+from processes import Ports, wait_until
+
+MIB = 1 << 20
+BLOCK = 4096
+SPACE = "default"
+ROLE = "cairn.csi.dev/backup"
+DEPLOY = cluster.REPOSITORY / "deploy"
+SECRET = "repository"
+PASSWORD = "a secret of the repository"
+FOREVER = test_node.FOREVER
+
+
+def skip_unless_possible():
+    test_node.skip_unless_possible()
+    cluster.peers_or_skip("rest-server")
+
+
+def setUpModule():
+    global BED  # pylint: disable=global-statement
+    BED = unittest.enterModuleContext(cluster.Cluster(node=True))
+    test_node.Pods(BED).install()
+
+
+class Jobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bed, cls.kube, cls.pods = BED, BED.kube, test_node.Pods(BED)
+        cls.start_repository()
+        cls.make_accounts()
+        cls.scratch = BED.directory
+        cls.environment = {**os.environ, "CAIRN_POOL": "/nowhere", "KUBECONFIG": str(cls.config),
+                           "CAIRN_IMAGE": node.CAIRN}
+        for name in ("CAIRN_REPOSITORY", "RESTIC_REPOSITORY", "RESTIC_PASSWORD"):
+            cls.environment.pop(name, None)
+        cls.own = {**cls.environment, "CAIRN_REPOSITORY": cls.location,
+                   "RESTIC_PASSWORD": PASSWORD}
+        cls.cairn("init", environment=cls.own)
+
+    @classmethod
+    def start_repository(cls):
+        """On the node's address: pods reach it, and so do we."""
+        program = cluster.peers("rest-server")["rest-server"]
+        ports = Ports()
+        port = ports.take()
+        ports.close()
+        (BED.directory / "rest").mkdir()
+        BED.processes.start("rest-server", [program, "--listen", f"{node.ADDRESS}:{port}",
+                                            "--no-auth", "--path", BED.directory / "rest"])
+        cls.location = f"rest:http://{node.ADDRESS}:{port}/volumes"
+        time.sleep(0.5)
+        encode = base64.b64encode
+        cls.kube.apply({"apiVersion": "v1", "kind": "Secret",
+                        "metadata": {"name": SECRET, "namespace": SPACE},
+                        "data": {"CAIRN_REPOSITORY": encode(cls.location.encode()).decode(),
+                                 "RESTIC_PASSWORD": encode(PASSWORD.encode()).decode()}})
+
+    @classmethod
+    def make_accounts(cls):
+        cls.pods.csi.make_client(SPACE, "reader")  # of the Job's pod
+        cls.kube.service_account(SPACE, "user")
+        cls.kube.allow("user-here", f"{SPACE}:user", role="cairn-backup", namespace=SPACE)
+        for role in ("cluster", "filesystem"):
+            cls.kube.allow(f"user-{role}", f"{SPACE}:user", role=f"cairn-backup-{role}")
+        cls.config = cls.kube.kubeconfig_of_account(SPACE, "user")
+
+    # ---- cairn ----
+
+    @classmethod
+    def cairn(cls, *args, environment=None, status=0, output="json"):
+        done = subprocess.run([BED.cairn, "backup", *map(str, args), "-o", output], text=True,
+                              env=environment or cls.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=400, check=False)
+        if done.returncode != status:
+            raise AssertionError(f"{done.args}: {done.returncode} {done.stdout}{done.stderr}")
+        return done
+
+    def words(self, claim):
+        # There is no DNS here; the certificate is for the name that the object has.
+        address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
+        return ["create", "--namespace", SPACE, "--pvc", claim, "--repository-secret", SECRET,
+                "--service-account", "reader", "--metadata-address", f"{address}:6443"]
+
+    def back_up(self, claim, *args):
+        done = self.cairn(*self.words(claim), *args)
+        return [json.loads(line) for line in done.stdout.splitlines()][-1]
+
+    def restore(self, backup, claim, *args, **how):
+        return self.cairn("restore", backup, "--namespace", SPACE, "--pvc", claim,
+                          "--repository-secret", SECRET, *args, **how)
+
+    # ---- the cluster ----
+
+    def left(self):
+        found = []
+        for kind in ("volumesnapshot", "pvc", "job", "lease", "pod"):
+            listed = self.kube.get(kind, "-n", SPACE, kubeconfig=None)
+            found += [f"{kind} {item['metadata']['name']}" for item in listed["items"]
+                      if item["metadata"].get("labels", {}).get(ROLE) in ("create", "restore")
+                      or item["metadata"]["name"].startswith("cairn-create")]
+        return found
+
+    def assert_nothing_left(self):
+        wait_until(lambda: not self.left(), 90, f"nothing is left; there is {self.left()}")
+
+    def bases(self):
+        listed = self.kube.get("volumesnapshot", "-n", SPACE, kubeconfig=None)
+        return [item["metadata"]["name"] for item in listed["items"]
+                if item["metadata"].get("labels", {}).get(ROLE) == "base"]
+
+    def require_base(self, required):
+        self.kube.kubectl("patch", "snapshotmetadataservice", "cairn.csi.dev", "--type=merge",
+                          "-p", json.dumps({"spec": {"requireBaseSnapshotForDelta": required}}))
+
+    def remove(self, kind, *names):
+        self.kube.delete(kind, *names)
+
+    def application(self, name, script, mode="Block"):
+        """A pod that wrote to the claim of that name and stays."""
+        self.pods.claim(name, mode=mode)
+        self.addCleanup(self.remove, "pvc", name)
+        where = "/dev/data" if mode == "Block" else "/data"
+        self.pods.start(f"app-{name}", f"{script}; sync; echo written; {FOREVER}",
+                        [(name, where)])
+        self.addCleanup(self.remove, "pod", f"app-{name}")
+        self.pods.wait(f"app-{name}", "Running")
+        wait_until(lambda: "written" in self.kube.kubectl("logs", f"app-{name}"), 60, "written")
+
+    def run_in(self, name, script):
+        return self.pods.execute(f"app-{name}", script)
+
+    def sum_of(self, claim):
+        """Of a claim that no pod uses."""
+        log = self.pods.run(f"sum-{claim}", "sha256sum /dev/data", [(claim, "/dev/data")])
+        return log.split()[0]
+
+    # ---- tests ----
+
+    def test_the_story(self):
+        self.require_base(False)
+        self.application("data", "dd if=/dev/urandom of=/dev/data bs=1M seek=2 count=8 "
+                                 "conv=fsync 2>/dev/null")
+        full = self.back_up("data")
+        self.assertEqual((full["mode"], full["volume"]), ("allocated", f"{SPACE}/data"))
+        self.assertEqual(full["bytes_changed"], 8 * MIB)
+        self.assert_nothing_left()
+        self.run_in("data", "dd if=/dev/urandom of=/dev/data bs=4k seek=9000 count=3 "
+                            "conv=fsync 2>/dev/null")
+        more = self.back_up("data")
+        self.assertEqual((more["mode"], more["parent"]), ("changed", full["id"]))
+        self.assertEqual(more["bytes_changed"], 3 * BLOCK)
+        self.assertLess(more["bytes_read"], MIB)
+        self.assertEqual(self.bases(), [])
+        want = self.run_in("data", "sha256sum /dev/data").split()[0]
+        # The application goes on; a backup stays what it was.
+        self.run_in("data", "dd if=/dev/zero of=/dev/data bs=1M count=4 conv=fsync 2>/dev/null")
+        self.restore(more["id"], "new", "--verify")
+        self.addCleanup(self.remove, "pvc", "new")
+        made = self.kube.get("pvc", "new")
+        self.assertNotIn("ownerReferences", made["metadata"])
+        self.assertEqual((made["spec"]["volumeMode"], made["spec"]["resources"]["requests"]),
+                         ("Block", {"storage": str(64 * MIB)}))
+        self.assertEqual(self.sum_of("new"), want)
+        self.assert_nothing_left()
+        # Nobody who looks at what was made sees the password.
+        self.assertNotIn(PASSWORD, self.kube.kubectl("get", "pod,job,event,pvc", "-A", "-o",
+                                                     "json"))
+        listed = json.loads(self.cairn("list", environment=self.own).stdout)["backups"]
+        self.assertEqual([(one["volume"], one["host"]) for one in listed[-2:]],
+                         [(f"{SPACE}/data", SPACE)] * 2)
+
+    def test_files_come_back_as_files(self):
+        self.require_base(True)
+        self.application("files", "dd if=/dev/urandom of=/data/file bs=1M count=3 2>/dev/null",
+                         mode="Filesystem")
+        want = self.run_in("files", "sha256sum /data/file").split()[0]
+        made = self.back_up("files")
+        self.assertEqual(self.bases(), [made["snapshot"]])
+        self.restore(made["id"], "files-new")
+        self.addCleanup(self.remove, "pvc", "files-new")
+        log = self.pods.run("reader", "sha256sum /data/file; grep ' /data ' /proc/mounts",
+                            [("files-new", "/data")])
+        self.assertIn(want, log)
+        self.assertRegex(log, r"/dev/loop\d+ /data ext4")
+        self.assert_nothing_left()
+        self.assertEqual(self.bases(), [made["snapshot"]])
+        # The next one builds on the base and replaces it.
+        self.run_in("files", "dd if=/dev/urandom of=/data/more bs=4k count=2 2>/dev/null; sync")
+        more = self.back_up("files")
+        self.assertEqual((more["mode"], more["parent"]), ("changed", made["id"]))
+        wait_until(lambda: self.bases() == [more["snapshot"]], 60, "one base")
+        self.require_base(False)
+        self.remove("volumesnapshot", more["snapshot"])
+
+    def test_what_is_wrong_is_said(self):
+        self.require_base(False)
+        self.application("wrong", "true")
+        words = self.words("wrong")
+        quick = ["--ready-timeout", "20s"]
+        cases = (
+            (self.words("nothing"), 5, "there is no claim 'default/nothing'"),
+            ([*words, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),
+            ([*words, "--image", "localhost/none:1", *quick], 9, "localhost/none:1"),
+            ([*words, "--service-account", "none", *quick], 4, "there is none"),
+            ([*words, "--parent", "0123abcd"], 5, "0123abcd"),
+        )
+        for args, status, text in cases:
+            with self.subTest(text):
+                done = self.cairn(*args, status=status)
+                said = json.loads(done.stderr.splitlines()[-1])["message"]
+                self.assertIn(text, said)
+        done = self.restore("0123abcd", "target", status=5)
+        self.assertIn("0123abcd", done.stderr)
+        self.assertIsNone(self.kube.get("pvc", "target"))
+        self.assert_nothing_left()
+
+    def test_interrupts_and_kills(self):
+        self.require_base(False)
+        self.application("cut", "dd if=/dev/urandom of=/dev/data bs=1M count=24 conv=fsync "
+                                "2>/dev/null")
+        chance = random.Random(1)
+        words = [BED.cairn, "backup", *self.words("cut")]
+
+        def begin():
+            return subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL,
+                                    text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with begin() as child:
+            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            time.sleep(chance.uniform(0, 3))
+            child.send_signal(signal.SIGINT)
+            _, said = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 128 + signal.SIGINT, said)
+        self.assert_nothing_left()
+        for turn in range(3):
+            with begin() as child:
+                time.sleep(chance.uniform(0.1, 8))
+                child.kill()
+            with self.subTest(turn):
+                self.back_up("cut")
+                self.assert_nothing_left()
+
+    def test_the_api_server_goes_away_and_comes_back(self):
+        self.require_base(False)
+        self.application("away", "dd if=/dev/urandom of=/dev/data bs=1M count=8 conv=fsync "
+                                 "2>/dev/null")
+        words = [BED.cairn, "backup", *self.words("away")]
+        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            BED.processes.kill("kube-apiserver")
+            time.sleep(6)
+            BED.processes.restart("kube-apiserver")
+            out, said = child.communicate(timeout=180)
+        self.assertEqual(child.returncode, 0, said)
+        self.assertIn(f"of {SPACE}/away@", out)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    skip_unless_possible()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    unittest.main()
