@@ -73,11 +73,39 @@ static bool parse_numbers(char **line, struct mountinfo_entry *entry)
 	       parse_device(device, &entry->major, &entry->minor);
 }
 
+/* "ro,noatime": the kernel writes "ro" or "rw" first. */
+static bool says_read_only(const char *options)
+{
+	return strcmp(options, "ro") == 0 || strncmp(options, "ro,", 3) == 0;
+}
+
+/* What ext4 says of itself after errors, and what any filesystem that the kernel made
+ * read-only does. */
+static bool says_stopped(const char *options, bool mount_is_read_only)
+{
+	static const char *const words[] = {"emergency_ro", "shutdown"};
+
+	if (!options)
+		return false;
+	if (!mount_is_read_only && says_read_only(options))
+		return true;
+	while (*options) {
+		size_t n = strcspn(options, ",");
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (n == strlen(words[i]) && strncmp(options, words[i], n) == 0)
+				return true;
+		options += n + (options[n] == ',');
+	}
+	return false;
+}
+
 /* 36 35 98:0 /root /mount/point options tag:value... - type source superoptions */
 static bool parse_line(char *line, struct mountinfo_entry *entry)
 {
 	char *root;
 	char *mount_point;
+	char *options;
 	char *fs_type;
 	char *source;
 	char *tag;
@@ -86,7 +114,8 @@ static bool parse_line(char *line, struct mountinfo_entry *entry)
 		return false;
 	root = take_field(&line);
 	mount_point = take_field(&line);
-	if (!root || !mount_point || !take_field(&line))
+	options = take_field(&line);
+	if (!root || !mount_point || !options)
 		return false;
 	do
 		tag = take_field(&line);
@@ -104,6 +133,8 @@ static bool parse_line(char *line, struct mountinfo_entry *entry)
 	decode_escapes(source);
 	entry->root = root;
 	entry->mount_point = mount_point;
+	entry->read_only = says_read_only(options);
+	entry->stopped = says_stopped(take_field(&line), entry->read_only);
 	entry->fs_type = fs_type;
 	entry->source = source;
 	return true;

@@ -23,6 +23,8 @@ struct mountinfo_entry {
 	uint32_t minor;
 	const char *root;        /* what of the filesystem is mounted */
 	const char *mount_point; /* as seen from the reader's root directory */
+	bool read_only;          /* this mount; others of the filesystem may not be */
+	bool stopped;            /* the filesystem takes no writes any more, after errors */
 	const char *fs_type;
 	const char *source; /* often a device, but any text may stand here */
 };

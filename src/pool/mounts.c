@@ -4,15 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "pool/mountinfo.h"
+
+#define FDINFO_MAX   4096U
+#define FDINFO_MOUNT "mnt_id:\t"
 
 static int read_table(char **ret, struct cairn_err *err)
 {
@@ -128,40 +136,113 @@ int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
-int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err)
+/* Without asking the filesystem, which may be dead and answer nothing. */
+static int mount_id_by_fdinfo(int fd, uint64_t *ret, struct cairn_err *err)
+{
+	cairn_auto_free char *text = NULL;
+	char name[40];
+	size_t len;
+	char *at;
+	int rc;
+
+	snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fd);
+	rc = cairn_file_read(AT_FDCWD, name, FDINFO_MAX, &text, &len, err);
+	if (rc < 0)
+		return rc;
+	at = strstr(text, FDINFO_MOUNT);
+	if (!at)
+		return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "the kernel tells no mount id");
+	at += strlen(FDINFO_MOUNT);
+	at[strspn(at, "0123456789")] = '\0';
+	return cairn_parse_u64(at, ret, err);
+}
+
+/* The entry of the mount that `path` is on, and whether it is its root. */
+static int look_at_dead(const char *path, bool *ret_root, char **ret_text,
+			struct mountinfo_entry *ret, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
+	char link[40];
+	char where[PATH_MAX];
+	uint64_t id = 0;
+	ssize_t n;
+	int rc;
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", path);
+	rc = mount_id_by_fdinfo(fd, &id, err);
+	if (!rc)
+		rc = find_entry(id, ret_text, ret, err);
+	if (rc)
+		return rc;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, where, sizeof(where) - 1);
+	if (n < 0)
+		return cairn_err_sys(err, errno, "read '%s'", link);
+	where[n] = '\0';
+	*ret_root = strcmp(where, ret->mount_point) == 0;
+	return 0;
+}
+
+static int look_at_live(const char *path, char **ret_text, struct mountinfo_entry *ret,
+			struct cairn_err *err)
+{
+	uint64_t id = 0;
+	int rc = mount_id_of(AT_FDCWD, path, &id);
+
+	if (rc < 0)
+		return cairn_err_sys(err, -rc, "mount id of '%s'", path);
+	rc = find_entry(id, ret_text, ret, err);
+	return rc ? cairn_err_wrap(err, "'%s'", path) : 0;
+}
+
+int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
-	bool mounted;
-	uint64_t id = 0;
-	int rc = mounts_is_mount_point(path, &mounted, err);
+	struct statx stx;
+	bool root;
+	int rc = statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &stx) < 0 ? errno : 0;
 
-	if (rc < 0)
-		return rc;
-	if (!mounted) {
-		*ret = 0;
+	*ret = (struct mounts_at){0};
+	if (rc == ENOENT)
 		return 0;
+	if (rc) {
+		rc = look_at_dead(path, &root, &text, &entry, err);
+	} else {
+		root = (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+		rc = root ? look_at_live(path, &text, &entry, err) : 0;
 	}
-	rc = mount_id_of(AT_FDCWD, path, &id);
-	if (rc < 0)
-		return cairn_err_sys(err, -rc, "mount id of '%s'", path);
-	rc = find_entry(id, &text, &entry, err);
-	if (rc < 0)
-		return cairn_err_wrap(err, "'%s'", path);
-	*ret = entry.major != 0 ? makedev(entry.major, entry.minor) : source_device(entry.source);
+	if (rc || !root)
+		return rc;
+	ret->mounted = true;
+	ret->read_only = entry.read_only;
+	ret->stopped = entry.stopped;
+	ret->source =
+		entry.major != 0 ? makedev(entry.major, entry.minor) : source_device(entry.source);
+	snprintf(ret->fs_type, sizeof(ret->fs_type), "%s", entry.fs_type);
 	return 0;
+}
+
+int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err)
+{
+	struct mounts_at at;
+	int rc = mounts_look(path, &at, err);
+
+	*ret = rc ? 0 : at.source;
+	return rc;
 }
 
 int mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err)
 {
+	cairn_auto_free char *text = NULL;
+	struct mountinfo_entry entry;
 	struct statx stx;
 
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &stx) < 0) {
-		if (errno != ENOENT)
-			return cairn_err_sys(err, errno, "stat '%s'", path);
-		*ret = false;
+	*ret = false;
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &stx) == 0) {
+		*ret = (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 		return 0;
 	}
-	*ret = (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-	return 0;
+	return errno == ENOENT ? 0 : look_at_dead(path, ret, &text, &entry, err);
 }

@@ -25,11 +25,24 @@ int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err);
  * from st_dev on btrfs, where each subvolume has its own st_dev. */
 int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err);
 
-/* The source device of what is mounted at `path`, 0 when that is no block
- * device (or nothing is mounted there). */
+#define MOUNTS_TYPE_MAX 32
+
+/* What is mounted at a path. */
+struct mounts_at {
+	bool mounted;
+	bool read_only; /* this mount; others of the filesystem may not be */
+	bool stopped;   /* the filesystem takes no writes any more, after errors */
+	dev_t source;   /* 0 when that is no block device */
+	char fs_type[MOUNTS_TYPE_MAX];
+};
+
+int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err);
+
+/* The source device alone, 0 also when nothing is mounted there. */
 int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err);
 
-/* True if `path` is where something is mounted; a missing path is not. */
+/* True if `path` is where something is mounted; a missing path is not. A
+ * filesystem that has shut down after errors is still mounted. */
 int mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err);
 
 #endif

@@ -35,6 +35,61 @@ static void a_line_gives_its_fields(void **state)
 	assert_string_equal(entry.mount_point, "/mnt/data");
 	assert_string_equal(entry.fs_type, "ext4");
 	assert_string_equal(entry.source, "/dev/loop7");
+	assert_false(entry.read_only);
+}
+
+static void the_mounts_own_options_say_whether_it_is_read_only(void **state)
+{
+	static const struct {
+		const char *mount, *filesystem;
+		bool read_only;
+	} cases[] = {
+		{"ro", "rw", true},     {"ro,noatime", "rw", true}, {"rw", "ro", false},
+		{"rw,ro", "ro", false}, {"root", "ro", false},      {"noatime,ro", "ro", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct mountinfo_entry entry;
+		char text[TEXT_MAX];
+		char line[TEXT_MAX];
+
+		snprintf(line, sizeof(line), "1 2 3:4 / /a %s shared:1 - xfs /b %s\n",
+			 cases[i].mount, cases[i].filesystem);
+		assert_true(parse_one(line, text, &entry));
+		assert_int_equal(entry.read_only, cases[i].read_only);
+	}
+}
+
+static void a_filesystem_that_stopped_after_errors_is_known(void **state)
+{
+	static const struct {
+		const char *mount, *filesystem;
+		bool stopped;
+	} cases[] = {
+		{"rw", "rw,errors=remount-ro,emergency_ro", true},
+		{"ro", "rw,emergency_ro,noquota", true},
+		{"rw", "shutdown", true},
+		{"rw,noatime", "ro,errors=remount-ro", true},
+		{"ro", "ro", false},
+		{"ro", "rw", false},
+		{"rw", "rw", false},
+		{"rw", "", false},
+		{"rw", ",,", false},
+		{"rw", "rw,no_shutdown,shutdown_not,emergency_ro2", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct mountinfo_entry entry;
+		char text[TEXT_MAX];
+		char line[TEXT_MAX];
+
+		snprintf(line, sizeof(line), "1 2 3:4 / /a %s - ext4 /b %s\n", cases[i].mount,
+			 cases[i].filesystem);
+		assert_true(parse_one(line, text, &entry));
+		assert_int_equal(entry.stopped, cases[i].stopped);
+	}
 }
 
 static void escapes_are_decoded_and_other_backslashes_kept(void **state)
@@ -137,6 +192,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_gives_its_fields),
+		cmocka_unit_test(the_mounts_own_options_say_whether_it_is_read_only),
+		cmocka_unit_test(a_filesystem_that_stopped_after_errors_is_known),
 		cmocka_unit_test(escapes_are_decoded_and_other_backslashes_kept),
 		cmocka_unit_test(a_source_may_be_empty),
 		cmocka_unit_test(lines_of_another_form_are_passed_over),
