@@ -3,6 +3,7 @@
 #include "csi/driver.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -171,6 +172,16 @@ int csi_require(const char *value, const char *what, struct cairn_err *err)
 	if (!value || !value[0])
 		return cairn_err_set(err, CAIRN_INVALID, "%s is missing", what);
 	return 0;
+}
+
+int csi_require_path(const char *value, const char *what, struct cairn_err *err)
+{
+	int rc = csi_require(value, what, err);
+
+	if (!rc && (value[0] != '/' || strlen(value) >= PATH_MAX))
+		rc = cairn_err_set(err, CAIRN_INVALID, "%s is no absolute path of the system",
+				   what);
+	return rc;
 }
 
 int csi_request_recv(struct net_call *call, const ProtobufCMessageDescriptor *type,

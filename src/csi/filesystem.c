@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -22,6 +23,17 @@
 
 /* fsck's statuses up to here mean that the filesystem is good now. */
 #define FSCK_REPAIRED 1
+
+int csi_path_error(struct cairn_err *err, int sys_errno, const char *what, const char *path)
+{
+	int rc = cairn_err_sys(err, sys_errno, "%s '%s'", what, path);
+
+	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_EXISTS)
+		return rc;
+	if (err)
+		err->code = CAIRN_PRECONDITION;
+	return CAIRN_PRECONDITION;
+}
 
 static void probe_freep(blkid_probe *probe)
 {
@@ -131,7 +143,7 @@ static int mount_device(const struct csi_mount_spec *spec, const char *fs, struc
 	if (rc)
 		return rc;
 	if (mount(spec->device, spec->path, fs, flags, data.data) < 0)
-		return cairn_err_sys(err, errno, "mount '%s' on '%s'", spec->device, spec->path);
+		return csi_path_error(err, errno, "mount the volume on", spec->path);
 	return 0;
 }
 
@@ -201,14 +213,38 @@ static int make_mount_point(const char *source, const char *path, struct cairn_e
 	struct stat st;
 
 	if (stat(source, &st) < 0)
-		return cairn_err_sys(err, errno, "'%s'", source);
+		return csi_path_error(err, errno, "look at", source);
 	if (S_ISDIR(st.st_mode)) {
 		if (mkdir(path, 0750) < 0 && errno != EEXIST)
-			return cairn_err_sys(err, errno, "make '%s'", path);
+			return csi_path_error(err, errno, "make", path);
 		return 0;
 	}
 	fd = open(path, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? cairn_err_sys(err, errno, "make '%s'", path) : 0;
+	return fd < 0 ? csi_path_error(err, errno, "make", path) : 0;
+}
+
+/* A remount sets all flags anew: those that the staged filesystem was mounted with
+ * must not be lost. */
+static int make_read_only(const char *path, struct cairn_err *err)
+{
+	static const struct {
+		unsigned long seen, flag;
+	} kept[] = {
+		{ST_NOSUID, MS_NOSUID},     {ST_NODEV, MS_NODEV},
+		{ST_NOEXEC, MS_NOEXEC},     {ST_NOATIME, MS_NOATIME},
+		{ST_RELATIME, MS_RELATIME}, {ST_NODIRATIME, MS_NODIRATIME},
+	};
+	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY;
+	struct statvfs st;
+
+	if (statvfs(path, &st) < 0)
+		return csi_path_error(err, errno, "look at", path);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (st.f_flag & kept[i].seen)
+			flags |= kept[i].flag;
+	if (mount(NULL, path, NULL, flags, NULL) < 0)
+		return csi_path_error(err, errno, "make read-only", path);
+	return 0;
 }
 
 int csi_bind_mount(const char *source, const char *path, bool read_only, struct cairn_err *err)
@@ -218,11 +254,10 @@ int csi_bind_mount(const char *source, const char *path, bool read_only, struct 
 	if (rc)
 		return rc;
 	if (mount(source, path, NULL, MS_BIND, NULL) < 0)
-		return cairn_err_sys(err, errno, "bind '%s' to '%s'", source, path);
-	if (read_only && mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) < 0) {
-		rc = cairn_err_sys(err, errno, "make '%s' read-only", path);
+		return csi_path_error(err, errno, "bind the volume to", path);
+	rc = read_only ? make_read_only(path, err) : 0;
+	if (rc)
 		(void)umount2(path, UMOUNT_NOFOLLOW);
-	}
 	return rc;
 }
 

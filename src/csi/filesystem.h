@@ -21,6 +21,11 @@ struct csi_mount_spec {
 	size_t n_flags;
 };
 
+/* What the kernel says about a path of the caller's, such as "make '/a/b': ...":
+ * NOT_FOUND and ALREADY_EXISTS would be read as said of the volume, so these become
+ * CAIRN_PRECONDITION. */
+int csi_path_error(struct cairn_err *err, int sys_errno, const char *what, const char *path);
+
 /* Mounts the device's filesystem at `path`, an existing directory; makes one on
  * an empty device, checks and grows one that is there.
  *

@@ -4,6 +4,7 @@
 #ifndef CAIRN_CSI_NODE_H
 #define CAIRN_CSI_NODE_H
 
+#include "csi/capability.h"
 #include "csi/controller.h"
 
 /* node_stage.c */
@@ -25,6 +26,16 @@ CSI_METHOD(csi_node_expand);
  */
 int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
 		    size_t n, struct cairn_err *err);
+
+/* Whether the volume is to be read only: *ret was so already, or the capability or
+ * the controller says so. */
+int csi_node_read_only(struct pool *pool, const char *volume_id,
+		       const Csi__V1__VolumeCapability *capability, bool *ret,
+		       struct cairn_err *err);
+
+/* CAIRN_EXISTS when the device holds a mounted filesystem: writing to it as well
+ * would destroy that. */
+int csi_node_check_unmounted(const char *volume_id, const char *device, struct cairn_err *err);
 
 /* True in *ret if the device is what is mounted at `path`. */
 int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err);

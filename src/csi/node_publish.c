@@ -23,6 +23,8 @@ static int publish_block(struct pool *pool, const char *id, const char *path, bo
 	if (!rc && !device[0])
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is not staged", id);
 	if (!rc)
+		rc = csi_node_check_unmounted(id, device, err);
+	if (!rc)
 		rc = csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 	return rc ? rc : csi_bind_mount(device, path, false, err);
 }
@@ -64,18 +66,24 @@ static int publish_new(struct pool *pool, const char *id,
 static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublishVolumeRequest *r,
 		   struct cairn_err *err)
 {
-	bool read_only = r->readonly || csi_capability_is_read_only(r->volume_capability);
+	bool read_only = r->readonly;
 	struct csi_targets targets;
 	int rc;
 
 	if (!r->staging_target_path[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the staging target path is missing");
-	rc = csi_targets_get(pool, id, r->target_path, &targets, err);
+	rc = csi_node_read_only(pool, id, r->volume_capability, &read_only, err);
+	if (!rc)
+		rc = csi_targets_get(pool, id, r->target_path, &targets, err);
 	if (rc)
 		return rc;
 	if (targets.this_one && targets.this_read_only != read_only)
 		return cairn_err_set(err, CAIRN_EXISTS, "the volume is published there %s",
 				     targets.this_read_only ? "read-only" : "for writing");
+	if (targets.this_one &&
+	    targets.this_device != csi_capability_is_block(r->volume_capability))
+		return cairn_err_set(err, CAIRN_EXISTS, "the volume is published there as a %s",
+				     targets.this_device ? "device" : "filesystem");
 	if (targets.this_one)
 		return 0;
 	if (targets.foreign)
@@ -97,7 +105,7 @@ CSI_METHOD(csi_node_publish)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_require(r->target_path, "the target path", err);
+		rc = csi_require_path(r->target_path, "the target path", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
@@ -133,7 +141,7 @@ CSI_METHOD(csi_node_unpublish)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_require(r->target_path, "the target path", err);
+		rc = csi_require_path(r->target_path, "the target path", err);
 	if (!rc)
 		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)

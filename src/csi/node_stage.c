@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
+#include "csi/published.h"
 #include "csi/target.h"
 #include "csi_node.pb-c.h"
 #include "pool/device.h"
@@ -54,6 +55,30 @@ int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, ch
 	return pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
 }
 
+int csi_node_read_only(struct pool *pool, const char *volume_id,
+		       const Csi__V1__VolumeCapability *capability, bool *ret,
+		       struct cairn_err *err)
+{
+	struct csi_publication publication;
+	int rc = csi_published_get(pool, volume_id, &publication, err);
+
+	*ret = *ret || csi_capability_is_read_only(capability) || (!rc && publication.read_only);
+	return rc;
+}
+
+int csi_node_check_unmounted(const char *volume_id, const char *device, struct cairn_err *err)
+{
+	cairn_auto_free char *where = NULL;
+	struct stat st;
+	int rc = stat(device, &st) < 0 ? 0 : mounts_find_device(st.st_rdev, &where, err);
+
+	if (!rc && where)
+		rc = cairn_err_set(err, CAIRN_EXISTS,
+				   "volume '%s' is mounted as a filesystem at '%s'", volume_id,
+				   where);
+	return rc;
+}
+
 int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err)
 {
 	struct stat st;
@@ -64,26 +89,74 @@ int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct 
 	return rc;
 }
 
+static int stage_device(struct pool *pool, const char *id, bool read_only, struct cairn_err *err)
+{
+	char device[DEVICE_PATH_MAX];
+	int rc = pool_volume_device(pool, id, device, sizeof(device), err);
+
+	if (!rc && device[0])
+		rc = csi_node_check_unmounted(id, device, err);
+	return rc ? rc : csi_node_attach(pool, id, read_only, device, sizeof(device), err);
+}
+
+/* What is mounted there must be what is asked for. Mounted read-only is what
+ * the mount says: a filesystem may have become so by itself, after errors. */
+static int check_staged(const struct csi_mount_spec *spec, const struct mounts_at *at,
+			struct cairn_err *err)
+{
+	bool wants_read_only = spec->read_only;
+
+	for (size_t i = 0; i < spec->n_flags; i++)
+		wants_read_only = wants_read_only || strcmp(spec->flags[i], "ro") == 0;
+	if (at->read_only != wants_read_only)
+		return cairn_err_set(err, CAIRN_EXISTS, "the volume is staged there %s",
+				     at->read_only ? "read-only" : "for writing");
+	if (spec->fs_matters && strcmp(at->fs_type, spec->fs) != 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "the volume is staged there with %s",
+				     at->fs_type);
+	return 0;
+}
+
+static int stage_filesystem(struct pool *pool, const char *id, struct csi_mount_spec *spec,
+			    struct cairn_err *err)
+{
+	char device[DEVICE_PATH_MAX];
+	struct csi_targets targets;
+	struct mounts_at at;
+	struct stat st;
+	/* No filesystem is made on a device that somebody is writing to. */
+	int rc = csi_targets_get(pool, id, "", &targets, err);
+
+	if (!rc && targets.devices)
+		rc = cairn_err_set(err, CAIRN_EXISTS, "volume '%s' is published as a device", id);
+	/* A filesystem is mounted read-only over a device that is not: its log may
+	 * have to be replayed. */
+	if (!rc)
+		rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
+	if (!rc)
+		rc = mounts_look(spec->path, &at, err);
+	if (rc)
+		return rc;
+	if (at.mounted && stat(device, &st) == 0 && at.source == st.st_rdev)
+		return check_staged(spec, &at, err);
+	if (mkdir(spec->path, 0750) < 0 && errno != EEXIST)
+		return csi_path_error(err, errno, "make", spec->path);
+	spec->device = device;
+	return csi_filesystem_mount(spec, err);
+}
+
 static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, const char *id,
 		 struct cairn_err *err)
 {
 	const Csi__V1__VolumeCapability *capability = r->volume_capability;
-	bool read_only = csi_capability_is_read_only(capability);
-	char device[DEVICE_PATH_MAX];
-	bool staged = false;
-	int rc;
+	bool read_only = false;
+	int rc = csi_node_read_only(pool, id, capability, &read_only, err);
 
-	if (csi_capability_is_block(capability))
-		return csi_node_attach(pool, id, read_only, device, sizeof(device), err);
-	/* A filesystem is mounted read-only over a device that is not: its log may
-	 * have to be replayed. */
-	rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
-	if (!rc)
-		rc = csi_node_is_mounted(device, r->staging_target_path, &staged, err);
-	if (rc || staged)
+	if (rc)
 		return rc;
+	if (csi_capability_is_block(capability))
+		return stage_device(pool, id, read_only, err);
 	struct csi_mount_spec spec = {
-		.device = device,
 		.path = r->staging_target_path,
 		.fs = csi_capability_fs(capability),
 		.fs_matters = csi_capability_names_fs(capability),
@@ -92,9 +165,7 @@ static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, co
 		.n_flags = capability->mount->n_mount_flags,
 	};
 
-	if (mkdir(spec.path, 0750) < 0 && errno != EEXIST)
-		return cairn_err_sys(err, errno, "make '%s'", spec.path);
-	return csi_filesystem_mount(&spec, err);
+	return stage_filesystem(pool, id, &spec, err);
 }
 
 CSI_METHOD(csi_node_stage)
@@ -107,7 +178,7 @@ CSI_METHOD(csi_node_stage)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_require(r->staging_target_path, "the staging target path", err);
+		rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
@@ -155,7 +226,7 @@ CSI_METHOD(csi_node_unstage)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_require(r->staging_target_path, "the staging target path", err);
+		rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 	if (!rc)
 		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)

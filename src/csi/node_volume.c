@@ -5,6 +5,8 @@
 #include "csi/node.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -19,30 +21,39 @@
 
 struct place {
 	char device[DEVICE_PATH_MAX];
-	bool block; /* the path is the device itself */
+	bool block;   /* the path is the device itself */
+	int dead;     /* errno of a filesystem that answers nothing any more, or 0 */
+	bool stopped; /* it takes no writes any more */
+	bool read_only;
 };
 
 /* What of the volume is at the path; CAIRN_NOT_FOUND when nothing is. */
 static int find_place(struct pool *pool, const char *id, const char *path, struct place *ret,
 		      struct cairn_err *err)
 {
-	struct stat at;
-	struct stat device;
-	dev_t source = 0;
-	int rc = pool_volume_device(pool, id, ret->device, sizeof(ret->device), err);
+	struct stat at = {0};
+	struct stat device = {0};
+	struct mounts_at mount = {0};
+	int rc;
 
+	*ret = (struct place){.block = false};
+	rc = pool_volume_device(pool, id, ret->device, sizeof(ret->device), err);
 	if (rc)
 		return rc;
-	if (!ret->device[0] || stat(ret->device, &device) < 0 || stat(path, &at) < 0)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' is not at '%s'", id, path);
-	ret->block = S_ISBLK(at.st_mode);
+	if (stat(path, &at) < 0)
+		ret->dead = errno;
+	ret->block = !ret->dead && S_ISBLK(at.st_mode);
 	if (ret->block)
-		source = at.st_rdev;
-	else
-		rc = mounts_source_of(path, &source, err);
-	if (!rc && source != device.st_rdev)
+		mount.source = at.st_rdev;
+	else if (mounts_look(path, &mount, NULL) != 0)
+		mount.source = 0; /* also of what can not be a path */
+	/* A relative path leads nowhere that a volume is published at. */
+	if (path[0] != '/' || !ret->device[0] || stat(ret->device, &device) < 0 ||
+	    mount.source != device.st_rdev)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' is not at '%s'", id, path);
-	return rc;
+	ret->read_only = mount.read_only;
+	ret->stopped = mount.stopped;
+	return 0;
 }
 
 static void fill_usage(Csi__V1__VolumeUsage *usage, uint64_t total, uint64_t available,
@@ -55,8 +66,23 @@ static void fill_usage(Csi__V1__VolumeUsage *usage, uint64_t total, uint64_t ava
 	usage->unit = unit;
 }
 
-static int fill_stats(const struct pool_volume *volume, const struct place *place, const char *path,
-		      Csi__V1__VolumeUsage usages[2], size_t *ret_n, struct cairn_err *err)
+/* What the kernel has done to a filesystem that it found damaged. */
+static void tell_damage(const struct place *place, struct pool_condition *condition)
+{
+	if (condition->abnormal || (!place->dead && !place->stopped))
+		return;
+	condition->abnormal = true;
+	if (place->dead)
+		snprintf(condition->reason, sizeof(condition->reason),
+			 "the filesystem has shut down: %s", strerrordesc_np(place->dead));
+	else
+		snprintf(condition->reason, sizeof(condition->reason),
+			 "the filesystem takes no writes any more, after errors");
+}
+
+static int fill_stats(const struct pool_volume *volume, struct place *place, const char *path,
+		      struct pool_condition *condition, Csi__V1__VolumeUsage usages[2],
+		      size_t *ret_n, struct cairn_err *err)
 {
 	struct statvfs fs;
 
@@ -65,8 +91,16 @@ static int fill_stats(const struct pool_volume *volume, const struct place *plac
 		*ret_n = 1;
 		return 0;
 	}
-	if (statvfs(path, &fs) < 0)
-		return cairn_err_sys(err, errno, "statvfs '%s'", path);
+	if (!place->dead && statvfs(path, &fs) < 0) {
+		if (errno != EIO && errno != ESTALE)
+			return cairn_err_sys(err, errno, "statvfs '%s'", path);
+		place->dead = errno;
+	}
+	tell_damage(place, condition);
+	if (place->dead) {
+		*ret_n = 0;
+		return 0;
+	}
 	fill_usage(&usages[0], fs.f_blocks * fs.f_frsize, fs.f_bavail * fs.f_frsize,
 		   (fs.f_blocks - fs.f_bfree) * fs.f_frsize, CSI__V1__VOLUME_USAGE__UNIT__BYTES);
 	fill_usage(&usages[1], fs.f_files, fs.f_favail, fs.f_files - fs.f_ffree,
@@ -96,9 +130,10 @@ CSI_METHOD(csi_node_stats)
 		rc = find_place(pool, volume.id, r->volume_path, &place, err);
 	csi__v1__node_get_volume_stats_response__init(&response);
 	if (!rc)
-		rc = fill_stats(&volume, &place, r->volume_path, usages, &response.n_usage, err);
-	if (!rc)
 		rc = pool_volume_condition(pool, volume.id, &known, err);
+	if (!rc)
+		rc = fill_stats(&volume, &place, r->volume_path, &known, usages, &response.n_usage,
+				err);
 	if (rc)
 		return rc;
 	csi_condition_fill(&condition, &known);
@@ -141,6 +176,9 @@ CSI_METHOD(csi_node_expand)
 		rc = find_place(pool, volume.id, r->volume_path, &place, err);
 	if (!rc)
 		rc = device_refresh_size(place.device, err);
+	if (!rc && !place.block && place.read_only)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "the filesystem is mounted read-only and can not grow");
 	if (!rc && !place.block)
 		rc = csi_filesystem_grow(place.device, r->volume_path, err);
 	if (rc)

@@ -117,5 +117,7 @@ int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_p
 
 /* CAIRN_INVALID "... is missing" for an empty argument. */
 int csi_require(const char *value, const char *what, struct cairn_err *err);
+/* And for a path that is relative to who knows what, or too long for the kernel. */
+int csi_require_path(const char *value, const char *what, struct cairn_err *err);
 
 #endif

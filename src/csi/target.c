@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -49,6 +50,13 @@ struct looking {
 	struct csi_targets *ret;
 };
 
+static bool is_device(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
+}
+
 static int look_at(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
 {
 	const struct looking *looking = arg;
@@ -65,8 +73,10 @@ static int look_at(void *arg, const char *key, struct pool_note value, struct ca
 	rc = mounts_is_mount_point(path, &mounted, err);
 	if (rc || !mounted)
 		return rc;
+	looking->ret->devices |= is_device(path);
 	if (strcmp(path, looking->path) == 0) {
 		looking->ret->this_one = true;
+		looking->ret->this_device = is_device(path);
 		looking->ret->this_read_only = ((const char *)value.data)[0] == 'r';
 	} else {
 		looking->ret->others++;

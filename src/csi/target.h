@@ -19,8 +19,10 @@ int csi_target_remove(struct pool *pool, const char *volume_id, const char *path
 
 struct csi_targets {
 	size_t others; /* mounted targets that are not `path` */
+	bool devices;  /* one of them all is the device itself, not its filesystem */
 	bool this_one; /* `path` is noted and mounted */
 	bool this_read_only;
+	bool this_device;
 	bool foreign; /* something is mounted at `path` that is not noted */
 };
 

@@ -117,7 +117,9 @@ class Driver:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stderr=log, stdout=log)
+            # A path that should have been refused must not lead anywhere else.
+            self.process = subprocess.Popen(self.command, stderr=log, stdout=log,
+                                            cwd=self.socket.parent)
         self.peer = Peer(self.socket)
         self.peer.call("Identity.Probe")
 
