@@ -71,7 +71,7 @@ static void set_defaults(struct net_http_limits *l)
 	l->body_bytes = l->body_bytes ? l->body_bytes : 1U << 20;
 	l->header_ms = l->header_ms ? l->header_ms : 10000;
 	l->body_ms = l->body_ms ? l->body_ms : 60000;
-	l->idle_ms = l->idle_ms ? l->idle_ms : 60000;
+	l->idle_ms = l->idle_ms ? l->idle_ms : 120000;
 	l->stall_ms = l->stall_ms ? l->stall_ms : 30000;
 }
 
@@ -158,13 +158,14 @@ static bool set_busy(struct connection *connection, bool busy)
 }
 
 /* Serves the next request; false when it was the last. */
-static bool serve_one(struct connection *connection, struct cairn_buf *in)
+static bool serve_one(struct connection *connection, struct cairn_buf *in, bool last)
 {
 	struct net_http_server *server = connection->server;
 	struct net_http http = {.limits = &server->limits,
 				.stopping = &server->cut,
 				.stream = &connection->stream,
-				.in = in};
+				.in = in,
+				.close = last};
 	bool more;
 
 	cairn_buf_init(&http.fields, NET_HTTP_REPLY_FIELDS_MAX);
@@ -198,9 +199,9 @@ static void serve_all(struct connection *connection)
 
 	if (net_http_stream_accept(&connection->stream, until) < 0)
 		return;
-	for (uint32_t i = 0; i < server->limits.requests; i++) {
+	for (uint32_t left = server->limits.requests; left > 0; left--) {
 		if (!wait_request(connection, &in) || !set_busy(connection, true) ||
-		    !serve_one(connection, &in) || !set_busy(connection, false))
+		    !serve_one(connection, &in, left == 1) || !set_busy(connection, false))
 			return;
 	}
 }

@@ -31,14 +31,16 @@ struct net_tls;
 struct net_http_limits {
 	uint32_t connections;  /* open at once; more are closed on accept. Idle connections,
 	                          threads. 128 */
-	uint32_t requests;     /* on one connection; it is closed after them. One peer keeping
-	                          its place for ever. 10000 */
+	uint32_t requests;     /* on one connection; the last reply says that it closes. One peer
+	                          keeping its place for ever. 10000 */
 	uint32_t header_bytes; /* of a request's head. Header bomb. 16 KiB */
 	size_t body_bytes;     /* of a request's body, unless its route says more. 1 MiB */
 	uint64_t header_ms;    /* from accept to the end of the TLS handshake; from the first
 	                          byte of a head to its last. Slow headers. 10 s */
 	uint64_t body_ms;      /* for a whole body. Slow body. 60 s */
-	uint64_t idle_ms;      /* between requests. Idle connections. 60 s */
+	uint64_t idle_ms;      /* between requests. Idle connections. Longer than the 90 s of
+	                          Go's clients, API servers among them: who closes second never
+	                          closes under a request that is on its way. 120 s */
 	uint64_t stall_ms;     /* a peer that takes nothing of a reply. Slow reader. 30 s */
 };
 

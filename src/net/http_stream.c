@@ -14,6 +14,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 
+#define ALERT_MS    500
+#define ALERT_BYTES (64U << 10)
+
 /* 0 when the socket is ready, or a code. */
 static int wait_ready(const struct net_http_stream *stream, short events, uint64_t until)
 {
@@ -34,6 +37,14 @@ static int wait_ready(const struct net_http_stream *stream, short events, uint64
 	}
 }
 
+/* What a handler's own use of OpenSSL left in this thread's queue would be taken for an error
+ * of the next call: to be called before each. */
+static SSL *ssl_of(const struct net_http_stream *stream)
+{
+	ERR_clear_error();
+	return stream->ssl;
+}
+
 /* After an SSL call that returned `rc`: 0 to try again, or a code. */
 static int wait_tls(const struct net_http_stream *stream, int rc, uint64_t until)
 {
@@ -47,6 +58,25 @@ static int wait_tls(const struct net_http_stream *stream, int rc, uint64_t until
 	return CAIRN_CANCELLED;
 }
 
+/* A peer that sent its request behind a certificate that is no good would lose the alert: what
+ * is closed with bytes unread is reset. So they are read, for a moment. */
+static void let_alert_arrive(const struct net_http_stream *stream)
+{
+	uint64_t until = cairn_monotonic_ns() + ALERT_MS * CAIRN_NS_PER_MS;
+	char dropped[4096];
+	size_t left = ALERT_BYTES;
+	ssize_t n;
+
+	if (shutdown(stream->fd, SHUT_WR) != 0)
+		return;
+	while (left > 0 && wait_ready(stream, POLLIN, until) == 0) {
+		n = read(stream->fd, dropped, left < sizeof(dropped) ? left : sizeof(dropped));
+		if (n <= 0)
+			return;
+		left -= (size_t)n;
+	}
+}
+
 int net_http_stream_accept(struct net_http_stream *stream, uint64_t until)
 {
 	int rc = 0;
@@ -54,12 +84,14 @@ int net_http_stream_accept(struct net_http_stream *stream, uint64_t until)
 	if (!stream->ssl)
 		return 0;
 	while (rc == 0) {
-		int n = SSL_accept(stream->ssl);
+		int n = SSL_accept(ssl_of(stream));
 
 		if (n == 1)
 			return 0;
 		rc = wait_tls(stream, n, until);
 	}
+	if (rc == CAIRN_CANCELLED)
+		let_alert_arrive(stream);
 	return rc;
 }
 
@@ -69,7 +101,7 @@ static long read_tls(struct net_http_stream *stream, void *out, size_t cap, uint
 
 	while (rc == 0) {
 		size_t got = 0;
-		int n = SSL_read_ex(stream->ssl, out, cap, &got);
+		int n = SSL_read_ex(ssl_of(stream), out, cap, &got);
 
 		if (n == 1)
 			return (long)got;
@@ -107,7 +139,7 @@ static long write_some(struct net_http_stream *stream, const void *data, size_t 
 
 	if (stream->ssl) {
 		size_t done = 0;
-		int rc = SSL_write_ex(stream->ssl, data, n, &done);
+		int rc = SSL_write_ex(ssl_of(stream), data, n, &done);
 
 		return rc == 1 ? (long)done : wait_tls(stream, rc, until);
 	}
@@ -148,7 +180,7 @@ bool net_http_stream_gone(const struct net_http_stream *stream)
 void net_http_stream_close(struct net_http_stream *stream, bool clean)
 {
 	if (stream->ssl && clean)
-		(void)SSL_shutdown(stream->ssl);
+		(void)SSL_shutdown(ssl_of(stream));
 	ERR_clear_error();
 	SSL_free(stream->ssl);
 	stream->ssl = NULL;

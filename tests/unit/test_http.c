@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include "base/clock.h"
@@ -58,6 +59,14 @@ static int broken(struct net_http *http, void *arg, struct cairn_err *err)
 	(void)net_http_begin(http, 200, "text/plain", err);
 	(void)net_http_write(http, "part", 4, err);
 	return cairn_err_set(err, CAIRN_INTERNAL, "lost the rest");
+}
+
+/* As a handler does that is a TLS client itself, and fails. */
+static int leaves_errors(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	(void)arg;
+	ERR_raise(ERR_LIB_USER, 1);
+	return net_http_reply_text(http, 200, "fine", err);
 }
 
 static int missing(struct net_http *http, void *arg, struct cairn_err *err)
@@ -108,6 +117,7 @@ static void start(struct world *w, struct net_http_limits limits, struct net_tls
 		{.method = "GET", .path = "/numbers", .handler = numbers},
 		{.method = "GET", .path = "/broken", .handler = broken},
 		{.method = "GET", .path = "/flood", .handler = flood},
+		{.method = "GET", .path = "/errors", .handler = leaves_errors},
 	};
 	struct cairn_err err = {0};
 
@@ -366,6 +376,8 @@ static void a_connection_serves_so_many_requests(void **state)
 	for (const char *p = reply; (p = strstr(p, "HTTP/1.1 200 OK")); p++)
 		n++;
 	assert_int_equal(n, 2);
+	/* The last says so, and only that one: nobody sends another into the void. */
+	assert_true(strstr(reply, "Connection: close") > strstr(reply + 1, "HTTP/1.1 200 OK"));
 	stop(&w);
 }
 
@@ -419,50 +431,86 @@ static void certs_done(struct certs *c)
 	tls_pair_done(&c->leaf);
 }
 
-static void the_same_works_over_tls(void **state)
-{
-	cairn_cleanup(net_tls_freep) struct net_tls *server = NULL;
-	cairn_cleanup(net_tls_freep) struct net_tls *client = NULL;
-	static char big[300000], reply[400000];
+/* Both ends of TLS, and a server that has its own. */
+struct secured {
 	struct certs certs;
-	struct cairn_err err = {0};
-	struct world w;
-	size_t n = 0, got;
+	struct net_tls *server, *client;
+	struct world world;
 	SSL *ssl;
 	int fd;
+};
+
+static void secured_start(struct secured *s)
+{
+	struct cairn_err err = {0};
+	struct net_tls_options own, trust;
+
+	memset(s, 0, sizeof(*s));
+	certs_make(&s->certs);
+	own = (struct net_tls_options){
+		.cert_file = s->certs.cert, .key_file = s->certs.key, .http1 = true};
+	trust = (struct net_tls_options){.ca_file = s->certs.authority, .http1 = true};
+	assert_ok(net_tls_server_new(&own, &s->server, &err), &err);
+	assert_ok(net_tls_client_new(&trust, &s->client, &err), &err);
+	start(&s->world, (struct net_http_limits){.header_ms = 200}, s->server);
+	s->fd = dial(&s->world);
+	assert_ok(net_tls_session(s->client, "h", &s->ssl, &err), &err);
+	SSL_set_fd(s->ssl, s->fd);
+	assert_int_equal(SSL_connect(s->ssl), 1);
+}
+
+static void secured_stop(struct secured *s)
+{
+	SSL_free(s->ssl);
+	close(s->fd);
+	stop(&s->world);
+	net_tls_freep(&s->client);
+	net_tls_freep(&s->server);
+	certs_done(&s->certs);
+}
+
+static void the_same_works_over_tls(void **state)
+{
+	static char big[300000], reply[400000];
+	struct secured s;
+	size_t n = 0, got;
 
 	(void)state;
-	certs_make(&certs);
-	assert_ok(net_tls_server_new(&(struct net_tls_options){.cert_file = certs.cert,
-							       .key_file = certs.key,
-							       .http1 = true},
-				     &server, &err),
-		  &err);
-	assert_ok(net_tls_client_new(
-			  &(struct net_tls_options){.ca_file = certs.authority, .http1 = true},
-			  &client, &err),
-		  &err);
-	start(&w, (struct net_http_limits){.header_ms = 200}, server);
-	fd = dial(&w);
-	assert_ok(net_tls_session(client, "h", &ssl, &err), &err);
-	SSL_set_fd(ssl, fd);
-	assert_int_equal(SSL_connect(ssl), 1);
+	secured_start(&s);
 	memset(big, 'b', sizeof(big));
 	n = (size_t)snprintf(big, sizeof(big),
 			     "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 299000\r\n" CLOSE);
 	big[n] = 'b';
-	assert_int_equal(SSL_write(ssl, big, (int)n + 299000), (int)n + 299000);
-	for (n = 0; SSL_read_ex(ssl, reply + n, sizeof(reply) - n, &got) == 1;)
+	assert_int_equal(SSL_write(s.ssl, big, (int)n + 299000), (int)n + 299000);
+	for (n = 0; SSL_read_ex(s.ssl, reply + n, sizeof(reply) - n, &got) == 1;)
 		n += got;
 	assert_status(reply, 200);
 	assert_true(n > 299000);
-	SSL_free(ssl);
-	close(fd);
 	/* Plain HTTP on a TLS port, and a handshake that never goes on. */
-	assert_null(strstr(ask(&w, "GET /healthz HTTP/1.1\r\n" HOST "\r\n"), "HTTP"));
-	assert_string_equal(ask(&w, ""), "");
-	stop(&w);
-	certs_done(&certs);
+	assert_null(strstr(ask(&s.world, "GET /healthz HTTP/1.1\r\n" HOST "\r\n"), "HTTP"));
+	assert_string_equal(ask(&s.world, ""), "");
+	secured_stop(&s);
+}
+
+static void errors_that_a_handler_leaves_are_not_the_connections(void **state)
+{
+	static const char question[] = "GET /errors HTTP/1.1\r\n", rest[] = HOST "\r\n";
+	struct secured s;
+
+	(void)state;
+	secured_start(&s);
+	for (int i = 0; i < 3; i++) {
+		char reply[1024] = "";
+		size_t got = 0;
+
+		assert_int_equal(SSL_write(s.ssl, question, sizeof(question) - 1),
+				 (int)sizeof(question) - 1);
+		cairn_sleep_ms(20); /* it has to ask for more, and to wait */
+		assert_int_equal(SSL_write(s.ssl, rest, sizeof(rest) - 1), (int)sizeof(rest) - 1);
+		assert_int_equal(SSL_read_ex(s.ssl, reply, sizeof(reply) - 1, &got), 1);
+		assert_status(reply, 200);
+	}
+	secured_stop(&s);
 }
 
 int main(void)
@@ -478,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_connection_serves_so_many_requests),
 		cmocka_unit_test(a_drain_ends_idle_connections_and_cuts_the_rest),
 		cmocka_unit_test(the_same_works_over_tls),
+		cmocka_unit_test(errors_that_a_handler_leaves_are_not_the_connections),
 	};
 
 	return cmocka_run_group_tests_name("net/http", tests, NULL, NULL);
