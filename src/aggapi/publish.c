@@ -2,6 +2,7 @@
 
 #include "aggapi/publish.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include "aggapi/path.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -22,11 +24,14 @@
 #include "kube/object.h"
 
 /* Applying is cheap, and finds out by itself whether anything changed. */
-#define AGAIN_MS 60000U
+#define AGAIN_MS   60000U
+#define LOOK_MS    2000U /* how soon new authorities are seen; also the shortest pause */
+#define BUNDLE_MAX (1U << 20)
 
 struct aggapi_publisher {
 	struct kube_client *client;
 	json_t *object;
+	char *ca_file; /* NULL: none */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
@@ -68,17 +73,25 @@ static json_t *service_of(const char *text, struct cairn_err *err)
 			 (json_int_t)number, "path", path);
 }
 
-static int add_bundle(json_t *config, const char *pem, struct cairn_err *err)
+/* The authorities as they are in their file now. `ret_news` says whether the object changed. */
+static int take_bundle(json_t *object, const char *file, bool *ret_news, struct cairn_err *err)
 {
-	size_t n = strlen(pem);
-	cairn_auto_free char *text = cairn_alloc(n / 3 * 4 + 8);
+	cairn_auto_free char *pem = NULL, *text = NULL;
+	const char *known = kube_str(object, "spec", "clientConfig", "caBundle");
+	size_t n;
+	int rc = cairn_file_read(AT_FDCWD, file, BUNDLE_MAX, &pem, &n, err);
 
+	*ret_news = false;
+	if (rc)
+		return rc;
+	text = cairn_alloc(n / 3 * 4 + 8);
 	if (!text)
 		return cairn_err_nomem(err, "authority");
 	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)pem, (int)n);
-	return json_object_set_new(config, "caBundle", json_string(text)) < 0
-		       ? cairn_err_nomem(err, "authority")
-		       : 0;
+	if (known && strcmp(known, text) == 0)
+		return 0;
+	*ret_news = true;
+	return kube_set(object, err, json_string(text), "spec", "clientConfig", "caBundle");
 }
 
 static int make_object(const struct aggapi_publish_options *o, json_t **ret, struct cairn_err *err)
@@ -103,8 +116,6 @@ static int make_object(const struct aggapi_publish_options *o, json_t **ret, str
 		rc = service ? kube_set(config, err, service, "service")
 			     : cairn_err_negative(err ? err->code : CAIRN_INVALID);
 	}
-	if (!rc && o->ca_pem)
-		rc = add_bundle(config, o->ca_pem, err);
 	if (!rc)
 		*ret = cairn_take(object);
 	return rc;
@@ -132,33 +143,74 @@ static bool pause_for(struct aggapi_publisher *p, uint64_t ms)
 	return !p->stop;
 }
 
+static bool has_news(struct aggapi_publisher *p)
+{
+	struct cairn_err err = {0};
+	bool news = false;
+
+	if (p->ca_file && take_bundle(p->object, p->ca_file, &news, &err) != 0)
+		cairn_log(CAIRN_LOG_WARN, "the authorities stay as they are",
+			  CAIRN_STR("error", err.msg));
+	return news;
+}
+
+static int publish(struct aggapi_publisher *p)
+{
+	struct kube_call how = {
+		.check = is_stopped, .check_arg = p, .field_manager = "cairn-cbt-http"};
+	struct cairn_err err = {0};
+	int rc =
+		kube_apply(p->client, KUBE_REF(&kube_driverdiscoveries, NULL, kube_name(p->object)),
+			   p->object, true, &how, NULL, &err);
+
+	if (rc && rc != CAIRN_CANCELLED)
+		cairn_log(CAIRN_LOG_WARN, "DriverDiscovery is not published",
+			  CAIRN_STR("error", err.msg));
+	return rc;
+}
+
 static void *run(void *arg)
 {
 	struct aggapi_publisher *p = arg;
-	struct kube_call how = {
-		.check = is_stopped, .check_arg = p, .field_manager = "cairn-cbt-http"};
-	struct kube_backoff backoff = {.first_ms = 500, .most_ms = 30000};
-	uint64_t ms;
+	struct kube_backoff backoff = {.first_ms = LOOK_MS, .most_ms = 30000};
+	uint64_t due = 0;
 	bool told = false;
 
 	do {
-		struct cairn_err err = {0};
-		int rc = kube_apply(p->client,
-				    KUBE_REF(&kube_driverdiscoveries, NULL, kube_name(p->object)),
-				    p->object, true, &how, NULL, &err);
+		uint64_t ms = AGAIN_MS;
+		bool news = has_news(p);
 
-		ms = rc ? kube_backoff_next(&backoff) : AGAIN_MS;
-		if (rc && rc != CAIRN_CANCELLED)
-			cairn_log(CAIRN_LOG_WARN, "DriverDiscovery is not published",
-				  CAIRN_STR("error", err.msg));
-		if (!rc)
+		if (!news && cairn_monotonic_ns() < due)
+			continue;
+		if (publish(p) != 0) {
+			ms = kube_backoff_next(&backoff);
+		} else {
 			kube_backoff_reset(&backoff);
-		if (!rc && !told)
-			cairn_log(CAIRN_LOG_INFO, "DriverDiscovery published",
-				  CAIRN_STR("driver", kube_name(p->object)));
-		told = told || !rc;
-	} while (pause_for(p, ms));
+			if (news || !told)
+				cairn_log(CAIRN_LOG_INFO, "DriverDiscovery published",
+					  CAIRN_STR("driver", kube_name(p->object)));
+			told = true;
+		}
+		due = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
+	} while (pause_for(p, LOOK_MS));
 	return NULL;
+}
+
+static int begin(struct aggapi_publisher *p, const struct aggapi_publish_options *options,
+		 struct cairn_err *err)
+{
+	bool news;
+	int rc = make_object(options, &p->object, err);
+
+	if (!rc && options->ca_file) {
+		p->ca_file = cairn_strdup(options->ca_file);
+		rc = p->ca_file ? take_bundle(p->object, p->ca_file, &news, err)
+				: cairn_err_nomem(err, "publisher");
+	}
+	if (rc)
+		return rc;
+	rc = pthread_create(&p->thread, NULL, run, p);
+	return rc ? cairn_err_sys(err, rc, "start a thread") : 0;
 }
 
 int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish_options *options,
@@ -177,12 +229,9 @@ int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	rc = make_object(options, &p->object, err);
+	rc = begin(p, options, err);
 	if (rc)
 		return rc;
-	rc = pthread_create(&p->thread, NULL, run, p);
-	if (rc != 0)
-		return cairn_err_sys(err, rc, "start a thread");
 	p->started = true;
 	*ret = cairn_take(p);
 	return 0;
@@ -198,6 +247,7 @@ void aggapi_publisher_free(struct aggapi_publisher *p)
 		pthread_join(p->thread, NULL);
 	}
 	json_decref(p->object);
+	free(p->ca_file);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -15,12 +15,13 @@ struct aggapi_publish_options {
 	const char *driver;
 	const char *url;     /* exactly one of these two */
 	const char *service; /* "namespace/name[:port][/path]" */
-	const char *ca_pem;  /* NULL: the system's authorities */
+	const char *ca_file; /* PEM, read again when it changes; NULL: the system's authorities */
 };
 
 /* Checks the options and begins; the client is borrowed.
  *
  * CAIRN_INVALID  an option is wrong
+ * others         the authorities can not be read
  */
 int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish_options *options,
 			 struct aggapi_publisher **ret, struct cairn_err *err);

@@ -4,7 +4,6 @@
 
 #include "cmd/role.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +13,6 @@
 #include "aggapi/sidecar.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "cmd/role_http.h"
 #include "kube/client.h"
@@ -107,18 +105,14 @@ static int elect(struct running *r, const struct cbt_http_options *o, struct cai
 
 static int publish(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
 {
-	cairn_auto_free char *pem = NULL;
-	struct aggapi_publish_options options = {
-		.driver = r->driver, .url = o->publish_url, .service = o->publish_service};
-	size_t n;
-	int rc = 0;
+	struct aggapi_publish_options options = {.driver = r->driver,
+						 .url = o->publish_url,
+						 .service = o->publish_service,
+						 .ca_file = o->publish_ca};
 
 	if (!o->publish_url && !o->publish_service)
 		return 0;
-	if (o->publish_ca)
-		rc = cairn_file_read(AT_FDCWD, o->publish_ca, NET_TLS_FILE_MAX, &pem, &n, err);
-	options.ca_pem = pem;
-	return rc ? rc : aggapi_publisher_new(r->client, &options, &r->publisher, err);
+	return aggapi_publisher_new(r->client, &options, &r->publisher, err);
 }
 
 static int serve(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)

@@ -36,19 +36,21 @@ static int read_service(const json_t *service, char **ret, struct cairn_err *err
 	return *ret ? 0 : cairn_err_nomem(err, "place");
 }
 
-/* How many certificates there are; -1 when one of them is broken. */
-static int count_certificates(const char *pem, size_t n)
+/* How many certificates there are, and how many of them are still good. */
+static size_t count_certificates(const char *pem, size_t n, size_t *ret_good)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)n);
-	int count = 0;
+	size_t count = 0;
 
+	*ret_good = 0;
 	for (size_t left = n; bio && left > 0; left--) {
 		X509 *one = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 
 		if (!one)
 			break;
-		X509_free(one);
 		count++;
+		*ret_good += X509_cmp_current_time(X509_get0_notAfter(one)) > 0;
+		X509_free(one);
 	}
 	BIO_free(bio);
 	return count;
@@ -57,6 +59,7 @@ static int count_certificates(const char *pem, size_t n)
 static int read_bundle(const char *text, char **ret, struct cairn_err *err)
 {
 	size_t n = strlen(text);
+	size_t good = 0;
 	int len;
 
 	if (n > PLACE_BUNDLE_MAX)
@@ -65,9 +68,12 @@ static int read_bundle(const char *text, char **ret, struct cairn_err *err)
 	if (!*ret)
 		return cairn_err_nomem(err, "place");
 	len = EVP_DecodeBlock((unsigned char *)*ret, (const unsigned char *)text, (int)n);
-	if (len <= 0 || count_certificates(*ret, (size_t)len) <= 0)
+	if (len <= 0 || count_certificates(*ret, (size_t)len, &good) == 0)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the caBundle holds no certificate in PEM form");
+	if (good == 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the caBundle's certificates have all expired");
 	return 0;
 }
 

@@ -44,6 +44,19 @@ class Authority:
         self.make(crt, key, subject, extensions, ["-CA", self.crt, "-CAkey", self.key])
         return crt, key
 
+    def expired(self, crt=None, key=None):
+        """A file with the certificate `crt` that we issued, or our own, after its time."""
+        path = self.directory / f"{(crt or self.crt).stem}-expired.crt"
+        request, signer = ["-in", self.crt], ["-signkey", self.key]
+        if crt:
+            made = openssl("x509", "-in", crt, "-x509toreq", "-copy_extensions", "copyall",
+                           "-signkey", key).stdout
+            (self.directory / "expired.csr").write_bytes(made)
+            request = ["-req", "-in", self.directory / "expired.csr", "-copy_extensions", "copyall"]
+            signer = ["-CA", self.crt, "-CAkey", self.key, "-set_serial", 2]
+        openssl("x509", *request, *signer, "-days", -1, "-out", path)
+        return path
+
 
 def make_signing_key(private, public):
     """A key pair that service account tokens are signed with."""

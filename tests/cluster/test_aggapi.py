@@ -39,6 +39,7 @@ class Stack:
         self.authority = bed.control_plane.authority
         self.ports = cluster.Ports()
         self.tokens = bed.directory / "sidecar-token"
+        self.published = bed.directory / "published-ca.crt"
 
     def start(self, *options):
         """`options` are the aggregated server's."""
@@ -53,17 +54,22 @@ class Stack:
                               DEPLOY / "flowcontrol.yaml")
         self.kube.kubectl("wait", "--for=condition=Established", "crd",
                           f"driverdiscoveries.{GROUP}", "--timeout=60s")
+        self.issue()
+        self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
+        self.published.write_bytes(self.authority.crt.read_bytes())
+
+    def issue(self):
+        """The certificate of both; again: a new one in its place."""
         self.pair = self.authority.issue(
             "aggregated", "/CN=cairn-aggapi", "serverAuth",
             ["DNS:cairn-aggapi.cairn.svc", *[f"IP:{host}" for host in self.hosts]])
-        self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
 
     def start_sidecar(self, name, *more, published=True):
         """Its port, and the one for health."""
         port, health = self.ports.take(), self.ports.take()
         if published:
             more = [*more, "--publish-url", f"https://127.0.0.1:{port}",
-                    "--publish-ca", self.authority.crt]
+                    "--publish-ca", self.published]
         config = self.kube.kubeconfig_of_account("cairn", "cairn-cbt-http")
         self.processes.start(name, [
             self.bed.cairn, "cbt-http", "--csi-address", f"unix://{self.bed.csi.socket}",

@@ -68,6 +68,10 @@ class Roles:
         self.account, self.log_level = account, log_level
         self.ports = Ports()
         self.authority = Authority(bed.directory / "role-pki", "ca", "roles")
+        self.issue()
+
+    def issue(self):
+        """The certificate of all roles; again: a new one in its place."""
         self.cert, self.key = self.authority.issue("role", "/CN=role", SERVER,
                                                    ["IP:127.0.0.1", "DNS:localhost"])
 
@@ -102,8 +106,11 @@ class Roles:
                          "annotations": {f"{GROUP}/driver-namespace": "cairn"}},
             "spec": {"address": f"{HOST}:{self.grpc_port}",
                      "caCert": base64.b64encode(self.authority.crt.read_bytes()).decode()}})
-        self.processes.start("manager", [self.bed.cairn, "manager", "--kubeconfig", config,
-                                         "--log-level", self.log_level])
+        self.webhook_port = self.ports.take()
+        self.processes.start("manager", [
+            self.bed.cairn, "manager", "--kubeconfig", config, "--log-level", self.log_level,
+            "--webhook", f"{HOST}:{self.webhook_port}", "--tls-cert", self.cert,
+            "--tls-key", self.key])
 
     def start_diffsnap(self):
         self.rest_port = self.ports.take()

@@ -51,9 +51,9 @@ class FlavoursTest(GenerationsTest):
         roles.start_sidecar()
         roles.start_manager()
         roles.start_diffsnap()
-        deltas = Stack(cls.bed)
-        cls.addClassCleanup(deltas.ports.close)
-        deltas.start("--user-rate", "0")
+        cls.stack = Stack(cls.bed)
+        cls.addClassCleanup(cls.stack.ports.close)
+        cls.stack.start("--user-rate", "0")
         cls.kube.allow("app-deltas", "default:app", namespace="default",
                        role="cairn-volumesnapshotdelta-creator")
         cls.token, cls.https, cls.grpc_port = roles.token, roles.https, roles.grpc_port
