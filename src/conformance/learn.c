@@ -11,9 +11,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "csi_controller.pb-c.h"
+#include "csi_group.pb-c.h"
 #include "csi_identity.pb-c.h"
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
+
+/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT; the generated name has more than a line. */
+#define GROUP_SNAPSHOTS 1
 
 static int ask(struct target *t, const char *path, const ProtobufCMessageDescriptor *type,
 	       ProtobufCMessage **ret, struct cairn_err *err)
@@ -56,6 +60,7 @@ static int learn_services(struct target *t, struct cairn_err *err)
 #define HAS(what) (c->service->type == CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##what)
 		t->has_metadata = t->has_metadata || HAS(SNAPSHOT_METADATA_SERVICE);
 		t->has_topology = t->has_topology || HAS(VOLUME_ACCESSIBILITY_CONSTRAINTS);
+		t->can_group = t->can_group || HAS(GROUP_CONTROLLER_SERVICE);
 #undef HAS
 	}
 	return 0;
@@ -83,6 +88,31 @@ static int learn_controller(struct target *t, struct cairn_err *err)
 		t->can_get_snapshot = t->can_get_snapshot || HAS(GET_SNAPSHOT);
 #undef HAS
 	}
+	return 0;
+}
+
+static int learn_groups(struct target *t, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *message = NULL;
+	const Csi__V1__GroupControllerGetCapabilitiesResponse *said;
+	bool can = false;
+	int rc;
+
+	if (!t->can_group)
+		return 0;
+	rc = ask(t, "/csi.v1.GroupController/GroupControllerGetCapabilities",
+		 &csi__v1__group_controller_get_capabilities_response__descriptor, &message, err);
+	if (rc)
+		return rc;
+	said = (const void *)message;
+	for (size_t i = 0; i < said->n_capabilities; i++) {
+		const Csi__V1__GroupControllerServiceCapability *c = said->capabilities[i];
+
+		can = can ||
+		      (c->type_case == CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC &&
+		       c->rpc->type == GROUP_SNAPSHOTS);
+	}
+	t->can_group = can;
 	return 0;
 }
 
@@ -136,5 +166,7 @@ int target_learn(struct target *t, struct cairn_err *err)
 		rc = learn_services(t, err);
 	if (!rc)
 		rc = learn_controller(t, err);
+	if (!rc)
+		rc = learn_groups(t, err);
 	return rc ? rc : learn_node(t, err);
 }

@@ -24,6 +24,7 @@ int scene_init(struct scene *scene, struct target *target, uint64_t size, const 
 	scene->main_state = 1;
 	scene->grown_state = 1;
 	scene->other_state = 1;
+	scene->group_state = 1;
 	rc = cairn_random_hex(scene->run, 4, err);
 	if (rc)
 		return rc;
@@ -293,6 +294,25 @@ int scene_other(struct scene *scene, struct cairn_err *err)
 	return once(scene, &scene->other_state, &scene->other_err, make_other, err);
 }
 
+static int make_group(struct scene *scene, struct cairn_err *err)
+{
+	struct group *g = &scene->group;
+	int rc = scene_other(scene, err);
+
+	if (rc)
+		return rc;
+	g->name = cairn_printf("conformance-%s-group", scene->run);
+	g->volume_id = cairn_strdup(scene->other->id);
+	if (!g->name || !g->volume_id)
+		return cairn_err_nomem(err, "group");
+	return group_create(scene->target, g, err);
+}
+
+int scene_group(struct scene *scene, struct cairn_err *err)
+{
+	return once(scene, &scene->group_state, &scene->group_err, make_group, err);
+}
+
 int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
 		  struct cairn_err *err)
 {
@@ -316,6 +336,8 @@ void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text),
 	for (int round = 0; round < 2; round++) {
 		struct cairn_err err = {0};
 
+		if (group_remove(scene->target, &scene->group, &err) && round)
+			tell(arg, err.msg);
 		for (size_t i = scene->n_snapshots; i-- > 0;) {
 			if (snapshot_remove(scene->target, &scene->snapshots[i], &err) && round)
 				tell(arg, err.msg);
@@ -325,6 +347,7 @@ void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text),
 				tell(arg, err.msg);
 		}
 	}
+	group_free(&scene->group);
 	for (size_t i = 0; i < scene->n_snapshots; i++)
 		snapshot_free(&scene->snapshots[i]);
 	for (size_t i = 0; i < scene->n_volumes; i++)

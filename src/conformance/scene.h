@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "conformance/group.h"
 #include "conformance/volume.h"
 
 struct target;
@@ -84,6 +85,11 @@ struct scene {
 	struct cairn_err other_err;
 	struct volume *other;
 	struct snapshot *of_other;
+
+	/* A group snapshot of that volume. */
+	int group_state;
+	struct cairn_err group_err;
+	struct group group;
 };
 
 /* `parent` is where the directory of this run is made. */
@@ -94,6 +100,7 @@ int scene_init(struct scene *scene, struct target *target, uint64_t size, const 
 int scene_main(struct scene *scene, struct cairn_err *err);
 int scene_grown(struct scene *scene, struct cairn_err *err);
 int scene_other(struct scene *scene, struct cairn_err *err);
+int scene_group(struct scene *scene, struct cairn_err *err);
 
 /* A volume made from a snapshot and published. */
 int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,

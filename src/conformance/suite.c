@@ -23,8 +23,9 @@
 #define WATCH_MS         100
 
 static const struct suite_test *const groups[] = {
-	suite_capability_tests, suite_coverage_tests, suite_stream_tests, suite_max_results_tests,
-	suite_offset_tests,     suite_error_tests,    suite_ending_tests, suite_lifetime_tests,
+	suite_capability_tests,  suite_coverage_tests, suite_stream_tests,
+	suite_max_results_tests, suite_offset_tests,   suite_error_tests,
+	suite_ending_tests,      suite_snapshot_tests, suite_lifetime_tests,
 };
 
 const struct suite_test *suite_test_at(size_t i)

@@ -34,7 +34,7 @@ struct suite {
 
 struct suite_test {
 	const char *name; /* "group.what-must-hold"; NULL ends a table */
-	const char *rule; /* "3": a rule; "errors": the tables of errors; "practice" */
+	const char *rule; /* "3": a rule; "errors", "controller", "practice": see there */
 	void (*run)(struct suite *suite, struct verdict *v, int arg);
 	int arg;
 };
@@ -46,6 +46,7 @@ extern const struct suite_test suite_max_results_tests[];
 extern const struct suite_test suite_offset_tests[];
 extern const struct suite_test suite_error_tests[];
 extern const struct suite_test suite_ending_tests[];
+extern const struct suite_test suite_snapshot_tests[];
 extern const struct suite_test suite_lifetime_tests[];
 
 /* The i-th test of all, or NULL. */

@@ -45,6 +45,7 @@ struct target {
 	bool can_expand;
 	bool can_list_snapshots;
 	bool can_get_snapshot;
+	bool can_group;
 	bool must_stage;
 	bool can_expand_node;
 

@@ -22,7 +22,10 @@ func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 }
 
 func (d *driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	types := []csi.PluginCapability_Service_Type{csi.PluginCapability_Service_CONTROLLER_SERVICE}
+	types := []csi.PluginCapability_Service_Type{
+		csi.PluginCapability_Service_CONTROLLER_SERVICE,
+		csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE,
+	}
 	if !d.has("not-advertised") {
 		types = append(types, csi.PluginCapability_Service_SNAPSHOT_METADATA_SERVICE)
 	}
@@ -158,31 +161,52 @@ func (d *driver) CreateSnapshot(_ context.Context, r *csi.CreateSnapshotRequest)
 			if s.volume != r.SourceVolumeId {
 				return nil, fail(codes.AlreadyExists, "snapshot %s is of another volume", r.Name)
 			}
-			return &csi.CreateSnapshotResponse{Snapshot: s.message()}, nil
+			return &csi.CreateSnapshotResponse{Snapshot: d.again(s)}, nil
 		}
 	}
 	v := d.volumes[r.SourceVolumeId]
 	if v == nil {
 		return nil, fail(codes.NotFound, "volume %s is not there", r.SourceVolumeId)
 	}
+	s, err := d.cut(v, r.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	return &csi.CreateSnapshotResponse{Snapshot: s.message()}, nil
+}
+
+// cut makes a snapshot; the caller holds the lock.
+func (d *driver) cut(v *volume, name, group string) (*snapshot, error) {
 	d.number++
-	s := &snapshot{id: newID(), name: r.Name, volume: v.id, size: v.size, number: d.number, created: time.Now()}
+	s := &snapshot{id: newID(), name: name, volume: v.id, group: group, size: v.size, number: d.number, created: time.Now()}
 	if err := copyFile(d.path(v.id), d.path(s.id), v.size); err != nil {
 		return nil, ioError(err)
 	}
 	d.snapshots[s.id] = s
-	return &csi.CreateSnapshotResponse{Snapshot: s.message()}, nil
+	return s, nil
 }
 
 func (s *snapshot) message() *csi.Snapshot {
 	return &csi.Snapshot{SnapshotId: s.id, SourceVolumeId: s.volume, SizeBytes: s.size,
-		CreationTime: timestamppb.New(s.created), ReadyToUse: true}
+		CreationTime: timestamppb.New(s.created), ReadyToUse: true, GroupSnapshotId: s.group}
+}
+
+// again is what the snapshot is told as after the call that made it.
+func (d *driver) again(s *snapshot) *csi.Snapshot {
+	m := s.message()
+	if d.has("replay-drops-group") {
+		m.GroupSnapshotId = ""
+	}
+	return m
 }
 
 func (d *driver) DeleteSnapshot(_ context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.snapshots[r.SnapshotId] != nil {
+	if s := d.snapshots[r.SnapshotId]; s != nil {
+		if s.group != "" {
+			return nil, fail(codes.InvalidArgument, "snapshot %s goes with its group", s.id)
+		}
 		os.Remove(d.path(r.SnapshotId))
 		delete(d.snapshots, r.SnapshotId)
 	}
@@ -193,10 +217,13 @@ func (d *driver) GetSnapshot(_ context.Context, r *csi.GetSnapshotRequest) (*csi
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.snapshots[r.SnapshotId]
+	if r.SnapshotId == "" && !d.has("get-without-id-not-found") {
+		return nil, fail(codes.InvalidArgument, "a snapshot id is required")
+	}
 	if s == nil {
 		return nil, fail(codes.NotFound, "snapshot %s is not there", r.SnapshotId)
 	}
-	return &csi.GetSnapshotResponse{Snapshot: s.message()}, nil
+	return &csi.GetSnapshotResponse{Snapshot: d.again(s)}, nil
 }
 
 func (d *driver) ListSnapshots(_ context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
@@ -205,7 +232,10 @@ func (d *driver) ListSnapshots(_ context.Context, r *csi.ListSnapshotsRequest) (
 	resp := &csi.ListSnapshotsResponse{}
 	for _, s := range d.snapshots {
 		if (r.SnapshotId == "" || r.SnapshotId == s.id) && (r.SourceVolumeId == "" || r.SourceVolumeId == s.volume) {
-			resp.Entries = append(resp.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: s.message()})
+			resp.Entries = append(resp.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: d.again(s)})
+			if r.SourceVolumeId != "" && d.has("lists-first-snapshot") {
+				break
+			}
 		}
 	}
 	return resp, nil

@@ -26,6 +26,7 @@ type volume struct {
 type snapshot struct {
 	id, name string
 	volume   string
+	group    string // id of the group that it was cut with
 	size     int64
 	number   int // they are numbered as they are cut
 	created  time.Time
@@ -35,6 +36,7 @@ type snapshot struct {
 type driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
+	csi.UnimplementedGroupControllerServer
 	csi.UnimplementedNodeServer
 	csi.UnimplementedSnapshotMetadataServer
 
@@ -46,6 +48,7 @@ type driver struct {
 	mu        sync.Mutex
 	volumes   map[string]*volume
 	snapshots map[string]*snapshot
+	groups    map[string]*group
 	number    int
 
 	hung    sync.Mutex // of the defect cancel-hangs
@@ -55,7 +58,7 @@ type driver struct {
 func newDriver(dir, defect string, fixed bool, readSize int) *driver {
 	return &driver{
 		dir: dir, defect: defect, readSize: readSize, fixed: fixed || defect == "fixed-length-varies" || defect == "fixed-length-short-last",
-		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{},
+		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, groups: map[string]*group{},
 	}
 }
 
