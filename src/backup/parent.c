@@ -11,6 +11,7 @@
 #include "backup/record.h"
 #include "backup/source.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/repo.h"
@@ -186,6 +187,23 @@ static int collect(struct search *search, const struct repo_snapshot_list *list,
 	return 0;
 }
 
+/* Nothing here goes by the time, but rules that forget do, and people. */
+static void say_to_come(const struct search *search)
+{
+	int64_t now = (int64_t)cairn_now_ns();
+	size_t n = 0;
+
+	for (size_t i = 0; i < search->n; i++)
+		n += strcmp(search->candidates[i].record.volume_id, search->source->volume_id) ==
+			     0 &&
+		     search->candidates[i].snapshot->time_ns > now;
+	if (n)
+		backup_say(search->talk,
+			   "%zu backup%s of this volume %s of a time to come: the clock is wrong, "
+			   "or was",
+			   n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+}
+
 static int look(struct search *search, const struct repo_snapshot_list *list,
 		const struct repo_snapshot *wanted, struct cairn_err *err)
 {
@@ -195,6 +213,8 @@ static int look(struct search *search, const struct repo_snapshot_list *list,
 	if (list->damaged)
 		backup_say(search->talk, "%zu backups cannot be read: %s", list->damaged,
 			   list->damaged_text);
+	if (!rc)
+		say_to_come(search);
 	if (!rc && source->ops->lineage)
 		rc = source->ops->lineage(source, try_ancestor, search, err);
 	if (!rc && !search->parent->found)

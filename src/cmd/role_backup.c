@@ -10,10 +10,13 @@
 #include "backup/password.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "cmd/options.h"
 #include "repo/id.h"
 
-#define LARGE_BYTES (1 << 20)
+#define LARGE_BYTES  (1 << 20)
+#define PACK_MIN_MIB 4 /* what restic takes */
+#define PACK_MAX_MIB 128
 
 static const char *variable(const char *name)
 {
@@ -57,6 +60,37 @@ static int find_password(const struct cmd_repository *repository, enum role_pass
 	return password_get(&spec, ret, err);
 }
 
+static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
+{
+	static const char *const styles[] = {
+		[REPO_S3_AUTO] = "auto", [REPO_S3_PATH] = "path", [REPO_S3_VIRTUAL] = "virtual"};
+	const char *wanted = variable("CAIRN_S3_STYLE");
+
+	*ret = REPO_S3_AUTO;
+	if (!wanted)
+		return 0;
+	for (size_t i = 0; i < sizeof(styles) / sizeof(styles[0]); i++)
+		if (strcmp(wanted, styles[i]) == 0) {
+			*ret = (enum repo_s3_style)i;
+			return 0;
+		}
+	return cairn_err_set(err, CAIRN_INVALID, "CAIRN_S3_STYLE is auto, path or virtual");
+}
+
+/* restic's variable: MiB. */
+static int find_pack_size(uint64_t *ret, struct cairn_err *err)
+{
+	const char *text = variable("RESTIC_PACK_SIZE");
+	uint64_t size = 0;
+	int rc = text ? cairn_parse_u64(text, &size, err) : 0;
+
+	if (rc || (text && (size < PACK_MIN_MIB || size > PACK_MAX_MIB)))
+		return cairn_err_set(err, CAIRN_INVALID, "RESTIC_PACK_SIZE is %d to %d, in MiB",
+				     PACK_MIN_MIB, PACK_MAX_MIB);
+	*ret = size << 20;
+	return 0;
+}
+
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
@@ -71,6 +105,10 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	};
 	int rc = find_location(repository, &options.store.location, err);
 
+	if (!rc)
+		rc = find_style(&options.store.s3_style, err);
+	if (!rc)
+		rc = find_pack_size(&options.pack_size, err);
 	if (!rc)
 		rc = find_password(repository, how->password, &password, err);
 	if (rc)

@@ -44,6 +44,7 @@ struct role_progress {
 	bool bar;
 	bool events;
 	bool drawn;
+	bool counts;       /* the step's numbers are of things, not of bytes */
 	uint64_t begun_ns; /* of the step */
 	uint64_t next_ns;
 	const char *step;
@@ -53,9 +54,12 @@ struct role_progress {
 void role_progress_begin(struct role_progress *progress);
 void role_progress_end(struct role_progress *progress);
 
-/* For repo/check.h and repo/prune.h, whose progress has no interrupt. `arg` is the
- * progress. */
+/* Bytes of a step. `arg` is the progress. */
 void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total);
+
+/* For repo/check.h and repo/prune.h, which count files and packs, and bytes where
+ * the step is REPO_CHECK_DATA. */
+void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t total);
 
 /* A remark of the work: a line for people, an event for programs. */
 void role_say(void *arg, const char *text);

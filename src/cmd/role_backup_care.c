@@ -11,6 +11,7 @@
 
 #include "backup/record.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -67,7 +68,7 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 	struct repo_check_options check = {
 		.read_data = !options->quick,
 		.problem = say_problem,
-		.progress = role_progress_step,
+		.progress = role_progress_count,
 		.arg = &progress,
 	};
 	struct repo_check_stats stats = {0};
@@ -122,6 +123,7 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 		.within_ms = o->within_ms,
 		.group_host = true,
 		.group_paths = true,
+		.now_ns = (int64_t)cairn_now_ns(),
 	};
 
 	for (size_t i = 0; i < f->list.n; i++) {
@@ -132,6 +134,22 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 			f->pool[f->n++] = f->list.items[i];
 	}
 	return repo_policy_apply(&policy, f->pool, f->n, f->reasons, err);
+}
+
+static void say_mistimed(struct forgetting *f)
+{
+	char text[CAIRN_ERR_TEXT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->reasons[i] == REPO_KEEP_CLOCK;
+	if (!n)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu backup%s kept and not counted: made by a clock that was wrong, "
+		 "or this one is",
+		 n, n == 1 ? " is" : "s are");
+	role_say(&f->progress, text);
 }
 
 static int select_by_name(struct forgetting *f, struct cairn_err *err)
@@ -242,13 +260,15 @@ static int forget(struct forgetting *f, struct cairn_err *err)
 	struct repo_prune_options prune = {
 		.dry_run = f->options->dry_run,
 		.max_unused_tenth = REPO_PRUNE_MAX_UNUSED,
-		.progress = role_progress_step,
+		.progress = role_progress_count,
 		.arg = &f->progress,
 	};
 	struct repo_prune_stats stats = {0};
 	uint64_t removed = 0;
 	int rc = choose(f, err);
 
+	if (!rc)
+		say_mistimed(f);
 	if (!rc)
 		rc = remove_chosen(f, &removed, err);
 	if (!rc && f->options->prune)

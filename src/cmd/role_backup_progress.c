@@ -15,6 +15,7 @@
 #include "cmd/output.h"
 #include "cmd/progress.h"
 #include "cmd/record.h"
+#include "repo/check.h"
 
 #define QUIET_NS       (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
 #define DRAW_NS        (100 * CAIRN_NS_PER_MS)
@@ -56,10 +57,18 @@ static void draw(struct role_progress *progress, uint64_t done, uint64_t total, 
 	memset(bar, '-', BAR_CELLS);
 	memset(bar, '#', cells < BAR_CELLS ? cells : BAR_CELLS);
 	bar[BAR_CELLS] = '\0';
-	n = snprintf(line, sizeof(line),
-		     "\r\033[K%s [%s] %3u %% of %s  %s/s  %" PRIu64 ":%02" PRIu64 " left",
-		     progress->step, bar, (unsigned)(share * 100), cairn_format_size(total, of),
-		     cairn_format_size(rate_of(done, elapsed), rate), seconds / 60, seconds % 60);
+	if (progress->counts)
+		n = snprintf(line, sizeof(line),
+			     "\r\033[K%s [%s] %" PRIu64 " of %" PRIu64 "  %" PRIu64 ":%02" PRIu64
+			     " left",
+			     progress->step, bar, done, total, seconds / 60, seconds % 60);
+	else
+		n = snprintf(line, sizeof(line),
+			     "\r\033[K%s [%s] %3u %% of %s  %s/s  %" PRIu64 ":%02" PRIu64 " left",
+			     progress->step, bar, (unsigned)(share * 100),
+			     cairn_format_size(total, of),
+			     cairn_format_size(rate_of(done, elapsed), rate), seconds / 60,
+			     seconds % 60);
 	if (n > 0)
 		(void)cairn_write_full(STDERR_FILENO, line,
 				       (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
@@ -75,20 +84,22 @@ static void event(const struct role_progress *progress, uint64_t done, uint64_t 
 	cairn_json_object_begin(&json);
 	cmd_json_field_string(&json, "event", "progress");
 	cmd_json_field_string(&json, "step", progress->step);
-	cmd_json_field_u64(&json, "bytes_done", done);
-	cmd_json_field_u64(&json, "bytes_total", total);
-	cmd_json_field_u64(&json, "bytes_per_second", rate_of(done, elapsed));
+	cmd_json_field_u64(&json, progress->counts ? "done" : "bytes_done", done);
+	cmd_json_field_u64(&json, progress->counts ? "total" : "bytes_total", total);
+	if (!progress->counts)
+		cmd_json_field_u64(&json, "bytes_per_second", rate_of(done, elapsed));
 	cmd_json_field_u64(&json, "seconds_remaining", left(done, total, elapsed));
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	(void)cairn_json_finish(&json, NULL);
 }
 
-void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total)
+static void show(struct role_progress *progress, const char *step, uint64_t done, uint64_t total,
+		 bool counts)
 {
-	struct role_progress *progress = arg;
 	uint64_t now;
 
+	progress->counts = counts;
 	if (!progress->bar && !progress->events)
 		return;
 	now = cairn_monotonic_ns();
@@ -104,6 +115,16 @@ void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t tot
 		draw(progress, done, total, now - progress->begun_ns);
 	else
 		event(progress, done, total, now - progress->begun_ns);
+}
+
+void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total)
+{
+	show(arg, step, done, total, false);
+}
+
+void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t total)
+{
+	show(arg, step, done, total, strcmp(step, REPO_CHECK_DATA) != 0);
 }
 
 static bool cancelled(void *arg)

@@ -26,9 +26,12 @@ struct repo_check_options {
 	/* Called for each problem, from one thread at a time; must not call the
 	 * repository. `text` names the file. */
 	void (*problem)(void *arg, int code, const char *text);
+	/* Things done, of how many; bytes where the step is REPO_CHECK_DATA. */
 	void (*progress)(void *arg, const char *step, uint64_t done, uint64_t total);
 	void *arg;
 };
+
+#define REPO_CHECK_DATA "data"
 
 struct repo_check_stats {
 	uint64_t problems;

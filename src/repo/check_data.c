@@ -118,6 +118,28 @@ static bool wanted(const struct repo_checking *checking, uint32_t pack)
 	return false;
 }
 
+static void count(struct repo_checking *checking, uint64_t bytes)
+{
+	const struct repo_check_options *options = checking->options;
+
+	pthread_mutex_lock(&checking->mutex);
+	checking->stats.bytes_read += bytes;
+	if (options->progress)
+		options->progress(options->arg, REPO_CHECK_DATA, checking->stats.bytes_read,
+				  checking->bytes_total);
+	pthread_mutex_unlock(&checking->mutex);
+}
+
+/* The file of a pack that is to be read; NULL: there is none. */
+static const struct repo_named *file_of(const struct repo_checking *checking, uint32_t pack,
+					struct repo_id *ret_id)
+{
+	if (repo_index_pack_at(checking->repo->index, pack, ret_id) == REPO_PACK_OPEN ||
+	    !wanted(checking, pack))
+		return NULL;
+	return repo_names_find(&checking->packs, ret_id);
+}
+
 /* A pack that is missing was told of before. */
 static int check_one(void *arg, size_t i, struct cairn_err *err)
 {
@@ -129,25 +151,20 @@ static int check_one(void *arg, size_t i, struct cairn_err *err)
 	struct repo_id id;
 	int rc;
 
-	if (repo_index_pack_at(checking->repo->index, pack, &id) == REPO_PACK_OPEN)
-		return 0;
-	file = repo_names_find(&checking->packs, &id);
-	if (!file || !wanted(checking, pack))
+	file = file_of(checking, pack, &id);
+	if (!file)
 		return 0;
 	if (file->size > UINT32_MAX) {
 		tell(checking, &id, "it is too large");
 		return 0;
 	}
-	repo_check_progress(checking, "data", i, checking->order.packs);
 	data = cairn_alloc((size_t)file->size);
 	if (!data)
 		return cairn_err_nomem(err, "a pack");
 	rc = repo_read(checking->repo, &id, 0, data, (size_t)file->size, &why);
 	if (rc < 0)
 		return repo_check_result(checking, rc, &why, err);
-	pthread_mutex_lock(&checking->mutex);
-	checking->stats.bytes_read += file->size;
-	pthread_mutex_unlock(&checking->mutex);
+	count(checking, file->size);
 	return check_bytes(checking, pack, &id, data, (size_t)file->size, err);
 }
 
@@ -155,6 +172,12 @@ int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
 {
 	unsigned threads = checking->repo->store->connections;
 
+	for (uint32_t i = 0; i < checking->order.packs; i++) {
+		struct repo_id id;
+		const struct repo_named *file = file_of(checking, i, &id);
+
+		checking->bytes_total += file ? file->size : 0;
+	}
 	return repo_each(checking->order.packs, threads < READERS_MAX ? threads : READERS_MAX,
 			 check_one, checking, err);
 }

@@ -23,6 +23,7 @@ struct repo_checking {
 	struct repo_walk walk;
 	pthread_mutex_t mutex; /* guards `stats` and the caller's functions */
 	struct repo_check_stats stats;
+	uint64_t bytes_total; /* that will be read */
 };
 
 void repo_check_problem(struct repo_checking *checking, int code, const char *text);

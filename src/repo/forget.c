@@ -99,8 +99,48 @@ static int compare_group(const struct repo_policy *policy, const struct repo_sna
 
 struct item {
 	const struct repo_snapshot *snapshot;
-	size_t i; /* in the caller's list */
+	size_t i;      /* in the caller's list */
+	bool mistimed; /* a clock was wrong */
 };
+
+/* ---- clocks ------------------------------------------------------------------ */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return repo_id_compare(&x->snapshot->id, &y->snapshot->id);
+}
+
+static bool is_to_come(const struct repo_policy *policy, const struct repo_snapshot *snapshot)
+{
+	return snapshot->time_ns > policy->now_ns;
+}
+
+/* What was made from another is younger than it. */
+static bool before_parent(const struct repo_policy *policy, const struct repo_snapshot *snapshot,
+			  const struct item *items, size_t n)
+{
+	struct repo_snapshot wanted = {.id = snapshot->parent};
+	struct item key = {.snapshot = &wanted};
+	const struct item *parent;
+
+	if (!snapshot->has_parent)
+		return false;
+	parent = bsearch(&key, items, n, sizeof(*items), by_id);
+	return parent && !is_to_come(policy, parent->snapshot) &&
+	       parent->snapshot->time_ns > snapshot->time_ns;
+}
+
+static void find_mistimed(const struct repo_policy *policy, struct item *items, size_t n)
+{
+	if (policy->now_ns == 0)
+		return;
+	qsort(items, n, sizeof(*items), by_id);
+	for (size_t i = 0; i < n; i++)
+		items[i].mistimed = is_to_come(policy, items[i].snapshot) ||
+				    before_parent(policy, items[i].snapshot, items, n);
+}
 
 /* By group, the newest first. */
 static int by_group(const void *a, const void *b, void *arg)
@@ -162,14 +202,20 @@ static void apply_to_group(const struct repo_policy *policy, const struct item *
 		{policy->monthly, month_of, REPO_KEEP_MONTHLY, 0, false},
 		{policy->yearly, year_of, REPO_KEEP_YEARLY, 0, false},
 	};
+	const struct repo_snapshot *newest = NULL;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct repo_snapshot *snapshot = items[i].snapshot;
 		unsigned why = 0;
 
+		if (items[i].mistimed) {
+			reasons[items[i].i] = REPO_KEEP_CLOCK;
+			continue;
+		}
+		newest = newest ? newest : snapshot;
 		for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++)
 			why |= apply_rule(&rules[k], snapshot->time_ns);
-		if (is_within(policy, items[0].snapshot->time_ns, snapshot->time_ns))
+		if (is_within(policy, newest->time_ns, snapshot->time_ns))
 			why |= REPO_KEEP_WITHIN;
 		if (has_tag(policy, snapshot))
 			why |= REPO_KEEP_TAG;
@@ -189,7 +235,8 @@ int repo_policy_apply(const struct repo_policy *policy, struct repo_snapshot *co
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "no rule says what to keep; all would be deleted");
 	for (size_t i = 0; i < n; i++)
-		items[i] = (struct item){snapshots[i], i};
+		items[i] = (struct item){.snapshot = snapshots[i], .i = i};
+	find_mistimed(policy, items, n);
 	qsort_r(items, n, sizeof(*items), by_group, &copy);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n; end++)

@@ -6,6 +6,10 @@
  * each group, from the newest on, the newest of each of the last n hours, days,
  * weeks (ISO), months and years is kept, and the last n of all. Hours and days
  * are those of UTC.
+ *
+ * A clock that was wrong must not cost a backup: one of a time to come would count
+ * as the newest for ever, and one that is older than its own parent would be the
+ * first to go. Both are kept, and no rule counts them.
  */
 #ifndef CAIRN_REPO_FORGET_H
 #define CAIRN_REPO_FORGET_H
@@ -25,6 +29,7 @@ struct repo_policy {
 	const char *const *tags; /* keep those with one of these tags */
 	size_t n_tags;
 	bool group_host, group_paths, group_tags;
+	int64_t now_ns; /* what is later is of a time to come; 0: clocks are believed */
 };
 
 enum repo_keep_reason {
@@ -36,6 +41,7 @@ enum repo_keep_reason {
 	REPO_KEEP_YEARLY = 1 << 5,
 	REPO_KEEP_WITHIN = 1 << 6,
 	REPO_KEEP_TAG = 1 << 7,
+	REPO_KEEP_CLOCK = 1 << 8, /* its time cannot be right */
 };
 
 /* True when the policy has no rule at all: it would delete everything, and is

@@ -33,6 +33,7 @@ struct repo_lock {
 	bool lost;
 	struct repo_id name;
 	uint64_t written_ms; /* on the clock below */
+	int64_t ahead_ms;    /* of that clock was the time of day then */
 };
 
 /* Goes on while the machine sleeps, and never jumps. */
@@ -42,6 +43,19 @@ static uint64_t boot_ms(void)
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int64_t ahead_ms(void)
+{
+	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_MS) - (int64_t)boot_ms();
+}
+
+/* The time of day is another than what the last lock says and the time since. */
+static bool clock_jumped(const struct repo_lock *lock)
+{
+	int64_t by = ahead_ms() - lock->ahead_ms;
+
+	return by > (int64_t)REPO_LOCK_JUMP_MS || by < -(int64_t)REPO_LOCK_JUMP_MS;
 }
 
 static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, struct cairn_err *err)
@@ -96,9 +110,11 @@ static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
 static int renew(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo_id old = lock->name, fresh;
+	int64_t ahead;
 	int rc;
 
 	pthread_mutex_unlock(&lock->mutex);
+	ahead = ahead_ms();
 	rc = there(lock->repo, &old, err);
 	if (rc == 0)
 		rc = write_lock(lock->repo, lock->exclusive, &fresh, err);
@@ -107,10 +123,27 @@ static int renew(struct repo_lock *lock, struct cairn_err *err)
 		return rc;
 	lock->name = fresh;
 	lock->written_ms = boot_ms();
+	lock->ahead_ms = ahead;
 	pthread_mutex_unlock(&lock->mutex);
 	rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &old, err);
 	pthread_mutex_lock(&lock->mutex);
 	return rc;
+}
+
+/* Waits until it is to be renewed: after `ms`, or when the clock was set, for then
+ * others may take it for a stale one. True: it is to be given up. */
+static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
+{
+	uint64_t begun = boot_ms(), passed = 0;
+
+	while (passed < ms && !clock_jumped(lock)) {
+		uint64_t left = ms - passed;
+
+		if (wait_for_stop(lock, left < REPO_LOCK_LOOK_MS ? left : REPO_LOCK_LOOK_MS))
+			return true;
+		passed = boot_ms() - begun;
+	}
+	return lock->stop;
 }
 
 /* A failed renewal is tried again each minute. */
@@ -120,12 +153,16 @@ static void *keep(void *arg)
 	uint64_t pause = lock->renew_ms;
 
 	cairn_scoped_lock(&lock->mutex);
-	while (!wait_for_stop(lock, pause) && !lock->lost) {
+	while (!wait_to_renew(lock, pause) && !lock->lost) {
 		struct cairn_err err = {0};
 		int rc = renew(lock, &err);
 
 		lock->lost = rc == CAIRN_ABORTED;
-		pause = rc == 0 ? lock->renew_ms : REPO_LOCK_AGAIN_MS;
+		pause = lock->renew_ms;
+		if (rc < 0) {
+			pause = REPO_LOCK_AGAIN_MS;
+			lock->ahead_ms = ahead_ms(); /* a jump is answered once */
+		}
 	}
 	return NULL;
 }
@@ -171,6 +208,7 @@ static int try_take(struct repo_lock *lock, uint64_t pause_ms, struct cairn_err 
 
 	if (rc < 0)
 		return rc;
+	lock->ahead_ms = ahead_ms();
 	rc = write_lock(repo, lock->exclusive, &lock->name, err);
 	if (rc < 0)
 		return rc;

@@ -12,7 +12,8 @@
  * Time on other hosts may be wrong, so a lock can be removed while its holder
  * lives. The holder notices: it asks whether its file is still there before
  * and after a snapshot is saved and before anything is deleted. Its own age is
- * measured with a clock that does not jump.
+ * measured with a clock that does not jump. When the time of day is set, a holder
+ * writes its lock anew, so that those who see the new time see a young lock.
  */
 #ifndef CAIRN_REPO_LOCK_H
 #define CAIRN_REPO_LOCK_H
@@ -31,6 +32,8 @@ struct repo_options;
 #define REPO_LOCK_LOST_MS  ((uint64_t)22 * 60 * 1000 + 30000) /* not renewed: given up */
 #define REPO_LOCK_STALE_MS ((uint64_t)30 * 60 * 1000)
 #define REPO_LOCK_PAUSE_MS 200
+#define REPO_LOCK_LOOK_MS  ((uint64_t)1000)          /* how soon a clock that was set is seen */
+#define REPO_LOCK_JUMP_MS  ((uint64_t)2 * 60 * 1000) /* a clock that is slewed moves less */
 
 /* What stands in a lock file. Text is cut to the arrays. */
 struct repo_lock_info {

@@ -215,6 +215,17 @@ static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
 }
 
+/* The lock says that nobody is writing them. */
+static int sweep(struct pruning *pruning, struct cairn_err *err)
+{
+	struct repo_swept swept;
+	int rc = repo_store_sweep(pruning->repo->store, &swept, err);
+
+	pruning->stats.files_half = swept.files;
+	pruning->stats.bytes_freed += swept.bytes;
+	return rc;
+}
+
 /* ---- all of it --------------------------------------------------------------- */
 
 static int carry_out(struct pruning *pruning, struct cairn_err *err)
@@ -240,7 +251,7 @@ static int carry_out(struct pruning *pruning, struct cairn_err *err)
 		rc = repo_may_delete(repo, err);
 	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
 		rc = repo_each(pruning->packs.n, threads, remove_pack, pruning, err);
-	return rc;
+	return rc < 0 ? rc : sweep(pruning, err);
 }
 
 /* What is in memory does not describe the repository any more. */

@@ -30,6 +30,7 @@ struct repo_prune_stats {
 	uint64_t bytes_used, bytes_unused; /* as stored */
 	uint64_t packs_kept, packs_deleted, packs_repacked;
 	uint64_t packs_unknown; /* in no index; deleted too */
+	uint64_t files_half;    /* left half-written by a writer that died; deleted too */
 	uint64_t bytes_freed, bytes_repacked;
 };
 

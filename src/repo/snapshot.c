@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
@@ -164,6 +165,33 @@ int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct
 
 /* ---- finding --------------------------------------------------------------- */
 
+/* What was made from the one at `i` though its time says that it is older; list->n:
+ * nothing was. */
+static size_t mistimed_child(const struct repo_snapshot_list *list, size_t i)
+{
+	size_t child = 0;
+
+	while (child < i && !(list->items[child]->has_parent &&
+			      repo_id_equal(&list->items[child]->parent, &list->items[i]->id)))
+		child++;
+	return child < i ? child : list->n;
+}
+
+/* The newest that is not of a time to come, or what was made from it when a clock
+ * had fallen back. Steps go down the list, so they end. */
+static size_t latest_of(const struct repo_snapshot_list *list, int64_t now)
+{
+	size_t latest = list->n - 1, child;
+
+	while (latest > 0 && list->items[latest]->time_ns > now)
+		latest--;
+	if (list->items[latest]->time_ns > now)
+		return list->n - 1;
+	while ((child = mistimed_child(list, latest)) < list->n)
+		latest = child;
+	return latest;
+}
+
 static int find_latest(struct repo *repo, struct repo_snapshot **ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
@@ -173,8 +201,7 @@ static int find_latest(struct repo *repo, struct repo_snapshot **ret, struct cai
 		return rc;
 	if (list.n == 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot");
-	list.n--;
-	*ret = cairn_take(list.items[list.n]);
+	*ret = cairn_take(list.items[latest_of(&list, (int64_t)cairn_now_ns())]);
 	return 0;
 }
 

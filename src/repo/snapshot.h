@@ -70,7 +70,9 @@ int repo_snapshot_save(struct repo *repo, const struct repo_snapshot *snapshot,
 int repo_snapshot_load(struct repo *repo, const struct repo_id *id, struct repo_snapshot **ret,
 		       struct cairn_err *err);
 
-/* The snapshot whose id begins with `prefix`, or the newest for "latest".
+/* The snapshot whose id begins with `prefix`, or the newest for "latest". What a
+ * wrong clock made does not mislead: one of a time to come is the newest only if
+ * there are no others, and what was made from another is newer than it.
  *
  * CAIRN_NOT_FOUND  none
  * CAIRN_INVALID    several begin so, or it is no prefix of an id

@@ -194,3 +194,12 @@ int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_li
 
 	return rc < 0 ? cairn_err_wrap(err ? err : &why, "list %s", repo_file_name(kind)) : 0;
 }
+
+int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct cairn_err *err)
+{
+	struct repo_swept swept = {0};
+	int rc = store->ops->sweep ? store->ops->sweep(store, &swept, err) : 0;
+
+	*ret = swept;
+	return rc;
+}

@@ -50,6 +50,10 @@ const char *repo_file_name(enum repo_file kind);
 typedef int repo_store_list_fn(void *arg, const struct repo_id *name, uint64_t size,
 			       struct cairn_err *err);
 
+struct repo_swept {
+	uint64_t files, bytes;
+};
+
 struct repo_store_ops {
 	const char *name;
 
@@ -72,6 +76,10 @@ struct repo_store_ops {
 		      struct cairn_err *err);
 	int (*list)(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
+
+	/* Optional: removes what writers that died left half-written, and counts it.
+	 * Nobody else may be writing. */
+	int (*sweep)(struct repo_store *store, struct repo_swept *swept, struct cairn_err *err);
 
 	/* Optional: a whole file with one request; as repo_store_get_all(). */
 	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -159,5 +167,9 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 		      struct cairn_err *err);
 int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
+
+/* Removes half-written files; for the holder of the exclusive lock. A store whose
+ * server keeps none does nothing. */
+int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct cairn_err *err);
 
 #endif

@@ -87,9 +87,10 @@ class CliTest(unittest.TestCase):
                              f"cairn {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")
         return done
 
-    def start(self, *args, **how):
-        return subprocess.Popen([BIN, *map(str, args)], env=self.environment(), text=True,
-                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
+    def start(self, *args, env=None, **how):
+        how.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen([BIN, *map(str, args)], env=self.environment(**(env or {})),
+                                text=True, stdin=subprocess.DEVNULL, **how)
 
     def out(self, *args, **how):
         return self.cairn(*args, **how).stdout

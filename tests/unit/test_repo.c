@@ -283,6 +283,45 @@ static void prune_deletes_what_no_snapshot_needs_and_nothing_else(void **state)
 	repofix_verify(fix->repo, &c, 1, 100);
 }
 
+static void touch(const struct repofix *fix, const char *name)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", fix->path, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fputs("half", file) >= 0, 1);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Ours and restic's have the same form; what has another is somebody's. */
+static void prune_deletes_what_was_left_half_written(void **state)
+{
+#define ID "0000000000000000000000000000000000000000000000000000000000000abc"
+	struct repofix *fix = *state;
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 10, &a, &err), &err);
+	touch(fix, "data/00/" ID "-tmp-77-1");
+	touch(fix, "data/00/" ID "-tmp-2193847");
+	touch(fix, "index/" ID "-tmp-77-2");
+	touch(fix, "snapshots/" ID "-tmp-77-3");
+	touch(fix, "config-tmp-77-4");
+	touch(fix, "data/00/notes-tmp-of-somebody");
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+	assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+	assert_int_equal(stats.files_half, 5);
+	assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+	assert_int_equal(stats.files_half, 0);
+	assert_int_equal(count_files(fix, "data/00"), 1);
+	repofix_verify(fix->repo, &a, 1, 10);
+#undef ID
+}
+
 static void prune_of_everything_leaves_an_empty_repository(void **state)
 {
 	struct repofix *fix = *state;
@@ -359,7 +398,7 @@ static void prune_refuses_when_something_needed_is_missing(void **state)
 struct flipping {
 	struct repofix *fix;
 	unsigned flips;
-	unsigned step;
+	unsigned step; /* places in each file; 0: all */
 };
 
 /* Each damaged file is found, and healing it ends the complaint. */
@@ -369,12 +408,14 @@ static void flip_and_check(const char *path, void *arg)
 	struct stat st;
 
 	assert_int_equal(stat(path, &st), 0);
-	for (off_t at = 0; at < st.st_size; at += 1 + st.st_size / flipping->step) {
+	for (off_t at = 0; at < st.st_size;
+	     at += 1 + (flipping->step ? st.st_size / flipping->step : 0)) {
 		struct repo_options options = repofix_options(flipping->fix, REPO_LOCK_NONE);
 		struct repo *repo = NULL;
 		uint8_t bits = (uint8_t)(1 << flipping->flips++ % 8);
 		int rc;
 
+		options.store.connections = 1; /* threads would take longer than they save */
 		flip(path, at, bits);
 		rc = repo_open(&options, &repo, NULL);
 		if (rc == 0 && repofix_problems(repo, true) == 0)
@@ -397,6 +438,23 @@ static void every_flipped_bit_is_found(void **state)
 	repofix_close(fix);
 	each_file(fix->path, flip_and_check, &flipping);
 	assert_true(flipping.flips > 300);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+/* One backup of one blob: each byte of each file is one that can go wrong. */
+static void no_byte_of_a_repository_can_change_unnoticed(void **state)
+{
+	struct repofix *fix = *state;
+	struct flipping flipping = {.fix = fix};
+	struct cairn_err err = {0};
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 1, &a, &err), &err);
+	repofix_close(fix);
+	each_file(fix->path, flip_and_check, &flipping);
+	assert_true(flipping.flips > REPOFIX_BLOB);
 	repofix_open(fix, REPO_LOCK_SHARED);
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
@@ -637,11 +695,13 @@ int main(void)
 		with_repo(a_tree_whose_sizes_do_not_add_up_is_refused),
 		with_repo(packs_of_a_dead_writer_are_found_again),
 		with_repo(prune_deletes_what_no_snapshot_needs_and_nothing_else),
+		with_repo(prune_deletes_what_was_left_half_written),
 		with_repo(prune_of_everything_leaves_an_empty_repository),
 		with_repo(a_dry_run_changes_nothing),
 		with_repo(small_packs_are_written_together),
 		with_repo(prune_refuses_when_something_needed_is_missing),
 		with_repo(every_flipped_bit_is_found),
+		with_repo(no_byte_of_a_repository_can_change_unnoticed),
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
 		with_repo(one_snapshot_can_be_checked_alone),
 		with_repo(a_damaged_index_is_made_again_from_the_packs),

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "repo/forget.h"
 #include "repo/instant.h"
 #include "repo/snapshot.h"
@@ -150,12 +151,60 @@ static void what_is_no_snapshot_is_refused(void **state)
 	}
 }
 
+/* Times in hours; each but the first was made from the one before. */
+static void a_clock_that_was_wrong_costs_no_backup(void **state)
+{
+	enum { NOW = 1000, COUNT = 5 };
+	static const struct {
+		const char *what;
+		int64_t hours[COUNT];
+		struct repo_policy policy;
+		const char *kept;
+	} cases[] = {
+		{"right", {900, 910, 920, 930, 940}, {.last = 2}, "...kk"},
+		{"one is of a time to come", {900, 910, 9000, 930, 940}, {.last = 2}, "..kkk"},
+		{"the last one is", {900, 910, 920, 930, 9000}, {.last = 2}, "..kkk"},
+		{"ours is wrong: all are", {2000, 2010, 2020, 2030, 2040}, {.last = 1}, "kkkkk"},
+		{"one is older than its parent", {900, 910, 3, 930, 940}, {.last = 1}, "..k.k"},
+		{"the last one is", {900, 910, 920, 930, 3}, {.last = 1}, "...kk"},
+		{"within is counted from the newest that is not to come",
+		 {900, 910, 9000, 930, 940},
+		 {.within_ms = 15 * 3600 * 1000},
+		 "..kkk"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct repo_snapshot snapshots[COUNT] = {0}, *list[COUNT];
+		struct repo_policy policy = cases[i].policy;
+		unsigned reasons[COUNT];
+		char got[COUNT + 1] = "";
+		struct cairn_err err = {0};
+
+		policy.now_ns = (int64_t)NOW * 3600 * (int64_t)CAIRN_NS_PER_SEC;
+		for (size_t k = 0; k < COUNT; k++) {
+			list[k] = &snapshots[k];
+			snapshots[k].time_ns = cases[i].hours[k] * 3600 * (int64_t)CAIRN_NS_PER_SEC;
+			snapshots[k].id.bytes[0] = (uint8_t)(7 * k + 1); /* any order */
+			snapshots[k].has_parent = k > 0;
+			if (k > 0)
+				snapshots[k].parent = snapshots[k - 1].id;
+		}
+		assert_ok(repo_policy_apply(&policy, list, COUNT, reasons, &err), &err);
+		for (size_t k = 0; k < COUNT; k++)
+			got[k] = reasons[k] ? 'k' : '.';
+		if (strcmp(got, cases[i].kept) != 0)
+			fail_msg("%s: %s, not %s", cases[i].what, got, cases[i].kept);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rules_keep_the_newest_of_each_period),
 		cmocka_unit_test(an_empty_policy_is_refused),
 		cmocka_unit_test(tags_are_kept),
+		cmocka_unit_test(a_clock_that_was_wrong_costs_no_backup),
 		cmocka_unit_test(a_snapshot_comes_back_with_all_it_said),
 		cmocka_unit_test(what_is_no_snapshot_is_refused),
 	};

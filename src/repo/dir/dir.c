@@ -247,28 +247,35 @@ static void close_dirp(DIR **dir)
 		closedir(*dir);
 }
 
+/* NULL when there is no such directory. */
+static int open_stream(struct dir *dir, const char *name, DIR **ret, struct cairn_err *err)
+{
+	int fd = -1, rc = open_dir(dir, name, &fd, err);
+
+	if (rc < 0)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	close(fd);
+	return cairn_err_nomem(err, "a directory");
+}
+
 static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, void *arg,
 		    struct cairn_err *err)
 {
 	cairn_cleanup(close_dirp) DIR *stream = NULL;
 	struct dirent *entry;
-	int fd = -1, rc = open_dir(dir, name, &fd, err);
+	int rc = open_stream(dir, name, &stream, err);
 
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
-	if (rc < 0)
+	if (rc < 0 || !stream)
 		return rc;
-	stream = fdopendir(fd);
-	if (!stream) {
-		close(fd);
-		return cairn_err_nomem(err, "a directory");
-	}
 	while ((errno = 0, entry = readdir(stream))) {
 		struct repo_id id;
 		struct stat st;
 
 		if (!repo_id_parse(entry->d_name, strlen(entry->d_name), &id) ||
-		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    !S_ISREG(st.st_mode))
 			continue;
 		rc = fn(arg, &id, (uint64_t)st.st_size, err);
@@ -294,6 +301,61 @@ static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_li
 	return rc;
 }
 
+/* ---- what the dead left ------------------------------------------------------ */
+
+/* "<name>-tmp-…", ours and restic's. */
+static bool is_temporary(const char *name)
+{
+	const char *mark = strstr(name, "-tmp-");
+	struct repo_id id;
+
+	if (!mark)
+		return false;
+	return repo_id_parse(name, (size_t)(mark - name), &id) ||
+	       strncmp(name, "config-", strlen("config-")) == 0;
+}
+
+static int sweep_one(struct dir *dir, const char *name, struct repo_swept *swept,
+		     struct cairn_err *err)
+{
+	cairn_cleanup(close_dirp) DIR *stream = NULL;
+	struct dirent *entry;
+	int rc = open_stream(dir, name, &stream, err);
+
+	if (rc < 0 || !stream)
+		return rc;
+	while ((errno = 0, entry = readdir(stream))) {
+		int fd = dirfd(stream);
+		struct stat st;
+
+		if (!is_temporary(entry->d_name) ||
+		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
+			return cairn_err_sys(err, errno, "unlink '%s/%s/%s'", dir->path, name,
+					     entry->d_name);
+		swept->files++;
+		swept->bytes += (uint64_t)st.st_size;
+	}
+	return errno ? cairn_err_sys(err, errno, "read '%s/%s'", dir->path, name) : 0;
+}
+
+static int dir_sweep(struct repo_store *store, struct repo_swept *swept, struct cairn_err *err)
+{
+	struct dir *dir = (struct dir *)store;
+	char name[PATH_TEXT];
+	int rc = sweep_one(dir, ".", swept, err);
+
+	for (int kind = REPO_FILE_KEY; rc == 0 && kind < REPO_FILE_PACK; kind++)
+		rc = sweep_one(dir, repo_file_name((enum repo_file)kind), swept, err);
+	for (unsigned i = 0; rc == 0 && i < 256; i++) {
+		snprintf(name, sizeof(name), "data/%02x", i);
+		rc = sweep_one(dir, name, swept, err);
+	}
+	return rc;
+}
+
 static void dir_close(struct repo_store *store)
 {
 	struct dir *dir = (struct dir *)store;
@@ -311,6 +373,7 @@ static const struct repo_store_ops dir_ops = {
 	.size = dir_size,
 	.remove = dir_remove,
 	.list = dir_list,
+	.sweep = dir_sweep,
 };
 
 int repo_dir_open(const struct repo_store_options *options, const char *path,
