@@ -111,6 +111,13 @@ def trials(scene, args, check, start=None):
     print(f"{args[0]}: {n} calls, {tried} trials", flush=True)
 
 
+def nothing_half(repository):
+    """A prune has removed what the dead were writing."""
+    for _, _, names in os.walk(repository.location):
+        for name in names:
+            require("-tmp-" not in name, f"{name} is left")
+
+
 def backup(scene):
     def check(repository, done):
         repository.sound()
@@ -128,6 +135,7 @@ def backup(scene):
         repository.sound()
         repository.tool("prune", "0").good()
         repository.sound()
+        nothing_half(repository)
 
     trials(scene, ("put", "/v", scene.volumes[2], "8K"), check)
 
@@ -138,6 +146,7 @@ def prune(scene):
         scene.restores(repository, scene.kept[1], scene.volumes[1])
         repository.tool("prune", "0").good()
         repository.sound()
+        nothing_half(repository)
         scene.restores(repository, scene.kept[1], scene.volumes[1])
         repository.tool("put", "/v", scene.volumes[2], "8K").good()
         if done.status == 0:

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import time
 
 from cairncli import OK, TIMEOUT, CliTest
 
@@ -75,10 +76,17 @@ class BackupTest(CliTest):
     def stored(self):
         return sum(p.stat().st_size for p in self.files("."))
 
-    def restic(self, *args, code=OK):
-        if not RESTIC:
+    def wait_for(self, what):
+        end = time.monotonic() + TIMEOUT
+        while not what():
+            self.assertLess(time.monotonic(), end, "it did not come")
+            time.sleep(0.02)
+
+    def restic(self, *args, code=OK, program=None):
+        program = program or RESTIC
+        if not program:
             self.skipTest("there is no restic")
-        done = subprocess.run([RESTIC, *map(str, args)], env=self.environment(), text=True,
+        done = subprocess.run([program, *map(str, args)], env=self.environment(), text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT)
         self.assertEqual(done.returncode, code,
                          f"restic {' '.join(map(str, args))}\n{done.stdout}{done.stderr}")

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Backups: what is read, what is stored, and that it comes back."""
+import contextlib
 import http.server
+import json
 import os
-import pathlib
+import pty
 import random
 import signal
 import subprocess
@@ -226,11 +228,61 @@ class Restore(BackupTest):
         self.assertFalse(os.path.ismount(at))
         self.assertEqual(self.files("locks"), [])
 
-    def wait_for(self, what):
-        end = time.monotonic() + 60
-        while not what():
-            self.assertLess(time.monotonic(), end, "it did not come")
-            time.sleep(0.05)
+    def test_a_mounted_backup_of_a_file_system_can_be_mounted(self):
+        """The file is a disk: ext4 on it is mounted through a loop device, read only."""
+        if not CAN_MOUNT or not os.path.exists("/dev/fuse"):
+            self.skipTest("needs root, loop devices and FUSE")
+        image, at, inside = (self.scratch / name for name in ("image", "mnt", "inside"))
+        tree = self.scratch / "tree"
+        (tree / "etc").mkdir(parents=True)
+        (tree / "etc" / "motd").write_text("welcome\n")
+        (tree / "blob").write_bytes(os.urandom(3 * MIB))
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", tree, image, "16M"], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "PATH": f"{os.environ['PATH']}:/sbin:/usr/sbin"})
+        self.make_volume("disk")
+        self.write(0, image.read_bytes(), volume="disk")
+        self.snapshot("disk@s1")
+        self.create("disk@s1")
+        at.mkdir()
+        inside.mkdir()
+        process = self.start("mount", at)
+        try:
+            self.wait_for(lambda: os.path.ismount(at))
+            subprocess.run(["mount", "-o", "loop,ro", at / "disk@s1" / "volume.img", inside],
+                           check=True)
+            try:
+                self.assertEqual((inside / "etc" / "motd").read_text(), "welcome\n")
+                self.assertEqual(digest(inside / "blob"), digest(tree / "blob"))
+                with self.assertRaises(OSError):
+                    (inside / "new").write_text("x")
+            finally:
+                subprocess.run(["umount", inside], check=True)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertFalse(os.path.ismount(at))
+        self.assertEqual(self.files("locks"), [])
+
+    def test_zeros_are_punched_where_something_was(self):
+        """A file, and a device that can discard: what the backup has as zeros takes no room."""
+        target = self.scratch / "out"
+        target.write_bytes(b"\xff" * 16 * MIB)
+        done = self.events("restore", self.second, "--to", target, "--overwrite")[-1]
+        self.assertEqual((done["bytes_written"], done["bytes_zeroed"]), (4 * MIB, 12 * MIB))
+        self.assertLess(target.stat().st_blocks * 512, 5 * MIB)
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
+        if not CAN_MOUNT:
+            return
+        target.write_bytes(b"\xff" * 16 * MIB)
+        device = subprocess.check_output(["losetup", "--find", "--show", target],
+                                         text=True).strip()
+        try:
+            self.backup("restore", self.second, "--to", device, "--overwrite", "--verify")
+        finally:
+            subprocess.run(["losetup", "--detach", device], check=True)
+        self.assertLess(target.stat().st_blocks * 512, 5 * MIB)
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
 
     def test_copies_are_whole(self):
         other = self.scratch / "other"
@@ -339,6 +391,72 @@ class Care(BackupTest):
         self.assertRegex(got[0][1], rb"\ncairn_backup_size_bytes 16777216\n")
         done = self.backup("create", "data@s2", "--push-gateway", "http://127.0.0.1:1")
         self.assertIn("metrics were not sent", done.stderr)
+
+
+    def test_restics_variables(self):
+        file = self.scratch / "password"
+        file.write_text(PASSWORD)
+        where = {"CAIRN_REPOSITORY": "", "RESTIC_REPOSITORY": str(self.repository)}
+        for password in ({"RESTIC_PASSWORD": PASSWORD}, {"RESTIC_PASSWORD_FILE": str(file)},
+                         {"RESTIC_PASSWORD_COMMAND": f"cat '{file}'"}):
+            done = self.backup("list", env={"RESTIC_PASSWORD": "", **where, **password})
+            self.assertIn("data@s2", done.stdout)
+        self.backup("list", env={"CAIRN_REPOSITORY": "/nowhere", **{"RESTIC_REPOSITORY": str(
+            self.repository)}}, code=NOT_FOUND)
+        for size in ("3", "129", "many"):
+            self.backup("list", env={"RESTIC_PACK_SIZE": size}, code=INVALID)
+        self.backup("list", env={"CAIRN_S3_STYLE": "odd"}, code=INVALID)
+        self.backup("list", "--password", PASSWORD, code=2)
+
+
+class Progress(BackupTest):
+    """Told on a terminal as a bar, in JSON as events; what stops for a while is long
+    enough to be told of."""
+
+    def setUp(self):
+        super().setUp()
+        self.init()
+        self.make_volume(size=256 * MIB)
+        self.write(0, os.urandom(192 * MIB))
+        self.snapshot("data@s1")
+
+    def halt_in_the_middle(self, process):
+        self.wait_for(self.files)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.7)
+        process.send_signal(signal.SIGCONT)
+
+    def test_a_bar_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        process = self.start("backup", "create", "data@s1", "--threads", "1", stderr=theirs,
+                             stdout=subprocess.PIPE)
+        os.close(theirs)
+        self.halt_in_the_middle(process)
+        text = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 65536):
+                text += part
+        os.close(ours)
+        out = process.communicate(timeout=60)[0]
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(text.decode(), r"\r\x1b\[K\w+ \[#*-*\] +\d+ % of 192 MiB  "
+                                        r"[\d.]+ [KMG]?i?B/s  \d+:\d\d left")
+        self.assertTrue(text.decode().endswith("\r\x1b[K"), "it is erased at the end")
+        self.assertIn("backup ", out)
+
+    def test_events_without_one(self):
+        process = self.start("backup", "create", "data@s1", "--threads", "1", "-o", "json",
+                             stdout=subprocess.PIPE)
+        self.halt_in_the_middle(process)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((err, process.returncode), ("", 0))
+        events = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(events[-1]["event"], "summary")
+        told = [e for e in events if e["event"] == "progress"]
+        self.assertGreater(len(told), 0)
+        self.assertLessEqual({"step", "bytes_done", "bytes_total", "bytes_per_second",
+                              "seconds_remaining"}, set(told[0]))
+        self.assertLessEqual(told[0]["bytes_done"], told[0]["bytes_total"])
 
 
 class Interrupted(BackupTest):

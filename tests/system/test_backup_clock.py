@@ -6,7 +6,6 @@ import glob
 import os
 import signal
 import sys
-import time
 
 from backupcli import BackupTest, digest
 from cairncli import ABORTED, BLOCK, main
@@ -118,12 +117,6 @@ class Clock(BackupTest):
             process.communicate(timeout=60)
         self.assertEqual(self.files("locks"), [])
         self.all_are_whole()
-
-    def wait_for(self, what):
-        end = time.monotonic() + 60
-        while not what():
-            self.assertLess(time.monotonic(), end, "it did not come")
-            time.sleep(0.05)
 
 
 if __name__ == "__main__":

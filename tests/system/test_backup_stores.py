@@ -1,92 +1,79 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Backups in S3 and behind restic's REST server, with the newest restic beside them."""
+"""Backups in a directory, in S3 and behind restic's REST server, each with Debian's restic
+and the newest beside it: both read, mount, restore and prune them, and Cairn goes on."""
 import os
-import pathlib
-import shutil
-import socket
 import subprocess
-import sys
 import time
 
-import backupcli
-from backupcli import BackupTest, digest
+from backupcli import PASSWORD, BackupTest, digest
 from cairncli import BLOCK, MIB, main
+from remote import Directory, RestServer, S3Server, build_peers, programs
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-KEYS = {"AWS_ACCESS_KEY_ID": "cairn", "AWS_SECRET_ACCESS_KEY": "cairn-secret"}
-PEERS = {}
-UNAVAILABLE = 14
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+UNAVAILABLE, UNAUTHENTICATED = 14, 16
+SIZE = 32 * MIB
 
 
-class Remote:
+class Life:
     """The same story, wherever the repository is."""
 
-    def setUp(self):
-        super().setUp()
-        self.port = free_port()
-        self.place = self.scratch / "place"
-        self.place.mkdir()
-        self.server = None
-        self.addCleanup(self.stop)
-        self.serve()
-        self.repository = self.location()
+    def back_up_once_more(self):
+        """A new snapshot, whose backup must be an incremental of the one before."""
+        name = f"s{len(self.want) + 1}"
+        self.write(len(self.want) * 5 * BLOCK, os.urandom(2 * BLOCK))
+        self.want[name] = self.snapshot(f"data@{name}")
+        made = self.create(f"data@{name}")
+        if self.made:
+            self.assertEqual((made["mode"], made["parent"]), ("changed", self.made[-1]))
+        self.made.append(made["id"])
+        return self.want[name]
 
-    def stop(self):
-        if self.server:
-            self.server.kill()
-            self.server.communicate()
-            self.server = None
+    def mounted_equals(self, program):
+        at = self.scratch / "mnt"
+        at.mkdir(exist_ok=True)
+        process = subprocess.Popen([program, "mount", at], env=self.environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            self.wait_for(lambda: os.path.ismount(at) or process.poll() is not None)
+            for made in self.backups():
+                path = at / "ids" / made["id"][:8] / "data" / "volume.img"
+                self.assertEqual(os.path.getsize(path), SIZE)
+                self.assertEqual(digest(path), self.want[made["snapshot"]])
+        finally:
+            subprocess.run(["umount", at], check=False)
+            process.terminate()
+            process.communicate(timeout=60)
 
-    def serve(self):
-        self.server = subprocess.Popen(self.command(), env={**os.environ, **self.keys()},
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                self.assertLess(time.monotonic(), end, "the server does not come up")
-                time.sleep(0.05)
-
-    def keys(self):
-        return {}
-
-    def environment(self, **extra):
-        return super().environment(**{**KEYS, **extra})
-
-    def test_a_life(self):
+    def test_a_life_with_both_restics(self):
+        self.want, self.made = {}, []
         self.init()
-        self.make_volume(size=64 * MIB)
-        self.write(0, os.urandom(24 * MIB))
-        want = {"s1": self.snapshot("data@s1")}
-        self.create("data@s1")
-        for n in (2, 3):
-            self.write(n * 5 * BLOCK, os.urandom(2 * BLOCK))
-            want[f"s{n}"] = self.snapshot(f"data@s{n}")
-            self.assertEqual(self.create(f"data@s{n}")["mode"], "changed")
-        for backup in self.backups():
-            self.assertEqual(self.restored(backup["id"]), want[backup["snapshot"]])
-        self.restic("check", "--read-data")
-        self.restic("restore", "latest", "--target", self.scratch / "out")
-        self.assertEqual(digest(self.scratch / "out/data/volume.img"), want["s3"])
-        self.backup("forget", "--keep-last", "2", "--prune")
-        self.restic("check", "--read-data")
-        self.restic("forget", "--keep-last", "1", "--group-by", "paths", "--prune")
-        self.write(0, os.urandom(BLOCK))
-        want["s4"] = self.snapshot("data@s4")
-        self.assertEqual(self.create("data@s4")["mode"], "changed")
-        self.assertEqual(self.restored("latest"), want["s4"])
+        self.make_volume(size=SIZE)
+        self.write(0, os.urandom(SIZE // 4))
+        for _ in range(4):
+            newest = self.back_up_once_more()
+        for program in programs():
+            out = self.scratch / f"out{len(self.want)}"
+            self.restic("check", "--read-data", program=program)
+            if os.path.exists("/dev/fuse") and os.geteuid() == 0:
+                self.mounted_equals(program)
+            self.restic("restore", self.made[-1], "--target", out, program=program)
+            self.assertEqual(digest(out / "data/volume.img"), newest)
+            self.restic("forget", self.made.pop(0), "--prune", "--max-unused", "0",
+                        program=program)
+            newest = self.back_up_once_more()
+        self.assertEqual([b["id"] for b in self.backups()], self.made)
+        self.backup("forget", "--keep-last", "1", "--prune")
+        self.assertEqual(self.restored("latest", "--verify"), newest)
         self.backup("verify")
+        for program in programs():
+            self.restic("check", "--read-data", program=program)
 
+
+class InDirectory(Life, Directory, BackupTest):
+    pass
+
+
+class AtAServer(Life):
     def test_a_server_that_goes_away_loses_nothing(self):
         self.init()
         self.two_snapshots()
@@ -101,35 +88,77 @@ class Remote:
         done = self.backup("list", "--retry", "1s", code=UNAVAILABLE)
         self.assertRegex(done.stderr, r"\Acairn: [^\n]+\n\Z")
 
+    def test_copies_from_a_directory_and_back(self):
+        self.init()
+        self.two_snapshots()
+        for name in ("s1", "s2"):
+            self.create(f"data@{name}")
+        here = self.scratch / "here"
+        self.backup("init", "-r", here)
+        env = {"RESTIC_FROM_PASSWORD": PASSWORD}
+        done = self.events("copy", "-r", here, "--from", self.repository, env=env)[-1]
+        self.assertEqual(done["copied"], 2)
+        for made in self.backups():
+            self.backup("forget", made["id"])
+        self.backup("forget", "--prune")
+        done = self.events("copy", "--from", here, env=env)[-1]
+        self.assertEqual((done["copied"], done["there"]), (2, 0))
+        for made in self.backups():
+            self.assertEqual(self.restored(made["id"]),
+                             digest(self.path("snapshot", f"data@{made['snapshot']}")))
+        self.restic("check", "--read-data")
 
-class S3(Remote, BackupTest):
-    def command(self):
-        (self.place / "bucket").mkdir(exist_ok=True)
-        return [PEERS["versitygw"], "-q", "--port", f"127.0.0.1:{self.port}", "posix", self.place]
 
-    def keys(self):
-        return {"ROOT_ACCESS_KEY": KEYS["AWS_ACCESS_KEY_ID"],
-                "ROOT_SECRET_KEY": KEYS["AWS_SECRET_ACCESS_KEY"]}
-
-    def location(self):
-        return f"s3:http://127.0.0.1:{self.port}/bucket/some/path"
+class S3(AtAServer, S3Server, BackupTest):
+    pass
 
 
-class Rest(Remote, BackupTest):
-    def command(self):
-        return [PEERS["rest-server"], "--no-auth", "--listen", f"127.0.0.1:{self.port}", "--path",
-                self.place]
+class Rest(AtAServer, RestServer, BackupTest):
+    pass
 
-    def location(self):
-        return f"rest:http://127.0.0.1:{self.port}/some/"
+
+class S3Styles(S3Server, BackupTest):
+    """Buckets as hosts, large packs in parts, a certificate that only we trust."""
+
+    def start_with(self, *options):
+        self.stop()
+        self.options = options
+        self.serve()
+
+    def story(self, env=None):
+        self.backup("init", env=env)
+        self.make_volume(size=256 * MIB)
+        self.write(0, os.urandom(80 * MIB))
+        want = self.snapshot("data@s1")
+        self.create("data@s1", env=env)
+        target = self.scratch / "target"
+        self.backup("restore", "latest", "--to", target, env=env)
+        self.assertEqual(digest(target), want)
+
+    def test_buckets_as_hosts(self):
+        self.start_with("--virtual-domain", "localhost")
+        self.repository = f"s3:http://localhost:{self.port}/bucket/some/path"
+        self.story({"CAIRN_S3_STYLE": "virtual"})
+        self.assertGreater(len(self.objects("data")), 4)
+
+    def test_large_packs_go_in_parts(self):
+        self.story({"RESTIC_PACK_SIZE": "72"})
+        self.assertGreater(max(p.stat().st_size for p in self.objects("data")), 70 * MIB)
+        self.restic("check", "--read-data")
+
+    def test_a_certificate_of_our_own(self):
+        cert, key = self.scratch / "cert.pem", self.scratch / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                        key, "-out", cert], check=True, stderr=subprocess.DEVNULL)
+        self.start_with("--cert", str(cert), "--key", str(key))
+        self.repository = self.repository.replace("http:", "https:")
+        self.backup("init", code=UNAUTHENTICATED)
+        self.backup("init", "--ca-file", cert)
+        self.backup("list", env={"RESTIC_CACERT": str(cert)})
 
 
 if __name__ == "__main__":
-    if not shutil.which("go") and not pathlib.Path("/usr/local/go/bin/go").exists():
-        print("needs Go to build restic and the servers")
-        sys.exit(77)
-    built = subprocess.run([ROOT / "scripts/peers", "restic", "rest-server", "versitygw"],
-                           check=True, stdout=subprocess.PIPE, text=True).stdout
-    PEERS.update(line.split() for line in built.splitlines())
-    backupcli.RESTIC = PEERS["restic"]
+    build_peers()
     main()
