@@ -132,6 +132,7 @@ struct cmd_backup_verify {
 	const struct cmd_repository *repository;
 	const char *id; /* or NULL: all */
 	bool quick;
+	bool repair;
 };
 
 struct cmd_backup_forget {

@@ -12,6 +12,10 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.quick,
 	 .help = "only that everything is there, without reading the data"},
+	{.name = "repair",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.repair,
+	 .help = "first make index files that are damaged or missing again"},
 	CAIRN_FLAG_END,
 };
 
@@ -26,7 +30,8 @@ const struct command cmd_backup_verify_command = {
 	.name = "verify",
 	.summary = "prove that backups can be restored",
 	.about = "Reads every pack and checks every byte in it against hashes and authentication\n"
-		 "codes; with ID only those that this backup needs. Faults are exit status 15.\n",
+		 "codes; with ID only those that this backup needs. Faults are exit status 15.\n"
+		 "An index can be made again from the packs; what is damaged in a pack cannot.\n",
 	.args = (const struct cmd_arg[]){{.name = "ID", .kind = CMD_ARG_TEXT, .optional = true},
 					 CMD_ARG_END},
 	.flags = flags,

@@ -3,6 +3,7 @@
 #include "cmd/progress.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #define QUIET_NS (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
 #define DRAW_NS  (100 * CAIRN_NS_PER_MS)
 
-static volatile sig_atomic_t interrupted;
+static atomic_int interrupted; /* written by a handler, read by any thread */
 
 static void on_interrupt(int sig)
 {

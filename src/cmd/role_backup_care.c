@@ -59,11 +59,27 @@ static int print_verified(const struct repo_check_stats *stats, struct cairn_err
 	return cairn_json_finish(&json, err);
 }
 
+static int repair(struct repo *repo, struct role_progress *progress, struct cairn_err *err)
+{
+	char text[CAIRN_ERR_TEXT_MAX];
+	uint64_t files = 0;
+	uint64_t packs = 0;
+	int rc = repo_repair_index(repo, &files, &packs, err);
+
+	if (rc || (!files && !packs))
+		return rc;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " damaged index files removed, %" PRIu64 " packs indexed again", files,
+		 packs);
+	role_say(progress, text);
+	return 0;
+}
+
 ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	struct role_open how = {.lock = REPO_LOCK_SHARED};
+	struct role_open how = {.lock = options->repair ? REPO_LOCK_EXCLUSIVE : REPO_LOCK_SHARED};
 	struct role_progress progress;
 	struct repo_check_options check = {
 		.read_data = !options->quick,
@@ -76,6 +92,8 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 
 	role_progress_begin(&progress);
 	rc = role_repo_open(options->repository, &how, &repo, err);
+	if (!rc && options->repair)
+		rc = repair(repo, &progress, err);
 	if (!rc && options->id) {
 		rc = repo_snapshot_find(repo, options->id, &snapshot, err);
 		check.snapshot = rc ? NULL : &snapshot->id;

@@ -2,6 +2,7 @@
 
 #include "repo/prune.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -30,12 +31,16 @@ struct pruning {
 	struct repo_prune_plan plan;
 	struct repo_prune_stats stats;
 	atomic_uint_fast64_t repacked;
+	pthread_mutex_t mutex; /* held while the caller's function runs */
 };
 
-static void progress(const struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
+static void progress(struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
 {
-	if (pruning->options->progress)
-		pruning->options->progress(pruning->options->arg, step, done, total);
+	if (!pruning->options->progress)
+		return;
+	pthread_mutex_lock(&pruning->mutex);
+	pruning->options->progress(pruning->options->arg, step, done, total);
+	pthread_mutex_unlock(&pruning->mutex);
 }
 
 /* ---- what is used ----------------------------------------------------------- */
@@ -270,7 +275,8 @@ static int renew_index(struct repo *repo, struct cairn_err *err)
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	       struct repo_prune_stats *ret, struct cairn_err *err)
 {
-	struct pruning pruning = {.repo = repo, .options = options};
+	struct pruning pruning = {
+		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
 	int rc = repo_may_delete(repo, err);
 
 	/* What was put before is in an index first. */

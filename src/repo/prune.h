@@ -20,6 +20,7 @@ struct repo_prune_options {
 	bool dry_run;              /* only say what would be done */
 	unsigned max_unused_tenth; /* of a percent of what is used may stay unused */
 	uint64_t max_repack_bytes; /* 0: no limit */
+	/* Called from one thread at a time. */
 	void (*progress)(void *arg, const char *step, uint64_t done, uint64_t total);
 	void *arg;
 };

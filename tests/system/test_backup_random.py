@@ -3,9 +3,10 @@
 """Random cycles: write, snapshot, back up, kill, go on, delete, forget, restore.
 
 Every backup that is listed restores to the bytes of its snapshot, whatever was
-killed and deleted on the way. --long runs for an hour, --seconds N as long as one
+killed (backups, restores, prunes) and deleted on the way. --long runs for an hour, --seconds N as long as one
 likes; --seed N repeats a run as far as the machine's timing lets it.
 """
+import collections
 import os
 import random
 import signal
@@ -31,6 +32,7 @@ class RandomCycles(BackupTest):
         self.truth = {}  # snapshot's name: hash of its bytes
         self.live = []
         self.n = 0
+        self.count = collections.Counter()
 
     def scribble(self):
         for _ in range(random.choice((1, 5, 40))):
@@ -45,18 +47,34 @@ class RandomCycles(BackupTest):
         self.truth[name] = self.snapshot(f"data@{name}")
         self.live.append(name)
 
+    def kill_at_random(self, what, *args):
+        """Runs something of backups for a while, and ends it by a signal."""
+        process = self.start("backup", what, *args, "-q")
+        time.sleep(random.random() * 1.2)
+        process.send_signal(random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+        process.communicate(timeout=60)
+        self.count[f"{what}, {'killed' if process.returncode else 'done before the kill'}"] += 1
+        return process.returncode
+
     def back_up(self):
         snapshot = f"data@{random.choice(self.live[-3:])}"
         if random.random() < 0.4:
-            process = self.start("backup", "create", snapshot, "-q")
-            time.sleep(random.random() * 1.2)
-            process.send_signal(random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
-            process.communicate(timeout=60)
-        return self.create(snapshot)
+            self.kill_at_random("create", snapshot)
+        made = self.create(snapshot)
+        self.count[f"create, {made['mode']}"] += 1
+        return made
 
     def check(self, backup):
-        how = random.choice(("file", "file", "volume", "overwrite"))
+        how = random.choice(("file", "file", "volume", "overwrite", "killed"))
         want = self.truth[backup["snapshot"]]
+        self.count["restore"] += 1
+        if how == "killed":
+            target = self.scratch / "killed"
+            self.kill_at_random("restore", backup["id"], "--to", target)
+            if target.exists():
+                self.assertEqual(digest(target), want, "a file appears when it is whole")
+                target.unlink()
+            how = "file"
         if how == "file":
             self.assertEqual(self.restored(backup["id"]), want)
             return
@@ -77,6 +95,9 @@ class RandomCycles(BackupTest):
             self.cairn("snapshot", "delete", f"data@{gone}")
         if random.random() < 0.25:
             keep = ("--keep-last", random.randrange(1, 5), "--prune")
+            self.count["forget and prune"] += 1
+            if random.random() < 0.4:
+                self.kill_at_random("forget", *keep)
             if RESTIC and random.random() < 0.5:
                 self.restic("unlock")
                 self.restic("forget", *keep, "--group-by", "paths")
@@ -104,6 +125,8 @@ class RandomCycles(BackupTest):
                 self.restic("unlock")
                 self.restic("check", "--read-data")
         print(f"seed {self.seed}: {rounds} rounds, {len(self.backups())} backups left")
+        for what, times in sorted(self.count.items()):
+            print(f"{times:6} {what}")
 
 
 if __name__ == "__main__":
