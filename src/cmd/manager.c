@@ -16,6 +16,7 @@ static struct manager_options options = {
 	.config_map = "cairn-sessions",
 	.qps = QPS_DEFAULT,
 	.elect = true,
+	.sessions = true,
 	.drain_ms = DRAIN_DEFAULT_MS,
 };
 
@@ -54,6 +55,10 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.elect,
 	 .help = "work only while holding the Lease (default: yes)"},
+	{.name = "sessions",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.sessions,
+	 .help = "run the controller of sessions (default: yes)"},
 	{.name = "kube-api-qps",
 	 .kind = CAIRN_FLAG_U64,
 	 .target = &options.qps,
@@ -82,6 +87,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	(void)argv;
 	if (options.listen && (!options.tls_cert || !options.tls_key))
 		return cmd_usage(err, "--webhook needs --tls-cert and --tls-key");
+	if (options.listen && !options.sessions)
+		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
 	if (options.qps == 0)
 		return cmd_usage(err, "--kube-api-qps must be above 0");
 	rc = role_load("manager", "cairn_role_manager", &found, err);

@@ -22,6 +22,8 @@
 #include "session/webhook.h"
 
 #define LEASE_NAME "cairn-manager"
+/* Who works on less must not keep the others from the rest. */
+#define LEASE_DISCOVERY "cairn-discovery"
 
 /* What is counted elsewhere and shown at a scrape. */
 enum shown {
@@ -69,7 +71,8 @@ static void on_lead(void *arg, bool leads)
 	struct running *r = arg;
 
 	cairn_log(CAIRN_LOG_INFO, leads ? "leading" : "not leading");
-	session_controller_lead(r->sessions, leads);
+	if (r->sessions)
+		session_controller_lead(r->sessions, leads);
 	discovery_controller_lead(r->discovery, leads);
 }
 
@@ -77,8 +80,9 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
-	/* DriverDiscovery need not be installed. */
-	if (session_controller_is_ready(r->sessions))
+	/* DriverDiscovery need not be installed, where there is something else to do. */
+	if (r->sessions ? session_controller_is_ready(r->sessions)
+			: discovery_controller_is_ready(r->discovery))
 		return true;
 	snprintf(reason, cap, "objects are still being read");
 	return false;
@@ -87,9 +91,10 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 static void collect(void *arg)
 {
 	struct running *r = arg;
-	struct session_controller_stats stats;
+	struct session_controller_stats stats = {0};
 
-	session_controller_stats(r->sessions, &stats);
+	if (r->sessions)
+		session_controller_stats(r->sessions, &stats);
 	net_metric_set(r->counts[SHOWN_READY], 0, (double)stats.ready);
 	net_metric_set(r->counts[SHOWN_FAILED], 0, (double)stats.failed);
 	net_metric_set(r->counts[SHOWN_EXPIRED], 0, (double)stats.expired);
@@ -153,11 +158,11 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 	};
 	struct kube_leader_options election = {
 		.ns = ns,
-		.name = LEASE_NAME,
+		.name = o->sessions ? LEASE_NAME : LEASE_DISCOVERY,
 		.on_change = on_lead,
 		.arg = r,
 	};
-	int rc = session_controller_new(&sessions, &r->sessions, err);
+	int rc = o->sessions ? session_controller_new(&sessions, &r->sessions, err) : 0;
 
 	if (!rc)
 		rc = discovery_controller_new(r->client, r->recorder, &r->discovery, err);

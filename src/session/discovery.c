@@ -167,6 +167,11 @@ void discovery_controller_free(struct discovery_controller *c)
 	free(c);
 }
 
+bool discovery_controller_is_ready(struct discovery_controller *c)
+{
+	return kube_informer_synced(c->informer);
+}
+
 void discovery_controller_lead(struct discovery_controller *c, bool leads)
 {
 	json_t **found = NULL;

@@ -29,6 +29,9 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 void discovery_controller_free(struct discovery_controller *controller); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct discovery_controller, discovery_controller_free);
 
+/* All objects have been read once. */
+bool discovery_controller_is_ready(struct discovery_controller *controller);
+
 /* Whether we lead; from any thread. */
 void discovery_controller_lead(struct discovery_controller *controller, bool leads);
 

@@ -17,6 +17,7 @@ struct manager_options {
 	const char *http_address; /* NULL: no metrics */
 	uint64_t qps;             /* calls to the API server a second */
 	bool elect;
+	bool sessions; /* else DriverDiscovery only */
 	uint64_t drain_ms;
 };
 

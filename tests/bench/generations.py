@@ -67,8 +67,7 @@ class Bench:
         common = ["--tls-cert", pair[0], "--tls-key", pair[1], "--log-level", "warn"]
         self.bed.processes.start("cbt-http", [
             self.bed.cairn, "cbt-http", "--csi-address", f"unix://{self.csi.socket}", "--listen",
-            f"{HOST}:{near}", *common, "--kubeconfig",
-            self.kube.kubeconfig_of_account("cairn", "cairn-cbt-http"), "--audience",
+            f"{HOST}:{near}", *common, "--kubeconfig", self.roles.config, "--audience",
             "cairn-cbt-http", "--publish-url", f"https://{HOST}:{near}", "--publish-ca",
             authority.crt])
         self.bed.processes.start("aggapi", [

@@ -50,8 +50,11 @@ class Stack:
 
     def prepare(self):
         """What both programs need to start."""
-        self.kube.apply_files(DEPLOY / "crd", DEPLOY / "rbac.yaml",
-                              DEPLOY / "flowcontrol.yaml")
+        self.kube.apply_files(DEPLOY / "crd", DEPLOY / "flowcontrol.yaml")
+        # An account of its own for cbt-http, so that the rights of its neighbours do not help.
+        self.kube.service_account("cairn", "cairn-cbt-http")
+        self.kube.apply((DEPLOY / "rbac.yaml").read_text().replace(
+            "name: cairn-driver,", "name: cairn-cbt-http,"))
         self.kube.kubectl("wait", "--for=condition=Established", "crd",
                           f"driverdiscoveries.{GROUP}", "--timeout=60s")
         self.issue()
@@ -245,6 +248,17 @@ class Story(unittest.TestCase):
         code, text = self.kube.ask("GET", f"/openapi/v3/apis/{GROUP}/v1alpha1")
         self.assertEqual(code, 200)
         self.assertIn("VolumeSnapshotDeltaSpec", text)
+
+    def test_requests_take_the_place_of_low_workloads(self):
+        own, low = (self.kube.request(
+            "GET", f"/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/{name}")
+            for name in ("cairn-volumesnapshotdeltas", "workload-low"))
+        self.assertEqual(own["spec"], low["spec"])
+        self.ask(delta(base="before", limit=1))
+        self.assertRegex(self.kube.ask("GET", "/metrics")[1],
+                         r'apiserver_flowcontrol_dispatched_requests_total{'
+                         r'flow_schema="cairn-volumesnapshotdeltas",'
+                         r'priority_level="cairn-volumesnapshotdeltas"} [1-9]')
 
     def test_only_creation_is_allowed(self):
         for method, path in (("GET", DELTAS), ("GET", f"{DELTAS}/d"), ("DELETE", f"{DELTAS}/d"),

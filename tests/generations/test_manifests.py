@@ -1,16 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests of sessions and DifferentialSnapshot: a real API server takes them as they are,
-and when they are removed nothing is left."""
+"""The manifests of the older generations: a real API server takes them as they are, they are
+complete and give no undue rights, and when they are removed nothing at all is left."""
+import json
 import pathlib
 import unittest
 
+import yaml
+
 import cluster
+from generations import GROUP
+from processes import wait_until
 
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, "snapshot-crds")
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
-KINDS = ["crd", "clusterrole", "clusterrolebinding", "storageclass", "csidriver", "apiservice",
-         "validatingwebhookconfiguration", "volumesnapshotclass", "namespace"]
+OVERLAYS = ("sessions", "diffsnap", "volumesnapshotdelta")
+WORKLOADS = ("Deployment", "StatefulSet")
+# What Kubernetes itself writes, whatever is installed.
+PASSING = ("events", "events.events.k8s.io", "leases.coordination.k8s.io/kube-system",
+           "leases.coordination.k8s.io/kube-node-lease", "ipaddresses.networking.k8s.io")
 
 
 class Manifests(unittest.TestCase):
@@ -22,31 +30,183 @@ class Manifests(unittest.TestCase):
         cls.kube.apply(pathlib.Path(cls.bed.programs["snapshot-crds"]))
         cls.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
-    def everything(self):
-        return {(item["kind"], item["metadata"]["name"])
-                for kind in KINDS for item in self.kube.get(kind)["items"]}
+    def resources(self):
+        """(name, where its lists are) of all that the API server has."""
+        found = []
+        groups = [("", "/api/v1")] + [
+            (group["name"], f"/apis/{version['groupVersion']}")
+            for group in self.kube.request("GET", "/apis")["groups"]
+            for version in group["versions"]]
+        for group, path in groups:
+            status, text = self.kube.ask("GET", path)
+            if status != 200:  # an APIService without a server; it is listed itself
+                continue
+            found += [(f"{one['name']}.{group}".rstrip("."), f"{path}/{one['name']}")
+                      for one in json.loads(text)["resources"]
+                      if "list" in one["verbs"] and "/" not in one["name"]]
+        return found
 
-    def come_and_go(self, name, *wanted):
-        before = self.everything()
+    def everything(self):
+        """Each object there is: its resource, namespace and name."""
+        found = set()
+        for resource, path in self.resources():
+            status, text = self.kube.ask("GET", path)
+            if status == 404:  # its CRD went meanwhile
+                continue
+            self.assertEqual(status, 200, f"{path}: {text}")
+            for item in json.loads(text)["items"]:
+                namespace = item["metadata"].get("namespace", "")
+                if resource not in PASSING and f"{resource}/{namespace}" not in PASSING:
+                    found.add((resource, namespace, item["metadata"]["name"]))
+        return found
+
+    def install(self, name, *wanted):
         self.kube.kubectl("apply", "--server-side", "--validate=strict", "-k", DEPLOY / name)
-        made = self.everything() - before
+        made = self.everything() - self.before
         for one in wanted:
             self.assertIn(one, made)
+        self.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+    def remove(self, name):
         self.kube.kubectl("delete", "-k", DEPLOY / name, "--wait=true", "--timeout=120s",
                           timeout=150)
-        self.assertEqual(self.everything() - before, set())
+        left = None
+
+        def is_as_before():
+            nonlocal left
+            left = self.everything() - self.before
+            return not left
+        try:
+            wait_until(is_as_before, 30, "nothing is left")
+        finally:
+            self.assertEqual(left, set())
+        self.assertEqual(self.before - self.everything(), set(), "more than ours is gone")
+
+    def setUp(self):
+        self.before = self.everything()
+
+    def lead(self, name, account, *words):
+        """`cairn manager` with the account's rights, until it has its Lease."""
+        config = self.kube.kubeconfig_of_account("cairn", account)
+        self.bed.processes.start(name, [self.bed.cairn, "manager", "--kubeconfig", config,
+                                        "--log-level", "debug", *words])
+        self.addCleanup(self.bed.processes.stop, name)
+        self.kube.wait(lambda lease: lease["spec"].get("holderIdentity"),
+                       "-n", "cairn", "lease", account)
 
     def test_sessions(self):
-        self.come_and_go(
-            "sessions", ("CustomResourceDefinition", "snapshotsessiondata.cbt.storage.k8s.io"),
-            ("ClusterRole", "cairn-manager"),
-            ("ValidatingWebhookConfiguration", "cairn-sessions"))
+        self.install("sessions",
+                     ("customresourcedefinitions.apiextensions.k8s.io", "",
+                      f"snapshotsessiondata.{GROUP}"),
+                     ("clusterroles.rbac.authorization.k8s.io", "", "cairn-manager"),
+                     ("validatingwebhookconfigurations.admissionregistration.k8s.io", "",
+                      "cairn-sessions"))
+        self.lead("manager", "cairn-manager")
+        # The webhook can not be reached here, and nothing gets past it.
+        refused = self.kube.run("create", "-f", "-", text=json.dumps({
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionRequest",
+            "metadata": {"name": "r"}, "spec": {"snapshots": ["a"]}}))
+        self.assertIn("failed calling webhook", refused.stderr)
+        self.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionData",
+                         "metadata": {"name": "a" * 64, "namespace": "cairn"},
+                         "spec": {"expiryTime": "2100-01-01T00:00:00Z",
+                                  "snapshotNamespace": "default", "snapshots": ["a"]}})
+        self.bed.processes.stop("manager")
+        self.remove("sessions")
 
     def test_differential_snapshots(self):
-        self.come_and_go(
-            "diffsnap",
-            ("CustomResourceDefinition", "differentialsnapshots.cbt.storage.k8s.io"),
-            ("ClusterRole", "cairn-diffsnap"))
+        self.install("diffsnap",
+                     ("customresourcedefinitions.apiextensions.k8s.io", "",
+                      f"differentialsnapshots.{GROUP}"),
+                     ("clusterroles.rbac.authorization.k8s.io", "", "cairn-diffsnap"))
+        self.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "DifferentialSnapshot",
+                         "metadata": {"name": "d"}, "spec": {"targetVolumeSnapshotName": "a"}})
+        self.remove("diffsnap")
+
+    def test_volume_snapshot_deltas(self):
+        flow = "flowcontrol.apiserver.k8s.io"
+        self.install("volumesnapshotdelta",
+                     ("customresourcedefinitions.apiextensions.k8s.io", "",
+                      f"driverdiscoveries.{GROUP}"),
+                     ("apiservices.apiregistration.k8s.io", "", f"v1alpha1.{GROUP}"),
+                     (f"flowschemas.{flow}", "", "cairn-volumesnapshotdeltas"),
+                     (f"prioritylevelconfigurations.{flow}", "", "cairn-volumesnapshotdeltas"),
+                     ("rolebindings.rbac.authorization.k8s.io", "kube-system",
+                      "cairn-aggapi-authentication"))
+        # As cbt-http makes them, with the rights of the pod that it is in.
+        driver = self.kube.kubeconfig_of_account("cairn", "cairn-driver")
+        self.kube.kubectl("create", "-f", "-", kubeconfig=driver, text=json.dumps({
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "DriverDiscovery",
+            "metadata": {"name": "cairn.csi.dev"},
+            "spec": {"driverName": "cairn.csi.dev", "clientConfig": {"service": {
+                "namespace": "cairn", "name": "cairn-cbt-http", "port": 8444}}}}))
+        self.kube.kubectl("create", "-f", "-", kubeconfig=driver, text=json.dumps({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "cbt-http-cairn.csi.dev", "namespace": "cairn"}}))
+        # Its controller, without the CRDs of sessions.
+        self.lead("discovery", "cairn-discovery", "--no-sessions")
+        self.kube.wait(lambda made: made.get("status", {}).get("reachable") is False,
+                       "driverdiscovery", "cairn.csi.dev")
+        self.assertNotIn("forbidden", self.bed.processes.log_text("discovery"))
+        self.bed.processes.stop("discovery")
+        self.remove("volumesnapshotdelta")
+
+    # ---- what they say ----
+
+    def objects(self, name):
+        return [item for item in yaml.safe_load_all(
+            self.kube.kubectl("kustomize", DEPLOY / name)) if item]
+
+    def test_no_right_is_given_to_all_or_to_nobody(self):
+        for name in OVERLAYS:
+            objects = self.objects(name)
+            accounts = {o["metadata"]["name"] for o in objects if o["kind"] == "ServiceAccount"}
+            used = {o["spec"]["template"]["spec"]["serviceAccountName"] for o in objects
+                    if o["kind"] in WORKLOADS}
+            bound = {s["name"] for o in objects if o["kind"].endswith("Binding")
+                     for s in o["subjects"]}
+            with self.subTest(name):
+                self.assertEqual(accounts, used)
+                self.assertEqual(bound - used, set())
+            for role in (o for o in objects if o["kind"] in ("Role", "ClusterRole")):
+                for rule in role["rules"]:
+                    with self.subTest(name, role=role["metadata"]["name"]):
+                        self.assertNotIn("*", str(rule))
+                        self.assertNotIn("secrets", rule.get("resources", []))
+
+    def test_every_program_has_its_container_probes_and_place(self):
+        wanted = {"sessions": {"driver", "snapshot-metadata", "manager"},
+                  "diffsnap": {"driver", "diffsnap"},
+                  "volumesnapshotdelta": {"driver", "cbt-http", "aggapi", "manager"}}
+        for name in OVERLAYS:
+            objects = self.objects(name)
+            pods = [o["spec"]["template"]["spec"] for o in objects if o["kind"] in WORKLOADS]
+            containers = {c["name"]: c for pod in pods for c in pod["containers"]
+                          if c["image"].startswith("localhost/cairn")}
+            with self.subTest(name):
+                self.assertEqual(set(containers), wanted[name])
+                for container in containers.values():
+                    self.assertIn("readinessProbe", container)
+                    self.assertIn("requests", container["resources"])
+            self.check_services(name, objects, pods)
+        place = next(o for o in self.objects("volumesnapshotdelta") if o["kind"] == "Deployment"
+                     and o["metadata"]["name"] == "cairn-aggapi")["spec"]["template"]["spec"]
+        self.assertEqual(set(place["affinity"]), {"nodeAffinity", "podAntiAffinity"})
+        self.assertTrue(place["tolerations"])
+
+    def check_services(self, name, objects, pods):
+        """Each leads to a port that some container has, and each mount has its volume."""
+        ports = {p["name"] for pod in pods for c in pod["containers"]
+                 for p in c.get("ports", [])}
+        for service in (o for o in objects if o["kind"] == "Service"):
+            for port in service["spec"]["ports"]:
+                with self.subTest(name, service=service["metadata"]["name"]):
+                    self.assertIn(port["targetPort"], ports)
+        for pod in pods:
+            volumes = {volume["name"] for volume in pod["volumes"]} if "volumes" in pod else set()
+            for container in pod["containers"]:
+                for mount in container.get("volumeMounts", []):
+                    self.assertIn(mount["name"], volumes)
 
 
 if __name__ == "__main__":
