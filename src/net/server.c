@@ -343,12 +343,21 @@ unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
 	return calls;
 }
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
 void net_server_free(struct net_server *server)
 {
 	if (!server)
 		return;
 	if (server->n_parts > 0)
 		net_server_drain(server, 0);
+	/* The last call may have ended while the loop that handed it over is still
+	 * about to wake a worker for it. */
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_call(server->parts[i].loop, nothing, NULL);
 	net_workers_free(server->workers);
 	for (unsigned i = 0; i < server->n_parts; i++)
 		net_loop_free(server->parts[i].loop);

@@ -265,6 +265,42 @@ static void health_is_checked_and_watched(void **state)
 	grpc_fixture_stop(&f);
 }
 
+/* --- the end --- */
+
+#define LIVES      60
+#define LAST_CALLS 16
+
+/* Some are handed to a worker in the very turn of the loop that cuts them off. */
+static void a_server_can_be_freed_while_calls_come_in(void **state)
+{
+	struct net_rpc_options options = grpc_to("/t.T/Echo");
+	struct net_rpc *rpcs[LAST_CALLS];
+	struct cairn_err err = {0};
+	struct grpc_fixture f;
+	const uint8_t *data;
+	size_t n;
+
+	(void)state;
+	for (int life = 0; life < LIVES; life++) {
+		grpc_fixture_start(&f, &(struct grpc_setup){0});
+		for (int i = 0; i < LAST_CALLS; i++) {
+			assert_ok(net_rpc_start(f.channel, &options, &rpcs[i], &err), &err);
+			assert_ok(net_rpc_send(rpcs[i], "x", 1, true, &err), &err);
+		}
+		if (life % 2)
+			assert_int_equal(net_rpc_recv(rpcs[0], &data, &n, &err), 1);
+		net_server_free(f.server);
+		f.server = NULL;
+		for (int i = 0; i < LAST_CALLS; i++) {
+			int rc = net_rpc_recv(rpcs[i], &data, &n, &err);
+
+			assert_true(rc >= 0 || rc == CAIRN_UNAVAILABLE);
+			net_rpc_free(rpcs[i]);
+		}
+		grpc_fixture_stop(&f);
+	}
+}
+
 /* --- loops --- */
 
 struct counted {
@@ -397,6 +433,7 @@ int main(void)
 		cmocka_unit_test(methods_have_one_handler_and_a_legal_path),
 		cmocka_unit_test(a_handler_learns_who_calls_and_what_was_sent),
 		cmocka_unit_test(health_is_checked_and_watched),
+		cmocka_unit_test(a_server_can_be_freed_while_calls_come_in),
 		cmocka_unit_test(tasks_run_in_order_and_timers_fire),
 		cmocka_unit_test(a_failed_allocation_ends_a_call_not_the_server),
 	};
