@@ -4,6 +4,7 @@
 
 #include "cmd/role.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,7 @@
 #include "proto/descriptors.h"
 
 #define SOCKET_MODE 0660
+#define IDLE_MS     1000
 
 /* The pool of --pool is called "default"; --pools adds others. Cuts `text`. */
 static int read_pools(const char *first, char *text, struct csi_pool_spec *specs, size_t *ret_n,
@@ -142,6 +144,29 @@ static int start(struct running *running, const struct role_driver_options *o,
 	return rc ? rc : net_server_start(running->server, err);
 }
 
+/* Until a signal that ends it. A driver has nothing to do most of the time: after a
+ * second without a call it gives back what can be read again. */
+static void wait_for_end(const struct net_server *server, const sigset_t *signals)
+{
+	uint64_t before = 0;
+	uint64_t given_back = 0;
+	int number;
+
+	cairn_mem_drop_clean();
+	while ((number = net_signals_wait(signals, IDLE_MS)) == 0 || number == SIGHUP) {
+		struct net_server_stats stats;
+
+		net_server_stats(server, &stats);
+		if (stats.calls_total != given_back && stats.calls_total == before &&
+		    stats.calls_open == 0) {
+			malloc_trim(0);
+			cairn_mem_drop_clean();
+			given_back = stats.calls_total;
+		}
+		before = stats.calls_total;
+	}
+}
+
 __attribute__((visibility("default"))) int
 cairn_role_driver(const struct role_driver_options *options, struct cairn_err *err)
 {
@@ -155,11 +180,9 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 	rc = start(&running, options, err);
 	if (rc)
 		return rc;
-	cairn_mem_drop_clean();
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint_text),
 		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
-	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
-		;
+	wait_for_end(running.server, &signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
 	cut = net_server_drain(running.server, options->drain_ms);
 	if (cut > 0)
