@@ -70,6 +70,10 @@ static int check_fields(struct net_call *call)
 		net_call_abort(&call->s, CAIRN_INTERNAL, "grpc-timeout cannot be read");
 		return -1;
 	}
+	if (call->deadline_ns == call->started_ns) { /* a method could be quicker than a timer */
+		deadline_passed(call);
+		return -1;
+	}
 	return 0;
 }
 
