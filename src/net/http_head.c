@@ -223,13 +223,21 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+static bool connection_has(const struct net_http_head *head, const char *word)
+{
+	for (size_t i = 0; i < head->n_fields; i++)
+		if (strcmp(head->fields[i].name, "connection") == 0 &&
+		    list_has(head->fields[i].value, word))
+			return true;
+	return false;
+}
+
 static void find_connection(struct net_http_head *head)
 {
-	const char *connection = net_http_head_field(head, "connection");
 	const char *expect = net_http_head_field(head, "expect");
 
-	head->keep_alive = head->minor == 1 ? !list_has(connection, "close")
-					    : list_has(connection, "keep-alive");
+	head->keep_alive = head->minor == 1 ? !connection_has(head, "close")
+					    : connection_has(head, "keep-alive");
 	head->expect_continue =
 		head->minor == 1 && expect && strcasecmp(expect, "100-continue") == 0;
 }

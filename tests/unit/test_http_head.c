@@ -94,6 +94,39 @@ static void heads_are_taken_or_refused_with_a_status(void **state)
 		 "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
 		 400},
 		{"PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+		/* Ways that have hidden a request from one of two servers. */
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: 0x5\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: 5 5\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: -5\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: 5_0\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: 5.0\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length: 5\r\ncontent-length: 6\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Content-Length : 5\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST " Content-Length: 5\r\n\r\n", 400},
+		{"PUT / HTTP/1.1\r\n Content-Length: 5\r\n" HOST "\r\n", 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding:\tchunked\r\n\r\n", 0},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n", 501},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked;q=1\r\n\r\n", 501},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, identity\r\n\r\n", 501},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, chunked\r\n\r\n", 501},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: \x0b"
+		 "chunked\r\n\r\n",
+		 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding:\r\n\r\n", 501},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n"
+		 "Transfer-Encoding: chunked\r\n\r\n",
+		 400},
+		{"PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n"
+		 "Content-Length: 0\r\n\r\n",
+		 400},
+		{"PUT / HTTP/1.1\r\n" HOST "A: b\rTransfer-Encoding: chunked\r\n\r\n", 400},
+		{"GET / HTTP/1.1\r\n" HOST "Host:\r\n\r\n", 400},
+		{"GET / HTTP/1.1 \r\n" HOST "\r\n", 505},
+		{"GET / http/1.1\r\n" HOST "\r\n", 400},
+		{"GET\t/ HTTP/1.1\r\n" HOST "\r\n", 400},
+		{" GET / HTTP/1.1\r\n" HOST "\r\n", 400},
+		{"GET /\x80 HTTP/1.1\r\n" HOST "\r\n", 400},
+		{"GET //a/../b HTTP/1.1\r\n" HOST "\r\n", 0},
 	};
 
 	(void)state;
@@ -139,6 +172,7 @@ static void connections_end_when_either_side_says_so(void **state)
 		{"GET / HTTP/1.1\r\n" HOST "\r\n", true},
 		{"GET / HTTP/1.1\r\n" HOST "Connection: foo , CLOSE\r\n\r\n", false},
 		{"GET / HTTP/1.1\r\n" HOST "Connection: closed\r\n\r\n", true},
+		{"GET / HTTP/1.1\r\n" HOST "Connection: x\r\nConnection: close\r\n\r\n", false},
 		{"GET / HTTP/1.0\r\n\r\n", false},
 		{"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true},
 	};
