@@ -86,6 +86,8 @@ static bool path_take(struct proto_bytes *path, struct proto_bytes name)
 		return false;
 	if (path->len > name.len && path->data[cut++] != '.')
 		return false;
+	if (cut > name.len && cut == path->len) /* nothing behind the dot */
+		return false;
 	path->data += cut;
 	path->len -= cut;
 	return true;

@@ -203,6 +203,17 @@ static void every_way_to_answer_has_its_status(void **state)
 		{":status: 404\n", 0, "page", 4, "", CAIRN_UNIMPLEMENTED, "404"},
 		{":status: 200\ncontent-type: text/html\n", 0, "page", 4, "", CAIRN_UNKNOWN, "200"},
 		{OK_HEADERS "x-bad-bin: ***\n", 0, "", 0, "", CAIRN_INTERNAL, "base64"},
+		{":status: 500\ngrpc-status: 5\n", END_STREAM, "", 0, "", CAIRN_NOT_FOUND, ""},
+		{":status: 302\nlocation: /x\n", END_STREAM, "", 0, "", CAIRN_UNKNOWN, "302"},
+		{":status: 429\n", END_STREAM, "", 0, "", CAIRN_UNAVAILABLE, "429"},
+		{OK_HEADERS "grpc-encoding: gzip\n", 0, "\1\0\0\0\1h", 6, "grpc-status: 0\n",
+		 CAIRN_INTERNAL, "gzip"},
+		{OK_HEADERS "grpc-encoding: snappy\n", 0, "\1\0\0\0\1h", 6, "grpc-status: 0\n",
+		 CAIRN_INTERNAL, "compressed"},
+		{OK_HEADERS, 0, "", 0, "grpc-status: -1\n", CAIRN_UNKNOWN, "no status"},
+		{OK_HEADERS, 0, "", 0, "grpc-status: 00005\n", CAIRN_UNKNOWN, ""},
+		{OK_HEADERS, 0, "", 0, "grpc-status: 5\ngrpc-message: %zz%4\n", CAIRN_NOT_FOUND,
+		 "%zz%4"},
 	};
 
 	(void)state;
@@ -281,6 +292,40 @@ static void a_call_that_was_seen_is_not_sent_again(void **state)
 	fake_start(&f);
 	assert_code(call(f.target, 10000, &err), CAIRN_UNAVAILABLE);
 	assert_int_equal(atomic_load(&f.connections), 1);
+	fake_stop(&f);
+}
+
+/* A server that goes away ends what it has begun; the next call goes elsewhere. */
+static void a_call_under_way_outlives_a_goaway(void **state)
+{
+	struct fake f = {0};
+	struct net_channel_options options = {.target = f.target, .backoff_first_ms = 20};
+	struct net_rpc_options rpc = {.path = "/t.T/X", .timeout_ms = 10000};
+	cairn_cleanup(net_channel_freep) struct net_channel *channel = NULL;
+	struct cairn_err err = {0};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		add_headers(&f.scripts[i], 1, 0, OK_HEADERS);
+		add_frame(&f.scripts[i], DATA, 0, 1, "\0\0\0\0\2h", 6);
+		if (i == 0)
+			add_frame(&f.scripts[i], GOAWAY, 0, 0, "\0\0\0\1\0\0\0\0", 8);
+		add_frame(&f.scripts[i], DATA, 0, 1, "i", 1);
+		add_headers(&f.scripts[i], 1, END_STREAM, "grpc-status: 0\n");
+	}
+	fake_start(&f);
+	assert_ok(net_channel_new(&options, &channel, &err), &err);
+	for (int i = 0; i < 2; i++) {
+		cairn_auto_free uint8_t *data = NULL;
+		size_t n = 0;
+
+		assert_ok(net_rpc_unary(channel, &rpc, "ask", 3, &data, &n, &err), &err);
+		assert_int_equal(n, 2);
+		assert_memory_equal(data, "hi", 2);
+	}
+	assert_int_equal(atomic_load(&f.connections), 2);
+	net_channel_freep(&channel);
+	channel = NULL;
 	fake_stop(&f);
 }
 
@@ -462,6 +507,7 @@ int main(void)
 		cmocka_unit_test(every_reset_has_its_status),
 		cmocka_unit_test(a_refused_call_is_sent_again),
 		cmocka_unit_test(a_call_that_was_seen_is_not_sent_again),
+		cmocka_unit_test(a_call_under_way_outlives_a_goaway),
 		cmocka_unit_test(a_connection_that_breaks_is_unavailable),
 		cmocka_unit_test(what_is_no_http2_is_unavailable),
 		cmocka_unit_test(a_server_that_falls_silent_is_given_up),
