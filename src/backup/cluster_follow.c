@@ -145,7 +145,7 @@ static int look(struct following *f, struct cairn_err *err)
 
 	snprintf(selector, sizeof(selector), "job-name=%s", f->job);
 	query.label_selector = selector;
-	if (rc == CAIRN_NOT_FOUND)
+	if (rc == CAIRN_NOT_FOUND && !cluster_passes(f->run, rc))
 		return cairn_err_set(err, CAIRN_ABORTED, "somebody deleted Job '%s/%s'", job.ns,
 				     f->job);
 	/* The Job first: whatever its pod wrote is there once it has ended. */
@@ -182,7 +182,7 @@ int cluster_follow(struct cluster_run *run, const char *job, const char *claim,
 			return 0;
 		if (rc == 0)
 			silent = false;
-		else if (f.settled || !cluster_passes(rc))
+		else if (f.settled || !cluster_passes(run, rc))
 			return rc;
 		else if (ms_since(f.heard_ns) >= CLUSTER_OUTAGE_MS)
 			return cairn_err_wrap(err, "the API server does not answer any more");

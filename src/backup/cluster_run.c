@@ -18,6 +18,7 @@
 #define PAUSE_MS   1000U
 #define CHECK_MS   50U
 #define REMOVE_MS  30000U
+#define WARM_UP_MS 15000U /* of an API server */
 #define LEASE_WAIT 25000U /* a killed run's lease is over by then */
 #define USER_AGENT "cairn-backup"
 
@@ -63,9 +64,17 @@ int cluster_run_pause(struct cluster_run *run, uint64_t ms, struct cairn_err *er
 
 /* --- calls --- */
 
-bool cluster_passes(int rc)
+bool cluster_passes(struct cluster_run *run, int rc)
 {
-	return rc == CAIRN_UNAVAILABLE || rc == CAIRN_DEADLINE || rc == CAIRN_INTERNAL;
+	uint64_t now = cairn_monotonic_ns();
+
+	if (rc == CAIRN_UNAVAILABLE || rc == CAIRN_DEADLINE || rc == CAIRN_INTERNAL) {
+		run->outage_ns = now;
+		return true;
+	}
+	if (rc != CAIRN_DENIED && rc != CAIRN_UNAUTHENTICATED && rc != CAIRN_NOT_FOUND)
+		return false;
+	return run->outage_ns && now - run->outage_ns < WARM_UP_MS * CAIRN_NS_PER_MS;
 }
 
 static struct kube_call call_of(struct cluster_run *run)
@@ -76,7 +85,7 @@ static struct kube_call call_of(struct cluster_run *run)
 /* Is it worth trying again after `rc`? Waits before it says so. */
 static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
 {
-	return cluster_passes(rc) &&
+	return cluster_passes(run, rc) &&
 	       cairn_monotonic_ns() - begun_ns < CLUSTER_OUTAGE_MS * CAIRN_NS_PER_MS &&
 	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
 }
@@ -173,12 +182,12 @@ int cluster_remove(struct cluster_run *run, const struct kube_resource *resource
 
 	for (;;) {
 		rc = kube_delete(run->kube, &ref, &options, &how, NULL, err);
-		if (rc == CAIRN_NOT_FOUND)
-			return 0;
-		if (!cluster_passes(rc) || cairn_monotonic_ns() >= until)
+		if (!cluster_passes(run, rc) || cairn_monotonic_ns() >= until)
 			break;
 		cairn_sleep_ms(PAUSE_MS);
 	}
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
 	return rc ? cairn_err_wrap(err, "delete %s '%s'", resource->kind, name) : 0;
 }
 
@@ -214,6 +223,17 @@ int cluster_run_begin(struct cluster_run *run, const struct cluster_options *opt
 	return 0;
 }
 
+/* Whose the lease is, and goes with; NULL: nobody's. That it is not there is no
+ * matter: who renews it makes it again. */
+static int own_lease(struct cluster_run *run, const json_t *owner, struct cairn_err *err)
+{
+	json_t *owners = owner ? json_pack("[o]", cluster_owner_of(owner)) : json_null();
+	int rc = cluster_patch(run, KUBE_REF(&kube_leases, run->names.ns, run->lease),
+			       json_pack("{s:{s:o}}", "metadata", "ownerReferences", owners), err);
+
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
 int cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
 {
 	struct kube_leader_options options = {
@@ -235,7 +255,8 @@ int cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
 						 "read and changed?",
 						 run->names.ns, run->lease);
 	}
-	return rc;
+	/* It may belong to the Job of a killed run, which is about to go. */
+	return rc ? rc : own_lease(run, NULL, err);
 }
 
 static void remove_or_say(struct cluster_run *run, const struct kube_resource *resource,
@@ -297,11 +318,5 @@ int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec
 
 	if (!rc)
 		rc = cluster_make(run, &kube_jobs, job, &run->job, err);
-	/* A killed run's lease goes with its Job. */
-	if (!rc)
-		rc = cluster_patch(run, KUBE_REF(&kube_leases, run->names.ns, run->lease),
-				   json_pack("{s:{s:[o]}}", "metadata", "ownerReferences",
-					     cluster_owner_of(run->job)),
-				   err);
-	return rc;
+	return rc ? rc : own_lease(run, run->job, err);
 }

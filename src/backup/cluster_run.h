@@ -32,10 +32,11 @@ struct cluster_run {
 	char lease[CLUSTER_NAME_MAX];
 	char identity[CLUSTER_NAME_MAX];
 	struct cluster_names names;
-	json_t *job;       /* as it was made; owns the rest */
-	bool has_snapshot; /* of the run's name */
-	bool has_claim;    /* of the run's name */
-	const char *made;  /* claim of another name that goes with a failure; or NULL */
+	json_t *job;        /* as it was made; owns the rest */
+	bool has_snapshot;  /* of the run's name */
+	bool has_claim;     /* of the run's name */
+	const char *made;   /* claim of another name that goes with a failure; or NULL */
+	uint64_t outage_ns; /* when the API server last did not answer; 0: it always did */
 };
 
 /* Connects and names the run; the lease is taken with cluster_run_lock(). */
@@ -67,8 +68,10 @@ int cluster_patch(struct cluster_run *run, const struct kube_ref *ref, json_t *p
 int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
 		 const char *selector, json_t **ret, struct cairn_err *err);
 
-/* True for what passes when one waits. */
-bool cluster_passes(int rc);
+/* True for what passes when one waits. An API server that has just come back knows
+ * neither rights nor the kinds of others for a while, and says so as if there were
+ * none. */
+bool cluster_passes(struct cluster_run *run, int rc);
 
 /* Deletes it, whatever the user wants; not being there is fine. */
 int cluster_remove(struct cluster_run *run, const struct kube_resource *resource, const char *name,

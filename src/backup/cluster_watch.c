@@ -48,7 +48,7 @@ static bool is_hopeless(const char *reason)
 {
 	static const char *const reasons[] = {
 		"CreateContainerConfigError", "CreateContainerError", "InvalidImageName",
-		"ErrImageNeverPull",          "ImagePullBackOff",     "RunContainerError",
+		"ErrImageNeverPull",          "RunContainerError",
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)

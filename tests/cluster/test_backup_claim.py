@@ -244,6 +244,24 @@ class Claims(unittest.TestCase):
                 wait_until(lambda: len(self.bases()) == 1, 60, "one base")
                 self.assert_nothing_left()
 
+    def test_a_killed_restore_is_taken_away_by_the_next(self):
+        self.require_base(False)
+        self.claim("origin")
+        self.write(0, os.urandom(8 * MIB), "origin")
+        made = self.back_up(claim="origin")
+        words = self.claim_words("restore", made["id"], claim="again")
+        self.addCleanup(self.kube.delete, "-n", SPACE, "pvc", "again")
+        chance = random.Random(3)
+        for _ in range(3):
+            with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL) as child:
+                time.sleep(chance.uniform(0.1, 2))
+                child.kill()
+        self.run_cairn(words=words)
+        self.assertEqual(digest(self.csi.volume_file("again", SPACE)),
+                         digest(self.csi.volume_file("origin", SPACE)))
+        self.assert_nothing_left()
+
     def test_one_run_at_a_time(self):
         self.require_base(False)
         self.claim("busy")

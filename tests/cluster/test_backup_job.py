@@ -14,6 +14,8 @@ import sys
 import time
 import unittest
 
+import yaml
+
 import cluster
 import node
 import test_node
@@ -218,7 +220,7 @@ class Jobs(unittest.TestCase):
         cases = (
             (self.words("nothing"), 5, "there is no claim 'default/nothing'"),
             ([*words, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),
-            ([*words, "--image", "localhost/none:1", *quick], 9, "localhost/none:1"),
+            ([*words, "--image", "localhost/none:1", *quick], 4, "localhost/none:1"),
             ([*words, "--service-account", "none", *quick], 4, "there is none"),
             ([*words, "--parent", "0123abcd"], 5, "0123abcd"),
         )
@@ -256,6 +258,35 @@ class Jobs(unittest.TestCase):
             with self.subTest(turn):
                 self.back_up("cut")
                 self.assert_nothing_left()
+
+    def test_the_cronjob_that_is_shipped(self):
+        """deploy/backup as it is, but for the address that DNS would give."""
+        self.require_base(False)
+        self.application("data", "dd if=/dev/urandom of=/dev/data bs=1M count=2 conv=fsync "
+                                 "2>/dev/null")
+        secret = self.kube.get("secret", SECRET)["data"]
+        self.kube.apply({"apiVersion": "v1", "kind": "Secret", "data": secret,
+                         "metadata": {"name": "backup-repository", "namespace": SPACE}})
+        shipped = list(yaml.safe_load_all(self.kube.kubectl("kustomize", DEPLOY / "backup")))
+        address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
+        for item in shipped:
+            if item["metadata"]["name"] == "cairn-backup" and item["kind"] == "CronJob":
+                pod = item["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+                pod["containers"][0]["args"].append(f"--metadata-address={address}:6443")
+        self.kube.apply(shipped, "--server-side")
+        for name in ("cairn-backup", "cairn-backup-forget"):
+            job = f"once-{name}"
+            self.kube.kubectl("create", "job", job, f"--from=cronjob/{name}")
+            self.addCleanup(self.remove, "job", job)
+            self.kube.wait(lambda found: any(
+                condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
+                for condition in found["status"].get("conditions", [])), "job", job, seconds=180)
+            log = self.kube.kubectl("logs", f"job/{job}")
+            self.assertIn("succeeded", self.kube.get("job", job)["status"], log)
+            if name == "cairn-backup":
+                said = json.loads(log.splitlines()[-1])
+                self.assertEqual((said["event"], said["volume"]), ("summary", f"{SPACE}/data"))
+        self.assert_nothing_left()
 
     def test_the_api_server_goes_away_and_comes_back(self):
         self.require_base(False)

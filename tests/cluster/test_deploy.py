@@ -113,12 +113,14 @@ class Resource(unittest.TestCase):
 
 class Manifests(unittest.TestCase):
     def test_every_overlay_is_taken_and_stays_as_it_is(self):
-        for overlay in ("base", "overlays/snapshot-metadata", "overlays/group-snapshots"):
+        for overlay in ("base", "overlays/snapshot-metadata", "overlays/group-snapshots",
+                        "backup"):
             with self.subTest(overlay):
                 KUBE.apply(DEPLOY / overlay)
                 again = KUBE.kubectl("apply", "-k", DEPLOY / overlay)
                 self.assertEqual([line for line in again.splitlines()
                                   if not line.endswith(" unchanged")], [])
+        KUBE.kubectl("delete", "-k", DEPLOY / "backup", "--wait=false")
         KUBE.kubectl("delete", "-k", DEPLOY / "overlays/group-snapshots", "--wait=false")
         KUBE.apply(DEPLOY / "crd")
 
