@@ -148,6 +148,9 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		options.endpoint += strlen(ENDPOINT_PREFIX);
 	if (options.endpoint[0] != '/')
 		return cmd_usage(err, "--endpoint: '%s' is not unix:///PATH", endpoint);
+	if (registration_path && registration_path[0] != '/')
+		return cmd_usage(err, "--kubelet-registration-path: '%s' is no absolute path",
+				 registration_path);
 	rc = role_load("driver", "cairn_role_driver", &found, err);
 	if (rc)
 		return rc;

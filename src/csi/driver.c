@@ -10,12 +10,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "csi/service.h"
 #include "net/call.h"
 #include "pool/ids.h"
 #include "proto/message.h"
 
-#define NAME_MAX_BYTES 63 /* CSI's limit on a driver's name */
+#define NAME_MAX_BYTES  63 /* CSI's limit on a driver's name */
+#define LABEL_MAX_BYTES 63 /* Kubernetes' on the value of a label */
 
 /* Letters at both ends, and letters, digits, dots, dashes and underscores. */
 static int check_name(const char *name, struct cairn_err *err)
@@ -31,6 +33,31 @@ static int check_name(const char *name, struct cairn_err *err)
 				     "'%s' is no driver name: 2 to %d letters, digits, dots and "
 				     "dashes, with letters at both ends",
 				     name, NAME_MAX_BYTES);
+	return 0;
+}
+
+/* What CSI allows, and what a node's label can hold where it becomes one. */
+static int check_node_id(const char *id, bool topology, struct cairn_err *err)
+{
+	size_t n = id ? strlen(id) : 0;
+	bool label = n > 0 && n <= LABEL_MAX_BYTES && isalnum((unsigned char)id[0]) &&
+		     isalnum((unsigned char)id[n - 1]);
+
+	if (n == 0)
+		return csi_require(id, "the node id", err);
+	if (n > CSI_NODE_ID_MAX || !cairn_text_printable(id, n))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the node id must have at most %u bytes, and no control "
+				     "characters",
+				     CSI_NODE_ID_MAX);
+	for (size_t i = 0; i < n; i++)
+		label = label && (isalnum((unsigned char)id[i]) || strchr(".-_", id[i]));
+	if (topology && !label)
+		return cairn_err_set(
+			err, CAIRN_INVALID,
+			"node id '%.64s' can not be a label, as topology needs it: 1 to "
+			"%d letters, digits, dots and dashes",
+			id, LABEL_MAX_BYTES);
 	return 0;
 }
 
@@ -121,7 +148,9 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	csi_turns_init(&driver->turns);
 	rc = check_name(name, err);
 	if (!rc)
-		rc = csi_require(options->node_id, "the node id", err);
+		rc = check_node_id(options->node_id, options->topology, err);
+	if (!rc && options->volumes_max > INT64_MAX)
+		rc = cairn_err_set(err, CAIRN_INVALID, "that many volumes can not be told");
 	if (!rc && options->fixed_length % POOL_SECTOR != 0)
 		rc = cairn_err_set(err, CAIRN_INVALID,
 				   "blocks of fixed length must be a multiple of %u bytes",

@@ -25,6 +25,7 @@ struct net_server;
 
 #define CSI_NAME_DEFAULT "cairn.csi.dev"
 #define CSI_POOLS_MAX    64U
+#define CSI_NODE_ID_MAX  256U /* bytes; of CSI */
 
 /* Flavours of the changed-block API that came before SnapshotMetadata. Whoever
  * asks what a driver can may not know them, so each is off unless asked for. */
@@ -60,7 +61,7 @@ struct csi_options {
 
 /* Opens the pools.
  *
- * CAIRN_INVALID  a name that CSI does not allow, no node id, no pool, two pools
+ * CAIRN_INVALID  a name or node id that CSI does not allow, no pool, two pools
  *                of one name or one pool twice, blocks of no whole sectors,
  *                tokens that live too long
  */

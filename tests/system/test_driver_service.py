@@ -10,7 +10,7 @@ import urllib.request
 
 import grpc
 
-from cairncli import BIN, EXISTS, INVALID, MIB, TIMEOUT, main
+from cairncli import BIN, EXISTS, INVALID, MIB, NOT_FOUND, TIMEOUT, USAGE, main
 from csidriver import (MODULES, NODE, SMALL, Code, DriverTest, Peer, block, mount,
                        service_of, wait_until)
 
@@ -61,7 +61,24 @@ class Running(ServiceTest):
                                r'code="OK"} [1-9]')
         self.assertRegex(text, r'cairn_pool_bytes{pool="default",kind="free"} [1-9]')
         self.assertIn("cairn_csi_call_seconds_bucket", text)
+        self.refuses(Code.NOT_FOUND, "Controller.ControllerGetVolume",
+                     volume_id="vol-0123456789abcdef")
+        self.assertRegex(self.get("/metrics")[1],
+                         r'cairn_csi_calls_total{method="/csi.v1.Controller/ControllerGetVolume",'
+                         r'code="NOT_FOUND"} [1-9]')
         self.assertEqual(self.get("/nothing")[0], 404)
+
+    def test_no_caller_adds_to_what_is_counted(self):
+        def series():
+            return {line.rsplit(" ", 1)[0] for line in self.get("/metrics")[1].splitlines()}
+        before = series()
+        for n in range(50):
+            odd = self.driver.peer.channel.unary_unary(f"/csi.v1.Odd{n}/Method")
+            with self.assertRaises(grpc.RpcError):
+                odd(b"", timeout=TIMEOUT, metadata=[(f"x-odd-{n}", "v")])
+            self.get(f"/odd{n}?metrics")
+            self.refuses(Code.NOT_FOUND, "Controller.GetSnapshot", snapshot_id=f"odd {n}")
+        self.assertEqual(series() - before, set())
 
     def test_volumes_are_of_this_node(self):
         info = self.call("Node.NodeGetInfo")
@@ -172,14 +189,36 @@ class Pools(ServiceTest):
     def test_options_are_checked(self):
         link = self.scratch / "link"
         link.symlink_to(self.pool)
-        for extra in (["--pools", f"default={self.other}"], ["--pools", "x"], ["--pools", ""],
-                      ["--pools", f"again={self.pool}"], ["--pools", f"again={link}/"],
-                      ["--pools", f"a={self.other},b={self.other}"], ["--pools", "=x"],
-                      ["--fixed-length", "1000"], ["--driver-name", "9"]):
-            bad = subprocess.run([BIN, "driver", "--pool", self.pool, "--node-id", NODE,
-                                  "--endpoint", f"unix://{self.scratch}/other.sock", *extra],
-                                 capture_output=True, text=True, timeout=TIMEOUT)
-            self.assertEqual(bad.returncode, INVALID, bad.stderr)
+        for code, extra in (
+                *((INVALID, ["--pools", pools]) for pools in (
+                    f"default={self.other}", "x", "", "=x", "x=", f"again={self.pool}",
+                    f"again={link}/", f"a={self.other},b={self.other}")),
+                (INVALID, ["--fixed-length", "1000"]),
+                *((INVALID, ["--driver-name", name]) for name in (
+                    "", "9", "a", "a b", ".a", "a.", "a/b", "a" * 64)),
+                *((INVALID, ["--node-id", node]) for node in ("", "n" * 257, "a\nb", "\x7f")),
+                *((INVALID, ["--topology", "--node-id", node]) for node in (
+                    "n" * 64, "a b", "-a", "a.", "ä", "a/b")),
+                (INVALID, ["--max-volumes", str(1 << 63)]), (USAGE, ["--max-volumes", "-1"]),
+                (INVALID, ["--http-endpoint", "nonsense"]),
+                (INVALID, ["--http-endpoint", "127.0.0.1:99999"]),
+                (USAGE, ["--drain-time", "soon"]), (USAGE, ["--endpoint", "tcp://127.0.0.1:1"]),
+                (USAGE, ["--endpoint", "relative.sock"]),
+                (INVALID, ["--endpoint", f"unix:///{'x' * 120}"]),
+                (EXISTS, ["--endpoint", f"unix://{self.pool}/cairn.pool"]),
+                (NOT_FOUND, ["--endpoint", f"unix://{self.scratch}/none/s"]),
+                (NOT_FOUND, ["--pools", f"a={self.scratch}/none"]),
+                (USAGE, ["--kubelet-registration-path", "relative"]),
+                (NOT_FOUND, ["--kubelet-registration-path", "/x", "--registration-dir",
+                             f"{self.scratch}/none"]),
+                (USAGE, ["more"])):
+            with self.subTest(extra=extra):
+                bad = subprocess.run([BIN, "driver", "--pool", self.pool, "--node-id", NODE,
+                                      "--endpoint", f"unix://{self.scratch}/other.sock", *extra],
+                                     capture_output=True, text=True, timeout=TIMEOUT)
+                self.assertEqual(bad.returncode, code, bad.stderr)
+                self.assertTrue(bad.stderr.startswith("cairn: "), bad.stderr)
+                self.assertFalse((self.scratch / "other.sock").exists())
 
 
 class FixedLength(ServiceTest):
