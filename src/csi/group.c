@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "block/checksum.h"
 #include "csi/group_note.h"
+#include "csi/parameters.h"
 #include "csi/reply.h"
 #include "csi_group.pb-c.h"
 #include "pool/ids.h"
@@ -185,6 +186,8 @@ static CSI_METHOD(create_group_snapshot)
 	struct pool *pool = NULL;
 	int rc = pool_name_check("group", r->name, err); /* its note has it in a line */
 
+	if (!rc)
+		rc = csi_no_parameters(r->parameters, r->n_parameters, err);
 	if (!rc && (r->n_source_volume_ids == 0 || r->n_source_volume_ids > POOL_GROUP_MAX))
 		rc = cairn_err_set(err, CAIRN_INVALID, "a group has 1 to %u volumes",
 				   POOL_GROUP_MAX);

@@ -61,6 +61,19 @@ int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char *
 	return 0;
 }
 
+int csi_no_entries(void *const *map, size_t n, struct cairn_err *err)
+{
+	struct csi_entry entries[CSI_ENTRIES_MAX];
+	int rc = csi_entries_copy(map, n, entries, err);
+
+	for (size_t i = 0; !rc && i < n; i++)
+		if (!is_sidecars(&entries[i]))
+			rc = cairn_err_set(err, CAIRN_INVALID,
+					   "parameter '%s' is not known; a snapshot has none",
+					   entries[i].key);
+	return rc;
+}
+
 int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_volume_settings *ret,
 		      struct cairn_err *err)
 {

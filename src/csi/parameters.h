@@ -35,6 +35,10 @@ int csi_entries_copy(void *const *map, size_t n, struct csi_entry out[CSI_ENTRIE
 /* CAIRN_INVALID for a key that is not known. *ret_pool is borrowed, or NULL. */
 int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char **ret_pool,
 			 struct cairn_err *err);
+/* For calls that have none of ours: CAIRN_INVALID for any but the sidecars'. */
+#define csi_no_parameters(map, n, err) csi_no_entries((void *const *)(map), (n), (err))
+int csi_no_entries(void *const *map, size_t n, struct cairn_err *err);
+
 /* CAIRN_INVALID for a key that is not known, or a value that it can not have. */
 int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_volume_settings *ret,
 		      struct cairn_err *err);

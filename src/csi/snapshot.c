@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "csi/group_note.h"
 #include "csi/page.h"
+#include "csi/parameters.h"
 #include "csi/reply.h"
 #include "csi_controller.pb-c.h"
 #include "pool/ids.h"
@@ -144,6 +145,8 @@ CSI_METHOD(csi_create_snapshot)
 
 	if (!rc)
 		rc = csi_require(r->source_volume_id, "the source volume id", err);
+	if (!rc)
+		rc = csi_no_parameters(r->parameters, r->n_parameters, err);
 	if (rc)
 		return rc;
 	rc = csi_find_volume(driver, r->source_volume_id, &pool, &volume, err);

@@ -146,6 +146,7 @@ CSI_METHOD(csi_expand_volume)
 {
 	const Csi__V1__ControllerExpandVolumeRequest *r = request;
 	Csi__V1__ControllerExpandVolumeResponse response;
+	csi_auto_turn struct csi_turn turn = {0};
 	struct csi_size_range range;
 	struct pool_volume volume;
 	struct pool *pool;
@@ -156,6 +157,8 @@ CSI_METHOD(csi_expand_volume)
 		rc = cairn_err_set(err, CAIRN_INVALID, "the capacity range is missing");
 	if (!rc)
 		rc = csi_size_range(r->capacity_range, &range, err);
+	if (!rc) /* what is decided by its size must be done before that changes */
+		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (rc)

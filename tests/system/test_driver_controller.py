@@ -323,6 +323,10 @@ class Requests(ControllerTest):
             self.refuses(Code.INVALID_ARGUMENT, "Controller.CreateVolume", name="bad",
                          volume_capabilities=[block()], parameters=parameters)
             self.refuses(Code.INVALID_ARGUMENT, "Controller.GetCapacity", parameters=parameters)
+            self.refuses(Code.INVALID_ARGUMENT, "Controller.CreateSnapshot", name="bad",
+                         source_volume_id=volume, parameters=parameters)
+            self.refuses(Code.INVALID_ARGUMENT, "GroupController.CreateVolumeGroupSnapshot",
+                         name="bad", source_volume_ids=[volume], parameters=parameters)
         for mutable in ({"colour": "red"}, {"retention": ""}, {"retention": "soon"},
                         {"retention": "-1s"}, {"retention": "99999999999999d"},
                         {"granularity": "3"}, {"granularity": "1"}, {"granularity": "16E"},
@@ -333,7 +337,10 @@ class Requests(ControllerTest):
                              volume_id=volume, mutable_parameters=mutable)
                 self.refuses(Code.INVALID_ARGUMENT, "Controller.CreateVolume", name="bad",
                              volume_capabilities=[block()], mutable_parameters=mutable)
-        self.assertEqual(self.volumes(), [volume])
+        self.assertEqual(self.everything(), ([volume], []))
+        made = self.call("Controller.CreateSnapshot", name="good", source_volume_id=volume,
+                         parameters={"csi.storage.k8s.io/volumesnapshot/name": "s"}).snapshot
+        self.delete_snapshot(made.snapshot_id)
         info = self.info(volume)
         self.assertEqual(info, self.info(self.create()), "a refused change has changed something")
 
@@ -478,6 +485,24 @@ class Busy(ControllerTest):
         made = self.call("GroupController.CreateVolumeGroupSnapshot", **wanted).group_snapshot
         self.assertEqual(len(made.snapshots), 3)
         self.delete_group(made.group_snapshot_id)
+
+    def test_the_largest_of_many_expansions_counts(self):
+        volume = self.create()
+
+        def expand(size):
+            while True:
+                try:
+                    return self.call("Controller.ControllerExpandVolume", volume_id=volume,
+                                     capacity_range={"required_bytes": size}).capacity_bytes
+                except Failed as failed:
+                    self.assertEqual(failed.code, Code.ABORTED, failed)
+
+        sizes = [SMALL + n * MIB for n in range(40)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for wanted, got in zip(sizes, pool.map(expand, sizes)):
+                self.assertGreaterEqual(got, wanted)
+        got = self.call("Controller.ControllerGetVolume", volume_id=volume).volume
+        self.assertEqual(got.capacity_bytes, sizes[-1])
 
     def test_many_calls_on_one_name_make_one_thing(self):
         def run(call):
