@@ -33,9 +33,10 @@ int csi_node_read_only(struct pool *pool, const char *volume_id,
 		       const Csi__V1__VolumeCapability *capability, bool *ret,
 		       struct cairn_err *err);
 
-/* CAIRN_EXISTS when the device holds a mounted filesystem: writing to it as well
- * would destroy that. */
-int csi_node_check_unmounted(const char *volume_id, const char *device, struct cairn_err *err);
+/* CAIRN_EXISTS when the device's filesystem is mounted at the staging path: who
+ * wrote to the device as well would destroy it. */
+int csi_node_check_raw(const char *volume_id, const char *device, const char *staging,
+		       struct cairn_err *err);
 
 /* True in *ret if the device is what is mounted at `path`. */
 int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err);

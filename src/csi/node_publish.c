@@ -14,8 +14,8 @@
 
 /* A read-only block volume needs a read-only device: binding the node of a
  * writable one read-only would not keep anybody from writing. */
-static int publish_block(struct pool *pool, const char *id, const char *path, bool read_only,
-			 struct cairn_err *err)
+static int publish_block(struct pool *pool, const char *id, const char *staging, const char *path,
+			 bool read_only, struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
 	int rc = pool_volume_device(pool, id, device, sizeof(device), err);
@@ -23,7 +23,7 @@ static int publish_block(struct pool *pool, const char *id, const char *path, bo
 	if (!rc && !device[0])
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is not staged", id);
 	if (!rc)
-		rc = csi_node_check_unmounted(id, device, err);
+		rc = csi_node_check_raw(id, device, staging, err);
 	if (!rc)
 		rc = csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 	return rc ? rc : csi_bind_mount(device, path, false, err);
@@ -55,7 +55,8 @@ static int publish_new(struct pool *pool, const char *id,
 	if (rc)
 		return rc;
 	rc = csi_capability_is_block(r->volume_capability)
-		     ? publish_block(pool, id, r->target_path, read_only, err)
+		     ? publish_block(pool, id, r->staging_target_path, r->target_path, read_only,
+				     err)
 		     : publish_mount(pool, id, r->staging_target_path, r->target_path, read_only,
 				     err);
 	if (rc)

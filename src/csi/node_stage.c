@@ -66,19 +66,6 @@ int csi_node_read_only(struct pool *pool, const char *volume_id,
 	return rc;
 }
 
-int csi_node_check_unmounted(const char *volume_id, const char *device, struct cairn_err *err)
-{
-	cairn_auto_free char *where = NULL;
-	struct stat st;
-	int rc = stat(device, &st) < 0 ? 0 : mounts_find_device(st.st_rdev, &where, err);
-
-	if (!rc && where)
-		rc = cairn_err_set(err, CAIRN_EXISTS,
-				   "volume '%s' is mounted as a filesystem at '%s'", volume_id,
-				   where);
-	return rc;
-}
-
 int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err)
 {
 	struct stat st;
@@ -89,13 +76,26 @@ int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct 
 	return rc;
 }
 
-static int stage_device(struct pool *pool, const char *id, bool read_only, struct cairn_err *err)
+int csi_node_check_raw(const char *volume_id, const char *device, const char *staging,
+		       struct cairn_err *err)
+{
+	bool mounted;
+	int rc = csi_node_is_mounted(device, staging, &mounted, err);
+
+	if (!rc && mounted)
+		rc = cairn_err_set(err, CAIRN_EXISTS, "volume '%s' is staged as a filesystem",
+				   volume_id);
+	return rc;
+}
+
+static int stage_device(struct pool *pool, const char *id, const char *staging, bool read_only,
+			struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
 	int rc = pool_volume_device(pool, id, device, sizeof(device), err);
 
 	if (!rc && device[0])
-		rc = csi_node_check_unmounted(id, device, err);
+		rc = csi_node_check_raw(id, device, staging, err);
 	return rc ? rc : csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 }
 
@@ -155,7 +155,7 @@ static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, co
 	if (rc)
 		return rc;
 	if (csi_capability_is_block(capability))
-		return stage_device(pool, id, read_only, err);
+		return stage_device(pool, id, r->staging_target_path, read_only, err);
 	struct csi_mount_spec spec = {
 		.path = r->staging_target_path,
 		.fs = csi_capability_fs(capability),

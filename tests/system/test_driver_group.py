@@ -38,7 +38,7 @@ class Writer(threading.Thread):
             os.close(file)
 
 
-class Group(DriverTest):
+class GroupTest(DriverTest):
     def cut(self, volumes, name=None):
         """[snapshot id], in the order of the volumes; the group goes after the test."""
         group = self.call("GroupController.CreateVolumeGroupSnapshot",
@@ -83,6 +83,8 @@ class Group(DriverTest):
                 self.assertGreaterEqual(second, before - 1, "what was written is missing")
         return cuts
 
+
+class Group(GroupTest):
     def test_order_of_writes_is_kept_on_filesystems(self):
         volumes = [self.create(capability=mount("ext4")) for _ in range(2)]
         paths = [self.use(volume, mount("ext4")) / "file" for volume in volumes]
@@ -180,6 +182,31 @@ class Group(DriverTest):
                       source_volume_ids=volumes)
         except Failed:
             pass
+
+
+class Half(GroupTest):
+    """A cut that fails half way, on a pool whose files can be taken away."""
+
+    backend = "copy"
+
+    def test_a_cut_that_can_not_be_finished_is_undone(self):
+        volumes = [self.create() for _ in range(3)]
+        before = self.cut(volumes)
+        for missing in volumes:
+            disk, aside = self.pool / "volumes" / missing / "disk", self.scratch / "aside"
+            disk.rename(aside)
+            with self.assertRaises(Failed) as caught:
+                self.cut(volumes, name=f"without {missing}")
+            aside.rename(disk)
+            self.assertIn(missing, caught.exception.text)
+            for volume, kept in zip(volumes, before):
+                self.assertEqual([e.snapshot.snapshot_id for e in self.snapshots_of(volume)],
+                                 [kept])
+            subprocess.run([BIN, "--pool", self.pool, "pool", "check", "--quiet"], check=True)
+            # The name is free, and the cut can be made now.
+            self.delete_group(self.call(
+                "GroupController.CreateVolumeGroupSnapshot", name=f"without {missing}",
+                source_volume_ids=volumes).group_snapshot.group_snapshot_id)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,8 @@ class Running(ServiceTest):
                          r'cairn_csi_calls_total{method="/csi.v1.Controller/ControllerGetVolume",'
                          r'code="NOT_FOUND"} [1-9]')
         self.assertEqual(self.get("/nothing")[0], 404)
+        health = self.driver.peer.channel.unary_unary("/grpc.health.v1.Health/Check")
+        self.assertEqual(health(b"", timeout=TIMEOUT), b"\x08\x01")  # SERVING
 
     def test_no_caller_adds_to_what_is_counted(self):
         def series():

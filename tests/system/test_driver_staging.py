@@ -146,6 +146,8 @@ class Contradictions(StagingTest):
         files = self.create(capability=mount())
         self.use(files, mount())
         self.refuses_publish(Code.ALREADY_EXISTS, files, block())
+        self.refuses_publish(Code.ALREADY_EXISTS, files, block(), label="2")
+        self.refuses_stage(Code.ALREADY_EXISTS, files, block())
         self.refuses_publish(Code.ALREADY_EXISTS, files, mount(), readonly=True)
 
     def test_two_volumes_do_not_share_a_target(self):
