@@ -6,6 +6,7 @@ import http.client
 import json
 import pathlib
 import random
+import re
 import signal
 import ssl
 import sys
@@ -112,9 +113,14 @@ class Stack:
         self.kube.kubectl("wait", "--for=condition=Available", "apiservice",
                           f"v1alpha1.{GROUP}", "--timeout=60s")
 
-    def plain(self, port, method, path, body=None, headers=None, identity=None,
-              host="127.0.0.1"):
-        """A request past the API server: (status, bytes)."""
+    def plain(self, *args, **how):
+        """A request past the API server: (status, bytes); status 0 when there is no answer."""
+        reply, data = self.exchange(*args, **how)
+        return reply.status if reply else 0, data
+
+    def exchange(self, port, method, path, body=None, headers=None, identity=None,
+                 host="127.0.0.1"):
+        """The same: (reply, bytes)."""
         context = ssl.create_default_context(cafile=str(self.authority.crt))
         if identity:
             context.load_cert_chain(*identity)
@@ -123,9 +129,9 @@ class Stack:
             connection.request(method, path, None if body is None else json.dumps(body),
                                headers or {})
             reply = connection.getresponse()
-            return reply.status, reply.read()
+            return reply, reply.read()
         except (OSError, http.client.HTTPException) as failed:
-            return 0, str(failed).encode()
+            return None, str(failed).encode()
         finally:
             connection.close()
 
@@ -280,6 +286,30 @@ class Story(unittest.TestCase):
         self.refused(415, delta(), content_type="application/yaml")
         self.refused(400, delta(), path=f"{DELTAS}?fieldValidation=Sometimes")
 
+    def test_what_leads_to_no_driver_is_refused(self):
+        group = "snapshot.storage.k8s.io"
+        self.kube.apply([
+            {"apiVersion": f"{group}/v1", "kind": "VolumeSnapshotContent",
+             "metadata": {"name": "content-foreign"},
+             "spec": {"driver": "other.csi.dev", "deletionPolicy": "Retain",
+                      "source": {"snapshotHandle": "handle"},
+                      "volumeSnapshotRef": {"namespace": "default", "name": "foreign"}}},
+            *[{"apiVersion": f"{group}/v1", "kind": "VolumeSnapshot", "metadata": {"name": name},
+               "spec": {"source": {"volumeSnapshotContentName": f"content-{name}"}}}
+              for name in ("foreign", "hollow")]])
+        for kind, name, status in (
+                ("volumesnapshotcontent", "content-foreign", {"snapshotHandle": "handle"}),
+                ("volumesnapshot", "foreign",
+                 {"boundVolumeSnapshotContentName": "content-foreign"}),
+                ("volumesnapshot", "hollow",
+                 {"boundVolumeSnapshotContentName": "content-hollow"})):
+            self.kube.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p",
+                              json.dumps({"status": {**status, "readyToUse": True}}))
+        reply = self.refused(404, delta(target="foreign"))
+        self.assertIn("no DriverDiscovery names the driver 'other.csi.dev'", reply["message"])
+        self.refused(400, delta(base="before", target="foreign"))
+        self.assertIn("content-hollow", self.refused(404, delta(target="hollow"))["message"])
+
     def test_an_offset_beyond_the_volume_is_the_objects_failure(self):
         status = self.ask(delta(base="before", offset=1 << 40))["status"]
         self.assertEqual(status["state"], "Failed")
@@ -364,7 +394,50 @@ class Story(unittest.TestCase):
         def code():
             return self.stack.plain(port, "POST", DELTAS, delta(base="before", limit=1), fields)[0]
         wait_until(lambda: code() == 201, 30, "the right counts")
-        self.assertIn(429, [code() for _ in range(8)])
+        wait_until(lambda: code() == 429, 30, "it is too much")
+        reply, text = self.stack.exchange(port, "POST", DELTAS, delta(base="before", limit=1),
+                                          fields)
+        status = json.loads(text)
+        self.assertEqual((reply.status, status["reason"]), (429, "TooManyRequests"))
+        self.assertGreaterEqual(int(reply.getheader("retry-after")), 1)
+        self.assertEqual(status["details"]["retryAfterSeconds"],
+                         int(reply.getheader("retry-after")))
+        # Others are not held up by it.
+        self.kube.service_account("default", "calm")
+        self.kube.allow("calm", "default:calm", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        fields["Authorization"] = "Bearer " + self.kube.token("default", "calm")
+        wait_until(lambda: code() == 201, 30, "somebody else is served")
+
+    def test_equal_requests_are_answered_from_memory(self):
+        health = self.stack.ports.take()
+        port = self.stack.start_aggapi("aggapi-memory", "--cache-time", "1h", "--http-endpoint",
+                                       f"127.0.0.1:{health}")
+        self.addCleanup(self.bed.processes.stop, "aggapi-memory")
+        self.kube.service_account("default", "again")
+        self.kube.allow("again", "default:again", role="cairn-volumesnapshotdelta-creator",
+                        namespace="default")
+        fields = {"Authorization": "Bearer " + self.kube.token("default", "again"),
+                  "Content-Type": "application/json"}
+
+        def page(**spec):
+            code, text = self.stack.plain(port, "POST", DELTAS, delta(base="before", **spec),
+                                          fields)
+            return json.loads(text)["status"] if code == 201 else None
+
+        def from_memory():
+            connection = http.client.HTTPConnection("127.0.0.1", health, timeout=10)
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+            connection.close()
+            return float(re.search(r"^cairn_aggapi_cached_total (\S+)$", text, re.M)[1])
+        first = wait_until(lambda: page(limit=3), 30, "the right counts")
+        self.assertEqual(from_memory(), 0)
+        self.assertEqual(page(limit=3), first)  # the very same tokens
+        self.assertEqual(from_memory(), 1)
+        self.assertNotEqual(page(limit=4), first)
+        self.assertNotEqual(page(limit=3, offset=5), first)
+        self.assertEqual(from_memory(), 1)
 
     def test_another_sidecar_leads_when_the_first_is_gone(self):
         first_port, first = self.stack.start_sidecar("lead-1", "--leader-election",
@@ -381,7 +454,7 @@ class Story(unittest.TestCase):
                          200)
         self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
                          503)
-        self.bed.processes.stop("lead-1")
+        self.bed.processes.kill("lead-1")  # its Lease stays, and runs out
         wait_until(lambda: self.is_ready(second), 60, "the second leads")
         self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
                          200)

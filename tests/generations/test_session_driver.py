@@ -92,7 +92,7 @@ class SessionDriver(unittest.TestCase):
 
     @classmethod
     def make_objects(cls):
-        for name in ("one", "two"):
+        for name in ("one", "two", "three"):
             cls.kube.apply([
                 {"apiVersion": f"{SNAPSHOT}/v1", "kind": "VolumeSnapshotContent",
                  "metadata": {"name": f"content-{name}"},
@@ -112,7 +112,8 @@ class SessionDriver(unittest.TestCase):
         cls.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionData",
                         "metadata": {"name": TOKEN, "namespace": "cairn"},
                         "spec": {"expiryTime": "2100-01-01T00:00:00Z",
-                                 "snapshotNamespace": "default", "snapshots": ["one", "two"]}})
+                                 "snapshotNamespace": "default",
+                                 "snapshots": ["one", "two", "three"]}})
 
     @classmethod
     def call(cls, method, **fields):
@@ -167,6 +168,20 @@ class SessionDriver(unittest.TestCase):
             list(stream(request.SerializeToString(), timeout=60))
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
         self.assertEqual(self.driver.asked, [])
+
+    def test_a_snapshot_that_is_gone_is_not_found_in_its_session(self):
+        self.driver.messages = STRANGE
+        self.assertEqual(self.call("GetAllocated", snapshot="three"), STRANGE)
+        self.kube.delete("volumesnapshot", "three")
+
+        def is_gone():
+            try:
+                self.call("GetAllocated", snapshot="three")
+                return False
+            except grpc.RpcError as failed:
+                return failed.code() == grpc.StatusCode.NOT_FOUND
+        wait_until(is_gone, 60, "it is not found")
+        self.assertEqual(self.call("GetAllocated", snapshot="two"), STRANGE)
 
     def test_the_shipped_flavour_is_not_made_up(self):
         """The driver does not have it: its own words are passed on."""
