@@ -11,50 +11,25 @@
 
 _Static_assert(sizeof(struct repo_id) == CHUNK_ID_BYTES, "a chunk's id is a blob's");
 
-struct loading {
-	struct repo *repo;
-	struct zeros *zeros;
-	struct chunk_map map;
-};
-
-static void loading_done(struct loading *loading)
+int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
+		const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
-	chunk_map_done(&loading->map);
-}
-
-static int load_ids(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
-{
-	struct loading *loading = arg;
-
 	for (size_t i = 0; i < n; i++) {
 		const struct repo_id *zero;
 		uint64_t length;
-		int rc = repo_blob_size(loading->repo, REPO_BLOB_DATA, &ids[i], &length, err);
+		int rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
 
 		if (rc)
 			return rc;
 		if (length > UINT32_MAX)
 			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
-		zero = zeros_id(loading->zeros, length);
-		rc = chunk_map_add(&loading->map,
+		zero = zeros_id(zeros, length);
+		rc = chunk_map_add(map,
 				   zero && repo_id_equal(zero, &ids[i]) ? CHUNK_ZERO : CHUNK_KEPT,
 				   ids[i].bytes, length, err);
 		if (rc)
 			return rc;
 	}
-	return 0;
-}
-
-int content_load(struct repo *repo, const struct repo_id *tree, const char *name,
-		 struct zeros *zeros, struct chunk_map *ret, struct cairn_err *err)
-{
-	cairn_cleanup(loading_done) struct loading loading = {.repo = repo, .zeros = zeros};
-	int rc = repo_tree_read_content(repo, tree, name, load_ids, &loading, err);
-
-	if (rc)
-		return rc;
-	*ret = loading.map;
-	loading.map = (struct chunk_map){0};
 	return 0;
 }
 

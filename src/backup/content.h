@@ -4,6 +4,7 @@
 #ifndef CAIRN_BACKUP_CONTENT_H
 #define CAIRN_BACKUP_CONTENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backup/chunk.h"
@@ -14,15 +15,14 @@ struct repo;
 struct repo_tree_writer;
 struct zeros;
 
-/* Loads the content of file `name` in `tree`. Lengths come from the index, so
- * that a chunk which is not in the repository is found here.
+/* Appends the next part of a file's content, as a tree has it. Lengths come from
+ * the index, so that a chunk which is not in the repository is found here.
  *
- * CAIRN_NOT_FOUND  no such file, or a chunk is missing
- * CAIRN_DATA_LOSS  the tree is damaged
+ * CAIRN_NOT_FOUND  a chunk is missing
  * CAIRN_RANGE      a chunk is longer than a list can hold
  */
-int content_load(struct repo *repo, const struct repo_id *tree, const char *name,
-		 struct zeros *zeros, struct chunk_map *ret, struct cairn_err *err);
+int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
+		const struct repo_id *ids, size_t n, struct cairn_err *err);
 
 /* Adds the content to a file that was begun: runs of zeros are cut and stored
  * where they are not yet. No chunk may be left to be read. */

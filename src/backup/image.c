@@ -3,6 +3,7 @@
 #include "backup/image.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "backup/content.h"
@@ -21,70 +22,145 @@ void image_done(struct image *image)
 	metadata_done(&image->metadata);
 }
 
-/* Collects the bytes of a small file. */
-struct small {
+/* The directory of an image, read once: its list of chunks is megabytes long. */
+struct reading {
 	struct repo *repo;
-	struct cairn_buf bytes;
+	struct zeros *zeros;
+	const char *name; /* of the image */
+	bool ours;        /* there is metadata beside it */
+	bool found;
+	enum repo_node_type type;
+	bool in_image, in_metadata; /* whose content follows */
+	bool has_metadata;
+	struct cairn_buf metadata;
+	struct image image;
 };
 
-static int add_blobs(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
+static void reading_done(struct reading *reading)
 {
-	struct small *small = arg;
+	cairn_buf_done(&reading->metadata);
+	image_done(&reading->image);
+}
 
+static int enter(void *arg, const struct repo_node *node, struct cairn_err *err)
+{
+	struct reading *reading = arg;
+	bool file = node->type == REPO_NODE_FILE;
+
+	(void)err;
+	reading->in_image = strcmp(node->name, reading->name) == 0;
+	reading->in_metadata =
+		reading->ours && file && strcmp(node->name, BACKUP_METADATA_NAME) == 0;
+	reading->has_metadata |= reading->in_metadata;
+	if (!reading->in_image)
+		return 0;
+	reading->found = true;
+	reading->type = node->type;
+	reading->image.size = node->size;
+	return 0;
+}
+
+/* The bytes of a small file. */
+static int add_blobs(struct reading *reading, const struct repo_id *ids, size_t n,
+		     struct cairn_err *err)
+{
 	for (size_t i = 0; i < n; i++) {
 		cairn_auto_free uint8_t *data = NULL;
 		size_t len;
-		int rc = repo_blob_get(small->repo, REPO_BLOB_DATA, &ids[i], &data, &len, err);
+		int rc = repo_blob_get(reading->repo, REPO_BLOB_DATA, &ids[i], &data, &len, err);
 
 		if (rc)
 			return rc;
-		cairn_buf_add(&small->bytes, data, len);
-		if (cairn_buf_failed(&small->bytes))
+		cairn_buf_add(&reading->metadata, data, len);
+		if (cairn_buf_failed(&reading->metadata))
 			return cairn_err_set(err, CAIRN_RANGE, "the metadata file is too large");
 	}
 	return 0;
 }
 
-static int read_metadata(struct repo *repo, const struct repo_id *tree, struct metadata *ret,
-			 struct cairn_err *err)
+static int take_content(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
-	struct small small = {.repo = repo, .bytes = CAIRN_BUF_INIT(METADATA_MAX)};
-	int rc = repo_tree_read_content(repo, tree, BACKUP_METADATA_NAME, add_blobs, &small, err);
+	struct reading *reading = arg;
 
+	if (reading->in_image)
+		return content_add(reading->repo, reading->zeros, &reading->image.map, ids, n, err);
+	return reading->in_metadata ? add_blobs(reading, ids, n, err) : 0;
+}
+
+/* The tree that holds the file at `path`, and the file's name, which is cut off. */
+static int find_directory(struct repo *repo, const struct repo_id *root, char *path,
+			  const char **ret_name, struct repo_id *ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_found_node_done) struct repo_found_node found = {0};
+	size_t n = strlen(path);
+	char *slash;
+	int rc;
+
+	while (n > 0 && path[n - 1] == '/')
+		path[--n] = '\0';
+	slash = strrchr(path, '/');
+	*ret_name = slash ? slash + 1 : path;
+	*ret = *root;
+	if (!slash || strspn(path, "/") == (size_t)(slash + 1 - path))
+		return 0;
+	*slash = '\0';
+	rc = repo_tree_find(repo, root, path, &found, err);
+	if (!rc && found.node.type != REPO_NODE_DIR)
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is no directory", path);
 	if (!rc)
-		rc = metadata_parse((const char *)small.bytes.data, small.bytes.len, ret, err);
-	cairn_buf_done(&small.bytes);
+		*ret = found.node.subtree;
 	return rc;
+}
+
+static int read_image(struct reading *reading, const struct repo_id *directory,
+		      struct cairn_err *err)
+{
+	const struct repo_tree_visitor visitor = {
+		.node = enter, .content = take_content, .arg = reading};
+	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
+
+	if (rc)
+		return rc;
+	if (!reading->found)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "it is not in this snapshot");
+	if (reading->type != REPO_NODE_FILE)
+		return cairn_err_set(err, CAIRN_INVALID, "it is no regular file");
+	if (!reading->ours)
+		return 0;
+	if (!reading->has_metadata)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no file '%s' beside it",
+				     BACKUP_METADATA_NAME);
+	return metadata_parse((const char *)reading->metadata.data, reading->metadata.len,
+			      &reading->image.metadata, err);
 }
 
 int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
 	       struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
-	cairn_cleanup(repo_found_node_done) struct repo_found_node found = {0};
+	cairn_cleanup(reading_done) struct reading reading = {.repo = repo,
+							      .zeros = zeros,
+							      .ours = !path,
+							      .metadata =
+								      CAIRN_BUF_INIT(METADATA_MAX)};
 	struct backup_record record = backup_record_of(snapshot);
-	cairn_cleanup(image_done) struct image image = {0};
-	cairn_auto_free char *own = NULL;
+	cairn_auto_free char *own = NULL, *cut = NULL;
+	struct repo_id directory;
 	int rc;
 
 	if (!path && !record.ours)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "this snapshot is not one of Cairn's: name a file in it");
 	own = path ? cairn_strdup(path) : cairn_printf("%s/" BACKUP_IMAGE_NAME, record.path);
-	if (!own)
+	cut = own ? cairn_strdup(own) : NULL;
+	if (!cut)
 		return cairn_err_nomem(err, "image");
-	rc = repo_tree_find(repo, &snapshot->tree, own, &found, err);
-	if (rc)
-		return rc;
-	if (found.node.type != REPO_NODE_FILE)
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no regular file", own);
-	image.size = found.node.size;
-	rc = content_load(repo, &found.tree, found.node.name, zeros, &image.map, err);
-	if (!rc && !path)
-		rc = read_metadata(repo, &found.tree, &image.metadata, err);
+	rc = find_directory(repo, &snapshot->tree, cut, &reading.name, &directory, err);
+	if (!rc)
+		rc = read_image(&reading, &directory, err);
 	if (rc)
 		return cairn_err_wrap(err, "'%s'", own);
-	*ret = image;
-	memset(&image, 0, sizeof(image)); /* it is the caller's now */
+	*ret = reading.image;
+	memset(&reading.image, 0, sizeof(reading.image)); /* it is the caller's now */
 	return 0;
 }
 

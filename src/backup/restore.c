@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backup/chunk.h"
@@ -18,8 +19,9 @@
 #include "base/mem.h"
 #include "repo/blob.h"
 
-#define BATCH_CHUNKS 512U         /* fetched at once */
-#define BATCH_BYTES  (8ULL << 20) /* but not more than this, or one chunk */
+#define BATCH_CHUNKS 2048U        /* fetched at once */
+#define BATCH_BYTES  (4ULL << 20) /* but not more than this, or one chunk */
+#define MORE_WORKERS 2U           /* than processors: some wait for the disk */
 #define BLOCK        4096U        /* zeros of this length are left out on a fresh target */
 
 struct restoring {
@@ -110,13 +112,17 @@ static int punch(struct restoring *r, uint64_t offset, uint64_t length, struct c
 	return write_zeros(r->target->fd, offset, length, err);
 }
 
-/* A batch on its way: where each of its blobs goes. */
+/* A batch on its way: its blobs come to lie one after the other in the buffer,
+ * so that what is contiguous in the volume is written at once. */
 struct batch {
 	struct restoring *restoring;
 	struct repo_id ids[BATCH_CHUNKS];
-	uint64_t offsets[BATCH_CHUNKS];
-	uint32_t lengths[BATCH_CHUNKS];
+	struct repo_blob_room rooms[BATCH_CHUNKS];
+	uint64_t offsets[BATCH_CHUNKS]; /* in the volume */
 	size_t n;
+	uint8_t *memory;
+	uint8_t *buffer; /* in it, aligned for the disk */
+	size_t buffer_bytes;
 };
 
 static bool block_is_zero(const uint8_t *data, size_t n)
@@ -125,48 +131,78 @@ static bool block_is_zero(const uint8_t *data, size_t n)
 }
 
 /* Writes what is not zeros. */
-static int write_sparse(int fd, const uint8_t *data, size_t n, uint64_t offset)
+static int write_sparse(const struct target *target, const uint8_t *data, size_t n, uint64_t offset,
+			struct cairn_err *err)
 {
 	size_t from = 0;
+	int rc = 0;
 
-	for (size_t at = 0; at < n; at += BLOCK) {
+	for (size_t at = 0; rc == 0 && at < n; at += BLOCK) {
 		size_t part = n - at < BLOCK ? n - at : BLOCK;
 
 		if (!block_is_zero(data + at, part))
 			continue;
-		if (at > from && cairn_pwrite_full(fd, data + from, at - from, offset + from) < 0)
-			return -1;
+		if (at > from)
+			rc = target_write(target, data + from, at - from, offset + from, err);
 		from = at + part;
 	}
-	return from < n ? cairn_pwrite_full(fd, data + from, n - from, offset + from) : 0;
+	return rc == 0 && from < n ? target_write(target, data + from, n - from, offset + from, err)
+				   : rc;
 }
 
-static int put(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
+static int make_buffer(struct batch *batch, size_t n, struct cairn_err *err)
 {
-	struct batch *batch = arg;
-	struct restoring *r = batch->restoring;
-	int rc;
-
-	if (n != batch->lengths[i])
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "a chunk has another length");
-	rc = r->target->fresh ? write_sparse(r->target->fd, data, n, batch->offsets[i])
-			      : cairn_pwrite_full(r->target->fd, data, n, batch->offsets[i]);
-	if (rc < 0)
-		return cairn_err_sys(err, errno, "write at %" PRIu64, batch->offsets[i]);
-	atomic_fetch_add(&r->bytes_written, n);
+	if (batch->buffer_bytes >= n)
+		return 0;
+	free(batch->memory);
+	batch->buffer_bytes = 0;
+	batch->memory = cairn_alloc(n + TARGET_ALIGN);
+	if (!batch->memory)
+		return cairn_err_nomem(err, "what is restored");
+	batch->buffer = batch->memory + (TARGET_ALIGN - (uintptr_t)batch->memory % TARGET_ALIGN);
+	batch->buffer_bytes = n;
 	return 0;
 }
 
-static int fetch(struct restoring *r, struct batch *batch, const struct team_task *task,
-		 struct cairn_err *err)
+static int write_run(struct restoring *r, const uint8_t *data, size_t n, uint64_t offset,
+		     struct cairn_err *err)
 {
-	int rc = repo_blob_get_many(r->repo, batch->ids, batch->n, put, batch, err);
+	int rc = r->target->fresh ? write_sparse(r->target, data, n, offset, err)
+				  : target_write(r->target, data, n, offset, err);
 
-	/* The disk begins at once: what is left at the end is what the last sync waits for. */
-	if (!rc)
-		(void)sync_file_range(r->target->fd, (off_t)task->offset, (off_t)task->bytes,
-				      SYNC_FILE_RANGE_WRITE);
+	if (rc == 0)
+		atomic_fetch_add(&r->bytes_written, n);
 	return rc;
+}
+
+static int write_batch(struct restoring *r, const struct batch *batch, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0, next; rc == 0 && i < batch->n; i = next) {
+		uint64_t n = batch->rooms[i].n;
+
+		for (next = i + 1; next < batch->n && batch->offsets[next] == batch->offsets[i] + n;
+		     next++)
+			n += batch->rooms[next].n;
+		rc = write_run(r, batch->rooms[i].at, n, batch->offsets[i], err);
+	}
+	return rc;
+}
+
+static int fetch(struct restoring *r, struct batch *batch, size_t bytes, struct cairn_err *err)
+{
+	uint8_t *at;
+	int rc = make_buffer(batch, bytes, err);
+
+	at = batch->buffer;
+	for (size_t i = 0; rc == 0 && i < batch->n; i++) {
+		batch->rooms[i].at = at;
+		at += batch->rooms[i].n;
+	}
+	if (rc == 0)
+		rc = repo_blob_get_into(r->repo, batch->ids, batch->rooms, batch->n, err);
+	return rc < 0 ? rc : write_batch(r, batch, err);
 }
 
 static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
@@ -174,6 +210,7 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 	struct restoring *r = arg;
 	struct batch *batch = worker;
 	uint64_t offset = task->offset;
+	size_t bytes = 0;
 
 	batch->n = 0;
 	for (size_t i = task->first; i < task->end; i++) {
@@ -186,12 +223,13 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 				return rc;
 		} else {
 			memcpy(batch->ids[batch->n].bytes, chunk->id, CHUNK_ID_BYTES);
-			batch->lengths[batch->n] = chunk->length;
+			batch->rooms[batch->n].n = chunk->length;
 			batch->offsets[batch->n++] = offset;
+			bytes += chunk->length;
 		}
 		offset += chunk->length;
 	}
-	return batch->n ? fetch(r, batch, task, err) : 0;
+	return batch->n ? fetch(r, batch, bytes, err) : 0;
 }
 
 static int start(void *arg, void **ret, struct cairn_err *err)
@@ -207,8 +245,11 @@ static int start(void *arg, void **ret, struct cairn_err *err)
 
 static void stop(void *arg, void *worker)
 {
+	struct batch *batch = worker;
+
 	(void)arg;
-	free(worker);
+	free(batch->memory);
+	free(batch);
 }
 
 int restore_run(struct repo *repo, struct target *target, const struct restore_spec *spec,
@@ -225,7 +266,7 @@ int restore_run(struct repo *repo, struct target *target, const struct restore_s
 		.total = spec->map->size,
 		.progress = spec->progress,
 	};
-	int rc = team_run(&team, spec->threads, err);
+	int rc = team_run(&team, spec->threads ? spec->threads : team_size() + MORE_WORKERS, err);
 
 	if (rc)
 		return rc;

@@ -15,8 +15,12 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/mem.h"
 #include "pool/pool.h"
+
+/* Shorter pieces are collected by the page cache: the disk would be asked too often. */
+#define DIRECT_MIN (128U << 10)
 
 #define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
 
@@ -24,7 +28,9 @@ void target_done(struct target *target)
 {
 	if (target->fd >= 0)
 		close(target->fd);
-	target->fd = -1;
+	if (target->direct_fd >= 0)
+		close(target->direct_fd);
+	target->fd = target->direct_fd = -1;
 	if (target->partial)
 		unlink(target->partial);
 	if (target->volume)
@@ -161,9 +167,18 @@ static int open_volume(const struct target_spec *spec, struct target *target, st
 	return rc ? rc : open_old_volume(spec, &volume, target, err);
 }
 
+/* Not every filesystem can, and nothing depends on it. */
+static void open_direct(struct target *target)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", target->fd);
+	target->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+}
+
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err)
 {
-	cairn_cleanup(target_done) struct target target = {.fd = -1};
+	cairn_cleanup(target_done) struct target target = {.fd = -1, .direct_fd = -1};
 	int rc;
 
 	if (strchr(spec->to, '/'))
@@ -177,8 +192,27 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 				   spec->to, spec->to);
 	if (rc)
 		return rc;
+	open_direct(&target);
 	*ret = target;
-	target = (struct target){.fd = -1};
+	target = (struct target){.fd = -1, .direct_fd = -1};
+	return 0;
+}
+
+int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
+		 struct cairn_err *err)
+{
+	if (target->direct_fd >= 0 && n >= DIRECT_MIN &&
+	    ((uintptr_t)data | n | offset) % TARGET_ALIGN == 0) {
+		if (cairn_pwrite_full(target->direct_fd, data, n, offset) == 0)
+			return 0;
+		/* A disk with larger blocks than we know of. */
+		if (errno != EINVAL)
+			return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
+	}
+	if (cairn_pwrite_full(target->fd, data, n, offset) < 0)
+		return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
+	/* The disk begins at once: what is left at the end is what the last sync waits for. */
+	(void)sync_file_range(target->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }
 

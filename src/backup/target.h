@@ -9,15 +9,20 @@
 #define CAIRN_BACKUP_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cairn_err;
 struct pool;
 
+/* Memory, offset and length that may go to the disk without a copy. */
+#define TARGET_ALIGN 4096U
+
 struct target {
 	int fd;
-	bool fresh;  /* reads as zeros all over */
-	bool device; /* a block device: it has its own size */
+	int direct_fd; /* the same past the page cache; -1: cannot be had */
+	bool fresh;    /* reads as zeros all over */
+	bool device;   /* a block device: it has its own size */
 
 	/* How it is finished or taken back. */
 	char *partial; /* a file's name until it is whole */
@@ -38,6 +43,12 @@ struct target_spec {
  * CAIRN_RANGE         a device or file that is too small
  */
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
+
+/* Writes `n` bytes at `offset`. What is long and aligned to TARGET_ALIGN goes past
+ * the page cache: a volume is larger than memory as a rule, nobody reads it soon,
+ * and the last sync finds little left to do. From any number of threads. */
+int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
+		 struct cairn_err *err);
 
 /* Makes what was written durable, and a new file visible. */
 int target_finish(struct target *target, struct cairn_err *err);

@@ -101,6 +101,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 			  .retry_ms = repository->retry_ms},
 		.lock = how->lock,
 		.lock_wait_ms = cmd_options.lock_wait_ms,
+		.lock_early = how->early,
 		.level = how->level,
 	};
 	int rc = find_location(repository, &options.store.location, err);

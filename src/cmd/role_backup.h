@@ -28,6 +28,7 @@ struct role_open {
 	enum repo_lock_kind lock;
 	int level; /* of compression; 0: the default */
 	bool init;
+	bool early; /* as repo_options.lock_early */
 };
 
 /* Opens or makes the repository that the flags and the environment name. */

@@ -177,19 +177,40 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 	return push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
 }
 
-ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
+/* *ret_collided: somebody else came at the same moment, and nothing was done. */
+static int open_and_create(struct pool *pool, const struct cmd_backup_create *options, bool early,
+			   bool *ret_collided, struct cairn_err *err)
 {
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	struct role_open how = {.lock = REPO_LOCK_SHARED, .level = (int)options->compression};
+	struct role_open how = {
+		.lock = REPO_LOCK_SHARED, .level = (int)options->compression, .early = early};
 	struct role_progress progress;
-	int rc = options->snapshot ? cmd_pool_open(CMD_QUERY, &pool, err) : 0;
+	int rc;
 
 	role_progress_begin(&progress);
-	if (!rc)
-		rc = role_repo_open(options->repository, &how, &repo, err);
+	rc = role_repo_open(options->repository, &how, &repo, err);
 	if (!rc)
 		rc = role_create(pool, repo, options, &progress, err);
 	role_progress_end(&progress);
+	*ret_collided = rc && repo && repo_collided(repo);
+	return rc;
+}
+
+ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct cairn_err why = {0};
+	bool collided = false;
+	int rc = options->snapshot ? cmd_pool_open(CMD_QUERY, &pool, err) : 0;
+
+	if (rc)
+		return rc;
+	rc = open_and_create(pool, options, true, &collided, &why);
+	if (rc && collided) {
+		why = (struct cairn_err){0};
+		rc = open_and_create(pool, options, false, &collided, &why);
+	}
+	if (rc && err)
+		*err = why;
 	return rc;
 }

@@ -142,7 +142,7 @@ ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
 				     struct cairn_err *err)
 {
 	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
-							    .target = {.fd = -1}};
+							    .target = {.fd = -1, .direct_fd = -1}};
 	uint64_t begun = cairn_monotonic_ns();
 	int rc = 0;
 

@@ -119,18 +119,14 @@ int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct re
 	return 0;
 }
 
-int repo_blob_open(struct repo *repo, const struct repo_id *id, const struct repo_place *place,
-		   uint8_t *sealed, uint8_t *out, struct cairn_err *err)
+int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
+		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
+		   struct cairn_err *err)
 {
-	struct repo_codec *codec;
 	char hex[REPO_ID_TEXT_MAX];
 	struct repo_id got;
-	int rc = repo_codec_get(&repo->codecs, &codec, err);
+	int rc = repo_codec_decode(codec, sealed, place->length, place->plain, out, err);
 
-	if (rc < 0)
-		return rc;
-	rc = repo_codec_decode(codec, sealed, place->length, place->plain, out, err);
-	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		return cairn_err_wrap(err, "blob %s", repo_id_format(id, hex));
 	if (!repo_id_of(out, repo_place_size(place), &got))
@@ -141,22 +137,35 @@ int repo_blob_open(struct repo *repo, const struct repo_id *id, const struct rep
 	return 0;
 }
 
+static int get(struct repo *repo, struct repo_codec *codec, const struct repo_id *id,
+	       const struct repo_place *place, uint8_t *out, struct cairn_err *err)
+{
+	uint8_t *sealed = repo_codec_sealed_room(codec, place->length);
+	int rc;
+
+	if (!sealed)
+		return cairn_err_nomem(err, "a blob");
+	rc = repo_read(repo, &place->pack_id, place->offset, sealed, place->length, err);
+	return rc < 0 ? rc : repo_blob_open(codec, id, place, sealed, out, err);
+}
+
 int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
 {
-	cairn_auto_free uint8_t *sealed = NULL, *out = NULL;
+	cairn_auto_free uint8_t *out = NULL;
+	struct repo_codec *codec = NULL;
 	struct repo_place place;
 	int rc = repo_blob_place(repo, type, id, &place, err);
 
 	if (rc < 0)
 		return rc;
-	sealed = cairn_alloc(place.length);
 	out = cairn_alloc(repo_place_size(&place));
-	if (!sealed || !out)
+	if (!out)
 		return cairn_err_nomem(err, "a blob");
-	rc = repo_read(repo, &place.pack_id, place.offset, sealed, place.length, err);
+	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc == 0)
-		rc = repo_blob_open(repo, id, &place, sealed, out, err);
+		rc = get(repo, codec, id, &place, out, err);
+	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		return rc;
 	*ret_data = cairn_take(out);

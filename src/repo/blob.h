@@ -75,6 +75,20 @@ typedef int repo_blob_take_fn(void *arg, size_t i, const uint8_t *data, size_t n
 int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
 
+/* Where a blob goes that repo_blob_get_into() gets. */
+struct repo_blob_room {
+	uint8_t *at;
+	uint64_t n; /* as many bytes as it must have */
+};
+
+/* Like repo_blob_get_many(), but the bytes of ids[i] go to rooms[i]: nothing is
+ * copied on the way. What is in the rooms after a failure is undefined.
+ *
+ * CAIRN_DATA_LOSS  also when a blob has another length than its room
+ */
+int repo_blob_get_into(struct repo *repo, const struct repo_id *ids,
+		       const struct repo_blob_room *rooms, size_t n, struct cairn_err *err);
+
 /* Sends the open packs, waits for all of them, and writes the index of what was
  * stored since the last flush. After it, everything put before it is durable
  * and found by others. Index files are also written now and then in between. */

@@ -10,6 +10,7 @@
 
 #include "repo/blob.h"
 
+struct repo_codec;
 struct repo_place;
 
 /* Stores bytes whose hash is known. */
@@ -22,7 +23,8 @@ int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct re
 
 /* Opens place->length sealed bytes (overwritten) to `out`, which has room for
  * repo_place_size(), and checks the hash. */
-int repo_blob_open(struct repo *repo, const struct repo_id *id, const struct repo_place *place,
-		   uint8_t *sealed, uint8_t *out, struct cairn_err *err);
+int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
+		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
+		   struct cairn_err *err);
 
 #endif

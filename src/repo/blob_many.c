@@ -3,6 +3,7 @@
 #include "repo/blob.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -52,78 +53,120 @@ static size_t run_of(const struct want *wants, size_t n)
 	return count;
 }
 
-struct buffers {
-	uint8_t *sealed, *plain;
-	size_t sealed_cap, plain_cap;
+/* Who gets the blobs: either rooms or a function. */
+struct getting {
+	struct repo *repo;
+	struct repo_codec *codec;
+	const struct repo_id *ids;
+	const struct repo_blob_room *rooms;
+	repo_blob_take_fn *take;
+	void *arg;
 };
 
-static void buffers_done(struct buffers *buffers)
+/* Opens one to where it belongs. */
+static int open_one(const struct getting *getting, const struct want *want, uint8_t *sealed,
+		    uint8_t **ret_out, struct cairn_err *err)
 {
-	free(buffers->sealed);
-	free(buffers->plain);
+	uint64_t size = repo_place_size(&want->place);
+	uint8_t *out = getting->rooms ? getting->rooms[want->i].at
+				      : repo_codec_plain_room(getting->codec, size);
+
+	if (!out)
+		return cairn_err_nomem(err, "blobs");
+	*ret_out = out;
+	return repo_blob_open(getting->codec, &getting->ids[want->i], &want->place, sealed, out,
+			      err);
 }
 
-static int make_room(uint8_t **buf, size_t *cap, size_t n, struct cairn_err *err)
+static int check_room(const struct getting *getting, const struct want *want, struct cairn_err *err)
 {
-	if (*cap >= n)
+	char hex[REPO_ID_TEXT_MAX];
+
+	if (!getting->rooms || getting->rooms[want->i].n == repo_place_size(&want->place))
 		return 0;
-	free(*buf);
-	*buf = cairn_alloc(n);
-	*cap = *buf ? n : 0;
-	return *buf ? 0 : cairn_err_nomem(err, "blobs");
+	return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s has another length",
+			     repo_id_format(&getting->ids[want->i], hex));
 }
 
-static int take_run(struct repo *repo, const struct repo_id *ids, const struct want *wants,
-		    size_t n, struct buffers *buffers, repo_blob_take_fn *take, void *arg,
-		    struct cairn_err *err)
+/* Opens what was read, `sealed`, which begins at the first of `wants`. */
+static int open_run(const struct getting *getting, const struct want *wants, size_t n,
+		    uint8_t *sealed, struct cairn_err *err)
 {
-	uint64_t start = wants[0].place.offset, end = 0;
-	int rc;
+	uint8_t *out = NULL;
+	int rc = 0;
 
-	for (size_t i = 0; i < n; i++)
-		end = end_of(&wants[i]) > end ? end_of(&wants[i]) : end;
-	rc = make_room(&buffers->sealed, &buffers->sealed_cap, end - start, err);
-	if (rc == 0)
-		rc = repo_read(repo, &wants[0].place.pack_id, start, buffers->sealed, end - start,
-			       err);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct repo_place *place = &wants[i].place;
-		const struct repo_id *id = &ids[wants[i].i];
+		const struct want *want = &wants[i];
+		uint64_t size = repo_place_size(&want->place);
 
+		rc = check_room(getting, want, err);
 		/* Opening overwrites the sealed bytes: a repeated one is given again. */
-		if (i == 0 || !repo_id_equal(id, &ids[wants[i - 1].i])) {
-			rc = make_room(&buffers->plain, &buffers->plain_cap, repo_place_size(place),
-				       err);
-			if (rc == 0)
-				rc = repo_blob_open(repo, id, place,
-						    buffers->sealed + (place->offset - start),
-						    buffers->plain, err);
-		}
-		if (rc == 0)
-			rc = take(arg, wants[i].i, buffers->plain, repo_place_size(place), err);
+		if (rc == 0 && (i == 0 || !repo_id_equal(&getting->ids[want->i],
+							 &getting->ids[wants[i - 1].i])))
+			rc = open_one(getting, want,
+				      sealed + (want->place.offset - wants[0].place.offset), &out,
+				      err);
+		else if (rc == 0 && getting->rooms)
+			memcpy(getting->rooms[want->i].at, out, size);
+		if (rc == 0 && getting->take)
+			rc = getting->take(getting->arg, want->i, out, size, err);
 	}
 	return rc;
 }
 
-int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
-		       repo_blob_take_fn *take, void *arg, struct cairn_err *err)
+static int take_run(const struct getting *getting, const struct want *wants, size_t n,
+		    struct cairn_err *err)
 {
-	cairn_cleanup(buffers_done) struct buffers buffers = {0};
+	uint64_t start = wants[0].place.offset, end = 0;
+	uint8_t *sealed;
+	int rc;
+
+	for (size_t i = 0; i < n; i++)
+		end = end_of(&wants[i]) > end ? end_of(&wants[i]) : end;
+	sealed = repo_codec_sealed_room(getting->codec, end - start);
+	if (!sealed)
+		return cairn_err_nomem(err, "blobs");
+	rc = repo_read(getting->repo, &wants[0].place.pack_id, start, sealed, end - start, err);
+	return rc < 0 ? rc : open_run(getting, wants, n, sealed, err);
+}
+
+static int get_all(struct getting *getting, size_t n, struct cairn_err *err)
+{
 	cairn_auto_free struct want *wants = cairn_calloc(n, sizeof(*wants));
+	struct repo *repo = getting->repo;
 	int rc = 0;
 
 	if (!wants)
 		return cairn_err_nomem(err, "blobs");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		wants[i].i = i;
-		rc = repo_blob_place(repo, REPO_BLOB_DATA, &ids[i], &wants[i].place, err);
+		rc = repo_blob_place(repo, REPO_BLOB_DATA, &getting->ids[i], &wants[i].place, err);
 	}
+	if (rc == 0)
+		rc = repo_codec_get(&repo->codecs, &getting->codec, err);
 	if (rc < 0)
 		return rc;
 	qsort(wants, n, sizeof(*wants), by_place);
 	for (size_t i = 0, count; rc == 0 && i < n; i += count) {
 		count = run_of(wants + i, n - i);
-		rc = take_run(repo, ids, wants + i, count, &buffers, take, arg, err);
+		rc = take_run(getting, wants + i, count, err);
 	}
+	repo_codec_put(&repo->codecs, getting->codec);
 	return rc;
+}
+
+int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
+		       repo_blob_take_fn *take, void *arg, struct cairn_err *err)
+{
+	struct getting getting = {.repo = repo, .ids = ids, .take = take, .arg = arg};
+
+	return get_all(&getting, n, err);
+}
+
+int repo_blob_get_into(struct repo *repo, const struct repo_id *ids,
+		       const struct repo_blob_room *rooms, size_t n, struct cairn_err *err)
+{
+	struct getting getting = {.repo = repo, .ids = ids, .rooms = rooms};
+
+	return get_all(&getting, n, err);
 }

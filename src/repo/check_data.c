@@ -59,38 +59,48 @@ static int check_header(struct repo_checking *checking, uint32_t pack, const str
 	return 0;
 }
 
+static int check_blob(struct repo_checking *checking, struct repo_codec *codec,
+		      const struct repo_id *pack, const struct repo_pack_blob *blob, uint8_t *data,
+		      size_t n, struct cairn_err *err)
+{
+	struct repo_place place = {
+		.offset = blob->offset, .length = blob->length, .plain = blob->plain};
+	uint32_t size = repo_place_size(&place);
+	struct cairn_err why = {0};
+	uint8_t *out;
+	int rc;
+
+	if ((uint64_t)place.offset + place.length > n || size > REPO_BLOB_MAX) {
+		tell(checking, pack, "a blob does not fit into it");
+		return 0;
+	}
+	out = repo_codec_plain_room(codec, size);
+	if (!out)
+		return cairn_err_nomem(err, "a blob");
+	rc = repo_blob_open(codec, &blob->id, &place, data + place.offset, out, &why);
+	if (rc == CAIRN_DATA_LOSS) {
+		tell(checking, pack, why.msg);
+		return 0;
+	}
+	return rc < 0 ? cairn_err_set(err, rc, "%s", why.msg) : 0;
+}
+
 /* Opens every blob of the index; `data` is overwritten. */
 static int check_blobs(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
 		       uint8_t *data, size_t n, struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
+	struct repo_codec *codec = NULL;
 	size_t count;
 	int rc = repo_check_blobs_of(checking, pack, &blobs, &count, err);
 
-	for (size_t i = 0; rc == 0 && i < count; i++) {
-		struct repo_place place = {.offset = blobs[i].offset,
-					   .length = blobs[i].length,
-					   .plain = blobs[i].plain};
-		uint32_t size = repo_place_size(&place);
-		cairn_auto_free uint8_t *out = NULL;
-		struct cairn_err why = {0};
-
-		if ((uint64_t)place.offset + place.length > n || size > REPO_BLOB_MAX) {
-			tell(checking, id, "a blob does not fit into it");
-			continue;
-		}
-		out = cairn_alloc(size);
-		if (!out)
-			return cairn_err_nomem(err, "a blob");
-		rc = repo_blob_open(checking->repo, &blobs[i].id, &place, data + place.offset, out,
-				    &why);
-		if (rc == CAIRN_DATA_LOSS) {
-			tell(checking, id, why.msg);
-			rc = 0;
-		} else if (rc < 0) {
-			return cairn_err_set(err, rc, "%s", why.msg);
-		}
-	}
+	if (rc == 0)
+		rc = repo_codec_get(&checking->repo->codecs, &codec, err);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = check_blob(checking, codec, id, &blobs[i], data, n, err);
+	repo_codec_put(&checking->repo->codecs, codec);
 	return rc;
 }
 

@@ -16,15 +16,48 @@
 /* A buffer larger than this is not kept for the next blob. */
 #define KEEP_MAX ((size_t)20 << 20)
 
+struct room {
+	uint8_t *at;
+	size_t cap;
+};
+
 struct repo_codec {
 	struct repo_codec *next;
 	struct repo_crypt *crypt;
 	ZSTD_CCtx *compress;
 	ZSTD_DCtx *uncompress;
-	uint8_t *buf;
-	size_t cap;
+	struct room made;   /* what was encoded */
+	struct room sealed; /* what was read */
+	struct room plain;
 	int level;
 };
+
+/* NULL when memory is short. What was there is lost. */
+static uint8_t *make_room(struct room *room, size_t n)
+{
+	uint8_t *at;
+
+	if (room->cap >= n && room->at)
+		return room->at;
+	at = cairn_alloc(n);
+	if (!at)
+		return NULL;
+	free(room->at);
+	*room = (struct room){.at = at, .cap = n};
+	return at;
+}
+
+static void room_free(struct room *room)
+{
+	free(room->at);
+	*room = (struct room){0};
+}
+
+static void drop_large(struct room *room)
+{
+	if (room->cap > KEEP_MAX)
+		room_free(room);
+}
 
 static void codec_free(struct repo_codec *codec)
 {
@@ -33,7 +66,9 @@ static void codec_free(struct repo_codec *codec)
 	repo_crypt_free(codec->crypt);
 	ZSTD_freeCCtx(codec->compress);
 	ZSTD_freeDCtx(codec->uncompress);
-	free(codec->buf);
+	room_free(&codec->made);
+	room_free(&codec->sealed);
+	room_free(&codec->plain);
 	free(codec);
 }
 CAIRN_DEFINE_CLEANUP(struct repo_codec, codec_free);
@@ -96,11 +131,9 @@ void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec)
 {
 	if (!codec)
 		return;
-	if (codec->cap > KEEP_MAX) {
-		free(codec->buf);
-		codec->buf = NULL;
-		codec->cap = 0;
-	}
+	drop_large(&codec->made);
+	drop_large(&codec->sealed);
+	drop_large(&codec->plain);
 	cairn_scoped_lock(&pool->mutex);
 	codec->next = pool->idle;
 	pool->idle = codec;
@@ -111,19 +144,14 @@ struct repo_crypt *repo_codec_crypt(struct repo_codec *codec)
 	return codec->crypt;
 }
 
-static int make_room(struct repo_codec *codec, size_t n, struct cairn_err *err)
+uint8_t *repo_codec_sealed_room(struct repo_codec *codec, size_t n)
 {
-	uint8_t *buf;
+	return make_room(&codec->sealed, n);
+}
 
-	if (codec->cap >= n)
-		return 0;
-	buf = cairn_alloc(n);
-	if (!buf)
-		return cairn_err_nomem(err, "a blob");
-	free(codec->buf);
-	codec->buf = buf;
-	codec->cap = n;
-	return 0;
+uint8_t *repo_codec_plain_room(struct repo_codec *codec, size_t n)
+{
+	return make_room(&codec->plain, n);
 }
 
 static int compress_to(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
@@ -145,17 +173,18 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
 	bool off = codec->level < 0;
 	size_t room = off ? n : ZSTD_compressBound(n), body_n = n;
 	const void *body = data;
-	int rc = make_room(codec, room + REPO_SEAL, err);
+	uint8_t *to = make_room(&codec->made, room + REPO_SEAL);
+	int rc = to ? 0 : cairn_err_nomem(err, "a blob");
 
 	if (rc == 0 && !off) {
-		body = codec->buf + REPO_IV_SIZE;
-		rc = compress_to(codec, data, n, codec->buf + REPO_IV_SIZE, room, &body_n, err);
+		body = to + REPO_IV_SIZE;
+		rc = compress_to(codec, data, n, to + REPO_IV_SIZE, room, &body_n, err);
 	}
 	if (rc == 0)
-		rc = repo_crypt_seal(codec->crypt, body, body_n, codec->buf, err);
+		rc = repo_crypt_seal(codec->crypt, body, body_n, to, err);
 	if (rc < 0)
 		return rc;
-	*ret_sealed = codec->buf;
+	*ret_sealed = to;
 	*ret_n = body_n + REPO_SEAL;
 	*ret_plain = off ? 0 : (uint32_t)n;
 	return 0;
@@ -188,18 +217,18 @@ int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
 			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err)
 {
 	size_t room = ZSTD_compressBound(n) + 1, body_n = 0;
-	int rc = make_room(codec, room + REPO_SEAL, err);
+	uint8_t *to = make_room(&codec->made, room + REPO_SEAL);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	codec->buf[REPO_IV_SIZE] = FILE_COMPRESSED;
-	rc = compress_to(codec, json, n, codec->buf + REPO_IV_SIZE + 1, room - 1, &body_n, err);
+	if (!to)
+		return cairn_err_nomem(err, "a file");
+	to[REPO_IV_SIZE] = FILE_COMPRESSED;
+	rc = compress_to(codec, json, n, to + REPO_IV_SIZE + 1, room - 1, &body_n, err);
 	if (rc == 0)
-		rc = repo_crypt_seal(codec->crypt, codec->buf + REPO_IV_SIZE, body_n + 1,
-				     codec->buf, err);
+		rc = repo_crypt_seal(codec->crypt, to + REPO_IV_SIZE, body_n + 1, to, err);
 	if (rc < 0)
 		return rc;
-	*ret_sealed = codec->buf;
+	*ret_sealed = to;
 	*ret_n = body_n + 1 + REPO_SEAL;
 	return 0;
 }

@@ -31,6 +31,13 @@ void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec);
 
 struct repo_crypt *repo_codec_crypt(struct repo_codec *codec);
 
+/* Room for `n` bytes to read to, and for `n` plain ones; what was there before is
+ * lost. It is the codec's, and kept with it up to a limit: memory that is given
+ * back and asked for again with each batch costs more than to fill it. NULL when
+ * memory is short. */
+uint8_t *repo_codec_sealed_room(struct repo_codec *codec, size_t n);
+uint8_t *repo_codec_plain_room(struct repo_codec *codec, size_t n);
+
 /* Compresses (or not) and seals. The bytes stay in the codec until its next
  * use. *ret_plain is 0 when they were not compressed. */
 int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,

@@ -68,11 +68,35 @@ static int load_file(void *arg, size_t i, struct cairn_err *err)
 	return repo_load_index_file(loading->repo, &loading->names->items[i].name, err);
 }
 
-int repo_load_index(struct repo *repo, struct cairn_err *err)
+/* Files that were loaded under an early lock are looked for again later. */
+static void keep_names(struct repo *repo, struct repo_names *names)
+{
+	cairn_scoped_lock(&repo->settle_mutex);
+	repo->early_names = *names;
+	repo->early = true;
+	*names = (struct repo_names){0};
+}
+
+/* What could not be loaded under an early lock may be somebody else's doing: who
+ * opens again without one gets to know. */
+static int blame_others(struct repo *repo, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+
+	if (repo_settle(repo, &why) < 0)
+		return cairn_err_set(err, why.code, "%s", why.msg);
+	repo->collided = true;
+	why = *err;
+	return cairn_err_set(err, CAIRN_ABORTED, "%s", why.msg);
+}
+
+int repo_load_index(struct repo *repo, struct cairn_err *ret_err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct cairn_err own = {0}, *err = ret_err ? ret_err : &own;
 	struct loading loading = {.repo = repo, .names = &names};
 	unsigned threads = repo->store->connections;
+	bool early = repo->early;
 	int rc;
 
 	cairn_scoped_lock(&repo->load_mutex);
@@ -82,9 +106,12 @@ int repo_load_index(struct repo *repo, struct cairn_err *err)
 	if (rc == 0)
 		rc = repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
 			       &loading, err);
-	if (rc == 0)
-		repo->index_loaded = true;
-	return rc;
+	if (rc < 0)
+		return early ? blame_others(repo, err) : rc;
+	if (early)
+		keep_names(repo, &names);
+	repo->index_loaded = true;
+	return 0;
 }
 
 /* ---- packs in no index ----------------------------------------------------- */
@@ -193,7 +220,10 @@ int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs
 
 		if (repo_index_has_pack(repo->index, &names.items[i].name))
 			continue;
-		rc = adopt(repo, &names.items[i], &blobs, &why);
+		/* Before that somebody may still be deleting it. */
+		rc = repo_settle(repo, &why);
+		if (rc == 0)
+			rc = adopt(repo, &names.items[i], &blobs, &why);
 		packs += rc == 0;
 		/* A damaged one is nobody's: prune deletes it. */
 		if (rc == CAIRN_DATA_LOSS)

@@ -24,12 +24,16 @@
 struct repo_lock {
 	struct repo *repo;
 	bool exclusive;
-	uint64_t renew_ms;
+	uint64_t renew_ms, pause_ms;
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t mutex; /* guards all below */
-	pthread_cond_t wake;
+	pthread_cond_t wake;   /* time to stop */
+	pthread_cond_t looked; /* `settled` */
 	bool stop;
+	bool settled; /* looked at again, and this came of it: */
+	int settled_rc;
+	struct cairn_err settled_err;
 	bool lost;
 	struct repo_id name;
 	uint64_t written_ms; /* on the clock below */
@@ -146,6 +150,40 @@ static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 	return lock->stop;
 }
 
+/* Is it still there, and is nobody else's that excludes it? When it must step back
+ * its file goes. */
+static int look_again(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo *repo = lock->repo;
+	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, err);
+
+	if (rc == 0)
+		rc = there(repo, &lock->name, err);
+	if (rc < 0)
+		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	return rc;
+}
+
+/* Called with the mutex held, which is let go meanwhile. False: not ours to keep. */
+static bool settle(struct repo_lock *lock)
+{
+	struct cairn_err err = {0};
+	int rc;
+
+	if (wait_for_stop(lock, lock->pause_ms)) {
+		rc = cairn_err_set(&err, CAIRN_ABORTED, "the repository is being closed");
+	} else {
+		pthread_mutex_unlock(&lock->mutex);
+		rc = look_again(lock, &err);
+		pthread_mutex_lock(&lock->mutex);
+	}
+	lock->settled = true;
+	lock->settled_rc = rc;
+	lock->settled_err = err;
+	pthread_cond_broadcast(&lock->looked);
+	return rc == 0;
+}
+
 /* A failed renewal is tried again each minute. */
 static void *keep(void *arg)
 {
@@ -153,6 +191,8 @@ static void *keep(void *arg)
 	uint64_t pause = lock->renew_ms;
 
 	cairn_scoped_lock(&lock->mutex);
+	if (!lock->settled && !settle(lock))
+		return NULL;
 	while (!wait_to_renew(lock, pause) && !lock->lost) {
 		struct cairn_err err = {0};
 		int rc = renew(lock, &err);
@@ -196,12 +236,21 @@ static struct repo_lock *lock_new(struct repo *repo, bool exclusive)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&lock->wake, &attr);
+	pthread_cond_init(&lock->looked, NULL);
 	pthread_condattr_destroy(&attr);
 	return lock;
 }
 
-/* Looks, writes, waits, looks again. When it must step back its own file goes. */
-static int try_take(struct repo_lock *lock, uint64_t pause_ms, struct cairn_err *err)
+static void lock_free(struct repo_lock *lock)
+{
+	pthread_cond_destroy(&lock->wake);
+	pthread_cond_destroy(&lock->looked);
+	pthread_mutex_destroy(&lock->mutex);
+	free(lock);
+}
+
+/* Looks, writes, waits, looks again; the latter two later when it is early. */
+static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
 	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, err);
@@ -213,26 +262,26 @@ static int try_take(struct repo_lock *lock, uint64_t pause_ms, struct cairn_err 
 	if (rc < 0)
 		return rc;
 	lock->written_ms = boot_ms();
-	cairn_sleep_ms(pause_ms ? pause_ms : REPO_LOCK_PAUSE_MS);
-	rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, err);
-	if (rc == 0)
-		rc = there(repo, &lock->name, err);
-	if (rc < 0)
-		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
-	return rc;
+	if (early)
+		return 0;
+	cairn_sleep_ms(lock->pause_ms);
+	return look_again(lock, err);
 }
 
 int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
 		   struct cairn_err *err)
 {
 	struct repo_lock *lock = lock_new(repo, options->lock == REPO_LOCK_EXCLUSIVE);
+	bool early = options->lock_early && options->lock == REPO_LOCK_SHARED;
 	uint64_t start_ms = boot_ms(), pause = 100;
 	int rc;
 
 	if (!lock)
 		return cairn_err_nomem(err, "a lock");
 	lock->renew_ms = options->lock_renew_ms ? options->lock_renew_ms : REPO_LOCK_RENEW_MS;
-	while ((rc = try_take(lock, options->lock_pause_ms, err)) == CAIRN_ABORTED &&
+	lock->pause_ms = options->lock_pause_ms ? options->lock_pause_ms : REPO_LOCK_PAUSE_MS;
+	lock->settled = !early;
+	while ((rc = try_take(lock, early, err)) == CAIRN_ABORTED &&
 	       boot_ms() - start_ms < options->lock_wait_ms) {
 		/* Two who collide again and again must not keep step. */
 		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
@@ -244,13 +293,41 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 			repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
 	}
 	if (rc < 0) {
-		pthread_cond_destroy(&lock->wake);
-		pthread_mutex_destroy(&lock->mutex);
-		free(lock);
+		lock_free(lock);
 		return rc;
 	}
 	*ret = lock;
 	return 0;
+}
+
+int repo_lock_settle(struct repo_lock *lock, struct cairn_err *err)
+{
+	cairn_scoped_lock(&lock->mutex);
+	while (!lock->settled)
+		pthread_cond_wait(&lock->looked, &lock->mutex);
+	if (lock->settled_rc < 0 && err)
+		*err = lock->settled_err;
+	return lock->settled_rc;
+}
+
+static void stop(struct repo_lock *lock)
+{
+	cairn_scoped_lock(&lock->mutex);
+	lock->stop = true;
+	pthread_cond_signal(&lock->wake);
+}
+
+void repo_lock_give_up(struct repo_lock *lock)
+{
+	bool settled;
+
+	if (!lock)
+		return;
+	pthread_mutex_lock(&lock->mutex);
+	settled = lock->settled;
+	pthread_mutex_unlock(&lock->mutex);
+	if (!settled)
+		stop(lock);
 }
 
 void repo_lock_release(struct repo_lock *lock)
@@ -258,16 +335,11 @@ void repo_lock_release(struct repo_lock *lock)
 	if (!lock)
 		return;
 	if (lock->running) {
-		pthread_mutex_lock(&lock->mutex);
-		lock->stop = true;
-		pthread_cond_signal(&lock->wake);
-		pthread_mutex_unlock(&lock->mutex);
+		stop(lock);
 		pthread_join(lock->thread, NULL);
 	}
 	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
-	pthread_cond_destroy(&lock->wake);
-	pthread_mutex_destroy(&lock->mutex);
-	free(lock);
+	lock_free(lock);
 }
 
 bool repo_lock_exclusive(const struct repo_lock *lock)

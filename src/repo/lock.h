@@ -9,6 +9,9 @@
  * one. One that was not renewed for thirty minutes, or whose process is gone
  * from this host, is stale and removed by whoever meets it.
  *
+ * The second look may be left to the thread that renews (an early lock): whoever
+ * needs its answer waits for it with repo_lock_settle().
+ *
  * Time on other hosts may be wrong, so a lock can be removed while its holder
  * lives. The holder notices: it asks whether its file is still there before
  * and after a snapshot is saved and before anything is deleted. Its own age is
@@ -51,12 +54,23 @@ int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, str
  * host's name. A time in the future is not stale. */
 bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns, const char *here);
 
-/* Takes the lock that the options ask for and starts renewing it.
+/* Takes the lock that the options ask for and starts renewing it. An early one
+ * (lock_early, shared) is not looked at again yet.
  *
  * CAIRN_ABORTED  somebody else's lock excludes it, after the time to wait
  */
 int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
 		   struct cairn_err *err);
+
+/* Waits until an early lock was looked at again; at once for any other, or again.
+ *
+ * CAIRN_ABORTED  somebody else's excludes it: it was removed
+ */
+int repo_lock_settle(struct repo_lock *lock, struct cairn_err *err);
+
+/* Whoever waits for an early lock waits no longer; it can only be released then.
+ * Accepts NULL. */
+void repo_lock_give_up(struct repo_lock *lock);
 
 /* Stops renewing and removes it. Accepts NULL. */
 void repo_lock_release(struct repo_lock *lock);

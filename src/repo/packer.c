@@ -162,6 +162,9 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 {
 	int rc = close_pack(repo, pack, err);
 
+	/* Before that somebody may take it for nobody's, and delete it. */
+	if (rc == 0)
+		rc = repo_settle(repo, err);
 	if (rc == 0)
 		rc = repo_store_put(repo->store, REPO_FILE_PACK, pack->bytes.data, pack->bytes.len,
 				    &pack->id, err);
@@ -442,6 +445,10 @@ static int send_rest(struct repo_packer *packer, struct cairn_err *err)
 
 int repo_packer_flush(struct repo_packer *packer, struct cairn_err *err)
 {
+	int settled = repo_settle(packer->repo, err);
+
+	if (settled < 0)
+		return settled;
 	cairn_scoped_lock(&packer->mutex);
 	int rc = send_rest(packer, err);
 

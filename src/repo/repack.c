@@ -34,13 +34,13 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	again = cairn_alloc(blob->length);
 	if (!out || !again)
 		return cairn_err_nomem(err, "a blob");
-	rc = repo_blob_open(repo, &blob->id, &place, sealed, out, err);
-	if (rc == 0)
-		rc = repo_codec_get(&repo->codecs, &codec, err);
+	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc < 0)
 		return rc;
-	rc = repo_crypt_seal(repo_codec_crypt(codec), sealed + REPO_IV_SIZE,
-			     blob->length - REPO_SEAL, again, err);
+	rc = repo_blob_open(codec, &blob->id, &place, sealed, out, err);
+	if (rc == 0)
+		rc = repo_crypt_seal(repo_codec_crypt(codec), sealed + REPO_IV_SIZE,
+				     blob->length - REPO_SEAL, again, err);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc == 0)
 		rc = repo_index_reserve_copy(repo->index, (enum repo_blob_type)blob->type,

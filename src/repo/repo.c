@@ -72,6 +72,7 @@ static int repo_new(const struct repo_options *options, struct repo **ret, struc
 	pthread_mutex_init(&repo->load_mutex, NULL);
 	pthread_mutex_init(&repo->parse_mutex, NULL);
 	pthread_mutex_init(&repo->fail_mutex, NULL);
+	pthread_mutex_init(&repo->settle_mutex, NULL);
 	repo_codec_pool_init(&repo->codecs, &(struct repo_key){{0}},
 			     options->level ? options->level : REPO_LEVEL_DEFAULT);
 	repo->pack_size = size < REPO_PACK_SIZE_MIN   ? REPO_PACK_SIZE_MIN
@@ -99,6 +100,7 @@ void repo_close(struct repo *repo)
 {
 	if (!repo)
 		return;
+	repo_lock_give_up(repo->lock);
 	repo_packer_free(repo->packer);
 	repo_lock_release(repo->lock);
 	repo_store_close(repo->store);
@@ -107,6 +109,8 @@ void repo_close(struct repo *repo)
 	pthread_mutex_destroy(&repo->load_mutex);
 	pthread_mutex_destroy(&repo->parse_mutex);
 	pthread_mutex_destroy(&repo->fail_mutex);
+	pthread_mutex_destroy(&repo->settle_mutex);
+	repo_names_done(&repo->early_names);
 	free(repo->here);
 	free(repo->hostname);
 	free(repo->username);
@@ -191,6 +195,7 @@ static int take_lock(struct repo *repo, const struct repo_options *options, stru
 {
 	if (options->lock == REPO_LOCK_NONE)
 		return 0;
+	repo->early = options->lock_early && options->lock == REPO_LOCK_SHARED;
 	return repo_lock_take(repo, options, &repo->lock, err);
 }
 
@@ -337,7 +342,9 @@ int repo_may_delete(struct repo *repo, struct cairn_err *err)
 
 int repo_check_lock(struct repo *repo, struct cairn_err *err)
 {
-	return repo->lock ? repo_lock_verify(repo->lock, err) : 0;
+	int rc = repo_settle(repo, err);
+
+	return rc == 0 && repo->lock ? repo_lock_verify(repo->lock, err) : rc;
 }
 
 int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err)

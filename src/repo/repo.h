@@ -52,10 +52,11 @@ struct repo_options {
 	uint64_t lock_wait_ms;  /* how long to wait for somebody else's lock; 0: do not */
 	uint64_t lock_pause_ms; /* after writing a lock, before looking again; 0: 200 */
 	uint64_t lock_renew_ms; /* how often it is renewed; 0: five minutes, as restic does */
-	const char *hostname;   /* in new snapshots; NULL: this machine's name */
-	uint64_t pack_size;     /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
-	int level;              /* see above */
-	uint64_t kdf_n;         /* scrypt's N of a new key; 0: 32768; a power of two */
+	bool lock_early; /* a shared lock: do not wait for the second look; see repo_settle() */
+	const char *hostname; /* in new snapshots; NULL: this machine's name */
+	uint64_t pack_size;   /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
+	int level;            /* see above */
+	uint64_t kdf_n;       /* scrypt's N of a new key; 0: 32768; a power of two */
 };
 
 /* Makes an empty repository and opens it.
@@ -113,6 +114,21 @@ int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_pack
  * CAIRN_ABORTED  it was lost
  */
 int repo_check_lock(struct repo *repo, struct cairn_err *err);
+
+/* With lock_early the repository is open as soon as its lock is written; the second
+ * look for others, a moment later, is taken behind it. Reading may begin meanwhile.
+ * Whatever must not be taken back or lost waits here first, and does so by itself:
+ * sending a pack, adopting one, writing an index or a snapshot. It is then also
+ * made sure that every index file that was loaded is still there: somebody who
+ * held the repository alone and let it go in between may have deleted what it named.
+ *
+ * CAIRN_ABORTED  somebody else took the repository, or changed it: close it, and open
+ *                it again without lock_early
+ */
+int repo_settle(struct repo *repo, struct cairn_err *err);
+
+/* True when that was so. */
+bool repo_collided(const struct repo *repo);
 
 /* Removes locks nobody can hold any more: not renewed for 30 minutes, or of a
  * process of this host that is gone; with `all`, every one. Taking a lock does

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "repo/codec.h"
 #include "repo/config.h"
+#include "repo/names.h"
 #include "repo/repo.h"
 
 struct repo_index;
@@ -43,8 +44,12 @@ struct repo {
 	pthread_mutex_t parse_mutex; /* held while one file of it is added: a pack's blobs are
 				      * added by one thread */
 	struct repo_packer *packer;
-	struct repo_lock *lock;     /* NULL: none */
-	pthread_mutex_t fail_mutex; /* guards `failure` */
+	struct repo_lock *lock; /* NULL: none */
+	atomic_bool early;      /* nobody looked a second time yet */
+	atomic_bool collided;
+	pthread_mutex_t settle_mutex;  /* held while that is waited for; guards what follows */
+	struct repo_names early_names; /* index files that were loaded before it */
+	pthread_mutex_t fail_mutex;    /* guards `failure` */
 	struct cairn_err failure;
 	atomic_bool failed;
 	atomic_uint_fast64_t blobs_new, bytes_new, bytes_stored, blobs_known, packs_stored,

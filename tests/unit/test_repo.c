@@ -99,6 +99,35 @@ static void what_was_put_comes_back_after_reopening(void **state)
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
+static void blobs_come_into_their_rooms_also_those_that_repeat(void **state)
+{
+	enum { N = 50, SIZE = 3000 };
+	static uint8_t want[SIZE], got[2 * N][SIZE];
+	struct repofix *fix = *state;
+	struct repo_blob_room rooms[2 * N];
+	struct repo_id ids[2 * N];
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	for (size_t i = 0; i < N; i++) {
+		repofix_bytes(i, want, SIZE);
+		assert_int_equal(
+			repo_blob_put(fix->repo, REPO_BLOB_DATA, want, SIZE, &ids[i], NULL, NULL),
+			0);
+	}
+	assert_int_equal(repo_flush(fix->repo, NULL), 0);
+	for (size_t i = 0; i < 2 * N; i++) {
+		ids[i] = ids[i % N];
+		rooms[i] = (struct repo_blob_room){.at = got[i], .n = SIZE};
+	}
+	assert_int_equal(repo_blob_get_into(fix->repo, ids, rooms, 2 * N, NULL), 0);
+	for (size_t i = 0; i < 2 * N; i++) {
+		repofix_bytes(i % N, want, SIZE);
+		assert_memory_equal(got[i], want, SIZE);
+	}
+	rooms[7].n--;
+	assert_code(repo_blob_get_into(fix->repo, ids, rooms, 2 * N, NULL), CAIRN_DATA_LOSS);
+}
+
 static void a_blob_is_stored_once(void **state)
 {
 	struct repofix *fix = *state;
@@ -588,6 +617,127 @@ static void locks_exclude_one_another_as_they_should(void **state)
 	}
 }
 
+/* Opens with an early lock that is looked at again after so long. */
+static void open_early(struct repofix *fix, uint64_t pause_ms)
+{
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+
+	repofix_close(fix);
+	options.lock_early = true;
+	options.lock_pause_ms = pause_ms;
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_ok(repo_load_index(fix->repo, &err), &err);
+}
+
+#define NEVER_MS (1000U * 3600)
+
+/* More than fills a pack, or four. */
+static int put_packs(struct repo *repo, unsigned seed, struct cairn_err *err)
+{
+	static uint8_t bytes[60000];
+	struct repo_id id;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < 4; i++) {
+		repofix_bytes(seed + i, bytes, sizeof(bytes));
+		rc = repo_blob_put(repo, REPO_BLOB_DATA, bytes, sizeof(bytes), &id, NULL, err);
+	}
+	return rc;
+}
+
+static void a_backup_under_an_early_lock_is_whole(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct repo_id a, b;
+
+	open_early(fix, 1);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	open_early(fix, 50);
+	assert_ok(repofix_backup(fix->repo, 51, 100, &b, &err), &err);
+	assert_false(repo_collided(fix->repo));
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 100);
+	repofix_verify(fix->repo, &b, 51, 100);
+}
+
+static void nothing_is_sent_before_an_early_lock_was_looked_at_again(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_EXCLUSIVE);
+	struct repo *other = NULL;
+
+	open_early(fix, NEVER_MS);
+	assert_int_equal(put_packs(fix->repo, 1, NULL), 0);
+	assert_int_equal(count_files(fix, "data"), 0);
+	/* It keeps others out already. */
+	assert_code(repo_open(&options, &other, NULL), CAIRN_ABORTED);
+	repofix_close(fix);
+	assert_int_equal(count_files(fix, "data"), 0);
+	assert_int_equal(count_files(fix, "locks"), 0);
+}
+
+struct kept {
+	char path[400];
+	uint8_t bytes[4096];
+	size_t n;
+};
+
+static void keep_file(const char *path, void *arg)
+{
+	struct kept *kept = arg;
+	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	snprintf(kept->path, sizeof(kept->path), "%s", path);
+	kept->n = (size_t)read(fd, kept->bytes, sizeof(kept->bytes));
+}
+
+static void put_file(const struct kept *kept)
+{
+	cairn_auto_fd int fd = open(kept->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, kept->bytes, kept->n), kept->n);
+}
+
+static void an_early_lock_steps_back_for_one_that_came_at_the_same_moment(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct kept other;
+	char path[200];
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	snprintf(path, sizeof(path), "%s/locks", fix->path);
+	assert_int_equal(each_file(path, keep_file, &other), 1);
+	repofix_close(fix);
+	open_early(fix, 3000); /* until then the other one must be there */
+	put_file(&other);
+	(void)put_packs(fix->repo, 1, NULL);
+	assert_code(repo_flush(fix->repo, &err), CAIRN_ABORTED);
+	assert_true(repo_collided(fix->repo));
+	assert_int_equal(count_files(fix, "data"), 0);
+	assert_int_equal(count_files(fix, "locks"), 1);
+	repofix_close(fix);
+	assert_int_equal(count_files(fix, "locks"), 1);
+}
+
+static void an_early_lock_notices_that_somebody_pruned(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct repo_id a;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	open_early(fix, 1);
+	remove_all(fix, "index");
+	assert_code(repo_settle(fix->repo, &err), CAIRN_ABORTED);
+	assert_true(repo_collided(fix->repo));
+	assert_code(put_packs(fix->repo, 1000, &err), CAIRN_ABORTED);
+	assert_int_equal(count_files(fix, "locks"), 1);
+}
+
 static void a_snapshot_is_not_saved_when_the_lock_is_gone(void **state)
 {
 	struct repofix *fix = *state;
@@ -692,6 +842,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_repo(what_was_put_comes_back_after_reopening),
+		with_repo(blobs_come_into_their_rooms_also_those_that_repeat),
 		with_repo(a_blob_is_stored_once),
 		with_repo(a_blob_cannot_be_read_before_it_is_stored),
 		with_repo(opening_says_what_is_wrong),
@@ -711,6 +862,10 @@ int main(void)
 		with_repo(one_snapshot_can_be_checked_alone),
 		with_repo(a_damaged_index_is_made_again_from_the_packs),
 		with_repo(locks_exclude_one_another_as_they_should),
+		with_repo(a_backup_under_an_early_lock_is_whole),
+		with_repo(nothing_is_sent_before_an_early_lock_was_looked_at_again),
+		with_repo(an_early_lock_steps_back_for_one_that_came_at_the_same_moment),
+		with_repo(an_early_lock_notices_that_somebody_pruned),
 		with_repo(a_snapshot_is_not_saved_when_the_lock_is_gone),
 		with_repo(a_lock_that_is_being_renewed_is_there_at_any_time),
 		cmocka_unit_test(stale_locks_are_told_from_live_ones),
