@@ -16,7 +16,7 @@
 #include "pool/store.h"
 #include "repo/blob.h"
 
-#define BATCH_BYTES (1U << 20) /* neighbours that are read at once */
+#define BATCH_BYTES (1U << 20) /* what a thread takes at once */
 
 struct reading {
 	struct repo *repo;
@@ -38,6 +38,7 @@ struct worker {
 	uint8_t *buffer;
 };
 
+/* Chunks up to so many bytes, with what is not read between them left out. */
 static bool take(void *arg, struct team_task *task)
 {
 	struct reading *reading = arg;
@@ -48,11 +49,16 @@ static bool take(void *arg, struct team_task *task)
 	if (reading->next == map->n)
 		return false;
 	*task = (struct team_task){.first = reading->next, .offset = reading->offset};
-	while (reading->next < map->n && map->at[reading->next].kind == CHUNK_READ &&
-	       task->bytes + map->at[reading->next].length <= reading->buffer_bytes)
-		task->bytes += map->at[reading->next++].length;
+	for (; reading->next < map->n; reading->next++) {
+		const struct chunk *chunk = &map->at[reading->next];
+		uint32_t more = chunk->kind == CHUNK_READ ? chunk->length : 0;
+
+		if (task->bytes + more > reading->buffer_bytes)
+			break;
+		task->bytes += more;
+		reading->offset += chunk->length;
+	}
 	task->end = reading->next;
-	reading->offset += task->bytes;
 	return true;
 }
 
@@ -82,26 +88,69 @@ static int store(struct reading *reading, const uint8_t *data, struct chunk *chu
 	return 0;
 }
 
+/* Neighbours of a task: chunks [first, end) to read, the first at `offset`. */
+struct run {
+	size_t first;
+	size_t end;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+/* The next one behind `run`; the first when that is { .end = task->first }. */
+static bool next_run(const struct chunk_map *map, const struct team_task *task, struct run *run)
+{
+	size_t i = run->end;
+	uint64_t offset = run->offset + run->bytes;
+
+	for (; i < task->end && map->at[i].kind != CHUNK_READ; i++)
+		offset += map->at[i].length;
+	if (i == task->end)
+		return false;
+	*run = (struct run){.first = i, .offset = offset};
+	for (; i < task->end && map->at[i].kind == CHUNK_READ; i++)
+		run->bytes += map->at[i].length;
+	run->end = i;
+	return true;
+}
+
+static int read_run(struct reading *reading, struct worker *worker, const struct run *run,
+		    struct cairn_err *err)
+{
+	const uint8_t *at = worker->buffer;
+	size_t n = 0;
+	int rc =
+		store_reader_read(worker->reader, run->offset, worker->buffer, run->bytes, &n, err);
+
+	if (rc)
+		return rc;
+	if (n != run->bytes)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "the snapshot ends at %" PRIu64 ", before its size",
+				     run->offset + n);
+	atomic_fetch_add(&reading->bytes_read, n);
+	for (size_t i = run->first; i < run->end && !rc; i++) {
+		rc = store(reading, at, &reading->map->at[i], err);
+		at += reading->map->at[i].length;
+	}
+	return rc;
+}
+
+/* Scattered chunks are asked for together before the first is waited for: a disk
+ * answers many questions in the time of one. A chunk that was read is not CHUNK_READ any
+ * more, but what lies behind it is. */
 static int work(void *arg, void *worker_arg, const struct team_task *task, struct cairn_err *err)
 {
 	struct reading *reading = arg;
 	struct worker *worker = worker_arg;
-	const uint8_t *at = worker->buffer;
-	size_t n = 0;
-	int rc = store_reader_read(worker->reader, task->offset, worker->buffer, task->bytes, &n,
-				   err);
+	struct run run = {.end = task->first, .offset = task->offset};
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	if (n != task->bytes)
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "the snapshot ends at %" PRIu64 ", before its size",
-				     task->offset + n);
-	atomic_fetch_add(&reading->bytes_read, n);
-	for (size_t i = task->first; i < task->end && !rc; i++) {
-		rc = store(reading, at, &reading->map->at[i], err);
-		at += reading->map->at[i].length;
-	}
+	while (next_run(reading->map, task, &run))
+		if (run.bytes < task->bytes)
+			store_reader_ahead(worker->reader, run.offset, run.bytes);
+	run = (struct run){.end = task->first, .offset = task->offset};
+	while (!rc && next_run(reading->map, task, &run))
+		rc = read_run(reading, worker, &run, err);
 	return rc;
 }
 

@@ -75,6 +75,12 @@ static int device_read(struct store_reader *reader, uint64_t offset, void *buf, 
 	return 0;
 }
 
+static void device_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+{
+	(void)posix_fadvise(((struct device_reader *)reader)->fd, (off_t)offset, (off_t)n,
+			    POSIX_FADV_WILLNEED);
+}
+
 static void device_reader_free(struct store_reader *reader)
 {
 	free(reader);
@@ -83,6 +89,7 @@ static void device_reader_free(struct store_reader *reader)
 static const struct store_reader_ops reader_ops = {
 	.read = device_read,
 	.free = device_reader_free,
+	.ahead = device_ahead,
 };
 
 static int device_reader_open(struct backup_source *source, struct store_reader **ret,

@@ -34,20 +34,30 @@ struct restoring {
 	struct role_progress progress;
 };
 
+static void unload(struct restoring *r)
+{
+	image_done(&r->image);
+	r->image = (struct image){0};
+	repo_snapshot_freep(&r->snapshot);
+	r->snapshot = NULL;
+	zeros_freep(&r->zeros);
+	r->zeros = NULL;
+	repo_closep(&r->repo);
+	r->repo = NULL;
+}
+
 static void restoring_done(struct restoring *r)
 {
 	target_done(&r->target);
 	held_done(&r->held);
-	image_done(&r->image);
-	repo_snapshot_freep(&r->snapshot);
-	zeros_freep(&r->zeros);
-	repo_closep(&r->repo);
+	unload(r);
 	pool_closep(&r->pool);
 }
 
-static int load(struct restoring *r, struct cairn_err *err)
+/* Nothing is written to the target before the lock is certain. */
+static int load(struct restoring *r, bool early, struct cairn_err *err)
 {
-	struct role_open how = {.lock = REPO_LOCK_SHARED};
+	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early};
 	int rc = role_repo_open(r->options->repository, &how, &r->repo, err);
 
 	if (!rc)
@@ -60,6 +70,23 @@ static int load(struct restoring *r, struct cairn_err *err)
 		rc = image_open(r->repo, r->snapshot, r->options->path, r->zeros, &r->image, err);
 	if (!rc && !r->options->path)
 		rc = image_check(&r->image, err);
+	return rc ? rc : repo_settle(r->repo, err);
+}
+
+/* Again from the beginning when somebody else came at the same moment. */
+static int load_surely(struct restoring *r, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = load(r, true, &why);
+
+	/* What could not be found may have been deleted by somebody whom we have not seen yet. */
+	if (rc && r->repo && (repo_settle(r->repo, NULL) || repo_collided(r->repo))) {
+		unload(r);
+		why = (struct cairn_err){0};
+		rc = load(r, false, &why);
+	}
+	if (rc && err)
+		*err = why;
 	return rc;
 }
 
@@ -150,7 +177,7 @@ ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
 	if (!strchr(options->to, '/'))
 		rc = cmd_pool_open(CMD_WRITE, &r.pool, err);
 	if (!rc)
-		rc = load(&r, err);
+		rc = load_surely(&r, err);
 	if (!rc)
 		rc = restore(&r, err);
 	role_progress_end(&r.progress);

@@ -28,6 +28,12 @@ static int file_read(struct store_reader *reader, uint64_t offset, void *buf, si
 	return 0;
 }
 
+static void file_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+{
+	(void)posix_fadvise(((struct file_reader *)reader)->fd, (off_t)offset, (off_t)n,
+			    POSIX_FADV_WILLNEED);
+}
+
 static void file_reader_free(struct store_reader *reader)
 {
 	struct file_reader *f = (struct file_reader *)reader;
@@ -36,7 +42,8 @@ static void file_reader_free(struct store_reader *reader)
 	free(f);
 }
 
-static const struct store_reader_ops reader_ops = {.read = file_read, .free = file_reader_free};
+static const struct store_reader_ops reader_ops = {
+	.read = file_read, .free = file_reader_free, .ahead = file_ahead};
 
 int fileset_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
 			struct cairn_err *err)

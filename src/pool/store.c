@@ -214,6 +214,12 @@ int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, s
 	return reader->ops->read(reader, offset, buf, n, ret_n, err);
 }
 
+void store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+{
+	if (reader->ops->ahead && offset <= STORE_SIZE_MAX && n <= STORE_SIZE_MAX)
+		reader->ops->ahead(reader, offset, n);
+}
+
 void store_reader_free(struct store_reader *reader)
 {
 	if (reader)

@@ -129,6 +129,9 @@ struct store_reader_ops {
 	int (*read)(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
 		    size_t *ret_n, struct cairn_err *err);
 	void (*free)(struct store_reader *reader);
+
+	/* Optional. These bytes are read soon: begin, and do not wait. */
+	void (*ahead)(struct store_reader *reader, uint64_t offset, uint64_t n);
 };
 
 struct store_reader {
@@ -176,6 +179,7 @@ int store_reader_open(struct store *store, struct store_ref ref, struct store_re
 		      struct cairn_err *err);
 int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
 		      size_t *ret_n, struct cairn_err *err);
+void store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n);
 void store_reader_free(struct store_reader *reader);
 CAIRN_DEFINE_CLEANUP(struct store_reader, store_reader_free);
 
