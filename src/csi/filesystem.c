@@ -73,6 +73,18 @@ static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cai
 	return 0;
 }
 
+/* A tool that is not installed is no volume that is not found. */
+static int run_tool(const char *const argv[], int worst, struct cairn_err *err)
+{
+	int rc = cairn_run_up_to(argv, worst, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	if (err)
+		err->code = CAIRN_PRECONDITION;
+	return CAIRN_PRECONDITION;
+}
+
 static int make_filesystem(const char *device, const char *fs, struct cairn_err *err)
 {
 	/* Discarding a new sparse volume is needless work. */
@@ -81,10 +93,10 @@ static int make_filesystem(const char *device, const char *fs, struct cairn_err 
 	const char *const btrfs[] = {"mkfs.btrfs", "-q", "-K", device, NULL};
 
 	if (strcmp(fs, "xfs") == 0)
-		return cairn_run(xfs, err);
+		return run_tool(xfs, 0, err);
 	if (strcmp(fs, "btrfs") == 0)
-		return cairn_run(btrfs, err);
-	return cairn_run(ext4, err);
+		return run_tool(btrfs, 0, err);
+	return run_tool(ext4, 0, err);
 }
 
 /* XFS and btrfs repair their logs when they are mounted. */
@@ -92,7 +104,7 @@ static int check_filesystem(const char *device, const char *fs, struct cairn_err
 {
 	const char *const argv[] = {"fsck.ext4", "-p", device, NULL};
 
-	return strcmp(fs, "ext4") == 0 ? cairn_run_up_to(argv, FSCK_REPAIRED, err) : 0;
+	return strcmp(fs, "ext4") == 0 ? run_tool(argv, FSCK_REPAIRED, err) : 0;
 }
 
 /* Options that take mount flags apart from data are few; everything else goes to
@@ -152,9 +164,9 @@ static int grow_unmounted(const char *device, struct cairn_err *err)
 {
 	const char *const check[] = {"fsck.ext4", "-f", "-p", device, NULL};
 	const char *const grow[] = {"resize2fs", device, NULL};
-	int rc = cairn_run_up_to(check, FSCK_REPAIRED, err);
+	int rc = run_tool(check, FSCK_REPAIRED, err);
 
-	return rc ? rc : cairn_run(grow, err);
+	return rc ? rc : run_tool(grow, 0, err);
 }
 
 int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *err)
@@ -200,10 +212,10 @@ int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *
 	if (rc)
 		return rc;
 	if (strcmp(fs, "xfs") == 0)
-		return cairn_run(xfs, err);
+		return run_tool(xfs, 0, err);
 	if (strcmp(fs, "btrfs") == 0)
-		return cairn_run(btrfs, err);
-	return cairn_run(ext4, err);
+		return run_tool(btrfs, 0, err);
+	return run_tool(ext4, 0, err);
 }
 
 /* A mount point of the source's kind. */
@@ -225,7 +237,7 @@ static int make_mount_point(const char *source, const char *path, struct cairn_e
 
 /* A remount sets all flags anew: those that the staged filesystem was mounted with
  * must not be lost. */
-static int make_read_only(const char *path, struct cairn_err *err)
+int csi_make_read_only(const char *path, struct cairn_err *err)
 {
 	static const struct {
 		unsigned long seen, flag;
@@ -255,7 +267,7 @@ int csi_bind_mount(const char *source, const char *path, bool read_only, struct 
 		return rc;
 	if (mount(source, path, NULL, MS_BIND, NULL) < 0)
 		return csi_path_error(err, errno, "bind the volume to", path);
-	rc = read_only ? make_read_only(path, err) : 0;
+	rc = read_only ? csi_make_read_only(path, err) : 0;
 	if (rc)
 		(void)umount2(path, UMOUNT_NOFOLLOW);
 	return rc;

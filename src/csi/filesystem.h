@@ -43,6 +43,10 @@ int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *
  * kind, made here, is mounted over. */
 int csi_bind_mount(const char *source, const char *path, bool read_only, struct cairn_err *err);
 
+/* Makes a mount read-only, others of its filesystem staying as they are; also one
+ * that is so already. */
+int csi_make_read_only(const char *path, struct cairn_err *err);
+
 /* Unmounts everything at `path` and removes it, if it is an empty directory or
  * file; not there is fine.
  * CAIRN_PRECONDITION when it is in use. */

@@ -85,6 +85,9 @@ static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublish
 	    targets.this_device != csi_capability_is_block(r->volume_capability))
 		return cairn_err_set(err, CAIRN_EXISTS, "the volume is published there as a %s",
 				     targets.this_device ? "device" : "filesystem");
+	/* The last step of such a publication; a crash may have come before it. */
+	if (targets.this_one && read_only && !targets.this_device)
+		return csi_make_read_only(r->target_path, err);
 	if (targets.this_one)
 		return 0;
 	if (targets.foreign)

@@ -17,6 +17,7 @@
 #include "csi/capability.h"
 #include "csi/filesystem.h"
 #include "csi/published.h"
+#include "csi/staging.h"
 #include "csi/target.h"
 #include "csi_node.pb-c.h"
 #include "pool/device.h"
@@ -117,6 +118,37 @@ static int check_staged(const struct csi_mount_spec *spec, const struct mounts_a
 	return 0;
 }
 
+static int begin_staging(struct pool *pool, const char *id, const struct csi_mount_spec *spec,
+			 struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (mkdir(spec->path, 0750) < 0 && errno != EEXIST)
+		return csi_path_error(err, errno, "make", spec->path);
+	if (!spec->read_only)
+		rc = csi_staging_begin(pool, id, err);
+	if (!rc)
+		rc = csi_filesystem_mount(spec, err);
+	return rc ? rc : csi_staging_end(pool, id, err);
+}
+
+/* What a crash has left mounted may not have been grown yet: that is begun anew. */
+static int finish_staging(struct pool *pool, const char *id, const struct csi_mount_spec *spec,
+			  size_t published, struct cairn_err *err)
+{
+	bool open;
+	int rc = csi_staging_is_open(pool, id, &open, err);
+
+	if (rc || !open)
+		return rc;
+	if (published > 0) {
+		rc = csi_filesystem_grow(spec->device, spec->path, err);
+		return rc ? rc : csi_staging_end(pool, id, err);
+	}
+	rc = csi_unmount(spec->path, err);
+	return rc ? rc : begin_staging(pool, id, spec, err);
+}
+
 static int stage_filesystem(struct pool *pool, const char *id, struct csi_mount_spec *spec,
 			    struct cairn_err *err)
 {
@@ -137,12 +169,11 @@ static int stage_filesystem(struct pool *pool, const char *id, struct csi_mount_
 		rc = mounts_look(spec->path, &at, err);
 	if (rc)
 		return rc;
-	if (at.mounted && stat(device, &st) == 0 && at.source == st.st_rdev)
-		return check_staged(spec, &at, err);
-	if (mkdir(spec->path, 0750) < 0 && errno != EEXIST)
-		return csi_path_error(err, errno, "make", spec->path);
 	spec->device = device;
-	return csi_filesystem_mount(spec, err);
+	if (!at.mounted || stat(device, &st) < 0 || at.source != st.st_rdev)
+		return begin_staging(pool, id, spec, err);
+	rc = check_staged(spec, &at, err);
+	return rc ? rc : finish_staging(pool, id, spec, targets.others, err);
 }
 
 static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, const char *id,
@@ -213,6 +244,8 @@ static int unstage(struct pool *pool, const char *id, const char *path, struct c
 				   path, id);
 	if (!rc && mounted)
 		rc = csi_unmount(path, err);
+	if (!rc)
+		rc = csi_staging_end(pool, id, err);
 	return rc ? rc : pool_volume_detach(pool, id, err);
 }
 

@@ -13,6 +13,7 @@
 #include "csi/published.h"
 #include "csi/reply.h"
 #include "csi/size.h"
+#include "csi/staging.h"
 #include "csi/target.h"
 #include "csi_controller.pb-c.h"
 
@@ -40,6 +41,8 @@ static int drop_notes(struct csi_driver *driver, const char *id, struct cairn_er
 		rc = csi_attributes_drop(driver->pools[i].pool, id, err);
 		if (!rc)
 			rc = csi_targets_drop(driver->pools[i].pool, id, err);
+		if (!rc)
+			rc = csi_staging_end(driver->pools[i].pool, id, err);
 	}
 	return rc;
 }

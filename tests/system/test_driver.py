@@ -5,6 +5,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 import threading
@@ -307,6 +308,81 @@ class Killed(DriverTest):
         self.publish(files, mount("ext4"))
         self.publish(raw, block())
         self.assertEqual(mounts_below(self.at).count(str(path)), 1)
+
+    def restart_with(self, tools):
+        """The driver, killed and started with other tools than the system's."""
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{tools}:{before}" if tools else before
+        try:
+            self.driver.restart()
+        finally:
+            os.environ["PATH"] = before
+
+    def stuck_tools(self):
+        tools = self.scratch / "tools"
+        tools.mkdir(exist_ok=True)
+        for name in ("resize2fs", "xfs_growfs", "btrfs"):
+            (tools / name).write_text(f"#!/bin/sh\necho $$ >{tools}/new && mv {tools}/new "
+                                      f"{tools}/began\nexec sleep 600\n", encoding="ascii")
+            (tools / name).chmod(0o755)
+        (tools / "began").unlink(missing_ok=True)
+        return tools
+
+    def test_what_was_mounted_and_not_grown_yet_is_grown(self):
+        for fs, size in SIZES.items():
+            volume = self.create(size, mount(fs))
+            self.stage(volume, mount(fs))
+            self.unstage(volume)
+            restored = self.create(2 * size, mount(fs), volume_content_source={
+                "snapshot": {"snapshot_id": self.snapshot(volume)}})
+            tools = self.stuck_tools()
+            self.restart_with(tools)
+            caller = threading.Thread(target=self.try_stage, args=[restored, mount(fs)])
+            caller.start()
+            wait_until((tools / "began").exists)
+            self.driver.process.kill()
+            self.driver.process.wait()
+            caller.join()
+            os.kill(int((tools / "began").read_text(encoding="ascii")), signal.SIGKILL)
+            self.restart_with(None)
+            self.assertEqual(mounts_below(self.at), [self.staging(restored)])
+            space = os.statvfs(self.use(restored, mount(fs)))
+            self.assertGreater(space.f_blocks * space.f_frsize, 1.7 * size, fs)
+            self.doCleanups()
+
+    def try_stage(self, volume, capability):
+        try:
+            self.stage(volume, capability)
+        except Failed:
+            pass
+
+    def test_what_was_published_and_not_read_only_yet_becomes_so(self):
+        volume = self.create(capability=mount("ext4"))
+        self.use(volume, mount("ext4"))
+        reader = self.publish(volume, mount("ext4"), label="2", readonly=True)
+        # As it is between the two steps of publishing it.
+        subprocess.run(["mount", "-o", "remount,bind,rw", reader], check=True)
+        self.driver.restart()
+        self.publish(volume, mount("ext4"), label="2", readonly=True)
+        with self.assertRaises(OSError):
+            (reader / "file").write_text("no", encoding="ascii")
+        self.unpublish(volume, label="2")
+
+    def test_a_missing_tool_is_not_a_missing_volume(self):
+        volume = self.create(LARGE, mount("xfs"))
+        before = os.environ["PATH"]
+        empty = self.scratch / "empty"
+        empty.mkdir()
+        os.environ["PATH"] = str(empty)
+        try:
+            self.driver.restart()
+        finally:
+            os.environ["PATH"] = before
+        self.assertIn("mkfs.xfs", self.refuses(
+            Code.FAILED_PRECONDITION, "Node.NodeStageVolume", volume_id=volume,
+            volume_capability=mount("xfs"), staging_target_path=self.staging(volume)))
+        self.driver.restart()
+        self.use(volume, mount("xfs"))
 
     def test_a_crash_in_the_middle_of_calls_leaves_nothing_behind(self):
         volumes = [self.create(capability=mount("ext4")) for _ in range(3)]
