@@ -21,6 +21,8 @@
 #include "repo/lock_list.h"
 #include "repo/repo_impl.h"
 
+#define PAUSE_SLICE_MS 20U /* how soon one who gives up an early lock is heard */
+
 struct repo_lock {
 	struct repo *repo;
 	bool exclusive;
@@ -164,13 +166,30 @@ static int look_again(struct repo_lock *lock, struct cairn_err *err)
 	return rc;
 }
 
+/* The pause before that look, in slices: it is as long as it must be whatever the
+ * clocks say. Called with the mutex held, which is let go meanwhile. */
+static bool pause_or_stop(struct repo_lock *lock)
+{
+	uint64_t left = lock->pause_ms;
+
+	while (left > 0 && !lock->stop) {
+		uint64_t slice = left < PAUSE_SLICE_MS ? left : PAUSE_SLICE_MS;
+
+		pthread_mutex_unlock(&lock->mutex);
+		cairn_sleep_ms(slice);
+		pthread_mutex_lock(&lock->mutex);
+		left -= slice;
+	}
+	return lock->stop;
+}
+
 /* Called with the mutex held, which is let go meanwhile. False: not ours to keep. */
 static bool settle(struct repo_lock *lock)
 {
 	struct cairn_err err = {0};
 	int rc;
 
-	if (wait_for_stop(lock, lock->pause_ms)) {
+	if (pause_or_stop(lock)) {
 		rc = cairn_err_set(&err, CAIRN_ABORTED, "the repository is being closed");
 	} else {
 		pthread_mutex_unlock(&lock->mutex);
