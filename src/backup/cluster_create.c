@@ -203,7 +203,7 @@ static int make_job(struct saving *s, struct cairn_err *err)
 	spec.asks_kubernetes = true;
 	spec.device_claim = s->run.names.name;
 	spec.objects = s->objects;
-	return cluster_run_job(&s->run, &spec, err);
+	return cluster_run_job(&s->run, &spec, true, err);
 }
 
 /* What everything belongs to: the Job, or without one the claim. */

@@ -117,11 +117,17 @@ static int look_at_pod(struct following *f, const json_t *pod, struct cairn_err 
 	return f->settled ? cluster_not_started(f->run, f->job, f->claim, &view, err) : 0;
 }
 
-static int failure(struct following *f, const char *why, struct cairn_err *err)
+static int failure(struct following *f, const json_t *job, const char *why, struct cairn_err *err)
 {
 	const struct cluster_log *log = f->log;
+	const char *reason = kube_str(kube_condition(job, "Failed"), "reason");
 
 	f->settled = true;
+	/* Its pod was told to end, and that is all that it has to say. */
+	if (reason && strcmp(reason, "DeadlineExceeded") == 0)
+		return cairn_err_set(err, CAIRN_DEADLINE,
+				     "Job '%s/%s' did not end within %" PRIu64 " s",
+				     f->run->names.ns, f->job, f->run->options->timeout_ms / 1000);
 	if (log->code)
 		return cairn_err_set(err, log->code, "%s", log->error);
 	return cairn_err_set(err, CAIRN_ABORTED, "Job '%s/%s' failed: %.160s%s%.160s%s%.120s",
@@ -161,7 +167,7 @@ static int look(struct following *f, struct cairn_err *err)
 	if (state == CLUSTER_JOB_COMPLETE)
 		return 1;
 	if (state == CLUSTER_JOB_FAILED)
-		return failure(f, why, err);
+		return failure(f, found, why, err);
 	return rc;
 }
 

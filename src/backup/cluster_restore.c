@@ -51,7 +51,6 @@ static int describe_by_job(struct restoring *r, struct cairn_err *err)
 	struct cluster_run *run = &r->run;
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
-	kube_auto_json json_t *job = NULL;
 	int rc;
 
 	cluster_args_add(&args,
@@ -62,21 +61,13 @@ static int describe_by_job(struct restoring *r, struct cairn_err *err)
 	cluster_args_add(&args, run->options->describe);
 	spec = cluster_job_of(run, &args);
 	spec.suffix = "-d";
-	rc = cluster_job(&spec, &job, err);
+	rc = cluster_run_job(run, &spec, false, err);
 	if (!rc)
-		rc = cluster_make(run, &kube_jobs, job, &run->job, err);
-	if (!rc)
-		rc = cluster_follow_job(run, kube_name(run->job), NULL, &r->told, err);
+		rc = cluster_follow_job(run, run->job_name, NULL, &r->told, err);
 	if (!rc && !r->told)
 		rc = cairn_err_set(err, CAIRN_INTERNAL,
 				   "the Job did not say what the backup is of");
-	if (!rc)
-		rc = cluster_remove(run, &kube_jobs, kube_name(run->job), err);
-	if (rc)
-		return rc;
-	json_decref(run->job);
-	run->job = NULL;
-	return 0;
+	return rc ? rc : cluster_run_drop_job(run, err);
 }
 
 static int choose_size(struct restoring *r, const json_t *claim, struct cairn_err *err)
@@ -215,7 +206,7 @@ static int make_job(struct restoring *r, struct cairn_err *err)
 	cluster_args_add(&args, o->args);
 	spec = cluster_job_of(&r->run, &args);
 	spec.device_claim = device_claim(r);
-	return cluster_run_job(&r->run, &spec, err);
+	return cluster_run_job(&r->run, &spec, true, err);
 }
 
 static int make_claim(struct restoring *r, const char *name, const char *mode, const char *snapshot,

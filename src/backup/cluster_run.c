@@ -90,6 +90,14 @@ static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
 	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
 }
 
+/* Whoever was interrupted while he waited for the next try wants to hear that. */
+static int settle(struct cluster_run *run, int rc, struct cairn_err *err)
+{
+	if (rc && unwanted(run))
+		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+	return rc;
+}
+
 int cluster_get(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
 		struct cairn_err *err)
 {
@@ -100,7 +108,7 @@ int cluster_get(struct cluster_run *run, const struct kube_ref *ref, json_t **re
 	do
 		rc = kube_get(run->kube, ref, &how, ret, err);
 	while (again(run, rc, begun));
-	return rc;
+	return settle(run, rc, err);
 }
 
 int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
@@ -115,7 +123,7 @@ int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
 	do
 		rc = kube_list(run->kube, KUBE_REF(resource, ns, NULL), &query, &how, ret, err);
 	while (again(run, rc, begun));
-	return rc;
+	return settle(run, rc, err);
 }
 
 /* After a failure nobody knows of, the object may be there: it is ours by its
@@ -150,6 +158,7 @@ int cluster_make(struct cluster_run *run, const struct kube_resource *resource,
 	do
 		rc = kube_create(run->kube, &kind, object, &how, ret, err);
 	while (again(run, rc, begun));
+	rc = settle(run, rc, err);
 	if (rc == CAIRN_EXISTS)
 		rc = is_ours(run, &ref, ret, err);
 	return rc ? cairn_err_wrap(err, "make %s '%s'", resource->kind, ref.name) : 0;
@@ -167,6 +176,7 @@ int cluster_patch(struct cluster_run *run, const struct kube_ref *ref, json_t *p
 	do
 		rc = kube_patch(run->kube, ref, KUBE_PATCH_MERGE, patch, &how, NULL, err);
 	while (again(run, rc, begun));
+	rc = settle(run, rc, err);
 	json_decref(patch);
 	return rc ? cairn_err_wrap(err, "change %s '%s'", ref->resource->kind, ref->name) : 0;
 }
@@ -296,8 +306,8 @@ void cluster_run_end(struct cluster_run *run)
 		remove_or_say(run, &kube_persistentvolumeclaims, run->names.name);
 	if (run->has_snapshot)
 		remove_or_say(run, &kube_volumesnapshots, run->names.name);
-	if (run->job)
-		remove_or_say(run, &kube_jobs, kube_name(run->job));
+	if (run->job_name[0])
+		remove_or_say(run, &kube_jobs, run->job_name);
 	json_decref(run->job);
 	if (run->leader) {
 		bool led = kube_leader_leads(run->leader);
@@ -310,13 +320,27 @@ void cluster_run_end(struct cluster_run *run)
 	*run = (struct cluster_run){0};
 }
 
-int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec,
+int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec, bool anchor,
 		    struct cairn_err *err)
 {
 	kube_auto_json json_t *job = NULL;
 	int rc = cluster_job(spec, &job, err);
 
-	if (!rc)
-		rc = cluster_make(run, &kube_jobs, job, &run->job, err);
-	return rc ? rc : own_lease(run, run->job, err);
+	if (rc)
+		return rc;
+	snprintf(run->job_name, sizeof(run->job_name), "%s", kube_name(job));
+	rc = cluster_make(run, &kube_jobs, job, &run->job, err);
+	return rc || !anchor ? rc : own_lease(run, run->job, err);
+}
+
+int cluster_run_drop_job(struct cluster_run *run, struct cairn_err *err)
+{
+	int rc = cluster_remove(run, &kube_jobs, run->job_name, err);
+
+	if (rc)
+		return rc;
+	run->job_name[0] = '\0';
+	json_decref(run->job);
+	run->job = NULL;
+	return 0;
 }

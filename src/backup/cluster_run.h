@@ -32,9 +32,10 @@ struct cluster_run {
 	char lease[CLUSTER_NAME_MAX];
 	char identity[CLUSTER_NAME_MAX];
 	struct cluster_names names;
-	json_t *job;        /* as it was made; owns the rest */
-	bool has_snapshot;  /* of the run's name */
-	bool has_claim;     /* of the run's name */
+	json_t *job;                     /* as it was made; owns the rest */
+	char job_name[CLUSTER_NAME_MAX]; /* set before one is asked for; "" when there is none */
+	bool has_snapshot;               /* of the run's name */
+	bool has_claim;                  /* of the run's name */
 	const char *made;   /* claim of another name that goes with a failure; or NULL */
 	uint64_t outage_ns; /* when the API server last did not answer; 0: it always did */
 };
@@ -77,9 +78,13 @@ bool cluster_passes(struct cluster_run *run, int rc);
 int cluster_remove(struct cluster_run *run, const struct kube_resource *resource, const char *name,
 		   struct cairn_err *err);
 
-/* Makes the run's Job, and lets the lease go with it. */
-int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec,
+/* Makes the run's Job. With `anchor` it is the one that owns the rest, and the lease
+ * goes with it. */
+int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec, bool anchor,
 		    struct cairn_err *err);
+
+/* Takes the run's Job away, and what it owns. */
+int cluster_run_drop_job(struct cluster_run *run, struct cairn_err *err);
 
 /* Takes away what earlier runs for the claim left. Where one of them made its
  * backup and was killed before it could say so, its snapshot becomes a base if

@@ -85,6 +85,11 @@ static int sweep_snapshots(struct cluster_run *run, const char *selector, const 
 		item = json_array_get(kube_at(list, "items"), i);
 		if (!is_of_claim(run, item) || !was_backed_up(jobs, item))
 			continue;
+		backup_say(
+			&run->options->talk,
+			"an earlier run made its backup before it was killed: VolumeSnapshot '%s' "
+			"is the base now",
+			kube_name(item));
 		rc = cluster_keep_base(run, kube_name(item), source, err);
 		if (rc)
 			return rc;

@@ -194,7 +194,9 @@ int cluster_not_started(struct cluster_run *run, const char *job, const char *cl
 {
 	char warning[WARNING_MAX] = "";
 
-	if (claim)
+	if (!pod->reason[0])
+		last_warning(run, "Job", job, warning);
+	else if (claim)
 		last_warning(run, "PersistentVolumeClaim", claim, warning);
 	return cairn_err_set(err, pod->hopeless ? CAIRN_PRECONDITION : CAIRN_DEADLINE,
 			     "the pod of Job '%s/%s' does not start: %s%s%.160s%s", run->names.ns,

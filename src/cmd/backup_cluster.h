@@ -66,9 +66,9 @@ struct cmd_backup_cluster {
 				 "for snapshot, volume and pod, each (default: 5m)"),          \
 		CMD_CLUSTER_TIME("timeout", (c).timeout_ms, "for the Job (default: 24h)")
 
-/* Flags that contradict each other or lack something. `location` may be NULL. */
+/* Flags that contradict each other, or lack something; those of the repository too. */
 int cmd_cluster_check(const struct cmd_backup_cluster *cluster, const char *namespace_name,
-		      const char *location, struct cairn_err *err);
+		      struct cairn_err *err);
 
 /* In the module. */
 int cairn_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err);

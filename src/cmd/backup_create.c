@@ -88,11 +88,13 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 	options.repository = &cmd_repository;
 	if (options.cluster.claim) {
-		int rc = cmd_cluster_check(&options.cluster, device->namespace_name,
-					   cmd_repository.location, err);
+		int rc = cmd_cluster_check(&options.cluster, device->namespace_name, err);
 
 		if (argc > 0 || device->device)
 			return cmd_usage(err, "either SNAPSHOT, --device or --pvc");
+		if (!options.cluster.endpoint && (device->ca_file || device->token_file))
+			return cmd_usage(err,
+					 "--metadata-ca-file and --token-file are not for a Job");
 		return rc ? rc : cmd_backup_call("cairn_backup_create_cluster", &options, err);
 	}
 	if (argc == 0 && !device->device)

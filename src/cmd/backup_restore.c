@@ -60,8 +60,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	options.repository = &cmd_repository;
 	options.id = argv[0];
 	if (options.cluster.claim) {
-		int rc = cmd_cluster_check(&options.cluster, options.namespace_name,
-					   cmd_repository.location, err);
+		int rc = cmd_cluster_check(&options.cluster, options.namespace_name, err);
 
 		if (options.to || options.base || options.path || options.overwrite)
 			return cmd_usage(err,

@@ -19,6 +19,7 @@ import yaml
 import cluster
 import node
 import test_node
+from pki import SERVER
 from processes import Ports, wait_until
 
 MIB = 1 << 20
@@ -221,7 +222,7 @@ class Jobs(unittest.TestCase):
             (self.words("nothing"), 5, "there is no claim 'default/nothing'"),
             ([*words, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),
             ([*words, "--image", "localhost/none:1", *quick], 4, "localhost/none:1"),
-            ([*words, "--service-account", "none", *quick], 4, "there is none"),
+            ([*words, "--service-account", "none", *quick], 4, 'serviceaccount "none" not found'),
             ([*words, "--parent", "0123abcd"], 5, "0123abcd"),
         )
         for args, status, text in cases:
@@ -239,12 +240,7 @@ class Jobs(unittest.TestCase):
         self.application("cut", "dd if=/dev/urandom of=/dev/data bs=1M count=24 conv=fsync "
                                 "2>/dev/null")
         chance = random.Random(1)
-        words = [BED.cairn, "backup", *self.words("cut")]
-
-        def begin():
-            return subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL,
-                                    text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        with begin() as child:
+        with self.begin("cut") as child:
             wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
             time.sleep(chance.uniform(0, 3))
             child.send_signal(signal.SIGINT)
@@ -252,12 +248,117 @@ class Jobs(unittest.TestCase):
         self.assertEqual(child.returncode, 128 + signal.SIGINT, said)
         self.assert_nothing_left()
         for turn in range(3):
-            with begin() as child:
+            with self.begin("cut") as child:
                 time.sleep(chance.uniform(0.1, 8))
                 child.kill()
             with self.subTest(turn):
                 self.back_up("cut")
                 self.assert_nothing_left()
+
+    def begin(self, claim, *args):
+        return subprocess.Popen([BED.cairn, "backup", *self.words(claim), *map(str, args)],
+                                env=self.environment, stdin=subprocess.DEVNULL, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def patch_file(self, name, patch):
+        path = self.scratch / name
+        path.write_text(json.dumps(patch))
+        return path
+
+    def test_what_a_killed_run_leaves_goes_without_another(self):
+        self.require_base(False)
+        self.application("alone", "dd if=/dev/urandom of=/dev/data bs=1M count=2 conv=fsync "
+                                  "2>/dev/null")
+        patch = self.patch_file("soon.json", {"spec": {"ttlSecondsAfterFinished": 3}})
+        # Before and after its pod can start; the first waits for a claim until its deadline.
+        for kind in ("job", "pvc"):
+            with self.subTest(kind), self.begin("alone", "--job-patch", patch, "--timeout",
+                                                "20s") as child:
+                wait_until(lambda kind=kind: any(what.startswith(kind) for what in self.left()),
+                           60, kind)
+                child.kill()
+                child.communicate()
+                self.assert_nothing_left()
+
+    def test_a_job_that_takes_too_long(self):
+        self.require_base(False)
+        self.application("late", "true")
+        # Its pod cannot be scheduled anywhere.
+        patch = self.patch_file("nowhere.json", {"spec": {"template": {"spec": {
+            "nodeSelector": {"is": "nowhere"}}}}})
+        done = self.cairn(*self.words("late"), "--job-patch", patch, "--timeout", "6s", status=4)
+        self.assertIn("did not end within 6 s", done.stderr)
+        done = self.cairn(*self.words("late"), "--job-patch", patch, "--ready-timeout", "5s",
+                          status=4)
+        self.assertIn("Unschedulable", done.stderr)
+        self.assert_nothing_left()
+
+    def test_a_run_that_was_killed_after_its_backup_counts(self):
+        self.require_base(True)
+        self.application("late-kill", "dd if=/dev/urandom of=/dev/data bs=1M count=2 conv=fsync "
+                                      "2>/dev/null")
+        with self.begin("late-kill") as child:
+            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            child.send_signal(signal.SIGSTOP)
+            wait_until(lambda: any(job["status"].get("succeeded") for job in self.kube.get(
+                "job", "-n", SPACE, kubeconfig=None)["items"]), 120, "the Job has ended")
+            child.kill()
+            child.communicate()
+        made = json.loads(self.cairn("list", environment=self.own).stdout)["backups"][-1]
+        self.assertEqual(made["volume"], f"{SPACE}/late-kill")
+        done = self.cairn(*self.words("late-kill"))
+        self.assertIn(f"VolumeSnapshot '{made['snapshot']}' is the base now", done.stdout)
+        more = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((more["mode"], more["parent"], more["bytes_changed"]),
+                         ("changed", made["id"], 0))
+        wait_until(lambda: self.bases() == [more["snapshot"]], 60, "one base")
+        self.require_base(False)
+        self.remove("volumesnapshot", more["snapshot"])
+        self.assert_nothing_left()
+
+    def test_a_repository_on_a_claim(self):
+        self.require_base(False)
+        self.application("kept-here", "dd if=/dev/urandom of=/dev/data bs=1M count=2 conv=fsync "
+                                      "2>/dev/null")
+        self.pods.claim("store", size="256Mi", mode="Filesystem")
+        self.addCleanup(self.remove, "pvc", "store")
+        self.pods.run("init", "cairn backup init -r /store >/dev/null", [("store", "/store")],
+                      image=node.BACKUP, env=[{"name": "RESTIC_PASSWORD", "value": "x"}])
+        self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "only-password"},
+                         "stringData": {"RESTIC_PASSWORD": "x"}})
+        where = ["--repository-secret", "only-password", "--repository-claim", "store"]
+        made = self.back_up("kept-here", *where)
+        self.restore(made["id"], "kept-new", *where)
+        self.addCleanup(self.remove, "pvc", "kept-new")
+        self.assertEqual(self.sum_of("kept-new"),
+                         self.run_in("kept-here", "sha256sum /dev/data").split()[0])
+        # A wrong password is said as one, and not tried again.
+        self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "only-password"},
+                         "stringData": {"RESTIC_PASSWORD": "y"}})
+        done = self.cairn(*self.words("kept-here"), *where, status=16)
+        self.assertIn("password", done.stderr)
+        self.assert_nothing_left()
+
+    def test_certificates_of_the_repository_come_from_the_secret(self):
+        self.require_base(False)
+        self.application("trusted", "true")
+        crt, key = BED.control_plane.authority.issue(
+            "rest", "/CN=rest", SERVER, [f"IP:{node.ADDRESS}"])
+        ports = Ports()
+        port = ports.take()
+        ports.close()
+        BED.processes.start("rest-tls", [cluster.peers("rest-server")["rest-server"], "--listen",
+                                         f"{node.ADDRESS}:{port}", "--no-auth", "--tls",
+                                         "--tls-cert", crt, "--tls-key", key, "--path",
+                                         self.scratch / "rest"])
+        authority = BED.control_plane.authority.crt.read_text()
+        self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "trusting"},
+                         "stringData": {"RESTIC_PASSWORD": PASSWORD, "authority": authority}})
+        made = self.back_up("trusted", "--repository-secret", "trusting", "--secret-ca",
+                            "authority", "--repository",
+                            f"rest:https://{node.ADDRESS}:{port}/volumes")
+        self.assertEqual(made["volume"], f"{SPACE}/trusted")
+        self.assert_nothing_left()
 
     def test_the_cronjob_that_is_shipped(self):
         """deploy/backup as it is, but for the address that DNS would give."""
@@ -292,9 +393,7 @@ class Jobs(unittest.TestCase):
         self.require_base(False)
         self.application("away", "dd if=/dev/urandom of=/dev/data bs=1M count=8 conv=fsync "
                                  "2>/dev/null")
-        words = [BED.cairn, "backup", *self.words("away")]
-        with subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        with self.begin("away") as child:
             wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
             BED.processes.kill("kube-apiserver")
             time.sleep(6)

@@ -75,10 +75,11 @@ class Pods:
         self.kube.wait(lambda found: DRIVER in [
             driver["name"] for driver in found["spec"]["drivers"] or []], "csinode", node.NAME)
 
-    def start(self, name, script, volumes=(), image=node.BUSYBOX, **spec):
+    def start(self, name, script, volumes=(), image=node.BUSYBOX, env=(), **spec):
         """A pod that runs `script`; a volume is (claim, where): a device if it is in /dev."""
         container = {"name": "main", "image": image, "command": ["/bin/sh", "-ec", script],
-                     "imagePullPolicy": "Never", "volumeMounts": [], "volumeDevices": []}
+                     "imagePullPolicy": "Never", "volumeMounts": [], "volumeDevices": [],
+                     "env": list(env)}
         for claim, where in volumes:
             if where.startswith("/dev/"):
                 container["volumeDevices"].append({"name": claim, "devicePath": where})
