@@ -306,7 +306,7 @@ static void a_request_may_come_in_pieces_and_end_with_trailers(void **state)
 	raw_greet(&raw, f->path);
 	raw_put_request(&raw, 1, "/t.T/Echo");
 	for (size_t i = 0; i < MESSAGE_N; i++)
-		raw_put_frame(&raw, RAW_DATA, 0, 1, MESSAGE + i, 1);
+		raw_put_frame(&raw, RAW_DATA, 0, 1, &MESSAGE[i], 1);
 	raw_put_frame(&raw, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 1, trailers,
 		      (uint32_t)raw_field(trailers, "x-tail", "t"));
 	raw_read_answer(&raw, &reply);
