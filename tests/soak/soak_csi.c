@@ -44,7 +44,10 @@
 #define RETRY_MAX   2000
 #define CLIENTS_MAX 256
 #define SAMPLES_MAX 200000
-#define GROWTH_FDS  16
+/* Of a driver without a call: its loops and listeners, and three for each connection to
+ * the catalogue that is kept open. Under load it has as many more as calls are open. */
+#define REST_FDS_MAX 128
+#define REST_SECONDS 3 /* after one, the driver gives memory back */
 
 static const char *socket_path, *volumes_dir;
 static uint64_t n_clients = 64, seconds = 20, kill_every, growth_max_kib, call_seconds = 30;
@@ -359,8 +362,8 @@ static void check_empty(void)
 		fault("%zu volumes and %zu snapshots are left", volumes, snapshots);
 }
 
-/* Memory and descriptors of the second quarter and of the last: what grows
- * between them leaks. A driver that was killed meanwhile began anew. */
+/* Memory of the second quarter and of the last: what grows between them leaks. A
+ * driver that was killed meanwhile began anew. */
 static void judge_growth(const struct held quarters[4])
 {
 	for (int i = 0; i < 4; i++)
@@ -371,8 +374,6 @@ static void judge_growth(const struct held quarters[4])
 		return;
 	if (quarters[3].rss_kib > quarters[1].rss_kib + growth_max_kib)
 		fault("the driver's memory grows");
-	if (quarters[3].fds > quarters[1].fds + GROWTH_FDS)
-		fault("the driver's descriptors grow in number");
 }
 
 static void parse(int argc, char **argv)
@@ -445,10 +446,12 @@ int main(int argc, char **argv)
 	}
 	run_load();
 	check_empty();
+	sleep(REST_SECONDS);
 	held = look_at_driver();
+	if (held.fds > REST_FDS_MAX)
+		fault("the driver keeps %" PRIu64 " descriptors", held.fds);
 	printf("calls %" PRIu64 ", cycles %" PRIu64 ", streams %" PRIu64 ", aborted %" PRIu64
-	       ", unavailable %" PRIu64 "; at the end RSS %" PRIu64 " KiB, %" PRIu64
-	       " descriptors\n",
+	       ", unavailable %" PRIu64 "; at rest RSS %" PRIu64 " KiB, %" PRIu64 " descriptors\n",
 	       (uint64_t)calls, (uint64_t)cycles, (uint64_t)streams, (uint64_t)aborted,
 	       (uint64_t)unavailable, held.rss_kib, held.fds);
 	report("CreateSnapshot", &snapshot_us);
