@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
@@ -53,12 +54,12 @@ int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 	return 0;
 }
 
-int subvolume_commit(int fd, struct cairn_err *err)
+/* Not BTRFS_IOC_START_SYNC: that asks a thread of the kernel, which misses being woken
+ * when it is just about to sleep, and then everybody waits for the periodic commit,
+ * half a minute, and can not even be killed (seen with Linux 6.18). */
+int subvolume_settle(int dir_fd, struct cairn_err *err)
 {
-	uint64_t transaction = 0;
-
-	if (ioctl(fd, BTRFS_IOC_START_SYNC, &transaction) < 0 ||
-	    ioctl(fd, BTRFS_IOC_WAIT_SYNC, &transaction) < 0)
+	if (fsync(dir_fd) < 0)
 		return cairn_err_sys(err, errno, "commit the filesystem");
 	return 0;
 }

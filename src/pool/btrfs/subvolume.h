@@ -3,7 +3,7 @@
 /* Subvolumes: made, snapshotted and destroyed by name in an open directory.
  *
  * btrfs changes the tree of names and roots in transactions: after a power cut
- * either all of one is there or none. subvolume_commit() ends the one under
+ * either all of one is there or none. subvolume_settle() ends the one under
  * way without waiting for other volumes' dirty data.
  */
 #ifndef CAIRN_POOL_BTRFS_SUBVOLUME_H
@@ -32,7 +32,9 @@ int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_on
  */
 int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err);
 
-int subvolume_commit(int fd, struct cairn_err *err);
+/* What was renamed or destroyed in the directory stays so: for a subvolume, fsync() of
+ * the directory ends the whole transaction. */
+int subvolume_settle(int dir_fd, struct cairn_err *err);
 
 int subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err);
 
