@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Repositories in which something is damaged, file by file: every command says so or is right,
+nothing wrong is ever restored, and what can be made again is."""
+import contextlib
+import os
+
+from backupcli import BackupTest, digest
+from cairncli import BLOCK, DATA_LOSS, OK, main
+
+
+class Damage(BackupTest):
+    def setUp(self):
+        super().setUp()
+        self.init()
+        self.two_snapshots()
+        self.made = {}
+        for name in ("s1", "s2"):
+            self.made[name] = self.create(f"data@{name}")["id"]
+
+    @contextlib.contextmanager
+    def damaged(self, path, place):
+        """One bit of a file is another; place is a share of its length."""
+        whole = path.read_bytes()
+        at = min(int(len(whole) * place), len(whole) - 1)
+        path.chmod(0o600)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+        yield
+        path.write_bytes(whole)
+
+    def packs(self):
+        """The largest holds data; trees are in small ones."""
+        return sorted(self.files(), key=lambda p: p.stat().st_size)
+
+    def restore(self, name, code):
+        target = self.scratch / "target"
+        self.backup("restore", self.made[name], "--to", target, code=code)
+        if code == OK:
+            self.assertEqual(digest(target), digest(self.path("snapshot", f"data@{name}")))
+            target.unlink()
+        self.assertFalse(target.exists(), "what is not whole does not appear")
+
+    def verify_names(self, path):
+        self.assertIn(path.name, self.backup("verify", code=DATA_LOSS).stderr)
+
+    def back_up_more(self, code=OK):
+        """The events of a backup of a new snapshot."""
+        name = f"s{len(self.made) + 1}"
+        if not self.cairn("snapshot", "info", f"data@{name}", code=None).returncode == OK:
+            self.write(len(self.made) * BLOCK, os.urandom(BLOCK))
+            self.snapshot(f"data@{name}")
+        if code != OK:
+            return self.backup("create", f"data@{name}", code=code)
+        events = self.events("create", f"data@{name}")
+        self.made[name] = events[-1]["id"]
+        return events
+
+    def test_data(self):
+        pack = self.packs()[-1]
+        for place in (0, 0.5, 1):  # the first blob's beginning, another, the header's length
+            with self.damaged(pack, place):
+                self.verify_names(pack)
+                if place == 0.5:
+                    self.restore("s2", DATA_LOSS)
+                    self.back_up_more()
+        self.backup("verify")
+        self.restore("s3", OK)
+
+    def test_trees(self):
+        trees = self.packs()[0]
+        with self.damaged(trees, 0.3):
+            self.verify_names(trees)
+            events = self.back_up_more()
+            self.restore("s3", OK)
+        self.assertIn(events[-1]["mode"], ("changed", "allocated"))
+        self.backup("verify")
+
+    def test_an_index(self):
+        index = max(self.files("index"), key=lambda p: p.stat().st_size)
+        with self.damaged(index, 0.5):
+            self.verify_names(index)
+            self.restore("s1", DATA_LOSS)
+            self.assertIn(index.name, self.back_up_more(code=DATA_LOSS).stderr)
+            self.assertEqual(len(self.backups()), 2)
+            done = self.backup("verify", "--repair")
+            self.assertIn("indexed again", done.stderr)
+            self.assertFalse(index.exists())
+            self.back_up_more()
+            self.restore("s1", OK)
+            self.restore("s3", OK)
+        index.unlink()
+        self.backup("verify")
+
+    def test_an_index_that_is_cut_short_or_gone(self):
+        index = max(self.files("index"), key=lambda p: p.stat().st_size)
+        index.chmod(0o600)
+        index.write_bytes(index.read_bytes()[:100])
+        self.verify_names(index)
+        index.unlink()
+        self.backup("verify", code=DATA_LOSS)
+        self.backup("verify", "--repair")
+        self.restore("s2", OK)
+
+    def test_a_backups_own_file(self):
+        victim = next(p for p in self.files("snapshots") if p.name == self.made["s1"])
+        with self.damaged(victim, 0.5):
+            self.verify_names(victim)
+            self.assertIn("s2", self.backup("list", code=DATA_LOSS).stdout)
+            self.restore("s2", OK)
+            self.restore("s1", DATA_LOSS)
+            packs = self.files()
+            self.backup("forget", self.made["s2"], "--prune", "--dry-run", code=DATA_LOSS)
+            done = self.backup("forget", "--prune", code=DATA_LOSS)
+            self.assertIn("nothing was deleted", done.stderr)
+            self.assertEqual(self.files(), packs)
+            events = self.back_up_more()
+            self.assertEqual(events[-1]["parent"], self.made["s2"])
+            self.assertTrue([e for e in events if "cannot be read" in e.get("text", "")])
+        self.backup("verify")
+        self.restore("s1", OK)
+
+    def test_what_opens_it(self):
+        for path in (self.repository / "config", self.files("keys")[0]):
+            for place in (0, 0.5, 1):
+                with self.damaged(path, place):
+                    self.assertRegex(self.backup("list", code=DATA_LOSS).stderr,
+                                     r"\Acairn: [^\n]*(config|key)[^\n]*\n\Z")
+        self.backup("verify")
+
+
+if __name__ == "__main__":
+    main()
