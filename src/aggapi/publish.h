@@ -5,11 +5,9 @@
 #ifndef CAIRN_AGGAPI_PUBLISH_H
 #define CAIRN_AGGAPI_PUBLISH_H
 
-#include "base/cleanup.h"
-
-struct aggapi_publisher;
 struct cairn_err;
 struct kube_client;
+struct kube_publisher;
 
 struct aggapi_publish_options {
 	const char *driver;
@@ -18,14 +16,12 @@ struct aggapi_publish_options {
 	const char *ca_file; /* PEM, read again when it changes; NULL: the system's authorities */
 };
 
-/* Checks the options and begins; the client is borrowed.
+/* Checks the options and begins; the client is borrowed. See kube/publisher.h.
  *
  * CAIRN_INVALID  an option is wrong
  * others         the authorities can not be read
  */
-int aggapi_publisher_new(struct kube_client *client, const struct aggapi_publish_options *options,
-			 struct aggapi_publisher **ret, struct cairn_err *err);
-void aggapi_publisher_free(struct aggapi_publisher *publisher);
-CAIRN_DEFINE_CLEANUP(struct aggapi_publisher, aggapi_publisher_free);
+int aggapi_publish(struct kube_client *client, const struct aggapi_publish_options *options,
+		   struct kube_publisher **ret, struct cairn_err *err);
 
 #endif

@@ -68,6 +68,10 @@ struct role_sidecar_options {
 	bool owned_base;
 	bool sessions;
 	const char *session_ns; /* NULL: that of the configuration */
+	/* Makes itself known under this name, with the two below; NULL: no. */
+	const char *session_configuration;
+	const char *session_address;
+	const char *session_ca; /* a file */
 
 	const char *csi_address;
 	uint64_t csi_timeout_ms;

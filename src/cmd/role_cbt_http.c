@@ -18,6 +18,7 @@
 #include "kube/client.h"
 #include "kube/guard.h"
 #include "kube/lease.h"
+#include "kube/publisher.h"
 #include "net/http.h"
 #include "net/metrics.h"
 #include "net/signals.h"
@@ -30,7 +31,7 @@ struct running {
 	struct kube_leader *leader; /* NULL: no election */
 	struct aggapi_csi *csi;
 	struct aggapi_sidecar *sidecar;
-	struct aggapi_publisher *publisher;
+	struct kube_publisher *publisher;
 	struct net_metrics *metrics;
 	struct role_https https;
 	struct role_health health;
@@ -42,7 +43,7 @@ static void running_done(struct running *r)
 	role_health_done(&r->health);
 	role_https_done(&r->https);
 	aggapi_sidecar_freep(&r->sidecar);
-	aggapi_publisher_freep(&r->publisher);
+	kube_publisher_freep(&r->publisher);
 	kube_leader_free(r->leader);
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -112,7 +113,7 @@ static int publish(struct running *r, const struct cbt_http_options *o, struct c
 
 	if (!o->publish_url && !o->publish_service)
 		return 0;
-	return aggapi_publisher_new(r->client, &options, &r->publisher, err);
+	return aggapi_publish(r->client, &options, &r->publisher, err);
 }
 
 static int serve(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)

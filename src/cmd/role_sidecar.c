@@ -14,7 +14,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/publisher.h"
 #include "net/signals.h"
+#include "sidecar/advert.h"
 #include "sidecar/kube_client.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
@@ -63,9 +65,38 @@ static int watch_sessions(const struct role_sidecar_options *o, struct sidecar_k
 	return sidecar_sessions_new(sidecar_kube_client_inner(kube), o->session_ns, ret, err);
 }
 
+/* What makes the sidecar known, once the driver's name is. */
+struct advert {
+	const struct role_sidecar_options *options;
+	struct kube_client *client;
+	struct kube_publisher *publisher;
+};
+
+static void advert_done(struct advert *advert)
+{
+	kube_publisher_free(advert->publisher);
+}
+
+static void driver_named(void *arg, const char *driver)
+{
+	struct advert *advert = arg;
+	struct sidecar_advert_options what = {
+		.name = advert->options->session_configuration,
+		.driver = driver,
+		.ns = advert->options->session_ns,
+		.address = advert->options->session_address,
+		.ca_file = advert->options->session_ca,
+	};
+	struct cairn_err err = {0};
+
+	if (what.name && sidecar_advertise(advert->client, &what, &advert->publisher, &err) != 0)
+		cairn_log(CAIRN_LOG_ERROR, "nobody is told of the service of sessions",
+			  CAIRN_STR("error", err.msg));
+}
+
 static int start(const struct role_sidecar_options *o, struct sidecar_kube_client *kube,
-		 struct sidecar_sessions *sessions, const char *listen, struct sidecar **ret,
-		 struct cairn_err *err)
+		 struct sidecar_sessions *sessions, struct advert *advert, const char *listen,
+		 struct sidecar **ret, struct cairn_err *err)
 {
 	unsigned waiting_each = (unsigned)o->waiting / WAITING_EACH_PART;
 	struct sidecar_options options = {
@@ -88,6 +119,8 @@ static int start(const struct role_sidecar_options *o, struct sidecar_kube_clien
 		.stream_ms = o->stream_ms,
 		.owned_base = o->owned_base,
 		.sessions = sessions,
+		.named = driver_named,
+		.named_arg = advert,
 		.csi_address = o->csi_address,
 		.csi_timeout_ms = o->csi_timeout_ms,
 		.message_max = o->message_max,
@@ -116,6 +149,7 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 {
 	cairn_cleanup(sidecar_kube_client_freep) struct sidecar_kube_client *kube = NULL;
 	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions = NULL;
+	cairn_cleanup(advert_done) struct advert advert = {.options = options};
 	cairn_cleanup(sidecar_freep) struct sidecar *sidecar = NULL;
 	cairn_auto_free char *listen = listen_address(options);
 	unsigned cut;
@@ -137,7 +171,9 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 	if (!rc)
 		rc = watch_sessions(options, kube, &sessions, err);
 	if (!rc)
-		rc = start(options, kube, sessions, listen, &sidecar, err);
+		advert.client = sidecar_kube_client_inner(kube);
+	if (!rc)
+		rc = start(options, kube, sessions, &advert, listen, &sidecar, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),

@@ -48,6 +48,9 @@ static uint64_t max_message = 16U << 20;
 static bool owned_base;
 static bool sessions;
 static const char *session_ns;
+static const char *session_configuration;
+static const char *session_address;
+static const char *session_ca;
 static uint64_t drain_ms = 25000;
 static int64_t verbosity;
 
@@ -180,6 +183,21 @@ static const struct cairn_flag flags[] = {
 	 .target = &session_ns,
 	 .value_name = "NAME",
 	 .help = "where SnapshotSessionData is (default: its own)"},
+	{.name = "session-configuration",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &session_configuration,
+	 .value_name = "NAME",
+	 .help = "make itself known by this SnapshotServicesConfiguration"},
+	{.name = "session-address",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &session_address,
+	 .value_name = "HOST:PORT",
+	 .help = "of the service, for that object"},
+	{.name = "session-ca",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &session_ca,
+	 .value_name = "FILE",
+	 .help = "authority of its certificate, PEM, for that object"},
 	{.name = "require-owned-base",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &owned_base,
@@ -248,6 +266,9 @@ static int check(struct cairn_err *err)
 				      "taken away");
 	if (timeout_ms == 0)
 		return cmd_usage(err, "--timeout must not be 0");
+	if (session_configuration && (!sessions || !session_address || !session_ca))
+		return cmd_usage(err, "--session-configuration needs --sessions, --session-address "
+				      "and --session-ca");
 	if (!stream_ms_given && __builtin_mul_overflow(stream_min, MS_PER_MIN, &stream_ms))
 		return cmd_usage(err, "--max-streaming-duration-min is too large");
 	return 0;
@@ -292,6 +313,9 @@ static int run(int argc, char **argv, struct cairn_err *err)
 			.owned_base = owned_base,
 			.sessions = sessions,
 			.session_ns = session_ns,
+			.session_configuration = session_configuration,
+			.session_address = session_address,
+			.session_ca = session_ca,
 			.csi_address = csi_address,
 			.csi_timeout_ms = timeout_ms,
 			.message_max = max_message,

@@ -12,6 +12,8 @@
 
 /* Label of a SnapshotServicesConfiguration. */
 #define KUBE_CBT_DRIVER_LABEL "cbt.storage.k8s.io/driver"
+/* On a SnapshotServicesConfiguration: where the driver runs. */
+#define KUBE_CBT_NAMESPACE_ANNOTATION "cbt.storage.k8s.io/driver-namespace"
 
 extern const struct kube_resource kube_differentialsnapshots;
 extern const struct kube_resource kube_driverdiscoveries;

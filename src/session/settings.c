@@ -8,9 +8,8 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "kube/kinds.h"
 #include "kube/object.h"
-
-#define NAMESPACE_ANNOTATION "cbt.storage.k8s.io/driver-namespace"
 
 int session_settings_read(const json_t *map, struct session_settings *ret, struct cairn_err *err)
 {
@@ -63,7 +62,7 @@ static const char *namespace_in(const char *address, size_t *ret_n)
 int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMESPACE_MAX + 1],
 			     struct cairn_err *err)
 {
-	const char *found = kube_annotation(configuration, NAMESPACE_ANNOTATION);
+	const char *found = kube_annotation(configuration, KUBE_CBT_NAMESPACE_ANNOTATION);
 	const char *address = kube_str(configuration, "spec", "address");
 	size_t n = found ? strlen(found) : 0;
 
@@ -73,7 +72,7 @@ int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMES
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "SnapshotServicesConfiguration '%s' does not say in which "
 				     "namespace its driver runs: set the annotation %s",
-				     kube_name(configuration), NAMESPACE_ANNOTATION);
+				     kube_name(configuration), KUBE_CBT_NAMESPACE_ANNOTATION);
 	memcpy(out, found, n);
 	out[n] = '\0';
 	return 0;

@@ -54,6 +54,8 @@ static void driver_named(void *arg, const char *name)
 
 	sidecar_metrics_name(s->metrics, name);
 	cairn_log(CAIRN_LOG_INFO, "CSI driver name", CAIRN_STR("driver", name));
+	if (s->options.named)
+		s->options.named(s->options.named_arg, name);
 }
 
 static void certificate_changed(void *arg, const struct cairn_err *failure)

@@ -60,6 +60,10 @@ struct sidecar_options {
 	/* Also serve the flavour of snapshot sessions; NULL: no. Must outlive it. */
 	struct sidecar_sessions *sessions;
 
+	/* Once, on a thread of the sidecar, when the driver's name is known; may be NULL. */
+	void (*named)(void *arg, const char *driver);
+	void *named_arg;
+
 	/* The driver. */
 	const char *csi_address;
 	uint64_t csi_timeout_ms;

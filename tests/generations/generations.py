@@ -96,16 +96,15 @@ class Roles:
             "--port", self.grpc_port, "--bind-address", HOST, "--tls-cert", self.cert,
             "--tls-key", self.key, "--kubeconfig", self.config, "--audience", self.AUDIENCE,
             "--http-endpoint", "", "--sessions", "--session-namespace", "cairn",
+            "--session-configuration", self.DRIVER, "--session-address",
+            f"{HOST}:{self.grpc_port}", "--session-ca", self.authority.crt,
             "--log-level", self.log_level, *more])
 
     def start_manager(self):
         config = self.kube.kubeconfig_of_account("cairn", "cairn-manager")
-        self.kube.apply({
-            "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
-            "metadata": {"name": "cairn", "labels": {f"{GROUP}/driver": self.DRIVER},
-                         "annotations": {f"{GROUP}/driver-namespace": "cairn"}},
-            "spec": {"address": f"{HOST}:{self.grpc_port}",
-                     "caCert": base64.b64encode(self.authority.crt.read_bytes()).decode()}})
+        # The sidecar has told where it is.
+        self.kube.wait(lambda made: made["spec"]["address"] == f"{HOST}:{self.grpc_port}",
+                       "snapshotservicesconfigurations", self.DRIVER)
         self.webhook_port = self.ports.take()
         self.processes.start("manager", [
             self.bed.cairn, "manager", "--kubeconfig", config, "--log-level", self.log_level,

@@ -11,6 +11,7 @@ from concurrent import futures
 
 import cluster
 from generations import DEPLOY, GROUP, HOST, SNAPSHOT, Roles
+from kube import encode
 from processes import wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
@@ -182,6 +183,13 @@ class SessionDriver(unittest.TestCase):
                 return failed.code() == grpc.StatusCode.NOT_FOUND
         wait_until(is_gone, 60, "it is not found")
         self.assertEqual(self.call("GetAllocated", snapshot="two"), STRANGE)
+
+    def test_the_sidecar_tells_of_itself(self):
+        made = self.kube.wait(lambda _: True, "snapshotservicesconfigurations", Roles.DRIVER)
+        self.assertEqual(made["metadata"]["labels"], {f"{GROUP}/driver": NAME})
+        self.assertEqual(made["metadata"]["annotations"], {f"{GROUP}/driver-namespace": "cairn"})
+        self.assertEqual(made["spec"], {"address": f"{HOST}:{self.roles.grpc_port}",
+                                        "caCert": encode(self.roles.authority.crt)})
 
     def test_the_shipped_flavour_is_not_made_up(self):
         """The driver does not have it: its own words are passed on."""

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "kube/publisher.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "kube/backoff.h"
+#include "kube/client.h"
+#include "kube/object.h"
+
+/* Applying is cheap, and finds out by itself whether anything changed. */
+#define AGAIN_MS   60000U
+#define LOOK_MS    2000U /* how soon new authorities are seen; also the shortest pause */
+#define BUNDLE_MAX (1U << 20)
+
+struct kube_publisher {
+	struct kube_client *client;
+	const struct kube_resource *resource;
+	json_t *object;
+	char *ca_file; /* NULL: none */
+	bool ca_lost;  /* it could not be read, and that was told */
+	const char *const *ca_path;
+	const char *field_manager;
+	void (*told)(const json_t *object, const struct cairn_err *failure);
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stop; /* guarded by lock */
+};
+
+/* The authorities as they are in their file now. `ret_news` says whether the object changed. */
+static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_err *err)
+{
+	cairn_auto_free char *pem = NULL, *text = NULL;
+	const char *known = kube_str_path(p->object, p->ca_path);
+	size_t n;
+	int rc = cairn_file_read(AT_FDCWD, p->ca_file, BUNDLE_MAX, &pem, &n, err);
+
+	*ret_news = false;
+	if (rc)
+		return rc;
+	text = cairn_alloc(n / 3 * 4 + 8);
+	if (!text)
+		return cairn_err_nomem(err, "authority");
+	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)pem, (int)n);
+	if (known && strcmp(known, text) == 0)
+		return 0;
+	*ret_news = true;
+	return kube_set_path(p->object, p->ca_path, json_string(text), err);
+}
+
+static int is_stopped(void *arg)
+{
+	struct kube_publisher *p = arg;
+	cairn_scoped_lock(&p->lock);
+
+	return p->stop ? CAIRN_CANCELLED : 0;
+}
+
+/* True when it is time to go on, false when it is over. */
+static bool pause_for(struct kube_publisher *p, uint64_t ms)
+{
+	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
+	struct timespec ts = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
+	cairn_scoped_lock(&p->lock);
+
+	while (!p->stop && cairn_monotonic_ns() < until)
+		if (pthread_cond_timedwait(&p->changed, &p->lock, &ts) != 0)
+			break;
+	return !p->stop;
+}
+
+static void tell(struct kube_publisher *p, const struct cairn_err *failure)
+{
+	if (p->told)
+		p->told(p->object, failure);
+}
+
+static bool has_news(struct kube_publisher *p)
+{
+	struct cairn_err err = {0};
+	bool news = false;
+	bool lost = p->ca_file && take_bundle(p, &news, &err) != 0;
+
+	if (lost && !p->ca_lost)
+		tell(p, &err);
+	p->ca_lost = lost;
+	return news;
+}
+
+static int publish(struct kube_publisher *p)
+{
+	struct kube_call how = {
+		.check = is_stopped, .check_arg = p, .field_manager = p->field_manager};
+	struct cairn_err err = {0};
+	int rc = kube_apply(p->client, KUBE_REF(p->resource, NULL, kube_name(p->object)), p->object,
+			    true, &how, NULL, &err);
+
+	if (rc && rc != CAIRN_CANCELLED)
+		tell(p, &err);
+	return rc;
+}
+
+static void *run(void *arg)
+{
+	struct kube_publisher *p = arg;
+	struct kube_backoff backoff = {.first_ms = LOOK_MS, .most_ms = 30000};
+	uint64_t due = 0;
+	bool told = false;
+
+	do {
+		uint64_t ms = AGAIN_MS;
+		bool news = has_news(p);
+
+		if (!news && cairn_monotonic_ns() < due)
+			continue;
+		if (publish(p) != 0) {
+			ms = kube_backoff_next(&backoff);
+		} else {
+			kube_backoff_reset(&backoff);
+			if (news || !told)
+				tell(p, NULL);
+			told = true;
+		}
+		due = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
+	} while (pause_for(p, LOOK_MS));
+	return NULL;
+}
+
+static int begin(struct kube_publisher *p, const struct kube_publish_options *o,
+		 struct cairn_err *err)
+{
+	bool news;
+	int rc = 0;
+
+	if (!p->object)
+		return cairn_err_nomem(err, "object");
+	if (o->ca_file) {
+		p->ca_file = cairn_strdup(o->ca_file);
+		rc = p->ca_file ? take_bundle(p, &news, err) : cairn_err_nomem(err, "publisher");
+	}
+	if (rc)
+		return rc;
+	rc = pthread_create(&p->thread, NULL, run, p);
+	if (rc)
+		return cairn_err_sys(err, rc, "start a thread");
+	p->started = true;
+	return 0;
+}
+
+int kube_publisher_new(struct kube_client *client, const struct kube_publish_options *options,
+		       struct kube_publisher **ret, struct cairn_err *err)
+{
+	cairn_cleanup(kube_publisher_freep) struct kube_publisher *p = cairn_calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
+	int rc;
+
+	if (!p) {
+		json_decref(options->object);
+		return cairn_err_nomem(err, "publisher");
+	}
+	p->client = client;
+	p->resource = options->resource;
+	p->object = options->object;
+	p->ca_path = options->ca_path;
+	p->field_manager = options->field_manager;
+	p->told = options->told;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	rc = begin(p, options, err);
+	if (!rc)
+		*ret = cairn_take(p);
+	return rc;
+}
+
+void kube_publisher_free(struct kube_publisher *p)
+{
+	if (!p)
+		return;
+	if (p->started) {
+		pthread_mutex_lock(&p->lock);
+		p->stop = true;
+		pthread_cond_broadcast(&p->changed);
+		pthread_mutex_unlock(&p->lock);
+		pthread_join(p->thread, NULL);
+	}
+	json_decref(p->object);
+	free(p->ca_file);
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
