@@ -3,14 +3,17 @@
 #include "csi/data_token.h"
 
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "net/grpc_text.h"
 #include "pool/note.h"
@@ -22,12 +25,54 @@
 /* Clocks of two nodes that share a pool may differ so much. */
 #define CLOCK_SKEW_S 300U
 
-static bool sign(const struct csi_token_key *key, const uint8_t *data, size_t n,
+struct csi_token_sealer {
+	EVP_MAC_CTX *context;
+};
+
+static bool set_key(struct csi_token_sealer *sealer, const struct csi_token_key *key)
+{
+	char digest[] = "SHA256";
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+		OSSL_PARAM_construct_end(),
+	};
+	EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+
+	sealer->context = mac ? EVP_MAC_CTX_new(mac) : NULL;
+	EVP_MAC_free(mac);
+	return sealer->context &&
+	       EVP_MAC_init(sealer->context, key->bytes, sizeof(key->bytes), params) == 1;
+}
+
+int csi_token_sealer_new(const struct csi_token_key *key, struct csi_token_sealer **ret,
+			 struct cairn_err *err)
+{
+	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer =
+		cairn_calloc(1, sizeof(*sealer));
+
+	if (!sealer || !set_key(sealer, key))
+		return cairn_err_nomem(err, "data token");
+	*ret = cairn_take(sealer);
+	return 0;
+}
+
+void csi_token_sealer_free(struct csi_token_sealer *sealer)
+{
+	if (!sealer)
+		return;
+	EVP_MAC_CTX_free(sealer->context);
+	free(sealer);
+}
+
+static bool sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n,
 		 uint8_t out[CSI_TOKEN_MAC_BYTES])
 {
-	unsigned len = CSI_TOKEN_MAC_BYTES;
+	size_t len;
 
-	return HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), data, n, out, &len) != NULL;
+	/* Without a key: begins anew with the one that it has. */
+	return EVP_MAC_init(sealer->context, NULL, 0, NULL) == 1 &&
+	       EVP_MAC_update(sealer->context, data, n) == 1 &&
+	       EVP_MAC_final(sealer->context, out, &len, CSI_TOKEN_MAC_BYTES) == 1;
 }
 
 static uint8_t *put_u64(uint8_t *at, uint64_t value)
@@ -64,8 +109,8 @@ static size_t to_text(const uint8_t *data, size_t n, char *out)
 	return len;
 }
 
-size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_data_token *token,
-			   char *out)
+size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_token *token,
+		      char *out)
 {
 	uint8_t bytes[CSI_TOKEN_BYTES_MAX];
 	size_t id_len = strnlen(token->snapshot, POOL_ID_MAX);
@@ -80,9 +125,18 @@ size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_dat
 	*at++ = (uint8_t)id_len;
 	memcpy(at, token->snapshot, id_len);
 	at += id_len;
-	if (!sign(key, bytes, (size_t)(at - bytes), at))
+	if (!sign(sealer, bytes, (size_t)(at - bytes), at))
 		return 0;
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
+}
+
+size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_data_token *token,
+			   char *out)
+{
+	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer = NULL;
+
+	return csi_token_sealer_new(key, &sealer, NULL) == 0 ? csi_token_seal(sealer, token, out)
+							     : 0;
 }
 
 /* The bytes of a text, if it is the one text for them. */
@@ -137,12 +191,15 @@ int csi_data_token_open(const struct csi_token_key *key, const char *text, uint6
 {
 	uint8_t bytes[CSI_TOKEN_TEXT_MAX];
 	uint8_t mac[CSI_TOKEN_MAC_BYTES];
+	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer = NULL;
 	struct csi_data_token token = {0};
 	size_t n = 0;
-	int rc;
+	int rc = csi_token_sealer_new(key, &sealer, err);
 
+	if (rc)
+		return rc;
 	if (!from_text(text, bytes, &n) || !parse(bytes, n, &token) ||
-	    !sign(key, bytes, n - CSI_TOKEN_MAC_BYTES, mac) ||
+	    !sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, mac) ||
 	    CRYPTO_memcmp(mac, bytes + n - CSI_TOKEN_MAC_BYTES, sizeof(mac)) != 0)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	rc = check_time(&token, now_s, err);

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "pool/pool.h"
 
 struct cairn_err;
@@ -42,8 +43,21 @@ struct csi_data_token {
 	uint32_t ttl_s;
 };
 
+/* Seals many tokens: setting up a key costs five times what it costs to use it.
+ * Belongs to one thread at a time. */
+struct csi_token_sealer;
+
+int csi_token_sealer_new(const struct csi_token_key *key, struct csi_token_sealer **ret,
+			 struct cairn_err *err);
+void csi_token_sealer_free(struct csi_token_sealer *sealer); /* accepts NULL */
+CAIRN_DEFINE_CLEANUP(struct csi_token_sealer, csi_token_sealer_free);
+
 /* Writes the text, with a NUL; `out` has room for CSI_TOKEN_TEXT_MAX + 1.
  * Returns its length, or 0 when memory is short. */
+size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_token *token,
+		      char *out);
+
+/* The same for a single one. */
 size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_data_token *token,
 			   char *out);
 

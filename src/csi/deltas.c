@@ -40,6 +40,7 @@ struct item {
 struct page {
 	struct csi_driver *driver;
 	struct csi_changes *changes;
+	struct csi_token_sealer *sealer;
 	Google__Protobuf__Timestamp issued;
 	uint64_t block_bytes;
 	uint64_t next; /* the first block that may still be told */
@@ -52,6 +53,7 @@ struct page {
 static void page_done(struct page *page)
 {
 	free(page->items);
+	csi_token_sealer_free(page->sealer);
 	csi_changes_freep(&page->changes);
 }
 
@@ -66,7 +68,7 @@ static int add_block(struct page *page, uint64_t number, struct cairn_err *err)
 	};
 
 	memcpy(token.snapshot, csi_changes_target(page->changes)->id, sizeof(token.snapshot));
-	if (csi_data_token_seal(&page->driver->token_key, &token, item->text) == 0)
+	if (csi_token_seal(page->sealer, &token, item->text) == 0)
 		return cairn_err_nomem(err, "data token");
 	csi__v1__block_snapshot_changed_block__init(&item->block);
 	csi__v1__block_snapshot_changed_block_token__init(&item->token);
@@ -107,8 +109,10 @@ static int fill_page(struct page *page, struct cairn_err *err)
 	struct block_extent extent;
 	bool some = true;
 	bool full = false;
-	int rc = 0;
+	int rc = csi_token_sealer_new(&page->driver->token_key, &page->sealer, err);
 
+	if (rc)
+		return rc;
 	page->items = cairn_calloc(page->max, sizeof(*page->items));
 	if (!page->items)
 		return cairn_err_nomem(err, "page");

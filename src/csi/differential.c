@@ -38,6 +38,7 @@ struct block {
 struct page {
 	struct csi_driver *driver;
 	struct csi_changes *changes;
+	struct csi_token_sealer *sealer; /* once there is a token to make */
 	bool tokens;
 	uint64_t now_s;
 	size_t max;
@@ -52,6 +53,7 @@ static void page_done(struct page *page)
 	for (size_t i = 0; i < page->n; i++)
 		free(page->blocks[i].token);
 	free(page->blocks);
+	csi_token_sealer_free(page->sealer);
 	csi_changes_freep(&page->changes);
 }
 
@@ -64,10 +66,14 @@ static int add_token(struct page *page, struct block *block, struct cairn_err *e
 		.ttl_s = page->driver->token_ttl_s,
 	};
 	size_t n;
+	int rc = page->sealer ? 0
+			      : csi_token_sealer_new(&page->driver->token_key, &page->sealer, err);
 
+	if (rc)
+		return rc;
 	memcpy(token.snapshot, csi_changes_target(page->changes)->id, sizeof(token.snapshot));
 	block->token = cairn_alloc(CSI_TOKEN_TEXT_MAX + 1);
-	n = block->token ? csi_data_token_seal(&page->driver->token_key, &token, block->token) : 0;
+	n = block->token ? csi_token_seal(page->sealer, &token, block->token) : 0;
 	if (n == 0)
 		return cairn_err_nomem(err, "data token");
 	block->message.context.data = (uint8_t *)block->token;

@@ -140,9 +140,28 @@ static void another_key_opens_nothing(void **state)
 	assert_null(strstr(err.msg, text));
 }
 
+static void a_sealer_seals_many_alike(void **state)
+{
+	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer = NULL;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(csi_token_sealer_new(&key, &sealer, &err), &err);
+	for (uint64_t i = 0; i < 20; i++) {
+		struct csi_data_token one = {
+			.snapshot = "snap-1", .offset = i, .length = 1, .ttl_s = 9};
+		char many[CSI_TOKEN_TEXT_MAX + 1], single[CSI_TOKEN_TEXT_MAX + 1];
+
+		assert_true(csi_token_seal(sealer, &one, many) > 0);
+		assert_true(csi_data_token_seal(&key, &one, single) > 0);
+		assert_string_equal(many, single);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sealer_seals_many_alike),
 		cmocka_unit_test(a_token_says_what_it_was_made_for),
 		cmocka_unit_test(the_longest_id_fits),
 		cmocka_unit_test(a_token_lives_from_its_issue_to_its_end),
