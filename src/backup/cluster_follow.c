@@ -21,6 +21,7 @@
 
 #define LOOK_FIRST_MS 300U
 #define LOOK_MS       1000U
+#define MISSES_MAX    10U
 #define HOPE_MS       15000U /* a secret may come a little later than the Job */
 #define LOG_BYTES     (4U << 20)
 #define LOG_PATH_MAX  1024
@@ -40,6 +41,8 @@ struct following {
 	char pod[POD_NAME_MAX];
 	bool started;
 	bool log_refused;
+	bool log_missed;                  /* the last time it could not be read */
+	unsigned misses;                  /* after the end of the Job */
 	bool settled;                     /* what went wrong is no matter of waiting */
 	char ended[CLUSTER_LOG_TEXT_MAX]; /* what its pod said at its end */
 };
@@ -80,6 +83,7 @@ static void read_log(struct following *f)
 			&f->run->options->talk,
 			"what the Job says cannot be shown: the right to get pods/log is missing");
 	}
+	f->log_missed = rc != 0 && rc != CAIRN_DENIED && rc != CAIRN_NOT_FOUND;
 	if (rc == 0)
 		cluster_log_take(f->log, text, whole_lines(text, n));
 	free(text);
@@ -164,8 +168,9 @@ static int look(struct following *f, struct cairn_err *err)
 	f->heard_ns = cairn_monotonic_ns();
 	if (state == CLUSTER_JOB_RUNNING || cluster_newest(pods))
 		rc = look_at_pod(f, cluster_newest(pods), err);
+	/* Its last words are worth a few tries. */
 	if (state == CLUSTER_JOB_COMPLETE)
-		return 1;
+		return !f->log_missed || f->misses++ == MISSES_MAX;
 	if (state == CLUSTER_JOB_FAILED)
 		return failure(f, found, why, err);
 	return rc;

@@ -110,7 +110,23 @@ static void take_object(struct cluster_log *log, json_t *object)
 	}
 }
 
-static void take_line(struct cluster_log *log, const char *line, size_t n)
+/* True for a line that was not taken before. *seen counts those of the last time in
+ * what is read now. */
+static bool is_new(struct cluster_log *log, uint64_t at, uint64_t *seen)
+{
+	if (at < log->last_ns)
+		return false;
+	if (at > log->last_ns) {
+		log->last_ns = at;
+		log->at_last = *seen = 0;
+	}
+	if (++*seen <= log->at_last)
+		return false;
+	log->at_last = *seen;
+	return true;
+}
+
+static void take_line(struct cluster_log *log, const char *line, size_t n, uint64_t *seen)
 {
 	const char *space = memchr(line, ' ', n);
 	kube_auto_json json_t *object = NULL;
@@ -121,9 +137,8 @@ static void take_line(struct cluster_log *log, const char *line, size_t n)
 		return;
 	memcpy(time, line, (size_t)(space - line));
 	time[space - line] = '\0';
-	if (!kube_time_parse(time, &at) || at <= log->last_ns)
+	if (!kube_time_parse(time, &at) || !is_new(log, at, seen))
 		return;
-	log->last_ns = at;
 	n -= (size_t)(space + 1 - line);
 	line = space + 1;
 	if (n == 0 || n > CLUSTER_LOG_LINE_MAX)
@@ -138,13 +153,14 @@ static void take_line(struct cluster_log *log, const char *line, size_t n)
 void cluster_log_take(struct cluster_log *log, const char *text, size_t n)
 {
 	const char *end = text + n;
+	uint64_t seen = 0;
 
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 
 		if (!newline)
 			newline = end;
-		take_line(log, text, (size_t)(newline - text));
+		take_line(log, text, (size_t)(newline - text), &seen);
 		text = newline + 1;
 	}
 }
@@ -152,6 +168,7 @@ void cluster_log_take(struct cluster_log *log, const char *text, size_t n)
 void cluster_log_restart(struct cluster_log *log)
 {
 	log->last_ns = 0;
+	log->at_last = 0;
 	log->code = 0;
 	log->error[0] = '\0';
 	log->last_text[0] = '\0';

@@ -2,7 +2,8 @@
 
 /* What a Job's container writes, as the API server hands it out: lines with a
  * time before each, of which the first are known already when one asks again
- * from a second on. No I/O here.
+ * from a second on. Several lines may have one time: some runtimes stamp what they
+ * read at once. No I/O here.
  */
 #ifndef CAIRN_BACKUP_CLUSTER_LOG_H
 #define CAIRN_BACKUP_CLUSTER_LOG_H
@@ -35,6 +36,7 @@ struct cluster_log_event {
 
 struct cluster_log {
 	uint64_t last_ns;                     /* of the last line that was taken */
+	uint64_t at_last;                     /* lines of that very time that were taken */
 	json_t *result;                       /* the last object that is no event, or a summary */
 	int code;                             /* of the error, negative; 0 when there was none */
 	char error[CLUSTER_LOG_TEXT_MAX];     /* "" */

@@ -279,7 +279,8 @@ static void remove_or_say(struct cluster_run *run, const struct kube_resource *r
 			   "%s; it goes with its Job or with the next run for the claim", why.msg);
 }
 
-/* Nobody holds it: then it goes, unless somebody takes it this moment. */
+/* Nobody else holds it: then it goes, unless somebody takes it this moment. It may be
+ * ours still, where giving it back failed or we were late to renew it. */
 static void remove_lease(struct cluster_run *run)
 {
 	struct kube_call how = {.timeout_ms = REMOVE_MS, .urgent = true};
@@ -291,7 +292,7 @@ static void remove_lease(struct cluster_run *run)
 		     NULL) != 0)
 		return;
 	holder = kube_str(lease, "spec", "holderIdentity");
-	if (holder && *holder)
+	if (holder && *holder && strcmp(holder, run->identity) != 0)
 		return;
 	options.resource_version = kube_resource_version(lease);
 	(void)kube_delete(run->kube, KUBE_REF(&kube_leases, run->names.ns, run->lease), &options,
@@ -310,11 +311,8 @@ void cluster_run_end(struct cluster_run *run)
 		remove_or_say(run, &kube_jobs, run->job_name);
 	json_decref(run->job);
 	if (run->leader) {
-		bool led = kube_leader_leads(run->leader);
-
 		kube_leader_free(run->leader);
-		if (led)
-			remove_lease(run);
+		remove_lease(run);
 	}
 	kube_client_free(run->kube);
 	*run = (struct cluster_run){0};

@@ -500,6 +500,24 @@ static void a_log_is_told_once_however_often_it_is_read(void **state)
 	assert_int_equal(heard.remarks, 2);
 }
 
+static void lines_of_one_time_are_all_told_once(void **state)
+{
+#define SAME(n) AT("2.5", "{\"event\":\"remark\",\"text\":\"" n "\"}")
+	struct heard heard = {0};
+	cairn_cleanup(cluster_log_done) struct cluster_log log = {.tell = hear, .arg = &heard};
+
+	(void)state;
+	take(&log, SAME("1") SAME("2"));
+	assert_int_equal(heard.remarks, 2);
+	take(&log, SAME("1") SAME("2") SAME("3"));
+	assert_int_equal(heard.remarks, 3);
+	assert_string_equal(heard.text, "3");
+	take(&log, SAME("1") SAME("2") SAME("3") AT("2.6", "{\"event\":\"summary\"}"));
+	assert_int_equal(heard.remarks, 3);
+	assert_int_equal(heard.results, 1);
+#undef SAME
+}
+
 static void an_error_keeps_its_code(void **state)
 {
 	struct heard heard = {0};
@@ -565,6 +583,7 @@ int main(void)
 		cmocka_unit_test(a_pod_says_why_it_does_not_run),
 		cmocka_unit_test(the_newest_pod_counts),
 		cmocka_unit_test(a_log_is_told_once_however_often_it_is_read),
+		cmocka_unit_test(lines_of_one_time_are_all_told_once),
 		cmocka_unit_test(an_error_keeps_its_code),
 		cmocka_unit_test(what_is_no_event_is_kept_as_text_and_harmless),
 		cmocka_unit_test(steps_without_number_do_not_fill_memory),
