@@ -65,12 +65,13 @@ static void let_alert_arrive(const struct net_http_stream *stream)
 	uint64_t until = cairn_monotonic_ns() + ALERT_MS * CAIRN_NS_PER_MS;
 	char dropped[4096];
 	size_t left = ALERT_BYTES;
-	ssize_t n;
 
 	if (shutdown(stream->fd, SHUT_WR) != 0)
 		return;
 	while (left > 0 && wait_ready(stream, POLLIN, until) == 0) {
-		n = read(stream->fd, dropped, left < sizeof(dropped) ? left : sizeof(dropped));
+		ssize_t n =
+			read(stream->fd, dropped, left < sizeof(dropped) ? left : sizeof(dropped));
+
 		if (n <= 0)
 			return;
 		left -= (size_t)n;
