@@ -368,7 +368,7 @@ static int serve(struct mountfs *fs, struct cairn_err *err)
 	char plain[] = "ro,fsname=cairn,subtype=cairn";
 	char other[] = "ro,fsname=cairn,subtype=cairn,allow_other";
 	char *argv[] = {name, flag, fs->spec->allow_other ? other : plain, NULL};
-	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	cairn_cleanup(fuse_opt_free_args) struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	struct fuse_loop_config config = {.clone_fd = 0, .max_idle_threads = 4};
 	struct fuse *fuse = fuse_new(&args, &operations, sizeof(operations), fs);
 	int rc = 0;
