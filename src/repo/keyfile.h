@@ -24,7 +24,7 @@ struct cairn_buf;
 #define REPO_SCRYPT_MEMORY_MAX ((uint64_t)1 << 30)
 #define REPO_SCRYPT_P_MAX      64
 
-/* Of a new key: 32 MiB and a tenth of a second; docs/decisions/081. */
+/* Of a new key: 32 MiB and a tenth of a second; docs/decisions/082. */
 #define REPO_SCRYPT_N 32768
 #define REPO_SCRYPT_R 8
 #define REPO_SCRYPT_P 1
