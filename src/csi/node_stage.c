@@ -149,10 +149,11 @@ static int finish_staging(struct pool *pool, const char *id, const struct csi_mo
 	return rc ? rc : begin_staging(pool, id, spec, err);
 }
 
-static int stage_filesystem(struct pool *pool, const char *id, struct csi_mount_spec *spec,
+static int stage_filesystem(struct pool *pool, const char *id, const struct csi_mount_spec *asked,
 			    struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
+	struct csi_mount_spec spec = *asked;
 	struct csi_targets targets;
 	struct mounts_at at;
 	struct stat st;
@@ -166,14 +167,14 @@ static int stage_filesystem(struct pool *pool, const char *id, struct csi_mount_
 	if (!rc)
 		rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
 	if (!rc)
-		rc = mounts_look(spec->path, &at, err);
+		rc = mounts_look(spec.path, &at, err);
 	if (rc)
 		return rc;
-	spec->device = device;
+	spec.device = device;
 	if (!at.mounted || stat(device, &st) < 0 || at.source != st.st_rdev)
-		return begin_staging(pool, id, spec, err);
-	rc = check_staged(spec, &at, err);
-	return rc ? rc : finish_staging(pool, id, spec, targets.others, err);
+		return begin_staging(pool, id, &spec, err);
+	rc = check_staged(&spec, &at, err);
+	return rc ? rc : finish_staging(pool, id, &spec, targets.others, err);
 }
 
 static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, const char *id,
