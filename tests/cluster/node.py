@@ -262,6 +262,13 @@ def loops_of(namespace):
     return mine
 
 
+def still_there(loops):
+    """Of loops that were a node's. One over another loop does not count: its numbers can be
+    those of another node by now, and while it is there so is the one below it."""
+    devices = os.stat("/dev").st_dev
+    return {loop for loop in loops & list_loops() if loop[1] != devices}
+
+
 def remove_mounts(directory):
     """Loop devices are told to go with their last user; the mounts go with their namespace."""
     namespace = directory / "namespace" / "mnt"
@@ -272,7 +279,7 @@ def remove_mounts(directory):
         subprocess.run(["losetup", "--detach", name], check=False, capture_output=True)
     for place in (namespace, namespace.parent):
         subprocess.run(["umount", place], check=False, capture_output=True)
-    wait_until(lambda: not mine & list_loops(), 30, f"loop devices of {directory} are gone")
+    wait_until(lambda: not still_there(mine), 30, f"loop devices of {directory} are gone")
 
 
 def remove_cgroups(name):

@@ -325,10 +325,10 @@ class StoryOfSessions(OnNode):
             cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",
                              timeout=200)
         cls.pods.wait_driver()
+        # The sidecar publishes where it is and whom to trust.
         trusted = cls.kube.get("snapshotmetadataservice", DRIVER)["spec"]
-        cls.kube.apply({"apiVersion": f"{CBT}/v1alpha2", "kind": "SnapshotServicesConfiguration",
-                        "metadata": {"name": "cairn", "labels": {f"{CBT}/driver": DRIVER}},
-                        "spec": {"address": trusted["address"], "caCert": trusted["caCert"]}})
+        cls.kube.wait(lambda found: found["spec"]["caCert"] == trusted["caCert"],
+                      "snapshotservicesconfigurations", DRIVER)
 
     def ask(self, account):
         """A session for the snapshot "now", asked for by `account`: what kubectl said. The API
@@ -413,7 +413,7 @@ class Then(OnNode):
 def leftovers(directory, loops):
     """What a node could leave on the machine."""
     groups = pathlib.Path("/sys/fs/cgroup").glob(f"*/{node.cgroup_of(directory)}")
-    return [*groups, *(loops & node.list_loops()), *cluster.mounts_below(directory)]
+    return [*groups, *node.still_there(loops), *cluster.mounts_below(directory)]
 
 
 if __name__ == "__main__":
