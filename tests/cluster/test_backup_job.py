@@ -5,6 +5,7 @@ containerd, the driver and the sidecar as deploy/ ships them, a repository behin
 Who runs the command has the rights of deploy/rbac/backup.yaml, and the Job's pod those of a
 backup application."""
 import base64
+import contextlib
 import json
 import os
 import random
@@ -255,10 +256,16 @@ class Jobs(unittest.TestCase):
                 self.back_up("cut")
                 self.assert_nothing_left()
 
+    @contextlib.contextmanager
     def begin(self, claim, *args):
-        return subprocess.Popen([BED.cairn, "backup", *self.words(claim), *map(str, args)],
-                                env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        """A backup that goes on meanwhile, and not after the block, also when that fails."""
+        with subprocess.Popen([BED.cairn, "backup", *self.words(claim), *map(str, args)],
+                              env=self.environment, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            try:
+                yield child
+            finally:
+                child.kill()
 
     def patch_file(self, name, patch):
         path = self.scratch / name
@@ -298,7 +305,8 @@ class Jobs(unittest.TestCase):
         self.application("late-kill", "dd if=/dev/urandom of=/dev/data bs=1M count=2 conv=fsync "
                                       "2>/dev/null")
         with self.begin("late-kill") as child:
-            wait_until(lambda: any("pod" in what for what in self.left()), 60, "a pod")
+            # From its claim on the Job needs nobody.
+            wait_until(lambda: any("pvc" in what for what in self.left()), 60, "a claim")
             child.send_signal(signal.SIGSTOP)
             wait_until(lambda: any(job["status"].get("succeeded") for job in self.kube.get(
                 "job", "-n", SPACE, kubeconfig=None)["items"]), 120, "the Job has ended")
