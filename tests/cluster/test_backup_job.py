@@ -123,7 +123,8 @@ class Jobs(unittest.TestCase):
         return found
 
     def assert_nothing_left(self):
-        wait_until(lambda: not self.left(), 90, f"nothing is left; there is {self.left()}")
+        # The snapshotter tries a deletion that failed again after up to five minutes.
+        wait_until(lambda: not self.left(), 420, f"nothing is left; there is {self.left()}")
 
     def bases(self):
         listed = self.kube.get("volumesnapshot", "-n", SPACE, kubeconfig=None)
