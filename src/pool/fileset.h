@@ -64,6 +64,9 @@ int fileset_grow(int fd, uint64_t size, struct cairn_err *err);
 
 int fileset_sync(int fd, struct cairn_err *err);
 
+/* Makes durable that the object has its name, or none any more. */
+int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err);
+
 /* ---- objects that are directories (not btrfs) --------------------------- */
 
 /* Makes ID.new with an empty file, replacing a leftover one. */
@@ -71,9 +74,6 @@ int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct
 
 /* Syncs what was built and gives it its name. */
 int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err);
-
-/* Makes the name of an object durable that another call made. */
-int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err);
 
 /* Removes ID.new; for error paths. */
 void fileset_abandon(struct fileset *set, struct store_ref ref);

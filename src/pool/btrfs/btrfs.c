@@ -53,7 +53,7 @@ static int btrfs_remove(struct store *store, struct store_ref ref, struct cairn_
 		if (rc)
 			return rc;
 	}
-	return subvolume_settle(set->kind_fd[ref.kind], err);
+	return fileset_settle(set, ref, err);
 }
 
 /* Gives the subvolume ID.new of volumes/ its size and then its name. */
@@ -75,7 +75,7 @@ static int finish_volume(struct fileset *set, const char *id, uint64_t size, str
 		return rc;
 	if (renameat(parent, name.text, parent, id) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
-	return subvolume_settle(parent, err);
+	return fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 }
 
 /* Makes ID.new, as a snapshot of `source_fd` or empty (-1), then the volume. */
@@ -106,7 +106,7 @@ static int btrfs_volume_create(struct store *store, const char *id, uint64_t siz
 	int rc = fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : subvolume_settle(set->kind_fd[STORE_VOLUME], err);
+		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	return build_volume(set, id, -1, size, err);
 }
 
@@ -119,7 +119,7 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 	int rc = fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : subvolume_settle(set->kind_fd[STORE_VOLUME], err);
+		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
 	return rc ? rc : build_volume(set, id, source, size, err);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
@@ -51,16 +50,6 @@ int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 	snprintf(args.name, sizeof(args.name), "%s", name);
 	if (ioctl(dir_fd, BTRFS_IOC_SNAP_DESTROY, &args) < 0)
 		return cairn_err_sys(err, errno, "remove subvolume '%s'", name);
-	return 0;
-}
-
-/* Not BTRFS_IOC_START_SYNC: that asks a thread of the kernel, which misses being woken
- * when it is just about to sleep, and then everybody waits for the periodic commit,
- * half a minute, and can not even be killed (seen with Linux 6.18). */
-int subvolume_settle(int dir_fd, struct cairn_err *err)
-{
-	if (fsync(dir_fd) < 0)
-		return cairn_err_sys(err, errno, "commit the filesystem");
 	return 0;
 }
 

@@ -3,8 +3,11 @@
 /* Subvolumes: made, snapshotted and destroyed by name in an open directory.
  *
  * btrfs changes the tree of names and roots in transactions: after a power cut
- * either all of one is there or none. subvolume_settle() ends the one under
- * way without waiting for other volumes' dirty data.
+ * either all of one is there or none. fsync() of the directory in which a subvolume
+ * was renamed or destroyed ends the one under way, without waiting for other volumes'
+ * dirty data. So would BTRFS_IOC_START_SYNC, but it asks a thread of the kernel that
+ * misses being woken when it is just about to sleep; then everybody waits for the
+ * periodic commit, half a minute, and can not even be killed (seen with Linux 6.18).
  */
 #ifndef CAIRN_POOL_BTRFS_SUBVOLUME_H
 #define CAIRN_POOL_BTRFS_SUBVOLUME_H
@@ -31,10 +34,6 @@ int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_on
  * CAIRN_INVALID    it is not a subvolume
  */
 int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err);
-
-/* What was renamed or destroyed in the directory stays so: for a subvolume, fsync() of
- * the directory ends the whole transaction. */
-int subvolume_settle(int dir_fd, struct cairn_err *err);
 
 int subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err);
 
