@@ -130,15 +130,6 @@ size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_tok
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
 }
 
-size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_data_token *token,
-			   char *out)
-{
-	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer = NULL;
-
-	return csi_token_sealer_new(key, &sealer, NULL) == 0 ? csi_token_seal(sealer, token, out)
-							     : 0;
-}
-
 /* The bytes of a text, if it is the one text for them. */
 static bool from_text(const char *text, uint8_t *out, size_t *ret_n)
 {

@@ -57,10 +57,6 @@ CAIRN_DEFINE_CLEANUP(struct csi_token_sealer, csi_token_sealer_free);
 size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_token *token,
 		      char *out);
 
-/* The same for a single one. */
-size_t csi_data_token_seal(const struct csi_token_key *key, const struct csi_data_token *token,
-			   char *out);
-
 /* Checks the text and says what it stands for. Every failure reads alike, but
  * for one that has merely expired; takes the same time wherever a MAC differs.
  *

@@ -21,6 +21,14 @@ static void must(bool holds)
 		abort();
 }
 
+static size_t seal(const struct csi_data_token *token, char *out)
+{
+	cairn_cleanup(csi_token_sealer_freep) struct csi_token_sealer *sealer = NULL;
+
+	must(csi_token_sealer_new(&key, &sealer, NULL) == 0);
+	return csi_token_seal(sealer, token, out);
+}
+
 static void check_text(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -35,7 +43,7 @@ static void check_text(const uint8_t *data, size_t size)
 	rc = csi_data_token_open(&key, text, 1790000000, &token, &err);
 	must(rc == 0 || rc == CAIRN_UNAUTHENTICATED);
 	if (rc == 0) {
-		must(csi_data_token_seal(&key, &token, again) == strlen(text));
+		must(seal(&token, again) == strlen(text));
 		must(strcmp(again, text) == 0);
 	}
 	free(text);
@@ -54,7 +62,7 @@ static void check_fields(const uint8_t *data, size_t size)
 	memcpy(&token.offset, data, 8);
 	memcpy(&token.length, data + 8, 8);
 	memcpy(token.snapshot, data + 16, id);
-	n = csi_data_token_seal(&key, &token, text);
+	n = seal(&token, text);
 	must(n > 0 && n <= CSI_TOKEN_TEXT_MAX);
 	must(csi_data_token_open(&key, text, 1790000000, &found, NULL) == 0);
 	must(found.offset == token.offset && found.length == token.length);
