@@ -68,7 +68,10 @@ static bool take(void *arg, struct team_task *task)
 	const struct chunk_map *map = r->spec->map;
 
 	while (r->next < map->n && is_held(r, &map->at[r->next], r->offset)) {
-		r->bytes_kept += map->at[r->next].length;
+		if (r->spec->held)
+			r->bytes_kept += map->at[r->next].length;
+		else /* a hole stays one */
+			atomic_fetch_add(&r->bytes_zeroed, map->at[r->next].length);
 		r->offset += map->at[r->next++].length;
 	}
 	if (r->next == map->n)

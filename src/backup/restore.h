@@ -32,8 +32,8 @@ struct restore_spec {
 
 struct restore_result {
 	uint64_t bytes_written;
-	uint64_t bytes_zeroed;
-	uint64_t bytes_kept; /* were there already */
+	uint64_t bytes_zeroed; /* holes that were made or stayed */
+	uint64_t bytes_kept;   /* of a known older state, left as they were */
 };
 
 int restore_run(struct repo *repo, struct target *target, const struct restore_spec *spec,

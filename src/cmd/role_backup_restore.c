@@ -136,15 +136,17 @@ static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_er
 {
 	char id[REPO_ID_TEXT_MAX];
 	char written[CAIRN_SIZE_TEXT_MAX];
+	char zeroed[CAIRN_SIZE_TEXT_MAX];
 	char kept[CAIRN_SIZE_TEXT_MAX];
 	struct cairn_json json;
 
 	repo_id_format(&r->snapshot->id, id);
 	if (!role_json()) {
 		if (!cmd_options.quiet)
-			cmd_outf("restored %.8s to %s: wrote %s, %s was there%s\n", id,
-				 r->options->shown ? r->options->shown : r->options->to,
+			cmd_outf("restored %.8s to %s: wrote %s, %s are zeroes, %s was there%s\n",
+				 id, r->options->shown ? r->options->shown : r->options->to,
 				 cairn_format_size(r->result.bytes_written, written),
+				 cairn_format_size(r->result.bytes_zeroed, zeroed),
 				 cairn_format_size(r->result.bytes_kept, kept),
 				 r->options->verify ? ", verified" : "");
 		return 0;

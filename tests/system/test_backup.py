@@ -267,9 +267,12 @@ class Restore(BackupTest):
     def test_zeros_are_punched_where_something_was(self):
         """A file, and a device that can discard: what the backup has as zeros takes no room."""
         target = self.scratch / "out"
+        counts = ("bytes_written", "bytes_zeroed", "bytes_kept")
+        done = self.events("restore", self.second, "--to", target)[-1]
+        self.assertEqual([done[name] for name in counts], [4 * MIB, 12 * MIB, 0])
         target.write_bytes(b"\xff" * 16 * MIB)
         done = self.events("restore", self.second, "--to", target, "--overwrite")[-1]
-        self.assertEqual((done["bytes_written"], done["bytes_zeroed"]), (4 * MIB, 12 * MIB))
+        self.assertEqual([done[name] for name in counts], [4 * MIB, 12 * MIB, 0])
         self.assertLess(target.stat().st_blocks * 512, 5 * MIB)
         self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
         if not CAN_MOUNT:
