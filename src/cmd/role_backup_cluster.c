@@ -12,8 +12,6 @@
 
 #include "backup/cluster.h"
 #include "backup/cluster_objects.h"
-#include "backup/image.h"
-#include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -21,8 +19,8 @@
 #include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
+#include "cmd/role_backup_image.h"
 #include "kube/object.h"
-#include "repo/snapshot.h"
 
 #define PATCH_MAX     (1U << 20)
 #define ARGS_MAX      40
@@ -277,26 +275,18 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 static int describe_here(void *arg, json_t **ret, struct cairn_err *err)
 {
 	const struct request *r = arg;
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(image_done) struct image image = {0};
+	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
-	int rc = role_repo_open(r->restore->repository, &how, &repo, err);
+	const char *kubernetes;
+	int rc = role_backup_image_find(&i, r->restore->repository, &how, r->restore->id, err);
 
 	if (!rc)
-		rc = repo_snapshot_find(repo, r->restore->id, &snapshot, err);
-	if (!rc)
-		rc = zeros_new(&zeros, err);
-	if (!rc)
-		rc = repo_load_index(repo, err);
-	if (!rc)
-		rc = image_open(repo, snapshot, NULL, zeros, &image, err);
+		rc = role_backup_image_load(&i, NULL, err);
 	if (rc)
 		return rc;
-	*ret = json_pack("{s:I,s:o*}", "size_bytes", (json_int_t)image.size, "kubernetes",
-			 image.metadata.kubernetes ? json_loads(image.metadata.kubernetes, 0, NULL)
-						   : NULL);
+	kubernetes = i.image.metadata.kubernetes;
+	*ret = json_pack("{s:I,s:o*}", "size_bytes", (json_int_t)i.image.size, "kubernetes",
+			 kubernetes ? json_loads(kubernetes, 0, NULL) : NULL);
 	return *ret ? 0 : cairn_err_nomem(err, "description");
 }
 

@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backup/image.h"
 #include "backup/record.h"
-#include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
+#include "cmd/role_backup_image.h"
 #include "repo/snapshot.h"
 
 static const struct cmd_column columns[] = {
@@ -204,30 +203,20 @@ static int describe_json(const struct repo_snapshot *snapshot, const struct back
 ROLE_EXPORT int cairn_backup_describe(const struct cmd_backup_describe *options,
 				      struct cairn_err *err)
 {
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(image_done) struct image image = {0};
+	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
 	struct backup_record record;
-	int rc = role_repo_open(options->repository, &how, &repo, err);
+	int rc = role_backup_image_find(&i, options->repository, &how, options->id, err);
 
-	if (!rc)
-		rc = repo_snapshot_find(repo, options->id, &snapshot, err);
 	if (rc)
 		return rc;
-	record = backup_record_of(snapshot);
-	if (record.ours) {
-		rc = zeros_new(&zeros, err);
-		if (!rc)
-			rc = repo_load_index(repo, err);
-		if (!rc)
-			rc = image_open(repo, snapshot, NULL, zeros, &image, err);
-	}
+	record = backup_record_of(i.snapshot);
+	if (record.ours)
+		rc = role_backup_image_load(&i, NULL, err);
 	if (rc)
 		return rc;
 	if (role_json())
-		return describe_json(snapshot, &record, &image, err);
-	describe_text(snapshot, &record, &image);
+		return describe_json(i.snapshot, &record, &i.image, err);
+	describe_text(i.snapshot, &record, &i.image);
 	return 0;
 }

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "backup/held.h"
-#include "backup/image.h"
 #include "backup/marks.h"
 #include "backup/restore.h"
 #include "backup/target.h"
-#include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,39 +16,25 @@
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
+#include "cmd/role_backup_image.h"
 #include "pool/pool.h"
 #include "repo/snapshot.h"
 
 struct restoring {
 	const struct cmd_backup_restore *options;
-	struct repo *repo;
+	struct role_backup_image from;
 	struct pool *pool;
-	struct zeros *zeros;
-	struct repo_snapshot *snapshot;
-	struct image image;
 	struct held held;
 	struct target target;
 	struct restore_result result;
 	struct role_progress progress;
 };
 
-static void unload(struct restoring *r)
-{
-	image_done(&r->image);
-	r->image = (struct image){0};
-	repo_snapshot_freep(&r->snapshot);
-	r->snapshot = NULL;
-	zeros_freep(&r->zeros);
-	r->zeros = NULL;
-	repo_closep(&r->repo);
-	r->repo = NULL;
-}
-
 static void restoring_done(struct restoring *r)
 {
 	target_done(&r->target);
 	held_done(&r->held);
-	unload(r);
+	role_backup_image_done(&r->from);
 	pool_closep(&r->pool);
 }
 
@@ -58,19 +42,14 @@ static void restoring_done(struct restoring *r)
 static int load(struct restoring *r, bool early, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early};
-	int rc = role_repo_open(r->options->repository, &how, &r->repo, err);
+	int rc =
+		role_backup_image_find(&r->from, r->options->repository, &how, r->options->id, err);
 
 	if (!rc)
-		rc = repo_snapshot_find(r->repo, r->options->id, &r->snapshot, err);
-	if (!rc)
-		rc = repo_load_index(r->repo, err);
-	if (!rc)
-		rc = zeros_new(&r->zeros, err);
-	if (!rc)
-		rc = image_open(r->repo, r->snapshot, r->options->path, r->zeros, &r->image, err);
+		rc = role_backup_image_load(&r->from, r->options->path, err);
 	if (!rc && !r->options->path)
-		rc = image_check(&r->image, err);
-	return rc ? rc : repo_settle(r->repo, err);
+		rc = image_check(&r->from.image, err);
+	return rc ? rc : repo_settle(r->from.repo, err);
 }
 
 /* Again from the beginning when somebody else came at the same moment. */
@@ -80,8 +59,9 @@ static int load_surely(struct restoring *r, struct cairn_err *err)
 	int rc = load(r, true, &why);
 
 	/* What could not be found may have been deleted by somebody whom we have not seen yet. */
-	if (rc && r->repo && (repo_settle(r->repo, NULL) || repo_collided(r->repo))) {
-		unload(r);
+	if (rc && r->from.repo &&
+	    (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo))) {
+		role_backup_image_done(&r->from);
 		why = (struct cairn_err){0};
 		rc = load(r, false, &why);
 	}
@@ -96,11 +76,11 @@ static int find_held(struct restoring *r, struct cairn_err *err)
 	if (r->target.fresh)
 		return 0;
 	if (r->options->base)
-		return held_by_name(r->repo, r->options->base, r->options->path, r->zeros, &r->held,
-				    err);
+		return held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,
+				    &r->held, err);
 	if (!r->pool)
 		return 0;
-	return held_by_volume(r->repo, r->pool, r->options->to, r->zeros, &r->held, err);
+	return held_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros, &r->held, err);
 }
 
 static int restore(struct restoring *r, struct cairn_err *err)
@@ -108,11 +88,11 @@ static int restore(struct restoring *r, struct cairn_err *err)
 	struct target_spec to = {
 		.to = r->options->to,
 		.pool = r->pool,
-		.size = r->image.map.size,
+		.size = r->from.image.map.size,
 		.overwrite = r->options->overwrite,
 	};
 	struct restore_spec spec = {
-		.map = &r->image.map,
+		.map = &r->from.image.map,
 		.threads = (unsigned)r->options->repository->threads,
 		.progress = &r->progress.hooks,
 	};
@@ -126,9 +106,10 @@ static int restore(struct restoring *r, struct cairn_err *err)
 		spec.held = &r->held.image.map;
 		spec.changed = r->held.changed;
 	}
-	rc = restore_run(r->repo, &r->target, &spec, &r->result, err);
+	rc = restore_run(r->from.repo, &r->target, &spec, &r->result, err);
 	if (!rc && r->options->verify)
-		rc = restore_verify(&r->target, &r->image.map, spec.threads, spec.progress, err);
+		rc = restore_verify(&r->target, &r->from.image.map, spec.threads, spec.progress,
+				    err);
 	return rc ? rc : target_finish(&r->target, err);
 }
 
@@ -140,7 +121,7 @@ static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_er
 	char kept[CAIRN_SIZE_TEXT_MAX];
 	struct cairn_json json;
 
-	repo_id_format(&r->snapshot->id, id);
+	repo_id_format(&r->from.snapshot->id, id);
 	if (!role_json()) {
 		if (!cmd_options.quiet)
 			cmd_outf("restored %.8s to %s: wrote %s, %s are zeroes, %s was there%s\n",
@@ -156,7 +137,7 @@ static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_er
 	cmd_json_field_string(&json, "event", "summary");
 	cmd_json_field_string(&json, "id", id);
 	cmd_json_field_string(&json, "to", r->options->to);
-	cmd_json_field_u64(&json, "size_bytes", r->image.map.size);
+	cmd_json_field_u64(&json, "size_bytes", r->from.image.map.size);
 	cmd_json_field_u64(&json, "bytes_written", r->result.bytes_written);
 	cmd_json_field_u64(&json, "bytes_zeroed", r->result.bytes_zeroed);
 	cmd_json_field_u64(&json, "bytes_kept", r->result.bytes_kept);
