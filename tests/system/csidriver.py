@@ -244,6 +244,18 @@ class DriverTest(unittest.TestCase):
                 return False
         wait_until(done, TIMEOUT)
 
+    # ---- the pool behind the driver ----
+
+    def path_of(self, kind, which):
+        """The file of a "volume" or a "snapshot"."""
+        return subprocess.run([BIN, "--pool", self.pool, kind, "path", which], check=True,
+                              capture_output=True, text=True).stdout.strip()
+
+    def write(self, volume, offset, data):
+        with open(self.path_of("volume", volume), "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
     # ---- a volume on the node ----
 
     def staging(self, volume):

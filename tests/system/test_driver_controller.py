@@ -26,13 +26,6 @@ BAD_NAMES = ("", "n" * 129, "é" * 64 + "x", "line\nbreak", "tab\t", "\x01", "\x
 class ControllerTest(DriverTest):
     backend = "copy"
 
-    def write(self, volume, offset, data):
-        path = subprocess.run([BIN, "--pool", self.pool, "volume", "path", volume], check=True,
-                              capture_output=True, text=True).stdout.strip()
-        with open(path, "r+b") as file:
-            file.seek(offset)
-            file.write(data)
-
     def volumes(self):
         return [e.volume.volume_id for e in self.call("Controller.ListVolumes").entries]
 

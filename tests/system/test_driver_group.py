@@ -50,16 +50,12 @@ class GroupTest(DriverTest):
     def snapshots_of(self, volume):
         return self.call("Controller.ListSnapshots", source_volume_id=volume).entries
 
-    def image(self, snapshot):
-        return subprocess.run([BIN, "--pool", self.pool, "snapshot", "path", snapshot],
-                              capture_output=True, text=True, check=True).stdout.strip()
-
     def number_on_device(self, snapshot):
-        with open(self.image(snapshot), "rb") as image:
+        with open(self.path_of("snapshot", snapshot), "rb") as image:
             return int(image.read(16).strip(b"\0") or b"0")
 
     def number_in_file(self, snapshot):
-        text = subprocess.run(["debugfs", "-R", "cat /file", self.image(snapshot)],
+        text = subprocess.run(["debugfs", "-R", "cat /file", self.path_of("snapshot", snapshot)],
                               capture_output=True, check=True).stdout
         return int(text[:16])
 

@@ -23,23 +23,12 @@ SERVICE, CAPABILITY = 1001, 1001
 class OlderTest(DriverTest):
     driver_args = ALL
 
-    def path(self, volume):
-        return subprocess.run([BIN, "--pool", self.pool, "volume", "path", volume], check=True,
-                              capture_output=True, text=True).stdout.strip()
-
-    def write(self, volume, offset, data):
-        with open(self.path(volume), "r+b") as file:
-            file.seek(offset)
-            file.write(data)
-
     def punch(self, volume, offset, size):
-        subprocess.run([*FALLOC_PUNCH, "-o", str(offset), "-l", str(size), self.path(volume)],
-                       check=True)
+        subprocess.run([*FALLOC_PUNCH, "-o", str(offset), "-l", str(size),
+                        self.path_of("volume", volume)], check=True)
 
     def bytes_of(self, snapshot):
-        path = subprocess.run([BIN, "--pool", self.pool, "snapshot", "path", snapshot],
-                              check=True, capture_output=True, text=True).stdout.strip()
-        with open(path, "rb") as file:
+        with open(self.path_of("snapshot", snapshot), "rb") as file:
             return file.read()
 
     def changed(self, base, target):

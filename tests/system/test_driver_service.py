@@ -27,13 +27,6 @@ def free_port():
 class ServiceTest(DriverTest):
     backend = "copy"
 
-    def write(self, volume, offset, data):
-        path = subprocess.run([BIN, "--pool", self.pool, "volume", "path", volume], check=True,
-                              capture_output=True, text=True).stdout.strip()
-        with open(path, "r+b") as file:
-            file.seek(offset)
-            file.write(data)
-
     def get(self, path):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}",

@@ -6,16 +6,12 @@ import os
 import pathlib
 import subprocess
 
-from cairncli import BIN, MIB, main
+from cairncli import main
 from csidriver import (LARGE, NODE, SMALL, Code, DriverTest, Failed, block, mount, mounts_below,
                        read_device, write_device)
 
 
 class StagingTest(DriverTest):
-    def image(self, volume):
-        return subprocess.run([BIN, "--pool", self.pool, "volume", "path", volume], check=True,
-                              capture_output=True, text=True).stdout.strip()
-
     def formatted(self, fs, size=SMALL):
         """A volume with a file in its filesystem, taken down again."""
         volume = self.create(size, mount(fs))
@@ -39,12 +35,12 @@ class StagingTest(DriverTest):
 class Damaged(StagingTest):
     def debugfs(self, volume, *commands):
         for command in commands:
-            subprocess.run(["debugfs", "-w", "-R", command, self.image(volume)], check=True,
-                           capture_output=True)
+            subprocess.run(["debugfs", "-w", "-R", command, self.path_of("volume", volume)],
+                           check=True, capture_output=True)
 
     def is_sound(self, volume):
-        return subprocess.run(["fsck.ext4", "-f", "-n", self.image(volume)], check=False,
-                              capture_output=True).returncode == 0
+        return subprocess.run(["fsck.ext4", "-f", "-n", self.path_of("volume", volume)],
+                              check=False, capture_output=True).returncode == 0
 
     def test_an_ext4_that_can_be_repaired_is(self):
         volume = self.formatted("ext4")
