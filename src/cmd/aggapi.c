@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
+#include "cmd/server_flags.h"
 #include "cmd/tree.h"
 
 #define PAGE_LIMIT_MAX 65536
@@ -18,7 +19,7 @@ static struct aggapi_options options = {
 	.user_burst = 100,
 	.cache_ms = 5000,
 	.timeout_ms = 30000,
-	.drain_ms = 30000,
+	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
 static const struct cairn_flag flags[] = {
@@ -27,21 +28,8 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.listen,
 	 .value_name = "HOST:PORT",
 	 .help = "serve the API there over HTTPS (default: :8443)"},
-	{.name = "tls-cert",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_cert,
-	 .value_name = "FILE",
-	 .help = "certificate of the server, PEM (required)"},
-	{.name = "tls-key",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_key,
-	 .value_name = "FILE",
-	 .help = "its key, PEM (required)"},
-	{.name = "kubeconfig",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.kubeconfig,
-	 .value_name = "FILE",
-	 .help = "how to reach the API server (default: as kubectl does)"},
+	SERVER_FLAGS_TLS(options.tls_cert, options.tls_key),
+	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
 	{.name = "sidecar-token-file",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.token_file,
@@ -77,21 +65,13 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.cache_ms,
 	 .value_name = "TIME",
 	 .help = "answer equal requests from memory so long (default: 5s)"},
-	{.name = "http-endpoint",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.http_address,
-	 .value_name = "HOST:PORT",
-	 .help = "serve /metrics, /healthz and /readyz (default: no)"},
+	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
 	{.name = "timeout",
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &options.timeout_ms,
 	 .value_name = "TIME",
 	 .help = "of a call to a driver's sidecar (default: 30s)"},
-	{.name = "drain-time",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.drain_ms,
-	 .value_name = "TIME",
-	 .help = "wait so long for requests when told to stop (default: 30s)"},
+	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "requests"),
 	CAIRN_FLAG_END,
 };
 

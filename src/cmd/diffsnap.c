@@ -7,24 +7,18 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
+#include "cmd/server_flags.h"
 #include "cmd/tree.h"
 
-#define TIMEOUT_DEFAULT_MS 60000
-#define DRAIN_DEFAULT_MS   30000
-
 static struct diffsnap_options options = {
-	.csi_address = "unix:///run/csi/socket",
+	.csi_address = SERVER_CSI_ADDRESS_DEFAULT,
 	.listen = ":8443",
-	.timeout_ms = TIMEOUT_DEFAULT_MS,
-	.drain_ms = DRAIN_DEFAULT_MS,
+	.timeout_ms = SERVER_CSI_TIMEOUT_DEFAULT_MS,
+	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
 static const struct cairn_flag flags[] = {
-	{.name = "csi-address",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.csi_address,
-	 .value_name = "unix:///PATH",
-	 .help = "socket of the CSI driver (default: unix:///run/csi/socket)"},
+	SERVER_FLAG_CSI_ADDRESS(options.csi_address),
 	{.name = "listen",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.listen,
@@ -35,41 +29,16 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.advertise,
 	 .value_name = "HOST:PORT",
 	 .help = "where readers find this server (required)"},
-	{.name = "tls-cert",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_cert,
-	 .value_name = "FILE",
-	 .help = "certificate of the server, PEM (required)"},
-	{.name = "tls-key",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_key,
-	 .value_name = "FILE",
-	 .help = "its key, PEM (required)"},
-	{.name = "kubeconfig",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.kubeconfig,
-	 .value_name = "FILE",
-	 .help = "how to reach the API server (default: as kubectl does)"},
+	SERVER_FLAGS_TLS(options.tls_cert, options.tls_key),
+	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
 	{.name = "audience",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.audience,
 	 .value_name = "TEXT",
 	 .help = "of readers' tokens (default: the API server's)"},
-	{.name = "http-endpoint",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.http_address,
-	 .value_name = "HOST:PORT",
-	 .help = "serve /metrics, /healthz and /readyz (default: no)"},
-	{.name = "timeout",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.timeout_ms,
-	 .value_name = "TIME",
-	 .help = "of a call to the driver (default: 60s)"},
-	{.name = "drain-time",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.drain_ms,
-	 .value_name = "TIME",
-	 .help = "wait so long for requests when told to stop (default: 30s)"},
+	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
+	SERVER_FLAG_CSI_TIMEOUT(options.timeout_ms),
+	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "requests"),
 	CAIRN_FLAG_END,
 };
 

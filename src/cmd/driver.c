@@ -8,10 +8,10 @@
 #include "base/flags.h"
 #include "cmd/options.h"
 #include "cmd/role.h"
+#include "cmd/server_flags.h"
 
-#define NAME_DEFAULT     "cairn.csi.dev"
-#define ENDPOINT_PREFIX  "unix://"
-#define DRAIN_DEFAULT_MS 30000
+#define NAME_DEFAULT    "cairn.csi.dev"
+#define ENDPOINT_PREFIX "unix://"
 
 /* Where the kubelet looks for plugins. */
 #define REGISTRATION_DIR_DEFAULT "/var/lib/kubelet/plugins_registry"
@@ -23,7 +23,7 @@ static const char *more_pools;
 static bool topology;
 static uint64_t fixed_length;
 static uint64_t volumes_max;
-static uint64_t drain_ms = DRAIN_DEFAULT_MS;
+static uint64_t drain_ms = SERVER_DRAIN_DEFAULT_MS;
 static const char *http_endpoint;
 static bool sessions;
 static bool differential;
@@ -68,16 +68,8 @@ static const struct cairn_flag flags[] = {
 	 .target = &volumes_max,
 	 .value_name = "N",
 	 .help = "volumes on this node at most (default: 0, no limit)"},
-	{.name = "drain-time",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &drain_ms,
-	 .value_name = "TIME",
-	 .help = "wait so long for calls when told to stop (default: 30s)"},
-	{.name = "http-endpoint",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &http_endpoint,
-	 .value_name = "HOST:PORT",
-	 .help = "serve /metrics, /healthz and /readyz (default: no)"},
+	SERVER_FLAG_DRAIN_TIME(drain_ms, "calls"),
+	SERVER_FLAG_HTTP_ENDPOINT(http_endpoint),
 	{.name = "kubelet-registration-path",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &registration_path,

@@ -7,25 +7,21 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
+#include "cmd/server_flags.h"
 #include "cmd/tree.h"
 
-#define QPS_DEFAULT      50
-#define DRAIN_DEFAULT_MS 30000
+#define QPS_DEFAULT 50
 
 static struct manager_options options = {
 	.config_map = "cairn-sessions",
 	.qps = QPS_DEFAULT,
 	.elect = true,
 	.sessions = true,
-	.drain_ms = DRAIN_DEFAULT_MS,
+	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
 static const struct cairn_flag flags[] = {
-	{.name = "kubeconfig",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.kubeconfig,
-	 .value_name = "FILE",
-	 .help = "how to reach the API server (default: as kubectl does)"},
+	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
 	{.name = "namespace",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.ns,
@@ -64,16 +60,8 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.qps,
 	 .value_name = "N",
 	 .help = "calls to the API server a second at most (default: 50)"},
-	{.name = "http-endpoint",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.http_address,
-	 .value_name = "HOST:PORT",
-	 .help = "serve /metrics, /healthz and /readyz (default: no)"},
-	{.name = "drain-time",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.drain_ms,
-	 .value_name = "TIME",
-	 .help = "wait so long for reviews when told to stop (default: 30s)"},
+	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
+	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "reviews"),
 	CAIRN_FLAG_END,
 };
 
