@@ -2,8 +2,6 @@
 
 #include "aggapi/options.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
@@ -78,7 +76,6 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_aggapi_run *serve;
-	void *found;
 	int rc;
 
 	(void)argc;
@@ -91,11 +88,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--sidecar-token-file or --sidecar-cert is required");
 	if (options.page_limit < 1 || options.page_limit > PAGE_LIMIT_MAX)
 		return cmd_usage(err, "--page-limit must be 1 to %d", PAGE_LIMIT_MAX);
-	rc = role_load("aggapi", "cairn_role_aggapi", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
-	return serve(&options, err);
+	rc = role_load("aggapi", "cairn_role_aggapi", &serve, err);
+	return rc ? rc : serve(&options, err);
 }
 
 const struct command cmd_aggapi = {

@@ -12,13 +12,9 @@ struct cmd_repository cmd_repository;
 int cmd_backup_call(const char *symbol, const void *options, struct cairn_err *err)
 {
 	int (*call)(const void *, struct cairn_err *);
-	void *found;
-	int rc = role_load("backup", symbol, &found, err);
+	int rc = role_load("backup", symbol, &call, err);
 
-	if (rc)
-		return rc;
-	memcpy(&call, &found, sizeof(call)); /* as POSIX has it for dlsym() */
-	return call(options, err);
+	return rc ? rc : call(options, err);
 }
 
 /* What a Job cannot be given. */

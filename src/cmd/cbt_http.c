@@ -2,8 +2,6 @@
 
 #include "aggapi/options.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
@@ -74,7 +72,6 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_cbt_http_run *serve;
-	void *found;
 	int rc;
 
 	(void)argc;
@@ -85,11 +82,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--client-name needs --client-ca");
 	if (options.publish_service && options.publish_url)
 		return cmd_usage(err, "--publish-service and --publish-url exclude each other");
-	rc = role_load("aggapi", "cairn_role_cbt_http", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
-	return serve(&options, err);
+	rc = role_load("aggapi", "cairn_role_cbt_http", &serve, err);
+	return rc ? rc : serve(&options, err);
 }
 
 const struct command cmd_cbt_http = {

@@ -2,8 +2,6 @@
 
 #include "cmd/tree.h"
 
-#include <string.h>
-
 #include "base/flags.h"
 #include "cmd/role.h"
 #include "conformance/options.h"
@@ -77,18 +75,14 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_conformance_run *test;
-	void *found;
 	int rc;
 
 	(void)argc;
 	(void)argv;
 	if (!options.endpoint && !options.list)
 		return cmd_usage(err, "--endpoint is required");
-	rc = role_load("conformance", "cairn_role_conformance", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&test, &found, sizeof(test)); /* as POSIX has it for dlsym() */
-	return test(&options, err);
+	rc = role_load("conformance", "cairn_role_conformance", &test, err);
+	return rc ? rc : test(&options, err);
 }
 
 const struct command cmd_conformance = {

@@ -2,8 +2,6 @@
 
 #include "diffsnap/options.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
@@ -45,7 +43,6 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_diffsnap_run *serve;
-	void *found;
 	int rc;
 
 	(void)argc;
@@ -54,11 +51,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--advertise is required");
 	if (!options.tls_cert || !options.tls_key)
 		return cmd_usage(err, "--tls-cert and --tls-key are required");
-	rc = role_load("diffsnap", "cairn_role_diffsnap", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
-	return serve(&options, err);
+	rc = role_load("diffsnap", "cairn_role_diffsnap", &serve, err);
+	return rc ? rc : serve(&options, err);
 }
 
 const struct command cmd_diffsnap = {

@@ -129,7 +129,6 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		.token_ms = token_ms,
 	};
 	role_driver_run *serve;
-	void *found;
 	int rc;
 
 	(void)argc;
@@ -143,11 +142,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	if (registration_path && registration_path[0] != '/')
 		return cmd_usage(err, "--kubelet-registration-path: '%s' is no absolute path",
 				 registration_path);
-	rc = role_load("driver", "cairn_role_driver", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
-	return serve(&options, err);
+	rc = role_load("driver", "cairn_role_driver", &serve, err);
+	return rc ? rc : serve(&options, err);
 }
 
 const struct command cmd_driver = {

@@ -190,16 +190,14 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		.message = message, .cancelled = cancelled, .arg = &progress};
 	struct cairn_listing_info info;
 	role_list_run *list;
-	void *found;
 	int rc = client_flags_finish(&asked, err);
 
 	(void)argc;
 	(void)argv;
 	if (!rc)
-		rc = role_load("client", "cairn_role_list", &found, err);
+		rc = role_load("client", "cairn_role_list", &list, err);
 	if (rc)
 		return rc;
-	memcpy(&list, &found, sizeof(list)); /* as POSIX has it for dlsym() */
 	cmd_progress_begin(&progress, "listing");
 	if (isatty(STDOUT_FILENO))
 		progress.shown = false; /* the list itself goes there */

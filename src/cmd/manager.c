@@ -2,8 +2,6 @@
 
 #include "session/options.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/flags.h"
 #include "cmd/role.h"
@@ -68,7 +66,6 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_manager_run *serve;
-	void *found;
 	int rc;
 
 	(void)argc;
@@ -79,11 +76,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
 	if (options.qps == 0)
 		return cmd_usage(err, "--kube-api-qps must be above 0");
-	rc = role_load("manager", "cairn_role_manager", &found, err);
-	if (rc)
-		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
-	return serve(&options, err);
+	rc = role_load("manager", "cairn_role_manager", &serve, err);
+	return rc ? rc : serve(&options, err);
 }
 
 const struct command cmd_manager = {

@@ -55,7 +55,7 @@ static void *open_module(const char *path)
 	return module;
 }
 
-int role_load(const char *name, const char *symbol, void **ret, struct cairn_err *err)
+int role_load(const char *name, const char *symbol, void *ret, struct cairn_err *err)
 {
 	char path[PATH_BYTES];
 	void *module = NULL;
@@ -75,6 +75,6 @@ int role_load(const char *name, const char *symbol, void **ret, struct cairn_err
 	if (!found)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "the role '%s' can not be loaded: %s", name, dlerror());
-	*ret = found;
+	memcpy(ret, &found, sizeof(found)); /* as POSIX has it for dlsym() */
 	return 0;
 }

@@ -158,10 +158,11 @@ struct manager_options;
 typedef int role_manager_run(const struct manager_options *options, struct cairn_err *err);
 role_manager_run cairn_role_manager;
 
-/* Loads module `name` and gives its function `symbol`; it stays loaded.
+/* Loads module `name` and gives its function `symbol`; it stays loaded. `ret` is the address
+ * of a pointer to a function of that type.
  *
  * CAIRN_UNIMPLEMENTED  it is not installed, or can not be loaded
  */
-int role_load(const char *name, const char *symbol, void **ret, struct cairn_err *err);
+int role_load(const char *name, const char *symbol, void *ret, struct cairn_err *err);
 
 #endif

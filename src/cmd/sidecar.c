@@ -3,7 +3,6 @@
 #include "cmd/tree.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/flags.h"
@@ -277,16 +276,14 @@ static int check(struct cairn_err *err)
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	role_sidecar_run *serve;
-	void *found;
 	int rc = check(err);
 
 	(void)argc;
 	(void)argv;
 	if (!rc)
-		rc = role_load("sidecar", "cairn_role_sidecar", &found, err);
+		rc = role_load("sidecar", "cairn_role_sidecar", &serve, err);
 	if (rc)
 		return rc;
-	memcpy(&serve, &found, sizeof(serve)); /* as POSIX has it for dlsym() */
 	if (!cmd_options.log_level_given)
 		cairn_log_setup(verbosity >= V_DEBUG ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO,
 				(enum cairn_log_format)cmd_options.log_format);

@@ -3,7 +3,6 @@
 #include "cmd/verify_devices.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/num.h"
@@ -60,12 +59,10 @@ static int mirror(struct client_flags *asked, const char *source, const char *ta
 		.comparing = &comparing.hooks,
 	};
 	role_mirror_run *run;
-	void *found;
-	int rc = role_load("client", "cairn_role_mirror", &found, err);
+	int rc = role_load("client", "cairn_role_mirror", &run, err);
 
 	if (rc)
 		return rc;
-	memcpy(&run, &found, sizeof(run)); /* as POSIX has it for dlsym() */
 	cmd_progress_begin(&comparing, "comparing");
 	cmd_progress_begin(&copying, "copying");
 	asked->query.on_retry = client_flags_told_retry;
