@@ -3,7 +3,6 @@
 """`cairn backup create --pvc` and `restore --pvc` on a real control plane without a node: the
 driver's socket publishes the volumes here. Whoever runs it has the rights of deploy/rbac and no
 others."""
-import hashlib
 import json
 import os
 import pathlib
@@ -14,58 +13,28 @@ import sys
 import time
 import unittest
 
-import cluster
-from csistack import CsiStack
+from backupbed import BLOCK, MIB, SPACE, BackupTest, digest
 from processes import wait_until
 
-cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
-MIB = 1 << 20
-BLOCK = 4096
-SPACE = "shop"
 ROLE = "cairn.csi.dev/backup"
 DRIVER = "cairn.csi.dev"
 PLACE = pathlib.Path("/run/cairn-backup")
 
 
-def digest(path):
-    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
-
-
-class Claims(unittest.TestCase):
+class Claims(BackupTest):
     @classmethod
     def setUpClass(cls):
-        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True))
-        cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
-        cls.kube.namespace(SPACE)
-        cls.csi.start_sidecar()
-        cls.config = cls.csi.make_client(SPACE, "backup")
+        super().setUpClass()
         cls.kube.allow("backup-here", f"{SPACE}:backup", role="cairn-backup", namespace=SPACE)
         for role in ("cluster", "filesystem"):
             cls.kube.allow(f"backup-{role}", f"{SPACE}:backup", role=f"cairn-backup-{role}")
-        cls.scratch = pathlib.Path(cls.bed.directory)
-        cls.environment = {**os.environ, "CAIRN_REPOSITORY": str(cls.scratch / "repository"),
-                           "RESTIC_PASSWORD": "cluster", "CAIRN_POOL": "/nowhere",
-                           "KUBECONFIG": str(cls.config)}
-        cls.run_cairn("init")
+        cls.environment["KUBECONFIG"] = str(cls.config)
 
     # ---- cairn ----
-
-    @classmethod
-    def words(cls, *args):
-        return [cls.bed.cairn, "backup", *map(str, args), "-o", "json"]
 
     def claim_words(self, verb, *args, claim):
         return self.words(verb, "--csi-endpoint", f"unix://{self.csi.socket}", "--namespace",
                           SPACE, "--pvc", claim, *args)
-
-    @classmethod
-    def run_cairn(cls, *args, words=None, status=0):
-        done = subprocess.run(words or cls.words(*args), env=cls.environment, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=300,
-                              check=False)
-        if done.returncode != status:
-            raise AssertionError(f"{done.args}: {done.returncode} {done.stdout}{done.stderr}")
-        return done
 
     def back_up(self, *args, claim="data"):
         done = self.run_cairn(words=self.claim_words("create", *args, claim=claim))
@@ -82,12 +51,6 @@ class Claims(unittest.TestCase):
     def claim(self, name, **how):
         self.csi.claim(name, namespace=SPACE, **how)
         self.addCleanup(self.kube.delete, "-n", SPACE, "pvc", name)
-
-    def write(self, offset, data, claim="data"):
-        with open(self.csi.volume_file(claim, SPACE), "r+b") as file:
-            file.seek(offset)
-            file.write(data)
-            os.fsync(file.fileno())
 
     def left(self):
         """What runs left, but for bases."""
