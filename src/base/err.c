@@ -12,6 +12,7 @@
 #undef cairn_err_sys
 #undef cairn_err_nomem
 #undef cairn_err_wrap
+#undef cairn_err_recode
 
 /* Cuts at `size` - 1 bytes without leaving half a UTF-8 character behind. */
 static void cut_text(char *text, size_t size)
@@ -95,6 +96,13 @@ int cairn_err_wrap(struct cairn_err *err, const char *fmt, ...)
 	snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", old);
 	cut_text(err->msg, sizeof(err->msg));
 	return err->code;
+}
+
+int cairn_err_recode(struct cairn_err *err, int code)
+{
+	if (err)
+		err->code = code;
+	return code;
 }
 
 int cairn_code_of_errno(int sys_errno)

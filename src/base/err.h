@@ -61,6 +61,10 @@ int cairn_err_nomem(struct cairn_err *err, const char *what);
 __attribute__((format(printf, 2, 3))) int cairn_err_wrap(struct cairn_err *err, const char *fmt,
 							 ...);
 
+/* Gives the failure in `err` another code, keeps its text, and returns the code. `err` may be
+ * NULL. */
+int cairn_err_recode(struct cairn_err *err, int code);
+
 /* A failure is negative: said once more where callers see it, because compilers
  * and analyzers, which cannot look into another file, would otherwise follow
  * paths on which the failing call returned 0 and left its outputs unset. */
@@ -68,10 +72,11 @@ static inline int cairn_err_negative(int code)
 {
 	return code < 0 ? code : CAIRN_INTERNAL;
 }
-#define cairn_err_set(...)   cairn_err_negative(cairn_err_set(__VA_ARGS__))
-#define cairn_err_sys(...)   cairn_err_negative(cairn_err_sys(__VA_ARGS__))
-#define cairn_err_nomem(...) cairn_err_negative(cairn_err_nomem(__VA_ARGS__))
-#define cairn_err_wrap(...)  cairn_err_negative(cairn_err_wrap(__VA_ARGS__))
+#define cairn_err_set(...)    cairn_err_negative(cairn_err_set(__VA_ARGS__))
+#define cairn_err_sys(...)    cairn_err_negative(cairn_err_sys(__VA_ARGS__))
+#define cairn_err_nomem(...)  cairn_err_negative(cairn_err_nomem(__VA_ARGS__))
+#define cairn_err_wrap(...)   cairn_err_negative(cairn_err_wrap(__VA_ARGS__))
+#define cairn_err_recode(...) cairn_err_negative(cairn_err_recode(__VA_ARGS__))
 
 /* The code that an errno stands for, as a negative `enum cairn_code`. */
 int cairn_code_of_errno(int sys_errno);

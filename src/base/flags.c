@@ -81,9 +81,7 @@ static int set_value(const struct cairn_flag *flag, const char *value, struct ca
 	}
 	if (rc) {
 		cairn_err_wrap(err, "--%s", flag->name);
-		if (err)
-			err->code = CAIRN_INVALID;
-		return CAIRN_INVALID;
+		return cairn_err_recode(err, CAIRN_INVALID);
 	}
 	if (flag->given)
 		*flag->given = true;

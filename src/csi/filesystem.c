@@ -24,15 +24,18 @@
 /* fsck's statuses up to here mean that the filesystem is good now. */
 #define FSCK_REPAIRED 1
 
+/* A path or a tool is not there, or something is in the way: none of it says so of the
+ * volume, which is what these codes of a call speak of. */
+static int not_of_the_volume(int rc, struct cairn_err *err)
+{
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS
+		       ? cairn_err_recode(err, CAIRN_PRECONDITION)
+		       : rc;
+}
+
 int csi_path_error(struct cairn_err *err, int sys_errno, const char *what, const char *path)
 {
-	int rc = cairn_err_sys(err, sys_errno, "%s '%s'", what, path);
-
-	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_EXISTS)
-		return rc;
-	if (err)
-		err->code = CAIRN_PRECONDITION;
-	return CAIRN_PRECONDITION;
+	return not_of_the_volume(cairn_err_sys(err, sys_errno, "%s '%s'", what, path), err);
 }
 
 static void probe_freep(blkid_probe *probe)
@@ -73,16 +76,9 @@ static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cai
 	return 0;
 }
 
-/* A tool that is not installed is no volume that is not found. */
 static int run_tool(const char *const argv[], int worst, struct cairn_err *err)
 {
-	int rc = cairn_run_up_to(argv, worst, err);
-
-	if (rc != CAIRN_NOT_FOUND)
-		return rc;
-	if (err)
-		err->code = CAIRN_PRECONDITION;
-	return CAIRN_PRECONDITION;
+	return not_of_the_volume(cairn_run_up_to(argv, worst, err), err);
 }
 
 static int make_filesystem(const char *device, const char *fs, struct cairn_err *err)

@@ -99,9 +99,7 @@ int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_vol
 		}
 		if (rc) {
 			cairn_err_wrap(err, "mutable parameter '%s'", entries[i].key);
-			if (err)
-				err->code = CAIRN_INVALID;
-			return CAIRN_INVALID;
+			return cairn_err_recode(err, CAIRN_INVALID);
 		}
 	}
 	/* Now, and not when the volume that they are for has been made. */

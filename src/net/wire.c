@@ -99,9 +99,7 @@ void net_wire_done(struct net_wire *wire)
 static int broken(struct cairn_err *err, int sys_errno, const char *what)
 {
 	cairn_err_sys(err, sys_errno, "%s", what);
-	if (err)
-		err->code = CAIRN_UNAVAILABLE;
-	return CAIRN_UNAVAILABLE;
+	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
 }
 
 /* Sends as much as the socket takes; returns how many bytes that were. */

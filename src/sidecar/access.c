@@ -116,9 +116,7 @@ static int could_not_ask(int rc, struct cairn_err *err)
 			   ? rc
 			   : CAIRN_INTERNAL;
 
-	if (err)
-		err->code = code;
-	return code;
+	return cairn_err_recode(err, code);
 }
 
 /* --- the audience --- */

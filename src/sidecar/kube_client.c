@@ -92,9 +92,7 @@ static int outcome(int rc, const struct sidecar_wait *wait, struct cairn_err *er
 {
 	if (rc != CAIRN_DEADLINE || sidecar_wait_check(wait, NULL) != 0)
 		return rc;
-	if (err)
-		err->code = CAIRN_UNAVAILABLE;
-	return CAIRN_UNAVAILABLE;
+	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
 }
 
 static int review_token(void *self, const char *token, const char *audience,
@@ -106,11 +104,8 @@ static int review_token(void *self, const char *token, const char *audience,
 	struct kube_token_review review = {0};
 	int rc = kube_token_review(c->client, token, audiences, &call, &review, err);
 
-	if (rc == CAIRN_UNAUTHENTICATED) { /* we are: that says nothing of the token */
-		if (err)
-			err->code = CAIRN_INTERNAL;
-		return CAIRN_INTERNAL;
-	}
+	if (rc == CAIRN_UNAUTHENTICATED) /* we are: that says nothing of the token */
+		return cairn_err_recode(err, CAIRN_INTERNAL);
 	if (rc)
 		return outcome(rc, wait, err);
 	if (review.authenticated && review.user && kube_token_review_has(&review, audience))

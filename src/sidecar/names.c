@@ -94,9 +94,7 @@ int sidecar_read_failed(int rc, struct cairn_err *err)
 	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_UNAVAILABLE && rc != CAIRN_NO_SPACE &&
 	    rc != CAIRN_CANCELLED && rc != CAIRN_DEADLINE)
 		code = CAIRN_INTERNAL;
-	if (err)
-		err->code = code;
-	return code;
+	return cairn_err_recode(err, code);
 }
 
 struct question {

@@ -173,8 +173,7 @@ static int explain(struct stream *s, int rc, struct cairn_err *err)
 		sidecar_driver_doubt(s->sidecar->driver);
 	if (rc == CAIRN_UNKNOWN) {
 		cairn_err_wrap(err, "failed to get response from CSI driver");
-		err->code = CAIRN_INTERNAL;
-		return CAIRN_INTERNAL;
+		return cairn_err_recode(err, CAIRN_INTERNAL);
 	}
 	return rc;
 }

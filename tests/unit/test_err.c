@@ -40,6 +40,19 @@ static void a_missing_err_is_allowed(void **state)
 	(void)state;
 	assert_int_equal(cairn_err_set(NULL, CAIRN_RANGE, "x"), CAIRN_RANGE);
 	assert_int_equal(cairn_err_sys(NULL, ENOSPC, "x"), CAIRN_NO_SPACE);
+	assert_int_equal(cairn_err_recode(NULL, CAIRN_RANGE), CAIRN_RANGE);
+}
+
+static void a_failure_with_another_code_keeps_its_text(void **state)
+{
+	struct cairn_err err = {0};
+
+	(void)state;
+	cairn_err_sys(&err, ENOENT, "open '%s'", "x");
+	assert_int_equal(cairn_err_recode(&err, CAIRN_PRECONDITION), CAIRN_PRECONDITION);
+	assert_int_equal(err.code, CAIRN_PRECONDITION);
+	assert_int_equal(err.sys_errno, ENOENT);
+	assert_string_equal(err.msg, "open 'x': No such file or directory");
 }
 
 static void codes_have_grpc_names_by_either_sign(void **state)
@@ -56,6 +69,7 @@ int main(void)
 		cmocka_unit_test(a_frame_adds_context_in_front),
 		cmocka_unit_test(long_text_is_cut_between_characters),
 		cmocka_unit_test(a_missing_err_is_allowed),
+		cmocka_unit_test(a_failure_with_another_code_keeps_its_text),
 		cmocka_unit_test(codes_have_grpc_names_by_either_sign),
 	};
 
