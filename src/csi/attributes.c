@@ -9,32 +9,22 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "pool/note.h"
+#include "csi/volume_note.h"
 
-#define KEY_MAX   (POOL_ID_MAX + 32)
+#define KIND      "volume"
 #define VALUE_MAX (POOL_ID_MAX + 64)
-
-static void make_key(const char *volume_id, char out[KEY_MAX])
-{
-	snprintf(out, KEY_MAX, "volume/%s", volume_id);
-}
 
 /* "<checksum in decimal> <source>" */
 int csi_attributes_get(struct pool *pool, const char *volume_id, struct csi_attributes *ret,
 		       struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
-	char key[KEY_MAX];
 	char *space;
 	size_t n;
-	int rc;
+	int rc = csi_volume_note_get(pool, KIND, volume_id, &text, &n, err);
 
 	*ret = (struct csi_attributes){0};
-	make_key(volume_id, key);
-	rc = pool_note_get(pool, key, &text, &n, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
-	if (rc)
+	if (rc || !text)
 		return rc;
 	space = strchr(text, ' ');
 	if (!space || strlen(space + 1) > POOL_ID_MAX)
@@ -49,19 +39,14 @@ int csi_attributes_get(struct pool *pool, const char *volume_id, struct csi_attr
 int csi_attributes_put(struct pool *pool, const char *volume_id,
 		       const struct csi_attributes *attributes, struct cairn_err *err)
 {
-	char key[KEY_MAX];
 	char value[VALUE_MAX];
 
-	make_key(volume_id, key);
 	snprintf(value, sizeof(value), "%" PRIu64 " %s", attributes->parameters,
 		 attributes->source);
-	return pool_note_put(pool, key, value, err);
+	return csi_volume_note_put(pool, KIND, volume_id, value, err);
 }
 
 int csi_attributes_drop(struct pool *pool, const char *volume_id, struct cairn_err *err)
 {
-	char key[KEY_MAX];
-
-	make_key(volume_id, key);
-	return pool_note_put(pool, key, NULL, err);
+	return csi_volume_note_drop(pool, KIND, volume_id, err);
 }
