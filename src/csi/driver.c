@@ -324,6 +324,14 @@ int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'", id);
 }
 
+int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_turn *turn,
+		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err)
+{
+	int rc = csi_turn_take(&driver->turns, id, turn, err);
+
+	return rc ? rc : csi_find_volume(driver, id, ret_pool, ret, err);
+}
+
 int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		  struct pool_snapshot *ret, struct cairn_err *err)
 {

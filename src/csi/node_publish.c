@@ -113,9 +113,7 @@ CSI_METHOD(csi_node_publish)
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = publish(pool, volume.id, r, err);
 	csi__v1__node_publish_volume_response__init(&response);
@@ -147,9 +145,7 @@ CSI_METHOD(csi_node_unpublish)
 	if (!rc)
 		rc = csi_require_path(r->target_path, "the target path", err);
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = unpublish(pool, volume.id, r->target_path, err);
 	csi__v1__node_unpublish_volume_response__init(&response);

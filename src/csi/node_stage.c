@@ -214,9 +214,7 @@ CSI_METHOD(csi_node_stage)
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = stage(pool, r, volume.id, err);
 	csi__v1__node_stage_volume_response__init(&response);
@@ -262,9 +260,7 @@ CSI_METHOD(csi_node_unstage)
 	if (!rc)
 		rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = unstage(pool, volume.id, r->staging_target_path, err);
 	csi__v1__node_unstage_volume_response__init(&response);

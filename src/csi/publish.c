@@ -51,10 +51,11 @@ static int publish(struct csi_driver *driver, const Csi__V1__ControllerPublishVo
 		.mode = (int)r->volume_capability->access_mode->mode,
 		.block = csi_capability_is_block(r->volume_capability),
 	};
+	csi_auto_turn struct csi_turn turn = {0};
 	struct csi_publication is;
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+	int rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 
 	if (!rc)
 		rc = check_node(driver, r->node_id, err);
@@ -82,15 +83,12 @@ CSI_METHOD(csi_publish_volume)
 {
 	const Csi__V1__ControllerPublishVolumeRequest *r = request;
 	Csi__V1__ControllerPublishVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
 		rc = csi_require(r->node_id, "the node id", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
-	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
 		rc = publish(driver, r, err);
 	csi__v1__controller_publish_volume_response__init(&response);
@@ -107,11 +105,8 @@ CSI_METHOD(csi_unpublish_volume)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (rc)
-		return rc;
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	/* What does not exist is not published. */
-	rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (rc == 0 && (!r->node_id[0] || strcmp(r->node_id, driver->node_id) == 0))
 		rc = csi_published_drop(pool, volume.id, err);
 	if (rc && rc != CAIRN_NOT_FOUND)

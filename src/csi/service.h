@@ -109,6 +109,9 @@ static inline char *csi_text(const char *text)
 /* Finds an object by id in any of the pools; deleted ones are not found. */
 int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		    struct pool_volume *ret, struct cairn_err *err);
+/* Takes the volume's turn first, which ends as every csi_auto_turn. */
+int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_turn *turn,
+		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err);
 int csi_find_snapshot(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		      struct pool_snapshot *ret, struct cairn_err *err);
 /* The same, tombstones too; for the base of a delta. */

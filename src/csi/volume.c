@@ -57,10 +57,7 @@ CSI_METHOD(csi_delete_volume)
 	int rc = csi_require(r->volume_id, "the volume id", err);
 
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (rc)
-		return rc;
-	rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = delete_found(pool, volume.id, err);
 	if (!rc || rc == CAIRN_NOT_FOUND)
@@ -161,9 +158,7 @@ CSI_METHOD(csi_expand_volume)
 	if (!rc)
 		rc = csi_size_range(r->capacity_range, &range, err);
 	if (!rc) /* what is decided by its size must be done before that changes */
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
-	if (!rc)
-		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
+		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (rc)
 		return rc;
 	if (!csi_size_fits(&range, volume.size)) {
