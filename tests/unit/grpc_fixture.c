@@ -242,6 +242,31 @@ void grpc_fixture_stop(struct grpc_fixture *f)
 	rmdir(f->dir);
 }
 
+int grpc_group_start(void **state, const struct grpc_setup *setup)
+{
+	static struct grpc_fixture f;
+
+	grpc_fixture_start(&f, setup);
+	*state = &f;
+	return 0;
+}
+
+int grpc_group_start_unix(void **state)
+{
+	return grpc_group_start(state, &(struct grpc_setup){0});
+}
+
+int grpc_group_start_tls(void **state)
+{
+	return grpc_group_start(state, &(struct grpc_setup){.tls = true, .io_threads = 2});
+}
+
+int grpc_group_stop(void **state)
+{
+	grpc_fixture_stop(*state);
+	return 0;
+}
+
 struct net_rpc_options grpc_to(const char *path)
 {
 	return (struct net_rpc_options){.path = path, .timeout_ms = 20000};

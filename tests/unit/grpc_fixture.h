@@ -44,6 +44,12 @@ struct grpc_setup {
 void grpc_fixture_start(struct grpc_fixture *f, const struct grpc_setup *setup);
 void grpc_fixture_stop(struct grpc_fixture *f);
 
+/* One for all tests of a group, as its cmocka fixture: *state is the grpc_fixture. */
+int grpc_group_start(void **state, const struct grpc_setup *setup);
+int grpc_group_start_unix(void **state);
+int grpc_group_start_tls(void **state);
+int grpc_group_stop(void **state);
+
 /* Options of a call to `path` with a deadline of 20 s. */
 struct net_rpc_options grpc_to(const char *path);
 

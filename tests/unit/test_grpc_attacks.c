@@ -381,26 +381,19 @@ static void a_slow_tls_handshake_is_not_waited_for(void **state)
 
 static int start(void **state)
 {
-	static struct grpc_fixture f;
+	static const struct grpc_setup setup = {.limits = {.connections = 200,
+							   .streams = 200,
+							   .header_bytes = 8192,
+							   .workers = 500,
+							   .handshake_ms = SHORT_MS,
+							   .header_ms = SHORT_MS,
+							   .request_ms = SHORT_MS,
+							   .stall_ms = SHORT_MS,
+							   .keepalive_ms = SHORT_MS,
+							   .keepalive_wait_ms = SHORT_MS}};
 
-	grpc_fixture_start(&f, &(struct grpc_setup){.limits = {.connections = 200,
-							       .streams = 200,
-							       .header_bytes = 8192,
-							       .workers = 500,
-							       .handshake_ms = SHORT_MS,
-							       .header_ms = SHORT_MS,
-							       .request_ms = SHORT_MS,
-							       .stall_ms = SHORT_MS,
-							       .keepalive_ms = SHORT_MS,
-							       .keepalive_wait_ms = SHORT_MS}});
-	others_are_served(&f);
-	*state = &f;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	grpc_fixture_stop(*state);
+	grpc_group_start(state, &setup);
+	others_are_served(*state);
 	return 0;
 }
 
@@ -424,5 +417,5 @@ int main(void)
 		cmocka_unit_test(a_slow_tls_handshake_is_not_waited_for),
 	};
 
-	return cmocka_run_group_tests_name("net/grpc attacks", tests, start, stop);
+	return cmocka_run_group_tests_name("net/grpc attacks", tests, start, grpc_group_stop);
 }

@@ -212,30 +212,6 @@ static void messages_up_to_the_limit_pass_and_larger_ones_do_not(void **state)
 	}
 }
 
-static int start_unix(void **state)
-{
-	static struct grpc_fixture f;
-
-	grpc_fixture_start(&f, &(struct grpc_setup){0});
-	*state = &f;
-	return 0;
-}
-
-static int start_tls(void **state)
-{
-	static struct grpc_fixture f;
-
-	grpc_fixture_start(&f, &(struct grpc_setup){.tls = true, .io_threads = 2});
-	*state = &f;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	grpc_fixture_stop(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,7 +225,9 @@ int main(void)
 		cmocka_unit_test(a_bidi_call_talks_in_turns),
 		cmocka_unit_test(messages_up_to_the_limit_pass_and_larger_ones_do_not),
 	};
-	int failed = cmocka_run_group_tests_name("net/grpc calls, unix", tests, start_unix, stop);
+	int failed = cmocka_run_group_tests_name("net/grpc calls, unix", tests,
+						 grpc_group_start_unix, grpc_group_stop);
 
-	return failed + cmocka_run_group_tests_name("net/grpc calls, TLS", tests, start_tls, stop);
+	return failed + cmocka_run_group_tests_name("net/grpc calls, TLS", tests,
+						    grpc_group_start_tls, grpc_group_stop);
 }

@@ -384,30 +384,6 @@ static void nobody_there_is_unavailable_at_once(void **state)
 	assert_code(net_channel_connect(channel, 50, &err), CAIRN_DEADLINE); /* it pauses */
 }
 
-static int start_unix(void **state)
-{
-	static struct grpc_fixture f;
-
-	grpc_fixture_start(&f, &(struct grpc_setup){0});
-	*state = &f;
-	return 0;
-}
-
-static int start_tls(void **state)
-{
-	static struct grpc_fixture f;
-
-	grpc_fixture_start(&f, &(struct grpc_setup){.tls = true, .io_threads = 2});
-	*state = &f;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	grpc_fixture_stop(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest calls[] = {
@@ -429,8 +405,10 @@ int main(void)
 		cmocka_unit_test(a_server_that_cannot_prove_its_name_is_not_called),
 		cmocka_unit_test(nobody_there_is_unavailable_at_once),
 	};
-	int failed = cmocka_run_group_tests_name("net/grpc ends, unix", calls, start_unix, stop);
+	int failed = cmocka_run_group_tests_name("net/grpc ends, unix", calls,
+						 grpc_group_start_unix, grpc_group_stop);
 
-	failed += cmocka_run_group_tests_name("net/grpc ends, TLS", calls, start_tls, stop);
+	failed += cmocka_run_group_tests_name("net/grpc ends, TLS", calls, grpc_group_start_tls,
+					      grpc_group_stop);
 	return failed + cmocka_run_group_tests_name("net/grpc servers", servers, NULL, NULL);
 }

@@ -344,21 +344,6 @@ static void who_leaves_when_half_closing_disturbs_nobody(void **state)
 	close(raw.fd);
 }
 
-static int start(void **state)
-{
-	static struct grpc_fixture f;
-
-	grpc_fixture_start(&f, &(struct grpc_setup){0});
-	*state = &f;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	grpc_fixture_stop(*state);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,5 +358,6 @@ int main(void)
 		cmocka_unit_test(who_leaves_when_half_closing_disturbs_nobody),
 	};
 
-	return cmocka_run_group_tests_name("net/grpc requests", tests, start, stop);
+	return cmocka_run_group_tests_name("net/grpc requests", tests, grpc_group_start_unix,
+					   grpc_group_stop);
 }
