@@ -113,6 +113,22 @@ class FlavoursTest(GenerationsTest):
         self.assertEqual({m.volume_size_bytes for m in messages}, {16 << 20})
         return self.tuples(messages, limit)
 
+    def works(self, token):
+        """Blocks, or None while the sidecar or the driver is away."""
+        try:
+            return self.in_session(token, "data-1", "data-2", 256)
+        except grpc.RpcError as failed:
+            self.assertEqual(failed.code(), grpc.StatusCode.UNAVAILABLE, failed.details())
+            return None
+
+    def is_over(self, token):
+        """Whether the session of "data-2" is known no more."""
+        try:
+            self.in_session(token, None, "data-2", 256)
+            return False
+        except grpc.RpcError as failed:
+            return failed.code() == grpc.StatusCode.UNAUTHENTICATED
+
     def differential(self, base, target, limit):
         found, at = set(), ""
         query = f"target={target}" + (f"&base={base}" if base else "")
@@ -192,13 +208,6 @@ class Flavours(FlavoursTest):
             self.bed.processes.wait_ready("driver", self.csi.socket.exists)
             wait_until(lambda: self.works(token), 40, "the driver is back")
 
-    def works(self, token):
-        try:
-            return self.in_session(token, "data-1", "data-2", 256)
-        except grpc.RpcError as failed:
-            self.assertEqual(failed.code(), grpc.StatusCode.UNAVAILABLE, failed.details())
-            return None
-
     def test_what_a_session_is_not_good_for(self):
         token = self.session("narrow", "data-1", "data-2")
         code = grpc.StatusCode
@@ -233,14 +242,7 @@ class Flavours(FlavoursTest):
         token = self.session("ends", "data-2")
         self.assertTrue(self.in_session(token, None, "data-2", 256))
         self.kube.kubectl("delete", "snapshotsessionrequest", "ends")
-
-        def is_over():
-            try:
-                self.in_session(token, None, "data-2", 256)
-                return False
-            except grpc.RpcError as failed:
-                return failed.code() == grpc.StatusCode.UNAUTHENTICATED
-        wait_until(is_over, 20, "the session is over")
+        wait_until(lambda: self.is_over(token), 20, "the session is over")
 
     def test_an_application_on_client_go(self):
         expected = self.truth("data-1", "data-2")

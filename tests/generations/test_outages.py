@@ -82,13 +82,6 @@ class Outages(FlavoursTest):
         self.all_answer(token)
         self.watches_went_on()
 
-    def works(self, token):
-        try:
-            return self.in_session(token, "data-1", "data-2", 256)
-        except grpc.RpcError as failed:
-            self.assertEqual(failed.code(), grpc.StatusCode.UNAVAILABLE, failed.details())
-            return None
-
     def watches_went_on(self):
         """What is new since then is noticed, by each who watches something."""
         token = self.session("after", "data-1", "data-2")  # the manager, then the sidecar
@@ -114,13 +107,6 @@ class Outages(FlavoursTest):
         self.kube.request("DELETE", f"{DISCOVERIES}/twin")
         wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="data-1", target="data-2"))[0]
                    == 201, 20, "the twin is gone")
-
-    def is_over(self, token):
-        try:
-            self.in_session(token, "data-1", "data-2", 256)
-            return False
-        except grpc.RpcError as failed:
-            return failed.code() == grpc.StatusCode.UNAUTHENTICATED
 
     @staticmethod
     def discovery(name, driver, url, ca=None):
