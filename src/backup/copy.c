@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/blob.h"
+#include "repo/index.h"
 #include "repo/snapshot.h"
 #include "repo/tree.h"
 
@@ -26,8 +27,9 @@ struct ids {
 struct copying {
 	struct repo *from;
 	struct repo *to;
-	struct ids data;  /* that `to` lacks */
-	struct ids trees; /* in the order in which they are put: below before above */
+	struct ids data;         /* that `to` lacks */
+	struct ids trees;        /* in the order in which they are put: below before above */
+	struct repo_index *seen; /* trees that were walked; snapshots of files share many */
 	uint64_t bytes;
 	size_t next;
 	unsigned depth;
@@ -73,13 +75,17 @@ static int add_node(void *arg, const struct repo_node *node, struct cairn_err *e
 	return node->type == REPO_NODE_DIR ? walk(arg, &node->subtree, err) : 0;
 }
 
+/* Also below trees that are there: what a killed copy or a prune left of a backup
+ * may be its trees without their data. */
 static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err)
 {
 	struct repo_tree_visitor visitor = {.node = add_node, .content = add_data, .arg = copying};
-	int rc;
+	uint32_t entry;
+	bool known;
+	int rc = repo_index_reserve(copying->seen, REPO_BLOB_TREE, tree, &entry, &known, err);
 
-	if (repo_blob_has(copying->to, REPO_BLOB_TREE, tree))
-		return 0; /* and so is everything below it */
+	if (rc || known)
+		return rc;
 	if (copying->depth == COPY_DEPTH_MAX)
 		return cairn_err_set(err, CAIRN_RANGE, "directories are too deep");
 	copying->depth++;
@@ -162,9 +168,12 @@ static int put_trees(struct copying *copying, struct cairn_err *err)
 		cairn_auto_free uint8_t *data = NULL;
 		struct repo_id id;
 		size_t n;
-		int rc = repo_blob_get(copying->from, REPO_BLOB_TREE, &copying->trees.at[i], &data,
-				       &n, err);
+		int rc;
 
+		if (repo_blob_has(copying->to, REPO_BLOB_TREE, &copying->trees.at[i]))
+			continue;
+		rc = repo_blob_get(copying->from, REPO_BLOB_TREE, &copying->trees.at[i], &data, &n,
+				   err);
 		if (!rc)
 			rc = repo_blob_put(copying->to, REPO_BLOB_TREE, data, n, &id, NULL, err);
 		if (rc)
@@ -209,6 +218,7 @@ int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot
 		  const struct backup_progress *progress, struct copy_result *ret,
 		  struct cairn_err *err)
 {
+	cairn_cleanup(repo_index_freep) struct repo_index *seen = NULL;
 	struct copying copying = {.from = from, .to = to};
 	struct team team = {
 		.take = take,
@@ -222,6 +232,9 @@ int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot
 	*ret = (struct copy_result){.there = is_there(snapshot, there)};
 	if (ret->there)
 		return 0;
+	copying.seen = seen = repo_index_new();
+	if (!seen)
+		return cairn_err_nomem(err, "copy");
 	rc = walk(&copying, &snapshot->tree, err);
 	if (!rc)
 		rc = unique(&copying, err);

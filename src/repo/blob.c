@@ -57,12 +57,13 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
 		  struct repo_id *ret_id, bool *ret_new, struct cairn_err *err)
 {
+	size_t most = type == REPO_BLOB_TREE ? REPO_BLOB_MAX : REPO_DATA_PUT_MAX;
 	struct repo_id id;
 	int rc = repo_may_write(repo, err);
 
 	if (rc < 0)
 		return rc;
-	if (n == 0 || n > REPO_DATA_PUT_MAX)
+	if (n == 0 || n > most)
 		return cairn_err_set(err, CAIRN_INVALID, "a blob of %zu bytes", n);
 	rc = repo_failed(repo, err);
 	if (rc < 0)

@@ -29,13 +29,13 @@ enum repo_blob_type {
  * 8 MiB, ours not larger than 16; a tree of two million chunks has 134 MB. */
 #define REPO_BLOB_MAX ((size_t)1 << 30)
 
-/* What we put at most. */
+/* What we put at most; trees, which are copied from others too, up to what is read. */
 #define REPO_DATA_PUT_MAX ((size_t)64 << 20)
 
 /* Stores the bytes unless they are there. *ret_new (may be NULL) says whether
  * this call stored them. They are durable after the next repo_flush().
  *
- * CAIRN_INVALID       n is 0 or above REPO_DATA_PUT_MAX
+ * CAIRN_INVALID       n is 0 or above REPO_DATA_PUT_MAX (a tree: REPO_BLOB_MAX)
  * CAIRN_PRECONDITION  no lock, or the index was not loaded
  */
 int repo_blob_put(struct repo *repo, enum repo_blob_type type, const void *data, size_t n,
