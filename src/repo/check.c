@@ -178,18 +178,16 @@ static int check_snapshot(struct repo_checking *checking, const struct repo_id *
 
 static int check_snapshots(struct repo_checking *checking, struct cairn_err *err)
 {
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	const struct repo_names *names = &checking->snapshots;
 	int rc = repo_walk_init(&checking->walk, checking->repo, err);
 
 	checking->walk.problem = tree_problem;
 	checking->walk.arg = checking;
 	if (rc == 0 && checking->options->snapshot)
 		return check_snapshot(checking, checking->options->snapshot, err);
-	if (rc == 0)
-		rc = repo_names_list(checking->repo->store, REPO_FILE_SNAPSHOT, &names, err);
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
-		repo_check_progress(checking, "snapshots", i, names.n);
-		rc = check_snapshot(checking, &names.items[i].name, err);
+	for (size_t i = 0; rc == 0 && i < names->n; i++) {
+		repo_check_progress(checking, "snapshots", i, names->n);
+		rc = check_snapshot(checking, &names->items[i].name, err);
 	}
 	return rc;
 }
@@ -201,6 +199,10 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
 	int rc = check_keys(&checking, err);
 
+	/* Others may add meanwhile: what these need is in index files by now, what a
+	 * later one needs is not looked for. */
+	if (rc == 0)
+		rc = repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &checking.snapshots, err);
 	if (rc == 0)
 		rc = load_indexes(&checking, err);
 	if (rc == 0)
@@ -214,6 +216,7 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 	repo_walk_done(&checking.walk);
 	repo_index_order_done(&checking.order);
 	repo_names_done(&checking.packs);
+	repo_names_done(&checking.snapshots);
 	if (rc == 0)
 		*ret = checking.stats;
 	return rc;

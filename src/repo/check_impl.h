@@ -18,7 +18,8 @@ struct repo_pack_blob;
 struct repo_checking {
 	struct repo *repo;
 	const struct repo_check_options *options;
-	struct repo_names packs; /* in the store */
+	struct repo_names snapshots; /* that are looked at */
+	struct repo_names packs;     /* in the store */
 	struct repo_index_order order;
 	struct repo_walk walk;
 	pthread_mutex_t mutex; /* guards `stats` and the caller's functions */

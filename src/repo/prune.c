@@ -59,6 +59,12 @@ static int mark_all(struct pruning *pruning, struct cairn_err *err)
 	if (rc == 0 && list.damaged)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s; nothing was deleted",
 				     list.damaged_text);
+	/* We hold it alone: who removed that one, or where the store mislaid it, is
+	 * to be found out before its data goes. */
+	if (rc == 0 && list.gone)
+		return cairn_err_set(
+			err, CAIRN_ABORTED,
+			"a snapshot was listed, but is not there; nothing was deleted");
 	if (rc == 0)
 		rc = repo_walk_init(&pruning->walk, pruning->repo, err);
 	pruning->walk.problem = refuse;

@@ -105,11 +105,15 @@ static int load_one(void *arg, size_t i, struct cairn_err *err)
 	int rc = repo_snapshot_load(loading->repo, &loading->names->items[i].name,
 				    &loading->list->items[i], &why);
 
-	if (rc == 0 || rc == CAIRN_NOT_FOUND)
+	if (rc == 0)
 		return 0;
-	if (rc != CAIRN_DATA_LOSS)
+	if (rc != CAIRN_DATA_LOSS && rc != CAIRN_NOT_FOUND)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	cairn_scoped_lock(&loading->mutex);
+	if (rc == CAIRN_NOT_FOUND) {
+		loading->list->gone++;
+		return 0;
+	}
 	if (loading->list->damaged++ == 0) {
 		loading->list->damaged_code = rc;
 		snprintf(loading->list->damaged_text, sizeof(loading->list->damaged_text), "%.*s",
@@ -199,6 +203,9 @@ static int find_latest(struct repo *repo, struct repo_snapshot **ret, struct cai
 
 	if (rc < 0)
 		return rc;
+	if (list.damaged)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "which is the latest cannot be told: %s",
+				     list.damaged_text);
 	if (list.n == 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot");
 	*ret = cairn_take(list.items[latest_of(&list, (int64_t)cairn_now_ns())]);

@@ -76,6 +76,7 @@ int repo_snapshot_load(struct repo *repo, const struct repo_id *id, struct repo_
  *
  * CAIRN_NOT_FOUND  none
  * CAIRN_INVALID    several begin so, or it is no prefix of an id
+ * CAIRN_DATA_LOSS  it cannot be read; for "latest", any one: it may be that
  */
 int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
 		       struct cairn_err *err);
@@ -83,6 +84,7 @@ int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapsh
 struct repo_snapshot_list {
 	struct repo_snapshot **items; /* oldest first */
 	size_t n;
+	size_t gone;    /* files that were listed and not there any more */
 	size_t damaged; /* files that could not be read; the first one's error: */
 	int damaged_code;
 	char damaged_text[160];

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Repositories that others use, change or spoil meanwhile. */
+
+#include "cairntest.h"
+
+#include "repofix.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "repo/check.h"
+#include "repo/prune.h"
+#include "repo/store.h"
+
+/* ---- a backup while a check runs --------------------------------------------- */
+
+struct meanwhile {
+	struct repofix *fix;
+	const char *step; /* when it is told of, a backup is made */
+	bool made;
+};
+
+static void back_up(void *arg, const char *step, uint64_t done, uint64_t total)
+{
+	struct meanwhile *meanwhile = arg;
+	struct repo_options options = repofix_options(meanwhile->fix, REPO_LOCK_SHARED);
+	struct repo *repo = NULL;
+	struct cairn_err err = {0};
+	struct repo_id id;
+
+	(void)total;
+	if (meanwhile->made || done > 0 || strcmp(step, meanwhile->step) != 0)
+		return;
+	meanwhile->made = true;
+	assert_ok(repo_open(&options, &repo, &err), &err);
+	assert_ok(repo_load_index(repo, &err), &err);
+	assert_ok(repofix_backup(repo, 1000, 20, &id, &err), &err);
+	repo_close(repo);
+}
+
+static void a_backup_that_is_made_meanwhile_is_no_fault(void **state)
+{
+	static const char *const steps[] = {"index", "snapshots", REPO_CHECK_DATA};
+	struct repofix *fix = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		struct meanwhile meanwhile = {.fix = fix, .step = steps[i]};
+		struct repo_check_options options = {
+			.read_data = true, .progress = back_up, .arg = &meanwhile};
+		struct repo_check_stats stats = {0};
+		struct cairn_err err = {0};
+		struct repo_id id;
+
+		repofix_open(fix, REPO_LOCK_SHARED);
+		assert_ok(repofix_backup(fix->repo, 100 * i, 20, &id, &err), &err);
+		repofix_open(fix, REPO_LOCK_SHARED);
+		assert_ok(repo_check(fix->repo, &options, &stats, &err), &err);
+		assert_int_equal(stats.problems, 0);
+	}
+}
+
+/* ---- what cannot be read ------------------------------------------------------ */
+
+static const struct repo_store_ops *real_ops;
+
+static int mislaid(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   uint64_t *ret_size, struct cairn_err *err)
+{
+	if (kind == REPO_FILE_SNAPSHOT)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "mislaid");
+	return real_ops->size(store, kind, name, ret_size, err);
+}
+
+static void prune_deletes_nothing_when_a_snapshot_went_away(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_options options = {.max_unused_tenth = 0};
+	struct repo_prune_stats stats;
+	struct repo_store_ops ops;
+	struct cairn_err err = {0};
+	struct repo_id id;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &id, &err), &err);
+	real_ops = repo_get_store(fix->repo)->ops;
+	ops = *real_ops;
+	ops.size = mislaid;
+	repo_get_store(fix->repo)->ops = &ops;
+	assert_code(repo_prune(fix->repo, &options, &stats, &err), CAIRN_ABORTED);
+	assert_non_null(strstr(err.msg, "nothing was deleted"));
+	repo_get_store(fix->repo)->ops = real_ops;
+	repofix_verify(fix->repo, &id, 1, 30);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static void damage(const struct repofix *fix, const struct repo_id *id)
+{
+	char hex[REPO_ID_TEXT_MAX], path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/snapshots/%s", fix->path, repo_id_format(id, hex));
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "damaged", 7, 0), 7);
+	close(fd);
+}
+
+/* An older one would be restored in its place. */
+static void the_latest_is_not_guessed_when_one_cannot_be_read(void **state)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *found = NULL;
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	struct repo_id old, new;
+	char hex[REPO_ID_TEXT_MAX];
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 3, &old, &err), &err);
+	assert_ok(repofix_backup(fix->repo, 10, 3, &new, &err), &err);
+	assert_ok(repo_snapshot_find(fix->repo, "latest", &found, &err), &err);
+	assert_true(repo_id_equal(&found->id, &new));
+	repo_snapshot_freep(&found);
+	found = NULL;
+	damage(fix, &new);
+	assert_code(repo_snapshot_find(fix->repo, "latest", &found, &err), CAIRN_DATA_LOSS);
+	assert_non_null(strstr(err.msg, repo_id_format(&new, hex)));
+	assert_ok(repo_snapshot_find(fix->repo, repo_id_format(&old, hex), &found, &err), &err);
+}
+
+#define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_repo(a_backup_that_is_made_meanwhile_is_no_fault),
+		with_repo(prune_deletes_nothing_when_a_snapshot_went_away),
+		with_repo(the_latest_is_not_guessed_when_one_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests_name("repo/others", tests, NULL, NULL);
+}
