@@ -56,6 +56,9 @@ static int copy_all(struct copying *copying, struct cairn_err *err)
 
 	for (size_t i = 0; i < copying->theirs.n && !rc; i++)
 		rc = copy_one(copying, copying->theirs.items[i], err);
+	if (!rc && copying->theirs.damaged)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "%zu backups cannot be read: %s",
+				     copying->theirs.damaged, copying->theirs.damaged_text);
 	return rc;
 }
 

@@ -92,6 +92,17 @@ static int open_dir_to_write(const struct dir *dir, const char *name, int *ret,
 	return open_dir(dir, name, ret, err);
 }
 
+/* What stands in the directory `name` becomes durable. One that we may not look into
+ * is somebody else's, and so is that. */
+static int sync_dir_at(int root, const char *name, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EACCES ? 0 : cairn_err_sys(err, errno, "open '%s'", name);
+	return cairn_sync_dir(fd, name, err);
+}
+
 static int dir_create(struct repo_store *store, struct cairn_err *err)
 {
 	struct dir *dir = (struct dir *)store;
@@ -108,20 +119,23 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 		if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
 			rc = cairn_err_sys(err, errno, "make '%s/%s'", dir->path, name);
 	}
-	return rc;
+	if (rc == 0)
+		rc = sync_dir_at(root, "data", err);
+	return rc < 0 ? rc : sync_dir_at(root, "..", err);
 }
 
+/* The name is one that nobody knows: what it will be called is added by the caller. */
 static int write_file(int dir_fd, const char *name, const void *data, size_t n, bool durable,
 		      struct cairn_err *err)
 {
 	cairn_auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 
 	if (fd < 0)
-		return cairn_err_sys(err, errno, "make '%s'", name);
+		return cairn_err_sys(err, errno, "make a file");
 	if (cairn_write_full(fd, data, n) < 0)
-		return cairn_err_sys(err, errno, "write '%s'", name);
+		return cairn_err_sys(err, errno, "write");
 	if (durable && fsync(fd) < 0)
-		return cairn_err_sys(err, errno, "sync '%s'", name);
+		return cairn_err_sys(err, errno, "sync");
 	return 0;
 }
 
@@ -165,7 +179,8 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 		rc = rename_new(fd, kind, temporary, place.name, err);
 	if (rc < 0) {
 		unlinkat(fd, temporary, 0);
-		return rc;
+		return rc == CAIRN_EXISTS ? rc
+					  : cairn_err_wrap(err, "'%s/%s'", dir->path, place.dir);
 	}
 	return durable ? cairn_sync_dir(fd, place.dir, err) : 0;
 }
@@ -274,9 +289,15 @@ static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, v
 		struct repo_id id;
 		struct stat st;
 
-		if (!repo_id_parse(entry->d_name, strlen(entry->d_name), &id) ||
-		    fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode))
+		if (!repo_id_parse(entry->d_name, strlen(entry->d_name), &id))
+			continue;
+		if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, name,
+					     entry->d_name);
+		}
+		if (!S_ISREG(st.st_mode))
 			continue;
 		rc = fn(arg, &id, (uint64_t)st.st_size, err);
 		if (rc < 0)
