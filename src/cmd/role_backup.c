@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "cmd/options.h"
+#include "cmd/progress.h"
 #include "repo/id.h"
 
 #define LARGE_BYTES  (1 << 20)
@@ -91,6 +92,11 @@ static int find_pack_size(uint64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
+static bool interrupted(void)
+{
+	return cmd_interrupted() != 0;
+}
+
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
@@ -98,7 +104,8 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	struct repo_options options = {
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
-			  .retry_ms = repository->retry_ms},
+			  .retry_ms = repository->retry_ms,
+			  .cancelled = interrupted},
 		.lock = how->lock,
 		.lock_wait_ms = cmd_options.lock_wait_ms,
 		.lock_early = how->early,

@@ -84,7 +84,9 @@ static int load_indexes(struct repo_checking *checking, struct cairn_err *err)
 		struct cairn_err why = {0};
 
 		repo_check_progress(checking, "index", i, names.n);
-		rc = repo_load_index_file(checking->repo, &names.items[i].name, &why);
+		rc = repo_go_on(checking->repo, &why);
+		if (rc == 0)
+			rc = repo_load_index_file(checking->repo, &names.items[i].name, &why);
 		rc = repo_check_result(checking, rc, &why, err);
 	}
 	if (rc == 0)
@@ -187,7 +189,9 @@ static int check_snapshots(struct repo_checking *checking, struct cairn_err *err
 		return check_snapshot(checking, checking->options->snapshot, err);
 	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		repo_check_progress(checking, "snapshots", i, names->n);
-		rc = check_snapshot(checking, &names->items[i].name, err);
+		rc = repo_go_on(checking->repo, err);
+		if (rc == 0)
+			rc = check_snapshot(checking, &names->items[i].name, err);
 	}
 	return rc;
 }

@@ -41,7 +41,10 @@ struct repo_check_stats {
 };
 
 /* Loads the index itself, file by file. 0 when it ran to its end, whatever it
- * found: look at ret->problems. Any lock will do. */
+ * found: look at ret->problems. Any lock will do.
+ *
+ * CAIRN_CANCELLED  asked for (repo_store_options.cancelled)
+ */
 int repo_check(struct repo *repo, const struct repo_check_options *options,
 	       struct repo_check_stats *ret, struct cairn_err *err);
 

@@ -161,6 +161,9 @@ static int check_one(void *arg, size_t i, struct cairn_err *err)
 	struct repo_id id;
 	int rc;
 
+	rc = repo_go_on(checking->repo, err);
+	if (rc < 0)
+		return rc;
 	file = file_of(checking, pack, &id);
 	if (!file)
 		return 0;

@@ -19,6 +19,7 @@
 
 #define PAUSE_FIRST_MS 200U
 #define PAUSE_MAX_MS   20000U
+#define PAUSE_SLICE_MS 50U /* how soon one who gives up is heard */
 
 struct idle {
 	struct idle *next;
@@ -28,8 +29,9 @@ struct idle {
 struct repo_http {
 	char *ca_file, *user, *password;
 	uint64_t retry_ms, stall_ms;
-	pthread_mutex_t mutex; /* guards `idle` */
-	struct idle *idle;     /* handles with open connections */
+	bool (*cancelled)(void); /* or NULL */
+	pthread_mutex_t mutex;   /* guards `idle` */
+	struct idle *idle;       /* handles with open connections */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -57,6 +59,7 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 	pthread_mutex_init(&http->mutex, NULL);
 	http->retry_ms = options->retry_ms ? options->retry_ms : REPO_HTTP_RETRY_MS;
 	http->stall_ms = options->stall_ms ? options->stall_ms : REPO_HTTP_STALL_MS;
+	http->cancelled = options->cancelled;
 	rc = copy_text(&http->ca_file, options->ca_file, err);
 	if (rc == 0)
 		rc = copy_text(&http->user, options->user, err);
@@ -372,6 +375,18 @@ static uint64_t with_jitter(uint64_t pause)
 	return pause / 2 + random % (pause / 2 + 1);
 }
 
+/* False when nobody waits for it any more. */
+static bool wait_ms(const struct repo_http *http, uint64_t ms)
+{
+	while (ms > 0 && !(http->cancelled && http->cancelled())) {
+		uint64_t slice = ms < PAUSE_SLICE_MS ? ms : PAUSE_SLICE_MS;
+
+		cairn_sleep_ms(slice);
+		ms -= slice;
+	}
+	return !(http->cancelled && http->cancelled());
+}
+
 int repo_http_retry(struct repo_http *http, int (*try)(void *arg, struct cairn_err *err), void *arg,
 		    struct cairn_err *err)
 {
@@ -390,7 +405,8 @@ int repo_http_retry(struct repo_http *http, int (*try)(void *arg, struct cairn_e
 		spent = (cairn_monotonic_ns() - start) / CAIRN_NS_PER_MS;
 		if (spent + pause > http->retry_ms)
 			break;
-		cairn_sleep_ms(with_jitter(pause));
+		if (!wait_ms(http, with_jitter(pause)))
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted: %s", why.msg);
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
 	}
 	if (rc < 0 && tries > 1)

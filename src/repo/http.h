@@ -67,7 +67,10 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 int repo_http_status(const struct repo_answer *answer, struct cairn_err *err);
 
 /* Calls `try` until it returns something else than CAIRN_UNAVAILABLE, or the
- * time for it is over. */
+ * time for it is over.
+ *
+ * CAIRN_CANCELLED  the last try failed, and nobody wants another
+ */
 int repo_http_retry(struct repo_http *http, int (*try)(void *arg, struct cairn_err *err), void *arg,
 		    struct cairn_err *err);
 

@@ -64,8 +64,10 @@ struct loading {
 static int load_file(void *arg, size_t i, struct cairn_err *err)
 {
 	struct loading *loading = arg;
+	int rc = repo_go_on(loading->repo, err);
 
-	return repo_load_index_file(loading->repo, &loading->names->items[i].name, err);
+	return rc < 0 ? rc
+		      : repo_load_index_file(loading->repo, &loading->names->items[i].name, err);
 }
 
 /* Files that were loaded under an early lock are looked for again later. */
@@ -107,7 +109,7 @@ int repo_load_index(struct repo *repo, struct cairn_err *ret_err)
 		rc = repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
 			       &loading, err);
 	if (rc < 0)
-		return early ? blame_others(repo, err) : rc;
+		return early && rc != CAIRN_CANCELLED ? blame_others(repo, err) : rc;
 	if (early)
 		keep_names(repo, &names);
 	repo->index_loaded = true;

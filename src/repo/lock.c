@@ -301,11 +301,13 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 	lock->pause_ms = options->lock_pause_ms ? options->lock_pause_ms : REPO_LOCK_PAUSE_MS;
 	lock->settled = !early;
 	while ((rc = try_take(lock, early, err)) == CAIRN_ABORTED &&
-	       boot_ms() - start_ms < options->lock_wait_ms) {
+	       boot_ms() - start_ms < options->lock_wait_ms && repo_go_on(repo, NULL) == 0) {
 		/* Two who collide again and again must not keep step. */
 		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
 		pause = pause < 2000 ? pause * 2 : pause;
 	}
+	if (rc == CAIRN_ABORTED && repo_go_on(repo, NULL) < 0)
+		rc = repo_go_on(repo, err);
 	if (rc == 0) {
 		rc = start(lock, err);
 		if (rc < 0)

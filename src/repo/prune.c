@@ -70,7 +70,9 @@ static int mark_all(struct pruning *pruning, struct cairn_err *err)
 	pruning->walk.problem = refuse;
 	for (size_t i = 0; rc == 0 && i < list.n; i++) {
 		progress(pruning, "snapshots", i, list.n);
-		rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
+		rc = repo_go_on(pruning->repo, err);
+		if (rc == 0)
+			rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
 	}
 	return rc;
 }
@@ -124,9 +126,10 @@ static int repack_one(void *arg, size_t i, struct cairn_err *err)
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
 	uint32_t number;
 	size_t n = 0;
+	int rc = repo_go_on(pruning->repo, err);
 
-	if (pruning->plan.packs[i].fate != REPO_FATE_REPACK)
-		return 0;
+	if (rc < 0 || pruning->plan.packs[i].fate != REPO_FATE_REPACK)
+		return rc;
 	blobs = cairn_calloc(order->starts[i + 1] - order->starts[i], sizeof(*blobs));
 	if (!blobs)
 		return cairn_err_nomem(err, "the blobs of a pack");
@@ -212,11 +215,13 @@ static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 {
 	struct pruning *pruning = arg;
 	const struct repo_id *name = &pruning->packs.items[i].name;
+	int rc = repo_go_on(pruning->repo, err);
 	uint32_t p;
 
+	if (rc < 0)
+		return rc;
 	if (repo_index_has_pack(pruning->repo->index, name)) {
-		int rc = repo_index_pack(pruning->repo->index, name, REPO_PACK_OPEN, &p, NULL, err);
-
+		rc = repo_index_pack(pruning->repo->index, name, REPO_PACK_OPEN, &p, NULL, err);
 		if (rc < 0)
 			return rc;
 		if (p >= pruning->plan.n || pruning->plan.packs[p].fate == REPO_FATE_KEEP)

@@ -40,6 +40,7 @@ struct repo_prune_stats {
  * CAIRN_DATA_LOSS     a blob that a snapshot needs is missing or damaged: nothing
  *                     was deleted
  * CAIRN_ABORTED       the lock was lost, or a snapshot went away meanwhile
+ * CAIRN_CANCELLED     asked for (repo_store_options.cancelled); the next one ends the work
  * CAIRN_PRECONDITION  no exclusive lock
  */
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,

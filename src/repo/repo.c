@@ -73,6 +73,7 @@ static int repo_new(const struct repo_options *options, struct repo **ret, struc
 	pthread_mutex_init(&repo->parse_mutex, NULL);
 	pthread_mutex_init(&repo->fail_mutex, NULL);
 	pthread_mutex_init(&repo->settle_mutex, NULL);
+	repo->cancelled = options->store.cancelled;
 	repo_codec_pool_init(&repo->codecs, &(struct repo_key){{0}},
 			     options->level ? options->level : REPO_LEVEL_DEFAULT);
 	repo->pack_size = size < REPO_PACK_SIZE_MIN   ? REPO_PACK_SIZE_MIN
@@ -321,6 +322,13 @@ const char *repo_config_id(const struct repo *repo)
 struct repo_store *repo_get_store(struct repo *repo)
 {
 	return repo->store;
+}
+
+int repo_go_on(const struct repo *repo, struct cairn_err *err)
+{
+	if (repo->cancelled && repo->cancelled())
+		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+	return 0;
 }
 
 int repo_may_write(struct repo *repo, struct cairn_err *err)

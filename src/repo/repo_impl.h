@@ -32,6 +32,7 @@ struct cairn_buf;
 
 struct repo {
 	struct repo_store *store;
+	bool (*cancelled)(void); /* or NULL */
 	struct repo_codec_pool codecs;
 	struct repo_config config;
 	char *hostname; /* of new snapshots */
@@ -71,6 +72,10 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 /* Reads from the store, counted. */
 int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,
 	      struct cairn_err *err);
+
+/* CAIRN_CANCELLED when whoever waits does not want to any more: asked between the
+ * steps of what takes long. */
+int repo_go_on(const struct repo *repo, struct cairn_err *err);
 
 /* CAIRN_PRECONDITION unless a lock is held and the index loaded. */
 int repo_may_write(struct repo *repo, struct cairn_err *err);

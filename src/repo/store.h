@@ -119,6 +119,9 @@ struct repo_store_options {
 	unsigned connections; /* 0: 5, or 2 for a directory */
 	uint64_t retry_ms;    /* how long a failing request is repeated; 0: 15 minutes */
 	uint64_t stall_ms;    /* a request that moves no byte for so long fails; 0: 60 s */
+	/* True when whoever waits does not want to any more; may be NULL. A request that
+	 * fails is not repeated then, and is CAIRN_CANCELLED. From any thread. */
+	bool (*cancelled)(void);
 };
 
 /* Fills what is NULL from the environment: AWS_ACCESS_KEY_ID,

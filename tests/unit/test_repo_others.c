@@ -7,6 +7,7 @@
 #include "repofix.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,6 +131,92 @@ static void the_latest_is_not_guessed_when_one_cannot_be_read(void **state)
 	assert_ok(repo_snapshot_find(fix->repo, repo_id_format(&old, hex), &found, &err), &err);
 }
 
+/* ---- somebody does not want to wait any more ----------------------------------- */
+
+static atomic_int asked, answer_after; /* true from so many questions on */
+
+static bool is_cancelled(void)
+{
+	return ++asked > answer_after;
+}
+
+static void open_impatient(struct repofix *fix, enum repo_lock_kind lock)
+{
+	struct repo_options options = repofix_options(fix, lock);
+	struct cairn_err err = {0};
+
+	repofix_close(fix);
+	answer_after = 1000000;
+	options.store.cancelled = is_cancelled;
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	assert_ok(repo_load_index(fix->repo, &err), &err);
+}
+
+static void a_check_ends_when_nobody_waits_for_it(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_check_options options = {.read_data = true};
+	struct repo_check_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id id;
+	int rc = CAIRN_CANCELLED;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &id, &err), &err);
+	for (int n = 0; rc == CAIRN_CANCELLED; n++) {
+		open_impatient(fix, REPO_LOCK_SHARED);
+		asked = 0;
+		answer_after = n;
+		rc = repo_check(fix->repo, &options, &stats, &err);
+		assert_true(rc == 0 || n < 100);
+		assert_true(rc < 0 || n > 3); /* index, snapshot and packs were asked for */
+	}
+	assert_ok(rc, &err);
+}
+
+static void a_prune_that_is_given_up_anywhere_loses_nothing(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_options options = {.max_unused_tenth = 0};
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	int rc = CAIRN_CANCELLED;
+
+	for (int n = 0; rc == CAIRN_CANCELLED; n += 1 + n / 3) {
+		struct repo_id a, b;
+
+		repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+		assert_ok(repofix_backup(fix->repo, 1, 40, &a, &err), &err);
+		assert_ok(repofix_backup(fix->repo, 20, 40, &b, &err), &err);
+		assert_ok(repo_snapshot_remove(fix->repo, &a, &err), &err);
+		open_impatient(fix, REPO_LOCK_EXCLUSIVE);
+		asked = 0;
+		answer_after = n;
+		rc = repo_prune(fix->repo, &options, &stats, &err);
+		assert_true(rc == 0 || n < 10000);
+		repofix_open(fix, REPO_LOCK_SHARED);
+		repofix_verify(fix->repo, &b, 20, 40);
+		assert_int_equal(repofix_problems(fix->repo, true), 0);
+	}
+	assert_ok(rc, &err);
+}
+
+static void nobody_waits_for_a_lock_that_nobody_wants(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_EXCLUSIVE);
+	struct repo *repo = NULL;
+	struct cairn_err err = {0};
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	options.lock_wait_ms = UINT64_MAX;
+	options.store.cancelled = is_cancelled;
+	asked = 0;
+	answer_after = 1;
+	assert_code(repo_open(&options, &repo, &err), CAIRN_CANCELLED);
+	assert_null(repo);
+}
+
 #define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
 
 int main(void)
@@ -138,6 +225,9 @@ int main(void)
 		with_repo(a_backup_that_is_made_meanwhile_is_no_fault),
 		with_repo(prune_deletes_nothing_when_a_snapshot_went_away),
 		with_repo(the_latest_is_not_guessed_when_one_cannot_be_read),
+		with_repo(a_check_ends_when_nobody_waits_for_it),
+		with_repo(a_prune_that_is_given_up_anywhere_loses_nothing),
+		with_repo(nobody_waits_for_a_lock_that_nobody_wants),
 	};
 
 	return cmocka_run_group_tests_name("repo/others", tests, NULL, NULL);
