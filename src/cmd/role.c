@@ -17,7 +17,7 @@
 
 /* Heaps that threads share. By default glibc makes eight for each processor, and
  * what a burst of calls has left free in one of them helps no other. */
-#define ARENAS 4
+#define ARENAS 2
 
 /* "<directory of the program>/cairn-<name>.so", for a build tree. */
 static void path_beside_program(const char *name, char out[PATH_BYTES])

@@ -4,7 +4,6 @@
 
 #include "cmd/role.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 
-#define ARENAS            2
 #define SETTLED_MS        2000U
 #define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
 
@@ -158,8 +156,6 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 
 	if (!listen)
 		return cairn_err_nomem(err, "sidecar");
-	/* Hundreds of threads that mostly wait must not have a heap each. */
-	mallopt(M_ARENA_MAX, ARENAS);
 	cairn_mem_drop_clean();
 	net_signals_block(&signals);
 	/* The Go sidecar ends on this one too. */
