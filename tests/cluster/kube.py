@@ -15,37 +15,14 @@ TIMEOUT = 120  # seconds, of one call; a hang is a failure, slowness is not
 TOKEN_SECONDS = 6 * 3600
 
 
-# Where kinds are, so that looking at one costs no kubectl: {name: (group and version, plural)}.
-STORAGE, SNAPSHOT = "apis/storage.k8s.io/v1", "apis/snapshot.storage.k8s.io/v1"
-CORE, RBAC = "api/v1", "apis/rbac.authorization.k8s.io/v1"
-KINDS = {
-    "configmap": (CORE, "configmaps"), "namespace": (CORE, "namespaces"),
-    "node": (CORE, "nodes"), "pod": (CORE, "pods"), "pv": (CORE, "persistentvolumes"),
-    "pvc": (CORE, "persistentvolumeclaims"), "secret": (CORE, "secrets"),
-    "service": (CORE, "services"), "csinode": (STORAGE, "csinodes"),
-    "storageclass": (STORAGE, "storageclasses"), "clusterrole": (RBAC, "clusterroles"),
-    "statefulset": ("apis/apps/v1", "statefulsets"),
-    "snapshotmetadataservice": ("apis/cbt.storage.k8s.io/v1beta1", "snapshotmetadataservices"),
-    "volumegroupsnapshot": ("apis/groupsnapshot.storage.k8s.io/v1beta2", "volumegroupsnapshots"),
-    "volumesnapshot": (SNAPSHOT, "volumesnapshots"),
-    "volumesnapshotcontent": (SNAPSHOT, "volumesnapshotcontents"),
-}
-NOT_IN_NAMESPACES = {"namespace", "node", "pv", "csinode", "storageclass", "clusterrole",
-                     "snapshotmetadataservice", "volumesnapshotcontent"}
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def path_of(words):
-    """What `kubectl get WORDS` asks for, or None where only kubectl knows."""
-    words, namespace = list(words), "default"
-    if words[:1] == ["-n"]:
-        namespace = words[1]
-        del words[:2]
-    kind = words[0].removesuffix("s") if words else ""
-    if kind not in KINDS or len(words) > 2 or any(word.startswith("-") for word in words):
-        return None
-    where, plural = KINDS[kind]
-    place = "" if kind in NOT_IN_NAMESPACES else f"namespaces/{namespace}/"
-    return f"/{where}/{place}{plural}" + (f"/{words[1]}" if len(words) == 2 else "")
+def names_of(group, resource):
+    """What kubectl calls a resource."""
+    plural = resource["resource"]
+    return [plural, f"{plural}.{group}", resource.get("singularResource") or plural,
+            *resource.get("shortNames", [])]
 
 
 def with_kinds(found):
@@ -84,6 +61,7 @@ class Kube:
         self.server, self.authority = server, authority
         self.kubeconfig = directory / "admin.kubeconfig"
         self.identity = None  # files of certificate and key of who asks
+        self.kinds = {}       # where each is; see path_of()
 
     # ---- kubeconfig ----
 
@@ -146,7 +124,7 @@ class Kube:
 
     def get(self, *words, **how):
         """An object or a list, as a dictionary; None if it is not there."""
-        path = None if how else path_of(words)
+        path = None if how else self.path_of(words)
         if path:
             try:
                 return with_kinds(self.request("GET", path))
@@ -160,6 +138,36 @@ class Kube:
         if "(NotFound)" in done.stderr:
             return None
         raise Failed(f"kubectl get {' '.join(words)}: {done.stderr.strip()}")
+
+    def discover(self):
+        """The API server says where each kind is, so that looking at one costs no kubectl."""
+        self.kinds = {}
+        for root in ("/api", "/apis"):
+            for group in self.request("GET", root, accept=DISCOVERY)["items"]:
+                name = group["metadata"].get("name", "")
+                version = group["versions"][0]  # the preferred one
+                place = "/".join(part for part in (root, name, version["version"]) if part)
+                for resource in version.get("resources", []):
+                    found = (place, resource["resource"], resource["scope"] == "Namespaced")
+                    for alias in names_of(name, resource):
+                        self.kinds.setdefault(alias, found)
+
+    def path_of(self, words):
+        """What `kubectl get WORDS` asks for, or None where only kubectl knows."""
+        words, namespace = list(words), "default"
+        if "-n" in words:
+            at = words.index("-n")
+            namespace = words[at + 1]
+            del words[at:at + 2]
+        if len(words) not in (1, 2) or any(word.startswith("-") for word in words):
+            return None
+        if words[0] not in self.kinds:
+            self.discover()
+        if words[0] not in self.kinds:
+            return None
+        place, plural, in_namespaces = self.kinds[words[0]]
+        inside = f"namespaces/{namespace}/" if in_namespaces else ""
+        return f"{place}/{inside}{plural}" + (f"/{words[1]}" if len(words) == 2 else "")
 
     def wait(self, condition, *words, seconds=TIMEOUT):
         """The object, once `condition` of it is true; it may appear meanwhile."""
@@ -179,10 +187,11 @@ class Kube:
 
     # ---- plain requests ----
 
-    def ask(self, method, path, body=None, token=None, content_type="application/json"):
+    def ask(self, method, path, body=None, token=None, content_type="application/json",
+            accept="application/json"):
         """(status, text) of one request: with `token`, or as the administrator."""
         context = ssl.create_default_context(cafile=str(self.authority))
-        headers = {"Content-Type": content_type}
+        headers = {"Content-Type": content_type, "Accept": accept}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         else:

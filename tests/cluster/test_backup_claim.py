@@ -56,7 +56,7 @@ class Claims(BackupTest):
         """What runs left, but for bases."""
         found = []
         for kind in ("volumesnapshot", "pvc", "job", "lease"):
-            listed = self.kube.get(kind, "-n", SPACE, kubeconfig=None)
+            listed = self.kube.get(kind, "-n", SPACE)
             found += [f"{kind} {item['metadata']['name']}" for item in listed["items"]
                       if item["metadata"].get("labels", {}).get(ROLE) in ("create", "restore")
                       or kind == "lease"]
@@ -66,7 +66,7 @@ class Claims(BackupTest):
         wait_until(lambda: not self.left(), 60, f"nothing is left; there is {self.left()}")
 
     def bases(self):
-        listed = self.kube.get("volumesnapshot", "-n", SPACE, kubeconfig=None)
+        listed = self.kube.get("volumesnapshot", "-n", SPACE)
         return [item["metadata"]["name"] for item in listed["items"]
                 if item["metadata"].get("labels", {}).get(ROLE) == "base"]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the repository layer share: repotool, restic, servers that
 keep repositories, and a scratch directory that goes away at the end."""
+import concurrent.futures
 import contextlib
 import hashlib
 import os
@@ -18,6 +19,7 @@ TOOL = os.environ.get("REPOTOOL", "")
 PASSWORD = "open sesame"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "secret/of+test"}
 LIMIT = 300  # seconds for one command
+AT_ONCE = 4  # tests
 
 
 class Broken(Exception):
@@ -209,20 +211,26 @@ def change(path, seed, count, size=4096):
             f.write((hashlib.sha256(b"%d:%d" % (seed, i)).digest() * (size // 32 + 1))[:size])
 
 
+def broken(test):
+    """What is wrong, if anything; in a world of its own."""
+    try:
+        with World() as world:
+            test(world)
+    except (Broken, subprocess.TimeoutExpired) as why:
+        return why
+    return None
+
+
 def main(tests):
-    """Runs the named tests, or all; a line for each."""
+    """Runs the named tests, or all, some beside each other, because they mostly wait; a line
+    for each."""
     if not TOOL:
         sys.exit("REPOTOOL is not set")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    chosen = [test for test in tests if len(sys.argv) == 1 or test.__name__ in sys.argv[1:]]
     failed = 0
-    for test in tests:
-        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
-            continue
-        try:
-            with World() as world:
-                test(world)
-            print(f"ok {test.__name__}", flush=True)
-        except (Broken, subprocess.TimeoutExpired) as broken:
-            failed += 1
-            print(f"FAILED {test.__name__}: {broken}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for test, why in zip(chosen, pool.map(broken, chosen)):
+            failed += why is not None
+            print(f"FAILED {test.__name__}: {why}" if why else f"ok {test.__name__}", flush=True)
     sys.exit(1 if failed else 0)
