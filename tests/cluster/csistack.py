@@ -74,7 +74,7 @@ class CsiStack:
                 "csi-provisioner": ["--extra-create-metadata", "--default-fstype=ext4",
                                     "--retry-interval-start=100ms"],
                 "csi-snapshotter": ["--extra-create-metadata", "--retry-interval-start=100ms",
-                                    *self.gates],
+                                    "--resync-period=1m", *self.gates],
                 "csi-resizer": ["--retry-interval-start=100ms"]}.items():
             self.processes.start(name, [self.cluster.programs[name], *common, *more])
 

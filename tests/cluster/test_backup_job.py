@@ -31,7 +31,7 @@ DEPLOY = cluster.REPOSITORY / "deploy"
 SECRET = "repository"
 PASSWORD = "a secret of the repository"
 FOREVER = test_node.FOREVER
-LINES_SHOWN = 200
+LINES_SHOWN = 60  # of a log
 
 
 def skip_unless_possible():
@@ -124,22 +124,26 @@ class Jobs(unittest.TestCase):
         return found
 
     def assert_nothing_left(self):
+        # The snapshotter may find what it has forgotten only when it looks at all again.
         try:
-            wait_until(lambda: not self.left(), 90, "nothing is left")
+            wait_until(lambda: not self.left(), 240, "nothing is left")
         except Failed as failed:
             raise AssertionError(f"{failed}\n{self.what_is_left()}") from None
 
     def what_is_left(self):
-        """With what the controllers have said of it."""
+        """With what the controllers and the driver have said of it."""
         found = self.left()
-        words = {what.split()[1] for what in found}
-        shown = self.kube.kubectl("get", "volumesnapshot,volumesnapshotcontent", "-n", SPACE,
-                                  "-o", "yaml")
+        shown = self.kube.get("volumesnapshot", "-n", SPACE)["items"]
+        shown += self.kube.get("volumesnapshotcontent")["items"]
+        words = {item["metadata"]["uid"] for item in shown}
+        words |= {item["metadata"]["name"] for item in shown}
         logs = [BED.processes.log_text("snapshot-controller"),
-                self.kube.kubectl("logs", "-n", "cairn", "cairn-driver-0", "-c", "snapshotter")]
-        lines = [line for log in logs for line in log.splitlines()
-                 if any(word in line for word in words)]
-        return "\n".join([str(found), shown, *lines[-LINES_SHOWN:]])
+                *(self.kube.kubectl("logs", "-n", "cairn", "cairn-driver-0", "-c", container)
+                  for container in ("snapshotter", "driver"))]
+        lines = [line for log in logs for line in
+                 [line for line in log.splitlines() if any(word in line for word in words)]
+                 [-LINES_SHOWN:]]
+        return "\n".join([str(found), *map(json.dumps, shown), *lines])
 
     def bases(self):
         listed = self.kube.get("volumesnapshot", "-n", SPACE)
