@@ -63,7 +63,7 @@ class Claims(BackupTest):
         return found + ([str(path) for path in PLACE.iterdir()] if PLACE.exists() else [])
 
     def assert_nothing_left(self):
-        wait_until(lambda: not self.left(), 60, f"nothing is left; there is {self.left()}")
+        wait_until(lambda: not self.left(), 240, f"nothing is left; there is {self.left()}")
 
     def bases(self):
         listed = self.kube.get("volumesnapshot", "-n", SPACE)
