@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "cmd/options.h"
+#include "cmd/output.h"
 #include "cmd/progress.h"
 #include "repo/id.h"
 
@@ -109,6 +110,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		.lock = how->lock,
 		.lock_wait_ms = cmd_options.lock_wait_ms,
 		.lock_early = how->early,
+		.lock_optional = how->reads,
 		.level = how->level,
 	};
 	int rc = find_location(repository, &options.store.location, err);
@@ -129,7 +131,10 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	repo_store_options_from_environment(&options.store);
 	options.password = password;
 	options.password_len = strlen(password);
-	return how->init ? repo_init(&options, ret, err) : repo_open(&options, ret, err);
+	rc = how->init ? repo_init(&options, ret, err) : repo_open(&options, ret, err);
+	if (!rc && repo_unlocked(*ret))
+		cmd_note("the repository cannot be written to: it is read without a lock");
+	return rc;
 }
 
 const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX])

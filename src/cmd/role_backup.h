@@ -29,6 +29,7 @@ struct role_open {
 	int level; /* of compression; 0: the default */
 	bool init;
 	bool early; /* as repo_options.lock_early */
+	bool reads; /* nothing is written: a lock that cannot be had is done without */
 };
 
 /* Opens or makes the repository that the flags and the environment name. */

@@ -79,7 +79,8 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	struct role_open how = {.lock = options->repair ? REPO_LOCK_EXCLUSIVE : REPO_LOCK_SHARED};
+	struct role_open how = {.lock = options->repair ? REPO_LOCK_EXCLUSIVE : REPO_LOCK_SHARED,
+				.reads = !options->repair};
 	struct role_progress progress;
 	struct repo_check_options check = {
 		.read_data = !options->quick,

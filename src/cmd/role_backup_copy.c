@@ -78,7 +78,8 @@ static int copy_named(struct copying *copying, struct cairn_err *err)
 
 static int open_both(struct copying *copying, struct cairn_err *err)
 {
-	struct role_open theirs = {.password = ROLE_PASSWORD_FROM, .lock = REPO_LOCK_SHARED};
+	struct role_open theirs = {
+		.password = ROLE_PASSWORD_FROM, .lock = REPO_LOCK_SHARED, .reads = true};
 	struct role_open ours = {.lock = REPO_LOCK_SHARED};
 	int rc = role_repo_open(&copying->options->from, &theirs, &copying->from, err);
 

@@ -41,7 +41,7 @@ static void restoring_done(struct restoring *r)
 /* Nothing is written to the target before the lock is certain. */
 static int load(struct restoring *r, bool early, struct cairn_err *err)
 {
-	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early};
+	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
 	int rc =
 		role_backup_image_find(&r->from, r->options->repository, &how, r->options->id, err);
 

@@ -16,7 +16,7 @@ static void say_ready(void *arg)
 ROLE_EXPORT int cairn_mount(const struct cmd_mount *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	struct role_open how = {.lock = REPO_LOCK_SHARED};
+	struct role_open how = {.lock = REPO_LOCK_SHARED, .reads = true};
 	struct cmd_mount copy = *options;
 	struct mountfs_spec spec = {
 		.dir = options->dir,

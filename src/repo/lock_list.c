@@ -96,8 +96,11 @@ static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (!is_there)
 		return 0;
-	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here))
-		return repo_store_remove(repo->store, REPO_FILE_LOCK, name, err);
+	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here)) {
+		/* Nobody holds it, whether we may remove it or not. */
+		(void)repo_store_remove(repo->store, REPO_FILE_LOCK, name, NULL);
+		return 0;
+	}
 	return exclusive || info.exclusive ? refuse(&info, err) : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "repo/repo.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,12 +193,29 @@ static int find_key(struct repo *repo, const struct repo_options *options,
 	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
 }
 
+static bool is_read_only(const struct cairn_err *why)
+{
+	return why->code == CAIRN_DENIED || why->sys_errno == EROFS;
+}
+
 static int take_lock(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
 {
+	struct cairn_err why = {0};
+	int rc;
+
 	if (options->lock == REPO_LOCK_NONE)
 		return 0;
 	repo->early = options->lock_early && options->lock == REPO_LOCK_SHARED;
-	return repo_lock_take(repo, options, &repo->lock, err);
+	rc = repo_lock_take(repo, options, &repo->lock, &why);
+	if (rc < 0 && options->lock_optional && options->lock == REPO_LOCK_SHARED &&
+	    is_read_only(&why)) {
+		repo->early = false;
+		repo->unlocked = true;
+		return 0;
+	}
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
 }
 
 int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
@@ -353,6 +371,11 @@ int repo_check_lock(struct repo *repo, struct cairn_err *err)
 	int rc = repo_settle(repo, err);
 
 	return rc == 0 && repo->lock ? repo_lock_verify(repo->lock, err) : rc;
+}
+
+bool repo_unlocked(const struct repo *repo)
+{
+	return repo->unlocked;
 }
 
 int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err)

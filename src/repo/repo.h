@@ -53,6 +53,9 @@ struct repo_options {
 	uint64_t lock_pause_ms; /* after writing a lock, before looking again; 0: 200 */
 	uint64_t lock_renew_ms; /* how often it is renewed; 0: five minutes, as restic does */
 	bool lock_early; /* a shared lock: do not wait for the second look; see repo_settle() */
+	/* Who only reads can do without a shared lock where none can be written: on a
+	 * read-only filesystem, or without the right to write. repo_unlocked() tells. */
+	bool lock_optional;
 	const char *hostname; /* in new snapshots; NULL: this machine's name */
 	uint64_t pack_size;   /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
 	int level;            /* see above */
@@ -129,6 +132,10 @@ int repo_settle(struct repo *repo, struct cairn_err *err);
 
 /* True when that was so. */
 bool repo_collided(const struct repo *repo);
+
+/* True when a lock was asked for and done without (lock_optional). Others may then
+ * delete what is being read, which is an error and never wrong data. */
+bool repo_unlocked(const struct repo *repo);
 
 /* Removes locks nobody can hold any more: not renewed for 30 minutes, or of a
  * process of this host that is gone; with `all`, every one. Taking a lock does
