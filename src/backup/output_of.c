@@ -73,8 +73,12 @@ int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err
 		return rc ? rc : cairn_err_set(err, CAIRN_RANGE, "'%s' prints too much", words[0]);
 	}
 	rc = ended(pid, words[0], err);
-	if (rc)
+	if (!rc && memchr(text, '\0', (size_t)n))
+		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' prints a NUL byte", words[0]);
+	if (rc) {
+		explicit_bzero(text, max + 1);
 		return rc;
+	}
 	text[n] = '\0';
 	*ret = cairn_take(text);
 	return 0;

@@ -15,6 +15,7 @@ struct cairn_err;
  * CAIRN_NOT_FOUND     there is no such program
  * CAIRN_PRECONDITION  it failed
  * CAIRN_RANGE         it printed more
+ * CAIRN_INVALID       it printed a NUL byte
  */
 int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err);
 

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -16,7 +17,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-#define WORDS_MAX 64
+#define WORDS_MAX      64
+#define LINE_MAX_BYTES 4097 /* of a terminal: it gives no longer ones */
 
 void password_free(char *password)
 {
@@ -42,10 +44,17 @@ static char *trimmed(char *text)
 
 static int from_file(const char *path, char **ret, struct cairn_err *err)
 {
-	size_t n;
-	int rc = cairn_file_read(AT_FDCWD, path, PASSWORD_MAX, ret, &n, err);
+	cairn_cleanup(password_freep) char *text = NULL;
+	size_t n = 0;
+	int rc = cairn_file_read(AT_FDCWD, path, PASSWORD_MAX, &text, &n, err);
 
-	return rc ? cairn_err_wrap(err, "password file") : 0;
+	/* What follows it would be no part of the password, and nobody would know. */
+	if (!rc && memchr(text, '\0', n))
+		rc = cairn_err_set(err, CAIRN_INVALID, "there is a NUL byte in '%s'", path);
+	if (rc)
+		return cairn_err_wrap(err, "password file");
+	*ret = trimmed(cairn_take(text));
+	return 0;
 }
 
 /* Cuts in place. */
@@ -93,7 +102,46 @@ static int from_command(const char *command, char **ret, struct cairn_err *err)
 	rc = split(copy, words, err);
 	if (!rc)
 		rc = output_of(words, PASSWORD_MAX, ret, err);
-	return rc ? cairn_err_wrap(err, "password command") : 0;
+	if (rc)
+		return cairn_err_wrap(err, "password command");
+	(void)trimmed(*ret);
+	return 0;
+}
+
+/* Signals that end the program, which would leave a terminal that shows nothing. */
+static const int ending[] = {SIGINT, SIGTERM, SIGQUIT};
+#define ENDING (sizeof(ending) / sizeof(ending[0]))
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int sig)
+{
+	caught = sig;
+}
+
+/* One line of the terminal. A signal ends it, and comes when the terminal is as it was. */
+static ssize_t read_line(int fd, const struct termios *quiet, const struct termios *old, char *line,
+			 size_t n)
+{
+	struct sigaction catching = {.sa_handler = on_signal}; /* no SA_RESTART: it ends read() */
+	struct sigaction before[ENDING];
+	ssize_t got;
+	int why;
+
+	caught = 0;
+	for (size_t i = 0; i < ENDING; i++)
+		sigaction(ending[i], &catching, &before[i]);
+	tcsetattr(fd, TCSAFLUSH, quiet);
+	got = caught ? -1 : read(fd, line, n);
+	why = errno;
+	tcsetattr(fd, TCSAFLUSH, old);
+	(void)cairn_write_full(fd, "\n", 1);
+	for (size_t i = 0; i < ENDING; i++)
+		sigaction(ending[i], &before[i], NULL);
+	if (caught)
+		raise(caught);
+	errno = why;
+	return caught ? -1 : got;
 }
 
 /* One line from the terminal, not shown. */
@@ -102,7 +150,7 @@ static int ask(const char *prompt, char **ret, struct cairn_err *err)
 	cairn_auto_fd int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	struct termios old;
 	struct termios quiet;
-	char line[1024];
+	char line[LINE_MAX_BYTES];
 	ssize_t n;
 
 	if (fd < 0 || tcgetattr(fd, &old) < 0)
@@ -112,13 +160,13 @@ static int ask(const char *prompt, char **ret, struct cairn_err *err)
 	quiet = old;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
 	(void)cairn_write_full(fd, prompt, strlen(prompt));
-	tcsetattr(fd, TCSAFLUSH, &quiet);
-	n = read(fd, line, sizeof(line) - 1);
-	tcsetattr(fd, TCSAFLUSH, &old);
-	(void)cairn_write_full(fd, "\n", 1);
+	n = read_line(fd, &quiet, &old, line, sizeof(line) - 1);
+	if (n < 0 && caught)
+		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	if (n < 0)
 		return cairn_err_sys(err, errno, "read the password");
 	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
 	*ret = cairn_strdup(line);
 	explicit_bzero(line, sizeof(line));
 	return *ret ? 0 : cairn_err_nomem(err, "password");
@@ -166,7 +214,7 @@ int password_get(const struct password_spec *spec, char **ret, struct cairn_err 
 		rc = ask_twice(spec, &password, err);
 	if (rc)
 		return rc;
-	if (!*trimmed(password))
+	if (!*password)
 		return cairn_err_set(err, CAIRN_INVALID, "the password is empty");
 	*ret = cairn_take(password);
 	return 0;

@@ -24,10 +24,11 @@ struct password_spec {
 	bool twice;         /* ask for it again: it is new */
 };
 
-/* White space at both ends is dropped, as restic does it for files and commands.
- * Owned by the caller: password_free().
+/* White space at both ends of what a file or a command holds is dropped, as restic does
+ * it. Owned by the caller: password_free().
  *
- * CAIRN_INVALID  there is none, or it is empty
+ * CAIRN_INVALID    there is none, it is empty, or there is a NUL byte in it
+ * CAIRN_CANCELLED  interrupted at the terminal, which is put in order first
  */
 int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err);
 

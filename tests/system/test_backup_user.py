@@ -3,15 +3,20 @@
 """What people do to `cairn backup` beside using it well: they interrupt it, have no right to write,
 keep passwords in odd files, and restore twice at a time."""
 import contextlib
+import fcntl
+import os
+import pty
 import signal
 import socket
 import subprocess
+import termios
 import threading
 import unittest
 
 from backupcli import PASSWORD, BackupTest, digest
-from cairncli import BIN, CAN_MOUNT, PRECONDITION, TIMEOUT, main
+from cairncli import BIN, CAN_MOUNT, INVALID, OK, PRECONDITION, TIMEOUT, main
 
+UNAUTHENTICATED = 16
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -87,6 +92,56 @@ class Interrupt(UserTest):
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
             caught = next(line for line in file if line.startswith("SigCgt"))
         return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1
+
+
+class Passwords(UserTest):
+    def test_a_nul_byte_is_refused_and_not_the_end(self):
+        file = self.scratch / "password"
+        none = {"RESTIC_PASSWORD": ""}
+        for content in (b"\0binary", b"ab\0cd", PASSWORD.encode() + b"\n\0"):
+            file.write_bytes(content)
+            for how in (["--password-file", file], ["--password-command", f"cat '{file}'"]):
+                for command in (["list"], ["init", "-r", self.scratch / "new"]):
+                    done = self.backup(*command, *how, env=none, code=INVALID)
+                    self.assertIn("NUL byte", done.stderr)
+                    self.assertNotIn("binary", done.stderr)
+        self.assertFalse((self.scratch / "new").exists())
+
+    @contextlib.contextmanager
+    def terminal(self, *args):
+        """A command that asks for its password at a terminal of its own, and waits there."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [BIN, "backup", *args], env=self.environment(RESTIC_PASSWORD=""), stdin=slave,
+            stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        try:
+            self.wait_for(lambda: not self.shows(slave))
+            yield process, master, slave
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
+            os.close(slave)
+
+    def shows(self, terminal):
+        return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+    def test_an_interrupt_leaves_a_terminal_that_shows_what_is_typed(self):
+        for args, code in ((["list"], -signal.SIGINT), (["verify"], INTERRUPTED)):
+            with self.subTest(args[0]), self.terminal(*args) as (process, master, slave):
+                os.write(master, b"\x03")
+                self.assertEqual(process.wait(TIMEOUT), code)
+                self.assertTrue(self.shows(slave))
+
+    def test_what_is_typed_is_taken_as_it_is(self):
+        spaced = self.scratch / "spaced"
+        self.backup("init", "-r", spaced, env={"RESTIC_PASSWORD": f" {PASSWORD} "})
+        for typed, code in ((f" {PASSWORD} ", OK), (PASSWORD, UNAUTHENTICATED)):
+            with self.terminal("list", "-r", spaced) as (process, master, slave):
+                os.write(master, typed.encode() + b"\n")
+                self.assertEqual(process.wait(TIMEOUT), code)
+                self.assertTrue(self.shows(slave))
 
 
 @unittest.skipUnless(CAN_MOUNT, "needs root")
