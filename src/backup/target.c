@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,13 +27,13 @@
 
 void target_done(struct target *target)
 {
+	if (target->partial)
+		unlink(target->partial); /* while it is still ours */
 	if (target->fd >= 0)
 		close(target->fd);
 	if (target->direct_fd >= 0)
 		close(target->direct_fd);
 	target->fd = target->direct_fd = -1;
-	if (target->partial)
-		unlink(target->partial);
 	if (target->volume)
 		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);
 	free(target->partial);
@@ -69,16 +70,42 @@ static int open_old_file(const char *path, const struct target_spec *spec, struc
 	return 0;
 }
 
+/* What a killed restore left is used again, what another one is writing is not: the lock
+ * goes with the descriptor. It may be renamed between the opening and the lock. */
+static int open_partial(struct target *target, struct cairn_err *err)
+{
+	struct stat locked;
+	struct stat named;
+
+	target->fd = open(target->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "make '%s'", target->partial);
+	if (flock(target->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return cairn_err_set(err, CAIRN_ABORTED, "somebody else is restoring to '%s'",
+				     target->path);
+	if (fstat(target->fd, &locked) < 0 || stat(target->partial, &named) < 0 ||
+	    locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
+		return cairn_err_set(err, CAIRN_ABORTED, "somebody else restored to '%s'",
+				     target->path);
+	return 0;
+}
+
 static int open_new_file(const char *path, const struct target_spec *spec, struct target *target,
 			 struct cairn_err *err)
 {
+	int rc;
+
 	target->path = cairn_strdup(path);
 	target->partial = cairn_printf("%s.partial", path);
 	if (!target->path || !target->partial)
 		return cairn_err_nomem(err, "target");
-	target->fd = open(target->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-			  FILE_MODE);
-	if (target->fd < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
+	rc = open_partial(target, err);
+	if (rc) {
+		free(target->partial); /* not ours to take away */
+		target->partial = NULL;
+		return rc;
+	}
+	if (ftruncate(target->fd, 0) < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
 		return cairn_err_sys(err, errno, "make '%s'", target->partial);
 	target->fresh = true;
 	return 0;
@@ -230,13 +257,28 @@ static int sync_parent(const char *path, struct cairn_err *err)
 	return 0;
 }
 
+/* What came there meanwhile stays. */
+static int rename_new(const struct target *target, struct cairn_err *err)
+{
+	int rc = renameat2(AT_FDCWD, target->partial, AT_FDCWD, target->path, RENAME_NOREPLACE);
+
+	if (rc < 0 && (errno == EINVAL || errno == ENOSYS)) /* not every filesystem can */
+		rc = rename(target->partial, target->path);
+	if (rc < 0 && errno == EEXIST)
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' was made by somebody else meanwhile",
+				     target->path);
+	return rc < 0 ? cairn_err_sys(err, errno, "rename '%s'", target->partial) : 0;
+}
+
 int target_finish(struct target *target, struct cairn_err *err)
 {
 	if (fsync(target->fd) < 0)
 		return cairn_err_sys(err, errno, "sync what was restored");
 	if (target->partial) {
-		if (rename(target->partial, target->path) < 0)
-			return cairn_err_sys(err, errno, "rename '%s'", target->partial);
+		int rc = rename_new(target, err);
+
+		if (rc)
+			return rc;
 		free(target->partial);
 		target->partial = NULL;
 		return sync_parent(target->path, err);

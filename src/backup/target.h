@@ -40,6 +40,7 @@ struct target_spec {
 
 /* CAIRN_EXISTS        it exists, and may not be written over
  * CAIRN_PRECONDITION  it is in use
+ * CAIRN_ABORTED       somebody else is restoring to the same new file
  * CAIRN_RANGE         a device or file that is too small
  */
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
@@ -50,7 +51,10 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
 		 struct cairn_err *err);
 
-/* Makes what was written durable, and a new file visible. */
+/* Makes what was written durable, and a new file visible.
+ *
+ * CAIRN_EXISTS  somebody else made a file of that name meanwhile; it is left alone
+ */
 int target_finish(struct target *target, struct cairn_err *err);
 
 /* Also takes away what was made and is not finished. Also a cleanup function. */

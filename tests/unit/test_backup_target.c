@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backup/target.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/process.h"
+
+#define SIZE 10000U
+
+static char scratch[] = "/tmp/cairn-unit-XXXXXX";
+static char path[64];
+static char partial[80];
+
+static int make_scratch(void **state)
+{
+	(void)state;
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(path, sizeof(path), "%s/image", scratch);
+	snprintf(partial, sizeof(partial), "%s.partial", path);
+	return 0;
+}
+
+static int remove_scratch(void **state)
+{
+	const char *const argv[] = {"rm", "-rf", scratch, NULL};
+
+	(void)state;
+	return cairn_run(argv, NULL);
+}
+
+static int empty_scratch(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(partial);
+	return 0;
+}
+
+static int open_new(struct target *ret, struct cairn_err *err)
+{
+	struct target_spec spec = {.to = path, .size = SIZE};
+
+	return target_open(&spec, ret, err);
+}
+
+static void put(const char *name, const char *text)
+{
+	cairn_auto_fd int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(cairn_write_full(fd, text, strlen(text)), 0);
+}
+
+/* `text` and then zeros, `n` bytes in all. */
+static void assert_file(const char *name, const char *text, size_t n)
+{
+	cairn_auto_free char *data = NULL;
+	struct cairn_err err = {0};
+	size_t len;
+
+	assert_ok(cairn_file_read(AT_FDCWD, name, 1 << 20, &data, &len, &err), &err);
+	assert_int_equal(len, n);
+	assert_memory_equal(data, text, strlen(text));
+	for (size_t i = strlen(text); i < n; i++)
+		assert_int_equal(data[i], 0);
+}
+
+static void a_new_file_appears_when_it_is_whole(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(open_new(&target, &err), &err);
+	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_ok(target_finish(&target, &err), &err);
+	target_done(&target);
+	assert_file(path, "whole", SIZE);
+	assert_int_not_equal(access(partial, F_OK), 0);
+}
+
+static void what_is_not_finished_is_taken_away(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(open_new(&target, &err), &err);
+	target_done(&target);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_not_equal(access(partial, F_OK), 0);
+}
+
+static void what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	put(partial, "half");
+	assert_ok(open_new(&target, &err), &err);
+	assert_ok(target_write(&target, "w", 1, 0, &err), &err);
+	assert_ok(target_finish(&target, &err), &err);
+	target_done(&target);
+	assert_file(path, "w", SIZE);
+}
+
+static void two_do_not_write_one_file(void **state)
+{
+	struct target first, second = {.fd = -1, .direct_fd = -1};
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(open_new(&first, &err), &err);
+	assert_code(open_new(&second, &err), CAIRN_ABORTED);
+	assert_ok(target_write(&first, "first", 5, 0, &err), &err);
+	assert_ok(target_finish(&first, &err), &err);
+	target_done(&first);
+	assert_file(path, "first", SIZE);
+	assert_code(open_new(&second, &err), CAIRN_EXISTS);
+}
+
+static void a_file_that_came_meanwhile_stays(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(open_new(&target, &err), &err);
+	put(path, "theirs");
+	assert_code(target_finish(&target, &err), CAIRN_EXISTS);
+	target_done(&target);
+	assert_file(path, "theirs", 6);
+	assert_int_not_equal(access(partial, F_OK), 0);
+}
+
+#define in_scratch(test) cmocka_unit_test_teardown(test, empty_scratch)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_scratch(a_new_file_appears_when_it_is_whole),
+		in_scratch(what_is_not_finished_is_taken_away),
+		in_scratch(what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file),
+		in_scratch(two_do_not_write_one_file),
+		in_scratch(a_file_that_came_meanwhile_stays),
+	};
+
+	return cmocka_run_group_tests_name("backup/target", tests, make_scratch, remove_scratch);
+}
