@@ -3,8 +3,8 @@
 /* Copying snapshots, whoever made them, from one repository to another.
  *
  * Chunks that the other has are not read; trees are, to find out what it lacks, and
- * keep their ids, so a copy is the same backup. A snapshot that is there already (its own, or a copy of it by
- * "original") is left alone.
+ * keep their ids, so a copy is the same backup. A snapshot that is there already (its
+ * own, or a copy of it by "original") is left alone.
  */
 #ifndef CAIRN_BACKUP_COPY_H
 #define CAIRN_BACKUP_COPY_H
