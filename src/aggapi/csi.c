@@ -103,12 +103,6 @@ int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX]
 	return 0;
 }
 
-/* protobuf-c's objects want char *, but packing does not write to them. */
-static char *text(const char *borrowed)
-{
-	return (char *)(uintptr_t)(borrowed ? borrowed : "");
-}
-
 /* Entries and pointers to them in one piece of memory, owned by the caller. */
 static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasRequest *request,
 			void **ret_memory, struct cairn_err *err)
@@ -131,8 +125,8 @@ static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasReques
 		secret_entry *entry = &entries[request->n_secrets];
 
 		csi__v1__list_snapshot_deltas_request__secrets_entry__init(entry);
-		entry->key = text(key);
-		entry->value = text(json_string_value(value));
+		entry->key = proto_text(key);
+		entry->value = proto_text(json_string_value(value));
 		list[request->n_secrets++] = entry;
 	}
 	return 0;
@@ -196,10 +190,10 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 	int rc;
 
 	csi__v1__list_snapshot_deltas_request__init(&request);
-	request.from_snapshot_id = text(question->from);
-	request.to_snapshot_id = text(question->to);
+	request.from_snapshot_id = proto_text(question->from);
+	request.to_snapshot_id = proto_text(question->to);
 	request.max_entries = (int32_t)question->max_entries;
-	request.starting_token = text(question->starting_token);
+	request.starting_token = proto_text(question->starting_token);
 	rc = fill_secrets(question->secrets, &request, &memory, err);
 	if (!rc)
 		rc = net_ask(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas", csi->timeout_ms,
@@ -242,7 +236,7 @@ int aggapi_csi_block(struct aggapi_csi *csi, const char *token,
 	int rc;
 
 	cairn__v1__get_block_request__init(&request);
-	request.token = text(token);
+	request.token = proto_text(token);
 	proto_pack(&request.base, &bytes);
 	if (cairn_buf_failed(&bytes))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is no data token");

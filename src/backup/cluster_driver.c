@@ -132,15 +132,15 @@ static int take_back(struct cluster_driver *driver, const char *volume_id, const
 	int rc;
 
 	csi__v1__node_unpublish_volume_request__init(&unpublish);
-	unpublish.volume_id = (char *)(uintptr_t)volume_id;
-	unpublish.target_path = (char *)(uintptr_t)target;
+	unpublish.volume_id = proto_text(volume_id);
+	unpublish.target_path = proto_text(target);
 	rc = ask(driver, "/csi.v1.Node/NodeUnpublishVolume", &unpublish,
 		 &csi__v1__node_unpublish_volume_response__descriptor, NULL, err);
 	if ((rc && rc != CAIRN_NOT_FOUND) || !driver->must_stage)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	csi__v1__node_unstage_volume_request__init(&unstage);
-	unstage.volume_id = (char *)(uintptr_t)volume_id;
-	unstage.staging_target_path = (char *)(uintptr_t)staging;
+	unstage.volume_id = proto_text(volume_id);
+	unstage.staging_target_path = proto_text(staging);
 	rc = ask(driver, "/csi.v1.Node/NodeUnstageVolume", &unstage,
 		 &csi__v1__node_unstage_volume_response__descriptor, NULL, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
@@ -273,20 +273,20 @@ static void capability_init(struct capability *c)
 }
 
 /* Entries of a map of texts; each request has its own type for the same thing. */
-#define FILL_CONTEXT(entry_type, init, attributes, entries, pointers, n)                   \
-	do {                                                                               \
-		const char *key_;                                                          \
-		json_t *value_;                                                            \
-		json_object_foreach(attributes, key_, value_)                              \
-		{                                                                          \
-			if ((n) == CONTEXT_MAX || !json_is_string(value_))                 \
-				continue;                                                  \
-			init(&(entries)[n]);                                               \
-			(entries)[n].key = (char *)(uintptr_t)key_;                        \
-			(entries)[n].value = (char *)(uintptr_t)json_string_value(value_); \
-			(pointers)[n] = &(entries)[n];                                     \
-			(n)++;                                                             \
-		}                                                                          \
+#define FILL_CONTEXT(entry_type, init, attributes, entries, pointers, n)            \
+	do {                                                                        \
+		const char *key_;                                                   \
+		json_t *value_;                                                     \
+		json_object_foreach(attributes, key_, value_)                       \
+		{                                                                   \
+			if ((n) == CONTEXT_MAX || !json_is_string(value_))          \
+				continue;                                           \
+			init(&(entries)[n]);                                        \
+			(entries)[n].key = proto_text(key_);                        \
+			(entries)[n].value = proto_text(json_string_value(value_)); \
+			(pointers)[n] = &(entries)[n];                              \
+			(n)++;                                                      \
+		}                                                                   \
 	} while (0)
 
 static int stage(struct cluster_driver *driver, json_t *attributes, struct cairn_err *err)

@@ -12,20 +12,14 @@ const char *client_call_path(const struct client_call *call)
 			     : "/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated";
 }
 
-/* protobuf-c wants strings that may be written to; packing only reads them. */
-static char *text(const char *value)
-{
-	return (char *)(uintptr_t)value;
-}
-
 static void pack_allocated(const struct client_call *call, struct cairn_buf *buf)
 {
 	Snapshotmetadata__GetMetadataAllocatedRequest request;
 
 	snapshotmetadata__get_metadata_allocated_request__init(&request);
-	request.security_token = text(call->token);
-	request.namespace_ = text(call->namespace_name);
-	request.snapshot_name = text(call->snapshot);
+	request.security_token = proto_text(call->token);
+	request.namespace_ = proto_text(call->namespace_name);
+	request.snapshot_name = proto_text(call->snapshot);
 	request.starting_offset = (int64_t)call->starting_offset;
 	request.max_results = (int32_t)call->max_results;
 	proto_pack(&request.base, buf);
@@ -40,10 +34,10 @@ void client_call_pack(const struct client_call *call, struct cairn_buf *buf)
 		return;
 	}
 	snapshotmetadata__get_metadata_delta_request__init(&request);
-	request.security_token = text(call->token);
-	request.namespace_ = text(call->namespace_name);
-	request.base_snapshot_id = text(call->base_id);
-	request.target_snapshot_name = text(call->snapshot);
+	request.security_token = proto_text(call->token);
+	request.namespace_ = proto_text(call->namespace_name);
+	request.base_snapshot_id = proto_text(call->base_id);
+	request.target_snapshot_name = proto_text(call->snapshot);
 	request.starting_offset = (int64_t)call->starting_offset;
 	request.max_results = (int32_t)call->max_results;
 	proto_pack(&request.base, buf);

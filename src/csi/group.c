@@ -18,6 +18,7 @@
 #include "csi/reply.h"
 #include "csi_group.pb-c.h"
 #include "pool/ids.h"
+#include "proto/message.h"
 
 static CSI_METHOD(get_capabilities)
 {
@@ -70,7 +71,7 @@ static int send_group(struct pool *pool, const struct csi_group *group, struct c
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no snapshot of group '%s' is left",
 				     group->id);
 	csi_timestamp_fill(&created, bundles[0].snapshot.created_ns);
-	message.group_snapshot_id = csi_text(group->id);
+	message.group_snapshot_id = proto_text(group->id);
 	message.snapshots = list;
 	message.creation_time = &created;
 	message.ready_to_use = true;

@@ -40,11 +40,11 @@ static int send_message(struct net_call *call, const ProtobufCMessage *message,
 static int get_info(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	struct csi_registration *registration = arg;
-	char *versions[] = {csi_text(CSI_VERSION)};
+	char *versions[] = {proto_text(CSI_VERSION)};
 	Pluginregistration__PluginInfo info;
 
 	pluginregistration__plugin_info__init(&info);
-	info.type = csi_text(PLUGIN_TYPE);
+	info.type = proto_text(PLUGIN_TYPE);
 	info.name = registration->name;
 	info.endpoint = registration->endpoint;
 	info.supported_versions = versions;

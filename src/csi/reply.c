@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "pool/ids.h"
+#include "proto/message.h"
 
 bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place)
 {
@@ -90,6 +91,6 @@ void csi_condition_fill(Csi__V1__VolumeCondition *out, const struct pool_conditi
 {
 	csi__v1__volume_condition__init(out);
 	out->abnormal = known->abnormal;
-	out->message = csi_text(known->abnormal ? known->reason
-						: "the volume's data and records are there");
+	out->message = proto_text(known->abnormal ? known->reason
+						  : "the volume's data and records are there");
 }

@@ -100,12 +100,6 @@ int csi_request_recv(struct net_call *call, const ProtobufCMessageDescriptor *ty
 /* Packs a reply of ours. */
 int csi_reply(struct cairn_buf *reply, const ProtobufCMessage *message, struct cairn_err *err);
 
-/* protobuf-c's objects want char *, but packing does not write to them. */
-static inline char *csi_text(const char *text)
-{
-	return (char *)(uintptr_t)text;
-}
-
 /* Finds an object by id in any of the pools; deleted ones are not found. */
 int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		    struct pool_volume *ret, struct cairn_err *err);

@@ -132,12 +132,6 @@ static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct 
 	return 0;
 }
 
-/* protobuf-c's objects want char *, but packing does not write to them. */
-static char *text(const char *borrowed)
-{
-	return (char *)(uintptr_t)borrowed;
-}
-
 /* Entries and pointers to them in one piece of memory, owned by the caller. */
 static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapshotRequest *request,
 			   void **ret_memory, struct cairn_err *err)
@@ -163,8 +157,8 @@ static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapsh
 		if (!json_is_string(value))
 			continue;
 		csi__v1__differential_snapshot_request__parameters_entry__init(entry);
-		entry->key = text(key);
-		entry->value = text(json_string_value(value));
+		entry->key = proto_text(key);
+		entry->value = proto_text(json_string_value(value));
 		list[request->n_parameters++] = entry;
 	}
 	return 0;
@@ -181,11 +175,11 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 	int rc;
 
 	csi__v1__differential_snapshot_request__init(&request);
-	request.snapshot_base = text(resource->base);
-	request.snapshot_target = text(resource->target);
-	request.mode = text(resource->mode);
-	request.volume_id = text(resource->volume_id);
-	request.start_offset = text(start);
+	request.snapshot_base = proto_text(resource->base);
+	request.snapshot_target = proto_text(resource->target);
+	request.mode = proto_text(resource->mode);
+	request.volume_id = proto_text(resource->volume_id);
+	request.start_offset = proto_text(start);
 	request.max_entries = max;
 	rc = fill_parameters(resource->parameters, &request, &memory, err);
 	if (!rc)

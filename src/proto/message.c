@@ -120,6 +120,11 @@ void proto_message_freep(void *p)
 	proto_message_free(*(ProtobufCMessage **)p);
 }
 
+char *proto_text(const char *text)
+{
+	return (char *)(uintptr_t)(text ? text : "");
+}
+
 void proto_pack(const ProtobufCMessage *message, struct cairn_buf *buf)
 {
 	size_t n = protobuf_c_message_get_packed_size(message);

@@ -46,6 +46,10 @@ void proto_message_freep(void *p);
 
 #define proto_auto_message cairn_cleanup(proto_message_freep)
 
+/* A text of others as a field of an object that is packed: protobuf-c wants char *, but
+ * packing does not write to it. NULL is "", which is how an absent one travels. */
+char *proto_text(const char *text);
+
 /* Appends the message's bytes; the buffer's failure says whether it worked. */
 void proto_pack(const ProtobufCMessage *message, struct cairn_buf *buf);
 

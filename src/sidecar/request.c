@@ -157,7 +157,7 @@ void sidecar_request_done(struct sidecar_request *r)
 typedef Csi__V1__GetMetadataAllocatedRequest__SecretsEntry allocated_entry;
 typedef Csi__V1__GetMetadataDeltaRequest__SecretsEntry delta_entry;
 
-static int pack_allocated(const struct sidecar_request *r, char *handle,
+static int pack_allocated(const struct sidecar_request *r, const char *handle,
 			  const struct sidecar_secret *secret, struct cairn_buf *out,
 			  struct cairn_err *err)
 {
@@ -169,7 +169,7 @@ static int pack_allocated(const struct sidecar_request *r, char *handle,
 	if (!entries || !list)
 		return cairn_err_nomem(err, "request");
 	csi__v1__get_metadata_allocated_request__init(&m);
-	m.snapshot_id = handle;
+	m.snapshot_id = proto_text(handle);
 	m.starting_offset = r->starting_offset;
 	m.max_results = r->max_results;
 	for (size_t i = 0; i < n; i++) {
@@ -184,7 +184,7 @@ static int pack_allocated(const struct sidecar_request *r, char *handle,
 	return 0;
 }
 
-static int pack_delta(const struct sidecar_request *r, char *handle,
+static int pack_delta(const struct sidecar_request *r, const char *handle,
 		      const struct sidecar_secret *secret, struct cairn_buf *out,
 		      struct cairn_err *err)
 {
@@ -197,7 +197,7 @@ static int pack_delta(const struct sidecar_request *r, char *handle,
 		return cairn_err_nomem(err, "request");
 	csi__v1__get_metadata_delta_request__init(&m);
 	m.base_snapshot_id = r->base;
-	m.target_snapshot_id = handle;
+	m.target_snapshot_id = proto_text(handle);
 	m.starting_offset = r->starting_offset;
 	m.max_results = r->max_results;
 	for (size_t i = 0; i < n; i++) {
@@ -216,13 +216,9 @@ int sidecar_request_pack(const struct sidecar_request *request, const char *hand
 			 const struct sidecar_secret *secret, struct cairn_buf *out,
 			 struct cairn_err *err)
 {
-	cairn_auto_free char *id = cairn_strdup(handle); /* messages hold what they may change */
-	int rc;
+	int rc = request->delta ? pack_delta(request, handle, secret, out, err)
+				: pack_allocated(request, handle, secret, out, err);
 
-	if (!id)
-		return cairn_err_nomem(err, "request");
-	rc = request->delta ? pack_delta(request, id, secret, out, err)
-			    : pack_allocated(request, id, secret, out, err);
 	if (!rc && cairn_buf_failed(out))
 		rc = cairn_err_set(err, CAIRN_NO_SPACE, "the request to the driver is too large");
 	return rc;

@@ -18,12 +18,6 @@ static char *copy(const char *text)
 	return cairn_strdup(text ? text : "");
 }
 
-/* protobuf-c's objects want char *, but packing does not write to them. */
-static char *borrow(const char *text)
-{
-	return (char *)(uintptr_t)(text ? text : "");
-}
-
 static void take_allocated(ProtobufCMessage *message, struct sidecar_session_request *r)
 {
 	GetAllocatedRequest *m = (void *)message;
@@ -107,16 +101,16 @@ int sidecar_session_request_pack(const struct sidecar_session_request *request,
 	GetDeltaRequest delta;
 
 	get_allocated_request__init(&allocated);
-	allocated.session_token = borrow(request->token);
-	allocated.volume_id = borrow(handles->volume);
-	allocated.snapshot = borrow(handles->target);
+	allocated.session_token = proto_text(request->token);
+	allocated.volume_id = proto_text(handles->volume);
+	allocated.snapshot = proto_text(handles->target);
 	allocated.starting_offset = request->starting_offset;
 	allocated.max_results = request->max_results;
 	get_delta_request__init(&delta);
-	delta.session_token = borrow(request->token);
-	delta.volume_id = borrow(handles->volume);
-	delta.base_snapshot = borrow(handles->base);
-	delta.target_snapshot = borrow(handles->target);
+	delta.session_token = proto_text(request->token);
+	delta.volume_id = proto_text(handles->volume);
+	delta.base_snapshot = proto_text(handles->base);
+	delta.target_snapshot = proto_text(handles->target);
 	delta.starting_byte_offset = request->starting_offset;
 	delta.max_results = request->max_results;
 	proto_pack(request->delta ? &delta.base : &allocated.base, out);
@@ -131,7 +125,7 @@ int sidecar_session_request_translate(const struct sidecar_session_request *requ
 {
 	struct sidecar_request shipped = {
 		.delta = request->delta,
-		.base = borrow(handles->base),
+		.base = proto_text(handles->base),
 		.starting_offset = (int64_t)request->starting_offset,
 	};
 
