@@ -27,14 +27,11 @@
 #include "sidecar/session_request.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar_impl.h"
+#include "sidecar/steps.h"
 #include "sidecar/wait.h"
 
 #define SESSION_ALLOCATED_PATH "/SnapshotMetadata/GetAllocated"
 #define SESSION_DELTA_PATH     "/SnapshotMetadata/GetDelta"
-#define SHIPPED_ALLOCATED_PATH "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
-#define SHIPPED_DELTA_PATH     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
-
-#define REQUEST_MAX (4U << 20) /* what gRPC servers take */
 
 struct stream {
 	struct sidecar *sidecar;
@@ -60,20 +57,13 @@ static void stream_done(struct stream *s)
 	sidecar_session_request_done(&s->request);
 }
 
-static int call_check(const void *arg)
-{
-	return net_call_check(arg);
-}
-
 static int read_request(struct stream *s, bool delta, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
-	int rc = net_call_recv(s->call, &data, &n, err);
+	int rc = sidecar_step_recv(s->call, &data, &n, err);
 
-	if (rc == 0)
-		return cairn_err_set(err, CAIRN_INVALID, "the request has no message");
-	return rc < 0 ? rc : sidecar_session_request_read(delta, data, n, &s->request, err);
+	return rc ? rc : sidecar_session_request_read(delta, data, n, &s->request, err);
 }
 
 static bool is_in_session(const struct stream *s, const char *name)
@@ -109,14 +99,9 @@ static int check_session(struct stream *s, struct cairn_err *err)
 /* Streams are counted by session. */
 static int take_place(struct stream *s, struct cairn_err *err)
 {
-	struct sidecar_wait within = sidecar_wait_within(&s->wait, s->sidecar->options.wait_ms);
 	struct sidecar_key who = sidecar_key_of("session", s->request.token, NULL);
-	int rc = sidecar_gate_enter(s->sidecar->streams, &who, &within, &s->place, err);
 
-	if (rc == CAIRN_DEADLINE && sidecar_wait_check(&s->wait, NULL) == 0)
-		return cairn_err_set(err, CAIRN_NO_SPACE,
-				     "no stream became free in time; try again later");
-	return rc;
+	return sidecar_step_place(s->sidecar, &who, &s->wait, &s->place, err);
 }
 
 static int find(struct stream *s, const char *name, struct sidecar_snapshot **ret,
@@ -151,8 +136,7 @@ static int find_names(struct stream *s, struct cairn_err *err)
 
 static int start(struct stream *s, bool translated, struct net_rpc **ret, struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
-	uint64_t left = sidecar_wait_left_ms(&s->wait, UINT64_MAX);
+	sidecar_auto_request struct cairn_buf bytes = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
 	bool delta = s->request.delta;
 	struct sidecar_session_handles handles = {
 		.volume = s->target->volume ? s->target->volume : s->request.volume,
@@ -164,19 +148,12 @@ static int start(struct stream *s, bool translated, struct net_rpc **ret, struct
 	int rc;
 
 	if (translated) {
-		path = delta ? SHIPPED_DELTA_PATH : SHIPPED_ALLOCATED_PATH;
+		path = delta ? SIDECAR_DRIVER_DELTA : SIDECAR_DRIVER_ALLOCATED;
 		rc = sidecar_session_request_translate(&s->request, &handles, &bytes, err);
 	} else {
 		rc = sidecar_session_request_pack(&s->request, &handles, &bytes, err);
 	}
-	if (!rc && left == 0)
-		rc = cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
-	if (!rc)
-		rc = sidecar_driver_stream(s->sidecar->driver, net_call_loop(s->call), path,
-					   bytes.data, bytes.len, left, ret, err);
-	if (bytes.data)
-		explicit_bzero(bytes.data, bytes.len);
-	return rc;
+	return rc ? rc : sidecar_step_driver(s->sidecar, s->call, path, &bytes, &s->wait, ret, err);
 }
 
 /* Byte for byte. */
@@ -286,17 +263,11 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 
 static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
 {
-	struct sidecar_wait wait = {
-		.deadline_ns = net_call_deadline(call),
-		.check = call_check,
-		.arg = call,
-	};
-	uint64_t longest = sidecar->options.stream_ms ? sidecar->options.stream_ms : UINT64_MAX;
 	cairn_cleanup(stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
 		.driver_name = sidecar_driver_name(sidecar->driver),
-		.wait = sidecar_wait_within(&wait, longest),
+		.wait = sidecar_step_wait(sidecar, call, NULL),
 	};
 	uint64_t start_ns = cairn_monotonic_ns();
 	uint64_t took;

@@ -21,13 +21,9 @@
 #include "sidecar/names.h"
 #include "sidecar/request.h"
 #include "sidecar/sidecar_impl.h"
+#include "sidecar/steps.h"
 #include "sidecar/user.h"
 #include "sidecar/wait.h"
-
-#define ALLOCATED_PATH "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
-#define DELTA_PATH     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
-
-#define CSI_REQUEST_MAX (4U << 20) /* what gRPC servers take */
 
 struct stream {
 	struct sidecar *sidecar;
@@ -50,20 +46,13 @@ static void stream_done(struct stream *s)
 	sidecar_request_done(&s->request);
 }
 
-static int call_check(const void *arg)
-{
-	return net_call_check(arg);
-}
-
 static int read_request(struct stream *s, bool delta, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
-	int rc = net_call_recv(s->call, &data, &n, err);
+	int rc = sidecar_step_recv(s->call, &data, &n, err);
 
-	if (rc == 0)
-		return cairn_err_set(err, CAIRN_INVALID, "the request has no message");
-	return rc < 0 ? rc : sidecar_request_read(delta, data, n, &s->request, err);
+	return rc ? rc : sidecar_request_read(delta, data, n, &s->request, err);
 }
 
 /* The address without its port: what a crowd of calls comes from. */
@@ -103,12 +92,8 @@ static int check_driver(struct stream *s, struct cairn_err *err)
  * a right may have gone meanwhile. */
 static int take_place(struct stream *s, struct cairn_err *err)
 {
-	struct sidecar_wait within = sidecar_wait_within(&s->wait, s->sidecar->options.wait_ms);
-	int rc = sidecar_gate_enter(s->sidecar->streams, &s->user->who, &within, &s->place, err);
+	int rc = sidecar_step_place(s->sidecar, &s->user->who, &s->wait, &s->place, err);
 
-	if (rc == CAIRN_DEADLINE && sidecar_wait_check(&s->wait, NULL) == 0)
-		return cairn_err_set(err, CAIRN_NO_SPACE,
-				     "no stream became free in time; try again later");
 	if (!rc && s->place.waited)
 		rc = authenticate(s, err);
 	return rc;
@@ -143,22 +128,20 @@ static int look_at(void *arg, const uint8_t *message, size_t n, struct cairn_err
 	return rc;
 }
 
+static const char *driver_path(const struct stream *s)
+{
+	return s->request.delta ? SIDECAR_DRIVER_DELTA : SIDECAR_DRIVER_ALLOCATED;
+}
+
 static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(CSI_REQUEST_MAX);
-	uint64_t left = sidecar_wait_left_ms(&s->wait, UINT64_MAX);
+	sidecar_auto_request struct cairn_buf request = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
 	int rc = sidecar_request_pack(&s->request, s->target->handle, s->target->secret, &request,
 				      err);
 
-	if (!rc && left == 0)
-		rc = cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
-	if (!rc)
-		rc = sidecar_driver_stream(s->sidecar->driver, net_call_loop(s->call),
-					   s->request.delta ? DELTA_PATH : ALLOCATED_PATH,
-					   request.data, request.len, left, ret, err);
-	if (request.data)
-		explicit_bzero(request.data, request.len);
-	return rc;
+	return rc ? rc
+		  : sidecar_step_driver(s->sidecar, s->call, driver_path(s), &request, &s->wait,
+					ret, err);
 }
 
 /* What the caller is told of a driver's failure: its own status, except for what
@@ -192,8 +175,8 @@ static int relay(struct stream *s, struct cairn_err *err)
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
 	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
-	sidecar_metrics_ended(s->sidecar->metrics, s->request.delta ? DELTA_PATH : ALLOCATED_PATH,
-			      -rc, cairn_monotonic_ns() - start);
+	sidecar_metrics_ended(s->sidecar->metrics, driver_path(s), -rc,
+			      cairn_monotonic_ns() - start);
 	return rc ? explain(s, rc, err) : 0;
 }
 
@@ -238,19 +221,11 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
 {
 	struct sidecar_key origin = origin_of(call);
-	struct sidecar_wait wait = {
-		.deadline_ns = net_call_deadline(call),
-		.check = call_check,
-		.arg = call,
-		.origin = &origin,
-	};
 	cairn_cleanup(stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
 		.driver_name = sidecar_driver_name(sidecar->driver),
-		.wait = sidecar_wait_within(&wait, sidecar->options.stream_ms
-							   ? sidecar->options.stream_ms
-							   : UINT64_MAX),
+		.wait = sidecar_step_wait(sidecar, call, &origin),
 	};
 	uint64_t start = cairn_monotonic_ns();
 	uint64_t took;

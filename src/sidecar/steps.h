@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Steps of a call that are the same in every flavour. */
+#ifndef CAIRN_SIDECAR_STEPS_H
+#define CAIRN_SIDECAR_STEPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "sidecar/wait.h"
+
+struct cairn_buf;
+struct cairn_err;
+struct net_call;
+struct net_rpc;
+struct sidecar;
+struct sidecar_key;
+struct sidecar_pass;
+
+/* Methods of a driver. */
+#define SIDECAR_DRIVER_ALLOCATED "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
+#define SIDECAR_DRIVER_DELTA     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
+
+/* Of a request to a driver: what gRPC servers take. */
+#define SIDECAR_DRIVER_REQUEST_MAX (4U << 20)
+
+/* Such a request may hold secrets: it is wiped before it is freed. */
+void sidecar_step_wipe(struct cairn_buf *request);
+#define sidecar_auto_request cairn_cleanup(sidecar_step_wipe)
+
+/* While the caller is there, and no longer than a stream may last. `origin` may be NULL; it
+ * and the call are borrowed. */
+struct sidecar_wait sidecar_step_wait(const struct sidecar *sidecar, const struct net_call *call,
+				      const struct sidecar_key *origin);
+
+/* The bytes of the request are the call's.
+ *
+ * CAIRN_INVALID  there is none
+ */
+int sidecar_step_recv(struct net_call *call, const uint8_t **ret, size_t *ret_n,
+		      struct cairn_err *err);
+
+/* Waits for a place among the streams, as long as the options say.
+ *
+ * CAIRN_NO_SPACE  none became free
+ */
+int sidecar_step_place(struct sidecar *sidecar, const struct sidecar_key *who,
+		       const struct sidecar_wait *wait, struct sidecar_pass *place,
+		       struct cairn_err *err);
+
+/* Begins the driver's stream on the call's own loop. */
+int sidecar_step_driver(struct sidecar *sidecar, struct net_call *call, const char *path,
+			const struct cairn_buf *request, const struct sidecar_wait *wait,
+			struct net_rpc **ret, struct cairn_err *err);
+
+#endif
