@@ -3,6 +3,7 @@
 #include "repo/http.h"
 
 #include <curl/curl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,6 +365,33 @@ int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
 		code = CAIRN_UNAVAILABLE;
 	return cairn_err_set(err, code, "the server answered %ld%s%s", status,
 			     answer->why[0] ? ": " : "", answer->why);
+}
+
+const char *repo_http_range(uint64_t offset, size_t n, char out[REPO_HTTP_RANGE_MAX])
+{
+	snprintf(out, REPO_HTTP_RANGE_MAX, "Range: bytes=%" PRIu64 "-%" PRIu64, offset,
+		 offset + n - 1);
+	return out;
+}
+
+int repo_http_length(const struct repo_answer *answer, uint64_t *ret, struct cairn_err *err)
+{
+	if (answer->length < 0)
+		return cairn_err_set(err, CAIRN_INTERNAL, "the server tells no size");
+	*ret = (uint64_t)answer->length;
+	return 0;
+}
+
+int repo_http_take(struct cairn_buf *text, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
+{
+	size_t n = text->len;
+	char *data = cairn_buf_take_string(text);
+
+	if (!data)
+		return cairn_err_nomem(err, "a file");
+	*ret_data = (uint8_t *)data;
+	*ret_n = n;
+	return 0;
 }
 
 /* Between half of the pause and all of it, so that many do not come at once. */

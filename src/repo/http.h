@@ -66,6 +66,20 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 /* The error for a status that is not good; names what was asked for. */
 int repo_http_status(const struct repo_answer *answer, struct cairn_err *err);
 
+/* The header that asks for `n` bytes, more than none, from `offset`. Returns `out`. */
+#define REPO_HTTP_RANGE_MAX 80
+const char *repo_http_range(uint64_t offset, size_t n, char out[REPO_HTTP_RANGE_MAX]);
+
+/* The length of what was asked for.
+ *
+ * CAIRN_INTERNAL  the server does not tell it
+ */
+int repo_http_length(const struct repo_answer *answer, uint64_t *ret, struct cairn_err *err);
+
+/* A body that came as text, as a file that the caller owns. */
+int repo_http_take(struct cairn_buf *text, uint8_t **ret_data, size_t *ret_n,
+		   struct cairn_err *err);
+
 /* Calls `try` until it returns something else than CAIRN_UNAVAILABLE, or the
  * time for it is over.
  *

@@ -2,8 +2,6 @@
 
 #include "repo/rest/rest.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,12 +73,7 @@ static int rest_size(struct repo_store *store, enum repo_file kind, const struct
 	struct call call = {.rest = (struct rest *)store, .request = {.method = "HEAD"}};
 	int rc = run(&call, kind, name, err);
 
-	if (rc < 0)
-		return rc;
-	if (call.answer.length < 0)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server tells no size");
-	*ret_size = (uint64_t)call.answer.length;
-	return 0;
+	return rc < 0 ? rc : repo_http_length(&call.answer, ret_size, err);
 }
 
 /* A name that exists is refused by the server: fine when it is what we send, as
@@ -105,7 +98,7 @@ static int rest_put(struct repo_store *store, enum repo_file kind, const struct 
 static int rest_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		    uint64_t offset, void *out, size_t n, struct cairn_err *err)
 {
-	char range[80];
+	char range[REPO_HTTP_RANGE_MAX];
 	const char *headers[] = {range, NULL};
 	struct call call = {.rest = (struct rest *)store,
 			    .request = {.method = "GET",
@@ -116,7 +109,7 @@ static int rest_get(struct repo_store *store, enum repo_file kind, const struct 
 
 	if (n == 0)
 		return 0;
-	snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
+	repo_http_range(offset, n, range);
 	return run(&call, kind, name, err);
 }
 
@@ -128,11 +121,7 @@ static int rest_get_all(struct repo_store *store, enum repo_file kind, const str
 			    .request = {.method = "GET", .text = &text}};
 	int rc = run(&call, kind, name, err);
 
-	if (rc < 0)
-		return rc;
-	*ret_n = text.len;
-	*ret_data = (uint8_t *)cairn_buf_take_string(&text);
-	return *ret_data ? 0 : cairn_err_nomem(err, "a file");
+	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
 }
 
 static int rest_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,

@@ -2,9 +2,7 @@
 
 #include "repo/s3/s3.h"
 
-#include <inttypes.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +90,7 @@ static int s3_put(struct repo_store *store, enum repo_file kind, const struct re
 static int s3_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		  uint64_t offset, void *out, size_t n, struct cairn_err *err)
 {
-	char range[80];
+	char range[REPO_HTTP_RANGE_MAX];
 	struct s3_call call = {
 		.s3 = (struct s3 *)store,
 		.range = range,
@@ -100,7 +98,7 @@ static int s3_get(struct repo_store *store, enum repo_file kind, const struct re
 
 	if (n == 0)
 		return 0;
-	snprintf(range, sizeof(range), "Range: bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
+	repo_http_range(offset, n, range);
 	return run(&call, kind, name, err);
 }
 
@@ -112,11 +110,7 @@ static int s3_get_all(struct repo_store *store, enum repo_file kind, const struc
 			       .request = {.method = "GET", .text = &text}};
 	int rc = run(&call, kind, name, err);
 
-	if (rc < 0)
-		return rc;
-	*ret_n = text.len;
-	*ret_data = (uint8_t *)cairn_buf_take_string(&text);
-	return *ret_data ? 0 : cairn_err_nomem(err, "a file");
+	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
 }
 
 static int s3_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -125,12 +119,7 @@ static int s3_size(struct repo_store *store, enum repo_file kind, const struct r
 	struct s3_call call = {.s3 = (struct s3 *)store, .request = {.method = "HEAD"}};
 	int rc = run(&call, kind, name, err);
 
-	if (rc < 0)
-		return rc;
-	if (call.answer.length < 0)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server tells no size");
-	*ret_size = (uint64_t)call.answer.length;
-	return 0;
+	return rc < 0 ? rc : repo_http_length(&call.answer, ret_size, err);
 }
 
 static int s3_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
