@@ -117,6 +117,17 @@ void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *v
 	cmd_json_field_u64(json, "granularity_bytes", volume->granularity);
 }
 
+int cmd_json_volume(const struct pool_volume *volume, struct cairn_err *err)
+{
+	struct cairn_json json;
+
+	cmd_json_begin(&json);
+	cairn_json_object_begin(&json);
+	cmd_json_volume_fields(&json, volume);
+	cairn_json_object_end(&json);
+	return cmd_json_end(&json, err);
+}
+
 void cmd_json_snapshot_fields(struct cairn_json *json, const struct pool_snapshot *snapshot)
 {
 	cmd_json_field_string(json, "id", snapshot->id);

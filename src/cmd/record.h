@@ -47,6 +47,9 @@ void cmd_json_field_time(struct cairn_json *json, const char *key, uint64_t ns);
 void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *volume);
 void cmd_json_snapshot_fields(struct cairn_json *json, const struct pool_snapshot *snapshot);
 
+/* A volume as the whole output. */
+int cmd_json_volume(const struct pool_volume *volume, struct cairn_err *err);
+
 /* A listing: rows for people, {"KEY": [...]} or a line an item for programs. */
 struct cmd_listing {
 	struct cmd_table table;

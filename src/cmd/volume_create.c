@@ -35,7 +35,6 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	struct pool_volume_spec spec = {.name = argv[0], .size = size, .from = from};
 	struct pool_volume volume;
 	char text[CAIRN_SIZE_TEXT_MAX];
-	struct cairn_json json;
 	int rc;
 
 	(void)argc;
@@ -54,11 +53,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 				 cairn_format_size(volume.size, text), volume.id);
 		return 0;
 	}
-	cmd_json_begin(&json);
-	cairn_json_object_begin(&json);
-	cmd_json_volume_fields(&json, &volume);
-	cairn_json_object_end(&json);
-	return cmd_json_end(&json, err);
+	return cmd_json_volume(&volume, err);
 }
 
 const struct command cmd_volume_create = {

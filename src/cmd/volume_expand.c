@@ -28,7 +28,6 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_volume volume;
 	char text[CAIRN_SIZE_TEXT_MAX];
-	struct cairn_json json;
 	int rc;
 
 	(void)argc;
@@ -45,11 +44,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 				 cairn_format_size(volume.size, text));
 		return 0;
 	}
-	cmd_json_begin(&json);
-	cairn_json_object_begin(&json);
-	cmd_json_volume_fields(&json, &volume);
-	cairn_json_object_end(&json);
-	return cmd_json_end(&json, err);
+	return cmd_json_volume(&volume, err);
 }
 
 const struct command cmd_volume_expand = {

@@ -33,7 +33,6 @@ static const struct cairn_flag flags[] = {
 static int print(const struct pool_volume *volume, struct cairn_err *err)
 {
 	char text[CMD_DURATION_TEXT_MAX];
-	struct cairn_json json;
 
 	if (cmd_options.output == CMD_OUTPUT_TABLE) {
 		if (!cmd_options.quiet)
@@ -42,11 +41,7 @@ static int print(const struct pool_volume *volume, struct cairn_err *err)
 				 volume->granularity);
 		return 0;
 	}
-	cmd_json_begin(&json);
-	cairn_json_object_begin(&json);
-	cmd_json_volume_fields(&json, volume);
-	cairn_json_object_end(&json);
-	return cmd_json_end(&json, err);
+	return cmd_json_volume(volume, err);
 }
 
 static int run(int argc, char **argv, struct cairn_err *err)
