@@ -126,10 +126,8 @@ static int start(struct running *r, const struct aggapi_options *o, struct cairn
 		.key_file = o->client_key,
 		.timeout_ms = o->timeout_ms,
 	};
-	int rc = net_metrics_new(&r->metrics, err);
+	int rc = role_metrics_new(&r->metrics, err);
 
-	if (!rc)
-		rc = net_metrics_add_process(r->metrics, err);
 	if (!rc)
 		rc = connect_cluster(r, o, err);
 	if (!rc)

@@ -143,10 +143,8 @@ static int serve(struct running *r, const struct cbt_http_options *o, struct cai
 
 static int start(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
 {
-	int rc = net_metrics_new(&r->metrics, err);
+	int rc = role_metrics_new(&r->metrics, err);
 
-	if (!rc)
-		rc = net_metrics_add_process(r->metrics, err);
 	if (!rc)
 		rc = connect_cluster(r, o, err);
 	if (!rc)

@@ -88,10 +88,8 @@ static int add_metrics(struct running *r, struct cairn_err *err)
 		.help = "DifferentialSnapshots that can be read.",
 		.kind = NET_GAUGE,
 	};
-	int rc = net_metrics_new(&r->metrics, err);
+	int rc = role_metrics_new(&r->metrics, err);
 
-	if (!rc)
-		rc = net_metrics_add_process(r->metrics, err);
 	if (!rc)
 		rc = net_metrics_add(r->metrics, &resources, &r->resources, err);
 	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);

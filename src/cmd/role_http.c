@@ -2,11 +2,13 @@
 
 #include "cmd/role_http.h"
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "net/http.h"
+#include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls.h"
 #include "net/tls_watch.h"
@@ -20,6 +22,18 @@ int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 	int rc = kube_config_load(&where, &config, err);
 
 	return rc ? rc : kube_client_new(config, &how, ret, err);
+}
+
+int role_metrics_new(struct net_metrics **ret, struct cairn_err *err)
+{
+	cairn_cleanup(net_metrics_freep) struct net_metrics *metrics = NULL;
+	int rc = net_metrics_new(&metrics, err);
+
+	if (!rc)
+		rc = net_metrics_add_process(metrics, err);
+	if (!rc)
+		*ret = cairn_take(metrics);
+	return rc;
 }
 
 static void on_reload(void *arg, const struct cairn_err *failure)

@@ -25,6 +25,9 @@ struct net_tls_watch;
 int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 		 struct kube_client **ret, struct cairn_err *err);
 
+/* With those of the process. */
+int role_metrics_new(struct net_metrics **ret, struct cairn_err *err);
+
 struct role_https {
 	struct net_tls *tls;
 	struct net_tls_watch *watch;

@@ -125,10 +125,8 @@ static int add_metrics(struct running *r, struct cairn_err *err)
 	static const struct net_metric_spec leads = {.name = "cairn_manager_leads",
 						     .help = "1 while this process leads.",
 						     .kind = NET_GAUGE};
-	int rc = net_metrics_new(&r->metrics, err);
+	int rc = role_metrics_new(&r->metrics, err);
 
-	if (!rc)
-		rc = net_metrics_add_process(r->metrics, err);
 	for (int i = 0; i < N_SHOWN && !rc; i++)
 		rc = net_metrics_add(r->metrics, &counts[i], &r->counts[i], err);
 	if (!rc)
