@@ -42,26 +42,13 @@ struct totals {
 	bool more;    /* --max-results ended the list */
 };
 
-#define LITERAL(to, text) (memcpy((to), (text), sizeof(text) - 1), (to) + sizeof(text) - 1)
-
 static char *put_json(char *to, const struct block_extent *extent)
 {
-	to = LITERAL(to, "{\"byte_offset\":");
+	to = CMD_PUT(to, "{\"byte_offset\":");
 	to += cairn_format_u64(extent->offset, to);
-	to = LITERAL(to, ",\"size_bytes\":");
+	to = CMD_PUT(to, ",\"size_bytes\":");
 	to += cairn_format_u64(extent->length, to);
-	return extent->zero ? LITERAL(to, ",\"zero\":true}") : LITERAL(to, ",\"zero\":false}");
-}
-
-static char *put_right(char *to, uint64_t value, size_t columns)
-{
-	char digits[20];
-	size_t n = cairn_format_u64(value, digits);
-	size_t pad = columns > n ? columns - n : 0;
-
-	memset(to, ' ', pad);
-	memcpy(to + pad, digits, n);
-	return to + pad + n;
+	return extent->zero ? CMD_PUT(to, ",\"zero\":true}") : CMD_PUT(to, ",\"zero\":false}");
 }
 
 static void print_batch(const struct block_extent *extents, size_t n, size_t columns, bool first)
@@ -71,16 +58,16 @@ static void print_batch(const struct block_extent *extents, size_t n, size_t col
 		char *to = start;
 
 		if (cmd_options.output == CMD_OUTPUT_TABLE) {
-			to = put_right(to, extents[i].offset, columns);
-			to = put_right(to, extents[i].length, columns + 2);
-			to = extents[i].zero ? LITERAL(to, "  zero") : LITERAL(to, "  data");
+			to = cmd_put_right(to, extents[i].offset, columns);
+			to = cmd_put_right(to, extents[i].length, columns + 2);
+			to = extents[i].zero ? CMD_PUT(to, "  zero") : CMD_PUT(to, "  data");
 		} else {
 			if (cmd_options.output == CMD_OUTPUT_JSON && !(first && i == 0))
-				to = LITERAL(to, ",\n");
+				to = CMD_PUT(to, ",\n");
 			to = put_json(to, &extents[i]);
 		}
 		if (cmd_options.output != CMD_OUTPUT_JSON)
-			to = LITERAL(to, "\n");
+			to = CMD_PUT(to, "\n");
 		cmd_out_advance((size_t)(to - start));
 	}
 }

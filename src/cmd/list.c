@@ -49,19 +49,6 @@ static const char *kind_name(int kind)
 
 /* --- one message in each form --- */
 
-#define LITERAL(to, text) (memcpy((to), (text), sizeof(text) - 1), (to) + sizeof(text) - 1)
-
-static char *put_right(char *to, uint64_t value, size_t columns)
-{
-	char digits[20];
-	size_t n = cairn_format_u64(value, digits);
-	size_t pad = columns > n ? columns - n : 0;
-
-	memset(to, ' ', pad);
-	memcpy(to + pad, digits, n);
-	return to + pad + n;
-}
-
 /* Columns and headings as the lister of external-snapshot-metadata has them. */
 static void print_table(const struct cairn_listing_info *info, const struct cairn_block *blocks,
 			size_t n)
@@ -73,9 +60,9 @@ static void print_table(const struct cairn_listing_info *info, const struct cair
 		cmd_out_text("Record#   VolCapBytes  BlockMetadataType   ByteOffset     SizeBytes\n"
 			     "------- -------------- ----------------- -------------- "
 			     "--------------\n");
-	end = put_right(head, info->messages, 7);
+	end = cmd_put_right(head, info->messages, 7);
 	*end++ = ' ';
-	end = put_right(end, info->capacity, 14);
+	end = cmd_put_right(end, info->capacity, 14);
 	head_len = (size_t)(end - head);
 	for (size_t i = 0; i < n; i++) {
 		char *start = cmd_out_reserve(160), *to = start;
@@ -88,9 +75,9 @@ static void print_table(const struct cairn_listing_info *info, const struct cair
 		memcpy(to, type, strlen(type));
 		to += strlen(type);
 		*to++ = ' ';
-		to = put_right(to, blocks[i].offset, 14);
+		to = cmd_put_right(to, blocks[i].offset, 14);
 		*to++ = ' ';
-		to = put_right(to, blocks[i].length, 14);
+		to = cmd_put_right(to, blocks[i].length, 14);
 		*to++ = '\n';
 		cmd_out_advance((size_t)(to - start));
 	}
@@ -100,11 +87,11 @@ static char *put_block(char *to, const struct cairn_block *block, bool with_zero
 {
 	*to++ = '{';
 	if (block->offset || with_zero) {
-		to = LITERAL(to, "\"byte_offset\":");
+		to = CMD_PUT(to, "\"byte_offset\":");
 		to += cairn_format_u64(block->offset, to);
 		*to++ = ',';
 	}
-	to = LITERAL(to, "\"size_bytes\":");
+	to = CMD_PUT(to, "\"size_bytes\":");
 	to += cairn_format_u64(block->length, to);
 	*to++ = '}';
 	return to;

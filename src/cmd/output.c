@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/options.h"
@@ -40,6 +41,17 @@ char *cmd_out_reserve(size_t n)
 void cmd_out_advance(size_t n)
 {
 	used += n;
+}
+
+char *cmd_put_right(char *to, uint64_t value, size_t columns)
+{
+	char digits[20];
+	size_t n = cairn_format_u64(value, digits);
+	size_t pad = columns > n ? columns - n : 0;
+
+	memset(to, ' ', pad);
+	memcpy(to + pad, digits, n);
+	return to + pad + n;
 }
 
 void cmd_out_write(const void *data, size_t n)

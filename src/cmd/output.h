@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct cairn_err;
 
@@ -23,6 +24,10 @@ struct cairn_err;
  * how many were written there. For hot loops. */
 char *cmd_out_reserve(size_t n);
 void cmd_out_advance(size_t n);
+
+/* For filling that room: each returns the end of what it put. A text must be a literal. */
+#define CMD_PUT(to, text) (memcpy((to), (text), sizeof(text) - 1), (to) + sizeof(text) - 1)
+char *cmd_put_right(char *to, uint64_t value, size_t columns); /* decimal, after blanks */
 
 void cmd_out_write(const void *data, size_t n);
 void cmd_out_text(const char *text);
