@@ -16,6 +16,19 @@ bool check_main(struct suite *suite, struct verdict *v)
 	return false;
 }
 
+bool check_grown(struct suite *suite, struct verdict *v)
+{
+	struct cairn_err err = {0};
+
+	if (!suite->target.can_expand)
+		verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
+	else if (scene_grown(&suite->scene, &err) != 0)
+		verdict_fail(v, "a volume cannot be grown: %s", err.msg);
+	else
+		return true;
+	return false;
+}
+
 struct listing_request check_request(const struct suite *suite, enum check_pair pair)
 {
 	return (struct listing_request){

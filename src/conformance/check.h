@@ -12,6 +12,9 @@
 /* The main volume with its snapshots; false when it cannot be had. */
 bool check_main(struct suite *suite, struct verdict *v);
 
+/* The volume that grew between its snapshots; false when it cannot be had. */
+bool check_grown(struct suite *suite, struct verdict *v);
+
 /* Which snapshots a call is about. */
 enum check_pair {
 	CHECK_ALLOCATED, /* of `second` */

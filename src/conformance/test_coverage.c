@@ -109,19 +109,12 @@ static void same_snapshot(struct suite *suite, struct verdict *v, int arg)
 static void delta_grown(struct suite *suite, struct verdict *v, int arg)
 {
 	struct listing_request r = {0};
-	struct cairn_err err = {0};
 	struct listing l;
 	uint64_t start, end, at;
 
 	(void)arg;
-	if (!suite->target.can_expand) {
-		verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
+	if (!check_grown(suite, v))
 		return;
-	}
-	if (scene_grown(&suite->scene, &err)) {
-		verdict_fail(v, "a volume cannot be grown: %s", err.msg);
-		return;
-	}
 	r.base = suite->scene.before_growth->id;
 	r.target = suite->scene.after_growth->id;
 	start = suite->scene.grown_range.offset;

@@ -207,18 +207,11 @@ static void run_rule(struct suite *suite, struct verdict *v, int rule)
 static void capacity_kept(struct suite *suite, struct verdict *v, int arg)
 {
 	struct listing_request r = {0};
-	struct cairn_err err = {0};
 	struct listing l;
 
 	(void)arg;
-	if (!suite->target.can_expand) {
-		verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
+	if (!check_grown(suite, v))
 		return;
-	}
-	if (scene_grown(&suite->scene, &err)) {
-		verdict_fail(v, "a volume cannot be grown: %s", err.msg);
-		return;
-	}
 	r.target = suite->scene.before_growth->id;
 	if (check_get(suite, v, &r, &l))
 		capacity_right(&l, suite->scene.before_growth->size, v);
