@@ -6,6 +6,8 @@
 #ifndef CAIRN_POOL_CHECK_H
 #define CAIRN_POOL_CHECK_H
 
+#include <stdint.h>
+
 #include "pool/pool.h"
 
 struct cairn_err;
@@ -20,6 +22,9 @@ struct check {
 
 void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* For walks of records whose damage has been told already. */
+void check_ignore_fault(void *arg, char kind, uint64_t key, const char *reason);
 
 /* Verifies the snapshot's set, or says why there is none. */
 int check_set(struct check *check, const struct record_snapshot *snapshot, const char *id,

@@ -122,20 +122,12 @@ static int want_snapshot(void *arg, const struct record_snapshot *snapshot, stru
 	return 0;
 }
 
-static void ignore_fault(void *arg, char kind, uint64_t key, const char *reason)
-{
-	(void)arg;
-	(void)kind;
-	(void)key;
-	(void)reason;
-}
-
 static int walk_records(struct counting *counting, struct cairn_err *err)
 {
 	struct ledger_walk walk = {
 		.volume = want_volume,
 		.snapshot = want_snapshot,
-		.fault = ignore_fault,
+		.fault = check_ignore_fault,
 		.arg = counting,
 	};
 	struct catalogue *cat = counting->check->pool->cat;

@@ -30,20 +30,12 @@ static int highest_number(void *arg, const struct record_snapshot *snapshot, str
 	return 0;
 }
 
-static void ignore_fault(void *arg, char kind, uint64_t key, const char *reason)
-{
-	(void)arg;
-	(void)kind;
-	(void)key;
-	(void)reason;
-}
-
 static int repair(struct check *check, struct catalogue_bytes key, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	uint64_t highest = 0;
 	struct ledger_walk walk = {
-		.snapshot = highest_number, .fault = ignore_fault, .arg = &highest};
+		.snapshot = highest_number, .fault = check_ignore_fault, .arg = &highest};
 	bool counter = *(const char *)key.data == 'n';
 	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
