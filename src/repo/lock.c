@@ -67,6 +67,7 @@ static bool clock_jumped(const struct repo_lock *lock)
 static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
+	struct repo_lock_view here = repo_lock_view_of(repo->here);
 	char time[REPO_INSTANT_TEXT_MAX];
 
 	cairn_buf_addf(&json, "{\"time\":\"%s\",\"exclusive\":%s,\"hostname\":",
@@ -75,8 +76,13 @@ static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, st
 	repo_json_string(&json, repo->here);
 	cairn_buf_adds(&json, ",\"username\":");
 	repo_json_string(&json, repo->username);
-	cairn_buf_addf(&json, ",\"pid\":%d,\"uid\":%u,\"gid\":%u}", (int)getpid(),
+	cairn_buf_addf(&json, ",\"pid\":%d,\"uid\":%u,\"gid\":%u", (int)getpid(),
 		       (unsigned)getuid(), (unsigned)getgid());
+	if (here.processes[0]) {
+		cairn_buf_adds(&json, ",\"processes\":");
+		repo_json_string(&json, here.processes);
+	}
+	cairn_buf_addc(&json, '}');
 	if (cairn_buf_failed(&json))
 		return cairn_err_nomem(err, "a lock");
 	return repo_file_save(repo, REPO_FILE_LOCK, json.data, json.len, ret, err);

@@ -3,15 +3,19 @@
 #include "repo/lock_list.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "repo/instant.h"
 #include "repo/json.h"
 #include "repo/lock.h"
@@ -39,18 +43,40 @@ int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, str
 	info.pid = json_integer_value(json_object_get(root, "pid"));
 	copy_text(info.hostname, sizeof(info.hostname), json_object_get(root, "hostname"));
 	copy_text(info.username, sizeof(info.username), json_object_get(root, "username"));
+	copy_text(info.processes, sizeof(info.processes), json_object_get(root, "processes"));
 	*ret = info;
 	return 0;
 }
 
-bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns, const char *here)
+/* Numbers of processes mean something in one namespace of one boot. */
+struct repo_lock_view repo_lock_view_of(const char *host)
+{
+	struct repo_lock_view view = {.host = host};
+	cairn_auto_free char *boot = NULL;
+	char space[32] = "";
+	size_t n = 0;
+
+	if (cairn_file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, &n, NULL) < 0 ||
+	    readlink("/proc/self/ns/pid", space, sizeof(space) - 1) < 0)
+		return view;
+	snprintf(view.processes, sizeof(view.processes), "%.*s %s", (int)strcspn(boot, "\n"), boot,
+		 space);
+	return view;
+}
+
+bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns,
+		     const struct repo_lock_view *here)
 {
 	int64_t age;
 
-	if (!__builtin_sub_overflow(now_ns, info->time_ns, &age) &&
-	    age > (int64_t)(REPO_LOCK_STALE_MS * CAIRN_NS_PER_MS))
+	if (__builtin_sub_overflow(now_ns, info->time_ns, &age))
+		age = 0;
+	if (age > (int64_t)(REPO_LOCK_STALE_MS * CAIRN_NS_PER_MS))
 		return true;
-	if (strcmp(info->hostname, here) != 0 || info->pid <= 0 || info->pid > INT32_MAX)
+	if (strcmp(info->hostname, here->host) != 0 || info->pid <= 0 || info->pid > INT32_MAX)
+		return false;
+	if (info->processes[0] ? strcmp(info->processes, here->processes) != 0
+			       : age <= (int64_t)(REPO_LOCK_SILENT_MS * CAIRN_NS_PER_MS))
 		return false;
 	return kill((pid_t)info->pid, 0) < 0 && errno == ESRCH;
 }
@@ -83,6 +109,7 @@ static int refuse(const struct repo_lock_info *info, struct cairn_err *err)
 static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive,
 		   struct cairn_err *err)
 {
+	struct repo_lock_view here;
 	struct repo_lock_info info;
 	struct cairn_err why = {0};
 	bool is_there;
@@ -96,7 +123,8 @@ static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (!is_there)
 		return 0;
-	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here)) {
+	here = repo_lock_view_of(repo->here);
+	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), &here)) {
 		/* Nobody holds it, whether we may remove it or not. */
 		(void)repo_store_remove(repo->store, REPO_FILE_LOCK, name, NULL);
 		return 0;
@@ -119,6 +147,7 @@ int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *
 int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	struct repo_lock_view here = repo_lock_view_of(repo->here);
 	int rc = repo_names_list(repo->store, REPO_FILE_LOCK, &names, err);
 	uint64_t removed = 0;
 
@@ -134,7 +163,7 @@ int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct c
 				continue;
 			}
 			stale = rc == 0 && is_there &&
-				repo_lock_stale(&info, (int64_t)cairn_now_ns(), repo->here);
+				repo_lock_stale(&info, (int64_t)cairn_now_ns(), &here);
 		}
 		if (stale)
 			rc = repo_store_remove(repo->store, REPO_FILE_LOCK, name, err);

@@ -138,7 +138,7 @@ bool repo_collided(const struct repo *repo);
 bool repo_unlocked(const struct repo *repo);
 
 /* Removes locks nobody can hold any more: not renewed for 30 minutes, or of a
- * process of this host that is gone; with `all`, every one. Taking a lock does
+ * process of this host that is gone (lock.h); with `all`, every one. Taking a lock does
  * the former by itself. Needs no lock. */
 int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err);
 

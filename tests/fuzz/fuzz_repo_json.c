@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 1:
 		if (repo_lock_decode(json, size - 1, &lock, NULL) == 0)
-			repo_lock_stale(&lock, 0, "here");
+			repo_lock_stale(&lock, 0, &(struct repo_lock_view){.host = "here"});
 		break;
 	case 2:
 		repo_config_decode(json, size - 1, &config, NULL);

@@ -14,7 +14,7 @@ import threading
 import unittest
 
 from backupcli import PASSWORD, BackupTest, digest
-from cairncli import BIN, CAN_MOUNT, INVALID, OK, PRECONDITION, TIMEOUT, main
+from cairncli import ABORTED, BIN, CAN_MOUNT, INVALID, OK, PRECONDITION, TIMEOUT, main
 
 UNAUTHENTICATED = 16
 INTERRUPTED = 128 + signal.SIGINT
@@ -92,6 +92,22 @@ class Interrupt(UserTest):
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
             caught = next(line for line in file if line.startswith("SigCgt"))
         return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1
+
+
+@unittest.skipUnless(CAN_MOUNT, "needs root")
+class Container(UserTest):
+    """A name like the host's, but numbers of processes of its own."""
+
+    def test_a_lock_of_a_process_that_cannot_be_seen_is_respected(self):
+        with self.holder():
+            for args in (["forget", "--prune"], ["verify", "--repair"]):
+                done = subprocess.run(["unshare", "--pid", "--fork", BIN, "backup", *args,
+                                       "--lock-wait", "0"], env=self.environment(), text=True,
+                                      stdin=subprocess.DEVNULL, capture_output=True,
+                                      timeout=TIMEOUT)
+                self.assertEqual(done.returncode, ABORTED, done.stdout + done.stderr)
+                self.assertIn("locked", done.stderr)
+                self.assertTrue(self.files("locks"))
 
 
 class Passwords(UserTest):

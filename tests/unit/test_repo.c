@@ -787,14 +787,28 @@ static void stale_locks_are_told_from_live_ones(void **state)
 		{{.time_ns = now + 500 * minute, .hostname = "there", .pid = 1}, false},
 		{{.time_ns = INT64_MIN, .hostname = "there", .pid = 1}, false},
 		{{.time_ns = now, .hostname = "here", .pid = getpid()}, false},
-		{{.time_ns = now, .hostname = "here", .pid = 0x3fffffff}, true},
+		{{.time_ns = now, .hostname = "here", .pid = 0x3fffffff, .processes = "ours"},
+		 true},
+		{{.time_ns = now, .hostname = "here", .pid = getpid(), .processes = "ours"}, false},
+		{{.time_ns = now, .hostname = "here", .pid = 0x3fffffff, .processes = "theirs"},
+		 false},
+		{{.time_ns = now - 31 * minute,
+		  .hostname = "here",
+		  .pid = 0x3fffffff,
+		  .processes = "theirs"},
+		 true},
+		{{.time_ns = now - 9 * minute, .hostname = "here", .pid = 0x3fffffff}, false},
+		{{.time_ns = now - 11 * minute, .hostname = "here", .pid = 0x3fffffff}, true},
+		{{.time_ns = now - 11 * minute, .hostname = "here", .pid = getpid()}, false},
 		{{.time_ns = now, .hostname = "here", .pid = -1}, false},
 		{{.time_ns = now, .hostname = "there", .pid = 0x3fffffff}, false},
 	};
 
+	const struct repo_lock_view here = {.host = "here", .processes = "ours"};
+
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		assert_int_equal(repo_lock_stale(&cases[i].info, now, "here"), cases[i].stale);
+		assert_int_equal(repo_lock_stale(&cases[i].info, now, &here), cases[i].stale);
 }
 
 /* ---- memory --------------------------------------------------------------------- */
