@@ -125,6 +125,10 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "it is not in this snapshot");
 	if (reading->type != REPO_NODE_FILE)
 		return cairn_err_set(err, CAIRN_INVALID, "it is no regular file");
+	if (reading->image.map.size != reading->image.size)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "its chunks are %" PRIu64 " bytes, its size is %" PRIu64,
+				     reading->image.map.size, reading->image.size);
 	if (!reading->ours)
 		return 0;
 	if (!reading->has_metadata)
@@ -166,10 +170,6 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 
 int image_check(const struct image *image, struct cairn_err *err)
 {
-	if (image->map.size != image->size)
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "its chunks are %" PRIu64 " bytes, its size is %" PRIu64,
-				     image->map.size, image->size);
 	if (!image->metadata.snapshot_id || !image->metadata.volume_id ||
 	    image->metadata.size != image->size)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "its metadata does not fit it");

@@ -28,14 +28,14 @@ void image_done(struct image *image);
  *
  * CAIRN_NOT_FOUND  there is no such file, or a chunk of it is missing
  * CAIRN_INVALID    it is no regular file, or no path was given and the snapshot is not ours
- * CAIRN_DATA_LOSS  damaged
+ * CAIRN_DATA_LOSS  damaged, or its chunks do not add up to its size
  */
 int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
 	       struct zeros *zeros, struct image *ret, struct cairn_err *err);
 
-/* Sizes agree, and there is metadata.
+/* There is metadata, and it fits.
  *
- * CAIRN_DATA_LOSS  they do not
+ * CAIRN_DATA_LOSS  it is not so
  */
 int image_check(const struct image *image, struct cairn_err *err);
 

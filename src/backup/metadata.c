@@ -55,6 +55,7 @@ int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 {
 	cairn_cleanup(json_decrefp) json_t *json = json_object();
 	cairn_auto_free char *text = NULL;
+	size_t n;
 
 	if (!json)
 		return cairn_err_nomem(err, "metadata");
@@ -69,7 +70,13 @@ int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 	text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 	if (!text)
 		return cairn_err_nomem(err, "metadata");
-	*ret_n = strlen(text);
+	n = strlen(text);
+	if (n > METADATA_MAX) /* nobody could read it again */
+		return cairn_err_set(err, CAIRN_RANGE,
+				     "the metadata, with objects of Kubernetes, has more than %u "
+				     "bytes",
+				     METADATA_MAX);
+	*ret_n = n;
 	*ret = cairn_take(text);
 	return 0;
 }

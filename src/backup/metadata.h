@@ -15,7 +15,7 @@
 struct cairn_err;
 
 #define METADATA_VERSION 1
-#define METADATA_MAX     (4U << 20) /* bytes that are read: objects of Kubernetes are small */
+#define METADATA_MAX     (4U << 20) /* bytes: objects of Kubernetes are small */
 
 /* Strings are the caller's when it is written; a parsed one owns them. NULL or 0
  * where it does not say. */
@@ -38,7 +38,11 @@ struct metadata {
 	void *owned;
 };
 
-/* The file's bytes; owned by the caller. */
+/* The file's bytes; owned by the caller.
+ *
+ * CAIRN_INVALID  the objects of Kubernetes are no JSON
+ * CAIRN_RANGE    it would be larger than METADATA_MAX
+ */
 int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 		   struct cairn_err *err);
 

@@ -31,8 +31,9 @@
 struct entry {
 	const struct repo_snapshot *snapshot;
 	char id[SHORT_ID + 1];
-	char *link; /* "data@s1", or NULL when a newer one has the name */
-	char *text; /* of volume.json; NULL until it was looked at */
+	char *link;    /* "data@s1", or NULL when a newer one has the name */
+	char *text;    /* of volume.json; NULL until it was looked at */
+	uint64_t size; /* of volume.img, then */
 	struct view *view;
 	unsigned users;
 };
@@ -103,6 +104,7 @@ static int use(struct mountfs *fs, struct entry *entry)
 	if (!rc && !entry->text) {
 		size_t n;
 
+		entry->size = image.map.size;
 		rc = metadata_write(&image.metadata, &entry->text, &n, &err);
 	}
 	if (!rc)
@@ -140,19 +142,25 @@ static void fill_stat(struct stat *st, const struct entry *entry, mode_t mode, u
 	st->st_atim = st->st_ctim = st->st_mtim;
 }
 
-/* The length of volume.json. */
-static int text_length(struct entry *entry, uint64_t *ret)
+/* The length of volume.json, or of the volume. */
+static int length_of(struct entry *entry, bool image, uint64_t *ret)
 {
 	struct mountfs *fs = self();
 	int rc = 0;
 
+	/* The summary says it without a look, but restic drops one that it does not know. */
+	if (image && entry->snapshot->summary.given) {
+		*ret = backup_record_of(entry->snapshot).size;
+		return 0;
+	}
 	cairn_scoped_lock(&fs->lock);
 	if (!entry->text) {
 		rc = use(fs, entry);
 		if (!rc)
 			unuse(entry);
 	}
-	*ret = entry->text ? strlen(entry->text) : 0;
+	if (!rc)
+		*ret = image ? entry->size : strlen(entry->text);
 	return rc;
 }
 
@@ -162,7 +170,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 	struct entry *entry;
 	const char *rest;
 	uint64_t length = 0;
-	int rc = 0;
+	bool image;
+	int rc;
 
 	(void)fi;
 	if (strcmp(path, "/") == 0) {
@@ -177,15 +186,15 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 	entry = find(path, &rest);
 	if (!entry)
 		return -ENOENT;
-	if (!*rest)
+	if (!*rest) {
 		fill_stat(st, entry, S_IFDIR | 0555, 0);
-	else if (strcmp(rest, "/" BACKUP_IMAGE_NAME) == 0)
-		fill_stat(st, entry, S_IFREG | 0444, backup_record_of(entry->snapshot).size);
-	else if (strcmp(rest, "/" BACKUP_METADATA_NAME) == 0) {
-		rc = text_length(entry, &length);
-		fill_stat(st, entry, S_IFREG | 0444, length);
-	} else
+		return 0;
+	}
+	image = strcmp(rest, "/" BACKUP_IMAGE_NAME) == 0;
+	if (!image && strcmp(rest, "/" BACKUP_METADATA_NAME) != 0)
 		return -ENOENT;
+	rc = length_of(entry, image, &length);
+	fill_stat(st, entry, S_IFREG | 0444, length);
 	return rc;
 }
 
@@ -312,15 +321,15 @@ static int name_links(struct mountfs *fs, struct cairn_err *err)
 
 		if (!link)
 			return cairn_err_nomem(err, "mount");
+		for (char *p = link; *p; p++)
+			if (*p == '/')
+				*p = '_';
 		for (size_t k = i + 1; k < fs->n && link; k++) {
 			if (fs->entries[k].link && strcmp(fs->entries[k].link, link) == 0) {
 				free(link);
 				link = NULL;
 			}
 		}
-		for (char *p = link; p && *p; p++)
-			if (*p == '/')
-				*p = '_';
 		fs->entries[i].link = link;
 	}
 	return 0;

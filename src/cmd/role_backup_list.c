@@ -165,7 +165,8 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 		cmd_out_fact("changed since", "%s", m->parent_snapshot_id);
 	cmd_out_fact("changed", "%s", cairn_format_size(m->bytes_changed, size));
 	cmd_out_fact("read", "%s", cairn_format_size(record->bytes_read, size));
-	cmd_out_fact("stored", "%s", cairn_format_size(record->bytes_stored, size));
+	cmd_out_fact("stored", "%s",
+		     snapshot->summary.given ? cairn_format_size(record->bytes_stored, size) : "-");
 	cmd_out_fact("chunks", "%llu of %s at first, %s where written", (unsigned long long)chunks,
 		     cairn_format_size(m->chunk_base, size),
 		     cairn_format_size(m->chunk_leaf, leaf));

@@ -110,6 +110,26 @@ class Container(UserTest):
                 self.assertTrue(self.files("locks"))
 
 
+@unittest.skipUnless(CAN_MOUNT and os.path.exists("/dev/fuse"), "needs root and FUSE")
+class Tagged(UserTest):
+    """A restic that does not know a field drops it when it rewrites a snapshot."""
+
+    def test_a_mounted_backup_is_whole_all_the_same(self):
+        self.create("data@s2")
+        self.restic("tag", "--add", "seen", "latest")
+        self.assertIn("s2", self.backup("list").stdout)
+        at = self.scratch / "mnt"
+        at.mkdir()
+        process = self.start("mount", at)
+        try:
+            self.wait_for(lambda: os.path.ismount(at))
+            self.assertEqual(digest(at / "data@s2" / "volume.img"),
+                             digest(self.path("snapshot", "data@s2")))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=TIMEOUT)
+
+
 class Passwords(UserTest):
     def test_a_nul_byte_is_refused_and_not_the_end(self):
         file = self.scratch / "password"

@@ -11,6 +11,7 @@
 #include "backup/record.h"
 #include "backup/team.h"
 #include "backup/zeros.h"
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "repo/snapshot.h"
 
@@ -190,6 +191,23 @@ static void metadata_comes_back(void **state)
 	assert_code(metadata_parse("{}", 2, &got, NULL), CAIRN_DATA_LOSS);
 }
 
+/* A backup whose metadata nobody reads again could not be restored. */
+static void metadata_that_could_not_be_read_is_not_written(void **state)
+{
+	cairn_auto_free char *objects = cairn_alloc(METADATA_MAX + 16);
+	struct metadata m = {.volume_id = "vol-1", .kubernetes = objects};
+	size_t n = 0;
+	char *text = NULL;
+
+	(void)state;
+	assert_non_null(objects);
+	memset(objects, 'x', METADATA_MAX + 16);
+	memcpy(objects, "[\"", 2);
+	memcpy(objects + METADATA_MAX + 13, "\"]", 3);
+	assert_code(metadata_write(&m, &text, &n, NULL), CAIRN_RANGE);
+	assert_null(text);
+}
+
 /* ---- teams -------------------------------------------------------------- */
 
 struct adding {
@@ -253,6 +271,7 @@ int main(void)
 		cmocka_unit_test(paths_are_names_that_a_directory_can_have),
 		cmocka_unit_test(tags_tell_what_a_backup_is_of),
 		cmocka_unit_test(metadata_comes_back),
+		cmocka_unit_test(metadata_that_could_not_be_read_is_not_written),
 		cmocka_unit_test(a_team_does_all_the_work_or_tells_the_first_failure),
 	};
 
