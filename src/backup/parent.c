@@ -3,6 +3,7 @@
 #include "backup/parent.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static int load(struct search *search, const struct candidate *candidate, struct
 	search->parent->found = true;
 	search->parent->backup = candidate->snapshot->id;
 	search->parent->hand = image.metadata.merge_hand;
+	search->parent->snapshot_time_ns = image.metadata.snapshot_time_ns;
 	search->parent->map = image.map;
 	image.map = (struct chunk_map){0};
 	return 0;
@@ -149,24 +151,57 @@ static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *er
 	return search->tries >= TRIES_MAX;
 }
 
-/* Any backup of the same volume: its cuts are still worth keeping. */
-static int try_relatives(struct search *search, struct cairn_err *err)
+/* By time, and those of one time in any order. */
+static bool is_before(const struct candidate *a, const struct candidate *b)
+{
+	if (a->snapshot->time_ns != b->snapshot->time_ns)
+		return a->snapshot->time_ns < b->snapshot->time_ns;
+	return a < b;
+}
+
+/* The newest backup of the same volume; behind `last`, the next one. */
+static const struct candidate *next_relative(const struct search *search,
+					     const struct candidate *last)
 {
 	const struct candidate *newest = NULL;
-	int rc;
 
 	for (size_t i = 0; i < search->n; i++) {
 		const struct candidate *candidate = &search->candidates[i];
 
 		if (strcmp(candidate->record.volume_id, search->source->volume_id) == 0 &&
-		    (!newest || candidate->snapshot->time_ns > newest->snapshot->time_ns))
+		    (!last || is_before(candidate, last)) &&
+		    (!newest || is_before(newest, candidate)))
 			newest = candidate;
 	}
-	if (!newest || search->tries >= TRIES_MAX)
-		return 0;
-	rc = try(search, newest, err);
-	/* A source that knows no lineage is asked, and says itself what it cannot tell. */
-	search->parent->ancestor = rc > 0 && !search->source->ops->lineage;
+	return newest;
+}
+
+/* Any backup of the same volume: its cuts are still worth keeping. A source that knows
+ * no lineage is asked what changed against it, and says itself what it cannot tell; but
+ * not against a snapshot that is younger: who counts generations would say "nothing". */
+static int try_relatives(struct search *search, struct cairn_err *err)
+{
+	const struct backup_source *source = search->source;
+	const struct candidate *at = NULL;
+	const struct candidate *younger = NULL;
+	int rc = 0;
+
+	while (rc == 0 && search->tries < TRIES_MAX && (at = next_relative(search, at))) {
+		rc = try(search, at, err);
+		if (rc <= 0 || source->ops->lineage)
+			continue;
+		search->parent->ancestor =
+			!source->dated || search->parent->snapshot_time_ns <= source->created_ns;
+		if (search->parent->ancestor)
+			break;
+		younger = younger ? younger : at;
+		parent_done(search->parent);
+		rc = 0;
+	}
+	if (rc == 0 && younger) {
+		search->tries = 0;
+		rc = try(search, younger, err);
+	}
 	return rc;
 }
 

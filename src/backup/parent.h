@@ -28,6 +28,7 @@ struct parent {
 	struct repo_id backup;
 	char *snapshot_id;
 	char *snapshot_name;
+	uint64_t snapshot_time_ns; /* when that was cut */
 	struct chunk_map map;
 	uint64_t hand; /* where merging stood */
 };

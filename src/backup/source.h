@@ -12,6 +12,7 @@
 #ifndef CAIRN_BACKUP_SOURCE_H
 #define CAIRN_BACKUP_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -56,6 +57,7 @@ struct backup_source {
 	const char *kubernetes; /* JSON of objects to keep with the backup, or NULL */
 	uint64_t size;
 	uint64_t created_ns; /* of the snapshot */
+	bool dated;          /* by its storage; else that is a guess */
 	uint32_t granularity;
 };
 

@@ -249,8 +249,8 @@ static int look_up(struct device_source *device, const struct source_device_spec
 	if (!device->volume_name)
 		device->volume_name =
 			cairn_printf("%s/%s", spec->namespace_name, claim ? claim : spec->snapshot);
-	(void)kube_time_parse(kube_str(found.snapshot, "status", "creationTime"),
-			      &device->base.created_ns);
+	device->base.dated = kube_time_parse(kube_str(found.snapshot, "status", "creationTime"),
+					     &device->base.created_ns);
 	return keep_objects(device, spec, &found, err);
 }
 

@@ -127,6 +127,7 @@ int backup_source_pool(struct pool *pool, const char *snapshot,
 		.snapshot_name = source->snapshot.name,
 		.size = source->snapshot.size,
 		.created_ns = source->snapshot.created_ns,
+		.dated = true,
 		.granularity = volume.granularity,
 	};
 	*ret = &cairn_take(source)->base;
