@@ -22,6 +22,13 @@ void cairn_buf_done(struct cairn_buf *buf)
 	cairn_buf_init(buf, buf->max);
 }
 
+void cairn_buf_wipe(struct cairn_buf *buf)
+{
+	if (buf->data)
+		explicit_bzero(buf->data, buf->len);
+	cairn_buf_done(buf);
+}
+
 void cairn_buf_reset(struct cairn_buf *buf)
 {
 	buf->len = 0;

@@ -32,6 +32,9 @@ void cairn_buf_init(struct cairn_buf *buf, size_t max);
 /* Frees the bytes; the buffer may be used again. Also a cleanup function. */
 void cairn_buf_done(struct cairn_buf *buf);
 
+/* The same for secrets, which are overwritten first. */
+void cairn_buf_wipe(struct cairn_buf *buf);
+
 /* Empties the buffer, keeps its memory, clears a failure. */
 void cairn_buf_reset(struct cairn_buf *buf);
 
@@ -57,6 +60,7 @@ bool cairn_buf_failed(const struct cairn_buf *buf);
  * NULL when an append failed or memory is short. */
 char *cairn_buf_take_string(struct cairn_buf *buf);
 
-#define cairn_auto_buf cairn_cleanup(cairn_buf_done)
+#define cairn_auto_buf        cairn_cleanup(cairn_buf_done)
+#define cairn_auto_secret_buf cairn_cleanup(cairn_buf_wipe)
 
 #endif

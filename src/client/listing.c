@@ -151,7 +151,7 @@ static void show_rpc(struct cairn_listing *l, struct net_rpc *rpc)
 
 static int send_request(struct cairn_listing *l, const char *token, struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
+	cairn_auto_secret_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	const char *base = l->query.base_id ? l->query.base_id : l->route.base_id;
 	struct client_call call = {
 		.token = token,
@@ -174,8 +174,6 @@ static int send_request(struct cairn_listing *l, const char *token, struct cairn
 		/* What the call came to is what receiving from it says. */
 		(void)net_rpc_send(rpc, request.data, request.len, true, NULL);
 	}
-	if (request.data)
-		explicit_bzero(request.data, request.len);
 	return rc;
 }
 

@@ -39,13 +39,6 @@ static bool make_fields(struct kube_exchange *exchange)
 	return ok;
 }
 
-static void wipe_fields(struct curl_slist *fields)
-{
-	for (struct curl_slist *at = fields; at; at = at->next)
-		explicit_bzero(at->data, strlen(at->data));
-	curl_slist_free_all(fields);
-}
-
 int kube_exchange_new(struct kube_transport *transport, const struct kube_request *request,
 		      struct kube_identity *identity, struct kube_exchange **ret,
 		      struct cairn_err *err)
@@ -234,10 +227,8 @@ void kube_exchange_free(struct kube_exchange *exchange)
 		return;
 	if (exchange->started)
 		detach(exchange);
-	if (exchange->body.data)
-		explicit_bzero(exchange->body.data, exchange->body.len);
-	cairn_buf_done(&exchange->body);
-	wipe_fields(exchange->fields);
+	cairn_buf_wipe(&exchange->body);
+	kube_fields_free(exchange->fields);
 	kube_identity_unref(exchange->identity);
 	pthread_cond_destroy(&exchange->changed);
 	pthread_mutex_destroy(&exchange->lock);

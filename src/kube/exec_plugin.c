@@ -336,7 +336,7 @@ int kube_exec_run(const struct kube_config *config, const struct kube_patience *
 {
 	const char *version = kube_str(config->exec, "apiVersion");
 	cairn_cleanup(command_done) struct command command = {0};
-	struct cairn_buf out = CAIRN_BUF_INIT(KUBE_EXEC_OUTPUT_MAX);
+	cairn_auto_secret_buf struct cairn_buf out = CAIRN_BUF_INIT(KUBE_EXEC_OUTPUT_MAX);
 	int rc;
 
 	if (!version || (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
@@ -355,8 +355,5 @@ int kube_exec_run(const struct kube_config *config, const struct kube_patience *
 		rc = run(&command, config->exec, patience, &out, err);
 	if (!rc)
 		rc = kube_exec_parse((const char *)out.data, out.len, version, ret, err);
-	if (out.data)
-		explicit_bzero(out.data, out.len);
-	cairn_buf_done(&out);
 	return rc;
 }

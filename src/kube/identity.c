@@ -23,6 +23,13 @@ struct kube_identity *kube_identity_ref(struct kube_identity *identity)
 	return identity;
 }
 
+void kube_fields_free(struct curl_slist *fields)
+{
+	for (struct curl_slist *at = fields; at; at = at->next)
+		explicit_bzero(at->data, strlen(at->data));
+	curl_slist_free_all(fields);
+}
+
 void kube_identity_unref(struct kube_identity *identity)
 {
 	if (!identity || atomic_fetch_sub(&identity->refs, 1) > 1)
@@ -31,9 +38,7 @@ void kube_identity_unref(struct kube_identity *identity)
 	kube_wipe(identity->cert);
 	kube_wipe(identity->key);
 	kube_wipe(identity->token);
-	for (struct curl_slist *at = identity->fields; at; at = at->next)
-		explicit_bzero(at->data, strlen(at->data));
-	curl_slist_free_all(identity->fields);
+	kube_fields_free(identity->fields);
 	free(identity);
 }
 

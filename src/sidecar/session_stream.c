@@ -136,7 +136,7 @@ static int find_names(struct stream *s, struct cairn_err *err)
 
 static int start(struct stream *s, bool translated, struct net_rpc **ret, struct cairn_err *err)
 {
-	sidecar_auto_request struct cairn_buf bytes = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
+	cairn_auto_secret_buf struct cairn_buf bytes = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
 	bool delta = s->request.delta;
 	struct sidecar_session_handles handles = {
 		.volume = s->target->volume ? s->target->volume : s->request.volume,

@@ -2,8 +2,6 @@
 
 #include "sidecar/steps.h"
 
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "net/call.h"
@@ -14,13 +12,6 @@
 static int call_check(const void *arg)
 {
 	return net_call_check(arg);
-}
-
-void sidecar_step_wipe(struct cairn_buf *request)
-{
-	if (request->data)
-		explicit_bzero(request->data, request->len);
-	cairn_buf_done(request);
 }
 
 struct sidecar_wait sidecar_step_wait(const struct sidecar *sidecar, const struct net_call *call,

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cleanup.h"
 #include "sidecar/wait.h"
 
 struct cairn_buf;
@@ -24,10 +23,6 @@ struct sidecar_pass;
 
 /* Of a request to a driver: what gRPC servers take. */
 #define SIDECAR_DRIVER_REQUEST_MAX (4U << 20)
-
-/* Such a request may hold secrets: it is wiped before it is freed. */
-void sidecar_step_wipe(struct cairn_buf *request);
-#define sidecar_auto_request cairn_cleanup(sidecar_step_wipe)
 
 /* While the caller is there, and no longer than a stream may last. `origin` may be NULL; it
  * and the call are borrowed. */

@@ -135,7 +135,7 @@ static const char *driver_path(const struct stream *s)
 
 static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err *err)
 {
-	sidecar_auto_request struct cairn_buf request = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
+	cairn_auto_secret_buf struct cairn_buf request = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
 	int rc = sidecar_request_pack(&s->request, s->target->handle, s->target->secret, &request,
 				      err);
 

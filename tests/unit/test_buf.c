@@ -131,6 +131,22 @@ static void consuming_drops_from_the_front(void **state)
 	assert_int_equal(buf.len, 0);
 }
 
+static void a_wiped_buffer_is_empty_and_may_be_used_again(void **state)
+{
+	cairn_auto_secret_buf struct cairn_buf buf = CAIRN_BUF_INIT(8);
+
+	(void)state;
+	cairn_buf_wipe(&buf);
+	cairn_buf_adds(&buf, "123456789");
+	assert_true(cairn_buf_failed(&buf));
+	cairn_buf_wipe(&buf);
+	assert_null(buf.data);
+	assert_int_equal(buf.len, 0);
+	cairn_buf_adds(&buf, "12345678");
+	assert_false(cairn_buf_failed(&buf));
+	assert_int_equal(buf.len, 8);
+}
+
 static void short_memory_is_a_failure_that_keeps_what_was_there(void **state)
 {
 	(void)state;
@@ -159,6 +175,7 @@ int main(void)
 		cmocka_unit_test(formatted_text_may_fill_it_to_the_last_byte),
 		cmocka_unit_test(varints_have_seven_bits_a_byte),
 		cmocka_unit_test(consuming_drops_from_the_front),
+		cmocka_unit_test(a_wiped_buffer_is_empty_and_may_be_used_again),
 		cmocka_unit_test(short_memory_is_a_failure_that_keeps_what_was_there),
 	};
 
