@@ -132,6 +132,11 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	options.password = password;
 	options.password_len = strlen(password);
 	rc = how->init ? repo_init(&options, ret, err) : repo_open(&options, ret, err);
+	if (rc && rc != CAIRN_CANCELLED && err) {
+		cairn_auto_free char *shown = repo_store_location_shown(options.store.location);
+
+		cairn_err_wrap(err, "repository '%s'", shown ? shown : "");
+	}
 	if (!rc && repo_unlocked(*ret))
 		cmd_note("the repository cannot be written to: it is read without a lock");
 	return rc;

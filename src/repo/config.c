@@ -53,7 +53,8 @@ int repo_config_decode(const char *json, size_t n, struct repo_config *ret, stru
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "config: not a config");
 	if (json_integer_value(version) != REPO_VERSION)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
-				     "the repository has version %lld; only 2 is understood",
+				     "the repository has version %lld; only 2 is understood "
+				     "(restic migrate upgrade_repo_v2 makes it of 1)",
 				     (long long)json_integer_value(version));
 	if (!id || !repo_id_parse(id, strlen(id), &parsed) ||
 	    !polynomial(json_object_get(root, "chunker_polynomial"), &config.polynomial))

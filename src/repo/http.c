@@ -194,10 +194,14 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
 	char date[64];
+	char server[64];
 
 	n *= size;
 	if (is_header(data, n, "etag")) {
 		header_value(data, n, exchange->answer->etag, sizeof(exchange->answer->etag));
+	} else if (is_header(data, n, "server")) {
+		header_value(data, n, server, sizeof(server));
+		exchange->answer->rclone = strncmp(server, "rclone/", strlen("rclone/")) == 0;
 	} else if (is_header(data, n, "date")) {
 		time_t when;
 

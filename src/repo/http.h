@@ -46,6 +46,7 @@ struct repo_answer {
 	int64_t length; /* Content-Length; -1: not told */
 	int64_t date;   /* of the server, seconds since 1970; 0: not told */
 	char etag[160];
+	bool rclone;   /* the server is one, whose 404 may be any failure */
 	char why[192]; /* the beginning of an answer that says no, one line */
 };
 

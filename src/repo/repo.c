@@ -190,6 +190,10 @@ static int find_key(struct repo *repo, const struct repo_options *options,
 		return cairn_err_set(err, other.code, "%s", other.msg);
 	if (names.n == 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "the repository has no keys");
+	if (names.n > KEYS_MAX)
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
+				     "wrong password for %d of %zu keys; more are not tried",
+				     KEYS_MAX, names.n);
 	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
 }
 

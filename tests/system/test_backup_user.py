@@ -4,6 +4,8 @@
 keep passwords in odd files, and restore twice at a time."""
 import contextlib
 import fcntl
+import http.server
+import json
 import os
 import pty
 import signal
@@ -16,7 +18,7 @@ import unittest
 from backupcli import PASSWORD, BackupTest, digest
 from cairncli import ABORTED, BIN, CAN_MOUNT, INVALID, OK, PRECONDITION, TIMEOUT, main
 
-UNAUTHENTICATED = 16
+UNAVAILABLE, UNAUTHENTICATED = 14, 16
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -128,6 +130,69 @@ class Tagged(UserTest):
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=TIMEOUT)
+
+
+class StubOfRclone(http.server.BaseHTTPRequestHandler):
+    """As `rclone serve restic` behind which a listing fails: it says that nothing is there."""
+
+    root = None
+    server_version = "rclone/v1.60"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def path_of(self):
+        kind, _, name = self.path.strip("/").partition("/")
+        return self.root / kind / name[:2] / name if kind == "data" else self.root / kind / name
+
+    def answer(self, code, body=b""):
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self):
+        path = self.path_of()
+        if self.path.startswith("/snapshots/") and path.is_dir():
+            self.answer(404)
+        elif path.is_file():
+            self.answer(200, path.read_bytes())
+        elif self.path.endswith("/") and path.is_dir():
+            found = [p for p in path.rglob("*") if p.is_file()]
+            self.answer(200, json.dumps([{"name": p.name, "size": p.stat().st_size}
+                                         for p in found]).encode())
+        else:
+            self.answer(404)
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        self.path_of().write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+        self.answer(200)
+
+    def do_DELETE(self):
+        self.path_of().unlink(missing_ok=True)
+        self.answer(200)
+
+
+class Rclone(UserTest):
+    def test_a_stub_that_cannot_list_is_not_taken_for_an_empty_one(self):
+        made = self.create("data@s1")["id"]
+        handler = type("Handler", (StubOfRclone,), {"root": self.repository})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            packs = self.files()
+            self.backup("forget", "--prune", "-r",
+                        f"rest:http://127.0.0.1:{server.server_address[1]}/", code=UNAVAILABLE)
+            self.assertEqual(self.files(), packs)
+        finally:
+            server.shutdown()
+            server.server_close()
+        self.assertEqual(self.restored(made), digest(self.path("snapshot", "data@s1")))
 
 
 class Passwords(UserTest):

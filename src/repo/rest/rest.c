@@ -179,8 +179,12 @@ static int rest_list(struct repo_store *store, enum repo_file kind, repo_store_l
 	struct cairn_err why = {0};
 	int rc = run(&call, kind, NULL, &why);
 
-	if (rc == CAIRN_NOT_FOUND)
+	/* rclone lists what is not there as empty, and says 404 when it could not list:
+	 * taken for empty, a prune would delete everything. */
+	if (rc == CAIRN_NOT_FOUND && !call.answer.rclone)
 		return 0;
+	if (rc == CAIRN_NOT_FOUND)
+		rc = CAIRN_UNAVAILABLE;
 	if (rc < 0)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	return repo_rest_parse_list(text.data ? (const char *)text.data : "", text.len, fn, arg,
