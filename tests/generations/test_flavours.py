@@ -6,8 +6,8 @@ VolumeSnapshotDelta. All must tell the same blocks, and miss none."""
 import base64
 import json
 import pathlib
+import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -18,26 +18,10 @@ from test_aggapi import Stack
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 import grpc  # noqa: E402
-from csidriver import PROTO  # noqa: E402  pylint: disable=wrong-import-position
-import importlib  # noqa: E402
-import subprocess  # noqa: E402
+from csidriver import load  # noqa: E402  pylint: disable=wrong-import-position
 
 CLIENT = cluster.peers_or_skip("dynamic-client")["dynamic-client"]
 LIMITS = (1, 7, 256)
-
-
-def load(*names):
-    """Modules of messages, made from the .proto files of the tree."""
-    with tempfile.TemporaryDirectory() as out:
-        subprocess.run(["protoc", "-I", PROTO, f"--python_out={out}",
-                        *[PROTO / f"{name}.proto" for name in names]], check=True)
-        sys.path.insert(0, out)
-        try:
-            return [importlib.import_module(f"{name}_pb2") for name in names]
-        finally:
-            sys.path.remove(out)
-
-
 SHIPPED, SESSION = load("snapshotmetadata", "snapshot_session")
 
 
@@ -140,7 +124,6 @@ class FlavoursTest(GenerationsTest):
             at = page["nextOffset"]
             if not at:
                 return found
-
 
     def deltas(self, base, target, limit):
         """Through the aggregated API server."""

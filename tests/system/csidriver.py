@@ -38,21 +38,20 @@ SMALL = 64 * MIB   # ext4
 LARGE = 320 * MIB  # xfs and btrfs have a smallest size
 
 
-def load_messages():
-    """{service: module of its messages}"""
+def load(*names):
+    """Modules of messages, made from the .proto files of the tree."""
     with tempfile.TemporaryDirectory() as out:
-        subprocess.run(["protoc", "-I", PROTO, f"--python_out={out}", *PROTO.glob("csi_*.proto"),
-                        PROTO / "kubelet_registration.proto", PROTO / "cairn_data.proto",
-                        PROTO / "snapshot_session.proto"], check=True)
+        subprocess.run(["protoc", "-I", PROTO, f"--python_out={out}", *PROTO.glob("*.proto")],
+                       check=True)
         sys.path.insert(0, out)
         try:
-            return {service: importlib.import_module(f"{module}_pb2")
-                    for service, module in (*SERVICES.items(), (SESSION, "snapshot_session"))}
+            return [importlib.import_module(f"{name}_pb2") for name in names]
         finally:
             sys.path.remove(out)
 
 
-MODULES = load_messages()
+# {service: module of its messages}
+MODULES = dict(zip((*SERVICES, SESSION), load(*SERVICES.values(), "snapshot_session")))
 Code = grpc.StatusCode
 
 
