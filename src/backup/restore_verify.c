@@ -50,6 +50,16 @@ static int differs(uint64_t offset, struct cairn_err *err)
 			     "what was restored differs from the backup at %" PRIu64, offset);
 }
 
+static int read_back(const struct verifying *v, uint8_t *buffer, size_t n, uint64_t offset,
+		     struct cairn_err *err)
+{
+	ssize_t got = cairn_pread_full(v->fd, buffer, n, offset);
+
+	if (got < 0)
+		return cairn_err_sys(err, errno, "read at %" PRIu64, offset);
+	return (size_t)got == n ? 0 : differs(offset + (uint64_t)got, err);
+}
+
 /* Only what is not a hole is read. */
 static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t offset,
 			uint64_t length, struct cairn_err *err)
@@ -59,6 +69,7 @@ static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t off
 	while (offset < end) {
 		off_t data = lseek(v->fd, (off_t)offset, SEEK_DATA);
 		size_t part;
+		int rc;
 
 		if (data < 0 && errno == ENXIO)
 			return 0;
@@ -67,8 +78,9 @@ static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t off
 		if (data > (off_t)offset)
 			offset = (uint64_t)data;
 		part = end - offset < BUFFER_BYTES ? (size_t)(end - offset) : BUFFER_BYTES;
-		if (cairn_pread_full(v->fd, buffer, part, offset) != (ssize_t)part)
-			return cairn_err_sys(err, errno, "read at %" PRIu64, offset);
+		rc = read_back(v, buffer, part, offset, err);
+		if (rc)
+			return rc;
 		if (!all_zero(buffer, part))
 			return differs(offset, err);
 		offset += part;
@@ -83,6 +95,7 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 	cairn_auto_free uint8_t *large = NULL;
 	uint8_t *buffer = worker;
 	struct repo_id id;
+	int rc;
 
 	if (chunk->kind == CHUNK_ZERO)
 		return verify_zeros(v, buffer, task->offset, chunk->length, err);
@@ -92,8 +105,9 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 	}
 	if (!buffer)
 		return cairn_err_nomem(err, "worker");
-	if (cairn_pread_full(v->fd, buffer, chunk->length, task->offset) != (ssize_t)chunk->length)
-		return cairn_err_sys(err, errno, "read at %" PRIu64, task->offset);
+	rc = read_back(v, buffer, chunk->length, task->offset, err);
+	if (rc)
+		return rc;
 	if (!repo_id_of(buffer, chunk->length, &id))
 		return cairn_err_nomem(err, "hash");
 	return memcmp(id.bytes, chunk->id, CHUNK_ID_BYTES) == 0 ? 0 : differs(task->offset, err);
@@ -126,10 +140,17 @@ int restore_verify(struct target *target, const struct chunk_map *map, unsigned 
 		.total = map->size,
 		.progress = progress,
 	};
+	off_t end;
 
 	/* From the disk, not from what is still in memory. */
 	if (fsync(target->fd) < 0)
 		return cairn_err_sys(err, errno, "sync what was restored");
 	(void)posix_fadvise(target->fd, 0, 0, POSIX_FADV_DONTNEED);
+	/* A hole at the end and no end are the same to who looks for data. */
+	end = lseek(target->fd, 0, SEEK_END);
+	if (end < 0)
+		return cairn_err_sys(err, errno, "size of what was restored");
+	if ((uint64_t)end < map->size)
+		return differs((uint64_t)end, err);
 	return team_run(&team, threads, err);
 }

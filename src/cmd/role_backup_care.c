@@ -171,6 +171,14 @@ static void say_mistimed(struct forgetting *f)
 	role_say(&f->progress, text);
 }
 
+static bool is_chosen(const struct forgetting *f, const struct repo_snapshot *snapshot)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->pool[i] == snapshot)
+			return true;
+	return false;
+}
+
 static int select_by_name(struct forgetting *f, struct cairn_err *err)
 {
 	for (int i = 0; i < f->options->n_ids; i++) {
@@ -180,7 +188,8 @@ static int select_by_name(struct forgetting *f, struct cairn_err *err)
 		if (rc)
 			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
 		for (size_t k = 0; k < f->list.n; k++)
-			if (repo_id_equal(&f->list.items[k]->id, &named->id))
+			if (repo_id_equal(&f->list.items[k]->id, &named->id) &&
+			    !is_chosen(f, f->list.items[k]))
 				f->pool[f->n++] = f->list.items[k];
 	}
 	return 0;

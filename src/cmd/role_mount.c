@@ -2,9 +2,13 @@
 
 #include "cmd/role_backup.h"
 
+#include <signal.h>
+
 #include "backup/mountfs.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 
 static void say_ready(void *arg)
 {
@@ -24,10 +28,20 @@ ROLE_EXPORT int cairn_mount(const struct cmd_mount *options, struct cairn_err *e
 		.ready = say_ready,
 		.arg = &copy,
 	};
-	int rc = role_repo_open(options->repository, &how, &repo, err);
+	int rc;
 
+	/* A lock is held from here on, so an interrupt may not just end it. */
+	cmd_catch_interrupts();
+	rc = role_repo_open(options->repository, &how, &repo, err);
 	if (!rc)
 		rc = repo_load_index(repo, err);
+	if (rc)
+		return rc;
+	/* FUSE handles what nobody else does. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	if (cmd_interrupted())
+		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	spec.repo = repo;
-	return rc ? rc : mountfs_run(&spec, err);
+	return mountfs_run(&spec, err);
 }

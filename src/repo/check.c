@@ -189,9 +189,7 @@ static int check_snapshots(struct repo_checking *checking, struct cairn_err *err
 		return check_snapshot(checking, checking->options->snapshot, err);
 	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		repo_check_progress(checking, "snapshots", i, names->n);
-		rc = repo_go_on(checking->repo, err);
-		if (rc == 0)
-			rc = check_snapshot(checking, &names->items[i].name, err);
+		rc = check_snapshot(checking, &names->items[i].name, err);
 	}
 	return rc;
 }

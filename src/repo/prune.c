@@ -70,9 +70,7 @@ static int mark_all(struct pruning *pruning, struct cairn_err *err)
 	pruning->walk.problem = refuse;
 	for (size_t i = 0; rc == 0 && i < list.n; i++) {
 		progress(pruning, "snapshots", i, list.n);
-		rc = repo_go_on(pruning->repo, err);
-		if (rc == 0)
-			rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
+		rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
 	}
 	return rc;
 }

@@ -142,7 +142,9 @@ int repo_walk_tree(struct repo_walk *walk, const struct repo_id *root, struct ca
 	while (rc == 0 && walk->depth > 0) {
 		struct repo_id tree = walk->stack[--walk->depth];
 
-		rc = read_tree(walk, &tree, err);
+		rc = repo_go_on(walk->repo, err);
+		if (rc == 0)
+			rc = read_tree(walk, &tree, err);
 	}
 	return rc;
 }

@@ -89,6 +89,21 @@ class Interrupt(UserTest):
             self.wait_for(lambda: self.catches(process.pid))
             self.interrupt(process)
 
+    def test_a_mount_that_waits(self):
+        with self.holder():  # a lock that does not exclude it: what waits is the password
+            fifo = self.scratch / "fifo"
+            os.mkfifo(fifo)
+            process = subprocess.Popen(
+                [BIN, "mount", self.scratch, "--password-command", f"cat '{fifo}'"],
+                env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            self.wait_for(lambda: self.catches(process.pid))
+            process.send_signal(signal.SIGINT)
+            fifo.write_text(PASSWORD)
+            _, errors = process.communicate(timeout=TIMEOUT)
+            self.assertEqual(process.returncode, INTERRUPTED, errors)
+            self.assertEqual(len(self.files("locks")), 1, "only the holder's")
+
     def catches(self, pid):
         """Its handler is set: an interrupt before that just ends it."""
         with open(f"/proc/{pid}/status", encoding="ascii") as file:

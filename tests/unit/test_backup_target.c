@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backup/chunk.h"
+#include "backup/restore.h"
 #include "backup/target.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -143,6 +145,28 @@ static void a_file_that_came_meanwhile_stays(void **state)
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
 
+static void zeros_behind_the_end_are_not_verified(void **state)
+{
+	static const struct {
+		off_t size;
+		int code;
+	} cases[] = {{SIZE, 0}, {SIZE + 1, 0}, {SIZE - 1, CAIRN_DATA_LOSS}, {0, CAIRN_DATA_LOSS}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct chunk_map map = {0};
+		struct target target;
+		struct cairn_err err = {0};
+
+		assert_ok(open_new(&target, &err), &err);
+		assert_ok(chunk_map_add(&map, CHUNK_ZERO, NULL, SIZE, &err), &err);
+		assert_int_equal(ftruncate(target.fd, cases[i].size), 0);
+		assert_int_equal(restore_verify(&target, &map, 1, NULL, &err), cases[i].code);
+		target_done(&target);
+		chunk_map_done(&map);
+	}
+}
+
 #define in_scratch(test) cmocka_unit_test_teardown(test, empty_scratch)
 
 int main(void)
@@ -153,6 +177,7 @@ int main(void)
 		in_scratch(what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file),
 		in_scratch(two_do_not_write_one_file),
 		in_scratch(a_file_that_came_meanwhile_stays),
+		in_scratch(zeros_behind_the_end_are_not_verified),
 	};
 
 	return cmocka_run_group_tests_name("backup/target", tests, make_scratch, remove_scratch);
