@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from backupcli import PASSWORD, BackupTest, digest
-from cairncli import BLOCK, MIB, main
+from cairncli import BLOCK, MIB, TIMEOUT, main
 from remote import Directory, RestServer, S3Server, build_peers, programs
 
 UNAVAILABLE, UNAUTHENTICATED = 14, 16
@@ -43,7 +43,7 @@ class Life:
             # It ends by itself and takes its lock away; one that is killed may leave it.
             if subprocess.run(["umount", at], check=False).returncode != 0:
                 process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=TIMEOUT)
 
     def test_a_life_with_both_restics(self):
         self.want, self.made = {}, []
