@@ -119,7 +119,8 @@ class Claims(BackupTest):
             with self.subTest(required):
                 self.require_base(required)
                 first = self.back_up(claim="kept")
-                self.assertEqual(self.bases(), [first["snapshot"]])
+                wait_until(lambda name=first["snapshot"]: self.bases() == [name], 60,
+                           "the base is there, and none from before")
                 self.write(0, os.urandom(BLOCK), "kept")
                 second = self.back_up(claim="kept")
                 self.assertEqual((second["mode"], second["parent"]), ("changed", first["id"]))
