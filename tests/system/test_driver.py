@@ -239,6 +239,7 @@ class Filesystem(DriverTest):
                               capacity_range={"required_bytes": 2 * size})
             self.assertTrue(reply.node_expansion_required)
             if fs == "ext4" and not MAY_GROW_EXT4:
+                self.grows_when_it_is_used_again(volume, path, size)
                 continue
             reply = self.call("Node.NodeExpandVolume", volume_id=volume, volume_path=str(path))
             self.assertEqual(reply.capacity_bytes, 2 * size)
@@ -247,6 +248,19 @@ class Filesystem(DriverTest):
             self.assertGreater(stats.usage[0].total, 1.7 * size)
             self.assertFalse(stats.volume_condition.abnormal)
             self.assertEqual([u.unit for u in stats.usage], [1, 2])
+
+    def grows_when_it_is_used_again(self, volume, path, size):
+        (path / "file").write_text("here", encoding="ascii")
+        self.assertIn("Permission denied", self.refuses(
+            Code.INTERNAL, "Node.NodeExpandVolume", volume_id=volume, volume_path=str(path)))
+        self.assertEqual((path / "file").read_text(encoding="ascii"), "here")
+        self.unpublish(volume)
+        self.unstage(volume)
+        self.stage(volume, mount("ext4"))
+        path = self.publish(volume, mount("ext4"))
+        space = os.statvfs(path)
+        self.assertGreater(space.f_blocks * space.f_frsize, 1.7 * size)
+        self.assertEqual((path / "file").read_text(encoding="ascii"), "here")
 
     def test_what_holds_something_else_is_not_formatted(self):
         volume = self.create()
