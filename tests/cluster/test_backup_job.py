@@ -238,7 +238,7 @@ class Jobs(unittest.TestCase):
         self.require_base(False)
         self.application("wrong", "true")
         words = self.words("wrong")
-        quick = ["--ready-timeout", "20s"]
+        quick = ["--ready-timeout", "45s"]
         cases = (
             (self.words("nothing"), 5, "there is no claim 'default/nothing'"),
             ([*words, "--repository-secret", "none", *quick], 9, 'secret "none" not found'),

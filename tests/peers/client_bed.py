@@ -20,9 +20,9 @@ SIZE, SMALL = 512 * MIB, 16 * MIB
 DRIVER, AUDIENCE = "cairn.csi.dev", "snapshot-metadata"
 DENIED, NOT_FOUND, UNAUTHENTICATED = 7, 5, 16
 
-# Every second block is written: more ranges than all buffers on the way can hold.
+# Every second block is written, and again: more ranges than all buffers on the way can hold.
 WRITTEN = range(0, SIZE // BLOCK, 2)
-CHANGED = [*range(1, 400, 7), *range(1000, SIZE // BLOCK - 1, 4)]
+CHANGED = [*range(1, 400, 7), *range(1000, SIZE // BLOCK - 1, 2)]
 
 # The volume whose bytes are compared is small.
 SMALL_WRITTEN, SMALL_CHANGED = range(0, 2000, 3), [*range(5, 900, 10), *range(3000, 3100)]
