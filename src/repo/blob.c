@@ -46,6 +46,8 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 	if (rc == 0)
 		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
 					&why);
+	if (rc == 0) /* a failure sticks: no index will tell of it, no snapshot need it */
+		rc = repo_codec_check(codec, sealed_n, id, &why);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		return stick(repo, rc, &why, err);

@@ -10,11 +10,16 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "repo/digest.h"
+#include "repo/id.h"
 
 #define FILE_COMPRESSED 2 /* first byte of a compressed file */
 
 /* A buffer larger than this is not kept for the next blob. */
 #define KEEP_MAX ((size_t)20 << 20)
+
+/* What is uncompressed only to be hashed comes in pieces of this size. */
+#define PIECE_BYTES ((size_t)128 << 10)
 
 struct room {
 	uint8_t *at;
@@ -26,6 +31,7 @@ struct repo_codec {
 	struct repo_crypt *crypt;
 	ZSTD_CCtx *compress;
 	ZSTD_DCtx *uncompress;
+	EVP_MD_CTX *hash;
 	struct room made;   /* what was encoded */
 	struct room sealed; /* what was read */
 	struct room plain;
@@ -66,6 +72,7 @@ static void codec_free(struct repo_codec *codec)
 	repo_crypt_free(codec->crypt);
 	ZSTD_freeCCtx(codec->compress);
 	ZSTD_freeDCtx(codec->uncompress);
+	EVP_MD_CTX_free(codec->hash);
 	room_free(&codec->made);
 	room_free(&codec->sealed);
 	room_free(&codec->plain);
@@ -118,7 +125,8 @@ int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct
 			return rc;
 		codec->compress = ZSTD_createCCtx();
 		codec->uncompress = ZSTD_createDCtx();
-		if (!codec->compress || !codec->uncompress ||
+		codec->hash = EVP_MD_CTX_new();
+		if (!codec->compress || !codec->uncompress || !codec->hash ||
 		    ZSTD_isError(ZSTD_CCtx_setParameter(codec->compress, ZSTD_c_compressionLevel,
 							pool->level < 0 ? 1 : pool->level)))
 			return cairn_err_nomem(err, "contexts");
@@ -188,6 +196,48 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
 	*ret_n = body_n + REPO_SEAL;
 	*ret_plain = off ? 0 : (uint32_t)n;
 	return 0;
+}
+
+static bool hash_uncompressed(struct repo_codec *codec, const uint8_t *body, size_t n)
+{
+	ZSTD_inBuffer in = {.src = body, .size = n};
+	ZSTD_outBuffer out = {.dst = make_room(&codec->plain, PIECE_BYTES), .size = PIECE_BYTES};
+	size_t left = 1;
+
+	ZSTD_DCtx_reset(codec->uncompress, ZSTD_reset_session_only);
+	while (out.dst && left != 0) {
+		size_t was = in.pos;
+
+		out.pos = 0;
+		left = ZSTD_decompressStream(codec->uncompress, &out, &in);
+		if (ZSTD_isError(left) || (out.pos == 0 && in.pos == was) ||
+		    EVP_DigestUpdate(codec->hash, out.dst, out.pos) != 1)
+			return false;
+	}
+	return left == 0 && in.pos == in.size;
+}
+
+static int not_the_same(struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "what was made to be stored cannot be read again: memory or "
+			     "processor of this machine is faulty");
+}
+
+int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *id,
+		     struct cairn_err *err)
+{
+	const uint8_t *body = codec->made.at + REPO_IV_SIZE;
+	struct repo_id found;
+	bool ok = repo_crypt_open(codec->crypt, codec->made.at, n, NULL) == 0 &&
+		  EVP_DigestInit_ex(codec->hash, repo_sha256(), NULL) == 1;
+
+	if (ok && codec->level < 0)
+		ok = EVP_DigestUpdate(codec->hash, body, n - REPO_SEAL) == 1;
+	else if (ok)
+		ok = hash_uncompressed(codec, body, n - REPO_SEAL);
+	ok = ok && EVP_DigestFinal_ex(codec->hash, found.bytes, NULL) == 1;
+	return ok && repo_id_equal(&found, id) ? 0 : not_the_same(err);
 }
 
 int repo_codec_decode(struct repo_codec *codec, uint8_t *sealed, size_t n, uint32_t plain,
@@ -279,4 +329,19 @@ int repo_codec_decode_file(struct repo_codec *codec, uint8_t *sealed, size_t n,
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "unknown form %u", body[0]);
 	cairn_buf_add(out, body, body_n);
 	return cairn_buf_failed(out) ? cairn_err_nomem(err, "a file") : 0;
+}
+
+int repo_codec_check_file(struct repo_codec *codec, size_t sealed_n, const void *json, size_t n,
+			  struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf found = CAIRN_BUF_INIT(n + 1);
+	uint8_t *copy = make_room(&codec->sealed, sealed_n);
+
+	if (!copy)
+		return cairn_err_nomem(err, "a file");
+	memcpy(copy, codec->made.at, sealed_n);
+	if (repo_codec_decode_file(codec, copy, sealed_n, &found, NULL) < 0 || found.len != n ||
+	    memcmp(found.data, json, n) != 0)
+		return not_the_same(err);
+	return 0;
 }

@@ -15,6 +15,7 @@
 struct cairn_err;
 struct cairn_buf;
 struct repo_codec;
+struct repo_id;
 
 struct repo_codec_pool {
 	pthread_mutex_t mutex; /* guards `idle` */
@@ -44,6 +45,15 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
 		      const uint8_t **ret_sealed, size_t *ret_n, uint32_t *ret_plain,
 		      struct cairn_err *err);
 
+/* Opens again what was encoded last, `n` bytes, and hashes it: it must be `id`. A bit
+ * that tipped over in this machine would otherwise be found when it is restored. What
+ * was encoded is gone after this.
+ *
+ * CAIRN_DATA_LOSS  it is something else
+ */
+int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *id,
+		     struct cairn_err *err);
+
 /* Opens `sealed` in place and uncompresses to `out`, which has room for what it
  * must become: `plain`, or without compression (plain == 0) n - REPO_SEAL.
  *
@@ -58,5 +68,12 @@ int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
 			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err);
 int repo_codec_decode_file(struct repo_codec *codec, uint8_t *sealed, size_t n,
 			   struct cairn_buf *out, struct cairn_err *err);
+
+/* Whether what was encoded last, `sealed_n` bytes, is the file `json`; it stays.
+ *
+ * CAIRN_DATA_LOSS  it is something else
+ */
+int repo_codec_check_file(struct repo_codec *codec, size_t sealed_n, const void *json, size_t n,
+			  struct cairn_err *err);
 
 #endif

@@ -48,6 +48,8 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 		return rc;
 	rc = repo_codec_encode_file(codec, json, n, &sealed, &sealed_n, err);
 	if (rc == 0)
+		rc = repo_codec_check_file(codec, sealed_n, json, n, err);
+	if (rc == 0)
 		rc = repo_store_put(repo->store, kind, sealed, sealed_n, ret_name, err);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc == 0)

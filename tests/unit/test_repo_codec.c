@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cairntest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "repo/codec.h"
+#include "repo/id.h"
+
+#define LARGE (3U << 20)
+
+static const struct repo_key key = {.encrypt = {1}, .mac_k = {2}, .mac_r = {3}};
+
+struct fixture {
+	struct repo_codec_pool pool;
+	struct repo_codec *codec;
+	uint8_t *data;
+};
+
+static void begin(struct fixture *f, int level)
+{
+	struct cairn_err err = {0};
+	uint32_t random = 1;
+
+	repo_codec_pool_init(&f->pool, &key, level);
+	assert_ok(repo_codec_get(&f->pool, &f->codec, &err), &err);
+	f->data = malloc(LARGE);
+	assert_non_null(f->data);
+	for (size_t i = 0; i < LARGE; i++) { /* half of it can be compressed */
+		random = random * 1664525U + 1013904223U;
+		f->data[i] = i % 8192 < 4096 ? (uint8_t)(random >> 24) : 0;
+	}
+}
+
+static void end(struct fixture *f)
+{
+	repo_codec_put(&f->pool, f->codec);
+	repo_codec_pool_done(&f->pool);
+	free(f->data);
+}
+
+static uint8_t *encode(struct fixture *f, size_t n, size_t *ret_n)
+{
+	const uint8_t *sealed;
+	uint32_t plain;
+	struct cairn_err err = {0};
+
+	assert_ok(repo_codec_encode(f->codec, f->data, n, &sealed, ret_n, &plain, &err), &err);
+	return (uint8_t *)(uintptr_t)sealed; /* the codec's, to be damaged */
+}
+
+static void what_was_encoded_is_what_was_given(void **state)
+{
+	static const size_t sizes[] = {1, 4096, 65536, 131072, 131073, LARGE};
+
+	(void)state;
+	for (int level = -1; level <= 3; level += 2)
+		for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+			struct fixture f;
+			struct repo_id id;
+			size_t n;
+			struct cairn_err err = {0};
+
+			begin(&f, level);
+			assert_true(repo_id_of(f.data, sizes[i], &id));
+			encode(&f, sizes[i], &n);
+			assert_ok(repo_codec_check(f.codec, n, &id, &err), &err);
+			end(&f);
+		}
+}
+
+static void a_bit_that_tips_over_is_found(void **state)
+{
+	static const size_t places[] = {0, REPO_IV_SIZE, 1000, 40000};
+
+	(void)state;
+	for (int level = -1; level <= 3; level += 4)
+		for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+			struct fixture f;
+			struct repo_id id;
+			size_t n;
+
+			begin(&f, level);
+			assert_true(repo_id_of(f.data, LARGE, &id));
+			encode(&f, LARGE, &n)[places[i]] ^= 4;
+			assert_code(repo_codec_check(f.codec, n, &id, NULL), CAIRN_DATA_LOSS);
+			end(&f);
+		}
+}
+
+/* Between its hash and its encoding. */
+static void data_that_changed_meanwhile_is_found(void **state)
+{
+	(void)state;
+	for (int level = -1; level <= 3; level += 4) {
+		struct fixture f;
+		struct repo_id id;
+		size_t n;
+
+		begin(&f, level);
+		assert_true(repo_id_of(f.data, LARGE, &id));
+		f.data[LARGE / 2] ^= 1;
+		encode(&f, LARGE, &n);
+		assert_code(repo_codec_check(f.codec, n, &id, NULL), CAIRN_DATA_LOSS);
+		end(&f);
+	}
+}
+
+static void files_are_read_again_and_kept(void **state)
+{
+	static const char json[] = "{\"a\":[1,2,3]}", other[] = "{\"a\":[1,2,4]}";
+	struct fixture f;
+	struct cairn_err err = {0};
+	const uint8_t *sealed;
+	size_t n;
+
+	(void)state;
+	begin(&f, 3);
+	assert_ok(repo_codec_encode_file(f.codec, json, strlen(json), &sealed, &n, &err), &err);
+	assert_ok(repo_codec_check_file(f.codec, n, json, strlen(json), &err), &err);
+	assert_ok(repo_codec_check_file(f.codec, n, json, strlen(json), &err), &err);
+	assert_code(repo_codec_check_file(f.codec, n, other, strlen(other), NULL), CAIRN_DATA_LOSS);
+	assert_code(repo_codec_check_file(f.codec, n, json, strlen(json) - 1, NULL),
+		    CAIRN_DATA_LOSS);
+	((uint8_t *)(uintptr_t)sealed)[n - 1] ^= 1;
+	assert_code(repo_codec_check_file(f.codec, n, json, strlen(json), NULL), CAIRN_DATA_LOSS);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_encoded_is_what_was_given),
+		cmocka_unit_test(a_bit_that_tips_over_is_found),
+		cmocka_unit_test(data_that_changed_meanwhile_is_found),
+		cmocka_unit_test(files_are_read_again_and_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
