@@ -97,6 +97,28 @@ static void prune_deletes_nothing_when_a_snapshot_went_away(void **state)
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
+/* A directory that was moved or never copied. */
+static void prune_deletes_nothing_when_the_snapshots_are_elsewhere(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_prune_options options = {.max_unused_tenth = 0};
+	struct repo_prune_stats stats;
+	struct cairn_err err = {0};
+	struct repo_id id;
+	char from[128], to[128];
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 30, &id, &err), &err);
+	snprintf(from, sizeof(from), "%s/snapshots", fix->path);
+	snprintf(to, sizeof(to), "%s/elsewhere", fix->dir);
+	assert_int_equal(rename(from, to), 0);
+	assert_code(repo_prune(fix->repo, &options, &stats, &err), CAIRN_DATA_LOSS);
+	assert_non_null(strstr(err.msg, "snapshots' is missing"));
+	assert_int_equal(rename(to, from), 0);
+	repofix_verify(fix->repo, &id, 1, 30);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
 static void damage(const struct repofix *fix, const struct repo_id *id)
 {
 	char hex[REPO_ID_TEXT_MAX], path[256];
@@ -224,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_repo(a_backup_that_is_made_meanwhile_is_no_fault),
 		with_repo(prune_deletes_nothing_when_a_snapshot_went_away),
+		with_repo(prune_deletes_nothing_when_the_snapshots_are_elsewhere),
 		with_repo(the_latest_is_not_guessed_when_one_cannot_be_read),
 		with_repo(a_check_ends_when_nobody_waits_for_it),
 		with_repo(a_prune_that_is_given_up_anywhere_loses_nothing),

@@ -306,13 +306,28 @@ static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, v
 	return errno ? cairn_err_sys(err, errno, "read '%s/%s'", dir->path, name) : 0;
 }
 
+/* Listed as empty, a prune would take all data away. Made with the repository, it is
+ * missing only where something went wrong: a mount, or a copy that was cut short. */
+static int need_dir(struct dir *dir, const char *name, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	int rc = open_dir(dir, name, &fd, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "the directory '%s/%s' is missing",
+				     dir->path, name);
+	return rc;
+}
+
 static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err)
 {
 	struct dir *dir = (struct dir *)store;
 	char name[PATH_TEXT];
-	int rc = 0;
+	int rc = kind == REPO_FILE_SNAPSHOT ? need_dir(dir, repo_file_name(kind), err) : 0;
 
+	if (rc < 0)
+		return rc;
 	if (kind != REPO_FILE_PACK)
 		return list_one(dir, repo_file_name(kind), fn, arg, err);
 	for (unsigned i = 0; rc == 0 && i < 256; i++) {
