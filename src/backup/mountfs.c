@@ -31,8 +31,9 @@
 struct entry {
 	const struct repo_snapshot *snapshot;
 	char id[SHORT_ID + 1];
-	char *link;    /* "data@s1", or NULL when a newer one has the name */
-	char *text;    /* of volume.json; NULL until it was looked at */
+	char *link; /* "data@s1", or NULL when a newer one has the name */
+	char *text; /* of volume.json; NULL until it was looked at */
+	size_t text_n;
 	uint64_t size; /* of volume.img, then */
 	struct view *view;
 	unsigned users;
@@ -102,10 +103,8 @@ static int use(struct mountfs *fs, struct entry *entry)
 	}
 	rc = image_open(fs->spec->repo, entry->snapshot, NULL, fs->zeros, &image, &err);
 	if (!rc && !entry->text) {
-		size_t n;
-
 		entry->size = image.map.size;
-		rc = metadata_write(&image.metadata, &entry->text, &n, &err);
+		rc = metadata_write(&image.metadata, &entry->text, &entry->text_n, &err);
 	}
 	if (!rc)
 		rc = view_new(fs->spec->repo, &image, &entry->view, &err);
@@ -160,7 +159,7 @@ static int length_of(struct entry *entry, bool image, uint64_t *ret)
 			unuse(entry);
 	}
 	if (!rc)
-		*ret = image ? entry->size : strlen(entry->text);
+		*ret = image ? entry->size : entry->text_n;
 	return rc;
 }
 
@@ -264,7 +263,7 @@ static int fs_read(const char *path, char *buf, size_t n, off_t offset, struct f
 	int rc;
 
 	if (name > 5 && strcmp(path + name - 5, ".json") == 0) {
-		size_t length = strlen(entry->text);
+		size_t length = entry->text_n;
 
 		got = (size_t)offset < length ? length - (size_t)offset : 0;
 		got = got < n ? got : n;

@@ -70,11 +70,12 @@ static int changed(struct backup_source *source, const char *base, struct block_
 		   struct cairn_err *err)
 {
 	struct driver *driver = (struct driver *)source;
-	unsigned when = 0;
+	static const char prefix[] = "snap-";
 
 	snprintf(driver->asked, sizeof(driver->asked), "%s", base);
-	assert_int_equal(sscanf(base, "snap-%u", &when), 1);
-	return when < source->created_ns ? tell_all(sink, err) : 0;
+	assert_memory_equal(base, prefix, strlen(prefix));
+	return strtoul(base + strlen(prefix), NULL, 10) < source->created_ns ? tell_all(sink, err)
+									     : 0;
 }
 
 static int allocated(struct backup_source *source, struct block_sink sink, struct cairn_err *err)
