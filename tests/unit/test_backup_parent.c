@@ -12,6 +12,7 @@
 
 #include "backup/create.h"
 #include "backup/source.h"
+#include "base/num.h"
 #include "block/extent.h"
 #include "pool/store.h"
 
@@ -71,11 +72,12 @@ static int changed(struct backup_source *source, const char *base, struct block_
 {
 	struct driver *driver = (struct driver *)source;
 	static const char prefix[] = "snap-";
+	uint64_t when;
 
 	snprintf(driver->asked, sizeof(driver->asked), "%s", base);
 	assert_memory_equal(base, prefix, strlen(prefix));
-	return strtoul(base + strlen(prefix), NULL, 10) < source->created_ns ? tell_all(sink, err)
-									     : 0;
+	assert_ok(cairn_parse_u64(base + strlen(prefix), &when, err), err);
+	return when < source->created_ns ? tell_all(sink, err) : 0;
 }
 
 static int allocated(struct backup_source *source, struct block_sink sink, struct cairn_err *err)
