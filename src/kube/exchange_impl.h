@@ -68,6 +68,7 @@ struct kube_transport {
 
 	CURL *idle[KUBE_IDLE_HANDLES]; /* the thread's own */
 	size_t n_idle;
+	size_t n_asked; /* the thread's own: exchanges that run and are no streams */
 	atomic_uint_fast64_t connections;
 
 	pthread_mutex_t lock;

@@ -13,6 +13,12 @@
 
 #define POLL_MS 60000
 
+/* While somebody waits for an answer, libcurl looks at all its streams so often. Several
+ * of its versions let a stream that shares a connection sleep though there is something
+ * to do for it, until anything else happens; an answer that took longer than its caller
+ * waits was seen once. */
+#define ASKED_POLL_MS 200
+
 /* Connections that are kept, and streams on one before another is opened. */
 #define CONNECTIONS_KEPT 64L
 #define STREAMS_MAX      250L
@@ -39,8 +45,10 @@ static void end(struct kube_transport *transport, struct kube_exchange *exchange
 {
 	CURL *easy = exchange->easy;
 
-	if (easy)
+	if (easy) {
 		curl_multi_remove_handle(transport->multi, easy);
+		transport->n_asked -= !exchange->request.stream;
+	}
 	kube_exchange_finish(exchange, result);
 	if (easy)
 		put_handle(transport, easy);
@@ -53,6 +61,7 @@ static void begin(struct kube_transport *transport, struct kube_exchange *exchan
 	if (easy && kube_exchange_prepare(exchange, easy) &&
 	    curl_multi_add_handle(transport->multi, easy) == CURLM_OK) {
 		exchange->easy = easy;
+		transport->n_asked += !exchange->request.stream;
 		return;
 	}
 	if (easy)
@@ -122,7 +131,8 @@ static void *run(void *arg)
 	while (serve(transport)) {
 		curl_multi_perform(transport->multi, &running);
 		collect(transport);
-		curl_multi_poll(transport->multi, NULL, 0, POLL_MS, NULL);
+		curl_multi_poll(transport->multi, NULL, 0,
+				transport->n_asked > 0 ? ASKED_POLL_MS : POLL_MS, NULL);
 	}
 	return NULL;
 }

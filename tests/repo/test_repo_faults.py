@@ -38,7 +38,8 @@ def behind(world, kind):
 
 def survive(world, kind, mode, status=503, rounds=3):
     proxy, repository = behind(world, kind)
-    repository.env.update(REPOTOOL_RETRY_MS="60000", REPOTOOL_STALL_MS="2000",
+    repository.env.update(REPOTOOL_RETRY_MS="60000",
+                          REPOTOOL_STALL_MS="1000" if mode == "stall" else "2000",
                           REPOTOOL_PACK="500000", REPOTOOL_PART="5242880")
     volume = world.file("volume", 4_000_000, 1)
     repository.tool("init").good()
