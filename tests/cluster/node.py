@@ -27,6 +27,9 @@ NAME = "node"
 ADDRESS = "10.251.0.1"
 NETWORK = "10.251.0.0/24"
 BRIDGE = "cairn0"
+# Without one of its own it takes the lowest of its ports', and changes as pods come and go;
+# those that stay then speak to nobody for half a minute.
+BRIDGE_MAC = "02:00:0a:fb:00:01"
 BUSYBOX = "localhost/busybox:1"
 PAUSE = "localhost/pause:1"
 BACKUP = "localhost/backup:1"  # cairn and a shell
@@ -98,7 +101,7 @@ def enter_new_network():
         raise Failed(f"a network namespace: {os.strerror(ctypes.get_errno())}")
     for words in (["link", "set", "lo", "up"],
                   ["address", "add", f"{SERVICE_ADDRESS}/32", "dev", "lo"],
-                  ["link", "add", BRIDGE, "type", "bridge"],
+                  ["link", "add", BRIDGE, "address", BRIDGE_MAC, "type", "bridge"],
                   ["address", "add", f"{ADDRESS}/24", "dev", BRIDGE],
                   ["link", "set", BRIDGE, "up"]):
         subprocess.run(["ip", *words], check=True)
