@@ -128,7 +128,7 @@ class Cluster:
         self.programs.update(peers("snapshot-crds"))
         self.kube.apply(pathlib.Path(self.programs["snapshot-crds"]))
         self.kube.apply(REPOSITORY / "deploy" / "crd")
-        self.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.kube.wait_crds()
 
     def add_csi(self, **options):
         """`cairn driver` and the controllers that call it; see csistack.py."""

@@ -33,6 +33,11 @@ def with_kinds(found):
     return found
 
 
+def is_established(crd):
+    return any(condition["type"] == "Established" and condition["status"] == "True"
+               for condition in crd.get("status", {}).get("conditions") or [])
+
+
 class Refused(Failed):
     """What the API server answered instead; `status` is the HTTP code."""
 
@@ -181,6 +186,11 @@ class Kube:
             return wait_until(is_so, seconds, f"{' '.join(words)} as wanted")
         except Failed as failed:
             raise Failed(f"{failed}; it is {json.dumps(last)}") from None
+
+    def wait_crds(self):
+        """All are served. Not `kubectl wait`, which fails on one without conditions yet."""
+        self.wait(lambda found: all(map(is_established, found["items"])),
+                  "customresourcedefinitions")
 
     def wait_gone(self, *words, seconds=TIMEOUT):
         wait_until(lambda: self.get(*words) is None, seconds, f"{' '.join(words)} is gone")

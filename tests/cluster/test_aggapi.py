@@ -56,8 +56,7 @@ class Stack:
         self.kube.service_account("cairn", "cairn-cbt-http")
         self.kube.apply((DEPLOY / "rbac.yaml").read_text().replace(
             "name: cairn-driver,", "name: cairn-cbt-http,"))
-        self.kube.kubectl("wait", "--for=condition=Established", "crd",
-                          f"driverdiscoveries.{GROUP}", "--timeout=60s")
+        self.kube.wait_crds()
         self.issue()
         self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
         self.published.write_bytes(self.authority.crt.read_bytes())

@@ -80,7 +80,7 @@ class Roles:
             *sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DEPLOY / "sessions/rbac.yaml",
             DEPLOY / "diffsnap/differentialsnapshots.yaml", DEPLOY / "diffsnap/rbac.yaml",
             DISCOVERY, DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
-        self.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        self.kube.wait_crds()
         self.kube.service_account("default", self.account)
         self.kube.allow("roles-app", f"default:{self.account}", namespace="default", rules=[
             (SNAPSHOT, "volumesnapshots", "get"),

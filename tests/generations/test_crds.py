@@ -66,7 +66,7 @@ class Crds(unittest.TestCase):
         cls.bed = cls.enterClassContext(cluster.Cluster())
         cls.kube = cls.bed.kube
         cls.kube.apply_files(*CRDS)
-        cls.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        cls.kube.wait_crds()
 
     def path(self, kind, version="v1alpha2", name=""):
         plural, namespaced = KINDS[kind][:2]

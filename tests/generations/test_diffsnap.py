@@ -18,8 +18,7 @@ class DiffsnapTest(GenerationsTest):
         super().setUpClass()
         cls.kube.apply_files(DEPLOY / "diffsnap/differentialsnapshots.yaml",
                              DEPLOY / "diffsnap/rbac.yaml")
-        cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s",
-                         "crd/differentialsnapshots.cbt.storage.k8s.io")
+        cls.kube.wait_crds()
         # Its own rights, and nothing of the driver's other companions.
         cls.kube.service_account("cairn", "diffsnap")
         cls.kube.allow("test-diffsnap", "cairn:diffsnap", role="cairn-diffsnap")

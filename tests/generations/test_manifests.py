@@ -28,7 +28,7 @@ class Manifests(unittest.TestCase):
         cls.kube = cls.bed.kube
         cls.bed.programs.update(cluster.peers("snapshot-crds"))
         cls.kube.apply(pathlib.Path(cls.bed.programs["snapshot-crds"]))
-        cls.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        cls.kube.wait_crds()
 
     def resources(self):
         """(name, where its lists are) of all that the API server has."""
@@ -65,7 +65,7 @@ class Manifests(unittest.TestCase):
         made = self.everything() - self.before
         for one in wanted:
             self.assertIn(one, made)
-        self.kube.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.kube.wait_crds()
 
     def remove(self, name):
         self.kube.kubectl("delete", "-k", DEPLOY / name, "--wait=true", "--timeout=120s",

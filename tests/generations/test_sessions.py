@@ -35,7 +35,7 @@ class ManagerTest(GenerationsTest):
         cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
                              DISCOVERY,
                              DEPLOY / "sessions/rbac.yaml")
-        cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        cls.kube.wait_crds()
         cls.set_expiry(cls.expiry)
         cls.configure("cairn", "cairn.csi.dev")
         for name in ("app", "nobody", "one-only"):

@@ -29,7 +29,7 @@ class Steps(GenerationsTest):
         super().setUpClass()
         cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DISCOVERY,
                              DEPLOY / "sessions/rbac.yaml")
-        cls.kube.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        cls.kube.wait_crds()
         cls.kube.apply({
             "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
             "metadata": {"name": "cairn", "labels": {f"{GROUP}/driver": "cairn.csi.dev"}},
