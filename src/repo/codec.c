@@ -198,14 +198,15 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
 	return 0;
 }
 
-static bool hash_uncompressed(struct repo_codec *codec, const uint8_t *body, size_t n)
+static bool hash_uncompressed(struct repo_codec *codec, const uint8_t *body, size_t n,
+			      uint8_t *piece)
 {
 	ZSTD_inBuffer in = {.src = body, .size = n};
-	ZSTD_outBuffer out = {.dst = make_room(&codec->plain, PIECE_BYTES), .size = PIECE_BYTES};
+	ZSTD_outBuffer out = {.dst = piece, .size = PIECE_BYTES};
 	size_t left = 1;
 
 	ZSTD_DCtx_reset(codec->uncompress, ZSTD_reset_session_only);
-	while (out.dst && left != 0) {
+	while (left != 0) {
 		size_t was = in.pos;
 
 		out.pos = 0;
@@ -214,7 +215,7 @@ static bool hash_uncompressed(struct repo_codec *codec, const uint8_t *body, siz
 		    EVP_DigestUpdate(codec->hash, out.dst, out.pos) != 1)
 			return false;
 	}
-	return left == 0 && in.pos == in.size;
+	return in.pos == in.size;
 }
 
 static int not_the_same(struct cairn_err *err)
@@ -228,14 +229,17 @@ int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *i
 		     struct cairn_err *err)
 {
 	const uint8_t *body = codec->made.at + REPO_IV_SIZE;
+	uint8_t *piece = make_room(&codec->plain, PIECE_BYTES);
 	struct repo_id found;
-	bool ok = repo_crypt_open(codec->crypt, codec->made.at, n, NULL) == 0 &&
-		  EVP_DigestInit_ex(codec->hash, repo_sha256(), NULL) == 1;
+	bool ok;
 
+	if (!piece || EVP_DigestInit_ex(codec->hash, repo_sha256(), NULL) != 1)
+		return cairn_err_nomem(err, "a blob");
+	ok = repo_crypt_open(codec->crypt, codec->made.at, n, NULL) == 0;
 	if (ok && codec->level < 0)
 		ok = EVP_DigestUpdate(codec->hash, body, n - REPO_SEAL) == 1;
 	else if (ok)
-		ok = hash_uncompressed(codec, body, n - REPO_SEAL);
+		ok = hash_uncompressed(codec, body, n - REPO_SEAL, piece);
 	ok = ok && EVP_DigestFinal_ex(codec->hash, found.bytes, NULL) == 1;
 	return ok && repo_id_equal(&found, id) ? 0 : not_the_same(err);
 }
@@ -337,7 +341,7 @@ int repo_codec_check_file(struct repo_codec *codec, size_t sealed_n, const void 
 	cairn_auto_buf struct cairn_buf found = CAIRN_BUF_INIT(n + 1);
 	uint8_t *copy = make_room(&codec->sealed, sealed_n);
 
-	if (!copy)
+	if (!copy || !cairn_buf_reserve(&found, n + 1))
 		return cairn_err_nomem(err, "a file");
 	memcpy(copy, codec->made.at, sealed_n);
 	if (repo_codec_decode_file(codec, copy, sealed_n, &found, NULL) < 0 || found.len != n ||

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "repo/codec.h"
 #include "repo/id.h"
 
@@ -107,6 +108,31 @@ static void data_that_changed_meanwhile_is_found(void **state)
 	}
 }
 
+static void short_memory_is_no_fault_of_the_machine(void **state)
+{
+	static const char json[] = "{}";
+	struct fixture f;
+	struct cairn_err err = {0};
+	const uint8_t *sealed;
+	struct repo_id id;
+	size_t n;
+
+	(void)state;
+	begin(&f, 3);
+	assert_true(repo_id_of(f.data, LARGE, &id));
+	encode(&f, LARGE, &n);
+	cairn_mem_fail_at(1, 0);
+	assert_code(repo_codec_check(f.codec, n, &id, NULL), CAIRN_NO_SPACE);
+	assert_ok(repo_codec_encode_file(f.codec, json, strlen(json), &sealed, &n, &err), &err);
+	for (size_t i = 1; i <= 2; i++) {
+		cairn_mem_fail_at(i, 0);
+		assert_code(repo_codec_check_file(f.codec, n, json, strlen(json), NULL),
+			    CAIRN_NO_SPACE);
+	}
+	cairn_mem_fail_at(0, 0);
+	end(&f);
+}
+
 static void files_are_read_again_and_kept(void **state)
 {
 	static const char json[] = "{\"a\":[1,2,3]}", other[] = "{\"a\":[1,2,4]}";
@@ -134,6 +160,7 @@ int main(void)
 		cmocka_unit_test(what_was_encoded_is_what_was_given),
 		cmocka_unit_test(a_bit_that_tips_over_is_found),
 		cmocka_unit_test(data_that_changed_meanwhile_is_found),
+		cmocka_unit_test(short_memory_is_no_fault_of_the_machine),
 		cmocka_unit_test(files_are_read_again_and_kept),
 	};
 

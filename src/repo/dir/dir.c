@@ -276,15 +276,19 @@ static int open_stream(struct dir *dir, const char *name, DIR **ret, struct cair
 	return cairn_err_nomem(err, "a directory");
 }
 
-static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, void *arg,
-		    struct cairn_err *err)
+static int list_one(struct dir *dir, const char *name, bool needed, repo_store_list_fn *fn,
+		    void *arg, struct cairn_err *err)
 {
 	cairn_cleanup(close_dirp) DIR *stream = NULL;
 	struct dirent *entry;
 	int rc = open_stream(dir, name, &stream, err);
 
-	if (rc < 0 || !stream)
+	if (rc < 0)
 		return rc;
+	if (!stream)
+		return needed ? cairn_err_set(err, CAIRN_DATA_LOSS,
+					      "the directory '%s/%s' is missing", dir->path, name)
+			      : 0;
 	while ((errno = 0, entry = readdir(stream))) {
 		struct repo_id id;
 		struct stat st;
@@ -306,33 +310,22 @@ static int list_one(struct dir *dir, const char *name, repo_store_list_fn *fn, v
 	return errno ? cairn_err_sys(err, errno, "read '%s/%s'", dir->path, name) : 0;
 }
 
-/* Listed as empty, a prune would take all data away. Made with the repository, it is
- * missing only where something went wrong: a mount, or a copy that was cut short. */
-static int need_dir(struct dir *dir, const char *name, struct cairn_err *err)
-{
-	cairn_auto_fd int fd = -1;
-	int rc = open_dir(dir, name, &fd, err);
-
-	if (rc == CAIRN_NOT_FOUND)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "the directory '%s/%s' is missing",
-				     dir->path, name);
-	return rc;
-}
-
 static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err)
 {
 	struct dir *dir = (struct dir *)store;
 	char name[PATH_TEXT];
-	int rc = kind == REPO_FILE_SNAPSHOT ? need_dir(dir, repo_file_name(kind), err) : 0;
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
+	/* Listed as empty, a prune would take all data away. Made with the repository, it
+	 * is missing only where something went wrong: a mount, or a copy cut short. */
+	if (kind == REPO_FILE_SNAPSHOT)
+		return list_one(dir, repo_file_name(kind), true, fn, arg, err);
 	if (kind != REPO_FILE_PACK)
-		return list_one(dir, repo_file_name(kind), fn, arg, err);
+		return list_one(dir, repo_file_name(kind), false, fn, arg, err);
 	for (unsigned i = 0; rc == 0 && i < 256; i++) {
 		snprintf(name, sizeof(name), "data/%02x", i);
-		rc = list_one(dir, name, fn, arg, err);
+		rc = list_one(dir, name, false, fn, arg, err);
 	}
 	return rc;
 }
