@@ -399,12 +399,12 @@ class Jobs(unittest.TestCase):
         shipped = list(yaml.safe_load_all(self.kube.kubectl("kustomize", DEPLOY / "backup")))
         address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
         for item in shipped:
-            if item["metadata"]["name"] == "cairn-backup" and item["kind"] == "CronJob":
+            if item["kind"] != "CronJob":
+                continue
+            item["spec"]["suspend"] = True  # none of them at its hour, if that comes meanwhile
+            if item["metadata"]["name"] == "cairn-backup":
                 pod = item["spec"]["jobTemplate"]["spec"]["template"]["spec"]
                 pod["containers"][0]["args"].append(f"--metadata-address={address}:6443")
-        for item in shipped:
-            if item["kind"] == "CronJob":  # none of them at its hour, if that comes meanwhile
-                item["spec"]["suspend"] = True
         self.kube.apply(shipped, "--server-side")
         for name in ("cairn-backup", "cairn-backup-forget"):
             job = f"once-{name}"
