@@ -51,6 +51,11 @@ class BackupTest(CliTest):
         """Backs up and returns the summary."""
         return self.events("create", snapshot, *args, **how)[-1]
 
+    def start_slowly(self, snapshot, *args, **how):
+        """A backup that is seconds from its end when its first packs, small ones, are there."""
+        return self.start("backup", "create", snapshot, "--threads", "1", "--compression", "22",
+                          *args, env={"RESTIC_PACK_SIZE": "4"}, **how)
+
     def backups(self, *args):
         return [json.loads(line) for line in
                 self.backup("list", "-o", "ndjson", *args).stdout.splitlines()]
