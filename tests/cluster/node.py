@@ -200,8 +200,8 @@ class Node:
         subprocess.run(["mount", "--bind", place, place], check=True)
         subprocess.run(["mount", "--make-private", place], check=True)
         (place / "mnt").touch()
-        pid = wait_until(self.init_pid, 10, "the node's first process")
-        wait_until(lambda: pathlib.Path(f"/proc/{pid}/exe").resolve().name == "bash", 10,
+        pid = wait_until(self.init_pid, 60, "the node's first process")
+        wait_until(lambda: pathlib.Path(f"/proc/{pid}/exe").resolve().name == "bash", 60,
                    "the node's mount namespace")
         subprocess.run(["mount", "--bind", f"/proc/{pid}/ns/mnt", place / "mnt"], check=True)
 
@@ -292,4 +292,4 @@ def remove_cgroups(name):
                 with contextlib.suppress(OSError):
                     os.rmdir(place)
             return not top.exists()
-        wait_until(is_gone, 20, f"{top} is gone")
+        wait_until(is_gone, 60, f"{top} is gone")

@@ -27,6 +27,7 @@ LEASES = {"group": "coordination.k8s.io", "version": "v1", "plural": "leases", "
 EVENTS = {"group": "events.k8s.io", "version": "v1", "plural": "events", "kind": "Event",
           "namespaced": True}
 ANSWER_TIME = 120  # seconds; a busy machine is not a failure
+PROMPT_MS = 15000  # half of what a request may take
 
 
 class Tool:
@@ -254,7 +255,7 @@ class Reviews(Case):
         def allowed(**what):
             return self.tool("access", user=user, resource="configmaps", ns=self.space,
                              **what)["allowed"]
-        wait_until(lambda: allowed(verb="get"), 20, "the right is there")
+        wait_until(lambda: allowed(verb="get"), 60, "the right is there")
         self.assertFalse(allowed(verb="delete"))
         self.assertTrue(self.tool("access", verb="delete", resource="configmaps",
                                   ns=self.space)["allowed"])  # ourselves
@@ -414,13 +415,13 @@ class Informers(Case):
 
     def test_a_stop_is_prompt_whatever_the_server_does(self):
         self.inform()
-        self.assertLess(self.tool("uninform")["ms"], 2000)
+        self.assertLess(self.tool("uninform")["ms"], PROMPT_MS)
         tool = self.start()
         tool("informer", of=CONFIGMAPS, ns=self.space)
         pid = self.bed.processes.pid("kube-apiserver")
         os.kill(pid, signal.SIGSTOP)
         try:
-            self.assertLess(tool("uninform")["ms"], 2000)
+            self.assertLess(tool("uninform")["ms"], PROMPT_MS)
         finally:
             os.kill(pid, signal.SIGCONT)
 
@@ -528,7 +529,7 @@ class Credentials(Case):
                         [("", "configmaps", "get list create")], namespace=self.space)
         path = f"/api/v1/namespaces/{self.space}/configmaps"
         token = self.kube.token(self.space, "client")
-        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 20, "allowed")
+        wait_until(lambda: self.kube.ask("GET", path, token=token)[0] == 200, 60, "allowed")
 
     def config(self, user):
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A relay before the API server that sees every request of one program and can stop the program
 at any of them: before the request is passed on, or after it was done and before it is answered."""
+import collections
 import contextlib
 import http.client
 import http.server
+import re
 import ssl
 import threading
 
@@ -12,12 +14,24 @@ OURS = {"host", "connection", "transfer-encoding", "content-length"}
 
 
 class Trap:
-    """Springs at the `at`-th request; `late`: once the API server has done it."""
+    """Springs at the first request that is none of `known`; `late`: once the API server has
+    done it. Names that match `alike` are one, and the second request of a kind is a step of its
+    own: a request that comes unasked moves nothing."""
 
-    def __init__(self, at, late, spring):
-        self.at, self.late, self.spring = at, late, spring
+    def __init__(self, known, alike, late, spring):
+        self.known, self.alike, self.late, self.spring = known, alike, late, spring
+        self.seen = collections.Counter()
         self.sprung = threading.Event()
         self.step = None  # the request it sprang at
+
+    def is_for(self, request):
+        kind = re.sub(self.alike, "NAME", request)
+        self.seen[kind] += 1
+        step = f"{kind} {self.seen[kind]}"
+        if self.step or step in self.known:
+            return False
+        self.step = step
+        return True
 
 
 class Relay:
@@ -27,7 +41,7 @@ class Relay:
         self.server = server
         self.upstream = ssl.create_default_context(cafile=str(ca))
         self.lock = threading.Lock()
-        self.steps, self.trap, self.open = [], None, set()
+        self.trap, self.open = None, set()
         relay = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -80,18 +94,16 @@ class Relay:
             self.open.clear()
 
     def arm(self, trap):
-        """From now on requests count; watches do not. None: nothing springs."""
+        """From now on it sees requests, but for watches. None: nothing springs."""
         with self.lock:
-            self.steps, self.trap = [], trap
+            self.trap = trap
 
     def note(self, method, path):
         """The trap, if this is the request it waits for."""
         with self.lock:
             if "watch=" in path or "/leases" in path:
                 return None
-            self.steps.append(f"{method} {path.partition('?')[0]}")
-            if self.trap and len(self.steps) == self.trap.at:
-                self.trap.step = self.steps[-1]
+            if self.trap and self.trap.is_for(f"{method} {path.partition('?')[0]}"):
                 return self.trap
         return None
 

@@ -141,7 +141,7 @@ class Story(DiffsnapTest):
         self.fails("StartOffset", "wrong-start", "data-2", "data-1", startOffset="x")
         event = wait_until(lambda: [e for e in self.kube.get("events.events.k8s.io")["items"]
                                     if e["reason"] == "Failure" and
-                                    e["regarding"]["name"] == "no-target"], 20, "an event")
+                                    e["regarding"]["name"] == "no-target"], 60, "an event")
         self.assertEqual(event[0]["type"], "Warning")
         self.assertEqual(self.status_of("/default/no-target", self.token), 404)
 
@@ -221,7 +221,7 @@ class Story(DiffsnapTest):
         self.make("short", "data-2", "data-1")
         self.assertEqual(self.status_of("/default/short", self.token), 200)
         self.kube.delete("differentialsnapshot", "short")
-        wait_until(lambda: self.status_of("/default/short", self.token) == 404, 20, "forgotten")
+        wait_until(lambda: self.status_of("/default/short", self.token) == 404, 60, "forgotten")
 
     def test_without_an_object(self):
         self.kube.allow("test-snapshots", "default:reader", rules=[

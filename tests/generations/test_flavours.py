@@ -225,7 +225,7 @@ class Flavours(FlavoursTest):
         token = self.session("ends", "data-2")
         self.assertTrue(self.in_session(token, None, "data-2", 256))
         self.kube.kubectl("delete", "snapshotsessionrequest", "ends")
-        wait_until(lambda: self.is_over(token), 20, "the session is over")
+        wait_until(lambda: self.is_over(token), 60, "the session is over")
 
     def test_an_application_on_client_go(self):
         expected = self.truth("data-1", "data-2")

@@ -93,20 +93,20 @@ class Outages(FlavoursTest):
                        "differentialsnapshot", "after")
         self.assertEqual(self.https.ask("/default/after", self.token)[0], 200)
         self.kube.delete("differentialsnapshot", "after")
-        wait_until(lambda: self.https.ask("/default/after", self.token)[0] == 404, 20,
+        wait_until(lambda: self.https.ask("/default/after", self.token)[0] == 404, 60,
                    "diffsnap forgets it")
         self.kube.delete("snapshotsessionrequest", "after")
-        wait_until(lambda: self.is_over(token), 20, "the sidecar forgets it")
+        wait_until(lambda: self.is_over(token), 60, "the sidecar forgets it")
         status = self.discover("second", f"https://{HOST}:1")
         self.assertFalse(status["reachable"])
         # Two objects for one driver: the aggregated server sees the second one.
         self.kube.request("POST", DISCOVERIES, self.discovery("twin", self.roles.DRIVER,
                                                               f"https://{HOST}:1"))
         wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="data-1", target="data-2"))[0]
-                   == 409, 20, "the twin is seen")
+                   == 409, 60, "the twin is seen")
         self.kube.request("DELETE", f"{DISCOVERIES}/twin")
         wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="data-1", target="data-2"))[0]
-                   == 201, 20, "the twin is gone")
+                   == 201, 60, "the twin is gone")
 
     @staticmethod
     def discovery(name, driver, url, ca=None):
@@ -193,7 +193,7 @@ class Outages(FlavoursTest):
             body = delta(base="data-1", target="data-2", limit=int(time.monotonic() * 10) % 200 + 1)
             status = json.loads(self.kube.ask("POST", DELTAS, body)[1])["status"]
             return status["state"] == "Failed" and "expired" in status["error"]
-        wait_until(is_told, 20, "the delta says why")
+        wait_until(is_told, 60, "the delta says why")
         self.kube.request("PATCH", place, {"spec": {"clientConfig": {
             "caBundle": encode(self.stack.published)}}}, **MERGE)
         wait_until(self.deltas_or_none, 30, "with the right one, it is reached")

@@ -4,6 +4,7 @@
 webhook, elections, kills, and DriverDiscovery."""
 import base64
 import http.client
+import itertools
 import json
 import os
 import re
@@ -125,6 +126,12 @@ class ManagerTest(GenerationsTest):
         self.assertIn(text, status["error"])
         self.assertNotIn("sessionToken", status)
 
+    def fails_soon(self, text, name, *snapshots):
+        """The manager hears a moment later of what was just configured."""
+        turns = itertools.count()
+        wait_until(lambda: text in self.request(f"{name}-{next(turns)}", *snapshots)["status"]
+                   .get("error", ""), 60, text)
+
     def by_hand(self, name, driver):
         """A ready VolumeSnapshot that no driver made."""
         self.kube.apply([
@@ -167,10 +174,10 @@ class Story(ManagerTest):
         self.assertRegex(self.kube.kubectl("get", "snapshotsessionrequest", "good"),
                          "good +Ready +cairn-driver.cairn.svc:6443")
         wait_until(lambda: "SessionReady" in self.kube.kubectl(
-            "describe", "snapshotsessionrequest", "good"), 20, "an event")
+            "describe", "snapshotsessionrequest", "good"), 60, "an event")
         # Ending the request ends the session.
         self.kube.delete("snapshotsessionrequest", "good")
-        wait_until(lambda: not self.data_of(made), 20, "the data is gone")
+        wait_until(lambda: not self.data_of(made), 60, "the data is gone")
         self.assertRegex(self.health("manager", "/metrics"), "cairn_session_ready_total [1-9]")
 
     def test_what_can_not_be_a_session_fails(self):
@@ -180,12 +187,10 @@ class Story(ManagerTest):
         self.fails("no SnapshotServicesConfiguration", "unconfigured", "foreign")
         self.configure("other", "other.csi.dev", "10.0.0.1:1")
         self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "other")
-        time.sleep(0.5)
-        self.fails("driver-namespace", "nowhere", "foreign")
+        self.fails_soon("driver-namespace", "nowhere", "foreign")
         self.configure("other-too", "other.csi.dev")
         self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "other-too")
-        time.sleep(0.5)
-        self.fails("several SnapshotServicesConfigurations", "twice", "foreign")
+        self.fails_soon("several SnapshotServicesConfigurations", "twice", "foreign")
         self.assertEqual([d for d in self.data() if "foreign" in d["spec"]["snapshots"]], [])
 
     def test_what_is_not_ready_is_waited_for(self):
@@ -275,16 +280,16 @@ class Ends(ManagerTest):
     def test_sessions_expire_and_settings_are_reloaded(self):
         self.set_expiry("3s")
         wait_until(lambda: '"expiry_ms":3000' in self.log() or "expiry_ms=3000" in self.log(),
-                   20, "the new setting")
+                   60, "the new setting")
         made = self.request("short", "data-1")
         self.assertEqual(len(self.data_of(made)), 1)
         self.kube.wait_gone("snapshotsessionrequest", "short", seconds=30)
-        wait_until(lambda: not self.data_of(made), 20, "the data is gone")
+        wait_until(lambda: not self.data_of(made), 60, "the data is gone")
         self.set_expiry("rubbish")
-        wait_until(lambda: "stay as they are" in self.log(), 20, "it is refused")
+        wait_until(lambda: "stay as they are" in self.log(), 60, "it is refused")
         self.set_expiry("10m")
         wait_until(lambda: "expiry_ms=600000" in self.log().rpartition("stay as")[2] or
-                   '"expiry_ms":600000' in self.log().rpartition("stay as")[2], 20, "back")
+                   '"expiry_ms":600000' in self.log().rpartition("stay as")[2], 60, "back")
 
     def log(self, name="manager"):
         return self.bed.processes.log_text(name)

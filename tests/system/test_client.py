@@ -194,7 +194,8 @@ class ListTest(ScriptedTest):
         listing = subprocess.Popen(self.command("-o", "json", "--patience", "none"),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    stdin=subprocess.DEVNULL, text=True)
-        time.sleep(0.5)
+        for _ in range(2):  # streams that it asked for; the second came after a wait
+            self.service.process.stdout.readline()
         listing.send_signal(signal.SIGINT)
         out, _ = listing.communicate(timeout=TIMEOUT)
         self.assertEqual(listing.returncode, 128 + signal.SIGINT)
