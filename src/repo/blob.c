@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "repo/blob_impl.h"
 #include "repo/index.h"
@@ -152,6 +153,28 @@ static int get(struct repo *repo, struct repo_codec *codec, const struct repo_id
 	return rc < 0 ? rc : repo_blob_open(codec, id, place, sealed, out, err);
 }
 
+int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		       uint8_t *out, uint32_t size, int failed)
+{
+	struct repo_codec *codec = NULL; /* the caller's is in use */
+	struct repo_place place;
+	int rc = failed;
+
+	if (failed != CAIRN_DATA_LOSS || repo_codec_get(&repo->codecs, &codec, NULL) < 0)
+		return failed;
+	for (unsigned i = 1; rc < 0 && repo_index_find_copy(repo->index, type, id, i, &place); i++)
+		if (place.state != REPO_PACK_OPEN && repo_place_size(&place) == size &&
+		    place.length <= REPO_BLOB_MAX)
+			rc = get(repo, codec, id, &place, out, NULL);
+	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		return failed;
+	if (!atomic_exchange(&repo->damaged, true))
+		cairn_log(CAIRN_LOG_WARN, "a pack is damaged, what is needed of it is in another: "
+					  "'cairn backup verify' tells which");
+	return 0;
+}
+
 int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
 {
@@ -169,6 +192,8 @@ int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo
 	if (rc == 0)
 		rc = get(repo, codec, id, &place, out, err);
 	repo_codec_put(&repo->codecs, codec);
+	if (rc < 0)
+		rc = repo_blob_get_copy(repo, type, id, out, repo_place_size(&place), rc);
 	if (rc < 0)
 		return rc;
 	*ret_data = cairn_take(out);

@@ -27,4 +27,9 @@ int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
 		   struct cairn_err *err);
 
+/* Where a blob could not be read or opened, with the code `failed`: 0 when
+ * another pack has it whole, in `out`; else `failed`. */
+int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		       uint8_t *out, uint32_t size, int failed);
+
 #endif

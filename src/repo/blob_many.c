@@ -63,19 +63,21 @@ struct getting {
 	void *arg;
 };
 
-/* Opens one to where it belongs. */
-static int open_one(const struct getting *getting, const struct want *want, uint8_t *sealed,
+/* Opens one to where it belongs. `rc` is what came of reading it. */
+static int open_one(const struct getting *getting, const struct want *want, uint8_t *sealed, int rc,
 		    uint8_t **ret_out, struct cairn_err *err)
 {
-	uint64_t size = repo_place_size(&want->place);
+	const struct repo_id *id = &getting->ids[want->i];
+	uint32_t size = repo_place_size(&want->place);
 	uint8_t *out = getting->rooms ? getting->rooms[want->i].at
 				      : repo_codec_plain_room(getting->codec, size);
 
 	if (!out)
 		return cairn_err_nomem(err, "blobs");
 	*ret_out = out;
-	return repo_blob_open(getting->codec, &getting->ids[want->i], &want->place, sealed, out,
-			      err);
+	if (rc == 0)
+		rc = repo_blob_open(getting->codec, id, &want->place, sealed, out, err);
+	return rc < 0 ? repo_blob_get_copy(getting->repo, REPO_BLOB_DATA, id, out, size, rc) : 0;
 }
 
 static int check_room(const struct getting *getting, const struct want *want, struct cairn_err *err)
@@ -88,9 +90,10 @@ static int check_room(const struct getting *getting, const struct want *want, st
 			     repo_id_format(&getting->ids[want->i], hex));
 }
 
-/* Opens what was read, `sealed`, which begins at the first of `wants`. */
+/* Opens what was read, `sealed`, which begins at the first of `wants`; `read`
+ * is what came of reading it. */
 static int open_run(const struct getting *getting, const struct want *wants, size_t n,
-		    uint8_t *sealed, struct cairn_err *err)
+		    uint8_t *sealed, int read, struct cairn_err *err)
 {
 	uint8_t *out = NULL;
 	int rc = 0;
@@ -104,8 +107,8 @@ static int open_run(const struct getting *getting, const struct want *wants, siz
 		if (rc == 0 && (i == 0 || !repo_id_equal(&getting->ids[want->i],
 							 &getting->ids[wants[i - 1].i])))
 			rc = open_one(getting, want,
-				      sealed + (want->place.offset - wants[0].place.offset), &out,
-				      err);
+				      sealed + (want->place.offset - wants[0].place.offset), read,
+				      &out, err);
 		else if (rc == 0 && getting->rooms)
 			memcpy(getting->rooms[want->i].at, out, size);
 		if (rc == 0 && getting->take)
@@ -113,6 +116,9 @@ static int open_run(const struct getting *getting, const struct want *wants, siz
 	}
 	return rc;
 }
+
+static int take_singly(const struct getting *getting, const struct want *wants, size_t n,
+		       struct cairn_err *err);
 
 static int take_run(const struct getting *getting, const struct want *wants, size_t n,
 		    struct cairn_err *err)
@@ -127,7 +133,20 @@ static int take_run(const struct getting *getting, const struct want *wants, siz
 	if (!sealed)
 		return cairn_err_nomem(err, "blobs");
 	rc = repo_read(getting->repo, &wants[0].place.pack_id, start, sealed, end - start, err);
-	return rc < 0 ? rc : open_run(getting, wants, n, sealed, err);
+	/* What is cut short has its first blobs still: each is asked for by itself. */
+	if (rc == CAIRN_DATA_LOSS && n > 1)
+		return take_singly(getting, wants, n, err);
+	return rc < 0 && rc != CAIRN_DATA_LOSS ? rc : open_run(getting, wants, n, sealed, rc, err);
+}
+
+static int take_singly(const struct getting *getting, const struct want *wants, size_t n,
+		       struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = take_run(getting, &wants[i], 1, err);
+	return rc;
 }
 
 static int get_all(struct getting *getting, size_t n, struct cairn_err *err)

@@ -347,13 +347,16 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 	e->plain = plain;
 }
 
-bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
-		     struct repo_place *ret)
+bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
+			  const struct repo_id *id, unsigned number, struct repo_place *ret)
 {
 	reading(index);
-	uint32_t number;
-	struct entry *entry = find_first(index, type, id, &number);
+	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	uint32_t ignored;
+	struct entry *entry = find_next(index, type, id, &slot, &ignored);
 
+	for (; entry && number > 0; number--)
+		entry = find_next(index, type, id, &slot, &ignored);
 	if (!entry)
 		return false;
 	*ret = (struct repo_place){.state = REPO_PACK_OPEN,
@@ -366,6 +369,12 @@ bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const s
 		ret->pack_id = index->packs[entry->pack].id;
 	}
 	return true;
+}
+
+bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
+		     struct repo_place *ret)
+{
+	return repo_index_find_copy(index, type, id, 0, ret);
 }
 
 bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,

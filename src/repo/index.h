@@ -5,8 +5,9 @@
  * A repository may hold millions of blobs, so an entry is 48 bytes and finding
  * one costs four to eleven more: a hash table of entry numbers with open
  * addressing over entries in blocks that never move. A blob that is in two
- * packs has two entries; the first found is used. The index also decides which
- * of several threads stores a blob: repo_index_reserve() gives it to one.
+ * packs has two entries; the first found is used as long as it is whole. The
+ * index also decides which of several threads stores a blob:
+ * repo_index_reserve() gives it to one.
  *
  * Thread-safe.
  */
@@ -74,6 +75,10 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 
 bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		     struct repo_place *ret);
+/* The copies of a blob one after the other: number 0 is what repo_index_find()
+ * finds. */
+bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
+			  const struct repo_id *id, unsigned number, struct repo_place *ret);
 
 /* The number of the entry that repo_index_find() finds; false when there is
  * none. For marking. */

@@ -48,6 +48,7 @@ struct repo {
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* nobody looked a second time yet */
 	atomic_bool collided;
+	atomic_bool damaged; /* it was told that something is */
 	bool unlocked;
 	pthread_mutex_t settle_mutex;  /* held while that is waited for; guards what follows */
 	struct repo_names early_names; /* index files that were loaded before it */

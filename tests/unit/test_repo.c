@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -522,6 +523,80 @@ static void packs_that_are_missing_or_short_are_found_without_reading(void **sta
 	assert_true(repofix_problems(fix->repo, false) > 0);
 }
 
+static void flip_middle(const char *path, void *arg)
+{
+	struct stat st;
+
+	(void)arg;
+	assert_int_equal(stat(path, &st), 0);
+	flip(path, st.st_size / 2, 1);
+}
+
+static void backup_by_two(struct repofix *fix, uint64_t first, size_t n, struct repo_id *ret)
+{
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+	struct repo *other = NULL;
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_open(&options, &other, &err), &err);
+	assert_ok(repo_load_index(other, &err), &err);
+	assert_ok(repofix_backup(fix->repo, first, n, ret, &err), &err);
+	assert_ok(repofix_backup(other, first, n, ret, &err), &err);
+	repo_close(other);
+}
+
+#define PACKS_MAX 16
+
+struct packs {
+	char paths[PACKS_MAX][400];
+	unsigned n;
+};
+
+static void note_pack(const char *path, void *arg)
+{
+	struct packs *packs = arg;
+
+	assert_true(packs->n < PACKS_MAX);
+	snprintf(packs->paths[packs->n++], sizeof(packs->paths[0]), "%s", path);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	cairn_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
+	cairn_auto_fd int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	while (sendfile(out, in, NULL, 1 << 20) > 0)
+		;
+}
+
+static void what_is_in_two_packs_is_read_where_it_is_whole(void **state)
+{
+	static void (*const ways[])(const char *path, void *arg) = {remove_file, cut_file,
+								    flip_middle};
+	struct repofix *fix = *state;
+	struct packs packs = {0};
+	struct repo_id id;
+	char path[200], kept[200];
+
+	backup_by_two(fix, 1, 30, &id);
+	snprintf(kept, sizeof(kept), "%s/kept", fix->dir);
+	snprintf(path, sizeof(path), "%s/data", fix->path);
+	each_file(path, note_pack, &packs);
+	assert_true(packs.n >= 4); /* data and trees, twice each */
+	for (size_t i = 0; i < packs.n * ARRAY_LEN(ways); i++) {
+		const char *pack = packs.paths[i % packs.n];
+
+		copy_file(pack, kept);
+		ways[i / packs.n](pack, NULL);
+		repofix_open(fix, REPO_LOCK_NONE);
+		assert_true(repofix_problems(fix->repo, true) > 0);
+		repofix_verify(fix->repo, &id, 1, 30);
+		assert_int_equal(rename(kept, pack), 0);
+	}
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
 static int problems_of(struct repofix *fix, const struct repo_id *snapshot)
 {
 	const struct repo_check_options options = {.read_data = true, .snapshot = snapshot};
@@ -531,15 +606,6 @@ static int problems_of(struct repofix *fix, const struct repo_id *snapshot)
 	assert_int_equal(repo_check(fix->repo, &options, &stats, NULL), 0);
 	assert_int_equal(stats.snapshots, 1);
 	return (int)stats.problems;
-}
-
-static void flip_middle(const char *path, void *arg)
-{
-	struct stat st;
-
-	(void)arg;
-	assert_int_equal(stat(path, &st), 0);
-	flip(path, st.st_size / 2, 1);
 }
 
 static void one_snapshot_can_be_checked_alone(void **state)
@@ -873,6 +939,7 @@ int main(void)
 		with_repo(every_flipped_bit_is_found),
 		with_repo(no_byte_of_a_repository_can_change_unnoticed),
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
+		with_repo(what_is_in_two_packs_is_read_where_it_is_whole),
 		with_repo(one_snapshot_can_be_checked_alone),
 		with_repo(a_damaged_index_is_made_again_from_the_packs),
 		with_repo(locks_exclude_one_another_as_they_should),
