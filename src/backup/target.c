@@ -33,13 +33,17 @@ void target_done(struct target *target)
 		close(target->fd);
 	if (target->direct_fd >= 0)
 		close(target->direct_fd);
-	target->fd = target->direct_fd = -1;
-	if (target->volume)
+	if (target->file_lock >= 0)
+		close(target->file_lock);
+	if (target->lock >= 0)
+		close(target->lock);
+	target->fd = target->direct_fd = target->file_lock = target->lock = -1;
+	if (target->made)
 		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);
+	target->made = false;
 	free(target->partial);
 	free(target->path);
-	free(target->volume);
-	target->partial = target->path = target->volume = NULL;
+	target->partial = target->path = NULL;
 }
 
 static int open_device(const char *path, const struct target_spec *spec, struct target *target,
@@ -130,26 +134,13 @@ static int open_path(const struct target_spec *spec, struct target *target, stru
 				   : open_old_file(spec->to, spec, target, err);
 }
 
-static int open_old_volume(const struct target_spec *spec, const struct pool_volume *volume,
-			   struct target *target, struct cairn_err *err)
+static int open_locked(const struct target_spec *spec, struct target *target, struct cairn_err *err)
 {
 	cairn_auto_free char *path = NULL;
-	char device[64];
-	struct pool_volume grown;
-	int rc;
+	int rc = pool_volume_lock_file(spec->pool, target->volume, &target->file_lock, err);
 
-	if (!spec->overwrite)
-		return cairn_err_set(err, CAIRN_EXISTS,
-				     "there is a volume '%s'; --overwrite restores over it",
-				     spec->to);
-	rc = pool_volume_device(spec->pool, volume->id, device, sizeof(device), err);
-	if (!rc && *device)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is attached as %s",
-				   spec->to, device);
-	if (!rc && volume->size < spec->size)
-		rc = pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err);
 	if (!rc)
-		rc = pool_volume_path(spec->pool, volume->id, &path, err);
+		rc = pool_volume_path(spec->pool, target->volume, &path, err);
 	if (rc)
 		return rc;
 	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -158,29 +149,35 @@ static int open_old_volume(const struct target_spec *spec, const struct pool_vol
 	return 0;
 }
 
+static int open_old_volume(const struct target_spec *spec, const struct pool_volume *volume,
+			   struct target *target, struct cairn_err *err)
+{
+	struct pool_volume grown;
+	int rc;
+
+	if (!spec->overwrite)
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "there is a volume '%s'; --overwrite restores over it",
+				     spec->to);
+	memcpy(target->volume, volume->id, sizeof(target->volume));
+	rc = open_locked(spec, target, err);
+	if (!rc && volume->size < spec->size)
+		rc = pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err);
+	return rc;
+}
+
 static int open_new_volume(const struct target_spec *spec, struct target *target,
 			   struct cairn_err *err)
 {
 	struct pool_volume_spec make = {.name = spec->to, .size = spec->size};
-	cairn_auto_free char *path = NULL;
 	struct pool_volume volume;
 	int rc = pool_volume_create(spec->pool, &make, &volume, err);
 
 	if (rc)
 		return rc;
-	target->volume = cairn_strdup(volume.id);
-	if (!target->volume) {
-		(void)pool_volume_delete(spec->pool, volume.id, POOL_DELETE_REFUSE, NULL);
-		return cairn_err_nomem(err, "target");
-	}
-	rc = pool_volume_path(spec->pool, volume.id, &path, err);
-	if (rc)
-		return rc;
-	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (target->fd < 0)
-		return cairn_err_sys(err, errno, "open volume '%s'", spec->to);
-	target->fresh = true;
-	return 0;
+	memcpy(target->volume, volume.id, sizeof(target->volume));
+	target->made = target->fresh = true;
+	return open_locked(spec, target, err);
 }
 
 static int open_volume(const struct target_spec *spec, struct target *target, struct cairn_err *err)
@@ -205,7 +202,7 @@ static void open_direct(struct target *target)
 
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err)
 {
-	cairn_cleanup(target_done) struct target target = {.fd = -1, .direct_fd = -1};
+	cairn_cleanup(target_done) struct target target = TARGET_NONE;
 	int rc;
 
 	if (strchr(spec->to, '/'))
@@ -221,8 +218,14 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 		return rc;
 	open_direct(&target);
 	*ret = target;
-	target = (struct target){.fd = -1, .direct_fd = -1};
+	target = (struct target)TARGET_NONE;
 	return 0;
+}
+
+int target_hold(struct target *target, struct cairn_err *err)
+{
+	return *target->volume ? pool_volume_lock(target->pool, target->volume, &target->lock, err)
+			       : 0;
 }
 
 int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
@@ -283,7 +286,6 @@ int target_finish(struct target *target, struct cairn_err *err)
 		target->partial = NULL;
 		return sync_parent(target->path, err);
 	}
-	free(target->volume);
-	target->volume = NULL;
+	target->made = false;
 	return 0;
 }

@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/pool.h"
+
 struct cairn_err;
-struct pool;
 
 /* Memory, offset and length that may go to the disk without a copy. */
 #define TARGET_ALIGN 4096U
@@ -28,8 +29,15 @@ struct target {
 	char *partial; /* a file's name until it is whole */
 	char *path;
 	struct pool *pool;
-	char *volume; /* that was made; NULL once it is whole */
+	char volume[POOL_ID_MAX + 1];
+	int file_lock, lock; /* of that volume; -1: not taken */
+	bool made;           /* the volume was, and is not whole */
 };
+
+#define TARGET_NONE                                                    \
+	{                                                              \
+		.fd = -1, .direct_fd = -1, .file_lock = -1, .lock = -1 \
+	}
 
 struct target_spec {
 	const char *to;    /* a path when it has a '/', else a volume */
@@ -40,10 +48,18 @@ struct target_spec {
 
 /* CAIRN_EXISTS        it exists, and may not be written over
  * CAIRN_PRECONDITION  it is in use
- * CAIRN_ABORTED       somebody else is restoring to the same new file
+ * CAIRN_ABORTED       somebody else is restoring to it
  * CAIRN_RANGE         a device or file that is too small
  */
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
+
+/* Nobody attaches a volume from target_open() on; from here on nobody snapshots,
+ * grows or deletes it either, this process included.
+ *
+ * CAIRN_ABORTED    somebody else is at that
+ * CAIRN_NOT_FOUND  it was deleted
+ */
+int target_hold(struct target *target, struct cairn_err *err);
 
 /* Writes `n` bytes at `offset`. What is long and aligned to TARGET_ALIGN goes past
  * the page cache: a volume is larger than memory as a rule, nobody reads it soon,

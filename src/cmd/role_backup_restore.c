@@ -100,6 +100,8 @@ static int restore(struct restoring *r, struct cairn_err *err)
 
 	if (!rc)
 		rc = find_held(r, err);
+	if (!rc)
+		rc = target_hold(&r->target, err);
 	if (rc)
 		return rc;
 	if (r->held.known) {
@@ -152,7 +154,7 @@ ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
 				     struct cairn_err *err)
 {
 	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
-							    .target = {.fd = -1, .direct_fd = -1}};
+							    .target = TARGET_NONE};
 	uint64_t begun = cairn_monotonic_ns();
 	int rc = 0;
 

@@ -237,7 +237,8 @@ int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
 			return cairn_err_sys(err, errno, "lock '%s'", file);
 		if (cairn_monotonic_ns() >= deadline)
 			return cairn_err_set(err, CAIRN_ABORTED,
-					     "'%s' is being attached by somebody else", file);
+					     "'%s' is being attached or written by somebody else",
+					     file);
 		cairn_sleep_ms(pause);
 		pause = pause < POLL_MAX_MS ? pause * 2 : pause;
 	}

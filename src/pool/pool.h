@@ -202,6 +202,20 @@ int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, ch
 		       size_t n, struct cairn_err *err);
 int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *err);
 
+/* For whoever writes to a volume's file; each holds until the descriptor is
+ * closed. Nobody attaches it:
+ *
+ * CAIRN_PRECONDITION  it is attached
+ * CAIRN_ABORTED       somebody else is attaching or writing it
+ */
+int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd,
+			  struct cairn_err *err);
+/* Nobody cuts, changes or deletes it; nor does the caller.
+ *
+ * CAIRN_ABORTED  somebody else is at that
+ */
+int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err);
+
 /* What is known to be wrong with a volume without reading its data: its file or
  * a live snapshot's is missing, a change set is lost, the pool's filesystem can
  * not be written to or reached. The first that is found is told, in one line. */

@@ -11,6 +11,7 @@
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
+#include "pool/loop.h"
 #include "pool/store.h"
 
 int pool_volume_get(struct pool *pool, const char *volume, struct pool_volume *ret,
@@ -101,6 +102,41 @@ int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *
 	int rc = pool_volume_path(pool, volume, &path, err);
 
 	return rc ? rc : device_detach(path, err);
+}
+
+int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
+{
+	cairn_auto_free char *path = NULL;
+	cairn_auto_fd int lock = -1;
+	char device[DEVICE_PATH_MAX];
+	int rc = pool_volume_path(pool, volume, &path, err);
+
+	if (!rc)
+		rc = loop_lock(path, &lock, err);
+	if (!rc)
+		rc = device_find(path, device, err);
+	if (!rc && device[0])
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is attached as %s", volume,
+				   device);
+	if (!rc)
+		*ret_fd = cairn_take_fd(&lock);
+	return rc;
+}
+
+int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
+	int rc = handle_find_live_volume(pool, volume, &record, id, err);
+
+	if (!rc)
+		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
+	if (!rc)
+		rc = handle_find_live_volume(pool, id, &record, id, err);
+	if (!rc)
+		*ret_fd = cairn_take_fd(&lock);
+	return rc;
 }
 
 #define ALLOCATED_BATCH 1024

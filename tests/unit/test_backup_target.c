@@ -41,10 +41,13 @@ static int remove_scratch(void **state)
 
 static int empty_scratch(void **state)
 {
+	char pool[96];
+
 	(void)state;
 	unlink(path);
 	unlink(partial);
-	return 0;
+	snprintf(pool, sizeof(pool), "%s/pool", scratch);
+	return access(pool, F_OK) == 0 ? pool_destroy(pool, NULL) : 0;
 }
 
 static int open_new(struct target *ret, struct cairn_err *err)
@@ -118,7 +121,7 @@ static void what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file(void **
 
 static void two_do_not_write_one_file(void **state)
 {
-	struct target first, second = {.fd = -1, .direct_fd = -1};
+	struct target first, second = TARGET_NONE;
 	struct cairn_err err = {0};
 
 	(void)state;
@@ -143,6 +146,62 @@ static void a_file_that_came_meanwhile_stays(void **state)
 	target_done(&target);
 	assert_file(path, "theirs", 6);
 	assert_int_not_equal(access(partial, F_OK), 0);
+}
+
+static void open_pool(struct pool **ret)
+{
+	static char dir[96];
+	struct pool_create_spec make = {.dir = dir, .backend = POOL_BACKEND_COPY};
+	struct pool_open_spec spec = {.dir = dir};
+	struct pool_create_result made;
+	struct cairn_err err = {0};
+
+	snprintf(dir, sizeof(dir), "%s/pool", scratch);
+	assert_ok(pool_create(&make, &made, &err), &err);
+	assert_ok(pool_open(&spec, ret, &err), &err);
+}
+
+static void nobody_is_at_a_volume_that_is_restored_to(void **state)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct target_spec spec = {.to = "data", .size = 1 << 20, .overwrite = true};
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+
+	(void)state;
+	open_pool(&pool);
+	spec.pool = pool;
+	for (int turn = 0; turn < 2; turn++) { /* a new one, and that again */
+		struct target target = TARGET_NONE;
+
+		assert_ok(target_open(&spec, &target, &err), &err);
+		assert_int_equal(target.fresh, turn == 0);
+		assert_ok(target_hold(&target, &err), &err);
+		assert_code(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err),
+			    CAIRN_ABORTED);
+		assert_code(pool_volume_expand(pool, "data", 2 << 20, &volume, &err),
+			    CAIRN_ABORTED);
+		assert_ok(target_write(&target, "data", 4, 0, &err), &err);
+		assert_ok(target_finish(&target, &err), &err);
+		target_done(&target);
+	}
+	assert_ok(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err), &err);
+}
+
+static void a_volume_that_is_not_finished_is_taken_away(void **state)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct target_spec spec = {.to = "data", .size = 1 << 20};
+	struct target target = TARGET_NONE;
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+
+	(void)state;
+	open_pool(&pool);
+	spec.pool = pool;
+	assert_ok(target_open(&spec, &target, &err), &err);
+	target_done(&target);
+	assert_code(pool_volume_get(pool, "data", &volume, &err), CAIRN_NOT_FOUND);
 }
 
 static void zeros_behind_the_end_are_not_verified(void **state)
@@ -177,6 +236,8 @@ int main(void)
 		in_scratch(what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file),
 		in_scratch(two_do_not_write_one_file),
 		in_scratch(a_file_that_came_meanwhile_stays),
+		in_scratch(nobody_is_at_a_volume_that_is_restored_to),
+		in_scratch(a_volume_that_is_not_finished_is_taken_away),
 		in_scratch(zeros_behind_the_end_are_not_verified),
 	};
 
