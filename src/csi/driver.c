@@ -19,6 +19,10 @@
 #define NAME_MAX_BYTES  63 /* CSI's limit on a driver's name */
 #define LABEL_MAX_BYTES 63 /* Kubernetes' on the value of a label */
 
+/* For a volume's lock, which only our own housekeeping and other programs can hold
+ * (turn.h): the one is done long before a caller who is told ABORTED tries again. */
+#define LOCK_WAIT_MS 250
+
 /* Letters at both ends, and letters, digits, dots, dashes and underscores. */
 static int check_name(const char *name, struct cairn_err *err)
 {
@@ -92,9 +96,10 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	if (!driver->pools)
 		return cairn_err_nomem(err, "driver");
 	for (size_t i = 0; i < options->n_pools; i++) {
-		/* No waiting for locks: CSI wants ABORTED, and tries again itself. What a
-		 * killed driver left is cleaned behind the start, by the completer. */
-		struct pool_open_spec spec = {.dir = options->pools[i].dir, .settle_later = true};
+		/* What a killed driver left is cleaned behind the start, by the completer. */
+		struct pool_open_spec spec = {.dir = options->pools[i].dir,
+					      .settle_later = true,
+					      .lock_wait_ms = LOCK_WAIT_MS};
 		int rc = 0;
 
 		for (size_t j = 0; j < i && !rc; j++)

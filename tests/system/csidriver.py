@@ -216,7 +216,7 @@ class DriverTest(unittest.TestCase):
         fields.setdefault("name", self.name())
         made = self.call("Controller.CreateVolume", capacity_range={"required_bytes": size},
                          volume_capabilities=[capability or block()], **fields).volume.volume_id
-        self.addCleanup(self.call, "Controller.DeleteVolume", volume_id=made)
+        self.addCleanup(self.insist, "Controller.DeleteVolume", volume_id=made)
         return made
 
     def snapshot(self, volume, name=None):
@@ -232,16 +232,14 @@ class DriverTest(unittest.TestCase):
         self.insist("GroupController.DeleteVolumeGroupSnapshot", group_snapshot_id=group)
 
     def insist(self, name, /, **fields):
-        """Again while a change set is being made, as the snapshotter does."""
-        def done():
+        """Again while somebody else is at it, as the sidecars do."""
+        end = time.monotonic() + TIMEOUT
+        while True:
             try:
-                self.call(name, **fields)
-                return True
+                return self.call(name, **fields)
             except Failed as failed:
-                if failed.code != Code.ABORTED:
+                if failed.code != Code.ABORTED or time.monotonic() > end:
                     raise
-                return False
-        wait_until(done, TIMEOUT)
 
     # ---- the pool behind the driver ----
 
@@ -325,7 +323,7 @@ def read_device(path, offset, size):
         os.close(fd)
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -455,13 +455,13 @@ class Busy(ControllerTest):
         held = self.hold(busy)
         for (name, fields), (_, others) in zip(self.calls_on(busy), self.calls_on(idle)):
             self.refuses(Code.ABORTED, name, **fields)
-            self.call(name, **others)
+            self.insist(name, **others)
         self.assertEqual(self.snapshots(source_volume_id=busy), [])
         held.close()
         for name, fields in self.calls_on(busy):
-            self.call(name, **fields)
+            self.insist(name, **fields)
         for volume in self.volumes():
-            self.call("Controller.DeleteVolume", volume_id=volume)
+            self.insist("Controller.DeleteVolume", volume_id=volume)
         for group in {e.snapshot.group_snapshot_id
                       for e in self.call("Controller.ListSnapshots").entries} - {""}:
             self.delete_group(group)
@@ -483,12 +483,8 @@ class Busy(ControllerTest):
         volume = self.create()
 
         def expand(size):
-            while True:
-                try:
-                    return self.call("Controller.ControllerExpandVolume", volume_id=volume,
-                                     capacity_range={"required_bytes": size}).capacity_bytes
-                except Failed as failed:
-                    self.assertEqual(failed.code, Code.ABORTED, failed)
+            return self.insist("Controller.ControllerExpandVolume", volume_id=volume,
+                               capacity_range={"required_bytes": size}).capacity_bytes
 
         sizes = [SMALL + n * MIB for n in range(40)]
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -498,30 +494,26 @@ class Busy(ControllerTest):
         self.assertEqual(got.capacity_bytes, sizes[-1])
 
     def test_many_calls_on_one_name_make_one_thing(self):
-        def run(call):
-            def once(_):
-                while True:
-                    try:
-                        return call()
-                    except Failed as failed:
-                        self.assertEqual(failed.code, Code.ABORTED, failed)
+        def run(name, /, **fields):
             with concurrent.futures.ThreadPoolExecutor(16) as pool:
-                found = set(pool.map(once, range(64)))
-            self.assertEqual(len(found), 1)
-            return found.pop()
+                return list(pool.map(lambda _: self.insist(name, **fields), range(64)))
 
-        volume = run(lambda: self.call("Controller.CreateVolume", name="raced",
-                                       volume_capabilities=[block()]).volume.volume_id)
-        cut = run(lambda: self.call("Controller.CreateSnapshot", name="raced",
-                                    source_volume_id=volume).snapshot.snapshot_id)
-        group = run(lambda: self.call("GroupController.CreateVolumeGroupSnapshot", name="raced",
-                                      source_volume_ids=[volume]).group_snapshot.group_snapshot_id)
+        def one(answers, id_of):
+            self.assertEqual(len({id_of(answer) for answer in answers}), 1)
+            return id_of(answers[0])
+
+        volume = one(run("Controller.CreateVolume", name="raced", volume_capabilities=[block()]),
+                     lambda made: made.volume.volume_id)
+        cut = one(run("Controller.CreateSnapshot", name="raced", source_volume_id=volume),
+                  lambda made: made.snapshot.snapshot_id)
+        group = one(run("GroupController.CreateVolumeGroupSnapshot", name="raced",
+                        source_volume_ids=[volume]),
+                    lambda made: made.group_snapshot.group_snapshot_id)
         self.assertEqual(self.volumes(), [volume])
         self.assertEqual(len(self.snapshots()), 2)
-        run(lambda: str(self.call("GroupController.DeleteVolumeGroupSnapshot",
-                                  group_snapshot_id=group)))
-        run(lambda: str(self.call("Controller.DeleteSnapshot", snapshot_id=cut)))
-        run(lambda: str(self.call("Controller.DeleteVolume", volume_id=volume)))
+        run("GroupController.DeleteVolumeGroupSnapshot", group_snapshot_id=group)
+        run("Controller.DeleteSnapshot", snapshot_id=cut)
+        run("Controller.DeleteVolume", volume_id=volume)
         self.assertEqual(self.everything(), ([], []))
 
 
