@@ -425,7 +425,7 @@ class Story(unittest.TestCase):
             return json.loads(text)["status"] if code == 201 else None
 
         def from_memory():
-            connection = http.client.HTTPConnection("127.0.0.1", health, timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", health, timeout=60)
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()
             connection.close()
@@ -460,7 +460,7 @@ class Story(unittest.TestCase):
 
     @staticmethod
     def health(port, path):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

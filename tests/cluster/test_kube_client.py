@@ -329,7 +329,7 @@ def compact(bed):
                     if word.startswith("--etcd-servers="))
     def etcd(path, **words):
         request = urllib.request.Request(f"{endpoint}/v3/{path}", json.dumps(words).encode())
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return json.loads(reply.read())
     revision = etcd("maintenance/status")["header"]["revision"]
     etcd("kv/compaction", revision=revision, physical=True)

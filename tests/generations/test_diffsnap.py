@@ -45,7 +45,7 @@ class DiffsnapTest(GenerationsTest):
 
     @classmethod
     def health(cls, path):
-        with urllib.request.urlopen(f"http://{HOST}:{cls.health_port}{path}", timeout=20) as reply:
+        with urllib.request.urlopen(f"http://{HOST}:{cls.health_port}{path}", timeout=60) as reply:
             return reply.read().decode()
 
     @classmethod

@@ -59,7 +59,7 @@ class TwoReplicas(Stack):
     def answered(self, name):
         """How many requests for deltas the replica has answered."""
         with urllib.request.urlopen(f"http://{HOST}:{self.health[name]}/metrics",
-                                    timeout=20) as reply:
+                                    timeout=60) as reply:
             text = reply.read().decode()
         return sum(int(float(n)) for n in re.findall(
             r'cairn_aggapi_requests_total{kind="delta",code="\w+"} (\S+)', text))

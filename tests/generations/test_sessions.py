@@ -90,7 +90,7 @@ class ManagerTest(GenerationsTest):
     @classmethod
     def health(cls, name, path):
         with urllib.request.urlopen(f"http://{HOST}:{cls.health_ports[name]}{path}",
-                                    timeout=20) as reply:
+                                    timeout=60) as reply:
             return reply.read().decode()
 
     @classmethod

@@ -119,7 +119,7 @@ class Client:
 
     def serving(self):
         """The health service's answer: 1 is SERVING."""
-        reply = self.channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
+        reply = self.channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=60)
         return dict(wire.fields(reply)).get(1, 0)
 
     def close(self):
@@ -146,7 +146,7 @@ class Sidecar:
         """(status, body); None when nobody listens."""
         try:
             with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.http_port,
-                                                               timeout=20)) as connection:
+                                                               timeout=60)) as connection:
                 connection.request("GET", path)
                 reply = connection.getresponse()
                 return reply.status, reply.read().decode()

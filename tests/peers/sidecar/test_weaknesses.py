@@ -400,7 +400,7 @@ class Weaknesses(unittest.TestCase):
 
         def answers():
             try:
-                with urllib.request.urlopen(url, context=context, timeout=20) as reply:
+                with urllib.request.urlopen(url, context=context, timeout=60) as reply:
                     return reply.read() == b"ok"
             except OSError:
                 return False
