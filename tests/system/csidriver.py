@@ -240,6 +240,7 @@ class DriverTest(unittest.TestCase):
             except Failed as failed:
                 if failed.code != Code.ABORTED or time.monotonic() > end:
                     raise
+            time.sleep(0.02)
 
     # ---- the pool behind the driver ----
 

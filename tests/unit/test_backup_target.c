@@ -2,10 +2,12 @@
 
 #include "cairntest.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "backup/chunk.h"
@@ -161,6 +163,19 @@ static void open_pool(struct pool **ret)
 	assert_ok(pool_open(&spec, ret, &err), &err);
 }
 
+/* Whoever attaches it waits for that lock, for half a minute. */
+static void assert_file_is_locked(struct pool *pool)
+{
+	cairn_auto_free char *file = NULL;
+	cairn_auto_fd int fd = -1;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_volume_path(pool, "data", &file, &err), &err);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+}
+
 static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
@@ -177,6 +192,7 @@ static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 		assert_ok(target_open(&spec, &target, &err), &err);
 		assert_int_equal(target.fresh, turn == 0);
 		assert_ok(target_hold(&target, &err), &err);
+		assert_file_is_locked(pool);
 		assert_code(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err),
 			    CAIRN_ABORTED);
 		assert_code(pool_volume_expand(pool, "data", 2 << 20, &volume, &err),
