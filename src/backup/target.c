@@ -29,14 +29,10 @@ void target_done(struct target *target)
 {
 	if (target->partial)
 		unlink(target->partial); /* while it is still ours */
-	if (target->fd >= 0)
-		close(target->fd);
-	if (target->direct_fd >= 0)
-		close(target->direct_fd);
-	if (target->file_lock >= 0)
-		close(target->file_lock);
-	if (target->lock >= 0)
-		close(target->lock);
+	cairn_closep(&target->fd);
+	cairn_closep(&target->direct_fd);
+	cairn_closep(&target->file_lock);
+	cairn_closep(&target->lock);
 	target->fd = target->direct_fd = target->file_lock = target->lock = -1;
 	if (target->made)
 		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);

@@ -85,9 +85,7 @@ int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
 	if (!rc)
 		rc = handle_check_size(size, err);
 	if (!rc)
-		rc = handle_find_live_volume(pool, volume, &record, id, err);
-	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
+		rc = pool_volume_lock(pool, volume, &lock, err);
 	if (!rc)
 		rc = handle_find_live_volume(pool, volume, &record, id, err);
 	if (!rc)
@@ -134,15 +132,12 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 {
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
-	char id[POOL_ID_MAX + 1];
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
 		rc = pool_volume_settings_check(settings, err);
 	if (!rc)
-		rc = handle_find_live_volume(pool, volume, &record, id, err);
-	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
+		rc = pool_volume_lock(pool, volume, &lock, err);
 	if (!rc)
 		rc = modify_locked(pool, volume, settings, &record, err);
 	if (rc)
