@@ -36,20 +36,23 @@ _cairn() {
 
 	mapfile -t candidates < <("${words[0]}" complete "$current" "${words[@]}" 2>/dev/null)
 	COMPREPLY=()
-	if [[ ${candidates[0]-} == :dirs ]]; then
-		compopt -o filenames 2>/dev/null
-		mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}")
-		return 0
-	fi
 
-	# Readline replaces only what follows the last break.
+	# Readline replaces only what follows the last break, and says what that is; it
+	# keeps an '@' with what follows while `shopt hostcomplete` is on.
 	cut=$word
-	if [[ $COMP_WORDBREAKS == *@* && $word == *@* ]]; then
+	if [[ $# -ge 2 && $word == *"$2" ]]; then
+		cut=$2
+	elif [[ $COMP_WORDBREAKS == *@* && $word == *@* ]]; then
 		cut=${word##*@}
 	elif [[ $COMP_WORDBREAKS == *=* && $word == *=* ]]; then
 		cut=${word##*=}
 	fi
 	for c in "${candidates[@]}"; do
+		if [[ $c == :dirs || $c == :files ]]; then
+			compopt -o filenames 2>/dev/null
+			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -"${c:1:1}" -- "$cut")
+			continue
+		fi
 		c=${c:$((${#word} - ${#cut}))}
 		[[ $quote ]] || printf -v c %q "$c"
 		c=${c//\\@/@}

@@ -16,13 +16,15 @@
 #include "aggapi/server.h"
 #include "aggapi/status.h"
 #include "aggapi/wire.h"
+#include "base/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/client.h"
 #include "kube/object.h"
+#include "kube/user.h"
+#include "kube/wait.h"
 #include "net/http.h"
 #include "net/http_head.h"
 #include "net/metrics.h"
@@ -86,12 +88,12 @@ void aggapi_creator_free(struct aggapi_creator *creator)
 	free(creator);
 }
 
-static int check_rate(struct aggapi_creator *c, const json_t *user, struct aggapi_refusal *refusal)
+static int check_rate(struct aggapi_creator *c, const struct kube_user *user,
+		      struct aggapi_refusal *refusal)
 {
-	const char *name = kube_str(user, "username");
 	uint64_t wait_s = 0;
 
-	if (aggapi_rates_take(c->rates, name ? name : "", cairn_monotonic_ns(), &wait_s))
+	if (aggapi_rates_take(c->rates, user->name, cairn_monotonic_ns(), &wait_s))
 		return 0;
 	aggapi_refuse(refusal, 429, "TooManyRequests",
 		      "too many requests of this user; please try again later");
@@ -155,14 +157,23 @@ static void add_warnings(struct net_http *http, struct cairn_buf *warnings)
 	free(text);
 }
 
+/* The user is part of it: the tokens of a page are for one user only. */
 static int page_key(const struct aggapi_delta *delta, const struct aggapi_found *found,
-		    struct aggapi_key *ret, struct cairn_err *err)
+		    const struct kube_user *user, struct aggapi_key *ret, struct cairn_err *err)
 {
 	char numbers[64];
-	const char *texts[] = {found->target.handle,  found->base.handle,
-			       found->endpoint.url,   found->endpoint.ca_pem,
-			       delta->secret,         delta->secret_ns,
-			       found->secret_version, numbers};
+	const char *texts[] = {found->target.handle,
+			       found->base.handle,
+			       found->endpoint.url,
+			       found->endpoint.ca_pem,
+			       delta->secret,
+			       delta->secret_ns,
+			       found->secret_version,
+			       numbers,
+			       user->name,
+			       delta->ns,
+			       delta->target,
+			       delta->base};
 
 	snprintf(numbers, sizeof(numbers), "%llu %llu", (unsigned long long)delta->limit,
 		 (unsigned long long)delta->offset);
@@ -171,8 +182,8 @@ static int page_key(const struct aggapi_delta *delta, const struct aggapi_found 
 
 /* From memory, or from the driver. */
 static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
-		    const struct aggapi_found *found, const struct kube_call *how, json_t **ret,
-		    struct cairn_err *err)
+		    const struct aggapi_found *found, const struct kube_user *user,
+		    const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	char start[24];
 	struct aggapi_question question = {
@@ -181,10 +192,14 @@ static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 		.secrets = found->secrets,
 		.max_entries = delta->limit,
 		.starting_token = start,
+		.holder = {.user = user->name,
+			   .ns = delta->ns,
+			   .target = delta->target,
+			   .base = delta->base},
 	};
 	struct aggapi_key key;
 	uint64_t now = cairn_monotonic_ns();
-	int rc = page_key(delta, found, &key, err);
+	int rc = page_key(delta, found, user, &key, err);
 
 	if (rc)
 		return rc;
@@ -196,7 +211,7 @@ static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 	snprintf(start, sizeof(start), "%llu", (unsigned long long)delta->offset);
 	if (delta->offset == 0)
 		start[0] = '\0';
-	rc = aggapi_remote_ask(c->remote, &found->endpoint, &question, how->check, how->check_arg,
+	rc = aggapi_remote_ask(c->remote, found->target.driver, &found->endpoint, &question, wait,
 			       ret, err);
 	if (!rc && c->cache_ms > 0)
 		aggapi_memo_put(c->pages, &key, *ret,
@@ -206,13 +221,13 @@ static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 
 /* What goes wrong behind the API becomes the object's state. */
 static int fill_status(struct aggapi_creator *c, struct aggapi_delta *delta,
-		       const struct aggapi_found *found, const struct kube_call *how,
-		       struct cairn_err *err)
+		       const struct aggapi_found *found, const struct kube_user *user,
+		       const struct kube_wait *wait, struct cairn_err *err)
 {
 	kube_auto_json json_t *page = NULL;
 	struct cairn_err why = {0};
 	char text[sizeof(why.msg) + 64];
-	int rc = get_page(c, delta, found, how, &page, &why);
+	int rc = get_page(c, delta, found, user, wait, &page, &why);
 
 	if (!rc)
 		rc = aggapi_delta_complete(delta, page, &why);
@@ -239,23 +254,66 @@ static int send_object(struct net_http *http, const json_t *object, struct cairn
 	return net_http_reply(http, 201, "application/json", text, n, err);
 }
 
+/* How a request ended, with the code of base/err.h that is nearest to its status. */
+static int code_of(int rc, const struct aggapi_refusal *refusal)
+{
+	switch (refusal->http) {
+	case 0:
+		return rc;
+	case 401:
+		return CAIRN_UNAUTHENTICATED;
+	case 403:
+		return CAIRN_DENIED;
+	case 404:
+		return CAIRN_NOT_FOUND;
+	case 429:
+	case 503:
+		return CAIRN_UNAVAILABLE;
+	default:
+		return refusal->http < 500 ? CAIRN_INVALID : CAIRN_INTERNAL;
+	}
+}
+
+static void audit(struct net_http *http, const struct aggapi_delta *delta,
+		  const struct kube_user *user, const struct aggapi_refusal *refusal, int rc,
+		  uint64_t began)
+{
+	cairn_audit_write(&(struct cairn_audit){
+		.op = AGGAPI_KIND,
+		.allowed = refusal->http == 0,
+		.user = user->name,
+		.peer = net_http_peer(http),
+		.ns = delta->ns,
+		.snapshot = delta->target,
+		.base = delta->base,
+		.code = code_of(rc, refusal),
+		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
+	});
+}
+
 static int answer(struct aggapi_creator *c, struct net_http *http, struct aggapi_delta *delta,
-		  const json_t *user, const struct kube_call *how, struct aggapi_refusal *refusal,
-		  struct cairn_err *err)
+		  const struct kube_user *user, const struct kube_wait *wait,
+		  struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	struct aggapi_found found;
-	int rc = aggapi_find(&c->finder, delta, user, how, &found, refusal);
+	uint64_t began = cairn_monotonic_ns();
+	int rc = aggapi_find(&c->finder, delta, user, wait, &found, refusal);
 
-	if (rc)
+	if (rc) {
+		audit(http, delta, user, refusal, rc, began);
 		return rc;
-	rc = fill_status(c, delta, &found, how, err);
+	}
+	rc = fill_status(c, delta, &found, user, wait, err);
 	aggapi_found_done(&found);
-	return rc ? rc : send_object(http, delta->object, err);
+	if (!rc)
+		rc = send_object(http, delta->object, err);
+	audit(http, delta, user, refusal, rc, began);
+	return rc;
 }
 
 int aggapi_create(struct aggapi_creator *c, struct net_http *http, const struct aggapi_path *path,
-		  const json_t *user, const struct kube_call *how, struct aggapi_refusal *refusal,
-		  struct cairn_err *err)
+		  const struct kube_user *user, const struct kube_wait *wait,
+		  struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf warnings = CAIRN_BUF_INIT(WARNINGS_MAX);
 	enum aggapi_validation validation;
@@ -278,7 +336,7 @@ int aggapi_create(struct aggapi_creator *c, struct net_http *http, const struct 
 		return rc;
 	add_warnings(http, &warnings);
 	rc = dry ? send_object(http, delta.object, err)
-		 : answer(c, http, &delta, user, how, refusal, err);
+		 : answer(c, http, &delta, user, wait, refusal, err);
 	aggapi_delta_done(&delta);
 	return rc;
 }

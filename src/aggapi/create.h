@@ -13,7 +13,8 @@ struct aggapi_path;
 struct aggapi_refusal;
 struct aggapi_server_options;
 struct cairn_err;
-struct kube_call;
+struct kube_user;
+struct kube_wait;
 struct net_http;
 
 int aggapi_creator_new(const struct aggapi_server_options *options, struct aggapi_creator **ret,
@@ -21,9 +22,11 @@ int aggapi_creator_new(const struct aggapi_server_options *options, struct aggap
 void aggapi_creator_free(struct aggapi_creator *creator);
 CAIRN_DEFINE_CLEANUP(struct aggapi_creator, aggapi_creator_free);
 
-/* Answers the request, or fails with a refusal that the caller sends. */
+/* Answers the request, or fails with a refusal that the caller sends. Writes the
+ * audit of it. */
 int aggapi_create(struct aggapi_creator *creator, struct net_http *http,
-		  const struct aggapi_path *path, const json_t *user, const struct kube_call *how,
-		  struct aggapi_refusal *refusal, struct cairn_err *err);
+		  const struct aggapi_path *path, const struct kube_user *user,
+		  const struct kube_wait *wait, struct aggapi_refusal *refusal,
+		  struct cairn_err *err);
 
 #endif

@@ -23,7 +23,7 @@
 
 #define MESSAGE_MAX    (32U << 20)
 #define BACKOFF_MAX_MS 5000U
-#define TOKEN_BYTES    4096 /* of a request with a data token */
+#define TOKEN_BYTES    8192 /* of a request with a data token */
 
 typedef Csi__V1__ListSnapshotDeltasRequest__SecretsEntry secret_entry;
 
@@ -132,8 +132,10 @@ static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasReques
 	return 0;
 }
 
-static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token)
+static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token,
+			    const struct aggapi_holder *holder)
 {
+	cairn_auto_free char *text = aggapi_holder_token(holder, token->token);
 	char time[KUBE_TIME_MAX];
 	uint64_t seconds = token->issuance_time && token->issuance_time->seconds > 0
 				   ? (uint64_t)token->issuance_time->seconds
@@ -141,25 +143,29 @@ static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token
 
 	if (seconds > UINT64_MAX / CAIRN_NS_PER_SEC)
 		seconds = 0;
-	return json_pack("{s:s, s:s, s:i}", "token", token->token, "issuanceTime",
+	if (!text)
+		return NULL;
+	return json_pack("{s:s, s:s, s:i}", "token", text, "issuanceTime",
 			 kube_time(seconds * CAIRN_NS_PER_SEC, time), "ttlSeconds",
 			 token->ttl_seconds);
 }
 
-static json_t *block_object(const Csi__V1__BlockSnapshotChangedBlock *block)
+static json_t *block_object(const Csi__V1__BlockSnapshotChangedBlock *block,
+			    const struct aggapi_holder *holder)
 {
 	kube_auto_json json_t *object =
 		json_pack("{s:I, s:I}", "offset", (json_int_t)block->offset, "blockSizeBytes",
 			  (json_int_t)block->block_size_bytes);
 
 	if (!object ||
-	    (block->token && json_object_set_new(object, "token", token_object(block->token)) < 0))
+	    (block->token &&
+	     json_object_set_new(object, "token", token_object(block->token, holder)) < 0))
 		return NULL;
 	return cairn_take(object);
 }
 
-static int answer_object(const Csi__V1__ListSnapshotDeltasResponse *said, json_t **ret,
-			 struct cairn_err *err)
+static int answer_object(const Csi__V1__ListSnapshotDeltasResponse *said,
+			 const struct aggapi_holder *holder, json_t **ret, struct cairn_err *err)
 {
 	json_t *blocks = json_array();
 	kube_auto_json json_t *object =
@@ -173,7 +179,8 @@ static int answer_object(const Csi__V1__ListSnapshotDeltasResponse *said, json_t
 		if (said->changed_blocks[i]->offset > INT64_MAX ||
 		    said->changed_blocks[i]->block_size_bytes > INT64_MAX)
 			return cairn_err_set(err, CAIRN_INTERNAL, "a block beyond every volume");
-		if (json_array_append_new(blocks, block_object(said->changed_blocks[i])) < 0)
+		if (json_array_append_new(blocks, block_object(said->changed_blocks[i], holder)) <
+		    0)
 			return cairn_err_nomem(err, "answer");
 	}
 	*ret = cairn_take(object);
@@ -186,21 +193,26 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	kube_auto_json json_t *object = NULL;
 	cairn_auto_free void *memory = NULL;
+	cairn_auto_free char *holder = aggapi_holder_text(&question->holder);
 	Csi__V1__ListSnapshotDeltasRequest request;
 	int rc;
+
+	if (!holder)
+		return cairn_err_nomem(err, "question");
 
 	csi__v1__list_snapshot_deltas_request__init(&request);
 	request.from_snapshot_id = proto_text(question->from);
 	request.to_snapshot_id = proto_text(question->to);
 	request.max_entries = (int32_t)question->max_entries;
 	request.starting_token = proto_text(question->starting_token);
+	request.holder = holder;
 	rc = fill_secrets(question->secrets, &request, &memory, err);
 	if (!rc)
 		rc = net_ask(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas", csi->timeout_ms,
 			     &request.base, &csi__v1__list_snapshot_deltas_response__descriptor,
 			     &answer, err);
 	if (!rc)
-		rc = answer_object((const void *)answer, &object, err);
+		rc = answer_object((const void *)answer, &question->holder, &object, err);
 	if (!rc)
 		rc = aggapi_answer_check(object, question->max_entries, err);
 	if (!rc)
@@ -222,7 +234,7 @@ static int take_piece(const uint8_t *data, size_t n,
 	return piece(arg, response->data.data, response->data.len, err);
 }
 
-int aggapi_csi_block(struct aggapi_csi *csi, const char *token,
+int aggapi_csi_block(struct aggapi_csi *csi, const char *token, const char *holder,
 		     int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
 		     void *arg, struct cairn_err *err)
 {
@@ -237,6 +249,7 @@ int aggapi_csi_block(struct aggapi_csi *csi, const char *token,
 
 	cairn__v1__get_block_request__init(&request);
 	request.token = proto_text(token);
+	request.holder = proto_text(holder);
 	proto_pack(&request.base, &bytes);
 	if (cairn_buf_failed(&bytes))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is no data token");

@@ -28,16 +28,17 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_csi, aggapi_csi_free);
 int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX],
 			bool *ret_supports, struct cairn_err *err);
 
-/* ListSnapshotDeltas; the answer as wire.h has it. */
+/* ListSnapshotDeltas; the answer as wire.h has it, with tokens for the holder. */
 int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *question, json_t **ret,
 		      struct cairn_err *err);
 
-/* The data of a block, in pieces, for a data token. `piece` ends it with what
+/* The data of a block, in pieces, for a data token of the driver and the text that it
+ * was bound to (holder.h). `piece` ends it with what
  * it returns when that is not 0.
  *
  * CAIRN_UNAUTHENTICATED and others: what the driver says of the token
  */
-int aggapi_csi_block(struct aggapi_csi *csi, const char *token,
+int aggapi_csi_block(struct aggapi_csi *csi, const char *token, const char *holder,
 		     int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
 		     void *arg, struct cairn_err *err);
 

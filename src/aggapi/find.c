@@ -17,21 +17,14 @@
 #include "kube/guard.h"
 #include "kube/informer.h"
 #include "kube/object.h"
+#include "kube/wait.h"
 
-void aggapi_index_driver(const json_t *object, void (*emit)(void *to, const char *text), void *to)
-{
-	const char *driver = kube_str(object, "spec", "driverName");
-
-	if (driver)
-		emit(to, driver);
-}
-
-static int find_snapshot(const struct aggapi_finder *finder, const char *ns, const char *name,
-			 const struct kube_call *how, struct kube_snapshot *ret,
-			 struct aggapi_refusal *refusal)
+static int find_snapshot(const struct aggapi_finder *finder, const struct kube_user *user,
+			 const char *ns, const char *name, const struct kube_wait *wait,
+			 struct kube_snapshot *ret, struct aggapi_refusal *refusal)
 {
 	struct cairn_err err = {0};
-	int rc = kube_snapshot_get(finder->client, ns, name, how, ret, &err);
+	int rc = kube_guard_snapshot(finder->guard, user, ns, name, wait, ret, &err);
 
 	if (rc == 0)
 		return 0;
@@ -58,30 +51,24 @@ static int check_pair(const struct aggapi_found *found, struct aggapi_refusal *r
 	return 0;
 }
 
+/* The object has the driver's name, so that nobody can put another beside it. */
 static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 			 struct aggapi_endpoint *ret, struct aggapi_refusal *refusal)
 {
+	kube_auto_json json_t *discovery = NULL;
 	struct cairn_err err = {0};
-	json_t **list = NULL;
-	size_t n = 0;
-	int rc;
+	const char *named;
 
 	if (!kube_informer_synced(finder->discoveries))
 		return aggapi_refuse(refusal, 503, "ServiceUnavailable",
 				     "drivers are still being discovered");
-	rc = kube_informer_find(finder->discoveries, AGGAPI_INDEX_DRIVER, driver, &list, &n, &err);
-	if (rc)
-		return aggapi_refuse_err(refusal, &err);
-	if (n == 1)
-		rc = aggapi_endpoint_read(list[0], ret, &err);
-	kube_objects_free(list, n);
-	if (n == 0)
+	discovery = kube_informer_get(finder->discoveries, "", driver);
+	named = kube_str(discovery, "spec", "driverName");
+	if (!discovery || !named || strcmp(named, driver) != 0)
 		return aggapi_refuse(refusal, 404, "NotFound",
-				     "no DriverDiscovery names the driver '%s'", driver);
-	if (n > 1)
-		return aggapi_refuse(refusal, 409, "Conflict",
-				     "%zu DriverDiscovery objects name the driver '%s'", n, driver);
-	if (rc) {
+				     "there is no DriverDiscovery '%s' of the driver '%s'", driver,
+				     driver);
+	if (aggapi_endpoint_read(discovery, ret, &err) != 0) {
 		cairn_err_wrap(&err, "DriverDiscovery of '%s'", driver);
 		return aggapi_refuse_err(refusal, &err);
 	}
@@ -135,8 +122,8 @@ static int read_secrets(const json_t *secret, json_t **ret, struct cairn_err *er
 
 /* We may read Secrets that the user may not: so the user's right counts. */
 static int find_secret(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
-		       const json_t *user, const struct kube_call *how, struct aggapi_found *ret,
-		       struct aggapi_refusal *refusal)
+		       const struct kube_user *user, const struct kube_wait *wait,
+		       struct aggapi_found *ret, struct aggapi_refusal *refusal)
 {
 	const struct kube_access what = {.verb = "get",
 					 .group = "",
@@ -144,13 +131,14 @@ static int find_secret(const struct aggapi_finder *finder, const struct aggapi_d
 					 .resource = "secrets",
 					 .ns = delta->secret_ns,
 					 .name = delta->secret};
+	const struct kube_call call = kube_wait_call(wait);
 	kube_auto_json json_t *secret = NULL;
 	struct cairn_err err = {0};
-	int rc = kube_guard_access(finder->guard, user, &what, how, &err);
+	int rc = kube_guard_access(finder->guard, user, &what, wait, &err);
 
 	if (!rc)
 		rc = kube_get(finder->client,
-			      KUBE_REF(&kube_secrets, delta->secret_ns, delta->secret), how,
+			      KUBE_REF(&kube_secrets, delta->secret_ns, delta->secret), &call,
 			      &secret, &err);
 	if (!rc)
 		rc = read_secrets(secret, &ret->secrets, &err);
@@ -164,21 +152,21 @@ static int find_secret(const struct aggapi_finder *finder, const struct aggapi_d
 }
 
 int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
-		const json_t *user, const struct kube_call *how, struct aggapi_found *ret,
-		struct aggapi_refusal *refusal)
+		const struct kube_user *user, const struct kube_wait *wait,
+		struct aggapi_found *ret, struct aggapi_refusal *refusal)
 {
 	int rc;
 
 	*ret = (struct aggapi_found){0};
-	rc = find_snapshot(finder, delta->ns, delta->target, how, &ret->target, refusal);
+	rc = find_snapshot(finder, user, delta->ns, delta->target, wait, &ret->target, refusal);
 	if (!rc && delta->base)
-		rc = find_snapshot(finder, delta->ns, delta->base, how, &ret->base, refusal);
+		rc = find_snapshot(finder, user, delta->ns, delta->base, wait, &ret->base, refusal);
 	if (!rc)
 		rc = check_pair(ret, refusal);
 	if (!rc)
 		rc = find_endpoint(finder, ret->target.driver, &ret->endpoint, refusal);
 	if (!rc && delta->secret)
-		rc = find_secret(finder, delta, user, how, ret, refusal);
+		rc = find_secret(finder, delta, user, wait, ret, refusal);
 	if (rc)
 		aggapi_found_done(ret);
 	return rc;

@@ -11,20 +11,18 @@
 
 struct aggapi_delta;
 struct aggapi_refusal;
-struct kube_call;
 struct kube_client;
 struct kube_guard;
 struct kube_informer;
+struct kube_user;
+struct kube_wait;
 
 /* Who is asked, and where things stand. */
 struct aggapi_finder {
 	struct kube_client *client;
 	struct kube_guard *guard;
-	struct kube_informer *discoveries; /* with the index below */
+	struct kube_informer *discoveries;
 };
-
-#define AGGAPI_INDEX_DRIVER "driver"
-void aggapi_index_driver(const json_t *object, void (*emit)(void *to, const char *text), void *to);
 
 struct aggapi_found {
 	struct kube_snapshot base, target; /* base.handle is NULL where there is none */
@@ -33,11 +31,12 @@ struct aggapi_found {
 	char secret_version[64]; /* changes with the Secret; "" where there is none */
 };
 
-/* Finds all of it for `user`, who must be allowed to read the Secret that the
- * request names. Fails with a refusal. */
+/* Finds all of it for `user`, who must be allowed to `get` both VolumeSnapshots and
+ * the Secret that the request names: we read them with our own rights. Fails with a
+ * refusal. */
 int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
-		const json_t *user, const struct kube_call *how, struct aggapi_found *ret,
-		struct aggapi_refusal *refusal);
+		const struct kube_user *user, const struct kube_wait *wait,
+		struct aggapi_found *ret, struct aggapi_refusal *refusal);
 void aggapi_found_done(struct aggapi_found *found);
 
 #endif

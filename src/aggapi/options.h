@@ -13,7 +13,6 @@ struct aggapi_options {
 	const char *tls_key;
 	const char *kubeconfig;   /* NULL: searched for */
 	const char *http_address; /* NULL: no metrics */
-	const char *token_file;   /* for sidecars; NULL: none */
 	const char *client_cert;  /* shown to sidecars; NULL: none */
 	const char *client_key;
 	uint64_t page_limit;
@@ -31,7 +30,6 @@ struct cbt_http_options {
 	const char *tls_key;
 	const char *client_ca;   /* authority of the aggregated server's certificate; or NULL */
 	const char *client_name; /* its common name; NULL: any that the authority signed */
-	const char *audience;    /* of its token; NULL: the API server's */
 	const char *kubeconfig;
 	const char *http_address;
 	const char *publish_url;     /* one of these two, or neither: no DriverDiscovery */

@@ -11,7 +11,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "block/checksum.h"
+#include "base/siphash.h"
 
 #define BUCKETS 4096
 
@@ -23,7 +23,7 @@ struct bucket {
 struct aggapi_rates {
 	pthread_mutex_t lock;
 	double per_ns, burst;
-	uint64_t salt; /* so that nobody can choose a name that collides with another's */
+	struct cairn_siphash_key key; /* nobody can choose a name that collides with another's */
 	struct bucket buckets[BUCKETS];
 };
 
@@ -39,7 +39,7 @@ int aggapi_rates_new(uint64_t per_second, uint64_t burst, struct aggapi_rates **
 	pthread_mutex_init(&rates->lock, NULL);
 	rates->per_ns = (double)per_second / (double)CAIRN_NS_PER_SEC;
 	rates->burst = burst > 0 ? (double)burst : 1;
-	rc = cairn_random_bytes(&rates->salt, sizeof(rates->salt), err);
+	rc = cairn_random_bytes(&rates->key, sizeof(rates->key), err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(rates);
@@ -55,8 +55,8 @@ void aggapi_rates_free(struct aggapi_rates *rates)
 bool aggapi_rates_take(struct aggapi_rates *rates, const char *user, uint64_t now_ns,
 		       uint64_t *ret_wait_s)
 {
-	uint64_t hash = block_checksum(user, strlen(user)) ^ rates->salt;
-	struct bucket *bucket = &rates->buckets[block_checksum(&hash, sizeof(hash)) % BUCKETS];
+	uint64_t hash = cairn_siphash(&rates->key, user, strlen(user));
+	struct bucket *bucket = &rates->buckets[hash % BUCKETS];
 	double seconds;
 
 	if (rates->per_ns <= 0)

@@ -3,26 +3,26 @@
 #include "aggapi/remote.h"
 
 #include <curl/curl.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggapi/endpoint.h"
+#include "aggapi/tokens.h"
 #include "aggapi/wire.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "kube/library.h"
 #include "kube/object.h"
+#include "kube/wait.h"
 
 #define HANDLES_KEPT 16 /* each with the connections it opened */
-#define TOKEN_MAX    16384
 
 struct aggapi_remote {
-	char *token_file, *cert_file, *key_file;
+	struct aggapi_tokens *tokens;
+	char *cert_file, *key_file;
 	uint64_t timeout_ms;
 	pthread_mutex_t lock;
 	CURL *idle[HANDLES_KEPT];
@@ -32,9 +32,8 @@ struct aggapi_remote {
 /* One call. */
 struct exchange {
 	struct cairn_buf body;
-	int (*check)(void *arg);
-	void *arg;
-	int ended; /* the code of `check` */
+	const struct kube_wait *wait;
+	int ended; /* the code of its check */
 	char text[CURL_ERROR_SIZE];
 };
 
@@ -56,9 +55,8 @@ int aggapi_remote_new(const struct aggapi_remote_options *options, struct aggapi
 	kube_library_init();
 	pthread_mutex_init(&remote->lock, NULL);
 	remote->timeout_ms = options->timeout_ms;
-	rc = copy(options->token_file, &remote->token_file, err);
-	if (!rc)
-		rc = copy(options->cert_file, &remote->cert_file, err);
+	remote->tokens = options->tokens;
+	rc = copy(options->cert_file, &remote->cert_file, err);
 	if (!rc)
 		rc = copy(options->key_file, &remote->key_file, err);
 	if (!rc)
@@ -71,7 +69,6 @@ void aggapi_remote_free(struct aggapi_remote *remote)
 	while (remote->n_idle > 0)
 		curl_easy_cleanup(remote->idle[--remote->n_idle]);
 	pthread_mutex_destroy(&remote->lock);
-	free(remote->token_file);
 	free(remote->cert_file);
 	free(remote->key_file);
 	free(remote);
@@ -110,7 +107,7 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	(void)b;
 	(void)c;
 	(void)d;
-	x->ended = x->check ? x->check(x->arg) : 0;
+	x->ended = x->wait->check ? x->wait->check(x->wait->arg) : 0;
 	return x->ended != 0;
 }
 
@@ -122,34 +119,32 @@ static struct curl_slist *add_line(struct curl_slist *list, const char *line, bo
 	return more ? more : list;
 }
 
-/* The token is wiped from memory of ours after use. */
-static int make_fields(const struct aggapi_remote *remote, struct curl_slist **ret,
-		       struct cairn_err *err)
+/* A secret text that this file wipes and frees. */
+static void wipe(char **text)
 {
-	cairn_auto_free char *token = NULL, *line = NULL;
-	struct curl_slist *list = NULL;
-	bool ok = true;
-	size_t n;
-	int rc;
+	if (*text)
+		explicit_bzero(*text, strlen(*text));
+	free(*text);
+}
 
-	list = add_line(list, "Content-Type: application/json", &ok);
-	list = add_line(list, "Expect:", &ok);
-	if (remote->token_file) {
-		rc = cairn_file_read(AT_FDCWD, remote->token_file, TOKEN_MAX, &token, &n, err);
-		if (rc) {
-			curl_slist_free_all(list);
-			return cairn_err_wrap(err, "token for the sidecar");
-		}
-		token[strcspn(token, "\r\n")] = '\0';
+static int make_fields(const struct aggapi_remote *remote, const char *driver,
+		       const struct kube_wait *wait, struct curl_slist **ret, struct cairn_err *err)
+{
+	cairn_cleanup(wipe) char *token = NULL;
+	cairn_cleanup(wipe) char *line = NULL;
+	bool ok = true;
+	int rc = aggapi_tokens_get(remote->tokens, driver, wait, &token, err);
+
+	if (rc)
+		return rc;
+	*ret = add_line(*ret, "Content-Type: application/json", &ok);
+	*ret = add_line(*ret, "Expect:", &ok);
+	if (token[0]) {
 		line = cairn_printf("Authorization: Bearer %s", token);
-		if (line)
-			list = add_line(list, line, &ok);
-		explicit_bzero(token, n);
-		if (line)
-			explicit_bzero(line, strlen(line));
 		ok = ok && line;
+		if (line)
+			*ret = add_line(*ret, line, &ok);
 	}
-	*ret = list;
 	return ok ? 0 : cairn_err_nomem(err, "request");
 }
 
@@ -224,18 +219,20 @@ static int read_answer(const struct exchange *x, long http, uint64_t max_entries
 	return rc;
 }
 
-int aggapi_remote_ask(struct aggapi_remote *remote, const struct aggapi_endpoint *endpoint,
-		      const struct aggapi_question *question, int (*check)(void *arg), void *arg,
+int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
+		      const struct aggapi_endpoint *endpoint,
+		      const struct aggapi_question *question, const struct kube_wait *wait,
 		      json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *object = aggapi_question_object(question);
 	cairn_auto_free char *body = object ? kube_json_text(object, NULL) : NULL;
 	cairn_auto_free char *url = cairn_printf("%s" AGGAPI_WIRE_DELTAS, endpoint->url);
-	struct exchange x = {.body = CAIRN_BUF_INIT(AGGAPI_ANSWER_MAX), .check = check, .arg = arg};
+	struct exchange x = {.body = CAIRN_BUF_INIT(AGGAPI_ANSWER_MAX), .wait = wait};
 	struct curl_slist *fields = NULL;
 	CURL *curl = NULL;
 	long http = 0;
-	int rc = body && url ? make_fields(remote, &fields, err) : cairn_err_nomem(err, "question");
+	int rc = body && url ? make_fields(remote, driver, wait, &fields, err)
+			     : cairn_err_nomem(err, "question");
 
 	if (!rc) {
 		curl = take_handle(remote);

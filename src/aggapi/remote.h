@@ -13,11 +13,13 @@
 struct aggapi_endpoint;
 struct aggapi_question;
 struct aggapi_remote;
+struct aggapi_tokens;
 struct cairn_err;
+struct kube_wait;
 
 struct aggapi_remote_options {
-	const char *token_file; /* sent as a bearer token, read again for each call; or NULL */
-	const char *cert_file;  /* shown to the sidecar; both or neither */
+	struct aggapi_tokens *tokens; /* sent as bearer tokens; borrowed */
+	const char *cert_file;        /* shown to the sidecar; both or neither */
 	const char *key_file;
 	uint64_t timeout_ms;
 };
@@ -28,15 +30,16 @@ int aggapi_remote_new(const struct aggapi_remote_options *options, struct aggapi
 void aggapi_remote_free(struct aggapi_remote *remote);
 CAIRN_DEFINE_CLEANUP(struct aggapi_remote, aggapi_remote_free);
 
-/* A page that was checked. `check` (may be NULL) is asked now and then; not 0
- * ends the call with that code.
+/* A page of the driver, which was checked. The call ends when the caller of `wait` is gone; its
+ * deadline, which is for questions to the API server, does not count.
  *
  * CAIRN_UNAVAILABLE  it cannot be reached, or its certificate is not trusted
  * CAIRN_INTERNAL     an answer that is none
  * others: what the sidecar or its driver said
  */
-int aggapi_remote_ask(struct aggapi_remote *remote, const struct aggapi_endpoint *endpoint,
-		      const struct aggapi_question *question, int (*check)(void *arg), void *arg,
+int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
+		      const struct aggapi_endpoint *endpoint,
+		      const struct aggapi_question *question, const struct kube_wait *wait,
 		      json_t **ret, struct cairn_err *err);
 
 #endif

@@ -17,9 +17,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/auth.h"
-#include "kube/client.h"
+#include "kube/caller.h"
 #include "kube/guard.h"
 #include "kube/object.h"
+#include "kube/user.h"
 #include "net/http.h"
 #include "net/http_head.h"
 #include "net/metrics.h"
@@ -37,37 +38,45 @@ struct asked {
 	struct aggapi_path path;
 	char method[16]; /* in lower case */
 	const char *verb;
-	json_t *user;
+	struct kube_caller caller;
+	struct kube_user *user;
 };
-
-static int check_waiting(void *arg)
-{
-	return net_http_check(arg);
-}
 
 static bool field_at(const void *request, size_t i, const char **ret_name, const char **ret_value)
 {
 	return net_http_field_at(request, i, ret_name, ret_value);
 }
 
+static bool is_signed(const void *request, const char *ca_pem)
+{
+	return net_http_tls_verify(request, ca_pem);
+}
+
 /* The front proxy speaks for others and shows its certificate; everybody else
  * speaks for themselves with a token. Headers without the certificate count for
  * nothing. */
-static int identify(struct aggapi_server *s, struct asked *a, const struct kube_call *how,
-		    struct cairn_err *err)
+static int identify(struct aggapi_server *s, struct asked *a, struct cairn_err *err)
 {
 	const char *token = kube_bearer_token(net_http_field(a->http, "authorization"));
+	kube_auto_json json_t *info = NULL;
+	int rc;
 
-	if (net_http_tls_name(a->http))
-		return aggapi_trust_user(s->options.trust, net_http_tls_name(a->http), field_at,
-					 a->http, &a->user, err);
+	if (net_http_tls_name(a->http)) {
+		rc = aggapi_trust_user(s->options.trust, net_http_tls_name(a->http), is_signed,
+				       field_at, a->http, &info, err);
+		if (!rc)
+			net_http_trust(a->http, NET_SLOT_PINNED);
+		return rc ? rc : kube_user_new(info, &a->user, err);
+	}
 	if (!token)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "Unauthorized");
-	return kube_guard_user(s->options.guard, token, how, &a->user, err);
+	rc = kube_guard_user(s->options.guard, token, NULL, &a->caller.wait, &a->user, err);
+	if (!rc)
+		net_http_trust(a->http, NET_SLOT_KNOWN);
+	return rc;
 }
 
-static int authorize(struct aggapi_server *s, const struct asked *a, const struct kube_call *how,
-		     struct cairn_err *err)
+static int authorize(struct aggapi_server *s, const struct asked *a, struct cairn_err *err)
 {
 	const struct kube_access on_resource = {
 		.verb = a->verb,
@@ -80,8 +89,8 @@ static int authorize(struct aggapi_server *s, const struct asked *a, const struc
 	const struct kube_access on_path = {.verb = a->verb, .path = net_http_path(a->http)};
 
 	return kube_guard_access(s->options.guard, a->user,
-				 aggapi_path_is_resource(&a->path) ? &on_resource : &on_path, how,
-				 err);
+				 aggapi_path_is_resource(&a->path) ? &on_resource : &on_path,
+				 &a->caller.wait, err);
 }
 
 static int send_status(struct net_http *http, const struct aggapi_refusal *refusal,
@@ -126,8 +135,8 @@ static bool is_read(const struct net_http *http)
 }
 
 /* Whoever asks is known and may. */
-static int answer(struct aggapi_server *s, struct asked *a, const struct kube_call *how,
-		  struct aggapi_refusal *refusal, struct cairn_err *err)
+static int answer(struct aggapi_server *s, struct asked *a, struct aggapi_refusal *refusal,
+		  struct cairn_err *err)
 {
 	struct aggapi_document document;
 
@@ -138,7 +147,8 @@ static int answer(struct aggapi_server *s, struct asked *a, const struct kube_ca
 		return send_document(a->http, &document, err);
 	}
 	if (a->path.what == AGGAPI_DELTAS && strcmp(net_http_method(a->http), "POST") == 0)
-		return aggapi_create(s->creator, a->http, &a->path, a->user, how, refusal, err);
+		return aggapi_create(s->creator, a->http, &a->path, a->user, &a->caller.wait,
+				     refusal, err);
 	if (aggapi_path_is_resource(&a->path))
 		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 				     AGGAPI_KIND "s can only be created: they are answered at once "
@@ -159,8 +169,6 @@ static void lower(const char *text, char *out, size_t cap)
 static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal *refusal,
 		 struct cairn_err *err)
 {
-	struct kube_call how = {
-		.timeout_ms = AGGAPI_ASK_MS, .check = check_waiting, .check_arg = a->http};
 	char watch[8] = "";
 	struct cairn_err why = {0};
 	int rc;
@@ -175,12 +183,12 @@ static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal
 	if (!a->verb)
 		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 				     "the server does not know this method");
-	rc = identify(s, a, &how, &why);
+	rc = identify(s, a, &why);
 	if (!rc)
-		rc = authorize(s, a, &how, &why);
+		rc = authorize(s, a, &why);
 	if (rc)
 		return aggapi_refuse_err(refusal, &why);
-	return answer(s, a, &how, refusal, err);
+	return answer(s, a, refusal, err);
 }
 
 static const char *kind_of(const struct aggapi_path *path)
@@ -213,10 +221,12 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 	struct asked asked = {.http = http};
 	struct aggapi_refusal refusal = {0};
 	uint64_t began = cairn_monotonic_ns();
-	int rc = serve(s, &asked, &refusal, err);
+	int rc;
 
+	kube_caller_init(&asked.caller, http, AGGAPI_ASK_MS);
+	rc = serve(s, &asked, &refusal, err);
 	note(s, &asked, &refusal, began);
-	json_decref(asked.user);
+	kube_value_unrefp(&asked.user);
 	return refusal.http ? send_status(http, &refusal, err) : rc;
 }
 

@@ -7,14 +7,18 @@
 #include <string.h>
 
 #include "aggapi/csi.h"
+#include "aggapi/holder.h"
 #include "aggapi/wire.h"
+#include "base/audit.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/auth.h"
-#include "kube/client.h"
+#include "kube/caller.h"
 #include "kube/guard.h"
 #include "kube/object.h"
+#include "kube/user.h"
 #include "net/http.h"
 #include "net/metrics.h"
 
@@ -25,11 +29,6 @@ struct aggapi_sidecar {
 	struct aggapi_sidecar_options options;
 	struct net_metric *requests;
 };
-
-static int check_waiting(void *arg)
-{
-	return net_http_check(arg);
-}
 
 static int check_certificate(const struct aggapi_sidecar *s, const struct net_http *http)
 {
@@ -42,23 +41,49 @@ static int check_certificate(const struct aggapi_sidecar *s, const struct net_ht
 	return 0;
 }
 
+/* Whose token the request carries. */
+static int identify(const struct aggapi_sidecar *s, struct net_http *http,
+		    const struct kube_caller *caller, struct kube_user **ret, struct cairn_err *err)
+{
+	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
+
+	int rc = kube_guard_user(s->options.guard, token, s->options.audience, &caller->wait, ret,
+				 err);
+
+	if (!rc)
+		net_http_trust(http, NET_SLOT_KNOWN);
+	return rc;
+}
+
+/* Pages are for the aggregated API server. */
 static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 			struct cairn_err *err)
 {
-	struct kube_call how = {.timeout_ms = ASK_MS, .check = check_waiting, .check_arg = http};
 	const struct kube_access what = {.verb = "post", .path = AGGAPI_WIRE_DELTAS};
-	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
-	kube_auto_json json_t *user = NULL;
+	kube_auto_value struct kube_user *user = NULL;
+	struct kube_caller caller;
 	int rc;
 
 	if (check_certificate(s, http) == 0)
 		return 0;
-	if (!token)
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
-				     "a token or a certificate of the aggregated API server is "
-				     "required");
-	rc = kube_guard_user(s->options.guard, token, &how, &user, err);
-	return rc ? rc : kube_guard_access(s->options.guard, user, &what, &how, err);
+	kube_caller_init(&caller, http, ASK_MS);
+	rc = identify(s, http, &caller, &user, err);
+	return rc ? rc : kube_guard_access(s->options.guard, user, &what, &caller.wait, err);
+}
+
+/* Data is for the user that the token was made for, who still may read the snapshots
+ * that it came from. `holder` has their names; its user is filled in. */
+static int check_holder(const struct aggapi_sidecar *s, const struct kube_caller *caller,
+			const struct kube_user *user, const struct aggapi_holder *holder,
+			struct cairn_err *err)
+{
+	int rc = kube_guard_may_read(s->options.guard, user, holder->ns, holder->target,
+				     &caller->wait, err);
+
+	if (!rc && holder->base[0])
+		rc = kube_guard_may_read(s->options.guard, user, holder->ns, holder->base,
+					 &caller->wait, err);
+	return rc;
 }
 
 static int read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
@@ -131,7 +156,20 @@ static int handle_deltas(struct net_http *http, void *arg, struct cairn_err *err
 struct outgoing {
 	struct net_http *http;
 	bool begun;
+	bool allowed; /* the data token was its user's, and the right was there */
+	uint64_t bytes;
+	struct kube_user *user;
+	char *token; /* in pieces that `holder` points to */
+	struct aggapi_holder holder;
 };
+
+static void outgoing_done(struct outgoing *out)
+{
+	kube_value_unrefp(&out->user);
+	if (out->token)
+		explicit_bzero(out->token, strlen(out->token));
+	free(out->token);
+}
 
 static int send_piece(void *arg, const void *data, size_t n, struct cairn_err *err)
 {
@@ -139,30 +177,67 @@ static int send_piece(void *arg, const void *data, size_t n, struct cairn_err *e
 	int rc = out->begun ? 0 : net_http_begin(out->http, 200, "application/octet-stream", err);
 
 	out->begun = true;
-	return rc ? rc : net_http_write(out->http, data, n, err);
+	out->allowed = true;
+	if (!rc)
+		rc = net_http_write(out->http, data, n, err);
+	out->bytes += rc ? 0 : n;
+	return rc;
 }
 
 static int block(struct aggapi_sidecar *s, struct outgoing *out, struct cairn_err *err)
 {
 	kube_auto_json json_t *body = NULL;
-	const char *token;
-	int rc = read_body(out->http, &body, err);
+	cairn_auto_free char *text = NULL;
+	struct kube_caller caller;
+	const char *driver_token;
+	int rc;
 
+	kube_caller_init(&caller, out->http, ASK_MS);
+	rc = identify(s, out->http, &caller, &out->user, err);
+	if (!rc)
+		rc = read_body(out->http, &body, err);
 	if (rc)
 		return rc;
-	token = kube_str(body, "token");
-	if (!token)
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the body holds no data token");
-	return aggapi_csi_block(s->options.csi, token, send_piece, out, err);
+	out->token = cairn_strdup(kube_str(body, "token") ? kube_str(body, "token") : "");
+	if (!out->token)
+		return cairn_err_nomem(err, "token");
+	rc = aggapi_holder_split(out->token, &driver_token, &out->holder, err);
+	if (!rc)
+		rc = check_holder(s, &caller, out->user, &out->holder, err);
+	if (rc)
+		return rc;
+	out->holder.user = out->user->name;
+	text = aggapi_holder_text(&out->holder);
+	if (!text)
+		return cairn_err_nomem(err, "token");
+	return aggapi_csi_block(s->options.csi, driver_token, text, send_piece, out, err);
+}
+
+static void audit_block(const struct outgoing *out, int rc, uint64_t began)
+{
+	cairn_audit_write(&(struct cairn_audit){
+		.op = AGGAPI_WIRE_BLOCK,
+		.allowed = out->allowed || rc == 0,
+		.user = out->user ? out->user->name : "",
+		.peer = net_http_peer(out->http),
+		.ns = out->holder.ns,
+		.snapshot = out->holder.target,
+		.base = out->holder.base,
+		.bytes = out->bytes,
+		.code = rc,
+		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
+	});
 }
 
 static int handle_block(struct net_http *http, void *arg, struct cairn_err *err)
 {
-	struct outgoing out = {.http = http};
+	cairn_cleanup(outgoing_done) struct outgoing out = {.http = http};
 	struct cairn_err why = {0};
+	uint64_t began = cairn_monotonic_ns();
 	int rc = block(arg, &out, &why);
 
 	note(arg, "block", rc, &why);
+	audit_block(&out, rc, began);
 	if (rc && out.begun) { /* broken off, so that nobody takes a part for the whole */
 		if (err)
 			*err = why;

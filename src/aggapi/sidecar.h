@@ -4,8 +4,9 @@
  *
  * Pages are for the aggregated API server only, which shows a certificate of
  * the authority it was told of, or sends a token whose owner may `post` to the
- * path /v1/deltas (RBAC: nonResourceURLs). Data is for whoever has a token that
- * the driver issued; that is their right.
+ * path /v1/deltas (RBAC: nonResourceURLs). Data is for the user that a data token was made
+ * for (holder.h): they show a token of their own, and the right to `get` the
+ * VolumeSnapshots is asked for again.
  */
 #ifndef CAIRN_AGGAPI_SIDECAR_H
 #define CAIRN_AGGAPI_SIDECAR_H
@@ -25,6 +26,7 @@ struct aggapi_sidecar_options {
 	struct aggapi_csi *csi;
 	struct kube_guard *guard;
 	struct net_metrics *metrics;
+	const char *audience;    /* of tokens */
 	bool certificates;       /* one of the right authority is enough */
 	const char *client_name; /* and this name, unless NULL */
 

@@ -148,10 +148,14 @@ const char *aggapi_trust_ca_file(const struct aggapi_trust *trust)
 	return trust->ca_file;
 }
 
-int aggapi_trust_user(struct aggapi_trust *trust, const char *peer_name, aggapi_field_at fields,
-		      const void *request, json_t **ret, struct cairn_err *err)
+int aggapi_trust_user(struct aggapi_trust *trust, const char *peer_name, aggapi_is_signed is_signed,
+		      aggapi_field_at fields, const void *request, json_t **ret,
+		      struct cairn_err *err)
 {
 	cairn_scoped_lock(&trust->lock);
 
+	if (!is_signed(request, trust->rules.ca_pem))
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
+				     "the front proxy's certificate is not trusted any more");
 	return aggapi_proxy_user(&trust->rules, peer_name, fields, request, ret, err);
 }

@@ -50,14 +50,19 @@ const char *aggapi_trust_ca_file(const struct aggapi_trust *trust);
 typedef bool (*aggapi_field_at)(const void *request, size_t i, const char **ret_name,
 				const char **ret_value);
 
+/* Whether the certificate of the request's peer is one of these authorities now. */
+typedef bool (*aggapi_is_signed)(const void *request, const char *ca_pem);
+
 /* Who asks, from the headers of a request whose peer showed a certificate with
- * that common name (NULL: it showed none): a UserInfo.
+ * that common name (NULL: it showed none): a UserInfo. A connection may be older than
+ * the authority that is named now, so each request is looked at.
  *
  * CAIRN_UNAUTHENTICATED  no such certificate, not an allowed name, or no user
  * CAIRN_NO_SPACE         out of memory
  */
-int aggapi_trust_user(struct aggapi_trust *trust, const char *peer_name, aggapi_field_at fields,
-		      const void *request, json_t **ret, struct cairn_err *err);
+int aggapi_trust_user(struct aggapi_trust *trust, const char *peer_name, aggapi_is_signed is_signed,
+		      aggapi_field_at fields, const void *request, json_t **ret,
+		      struct cairn_err *err);
 
 /* The same from rules at hand. */
 int aggapi_proxy_user(const struct aggapi_proxy_rules *rules, const char *peer_name,

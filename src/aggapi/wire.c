@@ -13,10 +13,12 @@
 
 json_t *aggapi_question_object(const struct aggapi_question *q)
 {
-	kube_auto_json json_t *object =
-		json_pack("{s:s, s:s*, s:I, s:s*}", "toSnapshotId", q->to, "fromSnapshotId",
-			  q->from, "maxEntries", (json_int_t)q->max_entries, "startingToken",
-			  q->starting_token && *q->starting_token ? q->starting_token : NULL);
+	kube_auto_json json_t *object = json_pack(
+		"{s:s, s:s*, s:I, s:s*, s:s, s:s, s:s, s:s*}", "toSnapshotId", q->to,
+		"fromSnapshotId", q->from, "maxEntries", (json_int_t)q->max_entries,
+		"startingToken", q->starting_token && *q->starting_token ? q->starting_token : NULL,
+		"user", q->holder.user, "namespace", q->holder.ns, "target", q->holder.target,
+		"base", q->holder.base);
 
 	if (!object)
 		return NULL;
@@ -77,7 +79,13 @@ int aggapi_question_read(const json_t *object, struct aggapi_question *ret, stru
 		return cairn_err_set(err, CAIRN_INVALID, "maxEntries must be 0 to %u",
 				     AGGAPI_LIMIT_MAX);
 	ret->max_entries = (uint64_t)entries;
-	return 0;
+	ret->holder = (struct aggapi_holder){
+		.user = kube_str(object, "user"),
+		.ns = kube_str(object, "namespace"),
+		.target = kube_str(object, "target"),
+		.base = kube_str(object, "base"),
+	};
+	return aggapi_holder_check(&ret->holder, err);
 }
 
 static int bad_answer(struct cairn_err *err, const char *what)

@@ -4,13 +4,15 @@
  * speak: a page of changed blocks, asked for with POST.
  *
  *   question  {"fromSnapshotId": "…", "toSnapshotId": "…", "secrets": {…},
- *              "maxEntries": 256, "startingToken": "17"}
+ *              "maxEntries": 256, "startingToken": "17", "user": "…",
+ *              "namespace": "…", "target": "…", "base": "…"}
  *   answer    {"volumeSizeBytes": N, "nextToken": "273", "changedBlocks": [
  *               {"offset": N, "blockSizeBytes": N,
  *                "token": {"token": "…", "issuanceTime": "…Z", "ttlSeconds": N}}]}
  *   failure   {"code": "NOT_FOUND", "message": "…"} with a fitting HTTP status
  *
- * fromSnapshotId, secrets, startingToken, nextToken and token may be absent.
+ * fromSnapshotId, base, secrets, startingToken, nextToken and token may be absent. The
+ * last four of a question say for whom it is asked, and with which VolumeSnapshots.
  */
 #ifndef CAIRN_AGGAPI_WIRE_H
 #define CAIRN_AGGAPI_WIRE_H
@@ -18,6 +20,8 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "aggapi/holder.h"
 
 struct cairn_err;
 
@@ -35,6 +39,7 @@ struct aggapi_question {
 	const json_t *secrets; /* of texts; NULL: none */
 	uint64_t max_entries;
 	const char *starting_token; /* "" or NULL: from the start */
+	struct aggapi_holder holder;
 };
 
 /* NULL when memory is short. */

@@ -77,6 +77,7 @@ int chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id
 		memcpy(chunk->id, id, CHUNK_ID_BYTES);
 	map->n++;
 	map->size += length;
+	map->lost += kind == CHUNK_LOST ? length : 0;
 	return 0;
 }
 

@@ -33,6 +33,7 @@ enum chunk_kind {
 	CHUNK_KEPT, /* its id is known */
 	CHUNK_ZERO, /* all zeros */
 	CHUNK_READ, /* to be read; the id comes then */
+	CHUNK_LOST, /* its id is known, its bytes are in no pack that is there */
 };
 
 struct chunk {
@@ -46,12 +47,13 @@ struct chunk_map {
 	size_t n;
 	size_t room;
 	uint64_t size; /* sum of the lengths */
+	uint64_t lost; /* of those of kind CHUNK_LOST */
 };
 
 /* Also a cleanup function. */
 void chunk_map_done(struct chunk_map *map);
 
-/* Appends; `id` is NULL for anything but CHUNK_KEPT. Zeros join a run of zeros
+/* Appends; `id` is NULL for anything but CHUNK_KEPT and CHUNK_LOST. Zeros join a run of zeros
  * before them. `length` of zeros may be anything.
  *
  * CAIRN_NO_SPACE  out of memory

@@ -60,7 +60,8 @@ struct cluster_options {
 	uint64_t size;              /* of a restored claim; 0: as it was */
 	enum cluster_base base;
 
-	const char *image;
+	const char *image; /* NULL: that of the pod we run in */
+	const char *pod;   /* its name; in the namespace `ns` */
 	const char *service_account;
 	const char *secret;
 	const char *ca_key;

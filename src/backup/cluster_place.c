@@ -28,7 +28,7 @@ struct cluster_job_spec cluster_job_of(const struct cluster_run *run,
 
 	return (struct cluster_job_spec){
 		.names = &run->names,
-		.image = o->image,
+		.image = run->image,
 		.service_account = o->service_account,
 		.secret = o->secret,
 		.ca_key = o->ca_key,

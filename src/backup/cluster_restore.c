@@ -197,9 +197,15 @@ static int make_job(struct restoring *r, struct cairn_err *err)
 	const struct cluster_options *o = r->run.options;
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
+	const char *id = kube_str(r->told, "id");
 
-	cluster_args_add(&args, (const char *const[]){"backup", "restore", "--to", CLUSTER_DEVICE,
-						      "--overwrite", "--output", "ndjson", NULL});
+	/* The Job restores what was described: what "latest" means may change meanwhile. */
+	if (!id)
+		return cairn_err_set(err, CAIRN_INTERNAL,
+				     "the Job that described the backup did not report its id");
+	cluster_args_add(&args,
+			 (const char *const[]){"backup", "restore", id, "--to", CLUSTER_DEVICE,
+					       "--overwrite", "--output", "ndjson", NULL});
 	if (o->ca_key)
 		cluster_args_add(
 			&args, (const char *const[]){"--ca-file", CLUSTER_CA_DIR "/ca.crt", NULL});

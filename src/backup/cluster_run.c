@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/lease.h"
@@ -203,6 +204,45 @@ int cluster_remove(struct cluster_run *run, const struct kube_resource *resource
 
 /* --- begin and end --- */
 
+/* The image of our own pod: whoever deploys changes that in one place, and Jobs follow. */
+static int find_own_image(struct cluster_run *run, struct cairn_err *err)
+{
+	cairn_auto_free char *selector = cairn_printf("metadata.name=%s", run->options->pod);
+	struct kube_list_query query = {.field_selector = selector};
+	struct kube_call how = call_of(run);
+	kube_auto_json json_t *list = NULL;
+	const char *image = NULL;
+	int rc;
+
+	if (!selector)
+		return cairn_err_nomem(err, "the name of a pod");
+	rc = kube_list(run->kube, KUBE_REF(&kube_pods, run->names.ns, NULL), &query, &how, &list,
+		       err);
+	if (rc)
+		return cairn_err_wrap(err, "image of pod '%s'", run->options->pod);
+	(void)json_unpack(list, "{s:[{s:{s:[{s:s}]}}]}", "items", "spec", "containers", "image",
+			  &image);
+	if (!image || strlen(image) >= sizeof(run->image))
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "there is no pod '%s' in namespace '%s' to take the Job's "
+				     "image from",
+				     run->options->pod, run->names.ns);
+	snprintf(run->image, sizeof(run->image), "%s", image);
+	return 0;
+}
+
+static int choose_image(struct cluster_run *run, struct cairn_err *err)
+{
+	const char *image = run->options->image;
+
+	if (!image)
+		return find_own_image(run, err);
+	if (strlen(image) >= sizeof(run->image))
+		return cairn_err_set(err, CAIRN_INVALID, "the name of the image is too long");
+	snprintf(run->image, sizeof(run->image), "%s", image);
+	return 0;
+}
+
 int cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
 		      const char *role, struct cairn_err *err)
 {
@@ -230,7 +270,7 @@ int cluster_run_begin(struct cluster_run *run, const struct cluster_options *opt
 	(void)gethostname(host, sizeof(host) - 1);
 	snprintf(run->identity, sizeof(run->identity), "%s-%s", host, run->names.run);
 	snprintf(run->lease, sizeof(run->lease), "cairn-%s-%s", role, run->names.key);
-	return 0;
+	return choose_image(run, err);
 }
 
 /* Whose the lease is, and goes with; NULL: nobody's. That it is not there is no

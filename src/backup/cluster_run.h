@@ -25,6 +25,8 @@ struct kube_resource;
 /* What a Job leaves for so long, for who asks why, and for who was killed. */
 #define CLUSTER_KEEP_S 3600U
 
+#define CLUSTER_IMAGE_MAX 512U /* with registry, tag and digest */
+
 struct cluster_run {
 	const struct cluster_options *options;
 	struct kube_client *kube;
@@ -32,6 +34,7 @@ struct cluster_run {
 	char lease[CLUSTER_NAME_MAX];
 	char identity[CLUSTER_NAME_MAX];
 	struct cluster_names names;
+	char image[CLUSTER_IMAGE_MAX];   /* of Jobs */
 	json_t *job;                     /* as it was made; owns the rest */
 	char job_name[CLUSTER_NAME_MAX]; /* set before one is asked for; "" when there is none */
 	bool has_snapshot;               /* of the run's name */

@@ -15,18 +15,23 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
 	for (size_t i = 0; i < n; i++) {
+		enum chunk_kind kind = CHUNK_KEPT;
 		const struct repo_id *zero;
 		uint64_t length;
-		int rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
+		int rc = 0;
 
+		if (repo_blob_lost(repo, REPO_BLOB_DATA, &ids[i], &length))
+			kind = CHUNK_LOST;
+		else
+			rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
 		if (rc)
 			return rc;
 		if (length > UINT32_MAX)
 			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
 		zero = zeros_id(zeros, length);
-		rc = chunk_map_add(map,
-				   zero && repo_id_equal(zero, &ids[i]) ? CHUNK_ZERO : CHUNK_KEPT,
-				   ids[i].bytes, length, err);
+		if (zero && repo_id_equal(zero, &ids[i]))
+			kind = CHUNK_ZERO;
+		rc = chunk_map_add(map, kind, ids[i].bytes, length, err);
 		if (rc)
 			return rc;
 	}

@@ -16,9 +16,10 @@ struct repo_tree_writer;
 struct zeros;
 
 /* Appends the next part of a file's content, as a tree has it. Lengths come from
- * the index, so that a chunk which is not in the repository is found here.
+ * the index, so that a chunk which is not in the repository is found here. One that is
+ * lost, and whose length is known, is CHUNK_LOST.
  *
- * CAIRN_NOT_FOUND  a chunk is missing
+ * CAIRN_NOT_FOUND  nothing is known of a chunk
  * CAIRN_RANGE      a chunk is longer than a list can hold
  */
 int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,

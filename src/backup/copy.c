@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "repo/blob.h"
 #include "repo/index.h"
+#include "repo/presence.h"
 #include "repo/snapshot.h"
 #include "repo/tree.h"
 
@@ -230,7 +231,7 @@ int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot
 	int rc;
 
 	*ret = (struct copy_result){.there = is_there(snapshot, there)};
-	if (ret->there)
+	if (ret->there && !repo_has_lost_packs(to))
 		return 0;
 	copying.seen = seen = repo_index_new();
 	if (!seen)
@@ -244,7 +245,7 @@ int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot
 	if (!rc)
 		rc = put_trees(&copying, err);
 	if (!rc)
-		rc = save(&copying, snapshot, err);
+		rc = ret->there ? repo_flush(to, err) : save(&copying, snapshot, err);
 	ret->chunks = copying.data.n;
 	ret->bytes = copying.bytes;
 	free(copying.data.at);

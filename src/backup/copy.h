@@ -21,12 +21,14 @@ struct repo_snapshot_list;
 #define COPY_DEPTH_MAX 256U /* directories in directories */
 
 struct copy_result {
-	bool there; /* nothing had to be done */
+	bool there; /* no snapshot had to be saved; chunks may have been lost */
 	uint64_t chunks;
 	uint64_t bytes;
 };
 
-/* Both indexes must be loaded; `there` lists what `to` has. */
+/* Both indexes must be loaded; `there` lists what `to` has. Of a backup that is there,
+ * chunks are copied when packs of `to` were lost (repo/presence.h): a copy makes the
+ * other whole again. */
 int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
 		  const struct repo_snapshot_list *there, unsigned threads,
 		  const struct backup_progress *progress, struct copy_result *ret,

@@ -2,6 +2,7 @@
 
 #include "backup/create.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "repo/blob.h"
+#include "repo/presence.h"
 #include "repo/repo.h"
 
 /* From so many bytes on it is worth looking for what an interrupted backup left. */
@@ -224,6 +226,26 @@ static int save(struct making *making, struct cairn_err *err)
 	return save_backup(making->repo, &spec, making->result, err);
 }
 
+/* The index, less what it says of packs that are not there. */
+static int load_index(struct making *making, struct cairn_err *err)
+{
+	uint64_t gone = 0;
+	int rc = repo_load_index(making->repo, err);
+
+	if (!rc)
+		rc = repo_confirm_packs(making->repo, &gone, err);
+	if (rc || !gone)
+		return rc;
+	making->result->packs_gone = gone;
+	backup_say(&making->options->talk,
+		   "%" PRIu64
+		   " %s of the repository %s missing or cut short: what this backup needs "
+		   "of %s is stored again; 'cairn backup verify --repair' tells what else is lost",
+		   gone, gone == 1 ? "pack" : "packs", gone == 1 ? "is" : "are",
+		   gone == 1 ? "it" : "them");
+	return 0;
+}
+
 static int make(struct making *making, struct cairn_err *err)
 {
 	struct backup_result *result = making->result;
@@ -231,7 +253,7 @@ static int make(struct making *making, struct cairn_err *err)
 	int rc = zeros_new(&making->zeros, err);
 
 	if (!rc)
-		rc = repo_load_index(making->repo, err);
+		rc = load_index(making, err);
 	if (rc)
 		return rc;
 	repo_get_stats(making->repo, &stats);

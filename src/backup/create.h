@@ -54,6 +54,7 @@ struct backup_result {
 	uint64_t chunks_new;
 	uint64_t bytes_merged;
 	uint64_t packs_adopted; /* left by a backup that was interrupted */
+	uint64_t packs_gone;    /* that the index named and the store had not */
 };
 
 /* The repository must be open with a shared lock; its index is loaded.

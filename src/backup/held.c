@@ -6,6 +6,7 @@
 
 #include "backup/marks.h"
 #include "backup/record.h"
+#include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -23,11 +24,11 @@ void held_done(struct held *held)
 	*held = (struct held){0};
 }
 
-int held_by_name(struct repo *repo, const char *id, const char *path, struct zeros *zeros,
+int held_by_name(struct repo *repo, const char *name, const char *path, struct zeros *zeros,
 		 struct held *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	int rc = repo_snapshot_find(repo, id, &snapshot, err);
+	int rc = backup_select(repo, &(struct backup_choice){.name = name}, &snapshot, err);
 
 	if (!rc)
 		rc = image_open(repo, snapshot, path, zeros, &ret->image, err);

@@ -29,8 +29,8 @@ struct held {
 /* Also a cleanup function. */
 void held_done(struct held *held);
 
-/* The backup whose id begins with `id`; `path` as for image_open(). */
-int held_by_name(struct repo *repo, const char *id, const char *path, struct zeros *zeros,
+/* The backup of that name, as for backup_select(); `path` as for image_open(). */
+int held_by_name(struct repo *repo, const char *name, const char *path, struct zeros *zeros,
 		 struct held *ret, struct cairn_err *err);
 
 /* ret->known is false when no snapshot of the volume has a backup here. Cuts a

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "repo/blob.h"
 #include "repo/snapshot.h"
 #include "repo/tree.h"
@@ -67,10 +68,16 @@ static int add_blobs(struct reading *reading, const struct repo_id *ids, size_t 
 	for (size_t i = 0; i < n; i++) {
 		cairn_auto_free uint8_t *data = NULL;
 		size_t len;
-		int rc = repo_blob_get(reading->repo, REPO_BLOB_DATA, &ids[i], &data, &len, err);
+		struct cairn_err why = {0};
+		int rc = repo_blob_get(reading->repo, REPO_BLOB_DATA, &ids[i], &data, &len, &why);
 
+		/* The image is worth having without it. */
+		if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS) {
+			reading->image.metadata_lost = true;
+			return 0;
+		}
 		if (rc)
-			return rc;
+			return cairn_err_set(err, rc, "%s", why.msg);
 		cairn_buf_add(&reading->metadata, data, len);
 		if (cairn_buf_failed(&reading->metadata))
 			return cairn_err_set(err, CAIRN_RANGE, "the metadata file is too large");
@@ -129,7 +136,7 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "its chunks are %" PRIu64 " bytes, its size is %" PRIu64,
 				     reading->image.map.size, reading->image.size);
-	if (!reading->ours)
+	if (!reading->ours || reading->image.metadata_lost)
 		return 0;
 	if (!reading->has_metadata)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no file '%s' beside it",
@@ -138,8 +145,22 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 			      &reading->image.metadata, err);
 }
 
-int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
-	       struct zeros *zeros, struct image *ret, struct cairn_err *err)
+static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
+{
+	char lost[CAIRN_SIZE_TEXT_MAX], size[CAIRN_SIZE_TEXT_MAX];
+	uint64_t offset = 0;
+
+	for (size_t i = 0; i < map->n && map->at[i].kind != CHUNK_LOST; i++)
+		offset += map->at[i].length;
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "%s of its %s are lost, the first at byte %" PRIu64
+			     "; 'cairn backup verify' tells which",
+			     cairn_format_size(map->lost, lost), cairn_format_size(map->size, size),
+			     offset);
+}
+
+static int open_any(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+		    struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
 	cairn_cleanup(reading_done) struct reading reading = {.repo = repo,
 							      .zeros = zeros,
@@ -168,8 +189,31 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 	return 0;
 }
 
+int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+	       struct zeros *zeros, struct image *ret, struct cairn_err *err)
+{
+	cairn_cleanup(image_done) struct image image = {0};
+	int rc = open_any(repo, snapshot, path, zeros, &image, err);
+
+	if (!rc && image.map.lost > 0)
+		rc = refuse_lost(&image.map, err);
+	if (rc)
+		return rc;
+	*ret = image;
+	memset(&image, 0, sizeof(image)); /* it is the caller's now */
+	return 0;
+}
+
+int image_open_damaged(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
+		       struct image *ret, struct cairn_err *err)
+{
+	return open_any(repo, snapshot, NULL, zeros, ret, err);
+}
+
 int image_check(const struct image *image, struct cairn_err *err)
 {
+	if (image->metadata_lost)
+		return 0;
 	if (!image->metadata.snapshot_id || !image->metadata.volume_id ||
 	    image->metadata.size != image->size)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "its metadata does not fit it");

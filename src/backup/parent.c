@@ -73,7 +73,7 @@ static int by_snapshot(const void *a, const void *b)
 static int load(struct search *search, const struct candidate *candidate, struct cairn_err *err)
 {
 	cairn_cleanup(image_done) struct image image = {0};
-	int rc = image_open(search->repo, candidate->snapshot, NULL, search->zeros, &image, err);
+	int rc = image_open_damaged(search->repo, candidate->snapshot, search->zeros, &image, err);
 
 	if (!rc)
 		rc = image_check(&image, err);
@@ -81,7 +81,8 @@ static int load(struct search *search, const struct candidate *candidate, struct
 		rc = chunk_map_check(&image.map, err);
 	if (!rc && image.map.size > search->source->size)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer then");
-	if (!rc && strcmp(image.metadata.snapshot_id, candidate->record.snapshot_id) != 0)
+	if (!rc && !image.metadata_lost &&
+	    strcmp(image.metadata.snapshot_id, candidate->record.snapshot_id) != 0)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its metadata and its tags disagree");
 	if (rc)
 		return rc;
@@ -92,7 +93,11 @@ static int load(struct search *search, const struct candidate *candidate, struct
 	search->parent->found = true;
 	search->parent->backup = candidate->snapshot->id;
 	search->parent->hand = image.metadata.merge_hand;
-	search->parent->snapshot_time_ns = image.metadata.snapshot_time_ns;
+	/* The backup was begun after the snapshot was cut: without metadata that is the
+	 * latest time it can be of. */
+	search->parent->snapshot_time_ns = image.metadata_lost
+						   ? (uint64_t)candidate->snapshot->time_ns
+						   : image.metadata.snapshot_time_ns;
 	search->parent->map = image.map;
 	image.map = (struct chunk_map){0};
 	return 0;

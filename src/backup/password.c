@@ -194,6 +194,25 @@ static const char *variable(const char *name)
 	return value && *value ? value : NULL;
 }
 
+/* The length without line ends behind it: who makes a Secret from a file has one. */
+static size_t length_cut(const char *text)
+{
+	size_t n = strlen(text);
+
+	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+		n--;
+	return n;
+}
+
+const char *password_uncut(const struct password_spec *spec)
+{
+	const char *value = variable(spec->variable);
+
+	if (spec->file || spec->command || !value || !value[length_cut(value)])
+		return NULL;
+	return value;
+}
+
 int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err)
 {
 	cairn_cleanup(password_freep) char *password = NULL;
@@ -204,8 +223,12 @@ int password_get(const struct password_spec *spec, char **ret, struct cairn_err 
 	else if (spec->command)
 		rc = from_command(spec->command, &password, err);
 	else if (variable(spec->variable)) {
-		*ret = cairn_strdup(variable(spec->variable));
-		return *ret ? 0 : cairn_err_nomem(err, "password");
+		const char *value = variable(spec->variable);
+
+		password = cairn_memdup(value, strlen(value) + 1);
+		rc = password ? 0 : cairn_err_nomem(err, "password");
+		if (!rc)
+			password[length_cut(value)] = '\0';
 	} else if (variable(spec->file_variable))
 		rc = from_file(variable(spec->file_variable), &password, err);
 	else if (variable(spec->command_variable))

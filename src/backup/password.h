@@ -25,12 +25,18 @@ struct password_spec {
 };
 
 /* White space at both ends of what a file or a command holds is dropped, as restic does
- * it. Owned by the caller: password_free().
+ * it; line ends behind a variable's value are dropped too, which restic does not do: see
+ * password_uncut(). Owned by the caller: password_free().
  *
  * CAIRN_INVALID    there is none, it is empty, or there is a NUL byte in it
  * CAIRN_CANCELLED  interrupted at the terminal, which is put in order first
  */
 int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err);
+
+/* The value of the variable that password_get() took, where that dropped line ends; NULL
+ * where it did not. A repository that restic made from the same variable has it as its
+ * password. */
+const char *password_uncut(const struct password_spec *spec);
 
 /* Wipes and frees. Accepts NULL. */
 void password_free(char *password);

@@ -17,6 +17,7 @@ struct part {
 	uint64_t offset;
 	uint64_t length;
 	const uint8_t *id; /* NULL: zeros */
+	bool lost;         /* must be read, with the same cuts: so it has the same id */
 };
 
 /* A chunk of the parent, and where it begins. */
@@ -86,11 +87,14 @@ static void load_window(struct planner *p, const struct start *at, uint64_t star
 
 		offset += chunk->length;
 		reached = offset < end ? offset : end;
-		p->parts[p->n_parts++] = (struct part){
-			from, reached - from, chunk->kind == CHUNK_ZERO ? NULL : chunk->id};
+		p->parts[p->n_parts++] =
+			(struct part){.offset = from,
+				      .length = reached - from,
+				      .id = chunk->kind == CHUNK_ZERO ? NULL : chunk->id,
+				      .lost = chunk->kind == CHUNK_LOST};
 	}
 	if (reached < end)
-		p->parts[p->n_parts++] = (struct part){reached, end - reached, NULL};
+		p->parts[p->n_parts++] = (struct part){.offset = reached, .length = end - reached};
 }
 
 /* The first part that ends after `offset`. */
@@ -116,6 +120,7 @@ struct below {
 	size_t end;
 	size_t data; /* chunks that are not zeros */
 	bool inside; /* the node is a fraction of one data chunk */
+	bool lost;   /* one of them is */
 };
 
 static struct below look_below(const struct planner *p, uint64_t offset, uint64_t end)
@@ -128,10 +133,18 @@ static struct below look_below(const struct planner *p, uint64_t offset, uint64_
 
 		if (part->id) {
 			below.data++;
+			below.lost |= part->lost;
 			below.inside = part->offset < offset || part->offset + part->length > end;
 		}
 	}
 	return below;
+}
+
+static enum chunk_kind kind_of(const struct part *part)
+{
+	if (!part->id)
+		return CHUNK_ZERO;
+	return part->lost ? CHUNK_READ : CHUNK_KEPT;
 }
 
 /* Nothing changed in the node. */
@@ -141,7 +154,7 @@ static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct b
 		return emit(p, CHUNK_ZERO, NULL, end - offset);
 	if (below->inside)
 		return emit(p, CHUNK_READ, NULL, end - offset);
-	if (p->merging && end - offset <= p->base && below->data > 1) {
+	if (p->merging && end - offset <= p->base && below->data > 1 && !below->lost) {
 		p->total.merged_bytes += end - offset;
 		return emit(p, CHUNK_READ, NULL, end - offset);
 	}
@@ -149,7 +162,7 @@ static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct b
 		const struct part *part = &p->parts[i];
 		uint64_t from = part->offset > offset ? part->offset : offset;
 		uint64_t to = part->offset + part->length < end ? part->offset + part->length : end;
-		int rc = emit(p, part->id ? CHUNK_KEPT : CHUNK_ZERO, part->id, to - from);
+		int rc = emit(p, kind_of(part), part->id, to - from);
 
 		if (rc)
 			return rc;

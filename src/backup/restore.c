@@ -38,6 +38,7 @@ struct restoring {
 
 	atomic_ullong bytes_written;
 	atomic_ullong bytes_zeroed;
+	atomic_ullong bytes_found; /* on a target that holds part of the backup */
 };
 
 /* True when the target holds the chunk already. Asked in ascending order. */
@@ -87,32 +88,10 @@ static bool take(void *arg, struct team_task *task)
 	return true;
 }
 
-static int write_zeros(int fd, uint64_t offset, uint64_t length, struct cairn_err *err)
-{
-	static const uint8_t zeros[1 << 16];
-
-	while (length > 0) {
-		size_t part = length < sizeof(zeros) ? (size_t)length : sizeof(zeros);
-
-		if (cairn_pwrite_full(fd, zeros, part, offset) < 0)
-			return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
-		offset += part;
-		length -= part;
-	}
-	return 0;
-}
-
 static int punch(struct restoring *r, uint64_t offset, uint64_t length, struct cairn_err *err)
 {
 	atomic_fetch_add(&r->bytes_zeroed, length);
-	if (r->target->fresh)
-		return 0;
-	if (fallocate(r->target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		      (off_t)length) == 0)
-		return 0;
-	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
-		return cairn_err_sys(err, errno, "punch a hole at %" PRIu64, offset);
-	return write_zeros(r->target->fd, offset, length, err);
+	return target_zero(r->target, offset, length, err);
 }
 
 /* A batch on its way: its blobs come to lie one after the other in the buffer,
@@ -193,6 +172,45 @@ static int write_batch(struct restoring *r, const struct batch *batch, struct ca
 	return rc;
 }
 
+/* Whether the target holds the chunk; its bytes are left in the chunk's room. */
+static int find_chunk(const struct restoring *r, const struct batch *batch, size_t i,
+		      bool *ret_found, struct cairn_err *err)
+{
+	const struct repo_blob_room *room = &batch->rooms[i];
+	ssize_t got = cairn_pread_full(r->target->fd, room->at, room->n, batch->offsets[i]);
+	struct repo_id id;
+
+	if (got < 0)
+		return cairn_err_sys(err, errno, "read at %" PRIu64, batch->offsets[i]);
+	if ((size_t)got == room->n && !repo_id_of(room->at, room->n, &id))
+		return cairn_err_nomem(err, "hash");
+	*ret_found = (size_t)got == room->n && repo_id_equal(&id, &batch->ids[i]);
+	return 0;
+}
+
+/* Takes out of the batch what an interrupted restore has written already. */
+static int leave_out_found(struct restoring *r, struct batch *batch, struct cairn_err *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		bool found = false;
+		int rc = find_chunk(r, batch, i, &found, err);
+
+		if (rc)
+			return rc;
+		if (found) {
+			atomic_fetch_add(&r->bytes_found, batch->rooms[i].n);
+			continue;
+		}
+		batch->ids[n] = batch->ids[i];
+		batch->rooms[n] = batch->rooms[i];
+		batch->offsets[n++] = batch->offsets[i];
+	}
+	batch->n = n;
+	return 0;
+}
+
 static int fetch(struct restoring *r, struct batch *batch, size_t bytes, struct cairn_err *err)
 {
 	uint8_t *at;
@@ -203,7 +221,9 @@ static int fetch(struct restoring *r, struct batch *batch, size_t bytes, struct 
 		batch->rooms[i].at = at;
 		at += batch->rooms[i].n;
 	}
-	if (rc == 0)
+	if (rc == 0 && r->target->resumes)
+		rc = leave_out_found(r, batch, err);
+	if (rc == 0 && batch->n > 0)
 		rc = repo_blob_get_into(r->repo, batch->ids, batch->rooms, batch->n, err);
 	return rc < 0 ? rc : write_batch(r, batch, err);
 }
@@ -269,14 +289,17 @@ int restore_run(struct repo *repo, struct target *target, const struct restore_s
 		.total = spec->map->size,
 		.progress = spec->progress,
 	};
-	int rc = team_run(&team, spec->threads ? spec->threads : team_size() + MORE_WORKERS, err);
+	int rc = target->resumes ? target_drop_cache(target, err) : 0;
 
+	if (!rc)
+		rc = team_run(&team, spec->threads ? spec->threads : team_size() + MORE_WORKERS,
+			      err);
 	if (rc)
 		return rc;
 	*ret = (struct restore_result){
 		.bytes_written = restoring.bytes_written,
 		.bytes_zeroed = restoring.bytes_zeroed,
-		.bytes_kept = restoring.bytes_kept,
+		.bytes_kept = restoring.bytes_kept + restoring.bytes_found,
 	};
 	return 0;
 }

@@ -142,11 +142,11 @@ int restore_verify(struct target *target, const struct chunk_map *map, unsigned 
 	};
 	off_t end;
 
-	/* From the disk, not from what is still in memory. */
-	if (fsync(target->fd) < 0)
-		return cairn_err_sys(err, errno, "sync what was restored");
-	(void)posix_fadvise(target->fd, 0, 0, POSIX_FADV_DONTNEED);
-	/* A hole at the end and no end are the same to who looks for data. */
+	int rc = target_drop_cache(target, err);
+
+	if (rc)
+		return rc;
+	/* SEEK_DATA cannot tell a trailing hole from truncation, so check the length. */
 	end = lseek(target->fd, 0, SEEK_END);
 	if (end < 0)
 		return cairn_err_sys(err, errno, "size of what was restored");

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "pool/pool.h"
 
 /* Shorter pieces are collected by the page cache: the disk would be asked too often. */
@@ -31,11 +32,13 @@ void target_done(struct target *target)
 		unlink(target->partial); /* while it is still ours */
 	cairn_closep(&target->fd);
 	cairn_closep(&target->direct_fd);
-	cairn_closep(&target->file_lock);
 	cairn_closep(&target->lock);
-	target->fd = target->direct_fd = target->file_lock = target->lock = -1;
+	/* With the file's lock: a restore that waits for it would take the volume up, finish
+	 * it, and lose it then. */
 	if (target->made)
 		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);
+	cairn_closep(&target->file_lock);
+	target->fd = target->direct_fd = target->file_lock = target->lock = -1;
 	target->made = false;
 	free(target->partial);
 	free(target->path);
@@ -145,27 +148,76 @@ static int open_locked(const struct target_spec *spec, struct target *target, st
 	return 0;
 }
 
-static int open_old_volume(const struct target_spec *spec, const struct pool_volume *volume,
-			   struct target *target, struct cairn_err *err)
+/* Restoring one volume over another is almost always a mistake in the name. */
+static int check_same_volume(const struct target_spec *spec, const struct pool_volume *volume,
+			     struct cairn_err *err)
 {
-	struct pool_volume grown;
-	int rc;
+	char has[CAIRN_SIZE_TEXT_MAX];
+	char had[CAIRN_SIZE_TEXT_MAX];
 
+	if (spec->other_volume)
+		return 0;
+	if (!spec->volume_id || strcmp(spec->volume_id, volume->id) != 0)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the backup is of volume '%s' (%s), and '%s' is another one "
+				     "(%s); --onto-other-volume restores over it all the same",
+				     spec->volume_name ? spec->volume_name : "unknown",
+				     spec->volume_id ? spec->volume_id : "no id", volume->name,
+				     volume->id);
+	if (volume->size == spec->size)
+		return 0;
+	return cairn_err_set(err, CAIRN_PRECONDITION,
+			     "volume '%s' has %s, in the backup it had %s; --onto-other-volume "
+			     "restores over it and fills the rest with zeroes",
+			     volume->name, cairn_format_size(volume->size, has),
+			     cairn_format_size(spec->size, had));
+}
+
+/* Whether the restore may write over the volume as it is now. */
+static int check_old_volume(const struct target_spec *spec, const struct pool_volume *volume,
+			    struct target *target, struct cairn_err *err)
+{
+	target->unfinished = volume->restoring[0] != '\0';
+	target->resumes = target->unfinished && strcmp(volume->restoring, spec->backup) == 0;
+	if (target->resumes)
+		return 0;
 	if (!spec->overwrite)
 		return cairn_err_set(err, CAIRN_EXISTS,
 				     "there is a volume '%s'; --overwrite restores over it",
 				     spec->to);
+	return check_same_volume(spec, volume, err);
+}
+
+/* Checked again with the lock: another restore may have finished meanwhile, and the
+ * volume may have been used since. */
+static int open_old_volume(const struct target_spec *spec, struct pool_volume *volume,
+			   struct target *target, struct cairn_err *err)
+{
+	struct pool_volume grown;
+	int rc = check_old_volume(spec, volume, target, err);
+
+	if (rc)
+		return rc;
 	memcpy(target->volume, volume->id, sizeof(target->volume));
 	rc = open_locked(spec, target, err);
-	if (!rc && volume->size < spec->size)
-		rc = pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err);
-	return rc;
+	if (!rc)
+		rc = pool_volume_get(spec->pool, target->volume, volume, err);
+	if (!rc)
+		rc = check_old_volume(spec, volume, target, err);
+	if (rc)
+		return rc;
+	target->size = spec->size;
+	target->end = volume->size;
+	return volume->size < spec->size
+		       ? pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err)
+		       : 0;
 }
 
 static int open_new_volume(const struct target_spec *spec, struct target *target,
 			   struct cairn_err *err)
 {
-	struct pool_volume_spec make = {.name = spec->to, .size = spec->size};
+	struct pool_volume_spec make = {
+		.name = spec->to, .size = spec->size, .restoring = spec->backup};
 	struct pool_volume volume;
 	int rc = pool_volume_create(spec->pool, &make, &volume, err);
 
@@ -182,6 +234,7 @@ static int open_volume(const struct target_spec *spec, struct target *target, st
 	int rc = pool_volume_get(spec->pool, spec->to, &volume, err);
 
 	target->pool = spec->pool;
+	snprintf(target->backup, sizeof(target->backup), "%s", spec->backup);
 	if (rc == CAIRN_NOT_FOUND)
 		return open_new_volume(spec, target, err);
 	return rc ? rc : open_old_volume(spec, &volume, target, err);
@@ -220,8 +273,41 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 
 int target_hold(struct target *target, struct cairn_err *err)
 {
-	return *target->volume ? pool_volume_lock(target->pool, target->volume, &target->lock, err)
-			       : 0;
+	int rc = *target->volume
+			 ? pool_volume_lock(target->pool, target->volume, &target->lock, err)
+			 : 0;
+
+	if (!rc && *target->volume && !target->made)
+		rc = pool_volume_set_restoring(target->pool, target->volume, target->backup, err);
+	/* What lies behind the image's end is not of the backup. */
+	if (!rc && target->end > target->size)
+		rc = target_zero(target, target->size, target->end - target->size, err);
+	return rc;
+}
+
+static int write_zeros(int fd, uint64_t offset, uint64_t length, struct cairn_err *err)
+{
+	static const uint8_t zeros[1 << 16];
+
+	while (length > 0) {
+		size_t part = length < sizeof(zeros) ? (size_t)length : sizeof(zeros);
+
+		if (cairn_pwrite_full(fd, zeros, part, offset) < 0)
+			return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
+		offset += part;
+		length -= part;
+	}
+	return 0;
+}
+
+int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct cairn_err *err)
+{
+	if (target->fresh || fallocate(target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				       (off_t)offset, (off_t)n) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+		return cairn_err_sys(err, errno, "punch a hole at %" PRIu64, offset);
+	return write_zeros(target->fd, offset, n, err);
 }
 
 int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
@@ -239,6 +325,14 @@ int target_write(const struct target *target, const void *data, size_t n, uint64
 		return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
 	/* The disk begins at once: what is left at the end is what the last sync waits for. */
 	(void)sync_file_range(target->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+int target_drop_cache(const struct target *target, struct cairn_err *err)
+{
+	if (fsync(target->fd) < 0)
+		return cairn_err_sys(err, errno, "sync what was restored");
+	(void)posix_fadvise(target->fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
@@ -281,6 +375,12 @@ int target_finish(struct target *target, struct cairn_err *err)
 		free(target->partial);
 		target->partial = NULL;
 		return sync_parent(target->path, err);
+	}
+	if (*target->volume) {
+		int rc = pool_volume_set_restoring(target->pool, target->volume, NULL, err);
+
+		if (rc)
+			return rc;
 	}
 	target->made = false;
 	return 0;

@@ -32,6 +32,10 @@ struct target {
 	char volume[POOL_ID_MAX + 1];
 	int file_lock, lock; /* of that volume; -1: not taken */
 	bool made;           /* the volume was, and is not whole */
+	bool resumes;        /* it holds part of this backup already */
+	bool unfinished;     /* it holds part of some backup, and part of what was there */
+	char backup[POOL_RESTORING_MAX + 1];
+	uint64_t size, end; /* of the image, and of the volume if it is larger */
 };
 
 #define TARGET_NONE                                                    \
@@ -44,10 +48,20 @@ struct target_spec {
 	struct pool *pool; /* NULL: volumes cannot be named */
 	uint64_t size;     /* of the image */
 	bool overwrite;    /* what exists may be written over */
+
+	/* The volume that the image is of; NULL: not known. An existing volume of another
+	 * id or size is overwritten only with `other_volume`. */
+	const char *volume_id;
+	const char *volume_name;
+	bool other_volume;
+
+	/* The backup's id. A volume is marked with it until it is whole, and an unfinished
+	 * restore of the same backup is taken up without any of the flags. */
+	const char *backup;
 };
 
 /* CAIRN_EXISTS        it exists, and may not be written over
- * CAIRN_PRECONDITION  it is in use
+ * CAIRN_PRECONDITION  it is in use, or a volume other than the image's
  * CAIRN_ABORTED       somebody else is restoring to it
  * CAIRN_RANGE         a device or file that is too small
  */
@@ -66,6 +80,13 @@ int target_hold(struct target *target, struct cairn_err *err);
  * and the last sync finds little left to do. From any number of threads. */
 int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
 		 struct cairn_err *err);
+
+/* Makes `n` bytes at `offset` read as zeros: a hole where the target can have one. */
+int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct cairn_err *err);
+
+/* What is read next comes from the disk: pages whose write-back failed look written
+ * while they are in memory. */
+int target_drop_cache(const struct target *target, struct cairn_err *err);
 
 /* Makes what was written durable, and a new file visible.
  *

@@ -111,19 +111,35 @@ static int read_to_end(int fd, const char *name, size_t hint, struct cairn_buf *
 	}
 }
 
-int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
-		    struct cairn_err *err)
+int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
+		       struct cairn_err *err)
+{
+	cairn_auto_fd int fd =
+		openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	struct stat st;
+
+	/* ENXIO: a FIFO or socket without a peer. */
+	if (fd < 0 && (errno == ELOOP || errno == ENXIO || errno == EISDIR))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", name);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", name);
+	if (fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", name);
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", name);
+	*ret_fd = cairn_take_fd(&fd);
+	return 0;
+}
+
+static int read_whole(int fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
+		      struct cairn_err *err)
 {
 	/* One byte more than allowed shows that there is more. */
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(max < SIZE_MAX ? max + 1 : max);
-	cairn_auto_fd int fd = -1;
 	struct stat st;
 	size_t len;
 	int rc = 0;
 
-	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return cairn_err_sys(err, errno, "open '%s'", name);
 	if (fstat(fd, &st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", name);
 	if ((uint64_t)st.st_size <= max)
@@ -138,6 +154,25 @@ int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, s
 	return 0;
 }
 
+int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
+		    struct cairn_err *err)
+{
+	cairn_auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", name);
+	return read_whole(fd, name, max, ret_data, ret_len, err);
+}
+
+int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,
+			    size_t *ret_len, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	int rc = cairn_open_regular(dir_fd, name, O_RDONLY, 0, &fd, err);
+
+	return rc ? rc : read_whole(fd, name, max, ret_data, ret_len, err);
+}
+
 int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err)
 {
 	if (fsync(dir_fd) < 0)
@@ -150,7 +185,9 @@ static int write_synced(int dir_fd, const char *name, const void *data, size_t n
 {
 	cairn_auto_fd int fd = -1;
 
-	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", name);
+	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make '%s'", name);
 	if (cairn_write_full(fd, data, n) < 0)

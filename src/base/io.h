@@ -27,10 +27,25 @@ int cairn_write_full(int fd, const void *buf, size_t n);
 int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
 		    struct cairn_err *err);
 
+/* Opens a regular file by a fixed name in a directory that another user may
+ * write to: a symbolic link is not followed, and opening a FIFO does not wait.
+ * `flags` and `mode` as for open().
+ *
+ * CAIRN_NOT_FOUND     there is no such file
+ * CAIRN_PRECONDITION  it is not a regular file
+ */
+int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
+		       struct cairn_err *err);
+
+/* Like cairn_file_read(), of a file that cairn_open_regular() opens. */
+int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,
+			    size_t *ret_len, struct cairn_err *err);
+
 /* Replaces or makes `name` with exactly these bytes, durably: a temporary file
  * is written and synced, renamed into place, and the directory synced. After a
  * crash at any point the name holds the old bytes or the new. The temporary
- * name is `name` + ".tmp"; a leftover one is overwritten. */
+ * name is `name` + ".tmp"; a leftover one is removed, never written to, since it
+ * may be another user's link. */
 int cairn_file_replace(int dir_fd, const char *name, const void *data, size_t n,
 		       struct cairn_err *err);
 

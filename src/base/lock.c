@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 
 #define POLL_FIRST_MS 1
 #define POLL_MAX_MS   50
@@ -27,20 +28,37 @@ static int try_lock(int fd, uint64_t slot, bool exclusive, bool wait)
 	return rc;
 }
 
+/* At 0 bytes free an existing file can still be opened, but O_CREAT may fail. */
+static int open_lock_file(int dir_fd, const char *name, bool exclusive, int *ret_fd,
+			  struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = cairn_open_regular(dir_fd, name, O_RDWR, 0, ret_fd, &why);
+
+	if (rc == CAIRN_NOT_FOUND)
+		rc = cairn_open_regular(dir_fd, name, O_RDWR | O_CREAT, 0600, ret_fd, &why);
+	if (rc && !exclusive && (why.sys_errno == EROFS || why.sys_errno == EACCES))
+		rc = cairn_open_regular(dir_fd, name, O_RDONLY, 0, ret_fd, &why);
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
 int cairn_file_lock(int dir_fd, const char *name, uint64_t slot, bool exclusive, uint64_t wait_ms,
 		    int *ret_fd, struct cairn_err *err)
 {
 	uint64_t deadline = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
 	uint64_t pause = POLL_FIRST_MS;
 	cairn_auto_fd int fd = -1;
+	int rc;
 
 	if (__builtin_add_overflow(deadline, wait_ms, &deadline))
 		deadline = UINT64_MAX;
-	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 && !exclusive && (errno == EROFS || errno == EACCES))
-		fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return cairn_err_sys(err, errno, "open lock file '%s'", name);
+	rc = open_lock_file(dir_fd, name, exclusive, &fd, err);
+	if (rc) {
+		(void)cairn_err_wrap(err, "lock file");
+		return rc;
+	}
 	while (try_lock(fd, slot, exclusive, wait_ms == UINT64_MAX) < 0) {
 		if (errno != EAGAIN && errno != EACCES)
 			return cairn_err_sys(err, errno, "lock '%s'", name);

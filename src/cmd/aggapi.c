@@ -28,11 +28,6 @@ static const struct cairn_flag flags[] = {
 	 .help = "serve the API there over HTTPS (default: :8443)"},
 	SERVER_FLAGS_TLS(options.tls_cert, options.tls_key),
 	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
-	{.name = "sidecar-token-file",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.token_file,
-	 .value_name = "FILE",
-	 .help = "token to send to drivers' sidecars"},
 	{.name = "sidecar-cert",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.client_cert,
@@ -84,8 +79,6 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--tls-cert and --tls-key are required");
 	if (!options.client_cert != !options.client_key)
 		return cmd_usage(err, "--sidecar-cert and --sidecar-key go together");
-	if (!options.token_file && !options.client_cert)
-		return cmd_usage(err, "--sidecar-token-file or --sidecar-cert is required");
 	if (options.page_limit < 1 || options.page_limit > PAGE_LIMIT_MAX)
 		return cmd_usage(err, "--page-limit must be 1 to %d", PAGE_LIMIT_MAX);
 	rc = role_load("aggapi", "cairn_role_aggapi", &serve, err);

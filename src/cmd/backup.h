@@ -65,6 +65,22 @@ extern struct cmd_repository cmd_repository;
 		.value_name = "N", .help = "threads that work (default: one a processor)"     \
 	}
 
+/* Which of the repository's backups a name may mean. */
+#define CMD_CHOICE_FLAGS(options)                                                     \
+	{.name = "volume",                                                            \
+	 .kind = CAIRN_FLAG_STRING,                                                   \
+	 .target = &(options).volume,                                                 \
+	 .value_name = "NAME",                                                        \
+	 .help = "only backups of this volume, by name or id"},                       \
+	{                                                                             \
+		.name = "host", .kind = CAIRN_FLAG_STRING, .target = &(options).host, \
+		.value_name = "NAME", .help = "only backups that this host recorded"  \
+	}
+
+#define CMD_BACKUP_NAMES                                                                       \
+	"BACKUP is the beginning of a backup's id, VOLUME@SNAPSHOT, VOLUME (its newest), or\n" \
+	"latest where the repository holds one volume or --volume chooses one.\n"
+
 struct cmd_backup_init {
 	const struct cmd_repository *repository;
 };
@@ -109,16 +125,21 @@ struct cmd_backup_list {
 struct cmd_backup_describe {
 	const struct cmd_repository *repository;
 	const char *id;
+	const char *volume;
+	const char *host;
 };
 
 struct cmd_backup_restore {
 	const struct cmd_repository *repository;
 	const char *id;
+	const char *volume;
+	const char *host;
 	const char *to;
 	const char *shown; /* what people are told instead of `to`; or NULL */
 	const char *path;
 	const char *base;
 	bool overwrite;
+	bool other_volume;
 	bool verify;
 	struct cmd_backup_cluster cluster;
 	const char *namespace_name;

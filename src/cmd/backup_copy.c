@@ -44,10 +44,11 @@ const struct command cmd_backup_copy_command = {
 	.about =
 		"Copies those named, or all. What is there already is not sent again; backups that\n"
 		"were copied before are left alone.\n",
-	.args =
-		(const struct cmd_arg[]){
-			{.name = "ID", .kind = CMD_ARG_TEXT, .optional = true, .repeated = true},
-			CMD_ARG_END},
+	.args = (const struct cmd_arg[]){{.name = "BACKUP",
+					  .kind = CMD_ARG_TEXT,
+					  .optional = true,
+					  .repeated = true},
+					 CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,
 	.run = run,

@@ -62,10 +62,11 @@ const struct command cmd_backup_forget_command = {
 	.summary = "delete backups by name or by age",
 	.about = "Rules are counted for each host and volume on its own, as restic counts them.\n"
 		 "Without --prune the data stays until a prune, here or by restic.\n",
-	.args =
-		(const struct cmd_arg[]){
-			{.name = "ID", .kind = CMD_ARG_TEXT, .optional = true, .repeated = true},
-			CMD_ARG_END},
+	.args = (const struct cmd_arg[]){{.name = "BACKUP",
+					  .kind = CMD_ARG_TEXT,
+					  .optional = true,
+					  .repeated = true},
+					 CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,
 	.run = run,

@@ -12,6 +12,7 @@ static struct cmd_backup_restore options = {
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_THREADS_FLAG,
+	CMD_CHOICE_FLAGS(options),
 	{.name = "to",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.to,
@@ -21,10 +22,14 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.overwrite,
 	 .help = "write over what exists there"},
+	{.name = "onto-other-volume",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.other_volume,
+	 .help = "overwrite a volume of another id or size than the backup's"},
 	{.name = "base",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.base,
-	 .value_name = "ID",
+	 .value_name = "BACKUP",
 	 .help = "the target holds this backup: write what differs"},
 	{.name = "path",
 	 .kind = CAIRN_FLAG_STRING,
@@ -62,9 +67,10 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	if (options.cluster.claim) {
 		int rc = cmd_cluster_check(&options.cluster, options.namespace_name, err);
 
-		if (options.to || options.base || options.path || options.overwrite)
-			return cmd_usage(err,
-					 "--to, --base, --path and --overwrite are not for --pvc");
+		if (options.to || options.base || options.path || options.overwrite ||
+		    options.other_volume)
+			return cmd_usage(err, "--to, --base, --path, --overwrite and "
+					      "--onto-other-volume are not for --pvc");
 		if (mode && strcmp(mode, "Block") != 0 && strcmp(mode, "Filesystem") != 0)
 			return cmd_usage(err, "--volume-mode is Block or Filesystem");
 		return rc ? rc : cmd_backup_call("cairn_backup_restore_cluster", &options, err);
@@ -77,10 +83,12 @@ static int run(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_backup_restore_command = {
 	.name = "restore",
 	.summary = "write a backup to a file, a device, a volume or a claim",
-	.about = "ID is the beginning of a backup's id, or latest. A new file appears when it is\n"
-		 "whole. On a volume that has a snapshot with a backup, only what differs is\n"
-		 "written. With --pvc a new claim of a cluster is made, by a Job that writes it.\n",
-	.args = (const struct cmd_arg[]){{.name = "ID", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
+	.about = CMD_BACKUP_NAMES
+	"A new file appears when it is whole. On a volume that has a snapshot with a backup,\n"
+	"only what differs is written; a volume of another id or size is not overwritten\n"
+	"unless --onto-other-volume says so. With --pvc a new claim of a cluster is made, by\n"
+	"a Job that writes it.\n",
+	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,
 	.run = run,

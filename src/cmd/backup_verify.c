@@ -15,7 +15,7 @@ static const struct cairn_flag flags[] = {
 	{.name = "repair",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.repair,
-	 .help = "first make index files that are damaged or missing again"},
+	 .help = "make index files again; drop what is lost from them"},
 	CAIRN_FLAG_END,
 };
 
@@ -29,10 +29,13 @@ static int run(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_backup_verify_command = {
 	.name = "verify",
 	.summary = "prove that backups can be restored",
-	.about = "Reads every pack and checks every byte in it against hashes and authentication\n"
-		 "codes; with ID only those that this backup needs. Faults are exit status 15.\n"
-		 "An index can be made again from the packs; what is damaged in a pack cannot.\n",
-	.args = (const struct cmd_arg[]){{.name = "ID", .kind = CMD_ARG_TEXT, .optional = true},
+	.about =
+		"Reads every pack and checks every byte in it against hashes and authentication\n"
+		"codes; with BACKUP only those that this backup needs. Says which backups cannot be\n"
+		"restored whole, and which bytes of them are lost. Faults are exit status 15.\n"
+		"An index can be made again from the packs. What is lost with a pack is stored\n"
+		"again by the next backup of a volume that still has it.\n",
+	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT, .optional = true},
 					 CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,

@@ -15,6 +15,7 @@
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/progress.h"
+#include "cmd/suggest.h"
 
 #define EXIT_USAGE  2
 #define EXIT_SIGNAL 128 /* and the signal's number */
@@ -113,6 +114,10 @@ static int find_command(struct cmd_path *path, int *argc, char ***argv, struct c
 		if (rc || cmd_options.help || cmd_options.version)
 			return rc ? cmd_usage(err, "%s", err->msg) : 0;
 		cmd_path_text(path, text);
+		if (*argc == 0 && path->n == 1) {
+			cmd_options.help = true;
+			return 0;
+		}
 		if (*argc == 0)
 			return cmd_usage(err, "a command is missing; see '%s --help'", text);
 		rc = cmd_path_descend(path, (*argv)[0], err);
@@ -184,7 +189,36 @@ static int run(struct cmd_path *path, int argc, char **argv, struct cairn_err *e
 	}
 	cairn_log_setup((enum cairn_log_level)cmd_options.log_level,
 			(enum cairn_log_format)cmd_options.log_format);
-	return cmd_path_end(path)->run(argc, argv, err);
+	rc = cmd_path_end(path)->run(argc, argv, err);
+	if (rc == CAIRN_NOT_FOUND)
+		cmd_suggest(cmd_path_end(path), argc, argv, err);
+	return rc;
+}
+
+/* What a form of --output at `arg` asks for, or NULL; `next` is the word behind it. */
+static const char *output_value(const char *arg, const char *next)
+{
+	if (strcmp(arg, "-o") == 0 || strcmp(arg, "--output") == 0)
+		return next;
+	if (strncmp(arg, "--output=", 9) == 0)
+		return arg + 9;
+	return strncmp(arg, "-o", 2) == 0 ? arg + 2 : NULL;
+}
+
+/* An error may come before --output was parsed; it is JSON too if that was asked for.
+ * argv ends with a NULL. */
+static void find_output(int argc, char **argv)
+{
+	char **word = argc > 0 ? argv + 1 : argv;
+
+	for (; *word && !cmd_options.output_given && strcmp(*word, "--") != 0; word++) {
+		const char *value = output_value(*word, word[1]);
+
+		if (value && strcmp(value, "json") == 0)
+			cmd_options.output = CMD_OUTPUT_JSON;
+		else if (value && strcmp(value, "ndjson") == 0)
+			cmd_options.output = CMD_OUTPUT_NDJSON;
+	}
 }
 
 int command_main(const struct command *root, int argc, char **argv)
@@ -201,7 +235,9 @@ int command_main(const struct command *root, int argc, char **argv)
 	rc_out = cmd_out_finish(rc ? NULL : &err);
 	if (!rc)
 		rc = rc_out;
-	if (rc)
+	if (rc) {
+		find_output(argc, argv);
 		cmd_report_error(&err);
+	}
 	return cmd_exit_status(rc);
 }

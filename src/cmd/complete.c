@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* `cairn complete N WORD...`: candidates for word N of a command line, one a
- * line, for the shell's completion. A line ":dirs" asks the shell for
- * directories instead. It never fails loudly: nobody wants an error from Tab. */
+ * line, for the shell's completion. A line ":dirs" or ":files" asks the shell for
+ * directories or files instead, behind the candidates before it. It never fails loudly: nobody wants an error from Tab. */
 
 #include "cmd/tree.h"
 
@@ -129,8 +129,7 @@ static void offer_kind(enum cmd_arg_kind kind, const char *prefix, const char *l
 		cmd_out_text(":dirs\n");
 		break;
 	case CMD_ARG_COMMAND:
-		offer_subcommands(cmd_root(), prefix);
-		break;
+		break; /* offer_commands() */
 	case CMD_ARG_VOLUME:
 	case CMD_ARG_SNAPSHOT:
 	case CMD_ARG_NEW_SNAPSHOT:
@@ -150,6 +149,13 @@ static void offer_value(const struct cairn_flag *flag, const char *prefix, const
 		offer_kind(CMD_ARG_DIR, prefix, lead);
 	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "SOURCE") == 0)
 		offer_kind(CMD_ARG_SOURCE, prefix, lead);
+	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "FILE") == 0)
+		cmd_out_text(":files\n");
+	else if (flag->kind == CAIRN_FLAG_STRING &&
+		 strcmp(flag->value_name, "FILE|DEVICE|VOLUME") == 0) {
+		offer_kind(CMD_ARG_VOLUME, prefix, lead);
+		cmd_out_text(":files\n");
+	}
 }
 
 static void offer_flags(const struct cairn_flag *flags, const char *prefix)
@@ -186,6 +192,17 @@ static void offer_option(const struct words *words, const char *prefix)
 	}
 }
 
+/* `help` takes the words of a command. */
+static void offer_commands(const struct words *words, const char *prefix)
+{
+	struct cmd_path path = {.at = {cmd_root()}, .n = 1};
+
+	for (int i = words->current - words->arguments; i < words->current; i++)
+		if (cmd_path_descend(&path, words->word[i], &(struct cairn_err){0}))
+			return;
+	offer_subcommands(cmd_path_end(&path), prefix);
+}
+
 static void offer_argument(const struct words *words, const char *prefix)
 {
 	const struct command *command = cmd_path_end(&words->path);
@@ -199,7 +216,9 @@ static void offer_argument(const struct words *words, const char *prefix)
 	}
 	for (; arg && arg->name && skip > 0 && !arg->repeated; skip--)
 		arg++;
-	if (arg && arg->name)
+	if (arg && arg->name && arg->kind == CMD_ARG_COMMAND)
+		offer_commands(words, prefix);
+	else if (arg && arg->name)
 		offer_kind(arg->kind, prefix, "");
 }
 

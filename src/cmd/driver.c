@@ -101,7 +101,7 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &token_ms,
 	 .value_name = "TIME",
-	 .help = "how long a token fetches its block (default: 3h)"},
+	 .help = "how long a token fetches its block (default: 10m)"},
 	CAIRN_FLAG_END,
 };
 

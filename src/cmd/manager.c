@@ -45,6 +45,21 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.tls_key,
 	 .value_name = "FILE",
 	 .help = "its key, PEM"},
+	{.name = "webhook-secret",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.webhook_secret,
+	 .value_name = "FILE",
+	 .help = "last part of the webhook's path, for API servers only"},
+	{.name = "client-ca",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.client_ca,
+	 .value_name = "FILE",
+	 .help = "authority of the certificate that API servers show, PEM"},
+	{.name = "client-name",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.client_name,
+	 .value_name = "NAME",
+	 .help = "common name of that certificate (default: any)"},
 	{.name = "leader-elect",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.elect,
@@ -72,6 +87,12 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	(void)argv;
 	if (options.listen && (!options.tls_cert || !options.tls_key))
 		return cmd_usage(err, "--webhook needs --tls-cert and --tls-key");
+	if (options.listen && !options.webhook_secret && !options.client_ca)
+		return cmd_usage(err,
+				 "--webhook needs --webhook-secret or --client-ca: reviews are "
+				 "for API servers only");
+	if (options.client_name && !options.client_ca)
+		return cmd_usage(err, "--client-name needs --client-ca");
 	if (options.listen && !options.sessions)
 		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
 	if (options.qps == 0)

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/flags.h"
+#include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/progress.h"
@@ -13,12 +14,17 @@
 #include "pool/pool.h"
 
 static bool repair;
+static bool data;
 
 static const struct cairn_flag flags[] = {
 	{.name = "repair",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &repair,
-	 .help = "make again what can be; record the rest as lost"},
+	 .help = "make again what can be; move aside what is in no record"},
+	{.name = "data",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &data,
+	 .help = "also read all data of volumes and snapshots"},
 	CAIRN_FLAG_END,
 };
 
@@ -51,8 +57,10 @@ static void on_fault(void *arg, enum pool_fault_state state, const char *line)
 		cairn_json_newline(json);
 }
 
-static void print_result(const struct pool_check_result *result)
+static void print_result(const struct pool_check_result *result,
+			 const struct pool_data_result *read)
 {
+	char bytes[CAIRN_SIZE_TEXT_MAX];
 	char volumes[CMD_COUNT_TEXT_MAX];
 	char snapshots[CMD_COUNT_TEXT_MAX];
 	char sets[CMD_COUNT_TEXT_MAX];
@@ -66,9 +74,17 @@ static void print_result(const struct pool_check_result *result)
 		cmd_outf("%s, %" PRIu64 " repaired, %" PRIu64 " lost\n",
 			 cmd_count_text(result->found, "fault", sets), result->repaired,
 			 result->lost);
+	if (data)
+		cmd_outf("%s of data read\n", cairn_format_size(read->bytes, bytes));
+	else
+		cmd_out_text("data was not read; --data reads it\n");
+	if (result->quarantined)
+		cmd_outf("%s in quarantine; see: cairn pool quarantine\n",
+			 cmd_count_text(result->quarantined, "object", sets));
 }
 
-static void json_result(struct cairn_json *json, const struct pool_check_result *result)
+static void json_result(struct cairn_json *json, const struct pool_check_result *result,
+			const struct pool_data_result *read)
 {
 	cmd_json_field_u64(json, "volumes", result->volumes);
 	cmd_json_field_u64(json, "snapshots", result->snapshots);
@@ -76,6 +92,8 @@ static void json_result(struct cairn_json *json, const struct pool_check_result 
 	cmd_json_field_u64(json, "found", result->found);
 	cmd_json_field_u64(json, "repaired", result->repaired);
 	cmd_json_field_u64(json, "lost", result->lost);
+	cmd_json_field_u64(json, "quarantined", result->quarantined);
+	cmd_json_field_u64(json, "bytes_read", read->bytes);
 }
 
 static int verdict(const struct pool_check_result *result, struct cairn_err *err)
@@ -96,7 +114,7 @@ static int verdict(const struct pool_check_result *result, struct cairn_err *err
 }
 
 static int check(struct pool *pool, struct cairn_json *json, struct pool_check_result *result,
-		 struct cairn_err *err)
+		 struct pool_data_result *read, struct cairn_err *err)
 {
 	struct cmd_progress progress;
 	struct pool_check_spec spec = {
@@ -105,6 +123,9 @@ static int check(struct pool *pool, struct cairn_json *json, struct pool_check_r
 
 	cmd_progress_begin(&progress, "checking");
 	rc = pool_check(pool, &spec, result, err);
+	if (!rc && data)
+		rc = pool_read_data(pool, &spec, read, err);
+	result->found += read->faults;
 	cmd_progress_end(&progress);
 	return rc;
 }
@@ -113,6 +134,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_check_result result = {0};
+	struct pool_data_result read = {0};
 	struct cairn_json json;
 	bool document = cmd_options.output == CMD_OUTPUT_JSON;
 	int rc;
@@ -128,16 +150,16 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		cairn_json_key(&json, "faults");
 		cairn_json_array_begin(&json);
 	}
-	rc = check(pool, &json, &result, err);
+	rc = check(pool, &json, &result, &read, err);
 	if (rc)
 		return rc;
 	if (document) {
 		cairn_json_array_end(&json);
-		json_result(&json, &result);
+		json_result(&json, &result, &read);
 		cairn_json_object_end(&json);
 		cairn_json_newline(&json);
 	} else if (cmd_options.output == CMD_OUTPUT_TABLE && (!cmd_options.quiet || result.found)) {
-		print_result(&result);
+		print_result(&result, &read);
 	}
 	rc = cairn_json_finish(&json, err);
 	return rc ? rc : verdict(&result, err);
@@ -146,7 +168,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_pool_check = {
 	.name = "check",
 	.summary = "verify every checksum and reference of a pool",
-	.about = "Ends with status 15 when a fault remains.\n",
+	.about = "Checks the records and change sets of a pool, not the data of its volumes:\n"
+		 "--data reads that too. Ends with status 15 when a fault remains.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
 	.flags = flags,

@@ -20,6 +20,7 @@ static bool size_given;
 static bool retention_given;
 static bool granularity_given;
 static bool if_missing;
+static bool thin;
 
 static const struct cairn_flag flags[] = {
 	{.name = "backend",
@@ -33,12 +34,16 @@ static const struct cairn_flag flags[] = {
 	 .value_name = "SIZE",
 	 .given = &size_given,
 	 .help = "of the image file, if one is made (default: by space)"},
+	{.name = "thin",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &thin,
+	 .help = "allow an image larger than the space that is free"},
 	{.name = "retention",
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &retention_ms,
 	 .value_name = "TIME",
 	 .given = &retention_given,
-	 .help = "deleted snapshots answer so long (default: 30d)"},
+	 .help = "how long a deleted snapshot answers as base (default: 90d)"},
 	{.name = "granularity",
 	 .kind = CAIRN_FLAG_SIZE,
 	 .target = &granularity,
@@ -98,6 +103,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	struct pool_create_spec spec = {
 		.backend = (enum pool_backend)backend,
 		.image_size = size,
+		.thin = thin,
 		.retention_ms = retention_ms,
 		.granularity = (uint32_t)granularity,
 	};

@@ -112,6 +112,7 @@ void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *v
 	cmd_json_field_u64(json, "size_bytes", volume->size);
 	cmd_json_field_time(json, "created_at", volume->created_ns);
 	cmd_json_field_string(json, "origin_id", *volume->origin ? volume->origin : NULL);
+	cmd_json_field_string(json, "restoring", *volume->restoring ? volume->restoring : NULL);
 	cmd_json_field_bool(json, "deleted", volume->deleted);
 	cmd_json_field_u64(json, "retention_ms", volume->retention_ms);
 	cmd_json_field_u64(json, "granularity_bytes", volume->granularity);
@@ -176,7 +177,7 @@ int cmd_listing_end(struct cmd_listing *listing, struct cairn_err *err)
 const struct cmd_column cmd_snapshot_columns[] = {
 	{.title = "SNAPSHOT"}, {.title = "SIZE", .right = true},
 	{.title = "CREATED"},  {.title = "CHANGED", .right = true},
-	{.title = "STATE"},    {.title = "ID"},
+	{.title = "STATE"},    {.title = "ID", .spare = 1},
 };
 const size_t cmd_snapshot_columns_n =
 	sizeof(cmd_snapshot_columns) / sizeof(cmd_snapshot_columns[0]);
@@ -216,9 +217,9 @@ int cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot
 }
 
 const struct cmd_column cmd_volume_columns[] = {
-	{.title = "VOLUME"},  {.title = "SIZE", .right = true},
-	{.title = "CREATED"}, {.title = "ORIGIN"},
-	{.title = "ID"},
+	{.title = "VOLUME"},         {.title = "SIZE", .right = true},
+	{.title = "CREATED"},        {.title = "ORIGIN", .spare = 2},
+	{.title = "ID", .spare = 1},
 };
 const size_t cmd_volume_columns_n = sizeof(cmd_volume_columns) / sizeof(cmd_volume_columns[0]);
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -55,6 +57,41 @@ static void *open_module(const char *path)
 	return module;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define LEAKS_ARE_LOOKED_FOR true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_ARE_LOOKED_FOR true
+#endif
+#endif
+#ifndef LEAKS_ARE_LOOKED_FOR
+#define LEAKS_ARE_LOOKED_FOR false
+#endif
+
+/* Servers hold tokens, keys and passwords of others in memory. */
+static bool is_server(const char *name)
+{
+	static const char *const servers[] = {"aggapi", "diffsnap", "driver", "manager", "sidecar"};
+
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+		if (strcmp(servers[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Secrets do not get into core files. A handler that core_pattern names takes them in
+ * spite of the limit, so servers also say that they can not be dumped, which keeps
+ * other processes of the user from reading their memory too; a leak sanitizer could
+ * not look at them then. */
+static void keep_memory_private(const char *name)
+{
+	const struct rlimit none = {0};
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+	if (is_server(name) && !LEAKS_ARE_LOOKED_FOR)
+		(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
 int role_load(const char *name, const char *symbol, void *ret, struct cairn_err *err)
 {
 	char path[PATH_BYTES];
@@ -76,5 +113,6 @@ int role_load(const char *name, const char *symbol, void *ret, struct cairn_err 
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "the role '%s' can not be loaded: %s", name, dlerror());
 	memcpy(ret, &found, sizeof(found)); /* as POSIX has it for dlsym() */
+	keep_memory_private(name);
 	return 0;
 }

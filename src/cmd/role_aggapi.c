@@ -11,6 +11,7 @@
 #include "aggapi/options.h"
 #include "aggapi/remote.h"
 #include "aggapi/server.h"
+#include "aggapi/tokens.h"
 #include "aggapi/trust.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -35,6 +36,7 @@ struct running {
 	struct kube_guard *guard;
 	struct kube_informer *discoveries;
 	struct aggapi_trust *trust;
+	struct aggapi_tokens *tokens;
 	struct aggapi_remote *remote;
 	struct aggapi_server *server;
 	struct net_metrics *metrics;
@@ -51,6 +53,7 @@ static void running_done(struct running *r)
 	role_https_done(&r->https);
 	aggapi_server_freep(&r->server);
 	aggapi_remote_freep(&r->remote);
+	aggapi_tokens_freep(&r->tokens);
 	aggapi_trust_freep(&r->trust);
 	kube_informer_freep(&r->discoveries);
 	kube_guard_freep(&r->guard);
@@ -70,15 +73,14 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 
 static int connect_cluster(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
 {
-	static const struct kube_index indexes[] = {{AGGAPI_INDEX_DRIVER, aggapi_index_driver},
-						    {NULL, NULL}};
-	struct kube_guard_options guard = {0};
-	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries,
-						    .indexes = indexes};
+	struct kube_guard_options guard;
+	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries};
 	int rc = role_connect(o->kubeconfig, "cairn-aggapi", QPS, &r->client, err);
 
-	if (!rc)
-		rc = kube_guard_new(r->client, &guard, &r->guard, err);
+	if (rc)
+		return rc;
+	guard = kube_guard_defaults(r->client);
+	rc = kube_guard_new(&guard, &r->guard, err);
 	if (!rc)
 		rc = aggapi_trust_new(r->client, &r->trust, err);
 	if (!rc)
@@ -121,7 +123,6 @@ static int serve_api(struct running *r, const struct aggapi_options *o, struct c
 static int start(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
 {
 	struct aggapi_remote_options remote = {
-		.token_file = o->token_file,
 		.cert_file = o->client_cert,
 		.key_file = o->client_key,
 		.timeout_ms = o->timeout_ms,
@@ -130,6 +131,9 @@ static int start(struct running *r, const struct aggapi_options *o, struct cairn
 
 	if (!rc)
 		rc = connect_cluster(r, o, err);
+	if (!rc)
+		rc = aggapi_tokens_new(r->client, &r->tokens, err);
+	remote.tokens = r->tokens;
 	if (!rc)
 		rc = aggapi_remote_new(&remote, &r->remote, err);
 	if (!rc)

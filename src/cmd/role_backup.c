@@ -43,11 +43,12 @@ static int find_location(const struct cmd_repository *repository, const char **r
 	return 0;
 }
 
-static int find_password(const struct cmd_repository *repository, enum role_password which,
-			 char **ret, struct cairn_err *err)
+static struct password_spec password_spec_of(const struct cmd_repository *repository,
+					     enum role_password which)
 {
 	bool from = which == ROLE_PASSWORD_FROM;
-	struct password_spec spec = {
+
+	return (struct password_spec){
 		.file = repository->password_file,
 		.command = repository->password_command,
 		.variable = from ? "RESTIC_FROM_PASSWORD" : "RESTIC_PASSWORD",
@@ -58,8 +59,38 @@ static int find_password(const struct cmd_repository *repository, enum role_pass
 			       : "password of the repository: ",
 		.twice = which == ROLE_PASSWORD_NEW,
 	};
+}
 
-	return password_get(&spec, ret, err);
+static int open_with(struct repo_options *options, const char *password, struct repo **ret,
+		     struct cairn_err *err)
+{
+	options->password = password;
+	options->password_len = strlen(password);
+	return repo_open(options, ret, err);
+}
+
+/* With the password, else with the line end that a variable had behind it. */
+static int open_or_init(struct repo_options *options, const struct password_spec *spec, bool init,
+			struct repo **ret, struct cairn_err *err)
+{
+	cairn_cleanup(password_freep) char *password = NULL;
+	const char *uncut = password_uncut(spec);
+	struct cairn_err why = {0};
+	int rc = password_get(spec, &password, err);
+
+	if (rc)
+		return rc;
+	if (init) {
+		options->password = password;
+		options->password_len = strlen(password);
+		return repo_init(options, ret, err);
+	}
+	rc = open_with(options, password, ret, &why);
+	if (rc == CAIRN_UNAUTHENTICATED && uncut && open_with(options, uncut, ret, NULL) == 0)
+		return 0;
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
@@ -101,7 +132,7 @@ static bool interrupted(void)
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *password = NULL;
+	struct password_spec spec = password_spec_of(repository, how->password);
 	struct repo_options options = {
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
@@ -119,8 +150,6 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		rc = find_style(&options.store.s3_style, err);
 	if (!rc)
 		rc = find_pack_size(&options.pack_size, err);
-	if (!rc)
-		rc = find_password(repository, how->password, &password, err);
 	if (rc)
 		return rc;
 	/* Packs, trees and lists come and go by the megabyte: what is freed of them goes
@@ -129,9 +158,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	/* restic's `unlock` sends it to whoever holds a lock. */
 	signal(SIGHUP, SIG_IGN);
 	repo_store_options_from_environment(&options.store);
-	options.password = password;
-	options.password_len = strlen(password);
-	rc = how->init ? repo_init(&options, ret, err) : repo_open(&options, ret, err);
+	rc = open_or_init(&options, &spec, how->init, ret, err);
 	if (rc && rc != CAIRN_CANCELLED && err) {
 		cairn_auto_free char *shown = repo_store_location_shown(options.store.location);
 

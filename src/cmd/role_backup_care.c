@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Verifying, forgetting and pruning. */
+/* Forgetting and pruning. */
 
 #include "cmd/role_backup.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backup/record.h"
+#include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -19,96 +20,9 @@
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
-#include "repo/check.h"
 #include "repo/forget.h"
 #include "repo/prune.h"
 #include "repo/snapshot.h"
-
-static void say_problem(void *arg, int code, const char *text)
-{
-	char line[CAIRN_ERR_TEXT_MAX];
-
-	snprintf(line, sizeof(line), "%s: %s", cairn_code_name(code), text);
-	role_say(arg, line);
-}
-
-static int print_verified(const struct repo_check_stats *stats, struct cairn_err *err)
-{
-	char read[CAIRN_SIZE_TEXT_MAX];
-	struct cairn_json json;
-
-	if (!role_json()) {
-		if (!cmd_options.quiet)
-			cmd_outf("%" PRIu64 " backups, %" PRIu64 " packs, %" PRIu64
-				 " chunks, %s read: %" PRIu64 " faults\n",
-				 stats->snapshots, stats->packs, stats->blobs,
-				 cairn_format_size(stats->bytes_read, read), stats->problems);
-		return 0;
-	}
-	cairn_json_init(&json, 1, false);
-	cairn_json_object_begin(&json);
-	cmd_json_field_string(&json, "event", "summary");
-	cmd_json_field_u64(&json, "faults", stats->problems);
-	cmd_json_field_u64(&json, "backups", stats->snapshots);
-	cmd_json_field_u64(&json, "packs", stats->packs);
-	cmd_json_field_u64(&json, "packs_unknown", stats->packs_unknown);
-	cmd_json_field_u64(&json, "chunks", stats->blobs);
-	cmd_json_field_u64(&json, "bytes_read", stats->bytes_read);
-	cairn_json_object_end(&json);
-	cairn_json_newline(&json);
-	return cairn_json_finish(&json, err);
-}
-
-static int repair(struct repo *repo, struct role_progress *progress, struct cairn_err *err)
-{
-	char text[CAIRN_ERR_TEXT_MAX];
-	uint64_t files = 0;
-	uint64_t packs = 0;
-	int rc = repo_repair_index(repo, &files, &packs, err);
-
-	if (rc || (!files && !packs))
-		return rc;
-	snprintf(text, sizeof(text),
-		 "%" PRIu64 " damaged index files removed, %" PRIu64 " packs indexed again", files,
-		 packs);
-	role_say(progress, text);
-	return 0;
-}
-
-ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
-{
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	struct role_open how = {.lock = options->repair ? REPO_LOCK_EXCLUSIVE : REPO_LOCK_SHARED,
-				.reads = !options->repair};
-	struct role_progress progress;
-	struct repo_check_options check = {
-		.read_data = !options->quick,
-		.problem = say_problem,
-		.progress = role_progress_count,
-		.arg = &progress,
-	};
-	struct repo_check_stats stats = {0};
-	int rc;
-
-	role_progress_begin(&progress);
-	rc = role_repo_open(options->repository, &how, &repo, err);
-	if (!rc && options->repair)
-		rc = repair(repo, &progress, err);
-	if (!rc && options->id) {
-		rc = repo_snapshot_find(repo, options->id, &snapshot, err);
-		check.snapshot = rc ? NULL : &snapshot->id;
-	}
-	if (!rc)
-		rc = repo_check(repo, &check, &stats, err);
-	role_progress_end(&progress);
-	if (!rc)
-		rc = print_verified(&stats, err);
-	if (!rc && stats.problems)
-		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "%" PRIu64 " faults were found",
-				   stats.problems);
-	return rc;
-}
 
 struct forgetting {
 	const struct cmd_backup_forget *options;
@@ -183,7 +97,9 @@ static int select_by_name(struct forgetting *f, struct cairn_err *err)
 {
 	for (int i = 0; i < f->options->n_ids; i++) {
 		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
-		int rc = repo_snapshot_find(f->repo, f->options->ids[i], &named, err);
+		struct backup_choice choice = {
+			.name = f->options->ids[i], .volume = f->options->volume, .only = true};
+		int rc = backup_select(f->repo, &choice, &named, err);
 
 		if (rc)
 			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
@@ -229,6 +145,26 @@ static int add_row(struct cmd_table *table, const struct repo_snapshot *snapshot
 	return cmd_table_add(table, cells, err);
 }
 
+static void print_forgotten_one(const struct forgetting *f, const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+	char id[REPO_ID_TEXT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+	struct cairn_json json;
+
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "forget");
+	cmd_json_field_string(&json, "id", repo_id_format(&snapshot->id, id));
+	cmd_json_field_string(&json, "time", cmd_time_text((uint64_t)snapshot->time_ns, time));
+	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
+	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
+	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	(void)cairn_json_finish(&json, NULL);
+}
+
 static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
 {
 	static const struct cmd_column columns[] = {
@@ -243,7 +179,9 @@ static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cai
 		++*ret_removed;
 		if (!f->options->dry_run)
 			rc = repo_snapshot_remove(f->repo, &f->pool[i]->id, err);
-		if (!rc)
+		if (!rc && role_json())
+			print_forgotten_one(f, f->pool[i]);
+		else if (!rc)
 			rc = add_row(&table, f->pool[i], err);
 	}
 	if (!role_json() && !cmd_options.quiet)
@@ -256,18 +194,23 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 			   const struct repo_prune_stats *stats, struct cairn_err *err)
 {
 	char freed[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
 	const char *would = f->options->dry_run ? "would be " : "";
 	struct cairn_json json;
 
 	if (!role_json()) {
 		if (cmd_options.quiet)
 			return 0;
-		cmd_outf("%" PRIu64 " backups %sforgotten", removed, would);
+		cmd_outf("%s %sforgotten", cmd_count_text(removed, "backup", count), would);
 		/* What a prune would free is known once they are forgotten. */
 		if (f->options->prune && !(f->options->dry_run && removed))
 			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
 				 would);
 		cmd_outf("\n");
+		if (stats->packs_put_off)
+			cmd_note("there was no room to rewrite %" PRIu64
+				 " packs: prune again, now that there is more",
+				 stats->packs_put_off);
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);
@@ -278,6 +221,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 	cmd_json_field_u64(&json, "bytes_freed", stats->bytes_freed);
 	cmd_json_field_u64(&json, "packs_deleted", stats->packs_deleted);
 	cmd_json_field_u64(&json, "packs_repacked", stats->packs_repacked);
+	cmd_json_field_u64(&json, "packs_put_off", stats->packs_put_off);
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	return cairn_json_finish(&json, err);
@@ -308,7 +252,9 @@ static int forget(struct forgetting *f, struct cairn_err *err)
 ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
 {
 	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
-	struct role_open how = {.lock = REPO_LOCK_EXCLUSIVE};
+	/* To look, nobody has to be kept out. */
+	struct role_open how = {.lock = options->dry_run ? REPO_LOCK_SHARED : REPO_LOCK_EXCLUSIVE,
+				.reads = options->dry_run};
 	int rc;
 
 	role_progress_begin(&f.progress);

@@ -12,6 +12,7 @@
 
 #include "backup/cluster.h"
 #include "backup/cluster_objects.h"
+#include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -21,6 +22,7 @@
 #include "cmd/output.h"
 #include "cmd/role_backup_image.h"
 #include "kube/object.h"
+#include "repo/snapshot.h"
 
 #define PATCH_MAX     (1U << 20)
 #define ARGS_MAX      40
@@ -33,7 +35,8 @@ struct request {
 	struct role_progress progress;
 	struct cluster_options options;
 	json_t *patch;
-	struct repo *repo; /* of a backup without a Job */
+	struct repo *repo;             /* of a backup without a Job */
+	char backup[REPO_ID_TEXT_MAX]; /* that a restore without a Job found */
 	const char *args[ARGS_MAX];
 	unsigned n_args;
 	char numbers[4][NUMBER_MAX];
@@ -114,13 +117,23 @@ static int read_patch(struct request *r, const char *path, struct cairn_err *err
 	return 0;
 }
 
+/* Where the downward API says in which pod we are. */
+static const char *own_pod(void)
+{
+	const char *variable = getenv("CAIRN_POD");
+
+	return variable && *variable ? variable : NULL;
+}
+
 static const char *image_of(const struct cmd_backup_cluster *c)
 {
 	const char *variable = getenv("CAIRN_IMAGE");
 
 	if (c->image)
 		return c->image;
-	return variable && *variable ? variable : IMAGE_DEFAULT;
+	if (variable && *variable)
+		return variable;
+	return own_pod() ? NULL : IMAGE_DEFAULT;
 }
 
 static int begin(struct request *r, const struct cmd_backup_cluster *c,
@@ -132,6 +145,7 @@ static int begin(struct request *r, const struct cmd_backup_cluster *c,
 		.snapshot_class = c->snapshot_class,
 		.storage_class = c->storage_class,
 		.image = image_of(c),
+		.pod = own_pod(),
 		.service_account = c->service_account,
 		.secret = c->secret,
 		.ca_key = c->secret_ca,
@@ -189,6 +203,16 @@ static void print_json(const json_t *summary)
 		cmd_outf("%s\n", text);
 }
 
+static void print_restored(const struct request *r, const json_t *summary)
+{
+	const char *id = kube_str(summary, "id");
+	const char *volume = kube_str(summary, "volume");
+	const char *snapshot = kube_str(summary, "snapshot");
+
+	cmd_outf("restored %s@%s (backup %.8s) to claim %s/%s\n", volume ? volume : "?",
+		 snapshot ? snapshot : "?", id ? id : "?", r->options.ns, r->options.claim);
+}
+
 static void print_result(struct request *r, const struct cluster_result *result)
 {
 	role_progress_end(&r->progress);
@@ -205,8 +229,7 @@ static void print_result(struct request *r, const struct cluster_result *result)
 	else if (r->create)
 		print_create(result);
 	else if (!cmd_options.quiet)
-		cmd_outf("restored %.8s to claim %s/%s\n", r->restore->id, r->options.ns,
-			 r->options.claim);
+		print_restored(r, result->summary);
 }
 
 /* Without a Job: what it would do, here. */
@@ -266,6 +289,8 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 	struct cmd_backup_restore here = *r->restore;
 	cairn_auto_free char *shown = cairn_printf("claim %s/%s", r->options.ns, r->options.claim);
 
+	here.id = r->backup; /* what a name means may change meanwhile */
+	here.volume = here.host = NULL;
 	here.to = device->path;
 	here.shown = shown;
 	here.overwrite = true;
@@ -274,26 +299,41 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 
 static int describe_here(void *arg, json_t **ret, struct cairn_err *err)
 {
-	const struct request *r = arg;
+	struct request *r = arg;
 	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
+	struct backup_choice choice = {
+		.name = r->restore->id, .volume = r->restore->volume, .host = r->restore->host};
 	const char *kubernetes;
-	int rc = role_backup_image_find(&i, r->restore->repository, &how, r->restore->id, err);
+	int rc = role_backup_image_find(&i, r->restore->repository, &how, &choice, err);
 
 	if (!rc)
 		rc = role_backup_image_load(&i, NULL, err);
 	if (rc)
 		return rc;
+	repo_id_format(&i.snapshot->id, r->backup);
 	kubernetes = i.image.metadata.kubernetes;
 	*ret = json_pack("{s:I,s:o*}", "size_bytes", (json_int_t)i.image.size, "kubernetes",
 			 kubernetes ? json_loads(kubernetes, 0, NULL) : NULL);
 	return *ret ? 0 : cairn_err_nomem(err, "description");
 }
 
+static void add_choice(const char **args, const struct cmd_backup_restore *options)
+{
+	if (options->volume) {
+		*args++ = "--volume";
+		*args++ = options->volume;
+	}
+	if (options->host) {
+		*args++ = "--host";
+		*args++ = options->host;
+	}
+}
+
 ROLE_EXPORT int cairn_backup_restore_cluster(const struct cmd_backup_restore *options,
 					     struct cairn_err *err)
 {
-	const char *const describe[] = {options->id, NULL};
+	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL};
 	cairn_cleanup(request_done) struct request r = {.restore = options};
 	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
 	int rc = begin(&r, &options->cluster, options->repository, err);
@@ -308,7 +348,7 @@ ROLE_EXPORT int cairn_backup_restore_cluster(const struct cmd_backup_restore *op
 	r.options.describe = describe;
 	r.options.direct.run = restore_here;
 	r.options.direct.describe = describe_here;
-	add(&r, NULL, options->id);
+	add_choice(describe + 1, options);
 	if (options->verify)
 		add(&r, NULL, "--verify");
 	add_repository(&r, options->repository);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "backup/copy.h"
+#include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -12,6 +13,7 @@
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
+#include "repo/presence.h"
 #include "repo/snapshot.h"
 
 struct copying {
@@ -69,7 +71,9 @@ static int copy_named(struct copying *copying, struct cairn_err *err)
 	for (int i = 0; i < copying->options->n_ids && !rc; i++) {
 		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
 
-		rc = repo_snapshot_find(copying->from, copying->options->ids[i], &snapshot, err);
+		rc = backup_select(copying->from,
+				   &(struct backup_choice){.name = copying->options->ids[i]},
+				   &snapshot, err);
 		if (!rc)
 			rc = copy_one(copying, snapshot, err);
 	}
@@ -81,6 +85,7 @@ static int open_both(struct copying *copying, struct cairn_err *err)
 	struct role_open theirs = {
 		.password = ROLE_PASSWORD_FROM, .lock = REPO_LOCK_SHARED, .reads = true};
 	struct role_open ours = {.lock = REPO_LOCK_SHARED};
+	uint64_t gone;
 	int rc = role_repo_open(&copying->options->from, &theirs, &copying->from, err);
 
 	if (rc)
@@ -91,6 +96,8 @@ static int open_both(struct copying *copying, struct cairn_err *err)
 	if (!rc)
 		rc = repo_load_index(copying->to, err);
 	if (!rc)
+		rc = repo_confirm_packs(copying->to, &gone, err);
+	if (!rc)
 		rc = repo_snapshot_list(copying->from, &copying->theirs, err);
 	return rc ? rc : repo_snapshot_list(copying->to, &copying->ours, err);
 }
@@ -98,14 +105,15 @@ static int open_both(struct copying *copying, struct cairn_err *err)
 static int print(const struct copying *copying, struct cairn_err *err)
 {
 	char bytes[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
 	struct cairn_json json;
 
 	if (!role_json()) {
 		if (!cmd_options.quiet)
-			cmd_outf("%" PRIu64 " backups copied with %s of data, %" PRIu64
-				 " were there\n",
-				 copying->copied, cairn_format_size(copying->bytes, bytes),
-				 copying->there);
+			cmd_outf("%s copied with %s of data, %" PRIu64 " %s there\n",
+				 cmd_count_text(copying->copied, "backup", count),
+				 cairn_format_size(copying->bytes, bytes), copying->there,
+				 copying->there == 1 ? "was" : "were");
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);

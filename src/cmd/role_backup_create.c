@@ -8,6 +8,7 @@
 #include "backup/create.h"
 #include "backup/metadata.h"
 #include "backup/push.h"
+#include "backup/select.h"
 #include "backup/source.h"
 #include "backup/source_device.h"
 #include "base/cleanup.h"
@@ -161,7 +162,7 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 	cmd_progress_begin(&comparing, "comparing");
 	rc = open_source(pool, o, &comparing.hooks, progress, &source, err);
 	if (!rc && o->parent) {
-		rc = repo_snapshot_find(repo, o->parent, &parent, err);
+		rc = backup_select(repo, &(struct backup_choice){.name = o->parent}, &parent, err);
 		options.parent = parent;
 	}
 	if (!rc)

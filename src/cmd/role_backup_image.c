@@ -2,16 +2,18 @@
 
 #include "cmd/role_backup_image.h"
 
+#include "backup/select.h"
 #include "backup/zeros.h"
 #include "cmd/role_backup.h"
 #include "repo/snapshot.h"
 
 int role_backup_image_find(struct role_backup_image *i, const struct cmd_repository *repository,
-			   const struct role_open *how, const char *id, struct cairn_err *err)
+			   const struct role_open *how, const struct backup_choice *choice,
+			   struct cairn_err *err)
 {
 	int rc = role_repo_open(repository, how, &i->repo, err);
 
-	return rc ? rc : repo_snapshot_find(i->repo, id, &i->snapshot, err);
+	return rc ? rc : backup_select(i->repo, choice, &i->snapshot, err);
 }
 
 int role_backup_image_load(struct role_backup_image *i, const char *path, struct cairn_err *err)

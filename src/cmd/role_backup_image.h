@@ -11,6 +11,7 @@
 
 #include "backup/image.h"
 
+struct backup_choice;
 struct cairn_err;
 struct cmd_repository;
 struct repo;
@@ -25,9 +26,10 @@ struct role_backup_image {
 	struct image image;
 };
 
-/* Opens the repository and finds the snapshot whose id begins with `id`. */
+/* Opens the repository and finds the backup that is meant. */
 int role_backup_image_find(struct role_backup_image *i, const struct cmd_repository *repository,
-			   const struct role_open *how, const char *id, struct cairn_err *err);
+			   const struct role_open *how, const struct backup_choice *choice,
+			   struct cairn_err *err);
 
 /* Loads the index and opens what was found; `path` as for image_open(). */
 int role_backup_image_load(struct role_backup_image *i, const char *path, struct cairn_err *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backup/record.h"
+#include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -19,11 +20,11 @@ static const struct cmd_column columns[] = {
 	{.title = "ID"},
 	{.title = "TIME"},
 	{.title = "SNAPSHOT"},
-	{.title = "MODE"},
+	{.title = "MODE", .spare = 3},
 	{.title = "SIZE", .right = true},
-	{.title = "READ", .right = true},
+	{.title = "READ", .right = true, .spare = 2},
 	{.title = "STORED", .right = true},
-	{.title = "PARENT"},
+	{.title = "PARENT", .spare = 1},
 };
 
 /* "data@s1", or the path of what others made. */
@@ -207,7 +208,9 @@ ROLE_EXPORT int cairn_backup_describe(const struct cmd_backup_describe *options,
 	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
 	struct backup_record record;
-	int rc = role_backup_image_find(&i, options->repository, &how, options->id, err);
+	struct backup_choice choice = {
+		.name = options->id, .volume = options->volume, .host = options->host};
+	int rc = role_backup_image_find(&i, options->repository, &how, &choice, err);
 
 	if (rc)
 		return rc;

@@ -6,7 +6,9 @@
 
 #include "backup/held.h"
 #include "backup/marks.h"
+#include "backup/record.h"
 #include "backup/restore.h"
+#include "backup/select.h"
 #include "backup/target.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -42,8 +44,9 @@ static void restoring_done(struct restoring *r)
 static int load(struct restoring *r, bool early, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
-	int rc =
-		role_backup_image_find(&r->from, r->options->repository, &how, r->options->id, err);
+	struct backup_choice choice = {
+		.name = r->options->id, .volume = r->options->volume, .host = r->options->host};
+	int rc = role_backup_image_find(&r->from, r->options->repository, &how, &choice, err);
 
 	if (!rc)
 		rc = role_backup_image_load(&r->from, r->options->path, err);
@@ -85,20 +88,28 @@ static int find_held(struct restoring *r, struct cairn_err *err)
 
 static int restore(struct restoring *r, struct cairn_err *err)
 {
+	char id[REPO_ID_TEXT_MAX];
 	struct target_spec to = {
 		.to = r->options->to,
 		.pool = r->pool,
 		.size = r->from.image.map.size,
 		.overwrite = r->options->overwrite,
+		.volume_id = r->from.image.metadata.volume_id,
+		.volume_name = r->from.image.metadata.volume_name,
+		.other_volume = r->options->other_volume,
+		.backup = id,
 	};
 	struct restore_spec spec = {
 		.map = &r->from.image.map,
 		.threads = (unsigned)r->options->repository->threads,
 		.progress = &r->progress.hooks,
 	};
-	int rc = target_open(&to, &r->target, err);
+	int rc;
 
-	if (!rc)
+	repo_id_format(&r->from.snapshot->id, id);
+	rc = target_open(&to, &r->target, err);
+	/* Nobody can tell what an unfinished restore left, whatever --base says. */
+	if (!rc && !r->target.unfinished)
 		rc = find_held(r, err);
 	if (!rc)
 		rc = target_hold(&r->target, err);
@@ -115,29 +126,53 @@ static int restore(struct restoring *r, struct cairn_err *err)
 	return rc ? rc : target_finish(&r->target, err);
 }
 
+/* The last line tells what was restored from what. */
+static void print_subject(const struct restoring *r, const char *id)
+{
+	const struct repo_snapshot *snapshot = r->from.snapshot;
+	struct backup_record record = backup_record_of(snapshot);
+	char time[CMD_TIME_TEXT_MAX];
+
+	cmd_outf("restored %s%s%s (backup %.8s of %s) to %s%s\n",
+		 r->options->path ? r->options->path
+		 : record.ours    ? record.volume
+				  : record.path,
+		 record.ours && !r->options->path ? "@" : "",
+		 record.ours && !r->options->path ? record.snapshot : "", id,
+		 cmd_time_text((uint64_t)snapshot->time_ns, time),
+		 r->pool && !r->options->shown ? "volume " : "",
+		 r->options->shown ? r->options->shown : r->options->to);
+}
+
 static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	char written[CAIRN_SIZE_TEXT_MAX];
 	char zeroed[CAIRN_SIZE_TEXT_MAX];
 	char kept[CAIRN_SIZE_TEXT_MAX];
+	struct backup_record record = backup_record_of(r->from.snapshot);
 	struct cairn_json json;
 
 	repo_id_format(&r->from.snapshot->id, id);
 	if (!role_json()) {
-		if (!cmd_options.quiet)
-			cmd_outf("restored %.8s to %s: wrote %s, %s are zeroes, %s was there%s\n",
-				 id, r->options->shown ? r->options->shown : r->options->to,
-				 cairn_format_size(r->result.bytes_written, written),
-				 cairn_format_size(r->result.bytes_zeroed, zeroed),
-				 cairn_format_size(r->result.bytes_kept, kept),
-				 r->options->verify ? ", verified" : "");
+		if (cmd_options.quiet)
+			return 0;
+		cmd_outf("wrote %s, %s are zeroes, %s was there%s\n",
+			 cairn_format_size(r->result.bytes_written, written),
+			 cairn_format_size(r->result.bytes_zeroed, zeroed),
+			 cairn_format_size(r->result.bytes_kept, kept),
+			 r->options->verify ? "; read back and verified" : "");
+		print_subject(r, id);
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);
 	cairn_json_object_begin(&json);
 	cmd_json_field_string(&json, "event", "summary");
 	cmd_json_field_string(&json, "id", id);
+	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
+	cmd_json_field_string(&json, "volume_id", record.ours ? record.volume_id : NULL);
+	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
+	cmd_json_field_time(&json, "time", (uint64_t)r->from.snapshot->time_ns);
 	cmd_json_field_string(&json, "to", r->options->to);
 	cmd_json_field_u64(&json, "size_bytes", r->from.image.map.size);
 	cmd_json_field_u64(&json, "bytes_written", r->result.bytes_written);

@@ -11,6 +11,7 @@
 #include "aggapi/options.h"
 #include "aggapi/publish.h"
 #include "aggapi/sidecar.h"
+#include "aggapi/tokens.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -36,6 +37,7 @@ struct running {
 	struct role_https https;
 	struct role_health health;
 	char driver[AGGAPI_DRIVER_NAME_MAX];
+	char audience[AGGAPI_AUDIENCE_MAX];
 };
 
 static void running_done(struct running *r)
@@ -72,10 +74,13 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 static int connect_cluster(struct running *r, const struct cbt_http_options *o,
 			   struct cairn_err *err)
 {
-	struct kube_guard_options guard = {.audience = o->audience};
+	struct kube_guard_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-cbt-http", 0, &r->client, err);
 
-	return rc ? rc : kube_guard_new(r->client, &guard, &r->guard, err);
+	if (rc)
+		return rc;
+	guard = kube_guard_defaults(r->client);
+	return kube_guard_new(&guard, &r->guard, err);
 }
 
 static int meet_driver(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
@@ -91,6 +96,7 @@ static int meet_driver(struct running *r, const struct cbt_http_options *o, stru
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the driver '%s' does not offer LIST_BLOCK_SNAPSHOT_DELTAS",
 				     r->driver);
+	aggapi_audience(r->driver, r->audience);
 	return 0;
 }
 
@@ -128,6 +134,7 @@ static int serve(struct running *r, const struct cbt_http_options *o, struct cai
 	struct aggapi_sidecar_options sidecar = {
 		.csi = r->csi,
 		.guard = r->guard,
+		.audience = r->audience,
 		.metrics = r->metrics,
 		.certificates = o->client_ca != NULL,
 		.client_name = o->client_name,

@@ -73,12 +73,15 @@ static void collect(void *arg)
 static int connect_cluster(struct running *r, const struct diffsnap_options *o,
 			   struct cairn_err *err)
 {
-	struct kube_guard_options guard = {.audience = o->audience};
+	struct kube_guard_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-diffsnap", 0, &r->client, err);
 
 	if (!rc)
 		rc = kube_recorder_new(r->client, "cairn.dev/diffsnap", NULL, &r->recorder, err);
-	return rc ? rc : kube_guard_new(r->client, &guard, &r->guard, err);
+	if (rc)
+		return rc;
+	guard = kube_guard_defaults(r->client);
+	return kube_guard_new(&guard, &r->guard, err);
 }
 
 static int add_metrics(struct running *r, struct cairn_err *err)
@@ -105,6 +108,7 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 	struct diffsnap_server_options server = {
 		.client = r->client,
 		.guard = r->guard,
+		.audience = o->audience,
 		.driver = r->driver,
 		.table = r->table,
 		.controller = r->controller,

@@ -12,6 +12,7 @@
 #include "cmd/role_http.h"
 #include "kube/client.h"
 #include "kube/event.h"
+#include "kube/guard.h"
 #include "kube/lease.h"
 #include "net/metrics.h"
 #include "net/signals.h"
@@ -41,6 +42,7 @@ struct running {
 	struct kube_leader *leader;
 	struct session_controller *sessions;
 	struct discovery_controller *discovery;
+	struct kube_guard *guard; /* of the webhook */
 	struct session_webhook *webhook;
 	struct net_metrics *metrics;
 	struct net_metric *counts[N_SHOWN];
@@ -55,10 +57,16 @@ static void running_done(struct running *r)
 	role_health_done(&r->health);
 	role_https_done(&r->https);
 	session_webhook_free(r->webhook);
-	/* Nobody works any more when the lease is given back. */
+	kube_guard_free(r->guard);
+	/* The workers end before the lease is released. The controllers outlive the
+	 * election, whose last report is that it leads no more. */
+	if (r->sessions)
+		session_controller_stop(r->sessions);
+	if (r->discovery)
+		discovery_controller_stop(r->discovery);
+	kube_leader_free(r->leader);
 	session_controller_free(r->sessions);
 	discovery_controller_free(r->discovery);
-	kube_leader_free(r->leader);
 	kube_recorder_free(r->recorder);
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -177,15 +185,27 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 	struct net_tls_options pair = {
 		.cert_file = o->tls_cert,
 		.key_file = o->tls_key,
+		.ca_file = o->client_ca,
+		.peer_optional = true,
 		.http1 = true,
+	};
+	struct kube_guard_options guard = kube_guard_defaults(r->client);
+	struct session_webhook_options webhook = {
+		.metrics = r->metrics,
+		.secret_file = o->webhook_secret,
+		.certificates = o->client_ca != NULL,
+		.client_name = o->client_name,
 	};
 	int rc;
 
 	if (!o->listen)
 		return 0;
-	rc = role_https_new(&r->https, &pair, err);
+	rc = kube_guard_new(&guard, &r->guard, err);
+	webhook.guard = r->guard;
 	if (!rc)
-		rc = session_webhook_new(r->client, r->metrics, r->https.server, &r->webhook, err);
+		rc = role_https_new(&r->https, &pair, err);
+	if (!rc)
+		rc = session_webhook_new(&webhook, r->https.server, &r->webhook, err);
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 

@@ -2,7 +2,9 @@
 
 #include "cmd/role_backup.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "backup/mountfs.h"
 #include "base/cleanup.h"
@@ -17,6 +19,18 @@ static void say_ready(void *arg)
 	cmd_note("backups are at %s; interrupt or unmount to end", options->dir);
 }
 
+/* The kernel would mount over a file too, and hide it. */
+static int check_directory(const char *path, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return cairn_err_sys(err, errno, "'%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no directory", path);
+	return 0;
+}
+
 ROLE_EXPORT int cairn_mount(const struct cmd_mount *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
@@ -28,8 +42,10 @@ ROLE_EXPORT int cairn_mount(const struct cmd_mount *options, struct cairn_err *e
 		.ready = say_ready,
 		.arg = &copy,
 	};
-	int rc;
+	int rc = check_directory(options->dir, err);
 
+	if (rc)
+		return rc;
 	/* A lock is held from here on, so an interrupt may not just end it. */
 	cmd_catch_interrupts();
 	rc = role_repo_open(options->repository, &how, &repo, err);

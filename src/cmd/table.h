@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* An aligned table on standard output. Rows are collected, because a column is
- * as wide as its widest cell. */
+ * as wide as its widest cell. On a terminal that is too narrow, columns that can be
+ * spared are left out: --output json has everything. */
 #ifndef CAIRN_CMD_TABLE_H
 #define CAIRN_CMD_TABLE_H
 
@@ -17,7 +18,8 @@ struct cairn_err;
 
 struct cmd_column {
 	const char *title;
-	bool right; /* numbers */
+	bool right;     /* numbers */
+	unsigned spare; /* 0: always shown; else those with the smallest number go first */
 };
 
 struct cmd_table {

@@ -15,6 +15,7 @@ static const struct command cmd_pool = {
 			&cmd_pool_create,
 			&cmd_pool_info,
 			&cmd_pool_check,
+			&cmd_pool_quarantine,
 			&cmd_pool_gc,
 			&cmd_pool_destroy,
 			NULL,

@@ -13,6 +13,7 @@ extern const struct command cmd_pool_create;
 extern const struct command cmd_pool_destroy;
 extern const struct command cmd_pool_gc;
 extern const struct command cmd_pool_info;
+extern const struct command cmd_pool_quarantine;
 
 extern const struct command cmd_volume_attach;
 extern const struct command cmd_volume_create;

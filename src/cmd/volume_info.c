@@ -46,6 +46,8 @@ static void print_facts(const struct facts *facts)
 	cmd_out_fact("size", "%s", cairn_format_size(volume->size, text));
 	cmd_out_fact("created", "%s", cmd_time_text(volume->created_ns, created));
 	cmd_out_fact("origin", "%s", *volume->origin ? volume->origin : "-");
+	if (*volume->restoring)
+		cmd_out_fact("restoring", "%s (not finished)", volume->restoring);
 	cmd_out_fact("retention", "%s", cmd_duration_text(volume->retention_ms, retention));
 	cmd_out_fact("granularity", "%u bytes", volume->granularity);
 	if (volume->deleted) {

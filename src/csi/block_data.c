@@ -71,6 +71,7 @@ int csi_block_get(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	struct csi_driver *driver = arg;
 	proto_auto_message ProtobufCMessage *message = NULL;
+	const Cairn__V1__GetBlockRequest *request;
 	struct pool_snapshot snapshot;
 	struct csi_data_token token;
 	struct pool *pool;
@@ -78,8 +79,8 @@ int csi_block_get(struct net_call *call, void *arg, struct cairn_err *err)
 
 	if (rc)
 		return rc;
-	rc = csi_data_token_open(&driver->token_key,
-				 ((const Cairn__V1__GetBlockRequest *)message)->token,
+	request = (const void *)message;
+	rc = csi_data_token_open(&driver->token_key, request->token, request->holder,
 				 cairn_now_ns() / CAIRN_NS_PER_SEC, &token, err);
 	if (!rc)
 		rc = csi_find_snapshot(driver, token.snapshot, &pool, &snapshot, err);

@@ -137,26 +137,32 @@ static int apply_settings(struct pool *pool, const struct wish *w, struct pool_v
 }
 
 /* Whether the volume's data comes from where this call wants it from. */
-static bool has_origin(struct pool *pool, const struct wish *w, const struct pool_volume *volume)
+static int has_origin(struct pool *pool, const struct wish *w, const struct pool_volume *volume,
+		      bool *ret, struct cairn_err *err)
 {
 	struct pool_snapshot origin;
+	int rc;
 
-	if (!w->attributes.source[0] || !volume->origin[0])
-		return !w->attributes.source[0] && !volume->origin[0];
-	if (strcmp(w->attributes.source, volume->origin) == 0)
-		return true;
-	/* A clone's origin is a snapshot of the volume that was cloned. */
-	return pool_snapshot_get(pool, volume->origin, &origin, NULL) == 0 &&
-	       strcmp(origin.volume_id, w->attributes.source) == 0;
+	*ret = strcmp(w->attributes.source, volume->origin) == 0;
+	if (*ret || !w->attributes.source[0] || !volume->origin[0])
+		return 0;
+	/* A clone's origin is a snapshot of the volume that was cloned; it may have
+	 * expired. */
+	rc = pool_snapshot_get(pool, volume->origin, &origin, err);
+	*ret = rc == 0 && strcmp(origin.volume_id, w->attributes.source) == 0;
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION ? 0 : rc;
 }
 
 /* Ends what a call began that was killed before it could note what it was told. */
 static int finish_creation(struct pool *pool, const struct wish *w,
 			   struct csi_volume_bundle *bundle, struct cairn_err *err)
 {
-	int rc;
+	bool same = false;
+	int rc = has_origin(pool, w, &bundle->volume, &same, err);
 
-	if (!csi_size_fits(&w->range, bundle->volume.size) || !has_origin(pool, w, &bundle->volume))
+	if (rc)
+		return rc;
+	if (!csi_size_fits(&w->range, bundle->volume.size) || !same)
 		return cairn_err_set(err, CAIRN_EXISTS,
 				     "volume '%s' exists with other size or source",
 				     bundle->volume.name);

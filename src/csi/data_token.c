@@ -64,14 +64,18 @@ void csi_token_sealer_free(struct csi_token_sealer *sealer)
 	free(sealer);
 }
 
-static bool sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n,
+/* The data says where it ends, so that nothing can be moved from it to the holder. */
+static bool sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n, const char *holder,
 		 uint8_t out[CSI_TOKEN_MAC_BYTES])
 {
+	size_t holder_len = holder ? strlen(holder) : 0;
 	size_t len;
 
 	/* Without a key: begins anew with the one that it has. */
 	return EVP_MAC_init(sealer->context, NULL, 0, NULL) == 1 &&
 	       EVP_MAC_update(sealer->context, data, n) == 1 &&
+	       (holder_len == 0 ||
+		EVP_MAC_update(sealer->context, (const uint8_t *)holder, holder_len) == 1) &&
 	       EVP_MAC_final(sealer->context, out, &len, CSI_TOKEN_MAC_BYTES) == 1;
 }
 
@@ -125,7 +129,7 @@ size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_tok
 	*at++ = (uint8_t)id_len;
 	memcpy(at, token->snapshot, id_len);
 	at += id_len;
-	if (!sign(sealer, bytes, (size_t)(at - bytes), at))
+	if (!sign(sealer, bytes, (size_t)(at - bytes), token->holder, at))
 		return 0;
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
 }
@@ -177,8 +181,8 @@ static int check_time(const struct csi_data_token *token, uint64_t now_s, struct
 	return 0;
 }
 
-int csi_data_token_open(const struct csi_token_key *key, const char *text, uint64_t now_s,
-			struct csi_data_token *ret, struct cairn_err *err)
+int csi_data_token_open(const struct csi_token_key *key, const char *text, const char *holder,
+			uint64_t now_s, struct csi_data_token *ret, struct cairn_err *err)
 {
 	uint8_t bytes[CSI_TOKEN_TEXT_MAX];
 	uint8_t mac[CSI_TOKEN_MAC_BYTES];
@@ -190,7 +194,7 @@ int csi_data_token_open(const struct csi_token_key *key, const char *text, uint6
 	if (rc)
 		return rc;
 	if (!from_text(text, bytes, &n) || !parse(bytes, n, &token) ||
-	    !sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, mac) ||
+	    !sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, holder, mac) ||
 	    CRYPTO_memcmp(mac, bytes + n - CSI_TOKEN_MAC_BYTES, sizeof(mac)) != 0)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	rc = check_time(&token, now_s, err);

@@ -3,8 +3,9 @@
 /* Tokens that fetch the data of a changed block.
  *
  * A token names a range of a snapshot and when it was issued, in clear, followed
- * by an HMAC-SHA-256 over it: whoever holds one can not reach any other range,
- * snapshot or time. Its text is base64 for URLs without padding, and exactly one
+ * by an HMAC-SHA-256 over it and over the text that it was bound to (its holder), which
+ * is not in it: whoever has one can not reach any other range, snapshot or time, and
+ * must say for whom it was made. Its text is base64 for URLs without padding, and exactly one
  * text stands for one token. The key lives with the pool, so tokens outlive a
  * restart and are good at every driver of that pool.
  *
@@ -41,6 +42,7 @@ struct csi_data_token {
 	uint64_t length;
 	uint64_t issued_s; /* since 1970 */
 	uint32_t ttl_s;
+	const char *holder; /* signed but not in the text; NULL or "": anybody's */
 };
 
 /* Seals many tokens: setting up a key costs five times what it costs to use it.
@@ -57,13 +59,13 @@ CAIRN_DEFINE_CLEANUP(struct csi_token_sealer, csi_token_sealer_free);
 size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_token *token,
 		      char *out);
 
-/* Checks the text and says what it stands for. Every failure reads alike, but
+/* Checks the text and says what it stands for; `holder` as it was sealed with. Every failure reads alike, but
  * for one that has merely expired; takes the same time wherever a MAC differs.
  *
  * CAIRN_UNAUTHENTICATED  none of ours, or its time is over or has not begun
  */
-int csi_data_token_open(const struct csi_token_key *key, const char *text, uint64_t now_s,
-			struct csi_data_token *ret, struct cairn_err *err);
+int csi_data_token_open(const struct csi_token_key *key, const char *text, const char *holder,
+			uint64_t now_s, struct csi_data_token *ret, struct cairn_err *err);
 
 /* The pool's key; made and kept when there is none. */
 int csi_token_key_load(struct pool *pool, struct csi_token_key *ret, struct cairn_err *err);

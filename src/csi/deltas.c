@@ -42,6 +42,7 @@ struct page {
 	struct csi_changes *changes;
 	struct csi_token_sealer *sealer;
 	Google__Protobuf__Timestamp issued;
+	const char *holder; /* borrowed from the request */
 	uint64_t block_bytes;
 	uint64_t next; /* the first block that may still be told */
 	size_t max;
@@ -65,6 +66,7 @@ static int add_block(struct page *page, uint64_t number, struct cairn_err *err)
 		.length = page->block_bytes,
 		.issued_s = (uint64_t)page->issued.seconds,
 		.ttl_s = page->driver->token_ttl_s,
+		.holder = page->holder,
 	};
 
 	memcpy(token.snapshot, csi_changes_target(page->changes)->id, sizeof(token.snapshot));
@@ -182,6 +184,7 @@ static int read_request(struct page *page, const Csi__V1__ListSnapshotDeltasRequ
 	page->max = BLOCKS_MAX;
 	if (request->max_entries && (size_t)request->max_entries < page->max)
 		page->max = (size_t)request->max_entries;
+	page->holder = request->holder;
 	spec->base = request->from_snapshot_id;
 	spec->target = request->to_snapshot_id;
 	return 0;

@@ -37,7 +37,7 @@ enum csi_older {
 
 #define CSI_DELTA_BLOCK_DEFAULT 4096U
 #define CSI_DELTA_BLOCK_MAX     (1U << 30)
-#define CSI_TOKEN_TTL_DEFAULT_S (3U * 3600U)
+#define CSI_TOKEN_TTL_DEFAULT_S 600U
 #define CSI_TOKEN_TTL_MAX_S     (30U * 24U * 3600U)
 
 struct csi_pool_spec {

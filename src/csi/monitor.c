@@ -28,7 +28,7 @@ struct csi_monitor {
 	struct net_metric *open_calls;
 	struct net_metric *pool_bytes;
 	const char **paths;      /* label values: every method, then "other" */
-	const char **pool_names; /* label values: every pool, then "other" */
+	const char **pool_names; /* label values: every pool */
 	const char *codes[N_CODES + 2];
 };
 
@@ -91,7 +91,7 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 	return true;
 }
 
-/* Every method of the driver and every pool, each list with "other" at its end. */
+/* Every method of the driver with "other" at its end, and every pool. */
 static int make_labels(struct csi_monitor *monitor, struct cairn_err *err)
 {
 	const struct csi_driver *driver = monitor->options.driver;
@@ -109,7 +109,6 @@ static int make_labels(struct csi_monitor *monitor, struct cairn_err *err)
 	monitor->paths[n] = "other";
 	for (n = 0; n < driver->n_pools; n++)
 		monitor->pool_names[n] = driver->pools[n].name;
-	monitor->pool_names[n] = "other";
 	for (int code = 0; code < N_CODES; code++)
 		monitor->codes[code] = cairn_code_name(code);
 	monitor->codes[N_CODES] = "other";

@@ -175,7 +175,7 @@ CSI_METHOD(csi_node_expand)
 	if (!rc)
 		rc = find_place(pool, volume.id, r->volume_path, &place, err);
 	if (!rc)
-		rc = device_refresh_size(place.device, err);
+		rc = device_refresh_size(place.device, volume.size, err);
 	if (!rc && !place.block && place.read_only)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
 				   "the filesystem is mounted read-only and can not grow");

@@ -40,6 +40,17 @@ static int find_in_volume(struct pool *pool, const char *volume_id, const char *
 
 /* Claims the name for the volume. A claim of another volume that came to
  * nothing is taken over. */
+/* Whether the volume has a snapshot of that name. Only CAIRN_NOT_FOUND means no. */
+static int has_snapshot(struct pool *pool, const char *volume_id, const char *name, bool *ret,
+			struct cairn_err *err)
+{
+	struct pool_snapshot snapshot;
+	int rc = find_in_volume(pool, volume_id, name, &snapshot, err);
+
+	*ret = rc == 0;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
 static int claim_name(struct pool *pool, const char *name, const char *volume_id,
 		      struct cairn_err *err)
 {
@@ -51,7 +62,7 @@ static int claim_name(struct pool *pool, const char *name, const char *volume_id
 	for (int try = 0; try < CLAIM_TRIES && rc == CAIRN_ABORTED; try++) {
 		cairn_auto_free char *holder = NULL;
 		struct pool_note old = {0};
-		struct pool_snapshot snapshot;
+		bool taken = false;
 
 		rc = pool_note_get(pool, key, &holder, &old.len, err);
 		if (rc && rc != CAIRN_NOT_FOUND)
@@ -59,7 +70,10 @@ static int claim_name(struct pool *pool, const char *name, const char *volume_id
 		old.data = holder;
 		if (holder && strcmp(holder, volume_id) == 0)
 			return 0;
-		if (holder && find_in_volume(pool, holder, name, &snapshot, err) == 0)
+		rc = holder ? has_snapshot(pool, holder, name, &taken, err) : 0;
+		if (rc)
+			return rc;
+		if (taken)
 			return cairn_err_set(err, CAIRN_EXISTS,
 					     "snapshot '%s' exists, of another volume", name);
 		rc = pool_note_change(pool, key, old, mine, err);
@@ -72,15 +86,23 @@ static int check_name_elsewhere(struct csi_driver *driver, const struct pool *he
 {
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		cairn_auto_free char *holder = NULL;
-		struct pool_snapshot snapshot;
+		struct pool *pool = driver->pools[i].pool;
 		char key[KEY_MAX];
+		bool taken = false;
 		size_t n;
+		int rc;
 
-		if (driver->pools[i].pool == here)
+		if (pool == here)
 			continue;
 		snprintf(key, sizeof(key), "snapshot/%s", name);
-		if (pool_note_get(driver->pools[i].pool, key, &holder, &n, err) == 0 &&
-		    find_in_volume(driver->pools[i].pool, holder, name, &snapshot, err) == 0)
+		rc = pool_note_get(pool, key, &holder, &n, err);
+		if (rc == CAIRN_NOT_FOUND)
+			continue;
+		if (!rc)
+			rc = has_snapshot(pool, holder, name, &taken, err);
+		if (rc)
+			return rc;
+		if (taken)
 			return cairn_err_set(err, CAIRN_EXISTS,
 					     "snapshot '%s' exists, of another volume", name);
 	}
@@ -109,13 +131,15 @@ static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_
 static int find_of_deleted(struct csi_driver *driver, const char *volume_id, const char *name,
 			   struct pool **ret_pool, struct pool_snapshot *ret, struct cairn_err *err)
 {
-	struct cairn_err ignored;
 	uint64_t bits;
 
 	for (size_t i = 0; i < driver->n_pools && ids_parse_volume(volume_id, &bits); i++) {
+		int rc;
+
 		*ret_pool = driver->pools[i].pool;
-		if (find_in_volume(*ret_pool, volume_id, name, ret, &ignored) == 0)
-			return 0;
+		rc = find_in_volume(*ret_pool, volume_id, name, ret, err);
+		if (rc != CAIRN_NOT_FOUND)
+			return rc;
 	}
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'", volume_id);
 }
@@ -165,15 +189,19 @@ static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struc
 {
 	cairn_auto_free char *holder = NULL;
 	struct pool_note old = {0};
-	struct pool_snapshot other;
 	char key[KEY_MAX];
+	bool taken = false;
 	int rc;
 
 	snprintf(key, sizeof(key), "snapshot/%s", gone->name);
-	if (pool_note_get(pool, key, &holder, &old.len, err) != 0 ||
-	    strcmp(holder, gone->volume_id) != 0 ||
-	    find_in_volume(pool, gone->volume_id, gone->name, &other, err) == 0)
+	rc = pool_note_get(pool, key, &holder, &old.len, err);
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	if (strcmp(holder, gone->volume_id) != 0)
 		return 0;
+	rc = has_snapshot(pool, gone->volume_id, gone->name, &taken, err);
+	if (rc || taken)
+		return rc;
 	old.data = holder;
 	rc = pool_note_change(pool, key, old, (struct pool_note){0}, err);
 	return rc == CAIRN_ABORTED ? 0 : rc; /* claimed anew meanwhile */

@@ -51,6 +51,7 @@ int diffsnap_resource_new(const struct diffsnap_resource_spec *spec, struct diff
 {
 	struct diffsnap_resource *made = cairn_alloc(
 		sizeof(*made) + room_for(spec->base) + room_for(spec->target) +
+		room_for(spec->base_name) + room_for(spec->target_name) +
 		room_for(spec->volume_id) + room_for(spec->mode) + room_for(spec->start_offset));
 	char *at;
 
@@ -66,6 +67,8 @@ int diffsnap_resource_new(const struct diffsnap_resource_spec *spec, struct diff
 	made->spec = (struct diffsnap_resource_spec){
 		.base = copy_text(&at, spec->base),
 		.target = copy_text(&at, spec->target),
+		.base_name = copy_text(&at, spec->base_name),
+		.target_name = copy_text(&at, spec->target_name),
 		.volume_id = copy_text(&at, spec->volume_id),
 		.mode = copy_text(&at, spec->mode),
 		.start_offset = copy_text(&at, spec->start_offset),

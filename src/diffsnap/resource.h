@@ -25,6 +25,8 @@ struct diffsnap_table;
 struct diffsnap_resource_spec {
 	const char *base; /* handles */
 	const char *target;
+	const char *base_name; /* of the VolumeSnapshots, in the object's namespace */
+	const char *target_name;
 	const char *volume_id;
 	const char *mode;
 	const char *start_offset;

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/audit.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -15,10 +17,12 @@
 #include "diffsnap/resource.h"
 #include "diffsnap/verdict.h"
 #include "kube/auth.h"
+#include "kube/caller.h"
 #include "kube/client.h"
 #include "kube/guard.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
+#include "kube/user.h"
 #include "net/http.h"
 #include "net/metrics.h"
 #include "proto/message.h"
@@ -34,48 +38,57 @@ struct diffsnap_server {
 
 static const char *const kinds[] = {"object", "direct", "other", NULL};
 
-static int check_reader(void *arg)
+/* May they read the object that they ask for? */
+static int check_object_right(struct diffsnap_server *s, const struct kube_user *user,
+			      const struct diffsnap_query *query, const struct kube_wait *wait,
+			      struct cairn_err *err)
 {
-	return net_http_check(arg);
+	const struct kube_access what = {
+		.verb = "get",
+		.group = KUBE_CBT_GROUP,
+		.version = KUBE_CBT_VERSION,
+		.resource = kube_differentialsnapshots.plural,
+		.ns = query->ns,
+		.name = query->name,
+	};
+
+	return kube_guard_access(s->options.guard, user, &what, wait, err);
 }
 
-/* May they read what they ask for? */
-static int check_rights(struct diffsnap_server *s, const json_t *user,
-			const struct diffsnap_query *query, const struct kube_call *how,
-			struct cairn_err *err)
+/* And the VolumeSnapshots that its blocks are of? `base` may be "". */
+static int check_snapshot_rights(struct diffsnap_server *s, const struct kube_user *user,
+				 const char *ns, const char *target, const char *base,
+				 const struct kube_wait *wait, struct cairn_err *err)
 {
-	struct kube_access what = {.verb = "get", .ns = query->ns};
-	const char *names[2] = {query->name, ""};
-	int rc = 0;
+	int rc = kube_guard_may_read(s->options.guard, user, ns, target, wait, err);
 
-	what.group = KUBE_CBT_GROUP;
-	what.version = KUBE_CBT_VERSION;
-	what.resource = kube_differentialsnapshots.plural;
-	if (query->direct) {
-		what.group = kube_volumesnapshots.group;
-		what.version = kube_volumesnapshots.version;
-		what.resource = kube_volumesnapshots.plural;
-		names[0] = query->target;
-		names[1] = query->base;
-	}
-	for (size_t i = 0; i < 2 && !rc; i++) {
-		what.name = names[i];
-		if (names[i][0])
-			rc = kube_guard_access(s->options.guard, user, &what, how, err);
-	}
+	if (!rc && base[0])
+		rc = kube_guard_may_read(s->options.guard, user, ns, base, wait, err);
 	return rc;
 }
 
 static int find_object(struct diffsnap_server *s, const struct diffsnap_query *query,
+		       const struct kube_user *user, const struct kube_wait *wait,
 		       struct diffsnap_resource **ret, struct cairn_err *err)
 {
+	cairn_cleanup(diffsnap_resource_unrefp) struct diffsnap_resource *found = NULL;
 	char key[KUBE_KEY_MAX];
+	int rc = check_object_right(s, user, query, wait, err);
 
+	if (rc)
+		return rc;
 	if (!kube_key_of(query->ns, query->name, key))
 		return cairn_err_set(err, CAIRN_INVALID, "the name is too long");
-	*ret = diffsnap_table_get(s->options.table, key);
-	if (*ret)
-		return 0;
+	found = diffsnap_table_get(s->options.table, key);
+	if (found) {
+		const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(found);
+
+		rc = check_snapshot_rights(s, user, query->ns, spec->target_name, spec->base_name,
+					   wait, err);
+		if (!rc)
+			*ret = cairn_take(found);
+		return rc;
+	}
 	if (!diffsnap_controller_is_ready(s->options.controller))
 		return cairn_err_set(err, CAIRN_UNAVAILABLE,
 				     "the server has just started; try again");
@@ -99,9 +112,10 @@ static int parameters_of(const struct diffsnap_query *query, json_t **ret, struc
 
 /* The two VolumeSnapshots, looked at now. */
 static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *query,
-		       const struct kube_call *how, struct diffsnap_resource **ret,
-		       struct cairn_err *err)
+		       const struct kube_user *user, const struct kube_wait *wait,
+		       struct diffsnap_resource **ret, struct cairn_err *err)
 {
+	const struct kube_call call = kube_wait_call(wait);
 	kube_auto_json json_t *parameters = NULL;
 	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FAILURE};
 	struct diffsnap_wish wish = {
@@ -111,12 +125,14 @@ static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *q
 		.volume_id = query->volume_id,
 		.mode = query->mode,
 	};
-	int rc = parameters_of(query, &parameters, err);
+	int rc = check_snapshot_rights(s, user, query->ns, query->target, query->base, wait, err);
 
+	if (!rc)
+		rc = parameters_of(query, &parameters, err);
 	if (rc)
 		return rc;
 	wish.parameters = parameters;
-	rc = diffsnap_judge_wish(s->options.client, s->options.driver, &wish, how, &verdict, err);
+	rc = diffsnap_judge_wish(s->options.client, s->options.driver, &wish, &call, &verdict, err);
 	if (rc)
 		return rc;
 	if (verdict.state != DIFFSNAP_SUCCESS)
@@ -127,7 +143,7 @@ static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *q
 
 static int send_page(struct diffsnap_server *s, struct net_http *http,
 		     const struct diffsnap_query *query, const struct diffsnap_resource *resource,
-		     struct cairn_err *err)
+		     uint64_t *ret_bytes, struct cairn_err *err)
 {
 	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(resource);
 	const char *start = query->has_start ? query->start_offset : spec->start_offset;
@@ -144,30 +160,68 @@ static int send_page(struct diffsnap_server *s, struct net_http *http,
 	proto_message_free(&page->base);
 	if (cairn_buf_failed(&body))
 		return cairn_err_set(err, CAIRN_NO_SPACE, "the page is too large; ask for less");
-	return net_http_reply(http, 200, "application/json", body.data, body.len, err);
+	rc = net_http_reply(http, 200, "application/json", body.data, body.len, err);
+	*ret_bytes = rc ? 0 : body.len;
+	return rc;
 }
 
-static int answer(struct diffsnap_server *s, struct net_http *http, struct diffsnap_query *query,
+/* One request: what the audit says of it. */
+struct asked {
+	struct diffsnap_query query;
+	struct kube_user *user;             /* NULL: not known */
+	struct diffsnap_resource *resource; /* NULL: refused, or there is none */
+	uint64_t bytes;
+};
+
+static void asked_free(struct asked *asked)
+{
+	kube_value_unrefp(&asked->user);
+	if (asked->resource)
+		diffsnap_resource_unref(asked->resource);
+	free(asked);
+}
+
+static void audit(const struct asked *asked, struct net_http *http, int rc, uint64_t began)
+{
+	const struct diffsnap_query *query = &asked->query;
+	const struct diffsnap_resource_spec *found =
+		asked->resource ? diffsnap_resource_spec(asked->resource) : NULL;
+
+	cairn_audit_write(&(struct cairn_audit){
+		.op = query->direct ? "diff" : "DifferentialSnapshot",
+		.allowed = found != NULL,
+		.user = asked->user ? asked->user->name : "",
+		.peer = net_http_peer(http),
+		.ns = query->ns,
+		.snapshot = found           ? found->target_name
+			    : query->direct ? query->target
+					    : query->name,
+		.base = found ? found->base_name : query->base,
+		.bytes = asked->bytes,
+		.code = rc,
+		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
+	});
+}
+
+static int answer(struct diffsnap_server *s, struct net_http *http, struct asked *asked,
 		  struct cairn_err *err)
 {
-	struct kube_call how = {
-		.timeout_ms = ASK_TIME_MS,
-		.check = check_reader,
-		.check_arg = http,
-	};
+	struct diffsnap_query *query = &asked->query;
 	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
-	cairn_cleanup(diffsnap_resource_unrefp) struct diffsnap_resource *resource = NULL;
-	kube_auto_json json_t *user = NULL;
+	struct kube_caller caller;
 	int rc = diffsnap_query_parse(net_http_path(http), net_http_query(http), query, err);
 
+	kube_caller_init(&caller, http, ASK_TIME_MS);
 	if (!rc)
-		rc = kube_guard_user(s->options.guard, token, &how, &user, err);
-	if (!rc)
-		rc = check_rights(s, user, query, &how, err);
-	if (!rc)
-		rc = query->direct ? find_direct(s, query, &how, &resource, err)
-				   : find_object(s, query, &resource, err);
-	return rc ? rc : send_page(s, http, query, resource, err);
+		rc = kube_guard_user(s->options.guard, token, s->options.audience, &caller.wait,
+				     &asked->user, err);
+	if (rc)
+		return rc;
+	net_http_trust(http, NET_SLOT_KNOWN);
+	rc = query->direct
+		     ? find_direct(s, query, asked->user, &caller.wait, &asked->resource, err)
+		     : find_object(s, query, asked->user, &caller.wait, &asked->resource, err);
+	return rc ? rc : send_page(s, http, query, asked->resource, &asked->bytes, err);
 }
 
 static void count(struct diffsnap_server *s, const struct diffsnap_query *query, int code)
@@ -197,19 +251,19 @@ static int send_error(struct net_http *http, int rc, const struct cairn_err *why
 static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct diffsnap_server *s = arg;
-	struct diffsnap_query *query = cairn_calloc(1, sizeof(*query));
+	struct asked *asked = cairn_calloc(1, sizeof(*asked));
 	struct cairn_err why = {0};
+	uint64_t began = cairn_monotonic_ns();
 	int rc;
 
-	if (!query)
+	if (!asked)
 		return cairn_err_nomem(err, "request");
-	rc = answer(s, http, query, &why);
-	count(s, query, rc);
+	rc = answer(s, http, asked, &why);
+	count(s, &asked->query, rc);
+	audit(asked, http, rc, began);
 	if (rc)
-		cairn_log(CAIRN_LOG_DEBUG, "request refused", CAIRN_STR("namespace", query->ns),
-			  CAIRN_STR("name", query->direct ? query->target : query->name),
-			  CAIRN_STR("error", why.msg));
-	free(query);
+		cairn_log(CAIRN_LOG_DEBUG, "request refused", CAIRN_STR("error", why.msg));
+	asked_free(asked);
 	if (rc == 0 || rc == CAIRN_CANCELLED) {
 		if (err)
 			*err = why;

@@ -3,8 +3,8 @@
 /* The REST server of DifferentialSnapshots: query.h says what can be asked.
  *
  * Every request needs a bearer token whose owner may `get` that
- * DifferentialSnapshot, or, where it names VolumeSnapshots, those. Nothing about
- * what exists is said to anybody else. Tokens are taken from the header only, so
+ * DifferentialSnapshot, if it names one, and in any case the VolumeSnapshots that the
+ * blocks are of. Nothing about what exists is said to anybody else. Tokens are taken from the header only, so
  * that no log of a proxy has them.
  */
 #ifndef CAIRN_DIFFSNAP_SERVER_H
@@ -30,6 +30,7 @@ struct net_metrics;
 struct diffsnap_server_options {
 	struct kube_client *client;
 	struct kube_guard *guard;
+	const char *audience; /* of tokens; NULL: the API server's */
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;
 	struct diffsnap_controller *controller;

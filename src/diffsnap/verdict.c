@@ -118,6 +118,8 @@ static int make_resource(struct judging *j, struct diffsnap_verdict *ret, struct
 	struct diffsnap_resource_spec spec = {
 		.base = j->base.handle ? j->base.handle : wish->base_handle,
 		.target = j->target.handle,
+		.base_name = wish->base,
+		.target_name = wish->target,
 		.volume_id = wish->volume_id,
 		.mode = wish->mode,
 		.start_offset = wish->start_offset,

@@ -3,7 +3,6 @@
 #include "kube/client.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/client_impl.h"
@@ -26,7 +25,7 @@ static int fill(struct kube_client *client, const struct kube_config *config,
 
 	if (burst == 0 && qps > 0)
 		burst = qps * 2 < 1 ? 1 : qps * 2 > 1e6 ? 1000000 : (unsigned)(qps * 2);
-	kube_limiter_init(&client->limiter, qps, burst, cairn_monotonic_ns());
+	kube_throttle_init(&client->throttle, qps, burst);
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
 	client->config = kube_config_ref(config);
 	client->user_agent = cairn_strdup(options->user_agent ? options->user_agent : "cairn");
@@ -50,7 +49,6 @@ int kube_client_new(const struct kube_config *config, const struct kube_client_o
 	client = cairn_calloc(1, sizeof(*client));
 	if (!client)
 		return cairn_err_nomem(err, "client");
-	pthread_mutex_init(&client->lock, NULL);
 	rc = fill(client, config, options ? options : &defaults, err);
 	if (rc) {
 		kube_client_free(client);
@@ -63,6 +61,7 @@ int kube_client_new(const struct kube_config *config, const struct kube_client_o
 void kube_client_shutdown(struct kube_client *client)
 {
 	atomic_store(&client->shutdown, true);
+	kube_throttle_wake(&client->throttle);
 	kube_transport_shutdown(client->transport);
 }
 
@@ -73,7 +72,7 @@ void kube_client_free(struct kube_client *client)
 	kube_transport_free(client->transport);
 	kube_credentials_free(client->credentials);
 	kube_config_free(client->config);
-	pthread_mutex_destroy(&client->lock);
+	kube_throttle_done(&client->throttle);
 	free(client->user_agent);
 	free(client);
 }

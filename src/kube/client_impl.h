@@ -4,13 +4,12 @@
 #ifndef CAIRN_KUBE_CLIENT_IMPL_H
 #define CAIRN_KUBE_CLIENT_IMPL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "kube/client.h"
-#include "kube/limiter.h"
+#include "kube/throttle.h"
 
 struct cairn_buf;
 struct kube_credentials;
@@ -31,8 +30,7 @@ struct kube_client {
 	atomic_uint_fast64_t retries;
 	atomic_uint_fast64_t limited_ns;
 
-	pthread_mutex_t lock;
-	struct kube_limiter limiter; /* guarded by lock */
+	struct kube_throttle throttle;
 };
 
 /* Makes the request, again where client.h says so, until there is an answer

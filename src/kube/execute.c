@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/lock.h"
 #include "kube/backoff.h"
 #include "kube/credentials.h"
 #include "kube/identity.h"
@@ -37,22 +36,11 @@ struct attempt {
 static int limit(struct kube_client *client, const struct kube_patience *patience,
 		 struct cairn_err *err)
 {
-	uint64_t now = cairn_monotonic_ns();
-	uint64_t most = patience->deadline_ns == UINT64_MAX ? UINT64_MAX / 2
-			: patience->deadline_ns > now       ? patience->deadline_ns - now
-							    : 0;
-	uint64_t wait;
+	uint64_t waited;
+	int rc = kube_throttle_pass(&client->throttle, patience, &waited, err);
 
-	pthread_mutex_lock(&client->lock);
-	wait = kube_limiter_take(&client->limiter, now, most);
-	pthread_mutex_unlock(&client->lock);
-	if (wait == UINT64_MAX)
-		return cairn_err_set(err, CAIRN_DEADLINE,
-				     "the client's own rate limit leaves no time for the call");
-	if (wait == 0)
-		return 0;
-	atomic_fetch_add(&client->limited_ns, wait);
-	return kube_patience_sleep(patience, (wait + CAIRN_NS_PER_MS - 1) / CAIRN_NS_PER_MS, err);
+	atomic_fetch_add(&client->limited_ns, waited);
+	return rc;
 }
 
 static bool is_read(const struct kube_request *request)

@@ -2,69 +2,80 @@
 
 #include "kube/guard.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <strings.h>
 
-#include <openssl/evp.h>
-
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/lock.h"
 #include "base/mem.h"
-#include "base/random.h"
+#include "base/text.h"
 #include "kube/auth.h"
+#include "kube/cache.h"
+#include "kube/client.h"
+#include "kube/digest.h"
+#include "kube/fair_queue.h"
+#include "kube/jwt.h"
 #include "kube/object.h"
+#include "kube/resource.h"
+#include "kube/snapshot.h"
+#include "kube/user.h"
+#include "kube/value.h"
+#include "kube/wait.h"
 
 #define KEEP_DEFAULT_MS    10000U
 #define REFUSAL_DEFAULT_MS 2000U
-#define KEY_BYTES          32U
 
-struct key {
-	uint8_t bytes[KEY_BYTES];
-};
-
-/* What was answered; `code` 0 is yes. */
-struct place {
-	struct key key;
-	uint64_t until_ns; /* 0: empty */
-	int code;
-	json_t *user; /* of a good token */
-};
+/* Questions to the API server at once, and callers that wait to ask: all of them,
+ * and those of one address or user. Half of each is left to the others. */
+#define QUESTIONS              32U
+#define QUESTIONS_EACH         16U
+#define QUESTIONS_WAITING      1024U
+#define QUESTIONS_WAITING_EACH 512U
 
 struct kube_guard {
-	struct kube_client *client;
-	char *audience; /* NULL: those of the API server */
-	uint64_t keep_ns;
-	uint64_t refusal_ns;
-	uint8_t salt[KEY_BYTES];
-
-	pthread_mutex_t lock; /* guards both */
-	struct place *tokens;
-	struct place *rights;
+	struct kube_guard_options options;
+	struct kube_fair_queue *turns; /* NULL: not our business */
+	struct kube_cache *tokens;
+	struct kube_cache *rights;
 };
 
-int kube_guard_new(struct kube_client *client, const struct kube_guard_options *options,
-		   struct kube_guard **ret, struct cairn_err *err)
+struct kube_guard_options kube_guard_defaults(struct kube_client *client)
+{
+	return (struct kube_guard_options){
+		.reviewer = kube_client_reviewer(client),
+		.client = client,
+		.keep_ms = KEEP_DEFAULT_MS,
+		.refusal_ms = REFUSAL_DEFAULT_MS,
+		.turns = true,
+	};
+}
+
+int kube_guard_new(const struct kube_guard_options *options, struct kube_guard **ret,
+		   struct cairn_err *err)
 {
 	cairn_cleanup(kube_guard_freep) struct kube_guard *guard = cairn_calloc(1, sizeof(*guard));
-	uint64_t keep = options->keep_ms ? options->keep_ms : KEEP_DEFAULT_MS;
-	uint64_t refusal = options->refusal_ms ? options->refusal_ms : REFUSAL_DEFAULT_MS;
-	bool named = options->audience && options->audience[0];
+	const struct kube_cache_options cache = {
+		.entries_max = KUBE_GUARD_ENTRIES_MAX,
+		.keep_ms = options->keep_ms,
+		.refusal_ms = options->refusal_ms,
+	};
+	const struct kube_fair_queue_options turns = {
+		.what = "questions to the API server",
+		.total = QUESTIONS,
+		.each = QUESTIONS_EACH,
+		.waiting = QUESTIONS_WAITING,
+		.waiting_each = QUESTIONS_WAITING_EACH,
+	};
 	int rc;
 
 	if (!guard)
 		return cairn_err_nomem(err, "guard");
-	pthread_mutex_init(&guard->lock, NULL);
-	guard->client = client;
-	guard->keep_ns = keep * CAIRN_NS_PER_MS;
-	guard->refusal_ns = refusal * CAIRN_NS_PER_MS;
-	guard->tokens = cairn_calloc(KUBE_GUARD_PLACES, sizeof(struct place));
-	guard->rights = cairn_calloc(KUBE_GUARD_PLACES, sizeof(struct place));
-	guard->audience = named ? cairn_strdup(options->audience) : NULL;
-	if (!guard->tokens || !guard->rights || (named && !guard->audience))
-		return cairn_err_nomem(err, "guard");
-	rc = cairn_random_bytes(guard->salt, sizeof(guard->salt), err);
+	guard->options = *options;
+	rc = kube_cache_new(&cache, &guard->tokens, err);
+	if (!rc)
+		rc = kube_cache_new(&cache, &guard->rights, err);
+	if (!rc && options->turns)
+		rc = kube_fair_queue_new(&turns, &guard->turns, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(guard);
@@ -75,159 +86,229 @@ void kube_guard_free(struct kube_guard *guard)
 {
 	if (!guard)
 		return;
-	for (size_t i = 0; i < KUBE_GUARD_PLACES && guard->tokens; i++)
-		json_decref(guard->tokens[i].user);
-	free(guard->tokens);
-	free(guard->rights);
-	free(guard->audience);
-	pthread_mutex_destroy(&guard->lock);
+	kube_cache_free(guard->tokens);
+	kube_cache_free(guard->rights);
+	kube_fair_queue_free(guard->turns);
 	free(guard);
 }
 
-/* Each part with its NUL, so that ("a", "bc") and ("ab", "c") differ. */
-static int make_key(const struct kube_guard *guard, const char *const parts[], size_t n,
-		    struct key *ret, struct cairn_err *err)
+void kube_guard_sweep(struct kube_guard *guard)
 {
-	EVP_MD_CTX *hash = EVP_MD_CTX_new();
-	bool good = hash && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1 &&
-		    EVP_DigestUpdate(hash, guard->salt, sizeof(guard->salt)) == 1;
-
-	for (size_t i = 0; i < n && good; i++) {
-		const char *part = parts[i] ? parts[i] : "";
-
-		good = EVP_DigestUpdate(hash, part, strlen(part) + 1) == 1;
-	}
-	good = good && EVP_DigestFinal_ex(hash, ret->bytes, NULL) == 1;
-	EVP_MD_CTX_free(hash);
-	return good ? 0 : cairn_err_nomem(err, "guard");
+	kube_cache_sweep(guard->tokens);
+	kube_cache_sweep(guard->rights);
 }
 
-/* A key's hash is as random as any: its first bytes choose the place. */
-static struct place *place_of(struct place *places, const struct key *key)
+void kube_guard_stats(struct kube_guard *guard, struct kube_cache_stats *ret_tokens,
+		      struct kube_cache_stats *ret_rights)
 {
-	uint32_t number;
-
-	memcpy(&number, key->bytes, sizeof(number));
-	return &places[number % KUBE_GUARD_PLACES];
+	kube_cache_stats(guard->tokens, ret_tokens);
+	kube_cache_stats(guard->rights, ret_rights);
 }
 
-/* True when the answer is known; *ret_user (may be NULL) is then a reference. */
-static bool recall(struct kube_guard *guard, struct place *places, const struct key *key,
-		   int *ret_code, json_t **ret_user)
+static int take_turn(struct kube_guard *guard, const struct kube_digest *owner,
+		     const struct kube_wait *wait, struct kube_fair_pass *pass,
+		     struct cairn_err *err)
 {
-	cairn_scoped_lock(&guard->lock);
-	const struct place *place = place_of(places, key);
-
-	if (place->until_ns <= cairn_monotonic_ns() || memcmp(&place->key, key, sizeof(*key)) != 0)
-		return false;
-	*ret_code = place->code;
-	if (ret_user)
-		*ret_user = json_incref(place->user);
-	return true;
+	return guard->turns && owner ? kube_fair_queue_enter(guard->turns, owner, wait, pass, err)
+				     : 0;
 }
 
-static void remember(struct kube_guard *guard, struct place *places, const struct key *key,
-		     int code, json_t *user)
+int kube_guard_could_not_ask(int rc, struct cairn_err *err)
 {
-	cairn_scoped_lock(&guard->lock);
-	struct place *place = place_of(places, key);
+	int code = rc == CAIRN_UNAVAILABLE || rc == CAIRN_NO_SPACE || rc == CAIRN_CANCELLED ||
+				   rc == CAIRN_DEADLINE
+			   ? rc
+			   : CAIRN_INTERNAL;
 
-	json_decref(place->user);
-	*place = (struct place){
-		.key = *key,
-		.until_ns = cairn_monotonic_ns() + (code ? guard->refusal_ns : guard->keep_ns),
-		.code = code,
-		.user = json_incref(user),
-	};
+	return cairn_err_recode(err, code);
 }
 
-static int refuse_token(struct cairn_err *err)
+/* --- the token --- */
+
+struct token_question {
+	struct kube_guard *guard;
+	const char *token;
+	const char *audience;
+};
+
+/* What a good token says of its own end may be believed. */
+static void heed_expiry(const char *token, uint64_t *until_ns)
 {
-	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the token is not valid here");
+	uint64_t now = cairn_now_ns() / CAIRN_NS_PER_SEC;
+	uint64_t expires;
+	uint64_t until;
+
+	if (!kube_jwt_expiry(token, &expires))
+		return;
+	until = cairn_monotonic_ns();
+	if (expires > now && (__builtin_mul_overflow(expires - now, CAIRN_NS_PER_SEC, &expires) ||
+			      __builtin_add_overflow(until, expires, &until)))
+		return;
+	if (until < *until_ns)
+		*until_ns = until;
 }
 
-static int ask_user(struct kube_guard *guard, const char *token, const struct kube_call *how,
-		    json_t **ret, struct cairn_err *err)
+static int ask_token(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+		     uint64_t *until_ns, struct cairn_err *err)
 {
-	const char *const audiences[] = {guard->audience, NULL};
-	struct kube_token_review review = {0};
-	bool good;
-	int rc = kube_token_review(guard->client, token, audiences, how, &review, err);
+	const struct token_question *q = arg;
+	const struct kube_reviewer *reviewer = &q->guard->options.reviewer;
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
+	kube_auto_json json_t *info = NULL;
+	struct kube_user *user;
+	int rc = take_turn(q->guard, wait->origin, wait, &pass, err);
 
-	if (rc)
-		return cairn_err_wrap(err, "the token can not be checked");
-	good = review.authenticated && review.user &&
-	       (!guard->audience || kube_token_review_has(&review, guard->audience));
-	if (good)
-		*ret = kube_copy(review.user);
-	kube_token_review_done(&review);
-	if (good && !*ret)
-		return cairn_err_nomem(err, "user");
-	return good ? 0 : refuse_token(err);
-}
-
-int kube_guard_user(struct kube_guard *guard, const char *token, const struct kube_call *how,
-		    json_t **ret_user, struct cairn_err *err)
-{
-	kube_auto_json json_t *user = NULL;
-	struct key key;
-	int code;
-	int rc;
-
-	if (!token || !token[0])
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "a bearer token is needed");
-	if (strnlen(token, KUBE_GUARD_TOKEN_MAX + 1) > KUBE_GUARD_TOKEN_MAX)
-		return refuse_token(err);
-	rc = make_key(guard, &token, 1, &key, err);
+	if (!rc)
+		rc = reviewer->ops->review_token(reviewer->self, q->token, q->audience, wait, &info,
+						 err);
+	if (!rc)
+		rc = kube_user_new(info, &user, err);
 	if (rc)
 		return rc;
-	if (recall(guard, guard->tokens, &key, &code, &user)) {
-		if (code)
-			return refuse_token(err);
-	} else {
-		rc = ask_user(guard, token, how, &user, err);
-		if (rc == 0 || rc == CAIRN_UNAUTHENTICATED)
-			remember(guard, guard->tokens, &key, rc, user);
-		if (rc)
-			return rc;
-	}
-	*ret_user = cairn_take(user);
+	heed_expiry(q->token, until_ns);
+	*ret = &user->value;
 	return 0;
 }
 
-static int deny(const json_t *user, const struct kube_access *what, struct cairn_err *err)
+/* What can not be a token is not worth a question: JSON has no other texts. */
+static bool could_be_token(const char *token)
 {
-	const char *name = kube_str(user, "username");
+	size_t n = strnlen(token, KUBE_GUARD_TOKEN_MAX + 1);
 
+	return n > 0 && n <= KUBE_GUARD_TOKEN_MAX && cairn_utf8_valid(token, n);
+}
+
+int kube_guard_user(struct kube_guard *guard, const char *token, const char *audience,
+		    const struct kube_wait *wait, struct kube_user **ret, struct cairn_err *err)
+{
+	const char *wanted = audience && audience[0] ? audience : NULL;
+	struct token_question q = {.guard = guard, .token = token, .audience = wanted};
+	struct kube_value *user;
+	struct kube_digest key;
+	int rc;
+
+	if (!token || !token[0])
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "a bearer token is required");
+	if (!could_be_token(token))
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the token is not valid here");
+	key = kube_digest_of("token", token, wanted ? wanted : "", NULL);
+	rc = kube_cache_get(guard->tokens, &key, ask_token, &q, wait, &user, err);
+	if (rc == CAIRN_UNAUTHENTICATED)
+		return cairn_err_set(err, rc, "the token is not valid here");
+	if (rc) {
+		cairn_err_wrap(err, "the token can not be checked");
+		return kube_guard_could_not_ask(rc, err);
+	}
+	*ret = (struct kube_user *)(void *)user;
+	return 0;
+}
+
+/* --- the right --- */
+
+struct right_question {
+	struct kube_guard *guard;
+	const struct kube_user *user;
+	const struct kube_access *what;
+};
+
+/* The answer yes: nothing but its being there. */
+static void yes_destroy(struct kube_value *value)
+{
+	free(value);
+}
+
+static int deny(const struct right_question *q, const char *reason, struct cairn_err *err)
+{
+	const struct kube_access *what = q->what;
+
+	if (reason[0])
+		return cairn_err_set(err, CAIRN_DENIED, "%s", reason);
+	if (what->path)
+		return cairn_err_set(err, CAIRN_DENIED, "user '%s' may not %s '%s'", q->user->name,
+				     what->verb, what->path);
 	return cairn_err_set(err, CAIRN_DENIED, "user '%s' may not %s %s.%s '%s' in '%s'",
-			     name ? name : "", what->verb, what->resource ? what->resource : "",
+			     q->user->name, what->verb, what->resource ? what->resource : "",
 			     what->group ? what->group : "", what->name ? what->name : "",
 			     what->ns ? what->ns : "");
 }
 
-int kube_guard_access(struct kube_guard *guard, const json_t *user, const struct kube_access *what,
-		      const struct kube_call *how, struct cairn_err *err)
+static int ask_right(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+		     uint64_t *until_ns, struct cairn_err *err)
 {
-	cairn_auto_free char *who = kube_json_text(user, NULL);
-	const char *const parts[] = {who,           what->verb,     what->group,
-				     what->version, what->resource, what->subresource,
-				     what->ns,      what->name,     what->path};
+	const struct right_question *q = arg;
+	const struct kube_reviewer *reviewer = &q->guard->options.reviewer;
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	struct kube_access_answer answer = {0};
-	struct key key;
-	int code;
-	int rc = who ? make_key(guard, parts, sizeof(parts) / sizeof(parts[0]), &key, err)
-		     : cairn_err_nomem(err, "guard");
+	struct kube_value *yes;
+	int rc = take_turn(q->guard, wait->origin, wait, &pass, err);
 
+	(void)until_ns;
+	if (!rc)
+		rc = reviewer->ops->review_access(reviewer->self, q->user->info, q->what, wait,
+						  &answer, err);
+	if (rc == CAIRN_DENIED || rc == CAIRN_UNAUTHENTICATED) /* it is we who may not ask */
+		return cairn_err_recode(err, CAIRN_INTERNAL);
 	if (rc)
 		return rc;
-	if (!recall(guard, guard->rights, &key, &code, NULL)) {
-		rc = kube_access_review(guard->client, user, what, how, &answer, err);
-		if (rc)
-			return cairn_err_wrap(err, "the right can not be checked");
-		code = answer.allowed ? 0 : CAIRN_DENIED;
-		remember(guard, guard->rights, &key, code, NULL);
-	}
-	return code ? deny(user, what, err) : 0;
+	if (!answer.allowed || answer.denied)
+		return deny(q, answer.reason, err);
+	yes = cairn_alloc(sizeof(*yes));
+	if (!yes)
+		return cairn_err_nomem(err, "right");
+	kube_value_init(yes, yes_destroy);
+	*ret = yes;
+	return 0;
+}
+
+static const char *text(const char *maybe)
+{
+	return maybe ? maybe : "";
+}
+
+int kube_guard_access(struct kube_guard *guard, const struct kube_user *user,
+		      const struct kube_access *what, const struct kube_wait *wait,
+		      struct cairn_err *err)
+{
+	struct right_question q = {.guard = guard, .user = user, .what = what};
+	struct kube_digest key = kube_digest_under(
+		&user->key, text(what->verb), text(what->group), text(what->version),
+		text(what->resource), text(what->subresource), text(what->ns), text(what->name),
+		what->path ? "path" : "", text(what->path), NULL);
+	kube_auto_value struct kube_value *yes = NULL;
+	int rc = kube_cache_get(guard->rights, &key, ask_right, &q, wait, &yes, err);
+
+	if (rc == CAIRN_DENIED || rc == 0)
+		return rc;
+	cairn_err_wrap(err, "the right can not be checked");
+	return kube_guard_could_not_ask(rc, err);
+}
+
+int kube_guard_may_read(struct kube_guard *guard, const struct kube_user *user, const char *ns,
+			const char *name, const struct kube_wait *wait, struct cairn_err *err)
+{
+	const struct kube_access what = {
+		.verb = "get",
+		.group = kube_volumesnapshots.group,
+		.version = kube_volumesnapshots.version,
+		.resource = kube_volumesnapshots.plural,
+		.ns = ns,
+		.name = name,
+	};
+
+	return kube_guard_access(guard, user, &what, wait, err);
+}
+
+int kube_guard_snapshot(struct kube_guard *guard, const struct kube_user *user, const char *ns,
+			const char *name, const struct kube_wait *wait, struct kube_snapshot *ret,
+			struct cairn_err *err)
+{
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
+	const struct kube_call call = kube_wait_call(wait);
+	int rc = kube_guard_may_read(guard, user, ns, name, wait, err);
+
+	if (!rc)
+		rc = take_turn(guard, &user->who, wait, &pass, err);
+	return rc ? rc : kube_snapshot_get(guard->options.client, ns, name, &call, ret, err);
 }
 
 const char *kube_bearer_token(const char *authorization)

@@ -12,22 +12,39 @@ void kube_limiter_init(struct kube_limiter *limiter, double qps, unsigned burst,
 	limiter->at = now_ns;
 }
 
-uint64_t kube_limiter_take(struct kube_limiter *limiter, uint64_t now_ns, uint64_t most_ns)
+static double tokens_at(const struct kube_limiter *limiter, uint64_t now_ns)
 {
-	double tokens, wait;
+	double tokens = limiter->tokens;
+
+	if (now_ns > limiter->at)
+		tokens += (double)(now_ns - limiter->at) * limiter->per_ns;
+	return tokens > limiter->burst ? limiter->burst : tokens;
+}
+
+bool kube_limiter_take(struct kube_limiter *limiter, uint64_t now_ns)
+{
+	double tokens;
+
+	if (limiter->per_ns <= 0)
+		return true;
+	tokens = tokens_at(limiter, now_ns);
+	if (tokens < 1)
+		return false;
+	limiter->tokens = tokens - 1;
+	limiter->at = now_ns;
+	return true;
+}
+
+uint64_t kube_limiter_wait(const struct kube_limiter *limiter, uint64_t now_ns, unsigned n)
+{
+	double missing, wait;
 
 	if (limiter->per_ns <= 0)
 		return 0;
-	tokens = limiter->tokens;
-	if (now_ns > limiter->at)
-		tokens += (double)(now_ns - limiter->at) * limiter->per_ns;
-	if (tokens > limiter->burst)
-		tokens = limiter->burst;
-	tokens -= 1;
-	wait = tokens < 0 ? -tokens / limiter->per_ns : 0;
-	if (wait > (double)most_ns)
-		return UINT64_MAX;
-	limiter->tokens = tokens;
-	limiter->at = now_ns;
-	return (uint64_t)wait;
+	missing = (double)n - tokens_at(limiter, now_ns);
+	if (missing <= 0)
+		return 0;
+	/* Rounded up, so that the token is there when the caller wakes. */
+	wait = missing / limiter->per_ns + 1;
+	return wait < (double)(UINT64_MAX / 2) ? (uint64_t)wait : UINT64_MAX / 2;
 }

@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/num.h"
 
+#define NETWORK_BYTES 8 /* of an IPv6 address: one host has a /64 to choose from */
+
 static bool parse_host(const char *host, size_t n, uint16_t port, struct net_address *ret)
 {
 	struct sockaddr_in *v4 = (void *)&ret->addr;
@@ -51,6 +53,25 @@ int net_address_parse(const char *text, struct net_address *ret, struct cairn_er
 				     "'%s' is no address such as 127.0.0.1:50051 or [::1]:50051",
 				     text);
 	return 0;
+}
+
+void net_address_to_origin(struct net_address *address)
+{
+	struct sockaddr_in *v4 = (void *)&address->addr;
+	struct sockaddr_in6 *v6 = (void *)&address->addr;
+	struct in6_addr long_form = v6->sin6_addr;
+
+	v4->sin_port = 0; /* at the same place in both families */
+	if (address->addr.ss_family != AF_INET6)
+		return;
+	if (IN6_IS_ADDR_V4MAPPED(&long_form)) {
+		*address = (struct net_address){.addr.ss_family = AF_INET, .len = sizeof(*v4)};
+		memcpy(&v4->sin_addr, long_form.s6_addr + 12, sizeof(v4->sin_addr));
+		return;
+	}
+	memset(long_form.s6_addr + NETWORK_BYTES, 0, sizeof(long_form) - NETWORK_BYTES);
+	*address = (struct net_address){.addr.ss_family = AF_INET6, .len = sizeof(*v6)};
+	v6->sin6_addr = long_form;
 }
 
 int net_address_unix(const char *path, struct net_address *ret, struct cairn_err *err)

@@ -24,6 +24,10 @@ int net_address_parse(const char *text, struct net_address *ret, struct cairn_er
 /* CAIRN_INVALID  the path is empty or longer than a socket path may be */
 int net_address_unix(const char *path, struct net_address *ret, struct cairn_err *err);
 
+/* Reduces a peer's address to what it cannot choose: no port, an IPv4 address as
+ * such however it came, the /64 of an IPv6 one. */
+void net_address_to_origin(struct net_address *address);
+
 bool net_address_is_loopback(const struct net_address *address);
 
 #endif

@@ -175,6 +175,11 @@ void net_call_wake(struct net_call *call)
 	pthread_cond_broadcast(&call->s.changed);
 }
 
+void net_call_trust(struct net_call *call)
+{
+	net_slot_trust(call->peer->shares, &call->peer->slot, NET_SLOT_KNOWN);
+}
+
 const struct net_peer *net_call_peer(const struct net_call *call)
 {
 	return &call->peer->peer;

@@ -101,6 +101,10 @@ struct net_peer {
 	const char *tls_subject; /* of a verified client certificate, or NULL */
 };
 
+/* The caller has proven who it is: its connection is no stranger's any more and
+ * goes last when there are too many (net/shares.h). */
+void net_call_trust(struct net_call *call);
+
 const struct net_peer *net_call_peer(const struct net_call *call);
 
 /* The loop of the call's connection. */

@@ -14,6 +14,7 @@ struct net_call {
 	const struct net_method *method;
 	struct net_shared_peer *peer;
 	struct net_fields request;
+	size_t charged; /* to the peer, for the call and its fields */
 	uint64_t started_ns, deadline_ns;
 	bool gzip; /* what grpc-encoding said */
 

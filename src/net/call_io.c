@@ -16,6 +16,8 @@
 #include "net/peer.h"
 #include "net/scratch.h"
 
+#define STREAM_BYTES 1024 /* about what nghttp2 keeps for a stream */
+
 /* --- the request --- */
 
 static void deadline_passed(void *arg)
@@ -47,8 +49,13 @@ static int check_fields(struct net_call *call)
 {
 	const struct net_fields *request = &call->request;
 	size_t n;
-	const char *value = net_fields_get(request, ":method", &n);
+	const char *value;
 
+	if (call->s.fields_refused) {
+		net_call_abort(&call->s, CAIRN_NO_SPACE, "too many requests wait here");
+		return -1;
+	}
+	value = net_fields_get(request, ":method", &n);
 	if (!value || strcmp(value, "POST") != 0) {
 		net_call_answer_http(call, "405");
 		return -1;
@@ -187,6 +194,7 @@ static void got_request(struct net_stream *stream, bool end)
 	call->have_request = true;
 	call->request = stream->fields;
 	net_fields_init(&stream->fields);
+	stream->fields_held = 0;
 	if (check_fields(call) != 0 || find_method(call) != 0 || check_encoding(call) != 0)
 		return;
 	if (!one_request(call))
@@ -244,10 +252,25 @@ static void closed(struct net_stream *stream, uint32_t h2_error, const struct ca
 	net_stream_set_over(stream, CAIRN_CANCELLED, "the caller is gone", true);
 }
 
+static bool charge(struct net_call *call, size_t n)
+{
+	if (!net_peer_charge(call->peer, n))
+		return false;
+	call->charged += n;
+	return true;
+}
+
+static bool fields_grew(struct net_stream *stream, size_t more)
+{
+	return charge(net_call_of(stream), more);
+}
+
 static void destroy(struct net_stream *stream)
 {
 	struct net_call *call = net_call_of(stream);
 	struct net_server *server = call->server;
+
+	net_peer_uncharge(call->peer, call->charged);
 
 	net_fields_done(&call->request);
 	net_fields_done(&call->headers);
@@ -262,6 +285,7 @@ static void destroy(struct net_stream *stream)
 }
 
 static const struct net_stream_hooks call_hooks = {
+	.fields_grew = fields_grew,
 	.headers = got_request,
 	.peer_end = request_ended,
 	.broken = net_call_abort,
@@ -287,6 +311,14 @@ struct net_stream *net_call_new_stream(struct net_conn *conn)
 	call->s.send_max = server->limits.stream_send_bytes;
 	call->server = server;
 	call->peer = net_peer_ref(conn->peer);
+	/* The usual fields are charged with the call, in one go. */
+	call->s.fields_held = NET_FIELDS_FIRST_BYTES;
+	if (!charge(call, sizeof(*call) + STREAM_BYTES + NET_FIELDS_FIRST_BYTES)) {
+		net_peer_unref(call->peer);
+		net_stream_done(&call->s);
+		free(call);
+		return NULL;
+	}
 	call->work.run = net_call_run;
 	call->started_ns = cairn_monotonic_ns();
 	call->deadline_ns = UINT64_MAX;

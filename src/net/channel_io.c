@@ -221,7 +221,8 @@ void net_channel_connected(void *arg, int fd, const struct cairn_err *why)
 	if (rc != 0)
 		close(fd);
 	else
-		rc = net_conn_new(&client_hooks, ch, ch->loop, &ch->limits, fd, ssl, &conn, &err);
+		rc = net_conn_new(&client_hooks, ch, ch->loop, &ch->limits, fd, ssl, NULL, &conn,
+				  &err);
 	if (rc != 0) {
 		attempt_failed(ch, &err);
 		return;

@@ -16,7 +16,15 @@
 #include "net/scratch.h"
 #include "net/stream.h"
 
-#define READS_PER_TURN 4 /* then the other connections have their turn */
+#define READS_PER_TURN 4           /* then the other connections have their turn */
+#define STRANGER_BYTES (16U << 10) /* read from one in a turn */
+#define PREFACE_BYTES  24
+
+/* A server whose peer takes nothing goes on reading while less than this waits
+ * because of what was read: two ends that both wait for the other to read first
+ * would wait for ever. */
+#define BLOCKED_FRAMES 32
+#define BLOCKED_BYTES  4096
 
 static void end_turn(struct net_task *task);
 
@@ -54,6 +62,30 @@ static void fail_with(struct net_conn *conn, const struct cairn_err *err)
 	net_conn_fail(conn, err->code, "%s", err->msg);
 }
 
+/* How long the peer has been at a header block, whether nghttp2 likes it or not. */
+static void time_headers(struct net_conn *conn, const uint8_t *data, size_t n)
+{
+	struct net_frames *frames = &conn->frames;
+
+	net_frames_feed(frames, data, n);
+	if (!frames->in_block)
+		conn->headers_ns = 0;
+	else if (conn->headers_ns == 0 || conn->blocks_seen != frames->blocks)
+		conn->headers_ns = cairn_monotonic_ns();
+	conn->blocks_seen = frames->blocks;
+}
+
+static bool spend_key_updates(struct net_conn *conn)
+{
+	while (conn->wire.key_updates > 0) {
+		conn->wire.key_updates--;
+		if (conn->hooks->is_server &&
+		    !net_conn_spend(conn, &conn->oddities, "TLS key updates"))
+			return false;
+	}
+	return true;
+}
+
 /* Hands everything that one read(2) brought to nghttp2. */
 static int digest(struct net_conn *conn, struct cairn_err *err)
 {
@@ -63,8 +95,11 @@ static int digest(struct net_conn *conn, struct cairn_err *err)
 		ssize_t used;
 		int rc = net_wire_next(&conn->wire, &data, &n, err);
 
+		if (!spend_key_updates(conn))
+			return cairn_err_set(err, CAIRN_NO_SPACE, "too many TLS key updates");
 		if (rc != 1)
 			return rc;
+		time_headers(conn, data, n);
 		used = nghttp2_session_mem_recv(conn->session, data, n);
 		if (used < 0)
 			return cairn_err_set(err, CAIRN_UNAVAILABLE, "HTTP/2: %s",
@@ -83,10 +118,24 @@ static int shake_hands(struct net_conn *conn, struct cairn_err *err)
 	return net_session_start(conn, err);
 }
 
+/* False while the peer does not take what it made us say. */
+static bool may_read(const struct net_conn *conn)
+{
+	if (!conn->hooks->is_server || !net_wire_blocked(&conn->wire))
+		return true;
+	return conn->wire.kept_blocked < BLOCKED_BYTES &&
+	       (!conn->session ||
+		nghttp2_session_get_outbound_queue_size(conn->session) < BLOCKED_FRAMES);
+}
+
 static int read_turn(struct net_conn *conn, struct cairn_err *err)
 {
-	for (int i = 0; i < READS_PER_TURN && !conn->dead; i++) {
-		int rc = net_wire_fill(&conn->wire, err);
+	bool stranger = net_conn_is_stranger(conn);
+	int reads = stranger ? 1 : READS_PER_TURN;
+
+	for (int i = 0; i < reads && !conn->dead && may_read(conn); i++) {
+		int rc =
+			net_wire_fill(&conn->wire, stranger ? STRANGER_BYTES : NET_READ_BYTES, err);
 
 		if (rc != 1)
 			return rc;
@@ -104,10 +153,19 @@ static int read_turn(struct net_conn *conn, struct cairn_err *err)
 	return 0;
 }
 
-static void watch_writable(struct net_conn *conn)
+static void watch_socket(struct net_conn *conn)
 {
+	bool reading = may_read(conn);
+
 	if (net_wire_blocked(&conn->wire))
 		event_add(&conn->writable, NULL);
+	if (reading == conn->reading)
+		return;
+	conn->reading = reading;
+	if (reading)
+		event_add(&conn->readable, NULL);
+	else
+		event_del(&conn->readable);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -168,6 +226,7 @@ static void take_apart(struct net_conn *conn)
 		net_stream_unref(stream);
 	}
 	nghttp2_session_del(conn->session);
+	net_peer_leave(conn->peer);
 	net_wire_done(&conn->wire);
 	conn->hooks->gone(conn);
 	/* What happened meanwhile may have asked for another turn. */
@@ -197,7 +256,7 @@ static void end_turn(struct net_task *task)
 		take_apart(conn);
 		return;
 	}
-	watch_writable(conn);
+	watch_socket(conn);
 }
 
 static int set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct cairn_err *err)
@@ -211,11 +270,12 @@ static int set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct cair
 	event_assign(&conn->writable, net_loop_base(conn->loop), fd, EV_WRITE, on_writable, conn);
 	if (event_add(&conn->readable, NULL) < 0)
 		return cairn_err_nomem(err, "connection");
+	conn->reading = true;
 	if (!ssl)
 		return net_session_start(conn, err);
 	/* A client speaks first. */
 	rc = conn->hooks->is_server ? 0 : net_wire_handshake(&conn->wire, err);
-	watch_writable(conn);
+	watch_socket(conn);
 	return rc < 0 ? rc : 0;
 }
 
@@ -231,16 +291,22 @@ static void init_buckets(struct net_conn *conn)
 					     .burst = l->settings_burst,
 					     .refill_ns = 100 * CAIRN_NS_PER_MS,
 					     .last_ns = conn->opened_ns};
+	conn->resets = (struct net_bucket){.level = l->reset_burst,
+					   .burst = l->reset_burst,
+					   .refill_ns = CAIRN_NS_PER_SEC / l->reset_per_second,
+					   .last_ns = conn->opened_ns};
 }
 
 int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loop *loop,
-		 const struct net_limits *limits, int fd, struct ssl_st *ssl, struct net_conn **ret,
-		 struct cairn_err *err)
+		 const struct net_limits *limits, int fd, struct ssl_st *ssl,
+		 struct net_shared_peer *peer, struct net_conn **ret, struct cairn_err *err)
 {
 	struct net_conn *conn = cairn_calloc(1, sizeof(*conn));
 	int rc;
 
 	if (!conn) {
+		net_peer_leave(peer);
+		net_peer_unref(peer);
 		SSL_free(ssl);
 		close(fd);
 		return cairn_err_nomem(err, "connection");
@@ -252,19 +318,19 @@ int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loo
 	conn->turn_end.run = end_turn;
 	conn->write_batch = NET_WRITE_BYTES;
 	conn->opened_ns = conn->heard_ns = conn->busy_ns = cairn_monotonic_ns();
+	conn->peer = peer;
 	init_buckets(conn);
+	net_frames_init(&conn->frames, hooks->is_server ? PREFACE_BYTES : 0);
 	rc = set_up(conn, fd, ssl, err);
-	if (rc == 0 && hooks->is_server) {
-		conn->peer = net_peer_of(fd);
-		rc = conn->peer ? 0 : cairn_err_nomem(err, "connection");
-	}
 	if (rc != 0) {
 		if (event_initialized(&conn->readable))
 			event_del(&conn->readable);
 		if (conn->turn_end_asked)
 			net_loop_drop_late(loop, &conn->turn_end);
 		nghttp2_session_del(conn->session);
+		net_peer_leave(peer);
 		net_wire_done(&conn->wire);
+		net_peer_unref(peer);
 		free(conn);
 		return rc;
 	}
@@ -292,6 +358,8 @@ void net_conn_add_stream(struct net_conn *conn, struct net_stream *stream)
 		stream->next->prev = stream;
 	conn->streams = stream;
 	conn->n_streams++;
+	if (conn->peer)
+		net_slot_set(&conn->peer->slot, NET_SLOT_BUSY);
 }
 
 void net_conn_remove_stream(struct net_conn *conn, struct net_stream *stream)
@@ -305,5 +373,7 @@ void net_conn_remove_stream(struct net_conn *conn, struct net_stream *stream)
 	stream->conn = NULL;
 	conn->n_streams--;
 	conn->busy_ns = cairn_monotonic_ns();
+	if (conn->peer && conn->n_streams == 0)
+		net_slot_set(&conn->peer->slot, NET_SLOT_IDLE);
 	net_stream_unref(stream);
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "net/frames.h"
 #include "net/limits.h"
 #include "net/loop.h"
 #include "net/recent.h"
@@ -68,19 +69,24 @@ struct net_conn {
 
 	struct net_stream *streams;
 	uint32_t n_streams;
-	size_t write_batch; /* bytes collected for one write */
+	size_t fields_counted; /* of all calls, while the peer is a stranger */
+	uint64_t fields_ns;    /* when some of that was last forgiven */
+	size_t write_batch;    /* bytes collected for one write */
 
 	uint64_t opened_ns, heard_ns, pinged_ns, headers_ns, busy_ns, going_ns;
-	struct net_bucket pings, oddities;
+	struct net_frames frames;
+	uint64_t blocks_seen; /* header blocks that had begun when headers_ns was set */
+	struct net_bucket pings, oddities, resets;
+	bool reading;                 /* the socket is watched for bytes */
 	struct net_recent recent;     /* servers only */
 	struct net_shared_peer *peer; /* servers only */
 };
 
-/* Takes over `fd` and `ssl`. On failure both are closed. The peer's address and
- * credentials are filled in for a server. */
+/* Takes over `fd`, `ssl` and the reference `peer`, which only servers have. On
+ * failure all are given up. */
 int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loop *loop,
-		 const struct net_limits *limits, int fd, struct ssl_st *ssl, struct net_conn **ret,
-		 struct cairn_err *err);
+		 const struct net_limits *limits, int fd, struct ssl_st *ssl,
+		 struct net_shared_peer *peer, struct net_conn **ret, struct cairn_err *err);
 
 /* Ends the connection at the end of this turn; the first reason stays. */
 __attribute__((format(printf, 3, 4))) void net_conn_fail(struct net_conn *conn, int code,
@@ -103,6 +109,12 @@ void net_conn_remove_stream(struct net_conn *conn, struct net_stream *stream);
 /* The peer did something that costs us work for nothing. False when the bucket
  * is empty; the connection then ends with ENHANCE_YOUR_CALM. */
 bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char *what);
+
+/* The peer of a server that has not proven who it is. */
+bool net_conn_is_stranger(const struct net_conn *conn);
+
+/* Ends the connection with ENHANCE_YOUR_CALM. */
+void net_conn_calm(struct net_conn *conn, const char *what);
 
 /* Begins and goes on with a graceful end (GOAWAY twice). */
 void net_conn_drain(struct net_conn *conn, uint64_t now_ns);

@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
+#include "net/peer.h"
 #include "net/stream.h"
 
+#define STRANGER_COST   8   /* what one event of a stranger takes from a bucket */
 #define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams that cross the first */
 
 static bool longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
@@ -17,11 +19,16 @@ static bool longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
 	return now_ns > since_ns && now_ns - since_ns > ms * CAIRN_NS_PER_MS;
 }
 
+bool net_conn_is_stranger(const struct net_conn *conn)
+{
+	return conn->peer && !net_slot_is_known(&conn->peer->slot);
+}
+
 bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char *what)
 {
 	uint64_t now = cairn_monotonic_ns();
 	uint64_t more = (now - bucket->last_ns) / bucket->refill_ns;
-	const char *said;
+	uint32_t cost = bucket != &conn->pings && net_conn_is_stranger(conn) ? STRANGER_COST : 1;
 
 	if (more > 0) {
 		bucket->last_ns += more * bucket->refill_ns;
@@ -29,18 +36,24 @@ bool net_conn_spend(struct net_conn *conn, struct net_bucket *bucket, const char
 					? bucket->burst
 					: bucket->level + (uint32_t)more;
 	}
-	if (bucket->level > 0) {
-		bucket->level--;
+	if (bucket->level >= cost) {
+		bucket->level -= cost;
 		return true;
 	}
+	net_conn_calm(conn, what);
+	return false;
+}
+
+void net_conn_calm(struct net_conn *conn, const char *what)
+{
 	/* gRPC clients know this text and ping less often from then on. */
-	said = bucket == &conn->pings ? "too_many_pings" : what;
+	const char *said = strcmp(what, "pings") == 0 ? "too_many_pings" : what;
+
 	nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
 			      nghttp2_session_get_last_proc_stream_id(conn->session),
 			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)said, strlen(said));
 	net_conn_want_flush(conn);
 	net_conn_fail(conn, CAIRN_NO_SPACE, "too many %s", what);
-	return false;
 }
 
 void net_conn_drain(struct net_conn *conn, uint64_t now_ns)
@@ -113,6 +126,14 @@ static void check_streams(struct net_conn *conn, uint64_t now_ns)
 	}
 }
 
+static uint64_t idle_limit(const struct net_conn *conn)
+{
+	const struct net_limits *l = conn->limits;
+	bool stranger = net_conn_is_stranger(conn);
+
+	return stranger && l->stranger_idle_ms < l->idle_ms ? l->stranger_idle_ms : l->idle_ms;
+}
+
 void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 {
 	const struct net_limits *l = conn->limits;
@@ -133,6 +154,6 @@ void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 	check_streams(conn, now_ns);
 	check_keepalive(conn, now_ns);
 	if (conn->going || (conn->hooks->is_server && conn->n_streams == 0 &&
-			    longer(now_ns, conn->busy_ns, l->idle_ms)))
+			    longer(now_ns, conn->busy_ns, idle_limit(conn))))
 		net_conn_drain(conn, now_ns);
 }

@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "net/grpc_text.h"
 
-#define FIRST_BYTES 512
-
 void net_fields_init(struct net_fields *fields)
 {
 	fields->more = NULL;
@@ -53,7 +51,7 @@ bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len
 	if (!field)
 		return false;
 	/* The first room takes a usual request whole. */
-	if (!fields->text.data && !cairn_buf_reserve(&fields->text, FIRST_BYTES))
+	if (!fields->text.data && !cairn_buf_reserve(&fields->text, NET_FIELDS_FIRST_BYTES))
 		return false;
 	at = cairn_buf_reserve(&fields->text, name_len + value_len + 2);
 	if (!at)
@@ -136,6 +134,11 @@ const char *net_field_name(const struct net_fields *fields, const struct net_fie
 const char *net_field_value(const struct net_fields *fields, const struct net_field *field)
 {
 	return (const char *)fields->text.data + field->value;
+}
+
+size_t net_fields_held(const struct net_fields *fields)
+{
+	return fields->text.cap + fields->more_cap * sizeof(*fields->more);
 }
 
 const char *net_fields_get(const struct net_fields *fields, const char *name, size_t *ret_len)

@@ -25,6 +25,8 @@ struct net_field {
 
 #define NET_FIELDS_FIRST 10
 
+#define NET_FIELDS_FIRST_BYTES 512 /* of the first buffer: a usual request */
+
 /* May be moved by assignment. */
 struct net_fields {
 	struct cairn_buf text;
@@ -60,6 +62,9 @@ static inline const struct net_field *net_fields_at(const struct net_fields *fie
 
 const char *net_field_name(const struct net_fields *fields, const struct net_field *field);
 const char *net_field_value(const struct net_fields *fields, const struct net_field *field);
+
+/* Memory that the list holds beside itself. */
+size_t net_fields_held(const struct net_fields *fields);
 
 /* The first value of a name, or NULL. `ret_len` may be NULL. */
 const char *net_fields_get(const struct net_fields *fields, const char *name, size_t *ret_len);

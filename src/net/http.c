@@ -3,6 +3,7 @@
 #include "net/http.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -26,14 +27,19 @@
 #include "net/tls.h"
 
 #define LISTENERS_MAX  4
-#define LISTEN_BACKLOG 128
+#define LISTEN_BACKLOG SOMAXCONN /* a dropped SYN costs an honest peer a second */
 #define NAME_MAX_BYTES 8
+#define CROWD          64 /* connections whose memory is worth giving back */
+#define THREADS_SLACK  2  /* times the connections: handlers of displaced ones */
+
+#define THREADS_WAIT_MS 200
 
 /* An open connection; its thread takes it off the list. */
 struct connection {
 	struct connection *prev, *next;
 	struct net_http_server *server;
 	struct net_http_stream stream;
+	struct net_slot slot;
 	bool busy; /* between the first byte of a request and the end of its reply */
 };
 
@@ -50,6 +56,7 @@ struct net_http_server {
 	size_t n_routes;
 	struct listener listeners[LISTENERS_MAX];
 	size_t n_listeners;
+	struct net_shares *shares;
 	int stop_fd;
 	pthread_t acceptor;
 	bool started;
@@ -60,19 +67,44 @@ struct net_http_server {
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t ended;
 	struct connection *connections;
-	uint32_t n_connections;
+	uint32_t n_connections; /* threads: those of displaced connections may still run */
+	uint32_t peak;          /* since memory was last given back */
 };
 
 static void set_defaults(struct net_http_limits *l)
 {
-	l->connections = l->connections ? l->connections : 128;
+	l->connections = l->connections ? l->connections : 256;
+	if (!l->connections_each)
+		l->connections_each = l->connections > 4 ? l->connections / 4 : 1;
+	l->handshakes_burst = l->handshakes_burst ? l->handshakes_burst : 512;
+	l->handshakes_per_second = l->handshakes_per_second ? l->handshakes_per_second : 64;
+	l->key_updates = l->key_updates ? l->key_updates : 100;
 	l->requests = l->requests ? l->requests : 10000;
 	l->header_bytes = l->header_bytes ? l->header_bytes : 16U << 10;
 	l->body_bytes = l->body_bytes ? l->body_bytes : 1U << 20;
 	l->header_ms = l->header_ms ? l->header_ms : 10000;
 	l->body_ms = l->body_ms ? l->body_ms : 60000;
 	l->idle_ms = l->idle_ms ? l->idle_ms : 120000;
+	if (!l->first_ms)
+		l->first_ms = l->idle_ms < 5000 ? l->idle_ms : 5000;
 	l->stall_ms = l->stall_ms ? l->stall_ms : 30000;
+}
+
+static int make_shares(struct net_http_server *server, struct cairn_err *err)
+{
+	const struct net_http_limits *l = &server->limits;
+	/* Few of the peers of this server ever prove who they are, so strangers have
+	 * no lower limit. */
+	const struct net_shares_limits limits = {
+		.connections = l->connections,
+		.connections_each = l->connections_each,
+		.strangers = l->connections,
+		.strangers_each = l->connections_each,
+		.handshakes_burst = l->handshakes_burst,
+		.handshakes_per_second = l->handshakes_per_second,
+	};
+
+	return net_shares_new(&limits, &server->shares, err);
 }
 
 int net_http_server_new(const struct net_http_options *options, struct net_http_server **ret,
@@ -80,6 +112,7 @@ int net_http_server_new(const struct net_http_options *options, struct net_http_
 {
 	struct net_http_server *server = cairn_calloc(1, sizeof(*server));
 	pthread_condattr_t attr;
+	int rc;
 
 	if (!server)
 		return cairn_err_nomem(err, "HTTP server");
@@ -96,6 +129,11 @@ int net_http_server_new(const struct net_http_options *options, struct net_http_
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->ended, &attr);
 	pthread_condattr_destroy(&attr);
+	rc = make_shares(server, err);
+	if (rc != 0) {
+		net_http_server_free(server);
+		return rc;
+	}
 	*ret = server;
 	return 0;
 }
@@ -164,14 +202,17 @@ static bool serve_one(struct connection *connection, struct cairn_buf *in, bool 
 	struct net_http http = {.limits = &server->limits,
 				.stopping = &server->cut,
 				.stream = &connection->stream,
+				.shares = server->shares,
+				.slot = &connection->slot,
 				.in = in,
 				.close = last};
 	bool more;
 
 	cairn_buf_init(&http.fields, NET_HTTP_REPLY_FIELDS_MAX);
 	if (connection->stream.ssl) {
-		(void)net_tls_peer_subject(connection->stream.ssl, http.subject,
-					   sizeof(http.subject));
+		if (net_tls_peer_subject(connection->stream.ssl, http.subject,
+					 sizeof(http.subject)))
+			net_http_trust(&http, NET_SLOT_KNOWN);
 		(void)net_tls_peer_name(connection->stream.ssl, http.name, sizeof(http.name));
 	}
 	more = net_http_serve(&http, server->routes, server->n_routes);
@@ -181,10 +222,11 @@ static bool serve_one(struct connection *connection, struct cairn_buf *in, bool 
 }
 
 /* Waits for the first byte of a request without being busy. */
-static bool wait_request(struct connection *connection, const struct cairn_buf *in)
+static bool wait_request(struct connection *connection, const struct cairn_buf *in, bool first)
 {
 	struct pollfd fd = {.fd = connection->stream.fd, .events = POLLIN};
-	uint64_t idle_ms = connection->server->limits.idle_ms;
+	const struct net_http_limits *l = &connection->server->limits;
+	uint64_t idle_ms = first ? l->first_ms : l->idle_ms;
 
 	if (in->len > 0 || (connection->stream.ssl && SSL_has_pending(connection->stream.ssl)))
 		return true;
@@ -200,10 +242,23 @@ static void serve_all(struct connection *connection)
 	if (net_http_stream_accept(&connection->stream, until) < 0)
 		return;
 	for (uint32_t left = server->limits.requests; left > 0; left--) {
-		if (!wait_request(connection, &in) || !set_busy(connection, true) ||
+		bool first = left == server->limits.requests;
+
+		if (!wait_request(connection, &in, first) || !set_busy(connection, true) ||
 		    !serve_one(connection, &in, left == 1) || !set_busy(connection, false))
 			return;
+		net_slot_set(&connection->slot, NET_SLOT_IDLE);
 	}
+}
+
+/* What a crowd of connections took is given back to the system when they are
+ * gone. With the lock. */
+static void give_back(struct net_http_server *server)
+{
+	if (server->peak < CROWD || server->n_connections > server->peak / 4)
+		return;
+	server->peak = server->n_connections;
+	malloc_trim(0);
 }
 
 static void *connection_run(void *arg)
@@ -214,6 +269,7 @@ static void *connection_run(void *arg)
 	serve_all(connection);
 	{
 		cairn_scoped_lock(&server->lock);
+		net_slot_leave(server->shares, &connection->slot);
 		/* Closed under the lock: nobody else then shuts down a stranger. */
 		net_http_stream_close(&connection->stream, true);
 		if (connection->prev)
@@ -226,6 +282,7 @@ static void *connection_run(void *arg)
 		/* What OpenSSL keeps for a thread goes before others may end the program. */
 		OPENSSL_thread_stop();
 		server->n_connections--;
+		give_back(server);
 		pthread_cond_broadcast(&server->ended);
 	}
 	return NULL;
@@ -262,16 +319,37 @@ static struct connection *connection_new(struct net_http_server *server, int fd,
 		return NULL;
 	connection->server = server;
 	connection->stream.fd = fd;
+	connection->stream.key_updates_max = server->limits.key_updates;
+	if (!net_shares_admit(server->shares, &connection->slot, fd, tls != NULL)) {
+		free(connection);
+		return NULL;
+	}
 	if (tls && net_tls_session(tls, NULL, &connection->stream.ssl, NULL) < 0) {
+		net_slot_leave(server->shares, &connection->slot);
 		free(connection);
 		return NULL;
 	}
 	if (tls) {
+		net_http_stream_limit_updates(&connection->stream);
 		SSL_set_fd(connection->stream.ssl, fd);
 		SSL_set_mode(connection->stream.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE);
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return connection;
+}
+
+/* Threads of displaced connections need a moment to end; meanwhile newcomers wait
+ * in the backlog. False when handlers hold them up. With the lock. */
+static bool wait_for_threads(struct net_http_server *server)
+{
+	uint64_t until = cairn_monotonic_ns() + THREADS_WAIT_MS * CAIRN_NS_PER_MS;
+	struct timespec at = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
+
+	while (server->n_connections / THREADS_SLACK > server->limits.connections)
+		if (pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
+			return false;
+	return true;
 }
 
 /* Takes over `fd`, or closes it: above the limit, or when memory is short. */
@@ -282,12 +360,13 @@ static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 	pthread_t thread;
 
 	cairn_scoped_lock(&server->lock);
-	if (server->stopping || server->n_connections >= server->limits.connections)
+	if (server->stopping || !wait_for_threads(server))
 		return;
 	connection = connection_new(server, fd, tls);
 	if (!connection)
 		return;
 	if (!start_thread(&thread, true, connection_run, connection, server->name)) {
+		net_slot_leave(server->shares, &connection->slot);
 		SSL_free(connection->stream.ssl);
 		free(connection);
 		return;
@@ -298,6 +377,8 @@ static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 		server->connections->prev = connection;
 	server->connections = connection;
 	server->n_connections++;
+	if (server->n_connections > server->peak)
+		server->peak = server->n_connections;
 }
 
 static void accept_all(struct net_http_server *server, const struct listener *listener)
@@ -392,11 +473,17 @@ unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms
 	return cut;
 }
 
+void net_http_server_stats(struct net_http_server *server, struct net_shares_stats *ret)
+{
+	net_shares_stats(server->shares, ret);
+}
+
 void net_http_server_free(struct net_http_server *server)
 {
 	if (!server)
 		return;
 	(void)net_http_server_drain(server, 0);
+	net_shares_free(server->shares);
 	cairn_closep(&server->stop_fd);
 	pthread_mutex_destroy(&server->lock);
 	pthread_cond_destroy(&server->ended);

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "net/shares.h"
 
 struct cairn_err;
 struct net_http;
@@ -29,14 +30,22 @@ struct net_tls;
 
 /* A field left 0 takes its default; times are milliseconds. */
 struct net_http_limits {
-	uint32_t connections;  /* open at once; more are closed on accept. Idle connections,
-	                          threads. 128 */
+	uint32_t connections;      /* open at once; net/shares.h says which one a further one
+	                          displaces. Idle connections, threads. 256 */
+	uint32_t connections_each; /* of one peer address (IPv6: /64). One address locking the
+	                          others out. A quarter of the above */
+	uint32_t handshakes_burst; /* TLS handshakes of one peer address at once; more are closed
+	                          on accept. Private key operations. 512 */
+	uint32_t handshakes_per_second; /* and how fast that refills. 64 */
+	uint32_t key_updates;           /* TLS key updates of one connection. 100 */
 	uint32_t requests;     /* on one connection; the last reply says that it closes. One peer
 	                          keeping its place for ever. 10000 */
 	uint32_t header_bytes; /* of a request's head. Header bomb. 16 KiB */
 	size_t body_bytes;     /* of a request's body, unless its route says more. 1 MiB */
 	uint64_t header_ms;    /* from accept to the end of the TLS handshake; from the first
 	                          byte of a head to its last. Slow headers. 10 s */
+	uint64_t first_ms;     /* from the handshake or accept to the first byte of a request.
+	                          Silent connections. 5 s */
 	uint64_t body_ms;      /* for a whole body. Slow body. 60 s */
 	uint64_t idle_ms;      /* between requests. Idle connections. Longer than the 90 s of
 	                          Go's clients, API servers among them: who closes second never
@@ -84,6 +93,9 @@ int net_http_server_listen(struct net_http_server *server, const char *address, 
 
 int net_http_server_start(struct net_http_server *server, struct cairn_err *err);
 
+/* From any thread; for metrics. */
+void net_http_server_stats(struct net_http_server *server, struct net_shares_stats *ret);
+
 /* Stops listening, closes idle connections, waits up to `grace_ms` for
  * requests to end, then breaks the rest off. Returns how many were. */
 unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms);
@@ -102,11 +114,24 @@ bool net_http_field_at(const struct net_http *http, size_t i, const char **ret_n
 		       const char **ret_value);
 const void *net_http_body(const struct net_http *http, size_t *ret_len);
 
+/* Where the request comes from: "10.0.0.7:5123", "[fd00::7]:5123"; "" when the peer has
+ * gone. */
+const char *net_http_peer(struct net_http *http);
+
 /* Subject of the peer's verified certificate; NULL without one. */
 const char *net_http_tls_subject(const struct net_http *http);
 
+/* The peer has proven who it is, or is a probe: what its connection may claim
+ * when there are too many (net/shares.h). A verified certificate is known
+ * without it. */
+void net_http_trust(struct net_http *http, enum net_slot_trust trust);
+
 /* Its common name; NULL without one, or when it has several. */
 const char *net_http_tls_name(const struct net_http *http);
+
+/* Whether the peer's certificate is one of these authorities (PEM) now: they may have
+ * changed since the connection began. */
+bool net_http_tls_verify(const struct net_http *http, const char *ca_pem);
 
 /* Adds a field to the reply that comes.
  *

@@ -24,9 +24,12 @@ struct net_http {
 	const struct net_http_limits *limits;
 	const atomic_bool *stopping;
 	struct net_http_stream *stream;
-	struct cairn_buf *in; /* bytes that came; the head is parsed in place */
+	struct net_shares *shares;
+	struct net_slot *slot; /* of the connection */
+	struct cairn_buf *in;  /* bytes that came; the head is parsed in place */
 	struct net_http_head head;
 	struct cairn_buf body;
+	char peer[64];     /* its address; "" until it is asked for */
 	char subject[256]; /* "" without a certificate */
 	char name[256];    /* the subject's common name, or "" */
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "net/http_chunk.h"
 #include "net/http_impl.h"
+#include "net/peer.h"
+#include "net/tls.h"
 
 #define READ_PIECE 8192
 
@@ -45,6 +48,16 @@ const void *net_http_body(const struct net_http *http, size_t *ret_len)
 	return http->body.data;
 }
 
+const char *net_http_peer(struct net_http *http)
+{
+	struct net_shared_peer *shared = http->peer[0] ? NULL : net_peer_of(http->stream->fd);
+
+	if (shared)
+		snprintf(http->peer, sizeof(http->peer), "%s", shared->peer.address);
+	net_peer_unref(shared);
+	return http->peer;
+}
+
 const char *net_http_tls_subject(const struct net_http *http)
 {
 	return *http->subject ? http->subject : NULL;
@@ -53,6 +66,16 @@ const char *net_http_tls_subject(const struct net_http *http)
 const char *net_http_tls_name(const struct net_http *http)
 {
 	return *http->name ? http->name : NULL;
+}
+
+void net_http_trust(struct net_http *http, enum net_slot_trust trust)
+{
+	net_slot_trust(http->shares, http->slot, trust);
+}
+
+bool net_http_tls_verify(const struct net_http *http, const char *ca_pem)
+{
+	return http->stream->ssl && net_tls_peer_verify(http->stream->ssl, ca_pem);
 }
 
 static uint64_t after(uint64_t ms)
@@ -252,6 +275,7 @@ bool net_http_serve(struct net_http *http, const struct net_http_route *routes, 
 
 	if (n == 0)
 		return false;
+	net_slot_set(http->slot, NET_SLOT_BUSY);
 	/* The head moves out, so that the body may be read through `in`. */
 	cairn_buf_add(&head, http->in->data, n);
 	cairn_buf_consume(http->in, n);

@@ -14,6 +14,7 @@
 static int serve_health(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	(void)arg;
+	net_http_trust(http, NET_SLOT_PROBE);
 	return net_http_reply_text(http, 200, "ok", err);
 }
 
@@ -22,6 +23,7 @@ static int serve_ready(struct net_http *http, void *arg, struct cairn_err *err)
 	const struct net_http_standard *standard = arg;
 	char reason[REASON_MAX] = "not ready";
 
+	net_http_trust(http, NET_SLOT_PROBE);
 	if (!standard->ready || standard->ready(standard->arg, reason, sizeof(reason)))
 		return net_http_reply_text(http, 200, "ok", err);
 	return net_http_reply_text(http, 503, reason, err);

@@ -78,6 +78,29 @@ static void let_alert_arrive(const struct net_http_stream *stream)
 	}
 }
 
+static void count_message(int writing, int version, int type, const void *bytes, size_t n, SSL *ssl,
+			  void *arg)
+{
+	struct net_http_stream *stream = arg;
+	unsigned char message;
+
+	(void)version;
+	(void)ssl;
+	if (writing || type != SSL3_RT_HANDSHAKE || !stream->accepted || n == 0)
+		return;
+	message = *(const unsigned char *)bytes;
+	if (message != SSL3_MT_KEY_UPDATE && message != SSL3_MT_CLIENT_HELLO)
+		return;
+	if (++stream->key_updates > stream->key_updates_max)
+		(void)shutdown(stream->fd, SHUT_RDWR);
+}
+
+void net_http_stream_limit_updates(struct net_http_stream *stream)
+{
+	SSL_set_msg_callback(stream->ssl, count_message);
+	SSL_set_msg_callback_arg(stream->ssl, stream);
+}
+
 int net_http_stream_accept(struct net_http_stream *stream, uint64_t until)
 {
 	int rc = 0;
@@ -87,8 +110,10 @@ int net_http_stream_accept(struct net_http_stream *stream, uint64_t until)
 	while (rc == 0) {
 		int n = SSL_accept(ssl_of(stream));
 
-		if (n == 1)
+		if (n == 1) {
+			stream->accepted = true;
 			return 0;
+		}
 		rc = wait_tls(stream, n, until);
 	}
 	if (rc == CAIRN_CANCELLED)

@@ -13,7 +13,13 @@ struct ssl_st;
 struct net_http_stream {
 	int fd; /* does not block */
 	struct ssl_st *ssl;
+	uint32_t key_updates, key_updates_max; /* and handshakes begun anew, by the peer */
+	bool accepted;                         /* the handshake is over */
 };
+
+/* Has a TLS peer that passes key_updates_max cut off: OpenSSL would go on with
+ * them for as long as they come, whatever the deadline. */
+void net_http_stream_limit_updates(struct net_http_stream *stream);
 
 /* All return CAIRN_DEADLINE when `until` (monotonic nanoseconds) comes first
  * and CAIRN_CANCELLED when the connection is broken. */

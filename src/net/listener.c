@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/address.h"
+#include "net/peer.h"
 #include "net/server_impl.h"
 #include "net/tls.h"
 
@@ -163,28 +164,31 @@ int net_server_listen_tcp(struct net_server *server, const char *address, struct
 
 /* --- accepting --- */
 
-static void admit(struct net_listener *l, int fd)
+void net_server_admit(struct net_server *server, int fd, struct net_tls *tls)
 {
+	struct net_shared_peer *peer = net_peer_of(fd);
 	struct cairn_err err = {0};
 	SSL *ssl = NULL;
 	int on = 1;
 
-	if (atomic_load(&l->server->conns_open) >= l->server->limits.connections) {
-		atomic_fetch_add(&l->server->conns_refused, 1);
+	if (!peer || !net_peer_admit(peer, server->shares, fd, tls != NULL)) {
+		net_peer_unref(peer);
 		close(fd);
 		return;
 	}
-	if (!l->path)
+	peer->request_bytes_max = server->limits.request_bytes_connection;
+	if (!peer->peer.is_unix)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (l->tls) {
-		if (net_tls_session(l->tls, NULL, &ssl, &err) != 0) {
-			cairn_log(CAIRN_LOG_DEBUG, "no TLS session", CAIRN_STR("error", err.msg));
-			close(fd);
-			return;
-		}
-		SSL_set_accept_state(ssl);
+	if (tls && net_tls_session(tls, NULL, &ssl, &err) != 0) {
+		cairn_log(CAIRN_LOG_DEBUG, "no TLS session", CAIRN_STR("error", err.msg));
+		net_peer_leave(peer);
+		net_peer_unref(peer);
+		close(fd);
+		return;
 	}
-	net_server_take(l->server, fd, ssl);
+	if (ssl)
+		SSL_set_accept_state(ssl);
+	net_server_take(server, fd, ssl, peer);
 }
 
 static void on_acceptable(evutil_socket_t fd, short what, void *arg)
@@ -196,7 +200,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 		int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (conn >= 0) {
-			admit(l, conn);
+			net_server_admit(l->server, conn, l->tls);
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)

@@ -99,7 +99,8 @@ int net_metrics_on_render(struct net_metrics *metrics, void (*collect)(void *arg
  * whether they fit. */
 void net_metrics_render(struct net_metrics *metrics, struct cairn_buf *buf);
 
-/* Registers what every process has: start time, CPU time, memory, descriptors. */
+/* Registers what every process has: start time, CPU time, memory, descriptors, and
+ * what peers take of its servers (net/shares.h). */
 int net_metrics_add_process(struct net_metrics *metrics, struct cairn_err *err);
 
 #endif

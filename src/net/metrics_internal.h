@@ -34,6 +34,8 @@ struct net_metric {
 	atomic_uint_fast64_t *numbers;
 };
 
+#define NET_METRICS_PROCESS 12
+
 struct metric_hook {
 	struct metric_hook *next;
 	void (*collect)(void *arg);
@@ -44,7 +46,7 @@ struct net_metrics {
 	pthread_mutex_t lock; /* guards both lists; not the numbers */
 	struct net_metric *first, **last;
 	struct metric_hook *hooks;
-	struct net_metric *process[4]; /* of net_metrics_add_process() */
+	struct net_metric *process[NET_METRICS_PROCESS]; /* of net_metrics_add_process() */
 };
 
 /* The sum of a cell over all stripes, as a count or as a double. */

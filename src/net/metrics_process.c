@@ -14,10 +14,30 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "net/metrics_internal.h"
+#include "net/shares.h"
+
+/* Descriptors that are looked at one by one, where the kernel does not list them. */
+#define PROBED_FILES 65536
 
 #define PROC_FILE_MAX 4096
 
-enum { START, CPU, MEMORY, FILES, N_PROCESS };
+enum {
+	START,
+	CPU,
+	MEMORY,
+	FILES,
+	CONNECTIONS,
+	STRANGERS,
+	REQUEST_BYTES,
+	REFUSED,
+	DISPLACED,
+	HANDSHAKES_REFUSED,
+	REQUESTS_REFUSED,
+	CALMED,
+	N_PROCESS
+};
+
+_Static_assert(N_PROCESS == NET_METRICS_PROCESS, "the registry has room for them");
 
 static const struct net_metric_spec specs[N_PROCESS] = {
 	[START] = {.name = "process_start_time_seconds",
@@ -30,6 +50,31 @@ static const struct net_metric_spec specs[N_PROCESS] = {
 		    .help = "Resident memory in bytes.",
 		    .kind = NET_GAUGE},
 	[FILES] = {.name = "process_open_fds", .help = "Open file descriptors.", .kind = NET_GAUGE},
+	[CONNECTIONS] = {.name = "cairn_net_connections",
+			 .help = "Connections to the servers of this process.",
+			 .kind = NET_GAUGE},
+	[STRANGERS] = {.name = "cairn_net_strangers",
+		       .help = "Those whose peer has not proven who it is.",
+		       .kind = NET_GAUGE},
+	[REQUEST_BYTES] = {.name = "cairn_net_request_bytes",
+			   .help = "Memory of gRPC calls under way and of their fields.",
+			   .kind = NET_GAUGE},
+	[REFUSED] = {.name = "cairn_net_connections_refused_total",
+		     .help = "Connections closed on accept.",
+		     .kind = NET_COUNTER_READ},
+	[DISPLACED] = {.name = "cairn_net_connections_displaced_total",
+		       .help = "Connections closed for a newer one.",
+		       .kind = NET_COUNTER_READ},
+	[HANDSHAKES_REFUSED] = {.name = "cairn_net_handshakes_refused_total",
+				.help = "Connections closed because their address began too many "
+					"TLS handshakes.",
+				.kind = NET_COUNTER_READ},
+	[REQUESTS_REFUSED] = {.name = "cairn_net_requests_refused_total",
+			      .help = "gRPC calls refused because calls took too much memory.",
+			      .kind = NET_COUNTER_READ},
+	[CALMED] = {.name = "cairn_net_connections_calmed_total",
+		    .help = "Connections ended because their peer asked for too much.",
+		    .kind = NET_COUNTER_READ},
 };
 
 static double cpu_seconds(void)
@@ -65,12 +110,31 @@ static double open_files(void)
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned n = 0;
 
-	if (!dir)
-		return 0;
+	/* Not ours to read where the process can not be dumped and is not root's. */
+	if (!dir) {
+		for (int fd = 0; fd < PROBED_FILES; fd++)
+			n += fcntl(fd, F_GETFD) >= 0;
+		return n;
+	}
 	while (readdir(dir))
 		n++;
 	closedir(dir);
 	return n > 3 ? n - 3 : 0; /* ".", ".." and the one of the directory itself */
+}
+
+static void collect_servers(struct net_metrics *metrics)
+{
+	struct net_shares_stats s;
+
+	net_shares_totals(&s);
+	net_metric_set(metrics->process[CONNECTIONS], 0, (double)s.connections);
+	net_metric_set(metrics->process[STRANGERS], 0, (double)s.strangers);
+	net_metric_set(metrics->process[REQUEST_BYTES], 0, (double)s.request_bytes);
+	net_metric_set(metrics->process[REFUSED], 0, (double)s.refused);
+	net_metric_set(metrics->process[DISPLACED], 0, (double)s.displaced);
+	net_metric_set(metrics->process[HANDSHAKES_REFUSED], 0, (double)s.handshakes_refused);
+	net_metric_set(metrics->process[REQUESTS_REFUSED], 0, (double)s.requests_refused);
+	net_metric_set(metrics->process[CALMED], 0, (double)s.calmed);
 }
 
 static void collect(void *arg)
@@ -80,6 +144,7 @@ static void collect(void *arg)
 	net_metric_set(metrics->process[CPU], 0, cpu_seconds());
 	net_metric_set(metrics->process[MEMORY], 0, resident_bytes());
 	net_metric_set(metrics->process[FILES], 0, open_files());
+	collect_servers(metrics);
 }
 
 int net_metrics_add_process(struct net_metrics *metrics, struct cairn_err *err)

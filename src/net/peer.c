@@ -72,8 +72,45 @@ struct net_shared_peer *net_peer_of(int fd)
 void net_peer_add_tls(struct net_shared_peer *shared, struct ssl_st *ssl)
 {
 	shared->peer.is_tls = true;
-	if (net_tls_peer_subject(ssl, shared->subject, sizeof(shared->subject)))
-		shared->peer.tls_subject = shared->subject;
+	if (!net_tls_peer_subject(ssl, shared->subject, sizeof(shared->subject)))
+		return;
+	shared->peer.tls_subject = shared->subject;
+	net_slot_trust(shared->shares, &shared->slot, NET_SLOT_KNOWN);
+}
+
+bool net_peer_admit(struct net_shared_peer *shared, struct net_shares *shares, int fd,
+		    bool handshake)
+{
+	if (!net_shares_admit(shares, &shared->slot, fd, handshake))
+		return false;
+	shared->shares = shares;
+	shared->share = net_slot_share(shares, &shared->slot);
+	return true;
+}
+
+void net_peer_leave(struct net_shared_peer *shared)
+{
+	if (shared)
+		net_slot_leave(shared->shares, &shared->slot);
+}
+
+bool net_peer_charge(struct net_shared_peer *shared, size_t n)
+{
+	bool known = net_slot_is_known(&shared->slot);
+	size_t before = atomic_fetch_add_explicit(&shared->request_bytes, n, memory_order_relaxed);
+
+	if (before + n > shared->request_bytes_max)
+		net_shares_count_refusal(shared->shares);
+	else if (net_share_charge(shared->shares, shared->share, n, known))
+		return true;
+	atomic_fetch_sub_explicit(&shared->request_bytes, n, memory_order_relaxed);
+	return false;
+}
+
+void net_peer_uncharge(struct net_shared_peer *shared, size_t n)
+{
+	atomic_fetch_sub_explicit(&shared->request_bytes, n, memory_order_relaxed);
+	net_share_uncharge(shared->shares, shared->share, n);
 }
 
 struct net_shared_peer *net_peer_ref(struct net_shared_peer *shared)
@@ -84,6 +121,8 @@ struct net_shared_peer *net_peer_ref(struct net_shared_peer *shared)
 
 void net_peer_unref(struct net_shared_peer *shared)
 {
-	if (shared && atomic_fetch_sub_explicit(&shared->refs, 1, memory_order_acq_rel) == 1)
-		free(shared);
+	if (!shared || atomic_fetch_sub_explicit(&shared->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	net_share_unref(shared->shares, shared->share);
+	free(shared);
 }

@@ -5,8 +5,11 @@
 #define CAIRN_NET_PEER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "net/call.h"
+#include "net/shares.h"
 
 struct ssl_st;
 
@@ -14,10 +17,30 @@ struct net_shared_peer {
 	_Atomic unsigned refs;
 	struct net_peer peer;
 	char subject[256];
+
+	/* What it takes of the server. */
+	struct net_shares *shares;
+	struct net_share *share; /* of its address */
+	struct net_slot slot;    /* of the connection */
+	_Atomic size_t request_bytes;
+	size_t request_bytes_max;
 };
 
 /* Asks the kernel about `fd`; NULL when memory is short. */
 struct net_shared_peer *net_peer_of(int fd);
+
+/* Gives it a slot as net_shares_admit(); false when it is to be closed. `shares`
+ * must outlive it. */
+bool net_peer_admit(struct net_shared_peer *shared, struct net_shares *shares, int fd,
+		    bool handshake);
+
+/* Before the connection's descriptor is closed. Accepts NULL. */
+void net_peer_leave(struct net_shared_peer *shared);
+
+/* Charges the memory of a request to the connection and its address; false when
+ * it would pass a limit. */
+bool net_peer_charge(struct net_shared_peer *shared, size_t n);
+void net_peer_uncharge(struct net_shared_peer *shared, size_t n);
 
 /* Adds what a finished handshake proved. */
 void net_peer_add_tls(struct net_shared_peer *shared, struct ssl_st *ssl);

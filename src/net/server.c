@@ -2,6 +2,7 @@
 
 #include "net/server.h"
 
+#include <malloc.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/health.h"
+#include "net/peer.h"
 #include "net/reflection.h"
 #include "net/scratch.h"
 #include "net/server_impl.h"
@@ -23,6 +25,9 @@
 #define TICK_DRAIN_MS 50
 #define MANY_CONNS    16 /* above it each gets the smaller write batch */
 #define BATCH_CROWDED (64U << 10)
+
+#define GIVE_BACK_BYTES (4U << 20)  /* that are not needed any more */
+#define CONN_BYTES      (32U << 10) /* about what a connection takes */
 
 /* --- connections of one loop --- */
 
@@ -38,7 +43,7 @@ static void conn_gone(struct net_conn *conn)
 	if (conn->next)
 		conn->next->prev = conn->prev;
 	if (conn->why.code == CAIRN_NO_SPACE)
-		atomic_fetch_add(&server->calmed, 1);
+		net_shares_count_calm(server->shares);
 	atomic_fetch_sub(&server->conns_open, 1);
 	cairn_log(CAIRN_LOG_DEBUG, "connection closed", CAIRN_STR("reason", conn->why.msg));
 	net_server_went_quiet(server);
@@ -52,21 +57,30 @@ static void stream_closed(struct net_conn *conn)
 		net_conn_want_flush(conn);
 }
 
+static void conn_ready(struct net_conn *conn)
+{
+	const struct net_part *part = conn->owner;
+
+	if (!part->server->authenticates)
+		net_slot_trust(part->server->shares, &conn->peer->slot, NET_SLOT_KNOWN);
+}
+
 static const struct net_conn_hooks server_hooks = {
 	.is_server = true,
+	.ready = conn_ready,
 	.new_stream = net_call_new_stream,
 	.stream_closed = stream_closed,
 	.gone = conn_gone,
 };
 
-static void adopt(struct net_part *part, int fd, struct ssl_st *ssl)
+static void adopt(struct net_part *part, int fd, struct ssl_st *ssl, struct net_shared_peer *peer)
 {
 	struct net_server *server = part->server;
 	struct cairn_err err = {0};
 	struct net_conn *conn;
 
-	if (net_conn_new(&server_hooks, part, part->loop, &server->limits, fd, ssl, &conn, &err) !=
-	    0) {
+	if (net_conn_new(&server_hooks, part, part->loop, &server->limits, fd, ssl, peer, &conn,
+			 &err) != 0) {
 		cairn_log(CAIRN_LOG_DEBUG, "connection refused", CAIRN_STR("reason", err.msg));
 		atomic_fetch_sub(&server->conns_open, 1);
 		return;
@@ -84,17 +98,19 @@ struct handover {
 	struct net_part *part;
 	int fd;
 	struct ssl_st *ssl;
+	struct net_shared_peer *peer;
 };
 
 static void run_handover(struct net_task *task)
 {
 	struct handover *h = (struct handover *)task;
 
-	adopt(h->part, h->fd, h->ssl);
+	adopt(h->part, h->fd, h->ssl, h->peer);
 	free(h);
 }
 
-void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl)
+void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl,
+		     struct net_shared_peer *peer)
 {
 	unsigned i = atomic_fetch_add(&server->next_part, 1) % server->n_parts;
 	struct net_part *part = &server->parts[i];
@@ -103,24 +119,50 @@ void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl)
 	atomic_fetch_add(&server->conns_open, 1);
 	atomic_fetch_add(&server->conns_total, 1);
 	if (net_loop_is_current(part->loop)) {
-		adopt(part, fd, ssl);
+		adopt(part, fd, ssl, peer);
 		return;
 	}
 	h = cairn_alloc(sizeof(*h));
 	if (!h) {
+		net_peer_leave(peer);
+		net_peer_unref(peer);
 		SSL_free(ssl);
 		close(fd);
 		atomic_fetch_sub(&server->conns_open, 1);
 		return;
 	}
-	*h = (struct handover){.task.run = run_handover, .part = part, .fd = fd, .ssl = ssl};
+	*h = (struct handover){
+		.task.run = run_handover, .part = part, .fd = fd, .ssl = ssl, .peer = peer};
 	net_loop_post(part->loop, &h->task);
+}
+
+/* What peers made us take is given back to the system when it was much: the
+ * allocator would keep it for the next time. */
+static void give_back(struct net_server *server)
+{
+	struct net_shares_stats stats;
+	uint64_t held = atomic_load(&server->account.bytes), peak;
+	uint32_t connections;
+
+	net_shares_stats(server->shares, &stats);
+	peak = held + net_shares_take_peak(server->shares, &connections);
+	peak += (uint64_t)connections * CONN_BYTES;
+	held += stats.request_bytes + stats.connections * CONN_BYTES;
+	if (peak > server->held_peak)
+		server->held_peak = peak;
+	if (server->held_peak < held + GIVE_BACK_BYTES)
+		return;
+	server->held_peak = held;
+	malloc_trim(0);
 }
 
 static void tick(void *arg)
 {
 	struct net_part *part = arg;
 	uint64_t now = cairn_monotonic_ns();
+
+	if (part == part->server->parts)
+		give_back(part->server);
 
 	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
 		net_conn_tick(conn, now);
@@ -129,8 +171,9 @@ static void tick(void *arg)
 
 static uint64_t tick_interval(const struct net_limits *l)
 {
-	const uint64_t times[] = {l->handshake_ms, l->header_ms,    l->request_ms,       l->idle_ms,
-				  l->stall_ms,     l->keepalive_ms, l->keepalive_wait_ms};
+	const uint64_t times[] = {l->handshake_ms, l->header_ms,        l->request_ms,
+				  l->idle_ms,      l->stranger_idle_ms, l->stall_ms,
+				  l->keepalive_ms, l->keepalive_wait_ms};
 	uint64_t least = TICK_MAX_MS * 4;
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -170,6 +213,23 @@ static int make_parts(struct net_server *server, unsigned n, struct cairn_err *e
 			       &server->workers, err);
 }
 
+static int make_shares(struct net_server *server, struct cairn_err *err)
+{
+	const struct net_limits *l = &server->limits;
+	const struct net_shares_limits limits = {
+		.connections = l->connections,
+		.connections_each = l->connections_each,
+		.strangers = l->strangers,
+		.strangers_each = l->strangers_each,
+		.handshakes_burst = l->handshakes_burst,
+		.handshakes_per_second = l->handshakes_per_second,
+		.request_bytes = l->request_bytes,
+		.request_bytes_each = l->request_bytes_each,
+	};
+
+	return net_shares_new(&limits, &server->shares, err);
+}
+
 static int add_health(struct net_server *server, struct cairn_err *err)
 {
 	server->health = net_health_new();
@@ -190,13 +250,16 @@ int net_server_new(const struct net_server_options *options, struct net_server *
 	snprintf(server->name, sizeof(server->name), "%.8s",
 		 options->name ? options->name : "grpc");
 	server->limits = net_limits_defaulted(&options->limits);
+	server->authenticates = options->authenticates;
 	server->account.max = server->limits.buffered_bytes;
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->quiet, &attr);
 	pthread_condattr_destroy(&attr);
-	rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
+	rc = make_shares(server, err);
+	if (rc == 0)
+		rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
 	if (rc == 0)
 		rc = add_health(server, err);
 	if (rc != 0) {
@@ -366,6 +429,7 @@ void net_server_free(struct net_server *server)
 	net_reflection_free(server->reflection);
 	pthread_cond_destroy(&server->quiet);
 	pthread_mutex_destroy(&server->lock);
+	net_shares_free(server->shares);
 	free(server->parts);
 	free(server);
 }
@@ -397,15 +461,21 @@ struct net_loop *net_server_loop(struct net_server *server, unsigned i)
 
 void net_server_stats(const struct net_server *server, struct net_server_stats *ret)
 {
+	struct net_shares_stats shares;
+
+	net_shares_stats(server->shares, &shares);
 	*ret = (struct net_server_stats){
 		.connections_open = atomic_load(&server->conns_open),
 		.connections_total = atomic_load(&server->conns_total),
-		.connections_refused = atomic_load(&server->conns_refused),
+		.connections_refused = shares.refused,
+		.connections_displaced = shares.displaced,
+		.request_bytes = shares.request_bytes,
+		.requests_refused = shares.requests_refused,
 		.calls_open = atomic_load(&server->calls_open),
 		.calls_total = atomic_load(&server->calls_total),
 		.calls_failed = atomic_load(&server->calls_failed),
 		.bytes_buffered = atomic_load(&server->account.bytes),
-		.peers_calmed = atomic_load(&server->calmed),
+		.peers_calmed = shares.calmed,
 	};
 }
 

@@ -51,6 +51,8 @@ struct net_method {
 struct net_server_options {
 	const char *name;    /* of the threads, at most 8 bytes; NULL is "grpc" */
 	unsigned io_threads; /* 0 is 1 */
+	bool authenticates;  /* handlers call net_call_trust(), and a peer is a stranger until
+				then; without it a peer is one until it speaks HTTP/2 */
 	struct net_limits limits;
 };
 
@@ -116,7 +118,9 @@ int net_server_add_reflection(struct net_server *server, const void *descriptor_
 struct net_loop *net_server_loop(struct net_server *server, unsigned i);
 
 struct net_server_stats {
-	uint64_t connections_open, connections_total, connections_refused;
+	uint64_t connections_open, connections_total;
+	uint64_t connections_refused, connections_displaced; /* net/shares.h */
+	uint64_t request_bytes, requests_refused;
 	uint64_t calls_open, calls_total, calls_failed; /* failed: any status but OK */
 	uint64_t bytes_buffered;
 	uint64_t peers_calmed; /* connections closed with ENHANCE_YOUR_CALM */

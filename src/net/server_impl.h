@@ -32,6 +32,8 @@ struct net_server {
 	char name[12];
 	struct net_limits limits;
 	struct net_account account;
+	struct net_shares *shares;
+	uint64_t held_peak; /* since memory was last given back; on the first loop */
 	struct net_part *parts;
 	unsigned n_parts;
 	struct net_listener *listeners;
@@ -42,11 +44,12 @@ struct net_server {
 	void (*call_end)(void *arg, const char *path, int code, uint64_t duration_ns);
 	void *call_end_arg;
 	bool started;
+	bool authenticates;
 
 	_Atomic unsigned next_part;
 	_Atomic bool draining;
-	_Atomic uint64_t conns_open, conns_total, conns_refused;
-	_Atomic uint64_t calls_open, calls_total, calls_failed, calmed;
+	_Atomic uint64_t conns_open, conns_total;
+	_Atomic uint64_t calls_open, calls_total, calls_failed;
 
 	pthread_mutex_t lock;
 	pthread_cond_t quiet; /* a call or connection ended during a drain */
@@ -65,9 +68,12 @@ void net_methods_each(const struct net_methods *methods, void (*visit)(void *arg
 /* listener.c */
 void net_listeners_start(struct net_server *server); /* on the first loop's thread */
 void net_listeners_free(struct net_server *server);  /* likewise once started */
+/* Takes over a connected socket, or closes it when there is no slot for it. */
+void net_server_admit(struct net_server *server, int fd, struct net_tls *tls);
 
-/* server.c: takes over fd and ssl; from any thread. */
-void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl);
+/* server.c: takes over all three; from any thread. */
+void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl,
+		     struct net_shared_peer *peer);
 void net_server_went_quiet(struct net_server *server);
 
 /* call_io.c: streams of requests. */

@@ -8,10 +8,13 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "net/conn.h"
+#include "net/peer.h"
 #include "net/scratch.h"
 #include "net/stream.h"
 
-#define FIELD_OVERHEAD   32 /* what HTTP/2 counts for a field beside its text */
+#define FIELD_OVERHEAD       32 /* what HTTP/2 counts for a field beside its text */
+#define STRANGER_FORGIVEN_MS 16000
+
 #define FIELDS_HARD_MORE 16 /* times the limit; there a header bomb ends the connection */
 
 static struct net_stream *stream_of(nghttp2_session *session, int32_t id)
@@ -28,6 +31,13 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	bool is_headers = hd->type == NGHTTP2_HEADERS;
 	uint32_t error;
 
+	/* Each stream may have an answer and a reset on their way. */
+	if (conn->hooks->is_server &&
+	    nghttp2_session_get_outbound_queue_size(session) >
+		    conn->limits->control_frames + (size_t)conn->n_streams * 2) {
+		net_conn_calm(conn, "frames that nobody reads");
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	if (!conn->hooks->is_server || (!is_headers && hd->type != NGHTTP2_DATA) ||
 	    hd->stream_id % 2 == 0)
 		return 0;
@@ -52,17 +62,63 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct net_conn *conn = arg;
 	struct net_stream *stream;
 
-	conn->headers_ns = cairn_monotonic_ns();
 	if (!conn->hooks->is_server || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
 	stream = conn->hooks->new_stream(conn);
-	if (!stream)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	if (!stream) {
+		/* Says that nothing was done, so that the peer may try again. */
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+					  NGHTTP2_REFUSED_STREAM);
+		return 0;
+	}
 	stream->id = frame->hd.stream_id;
 	nghttp2_session_set_stream_user_data(session, stream->id, stream);
 	net_conn_add_stream(conn, stream);
 	net_stream_unref(stream);
 	return 0;
+}
+
+static void keep_field(struct net_stream *stream, const char *name, size_t name_len,
+		       const char *value, size_t value_len)
+{
+	size_t held;
+
+	if (!net_fields_add_wire(&stream->fields, name, name_len, value, value_len))
+		stream->fields_bad = true;
+	held = net_fields_held(&stream->fields);
+	if (held <= stream->fields_held)
+		return;
+	if (stream->hooks->fields_grew &&
+	    !stream->hooks->fields_grew(stream, held - stream->fields_held)) {
+		stream->fields_refused = true;
+		net_fields_done(&stream->fields);
+		held = 0;
+	}
+	stream->fields_held = held;
+}
+
+/* The limit is forgiven evenly over STRANGER_FORGIVEN_MS. */
+static bool count_stranger(struct net_conn *conn, size_t n)
+{
+	uint64_t max = conn->limits->stranger_header_bytes, now, ms, forgiven;
+
+	conn->fields_counted += n;
+	if (conn->fields_counted <= max)
+		return true;
+	now = cairn_monotonic_ns();
+	ms = (now - (conn->fields_ns ? conn->fields_ns : conn->opened_ns)) / CAIRN_NS_PER_MS;
+	forgiven = ms >= STRANGER_FORGIVEN_MS ? max : max * ms / STRANGER_FORGIVEN_MS;
+	conn->fields_ns = now;
+	conn->fields_counted -= forgiven < conn->fields_counted ? forgiven : conn->fields_counted;
+	return conn->fields_counted <= max;
+}
+
+static int end_bomb(struct net_conn *conn)
+{
+	nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
+	net_conn_want_flush(conn);
+	net_conn_fail(conn, CAIRN_NO_SPACE, "header bomb");
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -73,20 +129,18 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct net_stream *stream = stream_of(session, frame->hd.stream_id);
 
 	(void)flags;
+	if (net_conn_is_stranger(conn) &&
+	    !count_stranger(conn, name_len + value_len + FIELD_OVERHEAD))
+		return end_bomb(conn);
 	if (!stream)
 		return 0;
 	stream->fields_counted += name_len + value_len + FIELD_OVERHEAD;
-	if (stream->fields_counted / FIELDS_HARD_MORE > conn->limits->header_bytes) {
-		nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
-		net_conn_want_flush(conn);
-		net_conn_fail(conn, CAIRN_NO_SPACE, "header bomb");
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	}
+	if (stream->fields_counted / FIELDS_HARD_MORE > conn->limits->header_bytes)
+		return end_bomb(conn);
 	if (stream->fields_counted > conn->limits->header_bytes)
 		stream->fields_over = true;
-	else if (!net_fields_add_wire(&stream->fields, (const char *)name, name_len,
-				      (const char *)value, value_len))
-		stream->fields_bad = true;
+	else if (!stream->fields_refused)
+		keep_field(stream, (const char *)name, name_len, (const char *)value, value_len);
 	return 0;
 }
 
@@ -117,6 +171,8 @@ static void got_settings(struct net_conn *conn, const nghttp2_frame *frame)
 		return;
 	if (!conn->ready) {
 		conn->ready = true;
+		if (conn->peer)
+			net_slot_set(&conn->peer->slot, NET_SLOT_IDLE);
 		if (conn->hooks->ready)
 			conn->hooks->ready(conn);
 	} else {
@@ -124,12 +180,10 @@ static void got_settings(struct net_conn *conn, const nghttp2_frame *frame)
 	}
 }
 
-static void got_headers(struct net_conn *conn, struct net_stream *stream,
-			const nghttp2_frame *frame)
+static void got_headers(struct net_stream *stream, const nghttp2_frame *frame)
 {
 	bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	conn->headers_ns = 0;
 	if (!stream)
 		return;
 	net_stream_ref(stream);
@@ -160,7 +214,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
-		got_headers(conn, stream, frame);
+		got_headers(stream, frame);
 		break;
 	case NGHTTP2_DATA:
 		got_data(conn, stream, frame);
@@ -219,6 +273,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 		stream = stream_of(session, frame->hd.stream_id);
 		if (stream)
 			stream->reset_sent = true;
+		if (conn->hooks->is_server && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+			net_conn_spend(conn, &conn->resets, "resets");
 	}
 	if (!conn->hooks->is_server || frame->hd.type != NGHTTP2_HEADERS ||
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))

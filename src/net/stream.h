@@ -51,6 +51,9 @@ struct net_msg {
 
 /* What differs between the two sides; all on the loop's thread. */
 struct net_stream_hooks {
+	/* The fields being received hold `more` bytes more; false when they are not
+	 * to be kept. May be NULL. */
+	bool (*fields_grew)(struct net_stream *stream, size_t more);
 	/* A header block is complete; `end` when the peer ended the stream with it. */
 	void (*headers)(struct net_stream *stream, bool end);
 	/* The peer ended its side after DATA. */
@@ -82,7 +85,9 @@ struct net_stream {
 	int32_t id;
 	struct net_fields fields; /* the header block being received */
 	size_t fields_counted;
+	size_t fields_held; /* memory of `fields` that was reported */
 	bool fields_over;
+	bool fields_refused; /* dropped: all requests together take too much */
 	bool fields_bad;
 	struct grpc_deframer deframer;
 	struct net_msg *building;

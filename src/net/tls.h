@@ -110,4 +110,9 @@ bool net_tls_peer_subject(const struct ssl_st *session, char *out, size_t cap);
  * not fit or holds a NUL. */
 bool net_tls_peer_name(const struct ssl_st *session, char *out, size_t cap);
 
+/* Is the certificate that the client showed one of these authorities (PEM), and good
+ * now? The handshake asked the same of the authorities of its time; a connection may
+ * outlast them. */
+bool net_tls_peer_verify(struct ssl_st *ssl, const char *ca_pem);
+
 #endif

@@ -15,6 +15,8 @@
 #include "base/mem.h"
 #include "net/scratch.h"
 
+#define KEY_UPDATES_AT_ONCE 32 /* in one read(2); no honest peer sends two */
+
 static BIO_METHOD *wire_method;
 
 static int bio_read(BIO *bio, char *out, int n)
@@ -66,6 +68,28 @@ static void make_method(void)
 	BIO_meth_set_ctrl(wire_method, bio_ctrl);
 }
 
+/* Counts what costs a derivation of keys or an answer, and of which OpenSSL takes
+ * any number. */
+static void count_message(int writing, int version, int type, const void *bytes, size_t n, SSL *ssl,
+			  void *arg)
+{
+	struct net_wire *wire = arg;
+	uint8_t message;
+
+	(void)version;
+	(void)ssl;
+	if (writing || type != SSL3_RT_HANDSHAKE || !wire->established || n == 0)
+		return;
+	message = *(const uint8_t *)bytes;
+	if (message != SSL3_MT_KEY_UPDATE && message != SSL3_MT_CLIENT_HELLO)
+		return;
+	/* OpenSSL goes on with all that one read(2) brought before it returns. */
+	if (++wire->key_updates > KEY_UPDATES_AT_ONCE) {
+		wire->at_end = true;
+		wire->raw_len = 0;
+	}
+}
+
 int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_scratch *scratch,
 		  struct cairn_err *err)
 {
@@ -82,6 +106,8 @@ int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_
 	BIO_set_data(bio, wire);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(ssl, bio, bio);
+	SSL_set_msg_callback(ssl, count_message);
+	SSL_set_msg_callback_arg(ssl, wire);
 	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return 0;
@@ -138,8 +164,10 @@ static int keep(struct net_wire *wire, const uint8_t *data, size_t n, struct cai
 		wire->failed = true;
 		return cairn_err_nomem(err, "unsent bytes");
 	}
-	if (wire->pending)
+	if (wire->pending) {
 		memcpy(all, wire->pending + wire->pending_at, have);
+		wire->kept_blocked += n;
+	}
 	memcpy(all + have, data, n);
 	free(wire->pending);
 	wire->pending = all;
@@ -223,15 +251,17 @@ int net_wire_handshake(struct net_wire *wire, struct cairn_err *err)
 	return 1;
 }
 
-int net_wire_fill(struct net_wire *wire, struct cairn_err *err)
+int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err)
 {
+	size_t room = max < sizeof(wire->scratch->raw) ? max : sizeof(wire->scratch->raw);
+
 	for (;;) {
-		ssize_t n = recv(wire->fd, wire->scratch->raw, sizeof(wire->scratch->raw), 0);
+		ssize_t n = recv(wire->fd, wire->scratch->raw, room, 0);
 
 		if (n > 0) {
 			wire->raw = wire->scratch->raw;
 			wire->raw_len = (size_t)n;
-			wire->was_full = (size_t)n == sizeof(wire->scratch->raw);
+			wire->was_full = (size_t)n == room;
 			return 1;
 		}
 		if (n == 0) {
@@ -311,7 +341,7 @@ int net_wire_flush(struct net_wire *wire, struct cairn_err *err)
 	if (wire->pending_at == wire->pending_len) {
 		free(wire->pending);
 		wire->pending = NULL;
-		wire->pending_at = wire->pending_len = 0;
+		wire->pending_at = wire->pending_len = wire->kept_blocked = 0;
 	}
 	return rc;
 }

@@ -34,6 +34,8 @@ struct net_wire {
 	size_t raw_len;
 	uint8_t *pending;
 	size_t pending_len, pending_at;
+	size_t kept_blocked;  /* added to pending while it was not empty: answers of TLS */
+	uint32_t key_updates; /* and handshakes begun anew, by the peer; the owner counts down */
 };
 
 /* Takes over `fd` and `ssl` (accept or connect state set; may be NULL). */
@@ -47,9 +49,9 @@ void net_wire_done(struct net_wire *wire);
  */
 int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
 
-/* One read(2) into the scratch buffer. 1 when bytes came, 0 when there are
+/* One read(2) of at most `max` bytes into the scratch buffer. 1 when bytes came, 0 when there are
  * none now, CAIRN_UNAVAILABLE at the end or on an error. */
-int net_wire_fill(struct net_wire *wire, struct cairn_err *err);
+int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err);
 
 /* True when the last read took as much as it could: more may wait. */
 bool net_wire_was_full(const struct net_wire *wire);

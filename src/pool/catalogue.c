@@ -18,19 +18,34 @@
  * kilobytes of cache. */
 #define IDLE_MAX 8U
 
-/* Looks before SQLite does: its own codes cannot tell these cases apart, and
- * opening a FIFO would wait for ever. */
+/* SQLite looks for a rollback journal beside every file. A catalogue has none. */
+static int look_for_journal(const char *path, struct cairn_err *err)
+{
+	cairn_auto_free char *name = cairn_printf("%s-journal", path);
+	struct stat st;
+
+	if (!name)
+		return cairn_err_nomem(err, "catalogue");
+	if (lstat(name, &st) == 0 && !S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is not a file", name);
+	return 0;
+}
+
+/* Looks before SQLite does: its own codes cannot tell these cases apart, opening a
+ * FIFO would wait for ever, and SQLite removes the log beside an empty file. */
 static int look_at_file(const char *path, bool writable, struct cairn_err *err)
 {
 	struct stat st;
 
-	if (stat(path, &st) != 0)
+	if (lstat(path, &st) != 0)
 		return cairn_err_sys(err, errno, "catalogue '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s' is not a file", path);
+	if (st.st_size == 0)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s' is empty", path);
 	if (access(path, writable ? R_OK | W_OK : R_OK) != 0)
 		return cairn_err_sys(err, errno, "catalogue '%s'", path);
-	return 0;
+	return look_for_journal(path, err);
 }
 
 static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
@@ -127,13 +142,14 @@ void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reu
 	conn_close(conn);
 }
 
-static int take_value(struct conn *conn, struct catalogue_bytes key, sqlite3_stmt *stmt,
-		      uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
+static int take_value(struct conn *conn, struct catalogue_bytes key, bool stored,
+		      sqlite3_stmt *stmt, uint8_t **ret_data, size_t *ret_len,
+		      struct cairn_err *err)
 {
-	struct catalogue_bytes value;
+	struct catalogue_bytes value = conn_column(stmt, 0);
 	uint8_t *data;
 
-	if (!catalogue_unwrap(key, conn_column(stmt, 0), &value)) {
+	if (!stored && !catalogue_unwrap(key, value, &value)) {
 		if (sqlite3_errcode(conn->db) == SQLITE_NOMEM)
 			return cairn_err_nomem(err, conn->path);
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -151,7 +167,7 @@ static int take_value(struct conn *conn, struct catalogue_bytes key, sqlite3_stm
 	return 0;
 }
 
-static int get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+static int get_with(struct conn *conn, struct catalogue_bytes key, bool stored, uint8_t **ret_data,
 		    size_t *ret_len, struct cairn_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -164,7 +180,7 @@ static int get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW)
-		code = take_value(conn, key, stmt, ret_data, ret_len, err);
+		code = take_value(conn, key, stored, stmt, ret_data, ret_len, err);
 	else if (rc == SQLITE_DONE)
 		code = cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
 	else
@@ -174,8 +190,14 @@ static int get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret
 	return code;
 }
 
-int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
-		  size_t *ret_len, struct cairn_err *err)
+int catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+		       size_t *ret_len, struct cairn_err *err)
+{
+	return get_with(conn, key, false, ret_data, ret_len, err);
+}
+
+static int get_value(struct catalogue *cat, struct catalogue_bytes key, bool stored,
+		     uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	struct conn *conn = NULL;
@@ -188,7 +210,7 @@ int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **r
 	rc = catalogue_reader_take(cat, &conn, err);
 	if (rc != 0)
 		return rc;
-	rc = get_with(conn, key, &data, &len, err);
+	rc = get_with(conn, key, stored, &data, &len, err);
 	stale = conn_is_stale(conn);
 	catalogue_reader_release(cat, conn, !stale && (rc == 0 || rc == CAIRN_NOT_FOUND));
 	if (stale)
@@ -199,6 +221,18 @@ int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **r
 	*ret_data = cairn_take(data);
 	*ret_len = len;
 	return 0;
+}
+
+int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+		  size_t *ret_len, struct cairn_err *err)
+{
+	return get_value(cat, key, false, ret_data, ret_len, err);
+}
+
+int catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+			 size_t *ret_len, struct cairn_err *err)
+{
+	return get_value(cat, key, true, ret_data, ret_len, err);
 }
 
 static int check_lines(struct conn *conn, const char *sql, const char *good,

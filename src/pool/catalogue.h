@@ -30,6 +30,7 @@ struct catalogue;
 struct catalogue_batch;
 
 #define CATALOGUE_KEY_MAX   512U
+#define CATALOGUE_SUM_LEN   8U     /* of the checksum before each stored value */
 #define CATALOGUE_VALUE_MAX 65536U /* stops a damaged length from taking memory */
 
 /* A borrowed run of bytes. */
@@ -60,6 +61,11 @@ CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
 int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
 		  size_t *ret_len, struct cairn_err *err);
 
+/* The stored bytes of a key, checksum and all, whether they fit it or not: for
+ * repairs. CAIRN_NOT_FOUND as above. */
+int catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+			 size_t *ret_len, struct cairn_err *err);
+
 /* Calls `fn` for each key that begins with `prefix` and is greater than
  * `after` (empty: from the start), in order, all of one moment in time. A
  * positive return of `fn` ends the scan, which returns 0; a negative one is
@@ -86,9 +92,29 @@ void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key)
 void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
 		      struct catalogue_bytes value);
 
+/* The same for bytes of catalogue_get_stored(). */
+void catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
+			     struct catalogue_bytes stored);
+
 /* Makes the commit fail for want of memory: for a caller that could not make
  * what it wanted to put. */
 void catalogue_batch_fail(struct catalogue_batch *batch, const char *what);
+
+/* Adds to the batch what depends on the state at the commit itself: `fn` runs
+ * inside the transaction, where nobody else commits, reads with
+ * catalogue_batch_get() and puts, deletes and expects. So two batches that both
+ * count a number up do not make each other fail. A negative return is the
+ * batch's result; CAIRN_ABORTED leaves the batches of others alone.
+ *
+ * `fn` may run on another thread while the caller waits in catalogue_commit(),
+ * and more than once: what an earlier run added is dropped. It must use nothing
+ * of the catalogue but its batch. */
+typedef int catalogue_late_fn(void *arg, struct catalogue_batch *batch, struct cairn_err *err);
+void catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg);
+
+/* As catalogue_get(), inside the batch's transaction. */
+int catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
+			uint8_t **ret_data, size_t *ret_len, struct cairn_err *err);
 
 enum catalogue_sync {
 	CATALOGUE_DURABLE, /* on disk when commit returns, with all before it */
@@ -97,6 +123,7 @@ enum catalogue_sync {
 };
 
 /* CAIRN_ABORTED   an expectation does not hold
+ * CAIRN_UNAVAILABLE  another process holds the lock for writing and does not go on
  * CAIRN_NO_SPACE  the disk is full; nothing changed
  * CAIRN_PRECONDITION  opened read-only
  */

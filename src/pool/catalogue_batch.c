@@ -77,8 +77,26 @@ void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
 	add_op(batch, value.data ? BATCH_EXPECT : BATCH_EXPECT_ABSENT, key, value);
 }
 
+void catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
+			     struct catalogue_bytes stored)
+{
+	add_op(batch, BATCH_EXPECT_STORED, key, stored);
+}
+
 void catalogue_batch_fail(struct catalogue_batch *batch, const char *what)
 {
 	if (batch->failed.code == 0)
 		cairn_err_nomem(&batch->failed, what);
+}
+
+void catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg)
+{
+	batch->late = fn;
+	batch->late_arg = arg;
+}
+
+int catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
+			uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
+{
+	return catalogue_get_with(batch->conn, key, ret_data, ret_len, err);
 }

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "pool/catalogue_conn.h"
 #include "pool/catalogue_impl.h"
+#include "pool/catalogue_vfs.h"
 
 /* A short log keeps the opening of the catalogue fast, because the first to
  * open reads it all; copying it into the main file costs two syncs. */
@@ -51,12 +52,19 @@ static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *
 		return 0;
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		return conn_err(conn, rc, err);
+	if (rc == SQLITE_ROW && op->kind == BATCH_EXPECT_STORED) {
+		have = conn_column(stmt, 0);
+		if (have.len == want.len &&
+		    (want.len == 0 || memcmp(have.data, want.data, want.len) == 0))
+			return 0;
+	}
 	if (rc == SQLITE_ROW && op->kind == BATCH_EXPECT) {
 		if (!catalogue_unwrap(key, conn_column(stmt, 0), &have))
 			return cairn_err_set(err, CAIRN_DATA_LOSS,
 					     "catalogue '%s': a record does not fit its checksum",
 					     conn->path);
-		if (have.len == want.len && memcmp(have.data, want.data, want.len) == 0)
+		if (have.len == want.len &&
+		    (want.len == 0 || memcmp(have.data, want.data, want.len) == 0))
 			return 0;
 	}
 	return cairn_err_set(err, CAIRN_ABORTED, "another process changed the same record");
@@ -66,10 +74,9 @@ static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *b
 		  struct cairn_err *err)
 {
 	static const enum conn_stmt stmt_of[] = {
-		[BATCH_PUT] = CONN_PUT,
-		[BATCH_DELETE] = CONN_DELETE,
-		[BATCH_EXPECT] = CONN_GET,
-		[BATCH_EXPECT_ABSENT] = CONN_GET,
+		[BATCH_PUT] = CONN_PUT,           [BATCH_DELETE] = CONN_DELETE,
+		[BATCH_EXPECT] = CONN_GET,        [BATCH_EXPECT_ABSENT] = CONN_GET,
+		[BATCH_EXPECT_STORED] = CONN_GET,
 	};
 	struct catalogue_bytes key = {bytes, op->key_len};
 	struct catalogue_bytes value = {bytes + op->key_len, op->value_len};
@@ -83,7 +90,7 @@ static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *b
 		rc = sqlite3_bind_blob(stmt, 2, value.data, (int)value.len, SQLITE_STATIC);
 	if (rc != SQLITE_OK) {
 		rc = conn_err(conn, rc, err);
-	} else if (op->kind == BATCH_EXPECT || op->kind == BATCH_EXPECT_ABSENT) {
+	} else if (op->kind != BATCH_PUT && op->kind != BATCH_DELETE) {
 		rc = expect(conn, stmt, op, key, value, err);
 	} else {
 		rc = sqlite3_step(stmt);
@@ -105,7 +112,7 @@ static int run_ops(struct conn *conn, const struct cairn_buf *ops, bool expectat
 	while (p < end) {
 		memcpy(&op, p, sizeof(op));
 		p += sizeof(op);
-		if (expectations == (op.kind == BATCH_EXPECT || op.kind == BATCH_EXPECT_ABSENT)) {
+		if (expectations == (op.kind != BATCH_PUT && op.kind != BATCH_DELETE)) {
 			int rc = run_op(conn, &op, p, err);
 
 			if (rc != 0)
@@ -142,22 +149,69 @@ static bool supersede(struct conn *conn)
 	return false;
 }
 
+static int run_late(struct conn *conn, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	int rc;
+
+	batch->conn = conn;
+	rc = batch->late(batch->late_arg, batch, err);
+	batch->conn = NULL;
+	if (rc == 0 && batch->failed.code != 0) {
+		*err = batch->failed;
+		rc = err->code;
+	}
+	return rc;
+}
+
+/* *ret_touched: it may have changed something before it failed. What the batch
+ * adds inside the transaction is dropped afterwards: another try adds it anew. */
+static int run_batch(struct conn *conn, struct catalogue_batch *batch, bool *ret_touched,
+		     struct cairn_err *err)
+{
+	size_t len = batch->ops.len;
+	int rc = batch->late ? run_late(conn, batch, err) : 0;
+
+	*ret_touched = false;
+	if (rc == 0)
+		rc = run_ops(conn, &batch->ops, true, err);
+	if (rc == 0) {
+		*ret_touched = true;
+		rc = run_ops(conn, &batch->ops, false, err);
+	}
+	batch->ops.len = len;
+	return rc;
+}
+
 /* Those whose expectations do not hold have changed nothing: the others go on. */
 static int run_batches(struct conn *conn, struct catalogue_waiting *group, struct cairn_err *err)
 {
 	int rc = 0;
 
 	for (struct catalogue_waiting *w = group; w && rc == 0; w = w->next) {
-		w->rc = run_ops(conn, &w->batch->ops, true, &w->err);
-		if (w->rc == 0)
-			w->rc = run_ops(conn, &w->batch->ops, false, &w->err);
-		else if (w->rc == CAIRN_ABORTED)
+		bool touched;
+
+		w->rc = run_batch(conn, w->batch, &touched, &w->err);
+		if (w->rc == CAIRN_ABORTED && !touched)
 			continue;
 		rc = w->rc;
 		if (rc != 0)
 			*err = w->err;
 	}
 	return rc;
+}
+
+/* A commit takes milliseconds, so a process that holds the write lock for the whole
+ * timeout is stopped or hangs. The code is not CAIRN_ABORTED: callers retry that. */
+static int begin(struct conn *conn, struct cairn_err *err)
+{
+	int rc = conn_run(conn, CONN_BEGIN, err);
+
+	if (rc != CAIRN_ABORTED)
+		return rc;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE,
+			     "catalogue '%s' has been locked by another process for %d s; see "
+			     "whether one that uses the pool is stopped",
+			     conn->path, CATALOGUE_BUSY_MS / 1000);
 }
 
 /* One transaction for the whole group; a single batch that is not as expected
@@ -167,7 +221,7 @@ static int run_transaction(struct conn *conn, struct catalogue_waiting *group, b
 {
 	bool committing = false;
 	int before = sqlite3_total_changes(conn->db);
-	int rc = conn_run(conn, CONN_BEGIN, err);
+	int rc = begin(conn, err);
 
 	if (rc != 0)
 		return rc;
@@ -272,7 +326,9 @@ static void keep_log_short(struct conn *conn)
 		mode = SQLITE_CHECKPOINT_TRUNCATE;
 		sqlite3_busy_timeout(conn->db, CHECKPOINT_WAIT_MS);
 	}
+	catalogue_vfs_checkpoint(true);
 	sqlite3_wal_checkpoint_v2(conn->db, "main", mode, NULL, NULL);
+	catalogue_vfs_checkpoint(false);
 	sqlite3_busy_timeout(conn->db, CATALOGUE_BUSY_MS);
 	conn->log_pages = 0;
 }
@@ -320,8 +376,9 @@ static void commit_all(struct catalogue *cat, struct catalogue_waiting *group)
 	}
 	rc = commit_group(cat, group, &err);
 	for (struct catalogue_waiting *w = group; w && rc != 0; w = w->next) {
-		/* What may yet turn out as done is not done once more. */
-		if (cat->uncertain) {
+		/* What may yet turn out as done is not done once more, and one
+		 * has waited for all where the catalogue is locked. */
+		if (cat->uncertain || rc == CAIRN_UNAVAILABLE) {
 			w->rc = rc;
 			w->err = err;
 		} else {

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "pool/catalogue_disk_vfs.h"
+#include "pool/catalogue_vfs.h"
 
 /* Pages that a connection keeps; a driver has many connections, and the kernel
  * keeps the file too. */
@@ -79,6 +81,17 @@ static int cause_of(sqlite3 *db, int rc, int errno_now)
 	}
 }
 
+/* A record that is absent is CAIRN_NOT_FOUND, and its data are removed: a failure
+ * of the catalogue's files must not have that code. */
+static int files_err(const char *path, int sys_errno, struct cairn_err *err)
+{
+	int rc = cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
+
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS
+		       ? cairn_err_recode(err, CAIRN_UNAVAILABLE)
+		       : rc;
+}
+
 int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
 {
 	int sys_errno = cause_of(db, rc, errno);
@@ -89,7 +102,7 @@ int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "catalogue '%s': %s", path,
 				     "the file is cut short");
 	if (sys_errno != 0)
-		return cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
+		return files_err(path, sys_errno, err);
 	if ((rc & 0xff) == SQLITE_READONLY)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "catalogue '%s' cannot be written: it is read-only, or there "
@@ -234,7 +247,7 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 {
 	int rc = sqlite3_open_v2(way->name, &conn->db,
 				 way->flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
-					 SQLITE_OPEN_EXRESCODE,
+					 SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW,
 				 way->vfs);
 
 	if (rc == SQLITE_OK)
@@ -280,17 +293,21 @@ int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_e
 	cairn_cleanup(conn_closep) struct conn *conn = cairn_calloc(1, sizeof(*conn));
 	const struct open_way way = {
 		.name = path,
+		.vfs = writable ? catalogue_vfs_name() : CATALOGUE_DISK_VFS,
 		.flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY,
 	};
-	int rc = 0, code;
+	int rc = catalogue_disk_vfs_register(), code;
 
-	if (!conn)
+	if (!conn || (writable && !way.vfs))
 		return cairn_err_nomem(err, "catalogue");
 	conn->path = cairn_strdup(path);
 	if (!conn->path)
 		return cairn_err_nomem(err, "catalogue");
+	if (rc != SQLITE_OK)
+		return conn_err(conn, rc, err);
 	code = open_way(conn, &way, &rc, err);
-	if (!writable && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY))
+	if (!writable && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY ||
+			  (rc & 0xff) == SQLITE_FULL))
 		code = open_lockless(conn, err);
 	if (code != 0)
 		return code;

@@ -23,7 +23,7 @@
 #define CATALOGUE_SCHEMA         "CREATE TABLE kv(k BLOB PRIMARY KEY,v BLOB NOT NULL)WITHOUT ROWID"
 #define CATALOGUE_APPLICATION_ID 0x4341524e /* "CARN" */
 #define CATALOGUE_VERSION        1
-#define CATALOGUE_CHECKSUM_LEN   8U
+#define CATALOGUE_CHECKSUM_LEN   CATALOGUE_SUM_LEN
 
 /* How long a writer waits for another process's commit. */
 #define CATALOGUE_BUSY_MS 15000

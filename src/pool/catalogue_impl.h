@@ -27,6 +27,7 @@ enum batch_op_kind {
 	BATCH_DELETE,
 	BATCH_EXPECT,
 	BATCH_EXPECT_ABSENT,
+	BATCH_EXPECT_STORED,
 };
 
 struct batch_op {
@@ -38,6 +39,9 @@ struct catalogue_batch {
 	struct catalogue *cat;
 	struct cairn_buf ops; /* struct batch_op, key, value (of BATCH_PUT with its checksum) */
 	struct cairn_err failed;
+	catalogue_late_fn *late; /* adds the rest inside the transaction, or NULL */
+	void *late_arg;
+	struct conn *conn; /* of the transaction, while `late` runs */
 };
 
 struct catalogue {
@@ -62,5 +66,9 @@ struct catalogue {
  * `reuse` false after an error closes it. */
 int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err);
 void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse);
+
+/* The value of `key` as the connection sees it; the codes of catalogue_get(). */
+int catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+		       size_t *ret_len, struct cairn_err *err);
 
 #endif

@@ -2,33 +2,33 @@
 
 /* Verifying a pool: records, references between them, indexes, set files, data.
  *
- * Repairing never guesses. Indexes are derived from records and made again from
- * them; a set is computed again where both snapshots still have their data;
- * what no record wants is removed. What can not be had again is recorded as
- * lost, so that a query is refused and not answered wrongly.
+ * Repairing never guesses and removes nothing. Indexes are derived from records
+ * and made again from them; a record is made again from what else is known; a set
+ * is computed again where both snapshots still have their data; what no record
+ * wants is moved to the quarantine. What can not be had again is recorded as lost,
+ * so that a query is refused and not answered wrongly.
  */
 
 #include "pool/check.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "pool/catalogue.h"
-#include "pool/complete.h"
 #include "pool/handle.h"
 #include "pool/ids.h"
+#include "pool/inventory.h"
 #include "pool/ledger.h"
-#include "pool/leftover.h"
-#include "pool/pool.h"
-#include "pool/setfile.h"
+#include "pool/quarantine.h"
 #include "pool/store.h"
+
+/* How often a part runs again because others were faster. */
+#define ROUNDS 8
 
 void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
 {
@@ -47,199 +47,227 @@ void check_fault(struct check *check, enum pool_fault_state state, const char *f
 		check->spec->fault(check->spec->arg, state, line);
 }
 
-/* ---- records ------------------------------------------------------------ */
-
-void check_ignore_fault(void *arg, char kind, uint64_t key, const char *reason)
+static bool ends_the_check(int rc)
 {
-	(void)arg;
-	(void)kind;
-	(void)key;
-	(void)reason;
+	return rc == CAIRN_CANCELLED || rc == CAIRN_NO_SPACE;
 }
 
-static void broken_record(void *arg, char kind, uint64_t key, const char *reason)
+int check_outcome(struct check *check, int rc, const struct cairn_err *why,
+		  enum pool_fault_state repaired, const char *text, struct cairn_err *err)
 {
-	struct check *check = arg;
-	char id[POOL_ID_MAX + 1];
-
-	if (kind == 'v')
-		ids_format_volume(key, id);
-	else
-		snprintf(id, sizeof(id), "snapshot number %" PRIu64, key);
-	check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
-		    "the record of %s can not be read: %s", id, reason);
-}
-
-static int check_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
-{
-	struct check *check = arg;
-	struct pool *pool = check->pool;
-	char id[POOL_ID_MAX + 1];
-	bool listed = false;
-	uint64_t size = 0;
-	int rc;
-
-	ids_format_volume(volume->volume, id);
-	if (volume->deleted)
-		return 0;
-	check->result.volumes++;
-	rc = store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, err);
-	if (rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
-			    "the data of volume '%s' (%s) can not be read: %s", volume->name, id,
-			    err->msg);
-	else if (size != volume->size)
-		rc = leftover_is_listed(pool, id, &listed, err);
-	if (!rc && size != volume->size && !listed)
-		check_fault(check, POOL_FAULT_FOUND,
-			    "volume '%s' (%s) has %" PRIu64 " bytes, its record says %" PRIu64,
-			    volume->name, id, size, volume->size);
-	if (volume->head) {
-		struct record_snapshot head;
-
-		rc = ledger_snapshot_get(pool->cat, volume->head, &head, err);
-		if (rc || !head.has_data)
-			return check_lost_head(check, volume, err);
+	if (rc == 0) {
+		check->repaired = true;
+		check_fault(check, repaired, "%s", text);
+	} else if (rc == CAIRN_ABORTED) {
+		check->again = true;
+	} else if (ends_the_check(rc)) {
+		if (err)
+			*err = *why;
+		return rc;
+	} else {
+		check_fault(check, POOL_FAULT_FOUND, "%s (not repaired: %s)", text, why->msg);
 	}
 	return 0;
 }
 
-static void check_snapshot_data(struct check *check, const struct record_snapshot *snapshot,
-				const char *id)
+int check_change_snapshot(struct check *check, const struct record_snapshot *old,
+			  const struct record_snapshot *now, struct cairn_err *err)
 {
-	struct cairn_err err = {0};
-	uint64_t size;
-	int rc;
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct pool *pool = check->pool;
+	cairn_auto_fd int lock = -1;
+	int rc = handle_lock_volume(pool, old->volume, pool->lock_wait_ms, &lock, err);
 
-	if (!snapshot->has_data)
-		return;
-	rc = store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, &err);
+	if (!rc)
+		rc = catalogue_batch_new(pool->cat, &batch, err);
+	if (!rc)
+		rc = ledger_snapshot_change(pool->cat, batch, old, now, err);
 	if (rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
-			    "the data of %s can not be read: %s", id, err.msg);
-	else if (size != snapshot->size)
-		check_fault(check, POOL_FAULT_FOUND,
-			    "%s has %" PRIu64 " bytes, its record says %" PRIu64, id, size,
-			    snapshot->size);
+		return rc;
+	if (!now->deleted && strcmp(now->name, old->name) != 0)
+		ledger_snapshot_put_name(batch, now);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-static int check_snapshot(void *arg, const struct record_snapshot *snapshot, struct cairn_err *err)
+int check_change_volume(struct check *check, const struct record_volume *old,
+			const struct record_volume *now, struct cairn_err *err)
 {
-	struct check *check = arg;
-	struct record_volume volume;
-	char id[POOL_ID_MAX + 1];
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct pool *pool = check->pool;
+	cairn_auto_fd int lock = -1;
+	int rc = handle_lock_volume(pool, old->volume, pool->lock_wait_ms, &lock, err);
 
-	if (check->spec->progress && check->spec->progress->cancelled &&
-	    check->spec->progress->cancelled(check->spec->progress->arg))
-		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
-	if (!snapshot->deleted)
-		check->result.snapshots++;
-	if (ledger_volume_get(check->pool->cat, snapshot->volume, &volume, err) != 0)
-		check_fault(check, POOL_FAULT_FOUND, "the volume of %s is not known: %s", id,
-			    err->msg);
-	check_snapshot_data(check, snapshot, id);
-	return check_set(check, snapshot, id, err);
+	if (!rc)
+		rc = catalogue_batch_new(pool->cat, &batch, err);
+	if (rc)
+		return rc;
+	ledger_volume_change(batch, old, now);
+	ledger_volume_reindex(batch, now);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* ---- objects that no record knows --------------------------------------- */
+/* ---- what the store has -------------------------------------------------- */
 
-struct stray {
-	struct check *check;
-	enum store_kind kind;
+struct listing {
+	uint64_t **array;
+	size_t *n;
+	bool snapshots;
 };
 
-static bool is_wanted(struct check *check, enum store_kind kind, const char *id)
+static int add_stored(void *arg, const char *id, struct cairn_err *err)
 {
-	struct record_volume volume;
-	struct record_snapshot snapshot;
-	struct cairn_err ignored;
-	uint64_t bits;
-	uint64_t number;
-
-	if (kind == STORE_VOLUME)
-		return ids_parse_volume(id, &bits) &&
-		       ledger_volume_get(check->pool->cat, bits, &volume, &ignored) == 0 &&
-		       !volume.deleted;
-	return ids_parse_snapshot(id, &bits, &number) &&
-	       ledger_snapshot_get(check->pool->cat, number, &snapshot, &ignored) == 0 &&
-	       snapshot.volume == bits && snapshot.has_data;
-}
-
-/* The object may belong to an operation under way: only what can be locked and
- * is still unwanted then is a fault. */
-static int check_object(void *arg, const char *id, struct cairn_err *err)
-{
-	const struct stray *stray = arg;
-	struct check *check = stray->check;
-	cairn_auto_fd int lock = -1;
+	struct listing *listing = arg;
+	size_t n = *listing->n;
 	uint64_t volume;
 	uint64_t number;
-	bool listed;
-	int rc = 0;
 
-	if (is_wanted(check, stray->kind, id))
+	if (listing->snapshots ? !ids_parse_snapshot(id, &volume, &number)
+			       : !ids_parse_volume(id, &volume))
 		return 0;
-	if (ids_parse_volume(id, &volume) || ids_parse_snapshot(id, &volume, &number))
-		rc = handle_lock_volume(check->pool, volume, 0, &lock, err);
-	if (rc == CAIRN_ABORTED || (!rc && is_wanted(check, stray->kind, id)))
-		return 0;
-	if (!rc)
-		rc = leftover_is_listed(check->pool, id, &listed, err);
-	if (rc || listed)
-		return rc; /* known, and gone when the pool is next opened for writing */
-	if (check->spec->repair)
-		rc = store_remove(check->pool->store, (struct store_ref){stray->kind, id}, err);
-	if (!rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_REPAIRED : POOL_FAULT_FOUND,
-			    "%s '%s' is in no record",
-			    stray->kind == STORE_VOLUME ? "volume data" : "snapshot data", id);
-	return rc;
+	if ((n & (n - 1)) == 0) { /* full at every power of two */
+		uint64_t *grown = cairn_realloc_array(*listing->array, n ? n * 2 : 1,
+						      sizeof(**listing->array));
+
+		if (!grown)
+			return cairn_err_nomem(err, "listing");
+		*listing->array = grown;
+	}
+	(*listing->array)[(*listing->n)++] = listing->snapshots ? number : volume;
+	return 0;
 }
 
-static int check_objects(struct check *check, struct cairn_err *err)
+static int compare_numbers(const void *a, const void *b)
 {
-	struct stray volumes = {.check = check, .kind = STORE_VOLUME};
-	struct stray snapshots = {.check = check, .kind = STORE_SNAPSHOT};
-	int rc = store_list(check->pool->store, STORE_VOLUME, check_object, &volumes, err);
+	uint64_t left = *(const uint64_t *)a;
+	uint64_t right = *(const uint64_t *)b;
 
-	return rc ? rc
-		  : store_list(check->pool->store, STORE_SNAPSHOT, check_object, &snapshots, err);
+	return left < right ? -1 : left > right;
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+static bool has_number(const uint64_t *array, size_t n, uint64_t number)
+{
+	return n > 0 && bsearch(&number, array, n, sizeof(*array), compare_numbers);
+}
+
+bool check_is_stored_snapshot(const struct check *check, uint64_t number)
+{
+	return has_number(check->stored_snapshots, check->n_stored_snapshots, number);
+}
+
+bool check_is_stored_volume(const struct check *check, uint64_t bits)
+{
+	return has_number(check->stored_volumes, check->n_stored_volumes, bits);
+}
+
+static int list_store(struct check *check, struct cairn_err *err)
+{
+	struct listing volumes = {&check->stored_volumes, &check->n_stored_volumes, false};
+	struct listing snapshots = {&check->stored_snapshots, &check->n_stored_snapshots, true};
+	struct store *store = check->pool->store;
+	int rc;
+
+	check->n_stored_volumes = check->n_stored_snapshots = 0;
+	rc = store_list(store, STORE_VOLUME, add_stored, &volumes, err);
+	if (!rc)
+		rc = store_list(store, STORE_SNAPSHOT, add_stored, &snapshots, err);
+	if (rc)
+		return rc;
+	if (check->n_stored_volumes)
+		qsort(check->stored_volumes, check->n_stored_volumes, sizeof(uint64_t),
+		      compare_numbers);
+	if (check->n_stored_snapshots)
+		qsort(check->stored_snapshots, check->n_stored_snapshots, sizeof(uint64_t),
+		      compare_numbers);
+	return 0;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
 
 static void catalogue_fault(void *arg, const char *line)
 {
 	check_fault(arg, POOL_FAULT_FOUND, "catalogue: %s", line);
 }
 
+static bool is_cancelled(const struct check *check)
+{
+	const struct store_progress *progress = check->spec->progress;
+
+	return progress && progress->cancelled && progress->cancelled(progress->arg);
+}
+
+/* The store first: what a record of this moment names was made before. */
+static int look_again(struct check *check, struct cairn_err *err)
+{
+	int rc = list_store(check, err);
+
+	inventory_freep(&check->inv);
+	check->inv = NULL;
+	return rc ? rc : inventory_take(check->pool->cat, &check->inv, err);
+}
+
+static int run_part(struct check *check, int (*part)(struct check *check, struct cairn_err *err),
+		    struct cairn_err *err)
+{
+	int rc = 0;
+
+	check->again = true;
+	for (unsigned i = 0; i < ROUNDS && check->again && !rc; i++) {
+		if (is_cancelled(check))
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+		check->again = check->repaired = false;
+		rc = part(check, err);
+		if (!rc && (check->again || check->repaired))
+			rc = look_again(check, err);
+	}
+	return rc;
+}
+
+static void count_records(struct check *check)
+{
+	const struct inventory *inv = check->inv;
+
+	for (size_t i = 0; i < inv->n_volumes; i++)
+		if (inv->volumes[i].state == INVENTORY_GOOD && !inv->volumes[i].record.deleted)
+			check->result.volumes++;
+	for (size_t i = 0; i < inv->n_snapshots; i++) {
+		const struct inventory_snapshot *snapshot = &inv->snapshots[i];
+
+		if (snapshot->state != INVENTORY_GOOD)
+			continue;
+		check->result.snapshots += !snapshot->record.deleted;
+		check->result.sets += snapshot->record.set == POOL_SET_READY;
+	}
+}
+
+static int check_all(struct check *check, struct cairn_err *err)
+{
+	static int (*const parts[])(struct check *, struct cairn_err *) = {
+		check_records, check_lineage, check_indexes, check_others,
+		check_data,    check_sets,    check_strays,
+	};
+	int rc = catalogue_check(check->pool->cat, catalogue_fault, check, err);
+
+	if (!rc)
+		rc = look_again(check, err);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !rc; i++)
+		rc = run_part(check, parts[i], err);
+	if (rc)
+		return rc;
+	count_records(check);
+	return quarantine_count(check->pool, &check->result.quarantined, err);
+}
+
 int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct pool_check_result *ret,
 	       struct cairn_err *err)
 {
 	struct check check = {.pool = pool, .spec = spec};
-	struct ledger_walk walk = {
-		.volume = check_volume,
-		.snapshot = check_snapshot,
-		.fault = broken_record,
-		.arg = &check,
-	};
 	int rc = spec->repair ? handle_check_writable(pool, err) : 0;
 
 	if (!rc)
-		rc = catalogue_check(pool->cat, catalogue_fault, &check, err);
-	if (!rc)
-		rc = ledger_walk_volumes(pool->cat, &walk, err);
-	if (!rc)
-		rc = ledger_walk_snapshots(pool->cat, &walk, err);
-	if (!rc)
-		rc = check_indexes(&check, err);
-	if (!rc)
-		rc = check_others(&check, err);
-	if (!rc)
-		rc = check_objects(&check, err);
-	if (!rc)
-		rc = check_stray_sets(&check, err);
+		rc = check_all(&check, err);
+	inventory_freep(&check.inv);
+	free(check.stored_volumes);
+	free(check.stored_snapshots);
 	if (!rc)
 		*ret = check.result;
 	return rc;

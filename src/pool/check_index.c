@@ -1,168 +1,219 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Indexes against records, both ways: an entry that no record makes is removed,
- * and one that is missing is put.
- *
- * To see what is missing, the entries are counted against what the records
- * would make; only when the counts differ is every record's index written
- * anew, so a healthy pool is never written to.
- */
+ * and one that is missing is put. Each commit expects the record that it was
+ * decided on. */
 
 #include "pool/check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue.h"
 #include "pool/handle.h"
+#include "pool/inventory.h"
 #include "pool/ledger.h"
+#include "pool/quarantine.h"
 
-struct counting {
-	struct check *check;
-	uint64_t entries;
-	uint64_t wanted;
-	struct catalogue_batch *batch; /* when reindexing */
-};
-
-static bool volume_entry_fits(struct pool *pool, const struct ledger_entry *entry)
+static bool is_of_volume(const struct inventory_entry *entry)
 {
-	struct record_volume volume;
-	struct cairn_err ignored;
-
-	if (ledger_volume_get(pool->cat, entry->b, &volume, &ignored) != 0)
-		return false;
-	if (entry->kind == 'h')
-		return volume.head == entry->a;
-	return !volume.deleted && strcmp(volume.name, entry->name) == 0;
+	return entry->kind == 'w' || entry->kind == 'h';
 }
 
-static bool snapshot_entry_fits(struct pool *pool, const struct ledger_entry *entry)
+static bool volume_makes(const struct record_volume *volume, const struct inventory_entry *entry)
 {
-	struct record_snapshot snapshot;
-	struct cairn_err ignored;
+	if (entry->kind == 'h')
+		return volume->head == entry->a;
+	return !volume->deleted && strcmp(volume->name, entry->name) == 0;
+}
 
-	if (ledger_snapshot_get(pool->cat, entry->b, &snapshot, &ignored) != 0)
-		return false;
+static bool snapshot_makes(const struct record_snapshot *snapshot,
+			   const struct inventory_entry *entry)
+{
 	switch (entry->kind) {
 	case 'l':
-		return snapshot.volume == entry->a;
+		return snapshot->volume == entry->a;
 	case 'c':
-		return snapshot.parent == entry->a;
+		return snapshot->parent == entry->a;
 	case 't':
-		return snapshot.deleted && snapshot.expires_ns == entry->a;
-	case 'm':
-		return snapshot.volume == entry->a && strcmp(snapshot.name, entry->name) == 0;
+		return snapshot->deleted && snapshot->expires_ns == entry->a;
 	default:
+		return snapshot->volume == entry->a && strcmp(snapshot->name, entry->name) == 0;
+	}
+}
+
+/* An entry is kept also where its record cannot be read, or is missing while the
+ * data are there: it is what the record is made again from. */
+static bool entry_stays(const struct check *check, const struct inventory_entry *entry)
+{
+	if (entry->kind == '?')
 		return false;
+	if (is_of_volume(entry)) {
+		const struct inventory_volume *volume = inventory_find_volume(check->inv, entry->b);
+
+		if (!volume)
+			return check_is_stored_volume(check, entry->b);
+		return volume->state != INVENTORY_GOOD || volume_makes(&volume->record, entry);
 	}
+	const struct inventory_snapshot *snapshot = inventory_find_snapshot(check->inv, entry->b);
+
+	if (!snapshot)
+		return check_is_stored_snapshot(check, entry->b);
+	return snapshot->state != INVENTORY_GOOD || snapshot_makes(&snapshot->record, entry);
 }
 
-static int check_entry(void *arg, const struct ledger_entry *entry, struct cairn_err *err)
+static int remove_entry(struct check *check, const struct inventory_entry *entry,
+			struct cairn_err *err)
 {
-	struct counting *counting = arg;
-	struct check *check = counting->check;
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	bool of_volume = entry->kind == 'w' || entry->kind == 'h';
-	int rc = 0;
+	struct catalogue_bytes key = {entry->key, entry->key_len};
+	const struct record_volume *volume = inventory_good_volume(check->inv, entry->b);
+	const struct record_snapshot *snapshot = inventory_good_snapshot(check->inv, entry->b);
+	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
-	if (entry->kind != 'm')
-		counting->entries++;
-	if (of_volume ? volume_entry_fits(check->pool, entry)
-		      : snapshot_entry_fits(check->pool, entry))
+	if (!rc)
+		rc = quarantine_keep_value(check->pool->cat, batch, key, err);
+	if (rc)
+		return rc;
+	if (entry->kind == '?')
+		; /* whatever it was: records make their entries again */
+	else if (is_of_volume(entry) && volume)
+		ledger_volume_expect(batch, volume);
+	else if (is_of_volume(entry))
+		ledger_expect_none(batch, 'v', entry->b);
+	else if (snapshot)
+		ledger_snapshot_expect(batch, snapshot);
+	else
+		ledger_expect_none(batch, 's', entry->b);
+	catalogue_delete(batch, key);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+static int check_entry(struct check *check, const struct inventory_entry *entry,
+		       struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	char text[200];
+	int rc;
+
+	if (entry_stays(check, entry))
 		return 0;
-	if (entry->kind != 'm')
-		counting->entries--;
-	if (check->spec->repair) {
-		rc = catalogue_batch_new(check->pool->cat, &batch, err);
-		if (rc)
-			return rc;
-		ledger_entry_remove(batch, entry);
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	snprintf(text, sizeof(text), "an index entry (%.100s) fits no record",
+		 (const char *)entry->key);
+	if (!check->spec->repair) {
+		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		return 0;
 	}
-	if (!rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_REPAIRED : POOL_FAULT_FOUND,
-			    "an index entry (%c) fits no record", entry->kind);
-	return rc;
+	rc = remove_entry(check, entry, &why);
+	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
-static int want_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
+/* ---- what is missing ----------------------------------------------------- */
+
+static unsigned missing_of_volume(const struct inventory *inv, const struct record_volume *volume)
 {
-	struct counting *counting = arg;
+	const struct inventory_entry *name =
+		volume->deleted ? NULL : inventory_find_name(inv, 'w', 0, volume->name);
+	unsigned missing = 0;
 
-	(void)err;
-	counting->wanted += (volume->deleted ? 0 : 1) + (volume->head ? 1 : 0);
-	if (counting->batch)
-		ledger_volume_reindex(counting->batch, volume);
-	return 0;
+	if (!volume->deleted && (!name || name->b != volume->volume))
+		missing++;
+	if (volume->head && !inventory_has_pair(inv, 'h', volume->head, volume->volume))
+		missing++;
+	return missing;
 }
 
-static bool name_is_indexed(struct pool *pool, const struct record_snapshot *snapshot)
+/* A name must lead to its live holder. Of deleted ones the newest holds it, and
+ * when that expires before an older one the name leads nowhere. */
+static bool misses_name(const struct inventory *inv, const struct record_snapshot *snapshot)
 {
-	struct record_snapshot holder;
-	struct cairn_err ignored;
+	const struct inventory_entry *name;
 
-	return !snapshot->name[0] ||
-	       ledger_snapshot_by_name(pool->cat, snapshot->volume, snapshot->name, &holder,
-				       &ignored) == 0;
+	if (snapshot->deleted || !snapshot->name[0])
+		return false;
+	name = inventory_find_name(inv, 'm', snapshot->volume, snapshot->name);
+	return !name || name->b != snapshot->number;
 }
 
-/* Names are counted by look-up: of several holders only the newest has one. */
-static int want_snapshot(void *arg, const struct record_snapshot *snapshot, struct cairn_err *err)
+static unsigned missing_of_snapshot(const struct inventory *inv,
+				    const struct record_snapshot *snapshot)
 {
-	struct counting *counting = arg;
+	uint64_t number = snapshot->number;
+	unsigned missing = misses_name(inv, snapshot);
 
-	(void)err;
-	counting->wanted += 1 + (snapshot->parent ? 1 : 0) + (snapshot->deleted ? 1 : 0);
-	if (!name_is_indexed(counting->check->pool, snapshot))
-		counting->wanted++;
-	if (counting->batch)
-		ledger_snapshot_reindex(counting->batch, snapshot);
-	return 0;
+	missing += !inventory_has_pair(inv, 'l', snapshot->volume, number);
+	if (snapshot->parent)
+		missing += !inventory_has_pair(inv, 'c', snapshot->parent, number);
+	if (snapshot->deleted)
+		missing += !inventory_has_pair(inv, 't', snapshot->expires_ns, number);
+	return missing;
 }
 
-static int walk_records(struct counting *counting, struct cairn_err *err)
-{
-	struct ledger_walk walk = {
-		.volume = want_volume,
-		.snapshot = want_snapshot,
-		.fault = check_ignore_fault,
-		.arg = counting,
-	};
-	struct catalogue *cat = counting->check->pool->cat;
-	int rc = ledger_walk_volumes(cat, &walk, err);
-
-	return rc ? rc : ledger_walk_snapshots(cat, &walk, err);
-}
-
-static int reindex(struct counting *counting, struct cairn_err *err)
+static int put_entries(struct check *check, const struct record_volume *volume,
+		       const struct record_snapshot *snapshot, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(counting->check->pool->cat, &batch, err);
+	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
-	counting->batch = batch;
-	if (!rc)
-		rc = walk_records(counting, err);
-	counting->batch = NULL;
-	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	if (volume) {
+		ledger_volume_expect(batch, volume);
+		ledger_volume_reindex(batch, volume);
+	} else {
+		ledger_snapshot_expect(batch, snapshot);
+		ledger_snapshot_reindex(batch, snapshot, misses_name(check->inv, snapshot));
+	}
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+static int check_missing(struct check *check, unsigned missing, const struct record_volume *volume,
+			 const struct record_snapshot *snapshot, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	char text[320];
+	int rc;
+
+	if (!missing)
+		return 0;
+	if (volume)
+		snprintf(text, sizeof(text), "%u index entries of volume '%s' are missing", missing,
+			 volume->name);
+	else
+		snprintf(text, sizeof(text),
+			 "%u index entries of snapshot number %" PRIu64 " ('%s') are missing",
+			 missing, snapshot->number, snapshot->name);
+	if (!check->spec->repair) {
+		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		return 0;
+	}
+	rc = put_entries(check, volume, snapshot, &why);
+	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
 int check_indexes(struct check *check, struct cairn_err *err)
 {
-	struct counting counting = {.check = check};
-	uint64_t missing;
-	int rc = ledger_entries(check->pool->cat, check_entry, &counting, err);
+	const struct inventory *inv = check->inv;
+	int rc = 0;
 
-	if (!rc)
-		rc = walk_records(&counting, err);
-	if (rc || counting.wanted <= counting.entries)
-		return rc;
-	missing = counting.wanted - counting.entries;
-	if (check->spec->repair)
-		rc = reindex(&counting, err);
-	if (!rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_REPAIRED : POOL_FAULT_FOUND,
-			    "%" PRIu64 " index entries are missing", missing);
+	for (size_t i = 0; i < inv->n_entries && !rc; i++)
+		rc = check_entry(check, &inv->entries[i], err);
+	for (size_t i = 0; i < inv->n_volumes && !rc; i++) {
+		const struct record_volume *volume = &inv->volumes[i].record;
+
+		if (inv->volumes[i].state == INVENTORY_GOOD)
+			rc = check_missing(check, missing_of_volume(inv, volume), volume, NULL,
+					   err);
+	}
+	for (size_t i = 0; i < inv->n_snapshots && !rc; i++) {
+		const struct record_snapshot *snapshot = &inv->snapshots[i].record;
+
+		if (inv->snapshots[i].state == INVENTORY_GOOD)
+			rc = check_missing(check, missing_of_snapshot(inv, snapshot), NULL,
+					   snapshot, err);
+	}
 	return rc;
 }

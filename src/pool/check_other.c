@@ -1,79 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Damaged values of the catalogue that are neither records nor indexes: the last
- * number given, what is to be looked at again, a front end's notes. */
+/* Values of the catalogue that are neither records nor indexes: the last number
+ * given, what is to be looked at again, a front end's notes. */
 
 #include "pool/check.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue.h"
 #include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/inventory.h"
 #include "pool/ledger.h"
 #include "pool/ledger_key.h"
+#include "pool/quarantine.h"
+#include "pool/setfile.h"
 
 /* How far a lost counter jumps beyond the highest number in use: numbers that
  * have expired must not be given again, and nobody ever had so many. */
 #define NUMBER_JUMP (1ULL << 32)
 
-/* Kinds that the other checks look at. */
-#define KINDS_TOLD "vswlmcht"
-
-static int highest_number(void *arg, const struct record_snapshot *snapshot, struct cairn_err *err)
+static uint64_t highest_number(const struct check *check)
 {
-	uint64_t *highest = arg;
+	const struct inventory *inv = check->inv;
+	uint64_t highest = inv->n_snapshots ? inv->snapshots[inv->n_snapshots - 1].number : 0;
+	uint64_t stored = check->n_stored_snapshots
+				  ? check->stored_snapshots[check->n_stored_snapshots - 1]
+				  : 0;
 
-	(void)err;
-	*highest = snapshot->number > *highest ? snapshot->number : *highest;
-	return 0;
+	return stored > highest ? stored : highest;
 }
 
-static int repair(struct check *check, struct catalogue_bytes key, struct cairn_err *err)
+static int jump_counter(struct check *check, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	uint64_t highest = 0;
-	struct ledger_walk walk = {
-		.snapshot = highest_number, .fault = check_ignore_fault, .arg = &highest};
-	bool counter = *(const char *)key.data == 'n';
+	struct ledger_key key = ledger_key_kind('n');
 	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
-	if (!rc && counter)
-		rc = ledger_walk_snapshots(check->pool->cat, &walk, err);
+	if (!rc)
+		rc = quarantine_keep_value(check->pool->cat, batch, ledger_key_bytes(&key), err);
 	if (rc)
 		return rc;
-	if (counter)
-		ledger_set_last_number(batch, highest + NUMBER_JUMP);
+	ledger_set_last_number(batch, highest_number(check) + NUMBER_JUMP);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+/* The counter is read in the same moment as the snapshots that it counts. */
+static int check_counter(struct check *check, struct cairn_err *err)
+{
+	const struct inventory *inv = check->inv;
+	uint64_t highest = inv->n_snapshots ? inv->snapshots[inv->n_snapshots - 1].number : 0;
+	bool damaged = false;
+	struct cairn_err why = {0};
+	const char *text;
+	int rc;
+
+	for (size_t i = 0; i < inv->n_others; i++)
+		damaged = damaged || inv->others[i].key[0] == 'n';
+	if (!damaged && highest <= inv->last_number)
+		return 0;
+	text = damaged ? "the last snapshot number given can not be read"
+		       : "the last snapshot number given is lower than one in use";
+	if (!check->spec->repair) {
+		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		return 0;
+	}
+	rc = jump_counter(check, &why);
+	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+}
+
+/* "i/<id>": the key says it all. */
+static bool is_leftover(const struct inventory_other *other)
+{
+	const char *id = (const char *)other->key + 2;
+	uint64_t a;
+	uint64_t b;
+
+	return other->key[0] == 'i' && strlen(id) + 2 == other->key_len &&
+	       (ids_parse_volume(id, &a) || ids_parse_snapshot(id, &a, &b) ||
+		setfile_parse_name(id, &a, &b));
+}
+
+static int mend_value(struct check *check, const struct inventory_other *other,
+		      struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct catalogue_bytes key = {other->key, other->key_len};
+	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+
+	if (!rc)
+		rc = quarantine_keep_value(check->pool->cat, batch, key, err);
+	if (rc)
+		return rc;
+	if (is_leftover(other))
+		ledger_leftover_add(batch, (const char *)other->key + 2);
 	else
 		catalogue_delete(batch, key);
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-static int check_value(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
-		       bool damaged, struct cairn_err *err)
+static int check_value(struct check *check, const struct inventory_other *other,
+		       struct cairn_err *err)
 {
-	struct check *check = arg;
-	char kind = *(const char *)key.data;
-	enum pool_fault_state state = POOL_FAULT_FOUND;
-	int rc = 0;
+	char kind = (char)other->key[0];
+	bool lost = kind == 'x' || kind == 'q';
+	struct cairn_err why = {0};
+	char text[300];
+	int rc;
 
-	(void)value;
-	if (!damaged || strchr(KINDS_TOLD, kind))
+	if (kind == 'n')
 		return 0;
-	if (check->spec->repair) {
-		rc = repair(check, key, err);
-		state = kind == 'x' ? POOL_FAULT_LOST : POOL_FAULT_REPAIRED;
+	snprintf(text, sizeof(text), "the value of '%.200s' in the catalogue is damaged",
+		 (const char *)other->key);
+	if (!check->spec->repair || (!lost && kind != 'i')) {
+		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		return 0;
 	}
-	if (!rc)
-		check_fault(check, state, "the checksum of '%.*s' in the catalogue does not fit",
-			    (int)key.len, (const char *)key.data);
-	return rc;
+	rc = mend_value(check, other, &why);
+	return check_outcome(check, rc, &why, lost ? POOL_FAULT_LOST : POOL_FAULT_REPAIRED, text,
+			     err);
 }
 
 int check_others(struct check *check, struct cairn_err *err)
 {
-	struct catalogue_bytes all = {"", 0};
+	int rc = check_counter(check, err);
 
-	return catalogue_scan(check->pool->cat, all, all, check_value, check, err);
+	for (size_t i = 0; i < check->inv->n_others && !rc; i++)
+		rc = check_value(check, &check->inv->others[i], err);
+	return rc;
 }

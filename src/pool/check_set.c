@@ -1,46 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Change sets: whole, and those that the records mean. */
+
 #include "pool/check.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/num.h"
 #include "pool/catalogue.h"
 #include "pool/complete.h"
 #include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/inventory.h"
 #include "pool/ledger.h"
 #include "pool/leftover.h"
 #include "pool/setfile.h"
-
-/* Gives up the set's file: changes the record from what it was when it was
- * checked, and removes the file. */
-static int drop_set(struct check *check, const struct record_snapshot *old,
-		    const struct record_snapshot *now, struct cairn_err *err)
-{
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	char name[SETFILE_NAME_MAX];
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
-
-	if (!rc)
-		rc = ledger_snapshot_change(check->pool->cat, batch, old, now, err);
-	if (rc)
-		return rc;
-	setfile_name(old->number, old->set_generation, name);
-	ledger_leftover_add(batch, name);
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	return rc ? rc : leftover_settle(check->pool, name, LEFTOVER_NO_LOCK, err);
-}
+#include "pool/store.h"
 
 static int verify_file(struct check *check, const struct record_snapshot *snapshot,
-		       struct cairn_err *err)
+		       const struct record_snapshot *parent, struct cairn_err *err)
 {
 	cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader = NULL;
 	const struct block_set_info *info;
@@ -55,156 +35,157 @@ static int verify_file(struct check *check, const struct record_snapshot *snapsh
 		return rc;
 	info = block_set_reader_info(setfile_reader_set(reader));
 	if (info->volume_size != snapshot->size || info->extents != snapshot->set_extents ||
-	    info->changed_bytes != snapshot->set_changed_bytes)
+	    info->changed_bytes != snapshot->set_changed_bytes ||
+	    info->zero_bytes != snapshot->set_zero_bytes ||
+	    (parent && info->base_size != parent->size))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "it does not fit the snapshot's record");
 	return 0;
 }
 
-/* Both snapshots are there: pending makes it anew. Otherwise it is lost. */
-static int repair_set(struct check *check, const struct record_snapshot *snapshot, const char *id,
-		      const char *reason, struct cairn_err *err)
+static bool has_data(struct check *check, const struct record_snapshot *snapshot)
 {
-	struct record_snapshot parent;
+	char id[POOL_ID_MAX + 1];
+	uint64_t size;
+
+	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	return snapshot->has_data &&
+	       store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+			  NULL) == 0;
+}
+
+/* Whatever the index said, from now on the record is right. */
+static void settle_index(struct check *check, struct catalogue_batch *batch,
+			 const struct record_snapshot *snapshot)
+{
+	const struct inventory_entry *entry = NULL;
+
+	while ((entry = inventory_entry_of(check->inv, 'c', snapshot->number, entry)))
+		if (entry->a != snapshot->parent)
+			catalogue_delete(batch,
+					 (struct catalogue_bytes){entry->key, entry->key_len});
+	ledger_snapshot_reindex(batch, snapshot, false);
+}
+
+/* Both snapshots are there: pending makes it anew. Otherwise it is lost. */
+static int commit_unmade(struct check *check, const struct record_snapshot *snapshot,
+			 bool *ret_possible, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	const struct record_snapshot *parent =
+		inventory_good_snapshot(check->inv, snapshot->parent);
 	struct record_snapshot now = *snapshot;
-	bool possible =
-		ledger_snapshot_get(check->pool->cat, snapshot->parent, &parent, err) == 0 &&
-		parent.has_data && snapshot->has_data;
-	int rc;
+	bool possible = parent && has_data(check, snapshot) && has_data(check, parent);
+	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
 
 	now.set = possible ? POOL_SET_PENDING : POOL_SET_LOST;
 	now.set_generation++;
-	rc = drop_set(check, snapshot, &now, err);
-	if (!rc && possible)
-		rc = complete_set(check->pool, snapshot->number, LEFTOVER_NO_LOCK,
-				  check->spec->progress, err);
+	now.set_extents = now.set_changed_bytes = now.set_zero_bytes = 0;
+	if (!rc)
+		rc = ledger_snapshot_change(check->pool->cat, batch, snapshot, &now, err);
+	if (!rc && possible) {
+		struct record_snapshot kept = *parent;
+
+		kept.revision++; /* a release of its data at the same time must fail */
+		rc = ledger_snapshot_change(check->pool->cat, batch, parent, &kept, err);
+	}
 	if (rc)
 		return rc;
-	if (possible)
-		check_fault(check, POOL_FAULT_REPAIRED,
-			    "the change set of %s was damaged (%s) and made again", id, reason);
-	else
-		check_fault(check, POOL_FAULT_LOST,
-			    "the change set of %s is damaged (%s) and its snapshots are gone: "
-			    "deltas over it are refused from now on",
-			    id, reason);
-	return 0;
+	settle_index(check, batch, &now);
+	*ret_possible = possible;
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-int check_set(struct check *check, const struct record_snapshot *snapshot, const char *id,
-	      struct cairn_err *err)
+static int remake_set(struct check *check, const struct record_snapshot *snapshot,
+		      bool *ret_possible, struct cairn_err *err)
 {
-	struct record_snapshot again;
-	struct record_snapshot parent;
+	struct pool *pool = check->pool;
+	cairn_auto_fd int lock = -1;
+	char name[SETFILE_NAME_MAX];
+	int rc = handle_lock_set(pool, snapshot->number, pool->lock_wait_ms, &lock, err);
+
+	if (!rc)
+		rc = commit_unmade(check, snapshot, ret_possible, err);
+	if (rc)
+		return rc;
+	setfile_name(snapshot->number, snapshot->set_generation, name);
+	rc = setfile_set_aside(pool->sets_fd, name, err);
+	cairn_closep(&lock);
+	lock = -1;
+	if ((!rc || rc == CAIRN_NOT_FOUND) && *ret_possible)
+		rc = complete_set(pool, snapshot->number, LEFTOVER_NO_LOCK, check->spec->progress,
+				  err);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+int check_remake_set(struct check *check, const struct record_snapshot *snapshot,
+		     const char *reason, struct cairn_err *err)
+{
 	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	char text[480];
+	bool possible = false;
 	int rc;
 
-	if (snapshot->set != POOL_SET_READY)
-		return 0; /* pending ones are made when they are needed; lost ones are known */
-	check->result.sets++;
-	rc = verify_file(check, snapshot, &why);
-	if (!rc && ledger_snapshot_get(check->pool->cat, snapshot->parent, &parent, &why) == 0)
+	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	if (!check->spec->repair) {
+		check_fault(check, POOL_FAULT_FOUND, "the change set of %s is damaged: %s", id,
+			    reason);
+		return 0;
+	}
+	rc = remake_set(check, snapshot, &possible, &why);
+	if (possible || rc)
+		snprintf(text, sizeof(text), "the change set of %s was damaged (%s) and made again",
+			 id, reason);
+	else
+		snprintf(text, sizeof(text),
+			 "the change set of %s is damaged (%s) and its snapshots are gone: deltas "
+			 "over it are refused from now on",
+			 id, reason);
+	return check_outcome(check, rc, &why, possible ? POOL_FAULT_REPAIRED : POOL_FAULT_LOST,
+			     text, err);
+}
+
+static int check_ready_set(struct check *check, const struct record_snapshot *snapshot,
+			   struct cairn_err *err)
+{
+	const struct record_snapshot *parent =
+		inventory_good_snapshot(check->inv, snapshot->parent);
+	struct record_snapshot again;
+	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	int verify_rc = verify_file(check, snapshot, parent, &why);
+	int rc;
+
+	if (!verify_rc)
 		return 0;
 	/* It may have been merged since the record was read. */
-	if (ledger_snapshot_get(check->pool->cat, snapshot->number, &again, err) != 0 ||
-	    again.set_generation != snapshot->set_generation || again.parent != snapshot->parent)
+	rc = ledger_snapshot_get(check->pool->cat, snapshot->number, &again, err);
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	if (again.set != POOL_SET_READY || again.set_generation != snapshot->set_generation ||
+	    again.parent != snapshot->parent)
 		return 0;
-	if (check->spec->repair)
-		return repair_set(check, &again, id, why.msg, err);
-	check_fault(check, POOL_FAULT_FOUND, "the change set of %s is damaged: %s", id, why.msg);
+	if (verify_rc == CAIRN_DATA_LOSS || verify_rc == CAIRN_NOT_FOUND)
+		return check_remake_set(check, snapshot, why.msg, err);
+	/* A newer version of the format, or an error that may pass. */
+	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	check_fault(check, POOL_FAULT_FOUND, "the change set of %s can not be read: %s", id,
+		    why.msg);
 	return 0;
 }
 
-int check_lost_head(struct check *check, const struct record_volume *volume, struct cairn_err *err)
+int check_sets(struct check *check, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct record_volume now = *volume;
+	const struct inventory *inv = check->inv;
+	const struct store_progress *progress = check->spec->progress;
 	int rc = 0;
 
-	if (check->spec->repair) {
-		now.head = 0;
-		rc = catalogue_batch_new(check->pool->cat, &batch, err);
-		if (rc)
-			return rc;
-		ledger_volume_change(batch, volume, &now);
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	for (size_t i = 0; i < inv->n_snapshots && !rc; i++) {
+		if (progress && progress->cancelled && progress->cancelled(progress->arg))
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+		if (inv->snapshots[i].state == INVENTORY_GOOD &&
+		    inv->snapshots[i].record.set == POOL_SET_READY)
+			rc = check_ready_set(check, &inv->snapshots[i].record, err);
 	}
-	if (!rc)
-		check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
-			    "the last snapshot of volume '%s' is gone: its next one starts a new "
-			    "line",
-			    volume->name);
-	return rc;
-}
-
-static bool record_wants_set(struct check *check, uint64_t number, const char *name)
-{
-	char wanted[SETFILE_NAME_MAX];
-	struct record_snapshot record;
-	struct cairn_err ignored;
-
-	if (ledger_snapshot_get(check->pool->cat, number, &record, &ignored) != 0 ||
-	    record.set != POOL_SET_READY)
-		return false;
-	setfile_name(number, record.set_generation, wanted);
-	return strcmp(wanted, name) == 0;
-}
-
-/* "set-<number>-<generation>": wanted by its record, or by
- * somebody who holds its lock. A read-only pool cannot be locked, and nobody
- * writes to it. */
-static bool set_is_wanted(struct check *check, const char *name, int *ret_lock)
-{
-	char number_text[24];
-	const char *dash = strchr(name + 4, '-');
-	struct cairn_err ignored;
-	uint64_t number;
-	int rc;
-
-	if (!dash || (size_t)(dash - name - 4) >= sizeof(number_text))
-		return false;
-	memcpy(number_text, name + 4, (size_t)(dash - name - 4));
-	number_text[dash - name - 4] = '\0';
-	if (cairn_parse_u64(number_text, &number, NULL) != 0)
-		return false;
-	if (record_wants_set(check, number, name))
-		return true;
-	rc = handle_lock_set(check->pool, number, 0, ret_lock, &ignored);
-	return rc == CAIRN_ABORTED || (rc == 0 && record_wants_set(check, number, name));
-}
-
-static int check_set_name(struct check *check, const char *name, struct cairn_err *err)
-{
-	cairn_auto_fd int lock = -1;
-	bool listed;
-	int rc;
-
-	if (strncmp(name, "set-", 4) != 0 || set_is_wanted(check, name, &lock))
-		return 0;
-	rc = leftover_is_listed(check->pool, name, &listed, err);
-	if (rc || listed)
-		return rc;
-	if (check->spec->repair && unlinkat(check->pool->sets_fd, name, 0) < 0)
-		return cairn_err_sys(err, errno, "remove '%s'", name);
-	check_fault(check, check->spec->repair ? POOL_FAULT_REPAIRED : POOL_FAULT_FOUND,
-		    "change set '%s' is in no record", name);
-	return 0;
-}
-
-int check_stray_sets(struct check *check, struct cairn_err *err)
-{
-	int fd = openat(check->pool->sets_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry;
-	int rc = 0;
-
-	if (!dir) {
-		rc = cairn_err_sys(err, errno, "read the change sets");
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	while (!rc && (entry = readdir(dir)))
-		rc = check_set_name(check, entry->d_name, err);
-	closedir(dir);
 	return rc;
 }

@@ -2,6 +2,8 @@
 
 #include "pool/complete.h"
 
+#include <errno.h>
+
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue.h"
@@ -34,6 +36,57 @@ static int lock_patiently(struct pool *pool, uint64_t number, const struct store
 	return rc;
 }
 
+/* A sink before another one. All past the size of the base counts as changed,
+ * whatever the store makes of what the base's file holds there. */
+struct grown {
+	struct block_sink sink;
+	uint64_t at; /* first offset past the base's size that was not passed on yet */
+};
+
+static int grown_fill(struct grown *grown, uint64_t until, struct cairn_err *err)
+{
+	struct block_extent extent = {.offset = grown->at, .length = until - grown->at};
+
+	if (until <= grown->at)
+		return 0;
+	grown->at = until;
+	return grown->sink.emit(grown->sink.arg, &extent, err);
+}
+
+static int grown_emit(void *arg, const struct block_extent *extent, struct cairn_err *err)
+{
+	struct grown *grown = arg;
+	uint64_t end = block_extent_end(extent);
+	int rc = grown_fill(grown, extent->offset, err);
+
+	if (end > grown->at)
+		grown->at = end;
+	return rc ? rc : grown->sink.emit(grown->sink.arg, extent, err);
+}
+
+/* Compares the two snapshots, as far as their records say that they go. */
+static int compare_snapshots(struct pool *pool, const struct record_snapshot *record,
+			     const struct record_snapshot *parent, struct block_sink sink,
+			     const struct store_progress *progress, struct cairn_err *err)
+{
+	struct grown grown = {.sink = sink, .at = parent->size};
+	struct store_delta_stats stats;
+	char base_id[POOL_ID_MAX + 1];
+	char target_id[POOL_ID_MAX + 1];
+	uint64_t size;
+	int rc;
+
+	ids_format_snapshot(parent->volume, parent->number, base_id);
+	ids_format_snapshot(record->volume, record->number, target_id);
+	rc = handle_data_size(pool, (struct store_ref){STORE_SNAPSHOT, target_id}, record->size,
+			      &size, err);
+	if (!rc)
+		rc = store_delta(pool->store, base_id, target_id,
+				 (struct block_sink){.emit = grown_emit, .arg = &grown}, progress,
+				 &stats, err);
+	return rc ? rc : grown_fill(&grown, record->size, err);
+}
+
 /* Compares the two snapshots and writes the file. */
 static int write_set(struct pool *pool, const struct record_snapshot *record,
 		     const struct record_snapshot *parent, const char *name,
@@ -46,9 +99,6 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 		.base_size = parent->size,
 	};
 	struct record_volume volume;
-	struct store_delta_stats stats;
-	char base_id[POOL_ID_MAX + 1];
-	char target_id[POOL_ID_MAX + 1];
 	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
 
 	if (rc)
@@ -57,10 +107,8 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 	rc = setfile_writer_new(pool->sets_fd, name, &info, &writer, err);
 	if (rc)
 		return rc;
-	ids_format_snapshot(parent->volume, parent->number, base_id);
-	ids_format_snapshot(record->volume, record->number, target_id);
-	rc = store_delta(pool->store, base_id, target_id,
-			 block_set_writer_sink(setfile_writer_set(writer)), progress, &stats, err);
+	rc = compare_snapshots(pool, record, parent,
+			       block_set_writer_sink(setfile_writer_set(writer)), progress, err);
 	return rc ? rc : setfile_writer_finish(writer, ret_info, err);
 }
 
@@ -152,6 +200,99 @@ int complete_set(struct pool *pool, uint64_t number, uint64_t held,
 		return cairn_err_wrap(err, "change set of %s", id);
 	}
 	return 0;
+}
+
+static bool data_is_missing(struct pool *pool, uint64_t volume, uint64_t number)
+{
+	char id[POOL_ID_MAX + 1];
+	uint64_t size;
+
+	ids_format_snapshot(volume, number, id);
+	return store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, NULL) ==
+	       CAIRN_NOT_FOUND;
+}
+
+static int discard(void *arg, const struct block_extent *extent, struct cairn_err *err)
+{
+	(void)arg;
+	(void)extent;
+	(void)err;
+	return 0;
+}
+
+/* An EIO of the set's own file or of the catalogue passes, and is no reason to give
+ * the set up: the snapshots are read once more, and nothing is written. */
+static bool data_is_unreadable(struct pool *pool, const struct record_snapshot *record)
+{
+	struct block_sink nowhere = {.emit = discard};
+	struct store_delta_stats stats;
+	struct cairn_err why = {0};
+	char base_id[POOL_ID_MAX + 1];
+	char target_id[POOL_ID_MAX + 1];
+
+	ids_format_snapshot(record->parent_volume, record->parent, base_id);
+	ids_format_snapshot(record->volume, record->number, target_id);
+	return store_delta(pool->store, base_id, target_id, nowhere, NULL, &stats, &why) != 0 &&
+	       why.sys_errno == EIO;
+}
+
+static bool set_is_impossible(struct pool *pool, const struct record_snapshot *record,
+			      const struct cairn_err *why)
+{
+	struct record_snapshot parent;
+
+	if (data_is_missing(pool, record->volume, record->number) ||
+	    data_is_missing(pool, record->parent_volume, record->parent) ||
+	    (why->sys_errno == EIO && data_is_unreadable(pool, record)))
+		return true;
+	return ledger_snapshot_get(pool->cat, record->parent, &parent, NULL) == CAIRN_NOT_FOUND;
+}
+
+int complete_set_or_lose(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
+{
+	const struct block_set_info nothing = {0};
+	cairn_auto_fd int lock = -1;
+	struct record_snapshot record;
+	struct cairn_err why = {0};
+	int rc = complete_set(pool, number, held, NULL, &why);
+
+	if (!rc)
+		return 0;
+	if (err)
+		*err = why;
+	if (handle_lock_set(pool, number, pool->lock_wait_ms, &lock, NULL) != 0 ||
+	    ledger_snapshot_get(pool->cat, number, &record, NULL) != 0)
+		return rc;
+	if (record.set != POOL_SET_PENDING)
+		return 0;
+	if (!set_is_impossible(pool, &record, &why))
+		return rc;
+	return commit_set(pool, number, POOL_SET_LOST, record.set_generation + 1, &nothing, err);
+}
+
+/* A successor in another volume may be merged away at any time. */
+static int complete_child(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
+{
+	struct record_snapshot gone;
+	int rc = complete_set_or_lose(pool, number, held, err);
+
+	if (rc == CAIRN_NOT_FOUND &&
+	    ledger_snapshot_get(pool->cat, number, &gone, NULL) == CAIRN_NOT_FOUND)
+		return 0;
+	return rc;
+}
+
+int complete_family(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
+{
+	cairn_auto_free uint64_t *children = NULL;
+	size_t n = 0;
+	int rc = complete_set_or_lose(pool, number, held, err);
+
+	if (!rc)
+		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, number, &children, &n, err);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = complete_child(pool, children[i], held, err);
+	return rc;
 }
 
 int pool_snapshot_complete(struct pool *pool, const char *snapshot,

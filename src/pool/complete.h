@@ -19,4 +19,13 @@ struct store_progress;
 int complete_set(struct pool *pool, uint64_t number, uint64_t held,
 		 const struct store_progress *progress, struct cairn_err *err);
 
+/* The same for a caller that gives up one of the two snapshots: where the set
+ * can never be made, because data are missing or cannot be read, it is recorded
+ * as lost. */
+int complete_set_or_lose(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err);
+
+/* The same for all sets that are computed from the snapshot's data: its own, and
+ * its successors'. */
+int complete_family(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err);
+
 #endif

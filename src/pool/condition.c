@@ -99,13 +99,18 @@ static int look_at_number(struct pool *pool, uint64_t number, struct pool_condit
 	struct record_snapshot snapshot, now;
 	int rc = ledger_snapshot_get(pool->cat, number, &snapshot, err);
 
+	if (rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED) {
+		find_wrong(c, "the record of snapshot number %" PRIu64 " can not be read", number);
+		return 0;
+	}
 	if (rc || snapshot.deleted)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	look_at_snapshot(pool, &snapshot, c);
 	if (!c->abnormal)
 		return 0;
 	rc = ledger_snapshot_get(pool->cat, number, &now, err);
-	if (rc || now.deleted || now.set_generation != snapshot.set_generation)
+	if (rc == CAIRN_NOT_FOUND ||
+	    (!rc && (now.deleted || now.set_generation != snapshot.set_generation)))
 		c->abnormal = false;
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
@@ -123,6 +128,8 @@ int pool_volume_condition(struct pool *pool, const char *volume, struct pool_con
 	if (rc)
 		return rc;
 	look_at_filesystem(pool, &c);
+	if (!c.abnormal && record.restoring[0])
+		find_wrong(&c, "a restore to the volume is not finished");
 	if (!c.abnormal)
 		rc = look_at_data(pool, &record, &c, err);
 	if (!rc && !c.abnormal)

@@ -11,11 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -31,6 +33,9 @@
 /* Of the free space, what an image takes unless a size is given. It is sparse,
  * so this is a bound, not a cost; the rest keeps the host from filling up. */
 #define IMAGE_SHARE_PERCENT 90
+
+/* How long to wait for another process that is making the same pool. */
+#define CREATE_WAIT_MS 30000ULL
 
 struct creation {
 	const struct pool_create_spec *spec;
@@ -129,6 +134,11 @@ static int choose_image_size(struct creation *c, struct cairn_err *err)
 	c->image_size = c->spec->image_size ? c->spec->image_size
 					    : c->host.free_bytes / 100 * IMAGE_SHARE_PERCENT;
 	c->image_size -= c->image_size % (1U << 20);
+	if (c->spec->image_size > c->host.free_bytes && !c->spec->thin)
+		return cairn_err_set(err, CAIRN_NO_SPACE,
+				     "there are only %s free for the pool's image; give a smaller "
+				     "--size, or --thin if space is added before it fills up",
+				     cairn_format_size(c->host.free_bytes, text));
 	if (c->image_size < IMAGE_SIZE_MIN)
 		return cairn_err_set(err, c->spec->image_size ? CAIRN_INVALID : CAIRN_NO_SPACE,
 				     "the pool's image must have at least %s",
@@ -136,20 +146,113 @@ static int choose_image_size(struct creation *c, struct cairn_err *err)
 	return 0;
 }
 
-/* Makes the directory when it is not there. */
+/* Also a directory that was found: whoever made it may have been killed. A parent
+ * that this user may not read was not written by this user either. */
+static int sync_parent(const struct creation *c, struct cairn_err *err)
+{
+	cairn_auto_fd int parent = openat(c->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (parent < 0 && errno == EACCES)
+		return 0;
+	if (parent < 0)
+		return cairn_err_sys(err, errno, "open the directory of '%s'", c->dir);
+	return cairn_sync_dir(parent, c->dir, err);
+}
+
+/* Makes the directory when it is not there.
+ *
+ * CAIRN_NOT_FOUND  another process removed it just now, or its parent is missing
+ */
 static int enter_dir(struct creation *c, struct cairn_err *err)
 {
 	const char *dir = c->spec->dir;
 
-	if (mkdir(dir, 0700) == 0)
-		c->marker.made_dir = true;
-	else if (errno != EEXIST)
+	cairn_closep(&c->dir_fd);
+	free(cairn_take(c->dir));
+	c->marker.made_dir = mkdir(dir, 0700) == 0;
+	if (!c->marker.made_dir && errno != EEXIST)
 		return cairn_err_sys(err, errno, "make directory '%s'", dir);
 	c->dir = realpath(dir, NULL);
 	c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!c->dir || c->dir_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", dir);
+	return sync_parent(c, err);
+}
+
+/* What destroys the outer pool would destroy the inner one with it. A marker
+ * that belongs to another user does not count: it could be in /tmp. */
+static int refuse_inside_pool(const struct creation *c, struct cairn_err *err)
+{
+	cairn_auto_free char *path = cairn_strdup(c->dir);
+	char *slash;
+
+	if (!path)
+		return cairn_err_nomem(err, "pool");
+	while ((slash = strrchr(path, '/'))) {
+		cairn_auto_free char *marker = NULL;
+		struct stat st;
+
+		*slash = '\0';
+		marker = cairn_printf("%s/" MARKER_NAME, path);
+		if (!marker)
+			return cairn_err_nomem(err, "pool");
+		if (lstat(marker, &st) == 0 && S_ISREG(st.st_mode) &&
+		    (st.st_uid == 0 || st.st_uid == geteuid()))
+			return cairn_err_set(
+				err, CAIRN_PRECONDITION,
+				"'%s' is inside the pool '%s'; choose another directory", c->dir,
+				path[0] ? path : "/");
+	}
 	return 0;
+}
+
+/* mkdir() says ENOENT for good when there is no directory to make it in. */
+static bool is_parent_missing(const struct creation *c)
+{
+	cairn_auto_free char *copy = cairn_strdup(c->spec->dir);
+
+	return !copy || access(dirname(copy), F_OK) < 0;
+}
+
+/* True if another process has made the pool already. */
+static bool is_made(const struct creation *c)
+{
+	struct marker other;
+
+	return marker_read(c->dir_fd, &other, NULL) == 0 && other.ready;
+}
+
+/* Takes the pool's lock in a directory that others may be making and removing.
+ * A process that made the directory waits also for a finished pool: its marker
+ * then has to say who made the directory. */
+static int enter_and_lock(struct creation *c, struct cairn_err *err)
+{
+	uint64_t deadline = cairn_monotonic_ns() + CREATE_WAIT_MS * CAIRN_NS_PER_MS;
+	uint64_t pause = 1;
+	int rc = enter_dir(c, err);
+
+	for (;;) {
+		if (!rc)
+			rc = refuse_inside_pool(c, err);
+		if (!rc)
+			rc = handle_lock_pool(c->dir_fd, true, 0, &c->lock_fd, err);
+		if (rc != CAIRN_ABORTED && rc != CAIRN_NOT_FOUND)
+			return rc;
+		bool late = cairn_monotonic_ns() >= deadline;
+
+		if (rc == CAIRN_ABORTED && (late || !c->marker.made_dir) && is_made(c))
+			return cairn_err_set(err, CAIRN_EXISTS, "there is a pool in '%s' already",
+					     c->dir);
+		if (late && rc == CAIRN_ABORTED)
+			return cairn_err_set(err, CAIRN_ABORTED,
+					     "another process is using the pool in '%s'",
+					     c->spec->dir);
+		if (late || (rc == CAIRN_NOT_FOUND && c->dir_fd < 0 && is_parent_missing(c)))
+			return rc;
+		cairn_sleep_ms(pause);
+		pause = pause < 50 ? pause * 2 : pause;
+		rc = rc == CAIRN_NOT_FOUND ? enter_dir(c, err) : 0;
+	}
 }
 
 /* An unfinished pool is cleared away; a finished one is in the way. */
@@ -162,18 +265,34 @@ static int clear_old(struct creation *c, struct cairn_err *err)
 		return 0;
 	if (rc)
 		return rc;
+	if (old.ready && c->marker.made_dir && !old.made_dir) {
+		old.made_dir = true;
+		rc = marker_write(c->dir_fd, &old, err);
+	}
+	if (rc)
+		return rc;
 	if (old.ready)
 		return cairn_err_set(err, CAIRN_EXISTS, "there is a pool in '%s' already", c->dir);
-	c->marker.made_dir = old.made_dir;
+	c->marker.made_dir = c->marker.made_dir || old.made_dir;
 	return remove_pool_contents(c->dir, c->dir_fd, &old, err);
 }
 
 /* Names that are ours must be free: nothing foreign is ever overwritten. */
 static int check_names_free(struct creation *c, struct cairn_err *err)
 {
-	static const char *const names[] = {POOL_IMAGE_NAME, POOL_MOUNT_NAME, POOL_SETS_NAME,
-					    "catalogue.db",  "volumes",       "snapshots"};
+	static const char *const names[] = {POOL_IMAGE_NAME,  POOL_MOUNT_NAME, POOL_SETS_NAME,
+					    "catalogue.db",   "volumes",       "snapshots",
+					    POOL_RESERVE_NAME};
+	struct stat st;
 
+	/* The lock file is empty when it is ours. */
+	if (fstat(c->lock_fd, &st) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", POOL_LOCK_NAME);
+	if (st.st_size > 0)
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "'%s/%s' exists already and is no part of a pool; choose "
+				     "another directory",
+				     c->dir, POOL_LOCK_NAME);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (faccessat(c->dir_fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return cairn_err_set(err, CAIRN_EXISTS,
@@ -209,7 +328,7 @@ static int make_contents(struct creation *c, struct cairn_err *err)
 	if (!rc)
 		rc = catalogue_create(root, err);
 	if (!rc)
-		rc = store_open(c->marker.backend, root, true, &store, err);
+		rc = store_make(c->marker.backend, root, &store, err);
 	return rc;
 }
 
@@ -260,17 +379,14 @@ int pool_create(const struct pool_create_spec *spec, struct pool_create_result *
 		struct cairn_err *err)
 {
 	struct creation c = {.spec = spec, .dir_fd = -1, .lock_fd = -1};
-	int rc = enter_dir(&c, err);
+	int rc = enter_and_lock(&c, err);
 
 	if (!rc)
-		rc = handle_lock_pool(c.dir_fd, true, 0, &c.lock_fd, err);
-	if (rc == CAIRN_ABORTED)
-		rc = cairn_err_set(err, CAIRN_ABORTED, "another process is using the pool in '%s'",
-				   spec->dir);
-	if (!rc)
 		rc = create_locked(&c, err);
-	if (rc && c.dir_fd >= 0)
+	if (rc && c.lock_fd >= 0)
 		remove_pool_shell(c.dir, c.dir_fd, c.marker.made_dir);
+	else if (rc && c.dir && c.marker.made_dir)
+		rmdir(c.dir); /* nothing happens where somebody has made something in it */
 	if (!rc) {
 		c.result.backend = strcmp(c.marker.backend, "btrfs") == 0     ? "btrfs"
 				   : strcmp(c.marker.backend, "reflink") == 0 ? "reflink"

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/device.h"
+#include "pool/freeze_guard.h"
 #include "pool/handle.h"
 #include "pool/leftover.h"
 #include "pool/probe.h"
@@ -23,9 +25,8 @@
 
 struct target {
 	const struct cut_item *item;
-	char device[DEVICE_PATH_MAX]; /* "" when not attached */
-	char *mount;                  /* NULL when not mounted */
-	bool twice;                   /* can not be held still */
+	struct device_list devices; /* empty when not attached */
+	bool twice;                 /* can not be held still */
 };
 
 struct cut {
@@ -37,7 +38,9 @@ struct cut {
 };
 
 /* True if somebody has the file open for writing: the kernel then refuses a
- * read lease. Where it refuses leases as such, the answer is "maybe". */
+ * read lease. Where it refuses leases as such, the answer is "maybe". Whoever opens
+ * it for writing while the lease is held makes the kernel send a signal: one that
+ * is ignored by default, since SIGIO would end the process. */
 static bool has_writer(const char *path)
 {
 	cairn_auto_fd int fd = -1;
@@ -45,10 +48,35 @@ static bool has_writer(const char *path)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return true;
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+	if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
 		return true;
 	fcntl(fd, F_SETLEASE, F_UNLCK);
 	return false;
+}
+
+static bool is_mounted(const struct target *target)
+{
+	for (size_t i = 0; i < target->devices.n; i++)
+		if (target->devices.list[i].mount)
+			return true;
+	return false;
+}
+
+/* True if something may write that can not be frozen: through a device without a
+ * filesystem on it, or straight to the file. A device that can be written to has
+ * the file open for writing itself. */
+static bool has_raw_writer(const struct target *target, const char *path)
+{
+	bool writable = false;
+
+	for (size_t i = 0; i < target->devices.n; i++) {
+		const struct device_one *device = &target->devices.list[i];
+
+		if (!device->read_only && !device->mount)
+			return true;
+		writable = writable || !device->read_only;
+	}
+	return !writable && has_writer(path);
 }
 
 static int examine(struct cut *cut, struct target *target, struct cairn_err *err)
@@ -57,26 +85,33 @@ static int examine(struct cut *cut, struct target *target, struct cairn_err *err
 	cairn_auto_free char *path = NULL;
 	int rc = store_path(cut->pool->store, ref, &path, err);
 
+	if (!rc)
+		rc = device_list_get(path, &target->devices, err);
 	if (rc)
 		return rc;
-	rc = device_find(path, target->device, err);
-	if (!rc && target->device[0])
-		rc = device_mount_point(target->device, &target->mount, err);
-	if (rc)
-		return rc;
-	if (!target->mount && (cut->n > 1 || !cut->atomic))
-		target->twice = target->device[0] || has_writer(path);
+	if (cut->n > 1 || !cut->atomic)
+		target->twice = has_raw_writer(target, path);
 	return 0;
 }
 
 static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 {
-	const char *mounts[POOL_GROUP_MAX];
+	const char *mounts[FREEZE_MOUNTS_MAX];
 	size_t n = 0;
 
-	for (size_t i = 0; i < cut->n; i++)
-		if (cut->targets[i].mount)
-			mounts[n++] = cut->targets[i].mount;
+	for (size_t i = 0; i < cut->n; i++) {
+		const struct device_list *devices = &cut->targets[i].devices;
+
+		for (size_t j = 0; j < devices->n; j++) {
+			if (!devices->list[j].mount)
+				continue;
+			if (n == FREEZE_MOUNTS_MAX)
+				return cairn_err_set(err, CAIRN_RANGE,
+						     "more than %u filesystems to freeze",
+						     FREEZE_MOUNTS_MAX);
+			mounts[n++] = devices->list[j].mount;
+		}
+	}
 	if (n == 0)
 		return 0;
 	return device_freeze_begin_for(mounts, n,
@@ -85,28 +120,37 @@ static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 }
 
 /* Some filesystems (vfat) can not be frozen, and one that somebody else froze can
- * be thawed by him at any time: their devices are then raw ones. */
-static void treat_as_raw(struct cut *cut)
+ * be thawed by him at any time: their devices are then raw ones. The leftovers say
+ * so too, or what somebody else froze would be thawed after a kill. */
+static int treat_as_raw(struct cut *cut, struct cairn_err *err)
 {
-	for (size_t i = 0; i < cut->n; i++) {
+	int rc = 0;
+
+	for (size_t i = 0; i < cut->n && !rc; i++) {
 		struct target *target = &cut->targets[i];
 
-		if (!target->mount)
+		if (!is_mounted(target))
 			continue;
-		free(target->mount);
-		target->mount = NULL;
+		for (size_t j = 0; j < target->devices.n; j++) {
+			free(target->devices.list[j].mount);
+			target->devices.list[j].mount = NULL;
+		}
 		target->twice = cut->n > 1 || !cut->atomic;
+		rc = leftover_note(cut->pool, target->item->snapshot_id, err);
 	}
+	return rc;
 }
 
 static int cut_one(struct cut *cut, const struct target *target, const char *snapshot_id,
 		   struct cairn_err *err)
 {
-	int rc = target->device[0] ? device_flush(target->device, err) : 0;
+	int rc = 0;
 
+	for (size_t i = 0; i < target->devices.n && !rc; i++)
+		rc = device_flush(target->devices.list[i].path, err);
 	if (!rc)
 		rc = store_snapshot_cut(cut->pool->store, target->item->volume_id, snapshot_id,
-					err);
+					target->item->size, err);
 	return rc ? cairn_err_wrap(err, "volume '%s'", target->item->volume_name) : 0;
 }
 
@@ -163,14 +207,27 @@ static void remove_cuts(struct cut *cut)
 			&ignored);
 }
 
+/* Whatever can be done before writers are held. A cut that could not be prepared takes
+ * longer, that is all. */
+static void prepare_mounted(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->n; i++) {
+		const struct cut_item *item = cut->targets[i].item;
+
+		if (is_mounted(&cut->targets[i]))
+			(void)store_snapshot_prepare(cut->pool->store, item->volume_id,
+						     item->snapshot_id, NULL);
+	}
+}
+
 static int attempt(struct cut *cut, const struct target **ret_restless, struct cairn_err *err)
 {
-	int rc = freeze_mounted(cut, err);
+	int rc;
 
-	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_PRECONDITION) {
-		treat_as_raw(cut);
-		rc = 0;
-	}
+	prepare_mounted(cut);
+	rc = freeze_mounted(cut, err);
+	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_PRECONDITION)
+		rc = treat_as_raw(cut, err);
 	if (!rc)
 		rc = cut_round(cut, ret_restless, err);
 	if (!rc && cut->freeze)
@@ -182,16 +239,10 @@ static int attempt(struct cut *cut, const struct target **ret_restless, struct c
 	return rc;
 }
 
-static int cut_all(struct cut *cut, struct cairn_err *err)
+int cut_take(struct cut *cut, struct cairn_err *err)
 {
 	const struct target *restless = NULL;
 
-	for (size_t i = 0; i < cut->n; i++) {
-		int rc = examine(cut, &cut->targets[i], err);
-
-		if (rc)
-			return rc;
-	}
 	for (int try = 0; try < CUT_TRIES; try++) {
 		int rc = attempt(cut, &restless, err);
 
@@ -204,19 +255,40 @@ static int cut_all(struct cut *cut, struct cairn_err *err)
 			     restless->item->volume_name, CUT_TRIES);
 }
 
-int cut_snapshots(struct pool *pool, const struct cut_item *items, size_t n, struct cairn_err *err)
+bool cut_freezes(const struct cut *cut, size_t i)
 {
-	struct cut cut = {.pool = pool, .n = n, .atomic = pool->store->ops->cut_is_atomic};
-	int rc;
+	return is_mounted(&cut->targets[i]);
+}
 
-	cut.targets = cairn_calloc(n, sizeof(*cut.targets));
-	if (!cut.targets)
+int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
+	    struct cairn_err *err)
+{
+	cairn_cleanup(cut_freep) struct cut *cut = cairn_calloc(1, sizeof(*cut));
+
+	if (!cut)
 		return cairn_err_nomem(err, "snapshot");
-	for (size_t i = 0; i < n; i++)
-		cut.targets[i].item = &items[i];
-	rc = cut_all(&cut, err);
-	for (size_t i = 0; i < n; i++)
-		free(cut.targets[i].mount);
-	free(cut.targets);
-	return rc;
+	cut->pool = pool;
+	cut->atomic = pool->store->ops->cut_is_atomic;
+	cut->targets = cairn_calloc(n, sizeof(*cut->targets));
+	if (!cut->targets)
+		return cairn_err_nomem(err, "snapshot");
+	cut->n = n;
+	for (size_t i = 0; i < n; i++) {
+		int rc;
+
+		cut->targets[i].item = &items[i];
+		rc = examine(cut, &cut->targets[i], err);
+		if (rc)
+			return rc;
+	}
+	*ret = cairn_take(cut);
+	return 0;
+}
+
+void cut_free(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->n; i++)
+		device_list_done(&cut->targets[i].devices);
+	free(cut->targets);
+	free(cut);
 }

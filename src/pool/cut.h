@@ -15,8 +15,11 @@
 #ifndef CAIRN_POOL_CUT_H
 #define CAIRN_POOL_CUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/cleanup.h"
 #include "pool/pool.h"
 
 struct cairn_err;
@@ -28,14 +31,27 @@ struct pool;
 struct cut_item {
 	char volume_id[POOL_ID_MAX + 1];
 	char snapshot_id[POOL_ID_MAX + 1];
+	uint64_t size;           /* of the volume, as recorded */
 	const char *volume_name; /* for messages */
 };
 
-/* Cuts them all, or none. The caller holds the volumes' locks and has noted the
- * snapshots as leftovers.
+struct cut;
+
+/* Looks at what holds the volumes; the caller holds their locks. `items` is
+ * borrowed; the snapshots' ids may still change. */
+int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
+	    struct cairn_err *err);
+void cut_free(struct cut *cut);
+CAIRN_DEFINE_CLEANUP(struct cut, cut_free);
+
+/* True if the i-th is mounted: the cut will freeze it. */
+bool cut_freezes(const struct cut *cut, size_t i);
+
+/* Cuts them all, or none. The caller has noted the snapshots as leftovers, as
+ * frozen ones where cut_freezes() says so.
  *
  * CAIRN_ABORTED  a raw volume kept changing, or a freeze expired
  */
-int cut_snapshots(struct pool *pool, const struct cut_item *items, size_t n, struct cairn_err *err);
+int cut_take(struct cut *cut, struct cairn_err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "pool/ledger.h"
 #include "pool/leftover.h"
 #include "pool/pool.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 
 /* A device over the snapshot's file is somebody reading it. */
@@ -27,22 +28,7 @@ static int refuse_attached(struct pool *pool, const char *id, struct cairn_err *
 	if (!rc && device[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "snapshot is attached as %s; detach it first", device);
-	return rc;
-}
-
-/* Sets that are computed from this snapshot's data, its own among them. */
-static int complete_sets(struct pool *pool, const struct record_snapshot *record,
-			 struct cairn_err *err)
-{
-	cairn_auto_free uint64_t *children = NULL;
-	size_t n;
-	int rc = complete_set(pool, record->number, record->volume, NULL, err);
-
-	if (!rc)
-		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, record->number, &children, &n, err);
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = complete_set(pool, children[i], record->volume, NULL, err);
-	return rc;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* without data it has no device */
 }
 
 int delete_prepare(struct pool *pool, const struct record_snapshot *record, struct cairn_err *err)
@@ -52,7 +38,14 @@ int delete_prepare(struct pool *pool, const struct record_snapshot *record, stru
 
 	ids_format_snapshot(record->volume, record->number, id);
 	rc = refuse_attached(pool, id, err);
-	return rc ? rc : complete_sets(pool, record, err);
+	if (rc)
+		return rc;
+	do
+		rc = complete_family(pool, record->number, record->volume, err);
+	while (reserve_helps(pool, rc, err));
+	/* Without space for a set the data it is made from stays, also of a snapshot
+	 * that is deleted; the set is made later. */
+	return rc == CAIRN_NO_SPACE ? 0 : rc;
 }
 
 int delete_bury(struct pool *pool, struct catalogue_batch *batch,
@@ -118,13 +111,14 @@ int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_e
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
-		rc = handle_find_live_snapshot(pool, snapshot, &record, err);
-	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
-	if (!rc)
-		rc = handle_find_live_snapshot(pool, snapshot, &record, err);
-	if (!rc)
-		rc = delete_locked(pool, &record, err);
+		rc = handle_lock_live_snapshot(pool, snapshot, &record, &lock, err);
+	reserve_prepare(pool);
+	if (!rc) {
+		do
+			rc = delete_locked(pool, &record, err);
+		while (reserve_helps(pool, rc, err));
+		reserve_refill(pool);
+	}
 	if (rc)
 		return cairn_err_wrap(err, "delete snapshot '%s'", snapshot);
 	cairn_closep(&lock);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -22,8 +21,8 @@
 #include "pool/store.h"
 
 /* Merges may remove a set's file while a query collects its sets; then the
- * lineage is read again. */
-#define OPEN_TRIES 20
+ * lineage is read again. Each try that fails has met another merge. */
+#define OPEN_TRIES 1000
 
 /* For all readers of a query together; each gets its share. */
 #define READ_BUFFERS_TOTAL (16U << 20)
@@ -50,18 +49,6 @@ static int parent_of(void *arg, uint64_t number, uint64_t *ret_parent, struct ca
 	return rc;
 }
 
-/* One descriptor a set: a long history may need more than the usual limit. */
-static void allow_files(size_t n)
-{
-	struct rlimit limit;
-	rlim_t need = (rlim_t)n + 64;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
-		return;
-	limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void close_files(struct pool_delta *delta)
 {
 	for (size_t i = 0; i < delta->n_files; i++)
@@ -83,8 +70,9 @@ static int open_set(struct pool_delta *delta, uint64_t number, size_t buffer,
 		rc = ledger_snapshot_get(pool->cat, number, &record, err);
 	if (rc)
 		return rc;
-	if (record.set == POOL_SET_NONE)
-		return CAIRN_NOT_FOUND; /* its line was cut by an expiry just now */
+	if (record.set == POOL_SET_NONE) /* its line was cut by an expiry just now */
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot %llu has no change set",
+				     (unsigned long long)number);
 	if (record.set == POOL_SET_LOST)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "a change set between the two snapshots was lost: what "
@@ -107,7 +95,6 @@ static int open_sets(struct pool_delta *delta, const struct block_lineage_step *
 	delta->files = cairn_calloc(n, sizeof(struct setfile_reader *));
 	if (!delta->files)
 		return cairn_err_nomem(err, "delta");
-	allow_files(n);
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = open_set(delta, steps[i].number, buffer, spec->progress, err);
 	return rc;
@@ -133,7 +120,7 @@ static int start_union(struct pool_delta *delta, const struct block_lineage_step
 	return block_union_new(&spec, &delta->sets, err);
 }
 
-/* CAIRN_NOT_FOUND: a merge was faster; try again. */
+/* CAIRN_NOT_FOUND and CAIRN_DATA_LOSS: a merge may have been faster. */
 static int try_open(struct pool_delta *delta, uint64_t base, uint64_t target,
 		    const struct pool_delta_spec *spec, struct cairn_err *err)
 {
@@ -150,36 +137,53 @@ static int try_open(struct pool_delta *delta, uint64_t base, uint64_t target,
 	return rc;
 }
 
+/* What was asked for may itself be what was merged away or deleted. By id: its
+ * name may be another's by now. */
+static int check_still_there(struct pool_delta *delta, struct cairn_err *err)
+{
+	struct record_snapshot again;
+	int rc = handle_find_snapshot(delta->pool, delta->info.base.id, &again, err);
+
+	return rc ? rc : handle_find_live_snapshot(delta->pool, delta->info.target.id, &again, err);
+}
+
+/* A record or file that is missing is so for good when another try misses the same
+ * one: merges change every record that names something, then remove it, and no
+ * number is given twice. */
 static int open_changes(struct pool_delta *delta, const struct record_snapshot *base,
 			const struct record_snapshot *target, const struct pool_delta_spec *spec,
 			struct cairn_err *err)
 {
-	int rc = CAIRN_NOT_FOUND;
+	struct cairn_err before = {0};
 
-	for (int try = 0; try < OPEN_TRIES && rc == CAIRN_NOT_FOUND; try++) {
-		struct record_snapshot again;
+	for (int try = 0; try < OPEN_TRIES; try++) {
+		struct cairn_err why = {0};
+		int rc;
 
 		close_files(delta);
-		rc = try_open(delta, base->number, target->number, spec, err);
-		/* The base itself may be what was merged away. */
-		if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS) {
-			struct cairn_err found = {0};
-			int found_rc =
-				handle_find_snapshot(delta->pool, spec->base, &again, &found);
+		rc = try_open(delta, base->number, target->number, spec, &why);
+		if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS || rc == CAIRN_INVALID) {
+			int gone = check_still_there(delta, err);
 
-			if (found_rc) {
-				if (err)
-					*err = found;
-				return found_rc;
-			}
+			if (gone)
+				return gone;
 		}
+		if (rc && err)
+			*err = why;
+		if (rc == CAIRN_INVALID)
+			return cairn_err_wrap(err, "'%s' and '%s'", spec->base, spec->target);
+		if (rc != CAIRN_NOT_FOUND && rc != CAIRN_DATA_LOSS)
+			return rc;
+		if (strcmp(why.msg, before.msg) == 0)
+			return rc == CAIRN_DATA_LOSS
+				       ? rc
+				       : cairn_err_set(err, CAIRN_DATA_LOSS,
+						       "a change set's file is missing; run: cairn "
+						       "pool check");
+		before = why;
 	}
-	if (rc == CAIRN_NOT_FOUND)
-		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "a change set's file is missing; run: cairn pool check");
-	if (rc == CAIRN_INVALID)
-		return cairn_err_wrap(err, "'%s' and '%s'", spec->base, spec->target);
-	return rc;
+	return cairn_err_set(err, CAIRN_ABORTED,
+			     "the change sets between the two keep being merged; try again");
 }
 
 static int resolve(struct pool_delta *delta, const struct pool_delta_spec *spec,

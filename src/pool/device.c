@@ -4,15 +4,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "pool/loop.h"
 #include "pool/mounts.h"
+
+#define LIMIT_TRIES   100U
+#define LIMIT_WAIT_MS 10U
 
 static int stat_file(const char *path, struct stat *ret, struct cairn_err *err)
 {
@@ -46,18 +53,15 @@ static int reuse(const struct loop_device *found, bool read_only, struct cairn_e
 	return 0;
 }
 
-int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
-		  struct cairn_err *err)
+int device_attach_locked(const char *path, bool read_only, uint64_t size,
+			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
 {
-	struct loop_spec spec = {.file = path, .read_only = read_only};
+	struct loop_spec spec = {.file = path, .read_only = read_only, .size = size};
 	struct loop_device device = {.path = ""};
-	cairn_auto_fd int lock = -1;
 	cairn_auto_fd int fd = -1;
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
-	if (rc == 0)
-		rc = loop_lock(path, &lock, err);
 	if (rc == 0)
 		rc = loop_find(&file, &device, err);
 	if (rc < 0)
@@ -69,7 +73,8 @@ int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_
 	return rc;
 }
 
-int device_detach(const char *path, struct cairn_err *err)
+int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
+		  struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
 	struct stat file;
@@ -77,6 +82,14 @@ int device_detach(const char *path, struct cairn_err *err)
 
 	if (rc == 0)
 		rc = loop_lock(path, &lock, err);
+	return rc ? rc : device_attach_locked(path, read_only, 0, ret_device, err);
+}
+
+int device_detach_locked(const char *path, struct cairn_err *err)
+{
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
 	while (rc == 0) {
 		struct loop_device device = {.path = ""};
 
@@ -89,13 +102,90 @@ int device_detach(const char *path, struct cairn_err *err)
 	return rc;
 }
 
-int device_refresh_size(const char *device, struct cairn_err *err)
+int device_detach(const char *path, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_lock(path, &lock, err);
+	return rc ? rc : device_detach_locked(path, err);
+}
+
+static int list_add(void *arg, const struct loop_device *device, struct cairn_err *err)
+{
+	struct device_list *list = arg;
+	struct device_one *grown = cairn_realloc_array(list->list, list->n + 1, sizeof(*grown));
+	struct device_one *one;
+
+	if (!grown)
+		return cairn_err_nomem(err, "devices");
+	list->list = grown;
+	one = &grown[list->n++];
+	*one = (struct device_one){.read_only = device->flags & LO_FLAGS_READ_ONLY};
+	memcpy(one->path, device->path, sizeof(one->path));
+	return device_mount_point(one->path, &one->mount, err);
+}
+
+int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err)
+{
+	struct device_list list = {0};
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_find_all(&file, list_add, &list, err);
+	if (rc == 0)
+		*ret = list;
+	else
+		device_list_done(&list);
+	return rc;
+}
+
+void device_list_done(struct device_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->list[i].mount);
+	free(list->list);
+	*list = (struct device_list){0};
+}
+
+/* The kernel refuses while pages of the device are being written. */
+static int set_limit(int fd, uint64_t size)
+{
+	struct loop_info64 info;
+	int rc = ioctl(fd, LOOP_GET_STATUS64, &info);
+
+	info.lo_sizelimit = size;
+	for (unsigned i = 0; rc == 0 && i < LIMIT_TRIES; i++) {
+		rc = ioctl(fd, LOOP_SET_STATUS64, &info);
+		if (rc == 0 || errno != EAGAIN)
+			break;
+		rc = 0;
+		cairn_sleep_ms(LIMIT_WAIT_MS);
+	}
+	return rc;
+}
+
+/* Without a limit the device takes its file's size, which may be more. */
+int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+	struct loop_info64 info;
+	uint64_t have = 0;
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", device);
-	if (ioctl(fd, LOOP_SET_CAPACITY, 0) < 0)
+	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || ioctl(fd, BLKGETSIZE64, &have) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", device);
+	if (have >= size)
+		return 0;
+	if (info.lo_sizelimit == 0 && ioctl(fd, LOOP_SET_CAPACITY, 0) < 0)
+		return cairn_err_sys(err, errno, "new size of '%s'", device);
+	if (ioctl(fd, BLKGETSIZE64, &have) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", device);
+	if (have != size && set_limit(fd, size) < 0)
 		return cairn_err_sys(err, errno, "new size of '%s'", device);
 	return 0;
 }

@@ -30,6 +30,23 @@ struct device_freeze;
  * there is none. Works without root as far as sysfs tells. */
 int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
 
+/* Every loop device over one file. */
+struct device_one {
+	char path[DEVICE_PATH_MAX];
+	bool read_only;
+	char *mount; /* as device_mount_point() says */
+};
+
+struct device_list {
+	struct device_one *list;
+	size_t n;
+};
+
+/* All of them: each has a cache of its own and may be mounted. `ret` is empty
+ * when there are none. */
+int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err);
+void device_list_done(struct device_list *list);
+
 /* Attaches with direct I/O where the filesystem can; a file that has a device
  * already keeps it. 512-byte sectors. Safe to call by two at once: they get the
  * same device.
@@ -41,14 +58,21 @@ int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn
 int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
 		  struct cairn_err *err);
 
+/* The same for the first `size` bytes of a file that may be longer (0: all of it), and
+ * for a caller that holds loop_lock() on the file. */
+int device_attach_locked(const char *path, bool read_only, uint64_t size,
+			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
+int device_detach_locked(const char *path, struct cairn_err *err);
+
 /* Detaches; a file without device is fine. Returns only when it is gone.
  *
  * CAIRN_PRECONDITION  mounted or open elsewhere; the device stays as it was
  */
 int device_detach(const char *path, struct cairn_err *err);
 
-/* Tells an attached device that its file has grown. */
-int device_refresh_size(const char *device, struct cairn_err *err);
+/* Grows an attached device to `size` bytes of its file; one that has as many
+ * stays as it is. */
+int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err);
 
 /* Writes the device's own dirty pages down to the backing file. */
 int device_flush(const char *device, struct cairn_err *err);
@@ -64,7 +88,7 @@ int device_mount_point(const char *device, char **ret_mount, struct cairn_err *e
  * CAIRN_PRECONDITION   one is frozen already, by somebody else
  * CAIRN_UNIMPLEMENTED  one is of a kind that cannot be frozen, such as vfat
  * CAIRN_DENIED         no right to freeze
- * CAIRN_RANGE          more than 64 filesystems
+ * CAIRN_RANGE          more than 256 filesystems
  */
 int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
 			struct cairn_err *err);

@@ -35,6 +35,13 @@
 #define COPY_BATCH   1024
 #define EXPIRE_BATCH 256
 
+/* Tombstones that one call passes over, at most and beyond its maximum: each may
+ * cost the reading of its sets. */
+#define PASS_MAX 64
+
+/* Each lost to a volume that came to depend on the tombstone meanwhile. */
+#define MERGE_TRIES 4
+
 struct merge {
 	struct pool *pool;
 	struct record_snapshot grave; /* T */
@@ -114,6 +121,8 @@ static int prepare_child(struct merge *m, size_t i, struct cairn_err *err)
 		rc = ledger_snapshot_get(m->pool->cat, m->children[i], &m->before[i], err);
 	if (rc)
 		return rc;
+	if (m->before[i].set == POOL_SET_PENDING)
+		return cairn_err_set(err, CAIRN_ABORTED, "a change set is not made yet");
 	*now = m->before[i];
 	now->parent = m->grave.parent;
 	now->parent_volume = m->grave.parent ? m->grave.parent_volume : 0;
@@ -255,25 +264,17 @@ static void settle_old_files(struct merge *m, const char *grave_id)
 	(void)leftover_settle(m->pool, grave_id, m->grave.volume, &ignored);
 }
 
-/* The successors, with their sets made. That may release T's data, which
- * changes its record: so it is read after it. */
-static int find_children(struct merge *m, struct cairn_err *err)
+/* T first, then what depends on it. Whoever comes to depend on T later changes its
+ * record, and the commit, which expects it as it was read, is CAIRN_ABORTED. */
+static int read_family(struct merge *m, struct cairn_err *err)
 {
-	int rc = complete_set(m->pool, m->grave.number, m->grave.volume, NULL, err);
+	int rc = ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
 
+	if (!rc && m->grave.set == POOL_SET_PENDING)
+		rc = cairn_err_set(err, CAIRN_ABORTED, "a change set is not made yet");
 	if (!rc)
 		rc = ledger_collect(m->pool->cat, LEDGER_CHILDREN, m->grave.number, &m->children,
 				    &m->n_children, err);
-	for (size_t i = 0; i < m->n_children && !rc; i++)
-		rc = complete_set(m->pool, m->children[i], m->grave.volume, NULL, err);
-	return rc ? rc : ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
-}
-
-static int merge_locked(struct merge *m, struct cairn_err *err)
-{
-	char grave_id[POOL_ID_MAX + 1];
-	int rc = find_children(m, err);
-
 	if (rc)
 		return rc;
 	m->set_locks = cairn_calloc(m->n_children, sizeof(*m->set_locks));
@@ -283,71 +284,127 @@ static int merge_locked(struct merge *m, struct cairn_err *err)
 		return cairn_err_nomem(err, "merge");
 	for (size_t i = 0; i < m->n_children; i++)
 		m->set_locks[i] = -1;
-	for (size_t i = 0; i < m->n_children && !rc; i++)
-		rc = prepare_child(m, i, err);
-	if (!rc)
-		rc = commit_merge(m, grave_id, err);
-	if (!rc)
-		settle_old_files(m, grave_id);
-	for (size_t i = 0; i < m->n_children; i++)
+	return 0;
+}
+
+static void merge_done(struct merge *m)
+{
+	for (size_t i = 0; m->set_locks && i < m->n_children; i++)
 		cairn_closep(&m->set_locks[i]);
+	free(m->children);
+	free(m->set_locks);
+	free(m->before);
+	free(m->after);
+}
+
+/* With the lock of T's volume. */
+static int merge_locked(struct pool *pool, uint64_t number, uint64_t now_ns, struct cairn_err *err)
+{
+	cairn_cleanup(merge_done) struct merge m = {.pool = pool, .grave.number = number};
+	char grave_id[POOL_ID_MAX + 1];
+	int rc = read_family(&m, err);
+
+	if (!rc && (!m.grave.deleted || m.grave.expires_ns > now_ns))
+		return CAIRN_NOT_FOUND; /* not the one that was listed */
+	for (size_t i = 0; i < m.n_children && !rc; i++)
+		rc = prepare_child(&m, i, err);
+	if (!rc)
+		rc = commit_merge(&m, grave_id, err);
+	if (!rc)
+		settle_old_files(&m, grave_id);
 	return rc;
 }
 
 static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct cairn_err *err)
 {
-	struct merge m = {.pool = pool};
-	cairn_auto_fd int lock = -1;
-	int rc = ledger_snapshot_get(pool->cat, number, &m.grave, err);
+	cairn_auto_fd int turn = -1;
+	int rc = handle_lock_merge(pool, number, &turn, err);
 
-	if (!rc)
-		rc = handle_lock_volume(pool, m.grave.volume, 0, &lock, err);
-	if (!rc)
-		rc = ledger_snapshot_get(pool->cat, number, &m.grave, err);
-	if (!rc && (!m.grave.deleted || m.grave.expires_ns > now_ns))
-		return 0;
-	if (!rc)
-		rc = merge_locked(&m, err);
-	free(m.children);
-	free(m.set_locks);
-	free(m.before);
-	free(m.after);
+	if (rc)
+		return rc;
+	rc = CAIRN_ABORTED;
+	for (int try = 0; try < MERGE_TRIES && rc == CAIRN_ABORTED; try++) {
+		cairn_auto_fd int lock = -1;
+		struct record_snapshot grave;
+
+		rc = ledger_snapshot_get(pool->cat, number, &grave, err);
+		if (!rc) /* it may take long: without the lock */
+			rc = complete_family(pool, number, LEFTOVER_NO_LOCK, err);
+		if (!rc)
+			rc = handle_lock_volume(pool, grave.volume, 0, &lock, err);
+		if (rc)
+			return rc;
+		rc = merge_locked(pool, number, now_ns, err);
+	}
 	return rc;
 }
 
-/* Merges up to `max` of the oldest; *ret_merged == 0: no more can be done. */
-static int expire_batch(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
+/* Some tombstones that can not be merged must not keep the others from it. */
+struct expiry {
+	size_t merged;
+	size_t passed; /* over: these come first among the expired, and stay */
+	int rc;        /* the first failure that is not a conflict */
+	struct cairn_err err;
+};
+
+/* True where another tombstone would fail in the same way. */
+static bool ends_expiry(int rc)
+{
+	return rc == CAIRN_NO_SPACE || rc == CAIRN_CANCELLED || rc == CAIRN_DENIED ||
+	       rc == CAIRN_PRECONDITION || rc == CAIRN_UNAVAILABLE;
+}
+
+static void pass_over(struct expiry *expiry, int rc, const struct cairn_err *why)
+{
+	expiry->passed++;
+	if (rc == CAIRN_ABORTED || rc == CAIRN_NOT_FOUND || expiry->rc)
+		return; /* somebody is at work on it; or it is not the first failure */
+	expiry->rc = rc;
+	expiry->err = *why;
+}
+
+/* Tries up to `max` of the oldest behind those passed over; *ret_n == 0: no more
+ * can be done. */
+static int expire_batch(struct pool *pool, size_t max, struct expiry *expiry, size_t *ret_n,
+			struct cairn_err *err)
 {
 	uint64_t numbers[EXPIRE_BATCH];
 	uint64_t now_ns = cairn_now_ns();
-	size_t merged = 0;
-	size_t n = 0;
-	int rc = ledger_expired(pool->cat, now_ns, max < EXPIRE_BATCH ? max : EXPIRE_BATCH, numbers,
-				&n, err);
+	int rc = ledger_expired(pool->cat, now_ns, expiry->passed,
+				max < EXPIRE_BATCH ? max : EXPIRE_BATCH, numbers, ret_n, err);
 
-	for (size_t i = 0; i < n && !rc; i++) {
-		rc = merge_one(pool, numbers[i], now_ns, err);
-		if (!rc)
-			merged++;
-		else if (rc == CAIRN_ABORTED || rc == CAIRN_NOT_FOUND)
-			rc = 0; /* somebody is at work on it */
+	for (size_t i = 0; i < *ret_n && !rc; i++) {
+		struct cairn_err why = {0};
+		int merge_rc = merge_one(pool, numbers[i], now_ns, &why);
+
+		if (!merge_rc)
+			expiry->merged++;
+		else if (!ends_expiry(merge_rc))
+			pass_over(expiry, merge_rc, &why);
+		else
+			rc = merge_rc;
+		if (rc && err)
+			*err = why;
 	}
-	*ret_merged = merged;
 	return rc;
 }
 
 int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_err *err)
 {
-	size_t merged = 0;
-	size_t now = 1;
+	struct expiry expiry = {.merged = 0};
+	size_t passes = max < SIZE_MAX - PASS_MAX ? max + PASS_MAX : SIZE_MAX;
+	size_t n = 1;
 	int rc = handle_check_writable(pool, err);
 
-	while (!rc && now > 0 && merged < max) {
-		rc = expire_batch(pool, max - merged, &now, err);
-		merged += now;
+	while (!rc && n > 0 && expiry.merged < max && expiry.passed < passes)
+		rc = expire_batch(pool, max - expiry.merged, &expiry, &n, err);
+	if (!rc && expiry.rc && expiry.merged == 0) {
+		if (err)
+			*err = expiry.err;
+		return expiry.rc;
 	}
 	if (!rc)
-		*ret_merged = merged;
+		*ret_merged = expiry.merged;
 	return rc;
 }
 
@@ -356,6 +413,10 @@ void expire_some(struct pool *pool)
 	struct cairn_err err = {0};
 	size_t merged;
 
-	if (pool_expire(pool, SOME, &merged, &err) != 0)
-		cairn_log(CAIRN_LOG_DEBUG, "expiry left for later", CAIRN_STR("reason", err.msg));
+	int rc = pool_expire(pool, SOME, &merged, &err);
+
+	/* Damage stays until somebody repairs it; other failures pass. */
+	if (rc)
+		cairn_log(rc == CAIRN_DATA_LOSS ? CAIRN_LOG_WARN : CAIRN_LOG_DEBUG,
+			  "expiry left for later", CAIRN_STR("reason", err.msg));
 }

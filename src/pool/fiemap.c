@@ -109,6 +109,14 @@ int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struc
 	return 0;
 }
 
+void fiemap_source_seek(struct mapping_source *source, uint64_t start)
+{
+	struct fiemap_source *f = (struct fiemap_source *)source;
+
+	f->at = start;
+	f->last = false;
+}
+
 void fiemap_source_free(struct mapping_source *source)
 {
 	struct fiemap_source *f = (struct fiemap_source *)source;

@@ -20,6 +20,9 @@ struct cairn_err;
 /* `fd` stays the caller's and open; the map begins with what ends after
  * `start`. */
 int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err);
+
+/* Moves to what ends after `start`. */
+void fiemap_source_seek(struct mapping_source *source, uint64_t start);
 void fiemap_source_free(struct mapping_source *source);
 CAIRN_DEFINE_CLEANUP(struct mapping_source, fiemap_source_free);
 

@@ -36,8 +36,8 @@ static int open_kind_dirs(struct fileset *set, int dir_fd, struct cairn_err *err
 			rc = cairn_make_dir(dir_fd, kind_dir[kind], 0700, err);
 		if (rc)
 			return rc;
-		set->kind_fd[kind] =
-			openat(dir_fd, kind_dir[kind], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		set->kind_fd[kind] = openat(dir_fd, kind_dir[kind],
+					    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (set->kind_fd[kind] < 0)
 			return cairn_err_sys(err, errno, "open '%s/%s'", set->dir, kind_dir[kind]);
 	}
@@ -101,7 +101,7 @@ int fileset_open_disk(struct fileset *set, struct store_ref ref, int flags, int 
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/%s", ref.id, FILESET_DISK);
-	fd = openat(set->kind_fd[ref.kind], name, flags | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(set->kind_fd[ref.kind], name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 && errno == ENOENT)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no data of %s '%s' in '%s'",
 				     kind_noun[ref.kind], ref.id, set->dir);
@@ -152,11 +152,29 @@ int fileset_grow(int fd, uint64_t size, struct cairn_err *err)
 		return rc;
 	if (size < have)
 		return cairn_err_set(err, CAIRN_RANGE, "a volume cannot shrink");
-	if (size == have || ftruncate(fd, (off_t)size) == 0)
+	/* Also when it has the size: a sync may have failed since it was set, and
+	 * only what is changed again is written again. */
+	if (ftruncate(fd, (off_t)size) == 0)
 		return 0;
 	if (errno == EFBIG)
 		return cairn_err_set(err, CAIRN_RANGE, "this filesystem has no files of that size");
 	return cairn_err_sys(err, errno, "set the size");
+}
+
+int fileset_trim(int fd, uint64_t size, struct cairn_err *err)
+{
+	uint64_t have;
+	int rc = fileset_fd_size(fd, &have, err);
+
+	if (rc)
+		return rc;
+	if (have < size)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "the volume's file has %llu bytes, its record says %llu",
+				     (unsigned long long)have, (unsigned long long)size);
+	if (have > size && ftruncate(fd, (off_t)size) < 0)
+		return cairn_err_sys(err, errno, "set the size of a snapshot");
+	return 0;
 }
 
 int fileset_sync(int fd, struct cairn_err *err)
@@ -199,14 +217,21 @@ int fileset_path(struct store *store, struct store_ref ref, char **ret_path, str
 	return 0;
 }
 
-/* The id behind a directory entry, or false when it is not one of ours. */
-static bool entry_id(const char *entry, char id[STORE_ID_MAX + 1])
+static bool is_one_of(const char *suffix, const char *const suffixes[])
+{
+	for (; *suffixes; suffixes++)
+		if (strcmp(*suffixes, suffix) == 0)
+			return true;
+	return false;
+}
+
+/* The id behind a directory entry, or false when it is not one of ours or has
+ * none of the suffixes. */
+static bool entry_id(const char *entry, const char *const suffixes[], char id[STORE_ID_MAX + 1])
 {
 	size_t n = strcspn(entry, ".");
 
-	if (n == 0 || n > STORE_ID_MAX)
-		return false;
-	if (entry[n] != '\0' && strcmp(entry + n, ".new") != 0 && strcmp(entry + n, ".del") != 0)
+	if (n == 0 || n > STORE_ID_MAX || !is_one_of(entry + n, suffixes))
 		return false;
 	if (strspn(entry, "abcdefghijklmnopqrstuvwxyz0123456789-") != n)
 		return false;
@@ -221,9 +246,9 @@ static void closedirp(DIR **dir)
 		closedir(*dir);
 }
 
-int fileset_list(struct store *store, enum store_kind kind,
-		 int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-		 struct cairn_err *err)
+static int list_entries(struct store *store, enum store_kind kind, const char *const suffixes[],
+			int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+			struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	cairn_cleanup(closedirp) DIR *dir = NULL;
@@ -247,10 +272,28 @@ int fileset_list(struct store *store, enum store_kind kind,
 			return cairn_err_sys(err, errno, "list '%s/%s'", set->dir, kind_dir[kind]);
 		if (!entry)
 			return 0;
-		if (!entry_id(entry->d_name, id))
+		if (!entry_id(entry->d_name, suffixes, id))
 			continue;
 		rc = fn(arg, id, err);
 		if (rc < 0)
 			return rc;
 	}
+}
+
+int fileset_list(struct store *store, enum store_kind kind,
+		 int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		 struct cairn_err *err)
+{
+	static const char *const suffixes[] = {"", ".new", ".del", NULL};
+
+	return list_entries(store, kind, suffixes, fn, arg, err);
+}
+
+int fileset_list_aside(struct store *store, enum store_kind kind,
+		       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		       struct cairn_err *err)
+{
+	static const char *const suffixes[] = {FILESET_ASIDE, NULL};
+
+	return list_entries(store, kind, suffixes, fn, arg, err);
 }

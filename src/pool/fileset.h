@@ -5,7 +5,9 @@
  * DIR/volumes/ID/disk and DIR/snapshots/ID/disk. An object is built under the
  * name ID.new and renamed into place when it is complete and on disk; it is
  * removed by renaming it to ID.del first. So ID is either a whole object or
- * nothing, and what a killed process left has a name that tells.
+ * nothing, and what a killed process left has a name that tells. An object in
+ * quarantine is ID.aside, in the same directory: btrfs moves a read-only
+ * subvolume to no other.
  */
 #ifndef CAIRN_POOL_FILESET_H
 #define CAIRN_POOL_FILESET_H
@@ -18,7 +20,8 @@
 
 struct cairn_err;
 
-#define FILESET_DISK "disk"
+#define FILESET_DISK  "disk"
+#define FILESET_ASIDE ".aside"
 
 struct fileset {
 	struct store store;
@@ -62,6 +65,10 @@ int fileset_no_snapshot(struct fileset *set, const char *id, struct cairn_err *e
  * (CAIRN_RANGE). Not synced. */
 int fileset_grow(int fd, uint64_t size, struct cairn_err *err);
 
+/* Cuts a copy that is being made down to `size`; CAIRN_DATA_LOSS when it is
+ * shorter. Not synced. */
+int fileset_trim(int fd, uint64_t size, struct cairn_err *err);
+
 int fileset_sync(int fd, struct cairn_err *err);
 
 /* Makes durable that the object has its name, or none any more. */
@@ -72,17 +79,25 @@ int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *
 /* Makes ID.new with an empty file, replacing a leftover one. */
 int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err);
 
+/* Opens what fileset_prepare() built; else as fileset_build(). */
+int fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err);
+
 /* Syncs what was built and gives it its name. */
 int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err);
 
 /* Removes ID.new; for error paths. */
 void fileset_abandon(struct fileset *set, struct store_ref ref);
 
-/* Fills the empty file `to` with what `from` holds. */
+/* Fills the file `to` with what `from` holds. It is empty unless it was prepared. */
 typedef int (*fileset_copy)(int from, int to, struct cairn_err *err);
 
+/* Builds what a later fileset_cut() of the same id continues: `to` of its `copy` is then
+ * not empty. `copy` may leave it empty. */
+int fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		    fileset_copy copy, struct cairn_err *err);
+
 /* snapshot_cut and volume_clone of struct store_ops, for a way to copy. */
-int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id,
+int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id, uint64_t size,
 		fileset_copy copy, struct cairn_err *err);
 int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
 		  fileset_copy copy, struct cairn_err *err);
@@ -105,6 +120,12 @@ int fileset_usage(struct store *store, struct store_usage *ret, struct cairn_err
 int fileset_list(struct store *store, enum store_kind kind,
 		 int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 		 struct cairn_err *err);
+int fileset_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int fileset_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err);
+int fileset_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int fileset_list_aside(struct store *store, enum store_kind kind,
+		       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		       struct cairn_err *err);
 int fileset_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err);
 int fileset_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
 			struct cairn_err *err);

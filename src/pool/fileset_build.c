@@ -41,10 +41,49 @@ int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *
 	rc = rc ? rc : fileset_remove_named(set, ref.kind, half.text, err);
 	if (rc)
 		return rc;
-	if (renameat(parent, ref.id, parent, gone.text) < 0 && errno != ENOENT)
+	if (renameat(parent, ref.id, parent, gone.text) == 0)
+		rc = fileset_remove_named(set, ref.kind, gone.text, err);
+	else if (errno == ENOSPC || errno == EDQUOT)
+		/* A full disk has no room for the other name. Interrupted, this leaves
+		 * an empty directory: no object, and nothing in the way of a new one. */
+		rc = fileset_remove_named(set, ref.kind, ref.id, err);
+	else if (errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s'", ref.id);
-	rc = fileset_remove_named(set, ref.kind, gone.text, err);
 	return rc ? rc : cairn_sync_dir(parent, ref.id, err);
+}
+
+/* Renames within the directory; what stands at the new name is never replaced. */
+static int rename_object(struct fileset *set, struct store_ref ref, const char *from,
+			 const char *to, struct cairn_err *err)
+{
+	int parent = set->kind_fd[ref.kind];
+
+	if (renameat2(parent, from, parent, to, RENAME_NOREPLACE) < 0)
+		return cairn_err_sys(err, errno, "rename '%s' to '%s'", from, to);
+	return cairn_sync_dir(parent, ref.id, err);
+}
+
+int fileset_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+
+	return rename_object((struct fileset *)store, ref, ref.id, aside.text, err);
+}
+
+int fileset_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+
+	return rename_object((struct fileset *)store, ref, aside.text, ref.id, err);
+}
+
+int fileset_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+	int rc = fileset_remove_named(set, ref.kind, aside.text, err);
+
+	return rc ? rc : fileset_settle(set, ref, err);
 }
 
 int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err)
@@ -67,6 +106,21 @@ int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+int fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(ref.id, ".new");
+	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
+
+	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
+	*ret_fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd >= 0)
+		return 0;
+	/* A cut that was killed may have left it without the right to write. */
+	if (errno == ENOENT || errno == EACCES)
+		return fileset_build(set, ref, ret_fd, err);
+	return cairn_err_sys(err, errno, "open '%s'", path);
 }
 
 int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err)
@@ -132,8 +186,8 @@ int fileset_volume_resize(struct store *store, const char *id, uint64_t size, st
 	return rc ? rc : fileset_sync(fd, err);
 }
 
-int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id,
-		fileset_copy copy, struct cairn_err *err)
+int fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		    fileset_copy copy, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
 	cairn_auto_fd int from = -1;
@@ -147,6 +201,29 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 	if (rc)
 		return rc;
 	rc = copy(from, to, err);
+	if (rc)
+		fileset_abandon(set, ref);
+	return rc;
+}
+
+int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id, uint64_t size,
+		fileset_copy copy, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
+	cairn_auto_fd int from = -1;
+	cairn_auto_fd int to = -1;
+	int rc = fileset_no_snapshot(set, snapshot_id, err);
+
+	rc = rc ? rc
+		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
+				    &from, err);
+	rc = rc                                 ? rc
+	     : set->store.ops->snapshot_prepare ? fileset_continue(set, ref, &to, err)
+						: fileset_build(set, ref, &to, err);
+	if (rc)
+		return rc;
+	rc = copy(from, to, err);
+	rc = rc ? rc : fileset_trim(to, size, err);
 	if (rc == 0 && fchmod(to, 0400) < 0)
 		rc = cairn_err_sys(err, errno, "protect snapshot '%s'", snapshot_id);
 	rc = rc ? rc : fileset_finish(set, ref, to, err);

@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FREEZE_MOUNTS_MAX 64U /* a group of volumes is no larger */
+/* A group of volumes is no larger, with a few devices on each. */
+#define FREEZE_MOUNTS_MAX 256U
 
 enum freeze_broken {
 	FREEZE_HELD,

@@ -2,7 +2,10 @@
 
 #include "pool/handle.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -19,12 +22,30 @@
 #define SLOT_POOL   0ULL
 #define SLOT_VOLUME (1ULL << 60)
 #define SLOT_SET    (1ULL << 61)
+#define SLOT_MERGE  (1ULL << 62)
 #define SLOT_MASK   (SLOT_VOLUME - 1)
 
 int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
 		     struct cairn_err *err)
 {
-	return cairn_file_lock(dir_fd, POOL_LOCK_NAME, SLOT_POOL, exclusive, wait_ms, ret_fd, err);
+	for (int try = 0; try < POOL_COMMIT_TRIES; try++) {
+		cairn_auto_fd int fd = -1;
+		struct stat held, named;
+		int rc = cairn_file_lock(dir_fd, POOL_LOCK_NAME, SLOT_POOL, exclusive, wait_ms, &fd,
+					 err);
+
+		if (rc)
+			return rc;
+		if (fstat(fd, &held) < 0)
+			return cairn_err_sys(err, errno, "stat the pool's lock");
+		if (fstatat(dir_fd, POOL_LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+			*ret_fd = cairn_take_fd(&fd);
+			return 0;
+		}
+	}
+	return cairn_err_set(err, CAIRN_ABORTED,
+			     "the pool's lock is made and removed all the time");
 }
 
 int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
@@ -40,6 +61,12 @@ int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *r
 {
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_SET | (number & SLOT_MASK), true,
 			       wait_ms, ret_fd, err);
+}
+
+int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
+{
+	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_MERGE | (number & SLOT_MASK),
+			       true, 0, ret_fd, err);
 }
 
 int handle_check_writable(const struct pool *pool, struct cairn_err *err)
@@ -100,6 +127,24 @@ int handle_check_granularity(uint32_t granularity, struct cairn_err *err)
 	return 0;
 }
 
+int handle_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
+		     struct cairn_err *err)
+{
+	uint64_t size;
+	int rc = store_size(pool->store, ref, &size, err);
+
+	if (rc)
+		return rc;
+	if (size < recorded)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "the file of %s has %llu bytes, its record says %llu: it was "
+				     "cut short, and its end is lost",
+				     ref.id, (unsigned long long)size,
+				     (unsigned long long)recorded);
+	*ret = size;
+	return 0;
+}
+
 static bool name_is_possible(const char *name)
 {
 	return name && pool_name_check("", name, NULL) == 0;
@@ -149,7 +194,7 @@ static int find_by_names(struct pool *pool, const char *text, struct record_snap
 		return cairn_err_nomem(err, "name");
 	while ((at = strrchr(copy, '@'))) {
 		const char *name = text + (at - copy) + 1;
-		struct record_volume volume;
+		struct record_volume volume = {0};
 		int rc;
 
 		*at = '\0';
@@ -238,6 +283,64 @@ int handle_find_live_volume(struct pool *pool, const char *text, struct record_v
 	return rc;
 }
 
+int handle_check_restoring(const char *backup, struct cairn_err *err)
+{
+	size_t n = strlen(backup);
+
+	if (n == 0 || n > POOL_RESTORING_MAX || !cairn_text_printable(backup, n))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "the name of a restored backup has 1 to %u printable bytes",
+				     POOL_RESTORING_MAX);
+	return 0;
+}
+
+int handle_check_whole(const struct record_volume *volume, struct cairn_err *err)
+{
+	if (!volume->restoring[0])
+		return 0;
+	return cairn_err_set(
+		err, CAIRN_PRECONDITION,
+		"volume '%s' holds an unfinished restore: finish it with 'cairn backup "
+		"restore %.8s --to %s', or delete the volume",
+		volume->name, volume->restoring, volume->name);
+}
+
+int handle_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			    char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	int rc = handle_find_live_volume(pool, text, ret, id, err);
+
+	if (!rc)
+		rc = handle_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
+	if (rc)
+		return rc;
+	rc = ledger_volume_get(pool->cat, ret->volume, ret, err);
+	if (rc == CAIRN_NOT_FOUND || (!rc && ret->deleted))
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted", text);
+	if (!rc)
+		*ret_fd = cairn_take_fd(&lock);
+	return rc;
+}
+
+int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			      int *ret_fd, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	int rc = handle_find_live_snapshot(pool, text, ret, err);
+
+	if (!rc)
+		rc = handle_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
+	if (rc)
+		return rc;
+	rc = ledger_snapshot_get(pool->cat, ret->number, ret, err);
+	if (rc == CAIRN_NOT_FOUND || (!rc && ret->deleted))
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted", text);
+	if (!rc)
+		*ret_fd = cairn_take_fd(&lock);
+	return rc;
+}
+
 uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume)
 {
 	return volume->retention_ms ? volume->retention_ms : pool->marker.retention_ms;
@@ -270,6 +373,7 @@ void handle_fill_volume(const struct pool *pool, const struct record_volume *rec
 	};
 	ids_format_volume(record->volume, ret->id);
 	memcpy(ret->name, record->name, sizeof(ret->name));
+	memcpy(ret->restoring, record->restoring, sizeof(ret->restoring));
 	if (record->origin)
 		ids_format_snapshot(record->origin_volume, record->origin, ret->origin);
 }

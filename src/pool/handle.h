@@ -4,9 +4,10 @@
  * that make up pool.h.
  *
  * Locks, all in the file `lock` and dropped by the kernel when their holder
- * dies. Order: the pool, then volumes (ascending), then a set.
+ * dies. Order: the pool, then a merge, then volumes (ascending), then a set.
  *   pool    shared by everyone who has it open; exclusive to create and destroy
  *   volume  whoever changes the volume, its snapshots or who depends on them
+ *   merge   whoever merges a tombstone, and waits for sets before it does
  *   set     whoever makes or rewrites a snapshot's change set
  * Records are protected by expectation (ledger.h), so a reader needs no lock.
  */
@@ -19,16 +20,19 @@
 #include "pool/marker.h"
 #include "pool/pool.h"
 #include "pool/record.h"
+#include "pool/store.h"
 
 struct cairn_err;
 struct catalogue;
 struct catalogue_batch;
-struct store;
 
 #define POOL_LOCK_NAME  "lock"
 #define POOL_IMAGE_NAME "pool.img"
 #define POOL_MOUNT_NAME "data"
 #define POOL_SETS_NAME  "sets"
+
+/* Space that only freeing may use; see reserve.h. */
+#define POOL_RESERVE_NAME "reserve"
 
 /* How often a commit is tried again when another process was faster. */
 #define POOL_COMMIT_TRIES 100
@@ -51,12 +55,20 @@ struct pool {
 	struct store *store;
 };
 
+/* The lock file may be removed with the pool while this waits for it: the lock
+ * that is returned is the one that others find under its name.
+ *
+ * CAIRN_NOT_FOUND  the directory itself is gone
+ */
 int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
 		     struct cairn_err *err);
 int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
 		       struct cairn_err *err);
 int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
 		    struct cairn_err *err);
+
+/* Does not wait. */
+int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
 
 /* CAIRN_PRECONDITION on a read-only pool. */
 int handle_check_writable(const struct pool *pool, struct cairn_err *err);
@@ -65,6 +77,12 @@ int handle_check_writable(const struct pool *pool, struct cairn_err *err);
 int handle_check_size(uint64_t size, struct cairn_err *err);
 int handle_check_granularity(uint32_t granularity, struct cairn_err *err);
 
+/* The size of an object's data, which may be more than its record says: an
+ * expansion that failed, or a file grown by hand. What lies past the recorded
+ * size does not belong to it. CAIRN_DATA_LOSS when it is less. */
+int handle_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
+		     struct cairn_err *err);
+
 /* Finds by id or by name. Deleted volumes only by id. */
 int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
 		       struct cairn_err *err);
@@ -72,6 +90,24 @@ int handle_find_volume(struct pool *pool, const char *text, struct record_volume
 /* The same, but CAIRN_NOT_FOUND for a deleted one; its id too. */
 int handle_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
 			    char id[POOL_ID_MAX + 1], struct cairn_err *err);
+
+/* What may name a restore: pool_volume_set_restoring(). */
+int handle_check_restoring(const char *backup, struct cairn_err *err);
+
+/* CAIRN_PRECONDITION when a restore to the volume is not finished. */
+int handle_check_whole(const struct record_volume *volume, struct cairn_err *err);
+
+/* Locks a volume that is not deleted and gives its record as it is under the lock.
+ * Its name may be another's by then, so only the id is good from here on.
+ *
+ * CAIRN_ABORTED  somebody else holds it for longer than `lock_wait_ms`
+ */
+int handle_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			    char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err);
+
+/* The same for a snapshot that is not deleted: the lock is its volume's. */
+int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			      int *ret_fd, struct cairn_err *err);
 
 /* A volume's own settings, or the pool's. */
 uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume);

@@ -185,6 +185,8 @@ int image_mount(const char *file, enum image_fs fs, const char *mount_point, str
 		return rc;
 	if (fstat(lock, &st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", file);
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", file);
 	rc = mounts_is_mount_point(mount_point, &mounted, err);
 	if (rc < 0)
 		return rc;
@@ -208,7 +210,7 @@ static int sync_mounted(const char *mount_point, struct cairn_err *err)
 	return 0;
 }
 
-int image_unmount(const char *mount_point, struct cairn_err *err)
+static int unmount_image(const char *mount_point, bool sync, struct cairn_err *err)
 {
 	cairn_auto_free char *elsewhere = NULL;
 	bool mounted;
@@ -218,7 +220,7 @@ int image_unmount(const char *mount_point, struct cairn_err *err)
 	if (rc < 0 || !mounted)
 		return rc;
 	rc = mounts_source_of(mount_point, &source, err);
-	if (rc == 0)
+	if (rc == 0 && sync)
 		rc = sync_mounted(mount_point, err);
 	if (rc < 0)
 		return rc;
@@ -234,4 +236,14 @@ int image_unmount(const char *mount_point, struct cairn_err *err)
 	if (mounts_find_device(source, &elsewhere, NULL) == 0 && !elsewhere)
 		(void)loop_wait_released(source, LOOP_DETACH_WAIT_MS);
 	return 0;
+}
+
+int image_unmount(const char *mount_point, struct cairn_err *err)
+{
+	return unmount_image(mount_point, true, err);
+}
+
+int image_unmount_unsynced(const char *mount_point, struct cairn_err *err)
+{
+	return unmount_image(mount_point, false, err);
 }

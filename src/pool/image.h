@@ -57,4 +57,8 @@ int image_is_mounted(const char *path, bool *ret, struct cairn_err *err);
  */
 int image_unmount(const char *mount_point, struct cairn_err *err);
 
+/* The same for an image that is to be removed: what cannot be written to it, for
+ * example because its host is full, does not matter. */
+int image_unmount_unsynced(const char *mount_point, struct cairn_err *err);
+
 #endif

@@ -12,12 +12,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "pool/catalogue.h"
 #include "pool/device.h"
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
+#include "pool/reserve.h"
 #include "pool/setfile.h"
 #include "pool/store.h"
 
@@ -25,6 +25,9 @@
 #define SWEEPERS     16U
 #define FEW_IDS      4U
 #define PROBE_ENDING "-probe"
+
+/* Each lost to somebody who changed what was looked at. */
+#define SETTLE_TRIES 8
 
 void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
 {
@@ -54,23 +57,15 @@ int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct ca
 	return 0;
 }
 
-static int commit_one(struct pool *pool, const char *id, bool add, struct cairn_err *err)
+int leftover_note(struct pool *pool, const char *id, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	int rc = catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	if (add)
-		ledger_leftover_add(batch, id);
-	else
-		ledger_leftover_clear(batch, id);
+	ledger_leftover_add(batch, id);
 	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
-}
-
-int leftover_note(struct pool *pool, const char *id, struct cairn_err *err)
-{
-	return commit_one(pool, id, true, err);
 }
 
 static int settle_volume(struct pool *pool, uint64_t volume, const char *id, struct cairn_err *err)
@@ -84,7 +79,7 @@ static int settle_volume(struct pool *pool, uint64_t volume, const char *id, str
 		return store_remove(pool->store, ref, err);
 	if (rc)
 		return rc;
-	/* Growing is recorded first, so it is finished here. */
+	/* An older version recorded the new size before it grew the file. */
 	rc = store_size(pool->store, ref, &size, err);
 	if (rc == 0 && size < record.size)
 		rc = store_volume_resize(pool->store, id, record.size, err);
@@ -111,6 +106,8 @@ static int data_is_needed(struct pool *pool, const struct record_snapshot *snaps
 		struct record_snapshot child;
 
 		rc = ledger_snapshot_get(pool->cat, children[i], &child, err);
+		if (rc == CAIRN_NOT_FOUND)
+			continue; /* merged away since the index was read */
 		if (rc)
 			return rc;
 		*ret = child.set == POOL_SET_PENDING;
@@ -145,12 +142,11 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 }
 
 /* A cut that was interrupted may have left the volume's filesystem frozen, if
- * the process that would have thawed it was killed as well. Who holds the lock
- * failed and lives; what is frozen then was frozen by others. */
+ * the process that would have thawed it was killed as well. */
 static void thaw_volume(struct pool *pool, uint64_t volume)
 {
+	cairn_cleanup(device_list_done) struct device_list devices = {0};
 	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX] = "";
 	char id[POOL_ID_MAX + 1];
 	struct cairn_err err = {0};
 	int rc;
@@ -158,23 +154,23 @@ static void thaw_volume(struct pool *pool, uint64_t volume)
 	ids_format_volume(volume, id);
 	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, &err);
 	if (!rc)
-		rc = device_find(path, device, &err);
-	if (!rc && device[0])
-		rc = device_thaw(device, &err);
+		rc = device_list_get(path, &devices, &err);
+	for (size_t i = 0; i < devices.n && !rc; i++)
+		rc = device_thaw(devices.list[i].path, &err);
 	if (rc && rc != CAIRN_NOT_FOUND)
 		cairn_log(CAIRN_LOG_DEBUG, "could not thaw", CAIRN_STR("volume", id),
 			  CAIRN_STR("reason", err.msg));
 }
 
 static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, const char *id,
-			   bool interrupted, struct cairn_err *err)
+			   bool frozen, struct cairn_err *err)
 {
 	struct record_snapshot record;
 	bool needed;
 	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
-		if (interrupted)
+		if (frozen)
 			thaw_volume(pool, volume);
 		return remove_snapshot_data(pool, id, err);
 	}
@@ -191,22 +187,6 @@ static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, 
 			return rc;
 	}
 	return remove_snapshot_data(pool, id, err);
-}
-
-static bool parse_set_id(const char *id, uint64_t *ret_number, uint64_t *ret_generation)
-{
-	char number[24];
-	const char *dash;
-
-	if (strncmp(id, "set-", 4) != 0)
-		return false;
-	dash = strchr(id + 4, '-');
-	if (!dash || (size_t)(dash - id - 4) >= sizeof(number))
-		return false;
-	memcpy(number, id + 4, (size_t)(dash - id - 4));
-	number[dash - id - 4] = '\0';
-	return cairn_parse_u64(number, ret_number, NULL) == 0 &&
-	       cairn_parse_u64(dash + 1, ret_generation, NULL) == 0;
 }
 
 static int unlink_set(struct pool *pool, const char *name, struct cairn_err *err)
@@ -229,47 +209,98 @@ static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, c
 	return unlink_set(pool, id, err);
 }
 
-/* Takes the lock that the object belongs to and settles it. */
-static int settle_locked(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
-{
-	cairn_auto_fd int lock = -1;
-	uint64_t volume;
-	uint64_t number;
+/* What an id names. */
+struct object {
+	enum {
+		OBJECT_SET,
+		OBJECT_SNAPSHOT,
+		OBJECT_VOLUME,
+	} kind;
+	uint64_t volume; /* not of a set */
+	uint64_t number; /* not of a volume */
 	uint64_t generation;
-	int rc = 0;
+};
 
-	if (!catalogue_is_certain(pool->cat))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "it may be wanted after all");
-	if (parse_set_id(id, &number, &generation)) {
-		rc = handle_lock_set(pool, number, 0, &lock, err);
-		return rc ? rc : settle_set(pool, number, generation, id, err);
-	}
-	bool is_snapshot = ids_parse_snapshot(id, &volume, &number);
-
-	if (!is_snapshot && !ids_parse_volume(id, &volume))
+static int parse_object(const char *id, struct object *ret, struct cairn_err *err)
+{
+	if (setfile_parse_name(id, &ret->number, &ret->generation))
+		ret->kind = OBJECT_SET;
+	else if (ids_parse_snapshot(id, &ret->volume, &ret->number))
+		ret->kind = OBJECT_SNAPSHOT;
+	else if (ids_parse_volume(id, &ret->volume))
+		ret->kind = OBJECT_VOLUME;
+	else
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no id of ours", id);
-	if (held == LEFTOVER_NO_LOCK || held != volume)
-		rc = handle_lock_volume(pool, volume, 0, &lock, err);
+	return 0;
+}
+
+static int lock_object(struct pool *pool, const struct object *object, uint64_t held, int *ret_fd,
+		       struct cairn_err *err)
+{
+	if (object->kind == OBJECT_SET)
+		return handle_lock_set(pool, object->number, 0, ret_fd, err);
+	if (held != LEFTOVER_NO_LOCK && held == object->volume)
+		return 0;
+	return handle_lock_volume(pool, object->volume, 0, ret_fd, err);
+}
+
+/* Takes it off the list, if it is on it as it was seen. */
+static int clear_seen(struct pool *pool, const char *id, const struct ledger_leftover *seen,
+		      struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
 	if (rc)
 		return rc;
-	return is_snapshot
-		       ? settle_snapshot(pool, volume, number, id, held == LEFTOVER_NO_LOCK, err)
-		       : settle_volume(pool, volume, id, err);
+	ledger_leftover_clear_seen(batch, id, seen);
+	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+}
+
+/* With the object's lock, which is also held while it is taken off the list: the
+ * next holder may put it there again. So may somebody without the lock, who has
+ * changed what was looked at: CAIRN_ABORTED then. */
+static int settle_locked(struct pool *pool, const char *id, const struct object *object,
+			 bool interrupted, struct cairn_err *err)
+{
+	struct ledger_leftover seen;
+	int found = ledger_leftover_get(pool->cat, id, &seen, err);
+	int rc;
+
+	if (found && found != CAIRN_NOT_FOUND)
+		return found;
+	if (object->kind == OBJECT_SET)
+		rc = settle_set(pool, object->number, object->generation, id, err);
+	else if (object->kind == OBJECT_VOLUME)
+		rc = settle_volume(pool, object->volume, id, err);
+	else
+		rc = settle_snapshot(pool, object->volume, object->number, id,
+				     interrupted && !found && seen.frozen, err);
+	return rc || found ? rc : clear_seen(pool, id, &seen, err);
 }
 
 int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
 {
+	struct object object = {0};
 	struct cairn_err why = {0};
-	int rc = settle_locked(pool, id, held, &why);
+	cairn_auto_fd int lock = -1;
+	int rc = parse_object(id, &object, &why);
 
+	if (!rc && !catalogue_is_certain(pool->cat))
+		rc = cairn_err_set(&why, CAIRN_UNAVAILABLE, "it may be wanted after all");
+	if (!rc)
+		rc = lock_object(pool, &object, held, &lock, &why);
 	if (rc == CAIRN_ABORTED)
-		return 0; /* whoever holds it, or the next to open the pool, will settle it */
-	if (rc) {
-		if (err)
-			*err = why;
-		return cairn_err_wrap(err, "clean up '%s'", id);
-	}
-	return commit_one(pool, id, false, err);
+		return 0; /* the next to open the pool will settle it */
+	if (!rc)
+		rc = CAIRN_ABORTED;
+	for (int try = 0; try < SETTLE_TRIES && rc == CAIRN_ABORTED; try++)
+		do
+			rc = settle_locked(pool, id, &object, held == LEFTOVER_NO_LOCK, &why);
+		while (reserve_helps(pool, rc, &why));
+	if (rc && err)
+		*err = why;
+	return rc ? cairn_err_wrap(err, "clean up '%s'", id) : 0;
 }
 
 void leftover_tidy(struct pool *pool, const char *id, uint64_t held)
@@ -305,7 +336,7 @@ static unsigned sweeper_of(const struct sweep *sweep, const char *id)
 	uint64_t number;
 
 	if (!ids_parse_volume(id, &key) && !ids_parse_snapshot(id, &key, &number))
-		(void)parse_set_id(id, &key, &number);
+		(void)setfile_parse_name(id, &key, &number);
 	return (unsigned)(key % sweep->n_threads);
 }
 

@@ -29,8 +29,9 @@ int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct ca
 /* Puts the id on the list. */
 int leftover_note(struct pool *pool, const char *id, struct cairn_err *err);
 
-/* Settles one object and takes it off the list. `held` is the volume whose lock
- * the caller holds. Where the lock needed is another's, the id stays listed. */
+/* Settles one object and takes it off the list, under its lock. `held` is the
+ * volume whose lock the caller holds. Where the lock needed is another's, the id
+ * stays listed. */
 int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err);
 
 /* Settles it if that works. For after the commit that made an operation count:

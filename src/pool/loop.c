@@ -65,7 +65,7 @@ static int sysfs_says_same(const char *name, const struct stat *file)
 	snprintf(text, sizeof(text), "/sys/block/%s/loop/backing_file", name);
 	fd = open(text, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT || errno == EACCES ? 0 : -errno;
+		return errno == ENOENT || errno == ENODEV || errno == EACCES ? 0 : -errno;
 	len = read(fd, text, sizeof(text) - 1);
 	if (len <= 0)
 		return 0; /* detached just now */
@@ -114,25 +114,50 @@ static bool may_be_attached(const char *name)
 	return access(path, F_OK) == 0 || access("/sys/block", F_OK) < 0;
 }
 
-int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err)
+int loop_find_all(const struct stat *file,
+		  int (*fn)(void *arg, const struct loop_device *device, struct cairn_err *err),
+		  void *arg, struct cairn_err *err)
 {
 	cairn_cleanup(closedirp) DIR *dir = NULL;
-	struct loop_device found = {.path = ""};
 	const struct dirent *entry;
-	int same = 0;
+	int rc = 0;
 
 	dir = opendir("/sys/block");
 	if (!dir)
 		dir = opendir("/dev");
 	if (!dir)
 		return cairn_err_sys(err, errno, "list block devices in /sys or /dev");
-	while (same == 0 && (entry = readdir(dir)))
+	while (rc == 0 && (entry = readdir(dir))) {
+		struct loop_device found = {.path = ""};
+		int same = 0;
+
 		if (is_loop_name(entry->d_name) && may_be_attached(entry->d_name))
 			same = belongs(entry->d_name, file, &found);
-	if (same < 0)
-		return cairn_err_sys(err, -same, "look at the loop devices");
-	*ret = found;
-	return 0;
+		if (same < 0)
+			return cairn_err_sys(err, -same, "look at the loop devices");
+		if (same)
+			rc = fn(arg, &found, err);
+	}
+	return rc > 0 ? 0 : rc;
+}
+
+static int prefer_writable(void *arg, const struct loop_device *device, struct cairn_err *err)
+{
+	struct loop_device *best = arg;
+
+	(void)err;
+	*best = *device;
+	return !(device->flags & LO_FLAGS_READ_ONLY);
+}
+
+int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err)
+{
+	struct loop_device best = {.path = ""};
+	int rc = loop_find_all(file, prefer_writable, &best, err);
+
+	if (!rc)
+		*ret = best;
+	return rc;
 }
 
 bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms)
@@ -227,7 +252,7 @@ int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
 	uint64_t pause = POLL_FIRST_MS;
 	cairn_auto_fd int fd = -1;
 
-	fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", file);
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {

@@ -27,13 +27,22 @@ struct loop_device {
 	uint32_t flags;             /* LO_FLAGS_*; 0 where only sysfs could be read */
 };
 
-/* The device whose backing file is `file`; path "" when there is none. */
+/* The device whose backing file is `file`; path "" when there is none. One that can
+ * be written to before one that is read-only. */
 int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err);
+
+/* Calls `fn` for each device whose backing file is `file`: others may have attached
+ * it once more. A positive return of `fn` ends the search, which returns 0; a
+ * negative one is returned. */
+int loop_find_all(const struct stat *file,
+		  int (*fn)(void *arg, const struct loop_device *device, struct cairn_err *err),
+		  void *arg, struct cairn_err *err);
 
 struct loop_spec {
 	const char *file; /* its path, for the label and for messages */
 	bool read_only;
 	bool autoclear; /* detaches by itself when the last user closes it */
+	uint64_t size;  /* of the device, if the file is longer; 0: the file's */
 };
 
 /* Attaches the file to a free device, with direct I/O where that works and is

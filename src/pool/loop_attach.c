@@ -65,11 +65,15 @@ static bool direct_io_is_safe(int file_fd)
 
 static void fill_config(const struct loop_spec *spec, int file_fd, struct loop_config *config)
 {
+	struct stat st;
+
 	*config = (struct loop_config){.fd = (uint32_t)file_fd, .block_size = SECTOR_SIZE};
 	if (spec->read_only)
 		config->info.lo_flags |= LO_FLAGS_READ_ONLY;
 	if (spec->autoclear)
 		config->info.lo_flags |= LO_FLAGS_AUTOCLEAR;
+	if (spec->size > 0 && fstat(file_fd, &st) == 0 && (uint64_t)st.st_size > spec->size)
+		config->info.lo_sizelimit = spec->size;
 	if (direct_io_is_safe(file_fd))
 		config->info.lo_flags |= LO_FLAGS_DIRECT_IO;
 	/* Only a label for people; the kernel keeps the real path itself. */
@@ -141,7 +145,8 @@ int loop_attach(const struct loop_spec *spec, struct loop_device *ret, int *ret_
 
 	if (rc < 0)
 		return rc;
-	file = open(spec->file, (spec->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	file = open(spec->file,
+		    (spec->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (file < 0)
 		return cairn_err_sys(err, errno, "open '%s'", spec->file);
 	fill_config(spec, file, &config);

@@ -22,6 +22,7 @@ static int cursor_fill(struct mapping_cursor *cursor, struct cairn_err *err)
 	cursor->n = 0;
 	rc = cursor->source->next(cursor->source, cursor->batch, MAPPING_BATCH, &cursor->n, err);
 	cursor->ended = rc == 0 && cursor->n == 0;
+	cursor->fills++;
 	cursor->seen += cursor->n;
 	for (size_t i = 0; i < cursor->n; i++)
 		cursor->data_bytes +=
@@ -98,6 +99,20 @@ void mapping_compare_init(struct mapping_compare *compare, struct mapping_source
 	compare->base = (struct mapping_cursor){.source = base, .size = base_size};
 	compare->target = (struct mapping_cursor){.source = target, .size = target_size};
 	compare->pos = 0;
+	compare->guard = NULL;
+	compare->epoch = compare->fills = compare->restarts = compare->stuck_at = 0;
+	compare->in_doubt = false;
+}
+
+int mapping_compare_set_guard(struct mapping_compare *compare, const struct mapping_guard *guard,
+			      struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = guard->epoch(guard->arg, &compare->epoch, &why);
+
+	if (rc == 0)
+		compare->guard = guard;
+	return rc == 0 || rc == CAIRN_UNIMPLEMENTED ? 0 : cairn_err_set(err, rc, "%s", why.msg);
 }
 
 static void cursor_forget(struct mapping_cursor *cursor)
@@ -131,13 +146,40 @@ static int tell_progress(const struct mapping_compare *compare,
 	return 0;
 }
 
+/* After a batch was read. *ret_again when an address may have been used again since the
+ * other side was read: both are to be read from `pos` on. */
+static int check_epoch(struct mapping_compare *compare, bool *ret_again, struct cairn_err *err)
+{
+	const struct mapping_guard *guard = compare->guard;
+	uint64_t fills = compare->base.fills + compare->target.fills, epoch;
+	int rc;
+
+	*ret_again = false;
+	if (!guard || compare->in_doubt || fills == compare->fills)
+		return 0;
+	compare->fills = fills;
+	rc = guard->epoch(guard->arg, &epoch, err);
+	if (rc || epoch == compare->epoch)
+		return rc;
+	compare->epoch = epoch;
+	compare->restarts = compare->pos == compare->stuck_at ? compare->restarts + 1 : 0;
+	compare->stuck_at = compare->pos;
+	compare->in_doubt = compare->restarts > MAPPING_RESTARTS_MAX;
+	if (compare->in_doubt)
+		return 0;
+	*ret_again = true;
+	cursor_forget(&compare->base);
+	cursor_forget(&compare->target);
+	return guard->restart(guard->arg, compare->pos, compare->target.size, err);
+}
+
 /* Steps over mappings that both sides share, without building pieces: most of
  * any volume is like that. */
 static void skip_shared(struct mapping_compare *compare)
 {
 	struct mapping_cursor *b = &compare->base, *t = &compare->target;
 
-	while (b->at < b->n && t->at < t->n) {
+	while (!compare->in_doubt && b->at < b->n && t->at < t->n) {
 		const struct mapping *mb = &b->batch[b->at], *mt = &t->batch[t->at];
 		uint64_t end = mt->offset + mt->length;
 
@@ -163,6 +205,7 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 	while (compare->pos < compare->target.size) {
 		uint64_t seen = mapping_compare_seen(compare), end;
 		struct piece b, t;
+		bool again = false;
 		int rc;
 
 		if (seen != told) {
@@ -178,10 +221,13 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 			break;
 		rc = cursor_piece(&compare->base, compare->pos, &b, err);
 		rc = rc ? rc : cursor_piece(&compare->target, compare->pos, &t, err);
+		rc = rc ? rc : check_epoch(compare, &again, err);
 		if (rc)
 			return rc;
+		if (again)
+			continue;
 		end = min_u64(b.until, t.until);
-		if (!same(&b, &t))
+		if (compare->in_doubt || !same(&b, &t))
 			rc = joiner_add(joiner, compare->pos, end - compare->pos,
 					t.kind == MAPPING_ZERO, err);
 		if (rc)

@@ -43,6 +43,23 @@ struct mapping_source {
 		    struct cairn_err *err);
 };
 
+/* Where a filesystem moves data of read-only files (btrfs: balance, deduplication), an
+ * address that one side was read with can be freed and hold data of the other side when
+ * that is read. The guard tells: its epoch changes before a freed address is used again.
+ * Batches of both sides that are compared were read within one epoch; else both are
+ * read again. */
+struct mapping_guard {
+	int (*epoch)(void *arg, uint64_t *ret, struct cairn_err *err);
+	/* Moves both sources to what they hold at `start`, as for
+	 * mapping_compare_move(). */
+	int (*restart)(void *arg, uint64_t start, uint64_t end, struct cairn_err *err);
+	void *arg;
+};
+
+/* As often both sides are read again without getting on; then what is left counts as
+ * changed. */
+#define MAPPING_RESTARTS_MAX 200U
+
 /* Mappings held of each side. Larger ones leave the processor's cache. */
 #define MAPPING_BATCH 512U
 
@@ -51,6 +68,7 @@ struct mapping_cursor {
 	uint64_t size; /* of the file; mappings past it do not count */
 	size_t at, n;
 	bool ended;
+	uint64_t fills;      /* batches asked for so far */
 	uint64_t seen;       /* mappings delivered so far */
 	uint64_t data_bytes; /* that those of them cover which hold data */
 	struct mapping batch[MAPPING_BATCH];
@@ -62,10 +80,21 @@ struct mapping_compare {
 	struct mapping_cursor base;
 	struct mapping_cursor target;
 	uint64_t pos; /* everything before is compared and passed on */
+	const struct mapping_guard *guard;
+	uint64_t epoch;    /* in which the batches were read */
+	uint64_t fills;    /* batches of both that were read in it */
+	uint64_t restarts; /* since `pos` was `stuck_at` */
+	uint64_t stuck_at;
+	bool in_doubt; /* nothing can be proven equal any more */
 };
 
 void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
 			  uint64_t base_size, struct mapping_source *target, uint64_t target_size);
+
+/* Compares under a guard, which must stay; before anything was compared. One whose epoch
+ * is CAIRN_UNIMPLEMENTED is none: the filesystem moves nothing. */
+int mapping_compare_set_guard(struct mapping_compare *compare, const struct mapping_guard *guard,
+			      struct cairn_err *err);
 
 /* Goes on with [start, end) of the target; both sources have been moved to what
  * they hold at `start`. */

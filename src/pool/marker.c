@@ -143,7 +143,7 @@ int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	size_t n;
-	int rc = cairn_file_read(dir_fd, MARKER_NAME, MARKER_BYTES_MAX, &text, &n, err);
+	int rc = cairn_file_read_regular(dir_fd, MARKER_NAME, MARKER_BYTES_MAX, &text, &n, err);
 
 	if (rc == CAIRN_RANGE)
 		return damaged(err, "it is too long");

@@ -9,6 +9,7 @@
 #include "pool/catalogue.h"
 #include "pool/handle.h"
 #include "pool/ledger_key.h"
+#include "pool/reserve.h"
 
 static int make_key(const char *text, struct ledger_key *ret, struct cairn_err *err)
 {
@@ -53,7 +54,11 @@ int pool_note_change(struct pool *pool, const char *key, struct pool_note old, s
 			      (struct catalogue_bytes){now.data, now.len});
 	else
 		catalogue_delete(batch, ledger_key_bytes(&at));
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	/* Most of what a driver does to let go of something begins with a note. */
+	do
+		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	while (!now.data && reserve_helps(pool, rc, err));
+	return rc;
 }
 
 int pool_note_put(struct pool *pool, const char *key, const char *text, struct cairn_err *err)

@@ -17,6 +17,9 @@
 #include "pool/image.h"
 #include "pool/ledger.h"
 #include "pool/leftover.h"
+#include "pool/mounts.h"
+#include "pool/remove.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 
 static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
@@ -39,13 +42,37 @@ static int read_marker(struct pool *pool, struct cairn_err *err)
 {
 	int rc = marker_read(pool->dir_fd, &pool->marker, err);
 
+	if (rc && rc != CAIRN_NOT_FOUND)
+		return cairn_err_wrap(err, "pool '%s'", pool->dir);
+	return rc;
+}
+
+/* The marker is read again under the lock: the pool may have been destroyed, or
+ * made anew, while this waited. A lock file that was made in a directory without
+ * a pool is removed again. */
+static int lock_and_read_marker(struct pool *pool, struct cairn_err *err)
+{
+	int rc = read_marker(pool, err);
+
+	if (!rc) {
+		bool made_dir = pool->marker.made_dir;
+
+		rc = handle_lock_pool(pool->dir_fd, false, pool->lock_wait_ms, &pool->lock_fd, err);
+		if (!rc)
+			rc = read_marker(pool, err);
+		if (rc == CAIRN_NOT_FOUND) {
+			cairn_closep(&pool->lock_fd);
+			pool->lock_fd = -1;
+			remove_abandoned_shell(pool->dir, pool->dir_fd, made_dir);
+		}
+	}
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND,
 				     "there is no pool in '%s'; make one with: cairn pool create "
 				     "'%s'",
 				     pool->dir, pool->dir);
 	if (rc)
-		return cairn_err_wrap(err, "pool '%s'", pool->dir);
+		return rc;
 	if (!pool->marker.ready)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "making the pool '%s' was interrupted; run again: cairn pool "
@@ -54,26 +81,50 @@ static int read_marker(struct pool *pool, struct cairn_err *err)
 	return 0;
 }
 
+/* An image's filesystem stops when its host has no space for a write; it is then
+ * read-only until it is mounted again. One that somebody mounted read-only on purpose
+ * stays so. */
+static bool has_stopped(const char *mount)
+{
+	struct mounts_at at;
+
+	return mounts_look(mount, &at, NULL) == 0 && at.stopped;
+}
+
+/* Mounts it. One that has stopped is mounted again, with space for what it has to
+ * write; where it is in use by another process it stays as it is. */
+static int mount_image(struct pool *pool, struct cairn_err *err)
+{
+	enum image_fs fs = strcmp(pool->marker.image, "btrfs") == 0 ? IMAGE_BTRFS : IMAGE_XFS;
+	cairn_auto_free char *image = cairn_printf("%s/%s", pool->dir, POOL_IMAGE_NAME);
+	int rc;
+
+	if (!image)
+		return cairn_err_nomem(err, "pool");
+	rc = image_mount(image, fs, pool->root, err);
+	if (!rc && !pool->read_only && has_stopped(pool->root)) {
+		reserve_prepare(pool);
+		if (image_unmount_unsynced(pool->root, NULL) == 0)
+			rc = image_mount(image, fs, pool->root, err);
+	}
+	return rc;
+}
+
 /* Mounts the image where there is one, and opens where the data is. */
 static int open_root(struct pool *pool, struct cairn_err *err)
 {
 	bool has_image = strcmp(pool->marker.image, "none") != 0;
-	cairn_auto_free char *image = NULL;
 	struct statvfs vfs;
-	int rc;
+	int rc = 0;
 
 	pool->root = has_image ? cairn_printf("%s/%s", pool->dir, POOL_MOUNT_NAME)
 			       : cairn_strdup(pool->dir);
-	image = cairn_printf("%s/%s", pool->dir, POOL_IMAGE_NAME);
-	if (!pool->root || !image)
+	if (!pool->root)
 		return cairn_err_nomem(err, "pool");
-	if (has_image) {
-		bool is_btrfs = strcmp(pool->marker.image, "btrfs") == 0;
-
-		rc = image_mount(image, is_btrfs ? IMAGE_BTRFS : IMAGE_XFS, pool->root, err);
-		if (rc)
-			return cairn_err_wrap(err, "pool '%s'", pool->dir);
-	}
+	if (has_image)
+		rc = mount_image(pool, err);
+	if (rc)
+		return cairn_err_wrap(err, "pool '%s'", pool->dir);
 	pool->root_fd = open(pool->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pool->root_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", pool->root);
@@ -81,7 +132,8 @@ static int open_root(struct pool *pool, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "statvfs '%s'", pool->root);
 	if ((vfs.f_flag & ST_RDONLY) || faccessat(pool->root_fd, ".", W_OK, AT_EACCESS) < 0)
 		pool->read_only = pool->read_only_fs = true;
-	pool->sets_fd = openat(pool->root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pool->sets_fd = openat(pool->root_fd, POOL_SETS_NAME,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pool->sets_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s/%s'", pool->root, POOL_SETS_NAME);
 	return 0;
@@ -99,12 +151,12 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 	pool->lock_wait_ms = spec->lock_wait_ms;
 	rc = open_dir(pool, spec->dir, err);
 	if (!rc)
-		rc = read_marker(pool, err);
-	if (!rc)
-		rc = handle_lock_pool(pool->dir_fd, false, spec->lock_wait_ms, &pool->lock_fd, err);
+		rc = lock_and_read_marker(pool, err);
 	if (!rc)
 		rc = open_root(pool, err);
 	if (!rc)
+		rc = catalogue_open(pool->root, !pool->read_only, &pool->cat, err);
+	while (reserve_helps(pool, rc, err))
 		rc = catalogue_open(pool->root, !pool->read_only, &pool->cat, err);
 	if (!rc)
 		rc = store_open(pool->marker.backend, pool->root, !pool->read_only, &pool->store,
@@ -140,9 +192,21 @@ int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *
 	struct store_usage usage;
 	int rc = store_usage_get(pool->store, &usage, err);
 
-	if (!rc)
-		*ret = (struct pool_space){usage.total_bytes, usage.free_bytes};
-	return rc;
+	if (rc)
+		return rc;
+	/* An image is sparse: what its host cannot hold is not free. */
+	if (strcmp(pool->marker.image, "none") != 0) {
+		struct statvfs host;
+		uint64_t host_free;
+
+		if (fstatvfs(pool->dir_fd, &host) < 0)
+			return cairn_err_sys(err, errno, "statvfs '%s'", pool->dir);
+		host_free = (uint64_t)host.f_bavail * host.f_frsize;
+		if (host_free < usage.free_bytes)
+			usage.free_bytes = host_free;
+	}
+	*ret = (struct pool_space){usage.total_bytes, usage.free_bytes};
+	return 0;
 }
 
 static int count_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)

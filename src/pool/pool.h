@@ -40,12 +40,13 @@ struct store_progress;
 struct store_reader;
 
 #define POOL_DEFAULT_DIR          "/var/lib/cairn"
-#define POOL_NAME_MAX             128U           /* bytes, without the NUL */
-#define POOL_ID_MAX               64U            /* bytes, without the NUL */
-#define POOL_SECTOR               512U           /* a volume's size is a multiple of this */
+#define POOL_NAME_MAX             128U /* bytes, without the NUL */
+#define POOL_RESTORING_MAX        64U  /* bytes that name an unfinished restore: a backup's id */
+#define POOL_ID_MAX               64U  /* bytes, without the NUL */
+#define POOL_SECTOR               512U /* a volume's size is a multiple of this */
 #define POOL_VOLUME_SIZE_MAX      ((1ULL << 60)) /* what every back end can address */
 #define POOL_GROUP_MAX            64U /* volumes in one point in time: they are frozen together */
-#define POOL_RETENTION_DEFAULT_MS (30ULL * 24 * 3600 * 1000)
+#define POOL_RETENTION_DEFAULT_MS (90ULL * 24 * 3600 * 1000)
 #define POOL_LOCK_WAIT_DEFAULT_MS 30000
 
 /* CAIRN_INVALID for what can be no name, or has the form of an id. `what` says in
@@ -65,6 +66,7 @@ struct pool_create_spec {
 	const char *dir;
 	enum pool_backend backend;
 	uint64_t image_size;   /* of the loop-mounted image, where one is made; 0: chosen */
+	bool thin;             /* the image may be larger than the space that is free now */
 	uint64_t retention_ms; /* 0: the default */
 	uint32_t granularity;  /* 0: the default, 4096 */
 };
@@ -77,7 +79,9 @@ struct pool_create_result {
 };
 
 /* CAIRN_EXISTS        there is a pool in that directory already
- * CAIRN_PRECONDITION  the back end that was asked for cannot work there
+ * CAIRN_NO_SPACE      an image of that size does not fit, and it is not `thin`
+ * CAIRN_PRECONDITION  the back end that was asked for cannot work there, or the
+ *                     directory is inside another pool
  * On failure everything made so far is removed again. */
 int pool_create(const struct pool_create_spec *spec, struct pool_create_result *ret,
 		struct cairn_err *err);
@@ -145,12 +149,20 @@ struct pool_volume {
 	bool deleted;                 /* gone, but snapshots of it live on */
 	uint64_t retention_ms;        /* of its change sets */
 	uint32_t granularity;         /* of its change sets */
+
+	/* The backup whose restore to this volume was begun and is not finished, or "".
+	 * Such a volume is neither attached nor snapshotted: what it holds is half of
+	 * one thing and half of another. */
+	char restoring[POOL_RESTORING_MAX + 1];
 };
 
 struct pool_volume_spec {
 	const char *name;
 	uint64_t size;    /* 0 with `from`: the source's */
 	const char *from; /* NULL, a volume, or a snapshot */
+
+	/* NULL, or the backup that is about to be restored to the new volume. */
+	const char *restoring;
 };
 
 /* CAIRN_EXISTS   the name is taken
@@ -215,6 +227,14 @@ int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd,
  * CAIRN_ABORTED  somebody else is at that
  */
 int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err);
+
+/* Records durably that the restore of `backup` to the volume has begun or, with NULL,
+ * that what the volume holds is whole. The caller holds pool_volume_lock().
+ *
+ * CAIRN_INVALID  the text is too long or not printable
+ */
+int pool_volume_set_restoring(struct pool *pool, const char *volume, const char *backup,
+			      struct cairn_err *err);
 
 /* What is known to be wrong with a volume without reading its data: its file or
  * a live snapshot's is missing, a change set is lost, the pool's filesystem can
@@ -382,11 +402,60 @@ struct pool_check_result {
 	uint64_t found;
 	uint64_t repaired;
 	uint64_t lost;
+	uint64_t quarantined; /* objects in quarantine when it ended */
 };
 
 /* Verifies every checksum and reference. Returns 0 when the check itself could
  * run; the result counts what it found. */
 int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct pool_check_result *ret,
 	       struct cairn_err *err);
+
+struct pool_data_result {
+	uint64_t bytes; /* that were read */
+	uint64_t faults;
+};
+
+/* Reads all data of volumes and snapshots that is allocated, which pool_check() does not:
+ * a fault is an object of which something cannot be read, because a device fails or a
+ * checksum of the file system does not fit. What the system holds in memory is not read
+ * from the device. Nothing is repaired; spec->repair is not looked at. */
+int pool_read_data(struct pool *pool, const struct pool_check_spec *spec,
+		   struct pool_data_result *ret, struct cairn_err *err);
+
+/* What repairs took out of the way instead of removing it. */
+enum pool_quarantine_kind {
+	POOL_QUARANTINE_VOLUME,
+	POOL_QUARANTINE_SNAPSHOT,
+	POOL_QUARANTINE_SET,
+	POOL_QUARANTINE_VALUE, /* the bytes of a damaged value of the catalogue */
+};
+
+struct pool_quarantined {
+	enum pool_quarantine_kind kind;
+	char id[POOL_ID_MAX + 1];
+	char key[600];       /* of a value: where it stood */
+	const uint8_t *data; /* of a value: its bytes, borrowed */
+	size_t len;
+};
+
+/* A positive return of `fn` ends it. */
+int pool_quarantine_list(struct pool *pool,
+			 int (*fn)(void *arg, const struct pool_quarantined *item,
+				   struct cairn_err *err),
+			 void *arg, struct cairn_err *err);
+
+/* Brings a volume or snapshot back, and makes a record for it where there is
+ * none; `ret_text` says what it is then. A change set comes back where a record
+ * still wants it.
+ *
+ * CAIRN_NOT_FOUND     not in quarantine
+ * CAIRN_EXISTS        there is another one of that id
+ * CAIRN_PRECONDITION  it can not be used: a set that no record wants, a value
+ */
+int pool_quarantine_restore(struct pool *pool, const char *id, char *ret_text, size_t n,
+			    struct cairn_err *err);
+
+/* Removes it for good. CAIRN_NOT_FOUND: not in quarantine. */
+int pool_quarantine_drop(struct pool *pool, const char *id, struct cairn_err *err);
 
 #endif

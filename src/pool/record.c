@@ -11,6 +11,10 @@
 
 #define RECORD_VERSION 1
 
+/* A volume whose restore is not finished: one more field. Programs that do not know
+ * the field must not attach the volume, hence a version of its own. */
+#define RECORD_VERSION_RESTORING 2
+
 static void add_text(struct cairn_buf *out, const char *text)
 {
 	size_t n = strlen(text);
@@ -21,7 +25,7 @@ static void add_text(struct cairn_buf *out, const char *text)
 
 void record_volume_encode(const struct record_volume *volume, struct cairn_buf *out)
 {
-	cairn_buf_addc(out, RECORD_VERSION);
+	cairn_buf_addc(out, volume->restoring[0] ? RECORD_VERSION_RESTORING : RECORD_VERSION);
 	cairn_buf_add_varint(out, volume->volume);
 	add_text(out, volume->name);
 	cairn_buf_add_varint(out, volume->size);
@@ -32,6 +36,8 @@ void record_volume_encode(const struct record_volume *volume, struct cairn_buf *
 	cairn_buf_add_varint(out, volume->deleted);
 	cairn_buf_add_varint(out, volume->retention_ms);
 	cairn_buf_add_varint(out, volume->granularity);
+	if (volume->restoring[0])
+		add_text(out, volume->restoring);
 }
 
 void record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out)
@@ -91,9 +97,9 @@ static uint64_t take_at_most(struct cursor *c, uint64_t max)
 	return value;
 }
 
-static void take_name(struct cursor *c, char out[POOL_NAME_MAX + 1])
+static void take_text(struct cursor *c, char *out, size_t max)
 {
-	uint64_t n = take_at_most(c, POOL_NAME_MAX);
+	uint64_t n = take_at_most(c, max);
 
 	if (c->bad || n > (uint64_t)(c->end - c->at) ||
 	    !cairn_text_printable((const char *)c->at, n)) {
@@ -105,14 +111,15 @@ static void take_name(struct cursor *c, char out[POOL_NAME_MAX + 1])
 	c->at += n;
 }
 
-static int begin(struct cursor *c, const uint8_t *data, size_t n, struct cairn_err *err)
+static int begin(struct cursor *c, const uint8_t *data, size_t n, uint8_t newest,
+		 struct cairn_err *err)
 {
 	if (n == 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "a record is empty");
-	if (data[0] != RECORD_VERSION)
+	if (data[0] < RECORD_VERSION || data[0] > newest)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "a record has version %u, this program knows %u", data[0],
-				     RECORD_VERSION);
+				     newest);
 	*c = (struct cursor){.at = data + 1, .end = data + n};
 	return 0;
 }
@@ -129,12 +136,12 @@ int record_volume_decode(const uint8_t *data, size_t n, struct record_volume *re
 {
 	struct record_volume v = {0};
 	struct cursor c;
-	int rc = begin(&c, data, n, err);
+	int rc = begin(&c, data, n, RECORD_VERSION_RESTORING, err);
 
 	if (rc)
 		return rc;
 	v.volume = take_number(&c);
-	take_name(&c, v.name);
+	take_text(&c, v.name, POOL_NAME_MAX);
 	v.size = take_at_most(&c, POOL_VOLUME_SIZE_MAX);
 	v.created_ns = take_number(&c);
 	v.origin = take_number(&c);
@@ -143,6 +150,10 @@ int record_volume_decode(const uint8_t *data, size_t n, struct record_volume *re
 	v.deleted = take_at_most(&c, 1) != 0;
 	v.retention_ms = take_number(&c);
 	v.granularity = (uint32_t)take_at_most(&c, BLOCK_GRANULARITY_MAX);
+	if (data[0] == RECORD_VERSION_RESTORING)
+		take_text(&c, v.restoring, POOL_RESTORING_MAX);
+	if (data[0] == RECORD_VERSION_RESTORING && !v.restoring[0])
+		c.bad = true;
 	rc = finish(&c, err);
 	if (rc)
 		return cairn_err_wrap(err, "volume record");
@@ -155,13 +166,13 @@ int record_snapshot_decode(const uint8_t *data, size_t n, struct record_snapshot
 {
 	struct record_snapshot s = {0};
 	struct cursor c;
-	int rc = begin(&c, data, n, err);
+	int rc = begin(&c, data, n, RECORD_VERSION, err);
 
 	if (rc)
 		return rc;
 	s.number = take_number(&c);
 	s.volume = take_number(&c);
-	take_name(&c, s.name);
+	take_text(&c, s.name, POOL_NAME_MAX);
 	s.size = take_at_most(&c, POOL_VOLUME_SIZE_MAX);
 	s.created_ns = take_number(&c);
 	s.parent = take_number(&c);

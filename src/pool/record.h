@@ -17,6 +17,7 @@
  *   t/<ns>/<num>         tombstones by the time they expire
  *   i/<id>               objects to look at again: see leftover.h
  *   x/<key>              a front end's notes: see note.h
+ *   q/<ns>/<key>         damaged bytes that a repair replaced: see quarantine.h
  */
 #ifndef CAIRN_POOL_RECORD_H
 #define CAIRN_POOL_RECORD_H
@@ -39,8 +40,9 @@ struct record_volume {
 	uint64_t origin_volume;
 	uint64_t head; /* what its next snapshot is compared with; 0: nothing */
 	bool deleted;
-	uint64_t retention_ms; /* of its change sets; 0: the pool's */
-	uint32_t granularity;  /* of its change sets; 0: the pool's */
+	uint64_t retention_ms;                  /* of its change sets; 0: the pool's */
+	uint32_t granularity;                   /* of its change sets; 0: the pool's */
+	char restoring[POOL_RESTORING_MAX + 1]; /* the backup of an unfinished restore, or "" */
 };
 
 struct record_snapshot {

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "pool/belongings.h"
 #include "pool/device.h"
 #include "pool/handle.h"
 #include "pool/image.h"
@@ -33,12 +34,23 @@ static int sweep_object(void *arg, const char *id, struct cairn_err *err)
 	cairn_auto_free char *path = NULL;
 	int rc;
 
+	if (!belongings_is_object(id))
+		return 0;
 	if (sweep->remove)
 		return store_remove(sweep->store, ref, err);
 	rc = store_path(sweep->store, ref, &path, err);
 	if (!rc)
 		rc = device_detach(path, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* half-made: it can not be in use */
+}
+
+static int drop_aside(void *arg, const char *id, struct cairn_err *err)
+{
+	const struct sweep *sweep = arg;
+
+	if (!belongings_is_object(id))
+		return 0;
+	return store_drop_aside(sweep->store, (struct store_ref){sweep->kind, id}, err);
 }
 
 static int sweep_store(struct store *store, bool remove, struct cairn_err *err)
@@ -49,6 +61,8 @@ static int sweep_store(struct store *store, bool remove, struct cairn_err *err)
 		struct sweep sweep = {.store = store, .kind = kinds[i], .remove = remove};
 		int rc = store_list(store, kinds[i], sweep_object, &sweep, err);
 
+		if (!rc && remove)
+			rc = store_list_aside(store, kinds[i], drop_aside, &sweep, err);
 		if (rc)
 			return rc;
 	}
@@ -65,7 +79,7 @@ static int unlink_known(int fd, const char *name, int flags, struct cairn_err *e
 /* Removes the set files; a file of another name is not ours and stays. */
 static int remove_sets(int root_fd, struct cairn_err *err)
 {
-	int fd = openat(root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(root_fd, POOL_SETS_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
@@ -75,7 +89,7 @@ static int remove_sets(int root_fd, struct cairn_err *err)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "open '%s'", POOL_SETS_NAME);
 	}
 	while ((entry = readdir(dir)))
-		if (strncmp(entry->d_name, "set-", 4) == 0)
+		if (belongings_is_set(entry->d_name))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 	if (unlinkat(root_fd, POOL_SETS_NAME, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY &&
@@ -87,8 +101,9 @@ static int remove_sets(int root_fd, struct cairn_err *err)
 static int remove_plain(const char *root, int root_fd, const struct marker *marker,
 			struct cairn_err *err)
 {
-	static const char *const files[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm",
-					    "catalogue.db-journal"};
+	static const char *const files[] = {"catalogue.db",       "catalogue.db-wal",
+					    "catalogue.db-shm",   "catalogue.db-journal",
+					    "catalogue.db-trust", POOL_RESERVE_NAME};
 	static const char *const dirs[] = {"volumes", "snapshots"};
 	cairn_cleanup(store_closep) struct store *store = NULL;
 	int rc = store_open(marker->backend, root, true, &store, err);
@@ -106,9 +121,53 @@ static int remove_plain(const char *root, int root_fd, const struct marker *mark
 	return rc;
 }
 
+/* The image goes as a whole: with something foreign in it, it stays. */
+static int refuse_foreign(const char *mount, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cairn_auto_free char *foreign = NULL;
+	int rc;
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", mount);
+	rc = belongings_find_foreign(fd, &foreign, err);
+	if (!rc && foreign)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "'%s/%s' is not part of the pool; move it away first", mount,
+				     foreign);
+	return rc;
+}
+
+/* Mounts an image that is not mounted, to look into it. Where that fails there
+ * is nothing that anybody could reach in it. */
+static void mount_to_look(const char *dir, const struct marker *marker, const char *mount,
+			  bool *ret_mounted)
+{
+	cairn_auto_free char *image = cairn_printf("%s/%s", dir, POOL_IMAGE_NAME);
+	enum image_fs fs = strcmp(marker->image, "btrfs") == 0 ? IMAGE_BTRFS : IMAGE_XFS;
+
+	*ret_mounted = image && image_mount(image, fs, mount, NULL) == 0;
+}
+
+/* A filesystem that has stopped, for example because its host was full, cannot be
+ * read before it is mounted again. */
+static int look_into_image(const char *dir, const struct marker *marker, const char *mount,
+			   bool *mounted, struct cairn_err *err)
+{
+	int rc = refuse_foreign(mount, err);
+
+	if (rc == 0 || rc == CAIRN_PRECONDITION)
+		return rc;
+	rc = image_unmount_unsynced(mount, err);
+	if (rc)
+		return rc;
+	mount_to_look(dir, marker, mount, mounted);
+	return *mounted ? refuse_foreign(mount, err) : 0;
+}
+
 static int remove_image(int dir_fd, const char *mount, struct cairn_err *err)
 {
-	int rc = image_unmount(mount, err);
+	int rc = image_unmount_unsynced(mount, err);
 
 	if (!rc)
 		rc = unlink_known(dir_fd, POOL_IMAGE_NAME, 0, err);
@@ -138,6 +197,13 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 		return cairn_err_nomem(err, "pool");
 	if (has_image && faccessat(dir_fd, POOL_MOUNT_NAME, F_OK, 0) == 0)
 		rc = image_is_mounted(mount, &mounted, err);
+	/* What a full host has to hold so that the image can be looked into. */
+	if (!rc && has_image)
+		rc = unlink_known(dir_fd, POOL_RESERVE_NAME, 0, err);
+	if (!rc && has_image && marker->ready && !mounted)
+		mount_to_look(dir, marker, mount, &mounted);
+	if (!rc && mounted)
+		rc = look_into_image(dir, marker, mount, &mounted, err);
 	if (!rc && (mounted || !has_image))
 		rc = detach_all(mounted ? mount : dir, marker, err);
 	if (rc)
@@ -152,11 +218,25 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 
 void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
 {
-	if (faccessat(dir_fd, MARKER_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	struct stat st;
+
+	if (fstatat(dir_fd, MARKER_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 ? S_ISREG(st.st_mode)
+									: errno != ENOENT)
 		return;
-	unlinkat(dir_fd, POOL_LOCK_NAME, 0);
+	/* Ours is empty; a file with bytes in it is somebody else's. */
+	if (fstatat(dir_fd, POOL_LOCK_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size == 0)
+		unlinkat(dir_fd, POOL_LOCK_NAME, 0);
 	if (made_dir && dir)
 		rmdir(dir);
+}
+
+void remove_abandoned_shell(const char *dir, int dir_fd, bool made_dir)
+{
+	cairn_auto_fd int lock = -1;
+
+	if (handle_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, NULL) == 0)
+		remove_pool_shell(dir, dir_fd, made_dir);
 }
 
 int pool_destroy(const char *dir, struct cairn_err *err)
@@ -177,10 +257,18 @@ int pool_destroy(const char *dir, struct cairn_err *err)
 	if (rc == CAIRN_ABORTED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "another process is using the pool '%s'", dir);
+	/* Another process may have destroyed it, or made it anew, meanwhile. */
+	bool made_dir = marker.made_dir;
+
 	if (!rc)
+		rc = marker_read(dir_fd, &marker, err);
+	if (!rc) {
+		made_dir = marker.made_dir;
 		rc = remove_pool_contents(path, dir_fd, &marker, err);
-	if (rc)
-		return rc;
-	remove_pool_shell(path, dir_fd, marker.made_dir);
-	return 0;
+	} else if (rc == CAIRN_NOT_FOUND) {
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "there is no pool in '%s'", dir);
+	}
+	if (lock >= 0)
+		remove_pool_shell(path, dir_fd, made_dir);
+	return rc;
 }

@@ -18,7 +18,12 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 			 struct cairn_err *err);
 
 /* Removes the lock file and, where the pool made it, the directory if it is
- * empty. Does nothing while there is a marker. */
+ * empty. Does nothing while there is a marker. The caller holds the pool's lock
+ * exclusively: anybody else would remove the lock of a pool that is being made. */
 void remove_pool_shell(const char *dir, int dir_fd, bool made_dir);
+
+/* Takes the lock and does the same; for a process that opened a lock file and
+ * then found no pool beside it. */
+void remove_abandoned_shell(const char *dir, int dir_fd, bool made_dir);
 
 #endif

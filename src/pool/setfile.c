@@ -2,17 +2,18 @@
 
 #include "pool/setfile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define WRITE_BUFFER 65536
 
@@ -26,15 +27,128 @@ struct setfile_writer {
 	char buf[WRITE_BUFFER];
 };
 
-struct setfile_reader {
-	int fd;
-	char name[SETFILE_NAME_MAX];
-	struct block_set_reader *set;
-};
-
 void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX])
 {
 	snprintf(out, SETFILE_NAME_MAX, "set-%" PRIu64 "-%" PRIu64, number, generation);
+}
+
+bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_generation)
+{
+	char number[24];
+	const char *dash;
+
+	if (strncmp(name, "set-", 4) != 0)
+		return false;
+	dash = strchr(name + 4, '-');
+	if (!dash || (size_t)(dash - name - 4) >= sizeof(number))
+		return false;
+	memcpy(number, name + 4, (size_t)(dash - name - 4));
+	number[dash - name - 4] = '\0';
+	return cairn_parse_u64(number, ret_number, NULL) == 0 &&
+	       cairn_parse_u64(dash + 1, ret_generation, NULL) == 0;
+}
+
+/* The set that an entry of the directory is, in quarantine or not; false: none. */
+static bool entry_is_set(const char *entry, bool aside, char name[SETFILE_NAME_MAX])
+{
+	size_t n = strcspn(entry, ".");
+	uint64_t number;
+	uint64_t generation;
+
+	if (n >= SETFILE_NAME_MAX || strcmp(entry + n, aside ? SETFILE_ASIDE : "") != 0)
+		return false;
+	memcpy(name, entry, n);
+	name[n] = '\0';
+	return setfile_parse_name(name, &number, &generation);
+}
+
+int setfile_list(int sets_fd, bool aside,
+		 int (*fn)(void *arg, const char *name, struct cairn_err *err), void *arg,
+		 struct cairn_err *err)
+{
+	int fd = openat(sets_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	int rc = 0;
+
+	if (!dir) {
+		rc = cairn_err_sys(err, errno, "read the change sets");
+		cairn_closep(&fd);
+		return rc;
+	}
+	while (rc >= 0 && (errno = 0, entry = readdir(dir))) {
+		char name[SETFILE_NAME_MAX];
+
+		if (entry_is_set(entry->d_name, aside, name))
+			rc = fn(arg, name, err);
+	}
+	if (rc >= 0 && errno)
+		rc = cairn_err_sys(err, errno, "read the change sets");
+	closedir(dir);
+	return rc < 0 ? rc : 0;
+}
+
+struct newest {
+	uint64_t number;
+	uint64_t generation;
+};
+
+static int keep_newest(void *arg, const char *name, struct cairn_err *err)
+{
+	struct newest *newest = arg;
+	uint64_t number;
+	uint64_t generation;
+
+	(void)err;
+	if (setfile_parse_name(name, &number, &generation) && number == newest->number &&
+	    generation > newest->generation)
+		newest->generation = generation;
+	return 0;
+}
+
+int setfile_newest_generation(int sets_fd, uint64_t number, uint64_t *ret, struct cairn_err *err)
+{
+	struct newest newest = {.number = number};
+	int rc = setfile_list(sets_fd, false, keep_newest, &newest, err);
+
+	if (!rc)
+		rc = setfile_list(sets_fd, true, keep_newest, &newest, err);
+	if (!rc)
+		*ret = newest.generation;
+	return rc;
+}
+
+static int rename_set(int sets_fd, const char *from, const char *to, struct cairn_err *err)
+{
+	if (renameat2(sets_fd, from, sets_fd, to, RENAME_NOREPLACE) < 0)
+		return cairn_err_sys(err, errno, "rename '%s' to '%s'", from, to);
+	return cairn_sync_dir(sets_fd, to, err);
+}
+
+int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err)
+{
+	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
+
+	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
+	return rename_set(sets_fd, name, aside, err);
+}
+
+int setfile_bring_back(int sets_fd, const char *name, struct cairn_err *err)
+{
+	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
+
+	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
+	return rename_set(sets_fd, aside, name, err);
+}
+
+int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err)
+{
+	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
+
+	snprintf(aside, sizeof(aside), "%s" SETFILE_ASIDE, name);
+	if (unlinkat(sets_fd, aside, 0) < 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s'", aside);
+	return cairn_sync_dir(sets_fd, aside, err);
 }
 
 static int flush(struct setfile_writer *writer, struct cairn_err *err)
@@ -121,60 +235,4 @@ int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *
 		return cairn_err_sys(err, errno, "sync change set '%s'", writer->name);
 	writer->finished = true;
 	return cairn_sync_dir(writer->sets_fd, writer->name, err);
-}
-
-static int read_bytes(void *arg, uint64_t offset, void *data, size_t n, struct cairn_err *err)
-{
-	const struct setfile_reader *reader = arg;
-	ssize_t got = cairn_pread_full(reader->fd, data, n, offset);
-
-	if (got < 0)
-		return cairn_err_sys(err, errno, "read change set '%s'", reader->name);
-	if ((size_t)got != n)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set '%s' is truncated",
-				     reader->name);
-	return 0;
-}
-
-int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
-		       struct setfile_reader **ret, struct cairn_err *err)
-{
-	cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader =
-		cairn_calloc(1, sizeof(*reader));
-	struct block_input input = {.read_at = read_bytes, .arg = reader};
-	struct stat st;
-	int rc;
-
-	if (!reader)
-		return cairn_err_nomem(err, "change set");
-	snprintf(reader->name, sizeof(reader->name), "%s", name);
-	reader->fd = openat(sets_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (reader->fd < 0)
-		return cairn_err_sys(err, errno, "open change set '%s'", name);
-	if (fstat(reader->fd, &st) < 0)
-		return cairn_err_sys(err, errno, "stat change set '%s'", name);
-	input.size = (uint64_t)st.st_size;
-	rc = block_set_reader_new(input, buffer_size, &reader->set, err);
-	if (rc)
-		return cairn_err_wrap(err, "change set '%s'", name);
-	*ret = cairn_take(reader);
-	return 0;
-}
-
-void setfile_reader_free(struct setfile_reader *reader)
-{
-	block_set_reader_freep(&reader->set);
-	if (reader->fd >= 0)
-		close(reader->fd);
-	free(reader);
-}
-
-struct block_set_reader *setfile_reader_set(struct setfile_reader *reader)
-{
-	return reader->set;
-}
-
-struct block_set_reader *setfile_reader_take(struct setfile_reader *reader)
-{
-	return cairn_take(reader->set);
 }

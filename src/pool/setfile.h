@@ -10,6 +10,7 @@
 #ifndef CAIRN_POOL_SETFILE_H
 #define CAIRN_POOL_SETFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,28 @@ struct setfile_writer;
 /* "set-<number>-<generation>": also its id among the leftovers. */
 #define SETFILE_NAME_MAX 64
 void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
+
+/* Its parts; false where it is no such name. */
+bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_generation);
+
+/* The highest generation of which there is a file, in quarantine too; else 0. */
+int setfile_newest_generation(int sets_fd, uint64_t number, uint64_t *ret, struct cairn_err *err);
+
+/* Calls `fn` for every file in sets/ that is named as a set is, `aside` for those
+ * in quarantine or those that are not. A negative return ends it. */
+int setfile_list(int sets_fd, bool aside,
+		 int (*fn)(void *arg, const char *name, struct cairn_err *err), void *arg,
+		 struct cairn_err *err);
+
+/* Quarantine: the file becomes "<name>.aside", which nobody reads, and back.
+ *
+ * CAIRN_NOT_FOUND  no such file
+ * CAIRN_EXISTS     there is one of the new name
+ */
+#define SETFILE_ASIDE ".aside"
+int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err);
+int setfile_bring_back(int sets_fd, const char *name, struct cairn_err *err);
+int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err);
 
 /* Starts the file; a leftover one is overwritten. */
 int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,

@@ -14,6 +14,7 @@
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 #include "pool/take.h"
 
@@ -69,7 +70,9 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 			return rc;
 		items[i].name = specs[i].name;
 	}
-	rc = take_snapshots(pool, items, n, records, err);
+	rc = reserve_require(pool, err);
+	if (!rc)
+		rc = take_snapshots(pool, items, n, records, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n; i++)
@@ -103,6 +106,18 @@ static int list_one(void *arg, const struct record_snapshot *record, struct cair
 	if (record->deleted && !listing->spec->with_deleted)
 		return 0;
 	rc = handle_fill_snapshot(listing->pool, record, &snapshot, err);
+	/* The last snapshot of a deleted volume expires together with its volume. */
+	if (rc == CAIRN_NOT_FOUND) {
+		struct record_snapshot again;
+
+		if (ledger_snapshot_get(listing->pool->cat, record->number, &again, err) ==
+		    CAIRN_NOT_FOUND)
+			return 0;
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
+				   "the volume of snapshot %llu has no record; run: cairn pool "
+				   "check",
+				   (unsigned long long)record->number);
+	}
 	return rc ? rc : listing->fn(listing->arg, &snapshot, err);
 }
 
@@ -161,6 +176,24 @@ static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
 	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
 }
 
+/* The same with the lock of its volume, so that nobody deletes it: nothing can be
+ * deleted from a read-only filesystem, nor locked in it. */
+static int lock_data_path(struct pool *pool, const char *snapshot, char **ret_path, int *ret_lock,
+			  struct cairn_err *err)
+{
+	struct record_snapshot record;
+	char id[POOL_ID_MAX + 1];
+	int rc;
+
+	if (pool->read_only_fs)
+		return data_path(pool, snapshot, ret_path, err);
+	rc = handle_lock_live_snapshot(pool, snapshot, &record, ret_lock, err);
+	if (rc)
+		return rc;
+	ids_format_snapshot(record.volume, record.number, id);
+	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
+}
+
 int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
 		       struct cairn_err *err)
 {
@@ -184,9 +217,10 @@ int pool_snapshot_device(struct pool *pool, const char *snapshot, char *ret_devi
 int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
 			 struct cairn_err *err)
 {
+	cairn_auto_fd int lock = -1;
 	cairn_auto_free char *path = NULL;
 	char device[DEVICE_PATH_MAX];
-	int rc = data_path(pool, snapshot, &path, err);
+	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
 
 	if (!rc)
 		rc = device_attach(path, true, device, err);
@@ -197,8 +231,9 @@ int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_devi
 
 int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_err *err)
 {
+	cairn_auto_fd int lock = -1;
 	cairn_auto_free char *path = NULL;
-	int rc = data_path(pool, snapshot, &path, err);
+	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
 
 	return rc ? rc : device_detach(path, err);
 }

@@ -12,21 +12,38 @@
 static const struct {
 	const char *name;
 	int (*open)(const char *dir, bool writable, struct store **ret, struct cairn_err *err);
+	int (*probe)(const char *dir, struct cairn_err *err); /* may be NULL */
 } backends[] = {
-	{"btrfs", btrfs_store_open},
-	{"reflink", reflink_store_open},
-	{"copy", copy_store_open},
+	{"btrfs", btrfs_store_open, NULL},
+	{"reflink", reflink_store_open, reflink_store_probe},
+	{"copy", copy_store_open, NULL},
 };
+
+static int open_backend(const char *backend, const char *dir, bool writable, bool probe,
+			struct store **ret, struct cairn_err *err)
+{
+	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+		int rc = 0;
+
+		if (strcmp(backends[i].name, backend) != 0)
+			continue;
+		if (probe && backends[i].probe)
+			rc = backends[i].probe(dir, err);
+		return rc ? rc : backends[i].open(dir, writable, ret, err);
+	}
+	return cairn_err_set(err, CAIRN_INVALID,
+			     "unknown back end '%s'; there are btrfs, reflink and copy", backend);
+}
 
 int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
 	       struct cairn_err *err)
 {
-	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-		if (strcmp(backends[i].name, backend) == 0)
-			return backends[i].open(dir, writable, ret, err);
-	}
-	return cairn_err_set(err, CAIRN_INVALID,
-			     "unknown back end '%s'; there are btrfs, reflink and copy", backend);
+	return open_backend(backend, dir, writable, false, ret, err);
+}
+
+int store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err)
+{
+	return open_backend(backend, dir, true, true, ret, err);
 }
 
 void store_close(struct store *store)
@@ -118,22 +135,27 @@ int store_volume_resize(struct store *store, const char *id, uint64_t size, stru
 	return rc ? rc : store->ops->volume_resize(store, id, size, err);
 }
 
-int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
-{
-	int rc = check_writable(store, err);
-
-	rc = rc ? rc : check_ref(ref, err);
-	return rc ? rc : store->ops->remove(store, ref, err);
-}
-
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-		       struct cairn_err *err)
+		       uint64_t size, struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
 	rc = rc ? rc : check_id(volume_id, err);
 	rc = rc ? rc : check_id(snapshot_id, err);
-	return rc ? rc : store->ops->snapshot_cut(store, volume_id, snapshot_id, err);
+	rc = rc ? rc : check_size(size, err);
+	return rc ? rc : store->ops->snapshot_cut(store, volume_id, snapshot_id, size, err);
+}
+
+int store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
+			   struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_id(volume_id, err);
+	rc = rc ? rc : check_id(snapshot_id, err);
+	if (rc || !store->ops->snapshot_prepare)
+		return rc;
+	return store->ops->snapshot_prepare(store, volume_id, snapshot_id, err);
 }
 
 int store_delta(struct store *store, const char *base_id, const char *target_id,
@@ -183,6 +205,45 @@ int store_list(struct store *store, enum store_kind kind,
 	       struct cairn_err *err)
 {
 	return store->ops->list(store, kind, fn, arg, err);
+}
+
+/* An operation that changes one object. */
+static int change_object(struct store *store, struct store_ref ref,
+			 int (*op)(struct store *store, struct store_ref ref,
+				   struct cairn_err *err),
+			 struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_ref(ref, err);
+	return rc ? rc : op(store, ref, err);
+}
+
+int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	return change_object(store, ref, store->ops->remove, err);
+}
+
+int store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	return change_object(store, ref, store->ops->set_aside, err);
+}
+
+int store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	return change_object(store, ref, store->ops->bring_back, err);
+}
+
+int store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	return change_object(store, ref, store->ops->drop_aside, err);
+}
+
+int store_list_aside(struct store *store, enum store_kind kind,
+		     int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		     struct cairn_err *err)
+{
+	return store->ops->list_aside(store, kind, fn, arg, err);
 }
 
 int store_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err)

@@ -79,11 +79,12 @@ struct store_ops {
 			     struct cairn_err *err);
 	/* Also removes what an interrupted create left; absent is fine. */
 	int (*remove)(struct store *store, struct store_ref ref, struct cairn_err *err);
-	/* Cuts a snapshot: what was written before the call is in it, and it is
-	 * one point in time where `cut_is_atomic` says so. The caller has
-	 * flushed devices and frozen filesystems above. */
+	/* Cuts a snapshot of the volume's first `size` bytes: what was written
+	 * before the call is in it, and it is one point in time where
+	 * `cut_is_atomic` says so. The caller has flushed devices and frozen
+	 * filesystems above. CAIRN_DATA_LOSS when the volume is shorter. */
 	int (*snapshot_cut)(struct store *store, const char *volume_id, const char *snapshot_id,
-			    struct cairn_err *err);
+			    uint64_t size, struct cairn_err *err);
 	/* Emits every range in which the target may differ from the base, never
 	 * too little, up to the target's size (what it grew included). Both
 	 * snapshots exist and stay as long as this runs. */
@@ -106,6 +107,18 @@ struct store_ops {
 	int (*list)(struct store *store, enum store_kind kind,
 		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 		    struct cairn_err *err);
+	/* Quarantine, for checks: takes an object out of the way, whole, so that no
+	 * other operation sees it. CAIRN_NOT_FOUND when there is none, CAIRN_EXISTS
+	 * when one of that id is in quarantine already. */
+	int (*set_aside)(struct store *store, struct store_ref ref, struct cairn_err *err);
+	/* The way back; the same codes, seen from the other side. */
+	int (*bring_back)(struct store *store, struct store_ref ref, struct cairn_err *err);
+	/* Removes it from quarantine; absent is fine. */
+	int (*drop_aside)(struct store *store, struct store_ref ref, struct cairn_err *err);
+	/* Like `list`, for what is in quarantine. */
+	int (*list_aside)(struct store *store, enum store_kind kind,
+			  int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+			  struct cairn_err *err);
 	/* Reads like pread(); short only at the end. One reader, one thread. */
 	int (*reader_open)(struct store *store, struct store_ref ref, struct store_reader **ret,
 			   struct cairn_err *err);
@@ -114,6 +127,12 @@ struct store_ops {
 	 * owned by the caller. */
 	int (*path)(struct store *store, struct store_ref ref, char **ret_path,
 		    struct cairn_err *err);
+
+	/* Optional. Begins a cut while writers go on, so that the cut, which follows,
+	 * holds them up for less time. What it leaves goes with the snapshot's removal,
+	 * as after an interrupted cut. */
+	int (*snapshot_prepare)(struct store *store, const char *volume_id, const char *snapshot_id,
+				struct cairn_err *err);
 
 	/* False where snapshot_cut copies while others may write (copy): the
 	 * caller then cuts an unfrozen volume that is in use twice. */
@@ -150,6 +169,10 @@ struct store_reader {
  */
 int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
 	       struct cairn_err *err);
+
+/* Opens it for the first time: also tries what the back end will need, for which
+ * opening it later neither writes nor needs space. Codes as above. */
+int store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err);
 void store_close(struct store *store);
 CAIRN_DEFINE_CLEANUP(struct store, store_close);
 
@@ -161,7 +184,10 @@ int store_volume_clone(struct store *store, const char *id, const char *snapshot
 int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
 int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-		       struct cairn_err *err);
+		       uint64_t size, struct cairn_err *err);
+/* Successful where the back end has nothing to prepare. */
+int store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
+			   struct cairn_err *err);
 int store_delta(struct store *store, const char *base_id, const char *target_id,
 		struct block_sink sink, const struct store_progress *progress,
 		struct store_delta_stats *ret_stats, struct cairn_err *err);
@@ -173,6 +199,12 @@ int store_usage_get(struct store *store, struct store_usage *ret, struct cairn_e
 int store_list(struct store *store, enum store_kind kind,
 	       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 	       struct cairn_err *err);
+int store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err);
+int store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int store_list_aside(struct store *store, enum store_kind kind,
+		     int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		     struct cairn_err *err);
 int store_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err);
 
 int store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,

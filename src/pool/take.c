@@ -24,6 +24,7 @@ struct taking {
 	size_t n;
 	int *locks;
 	struct cut_item *cuts;
+	struct cut *cut;
 	struct record_snapshot *records;
 };
 
@@ -60,8 +61,8 @@ static int lock_volumes(struct taking *t, struct cairn_err *err)
 	return 0;
 }
 
-/* Under the lock: the record as it is, its file as large as it says, and the
- * name free. */
+/* Under the lock: the record as it is, its file not shorter than it says, and
+ * the name free. */
 static int read_again(struct taking *t, struct take_item *item, struct cairn_err *err)
 {
 	struct record_snapshot holder;
@@ -72,12 +73,13 @@ static int read_again(struct taking *t, struct take_item *item, struct cairn_err
 	if (rc == CAIRN_NOT_FOUND || (rc == 0 && item->volume.deleted))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted",
 				     item->volume.name);
+	if (!rc)
+		rc = handle_check_whole(&item->volume, err);
 	if (rc)
 		return rc;
 	ids_format_volume(item->volume.volume, id);
-	rc = store_size(t->pool->store, (struct store_ref){STORE_VOLUME, id}, &size, err);
-	if (!rc && size < item->volume.size)
-		rc = store_volume_resize(t->pool->store, id, item->volume.size, err);
+	rc = handle_data_size(t->pool, (struct store_ref){STORE_VOLUME, id}, item->volume.size,
+			      &size, err);
 	if (rc || !item->name[0])
 		return rc;
 	rc = ledger_snapshot_by_name(t->pool->cat, item->volume.volume, item->name, &holder, err);
@@ -108,47 +110,114 @@ static void fill_record(struct taking *t, size_t i, uint64_t number)
 		record->deleted = true;
 		record->expires_ns = handle_expiry_ns(t->pool, &item->volume);
 	}
-	ids_format_volume(item->volume.volume, cut->volume_id);
 	ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);
-	cut->volume_name = item->volume.name;
 }
 
-/* Numbers and leftovers, before anything is cut. */
-static int reserve(struct taking *t, struct cairn_err *err)
+/* True in *ret if one of the objects that are to be made is there already. */
+static int any_exists(struct taking *t, uint64_t first, bool *ret, struct cairn_err *err)
 {
-	int rc = CAIRN_ABORTED;
+	*ret = false;
+	for (size_t i = 0; i < t->n && !*ret; i++) {
+		struct cairn_err why = {0};
+		char id[POOL_ID_MAX + 1];
+		uint64_t size;
+		int rc;
 
-	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-		uint64_t first;
-
-		rc = catalogue_batch_new(t->pool->cat, &batch, err);
-		if (!rc)
-			rc = ledger_take_numbers(t->pool->cat, batch, t->n, &first, err);
-		if (rc)
+		ids_format_snapshot(t->items[i].volume.volume, first + i, id);
+		rc = store_size(t->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+				&why);
+		if (rc && rc != CAIRN_NOT_FOUND) {
+			if (err)
+				*err = why;
 			return rc;
-		for (size_t i = 0; i < t->n; i++) {
-			fill_record(t, i, first + i);
-			ledger_leftover_add(batch, t->cuts[i].snapshot_id);
 		}
-		rc = catalogue_commit(batch, CATALOGUE_ORDERED, err);
+		*ret = rc == 0;
+	}
+	return 0;
+}
+
+/* A power cut may take the reservation of a number, which is not synced, and leave
+ * the snapshot that was cut under it. Such numbers are not given again, and what has
+ * them is left for a check to find: it is not proven that nobody wants it. */
+static int take_free_numbers(struct taking *t, struct catalogue_batch *batch, uint64_t *ret_first,
+			     struct cairn_err *err)
+{
+	uint64_t first = 0;
+	size_t skip = 0;
+	bool exists = true;
+	int rc = 0;
+
+	for (; !rc && exists; skip += exists ? 1 : 0) {
+		rc = ledger_take_numbers(batch, skip + t->n, &first, err);
+		if (!rc)
+			rc = any_exists(t, first + skip, &exists, err);
+	}
+	*ret_first = first + skip;
+	return rc;
+}
+
+static int reserve_late(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	struct taking *t = arg;
+	uint64_t first;
+	int rc = take_free_numbers(t, batch, &first, err);
+
+	for (size_t i = 0; i < t->n && !rc; i++) {
+		fill_record(t, i, first + i);
+		if (cut_freezes(t->cut, i))
+			ledger_leftover_add_frozen(batch, t->cuts[i].snapshot_id);
+		else
+			ledger_leftover_add(batch, t->cuts[i].snapshot_id);
 	}
 	return rc;
+}
+
+/* Numbers and leftovers, before anything is cut. The numbers are taken inside the
+ * commit: any number of volumes may be cut at the same time. */
+static int reserve(struct taking *t, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(t->pool->cat, &batch, err);
+
+	if (rc)
+		return rc;
+	catalogue_batch_late(batch, reserve_late, t);
+	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+}
+
+/* The volume's head was read and then looked for in vain: it has expired in
+ * between, which moves the head, or the lineage is broken. */
+static int head_is_gone(struct taking *t, const struct record_volume *volume, struct cairn_err *err)
+{
+	struct record_volume now;
+	int rc = ledger_volume_get(t->pool->cat, volume->volume, &now, err);
+
+	if (rc)
+		return rc;
+	if (now.head != volume->head)
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "the predecessor of the snapshot of '%s' has just expired",
+				     volume->name);
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "the predecessor of the snapshot of '%s' has no record; run: cairn "
+			     "pool check",
+			     volume->name);
 }
 
 /* The predecessor is the volume's head, if its data is there to compare with.
  * One of another volume is not under our lock: its record changes too, so that
  * a merge that did not see this successor fails. */
-static int link_parent(struct taking *t, size_t i, struct catalogue_batch *batch,
-		       struct cairn_err *err)
+static int link_parent(struct taking *t, size_t i, struct cairn_err *err)
 {
-	struct record_snapshot head, now;
+	struct record_snapshot head;
 	uint64_t number = t->items[i].volume.head;
 	int rc;
 
 	if (!number)
 		return 0;
 	rc = ledger_snapshot_get(t->pool->cat, number, &head, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return head_is_gone(t, &t->items[i].volume, err);
 	if (rc)
 		return cairn_err_wrap(err, "predecessor of the snapshot of '%s'",
 				      t->items[i].volume.name);
@@ -157,11 +226,18 @@ static int link_parent(struct taking *t, size_t i, struct catalogue_batch *batch
 	t->records[i].parent = head.number;
 	t->records[i].parent_volume = head.volume;
 	t->records[i].set = POOL_SET_PENDING;
-	if (head.volume == t->records[i].volume)
-		return 0;
-	now = head;
-	now.revision++;
-	return ledger_snapshot_change(t->pool->cat, batch, &head, &now, err);
+	return 0;
+}
+
+static int touch_parents(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	const struct taking *t = arg;
+	int rc = 0;
+
+	for (size_t i = 0; i < t->n && !rc; i++)
+		if (t->records[i].parent && t->records[i].parent_volume != t->records[i].volume)
+			rc = ledger_snapshot_touch(batch, t->records[i].parent, err);
+	return rc;
 }
 
 static int commit_records(struct taking *t, struct cairn_err *err)
@@ -172,7 +248,7 @@ static int commit_records(struct taking *t, struct cairn_err *err)
 	for (size_t i = 0; i < t->n && !rc; i++) {
 		struct record_volume now = t->items[i].volume;
 
-		rc = link_parent(t, i, batch, err);
+		rc = link_parent(t, i, err);
 		if (rc)
 			return rc;
 		now.head = t->records[i].number;
@@ -180,7 +256,10 @@ static int commit_records(struct taking *t, struct cairn_err *err)
 		rc = ledger_snapshot_change(t->pool->cat, batch, NULL, &t->records[i], err);
 		ledger_leftover_clear(batch, t->cuts[i].snapshot_id);
 	}
-	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	catalogue_batch_late(batch, touch_parents, t);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* A commit can lose against the merge of an expired head, which moves the
@@ -203,19 +282,35 @@ static int commit_with_retry(struct taking *t, struct cairn_err *err)
 	return rc;
 }
 
+/* What is to be cut, as it is under the locks. */
+static int prepare_cut(struct taking *t, struct cairn_err *err)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		int rc = read_again(t, &t->items[i], err);
+
+		if (rc)
+			return rc;
+		ids_format_volume(t->items[i].volume.volume, t->cuts[i].volume_id);
+		t->cuts[i].volume_name = t->items[i].volume.name;
+		t->cuts[i].size = t->items[i].volume.size;
+	}
+	return cut_new(t->pool, t->cuts, t->n, &t->cut, err);
+}
+
 static int take_all(struct taking *t, struct cairn_err *err)
 {
 	bool reserved = false;
 	int rc = lock_volumes(t, err);
 
-	for (size_t i = 0; i < t->n && !rc; i++)
-		rc = read_again(t, &t->items[i], err);
+	if (!rc)
+		rc = prepare_cut(t, err);
 	if (!rc)
 		rc = reserve(t, err);
 	if (!rc) {
 		reserved = true;
-		rc = cut_snapshots(t->pool, t->cuts, t->n, err);
+		rc = cut_take(t->cut, err);
 	}
+	cut_freep(&t->cut);
 	if (!rc)
 		rc = commit_with_retry(t, err);
 	for (size_t i = 0; i < t->n && rc && reserved; i++) {
@@ -224,6 +319,20 @@ static int take_all(struct taking *t, struct cairn_err *err)
 		(void)leftover_settle(t->pool, t->cuts[i].snapshot_id, t->records[i].volume,
 				      &ignored);
 	}
+	return rc;
+}
+
+int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
+			 int *ret_lock, struct cairn_err *err)
+{
+	struct cut_item cut = {0};
+	cairn_auto_fd int lock = -1;
+	struct taking t = {
+		.pool = pool, .items = item, .n = 1, .locks = &lock, .cuts = &cut, .records = ret};
+	int rc = take_all(&t, err);
+
+	if (!rc)
+		*ret_lock = cairn_take_fd(&lock);
 	return rc;
 }
 

@@ -23,4 +23,9 @@ struct take_item {
 int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
 		   struct record_snapshot *ret, struct cairn_err *err);
 
+/* Takes one and keeps its volume's lock, which the caller closes: a snapshot that
+ * is born expired must not go before it is used. */
+int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
+			 int *ret_lock, struct cairn_err *err);
+
 #endif

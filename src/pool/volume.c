@@ -5,6 +5,7 @@
 #include "pool/pool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "pool/device.h"
@@ -82,15 +83,56 @@ int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, 
 	return rc;
 }
 
+/* Nobody deletes or cuts the volume while a device comes or goes. The file's lock
+ * first, as a restore does, which holds it for long. */
+struct device_turn {
+	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
+	char *path;
+	int file_lock;
+	int lock;
+};
+
+static void device_turn_end(struct device_turn *turn)
+{
+	cairn_closep(&turn->lock);
+	cairn_closep(&turn->file_lock);
+	free(turn->path);
+}
+
+static int device_turn_take(struct pool *pool, const char *volume, struct device_turn *turn,
+			    struct cairn_err *err)
+{
+	int rc = handle_find_live_volume(pool, volume, &turn->record, turn->id, err);
+
+	if (!rc)
+		rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, turn->id},
+				&turn->path, err);
+	if (!rc)
+		rc = loop_lock(turn->path, &turn->file_lock, err);
+	/* Nothing can be deleted from a read-only filesystem, nor locked in it. */
+	if (!rc && !pool->read_only_fs)
+		rc = handle_lock_live_volume(pool, turn->id, &turn->record, turn->id, &turn->lock,
+					     err);
+	return rc;
+}
+
 int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, char *ret_device,
 		       size_t n, struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
+	cairn_cleanup(device_turn_end) struct device_turn turn = {.file_lock = -1, .lock = -1};
 	char device[DEVICE_PATH_MAX];
-	int rc = pool_volume_path(pool, volume, &path, err);
+	uint64_t size;
+	int rc = device_turn_take(pool, volume, &turn, err);
 
 	if (!rc)
-		rc = device_attach(path, read_only || pool->read_only, device, err);
+		rc = handle_check_whole(&turn.record, err);
+	if (!rc)
+		rc = handle_data_size(pool, (struct store_ref){STORE_VOLUME, turn.id},
+				      turn.record.size, &size, err);
+	if (!rc)
+		rc = device_attach_locked(turn.path, read_only || pool->read_only, turn.record.size,
+					  device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -98,10 +140,10 @@ int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, ch
 
 int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *err)
 {
-	cairn_auto_free char *path = NULL;
-	int rc = pool_volume_path(pool, volume, &path, err);
+	cairn_cleanup(device_turn_end) struct device_turn turn = {.file_lock = -1, .lock = -1};
+	int rc = device_turn_take(pool, volume, &turn, err);
 
-	return rc ? rc : device_detach(path, err);
+	return rc ? rc : device_detach_locked(turn.path, err);
 }
 
 int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
@@ -125,18 +167,10 @@ int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, st
 
 int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
 {
-	cairn_auto_fd int lock = -1;
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_find_live_volume(pool, volume, &record, id, err);
 
-	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
-	if (!rc)
-		rc = handle_find_live_volume(pool, id, &record, id, err);
-	if (!rc)
-		*ret_fd = cairn_take_fd(&lock);
-	return rc;
+	return handle_lock_live_volume(pool, volume, &record, id, ret_fd, err);
 }
 
 #define ALLOCATED_BATCH 1024

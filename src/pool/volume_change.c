@@ -2,6 +2,8 @@
 
 /* Growing volumes, and changing how their change sets are kept. */
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "block/set.h"
@@ -10,14 +12,12 @@
 #include "pool/handle.h"
 #include "pool/ids.h"
 #include "pool/ledger.h"
-#include "pool/leftover.h"
 #include "pool/pool.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 
-/* The new size is recorded first: a crash in between is rolled forward by the
- * leftover, and the file is never larger than its record. */
-static int record_size(struct pool *pool, struct record_volume *record, uint64_t size,
-		       const char *id, struct cairn_err *err)
+static int commit_size(struct pool *pool, struct record_volume *record, uint64_t size,
+		       struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *record;
@@ -27,50 +27,58 @@ static int record_size(struct pool *pool, struct record_volume *record, uint64_t
 		return rc;
 	now.size = size;
 	ledger_volume_change(batch, record, &now);
-	ledger_leftover_add(batch, id);
 	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc)
 		*record = now;
 	return rc;
 }
 
-/* Growing that was interrupted after it was recorded. */
-static int finish_growing(struct pool *pool, const struct record_volume *record, const char *id,
-			  struct cairn_err *err)
+/* An expiry on another volume may move the head at any time. */
+static int record_size(struct pool *pool, struct record_volume *record, uint64_t size,
+		       struct cairn_err *err)
 {
-	bool listed = false;
-	int rc = leftover_is_listed(pool, id, &listed, err);
+	int rc = commit_size(pool, record, size, err);
 
-	return rc || !listed ? rc : leftover_settle(pool, id, record->volume, err);
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		rc = ledger_volume_get(pool->cat, record->volume, record, err);
+		if (!rc)
+			rc = commit_size(pool, record, size, err);
+	}
+	return rc;
+}
+
+/* The file grows first, then the record: a file that is shorter than its record
+ * is always damage. One that is longer, after a failure in between, does no harm:
+ * devices, snapshots and clones end where the record does. */
+static int grow_volume(struct pool *pool, struct record_volume *record, uint64_t size,
+		       const char *id, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_VOLUME, id};
+	uint64_t have;
+	int rc = handle_data_size(pool, ref, record->size, &have, err);
+
+	if (rc || size == record->size)
+		return rc;
+	rc = store_volume_resize(pool->store, id, have > size ? have : size, err);
+	return rc ? rc : record_size(pool, record, size, err);
 }
 
 static int expand_locked(struct pool *pool, struct record_volume *record, uint64_t size,
 			 const char *id, struct cairn_err *err)
 {
-	uint64_t old_size = record->size;
-	char device[DEVICE_PATH_MAX];
+	cairn_cleanup(device_list_done) struct device_list devices = {0};
 	cairn_auto_free char *path = NULL;
-	struct cairn_err ignored;
 	int rc;
 
-	if (size == old_size)
-		return finish_growing(pool, record, id, err);
-	if (size < old_size)
+	if (size < record->size)
 		return cairn_err_set(err, CAIRN_INVALID, "a volume can only grow");
-	rc = record_size(pool, record, size, id, err);
-	if (rc)
-		return rc;
-	rc = store_volume_resize(pool->store, id, size, err);
-	if (rc) {
-		(void)record_size(pool, record, old_size, id, &ignored);
-		return rc;
-	}
-	leftover_tidy(pool, id, record->volume);
 	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
 	if (!rc)
-		rc = device_find(path, device, err);
-	if (!rc && device[0])
-		rc = device_refresh_size(device, err);
+		rc = grow_volume(pool, record, size, id, err);
+	if (!rc)
+		rc = device_list_get(path, &devices, err);
+	for (size_t i = 0; i < devices.n && !rc; i++)
+		rc = device_refresh_size(devices.list[i].path, size, err);
 	return rc;
 }
 
@@ -85,9 +93,9 @@ int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
 	if (!rc)
 		rc = handle_check_size(size, err);
 	if (!rc)
-		rc = pool_volume_lock(pool, volume, &lock, err);
+		rc = reserve_require(pool, err);
 	if (!rc)
-		rc = handle_find_live_volume(pool, volume, &record, id, err);
+		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
 		rc = expand_locked(pool, &record, size, id, err);
 	if (rc)
@@ -96,12 +104,45 @@ int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
 	return 0;
 }
 
-static int modify_locked(struct pool *pool, const char *volume,
-			 const struct pool_volume_settings *settings, struct record_volume *ret,
-			 struct cairn_err *err)
+static int commit_settings(struct pool *pool, const struct pool_volume_settings *settings,
+			   struct record_volume *ret, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_volume old = *ret;
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (rc)
+		return rc;
+	if (settings->set_retention)
+		ret->retention_ms = settings->retention_ms;
+	if (settings->set_granularity)
+		ret->granularity = settings->granularity;
+	ledger_volume_change(batch, &old, ret);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+/* An expiry on another volume may move the head at any time. */
+static int modify_locked(struct pool *pool, const struct pool_volume_settings *settings,
+			 struct record_volume *ret, struct cairn_err *err)
+{
+	int rc = commit_settings(pool, settings, ret, err);
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
+		rc = ledger_volume_get(pool->cat, ret->volume, ret, err);
+		if (!rc)
+			rc = commit_settings(pool, settings, ret, err);
+	}
+	return rc;
+}
+
+/* Once; CAIRN_ABORTED when the record changed meanwhile: expiry moves heads without
+ * the volume's lock. */
+static int record_restoring(struct pool *pool, const char *volume, const char *backup,
+			    struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume old;
+	struct record_volume now;
 	char id[POOL_ID_MAX + 1];
 	int rc = handle_find_live_volume(pool, volume, &old, id, err);
 
@@ -109,13 +150,27 @@ static int modify_locked(struct pool *pool, const char *volume,
 		rc = catalogue_batch_new(pool->cat, &batch, err);
 	if (rc)
 		return rc;
-	*ret = old;
-	if (settings->set_retention)
-		ret->retention_ms = settings->retention_ms;
-	if (settings->set_granularity)
-		ret->granularity = settings->granularity;
-	ledger_volume_change(batch, &old, ret);
+	now = old;
+	memset(now.restoring, 0, sizeof(now.restoring));
+	if (backup)
+		memcpy(now.restoring, backup, strlen(backup) + 1);
+	ledger_volume_change(batch, &old, &now);
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
+int pool_volume_set_restoring(struct pool *pool, const char *volume, const char *backup,
+			      struct cairn_err *err)
+{
+	int rc = handle_check_writable(pool, err);
+
+	if (!rc && backup)
+		rc = handle_check_restoring(backup, err);
+	if (rc)
+		return rc;
+	rc = CAIRN_ABORTED;
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++)
+		rc = record_restoring(pool, volume, backup, err);
+	return rc ? cairn_err_wrap(err, "restore to volume '%s'", volume) : 0;
 }
 
 int pool_volume_settings_check(const struct pool_volume_settings *settings, struct cairn_err *err)
@@ -132,14 +187,15 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 {
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
 		rc = pool_volume_settings_check(settings, err);
 	if (!rc)
-		rc = pool_volume_lock(pool, volume, &lock, err);
+		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
-		rc = modify_locked(pool, volume, settings, &record, err);
+		rc = modify_locked(pool, settings, &record, err);
 	if (rc)
 		return cairn_err_wrap(err, "modify volume '%s'", volume);
 	handle_fill_volume(pool, &record, ret);

@@ -16,6 +16,7 @@
 #include "pool/ledger.h"
 #include "pool/leftover.h"
 #include "pool/pool.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 #include "pool/take.h"
 
@@ -39,6 +40,28 @@ static int check_not_smaller(const struct creation *c, uint64_t source_size, str
 			     c->spec->from, cairn_format_size(source_size, text));
 }
 
+static int find_snapshot(struct creation *c, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = handle_find_live_snapshot(c->pool, c->spec->from, &c->source, &why);
+
+	if (rc == CAIRN_NOT_FOUND && !strchr(c->spec->from, '@'))
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume or snapshot '%s'",
+				     c->spec->from);
+	if (rc && err)
+		*err = why;
+	if (!rc)
+		rc = handle_lock_volume(c->pool, c->source.volume, c->pool->lock_wait_ms,
+					&c->source_lock, err);
+	if (rc)
+		return rc;
+	rc = ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err);
+	if (rc == CAIRN_NOT_FOUND || (!rc && (c->source.deleted || !c->source.has_data)))
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted",
+				   c->spec->from);
+	return rc;
+}
+
 /* What it is made from, with the lock of its volume, so that the snapshot's
  * data stays. A volume is first cut into a hidden snapshot. */
 static int find_source(struct creation *c, struct cairn_err *err)
@@ -48,29 +71,10 @@ static int find_source(struct creation *c, struct cairn_err *err)
 
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
-	if (rc == 0 && !item.volume.deleted) {
-		rc = check_not_smaller(c, item.volume.size, err);
-		if (!rc)
-			rc = take_snapshots(c->pool, &item, 1, &c->source, err);
-	} else {
-		struct cairn_err snapshot_err = {0};
-
-		rc = handle_find_live_snapshot(c->pool, c->spec->from, &c->source, &snapshot_err);
-		if (rc == CAIRN_NOT_FOUND && !strchr(c->spec->from, '@'))
-			return cairn_err_set(err, CAIRN_NOT_FOUND,
-					     "there is no volume or snapshot '%s'", c->spec->from);
-		if (rc && err)
-			*err = snapshot_err;
-	}
-	if (!rc)
-		rc = handle_lock_volume(c->pool, c->source.volume, c->pool->lock_wait_ms,
-					&c->source_lock, err);
-	if (!rc)
-		rc = ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err);
-	if (!rc && !c->source.has_data)
-		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted",
-				   c->spec->from);
-	return rc;
+	if (rc || item.volume.deleted)
+		return find_snapshot(c, err);
+	rc = check_not_smaller(c, item.volume.size, err);
+	return rc ? rc : take_snapshot_locked(c->pool, &item, &c->source, &c->source_lock, err);
 }
 
 static int choose_size(struct creation *c, struct cairn_err *err)
@@ -82,6 +86,7 @@ static int choose_size(struct creation *c, struct cairn_err *err)
 static int make_data(struct creation *c, struct cairn_err *err)
 {
 	char source_id[POOL_ID_MAX + 1];
+	uint64_t size;
 	int rc = leftover_note(c->pool, c->id, err);
 
 	if (rc)
@@ -89,42 +94,47 @@ static int make_data(struct creation *c, struct cairn_err *err)
 	if (!c->spec->from)
 		return store_volume_create(c->pool->store, c->id, c->record.size, err);
 	ids_format_snapshot(c->source.volume, c->source.number, source_id);
+	rc = handle_data_size(c->pool, (struct store_ref){STORE_SNAPSHOT, source_id},
+			      c->source.size, &size, err);
+	if (rc)
+		return rc;
 	return store_volume_clone(c->pool->store, c->id, source_id, c->record.size, err);
+}
+
+static int check_name_free(struct pool *pool, const char *name, struct cairn_err *err)
+{
+	struct record_volume holder;
+	int rc = ledger_volume_by_name(pool->cat, name, &holder, err);
+
+	if (rc == 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", name);
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+/* The new volume depends on the source's data. */
+static int touch_source(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	const struct creation *c = arg;
+
+	return c->source.number ? ledger_snapshot_touch(batch, c->source.number, err) : 0;
 }
 
 static int commit_volume(struct creation *c, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct record_snapshot source = c->source;
 	int rc = catalogue_batch_new(c->pool->cat, &batch, err);
 
-	if (!rc && source.number) {
-		source.revision++; /* the new volume depends on its data */
-		rc = ledger_snapshot_change(c->pool->cat, batch, &c->source, &source, err);
-	}
 	if (rc)
 		return rc;
+	catalogue_batch_late(batch, touch_source, c);
 	ledger_volume_change(batch, NULL, &c->record);
 	ledger_leftover_clear(batch, c->id);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
-}
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc == CAIRN_ABORTED) {
+		/* The source is under its lock: it is the name that was taken. */
+		int taken = check_name_free(c->pool, c->record.name, err);
 
-/* Somebody may have completed the source's set between read and commit. */
-static int commit_with_retry(struct creation *c, struct cairn_err *err)
-{
-	int rc = commit_volume(c, err);
-
-	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		struct record_volume holder;
-
-		if (ledger_volume_by_name(c->pool->cat, c->record.name, &holder, err) == 0)
-			return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already",
-					     c->record.name);
-		rc = c->source.number
-			     ? ledger_snapshot_get(c->pool->cat, c->source.number, &c->source, err)
-			     : 0;
-		if (!rc)
-			rc = commit_volume(c, err);
+		rc = taken ? taken : rc;
 	}
 	return rc;
 }
@@ -140,6 +150,8 @@ static int create_volume(struct creation *c, struct cairn_err *err)
 	if (rc)
 		return rc;
 	memcpy(c->record.name, c->spec->name, strlen(c->spec->name) + 1);
+	if (c->spec->restoring)
+		memcpy(c->record.restoring, c->spec->restoring, strlen(c->spec->restoring) + 1);
 	c->record.created_ns = cairn_now_ns();
 	c->record.origin = c->record.head = c->source.number;
 	c->record.origin_volume = c->source.volume;
@@ -149,7 +161,7 @@ static int create_volume(struct creation *c, struct cairn_err *err)
 		return rc;
 	rc = make_data(c, err);
 	if (!rc)
-		rc = commit_with_retry(c, err);
+		rc = commit_volume(c, err);
 	if (rc) {
 		struct cairn_err ignored;
 
@@ -160,19 +172,17 @@ static int create_volume(struct creation *c, struct cairn_err *err)
 
 static int check_spec(struct pool *pool, const struct pool_volume_spec *spec, struct cairn_err *err)
 {
-	struct record_volume holder;
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
 		rc = pool_name_check("volume", spec->name, err);
+	if (!rc && spec->restoring)
+		rc = handle_check_restoring(spec->restoring, err);
 	if (!rc && (!spec->from || spec->size != 0))
 		rc = handle_check_size(spec->size, err);
-	if (rc)
-		return rc;
-	rc = ledger_volume_by_name(pool->cat, spec->name, &holder, err);
-	if (rc == 0)
-		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", spec->name);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	if (!rc)
+		rc = reserve_require(pool, err);
+	return rc ? rc : check_name_free(pool, spec->name, err);
 }
 
 int pool_volume_create(struct pool *pool, const struct pool_volume_spec *spec,

@@ -16,6 +16,7 @@
 #include "pool/ledger.h"
 #include "pool/leftover.h"
 #include "pool/pool.h"
+#include "pool/reserve.h"
 #include "pool/store.h"
 
 static int check_detached(struct pool *pool, const char *id, struct cairn_err *err)
@@ -24,14 +25,12 @@ static int check_detached(struct pool *pool, const char *id, struct cairn_err *e
 	char device[DEVICE_PATH_MAX] = "";
 	int rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
 
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
 	if (!rc)
 		rc = device_find(path, device, err);
 	if (!rc && device[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "it is attached as %s; detach it first", device);
-	return rc;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* without data it has no device */
 }
 
 /* The volume's snapshots: live ones and tombstones. */
@@ -60,6 +59,10 @@ static int look_at_family(struct pool *pool, const struct record_volume *volume,
 		struct record_snapshot record;
 
 		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
+		if (rc == CAIRN_NOT_FOUND) { /* its record is lost: pool check reports it */
+			rc = 0;
+			continue;
+		}
 		if (rc || record.deleted)
 			continue;
 		live++;
@@ -84,7 +87,9 @@ static int bury_family(struct pool *pool, struct catalogue_batch *batch,
 		struct record_snapshot record;
 
 		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
-		if (!rc && !record.deleted)
+		if (rc == CAIRN_NOT_FOUND)
+			rc = 0;
+		else if (!rc && !record.deleted)
 			rc = delete_bury(pool, batch, volume, &record, err);
 	}
 	return rc;
@@ -107,12 +112,14 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *volume;
-	struct record_snapshot head;
+	struct record_snapshot head = {.number = 0};
 	char head_id[POOL_ID_MAX + 1] = "";
 	int rc = catalogue_batch_new(pool->cat, &batch, err);
 
 	if (!rc && volume->head)
 		rc = ledger_snapshot_get(pool->cat, volume->head, &head, err);
+	if (rc == CAIRN_NOT_FOUND) /* a broken head is no reason to keep the volume */
+		rc = 0;
 	if (!rc)
 		rc = bury_family(pool, batch, volume, family, err);
 	if (rc)
@@ -121,7 +128,7 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 	now.head = 0;
 	ledger_volume_change(batch, volume, family->n > 0 ? &now : NULL);
 	ledger_leftover_add(batch, id);
-	if (volume->head) {
+	if (head.number) {
 		ids_format_snapshot(head.volume, head.number, head_id);
 		ledger_leftover_add(batch, head_id);
 	}
@@ -134,22 +141,18 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 	return 0;
 }
 
-static int delete_locked(struct pool *pool, const char *text, enum pool_volume_delete_mode mode,
+static int delete_locked(struct pool *pool, const char *id, enum pool_volume_delete_mode mode,
 			 struct cairn_err *err)
 {
 	struct record_volume volume;
-	char id[POOL_ID_MAX + 1];
 	int rc = CAIRN_ABORTED;
 
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
 		cairn_cleanup(family_done) struct family family = {0};
 
-		rc = handle_find_volume(pool, text, &volume, err);
-		if (!rc && volume.deleted)
-			rc = cairn_err_set(err, CAIRN_NOT_FOUND, "it was deleted");
+		rc = handle_find_volume(pool, id, &volume, err);
 		if (rc)
 			return rc;
-		ids_format_volume(volume.volume, id);
 		rc = check_detached(pool, id, err);
 		if (!rc)
 			rc = look_at_family(pool, &volume, mode, &family, err);
@@ -166,13 +169,18 @@ int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_d
 {
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
+	char id[POOL_ID_MAX + 1];
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc)
-		rc = handle_find_volume(pool, volume, &record, err);
+		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
-		rc = handle_lock_volume(pool, record.volume, pool->lock_wait_ms, &lock, err);
-	if (!rc)
-		rc = delete_locked(pool, volume, mode, err);
+		reserve_prepare(pool);
+	if (!rc) {
+		do
+			rc = delete_locked(pool, id, mode, err);
+		while (reserve_helps(pool, rc, err));
+		reserve_refill(pool);
+	}
 	return rc ? cairn_err_wrap(err, "delete volume '%s'", volume) : 0;
 }

@@ -105,6 +105,17 @@ int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct rep
 	return 0;
 }
 
+bool repo_blob_lost(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		    uint64_t *ret_size)
+{
+	uint32_t size;
+
+	if (repo_blob_has(repo, type, id) || !repo_index_find_gone(repo->index, type, id, &size))
+		return false;
+	*ret_size = size;
+	return true;
+}
+
 int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		    struct repo_place *ret, struct cairn_err *err)
 {
@@ -151,6 +162,33 @@ static int get(struct repo *repo, struct repo_codec *codec, const struct repo_id
 		return cairn_err_nomem(err, "a blob");
 	rc = repo_read(repo, &place->pack_id, place->offset, sealed, place->length, err);
 	return rc < 0 ? rc : repo_blob_open(codec, id, place, sealed, out, err);
+}
+
+int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+			  unsigned number, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *out = NULL;
+	struct repo_codec *codec = NULL;
+	char hex[REPO_ID_TEXT_MAX];
+	struct repo_place place;
+	int rc;
+
+	if (!repo_index_find_copy(repo->index, type, id, number, &place))
+		return missing(id, err);
+	if (place.state == REPO_PACK_OPEN)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "blob %s is not stored yet",
+				     repo_id_format(id, hex));
+	if (repo_place_size(&place) > REPO_BLOB_MAX || place.length > REPO_BLOB_MAX)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s is larger than %zu bytes",
+				     repo_id_format(id, hex), REPO_BLOB_MAX);
+	out = cairn_alloc(repo_place_size(&place));
+	if (!out)
+		return cairn_err_nomem(err, "a blob");
+	rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc == 0)
+		rc = get(repo, codec, id, &place, out, err);
+	repo_codec_put(&repo->codecs, codec);
+	return rc;
 }
 
 int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,

@@ -51,6 +51,11 @@ bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct rep
 int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		   uint64_t *ret_size, struct cairn_err *err);
 
+/* The plain size of a blob that was in a pack that is lost; false when nothing is
+ * known of it, or it is there. */
+bool repo_blob_lost(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+		    uint64_t *ret_size);
+
 /* The plain bytes, verified; owned by the caller, freed with free().
  *
  * CAIRN_NOT_FOUND     there is no such blob

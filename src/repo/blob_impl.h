@@ -32,4 +32,12 @@ int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		       uint8_t *out, uint32_t size, int failed);
 
+/* Reads the copy with that number (repo_index_find_copy()) and checks its hash.
+ *
+ * CAIRN_NOT_FOUND  there are fewer copies
+ * CAIRN_DATA_LOSS  it is damaged, or its pack is missing or cut short
+ */
+int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
+			  unsigned number, struct cairn_err *err);
+
 #endif

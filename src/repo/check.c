@@ -10,10 +10,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/check_impl.h"
+#include "repo/crypt.h"
 #include "repo/index.h"
 #include "repo/keyfile.h"
 #include "repo/load.h"
 #include "repo/names.h"
+#include "repo/presence.h"
 #include "repo/repo_impl.h"
 #include "repo/snapshot.h"
 
@@ -77,18 +79,22 @@ static int check_keys(struct repo_checking *checking, struct cairn_err *err)
 
 static int load_indexes(struct repo_checking *checking, struct cairn_err *err)
 {
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	int rc = repo_names_list(checking->repo->store, REPO_FILE_INDEX, &names, err);
+	struct repo_names *names = &checking->indexes;
+	int rc = repo_names_list(checking->repo->store, REPO_FILE_INDEX, names, err);
+	size_t loaded = 0;
 
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		struct cairn_err why = {0};
 
-		repo_check_progress(checking, "index", i, names.n);
+		repo_check_progress(checking, "index", i, names->n);
 		rc = repo_go_on(checking->repo, &why);
 		if (rc == 0)
-			rc = repo_load_index_file(checking->repo, &names.items[i].name, &why);
+			rc = repo_load_index_file(checking->repo, &names->items[i].name, &why);
+		if (rc == 0)
+			names->items[loaded++] = names->items[i];
 		rc = repo_check_result(checking, rc, &why, err);
 	}
+	names->n = loaded;
 	if (rc == 0)
 		checking->repo->index_loaded = true;
 	return rc;
@@ -113,6 +119,60 @@ int repo_check_blobs_of(struct repo_checking *checking, uint32_t pack, struct re
 	return 0;
 }
 
+void repo_check_mark_pack(struct repo_checking *checking, uint32_t pack)
+{
+	pthread_mutex_lock(&checking->mutex);
+	checking->bad_packs[pack] = true;
+	pthread_mutex_unlock(&checking->mutex);
+}
+
+void repo_check_mark_blob(struct repo_checking *checking, uint32_t pack, size_t i)
+{
+	uint32_t entry = checking->order.order[checking->order.starts[pack] + i];
+
+	pthread_mutex_lock(&checking->mutex);
+	checking->bad_entries[entry / 64] |= (uint64_t)1 << (entry % 64);
+	pthread_mutex_unlock(&checking->mutex);
+}
+
+bool repo_check_is_bad(const struct repo_checking *checking, uint32_t entry)
+{
+	return entry < checking->entries && (checking->bad_entries[entry / 64] >> (entry % 64) & 1);
+}
+
+bool repo_check_has_blob(struct repo_checking *checking, enum repo_blob_type type,
+			 const struct repo_id *id, bool any, uint64_t *ret_size)
+{
+	struct repo_index *index = checking->repo->index;
+	uint32_t entry, gone = 0;
+
+	*ret_size = 0;
+	for (unsigned i = 0; repo_index_entry_copy(index, type, id, i, &entry); i++) {
+		struct repo_pack_blob blob;
+		uint32_t pack;
+
+		if (!repo_index_at(index, entry, &blob, &pack))
+			continue;
+		*ret_size = blob.plain ? blob.plain : blob.length - REPO_SEAL;
+		if (!repo_check_is_bad(checking, entry) &&
+		    (any || pack >= checking->order.packs || !checking->bad_packs[pack]))
+			return true;
+	}
+	if (*ret_size == 0 && repo_index_find_gone(index, type, id, &gone))
+		*ret_size = gone;
+	return false;
+}
+
+static int make_marks(struct repo_checking *checking, struct cairn_err *err)
+{
+	checking->entries = repo_index_entries(checking->repo->index);
+	checking->bad_entries =
+		cairn_calloc(checking->entries / 64 + 1, sizeof(*checking->bad_entries));
+	checking->bad_packs =
+		cairn_calloc((size_t)checking->order.packs + 1, sizeof(*checking->bad_packs));
+	return checking->bad_entries && checking->bad_packs ? 0 : cairn_err_nomem(err, "marks");
+}
+
 static int check_pack(struct repo_checking *checking, uint32_t pack, struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
@@ -123,7 +183,7 @@ static int check_pack(struct repo_checking *checking, uint32_t pack, struct cair
 	size_t n;
 	int rc;
 
-	if (repo_index_pack_at(checking->repo->index, pack, &id) == REPO_PACK_OPEN)
+	if (repo_index_pack_at(checking->repo->index, pack, &id) != REPO_PACK_INDEXED)
 		return 0;
 	rc = repo_check_blobs_of(checking, pack, &blobs, &n, err);
 	if (rc < 0)
@@ -136,6 +196,10 @@ static int check_pack(struct repo_checking *checking, uint32_t pack, struct cair
 		size += blobs[i].length;
 	if (file && file->size == size)
 		return 0;
+	repo_check_mark_pack(checking, pack);
+	for (size_t i = 0; i < n; i++)
+		if (!file || (uint64_t)blobs[i].offset + blobs[i].length > file->size)
+			repo_check_mark_blob(checking, pack, i);
 	snprintf(text, sizeof(text), "pack %s %s", repo_id_format(&id, hex),
 		 file ? "has not the size that its blobs need" : "is missing");
 	repo_check_problem(checking, CAIRN_DATA_LOSS, text);
@@ -146,8 +210,12 @@ static int check_packs(struct repo_checking *checking, struct cairn_err *err)
 {
 	int rc = repo_names_list(checking->repo->store, REPO_FILE_PACK, &checking->packs, err);
 
+	if (rc == 0 && checking->options->repair)
+		rc = repo_listing_check(checking->repo->index, &checking->packs, err);
 	if (rc == 0)
 		rc = repo_index_sort(checking->repo->index, &checking->order, err);
+	if (rc == 0)
+		rc = make_marks(checking, err);
 	for (uint32_t i = 0; rc == 0 && i < checking->order.packs; i++)
 		rc = check_pack(checking, i, err);
 	for (size_t i = 0; rc == 0 && i < checking->packs.n; i++)
@@ -158,10 +226,16 @@ static int check_packs(struct repo_checking *checking, struct cairn_err *err)
 
 /* ---- snapshots and trees ---------------------------------------------------- */
 
+/* With a function for damage, that tells which files it is about. */
 static int tree_problem(void *arg, int code, const char *text, struct cairn_err *err)
 {
+	struct repo_checking *checking = arg;
+
 	(void)err;
-	repo_check_problem(arg, code, text);
+	if (checking->options->damage)
+		checking->stats.problems++;
+	else
+		repo_check_problem(checking, code, text);
 	return 0;
 }
 
@@ -199,7 +273,10 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 {
 	struct repo_checking checking = {
 		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	int rc = check_keys(&checking, err);
+	int rc = options->repair ? repo_may_delete(repo, err) : 0;
+
+	if (rc == 0)
+		rc = check_keys(&checking, err);
 
 	/* Others may add meanwhile: what these need is in index files by now, what a
 	 * later one needs is not looked for. */
@@ -213,11 +290,18 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 		rc = check_snapshots(&checking, err);
 	if (rc == 0 && options->read_data)
 		rc = repo_check_data(&checking, err);
+	if (rc == 0 && options->damage && checking.stats.problems > 0)
+		rc = repo_check_damage(&checking, err);
+	if (rc == 0 && options->repair)
+		rc = repo_repair_packs(&checking, err);
 	checking.stats.trees = checking.walk.trees;
 	checking.stats.files = checking.walk.files;
 	repo_walk_done(&checking.walk);
+	free(checking.bad_entries);
+	free(checking.bad_packs);
 	repo_index_order_done(&checking.order);
 	repo_names_done(&checking.packs);
+	repo_names_done(&checking.indexes);
 	repo_names_done(&checking.snapshots);
 	if (rc == 0)
 		*ret = checking.stats;

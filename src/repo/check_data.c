@@ -17,11 +17,14 @@
 /* Each holds a whole pack. */
 #define READERS_MAX 3
 
-static void tell(struct repo_checking *checking, const struct repo_id *pack, const char *what)
+static void tell(struct repo_checking *checking, uint32_t pack, const char *what)
 {
+	struct repo_id id;
 	char hex[REPO_ID_TEXT_MAX], text[CAIRN_ERR_TEXT_MAX + 96];
 
-	snprintf(text, sizeof(text), "pack %s: %s", repo_id_format(pack, hex), what);
+	repo_index_pack_at(checking->repo->index, pack, &id);
+	snprintf(text, sizeof(text), "pack %s: %s", repo_id_format(&id, hex), what);
+	repo_check_mark_pack(checking, pack);
 	repo_check_problem(checking, CAIRN_DATA_LOSS, text);
 }
 
@@ -39,8 +42,8 @@ static bool same_blobs(const struct repo_pack_blob *a, size_t a_n, const struct 
 }
 
 /* The header of the pack against what the index says of it. */
-static int check_header(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
-			const uint8_t *data, size_t n, struct cairn_err *err)
+static int check_header(struct repo_checking *checking, uint32_t pack, const uint8_t *data,
+			size_t n, struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *own = NULL, *indexed = NULL;
 	struct cairn_err why = {0};
@@ -53,43 +56,52 @@ static int check_header(struct repo_checking *checking, uint32_t pack, const str
 	if (rc < 0 && rc != CAIRN_DATA_LOSS)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (rc < 0 || !own)
-		tell(checking, id, "its header is damaged");
+		tell(checking, pack, "its header is damaged");
 	else if (!same_blobs(own, own_n, indexed, indexed_n))
-		tell(checking, id, "its header and the index differ");
+		tell(checking, pack, "its header and the index differ");
 	return 0;
 }
 
-static int check_blob(struct repo_checking *checking, struct repo_codec *codec,
-		      const struct repo_id *pack, const struct repo_pack_blob *blob, uint8_t *data,
+/* Blobs of a pack that cannot be opened. */
+struct unreadable {
+	size_t n;
+	struct cairn_err first;
+};
+
+static int check_blob(struct repo_codec *codec, const struct repo_pack_blob *blob, uint8_t *data,
 		      size_t n, struct cairn_err *err)
 {
 	struct repo_place place = {
 		.offset = blob->offset, .length = blob->length, .plain = blob->plain};
 	uint32_t size = repo_place_size(&place);
-	struct cairn_err why = {0};
 	uint8_t *out;
-	int rc;
 
-	if ((uint64_t)place.offset + place.length > n || size > REPO_BLOB_MAX) {
-		tell(checking, pack, "a blob does not fit into it");
-		return 0;
-	}
+	if ((uint64_t)place.offset + place.length > n || size > REPO_BLOB_MAX)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "a blob does not fit into it");
 	out = repo_codec_plain_room(codec, size);
 	if (!out)
 		return cairn_err_nomem(err, "a blob");
-	rc = repo_blob_open(codec, &blob->id, &place, data + place.offset, out, &why);
-	if (rc == CAIRN_DATA_LOSS) {
-		tell(checking, pack, why.msg);
-		return 0;
-	}
-	return rc < 0 ? cairn_err_set(err, rc, "%s", why.msg) : 0;
+	return repo_blob_open(codec, &blob->id, &place, data + place.offset, out, err);
+}
+
+static void tell_unreadable(struct repo_checking *checking, uint32_t pack,
+			    const struct unreadable *unreadable, size_t count)
+{
+	char text[CAIRN_ERR_TEXT_MAX + 64];
+
+	if (unreadable->n == 0)
+		return;
+	snprintf(text, sizeof(text), "%zu of its %zu blobs cannot be read: %s", unreadable->n,
+		 count, unreadable->first.msg);
+	tell(checking, pack, text);
 }
 
 /* Opens every blob of the index; `data` is overwritten. */
-static int check_blobs(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
-		       uint8_t *data, size_t n, struct cairn_err *err)
+static int check_blobs(struct repo_checking *checking, uint32_t pack, uint8_t *data, size_t n,
+		       struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
+	struct unreadable unreadable = {0};
 	struct repo_codec *codec = NULL;
 	size_t count;
 	int rc = repo_check_blobs_of(checking, pack, &blobs, &count, err);
@@ -98,10 +110,33 @@ static int check_blobs(struct repo_checking *checking, uint32_t pack, const stru
 		rc = repo_codec_get(&checking->repo->codecs, &codec, err);
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; rc == 0 && i < count; i++)
-		rc = check_blob(checking, codec, id, &blobs[i], data, n, err);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		struct cairn_err why = {0};
+
+		rc = check_blob(codec, &blobs[i], data, n, &why);
+		if (rc == CAIRN_DATA_LOSS) {
+			repo_check_mark_blob(checking, pack, i);
+			if (unreadable.n++ == 0)
+				unreadable.first = why;
+			rc = 0;
+		} else if (rc < 0) {
+			rc = cairn_err_set(err, rc, "%s", why.msg);
+		}
+	}
 	repo_codec_put(&checking->repo->codecs, codec);
+	if (rc == 0)
+		tell_unreadable(checking, pack, &unreadable, count);
 	return rc;
+}
+
+/* One whose size is wrong was told of before. */
+static int check_damaged(struct repo_checking *checking, uint32_t pack, const uint8_t *data,
+			 size_t n, struct cairn_err *err)
+{
+	if (checking->bad_packs[pack])
+		return 0;
+	tell(checking, pack, "its hash is another");
+	return check_header(checking, pack, data, n, err);
 }
 
 static int check_bytes(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
@@ -112,10 +147,11 @@ static int check_bytes(struct repo_checking *checking, uint32_t pack, const stru
 
 	if (!repo_id_of(data, n, &got))
 		return cairn_err_nomem(err, "a hash");
-	if (!repo_id_equal(&got, id))
-		tell(checking, id, "its hash is another");
-	rc = check_header(checking, pack, id, data, n, err);
-	return rc < 0 ? rc : check_blobs(checking, pack, id, data, n, err);
+	if (repo_id_equal(&got, id))
+		rc = check_header(checking, pack, data, n, err);
+	else
+		rc = check_damaged(checking, pack, data, n, err);
+	return rc < 0 ? rc : check_blobs(checking, pack, data, n, err);
 }
 
 static bool wanted(const struct repo_checking *checking, uint32_t pack)
@@ -144,41 +180,74 @@ static void count(struct repo_checking *checking, uint64_t bytes)
 static const struct repo_named *file_of(const struct repo_checking *checking, uint32_t pack,
 					struct repo_id *ret_id)
 {
-	if (repo_index_pack_at(checking->repo->index, pack, ret_id) == REPO_PACK_OPEN ||
-	    !wanted(checking, pack))
+	if (repo_index_pack_at(checking->repo->index, pack, ret_id) != REPO_PACK_INDEXED)
 		return NULL;
 	return repo_names_find(&checking->packs, ret_id);
 }
 
-/* A pack that is missing was told of before. */
-static int check_one(void *arg, size_t i, struct cairn_err *err)
+/* Nothing of a file that is listed and cannot be read can be counted on. It may be the
+ * store's fault: a repair leaves it alone. */
+static int mark_unread(struct repo_checking *checking, uint32_t pack, int rc,
+		       const struct cairn_err *why, struct cairn_err *err)
 {
-	struct repo_checking *checking = arg;
-	cairn_auto_free uint8_t *data = NULL;
-	const struct repo_named *file;
-	struct cairn_err why = {0};
-	uint32_t pack = (uint32_t)i;
-	struct repo_id id;
-	int rc;
+	uint32_t n = checking->order.starts[pack + 1] - checking->order.starts[pack];
 
-	rc = repo_go_on(checking->repo, err);
+	rc = repo_check_result(checking, rc, why, err);
 	if (rc < 0)
 		return rc;
-	file = file_of(checking, pack, &id);
+	for (uint32_t i = 0; i < n; i++)
+		repo_check_mark_blob(checking, pack, i);
+	return 0;
+}
+
+/* A repair deletes what is damaged: it reads that a second time, for it may have been
+ * damaged on its way. */
+static int read_pack(struct repo_checking *checking, const struct repo_id *id, uint8_t *data,
+		     size_t n, struct cairn_err *err)
+{
+	struct repo_id got;
+	int rc = repo_read(checking->repo, id, 0, data, n, err);
+
+	if (rc < 0 || !checking->options->repair)
+		return rc;
+	if (!repo_id_of(data, n, &got))
+		return cairn_err_nomem(err, "a hash");
+	return repo_id_equal(&got, id) ? 0 : repo_read(checking->repo, id, 0, data, n, err);
+}
+
+/* A pack that is missing was told of before. */
+int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct cairn_err why = {0};
+	struct repo_id id;
+	const struct repo_named *file = file_of(checking, pack, &id);
+	int rc;
+
 	if (!file)
 		return 0;
 	if (file->size > UINT32_MAX) {
-		tell(checking, &id, "it is too large");
+		tell(checking, pack, "it is too large");
 		return 0;
 	}
 	data = cairn_alloc((size_t)file->size);
 	if (!data)
 		return cairn_err_nomem(err, "a pack");
-	rc = repo_read(checking->repo, &id, 0, data, (size_t)file->size, &why);
+	rc = read_pack(checking, &id, data, (size_t)file->size, &why);
 	if (rc < 0)
-		return repo_check_result(checking, rc, &why, err);
+		return mark_unread(checking, pack, rc, &why, err);
 	count(checking, file->size);
 	return check_bytes(checking, pack, &id, data, (size_t)file->size, err);
+}
+
+static int check_one(void *arg, size_t i, struct cairn_err *err)
+{
+	struct repo_checking *checking = arg;
+	int rc = repo_go_on(checking->repo, err);
+
+	if (rc < 0 || !wanted(checking, (uint32_t)i))
+		return rc;
+	return repo_check_pack_data(checking, (uint32_t)i, err);
 }
 
 int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
@@ -187,7 +256,8 @@ int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
 
 	for (uint32_t i = 0; i < checking->order.packs; i++) {
 		struct repo_id id;
-		const struct repo_named *file = file_of(checking, i, &id);
+		const struct repo_named *file =
+			wanted(checking, i) ? file_of(checking, i, &id) : NULL;
 
 		checking->bytes_total += file ? file->size : 0;
 	}

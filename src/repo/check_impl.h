@@ -5,6 +5,7 @@
 #define CAIRN_REPO_CHECK_IMPL_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,10 +20,14 @@ struct repo_checking {
 	struct repo *repo;
 	const struct repo_check_options *options;
 	struct repo_names snapshots; /* that are looked at */
+	struct repo_names indexes;   /* files that were loaded */
 	struct repo_names packs;     /* in the store */
 	struct repo_index_order order;
 	struct repo_walk walk;
-	pthread_mutex_t mutex; /* guards `stats` and the caller's functions */
+	uint32_t entries;      /* of the index when the packs were looked at */
+	pthread_mutex_t mutex; /* guards `stats`, the caller's functions, and: */
+	uint64_t *bad_entries; /* a bit for each that cannot be read */
+	bool *bad_packs;       /* of which something is wrong */
 	struct repo_check_stats stats;
 	uint64_t bytes_total; /* that will be read */
 };
@@ -41,5 +46,22 @@ int repo_check_blobs_of(struct repo_checking *checking, uint32_t pack, struct re
 
 /* Reads all packs, or those that hold something marked. */
 int repo_check_data(struct repo_checking *checking, struct cairn_err *err);
+/* Reads one, if it is in the store. */
+int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct cairn_err *err);
+
+/* `i` counts the blobs of the pack by offset. */
+void repo_check_mark_blob(struct repo_checking *checking, uint32_t pack, size_t i);
+void repo_check_mark_pack(struct repo_checking *checking, uint32_t pack);
+bool repo_check_is_bad(const struct repo_checking *checking, uint32_t entry);
+/* True when a copy of the blob can be read from a pack in which nothing is wrong, or, with
+ * `any`, from any pack. *ret_size (0: not known) is its plain size. */
+bool repo_check_has_blob(struct repo_checking *checking, enum repo_blob_type type,
+			 const struct repo_id *id, bool any, uint64_t *ret_size);
+
+/* Tells what is lost of each snapshot. */
+int repo_check_damage(struct repo_checking *checking, struct cairn_err *err);
+
+/* Takes what is bad out of the index. */
+int repo_repair_packs(struct repo_checking *checking, struct cairn_err *err);
 
 #endif

@@ -88,7 +88,7 @@ void repo_codec_pool_init(struct repo_codec_pool *pool, const struct repo_key *k
 	pool->level = level;
 }
 
-void repo_codec_pool_done(struct repo_codec_pool *pool)
+static void free_idle(struct repo_codec_pool *pool)
 {
 	while (pool->idle) {
 		struct repo_codec *codec = pool->idle;
@@ -96,6 +96,18 @@ void repo_codec_pool_done(struct repo_codec_pool *pool)
 		pool->idle = codec->next;
 		codec_free(codec);
 	}
+}
+
+void repo_codec_pool_set_key(struct repo_codec_pool *pool, const struct repo_key *key)
+{
+	cairn_scoped_lock(&pool->mutex);
+	free_idle(pool);
+	pool->key = *key;
+}
+
+void repo_codec_pool_done(struct repo_codec_pool *pool)
+{
+	free_idle(pool);
 	repo_key_clear(&pool->key);
 	pthread_mutex_destroy(&pool->mutex);
 }

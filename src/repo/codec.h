@@ -27,6 +27,9 @@ struct repo_codec_pool {
 void repo_codec_pool_init(struct repo_codec_pool *pool, const struct repo_key *key, int level);
 void repo_codec_pool_done(struct repo_codec_pool *pool);
 
+/* Another key: codecs that hold the old one are freed. None may be in use. */
+void repo_codec_pool_set_key(struct repo_codec_pool *pool, const struct repo_key *key);
+
 int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err);
 void repo_codec_put(struct repo_codec_pool *pool, struct repo_codec *codec);
 

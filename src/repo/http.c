@@ -278,17 +278,54 @@ static void set_request(CURL *curl, struct exchange *exchange, struct curl_slist
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-/* One line of text without what could disturb a terminal. */
+/* Appends text to the reason, without what could disturb a terminal. */
+static void add_why(struct repo_answer *answer, const char *text, size_t n)
+{
+	size_t used = strlen(answer->why);
+
+	for (size_t i = 0; i < n && used < sizeof(answer->why) - 1; i++)
+		answer->why[used++] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : ' ';
+	answer->why[used] = '\0';
+}
+
+/* What stands between <NAME> and </NAME>; false when there is no such element. */
+static bool find_element(const struct cairn_buf *xml, const char *name, const char **ret,
+			 size_t *ret_n)
+{
+	char open[32], close[32];
+	const char *from, *to;
+
+	snprintf(open, sizeof(open), "<%s>", name);
+	snprintf(close, sizeof(close), "</%s>", name);
+	from = memmem(xml->data, xml->len, open, strlen(open));
+	if (!from)
+		return false;
+	from += strlen(open);
+	to = memmem(from, xml->len - (size_t)(from - (const char *)xml->data), close,
+		    strlen(close));
+	*ret = from;
+	*ret_n = to ? (size_t)(to - from) : 0;
+	return to != NULL;
+}
+
+/* One line: of an error of S3 its code and message, else the beginning of the text. */
 static void keep_why(const struct cairn_buf *error, struct repo_answer *answer)
 {
-	size_t n = error->len < sizeof(answer->why) - 1 ? error->len : sizeof(answer->why) - 1;
+	const char *text;
+	size_t n;
 
-	for (size_t i = 0; i < n; i++) {
-		char c = (char)error->data[i];
-
-		answer->why[i] = c >= ' ' && c < 0x7f ? c : ' ';
+	answer->why[0] = '\0';
+	if (error->len == 0)
+		return;
+	if (!find_element(error, "Code", &text, &n)) {
+		add_why(answer, (const char *)error->data, error->len);
+		return;
 	}
-	answer->why[n] = '\0';
+	add_why(answer, text, n);
+	if (find_element(error, "Message", &text, &n) && n > 0) {
+		add_why(answer, ": ", 2);
+		add_why(answer, text, n);
+	}
 }
 
 static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err)

@@ -256,12 +256,28 @@ static struct entry *find_next(const struct repo_index *index, enum repo_blob_ty
 	return NULL;
 }
 
+static bool is_gone(const struct repo_index *index, const struct entry *entry)
+{
+	return entry->pack != PACK_NOWHERE && index->packs[entry->pack].state == REPO_PACK_GONE;
+}
+
+/* Like find_next(), without those of packs that are gone. */
+static struct entry *find_live(const struct repo_index *index, enum repo_blob_type type,
+			       const struct repo_id *id, size_t *slot, uint32_t *ret_number)
+{
+	struct entry *entry = find_next(index, type, id, slot, ret_number);
+
+	while (entry && is_gone(index, entry))
+		entry = find_next(index, type, id, slot, ret_number);
+	return entry;
+}
+
 static struct entry *find_first(const struct repo_index *index, enum repo_blob_type type,
 				const struct repo_id *id, uint32_t *ret_number)
 {
 	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
 
-	return find_next(index, type, id, &slot, ret_number);
+	return find_live(index, type, id, &slot, ret_number);
 }
 
 static bool new_block(struct repo_index *index)
@@ -347,16 +363,24 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 	e->plain = plain;
 }
 
+static struct entry *find_copy(struct repo_index *index, enum repo_blob_type type,
+			       const struct repo_id *id, unsigned number, uint32_t *ret_entry)
+{
+	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	struct entry *entry = find_live(index, type, id, &slot, ret_entry);
+
+	for (; entry && number > 0; number--)
+		entry = find_live(index, type, id, &slot, ret_entry);
+	return entry;
+}
+
 bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
 			  const struct repo_id *id, unsigned number, struct repo_place *ret)
 {
 	reading(index);
-	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
 	uint32_t ignored;
-	struct entry *entry = find_next(index, type, id, &slot, &ignored);
+	const struct entry *entry = find_copy(index, type, id, number, &ignored);
 
-	for (; entry && number > 0; number--)
-		entry = find_next(index, type, id, &slot, &ignored);
 	if (!entry)
 		return false;
 	*ret = (struct repo_place){.state = REPO_PACK_OPEN,
@@ -371,10 +395,33 @@ bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
 	return true;
 }
 
+bool repo_index_entry_copy(struct repo_index *index, enum repo_blob_type type,
+			   const struct repo_id *id, unsigned number, uint32_t *ret_entry)
+{
+	reading(index);
+	return find_copy(index, type, id, number, ret_entry) != NULL;
+}
+
 bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		     struct repo_place *ret)
 {
 	return repo_index_find_copy(index, type, id, 0, ret);
+}
+
+bool repo_index_find_gone(struct repo_index *index, enum repo_blob_type type,
+			  const struct repo_id *id, uint32_t *ret_size)
+{
+	reading(index);
+	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	const struct entry *entry;
+	uint32_t number;
+
+	while ((entry = find_next(index, type, id, &slot, &number)))
+		if (is_gone(index, entry)) {
+			*ret_size = entry->plain ? entry->plain : entry->length - REPO_SEAL;
+			return true;
+		}
+	return false;
 }
 
 bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,

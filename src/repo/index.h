@@ -27,6 +27,7 @@ struct cairn_err;
 struct repo_index;
 
 enum repo_pack_state {
+	REPO_PACK_GONE,    /* lost: its blobs are not found, only their sizes are known */
 	REPO_PACK_OPEN,    /* being filled or sent: its blobs cannot be read yet */
 	REPO_PACK_STORED,  /* in the store, in no index file yet */
 	REPO_PACK_INDEXED, /* in an index file */
@@ -75,6 +76,9 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 
 bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		     struct repo_place *ret);
+/* The plain size of a blob that only packs in the state REPO_PACK_GONE held. */
+bool repo_index_find_gone(struct repo_index *index, enum repo_blob_type type,
+			  const struct repo_id *id, uint32_t *ret_size);
 /* The copies of a blob one after the other: number 0 is what repo_index_find()
  * finds. */
 bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
@@ -84,6 +88,10 @@ bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
  * none. For marking. */
 bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		      uint32_t *ret_entry);
+
+/* The entry of repo_index_find_copy(), by number. */
+bool repo_index_entry_copy(struct repo_index *index, enum repo_blob_type type,
+			   const struct repo_id *id, unsigned number, uint32_t *ret_entry);
 
 uint32_t repo_index_entries(struct repo_index *index);
 uint32_t repo_index_packs(struct repo_index *index);

@@ -25,6 +25,11 @@ void repo_index_file_begin(struct cairn_buf *out)
 	cairn_buf_adds(out, "{\"packs\":[");
 }
 
+void repo_index_file_lost(struct cairn_buf *out)
+{
+	cairn_buf_adds(out, "],\"cairn_lost\":[");
+}
+
 void repo_index_file_end(struct cairn_buf *out)
 {
 	cairn_buf_adds(out, "]}");
@@ -205,9 +210,24 @@ static int scan_pack(struct repo_scan *scan, const char *json,
 	return late.failed ? 0 : tell_pack(&late, json, &id, visitor, err);
 }
 
+static int scan_packs(struct repo_scan *scan, const char *json,
+		      const struct repo_index_visitor *visitor, struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (repo_scan_null(scan))
+		return 0;
+	repo_scan_array(scan);
+	while (rc == 0 && repo_scan_element(scan))
+		rc = scan_pack(scan, json, visitor, err);
+	return rc;
+}
+
 int repo_index_file_parse(const char *json, size_t n, const struct repo_index_visitor *visitor,
 			  struct cairn_err *err)
 {
+	struct repo_index_visitor lost = {
+		.pack = visitor->lost, .blob = visitor->blob, .arg = visitor->arg};
 	struct repo_scan_text key;
 	struct repo_scan scan;
 	bool has_packs = false;
@@ -216,16 +236,14 @@ int repo_index_file_parse(const char *json, size_t n, const struct repo_index_vi
 	repo_scan_init(&scan, json, n);
 	repo_scan_object(&scan);
 	while (rc == 0 && repo_scan_member(&scan, &key)) {
-		if (!repo_scan_is(&key, "packs")) {
+		if (repo_scan_is(&key, "packs")) {
+			has_packs = true;
+			rc = scan_packs(&scan, json, visitor, err);
+		} else if (repo_scan_is(&key, "cairn_lost") && lost.pack) {
+			rc = scan_packs(&scan, json, &lost, err);
+		} else {
 			repo_scan_skip(&scan);
-			continue;
 		}
-		has_packs = true;
-		if (repo_scan_null(&scan))
-			continue;
-		repo_scan_array(&scan);
-		while (rc == 0 && repo_scan_element(&scan))
-			rc = scan_pack(&scan, json, visitor, err);
 	}
 	if (rc == 0 && (!has_packs || !repo_scan_end(&scan)))
 		return no_index(&scan, json, err);

@@ -33,6 +33,14 @@ static int add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
 			       err);
 }
 
+static int add_lost(void *arg, const struct repo_id *id, struct cairn_err *err)
+{
+	struct adding *adding = arg;
+
+	return repo_index_pack(adding->index, id, REPO_PACK_GONE, &adding->pack, &adding->known,
+			       err);
+}
+
 static int add_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_err *err)
 {
 	struct adding *adding = arg;
@@ -45,7 +53,7 @@ int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct c
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
 	struct adding adding = {.index = repo->index};
 	const struct repo_index_visitor visitor = {
-		.pack = add_pack, .blob = add_blob, .arg = &adding};
+		.pack = add_pack, .blob = add_blob, .lost = add_lost, .arg = &adding};
 	char hex[REPO_ID_TEXT_MAX];
 	int rc = repo_file_load(repo, REPO_FILE_INDEX, name, &json, err);
 
@@ -188,8 +196,8 @@ int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
 	return rc;
 }
 
-static int adopt(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
-		 struct cairn_err *err)
+int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
+		    struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *blobs = NULL;
 	uint32_t number;
@@ -211,21 +219,22 @@ static int adopt(struct repo *repo, const struct repo_named *pack, uint64_t *ret
 int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
 		     struct cairn_err *err)
 {
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	cairn_cleanup(repo_names_done) struct repo_names own = {0};
+	const struct repo_names *names = repo->has_packs_listed ? &repo->packs_listed : &own;
 	uint64_t packs = 0, blobs = 0;
 	int rc = repo_may_write(repo, err);
 
-	if (rc == 0)
-		rc = repo_names_list(repo->store, REPO_FILE_PACK, &names, err);
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+	if (rc == 0 && names == &own)
+		rc = repo_names_list(repo->store, REPO_FILE_PACK, &own, err);
+	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		struct cairn_err why = {0};
 
-		if (repo_index_has_pack(repo->index, &names.items[i].name))
+		if (repo_index_has_pack(repo->index, &names->items[i].name))
 			continue;
 		/* Before that somebody may still be deleting it. */
 		rc = repo_settle(repo, &why);
 		if (rc == 0)
-			rc = adopt(repo, &names.items[i], &blobs, &why);
+			rc = repo_adopt_pack(repo, &names->items[i], &blobs, &why);
 		packs += rc == 0;
 		/* A damaged one is nobody's: prune deletes it. */
 		if (rc == CAIRN_DATA_LOSS)

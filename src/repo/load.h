@@ -29,4 +29,9 @@ int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint6
 			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
 			 struct cairn_err *err);
 
+/* Takes over what a pack that is in no index file holds; the next flush writes it into
+ * one. *ret_blobs grows by how many there are. */
+int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
+		    struct cairn_err *err);
+
 #endif

@@ -274,6 +274,17 @@ static void lock_free(struct repo_lock *lock)
 	free(lock);
 }
 
+/* Whoever is to free space finds some for the lock itself. */
+static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
+{
+	int rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+
+	if (rc == CAIRN_NO_SPACE && lock->exclusive &&
+	    repo_store_reserve_release(lock->repo->store))
+		rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+	return rc;
+}
+
 /* Looks, writes, waits, looks again; the latter two later when it is early. */
 static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
@@ -283,7 +294,7 @@ static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	lock->ahead_ms = ahead_ms();
-	rc = write_lock(repo, lock->exclusive, &lock->name, err);
+	rc = write_lock_first(lock, err);
 	if (rc < 0)
 		return rc;
 	lock->written_ms = boot_ms();
@@ -320,6 +331,8 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 			repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
 	}
 	if (rc < 0) {
+		if (lock->exclusive && rc != CAIRN_NO_SPACE)
+			repo_store_reserve_keep(repo->store);
 		lock_free(lock);
 		return rc;
 	}
@@ -366,6 +379,8 @@ void repo_lock_release(struct repo_lock *lock)
 		pthread_join(lock->thread, NULL);
 	}
 	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	if (lock->exclusive)
+		repo_store_reserve_keep(lock->repo->store);
 	lock_free(lock);
 }
 

@@ -2,6 +2,7 @@
 
 #include "repo/prune.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,16 +12,19 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/each.h"
-#include "repo/index_file.h"
+#include "repo/index_write.h"
 #include "repo/names.h"
 #include "repo/packer.h"
+#include "repo/prune_copies.h"
 #include "repo/prune_plan.h"
+#include "repo/prune_thin.h"
 #include "repo/repack.h"
 #include "repo/repo_impl.h"
 #include "repo/snapshot.h"
 #include "repo/walk.h"
 
-#define REPACKERS_MAX 3 /* each holds a pack */
+#define REPACKERS_MAX 3                   /* each holds a pack */
+#define ROOM_MIN      ((uint64_t)1 << 20) /* for locks, and what is rounded up */
 
 struct pruning {
 	struct repo *repo;
@@ -30,6 +34,7 @@ struct pruning {
 	struct repo_walk walk;
 	struct repo_prune_plan plan;
 	struct repo_prune_stats stats;
+	bool short_of_room; /* for a second index */
 	atomic_uint_fast64_t repacked;
 	pthread_mutex_t mutex; /* held while the caller's function runs */
 };
@@ -51,26 +56,25 @@ static int refuse(void *arg, int code, const char *text, struct cairn_err *err)
 	return cairn_err_set(err, code, "%s; nothing was deleted", text);
 }
 
-static int mark_all(struct pruning *pruning, struct cairn_err *err)
+static int mark_all(struct pruning *pruning, const struct repo_snapshot_list *list,
+		    struct cairn_err *err)
 {
-	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
-	int rc = repo_snapshot_list(pruning->repo, &list, err);
+	int rc;
 
-	if (rc == 0 && list.damaged)
+	if (list->damaged)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s; nothing was deleted",
-				     list.damaged_text);
+				     list->damaged_text);
 	/* We hold it alone: who removed that one, or where the store mislaid it, is
 	 * to be found out before its data goes. */
-	if (rc == 0 && list.gone)
+	if (list->gone)
 		return cairn_err_set(
 			err, CAIRN_ABORTED,
 			"a snapshot was listed, but is not there; nothing was deleted");
-	if (rc == 0)
-		rc = repo_walk_init(&pruning->walk, pruning->repo, err);
+	rc = repo_walk_init(&pruning->walk, pruning->repo, err);
 	pruning->walk.problem = refuse;
-	for (size_t i = 0; rc == 0 && i < list.n; i++) {
-		progress(pruning, "snapshots", i, list.n);
-		rc = repo_walk_tree(&pruning->walk, &list.items[i]->tree, err);
+	for (size_t i = 0; rc == 0 && i < list->n; i++) {
+		progress(pruning, "snapshots", i, list->n);
+		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
 	}
 	return rc;
 }
@@ -98,21 +102,55 @@ static int check_packs(struct pruning *pruning, struct cairn_err *err)
 	return 0;
 }
 
+/* What packs that are written anew may take: the new index comes first. */
+static uint64_t room_to_repack(struct pruning *pruning)
+{
+	uint64_t space = repo_store_space(pruning->repo->store), index = ROOM_MIN;
+
+	for (size_t i = 0; i < pruning->old.n; i++)
+		index += 2 * pruning->old.items[i].size;
+	pruning->short_of_room = space < index;
+	return space < index ? 0 : space - index;
+}
+
+static int nothing_fits(const struct pruning *pruning, struct cairn_err *err)
+{
+	const struct repo_prune_stats *stats = &pruning->stats;
+
+	if (stats->packs_put_off == 0 ||
+	    stats->packs_deleted + stats->packs_repacked + stats->packs_unknown > 0)
+		return 0;
+	return cairn_err_set(err, CAIRN_NO_SPACE,
+			     "no pack is without use, and there is no room to write %" PRIu64
+			     " packs anew; nothing was deleted",
+			     stats->packs_put_off);
+}
+
 static int survey(struct pruning *pruning, struct cairn_err *err)
 {
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	struct repo *repo = pruning->repo;
-	int rc = repo_load_index(repo, err);
+	/* Others may add during a dry run: the index is loaded after the snapshots were
+	 * listed, so that it has what these need. */
+	int rc = repo_snapshot_list(repo, &list, err);
 
+	if (rc == 0)
+		rc = repo_load_index(repo, err);
 	if (rc == 0)
 		rc = repo_names_list(repo->store, REPO_FILE_INDEX, &pruning->old, err);
 	if (rc == 0)
 		rc = repo_names_list(repo->store, REPO_FILE_PACK, &pruning->packs, err);
 	if (rc == 0)
-		rc = mark_all(pruning, err);
+		rc = mark_all(pruning, &list, err);
 	if (rc == 0)
-		rc = repo_prune_plan(repo->index, &pruning->walk, repo->pack_size, pruning->options,
-				     &pruning->plan, &pruning->stats, err);
-	return rc < 0 ? rc : check_packs(pruning, err);
+		rc = repo_prune_choose_copies(repo, &pruning->walk, err);
+	if (rc == 0)
+		rc = repo_prune_plan(repo->index, &pruning->walk, repo->pack_size,
+				     room_to_repack(pruning), pruning->options, &pruning->plan,
+				     &pruning->stats, err);
+	if (rc == 0)
+		rc = check_packs(pruning, err);
+	return rc < 0 ? rc : nothing_fits(pruning, err);
 }
 
 /* ---- new packs --------------------------------------------------------------- */
@@ -140,62 +178,18 @@ static int repack_one(void *arg, size_t i, struct cairn_err *err)
 
 /* ---- new index --------------------------------------------------------------- */
 
-static int save_index(struct repo *repo, struct cairn_buf *json, struct cairn_err *err)
+static bool is_kept(void *arg, uint32_t pack)
 {
-	struct repo_id name;
-	int rc;
+	const struct pruning *pruning = arg;
 
-	repo_index_file_end(json);
-	if (cairn_buf_failed(json))
-		return cairn_err_nomem(err, "an index");
-	rc = repo_file_save(repo, REPO_FILE_INDEX, json->data, json->len, &name, err);
-	cairn_buf_reset(json);
-	repo_index_file_begin(json);
-	return rc;
-}
-
-static int add_kept(struct pruning *pruning, uint32_t p, struct cairn_buf *json,
-		    struct cairn_err *err)
-{
-	const struct repo_index_order *order = &pruning->plan.order;
-	size_t n = order->starts[p + 1] - order->starts[p];
-	cairn_auto_free struct repo_pack_blob *blobs = cairn_calloc(n, sizeof(*blobs));
-	struct repo_id id;
-	uint32_t number;
-
-	if (!blobs)
-		return cairn_err_nomem(err, "the blobs of a pack");
-	for (size_t i = 0; i < n; i++)
-		repo_index_at(pruning->repo->index, order->order[order->starts[p] + i], &blobs[i],
-			      &number);
-	repo_index_pack_at(pruning->repo->index, p, &id);
-	repo_index_file_pack(json, &id, blobs, n);
-	return 0;
+	return pruning->plan.packs[pack].fate == REPO_FATE_KEEP;
 }
 
 /* The packs that stay, into new files; those written anew are in files of the
  * flush. */
 static int write_indexes(struct pruning *pruning, struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
-	uint64_t blobs = 0;
-	int rc = 0;
-
-	repo_index_file_begin(&json);
-	for (uint32_t p = 0; rc == 0 && p < pruning->plan.n; p++) {
-		uint32_t n = pruning->plan.order.starts[p + 1] - pruning->plan.order.starts[p];
-
-		if (pruning->plan.packs[p].fate != REPO_FATE_KEEP)
-			continue;
-		if (blobs > 0 && blobs + n > REPO_INDEX_BLOBS) {
-			rc = save_index(pruning->repo, &json, err);
-			blobs = 0;
-		}
-		if (rc == 0)
-			rc = add_kept(pruning, p, &json, err);
-		blobs += n;
-	}
-	return rc == 0 && blobs > 0 ? save_index(pruning->repo, &json, err) : rc;
+	return repo_index_write(pruning->repo, &pruning->plan.order, is_kept, pruning, false, err);
 }
 
 /* ---- deleting ---------------------------------------------------------------- */
@@ -240,6 +234,23 @@ static int sweep(struct pruning *pruning, struct cairn_err *err)
 	return rc;
 }
 
+/* Repacks, and puts the new index in the place of the old one. */
+static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
+{
+	struct repo *repo = pruning->repo;
+	unsigned threads = repo->store->connections;
+	int rc = repo_each(pruning->plan.n, threads < REPACKERS_MAX ? threads : REPACKERS_MAX,
+			   repack_one, pruning, err);
+
+	if (rc == 0)
+		rc = repo_packer_flush(repo->packer, err);
+	if (rc == 0)
+		rc = write_indexes(pruning, err);
+	if (rc == 0)
+		rc = repo_may_delete(repo, err);
+	return rc < 0 ? rc : repo_each(pruning->old.n, threads, remove_index, pruning, err);
+}
+
 /* ---- all of it --------------------------------------------------------------- */
 
 static int carry_out(struct pruning *pruning, struct cairn_err *err)
@@ -249,18 +260,10 @@ static int carry_out(struct pruning *pruning, struct cairn_err *err)
 	bool change = pruning->stats.packs_deleted > 0 || pruning->stats.packs_repacked > 0;
 	int rc = 0;
 
-	if (change) {
-		rc = repo_each(pruning->plan.n, threads < REPACKERS_MAX ? threads : REPACKERS_MAX,
-			       repack_one, pruning, err);
-		if (rc == 0)
-			rc = repo_packer_flush(repo->packer, err);
-		if (rc == 0)
-			rc = write_indexes(pruning, err);
-		if (rc == 0)
-			rc = repo_may_delete(repo, err);
-		if (rc == 0)
-			rc = repo_each(pruning->old.n, threads, remove_index, pruning, err);
-	}
+	if (change)
+		rc = pruning->short_of_room
+			     ? repo_prune_thin(repo, &pruning->plan, &pruning->old, err)
+			     : replace_indexes(pruning, err);
 	if (rc == 0)
 		rc = repo_may_delete(repo, err);
 	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
@@ -286,7 +289,7 @@ int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 {
 	struct pruning pruning = {
 		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	int rc = repo_may_delete(repo, err);
+	int rc = options->dry_run ? 0 : repo_may_delete(repo, err);
 
 	/* What was put before is in an index first. */
 	if (rc == 0 && repo->index_loaded)

@@ -3,9 +3,14 @@
 /* Deleting what no snapshot needs.
  *
  * Marks every blob that a snapshot reaches; packs without a used blob go, packs
- * with too many unused ones are written anew. In this order: new packs, new
+ * with too many unused ones are written anew. Of a blob that is stored twice, the
+ * copy that stays was read and is whole. In this order: new packs, new
  * index, old index, old packs. After a crash at any point the repository is
  * whole, and the next prune ends the work.
+ *
+ * On a full disk no pack is written anew, and index files are replaced one by one:
+ * that takes the room of one index file, which the store's reserve has. The packs
+ * that it frees are room for the next prune.
  */
 #ifndef CAIRN_REPO_PRUNE_H
 #define CAIRN_REPO_PRUNE_H
@@ -30,18 +35,20 @@ struct repo_prune_stats {
 	uint64_t blobs_used, blobs_unused, blobs_duplicate;
 	uint64_t bytes_used, bytes_unused; /* as stored */
 	uint64_t packs_kept, packs_deleted, packs_repacked;
+	uint64_t packs_put_off; /* not written anew, because the store has no room for it */
 	uint64_t packs_unknown; /* in no index; deleted too */
 	uint64_t files_half;    /* left half-written by a writer that died; deleted too */
 	uint64_t bytes_freed, bytes_repacked;
 };
 
-/* Needs the exclusive lock; loads the index.
+/* Needs the exclusive lock, or, for a dry run, any or none; loads the index.
  *
  * CAIRN_DATA_LOSS     a blob that a snapshot needs is missing or damaged: nothing
  *                     was deleted
  * CAIRN_ABORTED       the lock was lost, or a snapshot went away meanwhile
  * CAIRN_CANCELLED     asked for (repo_store_options.cancelled); the next one ends the work
  * CAIRN_PRECONDITION  no exclusive lock
+ * CAIRN_NO_SPACE      there is no room to write packs anew, and none could go without
  */
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	       struct repo_prune_stats *ret, struct cairn_err *err);

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "repo/walk.h"
 
+#define HEADER_PART 16 /* headers and half-filled last packs take less of what is packed */
+
 void repo_prune_plan_done(struct repo_prune_plan *plan)
 {
 	free(plan->packs);
@@ -120,6 +122,24 @@ static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune
 	return 0;
 }
 
+/* Packs that do not fit stay as they are. */
+static void put_off(struct repo_prune_plan *plan, uint64_t room, struct repo_prune_stats *stats)
+{
+	for (uint32_t p = 0; p < plan->n; p++) {
+		struct repo_pack_plan *pack = &plan->packs[p];
+		uint64_t need = pack->used + pack->used / HEADER_PART;
+
+		if (pack->fate != REPO_FATE_REPACK)
+			continue;
+		if (need > room) {
+			pack->fate = REPO_FATE_KEEP;
+			stats->packs_put_off++;
+		} else {
+			room -= need;
+		}
+	}
+}
+
 static void count(const struct repo_prune_plan *plan, struct repo_prune_stats *stats)
 {
 	for (uint32_t p = 0; p < plan->n; p++) {
@@ -136,8 +156,9 @@ static void count(const struct repo_prune_plan *plan, struct repo_prune_stats *s
 }
 
 int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint64_t pack_size,
-		    const struct repo_prune_options *options, struct repo_prune_plan *ret,
-		    struct repo_prune_stats *stats, struct cairn_err *err)
+		    uint64_t room, const struct repo_prune_options *options,
+		    struct repo_prune_plan *ret, struct repo_prune_stats *stats,
+		    struct cairn_err *err)
 {
 	cairn_cleanup(repo_prune_plan_done) struct repo_prune_plan plan = {0};
 	int rc = repo_index_sort(index, &plan.order, err);
@@ -159,6 +180,7 @@ int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint
 	if (rc < 0)
 		return rc;
 	choose_small(index, &plan, pack_size);
+	put_off(&plan, room, stats);
 	count(&plan, stats);
 	*ret = plan;
 	plan = (struct repo_prune_plan){0};

@@ -36,10 +36,12 @@ struct repo_prune_plan {
  * increments leave, are written together. */
 #define REPO_PRUNE_SMALL_PART 5
 
-/* Fills the plan and the statistics that follow from it. */
+/* Fills the plan and the statistics that follow from it. `room` is what packs that are
+ * written anew may take. */
 int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint64_t pack_size,
-		    const struct repo_prune_options *options, struct repo_prune_plan *ret,
-		    struct repo_prune_stats *stats, struct cairn_err *err);
+		    uint64_t room, const struct repo_prune_options *options,
+		    struct repo_prune_plan *ret, struct repo_prune_stats *stats,
+		    struct cairn_err *err);
 void repo_prune_plan_done(struct repo_prune_plan *plan);
 
 #endif

@@ -8,6 +8,7 @@
 #include "repo/index.h"
 #include "repo/load.h"
 #include "repo/names.h"
+#include "repo/presence.h"
 #include "repo/repo_impl.h"
 
 /* Loads what can be; sets damaged[i] for what can not. */
@@ -24,6 +25,55 @@ static int load_readable(struct repo *repo, const struct repo_names *names, bool
 	}
 	repo->index_loaded = true;
 	return 0;
+}
+
+/* A pack that was lost once, and is in the store again, is believed when its bytes hash
+ * to its name. */
+static int take_back(struct repo *repo, const struct repo_named *pack, uint64_t *ret_packs,
+		     struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_id got;
+	uint64_t blobs = 0;
+	int rc;
+
+	if (pack->size == 0 || pack->size > UINT32_MAX)
+		return 0;
+	data = cairn_alloc((size_t)pack->size);
+	if (!data)
+		return cairn_err_nomem(err, "a pack");
+	rc = repo_read(repo, &pack->name, 0, data, (size_t)pack->size, err);
+	if (rc < 0)
+		return rc;
+	if (!repo_id_of(data, (size_t)pack->size, &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, &pack->name))
+		return 0;
+	rc = repo_adopt_pack(repo, pack, &blobs, err);
+	*ret_packs += rc == 0;
+	return rc;
+}
+
+static int take_back_lost(struct repo *repo, uint64_t *ret_packs, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
+	int rc = repo_has_lost_packs(repo)
+			 ? repo_names_list(repo->store, REPO_FILE_PACK, &names, err)
+			 : 0;
+
+	for (uint32_t i = 0; rc == 0 && i < repo_index_packs(repo->index); i++) {
+		const struct repo_named *pack;
+		struct cairn_err why = {0};
+		struct repo_id id;
+
+		if (repo_index_pack_at(repo->index, i, &id) != REPO_PACK_GONE)
+			continue;
+		pack = repo_names_find(&names, &id);
+		rc = pack ? take_back(repo, pack, ret_packs, &why) : 0;
+		if (rc < 0)
+			rc = cairn_err_set(err, rc, "%s", why.msg);
+	}
+	return rc;
 }
 
 static int remove_damaged(struct repo *repo, const struct repo_names *names, const bool *damaged,
@@ -58,6 +108,8 @@ int repo_repair_index(struct repo *repo, uint64_t *ret_files, uint64_t *ret_pack
 	rc = load_readable(repo, &names, damaged, err);
 	if (rc == 0)
 		rc = repo_adopt_packs(repo, &packs, NULL, err);
+	if (rc == 0)
+		rc = take_back_lost(repo, &packs, err);
 	if (rc == 0)
 		rc = repo_flush(repo, err);
 	if (rc == 0)

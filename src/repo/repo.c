@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "repo/index.h"
@@ -61,8 +59,7 @@ static char *user_name(void)
 	return cairn_strdup(found->pw_name);
 }
 
-/* All that needs no key. */
-static int repo_new(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
+int repo_new(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
 {
 	struct repo *repo = cairn_calloc(1, sizeof(*repo));
 	uint64_t size = options->pack_size ? options->pack_size : REPO_PACK_SIZE;
@@ -113,6 +110,7 @@ void repo_close(struct repo *repo)
 	pthread_mutex_destroy(&repo->fail_mutex);
 	pthread_mutex_destroy(&repo->settle_mutex);
 	repo_names_done(&repo->early_names);
+	repo_names_done(&repo->packs_listed);
 	free(repo->here);
 	free(repo->hostname);
 	free(repo->username);
@@ -126,6 +124,7 @@ static int try_key(struct repo *repo, const struct repo_options *options,
 {
 	cairn_auto_free uint8_t *data = NULL;
 	char hex[REPO_ID_TEXT_MAX];
+	struct repo_key key;
 	struct repo_id got;
 	size_t n;
 	int rc = repo_store_get_all(repo->store, REPO_FILE_KEY, name, REPO_KEYFILE_MAX, &data, &n,
@@ -139,11 +138,15 @@ static int try_key(struct repo *repo, const struct repo_options *options,
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "key %s is damaged",
 				     repo_id_format(name, hex));
 	rc = repo_keyfile_decode((const char *)data, n, options->password, options->password_len,
-				 &repo->codecs.key, err);
-	return rc < 0 ? cairn_err_wrap(err, "key %s", repo_id_format(name, hex)) : 0;
+				 &key, err);
+	if (rc < 0)
+		return cairn_err_wrap(err, "key %s", repo_id_format(name, hex));
+	repo_codec_pool_set_key(&repo->codecs, &key);
+	repo_key_clear(&key);
+	return 0;
 }
 
-static int read_config(struct repo *repo, struct cairn_err *err)
+int repo_config_read(struct repo *repo, struct repo_config *ret, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	struct repo_codec *codec = NULL;
@@ -159,15 +162,11 @@ static int read_config(struct repo *repo, struct cairn_err *err)
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		return cairn_err_wrap(err, "config");
-	return repo_config_decode((const char *)data + REPO_IV_SIZE, n - REPO_SEAL, &repo->config,
-				  err);
+	return repo_config_decode((const char *)data + REPO_IV_SIZE, n - REPO_SEAL, ret, err);
 }
 
-/* The first key that the password opens and that `fits`; a damaged one says so
- * only if no other does. A second key may be left by an init that died: it opens,
- * but not the config. */
-static int find_key(struct repo *repo, const struct repo_options *options,
-		    int (*fits)(struct repo *repo, struct cairn_err *err), struct cairn_err *err)
+int repo_find_key(struct repo *repo, const struct repo_options *options,
+		  int (*fits)(struct repo *repo, struct cairn_err *err), struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	struct cairn_err other = {0};
@@ -197,9 +196,11 @@ static int find_key(struct repo *repo, const struct repo_options *options,
 	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
 }
 
-static bool is_read_only(const struct cairn_err *why)
+/* Restoring must be possible from a full disk, too. */
+static bool takes_no_lock(const struct cairn_err *why)
 {
-	return why->code == CAIRN_DENIED || why->sys_errno == EROFS;
+	return why->code == CAIRN_DENIED || why->sys_errno == EROFS ||
+	       (why->code == CAIRN_NO_SPACE && why->sys_errno != ENOMEM);
 }
 
 static int take_lock(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
@@ -212,7 +213,7 @@ static int take_lock(struct repo *repo, const struct repo_options *options, stru
 	repo->early = options->lock_early && options->lock == REPO_LOCK_SHARED;
 	rc = repo_lock_take(repo, options, &repo->lock, &why);
 	if (rc < 0 && options->lock_optional && options->lock == REPO_LOCK_SHARED &&
-	    is_read_only(&why)) {
+	    takes_no_lock(&why)) {
 		repo->early = false;
 		repo->unlocked = true;
 		return 0;
@@ -220,6 +221,18 @@ static int take_lock(struct repo *repo, const struct repo_options *options, stru
 	if (rc < 0 && err)
 		*err = why;
 	return rc;
+}
+
+int repo_start(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
+{
+	int rc = take_lock(repo, options, err);
+
+	return rc == 0 && repo->lock ? repo_packer_new(repo, &repo->packer, err) : rc;
+}
+
+static int fits_config(struct repo *repo, struct cairn_err *err)
+{
+	return repo_config_read(repo, &repo->config, err);
 }
 
 int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
@@ -234,101 +247,9 @@ int repo_open(const struct repo_options *options, struct repo **ret, struct cair
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no repository");
 	if (rc == 0)
-		rc = find_key(repo, options, read_config, err);
+		rc = repo_find_key(repo, options, fits_config, err);
 	if (rc == 0)
-		rc = take_lock(repo, options, err);
-	if (rc == 0 && repo->lock)
-		rc = repo_packer_new(repo, &repo->packer, err);
-	if (rc == 0)
-		*ret = cairn_take(repo);
-	return rc;
-}
-
-/* ---- making ---------------------------------------------------------------- */
-
-static int write_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_KEYFILE_MAX);
-	struct repo_keyfile_owner owner = {.hostname = repo->here,
-					   .username = repo->username,
-					   .created_ns = (int64_t)cairn_now_ns(),
-					   .n = options->kdf_n};
-	struct repo_id name;
-	int rc = repo_keyfile_encode(&repo->codecs.key, options->password, options->password_len,
-				     &owner, &json, err);
-
-	return rc < 0 ? rc
-		      : repo_store_put(repo->store, REPO_FILE_KEY, json.data, json.len, &name, err);
-}
-
-/* Never compressed: restic would refuse it. */
-static int write_config(struct repo *repo, struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_CONFIG_MAX);
-	uint8_t sealed[512];
-	struct repo_codec *codec;
-	int rc = repo_codec_get(&repo->codecs, &codec, err);
-
-	if (rc < 0)
-		return rc;
-	repo_config_encode(&repo->config, &json);
-	if (cairn_buf_failed(&json) || json.len + REPO_SEAL > sizeof(sealed))
-		rc = cairn_err_nomem(err, "the config");
-	else
-		rc = repo_crypt_seal(repo_codec_crypt(codec), json.data, json.len, sealed, err);
-	repo_codec_put(&repo->codecs, codec);
-	return rc < 0 ? rc : repo_store_put_config(repo->store, sealed, json.len + REPO_SEAL, err);
-}
-
-static int refuse_existing(struct repo *repo, struct cairn_err *err)
-{
-	uint64_t size;
-	int rc = repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, err);
-
-	if (rc == 0)
-		return cairn_err_set(err, CAIRN_EXISTS, "there is a repository already");
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
-}
-
-/* A key without a config is left by an init that died, or a config was lost:
- * the key is used then, so that what is sealed with it can be read. */
-static int make_key(struct repo *repo, const struct repo_options *options, struct cairn_err *err)
-{
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
-
-	if (rc == 0 && names.n > 0) {
-		rc = find_key(repo, options, NULL, err);
-		if (rc == CAIRN_UNAUTHENTICATED)
-			return cairn_err_set(err, CAIRN_PRECONDITION,
-					     "there is no config, but keys of another password");
-		return rc;
-	}
-	if (rc == 0)
-		rc = repo_key_random(&repo->codecs.key, err);
-	return rc < 0 ? rc : write_key(repo, options, err);
-}
-
-/* The config comes last: before it there is no repository. */
-int repo_init(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
-{
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	int rc = repo_new(options, &repo, err);
-
-	if (rc == 0)
-		rc = refuse_existing(repo, err);
-	if (rc == 0)
-		rc = repo_store_create(repo->store, err);
-	if (rc == 0)
-		rc = make_key(repo, options, err);
-	if (rc == 0)
-		rc = repo_config_random(&repo->config, err);
-	if (rc == 0)
-		rc = write_config(repo, err);
-	if (rc == 0)
-		rc = take_lock(repo, options, err);
-	if (rc == 0 && repo->lock)
-		rc = repo_packer_new(repo, &repo->packer, err);
+		rc = repo_start(repo, options, err);
 	if (rc == 0)
 		*ret = cairn_take(repo);
 	return rc;

@@ -54,7 +54,8 @@ struct repo_options {
 	uint64_t lock_renew_ms; /* how often it is renewed; 0: five minutes, as restic does */
 	bool lock_early; /* a shared lock: do not wait for the second look; see repo_settle() */
 	/* Who only reads can do without a shared lock where none can be written: on a
-	 * read-only filesystem, or without the right to write. repo_unlocked() tells. */
+	 * read-only filesystem, a full one, or without the right to write.
+	 * repo_unlocked() tells. */
 	bool lock_optional;
 	const char *hostname; /* in new snapshots; NULL: this machine's name */
 	uint64_t pack_size;   /* target; 0: 16 MiB; 4 to 128 MiB are sensible */

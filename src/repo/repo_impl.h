@@ -41,9 +41,11 @@ struct repo {
 	uint64_t pack_size;
 	struct repo_index *index;
 	atomic_bool index_loaded;
-	pthread_mutex_t load_mutex;  /* held while the index is loaded */
-	pthread_mutex_t parse_mutex; /* held while one file of it is added: a pack's blobs are
+	pthread_mutex_t load_mutex;     /* held while the index is loaded */
+	pthread_mutex_t parse_mutex;    /* held while one file of it is added: a pack's blobs are
 				      * added by one thread */
+	struct repo_names packs_listed; /* by repo_confirm_packs(), if it was called */
+	bool has_packs_listed;
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* nobody looked a second time yet */
@@ -58,6 +60,21 @@ struct repo {
 	atomic_uint_fast64_t blobs_new, bytes_new, bytes_stored, blobs_known, packs_stored,
 		bytes_received;
 };
+
+/* A repository that needs no key yet: its store is open, nothing was read. */
+int repo_new(const struct repo_options *options, struct repo **ret, struct cairn_err *err);
+
+/* The first key that the password opens and that `fits` (NULL: any); a damaged one
+ * is reported only if no other fits. An init that died can leave a second key: the
+ * password opens it, but it does not open the config. */
+int repo_find_key(struct repo *repo, const struct repo_options *options,
+		  int (*fits)(struct repo *repo, struct cairn_err *err), struct cairn_err *err);
+
+/* CAIRN_DATA_LOSS  the config is damaged, or sealed with another key */
+int repo_config_read(struct repo *repo, struct repo_config *ret, struct cairn_err *err);
+
+/* Takes the lock that the options ask for, and gets ready to write under it. */
+int repo_start(struct repo *repo, const struct repo_options *options, struct cairn_err *err);
 
 /* The failure that sticks. repo_fail() keeps the first one and returns its
  * argument's code. */

@@ -169,47 +169,31 @@ int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct
 
 /* ---- finding --------------------------------------------------------------- */
 
-/* What was made from the one at `i` though its time says that it is older; list->n:
- * nothing was. */
-static size_t mistimed_child(const struct repo_snapshot_list *list, size_t i)
+/* The index of a child of the snapshot at `i` whose time says that it is older than
+ * its parent; `i` if there is no such child. */
+static size_t mistimed_child(struct repo_snapshot *const *items, size_t i)
 {
 	size_t child = 0;
 
-	while (child < i && !(list->items[child]->has_parent &&
-			      repo_id_equal(&list->items[child]->parent, &list->items[i]->id)))
+	while (child < i &&
+	       !(items[child]->has_parent && repo_id_equal(&items[child]->parent, &items[i]->id)))
 		child++;
-	return child < i ? child : list->n;
+	return child;
 }
 
-/* The newest that is not of a time to come, or what was made from it when a clock
- * had fallen back. Steps go down the list, so they end. */
-static size_t latest_of(const struct repo_snapshot_list *list, int64_t now)
+size_t repo_snapshot_newest(struct repo_snapshot *const *items, size_t n)
 {
-	size_t latest = list->n - 1, child;
+	int64_t now = (int64_t)cairn_now_ns();
+	size_t newest = n - 1, child;
 
-	while (latest > 0 && list->items[latest]->time_ns > now)
-		latest--;
-	if (list->items[latest]->time_ns > now)
-		return list->n - 1;
-	while ((child = mistimed_child(list, latest)) < list->n)
-		latest = child;
-	return latest;
-}
-
-static int find_latest(struct repo *repo, struct repo_snapshot **ret, struct cairn_err *err)
-{
-	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
-	int rc = repo_snapshot_list(repo, &list, err);
-
-	if (rc < 0)
-		return rc;
-	if (list.damaged)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "which is the latest cannot be told: %s",
-				     list.damaged_text);
-	if (list.n == 0)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot");
-	*ret = cairn_take(list.items[latest_of(&list, (int64_t)cairn_now_ns())]);
-	return 0;
+	while (newest > 0 && items[newest]->time_ns > now)
+		newest--;
+	if (items[newest]->time_ns > now)
+		return n - 1;
+	/* Each step goes down the list, so the loop ends. */
+	while ((child = mistimed_child(items, newest)) < newest)
+		newest = child;
+	return newest;
 }
 
 static bool is_prefix(const char *text)
@@ -226,10 +210,8 @@ int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapsh
 	const struct repo_named *found = NULL;
 	int rc;
 
-	if (strcmp(prefix, "latest") == 0)
-		return find_latest(repo, ret, err);
 	if (!is_prefix(prefix))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no id of a snapshot", prefix);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a snapshot's id", prefix);
 	rc = repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &names, err);
 	if (rc < 0)
 		return rc;

@@ -70,13 +70,11 @@ int repo_snapshot_save(struct repo *repo, const struct repo_snapshot *snapshot,
 int repo_snapshot_load(struct repo *repo, const struct repo_id *id, struct repo_snapshot **ret,
 		       struct cairn_err *err);
 
-/* The snapshot whose id begins with `prefix`, or the newest for "latest". What a
- * wrong clock made does not mislead: one of a time to come is the newest only if
- * there are no others, and what was made from another is newer than it.
+/* The snapshot whose id begins with `prefix`.
  *
- * CAIRN_NOT_FOUND  none
- * CAIRN_INVALID    several begin so, or it is no prefix of an id
- * CAIRN_DATA_LOSS  it cannot be read; for "latest", any one: it may be that
+ * CAIRN_NOT_FOUND  no id begins so
+ * CAIRN_INVALID    several ids begin so, or the text cannot begin an id
+ * CAIRN_DATA_LOSS  the snapshot cannot be read
  */
 int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
 		       struct cairn_err *err);
@@ -94,6 +92,11 @@ void repo_snapshot_list_done(struct repo_snapshot_list *list);
 
 /* All snapshots that can be read. */
 int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct cairn_err *err);
+
+/* The index of the newest of `n` > 0 snapshots that are sorted by time, oldest first.
+ * A wrong clock does not mislead it: a snapshot from the future is the newest only if
+ * all are, and a snapshot is newer than its parent whatever their times say. */
+size_t repo_snapshot_newest(struct repo_snapshot *const *items, size_t n);
 
 /* Deletes the snapshot, not what it refers to: prune.h does that. Needs the
  * exclusive lock. Absent is fine. */

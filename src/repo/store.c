@@ -168,6 +168,16 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 	return 0;
 }
 
+bool repo_store_holds(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      const void *data, size_t n)
+{
+	cairn_auto_free uint8_t *stored = NULL;
+	size_t stored_n;
+
+	return repo_store_get_all(store, kind, name, n, &stored, &stored_n, NULL) == 0 &&
+	       stored_n == n && memcmp(stored, data, n) == 0;
+}
+
 int repo_store_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		    uint64_t *ret_size, struct cairn_err *err)
 {
@@ -202,4 +212,27 @@ int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct ca
 
 	*ret = swept;
 	return rc;
+}
+
+uint64_t repo_store_space(struct repo_store *store)
+{
+	uint64_t space = UINT64_MAX;
+
+	if (store->ops->space && store->ops->space(store, &space, NULL) < 0)
+		return UINT64_MAX;
+	return space;
+}
+
+void repo_store_reserve_keep(struct repo_store *store)
+{
+	if (store->ops->reserve_keep)
+		(void)store->ops->reserve_keep(store, NULL);
+}
+
+bool repo_store_reserve_release(struct repo_store *store)
+{
+	bool released = false;
+
+	return store->ops->reserve_release &&
+	       store->ops->reserve_release(store, &released, NULL) == 0 && released;
 }

@@ -81,6 +81,13 @@ struct repo_store_ops {
 	 * Nobody else may be writing. */
 	int (*sweep)(struct repo_store *store, struct repo_swept *swept, struct cairn_err *err);
 
+	/* Optional: bytes that can still be written. */
+	int (*space)(struct repo_store *store, uint64_t *ret_free, struct cairn_err *err);
+
+	/* Optional: a reserve is room that only what frees space may use. */
+	int (*reserve_keep)(struct repo_store *store, struct cairn_err *err);
+	int (*reserve_release)(struct repo_store *store, bool *ret_released, struct cairn_err *err);
+
 	/* Optional: a whole file with one request; as repo_store_get_all(). */
 	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
@@ -150,6 +157,7 @@ int repo_store_create(struct repo_store *store, struct cairn_err *err);
 /* Stores the bytes under their hash, which is given back. */
 int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err);
+/* CAIRN_EXISTS  there is one, with other bytes; a store may also be unable to tell */
 int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
 			  struct cairn_err *err);
 
@@ -164,6 +172,10 @@ int repo_store_get(struct repo_store *store, enum repo_file kind, const struct r
 int repo_store_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
 
+/* True when the file can be read and holds exactly these bytes. */
+bool repo_store_holds(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      const void *data, size_t n);
+
 int repo_store_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		    uint64_t *ret_size, struct cairn_err *err);
 int repo_store_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -174,5 +186,15 @@ int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_li
 /* Removes half-written files; for the holder of the exclusive lock. A store whose
  * server keeps none does nothing. */
 int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct cairn_err *err);
+
+/* Bytes that can still be written; UINT64_MAX when the store cannot tell. */
+uint64_t repo_store_space(struct repo_store *store);
+
+/* Makes the reserve if it is not there. It is a convenience: failures are ignored. */
+void repo_store_reserve_keep(struct repo_store *store);
+
+/* Frees the reserve; false when there is none. For the exclusive lock and what is done
+ * under it: on a full disk nothing could be deleted otherwise. */
+bool repo_store_reserve_release(struct repo_store *store);
 
 #endif

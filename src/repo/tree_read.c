@@ -18,6 +18,8 @@ int repo_tree_read(struct repo *repo, const struct repo_id *tree,
 	size_t n;
 	int rc = repo_blob_get(repo, REPO_BLOB_TREE, tree, &json, &n, &why);
 
+	if (rc == CAIRN_NOT_FOUND) /* something refers to it */
+		rc = CAIRN_DATA_LOSS;
 	if (rc == 0)
 		rc = repo_tree_parse((const char *)json, n, visitor, &why);
 	if (rc < 0)

@@ -36,6 +36,12 @@ bool repo_walk_marked(const struct repo_walk *walk, uint32_t entry)
 	return walk->marks[entry / 64] >> (entry % 64) & 1;
 }
 
+void repo_walk_move_mark(struct repo_walk *walk, uint32_t from, uint32_t to)
+{
+	walk->marks[from / 64] &= ~((uint64_t)1 << (from % 64));
+	walk->marks[to / 64] |= (uint64_t)1 << (to % 64);
+}
+
 /* False when there is no such blob; *ret_new when it was not marked before. */
 static bool mark(struct repo_walk *walk, enum repo_blob_type type, const struct repo_id *id,
 		 bool *ret_new)
@@ -90,6 +96,8 @@ static int content(void *arg, const struct repo_id *ids, size_t n, struct cairn_
 			walk->sum += size;
 			continue;
 		}
+		if (walk->broken) /* once is enough for a file */
+			continue;
 		walk->broken = true;
 		snprintf(text, sizeof(text), "blob %s, which a file needs, is in no index",
 			 repo_id_format(&ids[i], hex));

@@ -37,4 +37,7 @@ int repo_walk_tree(struct repo_walk *walk, const struct repo_id *root, struct ca
 
 bool repo_walk_marked(const struct repo_walk *walk, uint32_t entry);
 
+/* Moves the mark of a blob to another copy of it. */
+void repo_walk_move_mark(struct repo_walk *walk, uint32_t from, uint32_t to);
+
 #endif

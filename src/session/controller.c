@@ -275,14 +275,19 @@ int session_controller_new(const struct session_controller_options *options,
 	return 0;
 }
 
-void session_controller_free(struct session_controller *c)
+void session_controller_stop(struct session_controller *c)
 {
-	if (!c)
-		return;
 	atomic_store(&c->stopping, true);
 	if (c->queue)
 		kube_queue_shutdown(c->queue);
 	cairn_crew_join(&c->workers);
+}
+
+void session_controller_free(struct session_controller *c)
+{
+	if (!c)
+		return;
+	session_controller_stop(c);
 	kube_informer_free(c->requests);
 	kube_informer_free(c->data);
 	kube_informer_free(c->configurations);

@@ -39,7 +39,11 @@ struct session_controller_options {
 int session_controller_new(const struct session_controller_options *options,
 			   struct session_controller **ret, struct cairn_err *err);
 
-/* Ends its threads. Accepts NULL. */
+/* Ends the workers; nothing is written after it returns. The object stays valid, so
+ * that an election may still report to it. Idempotent. */
+void session_controller_stop(struct session_controller *controller);
+
+/* Stops and frees. Accepts NULL. */
 void session_controller_free(struct session_controller *controller);
 CAIRN_DEFINE_CLEANUP(struct session_controller, session_controller_free);
 

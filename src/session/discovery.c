@@ -62,8 +62,12 @@ static void on_change(void *arg, const json_t *old, const json_t *now)
 static int look(const json_t *object, struct cairn_err *err)
 {
 	cairn_cleanup(discovery_place_done) struct discovery_place place = {0};
-	int rc = discovery_place_read(object, &place, err);
+	const char *driver = kube_str(object, "spec", "driverName");
+	int rc;
 
+	if (!driver || strcmp(driver, kube_name(object)) != 0)
+		return cairn_err_set(err, CAIRN_INVALID, "metadata.name must be the driver's name");
+	rc = discovery_place_read(object, &place, err);
 	return rc ? rc : discovery_place_probe(&place, PROBE_TIMEOUT_MS, err);
 }
 
@@ -154,14 +158,19 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 	return 0;
 }
 
-void discovery_controller_free(struct discovery_controller *c)
+void discovery_controller_stop(struct discovery_controller *c)
 {
-	if (!c)
-		return;
 	atomic_store(&c->stopping, true);
 	if (c->queue)
 		kube_queue_shutdown(c->queue);
 	cairn_crew_join(&c->workers);
+}
+
+void discovery_controller_free(struct discovery_controller *c)
+{
+	if (!c)
+		return;
+	discovery_controller_stop(c);
 	kube_informer_free(c->informer);
 	kube_queue_free(c->queue);
 	free(c);

@@ -14,8 +14,11 @@ struct manager_options {
 	const char *listen; /* of the webhook; NULL: none */
 	const char *tls_cert;
 	const char *tls_key;
-	const char *http_address; /* NULL: no metrics */
-	uint64_t qps;             /* calls to the API server a second */
+	const char *webhook_secret; /* file with the last part of the path; or NULL */
+	const char *client_ca;      /* authority of the API server's certificate; or NULL */
+	const char *client_name;    /* its common name; NULL: any that the authority signed */
+	const char *http_address;   /* NULL: no metrics */
+	uint64_t qps;               /* calls to the API server a second */
 	bool elect;
 	bool sessions; /* else DriverDiscovery only */
 	uint64_t drain_ms;

@@ -2,15 +2,19 @@
 
 #include "session/webhook.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/crypto.h>
+
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/auth.h"
-#include "kube/client.h"
-#include "kube/object.h"
+#include "kube/caller.h"
+#include "kube/guard.h"
+#include "kube/user.h"
 #include "net/http.h"
 #include "net/metrics.h"
 #include "session/admission.h"
@@ -19,63 +23,67 @@
  * up. */
 #define ASK_TIME_MS 8000U
 
-/* Questions about single names, where somebody may not get all of them: more
- * would take longer than an API server waits. */
-#define NAMES_ASKED_MAX 32U
-
 #define BODY_MAX (4U << 20)
 
 struct session_webhook {
-	struct kube_client *client;
+	struct session_webhook_options options;
 	struct net_metric *reviews; /* NULL: not counted */
 };
 
-static int check_caller(void *arg)
+static int read_secret(const char *path, char out[SESSION_SECRET_MAX + 1], struct cairn_err *err)
 {
-	return net_http_check(arg);
-}
+	cairn_auto_free char *text = NULL;
+	size_t n;
+	int rc = cairn_file_read(AT_FDCWD, path, SESSION_SECRET_MAX + 2, &text, &n, err);
 
-static int ask(struct session_webhook *w, const struct session_admission *a, const char *name,
-	       const struct kube_call *how, bool *ret, struct cairn_err *err)
-{
-	struct kube_access what = {
-		.verb = "get",
-		.group = kube_volumesnapshots.group,
-		.version = kube_volumesnapshots.version,
-		.resource = kube_volumesnapshots.plural,
-		.ns = a->ns,
-		.name = name,
-	};
-	struct kube_access_answer answer = {0};
-	int rc = kube_access_review(w->client, a->user, &what, how, &answer, err);
-
-	*ret = rc == 0 && answer.allowed;
-	return rc;
-}
-
-/* All of the namespace, or else each that is named. */
-static int review(struct session_webhook *w, const struct session_admission *a,
-		  const struct kube_call *how, struct cairn_err *err)
-{
-	bool allowed;
-	int rc = ask(w, a, NULL, how, &allowed, err);
-
-	if (rc || allowed)
+	if (rc)
 		return rc;
-	for (size_t i = 0; i < a->n_snapshots; i++) {
-		if (i < NAMES_ASKED_MAX)
-			rc = ask(w, a, a->snapshots[i], how, &allowed, err);
-		else
-			allowed = false;
-		if (rc)
-			return rc;
-		if (!allowed)
-			return cairn_err_set(err, CAIRN_DENIED,
-					     "you may not get the VolumeSnapshot '%.253s' in "
-					     "namespace '%.63s'",
-					     a->snapshots[i], a->ns);
-	}
+	n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+	if (n < SESSION_SECRET_MIN || n > SESSION_SECRET_MAX || strcspn(text, "\r\n") != n)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' must hold %u to %u letters, digits, '-' and '_'", path,
+				     SESSION_SECRET_MIN, SESSION_SECRET_MAX);
+	memcpy(out, text, n);
+	out[n] = '\0';
 	return 0;
+}
+
+static bool has_certificate(const struct session_webhook *w, const struct net_http *http)
+{
+	const char *name = net_http_tls_name(http);
+	const char *wanted = w->options.client_name;
+
+	return w->options.certificates && name && (!wanted || strcmp(name, wanted) == 0);
+}
+
+static bool knows_secret(const struct session_webhook *w, const struct net_http *http)
+{
+	const char *said = net_http_path(http) + strlen(SESSION_WEBHOOK_PATH);
+	char secret[SESSION_SECRET_MAX + 1] = "";
+
+	if (!w->options.secret_file || said[0] != '/' ||
+	    read_secret(w->options.secret_file, secret, NULL) != 0)
+		return false;
+	return strlen(said + 1) == strlen(secret) &&
+	       CRYPTO_memcmp(said + 1, secret, strlen(secret)) == 0;
+}
+
+/* Each that is named: an authorizer may have rules for single names. */
+static int review(struct session_webhook *w, const struct session_admission *a,
+		  const struct kube_wait *wait, struct cairn_err *err)
+{
+	kube_auto_value struct kube_user *user = NULL;
+	int rc = kube_user_new((json_t *)(uintptr_t)a->user, &user, err);
+
+	for (size_t i = 0; i < a->n_snapshots && !rc; i++) {
+		rc = kube_guard_may_read(w->options.guard, user, a->ns, a->snapshots[i], wait, err);
+		if (rc == CAIRN_DENIED)
+			cairn_err_set(err, rc,
+				      "you may not get the VolumeSnapshot '%.253s' in namespace "
+				      "'%.63s'",
+				      a->snapshots[i], a->ns);
+	}
+	return rc;
 }
 
 static void count(struct session_webhook *w, const char *result)
@@ -103,34 +111,39 @@ static int answer(struct session_webhook *w, struct net_http *http,
 static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct session_webhook *w = arg;
-	struct kube_call how = {
-		.timeout_ms = ASK_TIME_MS,
-		.check = check_caller,
-		.check_arg = http,
-	};
+	struct kube_caller caller;
 	struct cairn_err why = {0};
 	struct session_admission *a = cairn_alloc(sizeof(*a));
 	size_t n;
 	const void *body = net_http_body(http, &n);
 	int rc;
 
+	if (!has_certificate(w, http) && !knows_secret(w, http)) {
+		free(a);
+		count(w, "stranger");
+		return net_http_reply_text(http, 404, "not found\n", err);
+	}
 	if (!a)
 		return cairn_err_nomem(err, "review");
+	net_http_trust(http, NET_SLOT_PINNED);
+	kube_caller_init(&caller, http, ASK_TIME_MS);
+	caller.wait.origin = NULL; /* all reviews come from the API servers */
 	rc = session_admission_parse(body, n, a, err);
 	if (rc)
 		count(w, "invalid");
 	else
-		rc = answer(w, http, a, review(w, a, &how, &why), &why, err);
+		rc = answer(w, http, a, review(w, a, &caller.wait, &why), &why, err);
 	session_admission_done(a);
 	free(a);
 	return rc;
 }
 
-int session_webhook_new(struct kube_client *client, struct net_metrics *metrics,
-			struct net_http_server *http, struct session_webhook **ret,
-			struct cairn_err *err)
+int session_webhook_new(const struct session_webhook_options *options, struct net_http_server *http,
+			struct session_webhook **ret, struct cairn_err *err)
 {
-	static const char *const results[] = {"allowed", "denied", "error", "invalid", NULL};
+	static const char *const results[] = {"allowed", "denied",   "error",
+					      "invalid", "stranger", NULL};
+	char secret[SESSION_SECRET_MAX + 1];
 	const struct net_metric_spec reviews = {
 		.name = "cairn_session_reviews_total",
 		.help = "Session requests that were reviewed, by result.",
@@ -139,22 +152,29 @@ int session_webhook_new(struct kube_client *client, struct net_metrics *metrics,
 	};
 	cairn_cleanup(session_webhook_freep) struct session_webhook *w =
 		cairn_calloc(1, sizeof(*w));
-	struct net_http_route route = {
-		.method = "POST",
-		.path = SESSION_WEBHOOK_PATH,
-		.handler = handle,
-		.arg = w,
-		.body_max = BODY_MAX,
+	const struct net_http_route routes[] = {
+		{.method = "POST",
+		 .path = SESSION_WEBHOOK_PATH,
+		 .handler = handle,
+		 .arg = w,
+		 .body_max = BODY_MAX},
+		{.method = "POST",
+		 .path = SESSION_WEBHOOK_PATH "/",
+		 .handler = handle,
+		 .arg = w,
+		 .body_max = BODY_MAX},
 	};
 	int rc = 0;
 
 	if (!w)
 		return cairn_err_nomem(err, "webhook");
-	w->client = client;
-	if (metrics)
-		rc = net_metrics_add(metrics, &reviews, &w->reviews, err);
+	w->options = *options;
+	if (options->secret_file)
+		rc = read_secret(options->secret_file, secret, err);
+	if (!rc && options->metrics)
+		rc = net_metrics_add(options->metrics, &reviews, &w->reviews, err);
 	if (!rc)
-		rc = net_http_server_add(http, &route, 1, err);
+		rc = net_http_server_add(http, routes, 2, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(w);

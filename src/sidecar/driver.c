@@ -12,10 +12,10 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "csi_identity.pb-c.h"
+#include "kube/wait.h"
 #include "net/client.h"
 #include "net/server.h"
 #include "proto/message.h"
-#include "sidecar/wait.h"
 
 #define INFO_PATH         "/csi.v1.Identity/GetPluginInfo"
 #define CAPABILITIES_PATH "/csi.v1.Identity/GetPluginCapabilities"
@@ -199,12 +199,11 @@ static void tell(struct sidecar_driver *d, bool ready, const char *why)
 
 static bool pause_for(struct sidecar_driver *d, uint64_t ms)
 {
-	struct sidecar_wait forever = {.deadline_ns = UINT64_MAX};
-	struct sidecar_wait wait = sidecar_wait_within(&forever, ms);
+	struct kube_wait forever = {.deadline_ns = UINT64_MAX};
+	struct kube_wait wait = kube_wait_within(&forever, ms);
 
 	cairn_scoped_lock(&d->lock);
-	while (!d->stopping && !d->doubted &&
-	       sidecar_wait_on(&wait, &d->changed, &d->lock, NULL) == 0)
+	while (!d->stopping && !d->doubted && kube_wait_on(&wait, &d->changed, &d->lock, NULL) == 0)
 		;
 	d->doubted = false;
 	return !d->stopping;
@@ -269,7 +268,7 @@ int sidecar_driver_new(const struct sidecar_driver_options *options, struct side
 	if (!d->options.probe_ms)
 		d->options.probe_ms = PROBE_DEFAULT_MS;
 	pthread_mutex_init(&d->lock, NULL);
-	sidecar_cond_init(&d->changed);
+	kube_wait_cond_init(&d->changed);
 	snprintf(d->why, sizeof(d->why), "the CSI driver was not reached yet");
 	rc = make_channels(d, err);
 	if (rc)

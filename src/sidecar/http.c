@@ -8,9 +8,9 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/wait.h"
 #include "net/http.h"
 #include "net/http_standard.h"
-#include "sidecar/wait.h"
 
 #define TICK_MS 2000U
 
@@ -77,11 +77,11 @@ static int try(struct sidecar_http *http, struct cairn_err *err)
 
 static bool pause_for(struct sidecar_http *http)
 {
-	struct sidecar_wait forever = {.deadline_ns = UINT64_MAX};
-	struct sidecar_wait wait = sidecar_wait_within(&forever, TICK_MS);
+	struct kube_wait forever = {.deadline_ns = UINT64_MAX};
+	struct kube_wait wait = kube_wait_within(&forever, TICK_MS);
 
 	cairn_scoped_lock(&http->lock);
-	while (!http->stopping && sidecar_wait_on(&wait, &http->changed, &http->lock, NULL) == 0)
+	while (!http->stopping && kube_wait_on(&wait, &http->changed, &http->lock, NULL) == 0)
 		;
 	return !http->stopping;
 }
@@ -130,7 +130,7 @@ int sidecar_http_new(const struct sidecar_http_options *options, struct sidecar_
 	http->health = (struct net_http_route){
 		.method = "GET", .path = "/health", .handler = health, .arg = http};
 	pthread_mutex_init(&http->lock, NULL);
-	sidecar_cond_init(&http->changed);
+	kube_wait_cond_init(&http->changed);
 	listen_first(http);
 	if (pthread_create(&http->thread, NULL, run, http) != 0)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "a thread can not be made");

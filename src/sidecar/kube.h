@@ -17,7 +17,7 @@ struct kube_access;
 struct kube_access_answer;
 struct kube_ref;
 struct kube_resource;
-struct sidecar_wait;
+struct kube_wait;
 
 struct sidecar_kube_ops {
 	/* Is the token good for this audience? Gives its UserInfo, owned by the caller.
@@ -25,20 +25,19 @@ struct sidecar_kube_ops {
 	 * CAIRN_UNAUTHENTICATED  it is not; never for our own credentials
 	 */
 	int (*review_token)(void *self, const char *token, const char *audience,
-			    const struct sidecar_wait *wait, json_t **ret_user,
-			    struct cairn_err *err);
+			    const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err);
 
 	/* May the user do that? No is an answer. */
 	int (*review_access)(void *self, const json_t *user, const struct kube_access *what,
-			     const struct sidecar_wait *wait, struct kube_access_answer *ret,
+			     const struct kube_wait *wait, struct kube_access_answer *ret,
 			     struct cairn_err *err);
 
-	int (*get)(void *self, const struct kube_ref *ref, const struct sidecar_wait *wait,
+	int (*get)(void *self, const struct kube_ref *ref, const struct kube_wait *wait,
 		   json_t **ret, struct cairn_err *err);
 
 	/* All objects of a kind without namespace, as a list object. */
-	int (*list)(void *self, const struct kube_resource *resource,
-		    const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err);
+	int (*list)(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
+		    json_t **ret, struct cairn_err *err);
 
 	/* The VolumeSnapshotContents of a driver with that snapshot handle, as an array
 	 * that may be empty; with `sure` it is no older than the question.
@@ -46,15 +45,12 @@ struct sidecar_kube_ops {
 	 * CAIRN_DENIED  the sidecar may not look
 	 */
 	int (*contents_of)(void *self, const char *driver, const char *handle, bool sure,
-			   const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err);
+			   const struct kube_wait *wait, json_t **ret, struct cairn_err *err);
 };
 
 struct sidecar_kube {
 	const struct sidecar_kube_ops *ops;
 	void *self;
 };
-
-/* How long one question to the API server may take. */
-#define SIDECAR_KUBE_TIMEOUT_MS 15000U
 
 #endif

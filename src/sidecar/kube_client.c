@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/auth.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/informer.h"
 #include "kube/object.h"
-#include "sidecar/wait.h"
+#include "kube/reviewer.h"
+#include "kube/wait.h"
 
 /* The server sends a bookmark about every minute; a watch without any for longer
  * is not believed. */
@@ -24,6 +24,7 @@
 
 struct sidecar_kube_client {
 	struct kube_client *client;
+	struct kube_reviewer reviewer; /* of the client */
 	struct kube_informer *contents;
 };
 
@@ -73,81 +74,50 @@ static const struct kube_index indexes[] = {{.name = "handle", .texts = by_handl
 
 static int wanted(void *arg)
 {
-	return sidecar_wait_check(arg, NULL);
-}
-
-static struct kube_call how(const struct sidecar_wait *wait)
-{
-	return (struct kube_call){
-		.timeout_ms = SIDECAR_KUBE_TIMEOUT_MS,
-		.deadline_ns = wait->deadline_ns,
-		.check = wanted,
-		.check_arg = (void *)(uintptr_t)wait,
-	};
-}
-
-/* A call that took too long though the caller still waits: the API server is
- * slow, and a retry may help. */
-static int outcome(int rc, const struct sidecar_wait *wait, struct cairn_err *err)
-{
-	if (rc != CAIRN_DEADLINE || sidecar_wait_check(wait, NULL) != 0)
-		return rc;
-	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
+	return kube_wait_check(arg, NULL);
 }
 
 static int review_token(void *self, const char *token, const char *audience,
-			const struct sidecar_wait *wait, json_t **ret_user, struct cairn_err *err)
+			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
 {
-	struct sidecar_kube_client *c = self;
-	const char *const audiences[] = {audience, NULL};
-	struct kube_call call = how(wait);
-	struct kube_token_review review = {0};
-	int rc = kube_token_review(c->client, token, audiences, &call, &review, err);
+	const struct sidecar_kube_client *c = self;
 
-	if (rc == CAIRN_UNAUTHENTICATED) /* we are: that says nothing of the token */
-		return cairn_err_recode(err, CAIRN_INTERNAL);
-	if (rc)
-		return outcome(rc, wait, err);
-	if (review.authenticated && review.user && kube_token_review_has(&review, audience))
-		*ret_user = json_incref((json_t *)(uintptr_t)review.user);
-	else
-		rc = cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the token is not good");
-	kube_token_review_done(&review);
-	return rc;
+	return c->reviewer.ops->review_token(c->reviewer.self, token, audience, wait, ret_user,
+					     err);
 }
 
 static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct sidecar_wait *wait, struct kube_access_answer *ret,
+			 const struct kube_wait *wait, struct kube_access_answer *ret,
 			 struct cairn_err *err)
 {
-	struct sidecar_kube_client *c = self;
-	struct kube_call call = how(wait);
+	const struct sidecar_kube_client *c = self;
 
-	return outcome(kube_access_review(c->client, user, what, &call, ret, err), wait, err);
+	return c->reviewer.ops->review_access(c->reviewer.self, user, what, wait, ret, err);
 }
 
-static int get(void *self, const struct kube_ref *ref, const struct sidecar_wait *wait,
-	       json_t **ret, struct cairn_err *err)
+static int get(void *self, const struct kube_ref *ref, const struct kube_wait *wait, json_t **ret,
+	       struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
-	struct kube_call call = how(wait);
+	const struct kube_call call = kube_wait_call(wait);
 
-	return outcome(kube_get(c->client, ref, &call, ret, err), wait, err);
+	return kube_wait_outcome(wait, kube_get(c->client, ref, &call, ret, err), err);
 }
 
-static int list(void *self, const struct kube_resource *resource, const struct sidecar_wait *wait,
+static int list(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
 		json_t **ret, struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
-	struct kube_call call = how(wait);
+	const struct kube_call call = kube_wait_call(wait);
 
-	return outcome(kube_list(c->client, KUBE_REF(resource, NULL, NULL), NULL, &call, ret, err),
-		       wait, err);
+	return kube_wait_outcome(
+		wait, kube_list(c->client, KUBE_REF(resource, NULL, NULL), NULL, &call, ret, err),
+		err);
 }
 
 /* Reads all of them: where the watch can not be believed, or may not be had. */
 static int contents_listed(struct sidecar_kube_client *c, const char *driver, const char *handle,
-			   const struct sidecar_wait *wait, json_t *found, struct cairn_err *err)
+			   const struct kube_wait *wait, json_t *found, struct cairn_err *err)
 {
 	kube_auto_json json_t *all = NULL;
 	json_t *content;
@@ -170,14 +140,14 @@ static int contents_listed(struct sidecar_kube_client *c, const char *driver, co
 
 /* Does the watch know all there is? One that has only just begun is waited for;
  * one that failed before it knew anything, mostly for want of the right, is not. */
-static bool watch_is_good(struct sidecar_kube_client *c, const struct sidecar_wait *wait)
+static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait *wait)
 {
 	struct kube_informer_stats stats;
 
 	kube_informer_stats(c->contents, &stats);
 	if (!kube_informer_synced(c->contents) && stats.errors > 0)
 		return false;
-	if (kube_informer_wait_synced(c->contents, sidecar_wait_left_ms(wait, SYNC_WAIT_MS), wanted,
+	if (kube_informer_wait_synced(c->contents, kube_wait_left_ms(wait, SYNC_WAIT_MS), wanted,
 				      (void *)(uintptr_t)wait, NULL) != 0)
 		return false;
 	kube_informer_stats(c->contents, &stats);
@@ -186,7 +156,7 @@ static bool watch_is_good(struct sidecar_kube_client *c, const struct sidecar_wa
 
 /* 1 when the watch knows. */
 static int contents_watched(struct sidecar_kube_client *c, const char *driver, const char *handle,
-			    const struct sidecar_wait *wait, json_t *found, struct cairn_err *err)
+			    const struct kube_wait *wait, json_t *found, struct cairn_err *err)
 {
 	char key[INDEX_KEY_MAX];
 	json_t **objects;
@@ -196,7 +166,7 @@ static int contents_watched(struct sidecar_kube_client *c, const char *driver, c
 	if (!index_key(driver, handle, key))
 		return 0;
 	if (!watch_is_good(c, wait))
-		return sidecar_wait_check(wait, err);
+		return kube_wait_check(wait, err);
 	rc = kube_informer_find(c->contents, "handle", key, &objects, &n, err);
 	if (rc)
 		return rc;
@@ -208,7 +178,7 @@ static int contents_watched(struct sidecar_kube_client *c, const char *driver, c
 }
 
 static int contents_of(void *self, const char *driver, const char *handle, bool sure,
-		       const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
 	kube_auto_json json_t *found = json_array();
@@ -278,6 +248,7 @@ int sidecar_kube_client_new(const struct sidecar_kube_client_options *options,
 	if (!c)
 		return cairn_err_nomem(err, "client");
 	rc = reach(c, options, err);
+	c->reviewer = kube_client_reviewer(c->client);
 	if (!rc)
 		rc = kube_informer_new(c->client, &watch, &c->contents, err);
 	if (!rc)

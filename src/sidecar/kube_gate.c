@@ -3,20 +3,20 @@
 #include "sidecar/kube_gate.h"
 
 #include "base/cleanup.h"
-#include "sidecar/gate.h"
-#include "sidecar/wait.h"
+#include "kube/fair_queue.h"
+#include "kube/wait.h"
 
-static int enter(const struct sidecar_kube_gate *g, const struct sidecar_wait *wait,
-		 struct sidecar_pass *pass, struct cairn_err *err)
+static int enter(const struct sidecar_kube_gate *g, const struct kube_wait *wait,
+		 struct kube_fair_pass *pass, struct cairn_err *err)
 {
-	return wait->origin ? sidecar_gate_enter(g->gate, wait->origin, wait, pass, err) : 0;
+	return wait->origin ? kube_fair_queue_enter(g->gate, wait->origin, wait, pass, err) : 0;
 }
 
 static int review_token(void *self, const char *token, const char *audience,
-			const struct sidecar_wait *wait, json_t **ret_user, struct cairn_err *err)
+			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
 {
 	const struct sidecar_kube_gate *g = self;
-	cairn_cleanup(sidecar_gate_leave) struct sidecar_pass pass = {0};
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	int rc = enter(g, wait, &pass, err);
 
 	return rc ? rc
@@ -25,41 +25,41 @@ static int review_token(void *self, const char *token, const char *audience,
 }
 
 static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct sidecar_wait *wait, struct kube_access_answer *ret,
+			 const struct kube_wait *wait, struct kube_access_answer *ret,
 			 struct cairn_err *err)
 {
 	const struct sidecar_kube_gate *g = self;
-	cairn_cleanup(sidecar_gate_leave) struct sidecar_pass pass = {0};
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	int rc = enter(g, wait, &pass, err);
 
 	return rc ? rc : g->behind.ops->review_access(g->behind.self, user, what, wait, ret, err);
 }
 
-static int get(void *self, const struct kube_ref *ref, const struct sidecar_wait *wait,
-	       json_t **ret, struct cairn_err *err)
+static int get(void *self, const struct kube_ref *ref, const struct kube_wait *wait, json_t **ret,
+	       struct cairn_err *err)
 {
 	const struct sidecar_kube_gate *g = self;
-	cairn_cleanup(sidecar_gate_leave) struct sidecar_pass pass = {0};
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	int rc = enter(g, wait, &pass, err);
 
 	return rc ? rc : g->behind.ops->get(g->behind.self, ref, wait, ret, err);
 }
 
-static int list(void *self, const struct kube_resource *resource, const struct sidecar_wait *wait,
+static int list(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
 		json_t **ret, struct cairn_err *err)
 {
 	const struct sidecar_kube_gate *g = self;
-	cairn_cleanup(sidecar_gate_leave) struct sidecar_pass pass = {0};
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	int rc = enter(g, wait, &pass, err);
 
 	return rc ? rc : g->behind.ops->list(g->behind.self, resource, wait, ret, err);
 }
 
 static int contents_of(void *self, const char *driver, const char *handle, bool sure,
-		       const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	const struct sidecar_kube_gate *g = self;
-	cairn_cleanup(sidecar_gate_leave) struct sidecar_pass pass = {0};
+	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	int rc = enter(g, wait, &pass, err);
 
 	return rc ? rc

@@ -8,11 +8,11 @@
 
 #include "sidecar/kube.h"
 
-struct sidecar_gate;
+struct kube_fair_queue;
 
 struct sidecar_kube_gate {
 	struct sidecar_kube behind;
-	struct sidecar_gate *gate;
+	struct kube_fair_queue *gate;
 };
 
 /* The table; `gate` must stay where it is. A wait without an origin passes. */

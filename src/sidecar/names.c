@@ -6,11 +6,11 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "kube/digest.h"
 #include "kube/object.h"
 #include "kube/resource.h"
-#include "sidecar/key.h"
+#include "kube/wait.h"
 #include "sidecar/secret.h"
-#include "sidecar/wait.h"
 
 #define CLASSES_MAX 1024U
 
@@ -22,7 +22,7 @@ int sidecar_names_new(const struct sidecar_names_options *options, struct sideca
 {
 	cairn_cleanup(sidecar_names_freep) struct sidecar_names *names =
 		cairn_calloc(1, sizeof(*names));
-	struct sidecar_cache_options cache = {
+	struct kube_cache_options cache = {
 		.entries_max = SIDECAR_NAMES_ENTRIES_MAX,
 		.keep_ms = options->keep_ms,
 		.refusal_ms = options->refusal_ms,
@@ -33,10 +33,10 @@ int sidecar_names_new(const struct sidecar_names_options *options, struct sideca
 		return cairn_err_nomem(err, "names");
 	names->kube = options->kube;
 	atomic_flag_clear(&names->told_blind);
-	rc = sidecar_cache_new(&cache, &names->snapshots, err);
+	rc = kube_cache_new(&cache, &names->snapshots, err);
 	cache.entries_max = CLASSES_MAX;
 	if (!rc)
-		rc = sidecar_cache_new(&cache, &names->classes, err);
+		rc = kube_cache_new(&cache, &names->classes, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(names);
@@ -47,23 +47,23 @@ void sidecar_names_free(struct sidecar_names *names)
 {
 	if (!names)
 		return;
-	sidecar_cache_free(names->snapshots);
-	sidecar_cache_free(names->classes);
+	kube_cache_free(names->snapshots);
+	kube_cache_free(names->classes);
 	free(names);
 }
 
 void sidecar_names_sweep(struct sidecar_names *names)
 {
-	sidecar_cache_sweep(names->snapshots);
-	sidecar_cache_sweep(names->classes);
+	kube_cache_sweep(names->snapshots);
+	kube_cache_sweep(names->classes);
 }
 
-void sidecar_names_stats(struct sidecar_names *names, struct sidecar_cache_stats *ret)
+void sidecar_names_stats(struct sidecar_names *names, struct kube_cache_stats *ret)
 {
-	sidecar_cache_stats(names->snapshots, ret);
+	kube_cache_stats(names->snapshots, ret);
 }
 
-static void snapshot_destroy(struct sidecar_value *value)
+static void snapshot_destroy(struct kube_value *value)
 {
 	struct sidecar_snapshot *s = (struct sidecar_snapshot *)value;
 
@@ -105,7 +105,7 @@ struct question {
 };
 
 static int read_object(const struct question *q, const struct kube_ref *ref,
-		       const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	const struct sidecar_kube *kube = &q->names->kube;
 	int rc = kube->ops->get(kube->self, ref, wait, ret, err);
@@ -181,11 +181,11 @@ static int check_content(const struct question *q, const json_t *snapshot, const
 static int make_snapshot(const struct question *q, const json_t *snapshot, const json_t *content,
 			 struct sidecar_snapshot **ret, struct cairn_err *err)
 {
-	sidecar_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
+	kube_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
 
 	if (!s)
 		return cairn_err_nomem(err, "snapshot");
-	sidecar_value_init(&s->value, snapshot_destroy);
+	kube_value_init(&s->value, snapshot_destroy);
 	if (copy(&s->ns, q->ns) || copy(&s->name, q->name) ||
 	    copy(&s->content, kube_name(content)) ||
 	    copy(&s->handle, kube_str(content, "status", "snapshotHandle")) ||
@@ -198,11 +198,11 @@ static int make_snapshot(const struct question *q, const json_t *snapshot, const
 	return 0;
 }
 
-static int ask(void *arg, const struct sidecar_wait *wait, struct sidecar_value **ret,
-	       uint64_t *until_ns, struct cairn_err *err)
+static int ask(void *arg, const struct kube_wait *wait, struct kube_value **ret, uint64_t *until_ns,
+	       struct cairn_err *err)
 {
 	const struct question *q = arg;
-	sidecar_auto_value struct sidecar_snapshot *found = NULL;
+	kube_auto_value struct sidecar_snapshot *found = NULL;
 	kube_auto_json json_t *snapshot = NULL;
 	kube_auto_json json_t *content = NULL;
 	const char *content_name;
@@ -228,13 +228,13 @@ static int ask(void *arg, const struct sidecar_wait *wait, struct sidecar_value 
 }
 
 int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
-		       const char *name, const struct sidecar_wait *wait,
+		       const char *name, const struct kube_wait *wait,
 		       struct sidecar_snapshot **ret, struct cairn_err *err)
 {
 	struct question q = {.names = names, .driver = driver, .ns = ns, .name = name};
-	struct sidecar_key key = sidecar_key_of("snapshot", driver, ns, name, NULL);
-	struct sidecar_value *value;
-	int rc = sidecar_cache_get(names->snapshots, &key, ask, &q, wait, &value, err);
+	struct kube_digest key = kube_digest_of("snapshot", driver, ns, name, NULL);
+	struct kube_value *value;
+	int rc = kube_cache_get(names->snapshots, &key, ask, &q, wait, &value, err);
 
 	if (rc)
 		return rc;

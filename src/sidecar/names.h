@@ -18,22 +18,22 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "sidecar/cache.h"
+#include "kube/cache.h"
+#include "kube/value.h"
 #include "sidecar/kube.h"
-#include "sidecar/value.h"
 
 struct cairn_err;
 struct sidecar_access;
 struct sidecar_names;
 struct sidecar_secret;
-struct sidecar_user;
-struct sidecar_wait;
+struct kube_user;
+struct kube_wait;
 
 #define SIDECAR_NAMES_ENTRIES_MAX 8192U
 
 /* What is known of a snapshot. */
 struct sidecar_snapshot {
-	struct sidecar_value value;
+	struct kube_value value;
 	char *ns;
 	char *name;
 	char *content;
@@ -65,14 +65,14 @@ CAIRN_DEFINE_CLEANUP(struct sidecar_names, sidecar_names_free);
  * CAIRN_INTERNAL      the sidecar may not read it; the secret can not be had
  */
 int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
-		       const char *name, const struct sidecar_wait *wait,
+		       const char *name, const struct kube_wait *wait,
 		       struct sidecar_snapshot **ret, struct cairn_err *err);
 
 struct sidecar_base {
 	const char *driver;
 	const char *id; /* a handle, as the caller gave it */
 	const struct sidecar_snapshot *target;
-	const struct sidecar_user *user;
+	const struct kube_user *user;
 	struct sidecar_access *access;
 	bool owned; /* refuse what Kubernetes does not know */
 };
@@ -86,9 +86,9 @@ struct sidecar_base {
  * CAIRN_NOT_FOUND  `owned`, and not known
  */
 int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
-			     const struct sidecar_wait *wait, struct cairn_err *err);
+			     const struct kube_wait *wait, struct cairn_err *err);
 
 void sidecar_names_sweep(struct sidecar_names *names);
-void sidecar_names_stats(struct sidecar_names *names, struct sidecar_cache_stats *ret);
+void sidecar_names_stats(struct sidecar_names *names, struct kube_cache_stats *ret);
 
 #endif

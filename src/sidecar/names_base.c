@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "kube/object.h"
+#include "kube/user.h"
 #include "sidecar/access.h"
 #include "sidecar/names_impl.h"
-#include "sidecar/user.h"
 
 static bool is_text(const char *a, const char *b)
 {
@@ -30,7 +30,7 @@ static const json_t *in_namespace(const json_t *contents, const char *ns)
 }
 
 static int check_known(const struct sidecar_base *base, const json_t *contents,
-		       const struct sidecar_wait *wait, struct cairn_err *err)
+		       const struct kube_wait *wait, struct cairn_err *err)
 {
 	const json_t *content = in_namespace(contents, base->target->ns);
 	const char *volume = kube_str(content, "spec", "source", "volumeHandle");
@@ -70,7 +70,7 @@ static int check_blind(struct sidecar_names *names, const struct sidecar_base *b
 }
 
 int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
-			     const struct sidecar_wait *wait, struct cairn_err *err)
+			     const struct kube_wait *wait, struct cairn_err *err)
 {
 	const struct sidecar_kube *kube = &names->kube;
 	kube_auto_json json_t *contents = NULL;

@@ -10,8 +10,8 @@
 
 struct sidecar_names {
 	struct sidecar_kube kube;
-	struct sidecar_cache *snapshots;
-	struct sidecar_cache *classes;
+	struct kube_cache *snapshots;
+	struct kube_cache *classes;
 	atomic_flag told_blind; /* it was logged that contents can not be listed */
 };
 
@@ -22,7 +22,7 @@ int sidecar_read_failed(int rc, struct cairn_err *err);
 /* Reads the class and the secret of a snapshot; *ret stays NULL when the driver
  * wants none. */
 int sidecar_secret_find(struct sidecar_names *names, const char *driver,
-			const struct sidecar_snapshot *snapshot, const struct sidecar_wait *wait,
+			const struct sidecar_snapshot *snapshot, const struct kube_wait *wait,
 			struct sidecar_secret **ret, struct cairn_err *err);
 
 #endif

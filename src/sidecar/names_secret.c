@@ -12,12 +12,12 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "kube/digest.h"
 #include "kube/object.h"
 #include "kube/resource.h"
-#include "sidecar/key.h"
+#include "kube/wait.h"
 #include "sidecar/names_impl.h"
 #include "sidecar/secret.h"
-#include "sidecar/wait.h"
 
 #define PARAMETER_NAME "csi.storage.k8s.io/snapshotter-secret-name"
 #define PARAMETER_NS   "csi.storage.k8s.io/snapshotter-secret-namespace"
@@ -25,12 +25,12 @@
 
 /* What a class says of secrets: templates, or NULL. */
 struct class_secret {
-	struct sidecar_value value;
+	struct kube_value value;
 	char *name;
 	char *ns;
 };
 
-static void destroy(struct sidecar_value *value)
+static void destroy(struct kube_value *value)
 {
 	struct class_secret *c = (struct class_secret *)value;
 
@@ -44,15 +44,15 @@ static bool is_set(const char *text)
 	return text && text[0];
 }
 
-static int make(const json_t *class, struct sidecar_value **ret, struct cairn_err *err)
+static int make(const json_t *class, struct kube_value **ret, struct cairn_err *err)
 {
-	sidecar_auto_value struct class_secret *c = cairn_calloc(1, sizeof(*c));
+	kube_auto_value struct class_secret *c = cairn_calloc(1, sizeof(*c));
 	const char *name = kube_str(class, "parameters", PARAMETER_NAME);
 	const char *ns = kube_str(class, "parameters", PARAMETER_NS);
 
 	if (!c)
 		return cairn_err_nomem(err, "class");
-	sidecar_value_init(&c->value, destroy);
+	kube_value_init(&c->value, destroy);
 	if (is_set(name) != is_set(ns))
 		return cairn_err_set(err, CAIRN_INTERNAL,
 				     "invalid snapshotter secret parameters in "
@@ -75,7 +75,7 @@ struct question {
 	const char *class_name;
 };
 
-static int ask_class(void *arg, const struct sidecar_wait *wait, struct sidecar_value **ret,
+static int ask_class(void *arg, const struct kube_wait *wait, struct kube_value **ret,
 		     uint64_t *until_ns, struct cairn_err *err)
 {
 	const struct question *q = arg;
@@ -128,7 +128,7 @@ static int choose_default(const json_t *list, const char *driver, const json_t *
 	return 0;
 }
 
-static int ask_default(void *arg, const struct sidecar_wait *wait, struct sidecar_value **ret,
+static int ask_default(void *arg, const struct kube_wait *wait, struct kube_value **ret,
 		       uint64_t *until_ns, struct cairn_err *err)
 {
 	const struct question *q = arg;
@@ -184,7 +184,7 @@ static int resolve_noted(const struct sidecar_snapshot *snapshot, char **ret_nam
 }
 
 static int read_secret(struct sidecar_names *names, const char *ns, const char *name,
-		       const struct sidecar_wait *wait, struct sidecar_secret **ret,
+		       const struct kube_wait *wait, struct sidecar_secret **ret,
 		       struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
@@ -201,18 +201,18 @@ static int read_secret(struct sidecar_names *names, const char *ns, const char *
 }
 
 int sidecar_secret_find(struct sidecar_names *names, const char *driver,
-			const struct sidecar_snapshot *snapshot, const struct sidecar_wait *wait,
+			const struct sidecar_snapshot *snapshot, const struct kube_wait *wait,
 			struct sidecar_secret **ret, struct cairn_err *err)
 {
 	struct question q = {.names = names, .driver = driver, .class_name = snapshot->class_name};
 	bool named = is_set(snapshot->class_name);
-	struct sidecar_key key =
-		sidecar_key_of(named ? "class" : "default", named ? q.class_name : driver, NULL);
-	sidecar_auto_value struct sidecar_value *class = NULL;
+	struct kube_digest key =
+		kube_digest_of(named ? "class" : "default", named ? q.class_name : driver, NULL);
+	kube_auto_value struct kube_value *class = NULL;
 	cairn_auto_free char *name = NULL;
 	cairn_auto_free char *ns = NULL;
-	int rc = sidecar_cache_get(names->classes, &key, named ? ask_class : ask_default, &q, wait,
-				   &class, err);
+	int rc = kube_cache_get(names->classes, &key, named ? ask_class : ask_default, &q, wait,
+				&class, err);
 
 	if (!rc)
 		rc = resolve((struct class_secret *)(void *)class, snapshot, &name, &ns, err);

@@ -7,52 +7,58 @@
  * does not is asked in the shipped one, and its answers are translated.
  */
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "kube/digest.h"
+#include "kube/fair_queue.h"
 #include "kube/object.h"
+#include "kube/wait.h"
 #include "net/call.h"
 #include "net/client.h"
 #include "net/relay.h"
 #include "proto/block_metadata.h"
 #include "proto/block_translate.h"
 #include "sidecar/driver.h"
-#include "sidecar/gate.h"
-#include "sidecar/key.h"
 #include "sidecar/metrics.h"
 #include "sidecar/names.h"
 #include "sidecar/session_request.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar_impl.h"
 #include "sidecar/steps.h"
-#include "sidecar/wait.h"
 
 #define SESSION_ALLOCATED_PATH "/SnapshotMetadata/GetAllocated"
 #define SESSION_DELTA_PATH     "/SnapshotMetadata/GetDelta"
+
+/* As the session controller labels what it makes. */
+#define SESSION_UID_LABEL "cbt.storage.k8s.io/session-request-uid"
 
 struct stream {
 	struct sidecar *sidecar;
 	struct net_call *call;
 	struct sidecar_session_request request;
-	struct sidecar_wait wait;
+	struct kube_wait wait;
 	const char *driver_name;
 	json_t *session;
-	struct sidecar_pass place;
+	struct kube_fair_pass place;
 	struct sidecar_snapshot *base;
 	struct sidecar_snapshot *target;
 	struct proto_block_scan scan; /* of a stream that is translated */
 	uint64_t messages;
 	uint64_t bytes;
+	bool allowed; /* the session is good for the snapshots */
 };
 
 static void stream_done(struct stream *s)
 {
-	sidecar_gate_leave(&s->place);
-	sidecar_value_unrefp(&s->target);
-	sidecar_value_unrefp(&s->base);
+	kube_fair_queue_leave(&s->place);
+	kube_value_unrefp(&s->target);
+	kube_value_unrefp(&s->base);
 	json_decref(s->session);
 	sidecar_session_request_done(&s->request);
 }
@@ -88,6 +94,7 @@ static int check_session(struct stream *s, struct cairn_err *err)
 
 	if (rc)
 		return rc;
+	net_call_trust(s->call);
 	if (!is_in_session(s, s->request.target) ||
 	    (s->request.delta && !is_in_session(s, s->request.base)))
 		return cairn_err_set(err, CAIRN_DENIED, "the session is not for that snapshot");
@@ -96,10 +103,12 @@ static int check_session(struct stream *s, struct cairn_err *err)
 	return 0;
 }
 
-/* Streams are counted by session. */
+/* A session does not say whose it is, and one user may have any number of them:
+ * streams are counted by the namespace that the sessions are for. */
 static int take_place(struct stream *s, struct cairn_err *err)
 {
-	struct sidecar_key who = sidecar_key_of("session", s->request.token, NULL);
+	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
+	struct kube_digest who = kube_digest_of("session", ns ? ns : "", NULL);
 
 	return sidecar_step_place(s->sidecar, &who, &s->wait, &s->place, err);
 }
@@ -241,6 +250,7 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 		rc = take_place(s, err);
 	if (!rc)
 		rc = find_names(s, err);
+	s->allowed = rc == 0;
 	if (rc)
 		return rc;
 	rc = relay(s, err);
@@ -249,16 +259,43 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 	return rc;
 }
 
-/* Once a call; no token is in it. */
+/* Once a call; no token is in it. Who has no session can not fill the log, neither
+ * with lines nor with what they call a snapshot. */
 static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
 {
-	cairn_log(rc == 0 || rc == CAIRN_CANCELLED ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO,
+	bool known = s->session && rc != 0 && rc != CAIRN_CANCELLED;
+
+	cairn_log(known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG,
 		  rc == 0 ? "stream ended" : "stream failed",
 		  CAIRN_STR("op", s->request.delta ? "GetDelta" : "GetAllocated"),
 		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("why", rc ? err->msg : ""),
 		  CAIRN_STR("peer", net_call_peer(s->call)->address),
-		  CAIRN_STR("snapshot", s->request.target), CAIRN_STR("base", s->request.base),
+		  CAIRN_STR("snapshot", s->session ? s->request.target : ""),
+		  CAIRN_STR("base", s->session ? s->request.base : ""),
 		  CAIRN_U64("messages", s->messages), CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
+}
+
+/* Sessions do not say whose they are: the uid of the request that each was made for
+ * stands for the user. */
+static void audit_end(const struct stream *s, int rc, uint64_t ns)
+{
+	const char *uid = s->session ? kube_label(s->session, SESSION_UID_LABEL) : NULL;
+	char user[128] = "";
+
+	if (s->session)
+		snprintf(user, sizeof(user), "session:%s", uid ? uid : "");
+	cairn_audit_write(&(struct cairn_audit){
+		.op = s->request.delta ? "GetDelta" : "GetAllocated",
+		.allowed = s->allowed,
+		.user = user,
+		.peer = net_call_peer(s->call)->address,
+		.ns = s->session ? kube_str(s->session, "spec", "snapshotNamespace") : "",
+		.snapshot = s->request.target,
+		.base = s->request.base,
+		.bytes = s->bytes,
+		.code = rc,
+		.ms = ns / CAIRN_NS_PER_MS,
+	});
 }
 
 static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
@@ -278,6 +315,7 @@ static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struc
 	sidecar_metrics_ended(sidecar->metrics,
 			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
 	log_end(&s, rc, err, took);
+	audit_end(&s, rc, took);
 	return rc;
 }
 

@@ -11,15 +11,15 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/client.h"
+#include "kube/digest.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
-#include "sidecar/key.h"
-#include "sidecar/wait.h"
+#include "kube/wait.h"
 
 #define INDEX     "hash"
-#define HASH_TEXT (2 * SIDECAR_KEY_BYTES)
+#define HASH_TEXT (2 * KUBE_DIGEST_BYTES)
 #define LOOK_MS   20U
 
 /* Names of objects are not longer, so no token is. */
@@ -33,9 +33,9 @@ struct sidecar_sessions {
 static void hash_of(const char *token, char out[HASH_TEXT + 1])
 {
 	static const char digits[] = "0123456789abcdef";
-	struct sidecar_key key = sidecar_key_of("session", token, NULL);
+	struct kube_digest key = kube_digest_of("session", token, NULL);
 
-	for (size_t i = 0; i < SIDECAR_KEY_BYTES; i++) {
+	for (size_t i = 0; i < KUBE_DIGEST_BYTES; i++) {
 		out[2 * i] = digits[key.bytes[i] >> 4];
 		out[2 * i + 1] = digits[key.bytes[i] & 15];
 	}
@@ -98,7 +98,7 @@ static int look(struct sidecar_sessions *sessions, const char *hash, json_t **re
 
 /* For a moment, unless too many do so already. */
 static int look_again(struct sidecar_sessions *sessions, const char *hash,
-		      const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+		      const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + SIDECAR_SESSIONS_WAIT_MS * CAIRN_NS_PER_MS;
 	int rc = 0;
@@ -106,7 +106,7 @@ static int look_again(struct sidecar_sessions *sessions, const char *hash,
 	if (atomic_fetch_add(&sessions->waiting, 1) < SIDECAR_SESSIONS_WAITING) {
 		while (!rc && !*ret && cairn_monotonic_ns() < end) {
 			cairn_sleep_ms(LOOK_MS);
-			rc = sidecar_wait_check(wait, err);
+			rc = kube_wait_check(wait, err);
 			if (!rc)
 				rc = look(sessions, hash, ret, err);
 		}
@@ -116,7 +116,7 @@ static int look_again(struct sidecar_sessions *sessions, const char *hash,
 }
 
 int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
-			  const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+			  const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *found = NULL;
 	char hash[HASH_TEXT + 1];

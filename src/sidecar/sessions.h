@@ -22,7 +22,7 @@
 struct cairn_err;
 struct kube_client;
 struct sidecar_sessions;
-struct sidecar_wait;
+struct kube_wait;
 
 /* Callers that may wait at once, and how long. */
 #define SIDECAR_SESSIONS_WAITING 16U
@@ -38,9 +38,9 @@ CAIRN_DEFINE_CLEANUP(struct sidecar_sessions, sidecar_sessions_free);
  *
  * CAIRN_UNAUTHENTICATED  there is none, or its time is over
  * CAIRN_UNAVAILABLE      sessions are not known yet
- * or the codes of sidecar_wait_check()
+ * or the codes of kube_wait_check()
  */
 int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
-			  const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err);
+			  const struct kube_wait *wait, json_t **ret, struct cairn_err *err);
 
 #endif

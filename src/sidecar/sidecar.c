@@ -8,13 +8,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/fair_queue.h"
 #include "net/server.h"
 #include "net/tls.h"
 #include "net/tls_watch.h"
 #include "proto/descriptors.h"
 #include "sidecar/access.h"
 #include "sidecar/driver.h"
-#include "sidecar/gate.h"
 #include "sidecar/http.h"
 #include "sidecar/metrics.h"
 #include "sidecar/names.h"
@@ -89,9 +89,9 @@ static void tick(void *arg)
 
 static void read_caches(struct sidecar *s, struct sidecar_metrics *m)
 {
-	struct sidecar_cache_stats tokens;
-	struct sidecar_cache_stats rights;
-	struct sidecar_cache_stats names;
+	struct kube_cache_stats tokens;
+	struct kube_cache_stats rights;
+	struct kube_cache_stats names;
 
 	sidecar_access_stats(s->access, &tokens, &rights);
 	sidecar_names_stats(s->names, &names);
@@ -106,11 +106,11 @@ static void read_caches(struct sidecar *s, struct sidecar_metrics *m)
 static void read_gauges(void *arg, struct sidecar_metrics *m)
 {
 	struct sidecar *s = arg;
-	struct sidecar_gate_stats streams;
+	struct kube_fair_queue_stats streams;
 	struct net_server_stats server;
 	struct net_tls_info tls;
 
-	sidecar_gate_stats(s->streams, &streams);
+	kube_fair_queue_stats(s->streams, &streams);
 	net_server_stats(s->server, &server);
 	net_tls_info(s->tls, &tls);
 	sidecar_metrics_set(m, SIDECAR_GAUGE_STREAMS, streams.inside);
@@ -175,23 +175,23 @@ static int make_checks(struct sidecar *s, struct cairn_err *err)
 static int make_gates(struct sidecar *s, struct cairn_err *err)
 {
 	const struct sidecar_options *o = &s->options;
-	const struct sidecar_gate_options checks = {
+	const struct kube_fair_queue_options checks = {
 		.what = "questions to the API server",
 		.total = SIDECAR_QUESTIONS,
 		.each = SIDECAR_QUESTIONS_EACH,
 		.waiting = SIDECAR_QUESTIONS_WAITING,
 		.waiting_each = SIDECAR_QUESTIONS_WAITING_EACH,
 	};
-	const struct sidecar_gate_options streams = {
+	const struct kube_fair_queue_options streams = {
 		.what = "streams",
 		.total = o->streams,
 		.each = o->streams_each,
 		.waiting = o->waiting,
 		.waiting_each = o->waiting_each,
 	};
-	int rc = sidecar_gate_new(&checks, &s->checks, err);
+	int rc = kube_fair_queue_new(&checks, &s->checks, err);
 
-	return rc ? rc : sidecar_gate_new(&streams, &s->streams, err);
+	return rc ? rc : kube_fair_queue_new(&streams, &s->streams, err);
 }
 
 static unsigned count_loops(void)
@@ -209,6 +209,7 @@ static int make_server(struct sidecar *s, unsigned loops, struct cairn_err *err)
 	struct net_server_options options = {
 		.name = "sidecar",
 		.io_threads = loops,
+		.authenticates = true,
 		.limits = {.connections = calls,
 			   .streams = SIDECAR_STREAMS_CONNECTION,
 			   .workers = calls,
@@ -340,8 +341,8 @@ void sidecar_free(struct sidecar *s)
 		net_server_drain(s->server, 0);
 	sidecar_driver_free(s->driver);
 	net_server_free(s->server);
-	sidecar_gate_free(s->streams);
-	sidecar_gate_free(s->checks);
+	kube_fair_queue_free(s->streams);
+	kube_fair_queue_free(s->checks);
 	sidecar_names_free(s->names);
 	sidecar_access_free(s->access);
 	sidecar_metrics_free(s->metrics);

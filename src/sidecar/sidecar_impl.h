@@ -15,7 +15,7 @@ struct net_tls;
 struct net_tls_watch;
 struct sidecar_access;
 struct sidecar_driver;
-struct sidecar_gate;
+struct kube_fair_queue;
 struct sidecar_http;
 struct sidecar_metrics;
 struct sidecar_names;
@@ -36,8 +36,8 @@ struct sidecar {
 	struct sidecar_metrics *metrics;
 	struct sidecar_access *access;
 	struct sidecar_names *names;
-	struct sidecar_gate *checks;  /* questions to the API server, by address */
-	struct sidecar_gate *streams; /* by user */
+	struct kube_fair_queue *checks;  /* questions to the API server, by address */
+	struct kube_fair_queue *streams; /* by user */
 	struct sidecar_kube_gate kube;
 	struct sidecar_driver *driver;
 	struct sidecar_http *http;

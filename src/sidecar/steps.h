@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sidecar/wait.h"
+#include "kube/wait.h"
 
 struct cairn_buf;
 struct cairn_err;
 struct net_call;
 struct net_rpc;
 struct sidecar;
-struct sidecar_key;
-struct sidecar_pass;
+struct kube_digest;
+struct kube_fair_pass;
 
 /* Methods of a driver. */
 #define SIDECAR_DRIVER_ALLOCATED "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
@@ -26,8 +26,8 @@ struct sidecar_pass;
 
 /* While the caller is there, and no longer than a stream may last. `origin` may be NULL; it
  * and the call are borrowed. */
-struct sidecar_wait sidecar_step_wait(const struct sidecar *sidecar, const struct net_call *call,
-				      const struct sidecar_key *origin);
+struct kube_wait sidecar_step_wait(const struct sidecar *sidecar, const struct net_call *call,
+				   const struct kube_digest *origin);
 
 /* The bytes of the request are the call's.
  *
@@ -40,13 +40,13 @@ int sidecar_step_recv(struct net_call *call, const uint8_t **ret, size_t *ret_n,
  *
  * CAIRN_NO_SPACE  none became free
  */
-int sidecar_step_place(struct sidecar *sidecar, const struct sidecar_key *who,
-		       const struct sidecar_wait *wait, struct sidecar_pass *place,
+int sidecar_step_place(struct sidecar *sidecar, const struct kube_digest *who,
+		       const struct kube_wait *wait, struct kube_fair_pass *place,
 		       struct cairn_err *err);
 
 /* Begins the driver's stream on the call's own loop. */
 int sidecar_step_driver(struct sidecar *sidecar, struct net_call *call, const char *path,
-			const struct cairn_buf *request, const struct sidecar_wait *wait,
+			const struct cairn_buf *request, const struct kube_wait *wait,
 			struct net_rpc **ret, struct cairn_err *err);
 
 #endif

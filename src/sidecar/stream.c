@@ -5,44 +5,48 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "kube/caller.h"
+#include "kube/digest.h"
+#include "kube/fair_queue.h"
+#include "kube/user.h"
+#include "kube/wait.h"
 #include "net/call.h"
 #include "net/client.h"
 #include "net/relay.h"
 #include "proto/block_metadata.h"
 #include "sidecar/access.h"
 #include "sidecar/driver.h"
-#include "sidecar/gate.h"
-#include "sidecar/key.h"
 #include "sidecar/metrics.h"
 #include "sidecar/names.h"
 #include "sidecar/request.h"
 #include "sidecar/sidecar_impl.h"
 #include "sidecar/steps.h"
-#include "sidecar/user.h"
-#include "sidecar/wait.h"
 
 struct stream {
 	struct sidecar *sidecar;
 	struct net_call *call;
 	struct sidecar_request request;
-	struct sidecar_wait wait;
+	struct kube_wait wait;
 	const char *driver_name;
-	struct sidecar_user *user;
-	struct sidecar_pass place;
+	struct kube_user *user;
+	struct kube_fair_pass place;
 	struct sidecar_snapshot *target;
 	struct proto_block_scan scan;
+	bool allowed; /* token and right were good */
 	bool violated;
+	uint64_t bytes; /* relayed */
 };
 
 static void stream_done(struct stream *s)
 {
-	sidecar_gate_leave(&s->place);
-	sidecar_value_unrefp(&s->target);
-	sidecar_value_unrefp(&s->user);
+	kube_fair_queue_leave(&s->place);
+	kube_value_unrefp(&s->target);
+	kube_value_unrefp(&s->user);
 	sidecar_request_done(&s->request);
 }
 
@@ -55,27 +59,17 @@ static int read_request(struct stream *s, bool delta, struct cairn_err *err)
 	return rc ? rc : sidecar_request_read(delta, data, n, &s->request, err);
 }
 
-/* The address without its port: what a crowd of calls comes from. */
-static struct sidecar_key origin_of(const struct net_call *call)
-{
-	const char *address = net_call_peer(call)->address;
-	const char *colon = strrchr(address, ':');
-	char host[64] = "";
-
-	if (colon && (size_t)(colon - address) < sizeof(host))
-		memcpy(host, address, (size_t)(colon - address));
-	return sidecar_key_of("address", host, NULL);
-}
-
 /* Token, then right. */
 static int authenticate(struct stream *s, struct cairn_err *err)
 {
 	struct sidecar_access *access = s->sidecar->access;
 	int rc;
 
-	sidecar_value_unrefp(&s->user);
+	kube_value_unrefp(&s->user);
 	s->user = NULL;
 	rc = sidecar_access_user(access, s->driver_name, s->request.token, &s->wait, &s->user, err);
+	if (rc == 0)
+		net_call_trust(s->call);
 	return rc ? rc
 		  : sidecar_access_check(access, s->user, s->request.ns, s->request.snapshot,
 					 &s->wait, err);
@@ -174,6 +168,7 @@ static int relay(struct stream *s, struct cairn_err *err)
 	s->scan.max_results = (uint32_t)s->request.max_results;
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
+	s->bytes = result.bytes;
 	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
 	sidecar_metrics_ended(s->sidecar->metrics, driver_path(s), -rc,
 			      cairn_monotonic_ns() - start);
@@ -195,6 +190,7 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 		rc = take_place(s, err);
 	if (!rc)
 		rc = find_names(s, err);
+	s->allowed = rc == 0;
 	return rc ? rc : relay(s, err);
 }
 
@@ -218,9 +214,25 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
 }
 
+static void audit_end(const struct stream *s, int rc, uint64_t ns)
+{
+	cairn_audit_write(&(struct cairn_audit){
+		.op = s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated",
+		.allowed = s->allowed,
+		.user = s->user ? s->user->name : "",
+		.peer = net_call_peer(s->call)->address,
+		.ns = s->request.ns,
+		.snapshot = s->request.snapshot,
+		.base = s->request.base,
+		.bytes = s->bytes,
+		.code = rc,
+		.ms = ns / CAIRN_NS_PER_MS,
+	});
+}
+
 static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
 {
-	struct sidecar_key origin = origin_of(call);
+	struct kube_digest origin = kube_origin_of(net_call_peer(call)->address);
 	cairn_cleanup(stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
@@ -235,6 +247,7 @@ static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struc
 	sidecar_metrics_ended(sidecar->metrics,
 			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
 	log_end(&s, rc, err, took);
+	audit_end(&s, rc, took);
 	return rc;
 }
 

@@ -61,19 +61,17 @@ class Bench:
         authority = self.bed.control_plane.authority
         pair = authority.issue("aggregated", "/CN=cairn-aggapi", SERVER,
                                ["DNS:cairn-aggapi.cairn.svc", "IP:127.0.0.1"])
-        tokens = self.bed.directory / "sidecar-token"
-        tokens.write_text(self.kube.token("cairn", "cairn-aggapi", "cairn-cbt-http"))
         near, far = self.ports.take(), self.ports.take()
         common = ["--tls-cert", pair[0], "--tls-key", pair[1], "--log-level", "warn"]
         self.bed.processes.start("cbt-http", [
             self.bed.cairn, "cbt-http", "--csi-address", f"unix://{self.csi.socket}", "--listen",
-            f"{HOST}:{near}", *common, "--kubeconfig", self.roles.config, "--audience",
-            "cairn-cbt-http", "--publish-url", f"https://{HOST}:{near}", "--publish-ca",
-            authority.crt])
+            f"{HOST}:{near}", *common, "--kubeconfig",
+            self.kube.kubeconfig_of_account("cairn", "cairn-cbt-http"),
+            "--publish-url", f"https://{HOST}:{near}", "--publish-ca", authority.crt])
         self.bed.processes.start("aggapi", [
             self.bed.cairn, "aggapi", "--listen", f"{HOST}:{far}", *common, "--kubeconfig",
-            self.kube.kubeconfig_of_account("cairn", "cairn-aggapi"), "--sidecar-token-file",
-            tokens, "--user-rate", "100000", "--user-burst", "100000", "--cache-time", "0"])
+            self.kube.kubeconfig_of_account("cairn", "cairn-aggapi"),
+            "--user-rate", "100000", "--user-burst", "100000", "--cache-time", "0"])
         self.kube.apply([
             {"apiVersion": "v1", "kind": "Service",
              "metadata": {"name": "cairn-aggapi", "namespace": "cairn"},
@@ -141,7 +139,8 @@ class Bench:
 
     def deltas(self):
         self.kube.allow("bench-deltas", "default:app", namespace="default", rules=[
-            (GROUP, "volumesnapshotdeltas", "create")])
+            (GROUP, "volumesnapshotdeltas", "create"),
+            ("snapshot.storage.k8s.io", "volumesnapshots", "get")])
         where = self.kube.server.split("//")[1].split(":")
         connection = self.connect(where[0], int(where[1]), self.kube.authority)
         path = f"/apis/{GROUP}/v1alpha1/namespaces/default/volumesnapshotdeltas"

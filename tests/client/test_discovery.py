@@ -42,8 +42,7 @@ class Discovery(unittest.TestCase):
                            role="cairn-snapshot-metadata-client")
             cls.kube.allow(f"{account}-two", f"backup:{account}", namespace="default",
                            role="cairn-snapshot-metadata-reader")
-        cls.kube.allow("client-three", "backup:client", namespace="backup",
-                       role="cairn-snapshot-metadata-token")
+        cls.kube.allow_own_tokens("backup", "client")
         cls.config = cls.kube.kubeconfig_of_account("backup", "client")
 
     def setUp(self):

@@ -114,9 +114,9 @@ class CsiStack:
         account = f"{namespace}:{name}"
         self.kube.service_account(namespace, name)
         self.kube.allow(f"{namespace}-{name}", account, role="cairn-snapshot-metadata-client")
-        for role in ("reader", "token"):
-            self.kube.allow(f"{name}-{role}", account, namespace=namespace,
-                            role=f"cairn-snapshot-metadata-{role}")
+        self.kube.allow(f"{name}-reader", account, namespace=namespace,
+                        role="cairn-snapshot-metadata-reader")
+        self.kube.allow_own_tokens(namespace, name)
         return self.kube.kubeconfig_of_account(namespace, name)
 
     # ---- what tests make ----

@@ -251,6 +251,18 @@ class Kube:
         return self.request("POST", path, {"apiVersion": "authentication.k8s.io/v1",
                                            "kind": "TokenRequest", "spec": spec})["status"]["token"]
 
+    def allow_own_tokens(self, namespace, account):
+        """Lets the account make tokens of itself, as deploy/rbac/client.yaml says."""
+        rbac = "rbac.authorization.k8s.io"
+        named = {"name": f"{account}-token", "namespace": namespace}
+        self.apply([{"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": named,
+                     "rules": [{"apiGroups": [""], "resources": ["serviceaccounts/token"],
+                                "resourceNames": [account], "verbs": ["create"]}]},
+                    {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": named,
+                     "roleRef": {"apiGroup": rbac, "kind": "Role", "name": named["name"]},
+                     "subjects": [{"kind": "ServiceAccount", "name": account,
+                                   "namespace": namespace}]}])
+
     def allow(self, name, account, rules=None, role=None, namespace=None):
         """Gives `account`, "NAMESPACE:NAME", rights everywhere, or in `namespace`: those of
         `rules`, [(group, resource, verbs)], or of the ClusterRole `role`."""

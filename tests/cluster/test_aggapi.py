@@ -23,7 +23,7 @@ GROUP = "cbt.storage.k8s.io"
 DELTAS = f"/apis/{GROUP}/v1alpha1/namespaces/default/volumesnapshotdeltas"
 BLOCK = 4096
 MIB = 1 << 20
-AUDIENCE = "cairn-cbt-http"
+AUDIENCE = "cbt-http.cairn.csi.dev"
 
 
 def encode(path):
@@ -39,7 +39,6 @@ class Stack:
         self.bed, self.kube, self.processes = bed, bed.kube, bed.processes
         self.authority = bed.control_plane.authority
         self.ports = cluster.Ports()
-        self.tokens = bed.directory / "sidecar-token"
         self.published = bed.directory / "published-ca.crt"
 
     def start(self, *options):
@@ -52,13 +51,9 @@ class Stack:
     def prepare(self):
         """What both programs need to start."""
         self.kube.apply_files(DEPLOY / "crd", DEPLOY / "flowcontrol.yaml")
-        # An account of its own for cbt-http, so that the rights of its neighbours do not help.
-        self.kube.service_account("cairn", "cairn-cbt-http")
-        self.kube.apply((DEPLOY / "rbac.yaml").read_text().replace(
-            "name: cairn-driver,", "name: cairn-cbt-http,"))
+        self.kube.apply(DEPLOY / "rbac.yaml")
         self.kube.wait_crds()
         self.issue()
-        self.tokens.write_text(self.kube.token("cairn", "cairn-aggapi", AUDIENCE))
         self.published.write_bytes(self.authority.crt.read_bytes())
 
     def issue(self):
@@ -77,7 +72,7 @@ class Stack:
         self.processes.start(name, [
             self.bed.cairn, "cbt-http", "--csi-address", f"unix://{self.bed.csi.socket}",
             "--listen", f"127.0.0.1:{port}", "--tls-cert", self.pair[0], "--tls-key", self.pair[1],
-            "--kubeconfig", config, "--audience", AUDIENCE, "--log-level", "debug",
+            "--kubeconfig", config, "--log-level", "debug",
             "--http-endpoint", f"127.0.0.1:{health}", *more])
         return port, health
 
@@ -87,10 +82,18 @@ class Stack:
         self.processes.start(name, [
             self.bed.cairn, "aggapi", "--listen", f"{host}:{port}", "--tls-cert", self.pair[0],
             "--tls-key", self.pair[1], "--kubeconfig", config, "--log-level", "debug",
-            "--sidecar-token-file", self.tokens, *more])
+            *more])
         self.processes.wait_ready(name, lambda: self.plain(port, "GET", "/readyz",
                                                            host=host)[0] == 200)
         return port
+
+    def creator(self, name):
+        """Lets the account `name` of the namespace "default" compare snapshots there."""
+        self.kube.service_account("default", name)
+        self.kube.allow(f"{name}-deltas", f"default:{name}", namespace="default",
+                        role="cairn-volumesnapshotdelta-creator")
+        self.kube.allow(f"{name}-snapshots", f"default:{name}", namespace="default",
+                        rules=[("snapshot.storage.k8s.io", "volumesnapshots", "get")])
 
     def service(self):
         """A Service of type ExternalName leads to loopback."""
@@ -212,16 +215,24 @@ class Story(unittest.TestCase):
         self.assertEqual(status["limit"], 256)
 
     def test_a_data_token_gives_that_block_and_any_other_gives_nothing(self):
-        status = self.ask(delta(base="before", limit=1))["status"]
+        self.stack.creator("fetcher")
+        own = self.kube.token("default", "fetcher")
+        wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="before", limit=1),
+                                         token=own)[0] == 201, 30, "the right counts")
+        status = self.ask(delta(base="before", limit=1), token=own)["status"]
         token = status["changedBlockDeltas"][0]["dataToken"]
-        self.assertEqual(token["ttl"], "3h0m0s")
+        fields = {"Authorization": "Bearer " + self.kube.token("default", "fetcher", AUDIENCE)}
+        self.assertEqual(token["ttl"], "10m0s")
         port = self.stack.sidecar_port
-        code, data = self.stack.plain(port, "POST", "/v1/block", {"token": token["token"]})
+        code, data = self.stack.plain(port, "POST", "/v1/block", {"token": token["token"]},
+                                      fields)
         self.assertEqual((code, data), (200, b"b" * BLOCK))
+        self.assertEqual(self.stack.plain(port, "POST", "/v1/block",
+                                          {"token": token["token"]})[0], 401)
         text = token["token"]
         forged = text[:-1] + ("A" if text[-1] != "A" else "B")
         for wrong in (forged, "", "x" * 100):
-            code, data = self.stack.plain(port, "POST", "/v1/block", {"token": wrong})
+            code, data = self.stack.plain(port, "POST", "/v1/block", {"token": wrong}, fields)
             self.assertIn(code, (400, 401), data)
             self.assertNotIn(b"bbbb", data)
 
@@ -305,7 +316,7 @@ class Story(unittest.TestCase):
             self.kube.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p",
                               json.dumps({"status": {**status, "readyToUse": True}}))
         reply = self.refused(404, delta(target="foreign"))
-        self.assertIn("no DriverDiscovery names the driver 'other.csi.dev'", reply["message"])
+        self.assertIn("no DriverDiscovery 'other.csi.dev'", reply["message"])
         self.refused(400, delta(base="before", target="foreign"))
         self.assertIn("content-hollow", self.refused(404, delta(target="hollow"))["message"])
 
@@ -324,6 +335,11 @@ class Story(unittest.TestCase):
         self.refused(403, delta(base="before"), token=token)
         self.kube.allow("deltas", "default:plain", role="cairn-volumesnapshotdelta-creator",
                         namespace="default")
+        wait_until(lambda: "volumesnapshots" in json.dumps(self.kube.ask(
+            "POST", DELTAS, delta(base="before", limit=1), token=token)), 30,
+            "the right to the snapshots is missing")
+        self.refused(403, delta(base="before"), token=token)
+        self.stack.creator("plain")
         wait_until(lambda: self.kube.ask("POST", DELTAS, delta(base="before", limit=1),
                                          token=token)[0] == 201, 30, "the right counts")
         other = DELTAS.replace("/default/", "/kube-system/")
@@ -332,9 +348,7 @@ class Story(unittest.TestCase):
     def test_a_secret_is_handed_on_only_to_who_may_read_it(self):
         self.kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pass"},
                          "stringData": {"user": "u", "key": "guarded-value"}})
-        self.kube.service_account("default", "half")
-        self.kube.allow("half", "default:half", role="cairn-volumesnapshotdelta-creator",
-                        namespace="default")
+        self.stack.creator("half")
         self.kube.allow("aggapi-secret", "cairn:cairn-aggapi", [("", "secrets", "get")],
                         namespace="default")
         token = self.kube.token("default", "half")
@@ -357,9 +371,7 @@ class Story(unittest.TestCase):
         self.assertNotIn(code, (200, 201), text)
 
     def test_a_token_is_enough_for_who_comes_directly(self):
-        self.kube.service_account("default", "direct")
-        self.kube.allow("direct", "default:direct", role="cairn-volumesnapshotdelta-creator",
-                        namespace="default")
+        self.stack.creator("direct")
         fields = {"Authorization": "Bearer " + self.kube.token("default", "direct"),
                   "Content-Type": "application/json"}
         wait_until(lambda: self.stack.plain(self.stack.port, "POST", DELTAS,
@@ -367,7 +379,8 @@ class Story(unittest.TestCase):
                    30, "the right counts")
 
     def test_the_sidecar_answers_the_aggregated_server_only(self):
-        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1}
+        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1,
+                    "user": "somebody", "namespace": "default", "target": "after"}
         port = self.stack.sidecar_port
         self.assertEqual(self.stack.plain(port, "POST", "/v1/deltas", question)[0], 401)
         stranger = self.kube.token("default", "default", AUDIENCE)
@@ -376,7 +389,7 @@ class Story(unittest.TestCase):
         wrong = self.kube.token("cairn", "cairn-aggapi")  # another audience
         fields = {"Authorization": f"Bearer {wrong}"}
         self.assertEqual(self.stack.plain(port, "POST", "/v1/deltas", question, fields)[0], 401)
-        fields = {"Authorization": f"Bearer {self.stack.tokens.read_text()}"}
+        fields = {"Authorization": "Bearer " + self.kube.token("cairn", "cairn-aggapi", AUDIENCE)}
         code, text = self.stack.plain(port, "POST", "/v1/deltas", question, fields)
         self.assertEqual(code, 200, text)
         self.assertEqual(len(json.loads(text)["changedBlocks"]), 1)
@@ -384,9 +397,7 @@ class Story(unittest.TestCase):
     def test_a_user_who_asks_too_often_is_told_to_wait(self):
         port = self.stack.start_aggapi("aggapi-slow", "--user-rate", "1", "--user-burst", "2")
         self.addCleanup(self.bed.processes.stop, "aggapi-slow")
-        self.kube.service_account("default", "eager")
-        self.kube.allow("eager", "default:eager", role="cairn-volumesnapshotdelta-creator",
-                        namespace="default")
+        self.stack.creator("eager")
         fields = {"Authorization": "Bearer " + self.kube.token("default", "eager"),
                   "Content-Type": "application/json"}
 
@@ -402,9 +413,7 @@ class Story(unittest.TestCase):
         self.assertEqual(status["details"]["retryAfterSeconds"],
                          int(reply.getheader("retry-after")))
         # Others are not held up by it.
-        self.kube.service_account("default", "calm")
-        self.kube.allow("calm", "default:calm", role="cairn-volumesnapshotdelta-creator",
-                        namespace="default")
+        self.stack.creator("calm")
         fields["Authorization"] = "Bearer " + self.kube.token("default", "calm")
         wait_until(lambda: code() == 201, 30, "somebody else is served")
 
@@ -413,9 +422,7 @@ class Story(unittest.TestCase):
         port = self.stack.start_aggapi("aggapi-memory", "--cache-time", "1h", "--http-endpoint",
                                        f"127.0.0.1:{health}")
         self.addCleanup(self.bed.processes.stop, "aggapi-memory")
-        self.kube.service_account("default", "again")
-        self.kube.allow("again", "default:again", role="cairn-volumesnapshotdelta-creator",
-                        namespace="default")
+        self.stack.creator("again")
         fields = {"Authorization": "Bearer " + self.kube.token("default", "again"),
                   "Content-Type": "application/json"}
 
@@ -447,8 +454,9 @@ class Story(unittest.TestCase):
         self.addCleanup(self.bed.processes.stop, "lead-2")
         wait_until(lambda: self.answers(second), 30, "the second lives")
         self.assertFalse(self.is_ready(second))
-        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1}
-        fields = {"Authorization": f"Bearer {self.stack.tokens.read_text()}"}
+        question = {"toSnapshotId": self.csi.snapshot_id("after"), "maxEntries": 1,
+                    "user": "somebody", "namespace": "default", "target": "after"}
+        fields = {"Authorization": "Bearer " + self.kube.token("cairn", "cairn-aggapi", AUDIENCE)}
         self.assertEqual(self.stack.plain(first_port, "POST", "/v1/deltas", question, fields)[0],
                          200)
         self.assertEqual(self.stack.plain(second_port, "POST", "/v1/deltas", question, fields)[0],
@@ -480,7 +488,7 @@ class Story(unittest.TestCase):
         for name in ("aggapi", "cbt-http"):
             log = self.bed.processes.log_text(name)
             self.assertNotIn(token["dataToken"]["token"], log)
-            self.assertNotIn(self.stack.tokens.read_text(), log)
+            self.assertNotIn("eyJ", log)  # how every such token begins
 
     def test_stops_in_order(self):
         _, health = self.stack.start_sidecar("passing", published=False)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What deploy/ ships, on a real API server: it is taken, validates, and gives no undue rights."""
+import base64
 import copy
 import signal
 import subprocess
@@ -199,12 +200,23 @@ class Chart(unittest.TestCase):
 
     def test_it_is_installed_upgraded_and_removed(self):
         where = ["--kubeconfig", str(KUBE.kubeconfig), "--namespace", "chart"]
-        helm("install", "cairn", self.CHART, *where, "--create-namespace",
-             *self.words(["driverName=chart.csi.dev", "classes.storageClass=chart",
-                          "classes.snapshotClass=chart"]))
+        settings = self.words(["driverName=chart.csi.dev", "classes.storageClass=chart",
+                               "classes.snapshotClass=chart"])
+        helm("install", "cairn", self.CHART, *where, "--create-namespace", *settings)
         self.assertIsNotNone(KUBE.get("-n", "chart", "statefulset", "cairn-driver"))
         service = KUBE.get("snapshotmetadataservice", "chart.csi.dev")["spec"]
         self.assertEqual(service["address"], "cairn-snapshot-metadata.chart.svc:6443")
+        secret = KUBE.get("-n", "chart", "secret", "cairn-snapshot-metadata-tls")["data"]
+        self.assertEqual(service["caCert"], secret["ca.crt"])
+        days = subprocess.run(
+            ["openssl", "x509", "-noout", "-checkend", str(366 * 86400)], check=False,
+            input=base64.b64decode(secret["tls.crt"]), capture_output=True).returncode
+        self.assertEqual(days, 1, "it is good for more than a year")
+        helm("upgrade", "cairn", self.CHART, *where, *settings)
+        self.assertEqual(KUBE.get("-n", "chart", "secret", "cairn-snapshot-metadata-tls")["data"],
+                         secret, "an upgrade made another certificate")
+        self.assertEqual(KUBE.get("snapshotmetadataservice", "chart.csi.dev")["spec"]["caCert"],
+                         secret["ca.crt"])
         helm("upgrade", "cairn", self.CHART, *where, *self.words(
             [*self.GROUPS, "classes.isDefault=true", "pool.size=100G",
              "snapshotMetadata.enabled=false"]))

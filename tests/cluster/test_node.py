@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What deploy/ ships, on a real kubelet: pods on volumes, snapshots of them, and backups."""
+import base64
 import json
 import pathlib
 import signal
@@ -320,7 +321,10 @@ class StoryOfSessions(OnNode):
         cls.kube.kubectl("patch", "validatingwebhookconfiguration", "cairn-sessions",
                          "--type=json", "-p", json.dumps([
                              {"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
-                              "value": service["spec"]["caCert"]}]))
+                              "value": service["spec"]["caCert"]},
+                             {"op": "replace", "path": "/webhooks/0/clientConfig/service/path",
+                              "value": "/validate-snapshotsessionrequest/" + base64.b64decode(
+                                  secret["data"]["webhook-secret"]).decode()}]))
         for what in ("statefulset/cairn-driver", "deployment/cairn-manager"):
             cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",
                              timeout=200)

@@ -40,7 +40,7 @@ static void check_text(const uint8_t *data, size_t size)
 	must(text != NULL);
 	memcpy(text, data, size);
 	text[size] = '\0';
-	rc = csi_data_token_open(&key, text, 1790000000, &token, &err);
+	rc = csi_data_token_open(&key, text, NULL, 1790000000, &token, &err);
 	must(rc == 0 || rc == CAIRN_UNAUTHENTICATED);
 	if (rc == 0) {
 		must(seal(&token, again) == strlen(text));
@@ -64,11 +64,12 @@ static void check_fields(const uint8_t *data, size_t size)
 	memcpy(token.snapshot, data + 16, id);
 	n = seal(&token, text);
 	must(n > 0 && n <= CSI_TOKEN_TEXT_MAX);
-	must(csi_data_token_open(&key, text, 1790000000, &found, NULL) == 0);
+	must(csi_data_token_open(&key, text, NULL, 1790000000, &found, NULL) == 0);
 	must(found.offset == token.offset && found.length == token.length);
 	must(strcmp(found.snapshot, token.snapshot) == 0);
 	text[token.offset % n] ^= 1;
-	must(csi_data_token_open(&key, text, 1790000000, &found, NULL) == CAIRN_UNAUTHENTICATED);
+	must(csi_data_token_open(&key, text, NULL, 1790000000, &found, NULL) ==
+	     CAIRN_UNAUTHENTICATED);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

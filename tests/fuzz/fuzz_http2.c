@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
 		abort();
-	net_server_take(server, fds[0], NULL);
+	net_server_admit(server, fds[0], NULL);
 	(void)!write(fds[1], preface, sizeof(preface) - 1);
 	(void)!write(fds[1], settings, sizeof(settings) - 1);
 	(void)!send(fds[1], data, size, MSG_NOSIGNAL);

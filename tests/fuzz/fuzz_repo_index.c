@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct seen first, second;
 	struct cairn_buf json = CAIRN_BUF_INIT((size_t)1 << 20);
-	struct repo_index_visitor visitor = {pack, blob, &first};
+	struct repo_index_visitor visitor = {
+		.pack = pack, .blob = blob, .lost = pack, .arg = &first};
 
 	memset(&first, 0, sizeof(first));
 	memset(&second, 0, sizeof(second));

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "sidecar/jwt.h"
+#include "kube/jwt.h"
 #include "sidecar/request.h"
 #include "sidecar/secret.h"
 
@@ -40,7 +40,7 @@ static void try_text(const uint8_t *data, size_t size)
 
 	if (!text)
 		return;
-	(void)sidecar_jwt_expiry(text, &seconds);
+	(void)kube_jwt_expiry(text, &seconds);
 	if (sidecar_template_expand(&with, text, &expanded, NULL) == 0 && strchr(expanded, '$'))
 		abort();
 }

@@ -25,6 +25,16 @@ OLDER = ("--sessions", "--differential-snapshots", "--snapshot-deltas")
 HOST = "127.0.0.1"
 
 
+WEBHOOK_PATH = "/validate-snapshotsessionrequest/0123456789abcdef0123"
+
+
+def webhook_secret(directory):
+    """A file with the secret part of that path."""
+    path = directory / "webhook-secret"
+    path.write_text(WEBHOOK_PATH.rpartition("/")[2])
+    return path
+
+
 def blocks(offset, size):
     return set(range(offset // BLOCK, (offset + size + BLOCK - 1) // BLOCK))
 
@@ -109,7 +119,7 @@ class Roles:
         self.processes.start("manager", [
             self.bed.cairn, "manager", "--kubeconfig", config, "--log-level", self.log_level,
             "--webhook", f"{HOST}:{self.webhook_port}", "--tls-cert", self.cert,
-            "--tls-key", self.key])
+            "--tls-key", self.key, "--webhook-secret", webhook_secret(self.bed.directory)])
 
     def start_diffsnap(self):
         self.rest_port = self.ports.take()
@@ -118,7 +128,9 @@ class Roles:
         self.processes.start("diffsnap", [
             self.bed.cairn, "diffsnap", "--csi-address", f"unix://{self.csi.socket}",
             "--listen", address, "--advertise", address, "--tls-cert", self.cert,
-            "--tls-key", self.key, "--kubeconfig", self.config, "--log-level", self.log_level])
+            "--tls-key", self.key, "--kubeconfig",
+            self.kube.kubeconfig_of_account("cairn", "cairn-diffsnap"),
+            "--log-level", self.log_level])
 
     def session(self, name, *snapshots):
         """The token of a new session of the application."""

@@ -19,13 +19,12 @@ class DiffsnapTest(GenerationsTest):
         cls.kube.apply_files(DEPLOY / "diffsnap/differentialsnapshots.yaml",
                              DEPLOY / "diffsnap/rbac.yaml")
         cls.kube.wait_crds()
-        # Its own rights, and nothing of the driver's other companions.
-        cls.kube.service_account("cairn", "diffsnap")
-        cls.kube.allow("test-diffsnap", "cairn:diffsnap", role="cairn-diffsnap")
         for name in ("reader", "nobody"):
             cls.kube.service_account("default", name)
         cls.kube.allow("test-reader", "default:reader", role="cairn-diffsnap-reader",
                        namespace="default")
+        cls.kube.allow("test-snapshots", "default:reader", rules=[
+            (SNAPSHOT, "volumesnapshots", "get")], namespace="default")
         cls.token = cls.kube.token("default", "reader")
         cls.stranger = cls.kube.token("default", "nobody")
         cls.rest_port, cls.health_port = cls.port(), cls.port()
@@ -35,7 +34,7 @@ class DiffsnapTest(GenerationsTest):
 
     @classmethod
     def start(cls):
-        config = cls.kube.kubeconfig_of_account("cairn", "diffsnap")
+        config = cls.kube.kubeconfig_of_account("cairn", "cairn-diffsnap")
         cls.bed.processes.start("diffsnap", [
             cls.bed.cairn, "diffsnap", "--csi-address", f"unix://{cls.csi.socket}",
             "--listen", cls.address, "--advertise", cls.address, "--tls-cert", cls.cert,
@@ -224,8 +223,6 @@ class Story(DiffsnapTest):
         wait_until(lambda: self.status_of("/default/short", self.token) == 404, 60, "forgotten")
 
     def test_without_an_object(self):
-        self.kube.allow("test-snapshots", "default:reader", rules=[
-            (SNAPSHOT, "volumesnapshots", "get")], namespace="default")
         path = "/namespaces/default/diff?base=data-1&target=data-2"
         for limit in (7, 256):
             self.assertEqual(self.pages(path, limit), self.truth("data-1", "data-2"))

@@ -134,7 +134,7 @@ class Manifests(unittest.TestCase):
                      ("rolebindings.rbac.authorization.k8s.io", "kube-system",
                       "cairn-aggapi-authentication"))
         # As cbt-http makes them, with the rights of the pod that it is in.
-        driver = self.kube.kubeconfig_of_account("cairn", "cairn-driver")
+        driver = self.kube.kubeconfig_of_account("cairn", "cairn-cbt-http")
         self.kube.kubectl("create", "-f", "-", kubeconfig=driver, text=json.dumps({
             "apiVersion": f"{GROUP}/v1alpha2", "kind": "DriverDiscovery",
             "metadata": {"name": "cairn.csi.dev"},
@@ -189,10 +189,22 @@ class Manifests(unittest.TestCase):
                     self.assertIn("readinessProbe", container)
                     self.assertIn("requests", container["resources"])
             self.check_services(name, objects, pods)
+            self.check_tokens(pods)
         place = next(o for o in self.objects("volumesnapshotdelta") if o["kind"] == "Deployment"
                      and o["metadata"]["name"] == "cairn-aggapi")["spec"]["template"]["spec"]
         self.assertEqual(set(place["affinity"]), {"nodeAffinity", "podAntiAffinity"})
         self.assertTrue(place["tolerations"])
+
+    def check_tokens(self, pods):
+        """The driver has no token, and readers of diffsnap send none of the API server."""
+        for pod in pods:
+            for container in pod["containers"]:
+                mounted = {m["mountPath"] for m in container.get("volumeMounts", [])}
+                if container["name"] == "driver":
+                    self.assertIs(pod["automountServiceAccountToken"], False)
+                    self.assertNotIn("/var/run/secrets/kubernetes.io/serviceaccount", mounted)
+                if container["name"] == "diffsnap":
+                    self.assertIn("--audience=cairn-diffsnap", container["args"])
 
     def check_services(self, name, objects, pods):
         """Each leads to a port that some container has, and each mount has its volume."""

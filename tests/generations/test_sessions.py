@@ -15,7 +15,8 @@ import urllib.parse
 import urllib.request
 from concurrent import futures
 
-from generations import DEPLOY, DISCOVERY, GROUP, HOST, GenerationsTest
+from generations import (
+    DEPLOY, DISCOVERY, GROUP, HOST, WEBHOOK_PATH, GenerationsTest, webhook_secret)
 from processes import wait_until
 
 SNAPSHOT = "snapshot.storage.k8s.io"
@@ -73,7 +74,7 @@ class ManagerTest(GenerationsTest):
         text = (DEPLOY / "sessions/webhook.yaml").read_text()
         ca = base64.b64encode(cls.authority.crt.read_bytes()).decode()
         text = re.sub(r"clientConfig:\n(      .*\n)+", "clientConfig:\n"
-                      f"      url: https://{HOST}:{port}/validate-snapshotsessionrequest\n"
+                      f"      url: https://{HOST}:{port}{WEBHOOK_PATH}\n"
                       f"      caBundle: {ca}\n", text)
         cls.kube.apply(text)
 
@@ -81,7 +82,8 @@ class ManagerTest(GenerationsTest):
     def start(cls, name, webhook=False, *more):
         cls.health_ports[name] = cls.port()
         words = ["--webhook", f"{HOST}:{cls.webhook_port}", "--tls-cert", cls.cert,
-                 "--tls-key", cls.key] if webhook else []
+                 "--tls-key", cls.key, "--webhook-secret",
+                 webhook_secret(cls.bed.directory)] if webhook else []
         cls.bed.processes.start(name, [
             cls.bed.cairn, "manager", "--kubeconfig", cls.config, "--log-level", "debug",
             "--http-endpoint", f"{HOST}:{cls.health_ports[name]}", *words, *more])
@@ -236,7 +238,8 @@ class Story(ManagerTest):
     def test_the_webhook_reads_only_reviews(self):
         from generations import Https  # pylint: disable=import-outside-toplevel
         https = Https(self.webhook_port, self.authority.crt)
-        path = "/validate-snapshotsessionrequest"
+        path = WEBHOOK_PATH
+        self.assertEqual(https.ask(path.rpartition("/")[0], method="POST", body="{}")[0], 404)
         self.assertEqual(https.ask(path, method="POST", body="{}")[0], 400)
         self.assertEqual(https.ask(path, method="POST", body="[" * 100000)[0], 400)
         self.assertEqual(https.ask(path)[0], 405)

@@ -78,8 +78,7 @@ class SidecarBed(unittest.TestCase):
         cls.kube.allow("client-one", "backup:client", role="cairn-snapshot-metadata-client")
         cls.kube.allow("client-two", "backup:client", role="cairn-snapshot-metadata-reader",
                        namespace="default")
-        cls.kube.allow("client-three", "backup:client", role="cairn-snapshot-metadata-token",
-                       namespace="backup")
+        cls.kube.allow_own_tokens("backup", "client")
         cls.config = cls.kube.kubeconfig_of_account("backup", "client")
 
     # --- the sidecar ---

@@ -290,6 +290,23 @@ static int get(struct getting *getting, const struct repo_id *tree, const char *
 	return rc;
 }
 
+/* By the beginning of its id, or the newest of all for "latest". */
+static int find_snapshot(struct repo *repo, const char *name, struct repo_snapshot **ret,
+			 struct cairn_err *err)
+{
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
+	int rc;
+
+	if (strcmp(name, "latest") != 0)
+		return repo_snapshot_find(repo, name, ret, err);
+	rc = repo_snapshot_list(repo, &list, err);
+	if (rc == 0 && list.n == 0)
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot");
+	if (rc == 0)
+		*ret = cairn_take(list.items[repo_snapshot_newest(list.items, list.n)]);
+	return rc;
+}
+
 int tool_get(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
@@ -304,7 +321,7 @@ int tool_get(int argc, char **argv, struct cairn_err *err)
 	rc = tool_open(REPO_LOCK_SHARED, true, &repo, err);
 	getting.repo = repo;
 	if (rc == 0)
-		rc = repo_snapshot_find(repo, argv[0], &snapshot, err);
+		rc = find_snapshot(repo, argv[0], &snapshot, err);
 	if (rc == 0)
 		rc = get(&getting, &snapshot->tree, argv[1], err);
 	free(getting.ids);

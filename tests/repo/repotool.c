@@ -16,8 +16,8 @@
  *
  * The repository is CAIRN_REPOSITORY, its password RESTIC_PASSWORD; keys and
  * certificates as repo/store.h says. REPOTOOL_PACK (bytes), REPOTOOL_THREADS,
- * REPOTOOL_KDF_N, REPOTOOL_RETRY_MS, REPOTOOL_PART and REPOTOOL_VIRTUAL change
- * the options of those names.
+ * REPOTOOL_KDF_N, REPOTOOL_RETRY_MS, REPOTOOL_PART, REPOTOOL_VIRTUAL and
+ * REPOTOOL_LOCK_OPTIONAL change the options of those names.
  */
 #include "repotool.h"
 
@@ -60,6 +60,7 @@ static struct repo_options tool_options(enum repo_lock_kind lock)
 		.lock = lock,
 		.lock_wait_ms = tool_number("REPOTOOL_LOCK_WAIT_MS", 0),
 		.lock_pause_ms = tool_number("REPOTOOL_LOCK_PAUSE_MS", 0),
+		.lock_optional = tool_number("REPOTOOL_LOCK_OPTIONAL", 0) != 0,
 		.pack_size = tool_number("REPOTOOL_PACK", 0),
 		.kdf_n = tool_number("REPOTOOL_KDF_N", 0),
 	};

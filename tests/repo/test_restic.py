@@ -13,7 +13,8 @@ import os
 import shutil
 import subprocess
 
-from repoworld import PASSWORD, TOOL, Broken, main, peer, require, same, change, skip
+from repoworld import (PASSWORD, TOOL, Broken, change, init_at_once, main, peer, require, same,
+                       skip)
 
 OLD = shutil.which("restic") or "/usr/bin/restic"
 KINDS = ("directory", "s3", "rest")
@@ -77,6 +78,15 @@ def in_s3_both_go_on_with_one_another(world):
 
 def behind_rest_server_both_go_on_with_one_another(world):
     story(world, "rest")
+
+
+def one_of_several_inits_makes_it_for_restic(world):
+    for kind in ("s3", "rest", "directory"):
+        repository = world.repository(kind)
+        made = init_at_once(repository, 4)
+        require(made == 1, f"{kind}: {made} of 4 made it")
+        repository.tool("put", "/v", world.file("race", 300_000, 1)).good()
+        repository.sound_to(*programs())
 
 
 def what_restic_made_is_opened_and_used(world):
@@ -223,7 +233,8 @@ def a_mounted_snapshot_reads_the_same(world):
 
 
 main([in_a_directory_both_go_on_with_one_another, in_s3_both_go_on_with_one_another,
-      behind_rest_server_both_go_on_with_one_another, what_restic_made_is_opened_and_used,
+      behind_rest_server_both_go_on_with_one_another, one_of_several_inits_makes_it_for_restic,
+      what_restic_made_is_opened_and_used,
       trees_are_what_restic_itself_would_write, locks_are_respected_both_ways,
       a_lock_of_a_dead_process_does_not_stay, many_writers_at_a_time_lose_nothing,
       an_index_made_again_from_the_packs_is_accepted, a_mounted_snapshot_reads_the_same])

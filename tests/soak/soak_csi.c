@@ -42,11 +42,12 @@
 #define BLOCK       4096ULL
 #define BLOCKS      (VOLUME_SIZE / BLOCK)
 #define RETRY_MAX   2000
-#define CLIENTS_MAX 256
+#define CLIENTS_MAX 1024
 #define SAMPLES_MAX 200000
 /* Of a driver without a call: its loops and listeners, and three for each connection to
- * the catalogue that is kept open. Under load it has as many more as calls are open. */
-#define REST_FDS_MAX 128
+ * the catalogue that is kept open. Under load it has as many more as calls are open, and
+ * SQLite keeps some of those for the next connections. */
+#define REST_FDS_MAX (128 + n_clients / 8)
 #define REST_SECONDS 3 /* after one, the driver gives memory back */
 
 static const char *socket_path, *volumes_dir;

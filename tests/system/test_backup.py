@@ -163,6 +163,48 @@ class Restore(BackupTest):
         self.assertEqual(digest(self.path("volume", "data")),
                          digest(self.path("snapshot", "data@s1")))
 
+    def second_volume(self):
+        """A second volume with the newest backup of all; returns that backup's id."""
+        self.cairn("volume", "create", "logs", "--size", "1M")
+        with open(self.path("volume", "logs"), "r+b") as file:
+            file.write(b"logs" * 1000)
+        self.cairn("snapshot", "create", "--set-wait", "none", "logs@l1")
+        return self.create("logs@l1")["id"]
+
+    def test_latest_is_never_of_another_volume(self):
+        logs = self.second_volume()
+        before = digest(self.path("volume", "data"))
+        done = self.backup("restore", "latest", "--to", "data", "--overwrite", code=INVALID)
+        self.assertIn("data on", done.stderr)
+        self.assertIn("logs on", done.stderr)
+        for name in ("logs", logs, "logs@l1"):
+            self.backup("restore", name, "--to", "data", "--overwrite", code=PRECONDITION)
+        self.backup("restore", "latest", "--volume", "logs", "--to", "data", "--overwrite",
+                    code=PRECONDITION)
+        self.assertEqual(digest(self.path("volume", "data")), before, "nothing was written")
+        for name, want in (("data", "data@s2"), ("data@s1", "data@s1"), ("logs", "logs@l1")):
+            self.assertEqual(self.restored(name), digest(self.path("snapshot", want)))
+        self.assertEqual(self.restored("latest", "--volume", "data"),
+                         digest(self.path("snapshot", "data@s2")))
+
+    def test_the_last_line_names_what_was_restored(self):
+        self.second_volume()
+        done = self.backup("restore", "data@s1", "--to", "data", "--overwrite")
+        self.assertRegex(done.stdout.splitlines()[-1],
+                         rf"^restored data@s1 \(backup {self.first[:8]} of .*\) to volume data$")
+        event = self.events("restore", "logs", "--to", self.scratch / "out")[-1]
+        self.assertEqual((event["volume"], event["snapshot"]), ("logs", "l1"))
+
+    def test_a_volume_of_another_size_is_overwritten_only_if_that_is_said(self):
+        self.cairn("volume", "expand", "data", "--size", "20M")
+        self.write(18 * MIB, os.urandom(BLOCK))
+        self.backup("restore", "data@s2", "--to", "data", "--overwrite", code=PRECONDITION)
+        self.backup("restore", "data@s2", "--to", "data", "--overwrite", "--onto-other-volume")
+        with open(self.path("volume", "data"), "rb") as file:
+            content = file.read()
+        with open(self.path("snapshot", "data@s2"), "rb") as file:
+            self.assertEqual(content, file.read() + bytes(4 * MIB))
+
     def test_to_a_device(self):
         if not CAN_MOUNT:
             self.skipTest("needs root and loop devices")
@@ -321,8 +363,10 @@ class Care(BackupTest):
 
     def test_forgetting(self):
         self.backup("forget", code=2)
-        done = self.events("forget", "--keep-last", "1", "--dry-run")[-1]
+        *named, done = self.events("forget", "--keep-last", "1", "--dry-run")
         self.assertEqual((done["forgotten"], len(self.backups())), (1, 2))
+        self.assertEqual([(e["event"], e["id"], e["volume"], e["snapshot"], e["dry_run"])
+                          for e in named], [("forget", self.first, "data", "s1", True)])
         before = self.stored()
         self.backup("forget", "--keep-last", "1", "--prune")
         self.assertEqual([b["id"] for b in self.backups()], [self.second])

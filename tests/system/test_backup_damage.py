@@ -4,8 +4,9 @@
 nothing wrong is ever restored, and what can be made again is."""
 import contextlib
 import os
+import pathlib
 
-from backupcli import BackupTest, digest
+from backupcli import PASSWORD, BackupTest, digest
 from cairncli import BLOCK, DATA_LOSS, OK, main
 
 
@@ -100,6 +101,117 @@ class Damage(BackupTest):
         self.backup("verify", code=DATA_LOSS)
         self.backup("verify", "--repair")
         self.restore("s2", OK)
+
+    def test_a_pack_that_is_lost_or_cut_short(self):
+        """The next backup counts on nothing that is not there, and heals those before it."""
+        for damage in (pathlib.Path.unlink, lambda pack: os.truncate(pack, 100)):
+            pack = self.packs()[-1]
+            pack.chmod(0o600)
+            damage(pack)
+            self.restore("s1", DATA_LOSS)
+            self.restore("s2", DATA_LOSS)
+            events = self.back_up_more()
+            self.assertEqual(1, len([e for e in events if "missing" in e.get("text", "")]), events)
+            self.assertEqual(events[-1]["mode"], "changed")
+            for name in reversed(self.made):  # what is read again has the id it had
+                if name != list(self.made)[-1]:
+                    self.create(f"data@{name}")
+                self.restore(name, OK)
+
+    def loss(self, *args, code=DATA_LOSS):
+        """What a verify says is lost: bytes by backup and file."""
+        events = self.events("verify", *args, code=code)
+        self.assertLess(len(events), 20, "backups are named, not every chunk")
+        return {(e["id"], e["path"].rsplit("/", 1)[-1]): e["bytes_lost"] for e in events
+                if e["event"] == "damage"}, events[-1]
+
+    def restic_agrees(self, code):
+        """Nothing that the index names is missing; code is that of damaged snapshots."""
+        found = self.restic("check", "--read-data", code=code)
+        self.assertNotIn("does not exist", found)
+
+    def test_repair_of_a_lost_pack(self):
+        pack = self.packs()[-1]
+        kept = pack.read_bytes()
+        pack.unlink()
+        lost, _ = self.loss()
+        for name in ("s1", "s2"):
+            self.assertGreater(lost[self.made[name], "volume.img"], 1 << 20)
+        text = self.backup("verify", "--quick", code=DATA_LOSS).stderr
+        self.assertRegex(text, r"backup %.8s \(data@s2\): [0-9.]+ MiB of 16 MiB are lost: "
+                               r"bytes [0-9]+-[0-9]+" % self.made["s2"])
+        repaired, summary = self.loss("--repair")
+        self.assertEqual(repaired, lost)
+        self.assertEqual((summary["packs_dropped"], summary["chunks_saved"]), (1, 0))
+        self.restic_agrees(code=1)
+        self.assertEqual(self.loss()[0], lost, "the ranges are known as before")
+        self.restore("s2", DATA_LOSS)
+        # The next backup is whole, and makes whole what it has in common with others.
+        events = self.back_up_more()
+        self.assertEqual(events[-1]["mode"], "changed")
+        self.restore("s3", OK)
+        left, _ = self.loss()
+        for name in ("s1", "s2"):
+            key = (self.made[name], "volume.img")
+            self.assertLess(left.get(key, 0), lost[key] // 4)
+        for name in ("s2", "s1"):
+            self.create(f"data@{name}")
+            self.restore(name, OK)
+        # Of a backup whose own small file was in the pack that stays to be told.
+        left, _ = self.loss()
+        self.assertEqual(list(left), [(self.made["s1"], "volume.json")])
+        self.restore("s1", OK)
+        # Found again, the pack is as good as it was.
+        pack.write_bytes(kept)
+        self.assertEqual(self.loss("--repair", code=OK)[0], {})
+        self.backup("verify")
+        self.restic_agrees(code=OK)
+
+    def test_repair_of_a_damaged_pack(self):
+        """What can be read of it stays."""
+        pack = self.packs()[-1]
+        with self.damaged(pack, 0.3):
+            lost, _ = self.loss()
+            self.assertEqual(lost.keys(), {(self.made[name], "volume.img") for name in self.made})
+            self.assertLess(max(lost.values()), 1 << 20)
+            repaired, summary = self.loss("--repair")
+            self.assertEqual((repaired, summary["chunks_lost"]), (lost, 1))
+            self.assertGreater(summary["chunks_saved"], 10)
+            self.assertFalse(pack.exists())
+            self.restic_agrees(code=1)
+            self.create("data@s1")
+            for name in self.made:
+                self.restore(name, OK)
+        pack.unlink()
+        self.backup("verify")
+        self.restic_agrees(code=OK)
+        self.backup("forget", "--keep-last", "1", "--prune")
+        self.backup("verify")
+
+    def test_nothing_listed_is_not_repaired(self):
+        index = self.files("index")
+        for pack in self.packs():
+            pack.unlink()
+        self.assertIn("lists no packs", self.backup("verify", "--repair", code=DATA_LOSS).stderr)
+        self.assertEqual(self.files("index"), index)
+
+    def test_a_copy_heals(self):
+        other = self.scratch / "other"
+        env = {"RESTIC_FROM_PASSWORD": PASSWORD}
+        self.backup("init", "-r", other)
+        self.backup("copy", "-r", other, "--from", self.repository, env=env)
+        self.packs()[-1].unlink()
+        self.restore("s2", DATA_LOSS)
+        self.backup("copy", "--from", other, env=env)
+        for name in self.made:
+            self.restore(name, OK)
+
+    def test_a_store_without_packs(self):
+        """Nothing listed is not nothing stored: an empty listing is an error."""
+        for pack in self.packs():
+            pack.unlink()
+        self.assertIn("lists no packs", self.back_up_more(code=DATA_LOSS).stderr)
+        self.assertEqual(len(self.backups()), 2)
 
     def test_a_backups_own_file(self):
         victim = next(p for p in self.files("snapshots") if p.name == self.made["s1"])

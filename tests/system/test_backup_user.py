@@ -15,8 +15,8 @@ import termios
 import threading
 import unittest
 
-from backupcli import PASSWORD, BackupTest, digest
-from cairncli import ABORTED, BIN, CAN_MOUNT, INVALID, OK, PRECONDITION, TIMEOUT, main
+from backupcli import PASSWORD, RESTIC, BackupTest, digest
+from cairncli import ABORTED, BIN, CAN_MOUNT, DENIED, INVALID, NOT_FOUND, OK, PRECONDITION, TIMEOUT, main
 
 UNAVAILABLE, UNAUTHENTICATED = 14, 16
 INTERRUPTED = 128 + signal.SIGINT
@@ -85,9 +85,16 @@ class Interrupt(UserTest):
 
     def test_somebody_elses_lock(self):
         with self.holder():
+            self.backup("forget", "--keep-last", "1", "--prune", "--dry-run", "--lock-wait", "0")
             process = self.begin("forget", "--prune", "--lock-wait", "1h")
             self.wait_for(lambda: self.catches(process.pid))
             self.interrupt(process)
+
+    def test_a_mount_is_not_laid_over_a_file(self):
+        file = self.scratch / "file"
+        file.write_bytes(b"mine")
+        self.assertIn("no directory", self.cairn("mount", file, code=INVALID).stderr)
+        self.cairn("mount", self.scratch / "nowhere", code=NOT_FOUND)
 
     def test_a_mount_that_waits(self):
         with self.holder():  # a lock that does not exclude it: what waits is the password
@@ -210,7 +217,98 @@ class Rclone(UserTest):
         self.assertEqual(self.restored(made), digest(self.path("snapshot", "data@s1")))
 
 
+class Refusal(http.server.BaseHTTPRequestHandler):
+    """As S3 refuses a key: a HEAD has no body that says why."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        body = (b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>InvalidAccessKeyId</Code>'
+                b'<Message>There is no such key.</Message></Error>')
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+
+class Refused(UserTest):
+    def test_the_stores_reason_is_told(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusal)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            done = self.backup("list", "-r", f"s3:http://127.0.0.1:{server.server_address[1]}/b",
+                               env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
+                               code=DENIED)
+        finally:
+            server.shutdown()
+            server.server_close()
+        self.assertIn("403: InvalidAccessKeyId: There is no such key.", done.stderr)
+
+
+class Pods(http.server.BaseHTTPRequestHandler):
+    """An API server that has one pod, and nothing else for us."""
+
+    protocol_version = "HTTP/1.1"
+    asked = []
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"image": "here/cairn:9"}]}}
+        found = "/pods?" in self.path and "metadata.name%3Dp" in self.path
+        body = json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {},
+                           "items": [pod] if found else []} if "/pods?" in self.path else
+                          {"kind": "Status", "status": "Failure", "code": 403,
+                           "message": "not yours"}).encode()
+        self.send_response(200 if "/pods?" in self.path else 403)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class OwnImage(UserTest):
+    def test_a_job_has_the_image_of_the_pod_that_makes_it(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pods)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        config = self.scratch / "kubeconfig"
+        config.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [],
+            "clusters": [{"name": "k", "cluster":
+                          {"server": f"http://127.0.0.1:{server.server_address[1]}"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "k"}}]}))
+        args = ("create", "--namespace", "n", "--pvc", "data", "--repository-secret", "s",
+                "--kubeconfig", config)
+        try:
+            done = self.backup(*args, env={"CAIRN_POD": "q", "CAIRN_IMAGE": ""}, code=NOT_FOUND)
+            self.assertIn("no pod 'q' in namespace 'n'", done.stderr)
+            done = self.backup(*args, env={"CAIRN_POD": "p", "CAIRN_IMAGE": ""}, code=DENIED)
+            self.assertNotIn("pod", done.stderr)
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
 class Passwords(UserTest):
+    def test_a_line_end_behind_the_variable_is_no_part_of_it(self):
+        self.backup("list", env={"RESTIC_PASSWORD": PASSWORD + "\n"})
+        self.backup("list", env={"RESTIC_PASSWORD": PASSWORD + "\r\n"})
+        self.backup("list", env={"RESTIC_PASSWORD": PASSWORD + " "}, code=16)
+        # restic keeps it: what it made from such a variable opens too.
+        other = {"RESTIC_PASSWORD": PASSWORD + "\n", "RESTIC_REPOSITORY": str(self.scratch / "o"),
+                 "CAIRN_REPOSITORY": str(self.scratch / "o")}
+        subprocess.run([RESTIC or self.skipTest("there is no restic"), "init"], check=True,
+                       env=self.environment(**other), capture_output=True)
+        self.backup("list", env=other)
+
     def test_a_nul_byte_is_refused_and_not_the_end(self):
         file = self.scratch / "password"
         none = {"RESTIC_PASSWORD": ""}

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The story that a user lives through, on every back end."""
+import mmap
 import os
 import subprocess
 import time
@@ -105,13 +106,15 @@ class CopyStory(CliTest):
         self.cairn("snapshot", "create", "data@s3", "--set-wait", "none")
         extent, = self.lines("delta", "data@s2", "data@s3")
         self.assertEqual((extent["byte_offset"], extent["size_bytes"]), (2 * 65536, 65536))
+        past = self.json("snapshot", "info", "data@s1")["id"]
         self.cairn("snapshot", "delete", "data@s1")
         time.sleep(0.01)
         self.cairn("pool", "gc")
         self.assertEqual([s["name"] for s in self.items("snapshot", "--all")], ["s2", "s3"])
         self.cairn("delta", "data@s1", "data@s3", code=NOT_FOUND)
+        self.cairn("delta", past, "data@s3", code=PRECONDITION)
         self.cairn("volume", "modify", "data", "--retention", "0", "--granularity", "0")
-        self.assertEqual(self.json("volume", "info", "data")["retention_ms"], 30 * 86400 * 1000)
+        self.assertEqual(self.json("volume", "info", "data")["retention_ms"], 90 * 86400 * 1000)
 
     def test_the_change_set_may_be_made_behind_the_command(self):
         self.two_snapshots(changes=())
@@ -165,6 +168,37 @@ class CopyStory(CliTest):
 
 
 class BtrfsStory(CopyStory):
+    def test_data_that_cannot_be_read_is_found_when_it_is_read(self):
+        """Bytes of the image that holds the pool are changed behind btrfs."""
+        if self.backend != "btrfs":
+            self.skipTest("only btrfs has checksums of data")
+        self.make_volume()
+        mark = os.urandom(64 << 10)
+        self.write(0, mark)
+        self.cairn("snapshot", "create", "data@s1")
+        done = self.json("pool", "check", "--data")
+        self.assertEqual((done["found"], done["bytes_read"] >= len(mark)), (0, True))
+        subprocess.run(["sync"], check=True)
+        image = next(p for p in self.scratch.rglob("*") if p.is_file() and not p.is_symlink()
+                     and p.stat().st_size > 64 * MIB)
+        with image.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as bytes_:
+            at = bytes_.find(mark[:4096])
+        with image.open("r+b") as file:
+            file.seek(at + 100)
+            file.write(bytes(8))
+            os.fsync(file.fileno())
+        for path in (image, self.path("volume", "data"), self.path("snapshot", "data@s1")):
+            with open(path, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        self.assertIn("data was not read", self.cairn("pool", "check").stdout)
+        done = self.cairn("pool", "check", "--data", code=DATA_LOSS)
+        self.assertIn("volume 'data': data cannot be read", done.stdout)
+        self.assertIn("snapshot 'data@s1': data cannot be read", done.stdout)
+        with image.open("r+b") as file:
+            file.seek(at + 100)
+            file.write(mark[100:108])
+            os.fsync(file.fileno())
+
     backend = "btrfs"
 
     def test_a_filesystem_on_an_attached_volume_is_cut_while_it_is_in_use(self):
@@ -198,7 +232,7 @@ class BtrfsStory(CopyStory):
     def look_into(self, snapshot, name):
         device = self.out("snapshot", "attach", snapshot).strip()
         mount = self.scratch / "look"
-        mount.mkdir()
+        mount.mkdir(exist_ok=True)
         # A snapshot is crash consistent: the journal of a frozen filesystem is clean.
         subprocess.run(["mount", "-o", "ro,noload", device, mount], check=True)
         self.mounted.append(mount)
@@ -221,6 +255,37 @@ class BtrfsStory(CopyStory):
 
 class ReflinkStory(BtrfsStory):
     backend = "reflink"
+
+    def test_a_volume_of_many_extents_is_cut_in_two_steps_while_it_is_written(self):
+        """So many that it is cloned before the freeze; a writer goes on all the time."""
+        size = 96 * MIB
+        self.make_volume(size=size)
+        with open(self.path("volume", "data"), "r+b", buffering=0) as volume:
+            for at in range(0, size, 2 * BLOCK):
+                os.pwrite(volume.fileno(), b"x" * BLOCK, at)
+        device = self.attach("data")
+        subprocess.run(["mkfs.ext4", "-q", "-E", "nodiscard", device], check=True)
+        mount = self.scratch / "mnt"
+        mount.mkdir()
+        subprocess.run(["mount", device, mount], check=True)
+        self.mounted.append(mount)
+        writer = subprocess.Popen(["sh", "-c", "i=0; while :; do i=$((i + 1)); echo $i >one; "
+                                   "cp one two; sync -f .; done"], cwd=mount)
+        try:
+            for n in range(3):
+                (mount / f"file{n}").write_bytes(os.urandom(MIB))
+                self.cairn("snapshot", "create", f"data@s{n}")
+        finally:
+            writer.kill()
+            writer.wait()
+        for n in range(3):
+            self.look_into(f"data@s{n}", f"file{n}")
+            subprocess.run(["e2fsck", "-fn", self.path("snapshot", f"data@s{n}")], check=True,
+                           capture_output=True)
+        for n in range(2):
+            self.cairn("verify", f"data@s{n}", f"data@s{n + 1}")
+        subprocess.run(["umount", mount], check=True)
+        self.cairn("pool", "check")
 
 
 if __name__ == "__main__":

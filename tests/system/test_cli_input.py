@@ -21,7 +21,7 @@ class BadInput(CliTest):
 
     def test_command_lines_that_cannot_be_understood(self):
         for args in [
-                (), ("bogus",), ("volume",), ("volume", "bogus"), ("volume", "create"),
+                ("bogus",), ("volume",), ("volume", "bogus"), ("volume", "create"),
                 ("volume", "create", "x"), ("volume", "create", "x", "y", "--size", "1M"),
                 ("volume", "create", "x", "--size"), ("volume", "create", "x", "--size", "many"),
                 ("volume", "create", "x", "--size", "-512"), ("volume", "create", "x", "--sise=1M"),
@@ -51,6 +51,12 @@ class BadInput(CliTest):
     def test_near_misses_are_guessed(self):
         self.assertIn("'cairn volume'", self.assert_refused(USAGE, "volumes"))
         self.assertIn("'cairn snapshot create'", self.assert_refused(USAGE, "snapshot", "craete"))
+        self.two_snapshots()
+        for args, name in [(("volume", "info", "dta"), "data"), (("snapshot", "info", "data@a1"),
+                           "data@s1"), (("delta", "data@s1", "dat@s2"), "data@s2"),
+                           (("snapshot", "create", "daat@s9"), "data")]:
+            self.assertIn(f"did you mean '{name}'?", self.assert_refused(NOT_FOUND, *args))
+        self.assertNotIn("mean", self.assert_refused(NOT_FOUND, "volume", "info", "unlike"))
         self.assertIn("'--size'", self.assert_refused(USAGE, "volume", "create", "x", "--sizes=1"))
 
     def test_output_is_refused_where_it_does_not_apply(self):

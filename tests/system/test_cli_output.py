@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands print: tables, JSON, pictures, help; and when they cannot."""
 import errno
+import fcntl
 import json
 import os
 import pty
 import re
+import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 from cairncli import (BIN, BLOCK, MIB, NOT_FOUND, REPOSITORY, TIMEOUT, USAGE, CliTest, main)
 
 VOLUME_KEYS = {"id", "name", "size_bytes", "created_at", "origin_id", "deleted",
-               "retention_ms", "granularity_bytes"}
+               "restoring", "retention_ms", "granularity_bytes"}
 SNAPSHOT_KEYS = {"id", "name", "volume", "volume_id", "parent_id", "size_bytes", "created_at",
                  "deleted", "expires_at", "change_set"}
 SET_KEYS = {"state", "extents", "changed_bytes", "zero_bytes"}
@@ -21,6 +25,28 @@ EXTENT_KEYS = ["byte_offset", "size_bytes", "zero"]
 CELL_KEYS = {"byte_offset", "size_bytes", "state", "changed_bytes", "zeroed_bytes",
              "unchanged_bytes", "hole_bytes"}
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def on_terminal(test, *args, env=None, columns=80):
+    """What a command writes to a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([BIN, *args], stdout=theirs, stdin=subprocess.DEVNULL,
+                          env=test.environment(TERM="xterm", **(env or {}))) as run:
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError as error:
+                test.assertEqual(error.errno, errno.EIO)
+                break
+            if not part:
+                break
+            text += part
+        os.close(ours)
+        test.assertEqual(run.wait(TIMEOUT), 0)
+    return text.decode()
 
 
 class Json(CliTest):
@@ -63,7 +89,7 @@ class Json(CliTest):
             "directory", "backend", "image", "read_only", "total_bytes", "free_bytes", "volumes",
             "snapshots", "tombstones", "retention_ms", "granularity_bytes"})
         self.assertEqual((info["backend"], info["read_only"]), ("copy", False))
-        self.assertEqual(info["retention_ms"], 30 * 86400 * 1000)
+        self.assertEqual(info["retention_ms"], 90 * 86400 * 1000)
         check = self.json("pool", "check")
         self.assertEqual((check["faults"], check["found"]), ([], 0))
         self.assertEqual(self.json("pool", "gc"), {"merged": 0})
@@ -123,6 +149,10 @@ class Json(CliTest):
             self.assertEqual(done.stdout, "")
         done = self.cairn("volume", "list", "-o", "json", "extra", code=USAGE)
         self.assertEqual(json.loads(done.stderr)["error"], "USAGE")
+        for args in [("volume", "lst", "-o", "json"), ("bogus", "--output=ndjson"),
+                     ("volume", "list", "--bogus", "-ojson"), ("volume", "--output", "json")]:
+            done = self.cairn(*args, code=USAGE)
+            self.assertEqual(json.loads(done.stderr)["error"], "USAGE", args)
 
 
 class Tables(CliTest):
@@ -133,6 +163,17 @@ class Tables(CliTest):
         self.assertEqual(lines[0].split(), ["VOLUME", "SIZE", "CREATED", "ORIGIN", "ID"])
         self.assertEqual(lines[1].index("vol-"), lines[2].index("vol-"))
         self.assertEqual(lines[3].index("vol-"), lines[1].index("vol-") - 3, "wide characters")
+
+    def test_a_narrow_terminal_gets_fewer_columns(self):
+        self.two_snapshots()
+        for listing in ("volume", "snapshot"):
+            lines = on_terminal(self, listing, "list", columns=60).splitlines()
+            self.assertLessEqual(max(map(len, lines)), 60)
+            self.assertNotIn("ID", lines[0].split())
+            wide = on_terminal(self, listing, "list", columns=160).splitlines()
+            self.assertEqual(wide[0].split()[-1], "ID")
+            self.assertEqual(self.out(listing, "list").splitlines()[0].split()[-1], "ID",
+                             "what is no terminal gets all")
 
     def test_empty_listings_print_nothing_for_people(self):
         self.assertEqual(self.out("volume", "list"), "")
@@ -182,28 +223,9 @@ class Map(CliTest):
         self.two_snapshots()
         args = ("map", "data@s1", "data@s2")
         self.assertIn("\x1b[", self.out(*args, "--color", "always"))
-        self.assertIn("\x1b[", self.on_terminal(*args))
-        self.assertNotIn("\x1b[", self.on_terminal(*args, "--color", "never"))
-        self.assertNotIn("\x1b[", self.on_terminal(*args, env={"NO_COLOR": "1"}))
-
-    def on_terminal(self, *args, env=None):
-        ours, theirs = pty.openpty()
-        with subprocess.Popen([BIN, *args], stdout=theirs, stdin=subprocess.DEVNULL,
-                              env=self.environment(TERM="xterm", **(env or {}))) as run:
-            os.close(theirs)
-            text = b""
-            while True:
-                try:
-                    part = os.read(ours, 65536)
-                except OSError as error:
-                    self.assertEqual(error.errno, errno.EIO)
-                    break
-                if not part:
-                    break
-                text += part
-            os.close(ours)
-            self.assertEqual(run.wait(TIMEOUT), 0)
-        return text.decode()
+        self.assertIn("\x1b[", on_terminal(self, *args))
+        self.assertNotIn("\x1b[", on_terminal(self, *args, "--color", "never"))
+        self.assertNotIn("\x1b[", on_terminal(self, *args, env={"NO_COLOR": "1"}))
 
 
 class Streams(CliTest):
@@ -270,6 +292,9 @@ class Help(CliTest):
             ("pool", "create"), ("pool", "check"), ("volume", "attach"), ("snapshot", "create"),
             ("delta",), ("map",), ("verify",), ("help",)})
 
+    def test_no_command_is_a_question(self):
+        self.assertEqual(self.out(), self.out("--help"))
+
     def test_version(self):
         self.assertRegex(self.out("--version"), r"\Acairn \d+\.\d+\.\d+\n\Z")
         self.assertEqual(self.out("volume", "--version"), self.out("--version"))
@@ -282,15 +307,42 @@ class Completion(CliTest):
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(
             ["bash", "-c", script, "bash", REPOSITORY / "completion/cairn.bash", line],
-            capture_output=True, text=True, timeout=TIMEOUT,
+            capture_output=True, text=True, timeout=TIMEOUT, cwd=self.scratch,
             env=self.environment(PATH=f"{os.path.dirname(BIN)}:{os.environ['PATH']}"))
         self.assertEqual(done.stderr, "")
         return done.stdout.split("\n")[:-1]
+
+    def test_a_bash_without_the_package_of_completions(self):
+        """Its readline keeps an '@' with what follows, as a host's name."""
+        self.two_snapshots()
+        self.cairn("snapshot", "create", "data@monday")
+        main_fd, side = pty.openpty()
+        shell = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-i"], stdin=side, stdout=side, stderr=side,
+            start_new_session=True, cwd=self.scratch,
+            env=self.environment(PATH=f"{os.path.dirname(BIN)}:{os.environ['PATH']}", TERM="dumb"))
+        os.close(side)
+        self.addCleanup(shell.wait, TIMEOUT)
+        self.addCleanup(shell.kill)
+        # The line is not run as it is: the words are printed.
+        os.write(main_fd, f"source '{REPOSITORY}/completion/cairn.bash'\n"
+                          "cairn2() { printf '<%s>\\n' \"$@\" > words; }\n"
+                          "complete -F _cairn2 cairn2\n"
+                          "_cairn2() { COMP_LINE=${COMP_LINE/cairn2/cairn}; ((COMP_POINT--)); "
+                          "_cairn \"$@\"; }\n"
+                          "cairn2 delta data@s1 data@m\t\n".encode())
+        words, end = self.scratch / "words", time.monotonic() + TIMEOUT
+        while not (words.exists() and words.read_text()) and time.monotonic() < end:
+            if select.select([main_fd], [], [], 0.1)[0]:
+                os.read(main_fd, 65536)
+        self.assertEqual(words.read_text().split(), ["<delta>", "<data@s1>", "<data@monday>"])
+        os.close(main_fd)
 
     def test_words_of_all_kinds(self):
         self.two_snapshots()
         self.make_volume("with space")
         self.cairn("snapshot", "delete", "data@s1")
+        (self.scratch / "password").touch()
         for line, want in [
                 ("cairn v", ["volume", "verify"]),
                 ("cairn volume at", ["attach"]),
@@ -307,6 +359,14 @@ class Completion(CliTest):
                 ("cairn --pool /nowhere volume info d", []),
                 ("cairn help sn", ["snapshot"]),
                 ("cairn volume create ", []),
+                ("cairn help backup cr", ["create"]),
+                ("cairn help backup create ", []),
+                ("cairn backup restore x --to d", ["data"]),
+                (f"cairn backup list --password-file {self.scratch}/pa",
+                 [f"{self.scratch}/password"]),
+                (f"cairn backup list --password-file={self.scratch}/pa",
+                 [f"{self.scratch}/password"]),
+                (f"cairn backup restore x --to {self.scratch}/pa", [f"{self.scratch}/password"]),
         ]:
             with self.subTest(line):
                 self.assertEqual([w for w in self.complete(line) if w], want)

@@ -289,7 +289,7 @@ class Tokens(OlderTest):
             at = entry.offset * entry.block_size_bytes
             self.assertEqual(self.block_data(entry.token.token),
                              data[at:at + entry.block_size_bytes])
-            self.assertEqual(entry.token.ttl_seconds, 3 * 3600)
+            self.assertEqual(entry.token.ttl_seconds, 600)
             self.assertAlmostEqual(entry.token.issuance_time.seconds, time.time(), delta=120)
 
     def test_a_token_in_the_context_fetches_a_whole_range(self):

@@ -53,6 +53,7 @@ class Running(ServiceTest):
         self.assertRegex(text, r'cairn_csi_calls_total{method="/csi.v1.Controller/CreateVolume",'
                                r'code="OK"} [1-9]')
         self.assertRegex(text, r'cairn_pool_bytes{pool="default",kind="free"} [1-9]')
+        self.assertNotIn('pool="other"', text)
         self.assertIn("cairn_csi_call_seconds_bucket", text)
         self.refuses(Code.NOT_FOUND, "Controller.ControllerGetVolume",
                      volume_id="vol-0123456789abcdef")

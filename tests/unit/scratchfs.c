@@ -28,6 +28,7 @@ static const struct {
 	[SCRATCHFS_BTRFS_COMPRESSED] = {{"mkfs.btrfs", "-q"}, "loop,compress-force=zstd:1"},
 	[SCRATCHFS_XFS] = {{"mkfs.xfs", "-q", "-m", "reflink=1"}, "loop"},
 	[SCRATCHFS_XFS_NO_REFLINK] = {{"mkfs.xfs", "-q", "-m", "reflink=0"}, "loop"},
+	[SCRATCHFS_EXT4_SECONDS] = {{"mkfs.ext4", "-q", "-F", "-I", "128"}, "loop"},
 };
 
 static bool run_said(const char *const argv[])

@@ -16,6 +16,7 @@ enum scratchfs_kind {
 	SCRATCHFS_BTRFS_COMPRESSED,
 	SCRATCHFS_XFS,
 	SCRATCHFS_XFS_NO_REFLINK,
+	SCRATCHFS_EXT4_SECONDS, /* timestamps of whole seconds */
 };
 
 /* Makes it and returns its directory, valid until scratchfs_remove(). On a

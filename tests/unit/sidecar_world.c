@@ -15,7 +15,7 @@
 
 #define KEY_MAX 600
 
-const struct sidecar_wait world_patience = {.deadline_ns = UINT64_MAX};
+const struct kube_wait world_patience = {.deadline_ns = UINT64_MAX};
 
 static const char *key_of(const char *a, const char *b, const char *c, char out[KEY_MAX])
 {
@@ -135,11 +135,10 @@ unsigned world_questions(struct sidecar_world *world)
 
 /* --- the table --- */
 
-static int begin(struct sidecar_world *world, const struct sidecar_wait *wait,
-		 struct cairn_err *err)
+static int begin(struct sidecar_world *world, const struct kube_wait *wait, struct cairn_err *err)
 {
 	for (unsigned ms = 0; ms < world->delay_ms; ms += 5) {
-		if (sidecar_wait_check(wait, err) != 0)
+		if (kube_wait_check(wait, err) != 0)
 			return err->code;
 		cairn_sleep_ms(5);
 	}
@@ -149,7 +148,7 @@ static int begin(struct sidecar_world *world, const struct sidecar_wait *wait,
 }
 
 static int review_token(void *self, const char *token, const char *audience,
-			const struct sidecar_wait *wait, json_t **ret_user, struct cairn_err *err)
+			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
 {
 	struct sidecar_world *world = self;
 	const json_t *known;
@@ -168,7 +167,7 @@ static int review_token(void *self, const char *token, const char *audience,
 }
 
 static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct sidecar_wait *wait, struct kube_access_answer *ret,
+			 const struct kube_wait *wait, struct kube_access_answer *ret,
 			 struct cairn_err *err)
 {
 	struct sidecar_world *world = self;
@@ -191,8 +190,8 @@ static int review_access(void *self, const json_t *user, const struct kube_acces
 	return 0;
 }
 
-static int get(void *self, const struct kube_ref *ref, const struct sidecar_wait *wait,
-	       json_t **ret, struct cairn_err *err)
+static int get(void *self, const struct kube_ref *ref, const struct kube_wait *wait, json_t **ret,
+	       struct cairn_err *err)
 {
 	struct sidecar_world *world = self;
 	char key[KEY_MAX];
@@ -227,7 +226,7 @@ static json_t *all_of(struct sidecar_world *world, const char *plural)
 	return items;
 }
 
-static int list(void *self, const struct kube_resource *resource, const struct sidecar_wait *wait,
+static int list(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
 		json_t **ret, struct cairn_err *err)
 {
 	struct sidecar_world *world = self;
@@ -243,7 +242,7 @@ static int list(void *self, const struct kube_resource *resource, const struct s
 }
 
 static int contents_of(void *self, const char *driver, const char *handle, bool sure,
-		       const struct sidecar_wait *wait, json_t **ret, struct cairn_err *err)
+		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	struct sidecar_world *world = self;
 	json_t *all;

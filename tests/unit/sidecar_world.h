@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "kube/wait.h"
 #include "sidecar/kube.h"
-#include "sidecar/wait.h"
 
 #define WORLD_DRIVER "driver.test"
 
@@ -49,6 +49,6 @@ void world_forbid(struct sidecar_world *world, const char *user, const char *ns,
 void world_snapshot(struct sidecar_world *world, const char *ns, const char *name);
 
 /* Waits for ever. */
-extern const struct sidecar_wait world_patience;
+extern const struct kube_wait world_patience;
 
 #endif

@@ -76,7 +76,7 @@ static void cut(const char *volume, const char *snapshot)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(store_snapshot_cut(env.store, volume, snapshot, &err), &err);
+	assert_ok(cut_whole(env.store, volume, snapshot, &err), &err);
 }
 
 static uint64_t size_of(struct store_ref ref)
@@ -138,8 +138,33 @@ static void making_again_changes_nothing(void **state)
 	assert_int_equal(size_of(volume_ref("vol-a")), SIZE);
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 4096, 4096, 8);
-	assert_code(store_snapshot_cut(env.store, "vol-a", "snap-a", &err), CAIRN_EXISTS);
+	assert_code(cut_whole(env.store, "vol-a", "snap-a", &err), CAIRN_EXISTS);
 	assert_int_equal(byte_at(env.store, snapshot_ref("snap-a"), 5000), 7);
+}
+
+static void a_snapshot_has_the_size_that_was_asked_for(void **state)
+{
+	struct collected c = {0};
+	struct cairn_err err = {0};
+
+	(void)state;
+	make("vol-a", SIZE);
+	cut("vol-a", "snap-a");
+	assert_ok(store_volume_resize(env.store, "vol-a", 2 * SIZE, &err), &err);
+	fill_at(env.store, "vol-a", 4096, 4096, 1);
+	fill_at(env.store, "vol-a", SIZE, 4096, 1); /* past what is asked for */
+	assert_ok(store_snapshot_cut(env.store, "vol-a", "snap-b", SIZE, &err), &err);
+	assert_int_equal(size_of(snapshot_ref("snap-b")), SIZE);
+	assert_int_equal(size_of(volume_ref("vol-a")), 2 * SIZE);
+	assert_int_equal(byte_at(env.store, snapshot_ref("snap-b"), 4096), 1);
+	cut("vol-a", "snap-c");
+	delta_of(env.store, "snap-b", "snap-c", &c);
+	assert_true(covers(&c, SIZE, SIZE));
+	assert_code(store_snapshot_cut(env.store, "vol-a", "snap-d", 3 * SIZE, &err),
+		    CAIRN_DATA_LOSS);
+	assert_code(store_size(env.store, snapshot_ref("snap-d"), &(uint64_t){0}, &err),
+		    CAIRN_NOT_FOUND);
+	collected_done(&c);
 }
 
 static void a_snapshot_keeps_what_was_written_before_it(void **state)
@@ -205,6 +230,33 @@ static void removing_twice_is_fine(void **state)
 	assert_int_equal(size_of(snapshot_ref("snap-a")), SIZE);
 	assert_ok(store_remove(env.store, snapshot_ref("snap-a"), &err), &err);
 	assert_int_equal(count(STORE_SNAPSHOT), 0);
+}
+
+static void what_is_set_aside_is_out_of_sight_and_comes_back(void **state)
+{
+	struct store_ref refs[] = {volume_ref("vol-a"), snapshot_ref("snap-a")};
+	struct cairn_err err = {0};
+
+	(void)state;
+	make("vol-a", SIZE);
+	cut("vol-a", "snap-a");
+	for (size_t i = 0; i < ARRAY_LEN(refs); i++) {
+		size_t n = 0;
+
+		assert_ok(store_set_aside(env.store, refs[i], &err), &err);
+		assert_code(store_set_aside(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+		assert_code(store_size(env.store, refs[i], &(uint64_t){0}, &err), CAIRN_NOT_FOUND);
+		assert_int_equal(count(refs[i].kind), 0);
+		assert_ok(store_list_aside(env.store, refs[i].kind, count_one, &n, &err), &err);
+		assert_int_equal(n, 1);
+		assert_ok(store_bring_back(env.store, refs[i], &err), &err);
+		assert_int_equal(size_of(refs[i]), SIZE);
+		assert_code(store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+		assert_ok(store_set_aside(env.store, refs[i], &err), &err);
+		assert_ok(store_drop_aside(env.store, refs[i], &err), &err);
+		assert_ok(store_drop_aside(env.store, refs[i], &err), &err);
+		assert_code(store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+	}
 }
 
 static void leave_behind(const char *kind, const char *name)
@@ -419,12 +471,13 @@ static void bad_ids_and_sizes_are_refused(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
 		assert_code(store_volume_create(env.store, ids[i], SIZE, &err), CAIRN_INVALID);
 		assert_code(store_remove(env.store, volume_ref(ids[i]), &err), CAIRN_INVALID);
-		assert_code(store_snapshot_cut(env.store, "vol-a", ids[i], &err), CAIRN_INVALID);
+		assert_code(store_snapshot_cut(env.store, "vol-a", ids[i], SIZE, &err),
+			    CAIRN_INVALID);
 	}
 	assert_code(store_volume_create(env.store, NULL, SIZE, &err), CAIRN_INVALID);
 	assert_code(store_volume_create(env.store, "vol-a", 0, &err), CAIRN_INVALID);
 	assert_code(store_volume_create(env.store, "vol-a", STORE_SIZE_MAX + 1, &err), CAIRN_RANGE);
-	assert_code(store_snapshot_cut(env.store, "vol-x", "snap-x", &err), CAIRN_NOT_FOUND);
+	assert_code(store_snapshot_cut(env.store, "vol-x", "snap-x", SIZE, &err), CAIRN_NOT_FOUND);
 	assert_int_equal(count(STORE_VOLUME) + count(STORE_SNAPSHOT), 0);
 }
 
@@ -444,7 +497,7 @@ static void a_read_only_store_reads_and_refuses_to_write(void **state)
 	assert_true(covers(&c, 0, 4096));
 	assert_code(store_volume_create(reader, "vol-b", SIZE, &err), CAIRN_PRECONDITION);
 	assert_code(store_remove(reader, volume_ref("vol-a"), &err), CAIRN_PRECONDITION);
-	assert_code(store_snapshot_cut(reader, "vol-a", "snap-c", &err), CAIRN_PRECONDITION);
+	assert_code(cut_whole(reader, "vol-a", "snap-c", &err), CAIRN_PRECONDITION);
 	store_close(reader);
 	collected_done(&c);
 }
@@ -502,8 +555,8 @@ static int whole_life(void)
 	int rc = store_open(env.backend, env.dir, true, &store, &err);
 
 	rc = rc ? rc : store_volume_create(store, "vol-m", SIZE, &err);
-	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", &err);
-	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", &err);
+	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
+	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
 	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, &err);
 	rc = rc ? rc : store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
 	rc = rc ? rc : store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
@@ -550,10 +603,12 @@ int store_conformance(const char *backend, enum scratchfs_kind kind)
 		T(a_new_volume_is_zeros_of_its_size),
 		T(files_are_for_their_owner_only),
 		T(making_again_changes_nothing),
+		T(a_snapshot_has_the_size_that_was_asked_for),
 		T(a_snapshot_keeps_what_was_written_before_it),
 		T(a_clone_has_the_bytes_and_goes_its_own_way),
 		T(a_volume_grows_and_never_shrinks),
 		T(removing_twice_is_fine),
+		T(what_is_set_aside_is_out_of_sight_and_comes_back),
 		T(leftovers_are_in_nobodys_way),
 		T(the_delta_is_what_was_written),
 		T(punched_holes_are_changes_to_zero),

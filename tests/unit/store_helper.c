@@ -51,6 +51,14 @@ int open_volume(struct store *store, const char *id)
 	return fd;
 }
 
+int cut_whole(struct store *store, const char *volume, const char *snapshot, struct cairn_err *err)
+{
+	uint64_t size = 0;
+	int rc = store_size(store, volume_ref(volume), &size, err);
+
+	return rc ? rc : store_snapshot_cut(store, volume, snapshot, size, err);
+}
+
 void fill_at(struct store *store, const char *id, uint64_t offset, size_t n, unsigned char byte)
 {
 	int fd = open_volume(store, id);

@@ -13,6 +13,8 @@
 #include "pool/store.h"
 #include "scratchfs.h"
 
+struct cairn_err;
+
 #define KIB 1024ULL
 #define MIB (1024 * KIB)
 
@@ -45,6 +47,9 @@ static inline struct store_ref snapshot_ref(const char *id)
 
 /* The backing file of a volume, open for reading and writing. */
 int open_volume(struct store *store, const char *id);
+
+/* Cuts all that the volume's file has. */
+int cut_whole(struct store *store, const char *volume, const char *snapshot, struct cairn_err *err);
 
 void fill_at(struct store *store, const char *id, uint64_t offset, size_t n, unsigned char byte);
 unsigned char byte_at(struct store *store, struct store_ref ref, uint64_t offset);

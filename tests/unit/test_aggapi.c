@@ -257,7 +257,8 @@ static void a_question_survives_the_way(void **state)
 					.to = "b",
 					.secrets = secrets,
 					.max_entries = 5,
-					.starting_token = "17"},
+					.starting_token = "17",
+					.holder = {.user = "ann", .ns = "n", .target = "t"}},
 			       got;
 	kube_auto_json json_t *object = aggapi_question_object(&asked);
 
@@ -268,11 +269,60 @@ static void a_question_survives_the_way(void **state)
 	assert_int_equal(got.max_entries, 5);
 	assert_string_equal(got.starting_token, "17");
 	assert_true(json_equal(got.secrets, secrets));
+	assert_string_equal(got.holder.user, "ann");
+	assert_string_equal(got.holder.ns, "n");
+	assert_string_equal(got.holder.target, "t");
+	assert_null(got.holder.base);
 	json_object_set_new(object, "maxEntries", json_integer(-1));
 	assert_int_equal(aggapi_question_read(object, &got, NULL), CAIRN_INVALID);
 	json_object_del(object, "maxEntries");
 	json_object_set_new(object, "secrets", json_pack("{s:i}", "k", 1));
 	assert_int_equal(aggapi_question_read(object, &got, NULL), CAIRN_INVALID);
+}
+
+static void a_data_token_says_what_it_is_for(void **state)
+{
+	static const char *const bad[] = {"",           "tok",         "tok.n",    "tok.n:t",
+					  "tok.:t:",    "tok.n::",     "tok.N:t:", "tok.n:t:b:c",
+					  "tok.n:t/x:", "tok.n:t:../y"};
+	struct aggapi_holder ann = {.user = "ann", .ns = "n", .target = "t.1", .base = "b"};
+	cairn_auto_free char *text = aggapi_holder_token(&ann, "tok");
+	cairn_auto_free char *signed_text = aggapi_holder_text(&ann);
+	struct aggapi_holder got;
+	const char *driver_token;
+
+	(void)state;
+	assert_string_equal(text, "tok.n:t.1:b");
+	assert_string_equal(signed_text, "n\nt.1\nb\nann");
+	assert_code(aggapi_holder_split(text, &driver_token, &got, NULL), 0);
+	assert_string_equal(driver_token, "tok");
+	assert_string_equal(got.ns, "n");
+	assert_string_equal(got.target, "t.1");
+	assert_string_equal(got.base, "b");
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		char *copy = strdup(bad[i]);
+
+		assert_non_null(copy);
+		if (aggapi_holder_split(copy, &driver_token, &got, NULL) != CAIRN_UNAUTHENTICATED)
+			fail_msg("taken: %s", bad[i]);
+		free(copy);
+	}
+}
+
+static void a_question_is_asked_for_somebody(void **state)
+{
+	static const struct aggapi_holder bad[] = {
+		{.ns = "n", .target = "t"},
+		{.user = "", .ns = "n", .target = "t"},
+		{.user = "a", .target = "t"},
+		{.user = "a", .ns = "n"},
+		{.user = "a", .ns = "n", .target = "t\nx"},
+		{.user = "a", .ns = "n", .target = "t", .base = "B"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_code(aggapi_holder_check(&bad[i], NULL), CAIRN_INVALID);
 }
 
 /* --- who asks --- */
@@ -426,6 +476,25 @@ static void an_endpoint_is_one_address_over_https(void **state)
 	}
 }
 
+/* XXH3 without a seed multiplies the first eight bytes, masked with the beginning
+ * of its public secret, by the next eight: names that begin with the secret
+ * collide, whatever follows. */
+static void names_cannot_be_made_to_share_a_rate(void **state)
+{
+	static const char one[] = "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe"
+				  "somebody0123456789abcdef";
+	static const char two[] = "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe"
+				  "attacker0123456789abcdef";
+	cairn_cleanup(aggapi_rates_freep) struct aggapi_rates *rates = NULL;
+	uint64_t now = CAIRN_NS_PER_SEC, wait_s = 0;
+
+	(void)state;
+	assert_int_equal(aggapi_rates_new(1, 1, &rates, NULL), 0);
+	assert_true(aggapi_rates_take(rates, one, now, &wait_s));
+	assert_true(aggapi_rates_take(rates, two, now, &wait_s));
+	assert_false(aggapi_rates_take(rates, one, now, &wait_s));
+}
+
 static void a_user_who_asks_too_often_must_wait(void **state)
 {
 	cairn_cleanup(aggapi_rates_freep) struct aggapi_rates *rates = NULL;
@@ -474,12 +543,15 @@ int main(void)
 		cmocka_unit_test(a_page_becomes_the_status),
 		cmocka_unit_test(an_answer_that_is_none_is_not_believed),
 		cmocka_unit_test(a_question_survives_the_way),
+		cmocka_unit_test(a_data_token_says_what_it_is_for),
+		cmocka_unit_test(a_question_is_asked_for_somebody),
 		cmocka_unit_test(the_front_proxy_says_who_asks),
 		cmocka_unit_test(who_has_no_group_is_authenticated_all_the_same),
 		cmocka_unit_test(headers_without_the_proxys_certificate_count_for_nothing),
 		cmocka_unit_test(the_document_has_the_form_that_is_asked_for),
 		cmocka_unit_test(an_endpoint_is_one_address_over_https),
 		cmocka_unit_test(a_user_who_asks_too_often_must_wait),
+		cmocka_unit_test(names_cannot_be_made_to_share_a_rate),
 		cmocka_unit_test(an_answer_is_remembered_until_its_time),
 	};
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "backup/restore.h"
 #include "backup/target.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/process.h"
 
@@ -179,7 +181,11 @@ static void assert_file_is_locked(struct pool *pool)
 static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct target_spec spec = {.to = "data", .size = 1 << 20, .overwrite = true};
+	struct target_spec spec = {.to = "data",
+				   .size = 1 << 20,
+				   .overwrite = true,
+				   .other_volume = true,
+				   .backup = "b1"};
 	struct pool_volume volume;
 	struct cairn_err err = {0};
 
@@ -207,7 +213,7 @@ static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 static void a_volume_that_is_not_finished_is_taken_away(void **state)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct target_spec spec = {.to = "data", .size = 1 << 20};
+	struct target_spec spec = {.to = "data", .size = 1 << 20, .backup = "b1"};
 	struct target target = TARGET_NONE;
 	struct pool_volume volume;
 	struct cairn_err err = {0};
@@ -217,6 +223,47 @@ static void a_volume_that_is_not_finished_is_taken_away(void **state)
 	spec.pool = pool;
 	assert_ok(target_open(&spec, &target, &err), &err);
 	target_done(&target);
+	assert_code(pool_volume_get(pool, "data", &volume, &err), CAIRN_NOT_FOUND);
+}
+
+#define DELETER_WAIT_MS 60000U
+
+static void *take_away(void *arg)
+{
+	target_done(arg);
+	return NULL;
+}
+
+/* Two restores of one backup to a new volume: the one that waits for the file must not
+ * take up the volume that the other is about to delete. */
+static void a_volume_that_is_taken_away_is_not_taken_up(void **state)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(pool_closep) struct pool *deleter = NULL;
+	struct target_spec spec = {.to = "data", .size = 1 << 20, .backup = "b1"};
+	struct target target = TARGET_NONE;
+	cairn_auto_fd int lock = -1;
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+	char dir[96];
+	pthread_t thread;
+
+	(void)state;
+	open_pool(&pool);
+	snprintf(dir, sizeof(dir), "%s/pool", scratch);
+	assert_ok(pool_open(&(struct pool_open_spec){.dir = dir, .lock_wait_ms = DELETER_WAIT_MS},
+			    &deleter, &err),
+		  &err);
+	spec.pool = deleter;
+	assert_ok(target_open(&spec, &target, &err), &err);
+	assert_ok(pool_volume_lock(pool, "data", &lock, &err), &err);
+	assert_int_equal(pthread_create(&thread, NULL, take_away, &target), 0);
+	for (int i = 0; i < 20; i++) { /* the deletion waits for our lock */
+		assert_file_is_locked(pool);
+		cairn_sleep_ms(5);
+	}
+	cairn_closep(&lock);
+	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_code(pool_volume_get(pool, "data", &volume, &err), CAIRN_NOT_FOUND);
 }
 
@@ -254,6 +301,7 @@ int main(void)
 		in_scratch(a_file_that_came_meanwhile_stays),
 		in_scratch(nobody_is_at_a_volume_that_is_restored_to),
 		in_scratch(a_volume_that_is_not_finished_is_taken_away),
+		in_scratch(a_volume_that_is_taken_away_is_not_taken_up),
 		in_scratch(zeros_behind_the_end_are_not_verified),
 	};
 

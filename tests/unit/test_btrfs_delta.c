@@ -26,7 +26,7 @@ static void cut(const char *id)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(store_snapshot_cut(store, "vol-1", id, &err), &err);
+	assert_ok(cut_whole(store, "vol-1", id, &err), &err);
 }
 
 static const char *delta_by(enum btrfs_method method, const char *base, const char *target,
@@ -170,11 +170,11 @@ static void pieces_of_a_compressed_extent_are_told_apart(void **state)
 		assert_ok(store_volume_create(s, "vol-1", 8 * MIB, &err), &err);
 		fd = open_volume(s, "vol-1");
 		assert_int_equal(pwrite(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
-		assert_ok(store_snapshot_cut(s, "vol-1", "snap-1", &err), &err);
+		assert_ok(cut_whole(s, "vol-1", "snap-1", &err), &err);
 		range.src_fd = fd;
 		assert_int_equal(ioctl(fd, FICLONERANGE, &range), 0);
 		close(fd);
-		assert_ok(store_snapshot_cut(s, "vol-1", "snap-2", &err), &err);
+		assert_ok(cut_whole(s, "vol-1", "snap-2", &err), &err);
 	}
 	assert_int_equal(byte_at(store, snapshot_ref("snap-2"), 0), 'b');
 	delta_by(BTRFS_METHOD_TREE, "snap-1", "snap-2", &tree);
@@ -249,6 +249,66 @@ static void inline_data_is_never_taken_as_equal(void **state)
 	close_btrfs();
 }
 
+#define BALANCED 3000U /* extents */
+#define BALANCES 6U
+
+struct balancing {
+	unsigned reports, balances;
+	uint64_t last;
+};
+
+/* Moves all data of the filesystem between two batches that a comparison reads. */
+static void balance_between(void *arg, uint64_t done, uint64_t total)
+{
+	const char *const argv[] = {"btrfs", "balance", "start", "-dusage=100", dir, NULL};
+	struct balancing *b = arg;
+
+	(void)total;
+	b->reports++;
+	if (done == b->last || b->balances == BALANCES)
+		return;
+	b->last = done;
+	b->balances += scratchfs_run(argv);
+}
+
+/* Every fourth block changed, and the target has more extents than the base, so that
+ * batches of one side are compared with several of the other. */
+static void a_comparison_is_exact_while_data_is_moved(void **state)
+{
+	struct balancing balancing = {0};
+	const struct store_progress progress = {.report = balance_between, .arg = &balancing};
+	struct store_delta_stats stats;
+	struct collected c = {0};
+	struct cairn_err err = {0};
+	size_t changed = 0;
+
+	(void)state;
+	if (open_btrfs(SCRATCHFS_BTRFS) < 0)
+		skip();
+	assert_ok(store_volume_create(store, "vol-1", (uint64_t)BALANCED * STRIDE, &err), &err);
+	for (unsigned i = 0; i < BALANCED; i++)
+		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, (unsigned char)(i % 251 + 1));
+	cut("snap-1");
+	for (unsigned i = 0; i < BALANCED; i += 4)
+		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, 0xff);
+	for (unsigned i = 0; i < BALANCED; i += 2)
+		fill_at(store, "vol-1", (uint64_t)i * STRIDE + 4096, 4096, 0xfe);
+	cut("snap-2");
+	assert_ok(
+		store_delta(store, "snap-1", "snap-2", collected_sink(&c), &progress, &stats, &err),
+		&err);
+	assert_true(balancing.balances > 0);
+	for (size_t i = 0; i < c.n; i++)
+		changed += c.list[i].length / 4096;
+	for (unsigned i = 0; i < BALANCED; i += 4)
+		assert_true(covers(&c, (uint64_t)i * STRIDE, 4096));
+	for (unsigned i = 0; i < BALANCED; i += 2)
+		assert_true(covers(&c, (uint64_t)i * STRIDE + 4096, 4096));
+	assert_int_equal(changed, BALANCED / 4 + BALANCED / 2);
+	collected_done(&c);
+	close_btrfs();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +317,7 @@ int main(void)
 		cmocka_unit_test(pieces_of_a_compressed_extent_are_told_apart),
 		cmocka_unit_test(short_memory_in_the_stream_is_an_error),
 		cmocka_unit_test(inline_data_is_never_taken_as_equal),
+		cmocka_unit_test(a_comparison_is_exact_while_data_is_moved),
 	};
 
 	if (!scratchfs_make(SCRATCHFS_BTRFS, 256 * MIB))

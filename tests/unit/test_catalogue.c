@@ -43,7 +43,8 @@ static void an_interrupted_create_does_not_stop_the_next(void **state)
 
 static void files_are_for_their_owner_alone(void **state)
 {
-	static const char *const names[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm"};
+	static const char *const names[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm",
+					    "catalogue.db-trust"};
 	auto_catalogue *cat = create_and_open();
 	struct stat st;
 
@@ -345,7 +346,8 @@ static void a_check_of_a_sound_catalogue_finds_nothing(void **state)
 static void a_directory_with_odd_characters_works(void **state)
 {
 	char odd[128], file[256];
-	static const char *const names[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm"};
+	static const char *const names[] = {"catalogue.db", "catalogue.db-wal", "catalogue.db-shm",
+					    "catalogue.db-trust"};
 	struct cairn_err err = {0};
 	struct catalogue *cat = NULL;
 

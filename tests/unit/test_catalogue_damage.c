@@ -3,6 +3,7 @@
 /* The catalogue over files that are cut short, overwritten or not its own. */
 
 #include "catalogue_helper.h"
+#include "pool/catalogue_impl.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -284,6 +285,58 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 	}
 }
 
+/* Whoever removes the data of what has no record must not be told that there is none. */
+static void a_missing_file_is_no_missing_record(void **state)
+{
+	auto_catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+	struct conn *idle = NULL;
+	uint8_t *data = NULL;
+	char moved[128];
+	size_t len = 0;
+
+	(void)state;
+	put_one(cat, "k/1", "value", CATALOGUE_DURABLE);
+	/* Another thread uses it, so the question opens one more. */
+	assert_ok(catalogue_reader_take(cat, &idle, &err), &err);
+	snprintf(moved, sizeof(moved), "%s", in_dir("moved"));
+	assert_int_equal(rename(in_dir("catalogue.db"), moved), 0);
+	assert_code(catalogue_get(cat, text("k/1"), &data, &len, &err), CAIRN_UNAVAILABLE);
+	assert_int_equal(rename(moved, in_dir("catalogue.db")), 0);
+	catalogue_reader_release(cat, idle, true);
+	assert_value(cat, "k/1", "value");
+}
+
+/* The log may hold all that is left. */
+static void the_log_beside_an_empty_file_stays(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+	struct stat st;
+
+	(void)state;
+	put_one(cat, "k", "value", CATALOGUE_DURABLE);
+	catalogue_close(cat);
+	assert_int_equal(truncate(in_dir("catalogue.db"), 0), 0);
+	for (int writable = 0; writable < 2; writable++)
+		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+	assert_int_equal(stat(in_dir("catalogue.db-wal"), &st), 0);
+	assert_true(st.st_size > 0);
+}
+
+static void nobody_waits_for_a_journal(void **state)
+{
+	struct cairn_err err = {0};
+	struct catalogue *cat = NULL;
+
+	(void)state;
+	catalogue_close(create_and_open());
+	assert_int_equal(mkfifo(in_dir("catalogue.db-journal"), 0600), 0);
+	alarm(60); /* it hung for ever */
+	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+	alarm(0);
+}
+
 static void what_is_not_a_catalogue_is_refused(void **state)
 {
 	static const struct {
@@ -439,6 +492,9 @@ int main(void)
 		catalogue_test(a_truncated_file_is_noticed),
 		catalogue_test(a_file_truncated_while_it_is_open_is_an_error),
 		catalogue_test(a_damaged_log_loses_its_end_and_never_half_a_commit),
+		catalogue_test(a_missing_file_is_no_missing_record),
+		catalogue_test(the_log_beside_an_empty_file_stays),
+		catalogue_test(nobody_waits_for_a_journal),
 		catalogue_test(what_is_not_a_catalogue_is_refused),
 		catalogue_test(a_catalogue_without_its_table_is_damaged),
 		catalogue_test(memory_that_runs_out_is_an_error_and_half_changes_nothing),

@@ -38,7 +38,7 @@ static void a_token_says_what_it_was_made_for(void **state)
 	assert_int_equal(strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789-_"),
 			 n);
-	assert_ok(csi_data_token_open(&key, text, NOW, &found, &err), &err);
+	assert_ok(csi_data_token_open(&key, text, NULL, NOW, &found, &err), &err);
 	assert_string_equal(found.snapshot, token.snapshot);
 	assert_int_equal(found.offset, token.offset);
 	assert_int_equal(found.length, token.length);
@@ -56,7 +56,7 @@ static void the_longest_id_fits(void **state)
 	(void)state;
 	memset(wide.snapshot, 'x', POOL_ID_MAX);
 	assert_in_range(seal(&key, &wide, text), 1, CSI_TOKEN_TEXT_MAX);
-	assert_ok(csi_data_token_open(&key, text, NOW, &found, &err), &err);
+	assert_ok(csi_data_token_open(&key, text, NULL, NOW, &found, &err), &err);
 	assert_string_equal(found.snapshot, wide.snapshot);
 }
 
@@ -82,7 +82,7 @@ static void a_token_lives_from_its_issue_to_its_end(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct csi_data_token found;
 
-		assert_code(csi_data_token_open(&key, text, cases[i].now, &found, NULL),
+		assert_code(csi_data_token_open(&key, text, NULL, cases[i].now, &found, NULL),
 			    cases[i].code);
 	}
 }
@@ -104,7 +104,7 @@ static void no_other_text_is_taken(void **state)
 			int want = *digit == was ? 0 : CAIRN_UNAUTHENTICATED;
 
 			text[i] = *digit;
-			assert_code(csi_data_token_open(&key, text, NOW, &found, NULL), want);
+			assert_code(csi_data_token_open(&key, text, NULL, NOW, &found, NULL), want);
 		}
 		text[i] = was;
 	}
@@ -122,13 +122,13 @@ static void cut_and_stretched_texts_are_refused(void **state)
 
 		memcpy(cut, text, len);
 		cut[len] = '\0';
-		assert_code(csi_data_token_open(&key, cut, NOW, &found, NULL),
+		assert_code(csi_data_token_open(&key, cut, NULL, NOW, &found, NULL),
 			    CAIRN_UNAUTHENTICATED);
 	}
 	for (size_t len = n; len < sizeof(text) - 1; len++) {
 		text[len] = 'A';
 		text[len + 1] = '\0';
-		assert_code(csi_data_token_open(&key, text, NOW, &found, NULL),
+		assert_code(csi_data_token_open(&key, text, NULL, NOW, &found, NULL),
 			    CAIRN_UNAUTHENTICATED);
 	}
 }
@@ -143,7 +143,8 @@ static void another_key_opens_nothing(void **state)
 	(void)state;
 	other.bytes[31] ^= 1;
 	seal(&key, &token, text);
-	assert_code(csi_data_token_open(&other, text, NOW, &found, &err), CAIRN_UNAUTHENTICATED);
+	assert_code(csi_data_token_open(&other, text, NULL, NOW, &found, &err),
+		    CAIRN_UNAUTHENTICATED);
 	assert_int_equal(found.offset, 42);
 	assert_null(strstr(err.msg, text));
 }
@@ -166,6 +167,29 @@ static void a_sealer_seals_many_alike(void **state)
 	}
 }
 
+static void a_bound_token_is_good_for_its_holder_only(void **state)
+{
+	char bound[CSI_TOKEN_TEXT_MAX + 1];
+	char free_text[CSI_TOKEN_TEXT_MAX + 1];
+	struct csi_data_token for_ann = token;
+	struct csi_data_token found;
+
+	(void)state;
+	for_ann.holder = "ann";
+	assert_true(seal(&key, &for_ann, bound) > 0);
+	assert_true(seal(&key, &token, free_text) > 0);
+	assert_code(csi_data_token_open(&key, bound, "ann", NOW, &found, NULL), 0);
+	assert_code(csi_data_token_open(&key, bound, "bob", NOW, &found, NULL),
+		    CAIRN_UNAUTHENTICATED);
+	assert_code(csi_data_token_open(&key, bound, "anna", NOW, &found, NULL),
+		    CAIRN_UNAUTHENTICATED);
+	assert_code(csi_data_token_open(&key, bound, NULL, NOW, &found, NULL),
+		    CAIRN_UNAUTHENTICATED);
+	assert_code(csi_data_token_open(&key, free_text, "ann", NOW, &found, NULL),
+		    CAIRN_UNAUTHENTICATED);
+	assert_code(csi_data_token_open(&key, free_text, "", NOW, &found, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +200,7 @@ int main(void)
 		cmocka_unit_test(no_other_text_is_taken),
 		cmocka_unit_test(cut_and_stretched_texts_are_refused),
 		cmocka_unit_test(another_key_opens_nothing),
+		cmocka_unit_test(a_bound_token_is_good_for_its_holder_only),
 	};
 
 	return cmocka_run_group_tests_name("csi/data_token", tests, NULL, NULL);

@@ -193,8 +193,26 @@ static void growth_of_the_file_is_seen_after_refresh(void **state)
 	(void)state;
 	assert_ok(device_attach(file, false, device, &err), &err);
 	assert_int_equal(truncate(file, 2 * SIZE), 0);
-	assert_ok(device_refresh_size(device, &err), &err);
+	assert_ok(device_refresh_size(device, 2 * SIZE, &err), &err);
 	assert_int_equal(device_size(device), 2 * SIZE);
+}
+
+static void a_device_of_a_part_of_its_file_grows_within_it(void **state)
+{
+	const char *file = blockdev_file("a", 3 * SIZE);
+	char device[DEVICE_PATH_MAX];
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(device_attach_locked(file, false, SIZE, device, &err), &err);
+	assert_int_equal(device_size(device), SIZE);
+	assert_ok(device_refresh_size(device, 2 * SIZE, &err), &err);
+	assert_int_equal(device_size(device), 2 * SIZE);
+	assert_ok(device_refresh_size(device, SIZE, &err), &err); /* never less */
+	assert_int_equal(device_size(device), 2 * SIZE);
+	assert_int_equal(truncate(file, 4 * SIZE), 0);
+	assert_ok(device_refresh_size(device, 4 * SIZE, &err), &err);
+	assert_int_equal(device_size(device), 4 * SIZE);
 }
 
 static void flushed_writes_are_in_the_file(void **state)
@@ -373,6 +391,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_mounted_device_is_not_detached, teardown),
 		cmocka_unit_test_teardown(a_device_open_elsewhere_stays_as_it_was, teardown),
 		cmocka_unit_test_teardown(growth_of_the_file_is_seen_after_refresh, teardown),
+		cmocka_unit_test_teardown(a_device_of_a_part_of_its_file_grows_within_it, teardown),
 		cmocka_unit_test_teardown(flushed_writes_are_in_the_file, teardown),
 		cmocka_unit_test_teardown(mounts_are_found_for_every_filesystem, teardown),
 		cmocka_unit_test_teardown(a_covered_mount_point_is_not_taken_for_the_mount,

@@ -12,15 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/num.h"
 #include "grpc_fixture.h"
 #include "grpc_raw.h"
+#include "overload.h"
 
 #define SHORT_MS     500 /* the limits of these tests */
 #define MEMORY_BYTES (48U << 20)
@@ -31,22 +30,6 @@
 static const char *path_of(void **state)
 {
 	return ((const struct grpc_fixture *)*state)->path;
-}
-
-static size_t resident(void)
-{
-	char text[256] = "", *second;
-	struct cairn_err err = {0};
-	uint64_t pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	assert_non_null(file);
-	assert_non_null(fgets(text, sizeof(text), file));
-	fclose(file);
-	second = strchr(text, ' ') + 1;
-	*strchr(second, ' ') = '\0';
-	assert_ok(cairn_parse_u64(second, &pages, &err), &err);
-	return pages * 4096;
 }
 
 static void others_are_served(struct grpc_fixture *f)
@@ -82,7 +65,7 @@ static void ends_with_calm(struct grpc_fixture *f, struct raw *raw, size_t befor
 	assert_true(reply.closed);
 	if (!raw->broken) /* otherwise the RAW_GOAWAY may be lost with the connection */
 		assert_int_equal(reply.goaway, ENHANCE_CALM);
-	assert_true(resident() < before + MEMORY_BYTES);
+	overload_assert_memory(before, MEMORY_BYTES);
 	close(raw->fd);
 	others_are_served(f);
 }
@@ -92,7 +75,7 @@ static void ends_with_calm(struct grpc_fixture *f, struct raw *raw, size_t befor
 static void rapid_reset_ends_the_connection(void **state)
 {
 	struct grpc_fixture *f = *state;
-	size_t before = resident();
+	size_t before = overload_resident();
 	struct raw_reply reply;
 	struct raw raw;
 
@@ -104,7 +87,7 @@ static void rapid_reset_ends_the_connection(void **state)
 	}
 	raw_read_reply(&raw, &reply, UINT32_MAX);
 	assert_true(reply.closed);
-	assert_true(resident() < before + MEMORY_BYTES);
+	overload_assert_memory(before, MEMORY_BYTES);
 	close(raw.fd);
 	others_are_served(f);
 	wait_for_handlers(f, 0);
@@ -113,7 +96,7 @@ static void rapid_reset_ends_the_connection(void **state)
 static void a_continuation_flood_ends_the_connection(void **state)
 {
 	struct grpc_fixture *f = *state;
-	size_t before = resident(), n;
+	size_t before = overload_resident(), n;
 	uint8_t block[512];
 	struct raw_reply reply;
 	struct raw raw;
@@ -127,14 +110,14 @@ static void a_continuation_flood_ends_the_connection(void **state)
 	}
 	raw_read_reply(&raw, &reply, UINT32_MAX);
 	assert_true(reply.closed);
-	assert_true(resident() < before + MEMORY_BYTES);
+	overload_assert_memory(before, MEMORY_BYTES);
 	close(raw.fd);
 	others_are_served(f);
 }
 
 static void a_ping_flood_ends_the_connection(void **state)
 {
-	size_t before = resident();
+	size_t before = overload_resident();
 	struct raw raw;
 
 	raw_greet(&raw, path_of(state));
@@ -145,7 +128,7 @@ static void a_ping_flood_ends_the_connection(void **state)
 
 static void a_settings_flood_ends_the_connection(void **state)
 {
-	size_t before = resident();
+	size_t before = overload_resident();
 	struct raw raw;
 
 	raw_greet(&raw, path_of(state));
@@ -156,7 +139,7 @@ static void a_settings_flood_ends_the_connection(void **state)
 
 static void a_flood_of_empty_data_ends_the_connection(void **state)
 {
-	size_t before = resident();
+	size_t before = overload_resident();
 	struct raw raw;
 
 	raw_greet(&raw, path_of(state));
@@ -169,7 +152,7 @@ static void a_flood_of_empty_data_ends_the_connection(void **state)
 /* One entry of the dynamic table, named over and over in a byte each. */
 static void a_header_bomb_ends_the_connection(void **state)
 {
-	size_t before = resident(), n;
+	size_t before = overload_resident(), n;
 	static uint8_t block[16000];
 	struct raw raw;
 
@@ -232,7 +215,7 @@ static void a_window_of_zero_is_not_held_for_ever(void **state)
 
 static void an_oversized_message_is_refused_before_it_comes(void **state)
 {
-	size_t before = resident();
+	size_t before = overload_resident();
 	struct raw_reply reply;
 	struct raw raw;
 
@@ -241,7 +224,7 @@ static void an_oversized_message_is_refused_before_it_comes(void **state)
 	raw_put_frame(&raw, RAW_DATA, 0, 1, "\0\xff\xff\xff\xff", 5);
 	raw_read_reply(&raw, &reply, 1);
 	assert_non_null(strstr(reply.text, "grpc-status: 8\n"));
-	assert_true(resident() < before + MEMORY_BYTES);
+	overload_assert_memory(before, MEMORY_BYTES);
 	close(raw.fd);
 	others_are_served(*state);
 }
@@ -308,16 +291,10 @@ static void a_request_that_does_not_end_is_not_waited_for(void **state)
 static void too_many_connections_are_refused_and_idle_ones_end(void **state)
 {
 	struct grpc_fixture *f = *state;
-	struct rlimit limit;
 	static int fds[10000];
 	struct net_server_stats stats;
-	size_t before = resident(), n = ARRAY_LEN(fds);
+	size_t before = overload_resident(), n = overload_descriptors(ARRAY_LEN(fds));
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur < n + 500)
-		n = limit.rlim_cur - 500;
 	for (size_t i = 0; i < n; i++) {
 		struct raw raw;
 
@@ -328,7 +305,7 @@ static void too_many_connections_are_refused_and_idle_ones_end(void **state)
 	net_server_stats(f->server, &stats);
 	assert_true(stats.connections_open <= 200);
 	assert_true(stats.connections_refused > 0);
-	assert_true(resident() < before + MEMORY_BYTES);
+	overload_assert_memory(before, MEMORY_BYTES);
 	for (size_t i = 0; i < n; i++) {
 		struct raw raw = {.fd = fds[i]};
 		struct raw_reply reply;

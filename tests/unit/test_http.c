@@ -23,6 +23,7 @@
 #include "net/http_standard.h"
 #include "net/metrics.h"
 #include "net/tls.h"
+#include "overload.h"
 #include "tls_files.h"
 
 #define HOST      "Host: h\r\n"
@@ -344,10 +345,10 @@ static void connections_above_the_limit_are_closed(void **state)
 	char byte;
 
 	(void)state;
-	start(&w, (struct net_http_limits){.connections = 3}, NULL);
+	start(&w, (struct net_http_limits){.connections = 3, .connections_each = 3}, NULL);
 	for (int i = 0; i < 3; i++) {
 		fds[i] = dial(&w);
-		say(fds[i], "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+		say(fds[i], "GET /flood HTTP/1.1\r\n" HOST "\r\n");
 		assert_int_equal(read(fds[i], &byte, 1), 1);
 	}
 	assert_string_equal(ask(&w, ""), "");
@@ -513,6 +514,19 @@ static void errors_that_a_handler_leaves_are_not_the_connections(void **state)
 	secured_stop(&s);
 }
 
+static void key_updates_have_a_limit(void **state)
+{
+	struct secured s;
+	int fd;
+
+	(void)state;
+	secured_start(&s);
+	fd = overload_dial(2, s.world.port);
+	assert_true(overload_key_updates(fd, "http/1.1", 20000));
+	close(fd);
+	secured_stop(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +541,7 @@ int main(void)
 		cmocka_unit_test(a_drain_ends_idle_connections_and_cuts_the_rest),
 		cmocka_unit_test(the_same_works_over_tls),
 		cmocka_unit_test(errors_that_a_handler_leaves_are_not_the_connections),
+		cmocka_unit_test(key_updates_have_a_limit),
 	};
 
 	return cmocka_run_group_tests_name("net/http", tests, NULL, NULL);

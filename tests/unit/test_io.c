@@ -221,6 +221,42 @@ static void a_directory_may_be_there_already(void **state)
 	assert_true(cairn_sync_dir(-1, "x", &err) < 0);
 }
 
+/* In a directory of another user every fixed name may be a link or a FIFO. */
+static void links_and_fifos_are_neither_followed_nor_waited_for(void **state)
+{
+	static const char *const names[] = {"link", "fifo", "sub"};
+	struct cairn_err err = {0};
+	struct stat st;
+	char *data;
+	size_t len;
+	int fd;
+
+	(void)state;
+	assert_int_equal(cairn_file_replace(dir_fd, "victim", "precious", 8, NULL), 0);
+	assert_int_equal(symlinkat("victim", dir_fd, "link"), 0);
+	assert_int_equal(symlinkat("victim", dir_fd, "file.tmp"), 0);
+	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+	assert_int_equal(mkdirat(dir_fd, "sub", 0700), 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		assert_code(cairn_open_regular(dir_fd, names[i], O_RDONLY, 0, &fd, &err),
+			    CAIRN_PRECONDITION);
+		assert_code(cairn_open_regular(dir_fd, names[i], O_RDWR | O_CREAT, 0600, &fd, &err),
+			    CAIRN_PRECONDITION);
+		assert_code(cairn_file_read_regular(dir_fd, names[i], 9, &data, &len, &err),
+			    CAIRN_PRECONDITION);
+	}
+	assert_code(cairn_open_regular(dir_fd, "none", O_RDONLY, 0, &fd, &err), CAIRN_NOT_FOUND);
+	assert_ok(cairn_file_replace(dir_fd, "file", "new", 3, &err), &err);
+	assert_ok(cairn_file_read_regular(dir_fd, "victim", 9, &data, &len, &err), &err);
+	assert_string_equal(data, "precious");
+	free(data);
+	assert_int_equal(fstatat(dir_fd, "file", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(S_ISREG(st.st_mode));
+	unlinkat(dir_fd, "link", 0);
+	unlinkat(dir_fd, "fifo", 0);
+	unlinkat(dir_fd, "victim", 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +269,7 @@ int main(void)
 		io_test(reads_end_early_only_at_the_end),
 		io_test(pipes_carry_all_bytes),
 		io_test(a_directory_may_be_there_already),
+		io_test(links_and_fifos_are_neither_followed_nor_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("base/io", tests, NULL, NULL);

@@ -486,6 +486,40 @@ static void a_call_that_its_rate_leaves_no_time_for_is_not_made(void **state)
 	finish(&w);
 }
 
+static int give_up_while_waiting(void *arg)
+{
+	unsigned *asked = arg;
+
+	return ++*asked > 1 ? CAIRN_CANCELLED : 0;
+}
+
+static void calls_that_are_given_up_use_up_no_rate(void **state)
+{
+	struct cairn_err err = {0};
+	struct world w;
+
+	(void)state;
+	scripted_start(&w.server, always_pod, NULL);
+	w.client = scripted_client(&w.server, "token: t",
+				   &(struct kube_client_options){.qps = 2, .burst = 1});
+	assert_ok(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), NULL, NULL, &err), &err);
+	for (int i = 0; i < 500; i++) {
+		unsigned asked = 0;
+		struct kube_call how = {
+			.timeout_ms = 3600000,
+			.check = give_up_while_waiting,
+			.check_arg = &asked,
+		};
+
+		(void)kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"), &how, NULL, NULL);
+	}
+	/* With the 500 places in the line kept, this would take four minutes. */
+	assert_ok(kube_get(w.client, KUBE_REF(&kube_pods, "ns", "p"),
+			   &(struct kube_call){.timeout_ms = 60000}, NULL, &err),
+		  &err);
+	finish(&w);
+}
+
 static int huge(struct scripted_server *server, struct net_http *http, unsigned n,
 		const struct scripted_request *request)
 {
@@ -621,6 +655,7 @@ int main(void)
 		cmocka_unit_test(a_refused_token_is_read_again_from_its_file),
 		cmocka_unit_test(the_client_keeps_to_its_own_rate),
 		cmocka_unit_test(a_call_that_its_rate_leaves_no_time_for_is_not_made),
+		cmocka_unit_test(calls_that_are_given_up_use_up_no_rate),
 		cmocka_unit_test(an_answer_without_end_is_broken_off),
 		cmocka_unit_test(tokens_and_rights_are_asked_for),
 		cmocka_unit_test(a_server_with_another_certificate_is_not_spoken_to),

@@ -285,19 +285,20 @@ static void a_rate_is_kept_and_a_burst_allowed(void **state)
 
 	(void)state;
 	kube_limiter_init(&limiter, 10, 3, now);
+	assert_int_equal(kube_limiter_wait(&limiter, now, 3), 0);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(kube_limiter_take(&limiter, now, UINT64_MAX), 0);
-	assert_in_range(kube_limiter_take(&limiter, now, UINT64_MAX), 99 * MS, 101 * MS);
-	assert_in_range(kube_limiter_take(&limiter, now, UINT64_MAX), 199 * MS, 201 * MS);
-	assert_true(kube_limiter_take(&limiter, now, 250 * MS) == UINT64_MAX);
-	assert_in_range(kube_limiter_take(&limiter, now, 350 * MS), 299 * MS, 301 * MS);
+		assert_true(kube_limiter_take(&limiter, now));
+	assert_false(kube_limiter_take(&limiter, now));
+	assert_in_range(kube_limiter_wait(&limiter, now, 1), 99 * MS, 101 * MS);
+	assert_in_range(kube_limiter_wait(&limiter, now, 3), 299 * MS, 301 * MS);
+	assert_true(kube_limiter_take(&limiter, now + kube_limiter_wait(&limiter, now, 1)));
 	now += 60 * SEC;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(kube_limiter_take(&limiter, now, UINT64_MAX), 0);
-	assert_true(kube_limiter_take(&limiter, now, UINT64_MAX) > 0);
+		assert_true(kube_limiter_take(&limiter, now));
+	assert_false(kube_limiter_take(&limiter, now));
 	kube_limiter_init(&limiter, -1, 0, now);
 	for (int i = 0; i < 1000; i++)
-		assert_int_equal(kube_limiter_take(&limiter, now, 0), 0);
+		assert_true(kube_limiter_take(&limiter, now));
 }
 
 static void pauses_grow_up_to_a_limit(void **state)

@@ -192,9 +192,125 @@ static void errors_end_a_comparison(void **state)
 	assert_code(compare(&b, 8192, &t, 8192, UINT64_MAX, &c), CAIRN_NO_SPACE);
 }
 
+/* A filesystem that moves extents: what a file has depends on the time. */
+struct moving {
+	struct mapping_source source;
+	const uint64_t (*places)[2]; /* by unit: before and after */
+	uint64_t at;
+	struct moving_pair *pair;
+};
+
+struct moving_pair {
+	struct moving base, target;
+	uint64_t epoch;
+	unsigned reads, moves_at; /* the extents move before the read of that number */
+	bool always;              /* they never stop */
+};
+
+#define MOVED_UNITS 4U
+#define UNIT_BYTES  4096U
+
+static int moving_next(struct mapping_source *source, struct mapping *out, size_t max,
+		       size_t *ret_n, struct cairn_err *err)
+{
+	struct moving *m = (struct moving *)source;
+
+	(void)max;
+	(void)err;
+	*ret_n = m->at < MOVED_UNITS;
+	if (*ret_n == 0)
+		return 0;
+	if (++m->pair->reads == m->pair->moves_at)
+		m->pair->epoch++;
+	out[0] = (struct mapping){.offset = m->at * UNIT_BYTES,
+				  .length = UNIT_BYTES,
+				  .place = m->places[m->at][m->pair->epoch > 0],
+				  .kind = MAPPING_DATA};
+	m->at++;
+	return 0;
+}
+
+static int moving_epoch(void *arg, uint64_t *ret, struct cairn_err *err)
+{
+	struct moving_pair *pair = arg;
+
+	(void)err;
+	pair->epoch += pair->always;
+	*ret = pair->epoch;
+	return 0;
+}
+
+static int moving_restart(void *arg, uint64_t start, uint64_t end, struct cairn_err *err)
+{
+	struct moving_pair *pair = arg;
+
+	(void)end;
+	(void)err;
+	pair->base.at = pair->target.at = start / UNIT_BYTES;
+	return 0;
+}
+
+static void compare_moving(struct moving_pair *pair, struct collected *c)
+{
+	const struct mapping_guard guard = {moving_epoch, moving_restart, pair};
+	struct mapping_compare *m = malloc(sizeof(*m));
+	struct joiner joiner = {.sink = collected_sink(c)};
+	bool done;
+
+	assert_non_null(m);
+	pair->base.source.next = pair->target.source.next = moving_next;
+	pair->base.pair = pair->target.pair = pair;
+	mapping_compare_init(m, &pair->base.source, (uint64_t)MOVED_UNITS * UNIT_BYTES,
+			     &pair->target.source, (uint64_t)MOVED_UNITS * UNIT_BYTES);
+	assert_int_equal(mapping_compare_set_guard(m, &guard, NULL), 0);
+	assert_int_equal(mapping_compare_run(m, UINT64_MAX, &joiner, NULL, &done, NULL), 0);
+	assert_int_equal(joiner_flush(&joiner, NULL), 0);
+	free(m);
+}
+
+/* Unit 2 differs. Base has it at 102; after the move base is elsewhere, and the target
+ * has it there. Read before and after, they look the same. */
+static const uint64_t moving_base[MOVED_UNITS][2] = {
+	{100, 200}, {101, 201}, {102, 202}, {103, 203}};
+static const uint64_t moving_target[MOVED_UNITS][2] = {
+	{100, 200}, {101, 201}, {302, 102}, {103, 203}};
+
+/* The process may be stopped between any two reads for any time. */
+static void an_address_that_is_used_again_is_not_taken_for_the_same(void **state)
+{
+	(void)state;
+	for (unsigned moves_at = 1; moves_at <= 8; moves_at++) {
+		struct moving_pair pair = {.base.places = moving_base,
+					   .target.places = moving_target,
+					   .moves_at = moves_at};
+		struct collected c = {0};
+
+		compare_moving(&pair, &c);
+		assert_int_equal(c.n, 1);
+		assert_int_equal(c.list[0].offset, 2 * UNIT_BYTES);
+		assert_int_equal(c.list[0].length, UNIT_BYTES);
+		collected_done(&c);
+	}
+}
+
+static void what_never_stops_moving_counts_as_changed(void **state)
+{
+	struct moving_pair pair = {
+		.base.places = moving_base, .target.places = moving_target, .always = true};
+	struct collected c = {0};
+
+	(void)state;
+	compare_moving(&pair, &c);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.list[0].length, MOVED_UNITS * UNIT_BYTES);
+	collected_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_address_that_is_used_again_is_not_taken_for_the_same),
+		cmocka_unit_test(what_never_stops_moving_counts_as_changed),
 		cmocka_unit_test(kinds_compare_as_they_should),
 		cmocka_unit_test(a_comparison_of_maps_is_that_of_their_units),
 		cmocka_unit_test(allocated_leaves_zeros_out_and_joins),

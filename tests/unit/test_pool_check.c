@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "pool/catalogue.h"
+#include "pool/ledger.h"
 #include "poolfix.h"
 
 /* Three snapshots, each with another block written. */
@@ -55,8 +56,8 @@ static unsigned for_each_set(struct poolfix *fix, void (*fn)(int dir_fd, const c
 	dir = opendir(path);
 	assert_non_null(dir);
 	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
+		if (strchr(entry->d_name, '.'))
+			continue; /* none, or in quarantine */
 		fn(dirfd(dir), entry->d_name);
 		n++;
 	}
@@ -129,7 +130,7 @@ static void a_set_that_can_not_be_made_again_is_lost_and_said_to_be(void **state
 	poolfix_check_clean(fix);
 }
 
-static void what_no_record_knows_is_removed_by_repair_only(void **state)
+static void what_no_record_knows_is_moved_aside_by_repair_only(void **state)
 {
 	static const char *const strays[] = {"sets/set-77-1", "sets/set-1-9",
 					     "volumes/vol-0123456789abcdef",
@@ -266,6 +267,103 @@ static void a_lost_counter_never_gives_a_number_twice(void **state)
 	poolfix_check_clean(fix);
 }
 
+static unsigned count_entries(struct poolfix *fix, const char *kind)
+{
+	char path[128];
+	DIR *dir;
+	struct dirent *entry;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", fix->dir, kind);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.' && !strchr(entry->d_name, '.');
+	closedir(dir);
+	return n;
+}
+
+/* The worst that a repair can do: a record that can not be read is no proof
+ * that its data are unwanted. */
+static void repair_keeps_the_data_of_unreadable_records(void **state)
+{
+	struct poolfix *fix = *state;
+
+	fill(fix);
+	spoil_on_disk(fix, "UPDATE kv SET v = x'00112233445566778899' "
+			   "WHERE substr(k, 1, 2) = x'732f' AND substr(k, -1) = x'32'");
+	check(fix, true);
+	assert_int_equal(count_entries(fix, "snapshots"), 3);
+	assert_int_equal(count_entries(fix, "volumes"), 1);
+	spoil_on_disk(fix, "UPDATE kv SET v = x'00112233445566778899' "
+			   "WHERE substr(k, 1, 2) = x'762f'");
+	check(fix, true);
+	assert_int_equal(count_entries(fix, "snapshots"), 3);
+	assert_int_equal(count_entries(fix, "volumes"), 1);
+}
+
+/* Index entries of two volumes that have no record; the second one gets its record when
+ * the first entry was removed. */
+#define GONE  0x1111111111111111ULL
+#define COMES 0x2222222222222222ULL
+
+struct arrival {
+	struct catalogue *cat;
+	bool arrived;
+};
+
+static void put_entry(struct catalogue *cat, const struct record_volume *volume)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(catalogue_batch_new(cat, &batch, &err), &err);
+	ledger_volume_reindex(batch, volume);
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+}
+
+static const struct record_volume comes = {.volume = COMES, .name = "zzz", .size = MIB};
+
+static void arrive_at_first_fault(void *arg, enum pool_fault_state state, const char *text)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct arrival *arrival = arg;
+	struct cairn_err err = {0};
+
+	(void)state;
+	(void)text;
+	if (arrival->arrived)
+		return;
+	arrival->arrived = true;
+	assert_ok(catalogue_batch_new(arrival->cat, &batch, &err), &err);
+	ledger_volume_put(batch, &comes);
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+}
+
+/* What was decided on records that have changed since is not done. */
+static void a_repair_leaves_the_index_of_a_record_that_came_meanwhile(void **state)
+{
+	const struct record_volume gone = {.volume = GONE, .name = "aaa", .size = MIB};
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	struct arrival arrival = {0};
+	struct pool_check_spec spec = {
+		.repair = true, .fault = arrive_at_first_fault, .arg = &arrival};
+	struct pool_check_result result;
+	struct poolfix *fix = *state;
+	struct record_volume found;
+	struct cairn_err err = {0};
+
+	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
+	arrival.cat = cat;
+	put_entry(cat, &gone);
+	put_entry(cat, &comes);
+	assert_ok(pool_check(fix->pool, &spec, &result, &err), &err);
+	assert_true(arrival.arrived);
+	assert_code(ledger_volume_by_name(cat, "aaa", &found, &err), CAIRN_NOT_FOUND);
+	assert_ok(ledger_volume_by_name(cat, "zzz", &found, &err), &err);
+	assert_int_equal(found.volume, COMES);
+}
+
 #define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
 
 int main(void)
@@ -273,10 +371,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		POOL_TEST(damaged_sets_are_found_refused_and_made_again),
 		POOL_TEST(a_set_that_can_not_be_made_again_is_lost_and_said_to_be),
-		POOL_TEST(what_no_record_knows_is_removed_by_repair_only),
+		POOL_TEST(what_no_record_knows_is_moved_aside_by_repair_only),
 		POOL_TEST(indexes_are_made_again_from_the_records),
 		POOL_TEST(an_unreadable_record_is_reported_not_believed),
 		POOL_TEST(a_lost_counter_never_gives_a_number_twice),
+		POOL_TEST(repair_keeps_the_data_of_unreadable_records),
+		POOL_TEST(a_repair_leaves_the_index_of_a_record_that_came_meanwhile),
 	};
 
 	return cmocka_run_group_tests_name("pool/check", tests, NULL, NULL);

@@ -83,6 +83,15 @@ static void flip(const char *path, off_t at, uint8_t bits)
 	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	cairn_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
+	cairn_auto_fd int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	while (sendfile(out, in, NULL, 1 << 20) > 0)
+		;
+}
+
 /* ---- tests ---------------------------------------------------------------------- */
 
 static void what_was_put_comes_back_after_reopening(void **state)
@@ -216,6 +225,48 @@ static void a_repository_without_config_is_made_again_with_its_key(void **state)
 	assert_int_equal(count_files(fix, "keys"), 1);
 	repofix_open(fix, REPO_LOCK_SHARED);
 	repofix_verify(fix->repo, &a, 1, 10);
+}
+
+struct kept_key {
+	char path[400];
+	char copy[200];
+};
+
+static void keep_key(const char *path, void *arg)
+{
+	struct kept_key *key = arg;
+
+	snprintf(key->path, sizeof(key->path), "%s", path);
+	copy_file(path, key->copy);
+}
+
+/* Both keys have the password, one of them is the config's; which one is listed
+ * first is a matter of chance. */
+static void a_key_that_an_init_left_does_not_hide_the_right_one(void **state)
+{
+	struct repofix *fix = *state;
+	struct repo_options options = repofix_options(fix, REPO_LOCK_NONE);
+
+	for (int i = 0; i < 12; i++) {
+		struct cairn_err err = {0};
+		struct kept_key key = {0};
+		struct repo *repo = NULL;
+		char path[200];
+
+		snprintf(key.copy, sizeof(key.copy), "%s/key", fix->dir);
+		snprintf(path, sizeof(path), "%s/keys", fix->path);
+		each_file(path, keep_key, &key);
+		remove_all(fix, "keys");
+		snprintf(path, sizeof(path), "%s/config", fix->path);
+		assert_int_equal(unlink(path), 0);
+		assert_ok(repo_init(&options, &repo, &err), &err);
+		repo_close(repo);
+		assert_int_equal(rename(key.copy, key.path), 0);
+		assert_int_equal(count_files(fix, "keys"), 2);
+		assert_ok(repo_open(&options, &repo, &err), &err);
+		repo_close(repo);
+		assert_int_equal(unlink(key.path), 0);
+	}
 }
 
 static void nothing_is_written_without_a_lock(void **state)
@@ -561,15 +612,6 @@ static void note_pack(const char *path, void *arg)
 	snprintf(packs->paths[packs->n++], sizeof(packs->paths[0]), "%s", path);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-	cairn_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
-	cairn_auto_fd int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-	while (sendfile(out, in, NULL, 1 << 20) > 0)
-		;
-}
-
 static void what_is_in_two_packs_is_read_where_it_is_whole(void **state)
 {
 	static void (*const ways[])(const char *path, void *arg) = {remove_file, cut_file,
@@ -595,6 +637,35 @@ static void what_is_in_two_packs_is_read_where_it_is_whole(void **state)
 		assert_int_equal(rename(kept, pack), 0);
 	}
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+/* Each pack is damaged in turn, in each way: prune keeps the other copy. */
+static void prune_keeps_the_copy_that_is_whole(void **state)
+{
+	static void (*const ways[])(const char *path, void *arg) = {remove_file, cut_file,
+								    flip_middle};
+	struct repofix *fix = *state;
+	struct packs packs = {0};
+
+	for (size_t i = 0; i == 0 || i < packs.n * ARRAY_LEN(ways); i++) {
+		struct cairn_err err = {0};
+		struct repo_prune_stats stats;
+		struct repo_id id;
+		char path[200];
+
+		backup_by_two(fix, 100 * i + 1, 30, &id);
+		packs.n = 0;
+		snprintf(path, sizeof(path), "%s/data", fix->path);
+		each_file(path, note_pack, &packs);
+		ways[i / packs.n](packs.paths[i % packs.n], NULL);
+		repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+		assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+		assert_true(stats.blobs_duplicate > 0);
+		assert_int_equal(repofix_problems(fix->repo, true), 0);
+		repofix_verify(fix->repo, &id, 100 * i + 1, 30);
+		remove_all(fix, "snapshots");
+		assert_ok(prune(fix->repo, 0, &stats, &err), &err);
+	}
 }
 
 static int problems_of(struct repofix *fix, const struct repo_id *snapshot)
@@ -927,6 +998,7 @@ int main(void)
 		with_repo(a_blob_cannot_be_read_before_it_is_stored),
 		with_repo(opening_says_what_is_wrong),
 		with_repo(a_repository_without_config_is_made_again_with_its_key),
+		with_repo(a_key_that_an_init_left_does_not_hide_the_right_one),
 		with_repo(nothing_is_written_without_a_lock),
 		with_repo(a_tree_whose_sizes_do_not_add_up_is_refused),
 		with_repo(packs_of_a_dead_writer_are_found_again),
@@ -940,6 +1012,7 @@ int main(void)
 		with_repo(no_byte_of_a_repository_can_change_unnoticed),
 		with_repo(packs_that_are_missing_or_short_are_found_without_reading),
 		with_repo(what_is_in_two_packs_is_read_where_it_is_whole),
+		with_repo(prune_keeps_the_copy_that_is_whole),
 		with_repo(one_snapshot_can_be_checked_alone),
 		with_repo(a_damaged_index_is_made_again_from_the_packs),
 		with_repo(locks_exclude_one_another_as_they_should),

@@ -274,7 +274,8 @@ static int see_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_e
 
 static int parse(const char *json, size_t n, struct reading *reading)
 {
-	const struct repo_index_visitor visitor = {see_pack, see_blob, reading};
+	const struct repo_index_visitor visitor = {
+		.pack = see_pack, .blob = see_blob, .arg = reading};
 
 	*reading = (struct reading){0};
 	return repo_index_file_parse(json, n, &visitor, NULL);

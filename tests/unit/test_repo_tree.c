@@ -217,6 +217,11 @@ static void what_is_not_there_is_not_found(void **state)
 	}
 	assert_code(repo_tree_read_content(fix->repo, &snapshot->tree, "vol", count, NULL, NULL),
 		    CAIRN_NOT_FOUND);
+	/* A tree that something refers to is lost. */
+	snapshot->tree.bytes[0] ^= 1;
+	assert_code(repo_tree_find(fix->repo, &snapshot->tree, "/vol", &(struct repo_found_node){0},
+				   NULL),
+		    CAIRN_DATA_LOSS);
 }
 
 #define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)

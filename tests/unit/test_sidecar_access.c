@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "kube/digest.h"
+#include "kube/fair_queue.h"
+#include "kube/jwt.h"
+#include "kube/user.h"
+#include "kube/value.h"
 #include "sidecar/access.h"
-#include "sidecar/jwt.h"
-#include "sidecar/user.h"
-#include "sidecar/value.h"
+#include "sidecar/kube_gate.h"
 #include "sidecar_world.h"
 
 struct fixture {
@@ -42,7 +45,7 @@ static void stop(struct fixture *f)
 static int check(struct fixture *f, const char *token, const char *ns, const char *name,
 		 struct cairn_err *err)
 {
-	sidecar_auto_value struct sidecar_user *user = NULL;
+	kube_auto_value struct kube_user *user = NULL;
 	int rc = sidecar_access_user(f->access, WORLD_DRIVER, token, &world_patience, &user, err);
 
 	return rc ? rc : sidecar_access_check(f->access, user, ns, name, &world_patience, err);
@@ -52,7 +55,7 @@ static int check(struct fixture *f, const char *token, const char *ns, const cha
 
 static void a_good_token_with_a_right_is_let_in(void **state)
 {
-	sidecar_auto_value struct sidecar_user *user = NULL;
+	kube_auto_value struct kube_user *user = NULL;
 	struct cairn_err err = {0};
 	struct fixture f;
 
@@ -62,7 +65,7 @@ static void a_good_token_with_a_right_is_let_in(void **state)
 		  &err);
 	assert_string_equal(user->name, "ann");
 	assert_ok(check(&f, "good", "ns", "snap", &err), &err);
-	sidecar_value_unref(&user->value);
+	kube_value_unref(&user->value);
 	user = NULL;
 	stop(&f);
 }
@@ -263,9 +266,9 @@ static void what_is_no_json_web_token_has_no_end(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		assert_false(sidecar_jwt_expiry(texts[i], &expires));
+		assert_false(kube_jwt_expiry(texts[i], &expires));
 	make_jwt(1234567890, token);
-	assert_true(sidecar_jwt_expiry(token, &expires));
+	assert_true(kube_jwt_expiry(token, &expires));
 	assert_int_equal(expires, 1234567890);
 }
 
@@ -287,9 +290,74 @@ static void an_api_server_that_is_away_is_asked_again_at_once(void **state)
 	stop(&f);
 }
 
+/* --- callers that share a question --- */
+
+struct slow_caller {
+	struct fixture *f;
+	struct kube_wait wait;
+	int rc;
+};
+
+static void *call_as_slow(void *arg)
+{
+	struct slow_caller *caller = arg;
+	kube_auto_value struct kube_user *user = NULL;
+
+	caller->rc = sidecar_access_user(caller->f->access, WORLD_DRIVER, "bad", &caller->wait,
+					 &user, NULL);
+	return NULL;
+}
+
+/* The audience is nobody's question: who asks first must not make the others wait in
+ * the line of its address. */
+static void the_audience_is_not_asked_for_in_the_line_of_one_address(void **state)
+{
+	const struct kube_fair_queue_options line = {
+		.what = "questions", .total = 8, .each = 1, .waiting = 8, .waiting_each = 4};
+	struct kube_digest flood = kube_digest_of("address", "flood", NULL);
+	struct kube_digest calm = kube_digest_of("address", "calm", NULL);
+	struct kube_wait patience = kube_wait_within(&world_patience, 20000);
+	struct kube_fair_pass taken = {0};
+	struct sidecar_kube_gate gate;
+	struct sidecar_access_options options = {.keep_ms = FOREVER, .refusal_ms = FOREVER};
+	struct slow_caller slow;
+	kube_auto_value struct kube_user *user = NULL;
+	struct cairn_err err = {0};
+	struct fixture f;
+	pthread_t thread;
+
+	(void)state;
+	start(&f, NULL, FOREVER, FOREVER);
+	sidecar_access_free(f.access);
+	gate = (struct sidecar_kube_gate){.behind = world_table(&f.world)};
+	assert_ok(kube_fair_queue_new(&line, &gate.gate, &err), &err);
+	options.kube = sidecar_kube_gate(&gate);
+	assert_ok(sidecar_access_new(&options, &f.access, &err), &err);
+	/* The flood has its one place, so its next question waits. */
+	assert_ok(kube_fair_queue_enter(gate.gate, &flood, &patience, &taken, &err), &err);
+	slow = (struct slow_caller){.f = &f, .wait = patience};
+	slow.wait.origin = &flood;
+	assert_int_equal(pthread_create(&thread, NULL, call_as_slow, &slow), 0);
+	for (struct kube_fair_queue_stats stats = {0}; stats.waiting == 0;) {
+		kube_fair_queue_stats(gate.gate, &stats);
+		cairn_sleep_ms(1);
+	}
+	patience.origin = &calm;
+	assert_ok(sidecar_access_user(f.access, WORLD_DRIVER, "good", &patience, &user, &err),
+		  &err);
+	kube_fair_queue_leave(&taken);
+	pthread_join(thread, NULL);
+	assert_int_equal(slow.rc, CAIRN_UNAUTHENTICATED);
+	kube_value_unref(&user->value);
+	user = NULL;
+	stop(&f);
+	kube_fair_queue_free(gate.gate);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_audience_is_not_asked_for_in_the_line_of_one_address),
 		cmocka_unit_test(a_good_token_with_a_right_is_let_in),
 		cmocka_unit_test(everything_else_gets_its_own_code_and_text),
 		cmocka_unit_test(a_missing_service_is_internal_and_says_so),

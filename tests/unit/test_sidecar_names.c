@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "kube/object.h"
+#include "kube/user.h"
 #include "sidecar/access.h"
 #include "sidecar/names.h"
 #include "sidecar/secret.h"
-#include "sidecar/user.h"
 #include "sidecar_world.h"
 
 #define FOREVER  1000000000U
@@ -48,14 +48,14 @@ static void stop(struct fixture *f)
 
 static int find(struct fixture *f, const char *ns, const char *name, struct cairn_err *err)
 {
-	sidecar_auto_value struct sidecar_snapshot *s = NULL;
+	kube_auto_value struct sidecar_snapshot *s = NULL;
 
 	return sidecar_names_find(f->names, WORLD_DRIVER, ns, name, &world_patience, &s, err);
 }
 
 static void a_name_becomes_a_handle(void **state)
 {
-	sidecar_auto_value struct sidecar_snapshot *s = NULL;
+	kube_auto_value struct sidecar_snapshot *s = NULL;
 	struct cairn_err err = {0};
 	struct fixture f;
 
@@ -254,7 +254,7 @@ static void secrets_come_from_the_class_and_only_if_it_names_one(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		sidecar_auto_value struct sidecar_snapshot *s = NULL;
+		kube_auto_value struct sidecar_snapshot *s = NULL;
 		struct cairn_err err = {0};
 		struct fixture f;
 		int rc;
@@ -290,7 +290,7 @@ static void secrets_come_from_the_class_and_only_if_it_names_one(void **state)
 			assert_int_equal(s->secret->n, 1);
 			assert_string_equal(s->secret->entries[0].value, cases[i].want);
 		}
-		sidecar_value_unrefp(&s);
+		kube_value_unrefp(&s);
 		s = NULL;
 		stop(&f);
 	}
@@ -371,8 +371,8 @@ static void templates_know_three_names(void **state)
 
 static int check_base(struct fixture *f, const char *id, bool owned, struct cairn_err *err)
 {
-	sidecar_auto_value struct sidecar_snapshot *target = NULL;
-	sidecar_auto_value struct sidecar_user *user = NULL;
+	kube_auto_value struct sidecar_snapshot *target = NULL;
+	kube_auto_value struct kube_user *user = NULL;
 	struct sidecar_base base = {
 		.driver = WORLD_DRIVER, .id = id, .access = f->access, .owned = owned};
 	int rc = sidecar_names_find(f->names, WORLD_DRIVER, "ns", "snap", &world_patience, &target,

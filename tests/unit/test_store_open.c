@@ -17,7 +17,7 @@ static void assert_refused(const char *backend, const char *dir, int code, const
 	char made[300];
 	struct stat st;
 
-	assert_code(store_open(backend, dir, true, &store, &err), code);
+	assert_code(store_make(backend, dir, &store, &err), code);
 	if (hint && !strstr(err.msg, hint))
 		fail_msg("'%s' is not in '%s'", hint, err.msg);
 	snprintf(made, sizeof(made), "%s/volumes", dir);
@@ -76,7 +76,7 @@ static int unprivileged(const char *dir)
 	if (store_open("reflink", dir, true, &store, &err) != 0)
 		return 3;
 	if (store_volume_create(store, "vol-1", MIB, &err) != 0 ||
-	    store_snapshot_cut(store, "vol-1", "snap-1", &err) != 0)
+	    store_snapshot_cut(store, "vol-1", "snap-1", MIB, &err) != 0)
 		return 4;
 	store_close(store);
 	return 0;

@@ -53,7 +53,7 @@ static void live(const char *backend, enum scratchfs_kind kind)
 	assert_int_equal(size_of(&life, volume_ref("vol-1")), SIZE);
 
 	fill_at(life.store, "vol-1", MIB, MIB, 7); /* nobody syncs this */
-	assert_ok(store_snapshot_cut(life.store, "vol-1", "snap-1", &err), &err);
+	assert_ok(store_snapshot_cut(life.store, "vol-1", "snap-1", SIZE, &err), &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, snapshot_ref("snap-1")), SIZE);
 	assert_int_equal(byte_at(life.store, snapshot_ref("snap-1"), MIB), 7);

@@ -56,6 +56,15 @@ static int btrfs_remove(struct store *store, struct store_ref ref, struct cairn_
 	return fileset_settle(set, ref, err);
 }
 
+static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+	int rc = remove_named(set, ref.kind, aside.text, err);
+
+	return rc ? rc : fileset_settle(set, ref, err);
+}
+
 /* Gives the subvolume ID.new of volumes/ its size and then its name. */
 static int finish_volume(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
 {
@@ -124,23 +133,82 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 	return rc ? rc : build_volume(set, id, source, size, err);
 }
 
+/* Trims the subvolume ID.new of snapshots/, protects it and gives it its name. */
+static int finish_trimmed(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
+{
+	int parent = set->kind_fd[STORE_SNAPSHOT], rc;
+	struct fileset_name name = fileset_name(id, ".new");
+	cairn_auto_fd int dir = -1;
+	cairn_auto_fd int fd = -1;
+
+	dir = openat(parent, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = dir < 0 ? -1 : openat(dir, FILESET_DISK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open subvolume '%s'", name.text);
+	rc = fileset_trim(fd, size, err);
+	rc = rc ? rc : fileset_sync(fd, err);
+	rc = rc ? rc : subvolume_protect(dir, err);
+	if (rc)
+		return rc;
+	if (renameat(parent, name.text, parent, id) < 0)
+		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
+	return fileset_settle(set, (struct store_ref){STORE_SNAPSHOT, id}, err);
+}
+
+/* A volume's file is longer than its record after an expansion that failed, or
+ * when it was grown by hand. The snapshot ends where the record does. */
+static int cut_trimmed(struct fileset *set, const char *id, int source, uint64_t size,
+		       struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(id, ".new");
+	int rc = remove_named(set, STORE_SNAPSHOT, name.text, err);
+
+	rc = rc ? rc
+		: subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], name.text, source, false, err);
+	rc = rc ? rc : finish_trimmed(set, id, size, err);
+	if (rc)
+		remove_named(set, STORE_SNAPSHOT, name.text, NULL);
+	return rc;
+}
+
+/* Resized by hand between the look at the volume and the cut? */
+static int check_cut(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
+{
+	struct store_ref ref = {STORE_SNAPSHOT, id};
+	uint64_t have = 0;
+	int rc = fileset_size(&set->store, ref, &have, err);
+
+	if (rc == 0 && have != size)
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
+				   "the volume's file has %llu bytes, its record says %llu",
+				   (unsigned long long)have, (unsigned long long)size);
+	if (rc)
+		remove_named(set, STORE_SNAPSHOT, id, NULL);
+	return rc;
+}
+
 static int btrfs_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-			      struct cairn_err *err)
+			      uint64_t size, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	struct store_ref volume = {STORE_VOLUME, volume_id};
 	cairn_auto_fd int file = -1;
 	cairn_auto_fd int source = -1;
+	uint64_t have = 0;
 	int rc = fileset_no_snapshot(set, snapshot_id, err);
 
 	rc = rc ? rc : fileset_open_disk(set, volume, O_RDONLY, &file, err);
+	rc = rc ? rc : fileset_fd_size(file, &have, err);
 	rc = rc ? rc : open_subvolume(set, volume, &source, err);
 	/* The ioctl flushes too, but holds every writer of the filesystem up
 	 * while its transaction commits. */
 	rc = rc ? rc : fileset_sync(file, err);
-	return rc ? rc
-		  : subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], snapshot_id, source, true,
-				       err);
+	if (rc)
+		return rc;
+	if (have > size)
+		return cut_trimmed(set, snapshot_id, source, size, err);
+	rc = subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], snapshot_id, source, true, err);
+	return rc ? rc : check_cut(set, snapshot_id, size, err);
 }
 
 static int side_open(struct fileset *set, const char *id, struct btrfs_side *side,
@@ -250,6 +318,10 @@ static const struct store_ops ops = {
 	.size = fileset_size,
 	.usage = fileset_usage,
 	.list = fileset_list,
+	.set_aside = fileset_set_aside,
+	.bring_back = fileset_bring_back,
+	.drop_aside = btrfs_drop_aside,
+	.list_aside = fileset_list_aside,
 	.reader_open = fileset_reader_open,
 	.path = fileset_path,
 	.cut_is_atomic = true,

@@ -11,6 +11,7 @@
 #include "pool/btrfs/subvolume.h"
 #include "pool/btrfs/tree.h"
 #include "pool/mapping.h"
+#include "pool/relocation.h"
 #include "pool/store.h"
 
 /* Mappings searched (of both sides) before the send stream is thought of: what
@@ -30,15 +31,30 @@ struct run {
 	struct joiner joiner;
 	uint64_t walked_elsewhere;
 	bool sent;
+	struct mapping_guard guard;
 };
+
+static int run_epoch(void *arg, uint64_t *ret, struct cairn_err *err)
+{
+	const struct run *run = arg;
+
+	return relocation_epoch(run->delta->target->file_fd, ret, err);
+}
+
+static int seek_sources(void *arg, uint64_t from, uint64_t to, struct cairn_err *err)
+{
+	struct run *run = arg;
+	int rc = tree_source_seek(run->compare.base.source, from, to, err);
+
+	return rc ? rc : tree_source_seek(run->compare.target.source, from, to, err);
+}
 
 /* Compares [from, to) of the target by tree search. */
 static int compare_window(struct run *run, uint64_t from, uint64_t to, struct cairn_err *err)
 {
 	bool done;
-	int rc = tree_source_seek(run->compare.base.source, from, to, err);
+	int rc = seek_sources(run, from, to, err);
 
-	rc = rc ? rc : tree_source_seek(run->compare.target.source, from, to, err);
 	if (rc)
 		return rc;
 	mapping_compare_move(&run->compare, from, to);
@@ -173,7 +189,9 @@ int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *r
 	run->joiner = (struct joiner){.sink = delta->sink};
 	run->walked_elsewhere = 0;
 	run->sent = false;
-	rc = run_methods(run, err);
+	run->guard = (struct mapping_guard){run_epoch, seek_sources, run};
+	rc = mapping_compare_set_guard(&run->compare, &run->guard, err);
+	rc = rc ? rc : run_methods(run, err);
 	rc = rc ? rc : joiner_flush(&run->joiner, err);
 	ret_stats->extents_walked = mapping_compare_seen(&run->compare) + run->walked_elsewhere;
 	ret_stats->method = run->sent ? "send" : "tree";

@@ -38,6 +38,15 @@ int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_on
 	return 0;
 }
 
+int subvolume_protect(int fd, struct cairn_err *err)
+{
+	uint64_t flags = BTRFS_SUBVOL_RDONLY;
+
+	if (ioctl(fd, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) < 0)
+		return cairn_err_sys(err, errno, "make a subvolume read-only");
+	return 0;
+}
+
 int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 {
 	struct btrfs_ioctl_vol_args args = {0};

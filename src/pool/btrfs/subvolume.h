@@ -30,6 +30,9 @@ int subvolume_create(int dir_fd, const char *name, struct cairn_err *err);
 int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
 		       struct cairn_err *err);
 
+/* Makes the subvolume that `fd` is the root of read-only. */
+int subvolume_protect(int fd, struct cairn_err *err);
+
 /* CAIRN_NOT_FOUND  there is nothing of that name
  * CAIRN_INVALID    it is not a subvolume
  */

@@ -9,9 +9,10 @@
 #include "pool/fileset.h"
 
 static int copy_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-			     struct cairn_err *err)
+			     uint64_t size, struct cairn_err *err)
 {
-	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, sparse_copy_still, err);
+	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, size, sparse_copy_still,
+			   err);
 }
 
 static int copy_whole(int from, int to, struct cairn_err *err)
@@ -59,6 +60,10 @@ static const struct store_ops ops = {
 	.size = fileset_size,
 	.usage = fileset_usage,
 	.list = fileset_list,
+	.set_aside = fileset_set_aside,
+	.bring_back = fileset_bring_back,
+	.drop_aside = fileset_drop_aside,
+	.list_aside = fileset_list_aside,
 	.reader_open = fileset_reader_open,
 	.path = fileset_path,
 	.cut_is_atomic = false,

@@ -16,7 +16,8 @@ struct store_progress;
  * zeros become holes. Nothing is synced. */
 int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
 
-/* Like sparse_copy() of the whole file, and nobody wrote to it meanwhile.
+/* Like sparse_copy() of the whole file, and nobody wrote to it meanwhile, by its time
+ * of change. Both files are on one filesystem.
  *
  * CAIRN_ABORTED  it was written each time
  */

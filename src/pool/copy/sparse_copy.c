@@ -4,23 +4,21 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
+
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "block/extent.h"
+#include "pool/still.h"
 
 #define CHUNK    (1U << 20)
 #define HOLE_MIN (64U << 10) /* shorter runs of zeros are written: fewer extents */
 #define TRIES    3
-
-/* Two writes within one tick of the kernel's clock can leave the same time. */
-#define TICK_NS         (20 * CAIRN_NS_PER_MS)
-#define TICK_WAIT_TURNS 20
 
 bool sparse_is_zero(const void *data, size_t n)
 {
@@ -81,58 +79,56 @@ int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err)
 	return 0;
 }
 
-static int64_t ns_of(struct timespec t)
+static int refuse_difference(void *arg, const struct block_extent *extent, struct cairn_err *err)
 {
-	return (int64_t)t.tv_sec * (int64_t)CAIRN_NS_PER_SEC + t.tv_nsec;
+	(void)arg;
+	(void)extent;
+	return cairn_err_set(err, CAIRN_ABORTED, "it is being written");
 }
 
-/* Waits until a write would leave another time than the file has now. */
-static int stat_settled(int fd, struct stat *st, struct cairn_err *err)
+/* A write sets the time when it begins and may go on for long. Finding data waits for it
+ * on these, because both take the inode's lock; elsewhere bytes are compared. */
+static int wait_for_write(int from, int to, struct cairn_err *err)
 {
-	for (int turn = 0;; turn++) {
-		struct timespec now;
-		int64_t age;
+	struct statfs fs;
+	uint64_t runs;
 
-		if (fstat(fd, st) < 0)
-			return cairn_err_sys(err, errno, "times of a volume");
-		clock_gettime(CLOCK_REALTIME_COARSE, &now);
-		age = ns_of(now) - ns_of(st->st_mtim);
-		if (age > (int64_t)TICK_NS || age < -(int64_t)TICK_NS)
-			return 0;
-		if (turn == TICK_WAIT_TURNS)
-			return cairn_err_set(err, CAIRN_ABORTED, "it is being written");
-		cairn_sleep_ms(TICK_NS / CAIRN_NS_PER_MS / 2);
+	if (fstatfs(from, &fs) < 0)
+		return cairn_err_sys(err, errno, "kind of the filesystem");
+	switch ((uint64_t)fs.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+		return 0;
+	default:
+		return sparse_compare(from, to, (struct block_sink){.emit = refuse_difference},
+				      NULL, &runs, err);
 	}
-}
-
-static bool same_times(const struct stat *a, const struct stat *b)
-{
-	return a->st_size == b->st_size && ns_of(a->st_mtim) == ns_of(b->st_mtim) &&
-	       ns_of(a->st_ctim) == ns_of(b->st_ctim);
 }
 
 int sparse_copy_still(int from, int to, struct cairn_err *err)
 {
 	for (int try = 0; try < TRIES; try++) {
-		struct stat before, after;
+		struct still still;
+		bool changed = true;
 		int rc;
 
-		/* Stores through a mapping are noticed once per write-back. */
-		if (fsync(from) < 0)
-			return cairn_err_sys(err, errno, "sync a volume");
-		rc = stat_settled(from, &before, err);
+		rc = still_begin(&still, from, to, err);
 		if (rc == CAIRN_ABORTED)
-			continue;
+			break; /* it was waited for */
 		if (rc)
 			return rc;
 		if (ftruncate(to, 0) < 0)
 			return cairn_err_sys(err, errno, "empty a copy");
-		rc = sparse_copy(from, to, (uint64_t)before.st_size, err);
+		rc = sparse_copy(from, to, still.size, err);
 		if (rc)
 			return rc;
-		if (fsync(from) < 0 || fstat(from, &after) < 0)
-			return cairn_err_sys(err, errno, "times of a volume");
-		if (same_times(&before, &after))
+		rc = wait_for_write(from, to, err);
+		rc = rc ? rc : still_end(&still, &changed, err);
+		if (rc && rc != CAIRN_ABORTED)
+			return rc;
+		if (!rc && !changed)
 			return 0;
 	}
 	return cairn_err_set(err, CAIRN_ABORTED,

@@ -15,6 +15,8 @@
 #include "pool/fiemap.h"
 #include "pool/fileset.h"
 #include "pool/mapping.h"
+#include "pool/reflink/twostep.h"
+#include "pool/relocation.h"
 
 static int clone_file(int from, int to, struct cairn_err *err)
 {
@@ -29,10 +31,40 @@ static int clone_file(int from, int to, struct cairn_err *err)
 	return 0;
 }
 
-static int reflink_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-				struct cairn_err *err)
+/* The second step of a cut that was prepared; otherwise, or when somebody wrote during
+ * it, one FICLONE, which no write can come between. */
+static int cut_file(int from, int to, struct cairn_err *err)
 {
-	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, clone_file, err);
+	uint64_t prepared = 0;
+	bool done = false;
+	int rc = fileset_fd_size(to, &prepared, err);
+
+	if (rc == 0 && prepared > 0) {
+		rc = twostep_end(from, to, &done, err);
+		if (rc == 0 && !done && ftruncate(to, 0) < 0)
+			rc = cairn_err_sys(err, errno, "empty a clone");
+	}
+	return rc || done ? rc : clone_file(from, to, err);
+}
+
+static int prepare_file(int from, int to, struct cairn_err *err)
+{
+	bool worth = false;
+	int rc = twostep_is_worth(from, TWOSTEP_EXTENTS_MIN, &worth, err);
+
+	return rc || !worth ? rc : twostep_begin(from, to, err);
+}
+
+static int reflink_snapshot_prepare(struct store *store, const char *volume_id,
+				    const char *snapshot_id, struct cairn_err *err)
+{
+	return fileset_prepare((struct fileset *)store, volume_id, snapshot_id, prepare_file, err);
+}
+
+static int reflink_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
+				uint64_t size, struct cairn_err *err)
+{
+	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, size, cut_file, err);
 }
 
 static int reflink_volume_clone(struct store *store, const char *id, const char *snapshot_id,
@@ -63,13 +95,42 @@ static void side_done(struct side *side)
 	cairn_closep(&side->fd);
 }
 
+/* Both sides, where the filesystem moves data behind everybody's back. */
+struct pair {
+	struct side base, target;
+};
+
+static void pair_done(struct pair *pair)
+{
+	side_done(&pair->base);
+	side_done(&pair->target);
+}
+
+static int pair_epoch(void *arg, uint64_t *ret, struct cairn_err *err)
+{
+	const struct pair *pair = arg;
+
+	return relocation_epoch(pair->target.fd, ret, err);
+}
+
+static int pair_restart(void *arg, uint64_t start, uint64_t end, struct cairn_err *err)
+{
+	struct pair *pair = arg;
+
+	(void)end;
+	(void)err;
+	fiemap_source_seek(pair->base.source, start);
+	fiemap_source_seek(pair->target.source, start);
+	return 0;
+}
+
 static int reflink_delta(struct store *store, const char *base_id, const char *target_id,
 			 struct block_sink sink, const struct store_progress *progress,
 			 struct store_delta_stats *ret_stats, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	cairn_cleanup(side_done) struct side base = {.fd = -1};
-	cairn_cleanup(side_done) struct side target = {.fd = -1};
+	cairn_cleanup(pair_done) struct pair pair = {.base.fd = -1, .target.fd = -1};
+	const struct mapping_guard guard = {pair_epoch, pair_restart, &pair};
 	cairn_auto_free struct mapping_compare *compare = cairn_alloc(sizeof(*compare));
 	struct joiner joiner = {.sink = sink};
 	bool done;
@@ -77,12 +138,14 @@ static int reflink_delta(struct store *store, const char *base_id, const char *t
 
 	if (!compare)
 		return cairn_err_nomem(err, "comparison");
-	rc = side_open(set, base_id, &base, err);
-	rc = rc ? rc : side_open(set, target_id, &target, err);
+	rc = side_open(set, base_id, &pair.base, err);
+	rc = rc ? rc : side_open(set, target_id, &pair.target, err);
 	if (rc)
 		return rc;
-	mapping_compare_init(compare, base.source, base.size, target.source, target.size);
-	rc = mapping_compare_run(compare, UINT64_MAX, &joiner, progress, &done, err);
+	mapping_compare_init(compare, pair.base.source, pair.base.size, pair.target.source,
+			     pair.target.size);
+	rc = mapping_compare_set_guard(compare, &guard, err);
+	rc = rc ? rc : mapping_compare_run(compare, UINT64_MAX, &joiner, progress, &done, err);
 	rc = rc ? rc : joiner_flush(&joiner, err);
 	ret_stats->extents_walked = mapping_compare_seen(compare);
 	ret_stats->method = "fiemap";
@@ -103,23 +166,38 @@ static int reflink_allocated_fiemap(struct store *store, struct store_ref ref, u
 	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
 }
 
-#define REFLINK_OPS(allocated_fn)                                                               \
-	{                                                                                       \
-		.name = "reflink", .close = fileset_store_close,                                \
-		.volume_create = fileset_volume_create, .volume_clone = reflink_volume_clone,   \
-		.volume_resize = fileset_volume_resize, .remove = fileset_remove,               \
-		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                   \
-		.allocated = (allocated_fn), .size = fileset_size, .usage = fileset_usage,      \
-		.list = fileset_list, .reader_open = fileset_reader_open, .path = fileset_path, \
-		.cut_is_atomic = true,                                                          \
+#define REFLINK_OPS(allocated_fn, prepare_fn)                                                    \
+	{                                                                                        \
+		.name = "reflink", .close = fileset_store_close,                                 \
+		.volume_create = fileset_volume_create, .volume_clone = reflink_volume_clone,    \
+		.volume_resize = fileset_volume_resize, .remove = fileset_remove,                \
+		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                    \
+		.snapshot_prepare = (prepare_fn), .allocated = (allocated_fn),                   \
+		.size = fileset_size, .usage = fileset_usage, .list = fileset_list,              \
+		.set_aside = fileset_set_aside, .bring_back = fileset_bring_back,                \
+		.drop_aside = fileset_drop_aside, .list_aside = fileset_list_aside,              \
+		.reader_open = fileset_reader_open, .path = fileset_path, .cut_is_atomic = true, \
 	}
 
-/* Measured: SEEK_DATA is twice as fast on XFS, FIEMAP on btrfs. */
-static const struct store_ops ops_seek = REFLINK_OPS(fileset_allocated_seek);
-static const struct store_ops ops_fiemap = REFLINK_OPS(reflink_allocated_fiemap);
+/* Measured: SEEK_DATA is twice as fast on XFS, FIEMAP on btrfs. Cuts in two steps are for
+ * XFS, where a clone is slow, and which moves no blocks of its own accord. */
+static const struct store_ops ops_seek =
+	REFLINK_OPS(fileset_allocated_seek, reflink_snapshot_prepare);
+static const struct store_ops ops_fiemap = REFLINK_OPS(reflink_allocated_fiemap, NULL);
 
-/* Tries a clone: an XFS made without reflinks has the same magic number. */
-static int probe(const char *dir, struct cairn_err *err)
+static int check_filesystem(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
+{
+	int rc = fileset_magic(dir, ret_magic, err);
+
+	if (rc == 0 && *ret_magic != XFS_SUPER_MAGIC && *ret_magic != BTRFS_SUPER_MAGIC)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "back end reflink needs XFS or btrfs, and '%s' is on neither; "
+				   "use a directory on one of them, or back end copy",
+				   dir);
+	return rc;
+}
+
+static int try_clone(const char *dir, struct cairn_err *err)
 {
 	cairn_auto_fd int from = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	cairn_auto_fd int to = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -136,19 +214,20 @@ static int probe(const char *dir, struct cairn_err *err)
 	return cairn_err_sys(err, errno, "share blocks in '%s'", dir);
 }
 
+int reflink_store_probe(const char *dir, struct cairn_err *err)
+{
+	uint64_t magic = 0;
+	int rc = check_filesystem(dir, &magic, err);
+
+	return rc ? rc : try_clone(dir, err);
+}
+
 int reflink_store_open(const char *dir, bool writable, struct store **ret, struct cairn_err *err)
 {
 	struct fileset *set = NULL;
 	uint64_t magic = 0;
-	int rc = fileset_magic(dir, &magic, err);
+	int rc = check_filesystem(dir, &magic, err);
 
-	if (rc == 0 && magic != XFS_SUPER_MAGIC && magic != BTRFS_SUPER_MAGIC)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION,
-				   "back end reflink needs XFS or btrfs, and '%s' is on neither; "
-				   "use a directory on one of them, or back end copy",
-				   dir);
-	if (rc == 0 && writable)
-		rc = probe(dir, err);
 	rc = rc ? rc
 		: fileset_new(magic == BTRFS_SUPER_MAGIC ? &ops_fiemap : &ops_seek, dir, writable,
 			      &set, err);

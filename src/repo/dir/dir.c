@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "repo/store.h"
 
 #define CONNECTIONS 2
@@ -150,6 +152,13 @@ static int rename_new(int fd, enum repo_file kind, const char *from, const char 
 			return cairn_err_set(err, CAIRN_EXISTS, "there is one already");
 		if (errno != EINVAL && errno != ENOSYS)
 			return cairn_err_sys(err, errno, "rename '%s'", from);
+		/* A link is never made over a file either. */
+		if (linkat(fd, from, fd, to, 0) == 0)
+			return unlinkat(fd, from, 0) < 0
+				       ? cairn_err_sys(err, errno, "unlink '%s'", from)
+				       : 0;
+		if (errno == EEXIST)
+			return cairn_err_set(err, CAIRN_EXISTS, "there is one already");
 	}
 	if (renameat(fd, from, fd, to) < 0)
 		return cairn_err_sys(err, errno, "rename '%s'", from);
@@ -385,6 +394,80 @@ static int dir_sweep(struct repo_store *store, struct repo_swept *swept, struct 
 	return rc;
 }
 
+/* ---- the reserve --------------------------------------------------------------- */
+
+/* Enough for a lock and an index file of REPO_INDEX_BLOBS. */
+#define RESERVE_BYTES ((uint64_t)4 << 20)
+#define RESERVE_PART  64 /* of a small disk not more than this */
+#define RESERVE_NAME  ".cairn-reserve"
+
+static int dir_space(struct repo_store *store, uint64_t *ret_free, struct cairn_err *err)
+{
+	const struct dir *dir = (struct dir *)store;
+	struct statvfs fs;
+
+	if (statvfs(dir->path, &fs) < 0)
+		return cairn_err_sys(err, errno, "free space of '%s'", dir->path);
+	*ret_free = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return 0;
+}
+
+/* Random bytes: a filesystem that compresses must not make little of them. */
+static int fill_reserve(int fd, uint64_t size, struct cairn_err *err)
+{
+	uint8_t block[16384];
+
+	for (uint64_t at = 0; at < size; at += sizeof(block)) {
+		int rc = cairn_random_bytes(block, sizeof(block), err);
+
+		if (rc < 0)
+			return rc;
+		if (cairn_write_full(fd, block, sizeof(block)) < 0)
+			return cairn_err_sys(err, errno, "write the reserve");
+	}
+	return fsync(fd) < 0 ? cairn_err_sys(err, errno, "sync the reserve") : 0;
+}
+
+static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
+{
+	const struct dir *dir = (struct dir *)store;
+	cairn_auto_fd int root = -1, fd = -1;
+	struct statvfs fs;
+	struct stat st;
+	uint64_t size;
+	int rc = open_root(dir, &root, err);
+
+	if (rc < 0)
+		return rc;
+	if (fstatvfs(root, &fs) < 0)
+		return cairn_err_sys(err, errno, "size of the disk of '%s'", dir->path);
+	size = (uint64_t)fs.f_blocks * fs.f_frsize / RESERVE_PART;
+	size = size < RESERVE_BYTES ? size : RESERVE_BYTES;
+	fd = openat(root, RESERVE_NAME, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "make the reserve");
+	if ((uint64_t)st.st_size >= size)
+		return 0;
+	rc = fill_reserve(fd, size, err); /* also what a killed process left half-filled */
+	if (rc < 0)
+		unlinkat(root, RESERVE_NAME, 0);
+	return rc;
+}
+
+static int dir_reserve_release(struct repo_store *store, bool *ret_released, struct cairn_err *err)
+{
+	cairn_auto_fd int root = -1;
+	int rc = open_root((struct dir *)store, &root, err);
+
+	if (rc < 0)
+		return rc;
+	if (unlinkat(root, RESERVE_NAME, 0) < 0)
+		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "free the reserve");
+	*ret_released = true;
+	/* Some filesystems give the space back with the next commit. */
+	return cairn_sync_dir(root, ".", err);
+}
+
 static void dir_close(struct repo_store *store)
 {
 	struct dir *dir = (struct dir *)store;
@@ -403,6 +486,9 @@ static const struct repo_store_ops dir_ops = {
 	.remove = dir_remove,
 	.list = dir_list,
 	.sweep = dir_sweep,
+	.space = dir_space,
+	.reserve_keep = dir_reserve_keep,
+	.reserve_release = dir_reserve_release,
 };
 
 int repo_dir_open(const struct repo_store_options *options, const char *path,

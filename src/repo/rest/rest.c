@@ -89,6 +89,11 @@ static int rest_put(struct repo_store *store, enum repo_file kind, const struct 
 	int rc = run(&call, kind, name, &why);
 
 	(void)id_of_data;
+	if (rc == CAIRN_DENIED && kind == REPO_FILE_CONFIG &&
+	    rest_size(store, kind, name, &size, NULL) == 0)
+		return repo_store_holds(store, kind, name, data, n)
+			       ? 0
+			       : cairn_err_set(err, CAIRN_EXISTS, "there is one already");
 	if (rc == CAIRN_DENIED && kind != REPO_FILE_CONFIG &&
 	    rest_size(store, kind, name, &size, NULL) == 0 && size == n)
 		return 0;

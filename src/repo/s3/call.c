@@ -72,7 +72,21 @@ static bool sign(const struct s3_call *call, const char *path, const char *paylo
 	       add(headers, cairn_printf("x-amz-date: %s", date)) &&
 	       add(headers, cairn_printf("x-amz-content-sha256: %s", payload)) &&
 	       (!s3->token || add(headers, cairn_printf("x-amz-security-token: %s", s3->token))) &&
-	       (!call->range || add(headers, cairn_strdup(call->range)));
+	       (!call->range || add(headers, cairn_strdup(call->range))) &&
+	       (!call->if_absent || add(headers, cairn_strdup("If-None-Match: *")));
+}
+
+/* A conflict is with a request for the same object that is under way. */
+static int condition_status(const struct s3_call *call, struct cairn_err *err)
+{
+	if (call->if_absent && call->answer.status == 412)
+		return cairn_err_set(err, CAIRN_EXISTS, "there is one already");
+	if (call->if_absent && call->answer.status == 501)
+		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
+				     "the server has no conditional writes");
+	if (call->if_absent && call->answer.status == 409)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "another request writes it");
+	return repo_http_status(&call->answer, err);
 }
 
 /* A wrong clock of ours is not a reason to fail: the server says what time it
@@ -85,7 +99,7 @@ static int follow_clock(struct s3_call *call, struct cairn_err *err)
 
 	if (call->answer.status != 403 || call->clock_set || !call->answer.date ||
 	    (ahead < CLOCK_TOLERANCE && ahead > -CLOCK_TOLERANCE))
-		return repo_http_status(&call->answer, err);
+		return condition_status(call, err);
 	call->clock_set = true;
 	call->s3->clock_offset = call->answer.date - now;
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the clocks differ");

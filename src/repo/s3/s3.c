@@ -71,6 +71,39 @@ static int s3_create(struct repo_store *store, struct cairn_err *err)
 	return rc < 0 ? cairn_err_set(err, rc, "make bucket '%s': %s", s3->bucket, why.msg) : 0;
 }
 
+static int s3_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		      size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(max);
+	struct s3_call call = {.s3 = (struct s3 *)store,
+			       .request = {.method = "GET", .text = &text}};
+	int rc = run(&call, kind, name, err);
+
+	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
+}
+
+/* There must be one config only. A server without conditional writes refuses the
+ * condition or ignores it: the caller holds a lock, too. */
+static int s3_put_config(struct repo_store *store, const void *data, size_t n,
+			 const struct repo_id *id_of_data, struct cairn_err *err)
+{
+	struct s3_call call = {.s3 = (struct s3 *)store,
+			       .payload = id_of_data,
+			       .if_absent = true,
+			       .request = {.method = "PUT", .body = data, .body_n = n}};
+	struct cairn_err why = {0};
+	int rc = run(&call, REPO_FILE_CONFIG, NULL, &why);
+
+	if (rc == CAIRN_UNIMPLEMENTED) {
+		call.if_absent = false;
+		rc = run(&call, REPO_FILE_CONFIG, NULL, &why);
+	}
+	/* The answer to an earlier try may have been lost. */
+	if (rc == CAIRN_EXISTS && repo_store_holds(store, REPO_FILE_CONFIG, NULL, data, n))
+		return 0;
+	return rc < 0 ? cairn_err_set(err, rc, "%s", why.msg) : 0;
+}
+
 static int s3_put(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		  const void *data, size_t n, const struct repo_id *id_of_data,
 		  struct cairn_err *err)
@@ -81,6 +114,8 @@ static int s3_put(struct repo_store *store, enum repo_file kind, const struct re
 			       .request = {.method = "PUT", .body = data, .body_n = n}};
 	cairn_auto_free char *key = NULL;
 
+	if (kind == REPO_FILE_CONFIG)
+		return s3_put_config(store, data, n, id_of_data, err);
 	if (n <= s3->part_size)
 		return run(&call, kind, name, err);
 	key = key_of(s3, kind, name);
@@ -102,24 +137,27 @@ static int s3_get(struct repo_store *store, enum repo_file kind, const struct re
 	return run(&call, kind, name, err);
 }
 
-static int s3_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
-		      size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
+/* The answer to a HEAD has no body: a GET that is refused says why. */
+static int ask_why(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		   struct cairn_err *err)
 {
-	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(max);
-	struct s3_call call = {.s3 = (struct s3 *)store,
-			       .request = {.method = "GET", .text = &text}};
-	int rc = run(&call, kind, name, err);
+	uint8_t byte;
 
-	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
+	return s3_get(store, kind, name, 0, &byte, sizeof(byte), err);
 }
 
 static int s3_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		   uint64_t *ret_size, struct cairn_err *err)
 {
 	struct s3_call call = {.s3 = (struct s3 *)store, .request = {.method = "HEAD"}};
-	int rc = run(&call, kind, name, err);
+	struct cairn_err why = {0};
+	int rc = run(&call, kind, name, &why);
 
-	return rc < 0 ? rc : repo_http_length(&call.answer, ret_size, err);
+	if (rc == 0)
+		return repo_http_length(&call.answer, ret_size, err);
+	if (rc != CAIRN_DENIED || ask_why(store, kind, name, err) != rc)
+		return cairn_err_set(err, rc, "%s", why.msg);
+	return rc;
 }
 
 static int s3_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,

@@ -39,12 +39,17 @@ struct s3_call {
 	const char *query;
 	const struct repo_id *payload;
 	const char *range; /* header or NULL */
+	bool if_absent;    /* PUT only where there is no such object */
 	struct repo_request request;
 	struct repo_answer answer;
 	bool clock_set; /* the server's clock was taken once */
 };
 
-/* Signs, sends, and tries again; the error for a bad status. */
+/* Signs, sends, and tries again; the error for a bad status.
+ *
+ * CAIRN_EXISTS         `if_absent`, and there is an object
+ * CAIRN_UNIMPLEMENTED  `if_absent`, and the server has no conditional writes
+ */
 int s3_call(struct s3_call *call, struct cairn_err *err);
 
 /* Uploads in parts. */

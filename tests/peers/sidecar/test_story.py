@@ -181,8 +181,7 @@ class Story(unittest.TestCase):
         self.bed.add_caller("go")
         self.kube.apply(cluster.REPOSITORY / "deploy/rbac/client.yaml")
         self.kube.allow("go-client", "one:go", role="cairn-snapshot-metadata-client")
-        self.kube.allow("go-token", "one:go", role="cairn-snapshot-metadata-token",
-                        namespace="one")
+        self.kube.allow_own_tokens("one", "go")
         config = self.kube.kubeconfig_of_account("one", "go")
         for words, truth in ((["--snapshot=monday"], self.first),
                              (["--snapshot=tuesday", "--previous-snapshot=monday"], self.second),

@@ -15,6 +15,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 volumeMounts:
   - {name: socket, mountPath: /csi}
+  - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
 {{- end }}
 {{- define "cairn.pool" -}}
 - {name: pool, mountPath: {{ .Values.pool.directory }}, mountPropagation: Bidirectional}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/select.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/record.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/snapshot.h"
+
+/* An id is shown with so many digits. Shorter ones are looked for among the names
+ * of volumes too: "feed" may be either. */
+#define SHOWN_DIGITS 8
+
+/* How many volumes an error message names. */
+#define NAMED_MAX 8
+
+#define NAMES_BYTES_MAX 512
+
+struct selection {
+	const struct backup_choice *choice;
+	struct repo_snapshot_list list;
+	struct repo_snapshot **fits; /* of the list, in its order */
+	size_t n;
+};
+
+static void selection_done(struct selection *s)
+{
+	free(s->fits);
+	repo_snapshot_list_done(&s->list);
+}
+
+static const char *host_of(const struct repo_snapshot *snapshot)
+{
+	return snapshot->hostname ? snapshot->hostname : "";
+}
+
+/* What backups of one volume have in common; of what others made, the path. */
+static const char *subject_of(const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	return record.ours ? record.volume : record.path;
+}
+
+static bool is_of_volume(const struct backup_record *record, const char *volume)
+{
+	return record->ours &&
+	       (strcmp(record->volume, volume) == 0 || strcmp(record->volume_id, volume) == 0);
+}
+
+/* True if `text` is "VOLUME@SNAPSHOT". Both may hold an '@'. */
+static bool is_pair(const char *text, const char *volume, const char *snapshot)
+{
+	size_t n = strlen(volume);
+
+	return n > 0 && strncmp(text, volume, n) == 0 && text[n] == '@' &&
+	       strcmp(text + n + 1, snapshot) == 0;
+}
+
+static bool is_of_snapshot(const struct backup_record *record, const char *text)
+{
+	return record->ours && (strcmp(record->snapshot_id, text) == 0 ||
+				is_pair(text, record->volume, record->snapshot) ||
+				is_pair(text, record->volume_id, record->snapshot));
+}
+
+static bool passes_filters(const struct backup_choice *choice, const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	return (!choice->volume || is_of_volume(&record, choice->volume)) &&
+	       (!choice->host || strcmp(host_of(snapshot), choice->host) == 0);
+}
+
+enum form {
+	FORM_LATEST,
+	FORM_SNAPSHOT,
+	FORM_VOLUME,
+};
+
+static bool has_form(const struct repo_snapshot *snapshot, const char *name, enum form form)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	switch (form) {
+	case FORM_SNAPSHOT:
+		return is_of_snapshot(&record, name);
+	case FORM_VOLUME:
+		return is_of_volume(&record, name);
+	case FORM_LATEST:
+		break;
+	}
+	return true;
+}
+
+static void collect(struct selection *s, enum form form)
+{
+	s->n = 0;
+	for (size_t i = 0; i < s->list.n; i++)
+		if (passes_filters(s->choice, s->list.items[i]) &&
+		    has_form(s->list.items[i], s->choice->name, form))
+			s->fits[s->n++] = s->list.items[i];
+}
+
+static bool same_subject(const struct repo_snapshot *a, const struct repo_snapshot *b)
+{
+	return strcmp(host_of(a), host_of(b)) == 0 && strcmp(subject_of(a), subject_of(b)) == 0;
+}
+
+static bool is_listed_before(const struct selection *s, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (same_subject(s->fits[k], s->fits[i]))
+			return true;
+	return false;
+}
+
+/* "data on host1, logs on host1": the first few, or "" when memory is short. */
+static char *list_subjects(const struct selection *s)
+{
+	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(NAMES_BYTES_MAX);
+	unsigned n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (is_listed_before(s, i))
+			continue;
+		if (n++ == NAMED_MAX) {
+			cairn_buf_addf(&text, ", ...");
+			break;
+		}
+		cairn_buf_addf(&text, "%s%s on %s", n > 1 ? ", " : "", subject_of(s->fits[i]),
+			       host_of(s->fits[i]));
+	}
+	return cairn_buf_take_string(&text);
+}
+
+static int check_one_subject(const struct selection *s, struct cairn_err *err)
+{
+	cairn_auto_free char *names = NULL;
+
+	for (size_t i = 1; i < s->n; i++) {
+		if (same_subject(s->fits[0], s->fits[i]))
+			continue;
+		names = list_subjects(s);
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' could be a backup of several volumes (%s): name a "
+				     "backup's id, VOLUME or VOLUME@SNAPSHOT, or choose with "
+				     "--volume and --host",
+				     s->choice->name, names ? names : "");
+	}
+	return 0;
+}
+
+static bool is_snapshot_id(const struct selection *s)
+{
+	return strcmp(backup_record_of(s->fits[0]).snapshot_id, s->choice->name) == 0;
+}
+
+/* The newest of those that fit. CAIRN_NOT_FOUND leaves `err` alone. */
+static int select_newest(struct selection *s, enum form form, struct repo_snapshot **ret,
+			 struct cairn_err *err)
+{
+	struct repo_snapshot *newest;
+	int rc;
+
+	collect(s, form);
+	if (s->n == 0)
+		return CAIRN_NOT_FOUND;
+	rc = check_one_subject(s, err);
+	if (rc)
+		return rc;
+	if (s->choice->only && form != FORM_LATEST && s->n > 1)
+		return cairn_err_set(err, CAIRN_INVALID, "it names %zu backups: write one's id",
+				     s->n);
+	/* Backups of one snapshot hold the same bytes, so any of them will do. A name may have
+	 * been given to a second snapshot after the first was deleted. */
+	if (s->list.damaged && !(form == FORM_SNAPSHOT && is_snapshot_id(s)))
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "a backup cannot be read and may be the newest: %s; one that "
+				     "can is chosen by its id",
+				     s->list.damaged_text);
+	newest = s->fits[repo_snapshot_newest(s->fits, s->n)];
+	for (size_t i = 0; i < s->list.n; i++)
+		if (s->list.items[i] == newest)
+			*ret = cairn_take(s->list.items[i]);
+	return 0;
+}
+
+static int select_not_found(const struct selection *s, struct cairn_err *err)
+{
+	const struct backup_choice *choice = s->choice;
+
+	if (s->list.damaged)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "a backup cannot be read and may be '%s': %s", choice->name,
+				     s->list.damaged_text);
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no backup '%s'%s%s%s%s", choice->name,
+			     choice->volume ? " of volume " : "",
+			     choice->volume ? choice->volume : "", choice->host ? " of host " : "",
+			     choice->host ? choice->host : "");
+}
+
+static int load_list(struct selection *s, struct repo *repo, struct cairn_err *err)
+{
+	int rc = repo_snapshot_list(repo, &s->list, err);
+
+	if (rc)
+		return rc;
+	s->fits = cairn_calloc(s->list.n + 1, sizeof(struct repo_snapshot *));
+	return s->fits ? 0 : cairn_err_nomem(err, "list of backups");
+}
+
+static int select_by_name(struct repo *repo, const struct backup_choice *choice,
+			  struct repo_snapshot **ret, struct cairn_err *err)
+{
+	cairn_cleanup(selection_done) struct selection s = {.choice = choice};
+	int rc = load_list(&s, repo, err);
+
+	if (rc)
+		return rc;
+	if (strcmp(choice->name, "latest") == 0)
+		rc = select_newest(&s, FORM_LATEST, ret, err);
+	else
+		rc = select_newest(&s, FORM_SNAPSHOT, ret, err);
+	if (rc == CAIRN_NOT_FOUND)
+		rc = select_newest(&s, FORM_VOLUME, ret, err);
+	return rc == CAIRN_NOT_FOUND ? select_not_found(&s, err) : rc;
+}
+
+/* What an id that is shorter than the shown one leads to is refused where a volume
+ * or a snapshot has that name too. */
+static int check_not_a_name(struct repo *repo, const struct backup_choice *choice,
+			    struct cairn_err *err)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
+	struct cairn_err ignored = {0};
+	int rc;
+
+	if (strlen(choice->name) >= SHOWN_DIGITS)
+		return 0;
+	rc = select_by_name(repo, choice, &named, &ignored);
+	if (rc == CAIRN_NOT_FOUND)
+		return 0;
+	if (rc && rc != CAIRN_INVALID) {
+		if (err)
+			*err = ignored;
+		return rc;
+	}
+	return cairn_err_set(err, CAIRN_INVALID,
+			     "'%s' is a volume's name and begins a backup's id: write more of the "
+			     "id, or 'latest --volume %s'",
+			     choice->name, choice->name);
+}
+
+static int check_filters(const struct backup_choice *choice, const struct repo_snapshot *found,
+			 struct cairn_err *err)
+{
+	if (passes_filters(choice, found))
+		return 0;
+	return cairn_err_set(err, CAIRN_NOT_FOUND,
+			     "backup '%s' is of %s on host %s, not of what was asked for",
+			     choice->name, subject_of(found), host_of(found));
+}
+
+int backup_select(struct repo *repo, const struct backup_choice *choice, struct repo_snapshot **ret,
+		  struct cairn_err *err)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *found = NULL;
+	bool may_be_id = strspn(choice->name, "0123456789abcdef") == strlen(choice->name);
+	int rc = CAIRN_NOT_FOUND;
+
+	if (!*choice->name)
+		return cairn_err_set(err, CAIRN_INVALID, "a backup's name must not be empty");
+	if (may_be_id)
+		rc = repo_snapshot_find(repo, choice->name, &found, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return select_by_name(repo, choice, ret, err);
+	if (!rc)
+		rc = check_filters(choice, found, err);
+	if (!rc)
+		rc = check_not_a_name(repo, choice, err);
+	if (!rc)
+		*ret = cairn_take(found);
+	return rc;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What each peer address may take of a server: connections, handshakes, and the
+ * memory of requests that nobody has answered yet.
+ *
+ * An address is an IPv4 address or the /64 of an IPv6 one. A connection has a
+ * slot. Until its peer has proven who it is (net_slot_trust()) it is a
+ * stranger's, and strangers have limits of their own. When a limit is reached,
+ * a new connection takes the slot of another one, in this order: a stranger
+ * that has not said anything complete yet, a stranger without a request, a
+ * stranger with one, an idle known peer; the longest in its state first. A peer
+ * that fills the share of its address so only displaces itself; when all slots
+ * are taken, the address with most of them loses one. A known peer with a
+ * request and a pinned one are never displaced; a newcomer that finds nobody to
+ * displace is refused. A few slots more are kept for addresses that a known
+ * peer or a probe came from lately.
+ *
+ * Displacing is a shutdown(2) of the socket: its owner sees the end and cleans
+ * up as always, so an owner leaves before it closes the descriptor.
+ *
+ * Peers of unix sockets passed the file's mode: they have no share and are not
+ * displaced. From any thread.
+ */
+#ifndef CAIRN_NET_SHARES_H
+#define CAIRN_NET_SHARES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct cairn_err;
+struct net_share;
+struct net_shares;
+
+/* Slots beyond the limits, and of one address, for addresses that were known. */
+#define NET_SHARES_RESERVE      16U
+#define NET_SHARES_RESERVE_EACH 4U
+
+/* For how long an address is one of those. */
+#define NET_SHARES_RESERVE_MS (10U * 60 * 1000)
+
+/* A stranger's request is not displaced by its own address before. */
+#define NET_SHARES_BUSY_MS 5000U
+
+struct net_shares_limits {
+	uint32_t connections, connections_each; /* open at once; of one address */
+	uint32_t strangers, strangers_each;     /* of those, of peers that are not known */
+	uint32_t handshakes_burst;              /* of one address at once */
+	uint32_t handshakes_per_second;         /* and how fast that refills */
+	size_t request_bytes, request_bytes_each;
+};
+
+enum net_slot_state {
+	NET_SLOT_SILENT, /* nothing complete has come */
+	NET_SLOT_IDLE,   /* no request under way */
+	NET_SLOT_BUSY,
+};
+
+enum net_slot_trust {
+	NET_SLOT_STRANGER,
+	NET_SLOT_PROBE,  /* a stranger, but its address may use the reserve */
+	NET_SLOT_KNOWN,  /* proved who it is */
+	NET_SLOT_PINNED, /* and is never displaced: a front proxy, a unix peer */
+};
+
+/* One connection; embedded in what outlives it. */
+struct net_slot {
+	/* Guarded by the table. */
+	struct net_slot *prev, *next;
+	struct net_share *share; /* NULL when it left or was displaced */
+	int fd;
+	bool reserved;
+	bool displaced;
+
+	_Atomic int trust;
+	_Atomic int state;
+	_Atomic uint64_t since_ns; /* of the state */
+};
+
+int net_shares_new(const struct net_shares_limits *limits, struct net_shares **ret,
+		   struct cairn_err *err);
+/* When every slot has left and every share was given back. Accepts NULL. */
+void net_shares_free(struct net_shares *shares);
+CAIRN_DEFINE_CLEANUP(struct net_shares, net_shares_free);
+
+/* Gives a connected socket a slot; false when it is to be closed. `handshake`
+ * counts it against the address's handshakes. */
+bool net_shares_admit(struct net_shares *shares, struct net_slot *slot, int fd, bool handshake);
+
+/* Before `fd` is closed. Accepts one that was never admitted. */
+void net_slot_leave(struct net_shares *shares, struct net_slot *slot);
+
+void net_slot_set(struct net_slot *slot, enum net_slot_state state);
+
+/* Trust only grows. */
+void net_slot_trust(struct net_shares *shares, struct net_slot *slot, enum net_slot_trust trust);
+bool net_slot_is_known(const struct net_slot *slot);
+
+/* The share of the slot's address, with a reference; NULL when it left. */
+struct net_share *net_slot_share(struct net_shares *shares, struct net_slot *slot);
+void net_share_unref(struct net_shares *shares, struct net_share *share); /* accepts NULL */
+
+/* Charges the memory of a request; false when it would pass a limit, of which
+ * strangers get three quarters. */
+bool net_share_charge(struct net_shares *shares, struct net_share *share, size_t n, bool known);
+void net_share_uncharge(struct net_shares *shares, struct net_share *share, size_t n);
+
+/* The most bytes that were charged and connections that were open at once since
+ * the last call. */
+size_t net_shares_take_peak(struct net_shares *shares, uint32_t *ret_connections);
+
+/* A request was refused for a limit that is kept elsewhere. */
+void net_shares_count_refusal(struct net_shares *shares);
+
+struct net_shares_stats {
+	uint64_t connections, strangers, addresses;
+	uint64_t request_bytes;
+	uint64_t admitted, refused, displaced; /* connections, ever */
+	uint64_t handshakes_refused;           /* of the refused ones */
+	uint64_t requests_refused;
+	uint64_t calmed; /* connections ended because their peer asked for too much */
+};
+
+void net_shares_stats(struct net_shares *shares, struct net_shares_stats *ret);
+
+/* A connection was ended because its peer asked for too much. */
+void net_shares_count_calm(struct net_shares *shares);
+
+/* Of all servers of this process; what is counted includes those that are gone. */
+void net_shares_totals(struct net_shares_stats *ret);
+
+#endif

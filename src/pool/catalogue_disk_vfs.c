@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/catalogue_disk_vfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "base/cleanup.h"
+#include "pool/catalogue_shm.h"
+
+/* What this VFS keeps of an open main file, behind what the "unix" VFS keeps. */
+struct vfs_file {
+	const sqlite3_io_methods *parent;
+	sqlite3_io_methods methods; /* the parent's, but for those of shared memory */
+	struct shm *shm;            /* NULL before the first use */
+	const char *path;           /* of the main file; SQLite's, lives as long as the file */
+};
+
+static sqlite3_vfs *parent_vfs;
+static sqlite3_vfs our_vfs;
+
+static size_t state_offset(void)
+{
+	size_t align = _Alignof(max_align_t);
+
+	return ((size_t)parent_vfs->szOsFile + align - 1) / align * align;
+}
+
+static struct vfs_file *state_of(sqlite3_file *file)
+{
+	return (struct vfs_file *)(void *)((char *)file + state_offset());
+}
+
+static int vfs_shm_map(sqlite3_file *file, int region, int size, int extend,
+		       void volatile **ret_memory)
+{
+	struct vfs_file *state = state_of(file);
+	int rc = SQLITE_OK;
+
+	if (!state->shm)
+		rc = shm_open_for(state->path, &state->shm);
+	return rc != SQLITE_OK
+		       ? rc
+		       : shm_map(state->shm, (size_t)region, (size_t)size, extend != 0, ret_memory);
+}
+
+static int vfs_shm_lock(sqlite3_file *file, int slot, int n, int flags)
+{
+	return shm_lock(state_of(file)->shm, (unsigned)slot, (unsigned)n, flags);
+}
+
+static void vfs_shm_barrier(sqlite3_file *file)
+{
+	(void)file;
+	__sync_synchronize();
+}
+
+/* The file stays also when it is no longer needed: it keeps its blocks. */
+static int vfs_shm_unmap(sqlite3_file *file, int delete)
+{
+	struct vfs_file *state = state_of(file);
+
+	(void)delete;
+	shm_close(state->shm);
+	state->shm = NULL;
+	return SQLITE_OK;
+}
+
+static int vfs_close(sqlite3_file *file)
+{
+	struct vfs_file *state = state_of(file);
+
+	shm_close(state->shm);
+	state->shm = NULL;
+	file->pMethods = state->parent;
+	return state->parent->xClose(file);
+}
+
+/* No lock of SQLite is on the log, so it may be opened and closed beside it.
+ * Where anything here fails, SQLite finds out by itself. */
+static void allocate_log(const char *path)
+{
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+
+	if (shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0 && fstat(fd, &st) == 0 &&
+	    (uint64_t)st.st_blocks * 512 < CATALOGUE_LOG_RESERVE)
+		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, CATALOGUE_LOG_RESERVE);
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+		    int *ret_flags)
+{
+	struct vfs_file *state = state_of(file);
+	int rc;
+
+	(void)vfs;
+	memset(state, 0, sizeof(*state));
+	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_READWRITE) && name)
+		allocate_log(name);
+	rc = parent_vfs->xOpen(parent_vfs, name, file, flags, ret_flags);
+	if (rc != SQLITE_OK || !(flags & SQLITE_OPEN_MAIN_DB) || !file->pMethods)
+		return rc;
+	state->path = name;
+	state->parent = file->pMethods;
+	state->methods = *state->parent;
+	state->methods.xClose = vfs_close;
+	state->methods.xShmMap = vfs_shm_map;
+	state->methods.xShmLock = vfs_shm_lock;
+	state->methods.xShmBarrier = vfs_shm_barrier;
+	state->methods.xShmUnmap = vfs_shm_unmap;
+	file->pMethods = &state->methods;
+	return SQLITE_OK;
+}
+
+static int register_result = SQLITE_ERROR;
+
+static void register_once(void)
+{
+	parent_vfs = sqlite3_vfs_find("unix");
+	if (!parent_vfs)
+		return;
+	our_vfs = *parent_vfs;
+	our_vfs.pNext = NULL;
+	our_vfs.zName = CATALOGUE_DISK_VFS;
+	our_vfs.szOsFile = (int)(state_offset() + sizeof(struct vfs_file));
+	our_vfs.xOpen = vfs_open;
+	register_result = sqlite3_vfs_register(&our_vfs, 0);
+}
+
+int catalogue_disk_vfs_register(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_once);
+	return register_result;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* SQLite's "unix" VFS with two changes, so that a catalogue works on a full disk
+ * (docs/decisions/003-a-reserve-for-freeing.md).
+ *
+ * The shared index of the write-ahead log (catalogue.db-shm) keeps its blocks:
+ * the first process that opens it clears its header in place. SQLite's own way is
+ * to cut the file to nothing and to allocate it again, which fails at 0 bytes
+ * free. A page that cannot be allocated when it is written to, on a filesystem
+ * that copies on write, is an error here and not SIGBUS.
+ *
+ * The log (catalogue.db-wal) is allocated before it is written to, so that a
+ * commit at 0 bytes free has room.
+ *
+ * File and lock bytes are those of SQLite: processes with the plain VFS may use
+ * the same catalogue at the same time. Locks are open-file-description locks and
+ * belong to a connection, so two connections of one process exclude one another
+ * without state that they share.
+ */
+#ifndef CAIRN_POOL_CATALOGUE_DISK_VFS_H
+#define CAIRN_POOL_CATALOGUE_DISK_VFS_H
+
+#define CATALOGUE_DISK_VFS "cairn-disk"
+
+/* What a log can hold at 0 bytes free: twice what starts a checkpoint. */
+#define CATALOGUE_LOG_RESERVE (1U << 20)
+
+/* Registers it with SQLite, once; returns a result code of SQLite. Thread-safe. */
+int catalogue_disk_vfs_register(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The frames of an SQLite write-ahead log, as its file format says
+ * (https://www.sqlite.org/fileformat2.html#walformat): a header, then frames of
+ * one page each, whose checksums form a chain. What recovery would take is the
+ * longest run of frames that fit it. */
+#ifndef CAIRN_POOL_CATALOGUE_LOG_H
+#define CAIRN_POOL_CATALOGUE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CATALOGUE_LOG_HEADER 32
+#define CATALOGUE_LOG_FRAME  24 /* header of a frame, before its page */
+
+/* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
+ * all of it is written again in place, byte by byte the same: it is dirty then,
+ * whatever became of it before. -1 with errno set when a call failed. */
+int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The data of volumes and snapshots: there, and of the size that the record says. */
+
+#include "pool/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "pool/complete.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/inventory.h"
+#include "pool/ledger.h"
+#include "pool/leftover.h"
+#include "pool/store.h"
+
+/* Only data that are not there are lost: a device fails for a while, and what one
+ * user may not read another one may. */
+static enum pool_fault_state state_of_loss(const struct check *check, const struct cairn_err *why)
+{
+	return check->spec->repair && why->code == CAIRN_NOT_FOUND ? POOL_FAULT_LOST
+								   : POOL_FAULT_FOUND;
+}
+
+/* A size changes under the lock: so is it looked at. More than the record says is
+ * what an expansion that failed leaves, and does no harm. */
+static int check_volume_size(struct check *check, const struct record_volume *seen, const char *id,
+			     struct cairn_err *err)
+{
+	struct pool *pool = check->pool;
+	cairn_auto_fd int lock = -1;
+	struct record_volume now;
+	uint64_t size = 0;
+	bool listed = false;
+	int rc = handle_lock_volume(pool, seen->volume, pool->lock_wait_ms, &lock, NULL);
+
+	if (rc && !pool->read_only_fs)
+		return 0; /* in use: nothing is known */
+	rc = ledger_volume_get(pool->cat, seen->volume, &now, err);
+	if (rc || now.deleted)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	rc = store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, err);
+	if (!rc)
+		rc = leftover_is_listed(pool, id, &listed, err);
+	if (rc || size >= now.size || listed)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	check_fault(check, POOL_FAULT_FOUND,
+		    "volume '%s' (%s) has %" PRIu64 " bytes, its record says %" PRIu64, now.name,
+		    id, size, now.size);
+	return 0;
+}
+
+static int check_volume_data(struct check *check, const struct record_volume *volume,
+			     struct cairn_err *err)
+{
+	struct pool *pool = check->pool;
+	struct record_volume now;
+	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	uint64_t size;
+	int rc;
+
+	ids_format_volume(volume->volume, id);
+	rc = store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, &why);
+	if (!rc && size >= volume->size)
+		return 0;
+	if (!rc)
+		return check_volume_size(check, volume, id, err);
+	rc = ledger_volume_get(pool->cat, volume->volume, &now, err);
+	if (rc || now.deleted)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	check_fault(check, state_of_loss(check, &why),
+		    "the data of volume '%s' (%s) can not be read: %s", volume->name, id, why.msg);
+	return 0;
+}
+
+/* Volumes must not compare their next snapshot with data that are gone. */
+static int forget_head(struct check *check, uint64_t number, struct cairn_err *err)
+{
+	const struct inventory *inv = check->inv;
+	int rc = 0;
+
+	for (size_t i = 0; i < inv->n_volumes && !rc; i++) {
+		const struct record_volume *volume = &inv->volumes[i].record;
+		struct record_volume now = *volume;
+
+		if (inv->volumes[i].state != INVENTORY_GOOD || volume->head != number)
+			continue;
+		now.head = 0;
+		rc = check_change_volume(check, volume, &now, err);
+	}
+	return rc == CAIRN_ABORTED ? 0 : rc;
+}
+
+/* A deleted snapshot needs no data: its record is changed to say that it has none. */
+static int forget_data(struct check *check, uint64_t number, struct cairn_err *err)
+{
+	struct record_snapshot record;
+	struct record_snapshot now;
+	int rc = ledger_snapshot_get(check->pool->cat, number, &record, err);
+
+	if (rc || !record.deleted || !record.has_data)
+		return rc;
+	now = record;
+	now.has_data = false;
+	return check_change_snapshot(check, &record, &now, err);
+}
+
+/* The record of a live one stays, so that the data can come back; sets that would
+ * need them are lost. */
+static int give_up_data(struct check *check, const struct record_snapshot *snapshot,
+			struct cairn_err *err)
+{
+	struct pool *pool = check->pool;
+	cairn_auto_free uint64_t *children = NULL;
+	size_t n = 0;
+	int rc = complete_set_or_lose(pool, snapshot->number, LEFTOVER_NO_LOCK, err);
+
+	if (!rc)
+		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children, &n,
+				    err);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = complete_set_or_lose(pool, children[i], LEFTOVER_NO_LOCK, err);
+	if (!rc)
+		rc = forget_head(check, snapshot->number, err);
+	if (!rc)
+		rc = forget_data(check, snapshot->number, err);
+	check->repaired = true;
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_ABORTED ? 0 : rc;
+}
+
+static int report_missing(struct check *check, const struct record_snapshot *snapshot,
+			  const char *id, const struct cairn_err *why, struct cairn_err *err)
+{
+	struct record_snapshot now;
+	int rc = ledger_snapshot_get(check->pool->cat, snapshot->number, &now, err);
+
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	if (now.has_data != snapshot->has_data || now.deleted != snapshot->deleted)
+		return 0;
+	check_fault(check, state_of_loss(check, why), "the data of %s can not be read: %s%s", id,
+		    why->msg,
+		    now.deleted || why->code != CAIRN_NOT_FOUND ? "" : "; it can only be deleted");
+	if (!check->spec->repair || why->code != CAIRN_NOT_FOUND)
+		return 0;
+	return give_up_data(check, snapshot, err);
+}
+
+static int check_snapshot_data(struct check *check, const struct record_snapshot *snapshot,
+			       struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	char id[POOL_ID_MAX + 1];
+	uint64_t size;
+	int rc;
+
+	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	rc = store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, &why);
+	if (rc)
+		return report_missing(check, snapshot, id, &why, err);
+	if (size != snapshot->size)
+		check_fault(check, POOL_FAULT_FOUND,
+			    "%s has %" PRIu64 " bytes, its record says %" PRIu64, id, size,
+			    snapshot->size);
+	return 0;
+}
+
+int check_data(struct check *check, struct cairn_err *err)
+{
+	const struct inventory *inv = check->inv;
+	int rc = 0;
+
+	for (size_t i = 0; i < inv->n_volumes && !rc; i++)
+		if (inv->volumes[i].state == INVENTORY_GOOD && !inv->volumes[i].record.deleted)
+			rc = check_volume_data(check, &inv->volumes[i].record, err);
+	for (size_t i = 0; i < inv->n_snapshots && !rc; i++) {
+		const struct record_snapshot *snapshot = &inv->snapshots[i].record;
+
+		if (inv->snapshots[i].state == INVENTORY_GOOD &&
+		    (snapshot->has_data || !snapshot->deleted))
+			rc = check_snapshot_data(check, snapshot, err);
+	}
+	return rc;
+}

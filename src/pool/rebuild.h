@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Making a lost or damaged record again, from the indexes, from the records
+ * beside it and from the store.
+ *
+ * Nothing is assumed that a wrong answer could come from: a change set is computed
+ * again where both snapshots have their data, and is lost otherwise. A volume's
+ * next snapshot may be compared with any older one that has data. Names that are
+ * unknown become "recovered-...". The damaged bytes go to the quarantine in the
+ * same commit.
+ *
+ * Takes the lock of the volume and then reads everything again.
+ */
+#ifndef CAIRN_POOL_REBUILD_H
+#define CAIRN_POOL_REBUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct inventory;
+struct pool;
+
+enum rebuild_outcome {
+	REBUILD_NOTHING, /* the record is good by now, or nothing is known of the object */
+	REBUILD_DONE,
+	REBUILD_DROPPED, /* neither data nor lineage is left: the record was removed */
+};
+
+struct rebuild_result {
+	enum rebuild_outcome outcome;
+	char text[300]; /* what was made, for a person */
+};
+
+/* `wanted`: also where nothing but the caller knows of it; without data it is
+ * then one that was deleted.
+ *
+ * CAIRN_ABORTED  another operation holds the volume, or was faster
+ */
+int rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
+		   struct cairn_err *err);
+/* `doubted`: also where the record can be read. */
+int rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted, struct rebuild_result *ret,
+		     struct cairn_err *err);
+
+/* The volume that a snapshot without a good record belongs to, by indexes and
+ * data; false when nothing tells. */
+bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
+		       uint64_t *ret_volume);
+
+#endif

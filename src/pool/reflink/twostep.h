@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Cloning a file of very many extents without holding its writers up for long.
+ *
+ * FICLONE takes 10 to 20 us an extent on XFS, and nobody writes to the file meanwhile.
+ * So the file is first cloned piece by piece while it is in use, and writers wait for one
+ * piece at most. Later, with writers held still, both extent maps are compared, which
+ * takes 2 to 3 us an extent, and what differs is cloned again. The clone holds a reference
+ * on its blocks, so the same block at the same offset was not written since.
+ * docs/decisions/022 has the measurements.
+ */
+#ifndef CAIRN_POOL_REFLINK_TWOSTEP_H
+#define CAIRN_POOL_REFLINK_TWOSTEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+
+/* With fewer extents one FICLONE is short enough. */
+#define TWOSTEP_EXTENTS_MIN 4096U
+
+/* True if the file has at least `min` extents. */
+int twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err);
+
+/* The first step: `to`, which is empty, becomes like `from`, of several moments. */
+int twostep_begin(int from, int to, struct cairn_err *err);
+
+/* The second: `to` becomes as `from` is at one moment. *ret_done is false when somebody
+ * wrote meanwhile; then `to` is of several moments still. */
+int twostep_end(int from, int to, bool *ret_done, struct cairn_err *err);
+
+#endif

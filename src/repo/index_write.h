@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Writing the whole index anew, into as many files as it takes. */
+#ifndef CAIRN_REPO_INDEX_WRITE_H
+#define CAIRN_REPO_INDEX_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+struct repo_index_order;
+
+/* The packs for which `keeps` is true go into new files, as they stand in the index in
+ * memory. With `lost`, what only packs in the state REPO_PACK_GONE held is named as
+ * lost in the last of them. */
+int repo_index_write(struct repo *repo, const struct repo_index_order *order,
+		     bool (*keeps)(void *arg, uint32_t pack), void *arg, bool lost,
+		     struct cairn_err *err);
+
+#endif

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An S3 server in memory for tests of what real ones do rarely: it holds requests back until
+several have come, and knows conditional writes or not. Signatures are not checked."""
+import http.server
+import threading
+import urllib.parse
+import xml.sax.saxutils
+
+WAIT = 30  # seconds that a held request waits for the others at most
+
+
+class FakeS3(http.server.ThreadingHTTPServer):
+    """`conditions`: "kept", "ignored" or "refused". The first `together` requests
+    (method, end of the key) are answered when all of them have come."""
+    daemon_threads = True
+
+    def __init__(self, conditions="kept", hold=None, together=1):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.conditions, self.hold = conditions, hold
+        self.objects, self.lock = {}, threading.Lock()
+        self.barrier, self.held = threading.Barrier(together), together
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def port(self):
+        return self.server_address[1]
+
+    def wait_for_others(self, method, key):
+        if not self.hold or method != self.hold[0] or not key.endswith(self.hold[1]):
+            return
+        with self.lock:
+            self.held -= 1
+            held = self.held >= 0
+        if held:
+            self.barrier.wait(WAIT)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b""):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def split(self):
+        url = urllib.parse.urlsplit(self.path)
+        bucket, _, key = urllib.parse.unquote(url.path).lstrip("/").partition("/")
+        return bucket, key, urllib.parse.parse_qs(url.query)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        _, key, query = self.split()
+        if not key:
+            return self.answer(200, self.listing(query) if "list-type" in query else b"")
+        with self.server.lock:
+            body = self.server.objects.get(key)
+        self.server.wait_for_others(self.command, key)
+        if body is None:
+            return self.answer(404)
+        wanted = self.headers.get("Range")
+        if wanted:
+            first, last = wanted.partition("=")[2].split("-")
+            return self.answer(206, body[int(first):int(last) + 1])
+        return self.answer(200, body)
+
+    def listing(self, query):
+        prefix = query["prefix"][0]
+        with self.server.lock:
+            rows = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(key)}</Key>"
+                           f"<Size>{len(body)}</Size></Contents>"
+                           for key, body in sorted(self.server.objects.items())
+                           if key.startswith(prefix))
+        return (f"<?xml version='1.0'?><ListBucketResult><IsTruncated>false</IsTruncated>{rows}"
+                "</ListBucketResult>").encode()
+
+    def do_PUT(self):
+        _, key, _ = self.split()
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.wait_for_others("PUT", key)
+        conditional = self.headers.get("If-None-Match") == "*"
+        if conditional and self.server.conditions == "refused":
+            return self.answer(501)
+        with self.server.lock:
+            there = key in self.server.objects
+            if conditional and there and self.server.conditions == "kept":
+                status = 412
+            else:
+                status = 200
+                self.server.objects[key] = body
+        return self.answer(status)
+
+    def do_DELETE(self):
+        _, key, _ = self.split()
+        with self.server.lock:
+            self.server.objects.pop(key, None)
+        self.answer(204)

@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""pool check --repair and the quarantine, on every back end, also of volumes in use."""
+import os
+import sqlite3
+import subprocess
+
+from cairncli import BLOCK, CAN_MOUNT, DATA_LOSS, MIB, NOT_FOUND, PRECONDITION, CliTest, main
+
+
+class CopyRepair(CliTest):
+    def root(self):
+        return self.pool / "data" if (self.pool / "data").exists() else self.pool
+
+    def catalogue(self, sql, *args):
+        db = sqlite3.connect(self.root() / "catalogue.db", isolation_level=None)
+        try:
+            return db.execute(sql, args).fetchall()
+        finally:
+            db.close()
+
+    def flip(self, prefix, bit=3):
+        """One bit in the middle of each value under the prefix."""
+        rows = self.catalogue("SELECT k, v FROM kv WHERE substr(k, 1, 2) = ?", prefix)
+        self.assertTrue(rows)
+        for key, value in rows:
+            damaged = bytearray(value)
+            damaged[8 + (len(damaged) - 8) // 2] ^= 1 << bit
+            self.catalogue("UPDATE kv SET v = ? WHERE k = ?", bytes(damaged), key)
+
+    def contents(self):
+        found = {}
+        for kind in ("volume", "snapshot"):
+            for item in self.items(kind):
+                with open(self.path(kind, item["id"]), "rb") as file:
+                    found[item["id"]] = (item["name"], file.read())
+        return found
+
+    def attach(self):
+        if not CAN_MOUNT:
+            return None
+        return self.out("volume", "attach", "data").strip()
+
+    def test_all_records_are_made_again_also_of_an_attached_volume(self):
+        self.two_snapshots()
+        self.cairn("volume", "create", "copy", "--from", "data@s1")
+        device = self.attach()
+        before = self.contents()
+        for prefix in (b"v/", b"s/"):
+            self.flip(prefix)
+            self.cairn("pool", "check", code=DATA_LOSS)
+            self.cairn("pool", "check", "--repair")
+            self.cairn("pool", "check")
+            self.assertEqual(self.contents(), before)
+        self.assert_covers(self.lines("delta", "data@s1", "data@s2"), [0, 5, 6, 100])
+        self.cairn("verify", "data@s1", "data@s2")
+        if device:
+            self.assertEqual(self.out("volume", "attach", "data").strip(), device)
+            with open(device, "r+b", buffering=0) as file:
+                file.write(b"z" * BLOCK)
+                os.fsync(file.fileno())
+            self.cairn("snapshot", "create", "data@s3")
+            self.assert_covers(self.lines("delta", "data@s2", "data@s3"), [0])
+            self.cairn("verify", "data@s2", "data@s3")
+        kinds = {item["kind"] for item in self.json("pool", "quarantine")}
+        self.assertIn("record", kinds)
+
+    def test_what_no_record_knows_waits_in_quarantine(self):
+        self.two_snapshots()
+        before = self.contents()
+        self.cairn("volume", "info", "data")
+        device = self.attach()
+        self.catalogue("DELETE FROM kv WHERE substr(k, 1, 1) IN (?,?,?,?,?,?,?,?)",
+                       *[bytes([c]) for c in b"vwslmcht"])
+        if device:
+            refused = self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+            self.assertIn("attached", refused.stdout)
+            subprocess.run(["losetup", "--detach", device], check=True)
+        self.cairn("pool", "check", "--repair")
+        self.assertEqual(self.items("volume"), [])
+        waiting = {item["id"] for item in self.json("pool", "quarantine")}
+        self.assertLessEqual(set(before), waiting)
+        for one in before:
+            self.assertIn(one, self.out("pool", "quarantine", "--restore", one))
+        self.cairn("pool", "quarantine", "--restore", one, code=NOT_FOUND)
+        self.assertEqual({i: data for i, (_, data) in self.contents().items()},
+                         {i: data for i, (_, data) in before.items()})
+        self.cairn("pool", "check")
+        self.assertTrue(all(v["name"].startswith("recovered-") for v in self.items("volume")))
+        sets = [i["id"] for i in self.json("pool", "quarantine") if i["kind"] == "change set"]
+        for name in sets:
+            self.cairn("pool", "quarantine", "--restore", name, code=PRECONDITION)
+            self.cairn("pool", "quarantine", "--drop", name)
+        self.assertEqual(self.out("pool", "quarantine"), "")
+
+    def test_a_number_in_quarantine_is_not_given_again(self):
+        """A power cut takes the record and the number of a snapshot and leaves its data."""
+        self.two_snapshots()
+        rows = self.catalogue("SELECT k, v FROM kv")
+        self.cairn("snapshot", "create", "data@lost")
+        lost = self.json("snapshot", "info", "data@lost")["id"]
+        self.catalogue("DELETE FROM kv")
+        for row in rows:
+            self.catalogue("INSERT INTO kv (k, v) VALUES (?, ?)", *row)
+        self.cairn("pool", "check", "--repair")
+        self.write(9 * BLOCK, b"9" * BLOCK)
+        for name in ("s3", "s4"):
+            self.cairn("snapshot", "create", f"data@{name}")
+        self.assertNotEqual(self.json("snapshot", "info", "data@s3")["id"], lost)
+        self.cairn("snapshot", "delete", "data@s3")
+        self.cairn("pool", "quarantine", "--restore", lost)
+        self.assertNotIn("data@s3", self.out("snapshot", "list"))
+        self.cairn("pool", "check")
+        self.cairn("verify", "data@s2", "data@s4")
+
+    def test_what_can_not_be_read_now_is_not_lost(self):
+        if self.backend != "copy":
+            self.skipTest("its snapshots can not be changed from outside")
+        self.two_snapshots()
+        disk = self.path("snapshot", "data@s2")
+        os.rename(disk, f"{disk}-moved")
+        os.symlink(f"{disk}-moved", disk)  # no link is followed: an error, and no absence
+        refused = self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+        self.assertIn("can not be read", refused.stdout)
+        self.assertIn("0 lost", refused.stdout)
+        self.assertNotIn("only be deleted", refused.stdout)
+        os.rename(f"{disk}-moved", disk)
+        self.cairn("pool", "check")
+        self.cairn("verify", "data@s1", "data@s2")
+
+    def test_the_story_in_words(self):
+        self.make_volume(size=MIB)
+        self.assertNotIn("quarantine", self.out("pool", "check"))
+        self.flip(b"v/")
+        repaired = self.out("pool", "check", "--repair")
+        self.assertIn("made again", repaired)
+        self.assertIn("1 object in quarantine", repaired)
+        listed = self.out("pool", "quarantine").split()
+        self.assertEqual(listed[0], "record")
+        self.cairn("pool", "quarantine", "--restore", listed[1], code=PRECONDITION)
+        self.cairn("pool", "quarantine", "--drop", listed[1])
+        self.cairn("pool", "quarantine", "--drop", listed[1], code=NOT_FOUND)
+
+
+class BtrfsRepair(CopyRepair):
+    backend = "btrfs"
+
+
+class ReflinkRepair(CopyRepair):
+    backend = "reflink"
+
+
+if __name__ == "__main__":
+    main()

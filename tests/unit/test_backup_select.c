@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which backup a name means, in a repository that holds several volumes. */
+
+#include "cairntest.h"
+
+#include "repofix.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backup/record.h"
+#include "backup/select.h"
+#include "base/cleanup.h"
+
+/* A backup's snapshot file; its tree is that of any other. */
+struct made {
+	const char *volume, *volume_id, *snapshot, *host;
+	int64_t time;
+	struct repo_id id;
+};
+
+static void save(struct repofix *fix, const struct repo_id *tree, struct made *m)
+{
+	struct backup_record record = {.volume = m->volume,
+				       .volume_id = m->volume_id,
+				       .snapshot = m->snapshot,
+				       .snapshot_id = m->snapshot,
+				       .mode = "full"};
+	cairn_cleanup(backup_tags_done) struct backup_tags tags = {0};
+	const char *texts[BACKUP_TAGS];
+	const char *path = m->volume;
+	struct repo_snapshot snapshot = {.time_ns = m->time,
+					 .tree = *tree,
+					 .paths = &path,
+					 .n_paths = 1,
+					 .hostname = m->host};
+	struct cairn_err err = {0};
+
+	if (m->volume_id) {
+		assert_ok(backup_tags_make(&record, &tags, &err), &err);
+		for (size_t i = 0; i < BACKUP_TAGS; i++)
+			texts[i] = tags.at[i];
+		snapshot.tags = texts;
+		snapshot.n_tags = BACKUP_TAGS;
+	}
+	assert_ok(repo_snapshot_save(fix->repo, &snapshot, &m->id, &err), &err);
+}
+
+static struct made data1 = {"data", "vol-1", "monday", "a", 100, {{0}}};
+static struct made data2 = {"data", "vol-1", "tuesday", "a", 200, {{0}}};
+static struct made logs = {"logs", "vol-2", "tuesday", "a", 300, {{0}}};
+
+/* Three backups of two volumes, the newest of the second. */
+static void save_all(struct repofix *fix)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *any = NULL;
+	struct cairn_err err = {0};
+	struct repo_id id;
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repofix_backup(fix->repo, 1, 1, &id, &err), &err);
+	assert_ok(repo_snapshot_load(fix->repo, &id, &any, &err), &err);
+	assert_ok(repo_snapshot_remove(fix->repo, &id, &err), &err);
+	save(fix, &any->tree, &data1);
+	save(fix, &any->tree, &data2);
+	save(fix, &any->tree, &logs);
+}
+
+static void save_one(struct repofix *fix, struct made *m)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *any = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(repo_snapshot_load(fix->repo, &data1.id, &any, &err), &err);
+	save(fix, &any->tree, m);
+}
+
+static int code_of(struct repofix *fix, struct backup_choice choice, const struct made *want)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *found = NULL;
+	struct cairn_err err = {0};
+	int rc = backup_select(fix->repo, &choice, &found, &err);
+
+	if (rc == 0 && want)
+		assert_true(repo_id_equal(&found->id, &want->id));
+	if (rc)
+		assert_int_not_equal(err.msg[0], '\0');
+	return rc;
+}
+
+static void a_name_leads_to_one_volume(void **state)
+{
+	struct repofix *fix = *state;
+	char hex[REPO_ID_TEXT_MAX];
+
+	save_all(fix);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, &data2), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data@monday"}, &data1), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1@monday"}, &data1), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "logs"}, &logs), 0);
+	repo_id_format(&data1.id, hex);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = hex}, &data1), 0);
+	hex[10] = '\0';
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = hex}, &data1), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "tuesday"}, NULL),
+			 CAIRN_INVALID); /* the id of snapshots of two volumes, here */
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "nothing"}, NULL),
+			 CAIRN_NOT_FOUND);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data@"}, NULL),
+			 CAIRN_NOT_FOUND);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = ""}, NULL), CAIRN_INVALID);
+}
+
+/* Nobody who deletes 'data' means the newest backup of it. */
+static void the_only_one_is_not_the_newest_of_several(void **state)
+{
+	struct repofix *fix = *state;
+	struct made again = {"data", "vol-1", "monday", "a", 400, {{0}}};
+
+	save_all(fix);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .only = true}, NULL),
+			 CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data@monday", .only = true}, &data1),
+		0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "logs", .only = true}, &logs),
+			 0);
+	save_one(fix, &again);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data@monday", .only = true}, NULL),
+		CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix,
+			(struct backup_choice){.name = "latest", .volume = "data", .only = true},
+			&again),
+		0);
+}
+
+static void the_latest_is_of_one_volume(void **state)
+{
+	struct repofix *fix = *state;
+	char hex[REPO_ID_TEXT_MAX];
+
+	save_all(fix);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "latest"}, NULL),
+			 CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "latest", .volume = "data"}, &data2),
+		0);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "latest", .volume = "vol-2"}, &logs),
+		0);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "latest", .volume = "gone"}, NULL),
+		CAIRN_NOT_FOUND);
+	/* An id that is of another volume than was asked for. */
+	repo_id_format(&logs.id, hex);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = hex, .volume = "data"}, NULL),
+			 CAIRN_NOT_FOUND);
+}
+
+static void a_volume_of_another_host_is_another(void **state)
+{
+	struct made other = {"data", "vol-9", "friday", "b", 400, {{0}}};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &other);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, NULL), CAIRN_INVALID);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .host = "a"}, &data2),
+			 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .host = "b"}, &other),
+			 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
+}
+
+/* A volume that was made again has another id, and is the same to its user. */
+static void a_volume_that_was_made_again_goes_on(void **state)
+{
+	struct made again = {"data", "vol-7", "friday", "a", 400, {{0}}};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &again);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, &again), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
+}
+
+/* What others made has no volume; beside one of ours it makes "latest" unclear. */
+static void a_foreign_snapshot_counts(void **state)
+{
+	struct made foreign = {"/home", NULL, NULL, "a", 400, {{0}}};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &foreign);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "latest"}, NULL),
+			 CAIRN_INVALID);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, &data2), 0);
+}
+
+/* A short id that is a volume's name too could mean either. */
+static void a_short_id_is_not_taken_for_a_volume(void **state)
+{
+	struct repofix *fix = *state;
+	char hex[REPO_ID_TEXT_MAX], name[8] = {0};
+	struct made odd = {name, "vol-5", "s", "a", 500, {{0}}};
+
+	save_all(fix);
+	repo_id_format(&logs.id, hex);
+	memcpy(name, hex, 6);
+	save_one(fix, &odd);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = name}, NULL), CAIRN_INVALID);
+	hex[9] = '\0';
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = hex}, &logs), 0);
+}
+
+static void damage(const struct repofix *fix, const struct repo_id *id)
+{
+	char hex[REPO_ID_TEXT_MAX], path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/snapshots/%s", fix->path, repo_id_format(id, hex));
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "damaged", 7, 0), 7);
+	close(fd);
+}
+
+/* An older one would be restored in its place. */
+static void the_newest_is_not_guessed_when_one_cannot_be_read(void **state)
+{
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	damage(fix, &logs.id);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, NULL),
+			 CAIRN_DATA_LOSS);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "latest"}, NULL),
+			 CAIRN_DATA_LOSS);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "nothing"}, NULL),
+			 CAIRN_DATA_LOSS);
+	/* A second snapshot may have got the name of one that was deleted; ids are not reused. */
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data@monday"}, NULL),
+			 CAIRN_DATA_LOSS);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "monday"}, &data1), 0);
+}
+
+#define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_repo(a_name_leads_to_one_volume),
+		with_repo(the_only_one_is_not_the_newest_of_several),
+		with_repo(the_latest_is_of_one_volume),
+		with_repo(a_volume_of_another_host_is_another),
+		with_repo(a_volume_that_was_made_again_goes_on),
+		with_repo(a_foreign_snapshot_counts),
+		with_repo(a_short_id_is_not_taken_for_a_volume),
+		with_repo(the_newest_is_not_guessed_when_one_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The shared index of the log: it keeps its blocks, is never believed after all
+ * have left, and is SQLite's own for processes with the plain VFS. */
+
+#include "catalogue_helper.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <sqlite3.h>
+
+#include "pool/catalogue_disk_vfs.h"
+
+#define ROWS 60
+
+static void the_files_keep_their_blocks(void **state)
+{
+	struct stat before, after;
+
+	(void)state;
+	catalogue_close(create_and_open());
+	for (int i = 0; i < 3; i++) {
+		auto_catalogue *cat = open_again(true);
+		char key[16];
+
+		snprintf(key, sizeof(key), "k%d", i);
+		put_one(cat, key, "v", CATALOGUE_DURABLE);
+	}
+	assert_int_equal(stat(in_dir("catalogue.db-shm"), &before), 0);
+	assert_true(before.st_blocks > 0);
+	catalogue_close(open_again(true));
+	assert_int_equal(stat(in_dir("catalogue.db-shm"), &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(before.st_blocks, after.st_blocks);
+	assert_int_equal(before.st_size, after.st_size);
+	assert_int_equal(stat(in_dir("catalogue.db-wal"), &after), 0);
+	assert_true((uint64_t)after.st_blocks * 512 >= CATALOGUE_LOG_RESERVE);
+}
+
+/* The index as it was before the last commits, or full of rubbish, beside a log
+ * that is newer: as after a power cut. */
+static void an_index_that_does_not_fit_the_log_is_made_anew(void **state)
+{
+	static const unsigned char fills[] = {0x00, 0xff, 0x5a};
+
+	(void)state;
+	catalogue_close(create_and_open());
+	for (size_t i = 0; i < ARRAY_LEN(fills); i++) {
+		unsigned char old[32768], junk[32768];
+		int fd;
+
+		{
+			auto_catalogue *cat = open_again(true);
+
+			put_one(cat, "a", "1", CATALOGUE_DURABLE);
+		}
+		fd = open(in_dir("catalogue.db-shm"), O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(pread(fd, old, sizeof(old), 0), sizeof(old));
+		{
+			auto_catalogue *cat = open_again(true);
+
+			for (int n = 0; n < 20; n++)
+				put_one(cat, "a", n % 2 ? "3" : "2", CATALOGUE_DURABLE);
+		}
+		assert_int_equal(pwrite(fd, old, sizeof(old), 0), sizeof(old));
+		{
+			auto_catalogue *cat = open_again(true);
+
+			assert_value(cat, "a", "3");
+		}
+		memset(junk, fills[i], sizeof(junk));
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), 0), sizeof(junk));
+		close(fd);
+		{
+			auto_catalogue *cat = open_again(true);
+
+			assert_value(cat, "a", "3");
+			put_one(cat, "b", "4", CATALOGUE_DURABLE);
+			assert_value(cat, "b", "4");
+		}
+	}
+}
+
+/* Writes rows through SQLite's own VFS, as another version of the program. */
+static int write_plainly(const char *path)
+{
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix");
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_busy_timeout(db, 60000);
+	for (int i = 0; i < ROWS && rc == SQLITE_OK; i++) {
+		char sql[96];
+
+		snprintf(sql, sizeof(sql), "INSERT INTO kv VALUES(x'70%02x',x'00')", i);
+		rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	}
+	sqlite3_close(db);
+	return rc;
+}
+
+static void processes_with_the_plain_vfs_may_write_too(void **state)
+{
+	auto_catalogue *cat = create_and_open();
+	size_t faults = 0;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	put_one(cat, "first", "v", CATALOGUE_ORDERED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(write_plainly(in_dir("catalogue.db")));
+	for (int i = 0; i < ROWS; i++) {
+		char key[16];
+
+		snprintf(key, sizeof(key), "o%02d", i);
+		put_one(cat, key, "v", CATALOGUE_ORDERED);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_rows(cat, "o"), ROWS);
+	assert_int_equal(count_rows(cat, "p"), ROWS);
+	assert_int_equal(catalogue_check(cat, count_line, &faults, NULL), 0);
+	assert_int_equal(faults, 0);
+}
+
+/* A log that readers keep from being reset grows past one region of the index. */
+static int commit_in_scan(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+			  bool damaged, struct cairn_err *err)
+{
+	struct catalogue *cat = arg;
+	static char large[16000];
+
+	(void)key;
+	(void)value;
+	(void)damaged;
+	(void)err;
+	memset(large, 'x', sizeof(large) - 1);
+	for (int i = 0; i < 1200; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "l%d", i % 50);
+		put_one(cat, name, large, CATALOGUE_ORDERED);
+	}
+	return 1;
+}
+
+static void a_long_log_has_an_index_of_several_regions(void **state)
+{
+	auto_catalogue *cat = create_and_open();
+	static char large[60000];
+	struct stat st;
+
+	(void)state;
+	memset(large, 'y', sizeof(large) - 1);
+	/* Above 256 KiB a scan keeps its transaction open through its callbacks. */
+	for (int i = 0; i < 10; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "s%d", i);
+		put_one(cat, name, large, CATALOGUE_ORDERED);
+	}
+	assert_int_equal(catalogue_scan(cat, text("s"), nothing, commit_in_scan, cat, NULL), 0);
+	assert_int_equal(count_rows(cat, "l"), 50);
+	assert_int_equal(stat(in_dir("catalogue.db-shm"), &st), 0);
+	assert_true(st.st_size > 32768);
+	catalogue_closep(&cat);
+	cat = open_again(true);
+	assert_int_equal(count_rows(cat, "l"), 50);
+	assert_value(cat, "s9", large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		catalogue_test(the_files_keep_their_blocks),
+		catalogue_test(an_index_that_does_not_fit_the_log_is_made_anew),
+		catalogue_test(processes_with_the_plain_vfs_may_write_too),
+		catalogue_test(a_long_log_has_an_index_of_several_regions),
+	};
+
+	return cmocka_run_group_tests_name("pool/catalogue shm", tests, NULL, NULL);
+}

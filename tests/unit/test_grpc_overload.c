@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a peer makes the server keep before anybody knows who it is: fields of
+ * calls that wait, frames that nobody reads, resets. */
+
+#include "cairntest.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "grpc_fixture.h"
+#include "grpc_raw.h"
+#include "overload.h"
+
+#define SHORT_MS     300
+#define MEMORY_BYTES (48U << 20)
+#define ENHANCE_CALM 11
+
+static void others_are_served(struct grpc_fixture *f)
+{
+	struct net_rpc_options options = grpc_to("/t.T/Quick");
+	struct cairn_err err = {0};
+	uint8_t *data = NULL;
+	size_t n = 0;
+
+	options.wait_for_ready = true;
+	assert_ok(net_rpc_unary(f->channel, &options, "still", 5, &data, &n, &err), &err);
+	assert_int_equal(n, 5);
+	free(data);
+}
+
+/* The fields of a request; with `define`, puts one of 3000 bytes into the table
+ * of HPACK, which each later mention of costs a byte. */
+static size_t large_block(uint8_t *block, const char *path, bool define, unsigned times)
+{
+	size_t n = raw_request_block(block, path);
+
+	if (define) {
+		block[n++] = 0x40; /* literal, to be indexed */
+		block[n++] = 6;
+		memcpy(block + n, "x-much", 6);
+		n += 6;
+		block[n++] = 0x7f; /* a value of 3000 bytes */
+		block[n++] = (uint8_t)((3000 - 127) & 127) | 0x80;
+		block[n++] = (3000 - 127) >> 7;
+		memset(block + n, 'm', 3000);
+		n += 3000;
+	}
+	memset(block + n, 0x80 | 62, times);
+	return n + times;
+}
+
+/* 20 fields of 3000 bytes for each of many calls that a handler waits in. */
+static void put_waiting_calls(struct raw *raw, unsigned calls)
+{
+	static uint8_t block[4096];
+
+	for (unsigned i = 0; i < calls; i++) {
+		size_t n = large_block(block, "/t.T/Wait", i == 0, 20);
+
+		raw_put_frame(raw, RAW_HEADERS, RAW_END_HEADERS, 1 + i * 2, block, (uint32_t)n);
+		raw_put_frame(raw, RAW_DATA, RAW_END_STREAM, 1 + i * 2, "\0\0\0\0\0", 5);
+	}
+	raw_flush(raw);
+}
+
+static void wait_for_calls(struct grpc_fixture *f, uint64_t open)
+{
+	struct net_server_stats stats = {0};
+
+	for (int i = 0; i < RAW_WAIT_MS / 10; i++) {
+		net_server_stats(f->server, &stats);
+		if (stats.calls_open <= open)
+			return;
+		cairn_sleep_ms(10);
+	}
+	fail_msg("%lu calls are open", (unsigned long)stats.calls_open);
+}
+
+static void fields_of_waiting_calls_have_a_limit(void **state)
+{
+	struct grpc_fixture *f = *state;
+	size_t before = overload_resident();
+	static struct raw raws[8];
+	struct net_server_stats stats;
+
+	for (size_t i = 0; i < ARRAY_LEN(raws); i++) {
+		raw_greet(&raws[i], f->path);
+		put_waiting_calls(&raws[i], 1000);
+	}
+	do {
+		others_are_served(f);
+		net_server_stats(f->server, &stats);
+	} while (stats.requests_refused == 0);
+	overload_assert_memory(before, MEMORY_BYTES);
+	for (size_t i = 0; i < ARRAY_LEN(raws); i++)
+		close(raws[i].fd);
+	wait_for_calls(f, 0);
+	net_server_stats(f->server, &stats);
+	assert_int_equal(stats.request_bytes, 0);
+	overload_wait_memory(before, MEMORY_BYTES / 3);
+	others_are_served(f);
+}
+
+/* Sends without reading a byte, until the server stops reading or the
+ * connection is gone. */
+static void push_blindly(int fd, const uint8_t *data, size_t n, size_t total)
+{
+	for (size_t at = 0; at < total;) {
+		struct pollfd p = {.fd = fd, .events = POLLOUT};
+		ssize_t sent = send(fd, data + at % n, n - at % n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent > 0)
+			at += (size_t)sent;
+		else if (sent < 0 && poll(&p, 1, 1000) != 1)
+			return;
+		else if (p.revents & (POLLERR | POLLHUP))
+			return;
+	}
+}
+
+/* Each request has a field name in upper case, so that nghttp2 resets it. */
+static void a_peer_that_never_reads_queues_nothing(void **state)
+{
+	struct grpc_fixture *f = *state;
+	size_t before = overload_resident();
+	static struct raw raw;
+	static uint8_t frames[1000 * 40];
+
+	raw_greet(&raw, f->path);
+	raw_flush(&raw);
+	for (uint32_t round = 0; round < 400; round++) {
+		size_t n = 0;
+
+		for (uint32_t i = 0; i < 1000; i++) {
+			uint32_t id = (round * 1000 + i) * 2 + 1;
+			uint8_t *at = frames + n;
+			size_t k = raw_field(at + 9, "X-Bad", "1");
+
+			memcpy(at,
+			       ((uint8_t[]){0, 0, (uint8_t)k, RAW_HEADERS,
+					    RAW_END_HEADERS | RAW_END_STREAM, (uint8_t)(id >> 24),
+					    (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id}),
+			       9);
+			n += 9 + k;
+		}
+		push_blindly(raw.fd, frames, n, n);
+	}
+	overload_assert_memory(before, MEMORY_BYTES / 4);
+	others_are_served(f);
+	close(raw.fd);
+}
+
+static void a_malformed_request_costs_only_its_stream(void **state)
+{
+	static const char *const names[] = {"X-Bad", ":odd", "connection"};
+	struct raw_reply reply;
+	static struct raw raw;
+	uint8_t block[512];
+	uint32_t id = 1;
+	size_t n;
+
+	raw_greet(&raw, ((struct grpc_fixture *)*state)->path);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++, id += 2) {
+		n = raw_request_block(block, "/t.T/Echo");
+		n += raw_field(block + n, names[i], "1");
+		raw_put_frame(&raw, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, id, block,
+			      (uint32_t)n);
+		raw_flush(&raw);
+		cairn_sleep_ms((uint64_t)SHORT_MS * 3); /* for longer than headers may take */
+	}
+	raw_put_request(&raw, id, "/t.T/Echo");
+	raw_put_frame(&raw, RAW_DATA, RAW_END_STREAM, id, "\0\0\0\0\0", 5);
+	raw_read_until(&raw, &reply, "grpc-status: 0\n");
+	assert_false(reply.closed);
+	assert_int_equal(reply.resets, ARRAY_LEN(names));
+	close(raw.fd);
+}
+
+/* A block that was rejected and does not end. */
+static void a_rejected_block_must_end_too(void **state)
+{
+	struct raw_reply reply;
+	static struct raw raw;
+	uint8_t block[512];
+	size_t n = raw_field(block, "X-Bad", "1");
+
+	raw_greet(&raw, ((struct grpc_fixture *)*state)->path);
+	raw_put_frame(&raw, RAW_HEADERS, 0, 1, block, (uint32_t)n);
+	raw_read_reply(&raw, &reply, UINT32_MAX);
+	assert_true(reply.closed);
+	close(raw.fd);
+}
+
+/* A window update of 0 makes the server reset the stream (MadeYouReset). */
+static void resets_that_the_peer_provokes_are_counted(void **state)
+{
+	struct grpc_fixture *f = *state;
+	struct raw_reply reply;
+	static struct raw raw;
+
+	raw_greet(&raw, f->path);
+	for (uint32_t id = 1; id < 40000 && !raw.broken; id += 2) {
+		raw_put_request(&raw, id, "/t.T/Wait");
+		raw_put_frame(&raw, RAW_DATA, RAW_END_STREAM, id, "\0\0\0\0\0", 5);
+		raw_put_frame(&raw, RAW_WINDOW_UPDATE, 0, id, "\0\0\0\0", 4);
+	}
+	raw_read_reply(&raw, &reply, UINT32_MAX);
+	assert_true(reply.closed);
+	if (!raw.broken)
+		assert_int_equal(reply.goaway, ENHANCE_CALM);
+	close(raw.fd);
+	wait_for_calls(f, 0);
+	others_are_served(f);
+}
+
+/* Peers at four addresses that say nothing, and one at a fifth. */
+static void silent_connections_lock_nobody_out(void **state)
+{
+	static const struct grpc_setup setup = {.tls = true, .limits.connections = 64};
+	static int fds[400];
+	struct net_server_stats stats;
+	struct grpc_fixture f;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = overload_dial(2 + (unsigned)(i % 4), f.port);
+	others_are_served(&f);
+	net_server_stats(f.server, &stats);
+	assert_true(stats.connections_displaced > 0);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	grpc_fixture_stop(&f);
+}
+
+static void handshakes_of_one_address_have_a_rate(void **state)
+{
+	static const struct grpc_setup setup = {
+		.tls = true, .limits = {.handshakes_burst = 20, .handshakes_per_second = 1}};
+	struct grpc_fixture f;
+	unsigned refused = 0;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	for (int i = 0; i < 100; i++) {
+		int fd = overload_dial(2, f.port);
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		char byte;
+
+		(void)!send(fd, "\x16", 1, MSG_NOSIGNAL);
+		refused += poll(&p, 1, 10) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
+		close(fd);
+	}
+	assert_true(refused > 0);
+	others_are_served(&f);
+	grpc_fixture_stop(&f);
+}
+
+static void key_updates_have_a_limit(void **state)
+{
+	static const struct grpc_setup setup = {.tls = true};
+	struct grpc_fixture f;
+	int fd;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	fd = overload_dial(2, f.port);
+	assert_true(overload_key_updates(fd, "h2", 20000));
+	close(fd);
+	others_are_served(&f);
+	grpc_fixture_stop(&f);
+}
+
+static int start(void **state)
+{
+	static const struct grpc_setup setup = {
+		.limits = {.header_ms = SHORT_MS, .streams = 1000, .workers = 100}};
+
+	grpc_group_start(state, &setup);
+	others_are_served(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_of_waiting_calls_have_a_limit),
+		cmocka_unit_test(a_peer_that_never_reads_queues_nothing),
+		cmocka_unit_test(a_malformed_request_costs_only_its_stream),
+		cmocka_unit_test(a_rejected_block_must_end_too),
+		cmocka_unit_test(resets_that_the_peer_provokes_are_counted),
+		cmocka_unit_test(silent_connections_lock_nobody_out),
+		cmocka_unit_test(handshakes_of_one_address_have_a_rate),
+		cmocka_unit_test(key_updates_have_a_limit),
+	};
+
+	return cmocka_run_group_tests_name("net/grpc overload", tests, start, grpc_group_stop);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* More connections than the HTTP/1.1 server has room for. */
+
+#include "cairntest.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/http.h"
+#include "net/http_standard.h"
+#include "overload.h"
+
+#define HOST         "Host: h\r\n"
+#define PROBE        "GET /healthz HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"
+#define MEMORY_BYTES (48U << 20)
+
+struct world {
+	struct net_http_server *server;
+	struct net_http_standard standard;
+	uint16_t port;
+};
+
+/* Writes until nobody wants it. */
+static int flood(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	static char piece[65536];
+	int rc = net_http_begin(http, 200, "text/plain", err);
+
+	(void)arg;
+	while (rc == 0)
+		rc = net_http_write(http, piece, sizeof(piece), err);
+	return rc;
+}
+
+static void start(struct world *w, struct net_http_limits limits)
+{
+	static const struct net_http_route route = {
+		.method = "GET", .path = "/flood", .handler = flood};
+	struct net_http_options options = {.limits = limits};
+	struct cairn_err err = {0};
+
+	*w = (struct world){0};
+	assert_ok(net_http_server_new(&options, &w->server, &err), &err);
+	assert_ok(net_http_server_add(w->server, &route, 1, &err), &err);
+	assert_ok(net_http_add_standard(w->server, &w->standard, &err), &err);
+	assert_ok(net_http_server_listen(w->server, "127.0.0.1:0", NULL, &w->port, &err), &err);
+	assert_ok(net_http_server_start(w->server, &err), &err);
+}
+
+static bool probe(const struct world *w, unsigned host)
+{
+	int fd = overload_dial(host, w->port);
+	char reply[1024] = "";
+	size_t n = 0;
+	ssize_t got;
+
+	(void)!send(fd, PROBE, strlen(PROBE), MSG_NOSIGNAL);
+	while (n < sizeof(reply) - 1 && (got = read(fd, reply + n, sizeof(reply) - 1 - n)) > 0)
+		n += (size_t)got;
+	close(fd);
+	return strncmp(reply, "HTTP/1.1 200 ", 13) == 0;
+}
+
+/* Connections that say `text` and then nothing, spread over `hosts` addresses
+ * from 127.0.0.2 on. */
+static void crowd(const struct world *w, int *fds, size_t n, unsigned hosts, const char *text)
+{
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = overload_dial(2 + (unsigned)(i % hosts), w->port);
+		(void)!send(fds[i], text, strlen(text), MSG_NOSIGNAL);
+	}
+}
+
+static void close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+static void connections_that_say_too_little_lock_nobody_out(void **state)
+{
+	static const char *const texts[] = {"", "G", "GET /healthz HTTP/1.1\r\n" HOST,
+					    "POST /healthz HTTP/1.1\r\n" HOST
+					    "Content-Length: 100\r\n\r\n",
+					    "GET /healthz HTTP/1.1\r\n" HOST "\r\n"};
+	static int fds[600];
+	size_t before = overload_resident();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct world w;
+
+		start(&w, (struct net_http_limits){0});
+		crowd(&w, fds, ARRAY_LEN(fds), 4, texts[i]);
+		assert_true(probe(&w, 6));
+		/* A probe from the address of the attack, too. */
+		if (i != 3)
+			assert_true(probe(&w, 2));
+		overload_assert_memory(before, MEMORY_BYTES);
+		close_all(fds, ARRAY_LEN(fds));
+		net_http_server_free(w.server);
+	}
+}
+
+/* Requests that are being answered are not displaced by their own address, so
+ * that newcomers from there are refused. */
+static void peers_that_do_not_read_lock_only_their_own_address_out(void **state)
+{
+	static int fds[80];
+	struct net_shares_stats stats = {0};
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.connections = 40});
+	crowd(&w, fds, ARRAY_LEN(fds), 1, "GET /flood HTTP/1.1\r\n" HOST "\r\n");
+	assert_true(probe(&w, 6));
+	net_http_server_stats(w.server, &stats);
+	assert_true(stats.connections <= 11);
+	assert_true(stats.displaced + stats.refused >= 70);
+	close_all(fds, ARRAY_LEN(fds));
+	net_http_server_free(w.server);
+}
+
+static void silence_is_not_waited_for(void **state)
+{
+	struct world w;
+	char byte;
+	int fd;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.first_ms = 100});
+	fd = overload_dial(2, w.port);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	close(fd);
+	net_http_server_free(w.server);
+}
+
+static void many_connections_from_few_addresses_cost_little(void **state)
+{
+	static int fds[10000];
+	size_t n = overload_descriptors(ARRAY_LEN(fds)), before = overload_resident();
+	struct net_shares_stats stats;
+	struct world w;
+
+	(void)state;
+	n = n > 4000 ? 4000 : n;
+	start(&w, (struct net_http_limits){0});
+	crowd(&w, fds, n, 4, "GET /");
+	assert_true(probe(&w, 6));
+	net_http_server_stats(w.server, &stats);
+	assert_true(stats.connections <= 257);
+	overload_assert_memory(before, MEMORY_BYTES);
+	close_all(fds, n);
+	net_http_server_free(w.server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connections_that_say_too_little_lock_nobody_out),
+		cmocka_unit_test(peers_that_do_not_read_lock_only_their_own_address_out),
+		cmocka_unit_test(silence_is_not_waited_for),
+		cmocka_unit_test(many_connections_from_few_addresses_cost_little),
+	};
+
+	return cmocka_run_group_tests_name("net/http overload", tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A damaged pool in use: what is damaged is refused, never answered wrongly, and
+ * it keeps nobody from the undamaged part. */
+
+#include "cairntest.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "pool/catalogue.h"
+#include "poolfix.h"
+
+static void make_volume(struct poolfix *fix, const char *name)
+{
+	struct pool_volume_spec spec = {.name = name, .size = MIB};
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_volume_create(fix->pool, &spec, &volume, &err), &err);
+}
+
+/* Snapshots s1 to s`n`, each with another block written. */
+static void fill(struct poolfix *fix, const char *volume, int n)
+{
+	make_volume(fix, volume);
+	for (int i = 1; i <= n; i++) {
+		char name[8];
+
+		poolfix_write(fix, volume, (uint64_t)i, 'x');
+		snprintf(name, sizeof(name), "s%d", i);
+		poolfix_snapshot(fix, volume, name);
+	}
+}
+
+static void complete(struct poolfix *fix, const char *snapshot)
+{
+	struct cairn_err err = {0};
+
+	assert_ok(pool_snapshot_complete(fix->pool, snapshot, NULL, &err), &err);
+}
+
+static void delete_snapshot(struct poolfix *fix, const char *snapshot)
+{
+	struct cairn_err err = {0};
+
+	assert_ok(pool_snapshot_delete(fix->pool, snapshot, &err), &err);
+}
+
+/* Removes the data of a snapshot behind the pool's back. */
+static void lose_data(struct poolfix *fix, const char *snapshot)
+{
+	cairn_auto_free char *path = NULL;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_snapshot_path(fix->pool, snapshot, &path, &err), &err);
+	assert_int_equal(unlink(path), 0);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void truncate_set(struct poolfix *fix, const char *snapshot)
+{
+	struct pool_snapshot found;
+	struct cairn_err err = {0};
+	char path[160];
+
+	assert_ok(pool_snapshot_get(fix->pool, snapshot, &found, &err), &err);
+	snprintf(path, sizeof(path), "%s/sets/set-%s-1", fix->dir, strrchr(found.id, '-') + 1);
+	assert_int_equal(truncate(path, 10), 0);
+}
+
+static size_t expire(struct poolfix *fix)
+{
+	struct cairn_err err = {0};
+	size_t merged = 0;
+
+	assert_ok(pool_expire(fix->pool, SIZE_MAX, &merged, &err), &err);
+	return merged;
+}
+
+static uint64_t tombstones(struct poolfix *fix)
+{
+	struct pool_info info;
+	struct cairn_err err = {0};
+
+	assert_ok(pool_info_get(fix->pool, &info, &err), &err);
+	return info.tombstones;
+}
+
+static void one_damaged_set_does_not_stop_the_expiry_of_others(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+	size_t merged = 0;
+
+	fill(fix, "bad", 3);
+	fill(fix, "good", 3);
+	complete(fix, "bad@s2");
+	complete(fix, "bad@s3");
+	complete(fix, "good@s2");
+	complete(fix, "good@s3");
+	truncate_set(fix, "bad@s2");
+	delete_snapshot(fix, "bad@s2");
+	delete_snapshot(fix, "good@s2");
+	usleep(2000);
+	(void)pool_expire(fix->pool, SIZE_MAX, &merged, &err);
+	assert_int_equal(tombstones(fix), 1);
+	assert_string_equal(poolfix_delta(fix, "good@s1", "good@s3"), "2-3");
+	/* Nothing else is to be done: the damage is reported now. */
+	assert_code(pool_expire(fix->pool, SIZE_MAX, &merged, &err), CAIRN_DATA_LOSS);
+	/* A repair records the set as lost; then it can be merged. */
+	struct pool_check_spec spec = {.repair = true};
+	struct pool_check_result result;
+
+	assert_ok(pool_check(fix->pool, &spec, &result, &err), &err);
+	assert_int_equal(expire(fix), 1);
+	assert_int_equal(tombstones(fix), 0);
+	assert_string_equal(poolfix_delta(fix, "bad@s1", "bad@s3"), "FAILED_PRECONDITION");
+}
+
+static void a_snapshot_without_data_can_be_deleted_and_its_volume_too(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+
+	fill(fix, "data", 4); /* all sets are pending */
+	lose_data(fix, "data@s2");
+	lose_data(fix, "data@s4");
+	delete_snapshot(fix, "data@s2");
+	assert_string_equal(poolfix_delta(fix, "data@s1", "data@s3"), "FAILED_PRECONDITION");
+	assert_ok(pool_volume_delete(fix->pool, "data", POOL_DELETE_SNAPSHOTS, &err), &err);
+}
+
+static void a_volume_without_data_can_be_deleted(void **state)
+{
+	struct poolfix *fix = *state;
+	cairn_auto_free char *path = NULL;
+	struct cairn_err err = {0};
+
+	fill(fix, "data", 2);
+	assert_ok(pool_volume_path(fix->pool, "data", &path, &err), &err);
+	assert_int_equal(unlink(path), 0);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(rmdir(path), 0);
+	assert_ok(pool_volume_delete(fix->pool, "data", POOL_DELETE_SNAPSHOTS, &err), &err);
+	poolfix_check_clean(fix);
+}
+
+static int put_nonsense(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+			bool damaged, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+
+	(void)value;
+	(void)damaged;
+	assert_ok(catalogue_batch_new(arg, &batch, err), err);
+	catalogue_put(batch, key, (struct catalogue_bytes){"", 0});
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
+	return 1;
+}
+
+static void a_volume_with_an_unreadable_snapshot_is_abnormal(void **state)
+{
+	struct poolfix *fix = *state;
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	struct pool_condition condition;
+	struct cairn_err err = {0};
+
+	fill(fix, "data", 2);
+	assert_ok(pool_volume_condition(fix->pool, "data", &condition, &err), &err);
+	assert_false(condition.abnormal);
+	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
+	assert_ok(catalogue_scan(cat, (struct catalogue_bytes){"s/", 2},
+				 (struct catalogue_bytes){"", 0}, put_nonsense, cat, &err),
+		  &err);
+	assert_ok(pool_volume_condition(fix->pool, "data", &condition, &err), &err);
+	assert_true(condition.abnormal);
+}
+
+#define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
+#define IMPATIENT_TEST(fn) \
+	cmocka_unit_test_setup_teardown(fn, poolfix_setup_impatient, poolfix_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IMPATIENT_TEST(one_damaged_set_does_not_stop_the_expiry_of_others),
+		POOL_TEST(a_snapshot_without_data_can_be_deleted_and_its_volume_too),
+		POOL_TEST(a_volume_without_data_can_be_deleted),
+		POOL_TEST(a_volume_with_an_unreadable_snapshot_is_abnormal),
+	};
+
+	return cmocka_run_group_tests_name("pool/damage", tests, NULL, NULL);
+}
