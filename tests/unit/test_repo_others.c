@@ -107,7 +107,8 @@ static int flip_once(struct repo_store *store, enum repo_file kind, const struct
 
 	if (rc == 0 && kind == REPO_FILE_PACK)
 		rc = real_ops->size(store, kind, name, &size, err);
-	if (rc == 0 && offset == 0 && size > 0 && n == size && !atomic_exchange(&flipped_once, true))
+	if (rc == 0 && offset == 0 && size > 0 && n == size &&
+	    !atomic_exchange(&flipped_once, true))
 		((uint8_t *)data)[n / 3] ^= 1; /* all of a pack was read */
 	return rc;
 }
