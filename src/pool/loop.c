@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "pool/mounts.h"
 
 #define BACKING_PATH_MAX 4096U
 #define POLL_FIRST_MS    1U
@@ -217,20 +218,45 @@ static void keep_after_all(const char *device, const struct stat *file)
 	(void)ioctl(fd, LOOP_SET_STATUS64, &info);
 }
 
+/* An error counts as "mounted": the caller then refuses at once instead of waiting. */
+static bool is_mounted(const char *device)
+{
+	cairn_auto_free char *mount = NULL;
+	struct stat st;
+
+	return stat(device, &st) < 0 || mounts_find_device(st.st_rdev, &mount, NULL) < 0 || mount;
+}
+
+/* Exclusive, so that nobody mounts the device between the check and the ioctl. After
+ * umount(2) the kernel may hold the device until a walk over all filesystems, such as
+ * sync(2) of another process, has let go of it: EBUSY passes unless it is mounted. */
+static int open_exclusively(const char *device, const struct stat *file, int *ret_fd,
+			    struct cairn_err *err)
+{
+	uint64_t deadline = cairn_monotonic_ns() + LOOP_DETACH_WAIT_MS * CAIRN_NS_PER_MS;
+
+	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
+		struct cairn_err why = {0};
+		int rc = loop_open(device, file, O_RDONLY | O_EXCL, ret_fd, &why);
+
+		if (rc == 0 || why.sys_errno != EBUSY)
+			return rc ? cairn_err_set(err, rc, "%s", why.msg) : 0;
+		if (is_mounted(device) || cairn_monotonic_ns() >= deadline)
+			return cairn_err_set(err, CAIRN_PRECONDITION,
+					     "'%s' is mounted or in use; unmount it first", device);
+		cairn_sleep_ms(pause);
+	}
+}
+
 int loop_detach(const char *device, const struct stat *file, struct cairn_err *err)
 {
 	struct loop_info64 before = {0};
 	struct cairn_err why = {0};
 	cairn_auto_fd int fd = -1;
-	int rc;
+	int rc = open_exclusively(device, file, &fd, &why);
 
-	/* Exclusive, so that nobody mounts it between the check and the ioctl. */
-	rc = loop_open(device, file, O_RDONLY | O_EXCL, &fd, &why);
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
-	if (rc < 0 && why.sys_errno == EBUSY)
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "'%s' is mounted or in use; unmount it first", device);
 	if (rc < 0)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (ioctl(fd, LOOP_GET_STATUS64, &before) < 0 || ioctl(fd, LOOP_CLR_FD, 0) < 0) {

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "blockdev.h"
 #include "pool/device.h"
 
@@ -181,6 +183,32 @@ static void a_device_open_elsewhere_stays_as_it_was(void **state)
 	close(fd);
 	assert_int_equal(device_size(device), SIZE); /* it did not go with the close */
 	assert_ok(device_detach(file, &err), &err);
+	assert_no_device(file);
+}
+
+static void *close_in_a_moment(void *arg)
+{
+	cairn_sleep_ms(100);
+	close(*(int *)arg);
+	return NULL;
+}
+
+/* As the kernel does after umount(2) while another process walks over all filesystems. */
+static void a_device_that_is_held_for_a_moment_is_detached(void **state)
+{
+	const char *file = blockdev_file("a", SIZE);
+	char device[DEVICE_PATH_MAX];
+	struct cairn_err err = {0};
+	pthread_t holder;
+	int fd;
+
+	(void)state;
+	assert_ok(device_attach(file, false, device, &err), &err);
+	fd = open(device, O_RDONLY | O_EXCL | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pthread_create(&holder, NULL, close_in_a_moment, &fd), 0);
+	assert_ok(device_detach(file, &err), &err);
+	pthread_join(holder, NULL);
 	assert_no_device(file);
 }
 
@@ -389,6 +417,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			the_same_inode_number_on_another_filesystem_is_another_file, teardown),
 		cmocka_unit_test_teardown(a_mounted_device_is_not_detached, teardown),
+		cmocka_unit_test_teardown(a_device_that_is_held_for_a_moment_is_detached, teardown),
 		cmocka_unit_test_teardown(a_device_open_elsewhere_stays_as_it_was, teardown),
 		cmocka_unit_test_teardown(growth_of_the_file_is_seen_after_refresh, teardown),
 		cmocka_unit_test_teardown(a_device_of_a_part_of_its_file_grows_within_it, teardown),
