@@ -30,7 +30,7 @@ bool blockdev_may_run(void)
 	struct image_host host;
 	struct cairn_err err = {0};
 
-	if (image_probe("/tmp", &host, &err) < 0) {
+	if (image_probe(scratch_parent(), &host, &err) < 0) {
 		fprintf(stderr, "skipped: %s\n", err.msg);
 		return false;
 	}
@@ -42,7 +42,7 @@ bool blockdev_may_run(void)
 const char *blockdev_scratch(void)
 {
 	if (!scratch[0]) {
-		snprintf(scratch, sizeof(scratch), "/tmp/cairn-blockdev-XXXXXX");
+		scratch_template(scratch, "blockdev");
 		assert_non_null(mkdtemp(scratch));
 	}
 	return scratch;

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -22,6 +24,20 @@
 	} while (0)
 
 #define assert_code(expr, want) assert_int_equal((expr), (want))
+
+/* Where scratch files go: TMPDIR, which scripts/test puts into memory, else /tmp. */
+static inline const char *scratch_parent(void)
+{
+	const char *parent = getenv("TMPDIR");
+
+	return parent && *parent ? parent : "/tmp";
+}
+
+/* Fills `path`, an array, with a template for mkdtemp() and mkstemp(). */
+#define scratch_template(path, name)                                                           \
+	assert_in_range(                                                                       \
+		snprintf(path, sizeof(path), "%s/cairn-%s-XXXXXX", scratch_parent(), name), 1, \
+		sizeof(path) - 1)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

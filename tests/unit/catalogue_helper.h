@@ -41,7 +41,7 @@ static inline const char *in_dir(const char *name)
 static int helper_make_dir(void **state)
 {
 	(void)state;
-	snprintf(helper_dir, sizeof(helper_dir), "/tmp/cairn-catalogue-XXXXXX");
+	scratch_template(helper_dir, "catalogue");
 	return mkdtemp(helper_dir) ? 0 : -1;
 }
 

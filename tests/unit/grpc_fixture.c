@@ -212,7 +212,7 @@ void grpc_fixture_start(struct grpc_fixture *f, const struct grpc_setup *setup)
 	struct cairn_err err = {0};
 
 	*f = (struct grpc_fixture){0};
-	snprintf(f->dir, sizeof(f->dir), "/tmp/cairn-grpc-XXXXXX");
+	scratch_template(f->dir, "grpc");
 	assert_non_null(mkdtemp(f->dir));
 	assert_ok(net_server_new(&options, &f->server, &err), &err);
 	add_methods(f, &err);

@@ -83,7 +83,7 @@ void scripted_start(struct scripted_server *server, scripted_answer answer, void
 	struct cairn_err err = {0};
 
 	memset(server, 0, sizeof(*server));
-	snprintf(server->dir, sizeof(server->dir), "/tmp/cairn-kube-XXXXXX");
+	scratch_template(server->dir, "kube");
 	assert_non_null(mkdtemp(server->dir));
 	pthread_mutex_init(&server->lock, NULL);
 	server->answer = answer;

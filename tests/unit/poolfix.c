@@ -21,7 +21,7 @@ static int setup(void **state, uint64_t retention_ms)
 	struct pool_create_result result;
 	struct cairn_err err = {0};
 
-	snprintf(fix->dir, sizeof(fix->dir), "/tmp/cairn-unit-XXXXXX");
+	scratch_template(fix->dir, "unit");
 	if (!mkdtemp(fix->dir))
 		return -1;
 	if (pool_create(&spec, &result, &err) != 0) {

@@ -32,7 +32,7 @@ int repofix_setup(void **state)
 	struct repo *repo = NULL;
 	struct cairn_err err = {0};
 
-	snprintf(fix->dir, sizeof(fix->dir), "/tmp/cairn-unit-XXXXXX");
+	scratch_template(fix->dir, "unit");
 	if (!mkdtemp(fix->dir))
 		return -1;
 	snprintf(fix->path, sizeof(fix->path), "%s/repo", fix->dir);

@@ -179,17 +179,10 @@ static struct sidecar_options fill(struct sidecar_stage *s, const struct sidecar
 	return o;
 }
 
-void stage_start(struct sidecar_stage *s, const struct sidecar_options *options)
+void stage_prepare(struct sidecar_stage *s)
 {
-	struct net_channel_options channel = {.stream_window = 65536,
-					      .recv_bytes = 65536,
-					      .connection_window = 1U << 20,
-					      .message_max = 64U << 20};
-	struct cairn_err err = {0};
-	struct sidecar_options whole;
-
 	memset(s, 0, sizeof(*s));
-	snprintf(s->dir, sizeof(s->dir), "/tmp/cairn-sidecar.XXXXXX");
+	scratch_template(s->dir, "sidecar");
 	assert_non_null(mkdtemp(s->dir));
 	s->driver_name = WORLD_DRIVER;
 	world_init(&s->world);
@@ -199,7 +192,17 @@ void stage_start(struct sidecar_stage *s, const struct sidecar_options *options)
 	world_allow(&s->world, "bob", "ns", "*");
 	world_snapshot(&s->world, "ns", "snap");
 	make_certificate(s);
-	whole = fill(s, options);
+}
+
+void stage_start(struct sidecar_stage *s, const struct sidecar_options *options)
+{
+	struct net_channel_options channel = {.stream_window = 65536,
+					      .recv_bytes = 65536,
+					      .connection_window = 1U << 20,
+					      .message_max = 64U << 20};
+	struct cairn_err err = {0};
+	struct sidecar_options whole = fill(s, options);
+
 	assert_ok(sidecar_new(&whole, &s->sidecar, &err), &err);
 	assert_ok(net_tls_client_new(&(struct net_tls_options){.ca_file = s->authority, .h2 = true},
 				     &s->client_tls, &err),

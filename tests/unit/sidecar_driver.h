@@ -39,8 +39,12 @@ struct sidecar_stage {
 	_Atomic bool release;     /* lets streams that wait go on */
 };
 
-/* Makes the world, the certificate and the sidecar; fields of `options` that are
- * not 0 are taken. The driver is not started. */
+/* Makes the world and the certificate. */
+void stage_prepare(struct sidecar_stage *s);
+
+/* Starts the sidecar of a prepared stage; fields of `options` that are not 0 are
+ * taken. Start the driver before, unless the test is about one that comes later:
+ * a sidecar that finds no driver tries again only after a second. */
 void stage_start(struct sidecar_stage *s, const struct sidecar_options *options);
 void stage_stop(struct sidecar_stage *s);
 void stage_driver_start(struct sidecar_stage *s);

@@ -21,13 +21,14 @@
 
 #define SIZE 10000U
 
-static char scratch[] = "/tmp/cairn-unit-XXXXXX";
-static char path[64];
-static char partial[80];
+static char scratch[64];
+static char path[96];
+static char partial[112];
 
 static int make_scratch(void **state)
 {
 	(void)state;
+	scratch_template(scratch, "unit");
 	if (!mkdtemp(scratch))
 		return -1;
 	snprintf(path, sizeof(path), "%s/image", scratch);

@@ -62,7 +62,7 @@ static void scene_start(struct scene *s, bool with_tls, const struct scripted_st
 	uint16_t port;
 
 	memset(s, 0, sizeof(*s));
-	snprintf(s->dir, sizeof(s->dir), "/tmp/cairn-listing-XXXXXX");
+	scratch_template(s->dir, "listing");
 	assert_non_null(mkdtemp(s->dir));
 	scripted_service_init(&s->service);
 	s->service.steps = steps;

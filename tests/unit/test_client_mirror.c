@@ -25,7 +25,7 @@ static int file_of(char *path, unsigned char byte, size_t n)
 
 	assert_non_null(data);
 	memset(data, byte, n);
-	snprintf(path, 64, "/tmp/cairn-mirror-XXXXXX");
+	snprintf(path, 64, "%s/cairn-mirror-XXXXXX", scratch_parent());
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, data, n), (ssize_t)n);

@@ -148,15 +148,16 @@ static void the_junit_file_escapes_and_counts(void **state)
 {
 	static const struct suite_test test = {.name = "group.name", .rule = "1"};
 	static struct verdict v;
-	char path[] = "/tmp/cairn-conformance-unit-XXXXXX";
-	int fd = mkstemp(path), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int fd, out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct cairn_err err = {0};
 	struct report report;
-	char *text;
+	char path[64], *text;
 	size_t n;
 
 	(void)state;
+	scratch_template(path, "conformance");
+	fd = mkstemp(path);
 	verdict_fail(&v, "<a> & \"b\"");
 	report_init(&report, true);
 	dup2(nowhere, STDOUT_FILENO);

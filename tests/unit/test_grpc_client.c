@@ -133,7 +133,7 @@ static void fake_start(struct fake *f)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
-	snprintf(f->dir, sizeof(f->dir), "/tmp/cairn-fake-XXXXXX");
+	scratch_template(f->dir, "fake");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/s", f->dir);
 	snprintf(f->target, sizeof(f->target), "unix:%s", f->path);

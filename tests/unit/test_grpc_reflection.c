@@ -50,7 +50,7 @@ static int start(void **state)
 	struct net_channel_options channel = {.target = w.target};
 	struct cairn_err err = {0};
 
-	snprintf(w.dir, sizeof(w.dir), "/tmp/cairn-reflection-XXXXXX");
+	scratch_template(w.dir, "reflection");
 	assert_non_null(mkdtemp(w.dir));
 	snprintf(w.socket, sizeof(w.socket), "%s/s", w.dir);
 	snprintf(w.target, sizeof(w.target), "unix:%s", w.socket);

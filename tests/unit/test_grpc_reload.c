@@ -60,7 +60,7 @@ static void make_files(struct world *w)
 	static const struct tls_pair_spec authority = {
 		.name = "ca", .not_before = -DAY, .not_after = DAY};
 
-	snprintf(w->dir, sizeof(w->dir), "/tmp/cairn-reload-XXXXXX");
+	scratch_template(w->dir, "reload");
 	assert_non_null(mkdtemp(w->dir));
 	snprintf(w->cert, sizeof(w->cert), "%s/tls.crt", w->dir);
 	snprintf(w->key, sizeof(w->key), "%s/tls.key", w->dir);

@@ -410,7 +410,7 @@ struct certs {
 
 static void certs_make(struct certs *c)
 {
-	snprintf(c->dir, sizeof(c->dir), "/tmp/cairn-http-XXXXXX");
+	scratch_template(c->dir, "http");
 	assert_non_null(mkdtemp(c->dir));
 	c->ca = tls_pair_make(&(struct tls_pair_spec){"ca", NULL, NULL, -3600, 3600});
 	c->leaf = tls_pair_make(&(struct tls_pair_spec){"h", "DNS:h", &c->ca, -3600, 3600});

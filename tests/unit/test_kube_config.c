@@ -166,7 +166,7 @@ static int set_up(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 
 	assert_non_null(scene);
-	snprintf(scene->dir, sizeof(scene->dir), "/tmp/cairn-kubeconfig-XXXXXX");
+	scratch_template(scene->dir, "kubeconfig");
 	assert_non_null(mkdtemp(scene->dir));
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	unsetenv("KUBERNETES_SERVICE_PORT");

@@ -20,7 +20,7 @@ static int dir_fd;
 static int make_dir(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/cairn-lock-XXXXXX");
+	scratch_template(dir, "lock");
 	if (!mkdtemp(dir))
 		return -1;
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

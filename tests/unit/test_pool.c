@@ -408,9 +408,10 @@ static void a_pool_with_half_made_objects_can_be_destroyed(void **state)
 	struct pool_create_spec spec = {.backend = POOL_BACKEND_COPY};
 	struct pool_create_result made;
 	struct cairn_err err = {0};
-	char dir[] = "/tmp/cairn-half-XXXXXX", path[96];
+	char dir[64], path[128];
 
 	(void)state;
+	scratch_template(dir, "half");
 	assert_non_null(mkdtemp(dir));
 	spec.dir = dir;
 	assert_ok(pool_create(&spec, &made, &err), &err);

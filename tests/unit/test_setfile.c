@@ -19,7 +19,7 @@
 #define NAME        "set-1-1"
 
 struct fixture {
-	char dir[32];
+	char dir[64];
 	int fd;
 };
 
@@ -51,7 +51,7 @@ static int setup(void **state)
 {
 	struct fixture *fix = calloc(1, sizeof(*fix));
 
-	snprintf(fix->dir, sizeof(fix->dir), "/tmp/cairn-unit-XXXXXX");
+	scratch_template(fix->dir, "unit");
 	if (!mkdtemp(fix->dir))
 		return -1;
 	fix->fd = open(fix->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -58,9 +58,10 @@ static int until_released(struct sidecar_stage *s, struct net_call *call, const 
 static void start_whole(struct sidecar_stage *s, const struct sidecar_options *options,
 			stage_script script)
 {
-	stage_start(s, options);
+	stage_prepare(s);
 	s->script = script;
 	stage_driver_start(s);
+	stage_start(s, options);
 	stage_wait_ready(s, true);
 }
 
@@ -349,6 +350,7 @@ static void health_is_served_before_the_driver_is_there(void **state)
 	size_t n;
 
 	(void)state;
+	stage_prepare(&s);
 	stage_start(&s, &usual);
 	s.script = three_messages;
 	assert_int_equal(stage_http(&s, "/health", &body), 503);
@@ -412,6 +414,7 @@ static void a_driver_that_can_not_or_is_another_never_becomes_ready(void **state
 	char *body = NULL;
 
 	(void)state;
+	stage_prepare(&s);
 	stage_start(&s, &usual);
 	s.script = three_messages;
 	s.incapable = true;
@@ -694,6 +697,7 @@ static void a_port_that_is_taken_keeps_nobody_from_being_served(void **state)
 	start_whole(&first, &usual, three_messages);
 	snprintf(address, sizeof(address), "127.0.0.1:%u", sidecar_http_port(first.sidecar));
 	o.http_listen = address;
+	stage_prepare(&second);
 	stage_start(&second, &o);
 	second.script = three_messages;
 	stage_driver_start(&second);

@@ -47,7 +47,7 @@ static int setup(void **state)
 	static struct world w;
 	const char *alt = "DNS:cairn.test,IP:127.0.0.1";
 
-	snprintf(w.dir, sizeof(w.dir), "/tmp/cairn-tls-XXXXXX");
+	scratch_template(w.dir, "tls");
 	assert_non_null(mkdtemp(w.dir));
 	w.ca = tls_pair_make(
 		&(struct tls_pair_spec){.name = "ca", .not_before = -DAY, .not_after = DAY});

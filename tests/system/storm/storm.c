@@ -313,7 +313,8 @@ int main(int argc, char **argv)
 				  .threads = 4,
 				  .seed = 1,
 				  .kills = 10};
-	char scratch[] = "/tmp/cairn-storm-XXXXXX";
+	const char *parent = getenv("TMPDIR");
+	char scratch[256];
 	int rc;
 
 	if (!parse(argc, argv, &options)) {
@@ -322,6 +323,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	snprintf(scratch, sizeof(scratch), "%s/cairn-storm-XXXXXX", parent ? parent : "/tmp");
 	if (!options.dir && !(options.dir = mkdtemp(scratch)))
 		storm_fail("cannot make a scratch directory");
 	fprintf(stderr, "storm: in %s\n", options.dir);
