@@ -22,7 +22,7 @@ INTERRUPTED = 128 + signal.SIGTERM
 
 class Story(BackupTest):
     def test_full_then_incremental_then_restored(self):
-        self.init()
+        self.backup("init")
         self.make_volume(size=64 * MIB)
         self.write(0, os.urandom(8 * MIB))
         first = self.snapshot("data@s1")
