@@ -5,7 +5,6 @@ containerd, the driver and the sidecar as deploy/ ships them, a repository behin
 Who runs the command has the rights of deploy/rbac/backup.yaml, and the Job's pod those of a
 backup application."""
 import base64
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -247,12 +246,10 @@ class Jobs(unittest.TestCase):
             ([*words, "--service-account", "none", *quick], 4, 'serviceaccount "none" not found'),
             ([*words, "--parent", "0123abcd"], 5, "0123abcd"),
         )
-        # At once: two of them end with their time to be ready.
-        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
-            runs = [pool.submit(self.cairn, *args, status=status) for args, status, _ in cases]
-        for run, (_, _, text) in zip(runs, cases):
+        for args, status, text in cases:
             with self.subTest(text):
-                said = json.loads(run.result().stderr.splitlines()[-1])["message"]
+                done = self.cairn(*args, status=status)
+                said = json.loads(done.stderr.splitlines()[-1])["message"]
                 self.assertIn(text, said)
         done = self.restore("0123abcd", "target", status=5)
         self.assertIn("0123abcd", done.stderr)
