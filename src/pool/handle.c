@@ -19,11 +19,12 @@
 #include "pool/ids.h"
 #include "pool/ledger.h"
 
-#define SLOT_POOL   0ULL
-#define SLOT_VOLUME (1ULL << 60)
-#define SLOT_SET    (1ULL << 61)
-#define SLOT_MERGE  (1ULL << 62)
-#define SLOT_MASK   (SLOT_VOLUME - 1)
+#define SLOT_POOL      0ULL
+#define SLOT_VOLUME    (1ULL << 60)
+#define SLOT_SET       (1ULL << 61)
+#define SLOT_MERGE     (1ULL << 62)
+#define SLOT_MASK      (SLOT_VOLUME - 1)
+#define SLOT_TEMPORARY (SLOT_VOLUME | SLOT_SET)
 
 int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
 		     struct cairn_err *err)
@@ -67,6 +68,13 @@ int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct ca
 {
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_MERGE | (number & SLOT_MASK),
 			       true, 0, ret_fd, err);
+}
+
+int handle_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
+{
+	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME,
+			       SLOT_TEMPORARY | (number & HANDLE_TEMPORARY_MASK), true, 0, ret_fd,
+			       err);
 }
 
 int handle_check_writable(const struct pool *pool, struct cairn_err *err)

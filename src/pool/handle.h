@@ -9,6 +9,7 @@
  *   volume  whoever changes the volume, its snapshots or who depends on them
  *   merge   whoever merges a tombstone, and waits for sets before it does
  *   set     whoever makes or rewrites a snapshot's change set
+ *   temporary  held as long as a process lives that has temporary snapshots
  * Records are protected by expectation (ledger.h), so a reader needs no lock.
  */
 #ifndef CAIRN_POOL_HANDLE_H
@@ -69,6 +70,10 @@ int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *r
 
 /* Does not wait. */
 int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
+
+/* The lock of a process that has temporary snapshots (temporary.h). Does not wait. */
+#define HANDLE_TEMPORARY_MASK ((1ULL << 60) - 1)
+int handle_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
 
 /* CAIRN_PRECONDITION on a read-only pool. */
 int handle_check_writable(const struct pool *pool, struct cairn_err *err);
