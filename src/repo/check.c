@@ -299,6 +299,7 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 	repo_walk_done(&checking.walk);
 	free(checking.bad_entries);
 	free(checking.bad_packs);
+	free(checking.chosen);
 	repo_index_order_done(&checking.order);
 	repo_names_done(&checking.packs);
 	repo_names_done(&checking.indexes);

@@ -48,9 +48,26 @@ struct repo_damage {
 	bool unknown; /* it is so: `lost` is right, the ranges are not all */
 };
 
+/* Which packs are read. Those of part n of m are always the same, so that m checks read
+ * everything once; as restic divides them. Others are chosen by chance. */
+struct repo_subset {
+	uint32_t part, parts; /* part 1 to `parts`; 0 parts: by the rest */
+	double share;         /* above 0 to 1, of the packs' bytes */
+	uint64_t bytes;       /* with share 0: so many bytes of them; 0: all packs */
+};
+
+#define REPO_SUBSET_PARTS_MAX 256U
+
+/* "2/5", "10%" or "20G".
+ *
+ * CAIRN_INVALID  none of these
+ */
+int repo_subset_parse(const char *text, struct repo_subset *ret, struct cairn_err *err);
+
 struct repo_check_options {
 	bool read_data;
-	bool repair; /* needs the exclusive lock */
+	struct repo_subset subset; /* {0}: all */
+	bool repair;               /* needs the exclusive lock */
 	/* Only what this snapshot needs; NULL: all. */
 	const struct repo_id *snapshot;
 	/* Called for each problem, from one thread at a time; must not call the

@@ -156,6 +156,8 @@ static int check_bytes(struct repo_checking *checking, uint32_t pack, const stru
 
 static bool wanted(const struct repo_checking *checking, uint32_t pack)
 {
+	if (checking->chosen && !checking->chosen[pack])
+		return false;
 	if (!checking->options->snapshot)
 		return true;
 	for (uint32_t i = checking->order.starts[pack]; i < checking->order.starts[pack + 1]; i++)
@@ -253,6 +255,10 @@ static int check_one(void *arg, size_t i, struct cairn_err *err)
 int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
 {
 	unsigned threads = checking->repo->store->connections;
+	int rc = repo_check_choose(checking, err);
+
+	if (rc < 0)
+		return rc;
 
 	for (uint32_t i = 0; i < checking->order.packs; i++) {
 		struct repo_id id;

@@ -30,6 +30,7 @@ struct repo_checking {
 	bool *bad_packs;       /* of which something is wrong */
 	struct repo_check_stats stats;
 	uint64_t bytes_total; /* that will be read */
+	bool *chosen;         /* packs of the subset; NULL: all */
 };
 
 void repo_check_problem(struct repo_checking *checking, int code, const char *text);
@@ -46,6 +47,8 @@ int repo_check_blobs_of(struct repo_checking *checking, uint32_t pack, struct re
 
 /* Reads all packs, or those that hold something marked. */
 int repo_check_data(struct repo_checking *checking, struct cairn_err *err);
+/* Fills `chosen`, where a subset is asked for. */
+int repo_check_choose(struct repo_checking *checking, struct cairn_err *err);
 /* Reads one, if it is in the store. */
 int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct cairn_err *err);
 

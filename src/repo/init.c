@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "repo/keyfile.h"
+#include "repo/keys.h"
 #include "repo/lock.h"
 #include "repo/names.h"
 #include "repo/repo.h"
@@ -25,21 +25,6 @@
 #define LOCK_PAUSE_MS    250U
 
 CAIRN_DEFINE_CLEANUP(struct repo_lock, repo_lock_release);
-
-static int write_key(struct repo *repo, const struct repo_options *options, struct repo_id *ret,
-		     struct cairn_err *err)
-{
-	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_KEYFILE_MAX);
-	struct repo_keyfile_owner owner = {.hostname = repo->here,
-					   .username = repo->username,
-					   .created_ns = (int64_t)cairn_now_ns(),
-					   .n = options->kdf_n};
-	int rc = repo_keyfile_encode(&repo->codecs.key, options->password, options->password_len,
-				     &owner, &json, err);
-
-	return rc < 0 ? rc
-		      : repo_store_put(repo->store, REPO_FILE_KEY, json.data, json.len, ret, err);
-}
 
 /* Never compressed: restic would refuse it. */
 static int write_config(struct repo *repo, struct cairn_err *err)
@@ -88,8 +73,11 @@ static int make_key(struct repo *repo, const struct repo_options *options, bool 
 	if (rc == 0)
 		rc = repo_key_random(&repo->codecs.key, err);
 	if (rc == 0)
-		rc = write_key(repo, options, ret_name, err);
+		rc = repo_key_write(repo, options->password, options->password_len, options->kdf_n,
+				    ret_name, err);
 	*ret_made = rc == 0;
+	if (rc == 0)
+		repo->key_name = *ret_name;
 	return rc;
 }
 

@@ -98,6 +98,11 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 	uint64_t absent = 0;
 	int rc = 0;
 
+	/* What this process stored since is not in its listing. */
+	if (repo->packs_confirmed) {
+		*ret_gone = 0;
+		return 0;
+	}
 	if (!repo->has_packs_listed)
 		rc = repo_names_list(repo->store, REPO_FILE_PACK, &repo->packs_listed, err);
 	if (rc < 0)
@@ -112,7 +117,9 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 		rc = repo_settle(repo, err);
 	if (rc == 0 && absent > 0)
 		rc = survey_packs(repo, true, &absent, err);
-	if (rc == 0)
+	if (rc == 0) {
+		repo->packs_confirmed = true;
 		*ret_gone = absent;
+	}
 	return rc;
 }

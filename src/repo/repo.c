@@ -143,6 +143,7 @@ static int try_key(struct repo *repo, const struct repo_options *options,
 		return cairn_err_wrap(err, "key %s", repo_id_format(name, hex));
 	repo_codec_pool_set_key(&repo->codecs, &key);
 	repo_key_clear(&key);
+	repo->key_name = *name;
 	return 0;
 }
 

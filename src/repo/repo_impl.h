@@ -35,8 +35,9 @@ struct repo {
 	bool (*cancelled)(void); /* or NULL */
 	struct repo_codec_pool codecs;
 	struct repo_config config;
-	char *hostname; /* of new snapshots */
-	char *here;     /* this machine's name, in locks */
+	struct repo_id key_name; /* of the key file that was opened */
+	char *hostname;          /* of new snapshots */
+	char *here;              /* this machine's name, in locks */
 	char *username;
 	uint64_t pack_size;
 	struct repo_index *index;
@@ -46,6 +47,7 @@ struct repo {
 				      * added by one thread */
 	struct repo_names packs_listed; /* by repo_confirm_packs(), if it was called */
 	bool has_packs_listed;
+	bool packs_confirmed; /* repo_confirm_packs() has compared them with the index */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* nobody looked a second time yet */
