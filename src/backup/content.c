@@ -6,6 +6,7 @@
 
 #include "backup/zeros.h"
 #include "base/err.h"
+#include "pool/pool.h"
 #include "repo/blob.h"
 #include "repo/tree.h"
 
@@ -41,8 +42,12 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *sparse,
 		      struct zeros *zeros, struct repo_tree_writer *writer, struct cairn_err *err)
 {
+	/* A file's last bytes, where they are no whole sectors, are an ordinary chunk: the ids of
+	 * zeros are known for whole sectors only, and a chunk begins at a multiple of its size. */
+	uint64_t odd = run % POOL_SECTOR ? run % CHUNK_DATA_MIN : 0;
+
 	while (run > 0) {
-		uint64_t length = zeros_cut(run, longest, sparse);
+		uint64_t length = run > odd ? zeros_cut(run - odd, longest, sparse) : run;
 		const struct repo_id *id = zeros_id(zeros, length);
 		struct repo_id put;
 		int rc = 0;

@@ -88,7 +88,11 @@ static int try_changed(struct making *making, struct cairn_err *err)
 			 parent->found ? "asked for" : "there is no backup to build on");
 		return 1;
 	}
-	if (!parent->ancestor || !making->source->ops->changed) {
+	if (!making->source->ops->changed) {
+		snprintf(result->reason, sizeof(result->reason), "nothing tells what changed");
+		return 1;
+	}
+	if (!parent->ancestor) {
 		snprintf(result->reason, sizeof(result->reason),
 			 "what changed since the last backup is not known any more");
 		backup_say(&making->options->talk, "%s: reading what is allocated", result->reason);
@@ -274,6 +278,8 @@ static int make(struct making *making, struct cairn_err *err)
 	rc = make_plan(making, err);
 	if (!rc)
 		rc = read_all(making, err);
+	if (!rc && making->source->ops->settled)
+		rc = making->source->ops->settled(making->source, err);
 	return rc ? rc : save(making, err);
 }
 

@@ -25,11 +25,13 @@ struct backup_source;
 struct cairn_err;
 struct repo;
 struct repo_snapshot;
+struct tags;
 
 struct backup_create_options {
 	enum backup_mode best;              /* the first way that is tried */
 	const struct repo_snapshot *parent; /* the only one to build on; NULL: looked for */
 	const char *hostname;               /* NULL: this machine's */
+	const struct tags *tags;            /* the user's; or NULL */
 	const char *version;                /* of the program */
 	uint64_t budget;                    /* of chunks; 0: the default */
 	uint64_t fixed;                     /* 0; else the length of every chunk: for comparing */

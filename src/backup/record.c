@@ -63,6 +63,22 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot)
 	return record;
 }
 
+bool backup_tag_is_own(const char *tag, size_t n)
+{
+	static const char *const names[] = {"volume",      "volume-id", "snapshot",
+					    "snapshot-id", "mode",      "read"};
+
+	if (n == strlen(TAG_OURS) && memcmp(tag, TAG_OURS, n) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+
+		if (n > length && memcmp(tag, names[i], length) == 0 && tag[length] == '=')
+			return true;
+	}
+	return false;
+}
+
 int backup_tags_make(const struct backup_record *record, struct backup_tags *ret,
 		     struct cairn_err *err)
 {

@@ -11,6 +11,7 @@
 #define CAIRN_BACKUP_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cairn_err;
@@ -45,6 +46,9 @@ struct backup_record {
 };
 
 struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
+
+/* True for tags that record facts of a backup; the others are the user's. */
+bool backup_tag_is_own(const char *tag, size_t n);
 
 /* The tags of a backup: names and values; freed with backup_tags_done(). */
 #define BACKUP_TAGS 7

@@ -11,6 +11,7 @@
 #include "backup/plan.h"
 #include "backup/record.h"
 #include "backup/source.h"
+#include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -160,7 +161,9 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 		.bytes_read = result->bytes_read,
 	};
 	const char *paths[] = {path};
-	const char *tag_list[BACKUP_TAGS];
+	const char *tag_list[BACKUP_TAGS + TAGS_MAX];
+	const struct tags *given = spec->options->tags;
+	size_t n_given = given ? given->n : 0;
 	struct repo_snapshot snapshot = {
 		.time_ns = (int64_t)spec->begun_ns,
 		.tree = *root,
@@ -172,7 +175,7 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 		.uid = getuid(),
 		.gid = getgid(),
 		.tags = tag_list,
-		.n_tags = BACKUP_TAGS,
+		.n_tags = BACKUP_TAGS + n_given,
 		.program_version = spec->options->version,
 		.summary = summarise(spec, result),
 	};
@@ -180,7 +183,9 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 
 	if (rc)
 		return rc;
-	memcpy(tag_list, tags.at, sizeof(tag_list));
+	memcpy(tag_list, tags.at, sizeof(tags.at));
+	for (size_t i = 0; i < n_given; i++)
+		tag_list[BACKUP_TAGS + i] = given->at[i];
 	return repo_snapshot_save(repo, &snapshot, &result->id, err);
 }
 

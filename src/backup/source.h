@@ -45,6 +45,9 @@ struct backup_source_ops {
 	int (*lineage)(struct backup_source *source,
 		       int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err),
 		       void *arg, struct cairn_err *err);
+	/* Optional. Called when everything has been read, before the backup is recorded: a
+	 * failure means that what was read is not what a backup should hold. */
+	int (*settled)(struct backup_source *source, struct cairn_err *err);
 };
 
 /* Strings belong to the source. */

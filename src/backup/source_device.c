@@ -2,19 +2,13 @@
 
 #include "backup/source_device.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backup/cluster_objects.h"
+#include "backup/device_file.h"
 #include "backup/source.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/mem.h"
 #include "block/extent.h"
 #include "kube/client.h"
@@ -22,13 +16,12 @@
 #include "kube/object.h"
 #include "kube/snapshot.h"
 #include "kube/timestamp.h"
-#include "pool/store.h"
 
 struct device_source {
 	struct backup_source base;
 	struct backup_progress progress;
 	struct cairn_client *client;
-	int fd;
+	struct device_file file;
 	/* Own the texts of `base`. */
 	char *volume_id;
 	char *volume_name;
@@ -36,11 +29,6 @@ struct device_source {
 	char *snapshot_name;
 	char *namespace_name;
 	char *kubernetes;
-};
-
-struct device_reader {
-	struct store_reader base;
-	int fd; /* the source's */
 };
 
 static struct device_source *own(struct backup_source *source)
@@ -53,8 +41,8 @@ static void device_close(struct backup_source *source)
 	struct device_source *device = own(source);
 
 	cairn_client_free(device->client);
-	if (device->fd >= 0)
-		close(device->fd);
+	if (device->file.fd >= 0)
+		close(device->file.fd);
 	free(device->volume_id);
 	free(device->volume_name);
 	free(device->snapshot_id);
@@ -64,45 +52,10 @@ static void device_close(struct backup_source *source)
 	free(device);
 }
 
-static int device_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-		       size_t *ret_n, struct cairn_err *err)
-{
-	ssize_t got = cairn_pread_full(((struct device_reader *)reader)->fd, buf, n, offset);
-
-	if (got < 0)
-		return cairn_err_sys(err, errno, "read the device");
-	*ret_n = (size_t)got;
-	return 0;
-}
-
-static void device_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
-{
-	(void)posix_fadvise(((struct device_reader *)reader)->fd, (off_t)offset, (off_t)n,
-			    POSIX_FADV_WILLNEED);
-}
-
-static void device_reader_free(struct store_reader *reader)
-{
-	free(reader);
-}
-
-static const struct store_reader_ops reader_ops = {
-	.read = device_read,
-	.free = device_reader_free,
-	.ahead = device_ahead,
-};
-
 static int device_reader_open(struct backup_source *source, struct store_reader **ret,
 			      struct cairn_err *err)
 {
-	struct device_reader *reader = cairn_calloc(1, sizeof(*reader));
-
-	if (!reader)
-		return cairn_err_nomem(err, "reader");
-	reader->base.ops = &reader_ops;
-	reader->fd = own(source)->fd;
-	*ret = &reader->base;
-	return 0;
+	return device_file_reader(&own(source)->file, ret, err);
 }
 
 /* A listing on its way into a sink. */
@@ -185,24 +138,6 @@ static const struct backup_source_ops device_ops = {
 	.changed = device_changed,
 	.allocated = device_allocated,
 };
-
-static int open_device(struct device_source *device, const char *path, struct cairn_err *err)
-{
-	struct stat st;
-
-	device->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (device->fd < 0 || fstat(device->fd, &st) < 0)
-		return cairn_err_sys(err, errno, "open '%s'", path);
-	device->base.size = (uint64_t)st.st_size;
-	if (S_ISREG(st.st_mode))
-		return 0;
-	if (!S_ISBLK(st.st_mode))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is neither a device nor a file",
-				     path);
-	if (ioctl(device->fd, BLKGETSIZE64, &device->base.size) < 0)
-		return cairn_err_sys(err, errno, "size of '%s'", path);
-	return 0;
-}
 
 /* What is kept with the backup: the snapshot's objects, and those that were given. */
 static int keep_objects(struct device_source *device, const struct source_device_spec *spec,
@@ -296,8 +231,9 @@ int backup_source_device(const struct source_device_spec *spec, struct backup_so
 	source->ops = &device_ops;
 	source->created_ns = cairn_now_ns();
 	device->progress = spec->progress;
-	device->fd = -1;
-	rc = open_device(device, spec->device, err);
+	device->file.fd = -1;
+	rc = device_file_open(spec->device, 0, &device->file, err);
+	source->size = device->file.size;
 	if (!rc)
 		rc = name_it(device, spec, err);
 	if (rc)

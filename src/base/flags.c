@@ -49,6 +49,15 @@ static int set_choice(const struct cairn_flag *flag, const char *value, struct c
 	return cairn_err_set(err, CAIRN_INVALID, "'%s' is not one of %s", value, list);
 }
 
+static int add_string(struct cairn_strings *strings, const char *value, struct cairn_err *err)
+{
+	if (strings->n == CAIRN_STRINGS_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "given more than %u times",
+				     CAIRN_STRINGS_MAX);
+	strings->at[strings->n++] = value;
+	return 0;
+}
+
 static int set_value(const struct cairn_flag *flag, const char *value, struct cairn_err *err)
 {
 	int rc = 0;
@@ -77,6 +86,9 @@ static int set_value(const struct cairn_flag *flag, const char *value, struct ca
 		break;
 	case CAIRN_FLAG_CHOICE:
 		rc = set_choice(flag, value, err);
+		break;
+	case CAIRN_FLAG_STRINGS:
+		rc = add_string(flag->target, value, err);
 		break;
 	}
 	if (rc) {

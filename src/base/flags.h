@@ -26,6 +26,15 @@ enum cairn_flag_kind {
 	CAIRN_FLAG_SIZE,     /* uint64_t *, bytes: 8G */
 	CAIRN_FLAG_DURATION, /* uint64_t *, milliseconds: 30s; "none" is UINT64_MAX */
 	CAIRN_FLAG_CHOICE,   /* int *, the index into `choices` */
+	CAIRN_FLAG_STRINGS,  /* struct cairn_strings *; each use adds one */
+};
+
+#define CAIRN_STRINGS_MAX 64U /* uses of one flag */
+
+/* Borrowed from argv. */
+struct cairn_strings {
+	const char *at[CAIRN_STRINGS_MAX];
+	size_t n;
 };
 
 struct cairn_flag {

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/source_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backup/change_list.h"
+#include "backup/device_file.h"
+#include "backup/source.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "block/extent.h"
+#include "pool/mounts.h"
+
+#define ID_BYTES  16
+#define STAMP_MAX 32
+
+struct file_source {
+	struct backup_source base;
+	struct backup_source_ops ops; /* without what this one cannot tell */
+	struct device_file file;
+	struct stat before; /* of a file, when it was opened */
+	bool live;
+	/* Own the texts of `base`. */
+	char *volume_id;
+	char *volume_name;
+	char *changes;
+	char snapshot_id[2 * ID_BYTES + 1];
+	char snapshot_name[STAMP_MAX];
+};
+
+static struct file_source *own(struct backup_source *source)
+{
+	return (struct file_source *)source;
+}
+
+static void file_close(struct backup_source *source)
+{
+	struct file_source *f = own(source);
+
+	if (f->file.fd >= 0)
+		close(f->file.fd);
+	free(f->volume_id);
+	free(f->volume_name);
+	free(f->changes);
+	free(f);
+}
+
+static int file_reader_open(struct backup_source *source, struct store_reader **ret,
+			    struct cairn_err *err)
+{
+	return device_file_reader(&own(source)->file, ret, err);
+}
+
+static int file_changed(struct backup_source *source, const char *base, struct block_sink sink,
+			struct cairn_err *err)
+{
+	(void)base; /* the caller named it */
+	return change_list_read(own(source)->changes, source->size, &sink, err);
+}
+
+/* The parts of a file that are not holes. */
+static int file_allocated(struct backup_source *source, struct block_sink sink,
+			  struct cairn_err *err)
+{
+	int fd = own(source)->file.fd;
+	off_t at = 0;
+	int rc = 0;
+
+	while (!rc && (uint64_t)at < source->size) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+		off_t hole;
+
+		if (data < 0 && errno == ENXIO)
+			return 0;
+		hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		if (hole < 0)
+			return cairn_err_sys(err, errno, "look for holes");
+		if ((uint64_t)hole > source->size)
+			hole = (off_t)source->size;
+		if (hole > data)
+			rc = sink.emit(sink.arg,
+				       &(struct block_extent){.offset = (uint64_t)data,
+							      .length = (uint64_t)(hole - data)},
+				       err);
+		at = hole > at ? hole : at + 1;
+	}
+	return rc;
+}
+
+/* A backup of a file that was written meanwhile is of no moment that ever was. */
+static int file_settled(struct backup_source *source, struct cairn_err *err)
+{
+	struct file_source *f = own(source);
+	struct stat now;
+
+	if (f->live || f->file.block)
+		return 0;
+	if (fstat(f->file.fd, &now) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", source->volume_name);
+	if (now.st_size == f->before.st_size && now.st_mtim.tv_sec == f->before.st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == f->before.st_mtim.tv_nsec)
+		return 0;
+	return cairn_err_set(err, CAIRN_ABORTED,
+			     "'%s' was written while it was read, so there is no backup of it; "
+			     "--live makes one all the same",
+			     source->volume_name);
+}
+
+static const struct backup_source_ops file_ops = {
+	.name = "file",
+	.close = file_close,
+	.reader_open = file_reader_open,
+	.changed = file_changed,
+	.allocated = file_allocated,
+	.settled = file_settled,
+};
+
+/* ---- opening ------------------------------------------------------------------ */
+
+static int say_in_use(const char *path, struct cairn_err *err)
+{
+	cairn_auto_free char *mount = NULL;
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		(void)mounts_find_device(st.st_rdev, &mount, NULL);
+	return cairn_err_set(err, CAIRN_PRECONDITION,
+			     "'%s' is %s%s%s: back up a snapshot of it, or say --live and get "
+			     "what may be half of a write",
+			     path, mount ? "mounted at '" : "in use", mount ? mount : "",
+			     mount ? "'" : "");
+}
+
+/* Exclusively, unless it is in use and nobody can write to it. */
+static int open_device(struct file_source *f, const struct source_file_spec *spec,
+		       struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int read_only = 0;
+	int rc = device_file_open(spec->path, spec->live ? 0 : O_EXCL, &f->file, &why);
+
+	if (rc && why.sys_errno == EBUSY && !spec->live) {
+		rc = device_file_open(spec->path, 0, &f->file, &why);
+		if (!rc && ioctl(f->file.fd, BLKROGET, &read_only) == 0 && !read_only)
+			return say_in_use(spec->path, err);
+	}
+	if (rc) {
+		*err = why;
+		return rc;
+	}
+	if (!f->file.block)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' is no block device: --file is for files", spec->path);
+	return 0;
+}
+
+/* True if somebody has the file open for writing, as far as the filesystem tells. */
+static bool has_writers(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+		(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+		return false;
+	}
+	return errno == EAGAIN;
+}
+
+static int open_file(struct file_source *f, const struct source_file_spec *spec,
+		     struct cairn_err *err)
+{
+	int rc = device_file_open(spec->path, 0, &f->file, err);
+
+	if (rc)
+		return rc;
+	if (f->file.block)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' is a block device: --device is for those", spec->path);
+	if (!spec->live && has_writers(f->file.fd))
+		return cairn_err_set(
+			err, CAIRN_PRECONDITION,
+			"'%s' is open for writing elsewhere: stop what writes it, or say "
+			"--live and get what may be half of a write",
+			spec->path);
+	if (fstat(f->file.fd, &f->before) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", spec->path);
+	return 0;
+}
+
+/* The last part of a path is not resolved: /dev/vg/lv stays, whatever it points to. */
+static char *absolute(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	cairn_auto_free char *dir =
+		slash ? cairn_strndup(path, (size_t)(slash - path) + 1) : cairn_strdup(".");
+	char real[PATH_MAX];
+
+	if (!dir || !realpath(dir, real))
+		return NULL;
+	return cairn_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, slash ? slash + 1 : path);
+}
+
+static int name_it(struct file_source *f, const struct source_file_spec *spec,
+		   struct cairn_err *err)
+{
+	time_t now = (time_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
+	char host[HOST_NAME_MAX + 1] = "";
+	struct tm tm;
+
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		return cairn_err_sys(err, errno, "name of this host");
+	f->volume_name = spec->name ? cairn_strdup(spec->name) : absolute(spec->path);
+	if (f->volume_name)
+		f->volume_id =
+			cairn_printf("%s:%s", spec->host ? spec->host : host, f->volume_name);
+	f->changes = spec->changes ? cairn_strdup(spec->changes) : NULL;
+	if (!f->volume_id || (spec->changes && !f->changes))
+		return cairn_err_nomem(err, "source");
+	strftime(f->snapshot_name, sizeof(f->snapshot_name), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	f->base.volume_id = f->volume_id;
+	f->base.volume_name = f->volume_name;
+	f->base.snapshot_id = f->snapshot_id;
+	f->base.snapshot_name = f->snapshot_name;
+	f->base.created_ns = cairn_now_ns();
+	return cairn_random_hex(f->snapshot_id, ID_BYTES, err);
+}
+
+static int pass_over(void *arg, const struct block_extent *extent, struct cairn_err *err)
+{
+	(void)arg;
+	(void)extent;
+	(void)err;
+	return 0;
+}
+
+/* A list that cannot be read is the caller's mistake, and not a reason to read everything. */
+static int check_changes(const struct source_file_spec *spec, uint64_t size, struct cairn_err *err)
+{
+	struct block_sink sink = {.emit = pass_over};
+
+	return spec->changes ? change_list_read(spec->changes, size, &sink, err) : 0;
+}
+
+int backup_source_file(const struct source_file_spec *spec, struct backup_source **ret,
+		       struct cairn_err *err)
+{
+	struct file_source *f = cairn_calloc(1, sizeof(*f));
+	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
+	struct cairn_err own_err = {0};
+	int rc;
+
+	if (!f)
+		return cairn_err_nomem(err, "source");
+	err = err ? err : &own_err;
+	f->ops = file_ops;
+	f->file.fd = -1;
+	f->live = spec->live;
+	source = &f->base;
+	source->ops = &f->ops;
+	rc = spec->device ? open_device(f, spec, err) : open_file(f, spec, err);
+	if (!rc && f->file.size == 0)
+		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is empty", spec->path);
+	if (!rc)
+		rc = check_changes(spec, f->file.size, err);
+	if (!rc)
+		rc = name_it(f, spec, err);
+	if (rc)
+		return rc;
+	source->size = f->file.size;
+	if (!spec->changes)
+		f->ops.changed = NULL;
+	if (f->file.block)
+		f->ops.allocated = NULL;
+	*ret = cairn_take(source);
+	return 0;
+}

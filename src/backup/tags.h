@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Tags that users give to backups, as restic has them.
+ *
+ * A snapshot's tags also hold what Cairn records of a backup (record.h); those are not a
+ * user's, and a user cannot give them. Where backups are chosen, "a,b" means those that have
+ * both tags, and several such lists mean those that fit any of them.
+ */
+#ifndef CAIRN_BACKUP_TAGS_H
+#define CAIRN_BACKUP_TAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cairn_err;
+struct cairn_strings;
+struct repo_snapshot;
+
+#define TAGS_MAX 256U /* of one backup */
+
+/* Tags for a new backup. */
+struct tags {
+	char *at[TAGS_MAX];
+	size_t n;
+};
+
+/* From lists "a,b"; a tag that is there twice counts once.
+ *
+ * CAIRN_INVALID  one is empty, not printable, or could be one of Cairn's own
+ */
+int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn_err *err);
+void tags_done(struct tags *tags);
+
+/* True if the snapshot fits one of the lists, or there are none. */
+bool tags_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists);
+
+/* "a,b": the user's tags of a snapshot; owned by the caller, NULL when memory is short. */
+char *tags_text(const struct repo_snapshot *snapshot);
+
+#endif
