@@ -65,6 +65,19 @@ extern struct cmd_repository cmd_repository;
 		.value_name = "N", .help = "threads that work (default: one a processor)"     \
 	}
 
+#define CMD_METRICS_FLAG(options)                                                  \
+	{                                                                          \
+		.name = "metrics-file", .kind = CAIRN_FLAG_STRING,                 \
+		.target = &(options).metrics_file, .value_name = "FILE",           \
+		.help = "write metrics there for node_exporter, also of a failure" \
+	}
+
+#define CMD_TAG_FLAG(options, text)                                                   \
+	{                                                                             \
+		.name = "tag", .kind = CAIRN_FLAG_STRINGS, .target = &(options).tags, \
+		.value_name = "TAGS", .help = (text)                          \
+	}
+
 /* Which of the repository's backups a name may mean. */
 #define CMD_CHOICE_FLAGS(options)                                                     \
 	{.name = "volume",                                                            \
@@ -85,7 +98,8 @@ struct cmd_backup_init {
 	const struct cmd_repository *repository;
 };
 
-/* A snapshot of a cluster instead of one of the pool. */
+/* A device of this host or, where `namespace_name` is given, one made from a snapshot of a
+ * cluster. */
 struct cmd_backup_device {
 	const char *device;
 	const char *namespace_name;
@@ -105,6 +119,13 @@ struct cmd_backup_device {
 
 struct cmd_backup_create {
 	const struct cmd_repository *repository;
+	char **names; /* of volumes and snapshots */
+	int n_names;
+	bool all;             /* all volumes of the pool */
+	bool keep_snapshot;   /* that was cut for the backup */
+	const char *file;     /* of this host; or NULL */
+	const char *changes;  /* list of what changed in `file` or the device; or NULL */
+	bool live;            /* `file` or the device may be written meanwhile */
 	const char *snapshot; /* NULL: `device`, or the claim of `cluster` */
 	struct cmd_backup_device device;
 	struct cmd_backup_cluster cluster;
@@ -112,7 +133,9 @@ struct cmd_backup_create {
 	int mode; /* enum backup_mode: the first that is tried */
 	const char *parent;
 	const char *host;
+	struct cairn_strings tags;
 	const char *push_gateway;
+	const char *metrics_file;
 	int64_t compression;
 	uint64_t fixed; /* length of every chunk, for benchmarks; 0: chosen */
 };
@@ -120,6 +143,7 @@ struct cmd_backup_create {
 struct cmd_backup_list {
 	const struct cmd_repository *repository;
 	const char *volume; /* or NULL: all */
+	struct cairn_strings tags;
 };
 
 struct cmd_backup_describe {
@@ -154,6 +178,8 @@ struct cmd_backup_verify {
 	const char *id; /* or NULL: all */
 	bool quick;
 	bool repair;
+	const char *subset;
+	const char *metrics_file;
 };
 
 struct cmd_backup_forget {
@@ -161,9 +187,27 @@ struct cmd_backup_forget {
 	char **ids;
 	int n_ids;
 	const char *volume;
+	struct cairn_strings tags;
+	struct cairn_strings keep_tags;
+	const char *metrics_file;
 	uint64_t last, hourly, daily, weekly, monthly, yearly, within_ms;
 	bool prune;
 	bool dry_run;
+};
+
+enum cmd_key_action {
+	CMD_KEY_LIST,
+	CMD_KEY_ADD,
+	CMD_KEY_REMOVE,
+	CMD_KEY_PASSWD,
+};
+
+struct cmd_backup_key {
+	const struct cmd_repository *repository;
+	enum cmd_key_action action;
+	const char *id;
+	const char *new_password_file;
+	const char *new_password_command;
 };
 
 struct cmd_backup_copy {
@@ -187,6 +231,7 @@ int cairn_backup_describe(const struct cmd_backup_describe *options, struct cair
 int cairn_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err);
 int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err);
 int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err);
+int cairn_backup_key(const struct cmd_backup_key *options, struct cairn_err *err);
 int cairn_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err);
 int cairn_mount(const struct cmd_mount *options, struct cairn_err *err);
 

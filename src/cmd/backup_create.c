@@ -19,6 +19,14 @@ static struct cmd_backup_create options = {
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_THREADS_FLAG,
+	{.name = "all",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.all,
+	 .help = "back up all volumes of the pool"},
+	{.name = "keep-snapshot",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.keep_snapshot,
+	 .help = "keep the snapshot that is cut of a volume"},
 	{.name = "mode",
 	 .kind = CAIRN_FLAG_CHOICE,
 	 .target = &options.mode,
@@ -51,7 +59,23 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.push_gateway,
 	 .value_name = "URL",
 	 .help = "send metrics there when it is done"},
-	DEVICE_FLAG("device", device, "PATH", "back up this device, made from a VolumeSnapshot"),
+	CMD_METRICS_FLAG(options),
+	CMD_TAG_FLAG(options, "tag the backup with these"),
+	DEVICE_FLAG("device", device, "PATH", "back up this block device"),
+	{.name = "file",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.file,
+	 .value_name = "FILE",
+	 .help = "back up this file, such as a disk image"},
+	{.name = "changes",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.changes,
+	 .value_name = "FILE",
+	 .help = "read only these extents of it; the rest is as in --parent"},
+	{.name = "live",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.live,
+	 .help = "even if it is in use: the backup may hold half of a write"},
 	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the claim or the VolumeSnapshot"),
 	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
 			   "back up this claim of a cluster, in a Job"),
@@ -82,44 +106,75 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
+/* One kind of source, and only flags that fit it. */
+static int check_sources(int argc, struct cairn_err *err)
+{
+	const struct cmd_backup_device *device = &options.device;
+	bool cluster = device->namespace_name || device->snapshot;
+	bool host = options.file || (device->device && !cluster);
+	int kinds = (argc > 0) + options.all + !!options.file + !!device->device;
+
+	if (kinds > 1)
+		return cmd_usage(err, "either names, --all, --file or --device");
+	if (kinds == 0)
+		return cmd_usage(err, "name a VOLUME or SNAPSHOT, or say --all; see 'cairn backup "
+				      "create --help'");
+	if (options.parent && (argc > 1 || options.all))
+		return cmd_usage(err, "--parent is for one backup");
+	if (device->device && cluster && (!device->namespace_name || !device->snapshot))
+		return cmd_usage(err,
+				 "a --device made from a snapshot of a cluster needs --namespace "
+				 "and --volume-snapshot");
+	if (!host && (options.live || options.changes))
+		return cmd_usage(err, "--live and --changes are for --file and --device");
+	if (options.changes && !options.parent)
+		return cmd_usage(err,
+				 "--changes needs --parent: the backup that they are changes of");
+	return 0;
+}
+
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	const struct cmd_backup_device *device = &options.device;
+	int rc;
 
 	options.repository = &cmd_repository;
 	if (options.cluster.claim) {
-		int rc = cmd_cluster_check(&options.cluster, device->namespace_name, err);
+		rc = cmd_cluster_check(&options.cluster, device->namespace_name, err);
 
-		if (argc > 0 || device->device)
-			return cmd_usage(err, "either SNAPSHOT, --device or --pvc");
+		if (argc > 0 || device->device || options.file || options.all)
+			return cmd_usage(err, "either names, --device or --pvc");
 		if (!options.cluster.endpoint && (device->ca_file || device->token_file))
 			return cmd_usage(err,
 					 "--metadata-ca-file and --token-file are not for a Job");
 		return rc ? rc : cmd_backup_call("cairn_backup_create_cluster", &options, err);
 	}
-	if (argc == 0 && !device->device)
-		return cmd_usage(err, "SNAPSHOT is missing; see 'cairn backup create --help'");
-	if (argc > 0 && device->device)
-		return cmd_usage(err, "either SNAPSHOT or --device");
-	if (device->device && (!device->namespace_name || !device->snapshot))
-		return cmd_usage(err, "--device needs --namespace and --volume-snapshot");
-	options.snapshot = argc > 0 ? argv[0] : NULL;
+	rc = check_sources(argc, err);
+	if (rc)
+		return rc;
+	options.names = argv;
+	options.n_names = argc;
 	return cmd_backup_call("cairn_backup_create", &options, err);
 }
 
 const struct command cmd_backup_create_command = {
 	.name = "create",
-	.summary = "back up a snapshot",
+	.summary = "back up volumes or snapshots",
 	.about =
+		"Of a VOLUME a snapshot is cut, backed up and deleted again; several are cut at one\n"
+		"point in time. A SNAPSHOT is backed up as it is.\n"
 		"The first backup of a volume reads what is allocated; later ones read what changed\n"
 		"since the nearest snapshot that has a backup, and take the rest from there. Every\n"
 		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n"
 		"With --pvc a snapshot of a claim is made, read by a Job and taken away again; with\n"
-		"--device the snapshot is one of a cluster too. Any CSI driver will do.\n",
-	.args =
-		(const struct cmd_arg[]){
-			{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT, .optional = true},
-			CMD_ARG_END},
+		"--device, --namespace and --volume-snapshot the snapshot is one of a cluster too.\n"
+		"Any CSI driver will do. Without those two, --device is a device of this host: all\n"
+		"of it is read, and what is stored already is not stored again.\n",
+	.args = (const struct cmd_arg[]){{.name = "VOLUME|SNAPSHOT",
+					  .kind = CMD_ARG_SOURCE,
+					  .optional = true,
+					  .repeated = true},
+					 CMD_ARG_END},
 	.flags = flags,
 	.has_output = true,
 	.run = run,

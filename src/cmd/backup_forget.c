@@ -30,6 +30,13 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.within_ms,
 	 .value_name = "TIME",
 	 .help = "keep all that are younger than the newest by this"},
+	{.name = "keep-tag",
+	 .kind = CAIRN_FLAG_STRINGS,
+	 .target = &options.keep_tags,
+	 .value_name = "TAG",
+	 .help = "keep all that have this tag"},
+	CMD_TAG_FLAG(options, "only backups that have all of these; again: or these"),
+	CMD_METRICS_FLAG(options),
 	{.name = "prune",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.prune,
@@ -45,12 +52,15 @@ static const struct cairn_flag flags[] = {
 static int run(int argc, char **argv, struct cairn_err *err)
 {
 	bool rule = options.last || options.hourly || options.daily || options.weekly ||
-		    options.monthly || options.yearly || options.within_ms;
+		    options.monthly || options.yearly || options.within_ms ||
+		    options.keep_tags.n > 0;
 
 	if (argc == 0 && !rule && !options.prune)
 		return cmd_usage(err, "name backups, or say which to keep with --keep-...");
 	if (argc > 0 && rule)
 		return cmd_usage(err, "either name backups or say which to keep");
+	if (!rule && options.tags.n > 0)
+		return cmd_usage(err, "--tag chooses among the backups that --keep-... is about");
 	options.repository = &cmd_repository;
 	options.ids = argv;
 	options.n_ids = argc;

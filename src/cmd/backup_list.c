@@ -13,6 +13,7 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.volume,
 	 .value_name = "NAME",
 	 .help = "only backups of this volume, by name or id"},
+	CMD_TAG_FLAG(options, "only backups that have all of these; again: or these"),
 	CAIRN_FLAG_END,
 };
 

@@ -16,11 +16,19 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.repair,
 	 .help = "make index files again; drop what is lost from them"},
+	{.name = "subset",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.subset,
+	 .value_name = "N/M|P%|SIZE",
+	 .help = "read part N of M, or packs chosen by chance: P % or SIZE of them"},
+	CMD_METRICS_FLAG(options),
 	CAIRN_FLAG_END,
 };
 
 static int run(int argc, char **argv, struct cairn_err *err)
 {
+	if (options.quick && options.subset)
+		return cmd_usage(err, "--quick reads no data, so there is no --subset of it");
 	options.repository = &cmd_repository;
 	options.id = argc > 0 ? argv[0] : NULL;
 	return cmd_backup_call("cairn_backup_verify", &options, err);

@@ -67,10 +67,14 @@ void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t to
 void role_say(void *arg, const char *text);
 
 /* Makes a backup in the repository, which is open, and says what it did. `pool` is
- * NULL where the options name a device. */
+ * NULL where the options name a device. `item` (or NULL) gets what came of it. */
 struct pool;
+struct role_item;
 int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *options,
-		struct role_progress *progress, struct cairn_err *err);
+		struct role_progress *progress, struct role_item *item, struct cairn_err *err);
+
+/* Writes that a task of a repository ended with `rc`; nothing where `path` is NULL. */
+void role_metrics_task(const char *path, const char *family, int rc, uint64_t begun_ns);
 
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/metrics_file.h"
 #include "backup/record.h"
 #include "backup/select.h"
+#include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -54,6 +56,8 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 		.monthly = o->monthly,
 		.yearly = o->yearly,
 		.within_ms = o->within_ms,
+		.tags = o->keep_tags.at,
+		.n_tags = o->keep_tags.n,
 		.group_host = true,
 		.group_paths = true,
 		.now_ns = (int64_t)cairn_now_ns(),
@@ -62,8 +66,10 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 	for (size_t i = 0; i < f->list.n; i++) {
 		struct backup_record record = backup_record_of(f->list.items[i]);
 
-		if (record.ours && (!o->volume || strcmp(o->volume, record.volume) == 0 ||
-				    strcmp(o->volume, record.volume_id) == 0))
+		if (record.ours &&
+		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
+		     strcmp(o->volume, record.volume_id) == 0) &&
+		    tags_match(f->list.items[i], &o->tags))
 			f->pool[f->n++] = f->list.items[i];
 	}
 	return repo_policy_apply(&policy, f->pool, f->n, f->reasons, err);
@@ -115,7 +121,7 @@ static int choose(struct forgetting *f, struct cairn_err *err)
 {
 	const struct cmd_backup_forget *o = f->options;
 	bool rule = o->last || o->hourly || o->daily || o->weekly || o->monthly || o->yearly ||
-		    o->within_ms;
+		    o->within_ms || o->keep_tags.n > 0;
 	size_t room;
 	int rc = repo_snapshot_list(f->repo, &f->list, err);
 
@@ -255,6 +261,7 @@ ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, str
 	/* To look, nobody has to be kept out. */
 	struct role_open how = {.lock = options->dry_run ? REPO_LOCK_SHARED : REPO_LOCK_EXCLUSIVE,
 				.reads = options->dry_run};
+	uint64_t begun = cairn_monotonic_ns();
 	int rc;
 
 	role_progress_begin(&f.progress);
@@ -262,5 +269,6 @@ ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, str
 	if (!rc)
 		rc = forget(&f, err);
 	role_progress_end(&f.progress);
+	role_metrics_task(options->metrics_file, METRICS_FORGET, rc, begun);
 	return rc;
 }

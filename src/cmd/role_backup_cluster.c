@@ -244,7 +244,7 @@ static int create_here(void *arg, const struct cluster_device *device, struct ca
 	here.device.service_account = here.cluster.service_account;
 	if (!here.host)
 		here.host = here.device.namespace_name;
-	return role_create(NULL, r->repo, &here, &r->progress, err);
+	return role_create(NULL, r->repo, &here, &r->progress, NULL, err);
 }
 
 static int open_here(struct request *r, struct cairn_err *err)

@@ -11,16 +11,20 @@
 #include "backup/select.h"
 #include "backup/source.h"
 #include "backup/source_device.h"
+#include "backup/source_file.h"
+#include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/progress.h"
 #include "cmd/record.h"
+#include "cmd/role_backup_run.h"
 #include "pool/pool.h"
 #include "repo/snapshot.h"
 
@@ -124,6 +128,21 @@ static int open_device(const struct cmd_backup_create *o, const char *objects,
 	return backup_source_device(&spec, ret, err);
 }
 
+static int open_file(const struct cmd_backup_create *o, struct backup_source **ret,
+		     struct cairn_err *err)
+{
+	struct source_file_spec spec = {
+		.path = o->file ? o->file : o->device.device,
+		.device = !o->file,
+		.name = o->device.volume_name,
+		.host = o->host,
+		.changes = o->changes,
+		.live = o->live,
+	};
+
+	return backup_source_file(&spec, ret, err);
+}
+
 static int open_source(struct pool *pool, const struct cmd_backup_create *o,
 		       const struct store_progress *comparing, const struct role_progress *progress,
 		       struct backup_source **ret, struct cairn_err *err)
@@ -135,13 +154,15 @@ static int open_source(struct pool *pool, const struct cmd_backup_create *o,
 
 	if (o->snapshot)
 		return backup_source_pool(pool, o->snapshot, comparing, ret, err);
+	if (o->file || !o->device.namespace_name)
+		return open_file(o, ret, err);
 	if (path)
 		rc = cairn_file_read(AT_FDCWD, path, METADATA_MAX, &objects, &n, err);
 	return rc ? rc : open_device(o, path ? objects : o->device.objects, progress, ret, err);
 }
 
 int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
-		struct role_progress *progress, struct cairn_err *err)
+		struct role_progress *progress, struct role_item *item, struct cairn_err *err)
 {
 	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *parent = NULL;
@@ -155,12 +176,19 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 		.talk = {.say = role_say, .arg = progress},
 		.progress = progress->hooks,
 	};
+	cairn_cleanup(tags_done) struct tags tags = {0};
 	struct backup_result result;
 	uint64_t begun = cairn_monotonic_ns();
 	int rc;
 
+	options.tags = &tags;
+	rc = tags_parse(&o->tags, &tags, err);
+	if (rc)
+		return rc;
 	cmd_progress_begin(&comparing, "comparing");
 	rc = open_source(pool, o, &comparing.hooks, progress, &source, err);
+	if (!rc && item && !item->recorded)
+		item->recorded = cairn_strdup(source->volume_name);
 	if (!rc && o->parent) {
 		rc = backup_select(repo, &(struct backup_choice){.name = o->parent}, &parent, err);
 		options.parent = parent;
@@ -171,47 +199,13 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 	role_progress_end(progress);
 	if (rc)
 		return rc;
+	if (item) {
+		item->result = result;
+		item->elapsed_ns = cairn_monotonic_ns() - begun;
+	}
 	if (role_json())
 		print_json(source, &result, cairn_monotonic_ns() - begun);
 	else
 		print_text(source, &result);
 	return push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
-}
-
-/* *ret_collided: somebody else came at the same moment, and nothing was done. */
-static int open_and_create(struct pool *pool, const struct cmd_backup_create *options, bool early,
-			   bool *ret_collided, struct cairn_err *err)
-{
-	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	struct role_open how = {
-		.lock = REPO_LOCK_SHARED, .level = (int)options->compression, .early = early};
-	struct role_progress progress;
-	int rc;
-
-	role_progress_begin(&progress);
-	rc = role_repo_open(options->repository, &how, &repo, err);
-	if (!rc)
-		rc = role_create(pool, repo, options, &progress, err);
-	role_progress_end(&progress);
-	*ret_collided = rc && repo && repo_collided(repo);
-	return rc;
-}
-
-ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
-{
-	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	struct cairn_err why = {0};
-	bool collided = false;
-	int rc = options->snapshot ? cmd_pool_open(CMD_QUERY, &pool, err) : 0;
-
-	if (rc)
-		return rc;
-	rc = open_and_create(pool, options, true, &collided, &why);
-	if (rc && collided) {
-		why = (struct cairn_err){0};
-		rc = open_and_create(pool, options, false, &collided, &why);
-	}
-	if (rc && err)
-		*err = why;
-	return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "backup/record.h"
 #include "backup/select.h"
+#include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/num.h"
@@ -25,6 +26,7 @@ static const struct cmd_column columns[] = {
 	{.title = "READ", .right = true, .spare = 2},
 	{.title = "STORED", .right = true},
 	{.title = "PARENT", .spare = 1},
+	{.title = "TAGS", .spare = 4},
 };
 
 /* "data@s1", or the path of what others made. */
@@ -46,6 +48,7 @@ static int add_row(struct cmd_listing *listing, const struct repo_snapshot *snap
 	char read[CAIRN_SIZE_TEXT_MAX];
 	char stored[CAIRN_SIZE_TEXT_MAX];
 	char text[CMD_SNAPSHOT_TEXT_MAX];
+	cairn_auto_free char *tags = tags_text(snapshot);
 	bool known = snapshot->summary.given;
 	const char *cells[] = {
 		role_short_id(&snapshot->id, id),
@@ -56,6 +59,7 @@ static int add_row(struct cmd_listing *listing, const struct repo_snapshot *snap
 		record->ours ? cairn_format_size(record->bytes_read, read) : "-",
 		known ? cairn_format_size(record->bytes_stored, stored) : "-",
 		snapshot->has_parent ? role_short_id(&snapshot->parent, parent) : "-",
+		tags && *tags ? tags : "-",
 	};
 
 	return cmd_table_add(&listing->table, cells, err);
@@ -64,6 +68,16 @@ static int add_row(struct cmd_listing *listing, const struct repo_snapshot *snap
 static void put_text(struct cairn_json *json, const char *key, const char *value)
 {
 	cmd_json_field_string(json, key, *value ? value : NULL);
+}
+
+static void put_tags(struct cairn_json *json, const struct repo_snapshot *snapshot)
+{
+	cairn_json_key(json, "tags");
+	cairn_json_array_begin(json);
+	for (size_t i = 0; i < snapshot->n_tags; i++)
+		if (!backup_tag_is_own(snapshot->tags[i], strlen(snapshot->tags[i])))
+			cairn_json_string(json, snapshot->tags[i]);
+	cairn_json_array_end(json);
 }
 
 static void put_fields(struct cairn_json *json, const struct repo_snapshot *snapshot,
@@ -94,16 +108,35 @@ static int add(struct cmd_listing *listing, const struct repo_snapshot *snapshot
 		return add_row(listing, snapshot, record, err);
 	cairn_json_object_begin(&listing->json);
 	put_fields(&listing->json, snapshot, record);
+	put_tags(&listing->json, snapshot);
 	cairn_json_object_end(&listing->json);
 	if (cmd_options.output == CMD_OUTPUT_NDJSON)
 		cairn_json_newline(&listing->json);
 	return 0;
 }
 
-static bool wanted(const struct backup_record *record, const char *volume)
+static bool wanted(const struct repo_snapshot *snapshot, const struct backup_record *record,
+		   const struct cmd_backup_list *options)
 {
-	return !volume || strcmp(record->volume, volume) == 0 ||
-	       strcmp(record->volume_id, volume) == 0;
+	const char *volume = options->volume;
+
+	return (!volume || strcmp(record->volume, volume) == 0 ||
+		strcmp(record->volume_id, volume) == 0) &&
+	       tags_match(snapshot, &options->tags);
+}
+
+/* The last column is shown where a backup has a tag. */
+static size_t count_columns(const struct repo_snapshot_list *list)
+{
+	size_t n = sizeof(columns) / sizeof(columns[0]);
+
+	for (size_t i = 0; i < list->n; i++) {
+		cairn_auto_free char *tags = tags_text(list->items[i]);
+
+		if (tags && *tags)
+			return n;
+	}
+	return n - 1;
 }
 
 ROLE_EXPORT int cairn_backup_list(const struct cmd_backup_list *options, struct cairn_err *err)
@@ -119,11 +152,11 @@ ROLE_EXPORT int cairn_backup_list(const struct cmd_backup_list *options, struct 
 		rc = repo_snapshot_list(repo, &list, err);
 	if (rc)
 		return rc;
-	cmd_listing_begin(&listing, "backups", columns, sizeof(columns) / sizeof(columns[0]));
+	cmd_listing_begin(&listing, "backups", columns, count_columns(&list));
 	for (size_t i = 0; i < list.n && !rc; i++) {
 		struct backup_record record = backup_record_of(list.items[i]);
 
-		if (wanted(&record, options->volume))
+		if (wanted(list.items[i], &record, options))
 			rc = add(&listing, list.items[i], &record, err);
 	}
 	rc_end = cmd_listing_end(&listing, rc ? NULL : err);
@@ -141,6 +174,7 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 	char size[CAIRN_SIZE_TEXT_MAX];
 	char leaf[CAIRN_SIZE_TEXT_MAX];
 	const struct metadata *m = &image->metadata;
+	cairn_auto_free char *tags = tags_text(snapshot);
 	uint64_t zeros = 0;
 	uint64_t chunks = 0;
 
@@ -148,6 +182,8 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 	cmd_out_fact("time", "%s", cmd_time_text((uint64_t)snapshot->time_ns, time));
 	cmd_out_fact("host", "%s", snapshot->hostname ? snapshot->hostname : "-");
 	cmd_out_fact("path", "%s", record->path);
+	if (tags && *tags)
+		cmd_out_fact("tags", "%s", tags);
 	if (snapshot->has_parent)
 		cmd_out_fact("parent", "%s", repo_id_format(&snapshot->parent, id));
 	if (!record->ours)

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backup/metrics_file.h"
 #include "backup/record.h"
 #include "backup/select.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/num.h"
@@ -286,10 +288,12 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 		.progress = show_progress,
 		.arg = &verifying,
 	};
-	int rc;
+	uint64_t begun = cairn_monotonic_ns();
+	int rc = options->subset ? repo_subset_parse(options->subset, &check.subset, err) : 0;
 
 	role_progress_begin(&verifying.progress);
-	rc = role_repo_open(options->repository, &how, &repo, err);
+	if (!rc)
+		rc = role_repo_open(options->repository, &how, &repo, err);
 	if (!rc && options->repair)
 		rc = repair_index(repo, &verifying.progress, err);
 	if (!rc && options->id) {
@@ -300,5 +304,6 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 	if (!rc)
 		rc = verify(repo, &verifying, &check, err);
 	role_progress_end(&verifying.progress);
+	role_metrics_task(options->metrics_file, METRICS_VERIFY, rc, begun);
 	return rc;
 }

@@ -75,6 +75,7 @@ static const struct command cmd_backup = {
 			&cmd_backup_verify_command,
 			&cmd_backup_forget_command,
 			&cmd_backup_copy_command,
+			&cmd_backup_key_command,
 			NULL,
 		},
 };

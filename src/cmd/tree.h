@@ -38,6 +38,7 @@ extern const struct command cmd_backup_create_command;
 extern const struct command cmd_backup_describe_command;
 extern const struct command cmd_backup_forget_command;
 extern const struct command cmd_backup_init_command;
+extern const struct command cmd_backup_key_command;
 extern const struct command cmd_backup_list_command;
 extern const struct command cmd_backup_restore_command;
 extern const struct command cmd_backup_verify_command;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What --metrics-file gets. */
+
+#include "cmd/role_backup_run.h"
+
+#include <string.h>
+
+#include "backup/metrics_file.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cmd/backup.h"
+#include "cmd/output.h"
+#include "cmd/role_backup.h"
+
+static double seconds_since(uint64_t begun_ns)
+{
+	return (double)(cairn_monotonic_ns() - begun_ns) / (double)CAIRN_NS_PER_SEC;
+}
+
+/* The work is done, or has failed for a reason of its own: that nobody hears of it is a
+ * remark. */
+static void write_samples(const char *path, const struct metrics_how *how,
+			  const struct metrics_sample *samples, size_t n)
+{
+	struct cairn_err why = {0};
+
+	if (metrics_file_write(path, how, samples, n, &why))
+		cmd_note("the metrics are not written: %s", why.msg);
+}
+
+void role_metrics_task(const char *path, const char *family, int rc, uint64_t begun_ns)
+{
+	struct metrics_how how = {.family = family};
+	struct metrics_sample sample = {.ok = rc == 0, .seconds = seconds_since(begun_ns)};
+
+	if (path)
+		write_samples(path, &how, &sample, 1);
+}
+
+static struct metrics_sample sample_of(const struct role_item *item, int rc)
+{
+	return (struct metrics_sample){
+		.volume = item->recorded ? item->recorded : item->name,
+		.ok = item->tried && !item->failure.code && (rc == 0 || item->result.size > 0),
+		.seconds = (double)item->elapsed_ns / (double)CAIRN_NS_PER_SEC,
+		.size_bytes = item->result.size,
+		.read_bytes = item->result.bytes_read,
+		.stored_bytes = item->result.bytes_stored,
+	};
+}
+
+void role_metrics_run(const struct role_run *run, int rc)
+{
+	const struct cmd_backup_create *o = run->options;
+	size_t n_names = (size_t)o->n_names;
+	size_t n = run->n ? run->n : n_names;
+	cairn_auto_free struct metrics_sample *samples =
+		o->metrics_file ? cairn_calloc(n + 1, sizeof(*samples)) : NULL;
+	/* With --all and no list of volumes, all that were backed up before have failed. */
+	struct metrics_how how = {.family = METRICS_BACKUP,
+				  .others_failed = o->all && run->n == 0,
+				  .drop_others = o->all && run->n > 0};
+
+	if (!samples)
+		return;
+	for (size_t i = 0; i < n; i++)
+		samples[i] = run->n ? sample_of(&run->items[i], rc)
+				    : (struct metrics_sample){.volume = o->names[i]};
+	write_samples(o->metrics_file, &how, samples, n);
+}
