@@ -20,7 +20,7 @@ static const struct cairn_flag flags[] = {
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &options.subset,
 	 .value_name = "N/M|P%|SIZE",
-	 .help = "read part N of M, or packs chosen by chance: P % or SIZE of them"},
+	 .help = "read part N of M, or P % or SIZE by chance"},
 	CMD_METRICS_FLAG(options),
 	CAIRN_FLAG_END,
 };

@@ -30,8 +30,8 @@
 
 #define PROGRAM "cairn " CAIRN_VERSION
 
-static void print_json(const struct backup_source *source, const struct backup_result *result,
-		       uint64_t elapsed_ns)
+static int print_json(const struct backup_source *source, const struct backup_result *result,
+		      uint64_t elapsed_ns, struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	char parent[REPO_ID_TEXT_MAX];
@@ -60,7 +60,7 @@ static void print_json(const struct backup_source *source, const struct backup_r
 	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
-	(void)cairn_json_finish(&json, NULL);
+	return cairn_json_finish(&json, err);
 }
 
 static void print_text(const struct backup_source *source, const struct backup_result *result)
@@ -204,7 +204,8 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 		item->elapsed_ns = cairn_monotonic_ns() - begun;
 	}
 	if (role_json())
-		print_json(source, &result, cairn_monotonic_ns() - begun);
+		(void)print_json(source, &result, cairn_monotonic_ns() - begun,
+				 item ? &item->unsaid : NULL);
 	else
 		print_text(source, &result);
 	return push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);

@@ -152,13 +152,25 @@ static void report(const struct running *r, const struct sums *sums)
 	(void)cairn_json_finish(&json, NULL);
 }
 
+/* Backups are made, but whoever reads the output does not know: that is an error too. */
+static int check_said(const struct role_run *run, struct cairn_err *err)
+{
+	for (size_t i = 0; i < run->n; i++) {
+		if (!run->items[i].unsaid.code)
+			continue;
+		*err = run->items[i].unsaid;
+		return cairn_err_wrap(err, "the backup is made, what was printed of it is lost");
+	}
+	return 0;
+}
+
 /* The run fails as its first failure did. */
 static int conclude(const struct role_run *run, const struct sums *sums, struct cairn_err *err)
 {
 	const struct role_item *item = run->items;
 
 	if (sums->failed == 0)
-		return 0;
+		return check_said(run, err);
 	while (!item->failure.code)
 		item++;
 	*err = item->failure;

@@ -28,6 +28,7 @@ struct role_item {
 	size_t member;                    /* of the group */
 	bool tried;
 	struct cairn_err failure;    /* code 0: none */
+	struct cairn_err unsaid;     /* the backup is made, and what was printed of it is lost */
 	char *recorded;              /* as which volume; NULL: not known */
 	struct backup_result result; /* without a failure */
 	uint64_t elapsed_ns;

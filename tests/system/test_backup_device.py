@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from backupcli import BackupTest, digest
-from cairncli import NOT_FOUND, TIMEOUT, USAGE, main
+from cairncli import INVALID, NOT_FOUND, TIMEOUT, USAGE, main
 
 SERVICE = os.environ["CAIRN_SCRIPTED_SERVICE"]
 STRIDE, LENGTH, BLOCKS = 65536, 4096, 64
@@ -83,7 +83,8 @@ class Device(BackupTest):
         self.assertEqual(self.restored("latest"), digest(self.device))
 
     def test_bad_input(self):
-        for code, args in [(USAGE, ("--device", self.device)),
+        for code, args in [(INVALID, ("--device", self.device)),
+                           (USAGE, ("--device", self.device, "--namespace", "n")),
                            (USAGE, ("x@y", "--device", self.device)), (USAGE, ()),
                            (NOT_FOUND, ("--device", "/nowhere", "--namespace", "n",
                                         "--volume-snapshot", "s"))]:

@@ -85,6 +85,13 @@ class Volumes(VolumeTest):
                          [("data", True), ("logs", False)])
         self.assertEqual(self.live(), ["data@mine"])
 
+    def test_a_report_that_is_lost_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for args in (["-o", "json"], []):
+                done = self.backup("create", "data", *args, stdout=full, code=None)
+                self.assertNotEqual(done.returncode, OK, args)
+        self.assertEqual((len(self.backups()), self.live()), (2, []), "both are made")
+
     def test_a_snapshot_may_be_kept(self):
         made, _ = self.events("create", "data", "--keep-snapshot")
         self.assertEqual(self.live(), [f"data@{made['snapshot']}"])
