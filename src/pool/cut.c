@@ -2,11 +2,7 @@
 
 #include "pool/cut.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -15,6 +11,7 @@
 #include "pool/freeze_guard.h"
 #include "pool/handle.h"
 #include "pool/leftover.h"
+#include "pool/opened.h"
 #include "pool/probe.h"
 #include "pool/store.h"
 
@@ -36,23 +33,6 @@ struct cut {
 	bool atomic;
 	struct device_freeze *freeze;
 };
-
-/* True if somebody has the file open for writing: the kernel then refuses a
- * read lease. Where it refuses leases as such, the answer is "maybe". Whoever opens
- * it for writing while the lease is held makes the kernel send a signal: one that
- * is ignored by default, since SIGIO would end the process. */
-static bool has_writer(const char *path)
-{
-	cairn_auto_fd int fd = -1;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
-		return true;
-	fcntl(fd, F_SETLEASE, F_UNLCK);
-	return false;
-}
 
 static bool is_mounted(const struct target *target)
 {
@@ -76,7 +56,7 @@ static bool has_raw_writer(const struct target *target, const char *path)
 			return true;
 		writable = writable || !device->read_only;
 	}
-	return !writable && has_writer(path);
+	return !writable && opened_for_writing(path) != OPENED_NOT;
 }
 
 static int examine(struct cut *cut, struct target *target, struct cairn_err *err)

@@ -102,6 +102,10 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
 		  fileset_copy copy, struct cairn_err *err);
 
+/* volume_replace of struct store_ops: the file in ID is replaced by that in ID.new. */
+int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
+		    fileset_copy copy, struct cairn_err *err);
+
 /* Removes one directory of the given name with its file; absent is fine. */
 int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
 			 struct cairn_err *err);
@@ -113,6 +117,7 @@ int fileset_volume_create(struct store *store, const char *id, uint64_t size,
 			  struct cairn_err *err);
 int fileset_volume_resize(struct store *store, const char *id, uint64_t size,
 			  struct cairn_err *err);
+int fileset_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
 int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int fileset_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
 		 struct cairn_err *err);

@@ -232,30 +232,100 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 	return rc;
 }
 
+/* Builds ID.new of volumes/ from a snapshot; CAIRN_RANGE when it would be smaller. */
+static int build_from_snapshot(struct fileset *set, const char *id, const char *snapshot_id,
+			       uint64_t size, fileset_copy copy, int *ret_fd, struct cairn_err *err)
+{
+	cairn_auto_fd int from = -1;
+	uint64_t have = 0;
+	int rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
+				   &from, err);
+
+	rc = rc ? rc : fileset_fd_size(from, &have, err);
+	if (rc == 0 && size < have)
+		rc = cairn_err_set(err, CAIRN_RANGE, "the clone is smaller than the snapshot");
+	rc = rc ? rc : fileset_build(set, (struct store_ref){STORE_VOLUME, id}, ret_fd, err);
+	rc = rc ? rc : copy(from, *ret_fd, err);
+	return rc ? rc : fileset_grow(*ret_fd, size, err);
+}
+
 int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
 		  fileset_copy copy, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, id};
-	cairn_auto_fd int from = -1;
 	cairn_auto_fd int to = -1;
-	uint64_t have = 0;
 	bool exists = false;
 	int rc = fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
 		return rc ? rc : fileset_settle(set, ref, err);
-	rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
-			       &from, err);
-	rc = rc ? rc : fileset_fd_size(from, &have, err);
-	if (rc == 0 && size < have)
-		rc = cairn_err_set(err, CAIRN_RANGE, "the clone is smaller than the snapshot");
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
-	if (rc)
-		return rc;
-	rc = copy(from, to, err);
-	rc = rc ? rc : fileset_grow(to, size, err);
+	rc = build_from_snapshot(set, id, snapshot_id, size, copy, &to, err);
 	rc = rc ? rc : fileset_finish(set, ref, to, err);
 	if (rc)
 		fileset_abandon(set, ref);
 	return rc;
+}
+
+static int open_object_dir(struct fileset *set, struct store_ref ref, int *ret_fd,
+			   struct cairn_err *err)
+{
+	*ret_fd = openat(set->kind_fd[ref.kind], ref.id,
+			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret_fd < 0 ? cairn_err_sys(err, errno, "open '%s'", ref.id) : 0;
+}
+
+/* The file of ID and that of ID.new change places, so that a change that cannot be made
+ * durable can be taken back. Where the filesystem has no such call the new one replaces
+ * the old, which is as atomic. */
+static int exchange_disks(struct fileset *set, const char *id, int dir, struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(id, ".new");
+	char from[sizeof(name.text) + sizeof("/" FILESET_DISK)];
+	int parent = set->kind_fd[STORE_VOLUME];
+
+	snprintf(from, sizeof(from), "%s/%s", name.text, FILESET_DISK);
+	if (renameat2(parent, from, dir, FILESET_DISK, RENAME_EXCHANGE) == 0)
+		return 0;
+	if ((errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) &&
+	    renameat(parent, from, dir, FILESET_DISK) == 0)
+		return 0;
+	return cairn_err_sys(err, errno, "replace the data of '%s'", id);
+}
+
+static int move_disk_over(struct fileset *set, const char *id, struct cairn_err *err)
+{
+	cairn_auto_fd int dir = -1;
+	int rc = open_object_dir(set, (struct store_ref){STORE_VOLUME, id}, &dir, err);
+
+	rc = rc ? rc : exchange_disks(set, id, dir, err);
+	if (rc)
+		return rc;
+	rc = cairn_sync_dir(dir, id, err);
+	if (rc && exchange_disks(set, id, dir, NULL) == 0)
+		(void)cairn_sync_dir(dir, id, NULL);
+	return rc;
+}
+
+int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
+		    fileset_copy copy, struct cairn_err *err)
+{
+	cairn_auto_fd int to = -1;
+	int rc = build_from_snapshot(set, id, snapshot_id, size, copy, &to, err);
+
+	rc = rc ? rc : fileset_sync(to, err);
+	return rc ? rc : move_disk_over(set, id, err);
+}
+
+/* First it must be certain which of the two is the volume's. */
+int fileset_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct store_ref ref = {STORE_VOLUME, id};
+	struct fileset_name name = fileset_name(id, ".new");
+	cairn_auto_fd int dir = -1;
+	int rc = open_object_dir(set, ref, &dir, err);
+
+	rc = rc ? rc : cairn_sync_dir(dir, id, err);
+	rc = rc ? rc : fileset_remove_named(set, STORE_VOLUME, name.text, err);
+	return rc ? rc : fileset_settle(set, ref, err);
 }

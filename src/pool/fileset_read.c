@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "pool/opened.h"
 
 struct file_reader {
 	struct store_reader reader;
@@ -56,6 +57,7 @@ int fileset_reader_open(struct store *store, struct store_ref ref, struct store_
 	rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &f->fd, err);
 	if (rc)
 		return rc;
+	opened_mark_reader(f->fd);
 	f->reader.ops = &reader_ops;
 	*ret = &cairn_take(f)->reader;
 	return 0;

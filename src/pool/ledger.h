@@ -43,6 +43,15 @@ int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
 			   const struct record_snapshot *old, const struct record_snapshot *now,
 			   struct cairn_err *err);
 
+/* The same as a change of a live record to another name. A commit is CAIRN_ABORTED where
+ * another volume has the new name; a snapshot takes it from whoever had it when this was
+ * called. */
+void ledger_volume_rename(struct catalogue_batch *batch, const struct record_volume *old,
+			  const struct record_volume *now);
+int ledger_snapshot_rename(struct catalogue *cat, struct catalogue_batch *batch,
+			   const struct record_snapshot *old, const struct record_snapshot *now,
+			   struct cairn_err *err);
+
 /* These run inside the commit (catalogue_batch_late()), so that commits that
  * count up the same number, or come to depend on the same snapshot, do not fail.
  *

@@ -83,7 +83,8 @@ static int settle_volume(struct pool *pool, uint64_t volume, const char *id, str
 	rc = store_size(pool->store, ref, &size, err);
 	if (rc == 0 && size < record.size)
 		rc = store_volume_resize(pool->store, id, record.size, err);
-	return rc;
+	/* The half of a rollback that is not the volume. */
+	return rc ? rc : store_volume_sweep(pool->store, id, err);
 }
 
 /* True in *ret when some volume or unmade set still needs the data. */

@@ -272,9 +272,18 @@ int loop_detach(const char *device, const struct stat *file, struct cairn_err *e
 	return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is open in another program", device);
 }
 
-int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
+/* A rollback replaces the file while others wait for its lock. */
+static bool is_replaced(int fd, const char *file)
 {
-	uint64_t deadline = cairn_monotonic_ns() + LOOP_LOCK_WAIT_MS * CAIRN_NS_PER_MS;
+	struct stat held;
+	struct stat named;
+
+	return fstat(fd, &held) == 0 && lstat(file, &named) == 0 &&
+	       (held.st_ino != named.st_ino || held.st_dev != named.st_dev);
+}
+
+static int lock_opened(const char *file, uint64_t deadline, int *ret_fd, struct cairn_err *err)
+{
 	uint64_t pause = POLL_FIRST_MS;
 	cairn_auto_fd int fd = -1;
 
@@ -295,4 +304,21 @@ int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
 	}
 	*ret_fd = cairn_take_fd(&fd);
 	return 0;
+}
+
+int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
+{
+	uint64_t deadline = cairn_monotonic_ns() + LOOP_LOCK_WAIT_MS * CAIRN_NS_PER_MS;
+
+	for (;;) {
+		cairn_auto_fd int fd = -1;
+		int rc = lock_opened(file, deadline, &fd, err);
+
+		if (rc)
+			return rc;
+		if (!is_replaced(fd, file)) {
+			*ret_fd = cairn_take_fd(&fd);
+			return 0;
+		}
+	}
 }

@@ -74,7 +74,8 @@ bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_m
  * `wait_ms`, and at once for a device that does not detach by itself. */
 bool loop_wait_released(dev_t device, uint64_t wait_ms);
 
-/* Keeps every other loop_lock() on the file out until the descriptor is closed.
+/* Keeps every other loop_lock() on the file out until the descriptor is closed. The
+ * file that is locked is the one that has the name then.
  *
  * CAIRN_ABORTED  somebody held it for LOOP_LOCK_WAIT_MS
  */

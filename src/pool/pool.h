@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/keep.h"
 #include "block/extent.h"
 
 struct cairn_err;
@@ -197,6 +198,14 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 		       const struct pool_volume_settings *settings, struct pool_volume *ret,
 		       struct cairn_err *err);
 
+/* Gives a volume another name; its id stays. The name it has is fine.
+ *
+ * CAIRN_EXISTS   another volume has the name
+ * CAIRN_INVALID  it can be no name
+ */
+int pool_volume_rename(struct pool *pool, const char *volume, const char *name,
+		       struct pool_volume *ret, struct cairn_err *err);
+
 enum pool_volume_delete_mode {
 	POOL_DELETE_REFUSE,         /* live snapshots are CAIRN_PRECONDITION */
 	POOL_DELETE_KEEP_SNAPSHOTS, /* they stay, reachable by id */
@@ -250,6 +259,33 @@ int pool_volume_condition(struct pool *pool, const char *volume, struct pool_con
 
 /* Bytes that the volume or snapshot has allocated. */
 int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint64_t *ret,
+			 struct cairn_err *err);
+
+#define POOL_DEVICE_MAX 32  /* "/dev/loop" and digits */
+#define POOL_MOUNT_MAX  256 /* a longer path is cut off */
+
+struct pool_usage {
+	uint64_t used_bytes;          /* blocks of its file, also those that others share with it */
+	char device[POOL_DEVICE_MAX]; /* "": not attached */
+	char mounted[POOL_MOUNT_MAX]; /* where; "": not mounted, or in another namespace */
+};
+
+/* Which files have loop devices, at one moment: for listings. */
+struct pool_attached;
+int pool_attached_get(struct pool_attached **ret, struct cairn_err *err);
+void pool_attached_free(struct pool_attached *attached);
+CAIRN_DEFINE_CLEANUP(struct pool_attached, pool_attached_free);
+
+/* Costs a few calls, however large it is, and a look at all loop devices where `attached`
+ * does not show that it has none; NULL: always. */
+int pool_usage_get(struct pool *pool, const char *volume_or_snapshot,
+		   const struct pool_attached *attached, struct pool_usage *ret,
+		   struct cairn_err *err);
+
+/* Bytes in extents that nothing else refers to: about what deleting only this one frees.
+ * Exact to a block on XFS and with copies. On btrfs an extent of which others use a part is
+ * not counted. Walks the whole map, and on btrfs each extent costs a search for others. */
+int pool_exclusive_bytes(struct pool *pool, const char *volume_or_snapshot, uint64_t *ret,
 			 struct cairn_err *err);
 
 /* ---- snapshots ---------------------------------------------------------- */
@@ -326,6 +362,15 @@ int pool_snapshot_list(struct pool *pool, const struct pool_snapshot_list_spec *
 				 struct cairn_err *err),
 		       void *arg, struct cairn_err *err);
 
+/* Gives a live snapshot another name within its volume; its id stays. A deleted one that
+ * had the name can be found by its id only.
+ *
+ * CAIRN_EXISTS   another live snapshot of the volume has the name
+ * CAIRN_INVALID  it can be no name
+ */
+int pool_snapshot_rename(struct pool *pool, const char *snapshot, const char *name,
+			 struct pool_snapshot *ret, struct cairn_err *err);
+
 /* Turns it into a tombstone; waits for change sets that still need its data.
  * CAIRN_PRECONDITION when it is attached. */
 int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err);
@@ -340,6 +385,64 @@ int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_e
 /* The data of a live snapshot. */
 int pool_snapshot_reader(struct pool *pool, const char *snapshot, struct store_reader **ret,
 			 struct cairn_err *err);
+
+struct pool_rollback_spec {
+	const char *snapshot; /* a live one of the volume */
+	const char *keep_as;  /* name of a snapshot of what the volume holds now, which is made
+			       * first; NULL: that is given up */
+};
+
+struct pool_rollback_result {
+	struct pool_volume volume;
+	struct pool_snapshot snapshot;
+	struct pool_snapshot kept; /* id "" when there is none; its change set is pending */
+};
+
+/* The volume holds what the snapshot does, and keeps its id and size: what lies past the
+ * snapshot's reads as zeroes. All snapshots stay, and the next one follows the last that
+ * was cut: to the line of snapshots a rollback is a write of old bytes. Killed at any
+ * point, the volume has its old bytes or the snapshot's. An unfinished restore to it is
+ * forgotten, which needs `keep_as` NULL: half a restore cannot be a snapshot.
+ *
+ * CAIRN_PRECONDITION  it is attached, or its file is open for writing; or it was deleted
+ * CAIRN_EXISTS        a live snapshot has the name `keep_as`
+ * CAIRN_NOT_FOUND     no such snapshot, or it was deleted
+ */
+int pool_volume_rollback(struct pool *pool, const struct pool_rollback_spec *spec,
+			 struct pool_rollback_result *ret, struct cairn_err *err);
+
+/* True in *ret while it is attached or mounted, or somebody reads it with
+ * pool_snapshot_reader(), as a backup does. */
+int pool_snapshot_in_use(struct pool *pool, const char *snapshot, bool *ret, struct cairn_err *err);
+
+/* Why a snapshot is kept: those of enum cairn_keep_reason, and these. */
+enum pool_keep_reason {
+	POOL_KEEP_NEWEST = CAIRN_KEEP_NEXT,      /* the last one of a volume stays */
+	POOL_KEEP_IN_USE = CAIRN_KEEP_NEXT << 1, /* see pool_snapshot_in_use() */
+	POOL_KEEP_CLOCK = CAIRN_KEEP_NEXT << 2,  /* its time cannot be right */
+};
+
+/* The name of a single reason. */
+const char *pool_keep_reason_text(unsigned reason);
+
+struct pool_prune_spec {
+	const char *volume; /* whose snapshots; name or id */
+	struct cairn_keep_policy keep;
+	bool dry_run; /* nothing is deleted */
+	/* Called for each live snapshot, the oldest first: why it is kept, 0 where it was
+	 * deleted, or would be. */
+	int (*fn)(void *arg, const struct pool_snapshot *snapshot, unsigned reasons,
+		  struct cairn_err *err);
+	void *arg;
+};
+
+/* Deletes the snapshots of a volume that no rule keeps. One that cannot be deleted is
+ * passed over, and the first such failure is returned at the end.
+ *
+ * CAIRN_INVALID  there is no rule
+ */
+int pool_snapshot_prune(struct pool *pool, const struct pool_prune_spec *spec,
+			struct cairn_err *err);
 
 /* ---- what changed ------------------------------------------------------- */
 

@@ -135,6 +135,25 @@ int store_volume_resize(struct store *store, const char *id, uint64_t size, stru
 	return rc ? rc : store->ops->volume_resize(store, id, size, err);
 }
 
+int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
+			 uint64_t size, struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_id(id, err);
+	rc = rc ? rc : check_id(snapshot_id, err);
+	rc = rc ? rc : check_size(size, err);
+	return rc ? rc : store->ops->volume_replace(store, id, snapshot_id, size, err);
+}
+
+int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
+{
+	int rc = check_writable(store, err);
+
+	rc = rc ? rc : check_id(id, err);
+	return rc ? rc : store->ops->volume_sweep(store, id, err);
+}
+
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 		       uint64_t size, struct cairn_err *err)
 {

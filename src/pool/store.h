@@ -77,6 +77,15 @@ struct store_ops {
 	/* Grows; CAIRN_RANGE when `size` is below what it has. */
 	int (*volume_resize)(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
+	/* The volume becomes what the snapshot holds, with `size` bytes, which is not
+	 * below the snapshot's. It has its old data or the new, never a mixture, and
+	 * keeps its path; the file is another one. Nobody has the old one open. What
+	 * is then superfluous stays for volume_sweep. */
+	int (*volume_replace)(struct store *store, const char *id, const char *snapshot_id,
+			      uint64_t size, struct cairn_err *err);
+	/* Removes what volume_replace left, whether it succeeded, failed or was
+	 * interrupted. The volume itself stays as it is. */
+	int (*volume_sweep)(struct store *store, const char *id, struct cairn_err *err);
 	/* Also removes what an interrupted create left; absent is fine. */
 	int (*remove)(struct store *store, struct store_ref ref, struct cairn_err *err);
 	/* Cuts a snapshot of the volume's first `size` bytes: what was written
@@ -182,6 +191,9 @@ int store_volume_create(struct store *store, const char *id, uint64_t size, stru
 int store_volume_clone(struct store *store, const char *id, const char *snapshot_id, uint64_t size,
 		       struct cairn_err *err);
 int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
+			 uint64_t size, struct cairn_err *err);
+int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
 int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 		       uint64_t size, struct cairn_err *err);

@@ -22,7 +22,7 @@ struct taking {
 	struct pool *pool;
 	struct take_item *items;
 	size_t n;
-	int *locks;
+	int *locks; /* NULL: the caller holds them */
 	struct cut_item *cuts;
 	struct cut *cut;
 	struct record_snapshot *records;
@@ -300,7 +300,7 @@ static int prepare_cut(struct taking *t, struct cairn_err *err)
 static int take_all(struct taking *t, struct cairn_err *err)
 {
 	bool reserved = false;
-	int rc = lock_volumes(t, err);
+	int rc = t->locks ? lock_volumes(t, err) : 0;
 
 	if (!rc)
 		rc = prepare_cut(t, err);
@@ -334,6 +334,15 @@ int take_snapshot_locked(struct pool *pool, struct take_item *item, struct recor
 	if (!rc)
 		*ret_lock = cairn_take_fd(&lock);
 	return rc;
+}
+
+int take_snapshot_held(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
+		       struct cairn_err *err)
+{
+	struct cut_item cut = {0};
+	struct taking t = {.pool = pool, .items = item, .n = 1, .cuts = &cut, .records = ret};
+
+	return take_all(&t, err);
 }
 
 int take_snapshots(struct pool *pool, struct take_item *items, size_t n,

@@ -28,4 +28,8 @@ int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
 int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
 			 int *ret_lock, struct cairn_err *err);
 
+/* Takes one for a caller that holds the volume's lock. */
+int take_snapshot_held(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
+		       struct cairn_err *err);
+
 #endif

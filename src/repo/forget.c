@@ -6,63 +6,27 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
+#include "base/keep.h"
 #include "base/mem.h"
-#include "repo/instant.h"
 #include "repo/snapshot.h"
 
-#define HOUR ((int64_t)3600 * (int64_t)CAIRN_NS_PER_SEC)
-#define DAY  (24 * HOUR)
-
-/* A rule that keeps the newest of each of the last `left` periods. */
-struct rule {
-	uint64_t left;
-	int64_t (*period)(int64_t ns);
-	unsigned reason;
-	int64_t last;
-	bool any;
-};
-
-static int64_t floor_div(int64_t a, int64_t b)
+static struct cairn_keep_policy rules_of(const struct repo_policy *p)
 {
-	return a / b - (a % b < 0);
-}
-
-static int64_t hour_of(int64_t ns)
-{
-	return floor_div(ns, HOUR);
-}
-
-static int64_t day_of(int64_t ns)
-{
-	return floor_div(ns, DAY);
-}
-
-/* ISO weeks begin on Monday; the first day of 1970 was a Thursday. */
-static int64_t week_of(int64_t ns)
-{
-	return floor_div(day_of(ns) + 3, 7);
-}
-
-static int64_t month_of(int64_t ns)
-{
-	unsigned month, day;
-	int64_t year;
-
-	repo_civil_from_days(day_of(ns), &year, &month, &day);
-	return year * 12 + month;
-}
-
-static int64_t year_of(int64_t ns)
-{
-	return floor_div(month_of(ns) - 1, 12);
+	return (struct cairn_keep_policy){.last = p->last,
+					  .hourly = p->hourly,
+					  .daily = p->daily,
+					  .weekly = p->weekly,
+					  .monthly = p->monthly,
+					  .yearly = p->yearly,
+					  .within_ms = p->within_ms};
 }
 
 bool repo_policy_empty(const struct repo_policy *p)
 {
-	return !p->last && !p->hourly && !p->daily && !p->weekly && !p->monthly && !p->yearly &&
-	       !p->within_ms && p->n_tags == 0;
+	struct cairn_keep_policy rules = rules_of(p);
+
+	return cairn_keep_policy_empty(&rules) && p->n_tags == 0;
 }
 
 /* ---- groups ----------------------------------------------------------------- */
@@ -157,19 +121,6 @@ static int by_group(const void *a, const void *b, void *arg)
 
 /* ---- rules ------------------------------------------------------------------ */
 
-static unsigned apply_rule(struct rule *rule, int64_t time_ns)
-{
-	int64_t period = rule->period ? rule->period(time_ns) : 0;
-
-	if (rule->left == 0 || (rule->period && rule->any && rule->last == period))
-		return 0;
-	if (rule->left != REPO_KEEP_ALL)
-		rule->left--;
-	rule->any = true;
-	rule->last = period;
-	return rule->reason;
-}
-
 static bool has_tag(const struct repo_policy *policy, const struct repo_snapshot *snapshot)
 {
 	for (size_t i = 0; i < policy->n_tags; i++)
@@ -179,44 +130,22 @@ static bool has_tag(const struct repo_policy *policy, const struct repo_snapshot
 	return false;
 }
 
-static bool is_within(const struct repo_policy *policy, int64_t newest, int64_t time_ns)
-{
-	int64_t age, limit;
-
-	if (policy->within_ms == 0)
-		return false;
-	if (__builtin_mul_overflow(policy->within_ms, CAIRN_NS_PER_MS, &limit) ||
-	    __builtin_sub_overflow(newest, time_ns, &age))
-		return true;
-	return age < limit;
-}
-
 static void apply_to_group(const struct repo_policy *policy, const struct item *items, size_t n,
 			   unsigned *reasons)
 {
-	struct rule rules[] = {
-		{policy->last, NULL, REPO_KEEP_LAST, 0, false},
-		{policy->hourly, hour_of, REPO_KEEP_HOURLY, 0, false},
-		{policy->daily, day_of, REPO_KEEP_DAILY, 0, false},
-		{policy->weekly, week_of, REPO_KEEP_WEEKLY, 0, false},
-		{policy->monthly, month_of, REPO_KEEP_MONTHLY, 0, false},
-		{policy->yearly, year_of, REPO_KEEP_YEARLY, 0, false},
-	};
-	const struct repo_snapshot *newest = NULL;
+	struct cairn_keep_policy rules = rules_of(policy);
+	struct cairn_keep keep;
 
+	cairn_keep_init(&keep, &rules);
 	for (size_t i = 0; i < n; i++) {
 		const struct repo_snapshot *snapshot = items[i].snapshot;
-		unsigned why = 0;
+		unsigned why;
 
 		if (items[i].mistimed) {
 			reasons[items[i].i] = REPO_KEEP_CLOCK;
 			continue;
 		}
-		newest = newest ? newest : snapshot;
-		for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++)
-			why |= apply_rule(&rules[k], snapshot->time_ns);
-		if (is_within(policy, newest->time_ns, snapshot->time_ns))
-			why |= REPO_KEEP_WITHIN;
+		why = cairn_keep_next(&keep, snapshot->time_ns);
 		if (has_tag(policy, snapshot))
 			why |= REPO_KEEP_TAG;
 		reasons[items[i].i] = why;

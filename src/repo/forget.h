@@ -2,10 +2,8 @@
 
 /* Which snapshots a policy keeps: pure.
  *
- * As restic counts: snapshots are grouped (by host and paths, as a rule), and in
- * each group, from the newest on, the newest of each of the last n hours, days,
- * weeks (ISO), months and years is kept, and the last n of all. Hours and days
- * are those of UTC.
+ * Snapshots are grouped (by host and paths, as a rule), and the rules of
+ * base/keep.h are applied to each group on its own.
  *
  * A clock that was wrong must not cost a backup: one of a time to come would count
  * as the newest for ever, and one that is older than its own parent would be the
@@ -18,10 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/keep.h"
+
 struct cairn_err;
 struct repo_snapshot;
 
-#define REPO_KEEP_ALL UINT64_MAX
+#define REPO_KEEP_ALL CAIRN_KEEP_ALL
 
 struct repo_policy {
 	uint64_t last, hourly, daily, weekly, monthly, yearly; /* 0: none by this rule */
@@ -33,15 +33,15 @@ struct repo_policy {
 };
 
 enum repo_keep_reason {
-	REPO_KEEP_LAST = 1 << 0,
-	REPO_KEEP_HOURLY = 1 << 1,
-	REPO_KEEP_DAILY = 1 << 2,
-	REPO_KEEP_WEEKLY = 1 << 3,
-	REPO_KEEP_MONTHLY = 1 << 4,
-	REPO_KEEP_YEARLY = 1 << 5,
-	REPO_KEEP_WITHIN = 1 << 6,
-	REPO_KEEP_TAG = 1 << 7,
-	REPO_KEEP_CLOCK = 1 << 8, /* its time cannot be right */
+	REPO_KEEP_LAST = CAIRN_KEEP_LAST,
+	REPO_KEEP_HOURLY = CAIRN_KEEP_HOURLY,
+	REPO_KEEP_DAILY = CAIRN_KEEP_DAILY,
+	REPO_KEEP_WEEKLY = CAIRN_KEEP_WEEKLY,
+	REPO_KEEP_MONTHLY = CAIRN_KEEP_MONTHLY,
+	REPO_KEEP_YEARLY = CAIRN_KEEP_YEARLY,
+	REPO_KEEP_WITHIN = CAIRN_KEEP_WITHIN,
+	REPO_KEEP_TAG = CAIRN_KEEP_NEXT,
+	REPO_KEEP_CLOCK = CAIRN_KEEP_NEXT << 1, /* its time cannot be right */
 };
 
 /* True when the policy has no rule at all: it would delete everything, and is

@@ -202,6 +202,42 @@ static void a_clone_has_the_bytes_and_goes_its_own_way(void **state)
 		    CAIRN_NOT_FOUND);
 }
 
+static void a_replaced_volume_has_the_snapshots_bytes(void **state)
+{
+	struct collected c = {0};
+	struct cairn_err err = {0};
+
+	(void)state;
+	make("vol-a", SIZE);
+	fill_at(env.store, "vol-a", 0, 8192, 1);
+	cut("vol-a", "snap-a");
+	fill_at(env.store, "vol-a", 4096, 8192, 2);
+	cut("vol-a", "snap-b");
+	assert_ok(store_volume_replace(env.store, "vol-a", "snap-a", 2 * SIZE, &err), &err);
+	assert_int_equal(size_of(volume_ref("vol-a")), 2 * SIZE);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 8192), 0);
+	assert_int_equal(byte_at(env.store, snapshot_ref("snap-b"), 4096), 2);
+	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_int_equal(count(STORE_VOLUME), 1);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
+	fill_at(env.store, "vol-a", 0, 4096, 3);
+	cut("vol-a", "snap-c");
+	delta_of(env.store, "snap-a", "snap-c", &c);
+	assert_true(covers(&c, 0, 4096) && !covers(&c, 4096, 4096));
+	collected_done(&c);
+	delta_of(env.store, "snap-b", "snap-c", &c);
+	assert_true(covers(&c, 0, 12288));
+	collected_done(&c);
+	assert_code(store_volume_replace(env.store, "vol-a", "snap-x", SIZE, &err),
+		    CAIRN_NOT_FOUND);
+	assert_code(store_volume_replace(env.store, "vol-a", "snap-c", SIZE, &err), CAIRN_RANGE);
+	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_int_equal(count(STORE_VOLUME), 1);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 3);
+}
+
 static void a_volume_grows_and_never_shrinks(void **state)
 {
 	struct cairn_err err = {0};
@@ -558,6 +594,8 @@ static int whole_life(void)
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
 	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, &err);
+	rc = rc ? rc : store_volume_replace(store, "vol-n", "snap-n", SIZE, &err);
+	rc = rc ? rc : store_volume_sweep(store, "vol-n", &err);
 	rc = rc ? rc : store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
 	rc = rc ? rc : store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
 	rc = rc ? rc : store_reader_open(store, snapshot_ref("snap-m"), &reader, &err);
@@ -606,6 +644,7 @@ int store_conformance(const char *backend, enum scratchfs_kind kind)
 		T(a_snapshot_has_the_size_that_was_asked_for),
 		T(a_snapshot_keeps_what_was_written_before_it),
 		T(a_clone_has_the_bytes_and_goes_its_own_way),
+		T(a_replaced_volume_has_the_snapshots_bytes),
 		T(a_volume_grows_and_never_shrinks),
 		T(removing_twice_is_fine),
 		T(what_is_set_aside_is_out_of_sight_and_comes_back),

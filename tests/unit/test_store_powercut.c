@@ -69,6 +69,15 @@ static void live(const char *backend, enum scratchfs_kind kind)
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
 
+	fill_at(life.store, "vol-2", MIB, MIB, 9);
+	assert_ok(store_volume_replace(life.store, "vol-2", "snap-1", 3 * SIZE, &err), &err);
+	power_cut(&life);
+	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
+	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
+	assert_ok(store_volume_sweep(life.store, "vol-2", &err), &err);
+	power_cut(&life);
+	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
+
 	assert_ok(store_remove(life.store, snapshot_ref("snap-1"), &err), &err);
 	assert_ok(store_remove(life.store, volume_ref("vol-1"), &err), &err);
 	power_cut(&life);

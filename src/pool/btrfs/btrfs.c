@@ -65,8 +65,10 @@ static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct ca
 	return rc ? rc : fileset_settle(set, ref, err);
 }
 
-/* Gives the subvolume ID.new of volumes/ its size and then its name. */
-static int finish_volume(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
+/* Gives the subvolume ID.new of volumes/ its size and then its name; with
+ * RENAME_EXCHANGE a volume that has the name is ID.new afterwards. */
+static int finish_volume(struct fileset *set, const char *id, uint64_t size, unsigned flags,
+			 struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
 	struct fileset_name name = fileset_name(id, ".new");
@@ -82,9 +84,13 @@ static int finish_volume(struct fileset *set, const char *id, uint64_t size, str
 	rc = fileset_grow(fd, size, err);
 	if (rc)
 		return rc;
-	if (renameat(parent, name.text, parent, id) < 0)
+	if (renameat2(parent, name.text, parent, id, flags) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
-	return fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
+	rc = fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
+	/* What cannot be made durable is taken back, so that a failure changes nothing. */
+	if (rc && flags == RENAME_EXCHANGE && renameat2(parent, name.text, parent, id, flags) == 0)
+		(void)fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, NULL);
+	return rc;
 }
 
 /* Makes ID.new, as a snapshot of `source_fd` or empty (-1), then the volume. */
@@ -101,7 +107,7 @@ static int build_volume(struct fileset *set, const char *id, int source_fd, uint
 		rc = subvolume_create(parent, name.text, err);
 	else
 		rc = subvolume_snapshot(parent, name.text, source_fd, false, err);
-	rc = rc ? rc : finish_volume(set, id, size, err);
+	rc = rc ? rc : finish_volume(set, id, size, 0, err);
 	if (rc)
 		remove_named(set, STORE_VOLUME, name.text, NULL);
 	return rc;
@@ -131,6 +137,33 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
 	return rc ? rc : build_volume(set, id, source, size, err);
+}
+
+/* btrfs exchanges two subvolumes in one transaction. */
+static int btrfs_volume_replace(struct store *store, const char *id, const char *snapshot_id,
+				uint64_t size, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct fileset_name name = fileset_name(id, ".new");
+	cairn_auto_fd int source = -1;
+	int rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
+
+	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
+	rc = rc ? rc
+		: subvolume_snapshot(set->kind_fd[STORE_VOLUME], name.text, source, false, err);
+	return rc ? rc : finish_volume(set, id, size, RENAME_EXCHANGE, err);
+}
+
+static int btrfs_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
+{
+	struct fileset *set = (struct fileset *)store;
+	struct store_ref ref = {STORE_VOLUME, id};
+	struct fileset_name name = fileset_name(id, ".new");
+	/* First it must be certain which of the two is the volume's. */
+	int rc = fileset_settle(set, ref, err);
+
+	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
+	return rc ? rc : fileset_settle(set, ref, err);
 }
 
 /* Trims the subvolume ID.new of snapshots/, protects it and gives it its name. */
@@ -311,6 +344,8 @@ static const struct store_ops ops = {
 	.volume_create = btrfs_volume_create,
 	.volume_clone = btrfs_volume_clone,
 	.volume_resize = fileset_volume_resize,
+	.volume_replace = btrfs_volume_replace,
+	.volume_sweep = btrfs_volume_sweep,
 	.remove = btrfs_remove,
 	.snapshot_cut = btrfs_snapshot_cut,
 	.delta = btrfs_delta,

@@ -29,6 +29,12 @@ static int copy_volume_clone(struct store *store, const char *id, const char *sn
 	return fileset_clone((struct fileset *)store, id, snapshot_id, size, copy_whole, err);
 }
 
+static int copy_volume_replace(struct store *store, const char *id, const char *snapshot_id,
+			       uint64_t size, struct cairn_err *err)
+{
+	return fileset_replace((struct fileset *)store, id, snapshot_id, size, copy_whole, err);
+}
+
 static int copy_delta(struct store *store, const char *base_id, const char *target_id,
 		      struct block_sink sink, const struct store_progress *progress,
 		      struct store_delta_stats *ret_stats, struct cairn_err *err)
@@ -53,6 +59,8 @@ static const struct store_ops ops = {
 	.volume_create = fileset_volume_create,
 	.volume_clone = copy_volume_clone,
 	.volume_resize = fileset_volume_resize,
+	.volume_replace = copy_volume_replace,
+	.volume_sweep = fileset_volume_sweep,
 	.remove = fileset_remove,
 	.snapshot_cut = copy_snapshot_cut,
 	.delta = copy_delta,

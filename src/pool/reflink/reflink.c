@@ -73,6 +73,12 @@ static int reflink_volume_clone(struct store *store, const char *id, const char 
 	return fileset_clone((struct fileset *)store, id, snapshot_id, size, clone_file, err);
 }
 
+static int reflink_volume_replace(struct store *store, const char *id, const char *snapshot_id,
+				  uint64_t size, struct cairn_err *err)
+{
+	return fileset_replace((struct fileset *)store, id, snapshot_id, size, clone_file, err);
+}
+
 /* One side of a comparison. */
 struct side {
 	int fd;
@@ -166,17 +172,18 @@ static int reflink_allocated_fiemap(struct store *store, struct store_ref ref, u
 	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
 }
 
-#define REFLINK_OPS(allocated_fn, prepare_fn)                                                    \
-	{                                                                                        \
-		.name = "reflink", .close = fileset_store_close,                                 \
-		.volume_create = fileset_volume_create, .volume_clone = reflink_volume_clone,    \
-		.volume_resize = fileset_volume_resize, .remove = fileset_remove,                \
-		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                    \
-		.snapshot_prepare = (prepare_fn), .allocated = (allocated_fn),                   \
-		.size = fileset_size, .usage = fileset_usage, .list = fileset_list,              \
-		.set_aside = fileset_set_aside, .bring_back = fileset_bring_back,                \
-		.drop_aside = fileset_drop_aside, .list_aside = fileset_list_aside,              \
-		.reader_open = fileset_reader_open, .path = fileset_path, .cut_is_atomic = true, \
+#define REFLINK_OPS(allocated_fn, prepare_fn)                                                     \
+	{                                                                                         \
+		.name = "reflink", .close = fileset_store_close,                                  \
+		.volume_create = fileset_volume_create, .volume_clone = reflink_volume_clone,     \
+		.volume_resize = fileset_volume_resize, .volume_replace = reflink_volume_replace, \
+		.volume_sweep = fileset_volume_sweep, .remove = fileset_remove,                   \
+		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                     \
+		.snapshot_prepare = (prepare_fn), .allocated = (allocated_fn),                    \
+		.size = fileset_size, .usage = fileset_usage, .list = fileset_list,               \
+		.set_aside = fileset_set_aside, .bring_back = fileset_bring_back,                 \
+		.drop_aside = fileset_drop_aside, .list_aside = fileset_list_aside,               \
+		.reader_open = fileset_reader_open, .path = fileset_path, .cut_is_atomic = true,  \
 	}
 
 /* Measured: SEEK_DATA is twice as fast on XFS, FIEMAP on btrfs. Cuts in two steps are for

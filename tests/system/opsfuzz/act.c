@@ -168,6 +168,55 @@ static void grow_volume(struct world *world)
 	content_grow(&vol->content, size);
 }
 
+/* A live snapshot of the volume whose content is remembered. */
+static struct shot *any_shot_of(struct world *world, const struct vol *vol)
+{
+	struct pool_volume volume;
+
+	must(world, pool_volume_get(world->pool, vol->name, &volume, &world->err));
+	for (int i = 0; i < 50; i++) {
+		struct shot *shot = shots_any(world, &world->dice, true);
+		struct pool_snapshot found;
+
+		if (!shot)
+			return NULL;
+		must(world, pool_snapshot_get(world->pool, shot->id, &found, &world->err));
+		if (strcmp(found.volume_id, volume.id) == 0)
+			return shot;
+	}
+	return NULL;
+}
+
+/* Half of them keep what the volume held, and are checked against it later like any
+ * other snapshot. What is in use is refused and stays as it is. */
+static void roll_back(struct world *world)
+{
+	struct vol *vol = any_vol(world);
+	struct shot *shot = any_shot_of(world, vol);
+	struct pool_rollback_spec spec = {.snapshot = shot ? shot->id : NULL};
+	struct pool_rollback_result result;
+	struct cairn_err err = {0};
+	char name[32];
+
+	if (!shot)
+		return;
+	if (vol->use != USE_FILE &&
+	    pool_volume_rollback(world->pool, &spec, &result, &err) != CAIRN_PRECONDITION)
+		world_fail(world, "'%s' was rolled back while in use", vol->name);
+	stop_using(world, vol);
+	snprintf(name, sizeof(name), "k%zu", world->names++);
+	if (dice_one_in(&world->dice, 2))
+		spec.keep_as = name;
+	must(world, pool_volume_rollback(world->pool, &spec, &result, &world->err));
+	if (spec.keep_as)
+		shots_know(world, vol, shots_add(world, &result.kept));
+	content_copy(&vol->content, &shot->content, vol->content.size);
+	vol->known = true;
+	vol->formatted = false;
+	if (result.volume.size != vol->content.size)
+		world_fail(world, "'%s' has another size", vol->name);
+}
+
 static void change_use(struct world *world)
 {
 	struct vol *vol = any_vol(world);
@@ -264,6 +313,7 @@ static const struct {
 	{clone_volume, 20, "clone"},
 	{delete_volume, 25, "delete volume"},
 	{grow_volume, 25, "grow"},
+	{roll_back, 40, "roll back"},
 	{change_use, 60, "attach or mount"},
 	{expire, 50, "expire"},
 	{defragment, 6, "defragment"},

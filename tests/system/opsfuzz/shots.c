@@ -118,7 +118,7 @@ static void check_new(struct world *world, struct shot *shot)
 	}
 }
 
-static void know_shot(struct world *world, struct vol *vol, struct shot *shot)
+void shots_know(struct world *world, struct vol *vol, struct shot *shot)
 {
 	/* A live predecessor must be what the new one is compared with. */
 	if (vol->head && !vol->head->deleted && shot->parent != vol->head)
@@ -157,7 +157,7 @@ void shots_take(struct world *world, struct vol **vols, size_t n)
 		shots[i] = shots_add(world, &made[i]);
 		if (made[i].size != vols[i]->content.size)
 			world_fail(world, "%s has a wrong size", made[i].id);
-		know_shot(world, vols[i], shots[i]);
+		shots_know(world, vols[i], shots[i]);
 		if (!dice_one_in(&world->dice, 3))
 			must(world,
 			     pool_snapshot_complete(world->pool, made[i].id, NULL, &world->err));

@@ -18,7 +18,7 @@
 #define VOLUME_SIZE_MAX (40U << 20)
 #define LIVE_MAX        90 /* snapshots that are live and remembered */
 #define GRAVES_MAX      60 /* tombstones whose content is remembered */
-#define ACTS            14
+#define ACTS            15
 #define PATH_TEXT_MAX   512
 
 /* How a volume is written to. */
@@ -129,6 +129,8 @@ void mounted_writer_stop(struct mounted_writer *writer);
  * soon; snapshots of several volumes at once, each compared with others. */
 struct shot *shots_any(struct world *world, struct dice *dice, bool live);
 struct shot *shots_add(struct world *world, const struct pool_snapshot *made);
+/* The shot holds what the volume does, and is its head. */
+void shots_know(struct world *world, struct vol *vol, struct shot *shot);
 void shots_take(struct world *world, struct vol **vols, size_t n);
 void shots_delete(struct world *world, struct shot *shot);
 /* Keeps what the test remembers within bounds: the oldest go. */

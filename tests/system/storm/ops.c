@@ -224,6 +224,20 @@ static void delete_volume(struct storm_thread *thread)
 		storm_ack(thread->storm, '=', volume.id);
 }
 
+/* To a name that is free or not; by id, so that it is clear which one it was. */
+static void rename_volume(struct storm_thread *thread)
+{
+	struct cairn_err err = {0};
+	struct pool_volume volume;
+	char name[NAME_MAX_BYTES];
+
+	if (!any_volume_id(thread, &volume))
+		return;
+	any_volume(thread, name);
+	expect_on_volume(thread, "rename", volume.id,
+			 pool_volume_rename(thread->pool, volume.id, name, &volume, &err), &err);
+}
+
 static void write_block(struct storm_thread *thread)
 {
 	uint64_t block[STORM_BLOCK / sizeof(uint64_t)];
@@ -277,14 +291,18 @@ static void look_at_snapshot(struct storm_thread *thread, const struct pool_snap
 			     const uint64_t before[STORM_BLOCKS_MAX])
 {
 	uint64_t stamps[STORM_BLOCKS_MAX] = {0};
+	const struct storm_written *written;
 	struct storm_sums sums;
 	struct cairn_err err = {0};
+	bool rolled_back;
 	int rc = storm_sums_read(thread->pool, made->id, &sums, stamps, &err);
 
 	storm_expect("read", made->id, rc, &err);
 	if (rc)
 		return;
-	for (uint64_t i = 0; i < sums.size / STORM_BLOCK; i++)
+	written = storm_written_of(thread->storm, made->volume_id);
+	rolled_back = written && atomic_load(&written->rolled_back);
+	for (uint64_t i = 0; i < sums.size / STORM_BLOCK && !rolled_back; i++)
 		if (stamps[i] < before[i])
 			storm_fail("snapshot %s has write %llu in block %llu, %llu was before it",
 				   made->id, (unsigned long long)stamps[i], (unsigned long long)i,
@@ -357,6 +375,48 @@ static void delete_snapshot(struct storm_thread *thread)
 	expect_on_snapshot(thread, "delete", snapshot.id, rc, &err);
 	if (rc == 0)
 		storm_ack(thread->storm, '=', snapshot.id);
+}
+
+static void rename_snapshot(struct storm_thread *thread)
+{
+	struct pool_snapshot snapshot;
+	struct cairn_err err = {0};
+	char name[NAME_MAX_BYTES];
+
+	if (!any_snapshot(thread, false, NULL, &snapshot))
+		return;
+	snprintf(name, sizeof(name), "s%llu",
+		 (unsigned long long)storm_random(thread, STORM_NAMES));
+	expect_on_snapshot(thread, "rename", snapshot.id,
+			   pool_snapshot_rename(thread->pool, snapshot.id, name, &snapshot, &err),
+			   &err);
+}
+
+/* Whoever has the file open for writing keeps it from happening. */
+static void roll_back(struct storm_thread *thread)
+{
+	struct pool_snapshot snapshot;
+	struct pool_rollback_spec spec = {.snapshot = snapshot.id};
+	struct pool_rollback_result result;
+	struct storm_written *written;
+	struct cairn_err err = {0};
+	char name[NAME_MAX_BYTES];
+	int rc;
+
+	if (!any_snapshot(thread, false, NULL, &snapshot))
+		return;
+	written = storm_written_of(thread->storm, snapshot.volume_id);
+	if (!written)
+		return;
+	atomic_store(&written->rolled_back, true);
+	snprintf(name, sizeof(name), "s%llu",
+		 (unsigned long long)storm_random(thread, STORM_NAMES));
+	if (storm_random(thread, 2))
+		spec.keep_as = name;
+	rc = pool_volume_rollback(thread->pool, &spec, &result, &err);
+	expect_on_snapshot(thread, "roll back", snapshot.id, rc, &err);
+	if (rc == 0 && result.kept.id[0])
+		storm_ack(thread->storm, '+', result.kept.id);
 }
 
 static void query_delta(struct storm_thread *thread)
@@ -441,10 +501,11 @@ static const struct {
 	unsigned weight;
 	void (*run)(struct storm_thread *thread);
 } operations[] = {
-	{8, clone_volume},  {8, clone_snapshot},  {6, expand_volume}, {5, delete_volume},
-	{40, write_block},  {20, cut_one},        {4, cut_group},     {14, delete_snapshot},
-	{30, query_delta},  {4, collect_garbage}, {3, change_note},   {1, check_pool},
-	{1, attach_volume}, {6, new_volume},
+	{8, clone_volume},    {8, clone_snapshot},  {6, expand_volume}, {5, delete_volume},
+	{40, write_block},    {20, cut_one},        {4, cut_group},     {14, delete_snapshot},
+	{30, query_delta},    {4, collect_garbage}, {3, change_note},   {1, check_pool},
+	{1, attach_volume},   {6, new_volume},      {6, roll_back},     {3, rename_volume},
+	{5, rename_snapshot},
 };
 
 #define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))

@@ -33,6 +33,7 @@ struct cairn_err;
 struct storm_written {
 	_Atomic uint64_t volume; /* 0: free */
 	_Atomic uint64_t stamps[STORM_BLOCKS_MAX];
+	atomic_bool rolled_back; /* it was asked for: what was written may be gone */
 };
 
 struct storm_shared {
