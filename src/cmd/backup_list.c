@@ -27,6 +27,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 const struct command cmd_backup_list_command = {
 	.name = "list",
+	.alias = "ls",
 	.summary = "list backups, oldest first",
 	.about = "Snapshots that restic made in the same repository are listed too.\n",
 	.flags = flags,

@@ -88,7 +88,10 @@ int cmd_path_descend(struct cmd_path *path, const char *name, struct cairn_err *
 
 	cmd_path_text(path, text);
 	for (const struct command *const *sub = command->subcommands; sub && *sub; sub++) {
-		if (strcmp((*sub)->name, name) == 0 && path->n < CMD_DEPTH_MAX) {
+		bool match = strcmp((*sub)->name, name) == 0 ||
+			     ((*sub)->alias && strcmp((*sub)->alias, name) == 0);
+
+		if (match && path->n < CMD_DEPTH_MAX) {
 			path->at[path->n++] = *sub;
 			return 0;
 		}

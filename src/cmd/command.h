@@ -47,6 +47,7 @@ struct cmd_arg {
 
 struct command {
 	const char *name;
+	const char *alias;              /* another name, or NULL */
 	const char *summary;            /* one line, lower case, no full stop */
 	const char *about;              /* what --help says beyond that; lines end in \n */
 	const struct cmd_arg *args;     /* NULL: none */

@@ -117,6 +117,8 @@ void cmd_help_print(const struct cmd_path *path)
 
 	cmd_outf("%s: %s\n\n", cmd_path_text(path, text), command->summary);
 	print_usage(path);
+	if (command->alias)
+		cmd_outf("Alias: %s\n", command->alias);
 	if (command->about)
 		cmd_outf("\n%s", command->about);
 	if (command->subcommands)

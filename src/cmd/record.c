@@ -118,6 +118,17 @@ void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *v
 	cmd_json_field_u64(json, "granularity_bytes", volume->granularity);
 }
 
+void cmd_json_usage_fields(struct cairn_json *json, const struct pool_usage *usage)
+{
+	cairn_json_key(json, "used_bytes");
+	if (usage)
+		cairn_json_u64(json, usage->used_bytes);
+	else
+		cairn_json_null(json);
+	cmd_json_field_string(json, "device", usage && *usage->device ? usage->device : NULL);
+	cmd_json_field_string(json, "mounted", usage && *usage->mounted ? usage->mounted : NULL);
+}
+
 int cmd_json_volume(const struct pool_volume *volume, struct cairn_err *err)
 {
 	struct cairn_json json;
@@ -174,70 +185,21 @@ int cmd_listing_end(struct cmd_listing *listing, struct cairn_err *err)
 	return cairn_json_finish(&listing->json, err);
 }
 
-const struct cmd_column cmd_snapshot_columns[] = {
-	{.title = "SNAPSHOT"}, {.title = "SIZE", .right = true},
-	{.title = "CREATED"},  {.title = "CHANGED", .right = true},
-	{.title = "STATE"},    {.title = "ID", .spare = 1},
-};
-const size_t cmd_snapshot_columns_n =
-	sizeof(cmd_snapshot_columns) / sizeof(cmd_snapshot_columns[0]);
-
-static int add_snapshot_row(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
-			    struct cairn_err *err)
+void cmd_listing_record_begin(struct cmd_listing *listing)
 {
-	char name[CMD_SNAPSHOT_TEXT_MAX];
-	char size[CAIRN_SIZE_TEXT_MAX];
-	char created[CMD_TIME_TEXT_MAX];
-	char changed[CAIRN_SIZE_TEXT_MAX];
-	const char *cells[] = {cmd_snapshot_text(snapshot, name),
-			       cairn_format_size(snapshot->size, size),
-			       cmd_time_text(snapshot->created_ns, created),
-			       snapshot->set == POOL_SET_READY
-				       ? cairn_format_size(snapshot->set_changed_bytes, changed)
-				       : (snapshot->set == POOL_SET_NONE
-						  ? "-"
-						  : cmd_set_state_text(snapshot->set)),
-			       snapshot->deleted ? "deleted" : "live",
-			       snapshot->id};
-
-	return cmd_table_add(&listing->table, cells, err);
+	cairn_json_object_begin(&listing->json);
 }
 
-int cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
-			 struct cairn_err *err)
+void cmd_listing_record_end(struct cmd_listing *listing)
 {
-	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		return add_snapshot_row(listing, snapshot, err);
-	cairn_json_object_begin(&listing->json);
+	cairn_json_object_end(&listing->json);
+	if (cmd_options.output == CMD_OUTPUT_NDJSON)
+		cairn_json_newline(&listing->json);
+}
+
+void cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot *snapshot)
+{
+	cmd_listing_record_begin(listing);
 	cmd_json_snapshot_fields(&listing->json, snapshot);
-	cairn_json_object_end(&listing->json);
-	if (cmd_options.output == CMD_OUTPUT_NDJSON)
-		cairn_json_newline(&listing->json);
-	return 0;
-}
-
-const struct cmd_column cmd_volume_columns[] = {
-	{.title = "VOLUME"},         {.title = "SIZE", .right = true},
-	{.title = "CREATED"},        {.title = "ORIGIN", .spare = 2},
-	{.title = "ID", .spare = 1},
-};
-const size_t cmd_volume_columns_n = sizeof(cmd_volume_columns) / sizeof(cmd_volume_columns[0]);
-
-int cmd_listing_volume(struct cmd_listing *listing, const struct pool_volume *volume,
-		       struct cairn_err *err)
-{
-	char size[CAIRN_SIZE_TEXT_MAX];
-	char created[CMD_TIME_TEXT_MAX];
-	const char *cells[] = {volume->name, cairn_format_size(volume->size, size),
-			       cmd_time_text(volume->created_ns, created),
-			       *volume->origin ? volume->origin : "-", volume->id};
-
-	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		return cmd_table_add(&listing->table, cells, err);
-	cairn_json_object_begin(&listing->json);
-	cmd_json_volume_fields(&listing->json, volume);
-	cairn_json_object_end(&listing->json);
-	if (cmd_options.output == CMD_OUTPUT_NDJSON)
-		cairn_json_newline(&listing->json);
-	return 0;
+	cmd_listing_record_end(listing);
 }

@@ -47,6 +47,9 @@ void cmd_json_field_time(struct cairn_json *json, const char *key, uint64_t ns);
 void cmd_json_volume_fields(struct cairn_json *json, const struct pool_volume *volume);
 void cmd_json_snapshot_fields(struct cairn_json *json, const struct pool_snapshot *snapshot);
 
+/* used_bytes, device and mounted; null where `usage` is NULL. */
+void cmd_json_usage_fields(struct cairn_json *json, const struct pool_usage *usage);
+
 /* A volume as the whole output. */
 int cmd_json_volume(const struct pool_volume *volume, struct cairn_err *err);
 
@@ -60,15 +63,11 @@ void cmd_listing_begin(struct cmd_listing *listing, const char *key,
 		       const struct cmd_column *columns, size_t n);
 int cmd_listing_end(struct cmd_listing *listing, struct cairn_err *err);
 
-/* Each either adds a row or writes a record. */
-int cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
-			 struct cairn_err *err);
-int cmd_listing_volume(struct cmd_listing *listing, const struct pool_volume *volume,
-		       struct cairn_err *err);
+/* Around the fields of one item, for programs. */
+void cmd_listing_record_begin(struct cmd_listing *listing);
+void cmd_listing_record_end(struct cmd_listing *listing);
 
-extern const struct cmd_column cmd_snapshot_columns[];
-extern const size_t cmd_snapshot_columns_n;
-extern const struct cmd_column cmd_volume_columns[];
-extern const size_t cmd_volume_columns_n;
+/* One snapshot, for programs. */
+void cmd_listing_snapshot(struct cmd_listing *listing, const struct pool_snapshot *snapshot);
 
 #endif

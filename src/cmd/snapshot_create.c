@@ -105,11 +105,11 @@ static int print_json(struct group *group, struct cairn_err *err)
 
 	if (rc)
 		return rc;
-	cmd_listing_begin(&listing, "snapshots", cmd_snapshot_columns, cmd_snapshot_columns_n);
+	cmd_listing_begin(&listing, "snapshots", NULL, 0);
 	for (size_t i = 0; i < group->n && !rc; i++) {
 		rc = pool_snapshot_get(pool, group->made[i].id, &group->made[i], err);
 		if (!rc)
-			rc = cmd_listing_snapshot(&listing, &group->made[i], err);
+			cmd_listing_snapshot(&listing, &group->made[i]);
 	}
 	return rc ? rc : cmd_listing_end(&listing, err);
 }

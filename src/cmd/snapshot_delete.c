@@ -19,6 +19,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 const struct command cmd_snapshot_delete = {
 	.name = "delete",
+	.alias = "rm",
 	.summary = "delete snapshots",
 	.about = "A deleted snapshot can still be the base of 'cairn delta' for the pool's\n"
 		 "retention time. Ends at the first snapshot that cannot be deleted.\n",

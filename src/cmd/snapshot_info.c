@@ -3,17 +3,28 @@
 #include "cmd/tree.h"
 
 #include "base/err.h"
+#include "base/flags.h"
 #include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
-#include "pool/device.h"
 #include "pool/pool.h"
+
+static bool used;
+
+static const struct cairn_flag flags[] = {
+	{.name = "used",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &used,
+	 .help = "also what it alone holds; may take long"},
+	CAIRN_FLAG_END,
+};
 
 struct facts {
 	struct pool_snapshot snapshot;
 	uint64_t allocated;
-	char device[DEVICE_PATH_MAX];
+	struct pool_usage usage;
+	uint64_t exclusive;
 };
 
 static int collect(struct pool *pool, const char *name, struct facts *facts, struct cairn_err *err)
@@ -24,8 +35,9 @@ static int collect(struct pool *pool, const char *name, struct facts *facts, str
 		return rc;
 	rc = pool_allocated_bytes(pool, facts->snapshot.id, &facts->allocated, err);
 	if (!rc)
-		rc = pool_snapshot_device(pool, facts->snapshot.id, facts->device,
-					  sizeof(facts->device), err);
+		rc = pool_usage_get(pool, facts->snapshot.id, NULL, &facts->usage, err);
+	if (!rc && used)
+		rc = pool_exclusive_bytes(pool, facts->snapshot.id, &facts->exclusive, err);
 	return rc;
 }
 
@@ -64,7 +76,11 @@ static void print_facts(const struct facts *facts)
 		return;
 	}
 	cmd_out_fact("allocated", "%s", cairn_format_size(facts->allocated, text));
-	cmd_out_fact("device", "%s", *facts->device ? facts->device : "-");
+	cmd_out_fact("used", "%s", cairn_format_size(facts->usage.used_bytes, text));
+	if (used)
+		cmd_out_fact("alone", "%s", cairn_format_size(facts->exclusive, text));
+	cmd_out_fact("device", "%s", *facts->usage.device ? facts->usage.device : "-");
+	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
 }
 
 static int print_json(const struct facts *facts, struct cairn_err *err)
@@ -75,7 +91,9 @@ static int print_json(const struct facts *facts, struct cairn_err *err)
 	cairn_json_object_begin(&json);
 	cmd_json_snapshot_fields(&json, &facts->snapshot);
 	cmd_json_field_u64(&json, "allocated_bytes", facts->allocated);
-	cmd_json_field_string(&json, "device", *facts->device ? facts->device : NULL);
+	cmd_json_usage_fields(&json, facts->snapshot.deleted ? NULL : &facts->usage);
+	if (used)
+		cmd_json_field_u64(&json, "exclusive_bytes", facts->exclusive);
 	cairn_json_object_end(&json);
 	return cmd_json_end(&json, err);
 }
@@ -103,6 +121,7 @@ const struct command cmd_snapshot_info = {
 	.summary = "show a snapshot",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
+	.flags = flags,
 	.has_output = true,
 	.run = run,
 };

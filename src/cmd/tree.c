@@ -36,6 +36,8 @@ static const struct command cmd_volume = {
 			&cmd_volume_detach,
 			&cmd_volume_expand,
 			&cmd_volume_modify,
+			&cmd_volume_rename,
+			&cmd_volume_rollback,
 			&cmd_volume_delete,
 			NULL,
 		},
@@ -54,7 +56,9 @@ static const struct command cmd_snapshot = {
 			&cmd_snapshot_path,
 			&cmd_snapshot_attach,
 			&cmd_snapshot_detach,
+			&cmd_snapshot_rename,
 			&cmd_snapshot_delete,
+			&cmd_snapshot_prune,
 			NULL,
 		},
 };

@@ -24,6 +24,8 @@ extern const struct command cmd_volume_info;
 extern const struct command cmd_volume_list;
 extern const struct command cmd_volume_modify;
 extern const struct command cmd_volume_path;
+extern const struct command cmd_volume_rename;
+extern const struct command cmd_volume_rollback;
 
 extern const struct command cmd_snapshot_attach;
 extern const struct command cmd_snapshot_create;
@@ -32,6 +34,8 @@ extern const struct command cmd_snapshot_detach;
 extern const struct command cmd_snapshot_info;
 extern const struct command cmd_snapshot_list;
 extern const struct command cmd_snapshot_path;
+extern const struct command cmd_snapshot_prune;
+extern const struct command cmd_snapshot_rename;
 
 extern const struct command cmd_backup_copy_command;
 extern const struct command cmd_backup_create_command;

@@ -4,14 +4,23 @@
 
 #include "base/err.h"
 #include "base/flags.h"
+#include "cmd/link.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "pool/device.h"
 #include "pool/pool.h"
 
 static bool read_only;
+static const char *link_path;
+
+#define LINK_FLAG(text)                                                          \
+	{                                                                        \
+		.name = "link", .kind = CAIRN_FLAG_STRING, .target = &link_path, \
+		.value_name = "FILE", .help = text                               \
+	}
 
 static const struct cairn_flag attach_flags[] = {
+	LINK_FLAG("also make this symbolic link to the device"),
 	{.name = "read-only",
 	 .letter = 'r',
 	 .kind = CAIRN_FLAG_BOOL,
@@ -34,6 +43,11 @@ static int attach(int argc, char **argv, struct cairn_err *err)
 		rc = pool_volume_attach(pool, argv[0], read_only, device, sizeof(device), err);
 	if (rc == CAIRN_DENIED)
 		return cairn_err_wrap(err, "attaching needs root; 'cairn volume path' does not");
+	if (!rc && link_path) {
+		rc = cmd_link_make(link_path, device, err);
+		if (rc)
+			cairn_err_wrap(err, "attached as %s", device);
+	}
 	if (!rc)
 		cmd_outf("%s\n", device);
 	return rc;
@@ -55,13 +69,24 @@ static int detach(int argc, char **argv, struct cairn_err *err)
 
 	(void)argc;
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
-	return rc ? rc : pool_volume_detach(pool, argv[0], err);
+	if (!rc)
+		rc = pool_volume_detach(pool, argv[0], err);
+	/* As long as it is attached, the link leads to it. */
+	if (!rc && link_path)
+		rc = cmd_link_remove(link_path, err);
+	return rc;
 }
+
+static const struct cairn_flag detach_flags[] = {
+	LINK_FLAG("also remove this symbolic link, which 'attach' made"),
+	CAIRN_FLAG_END,
+};
 
 const struct command cmd_volume_detach = {
 	.name = "detach",
 	.summary = "take a volume's block device away",
 	.about = "A volume that is not attached stays as it is.\n",
 	.args = args,
+	.flags = detach_flags,
 	.run = detach,
 };

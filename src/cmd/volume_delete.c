@@ -40,6 +40,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 const struct command cmd_volume_delete = {
 	.name = "delete",
+	.alias = "rm",
 	.summary = "delete volumes",
 	.about = "A volume that has snapshots is refused unless one of the options says what\n"
 		 "becomes of them. Ends at the first volume that cannot be deleted.\n",

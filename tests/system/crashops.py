@@ -19,6 +19,7 @@ class Operation:
     retention = "30d"
     needs_mount = False
     runs_programs = frozenset()  # other processes may be killed alone; statuses of that
+    only_all = frozenset()     # back ends on which it takes --all: others have its calls too
     only = None                # the one back end on which it makes sense
     again = {0}                # statuses of doing it again when it was done
     done_in_passing = False    # other commands may do it on the side
@@ -178,6 +179,99 @@ class VolumeExpand(Operation):
             self.new_volume(world)
 
 
+class VolumeRollback(Operation):
+    """After every fault the volume holds one of the two states, and a snapshot cut then
+    has the right delta against the snapshot rolled to and against those made since."""
+    name = "volume rollback"
+    only_all = frozenset({"copy", "btrfs", "reflink"})
+
+    def set_up(self, world):
+        super().set_up(world)
+        self.volume = world.make_volume("roll")
+        self.volume.changing = True
+        self.volume.scribble(16)
+        self.old = bytes(self.volume.data)
+        world.make_snapshot(self.volume, "old")
+        self.looks = 0
+
+    def prepare(self, world, number):
+        self.volume.scribble()
+        self.between = bytes(self.volume.data)
+        world.make_snapshot(self.volume, f"between{number}")
+        self.volume.scribble()
+        self.new = bytes(self.volume.data)
+        return number
+
+    def command(self, world, number):
+        return ("volume", "rollback", "roll@old", "--no-snapshot")
+
+    def maybe(self, number):
+        return {"roll"}, ()
+
+    def look(self, world, number, now):
+        self.looks += 1
+        name = f"roll@look{self.looks}"
+        world.cairn("snapshot", "create", name)
+        for base, data in (("roll@old", self.old), (f"roll@between{number}", self.between)):
+            world.check_covers(base, name, [
+                block for block in range(len(now) // BLOCK)
+                if now[block * BLOCK:(block + 1) * BLOCK] != data[block * BLOCK:(block + 1) * BLOCK]])
+        world.cairn("snapshot", "delete", name)
+
+    def verify(self, world, number, visible):
+        volumes, _ = visible
+        require("roll" in volumes and volumes["roll"]["size_bytes"] == MIB, "the volume is gone")
+        with open(self.volume.path, "rb") as file:
+            now = file.read()
+        require(now in (self.old, self.new), "the volume holds a mixture")
+        self.look(world, number, now)
+        left = list((world.pool / "volumes").glob("*.new"))
+        require(not left, f"left behind: {left}")
+        return now == self.old
+
+    def settle(self, world, number):
+        self.volume.data = bytearray(self.old)
+
+    def finish(self, world, number):
+        world.delete_snapshot(f"roll@between{number}")
+
+
+class KeepingRollback(VolumeRollback):
+    """The way back is there before the volume changes."""
+    name = "kept rollback"
+    only_all = frozenset({"btrfs", "reflink"})
+
+    def command(self, world, number):
+        self.kept = f"kept{number}" if self.kept_number != number else f"kept{number}-again"
+        self.kept_number = number
+        return ("volume", "rollback", "roll@old", "--snapshot-first", self.kept)
+
+    kept_number = None
+
+    def maybe(self, number):
+        return {"roll"}, {f"roll@kept{number}", f"roll@kept{number}-again"}
+
+    def verify(self, world, number, visible):
+        done = super().verify(world, number, visible)
+        _, snapshots = visible
+        kept = snapshots.get(f"roll@kept{number}") or snapshots.get(f"roll@kept{number}-again")
+        require(kept or not done, "rolled back without a snapshot of what was there")
+        if kept:
+            require(world.snapshot_bytes(kept) == self.new, "bytes of the way back")
+        return done
+
+    def settle(self, world, number):
+        super().settle(world, number)
+        for name in world.seen()[1]:
+            if name.startswith("roll@kept"):
+                world.know_snapshot(name, None)
+
+    def finish(self, world, number):
+        super().finish(world, number)
+        for name in [each for each in world.snapshots if each.startswith("roll@kept")]:
+            world.delete_snapshot(name)
+
+
 class SnapshotCreate(Operation):
     name = "snapshot create"
     again = {EXISTS}
@@ -263,6 +357,78 @@ class GroupCreate(Operation):
     def finish(self, world, names):
         for name in names:
             world.delete_snapshot(name)
+
+
+class VolumeRename(Operation):
+    name = "volume rename"
+    only_all = frozenset({"btrfs", "reflink"})
+
+    def set_up(self, world):
+        super().set_up(world)
+        self.volume = world.make_volume("name0")
+        self.volume.scribble()
+        world.make_snapshot(self.volume, "s")
+        self.id = world.seen()[0]["name0"]["id"]
+
+    def prepare(self, world, number):
+        return self.volume.name, f"name{number}"
+
+    def command(self, world, names):
+        return ("volume", "rename", self.id, names[1])
+
+    def maybe(self, names):
+        return set(names), {f"{name}@s" for name in names}
+
+    def verify(self, world, names, visible):
+        volumes, snapshots = visible
+        there = [name for name in names if name in volumes]
+        require(len(there) == 1, f"the volume is called {there}")
+        require(f"{there[0]}@s" in snapshots, "its snapshot has another volume's name")
+        require(world.out("volume", "path", there[0]).rstrip("\n") == self.volume.path, "its path")
+        return there[0] == names[1]
+
+    def settle(self, world, names):
+        old, new = names
+        world.volumes[new] = world.volumes.pop(old, self.volume)
+        self.volume.name = new
+        world.snapshots[f"{new}@s"] = world.snapshots.pop(f"{old}@s", None)
+
+
+class SnapshotRename(Operation):
+    name = "snapshot rename"
+    only_all = frozenset({"btrfs", "reflink"})
+
+    def set_up(self, world):
+        super().set_up(world)
+        self.volume = world.make_volume("data")
+        self.volume.scribble()
+        self.name_now = world.make_snapshot(self.volume, "n0")
+        self.id = world.seen()[1][self.name_now]["id"]
+
+    def prepare(self, world, number):
+        """Every second time a deleted snapshot has the name."""
+        new = f"data@n{number}"
+        if number % 2:
+            world.make_snapshot(self.volume, f"n{number}")
+            world.delete_snapshot(new)
+        return self.name_now, new
+
+    def command(self, world, names):
+        return ("snapshot", "rename", self.id, names[1])
+
+    def maybe(self, names):
+        return (), set(names)
+
+    def verify(self, world, names, visible):
+        _, snapshots = visible
+        there = [name for name in names if name in snapshots]
+        require(len(there) == 1, f"the snapshot is called {there}")
+        require(snapshots[there[0]]["id"] == self.id, "the name is another snapshot's")
+        return there[0] == names[1]
+
+    def settle(self, world, names):
+        world.snapshots[names[1]] = world.snapshots.pop(names[0])
+        self.name_now = names[1]
 
 
 class SnapshotDelete(Operation):
@@ -389,5 +555,6 @@ class XfsImagePoolCreate(ImagePoolCreate):
 
 
 OPERATIONS = [PoolCreate, ImagePoolCreate, XfsImagePoolCreate, VolumeCreate, CloneSnapshot,
-              CloneVolume, VolumeDelete, VolumeExpand, SnapshotCreate, GroupCreate, SnapshotDelete,
+              CloneVolume, VolumeDelete, VolumeExpand, VolumeRollback,
+              KeepingRollback, VolumeRename, SnapshotRename, SnapshotCreate, GroupCreate, SnapshotDelete,
               Merge]

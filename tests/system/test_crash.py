@@ -160,6 +160,8 @@ def run_backend(name, fs, options):
     host = Host(fs)
     try:
         for kind in OPERATIONS:
+            if name in kind.only_all and not options.all and options.operation is None:
+                continue
             if options.operation not in (None, kind.name) or kind.only not in (None, name) or \
                     (kind.needs_mount and not CAN_MOUNT):
                 continue
