@@ -111,42 +111,46 @@ static int read_to_end(int fd, const char *name, size_t hint, struct cairn_buf *
 	}
 }
 
-int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
-		       struct cairn_err *err)
+static int open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
+			struct stat *ret_st, struct cairn_err *err)
 {
 	cairn_auto_fd int fd =
 		openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
-	struct stat st;
 
 	/* ENXIO: a FIFO or socket without a peer. */
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO || errno == EISDIR))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", name);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", name);
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, ret_st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", name);
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(ret_st->st_mode))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", name);
 	*ret_fd = cairn_take_fd(&fd);
 	return 0;
 }
 
-static int read_whole(int fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
-		      struct cairn_err *err)
+int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, int *ret_fd,
+		       struct cairn_err *err)
+{
+	struct stat st;
+
+	return open_regular(dir_fd, name, flags, mode, ret_fd, &st, err);
+}
+
+static int read_whole(int fd, const char *name, const struct stat *st, size_t max, char **ret_data,
+		      size_t *ret_len, struct cairn_err *err)
 {
 	/* One byte more than allowed shows that there is more. */
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(max < SIZE_MAX ? max + 1 : max);
-	struct stat st;
 	size_t len;
 	int rc = 0;
 
-	if (fstat(fd, &st) < 0)
-		return cairn_err_sys(err, errno, "stat '%s'", name);
-	if ((uint64_t)st.st_size <= max)
-		rc = read_to_end(fd, name, st.st_size > 0 ? (size_t)st.st_size : 4096, &buf, err);
+	if ((uint64_t)st->st_size <= max)
+		rc = read_to_end(fd, name, st->st_size > 0 ? (size_t)st->st_size : 4096, &buf, err);
 	if (rc != 0)
 		return rc;
-	if ((uint64_t)st.st_size > max || buf.len > max)
+	if ((uint64_t)st->st_size > max || buf.len > max)
 		return cairn_err_set(err, CAIRN_RANGE, "'%s' has more than %zu bytes", name, max);
 	len = buf.len;
 	*ret_data = cairn_buf_take_string(&buf);
@@ -158,19 +162,23 @@ int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, s
 		    struct cairn_err *err)
 {
 	cairn_auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", name);
-	return read_whole(fd, name, max, ret_data, ret_len, err);
+	if (fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", name);
+	return read_whole(fd, name, &st, max, ret_data, ret_len, err);
 }
 
 int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,
 			    size_t *ret_len, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
-	int rc = cairn_open_regular(dir_fd, name, O_RDONLY, 0, &fd, err);
+	struct stat st;
+	int rc = open_regular(dir_fd, name, O_RDONLY, 0, &fd, &st, err);
 
-	return rc ? rc : read_whole(fd, name, max, ret_data, ret_len, err);
+	return rc ? rc : read_whole(fd, name, &st, max, ret_data, ret_len, err);
 }
 
 int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err)

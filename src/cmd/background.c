@@ -34,25 +34,28 @@ static void leave_terminal(void)
 		close(null_fd);
 }
 
-static int complete(const struct pool_snapshot *snapshots, size_t n, struct cairn_err *err)
+static int complete(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
+		    struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	int rc = cmd_pool_open(CMD_WRITE, &pool, err);
 
+	pool_hold_release(hold);
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = pool_snapshot_complete(pool, snapshots[i].id, NULL, err);
 	return rc;
 }
 
 /* The child: says on `fd` what went wrong, nothing when all went well. */
-_Noreturn static void work(const struct pool_snapshot *snapshots, size_t n, int fd)
+_Noreturn static void work(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
+			   int fd)
 {
 	struct cairn_err err = {0};
 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	leave_terminal();
-	if (complete(snapshots, n, &err))
+	if (complete(snapshots, n, hold, &err))
 		(void)cairn_write_full(fd, &err, sizeof(err));
 	_exit(0);
 }
@@ -95,32 +98,44 @@ static int make_pool_absolute(char path[PATH_MAX], struct cairn_err *err)
 	return 0;
 }
 
-enum cmd_sets cmd_sets_make(const struct pool_snapshot *snapshots, size_t n, uint64_t wait_ms,
-			    struct cairn_err *err)
+/* Returns the read end of the child's pipe, or -1. */
+static int start(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
+		 pid_t *ret_pid, struct cairn_err *err)
 {
 	static char path[PATH_MAX];
 	cairn_auto_fd int read_end = -1;
-	enum cmd_sets state;
 	int ends[2];
-	pid_t pid;
 
 	if (make_pool_absolute(path, err))
-		return CMD_SETS_FAILED;
+		return -1;
 	if (pipe2(ends, O_CLOEXEC) < 0) {
 		cairn_err_sys(err, errno, "pipe");
-		return CMD_SETS_FAILED;
+		return -1;
 	}
 	read_end = ends[0];
-	pid = fork();
-	if (pid == 0) {
+	*ret_pid = fork();
+	if (*ret_pid == 0) {
 		close(ends[0]);
-		work(snapshots, n, ends[1]);
+		work(snapshots, n, hold, ends[1]);
 	}
 	close(ends[1]);
-	if (pid < 0) {
+	if (*ret_pid < 0) {
 		cairn_err_sys(err, errno, "fork");
-		return CMD_SETS_FAILED;
+		return -1;
 	}
+	return cairn_take_fd(&read_end);
+}
+
+enum cmd_sets cmd_sets_make(const struct pool_snapshot *snapshots, size_t n, uint64_t wait_ms,
+			    struct pool_hold *hold, struct cairn_err *err)
+{
+	pid_t pid = -1;
+	cairn_auto_fd int read_end = start(snapshots, n, hold, &pid, err);
+	enum cmd_sets state;
+
+	pool_hold_release(hold);
+	if (read_end < 0)
+		return CMD_SETS_FAILED;
 	state = await(read_end, wait_ms, err);
 	if (state != CMD_SETS_RUNNING)
 		waitpid(pid, NULL, 0);

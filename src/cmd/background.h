@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct cairn_err;
+struct pool_hold;
 struct pool_snapshot;
 
 enum cmd_sets {
@@ -22,8 +23,9 @@ enum cmd_sets {
 	CMD_SETS_FAILED,  /* `err` says why */
 };
 
-/* The caller has closed the pool: an open one must not cross fork(). */
+/* The caller has closed the pool: an open one must not cross fork(). Releases
+ * `hold`. */
 enum cmd_sets cmd_sets_make(const struct pool_snapshot *snapshots, size_t n, uint64_t wait_ms,
-			    struct cairn_err *err);
+			    struct pool_hold *hold, struct cairn_err *err);
 
 #endif

@@ -71,12 +71,15 @@ static int complete_here(struct pool *pool, const struct group *group, struct ca
 	return rc;
 }
 
-static void complete_behind(const struct group *group)
+/* Closes the pool. */
+static void complete_behind(struct pool *pool, const struct group *group)
 {
+	struct pool_hold hold = pool_hold_take(pool);
 	struct cairn_err err = {0};
 
+	pool_close(pool);
 	cmd_catch_interrupts();
-	switch (cmd_sets_make(group->made, group->n, set_wait_ms, &err)) {
+	switch (cmd_sets_make(group->made, group->n, set_wait_ms, &hold, &err)) {
 	case CMD_SETS_DONE:
 		break;
 	case CMD_SETS_RUNNING:
@@ -142,9 +145,10 @@ static int run_group(struct group *group, int argc, char **argv, struct cairn_er
 		if (rc_set)
 			cairn_err_wrap(err, "the snapshot is made, its change set is not yet");
 	}
-	pool_close(cairn_take(pool));
 	if (any_pending(group) && set_wait_ms != UINT64_MAX)
-		complete_behind(group);
+		complete_behind(cairn_take(pool), group);
+	else
+		pool_close(cairn_take(pool));
 	rc = print(group, rc_set ? NULL : err);
 	return rc_set ? rc_set : rc;
 }

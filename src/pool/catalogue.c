@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "pool/catalogue_conn.h"
+#include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_impl.h"
 
 /* Connections kept for the next readers; each holds two descriptors and some
@@ -104,6 +105,18 @@ void catalogue_close(struct catalogue *cat)
 	pthread_mutex_destroy(&cat->writer_lock);
 	free(cat->path);
 	free(cat);
+}
+
+int catalogue_hold(struct catalogue *cat)
+{
+	struct conn *conn = NULL;
+	int fd;
+
+	if (catalogue_reader_take(cat, &conn, NULL) != 0)
+		return -1;
+	fd = catalogue_disk_vfs_hold(conn->db);
+	catalogue_reader_release(cat, conn, true);
+	return fd;
 }
 
 int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err)

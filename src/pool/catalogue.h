@@ -52,6 +52,11 @@ int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struc
 void catalogue_close(struct catalogue *cat);
 CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
 
+/* A descriptor that may cross fork(), which an open catalogue must not. While it is
+ * open, also after catalogue_close(), whoever opens the catalogue finds the index of
+ * its log made and need not read the log. -1 where there is none. */
+int catalogue_hold(struct catalogue *cat);
+
 /* The value of a key; *ret_data is owned by the caller and has one NUL byte
  * beyond *ret_len.
  *

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -93,8 +95,9 @@ static void allocate_log(const char *path)
 	cairn_auto_fd int fd = -1;
 	struct stat st;
 
-	if (shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0 && fstat(fd, &st) == 0 &&
-	    (uint64_t)st.st_blocks * 512 < CATALOGUE_LOG_RESERVE)
+	if (lstat(path, &st) == 0 && (uint64_t)st.st_blocks * 512 >= CATALOGUE_LOG_RESERVE)
+		return;
+	if (shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0)
 		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, CATALOGUE_LOG_RESERVE);
 }
 
@@ -123,6 +126,41 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	return SQLITE_OK;
 }
 
+/* True if no link is on the way to `path`, which must hold no "." or ".." and no
+ * two slashes in a row, as realpath() gives it. False also where it is not known. */
+static bool has_no_link(const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+	cairn_auto_fd int fd = -1;
+
+	if (path[0] != '/' || strstr(path, "//") || strstr(path, "/."))
+		return false;
+	fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	return fd >= 0;
+}
+
+/* The "unix" VFS looks at each component of a path for a link. */
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int n, char *ret)
+{
+	size_t len = strlen(name);
+
+	(void)vfs;
+	if (len >= (size_t)n || !has_no_link(name))
+		return parent_vfs->xFullPathname(parent_vfs, name, n, ret);
+	memcpy(ret, name, len + 1);
+	return SQLITE_OK;
+}
+
+int catalogue_disk_vfs_hold(sqlite3 *db)
+{
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+	    !file || !file->pMethods || file->pMethods->xShmMap != vfs_shm_map)
+		return -1;
+	return shm_hold(state_of(file)->shm);
+}
+
 static int register_result = SQLITE_ERROR;
 
 static void register_once(void)
@@ -135,6 +173,7 @@ static void register_once(void)
 	our_vfs.zName = CATALOGUE_DISK_VFS;
 	our_vfs.szOsFile = (int)(state_offset() + sizeof(struct vfs_file));
 	our_vfs.xOpen = vfs_open;
+	our_vfs.xFullPathname = vfs_full_path;
 	register_result = sqlite3_vfs_register(&our_vfs, 0);
 }
 

@@ -25,7 +25,13 @@
 /* What a log can hold at 0 bytes free: twice what starts a checkpoint. */
 #define CATALOGUE_LOG_RESERVE (1U << 20)
 
+struct sqlite3;
+
 /* Registers it with SQLite, once; returns a result code of SQLite. Thread-safe. */
 int catalogue_disk_vfs_register(void);
+
+/* A descriptor that keeps the shared index of an idle connection in use after the
+ * connection is closed; see catalogue_hold(). -1 where it has none. */
+int catalogue_disk_vfs_hold(struct sqlite3 *db);
 
 #endif

@@ -30,6 +30,7 @@
 #define LOCK_BASE   120
 #define LOCK_ALIVE  (LOCK_BASE + SQLITE_SHM_NLOCK)
 #define HEADER_SIZE 136U
+#define SLOT_WRITE  0 /* the slot; recovery holds it too */
 
 /* A process holds the exclusive form of LOCK_ALIVE for a write of HEADER_SIZE. */
 #define ALIVE_WAIT_MS 5000U
@@ -39,7 +40,7 @@
 
 struct shm {
 	int fd;
-	int dir_fd; /* where the pool's reserve is */
+	const char *path; /* of the database; borrowed */
 	bool read_only;
 	bool joined;                /* a connection that is not reads the log without the index */
 	unsigned shared, exclusive; /* bits of the slots that are held */
@@ -110,6 +111,21 @@ static bool is_full(int sys_errno)
 	return sys_errno == ENOSPC || sys_errno == EDQUOT;
 }
 
+/* Frees a slice of the reserve, which is in the directory of the database. */
+static bool yield_space(const struct shm *shm)
+{
+	cairn_auto_free char *dir = cairn_strdup(shm->path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	cairn_auto_fd int fd = -1;
+
+	if (!dir)
+		return false;
+	if (slash)
+		*slash = '\0';
+	fd = open(slash ? (dir[0] ? dir : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && reserve_yield(fd);
+}
+
 /* What an earlier use left in the index may not fit the log any more: after this
  * it counts as not made, and the first transaction makes it from the log. */
 static int clear_header(struct shm *shm)
@@ -124,7 +140,7 @@ static int clear_header(struct shm *shm)
 	while (cairn_pwrite_full(shm->fd, zeros, sizeof(zeros), 0) < 0) {
 		if (!is_full(errno))
 			return SQLITE_IOERR_WRITE;
-		if (!reserve_yield(shm->dir_fd)) /* it may change errno */
+		if (!yield_space(shm)) /* it may change errno */
 			return SQLITE_FULL;
 	}
 	return SQLITE_OK;
@@ -162,19 +178,14 @@ static int join(struct shm *shm)
 static int open_files(struct shm *shm, const char *path)
 {
 	cairn_auto_free char *name = cairn_printf("%s-shm", path);
-	cairn_auto_free char *dir = cairn_strdup(path);
-	char *slash = dir ? strrchr(dir, '/') : NULL;
 
-	if (!name || !dir)
+	if (!name)
 		return SQLITE_NOMEM;
-	if (slash)
-		*slash = '\0';
-	shm->dir_fd = open(slash ? (dir[0] ? dir : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	while (shm_open_beside(name, strlen(path), &shm->fd) < 0) {
 		if (errno == ENOMEM)
 			return SQLITE_NOMEM;
 		if (is_full(errno)) {
-			if (!reserve_yield(shm->dir_fd))
+			if (!yield_space(shm))
 				return SQLITE_FULL;
 			continue;
 		}
@@ -200,7 +211,8 @@ int shm_open_for(const char *path, struct shm **ret)
 
 	if (!shm)
 		return SQLITE_NOMEM;
-	shm->fd = shm->dir_fd = -1;
+	shm->fd = -1;
+	shm->path = path;
 	rc = open_files(shm, path);
 	if (rc != SQLITE_OK) {
 		shm_close(shm);
@@ -218,26 +230,25 @@ void shm_close(struct shm *shm)
 		munmap((char *)shm->regions[i] - page_lead(shm, i),
 		       shm->region_size + page_lead(shm, i));
 	cairn_closep(&shm->fd);
-	cairn_closep(&shm->dir_fd);
 	free(shm);
 }
 
-/* Makes the pages of a region writable now. Without this, a filesystem that copies
- * on write and has no block left would answer the write itself with SIGBUS. A
- * kernel before 5.14 does not know the request. */
-static int make_writable(const struct shm *shm, size_t region)
+/* Makes the pages of a region's first `n` bytes writable now. Without this, a
+ * filesystem that copies on write and has no block left would answer the write
+ * itself with SIGBUS. A kernel before 5.14 does not know the request. */
+static int make_writable(const struct shm *shm, size_t region, size_t n)
 {
 	size_t lead = page_lead(shm, region);
 	char *memory = (char *)shm->regions[region] - lead;
 
-	while (madvise(memory, shm->region_size + lead, MADV_POPULATE_WRITE) < 0) {
+	while (madvise(memory, n + lead, MADV_POPULATE_WRITE) < 0) {
 		if (errno == EINVAL)
 			return SQLITE_OK;
 		if (errno == EINTR || errno == EAGAIN)
 			continue;
 		if (errno == ENOMEM)
 			return SQLITE_NOMEM;
-		if (!reserve_yield(shm->dir_fd))
+		if (!yield_space(shm))
 			return SQLITE_FULL;
 	}
 	return SQLITE_OK;
@@ -256,7 +267,7 @@ static int extend_to(const struct shm *shm, uint64_t from, uint64_t to)
 			from += n;
 		else if (!is_full(errno))
 			return SQLITE_IOERR_SHMSIZE;
-		else if (!reserve_yield(shm->dir_fd))
+		else if (!yield_space(shm))
 			return SQLITE_FULL;
 	}
 	return SQLITE_OK;
@@ -308,7 +319,7 @@ int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volat
 
 		/* Whoever extends holds a lock and writes to the region next. */
 		if (rc == SQLITE_OK && extend && !is_short && !shm->read_only)
-			rc = make_writable(shm, shm->n - 1);
+			rc = make_writable(shm, shm->n - 1, shm->region_size);
 		if (rc != SQLITE_OK)
 			return rc;
 	}
@@ -335,9 +346,14 @@ static int lock_exclusive(struct shm *shm, off_t start, unsigned n, unsigned mas
 	if (set_lock(shm->fd, F_WRLCK, start, n) < 0)
 		return errno == EAGAIN || errno == EACCES ? SQLITE_BUSY : SQLITE_IOERR_SHMLOCK;
 	shm->exclusive |= mask;
-	/* The index is written to under exclusive locks only. */
-	for (size_t i = 0; i < shm->n && rc == SQLITE_OK; i++)
-		rc = make_writable(shm, i);
+	/* The index is written to under exclusive locks only: all of it by whoever
+	 * writes to the log or recovers it, else the header. */
+	if (mask & (1U << SLOT_WRITE)) {
+		for (size_t i = 0; i < shm->n && rc == SQLITE_OK; i++)
+			rc = make_writable(shm, i, shm->region_size);
+	} else if (shm->n > 0) {
+		rc = make_writable(shm, 0, HEADER_SIZE);
+	}
 	if (rc != SQLITE_OK)
 		(void)unlock(shm, start, n, mask);
 	return rc;
@@ -360,4 +376,10 @@ int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags)
 		return errno == EAGAIN || errno == EACCES ? SQLITE_BUSY : SQLITE_IOERR_SHMLOCK;
 	shm->shared |= mask;
 	return SQLITE_OK;
+}
+
+int shm_hold(const struct shm *shm)
+{
+	/* Locks of an open file last until its last descriptor is closed. */
+	return shm && shm->joined && !shm->read_only ? fcntl(shm->fd, F_DUPFD_CLOEXEC, 3) : -1;
 }

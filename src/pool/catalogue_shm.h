@@ -30,6 +30,11 @@ int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volat
 /* As xShmLock of sqlite3_io_methods. */
 int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);
 
+/* A descriptor that holds what the connection holds, also after shm_close(): that
+ * the index is in use, so that the next process need not make it anew. -1 when it
+ * is not in use by this connection. */
+int shm_hold(const struct shm *shm);
+
 /* Opens a file beside a database for reading and writing. `path` is the file's,
  * and its first `db_len` bytes are the database's, whose owner and mode a new file
  * gets. On btrfs a new file is not copied on write: rewriting it takes no space.

@@ -130,15 +130,11 @@ static int hold_device(const char *file, const struct stat *st, struct loop_devi
 /* What is mounted there already must be the image and nothing else. The mount
  * names its device, so no search over all devices is needed. */
 static int check_mounted(const char *file, const struct stat *st, const char *mount_point,
-			 struct cairn_err *err)
+			 dev_t source, struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
 	cairn_auto_fd int fd = -1;
-	dev_t source;
-	int rc = mounts_source_of(mount_point, &source, err);
 
-	if (rc < 0)
-		return rc;
 	snprintf(device, sizeof(device), "/dev/loop%u", minor(source));
 	if (major(source) != LOOP_MAJOR || loop_open(device, st, O_RDONLY, &fd, err) != 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
@@ -171,10 +167,11 @@ static int mount_now(const char *file, const struct stat *st, const struct image
 	return cairn_err_sys(err, errno, "mount '%s' on '%s'", file, mount_point);
 }
 
-int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err)
+int image_mount_look(const char *file, enum image_fs fs, const char *mount_point, bool *ret_stopped,
+		     struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
-	bool mounted;
+	struct mounts_at at;
 	struct stat st;
 	int rc;
 
@@ -187,11 +184,21 @@ int image_mount(const char *file, enum image_fs fs, const char *mount_point, str
 		return cairn_err_sys(err, errno, "stat '%s'", file);
 	if (!S_ISREG(st.st_mode))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", file);
-	rc = mounts_is_mount_point(mount_point, &mounted, err);
+	rc = mounts_look(mount_point, &at, err);
 	if (rc < 0)
 		return rc;
-	return mounted ? check_mounted(file, &st, mount_point, err)
-		       : mount_now(file, &st, &kinds[fs], mount_point, err);
+	rc = at.mounted ? check_mounted(file, &st, mount_point, at.source, err)
+			: mount_now(file, &st, &kinds[fs], mount_point, err);
+	if (!rc)
+		*ret_stopped = at.stopped;
+	return rc;
+}
+
+int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err)
+{
+	bool stopped;
+
+	return image_mount_look(file, fs, mount_point, &stopped, err);
 }
 
 int image_is_mounted(const char *path, bool *ret, struct cairn_err *err)

@@ -48,6 +48,12 @@ int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_e
  */
 int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err);
 
+/* The same. True in *ret_stopped if it was mounted and takes no writes any more:
+ * an image's filesystem stops when its host has no space for a write. One that was
+ * mounted read-only on purpose has not stopped. */
+int image_mount_look(const char *file, enum image_fs fs, const char *mount_point, bool *ret_stopped,
+		     struct cairn_err *err);
+
 /* True if something is mounted at `path` itself. */
 int image_is_mounted(const char *path, bool *ret, struct cairn_err *err);
 

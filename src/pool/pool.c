@@ -17,7 +17,6 @@
 #include "pool/image.h"
 #include "pool/ledger.h"
 #include "pool/leftover.h"
-#include "pool/mounts.h"
 #include "pool/remove.h"
 #include "pool/reserve.h"
 #include "pool/store.h"
@@ -81,28 +80,19 @@ static int lock_and_read_marker(struct pool *pool, struct cairn_err *err)
 	return 0;
 }
 
-/* An image's filesystem stops when its host has no space for a write; it is then
- * read-only until it is mounted again. One that somebody mounted read-only on purpose
- * stays so. */
-static bool has_stopped(const char *mount)
-{
-	struct mounts_at at;
-
-	return mounts_look(mount, &at, NULL) == 0 && at.stopped;
-}
-
 /* Mounts it. One that has stopped is mounted again, with space for what it has to
  * write; where it is in use by another process it stays as it is. */
 static int mount_image(struct pool *pool, struct cairn_err *err)
 {
 	enum image_fs fs = strcmp(pool->marker.image, "btrfs") == 0 ? IMAGE_BTRFS : IMAGE_XFS;
 	cairn_auto_free char *image = cairn_printf("%s/%s", pool->dir, POOL_IMAGE_NAME);
+	bool stopped = false;
 	int rc;
 
 	if (!image)
 		return cairn_err_nomem(err, "pool");
-	rc = image_mount(image, fs, pool->root, err);
-	if (!rc && !pool->read_only && has_stopped(pool->root)) {
+	rc = image_mount_look(image, fs, pool->root, &stopped, err);
+	if (!rc && stopped && !pool->read_only) {
 		reserve_prepare(pool);
 		if (image_unmount_unsynced(pool->root, NULL) == 0)
 			rc = image_mount(image, fs, pool->root, err);
@@ -185,6 +175,21 @@ void pool_close(struct pool *pool)
 	free(pool->root);
 	free(pool->dir);
 	free(pool);
+}
+
+struct pool_hold pool_hold_take(struct pool *pool)
+{
+	return (struct pool_hold){
+		.lock_fd = fcntl(pool->lock_fd, F_DUPFD_CLOEXEC, 3),
+		.index_fd = catalogue_hold(pool->cat),
+	};
+}
+
+void pool_hold_release(struct pool_hold *hold)
+{
+	cairn_closep(&hold->index_fd);
+	cairn_closep(&hold->lock_fd);
+	*hold = (struct pool_hold){-1, -1};
 }
 
 int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *err)

@@ -115,6 +115,15 @@ int pool_settle(struct pool *pool, const struct store_progress *progress, struct
 void pool_close(struct pool *pool);
 CAIRN_DEFINE_CLEANUP(struct pool, pool_close);
 
+/* Keeps a pool in use across fork(), which an open pool must not cross: until it is
+ * released in parent and child the pool is not destroyed, and opening it costs less.
+ * The pool is to be closed before fork(). */
+struct pool_hold {
+	int lock_fd, index_fd; /* -1 where there is nothing to hold */
+};
+struct pool_hold pool_hold_take(struct pool *pool);
+void pool_hold_release(struct pool_hold *hold);
+
 struct pool_info {
 	char dir[4096];
 	const char *backend;

@@ -174,6 +174,82 @@ static void a_long_log_has_an_index_of_several_regions(void **state)
 	assert_value(cat, "s9", large);
 }
 
+/* A byte of the header that SQLite does not use: cleared when the index is made anew. */
+#define UNUSED_BYTE 133
+
+static unsigned char swap_unused_byte(unsigned char value)
+{
+	int fd = open(in_dir("catalogue.db-shm"), O_RDWR | O_CLOEXEC);
+	unsigned char found;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &found, 1, UNUSED_BYTE), 1);
+	assert_int_equal(pwrite(fd, &value, 1, UNUSED_BYTE), 1);
+	close(fd);
+	return found;
+}
+
+static void commit_in_child(int held)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		auto_catalogue *cat = open_again(true);
+
+		close(held);
+		put_one(cat, "child", "v", CATALOGUE_DURABLE);
+		catalogue_closep(&cat);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void an_index_that_is_held_is_kept_across_fork(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	int held;
+
+	(void)state;
+	put_one(cat, "parent", "v", CATALOGUE_DURABLE);
+	held = catalogue_hold(cat);
+	assert_true(held >= 0);
+	catalogue_close(cat);
+	swap_unused_byte(0x77);
+	commit_in_child(held);
+	cat = open_again(true);
+	assert_int_equal(swap_unused_byte(0x77), 0x77);
+	assert_value(cat, "parent", "v");
+	assert_value(cat, "child", "v");
+	catalogue_close(cat);
+	close(held);
+	cat = open_again(true);
+	assert_int_equal(swap_unused_byte(0), 0);
+	assert_value(cat, "child", "v");
+	catalogue_close(cat);
+}
+
+/* Connections are opened when they are needed, by a path that had no link in it. */
+static void a_link_that_appears_on_the_way_is_not_followed(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+	auto_batch *batch = new_batch(cat);
+	char moved[80];
+
+	(void)state;
+	snprintf(moved, sizeof(moved), "%s-moved", helper_dir);
+	assert_int_equal(rename(helper_dir, moved), 0);
+	assert_int_equal(symlink(moved, helper_dir), 0);
+	catalogue_put(batch, text("a"), text("1"));
+	assert_int_not_equal(catalogue_commit(batch, CATALOGUE_DURABLE, &err), 0);
+	assert_int_equal(unlink(helper_dir), 0);
+	assert_int_equal(rename(moved, helper_dir), 0);
+	catalogue_close(cat);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +257,8 @@ int main(void)
 		catalogue_test(an_index_that_does_not_fit_the_log_is_made_anew),
 		catalogue_test(processes_with_the_plain_vfs_may_write_too),
 		catalogue_test(a_long_log_has_an_index_of_several_regions),
+		catalogue_test(an_index_that_is_held_is_kept_across_fork),
+		catalogue_test(a_link_that_appears_on_the_way_is_not_followed),
 	};
 
 	return cmocka_run_group_tests_name("pool/catalogue shm", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include "cairntest.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -496,6 +497,23 @@ static void listings_are_in_order_and_can_be_continued(void **state)
 #define IMPATIENT_TEST(fn) \
 	cmocka_unit_test_setup_teardown(fn, poolfix_setup_impatient, poolfix_teardown)
 
+static void a_pool_that_is_held_is_in_use(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_hold hold = pool_hold_take(fix->pool);
+	cairn_auto_fd int dir = open(fix->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cairn_auto_fd int lock = -1;
+	struct cairn_err err = {0};
+
+	pool_closep(&fix->pool);
+	fix->pool = NULL;
+	assert_true(dir >= 0);
+	assert_code(handle_lock_pool(dir, true, 0, &lock, &err), CAIRN_ABORTED);
+	pool_hold_release(&hold);
+	assert_ok(handle_lock_pool(dir, true, 0, &lock, &err), &err);
+	pool_hold_release(&hold);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +536,7 @@ int main(void)
 		POOL_TEST(a_pool_with_half_made_objects_can_be_destroyed),
 		POOL_TEST(starting_offsets_follow_the_rules),
 		POOL_TEST(listings_are_in_order_and_can_be_continued),
+		POOL_TEST(a_pool_that_is_held_is_in_use),
 	};
 
 	return cmocka_run_group_tests_name("pool/pool", tests, NULL, NULL);
