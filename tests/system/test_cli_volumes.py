@@ -123,7 +123,7 @@ class InUse(CliTest):
 
 class Unit(CliTest):
     """The unit that attaches at boot."""
-    TEXT = REPOSITORY / "deploy/systemd/attach/cairn-attach@.service.in"
+    TEXT = REPOSITORY / "deploy/systemd/cairn-attach@.service.in"
 
     def unit(self):
         return self.TEXT.read_text().replace("@bindir@/cairn", os.path.realpath(BIN))
