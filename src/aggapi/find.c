@@ -63,6 +63,11 @@ static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 		return aggapi_refuse(refusal, 503, "ServiceUnavailable",
 				     "drivers are still being discovered");
 	discovery = kube_informer_get(finder->discoveries, "", driver);
+	if (!discovery && !kube_informer_current(finder->discoveries)) {
+		kube_informer_hurry(finder->discoveries);
+		return aggapi_refuse(refusal, 503, "ServiceUnavailable",
+				     "drivers cannot be discovered at present");
+	}
 	named = kube_str(discovery, "spec", "driverName");
 	if (!discovery || !named || strcmp(named, driver) != 0)
 		return aggapi_refuse(refusal, 404, "NotFound",

@@ -13,6 +13,8 @@
 #include "kube/patience.h"
 #include "kube/watch.h"
 
+#define SETTLE_MS 1000
+
 static void trim_managed_fields(json_t *object)
 {
 	kube_remove(object, "metadata", "managedFields");
@@ -121,6 +123,27 @@ bool kube_informer_synced(struct kube_informer *informer)
 {
 	cairn_scoped_lock(&informer->lock);
 	return informer->synced;
+}
+
+bool kube_informer_current(struct kube_informer *informer)
+{
+	uint64_t now = cairn_monotonic_ns();
+	bool settled;
+
+	cairn_scoped_lock(&informer->lock);
+	settled = now - informer->turned_ns >= SETTLE_MS * CAIRN_NS_PER_MS;
+	/* What was missed comes first in a watch, and at once. */
+	if (informer->behind)
+		return informer->watch && settled;
+	/* One watch follows the other without a pause. */
+	return informer->synced && (informer->watch || !settled);
+}
+
+void kube_informer_hurry(struct kube_informer *informer)
+{
+	cairn_scoped_lock(&informer->lock);
+	informer->hurry = true;
+	pthread_cond_broadcast(&informer->changed);
 }
 
 int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,

@@ -98,6 +98,14 @@ bool kube_informer_synced(struct kube_informer *informer);
 int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,
 			      int (*check)(void *arg), void *arg, struct cairn_err *err);
 
+/* True while a watch is open that has caught up with the server. Without one, an
+ * object that is not in the copy may still exist: report an error, not its absence. */
+bool kube_informer_current(struct kube_informer *informer);
+
+/* Shortens the pause before the next attempt to list or watch to a second, for a
+ * caller that misses something. Any number of calls cause one attempt a second. */
+void kube_informer_hurry(struct kube_informer *informer);
+
 /* NULL when there is none; else the caller's reference. */
 json_t *kube_informer_get(struct kube_informer *informer, const char *ns, const char *name);
 

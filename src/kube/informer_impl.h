@@ -43,6 +43,9 @@ struct kube_informer {
 	/* guarded by lock */
 	struct kube_store *store;
 	struct kube_watch *watch; /* while there is one, for who stops it */
+	uint64_t turned_ns;       /* when it began, or there was none any more */
+	bool behind;              /* something failed, and nothing came since */
+	bool hurry;               /* a pause ends early */
 	bool synced;
 	struct kube_informer_stats stats;
 };

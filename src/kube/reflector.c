@@ -18,6 +18,9 @@
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 30000
 
+/* The longest pause while a caller misses something. */
+#define PAUSE_HURRY_MS 1000
+
 /* A list may be long, and is worth waiting for. */
 #define LIST_TIMEOUT_MS  120000
 #define WATCH_TIMEOUT_MS 30000
@@ -185,6 +188,12 @@ static void note_contact(struct kube_informer *informer, uint64_t *count)
 	informer->stats.last_contact_ns = cairn_monotonic_ns();
 }
 
+static void note_caught_up(struct kube_informer *informer)
+{
+	cairn_scoped_lock(&informer->lock);
+	informer->behind = false;
+}
+
 static int list_all(struct kube_informer *informer, struct cairn_err *err)
 {
 	const struct kube_list_query query = {.label_selector = informer->label_selector,
@@ -202,8 +211,10 @@ static int list_all(struct kube_informer *informer, struct cairn_err *err)
 	if (rc)
 		return rc;
 	note_contact(informer, &informer->stats.lists);
+	note_caught_up(informer);
 	cairn_scoped_lock(&informer->lock);
 	informer->synced = true;
+	informer->turned_ns = cairn_monotonic_ns();
 	pthread_cond_broadcast(&informer->changed);
 	return 0;
 }
@@ -227,6 +238,7 @@ static int apply(struct kube_informer *informer, const struct kube_watch_event *
 	if (!rc && kube_resource_version(event->object)[0])
 		rc = set_version(informer, kube_resource_version(event->object), err);
 	note_contact(informer, NULL);
+	note_caught_up(informer);
 	return rc;
 }
 
@@ -280,6 +292,7 @@ static int show(struct kube_informer *informer, struct kube_watch *watch)
 {
 	cairn_scoped_lock(&informer->lock);
 	informer->watch = watch;
+	informer->turned_ns = cairn_monotonic_ns();
 	return watch && atomic_load(&informer->stop) ? CAIRN_CANCELLED : 0;
 }
 
@@ -320,21 +333,27 @@ static int watch_on(struct kube_informer *informer, struct cairn_err *err)
 	return rc;
 }
 
-/* Waits for the next try, or for the stop. */
+/* Waits for the next attempt, or for the stop. */
 static void pause_for(struct kube_informer *informer, uint64_t ms)
 {
-	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
-	const struct kube_patience patience = {.deadline_ns = until};
+	uint64_t now = cairn_monotonic_ns();
+	uint64_t until = now + ms * CAIRN_NS_PER_MS, soon = now + PAUSE_HURRY_MS * CAIRN_NS_PER_MS;
+	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
 
 	cairn_scoped_lock(&informer->lock);
-	while (!atomic_load(&informer->stop) && cairn_monotonic_ns() < until)
+	informer->hurry = false;
+	while (!atomic_load(&informer->stop) && cairn_monotonic_ns() < until) {
+		if (informer->hurry && soon < until)
+			until = soon;
 		kube_patience_wait(&patience, &informer->changed, &informer->lock, until);
+	}
 }
 
 static void note_error(struct kube_informer *informer, const struct cairn_err *err)
 {
 	cairn_scoped_lock(&informer->lock);
 	informer->stats.errors++;
+	informer->behind = true;
 	snprintf(informer->stats.last_error, sizeof(informer->stats.last_error), "%.*s",
 		 (int)sizeof(informer->stats.last_error) - 1, err->msg);
 }

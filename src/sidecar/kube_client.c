@@ -139,7 +139,8 @@ static int contents_listed(struct sidecar_kube_client *c, const char *driver, co
 }
 
 /* Does the watch know all there is? One that has only just begun is waited for;
- * one that failed before it knew anything, mostly for want of the right, is not. */
+ * one that failed before it knew anything, mostly for want of the right, is not.
+ * One that broke does not know what was made since. */
 static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait *wait)
 {
 	struct kube_informer_stats stats;
@@ -149,6 +150,8 @@ static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait 
 		return false;
 	if (kube_informer_wait_synced(c->contents, kube_wait_left_ms(wait, SYNC_WAIT_MS), wanted,
 				      (void *)(uintptr_t)wait, NULL) != 0)
+		return false;
+	if (!kube_informer_current(c->contents))
 		return false;
 	kube_informer_stats(c->contents, &stats);
 	return cairn_monotonic_ns() - stats.last_contact_ns < WATCH_SILENCE_NS;

@@ -133,6 +133,12 @@ int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
 	}
 	if (rc)
 		return rc;
+	/* What is not here may exist: the token is not known to be bad. */
+	if (!found && !kube_informer_current(sessions->informer)) {
+		kube_informer_hurry(sessions->informer);
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "sessions cannot be watched at present; try again");
+	}
 	if (!found || !kube_time_parse(kube_str(found, "spec", "expiryTime"), &end) ||
 	    end <= cairn_now_ns())
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,

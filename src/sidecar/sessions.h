@@ -37,7 +37,7 @@ CAIRN_DEFINE_CLEANUP(struct sidecar_sessions, sidecar_sessions_free);
 /* The SnapshotSessionData of a token; the caller's reference.
  *
  * CAIRN_UNAUTHENTICATED  there is none, or its time is over
- * CAIRN_UNAVAILABLE      sessions are not known yet
+ * CAIRN_UNAVAILABLE      it is not here, and sessions are not watched at present
  * or the codes of kube_wait_check()
  */
 int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,

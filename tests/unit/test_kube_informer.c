@@ -301,6 +301,36 @@ static void a_stopped_informer_can_still_be_read(void **state)
 	finish(&w);
 }
 
+static void wait_until_current(struct kube_informer *informer, bool current)
+{
+	for (int i = 0; i < PATIENCE_MS / 5; i++) {
+		if (kube_informer_current(informer) == current)
+			return;
+		cairn_sleep_ms(5);
+	}
+	fail_msg("the informer is %scurrent", current ? "not " : "");
+}
+
+static void an_informer_whose_watch_broke_is_not_current(void **state)
+{
+	static const struct act lists[] = {{.text = LIST("5", ITEM("a", "1"))}};
+	static const struct act watches[] = {{.text = EVENT("MODIFIED", "a", "6") "{\"type\""},
+					     {.status = 503},
+					     {.status = 503},
+					     {.status = 503},
+					     {.text = EVENT("MODIFIED", "a", "7"), .hold = true}};
+	struct script script = SCRIPT(lists, watches);
+	struct world w;
+
+	(void)state;
+	begin(&w, &script, 0);
+	wait_for(&w.heard, "*a6 ");
+	wait_until_current(w.informer, false);
+	wait_for(&w.heard, "*a7 ");
+	wait_until_current(w.informer, true);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_late_handler_is_told_of_all_there_is),
 		cmocka_unit_test(everything_is_told_again_now_and_then),
 		cmocka_unit_test(a_stopped_informer_can_still_be_read),
+		cmocka_unit_test(an_informer_whose_watch_broke_is_not_current),
 	};
 
 	return cmocka_run_group_tests_name("kube/informer", tests, NULL, NULL);
