@@ -55,9 +55,36 @@ static bool tuple_parse(struct proto_in body, uint64_t *ret_offset, uint64_t *re
 	return true;
 }
 
+/* Moves the 7-bit groups of `v` together. The instruction for it takes the place of
+ * a dozen others; there is no more than one compiled copy of the loop with each. */
+static inline __attribute__((always_inline)) uint64_t gather(uint64_t v, bool pext)
+{
+#if defined(__x86_64__)
+	if (pext) {
+		uint64_t ret;
+
+		__asm__("pext %2, %1, %0" : "=r"(ret) : "r"(v), "r"(0x7f7f7f7f7f7f7f7fULL));
+		return ret;
+	}
+#endif
+	(void)pext;
+	return proto_gather56(v & 0x7f7f7f7f7f7f7f7fULL);
+}
+
+/* AMD's family 17h has the instruction as microcode, which is slower than without. */
+static inline bool has_pext(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("amdfam17h");
+#else
+	return false;
+#endif
+}
+
 /* One number of at most eight bytes at `p`; the byte after it, or NULL. Eight
  * bytes must be readable. */
-static inline const uint8_t *number_usual(const uint8_t *p, uint64_t *ret)
+static inline __attribute__((always_inline)) const uint8_t *number_usual(const uint8_t *p,
+									 uint64_t *ret, bool pext)
 {
 	uint64_t word, stop;
 
@@ -66,25 +93,27 @@ static inline const uint8_t *number_usual(const uint8_t *p, uint64_t *ret)
 	stop = ~word & 0x8080808080808080ULL;
 	if (!stop)
 		return NULL;
-	*ret = proto_gather56(word & (stop ^ (stop - 1)) & 0x7f7f7f7f7f7f7f7fULL);
+	*ret = gather(word & (stop ^ (stop - 1)), pext);
 	return p + __builtin_ctzll(stop) / 8 + 1;
 }
 
 /* The body of a tuple, from `p` to `end`, in the form that every writer gives
  * it: offset unless 0, then size. False for any other form. Bytes behind the
  * body are looked at but do not count. */
-static inline bool tuple_parse_usual(const uint8_t *p, const uint8_t *end, uint64_t *ret_offset,
-				     uint64_t *ret_length)
+static inline __attribute__((always_inline)) bool tuple_parse_usual(const uint8_t *p,
+								    const uint8_t *end,
+								    uint64_t *ret_offset,
+								    uint64_t *ret_length, bool pext)
 {
 	*ret_offset = 0;
 	if (*p == (TUPLE_OFFSET << 3 | PROTO_WIRE_VARINT)) {
-		p = number_usual(p + 1, ret_offset);
+		p = number_usual(p + 1, ret_offset, pext);
 		if (!p)
 			return false;
 	}
 	if (*p != (TUPLE_LENGTH << 3 | PROTO_WIRE_VARINT))
 		return false;
-	return number_usual(p + 1, ret_length) == end;
+	return number_usual(p + 1, ret_length, pext) == end;
 }
 
 static int tuple_refuse(const struct proto_block_scan *scan, uint64_t offset, uint64_t length,
@@ -111,8 +140,8 @@ static int tuple_bad(const struct proto_block_scan *scan, uint64_t offset, uint6
 }
 
 /* The rules that hold for a tuple without knowing the rest of its message. */
-static inline int tuple_check(struct proto_block_scan *scan, uint64_t offset, uint64_t length,
-			      struct cairn_err *err)
+static int tuple_check(struct proto_block_scan *scan, uint64_t offset, uint64_t length,
+		       struct cairn_err *err)
 {
 	uint64_t end = offset + length;
 	bool early = scan->tuples > 0 ? offset < scan->end : end <= scan->starting_offset;
@@ -154,14 +183,17 @@ static int tuple_take(struct proto_block_scan *scan, struct head *head, struct p
 	return sink ? tuple_emit(sink, offset, length, err) : 0;
 }
 
-/* Takes tuples of the usual form as long as they come; this loop is where a
- * relay spends its time, so its state is in locals. It stops, with the rest
- * left in `in`, at anything else and near the end of the message. */
-static int tuples_take_usual(struct proto_block_scan *scan, struct head *head, struct proto_in *in,
-			     const struct block_sink *sink, struct cairn_err *err)
+/* Takes tuples of the usual form as long as they come and are in order; this loop is
+ * where a relay spends its time, so its state is in locals. It stops, with the rest
+ * left in `in`, at anything else and near the end of the message. The stream had a
+ * tuple before. */
+static inline __attribute__((always_inline)) int take_usual(struct proto_block_scan *scan,
+							    struct head *head, struct proto_in *in,
+							    const struct block_sink *sink,
+							    struct cairn_err *err, bool pext)
 {
-	struct proto_block_scan now = *scan;
-	uint64_t before = now.tuples, last = head->last_offset;
+	const uint64_t fixed_length = scan->fixed_length;
+	uint64_t end = scan->end, tuples = 0, bytes = 0, differing = 0, last = head->last_offset;
 	const uint8_t *p = in->pos;
 	int rc = 0;
 
@@ -170,21 +202,38 @@ static int tuples_take_usual(struct proto_block_scan *scan, struct head *head, s
 		uint64_t offset, length;
 
 		if (p[0] != (FIELD_TUPLE << 3 | PROTO_WIRE_LEN) || p[1] > PROTO_BLOCK_TUPLE_MAX ||
-		    !tuple_parse_usual(p + 2, next, &offset, &length))
+		    !tuple_parse_usual(p + 2, next, &offset, &length, pext))
 			break;
-		rc = tuple_check(&now, offset, length, err);
-		if (rc < 0)
+		/* Numbers of eight bytes are below 2^56: neither they nor their sum are
+		 * negative. */
+		if (length == 0 || offset < end)
 			break;
+		differing |= length ^ fixed_length;
+		end = offset + length;
+		bytes += length;
+		tuples++;
 		last = offset;
 		p = next;
 		if (sink)
 			rc = tuple_emit(sink, offset, length, err);
 	}
-	head->tuples += now.tuples - before;
+	head->tuples += tuples;
 	head->last_offset = last;
-	*scan = now;
+	scan->tuples += tuples;
+	scan->bytes_reported += bytes;
+	scan->end = end;
+	scan->lengths_differ |= differing != 0;
 	in->pos = p;
 	return rc;
+}
+
+static int tuples_take_usual(struct proto_block_scan *scan, struct head *head, struct proto_in *in,
+			     const struct block_sink *sink, struct cairn_err *err)
+{
+	if (scan->tuples == 0)
+		return 0;
+	return has_pext() ? take_usual(scan, head, in, sink, err, true)
+			  : take_usual(scan, head, in, sink, err, false);
 }
 
 static int field_take(struct proto_block_scan *scan, struct head *head, struct proto_in *in,
