@@ -638,12 +638,15 @@ class Overload(unittest.TestCase):
             tool = Tool(config)
             wait_until(lambda: tool.ask("get", of=CONFIGMAPS, ns="default", name="busy")["ok"], 30,
                        "allowed")
-            before = tool("stats")
-            found = tool("crowd", of=CONFIGMAPS, ns="default", name="busy", n=400, threads=16)
-            after = tool("stats")
+            # On a busy machine the calls may come one after the other: then nobody is put off.
+            before, rounds = tool("stats")["retries"], 0
+            while tool("stats")["retries"] == before and rounds < 50:
+                found = tool("crowd", of=CONFIGMAPS, ns="default", name="busy", n=400, threads=16)
+                self.assertEqual(found["failed"], 0)
+                rounds += 1
+            after = tool("stats")["retries"]
             tool.close()
-        self.assertEqual(found["failed"], 0)
-        self.assertGreater(after["retries"], before["retries"])
+        self.assertGreater(after, before)
 
 
 if __name__ == "__main__":
