@@ -67,13 +67,17 @@ static int roll_back(struct pool *pool, const char *snapshot, struct pool_rollba
 	return rc;
 }
 
-/* It can be made later: a set that is missing does not undo the rollback. */
-static void complete_kept(const struct pool_snapshot *kept)
+/* Closes the pool. The set can be made later: a missing one does not undo the rollback. */
+static void complete_kept(struct pool *pool, const struct pool_snapshot *kept)
 {
+	bool pending = kept->id[0] && kept->set == POOL_SET_PENDING;
+	struct pool_hold hold = {.lock_fd = -1, .index_fd = -1};
 	struct cairn_err err = {0};
 
-	if (kept->id[0] && kept->set == POOL_SET_PENDING &&
-	    cmd_sets_make(kept, 1, SET_WAIT_MS, &err) == CMD_SETS_FAILED)
+	if (pending)
+		hold = pool_hold_take(pool);
+	pool_close(pool);
+	if (pending && cmd_sets_make(kept, 1, SET_WAIT_MS, &hold, &err) == CMD_SETS_FAILED)
 		cmd_note("the change set is not made yet (%s); the next query makes it", err.msg);
 }
 
@@ -122,8 +126,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		rc = roll_back(pool, argv[0], &result, err);
 	if (rc)
 		return rc;
-	pool_close(cairn_take(pool));
-	complete_kept(&result.kept);
+	complete_kept(cairn_take(pool), &result.kept);
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
 		return print_json(&result, err);
 	print(&result);
