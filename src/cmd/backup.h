@@ -75,7 +75,7 @@ extern struct cmd_repository cmd_repository;
 #define CMD_TAG_FLAG(options, text)                                                   \
 	{                                                                             \
 		.name = "tag", .kind = CAIRN_FLAG_STRINGS, .target = &(options).tags, \
-		.value_name = "TAGS", .help = (text)                          \
+		.value_name = "TAGS", .help = (text)                                  \
 	}
 
 /* Which of the repository's backups a name may mean. */
