@@ -2,7 +2,9 @@
 
 #include "cmd/tree.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/flags.h"
@@ -17,6 +19,7 @@
 #define REGISTRATION_DIR_DEFAULT "/var/lib/kubelet/plugins_registry"
 
 static const char *endpoint = "unix:///run/csi/socket";
+static uint64_t endpoint_group = UINT64_MAX;
 static const char *node_id;
 static const char *driver_name = NAME_DEFAULT;
 static const char *more_pools;
@@ -39,6 +42,11 @@ static const struct cairn_flag flags[] = {
 	 .target = &endpoint,
 	 .value_name = "unix:///PATH",
 	 .help = "socket to serve CSI on (default: unix:///run/csi/socket)"},
+	{.name = "endpoint-group",
+	 .kind = CAIRN_FLAG_U64,
+	 .target = &endpoint_group,
+	 .value_name = "GID",
+	 .help = "group that may use the socket (default: the driver's own)"},
 	{.name = "node-id",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &node_id,
@@ -110,6 +118,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	struct role_driver_options options = {
 		.endpoint = endpoint,
 		.endpoint_text = endpoint,
+		.endpoint_group = endpoint_group,
 		.node_id = node_id,
 		.name = driver_name,
 		.version = CAIRN_VERSION,
@@ -139,6 +148,9 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		options.endpoint += strlen(ENDPOINT_PREFIX);
 	if (options.endpoint[0] != '/')
 		return cmd_usage(err, "--endpoint: '%s' is not unix:///PATH", endpoint);
+	if (endpoint_group != UINT64_MAX && endpoint_group >= (gid_t)-1)
+		return cmd_usage(err, "--endpoint-group: there is no group %" PRIu64,
+				 endpoint_group);
 	if (registration_path && registration_path[0] != '/')
 		return cmd_usage(err, "--kubelet-registration-path: '%s' is no absolute path",
 				 registration_path);

@@ -19,6 +19,7 @@ struct cairn_err;
 struct role_driver_options {
 	const char *endpoint;      /* path of the socket */
 	const char *endpoint_text; /* as it was given, for the log */
+	uint64_t endpoint_group;   /* that may use the socket; UINT64_MAX: the process's own */
 	const char *node_id;
 	const char *name;
 	const char *version;

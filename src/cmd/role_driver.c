@@ -4,8 +4,10 @@
 
 #include "cmd/role.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -96,6 +98,19 @@ static void running_done(struct running *running)
 	csi_driver_freep(&running->driver);
 }
 
+/* Nothing is accepted yet, so until then only the process's own group can wait for it. */
+static int listen_on_socket(struct running *running, const struct role_driver_options *o,
+			    struct cairn_err *err)
+{
+	int rc = net_server_listen_unix(running->server, o->endpoint, SOCKET_MODE, err);
+
+	if (rc || o->endpoint_group == UINT64_MAX)
+		return rc;
+	return lchown(o->endpoint, (uid_t)-1, (gid_t)o->endpoint_group) == 0
+		       ? 0
+		       : cairn_err_sys(err, errno, "group of '%s'", o->endpoint);
+}
+
 static int register_driver(struct running *running, const struct role_driver_options *o,
 			   struct cairn_err *err)
 {
@@ -136,7 +151,7 @@ static int start(struct running *running, const struct role_driver_options *o,
 	if (!rc)
 		rc = net_server_add_reflection(running->server, set.data, set.len, err);
 	if (!rc)
-		rc = net_server_listen_unix(running->server, o->endpoint, SOCKET_MODE, err);
+		rc = listen_on_socket(running, o, err);
 	if (!rc)
 		rc = register_driver(running, o, err);
 	if (!rc)

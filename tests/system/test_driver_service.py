@@ -16,6 +16,7 @@ from csidriver import (MODULES, NODE, SMALL, Code, DriverTest, Peer, block, moun
 
 SECRET = "hunter2-never-to-be-seen"
 KEY = "topology.cairn.csi.dev/node"
+GROUP = 65533 if os.geteuid() == 0 else os.getegid()
 
 
 def free_port():
@@ -41,7 +42,7 @@ class Running(ServiceTest):
     def setUpClass(cls):
         cls.port = free_port()
         cls.driver_args = ("--http-endpoint", f"127.0.0.1:{cls.port}", "--topology",
-                           "--max-volumes", "2")
+                           "--max-volumes", "2", "--endpoint-group", str(GROUP))
         super().setUpClass()
 
     def test_metrics_and_health(self):
@@ -63,6 +64,10 @@ class Running(ServiceTest):
         self.assertEqual(self.get("/nothing")[0], 404)
         health = self.driver.peer.channel.unary_unary("/grpc.health.v1.Health/Check")
         self.assertEqual(health(b"", timeout=TIMEOUT), b"\x08\x01")  # SERVING
+
+    def test_only_its_group_may_use_the_socket(self):
+        found = self.driver.socket.stat()
+        self.assertEqual((found.st_gid, found.st_mode & 0o777), (GROUP, 0o660))
 
     def test_no_caller_adds_to_what_is_counted(self):
         def series():
@@ -200,6 +205,8 @@ class Pools(ServiceTest):
                 (INVALID, ["--http-endpoint", "127.0.0.1:99999"]),
                 (USAGE, ["--drain-time", "soon"]), (USAGE, ["--endpoint", "tcp://127.0.0.1:1"]),
                 (USAGE, ["--endpoint", "relative.sock"]),
+                (USAGE, ["--endpoint-group", "nobody"]),
+                (USAGE, ["--endpoint-group", str((1 << 32) - 1)]),
                 (INVALID, ["--endpoint", f"unix:///{'x' * 120}"]),
                 (EXISTS, ["--endpoint", f"unix://{self.pool}/cairn.pool"]),
                 (NOT_FOUND, ["--endpoint", f"unix://{self.scratch}/none/s"]),
