@@ -110,19 +110,38 @@ static int add_environment(const struct cluster_job_spec *spec, json_t *containe
 	return rc;
 }
 
-/* Root, because devices are root's, and nothing else. */
 static json_t *make_container(const struct cluster_job_spec *spec)
 {
 	json_t *args = json_array();
 
 	for (const char *const *arg = spec->args; *arg; arg++)
 		json_array_append_new(args, json_string(*arg));
-	return json_pack("{s:s,s:s,s:o,s:s,s:{s:{s:s,s:s}},s:{s:i,s:b,s:b,s:{s:[s]},s:{s:s}}}",
-			 "name", CONTAINER, "image", spec->image, "args", args,
-			 "terminationMessagePolicy", "FallbackToLogsOnError", "resources",
-			 "requests", "cpu", "100m", "memory", "64Mi", "securityContext",
-			 "runAsUser", 0, "allowPrivilegeEscalation", 0, "readOnlyRootFilesystem", 1,
-			 "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
+	return json_pack("{s:s,s:s,s:o,s:s,s:{s:{s:s,s:s}},s:{s:b,s:b,s:{s:[s]}}}", "name",
+			 CONTAINER, "image", spec->image, "args", args, "terminationMessagePolicy",
+			 "FallbackToLogsOnError", "resources", "requests", "cpu", "100m", "memory",
+			 "64Mi", "securityContext", "allowPrivilegeEscalation", 0,
+			 "readOnlyRootFilesystem", 1, "capabilities", "drop", "ALL");
+}
+
+/* What the PodSecurity standard "restricted" asks for. It stands in the pod and not in the
+ * container, so that a merge patch can change one field of it. The node's udev gives block
+ * devices to the group of disks; a runtime that gives them to the container's user needs no
+ * group. fsGroup only for a repository: of a volume that was restored the kubelet would change
+ * the owners of all files. */
+static int restrict_pod(const struct cluster_job_spec *spec, json_t *pod, struct cairn_err *err)
+{
+	int rc = kube_set(pod, err,
+			  json_pack("{s:b,s:i,s:i,s:{s:s}}", "runAsNonRoot", 1, "runAsUser",
+				    CLUSTER_USER, "runAsGroup", CLUSTER_USER, "seccompProfile",
+				    "type", "RuntimeDefault"),
+			  "securityContext");
+
+	if (!rc && spec->device_claim)
+		rc = kube_set(pod, err, json_pack("[i]", CLUSTER_DISK_GROUP), "securityContext",
+			      "supplementalGroups");
+	if (!rc && spec->repository_claim)
+		rc = kube_set(pod, err, json_integer(CLUSTER_USER), "securityContext", "fsGroup");
+	return rc;
 }
 
 /* What cairn says with its own exit status will be the same the next time, but for
@@ -153,6 +172,8 @@ static int make_pod(const struct cluster_job_spec *spec, json_t **ret, struct ca
 
 	if (!rc)
 		rc = add_environment(spec, container, err);
+	if (!rc)
+		rc = restrict_pod(spec, pod, err);
 	if (!rc && spec->service_account)
 		rc = kube_set(pod, err, json_string(spec->service_account), "serviceAccountName");
 	if (!rc)

@@ -37,6 +37,10 @@ struct kube_resource;
 #define CLUSTER_OBJECTS_FILE "/cairn/objects/objects.json"
 #define CLUSTER_CA_DIR       "/cairn/ca"
 
+/* The Job's user and group, and the group that Linux distributions give disks to. */
+#define CLUSTER_USER       65532
+#define CLUSTER_DISK_GROUP 6
+
 /* Objects to keep with a backup; an annotation takes 256 KiB. */
 #define CLUSTER_OBJECTS_MAX (128U << 10)
 

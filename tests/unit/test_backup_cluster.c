@@ -84,6 +84,39 @@ static void two_runs_have_two_names_and_one_key(void **state)
 
 static const char *const some_args[] = {"backup", "create", NULL};
 
+static void assert_restricted(const json_t *pod)
+{
+	const json_t *context = kube_at(pod, "securityContext");
+	int64_t user = 0;
+
+	assert_true(kube_is(context, "runAsNonRoot"));
+	assert_true(kube_i64(context, &user, "runAsUser"));
+	assert_int_equal(user, CLUSTER_USER);
+	assert_string_equal(kube_str(context, "seccompProfile", "type"), "RuntimeDefault");
+}
+
+/* The kubelet gives the files of every volume of the pod to fsGroup. */
+static void only_a_repository_is_given_to_the_group_of_the_job(void **state)
+{
+	struct cluster_names names = names_of("data");
+	struct cluster_job_spec spec = {.names = &names, .image = "i", .args = some_args};
+	kube_auto_json json_t *mounted = NULL;
+	kube_auto_json json_t *stored = NULL;
+	int64_t group = 0;
+
+	(void)state;
+	spec.mount_claim = "restored";
+	assert_code(cluster_job(&spec, &mounted, NULL), 0);
+	assert_restricted(kube_at(mounted, "spec", "template", "spec"));
+	assert_null(kube_at(mounted, "spec", "template", "spec", "securityContext", "fsGroup"));
+	spec.mount_claim = NULL;
+	spec.repository_claim = "repository";
+	assert_code(cluster_job(&spec, &stored, NULL), 0);
+	assert_true(kube_i64(stored, &group, "spec", "template", "spec", "securityContext",
+			     "fsGroup"));
+	assert_int_equal(group, CLUSTER_USER);
+}
+
 static void a_job_has_an_end_and_only_the_rights_it_needs(void **state)
 {
 	struct cluster_names names = names_of("data");
@@ -125,6 +158,11 @@ static void a_job_has_an_end_and_only_the_rights_it_needs(void **state)
 	assert_string_equal(json_string_value(json_array_get(
 				    kube_at(c, "securityContext", "capabilities", "drop"), 0)),
 			    "ALL");
+	assert_restricted(pod);
+	assert_int_equal(json_integer_value(json_array_get(
+				 kube_at(pod, "securityContext", "supplementalGroups"), 0)),
+			 CLUSTER_DISK_GROUP);
+	assert_null(kube_at(pod, "securityContext", "fsGroup"));
 	assert_string_equal(kube_str(json_array_get(kube_at(c, "envFrom"), 0), "secretRef", "name"),
 			    "repository");
 	assert_string_equal(kube_str(json_array_get(kube_at(c, "volumeDevices"), 0), "devicePath"),
@@ -570,6 +608,7 @@ int main(void)
 		cmocka_unit_test(names_fit_whatever_the_claim_is_called),
 		cmocka_unit_test(two_runs_have_two_names_and_one_key),
 		cmocka_unit_test(a_job_has_an_end_and_only_the_rights_it_needs),
+		cmocka_unit_test(only_a_repository_is_given_to_the_group_of_the_job),
 		cmocka_unit_test(a_job_that_asks_nothing_of_kubernetes_gets_no_token),
 		cmocka_unit_test(only_what_passes_is_tried_again),
 		cmocka_unit_test(a_patch_changes_a_job_but_not_its_name),
