@@ -116,10 +116,11 @@ static json_t *make_container(const struct cluster_job_spec *spec)
 
 	for (const char *const *arg = spec->args; *arg; arg++)
 		json_array_append_new(args, json_string(*arg));
-	return json_pack("{s:s,s:s,s:o,s:s,s:{s:{s:s,s:s}},s:{s:b,s:b,s:{s:[s]}}}", "name",
-			 CONTAINER, "image", spec->image, "args", args, "terminationMessagePolicy",
-			 "FallbackToLogsOnError", "resources", "requests", "cpu", "100m", "memory",
-			 "64Mi", "securityContext", "allowPrivilegeEscalation", 0,
+	return json_pack("{s:s,s:s,s:o,s:s,s:{s:{s:s,s:s},s:{s:s,s:s}},s:{s:b,s:b,s:{s:[s]}}}",
+			 "name", CONTAINER, "image", spec->image, "args", args,
+			 "terminationMessagePolicy", "FallbackToLogsOnError", "resources",
+			 "requests", "cpu", "100m", "memory", "128Mi", "limits", "cpu", "4",
+			 "memory", "2Gi", "securityContext", "allowPrivilegeEscalation", 0,
 			 "readOnlyRootFilesystem", 1, "capabilities", "drop", "ALL");
 }
 

@@ -112,8 +112,8 @@ static void only_a_repository_is_given_to_the_group_of_the_job(void **state)
 	spec.mount_claim = NULL;
 	spec.repository_claim = "repository";
 	assert_code(cluster_job(&spec, &stored, NULL), 0);
-	assert_true(kube_i64(stored, &group, "spec", "template", "spec", "securityContext",
-			     "fsGroup"));
+	assert_true(
+		kube_i64(stored, &group, "spec", "template", "spec", "securityContext", "fsGroup"));
 	assert_int_equal(group, CLUSTER_USER);
 }
 
@@ -159,6 +159,8 @@ static void a_job_has_an_end_and_only_the_rights_it_needs(void **state)
 				    kube_at(c, "securityContext", "capabilities", "drop"), 0)),
 			    "ALL");
 	assert_restricted(pod);
+	assert_non_null(kube_str(c, "resources", "limits", "memory"));
+	assert_non_null(kube_str(c, "resources", "limits", "cpu"));
 	assert_int_equal(json_integer_value(json_array_get(
 				 kube_at(pod, "securityContext", "supplementalGroups"), 0)),
 			 CLUSTER_DISK_GROUP);
