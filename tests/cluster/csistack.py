@@ -16,7 +16,7 @@ from processes import Ports
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parents[1] / "deploy"
 NAMESPACE = "cairn"
-ACCOUNT = "cairn-driver"
+SIDECAR = "cairn-snapshot-metadata"  # and its account
 CLASS = "cairn"
 LOUD = "--v=4"
 FAST = ["--kube-api-qps=200", "--kube-api-burst=400"]
@@ -67,8 +67,7 @@ class CsiStack:
             "--leader-election=false", "--retry-interval-start=100ms", *FAST, *self.gates])
 
     def start_controllers(self):
-        mine = self.kube.kubeconfig_of_account(NAMESPACE, ACCOUNT)
-        common = [f"--kubeconfig={mine}", f"--csi-address={self.socket}", LOUD,
+        common = [f"--csi-address={self.socket}", LOUD,
                   "--leader-election=false", "--timeout=60s", *FAST]
         for name, more in {
                 "csi-provisioner": ["--extra-create-metadata", "--default-fstype=ext4",
@@ -76,7 +75,9 @@ class CsiStack:
                 "csi-snapshotter": ["--extra-create-metadata", "--retry-interval-start=100ms",
                                     "--resync-period=1m", *self.gates],
                 "csi-resizer": ["--retry-interval-start=100ms"]}.items():
-            self.processes.start(name, [self.cluster.programs[name], *common, *more])
+            mine = self.kube.kubeconfig_of_account(NAMESPACE, name.replace("csi", "cairn"))
+            self.processes.start(name, [self.cluster.programs[name], f"--kubeconfig={mine}",
+                                        *common, *more])
 
     def start(self):
         self.kube.apply_files(
@@ -97,7 +98,7 @@ class CsiStack:
         port, http = ports.take(), ports.take()
         self.processes.start("sidecar", [
             self.cluster.cairn, "sidecar", f"--csi-address={self.socket}", f"--port={port}",
-            f"--kubeconfig={self.cluster.directory}/{NAMESPACE}-{ACCOUNT}.kubeconfig",
+            f"--kubeconfig={self.kube.kubeconfig_of_account(NAMESPACE, SIDECAR)}",
             f"--bind-address={LOOPBACK}", f"--http-endpoint={LOOPBACK}:{http}",
             f"--tls-cert={crt}", f"--tls-key={key}", "--log-level=debug", *words])
         self.processes.wait_ready("sidecar", lambda: accepts(port))

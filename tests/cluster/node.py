@@ -50,6 +50,8 @@ disabled_plugins = [{disabled}]
   disable_apparmor = true
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  # Nothing here gives block devices to a group, as udev does on a real node.
+  device_ownership_from_security_context = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "{node}/cni"

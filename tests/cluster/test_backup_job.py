@@ -100,7 +100,7 @@ class Jobs(unittest.TestCase):
 
     def words(self, claim):
         # There is no DNS here; the certificate is for the name that the object has.
-        address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
+        address = self.pods.sidecar_address()
         return ["create", "--namespace", SPACE, "--pvc", claim, "--repository-secret", SECRET,
                 "--service-account", "reader", "--metadata-address", f"{address}:6443"]
 
@@ -138,8 +138,8 @@ class Jobs(unittest.TestCase):
         words = {item["metadata"]["uid"] for item in shown}
         words |= {item["metadata"]["name"] for item in shown}
         logs = [BED.processes.log_text("snapshot-controller"),
-                *(self.kube.kubectl("logs", "-n", "cairn", "cairn-driver-0", "-c", container)
-                  for container in ("snapshotter", "driver"))]
+                *(self.kube.kubectl("logs", "-n", "cairn", what) for what in
+                  ("deployment/cairn-snapshotter", "statefulset/cairn-driver"))]
         lines = [line for log in logs for line in
                  [line for line in log.splitlines() if any(word in line for word in words)]
                  [-LINES_SHOWN:]]
@@ -397,7 +397,7 @@ class Jobs(unittest.TestCase):
         self.kube.apply({"apiVersion": "v1", "kind": "Secret", "data": secret,
                          "metadata": {"name": "backup-repository", "namespace": SPACE}})
         shipped = list(yaml.safe_load_all(self.kube.kubectl("kustomize", DEPLOY / "backup")))
-        address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
+        address = self.pods.sidecar_address()
         for item in shipped:
             if item["kind"] != "CronJob":
                 continue

@@ -3,9 +3,13 @@
 """What deploy/ ships, on a real API server: it is taken, validates, and gives no undue rights."""
 import base64
 import copy
+import json
+import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import yaml
@@ -49,10 +53,30 @@ def by_kind(objects, kind):
     return {item["metadata"]["name"]: item for item in objects if item["kind"] == kind}
 
 
-def images(objects):
-    template = next(iter(by_kind(objects, "StatefulSet").values()))["spec"]["template"]["spec"]
-    return {container["name"]: container["image"]
-            for container in template["initContainers"] + template["containers"]}
+def with_components(overlay, *components):
+    """An overlay of a user's, outside of deploy/."""
+    with tempfile.TemporaryDirectory(dir=KUBE.directory) as place:
+        def from_here(path):
+            return os.path.relpath(DEPLOY / path, place)
+        (pathlib.Path(place) / "kustomization.yaml").write_text(yaml.safe_dump({
+            "resources": [from_here(overlay)],
+            "components": [from_here(f"components/{name}") for name in components]}))
+        return objects_of(KUBE.kubectl("kustomize", place))
+
+
+def templates(objects):
+    """{name: pod template} of all workloads."""
+    found = {item["metadata"]["name"]: item["spec"]["template"] for item in objects
+             if item["kind"] in ("Deployment", "StatefulSet")}
+    found.update({item["metadata"]["name"]: item["spec"]["jobTemplate"]["spec"]["template"]
+                  for item in objects if item["kind"] == "CronJob"})
+    return found
+
+
+def restricted_namespace(name):
+    KUBE.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {
+        "pod-security.kubernetes.io/enforce": "restricted",
+        "pod-security.kubernetes.io/enforce-version": "latest"}}})
 
 
 class Resource(unittest.TestCase):
@@ -163,11 +187,112 @@ class Manifests(unittest.TestCase):
             self.assertEqual(done.stdout.strip(), answer, (verb, resource, namespace))
 
     def test_nothing_of_ours_may_read_secrets(self):
-        for overlay in ("overlays/group-snapshots",):
-            for name, role in by_kind(kustomized(overlay), "ClusterRole").items():
+        for overlay in ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta",
+                        "backup"):
+            made = kustomized(overlay)
+            for name, role in {**by_kind(made, "ClusterRole"), **by_kind(made, "Role")}.items():
                 for rule in role["rules"]:
-                    self.assertNotIn("secrets", rule["resources"], name)
-                    self.assertNotIn("*", rule["verbs"] + rule["resources"], name)
+                    asked = rule["verbs"] + rule.get("resources", [])
+                    self.assertNotIn("secrets", asked, name)
+                    self.assertNotIn("*", asked, name)
+
+
+class Restricted(unittest.TestCase):
+    """PodSecurity admission decides, in a namespace that enforces "restricted"."""
+
+    NAMESPACE = "strict"
+
+    @classmethod
+    def setUpClass(cls):
+        restricted_namespace(cls.NAMESPACE)
+        KUBE.wait(lambda found: found, "-n", cls.NAMESPACE, "serviceaccount", "default")
+
+    def create(self, spec):
+        """(status, text) of a pod that is admitted and not kept."""
+        spec = {**spec, "serviceAccountName": "default"}
+        return KUBE.ask("POST", f"/api/v1/namespaces/{self.NAMESPACE}/pods?dryRun=All", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": spec})
+
+    def test_every_pod_but_the_drivers_is_admitted(self):
+        for overlay in ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta",
+                        "backup"):
+            for name, template in templates(kustomized(overlay)).items():
+                with self.subTest(f"{overlay}: {name}"):
+                    status, text = self.create({"restartPolicy": "Always", **template["spec"]})
+                    if name == "cairn-driver":
+                        self.assertEqual(status, 403)
+                        self.assertIn("privileged", text)
+                    else:
+                        self.assertEqual(status, 201, text)
+
+    def test_jobs_of_backups_are_admitted(self):
+        """The Job is made before anything is waited for; Kubernetes makes its pod."""
+        where = ["-n", self.NAMESPACE]
+        KUBE.apply([
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "data"},
+             "spec": {"capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"],
+                      "volumeMode": "Block", "storageClassName": "none",
+                      "csi": {"driver": "cairn.csi.dev", "volumeHandle": "vol-1"},
+                      "claimRef": {"namespace": self.NAMESPACE, "name": "data"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+             "metadata": {"name": "data", "namespace": self.NAMESPACE},
+             "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Block",
+                      "storageClassName": "none", "volumeName": "data",
+                      "resources": {"requests": {"storage": "1Mi"}}}},
+            {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+             "metadata": {"name": "none"}, "driver": "cairn.csi.dev", "deletionPolicy": "Delete"}])
+        KUBE.wait(lambda claim: claim["status"]["phase"] == "Bound", *where, "pvc", "data")
+        command = [os.environ.get("CAIRN_BIN", "cairn"), "backup", "create", "--kubeconfig",
+                   KUBE.kubeconfig, "--namespace", self.NAMESPACE, "--pvc", "data", "--image",
+                   "localhost/cairn:1", "--repository-secret", "none", "--repository-claim", "r"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as child:
+            try:
+                pods = KUBE.wait(lambda found: found["items"], *where, "pods")["items"]
+            finally:
+                child.terminate()
+                _, said = child.communicate(timeout=60)
+        self.assertTrue(pods[0]["spec"]["containers"][0].get("volumeDevices"), said)
+
+
+class Components(unittest.TestCase):
+    def test_network_policies_go_with_every_overlay(self):
+        for overlay in ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta"):
+            with self.subTest(overlay):
+                made = [item for item in with_components(overlay, "network-policies")
+                        if item["kind"] in ("NetworkPolicy", "Namespace")]
+                self.assertEqual(len(made), 11)
+                KUBE.apply(made)
+        made = with_components("backup", "backup-network-policies")
+        KUBE.apply([item for item in made if item["kind"] == "NetworkPolicy"])
+
+    def test_cert_manager_tells_whom_to_trust(self):
+        made = with_components("sessions", "cert-manager", "network-policies")
+        hook = by_kind(made, "ValidatingWebhookConfiguration")["cairn-sessions"]
+        self.assertEqual(hook["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
+                         "cairn/cairn-manager")
+        made = with_components("volumesnapshotdelta", "cert-manager")
+        service = by_kind(made, "APIService")["v1alpha1.cbt.storage.k8s.io"]
+        self.assertEqual(service["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
+                         "cairn/cairn-aggapi")
+
+
+def without_release(item):
+    """An object of the chart as the overlays have it: helm's own marks are taken away."""
+    text, mark = json.dumps(item), '"app.kubernetes.io/instance": "cairn"'
+    item = json.loads(text.replace(f"{mark}, ", "").replace(f", {mark}", ""))
+    for template in templates([item]).values():
+        pod = template["spec"]
+        for container in pod.get("initContainers", []) + pod["containers"]:
+            container.pop("imagePullPolicy", None)
+    # Labels of objects that nothing selects differ.
+    item["metadata"].pop("labels", None)
+    return item
+
+
+def compared(objects):
+    return {(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]):
+            without_release(item) for item in objects}
 
 
 class Chart(unittest.TestCase):
@@ -188,21 +313,33 @@ class Chart(unittest.TestCase):
         self.assertIn("0 chart(s) failed", helm("lint", "--strict", "--kube-version", "1.35.4",
                                                 self.CHART))
 
-    def test_it_gives_the_rights_of_the_overlays(self):
-        chart = by_kind(self.rendered(*self.GROUPS), "ClusterRole")
-        overlay = by_kind(kustomized("overlays/group-snapshots"), "ClusterRole")
-        self.assertEqual({name: role["rules"] for name, role in chart.items()},
-                         {name: role["rules"] for name, role in overlay.items()})
+    # The overlays say which namespace is theirs, helm is told; and helm makes no CRDs.
+    NOT_IN_THE_CHART = {"Namespace", "CustomResourceDefinition"}
 
-    def test_it_runs_what_the_overlays_run(self):
-        chart, overlay = self.rendered(*self.GROUPS), kustomized("overlays/group-snapshots")
-        self.assertEqual(images(chart), images(overlay))
+    def test_it_gives_the_objects_of_the_overlays(self):
+        """Accounts, rights, pods, services, classes and policies, field by field."""
+        chart = compared(self.rendered(*self.GROUPS, "networkPolicies.enabled=true"))
+        overlay = compared(with_components("overlays/group-snapshots", "network-policies"))
+        overlay = {key: item for key, item in overlay.items()
+                   if key[0] not in self.NOT_IN_THE_CHART
+                   and (key[0] != "NetworkPolicy" or key in chart)}
+        self.maxDiff = None
+        self.assertEqual(sorted(chart), sorted(overlay))
+        for key, item in overlay.items():
+            with self.subTest(key):
+                self.assertEqual(chart[key], item)
+
+    def test_every_account_of_the_chart_has_one_pod(self):
+        made = self.rendered(*self.GROUPS)
+        used = [template["spec"]["serviceAccountName"] for template in templates(made).values()]
+        self.assertEqual(sorted(used), sorted(by_kind(made, "ServiceAccount")))
 
     def test_it_is_installed_upgraded_and_removed(self):
         where = ["--kubeconfig", str(KUBE.kubeconfig), "--namespace", "chart"]
         settings = self.words(["driverName=chart.csi.dev", "classes.storageClass=chart",
                                "classes.snapshotClass=chart"])
-        helm("install", "cairn", self.CHART, *where, "--create-namespace", *settings)
+        helm("install", "cairn", self.CHART, *where, "--create-namespace", *settings,
+             "--set", "snapshotMetadata.generateCertificate=true")
         self.assertIsNotNone(KUBE.get("-n", "chart", "statefulset", "cairn-driver"))
         service = KUBE.get("snapshotmetadataservice", "chart.csi.dev")["spec"]
         self.assertEqual(service["address"], "cairn-snapshot-metadata.chart.svc:6443")
@@ -212,12 +349,13 @@ class Chart(unittest.TestCase):
             ["openssl", "x509", "-noout", "-checkend", str(366 * 86400)], check=False,
             input=base64.b64decode(secret["tls.crt"]), capture_output=True).returncode
         self.assertEqual(days, 1, "it is good for more than a year")
+        # Also when it is not asked for any more: it is in use.
         helm("upgrade", "cairn", self.CHART, *where, *settings)
         self.assertEqual(KUBE.get("-n", "chart", "secret", "cairn-snapshot-metadata-tls")["data"],
                          secret, "an upgrade made another certificate")
         self.assertEqual(KUBE.get("snapshotmetadataservice", "chart.csi.dev")["spec"]["caCert"],
                          secret["ca.crt"])
-        helm("upgrade", "cairn", self.CHART, *where, *self.words(
+        helm("upgrade", "cairn", self.CHART, *where, *settings, *self.words(
             [*self.GROUPS, "classes.isDefault=true", "pool.size=100G",
              "snapshotMetadata.enabled=false"]))
         self.assertIsNone(KUBE.get("snapshotmetadataservice", "chart.csi.dev"))
@@ -225,10 +363,33 @@ class Chart(unittest.TestCase):
         self.assertIsNone(KUBE.get("-n", "chart", "statefulset", "cairn-driver"))
         self.assertIsNone(KUBE.get("clusterrole", "cairn-resizer"))
 
-    def test_a_secret_of_ones_own_needs_its_authority(self):
-        with self.assertRaises(AssertionError) as caught:
-            self.rendered("snapshotMetadata.tlsSecret=mine")
-        self.assertIn("caCert is needed", str(caught.exception))
+    def test_it_makes_no_certificate_unless_told_to(self):
+        """What helm makes is good for clients too."""
+        made = self.rendered()
+        self.assertEqual(by_kind(made, "Secret"), {})
+        self.assertEqual(by_kind(made, "SnapshotMetadataService"), {})
+
+    def test_certificates_of_the_default_path_are_of_servers_only(self):
+        """As NOTES.txt says, for a release of another name."""
+        done = subprocess.run([DEPLOY / "certificates", "x.csi.dev", "x-snapshot-metadata", "x"],
+                              capture_output=True, text=True, check=True, timeout=60)
+        secret = by_kind(objects_of(done.stdout), "Secret")["x-snapshot-metadata-tls"]
+        pod = templates(objects_of(helm("template", "x", self.CHART, "--namespace", "x",
+                                        "--kube-version", "1.35.4")))
+        volumes = pod["x-snapshot-metadata"]["spec"]["volumes"]
+        self.assertIn(secret["metadata"]["name"], [volume.get("secret", {}).get("secretName")
+                                                   for volume in volumes])
+        text = subprocess.run(["openssl", "x509", "-noout", "-ext", "extendedKeyUsage"],
+                              input=base64.b64decode(secret["data"]["tls.crt"]), check=True,
+                              capture_output=True).stdout.decode()
+        self.assertIn("TLS Web Server Authentication", text)
+        self.assertNotIn("Client", text)
+
+    def test_an_authority_makes_the_service_known(self):
+        made = self.rendered("snapshotMetadata.tlsSecret=mine", "snapshotMetadata.caCert=PEM")
+        service = by_kind(made, "SnapshotMetadataService")["cairn.csi.dev"]["spec"]
+        self.assertEqual(base64.b64decode(service["caCert"]), b"PEM")
+        self.assertEqual(by_kind(made, "Secret"), {})
 
 
 if __name__ == "__main__":

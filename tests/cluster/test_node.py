@@ -69,12 +69,24 @@ class Pods:
         self.wait_driver()
 
     def wait_driver(self):
-        """All containers of the driver's pod are ready, and the kubelet knows the driver."""
-        self.kube.wait(lambda pod: len(pod["status"].get("containerStatuses", [])) == 5 and all(
-            status["ready"] for status in pod["status"]["containerStatuses"]),
-            "-n", "cairn", "pod", "cairn-driver-0", seconds=180)
+        """Its pod and those beside it are ready, and the kubelet knows the driver."""
+        self.kube.wait(lambda found: found["status"].get("readyReplicas") == 1,
+                       "-n", "cairn", "statefulset", "cairn-driver", seconds=180)
+        for name in ("provisioner", "snapshotter", "resizer", "snapshot-metadata"):
+            self.kube.wait(lambda found: found["status"].get("readyReplicas") == 1
+                           and not found["status"].get("unavailableReplicas"),
+                           "-n", "cairn", "deployment", f"cairn-{name}", seconds=180)
         self.kube.wait(lambda found: DRIVER in [
             driver["name"] for driver in found["spec"]["drivers"] or []], "csinode", node.NAME)
+
+    def part(self, name):
+        """The pod of one part of it."""
+        found = self.kube.get("-n", "cairn", "pods", "-l", f"app.kubernetes.io/component={name}")
+        return next(pod for pod in found["items"]
+                    if not pod["metadata"].get("deletionTimestamp"))
+
+    def sidecar_address(self):
+        return self.part("snapshot-metadata")["status"]["podIP"]
 
     def start(self, name, script, volumes=(), image=node.BUSYBOX, env=(), **spec):
         """A pod that runs `script`; a volume is (claim, where): a device if it is in /dev."""
@@ -210,7 +222,7 @@ class Story(OnNode):
         """[(offset, size)] of what was copied to the claim "target", which then equals
         the snapshot."""
         self.pods.claim(f"of-{snapshot}", source=snapshot)
-        address = self.kube.get("-n", "cairn", "pod", "cairn-driver-0")["status"]["podIP"]
+        address = self.pods.sidecar_address()
         script = f"""
             cairn list -n default -s {snapshot} {words} >/tmp/list
             tail -n +3 /tmp/list | while read number capacity type offset size; do
@@ -325,7 +337,8 @@ class StoryOfSessions(OnNode):
                              {"op": "replace", "path": "/webhooks/0/clientConfig/service/path",
                               "value": "/validate-snapshotsessionrequest/" + base64.b64decode(
                                   secret["data"]["webhook-secret"]).decode()}]))
-        for what in ("statefulset/cairn-driver", "deployment/cairn-manager"):
+        for what in ("statefulset/cairn-driver", "deployment/cairn-snapshot-metadata",
+                     "deployment/cairn-manager"):
             cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",
                              timeout=200)
         cls.pods.wait_driver()

@@ -97,7 +97,7 @@ class Roles:
             (GROUP, "snapshotsessionrequests", "get list watch create"),
             (GROUP, "differentialsnapshots", "get list watch create")])
         self.token = self.kube.token("default", self.account)
-        self.config = self.kube.kubeconfig_of_account("cairn", "cairn-driver")
+        self.config = self.kube.kubeconfig_of_account("cairn", "cairn-snapshot-metadata")
 
     def start_sidecar(self, *more):
         self.grpc_port = self.ports.take()
