@@ -5,10 +5,12 @@ import hashlib
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 import cluster
 from csistack import CsiStack
+from rights import Audit
 
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
 MIB = 1 << 20
@@ -23,7 +25,10 @@ def digest(path):
 class BackupTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.bed = cls.enterClassContext(cluster.Cluster(csi=True))
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="cairn-cluster-"))
+        cls.audit = Audit(directory)
+        cls.bed = cls.enterClassContext(cluster.Cluster(directory, csi=True,
+                                                        apiserver_args=cls.audit.words))
         cls.kube, cls.csi = cls.bed.kube, cls.bed.csi
         cls.kube.namespace(SPACE)
         cls.csi.start_sidecar()

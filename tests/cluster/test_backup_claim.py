@@ -15,6 +15,7 @@ import unittest
 
 from backupbed import BLOCK, MIB, SPACE, BackupTest, digest
 from processes import wait_until
+from rights import Rights
 
 ROLE = "cairn.csi.dev/backup"
 DRIVER = "cairn.csi.dev"
@@ -111,6 +112,15 @@ class Claims(BackupTest):
         self.assert_nothing_left()
         said = self.fails(more["id"], claim="new", verb="restore", status=6)
         self.assertIn("there is a claim 'shop/new' already", said)
+
+    def test_the_right_to_read_csidrivers_is_needed(self):
+        """The others of deploy/rbac/backup.yaml are looked at in test_backup_job.py."""
+        self.require_base(False)
+        self.claim("data")
+        self.back_up()
+        self.assert_nothing_left()
+        in_vain = Rights(self.kube, self.audit).in_vain(["cairn-backup-cluster"])
+        self.assertNotIn("csidrivers", str(in_vain))
 
     def test_the_base_is_kept_while_the_driver_needs_it(self):
         self.claim("kept")

@@ -8,10 +8,12 @@ import base64
 import contextlib
 import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -22,6 +24,7 @@ import node
 import test_node
 from pki import SERVER
 from processes import Failed, Ports, wait_until
+from rights import ACCOUNT, Audit, Rights
 
 MIB = 1 << 20
 BLOCK = 4096
@@ -40,8 +43,11 @@ def skip_unless_possible():
 
 
 def setUpModule():
-    global BED  # pylint: disable=global-statement
-    BED = unittest.enterModuleContext(cluster.Cluster(node=True))
+    global BED, AUDIT  # pylint: disable=global-statement
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="cairn-cluster-"))
+    AUDIT = Audit(directory)
+    BED = unittest.enterModuleContext(cluster.Cluster(directory, node=True,
+                                                      apiserver_args=AUDIT.words))
     test_node.Pods(BED).install()
 
 
@@ -188,7 +194,7 @@ class Jobs(unittest.TestCase):
         self.assert_nothing_left()
         self.run_in("data", "dd if=/dev/urandom of=/dev/data bs=4k seek=9000 count=3 "
                             "conv=fsync 2>/dev/null")
-        more = self.back_up("data")
+        more = self.back_up("data", "--snapshot-class", "cairn")
         self.assertEqual((more["mode"], more["parent"]), ("changed", full["id"]))
         self.assertEqual(more["bytes_changed"], 3 * BLOCK)
         self.assertLess(more["bytes_read"], MIB)
@@ -433,6 +439,24 @@ class Jobs(unittest.TestCase):
         self.assertEqual(child.returncode, 0, said)
         self.assertIn(f"of {SPACE}/away@", out)
         self.assert_nothing_left()
+
+
+class RightsOfAllThat(unittest.TestCase):
+    """After the others: of the rights of deploy/ for backups, each was needed."""
+
+    ROLES = ("cairn-backup", "cairn-backup-cluster", "cairn-backup-filesystem",
+             "cairn-backup-job-token")
+    ELSEWHERE = ("csidrivers",)  # read without a Job only: test_backup_claim.py
+
+    def test_nothing_was_refused_and_nothing_is_in_vain(self):
+        self.maxDiff = None
+        rights = Rights(BED.kube, AUDIT)
+        for account in ("user", "reader", "cairn-backup", "cairn-backup-job"):
+            self.assertEqual(rights.refused(f"{ACCOUNT}{SPACE}:{account}"), {})
+        self.assertEqual(rights.in_vain(self.ROLES, self.ELSEWHERE), {})
+        counted, left = rights.removed_one_by_one(self.ROLES)
+        print(f"{counted} rights of {len(self.ROLES)} roles taken away one by one")
+        self.assertEqual(left, [])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import unittest
 import yaml
 
 import cluster
+import test_backup_job
+import test_rbac
 from kube import Refused
 
 PEERS = cluster.peers_or_skip(*cluster.CONTROL_PLANE, "snapshot-crds", "helm")
@@ -195,6 +197,16 @@ class Manifests(unittest.TestCase):
                     asked = rule["verbs"] + rule.get("resources", [])
                     self.assertNotIn("secrets", asked, name)
                     self.assertNotIn("*", asked, name)
+
+
+    def test_every_role_is_looked_at(self):
+        """Whether its rules are needed; see rights.py."""
+        roles = {name for overlay in ("overlays/group-snapshots", "sessions", "diffsnap",
+                                      "volumesnapshotdelta", "backup")
+                 for kind in ("ClusterRole", "Role")
+                 for name in by_kind(kustomized(overlay), kind)}
+        looked_at = set(test_rbac.ROLES) | set(test_backup_job.RightsOfAllThat.ROLES)
+        self.assertEqual(roles, looked_at)
 
 
 class Restricted(unittest.TestCase):

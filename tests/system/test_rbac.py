@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Roles with exactly the rights that deploy/ gives them, each from what it does when it is used:
-nothing is refused to them, and no rule is there in vain. The API server is played by the test;
-tests/generations has the same rights on a real one."""
+nothing is refused to them, and no rule is there in vain. The API server is played by the test, so
+that sanitizers look on; tests/cluster/test_rbac.py does it for every role on a real one."""
 import pathlib
 import sys
 import unittest
@@ -17,7 +17,7 @@ import test_rights
 from rolesbed import DRIVER, GROUP, HOST, SECONDS, Failed, wait_until
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
-# Needed when the same event comes again within minutes, which a short test does not show.
+# Needed when the same event comes again within minutes: tests/cluster/test_rbac.py has that.
 SPARE = {("events.k8s.io", "events", "patch", "")}
 # What the cluster's own Role extension-apiserver-authentication-reader gives.
 CLUSTERS = {("", "configmaps", verb, "extension-apiserver-authentication")
