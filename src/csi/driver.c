@@ -20,8 +20,9 @@
 #define LABEL_MAX_BYTES 63 /* Kubernetes' on the value of a label */
 
 /* For a volume's lock, which only our own housekeeping and other programs can hold
- * (turn.h): the one is done long before a caller who is told ABORTED tries again. */
-#define LOCK_WAIT_MS 250
+ * (turn.h). Housekeeping commits while it holds it: after a driver with a thousand
+ * callers was killed that takes seconds, and it is no conflict of the volume's own. */
+#define LOCK_WAIT_MS 3000
 
 /* Letters at both ends, and letters, digits, dots, dashes and underscores. */
 static int check_name(const char *name, struct cairn_err *err)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import threading
 import time
 
 import grpc
@@ -467,6 +468,25 @@ class Busy(ControllerTest):
             self.delete_group(group)
         for cut in self.snapshots():
             self.delete_snapshot(cut)
+
+    def test_a_lock_that_is_held_for_a_while_is_waited_for(self):
+        """As housekeeping holds it after a driver with many callers was killed."""
+        volume = self.create()
+        for _ in range(5):  # a slow machine may release it too late
+            held = self.hold(volume)
+            release = threading.Timer(1, held.close)
+            release.start()
+            try:
+                cut = self.call("Controller.CreateSnapshot", source_volume_id=volume,
+                                name=self.name()).snapshot.snapshot_id
+            except Failed as failed:
+                self.assertEqual(failed.code, Code.ABORTED, failed)
+                continue
+            finally:
+                release.join()
+            self.delete_snapshot(cut)
+            return
+        self.fail("always aborted")
 
     def test_a_group_with_a_busy_volume_is_aborted_whole(self):
         volumes = [self.create() for _ in range(3)]
