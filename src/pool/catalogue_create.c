@@ -79,6 +79,9 @@ static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 	/* The lock on the directory makes the look and the rename one step. */
 	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
+	/* An older version leaves this one when it destroys a pool. */
+	if (unlinkat(dir_fd, CATALOGUE_FILE "-trust", 0) != 0 && errno != ENOENT)
+		return cairn_err_sys(err, errno, "remove '%s/" CATALOGUE_FILE "-trust'", dir);
 	if (renameat(dir_fd, TEMP_FILE, dir_fd, CATALOGUE_FILE) != 0)
 		return cairn_err_sys(err, errno, "rename '%s/" TEMP_FILE "'", dir);
 	return cairn_sync_dir(dir_fd, dir, err);

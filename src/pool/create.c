@@ -277,6 +277,16 @@ static int clear_old(struct creation *c, struct cairn_err *err)
 	return remove_pool_contents(c->dir, c->dir_fd, &old, err);
 }
 
+/* True for what an older version leaves when it destroys a pool: space that was
+ * allocated and never written to. */
+static bool is_old_reserve(int dir_fd)
+{
+	cairn_auto_fd int fd = -1;
+
+	return cairn_open_regular(dir_fd, POOL_RESERVE_NAME, O_RDONLY, 0, &fd, NULL) == 0 &&
+	       lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO;
+}
+
 /* Names that are ours must be free: nothing foreign is ever overwritten. */
 static int check_names_free(struct creation *c, struct cairn_err *err)
 {
@@ -293,6 +303,8 @@ static int check_names_free(struct creation *c, struct cairn_err *err)
 				     "'%s/%s' exists already and is no part of a pool; choose "
 				     "another directory",
 				     c->dir, POOL_LOCK_NAME);
+	if (is_old_reserve(c->dir_fd))
+		(void)unlinkat(c->dir_fd, POOL_RESERVE_NAME, 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (faccessat(c->dir_fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return cairn_err_set(err, CAIRN_EXISTS,

@@ -127,6 +127,24 @@ class SomebodyElsesDirectory(LifeTest):
                     os.rename(aside, self.pool / name)
                 self.cairn("pool", "destroy", "--yes", self.pool)
 
+    def test_what_an_older_version_left_is_not_in_the_way(self):
+        self.create()
+        self.cairn("volume", "create", "v", "--size", "1M")
+        kept = {name: (self.pool / name).read_bytes() for name in ("catalogue.db-trust",)}
+        self.cairn("pool", "destroy", "--yes", self.pool)
+        self.pool.mkdir(exist_ok=True)
+        for name, data in kept.items():
+            (self.pool / name).write_bytes(data)
+        with open(self.pool / "reserve", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        self.create()
+        self.assertEqual(self.out("volume", "list", "--quiet"), "")
+        self.cairn("pool", "destroy", "--yes", self.pool)
+        self.pool.mkdir(exist_ok=True)
+        (self.pool / "reserve").write_text("precious")
+        self.create(code=EXISTS)
+        self.assertEqual((self.pool / "reserve").read_text(), "precious")
+
     def test_a_fifo_hangs_no_command(self):
         for name in ("cairn.pool", "lock", "catalogue.db", "catalogue.db-wal", "catalogue.db-shm",
                      "catalogue.db-trust", "reserve", "sets", "volumes", "pool.img",
