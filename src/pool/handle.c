@@ -349,6 +349,18 @@ int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record
 	return rc;
 }
 
+int handle_commit_volume(struct pool *pool, const struct record_volume *old,
+			 const struct record_volume *now, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (rc)
+		return rc;
+	ledger_volume_change(batch, old, now);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+}
+
 uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume)
 {
 	return volume->retention_ms ? volume->retention_ms : pool->marker.retention_ms;

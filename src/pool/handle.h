@@ -114,6 +114,13 @@ int handle_lock_live_volume(struct pool *pool, const char *text, struct record_v
 int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
 			      int *ret_fd, struct cairn_err *err);
 
+/* Commits the changed record of a volume, durably.
+ *
+ * CAIRN_ABORTED  the record is not `old` any more
+ */
+int handle_commit_volume(struct pool *pool, const struct record_volume *old,
+			 const struct record_volume *now, struct cairn_err *err);
+
 /* A volume's own settings, or the pool's. */
 uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume);
 uint32_t handle_granularity(const struct pool *pool, const struct record_volume *volume);

@@ -86,7 +86,7 @@ int ledger_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t m
 
 /* Every volume whose bits are above *after (NULL: all), or every snapshot whose
  * number is. A positive return of `fn` ends the walk. With `fault` given, a
- * record that can not be read is told to it and passed over, else it ends the
+ * record that cannot be read is reported to it and skipped, else it ends the
  * walk with CAIRN_DATA_LOSS. */
 struct ledger_walk {
 	const uint64_t *after;

@@ -134,8 +134,8 @@ uint64_t mapping_compare_seen(const struct mapping_compare *compare)
 	return compare->base.seen + compare->target.seen;
 }
 
-static int tell_progress(const struct mapping_compare *compare,
-			 const struct store_progress *progress, struct cairn_err *err)
+static int report_progress(const struct mapping_compare *compare,
+			   const struct store_progress *progress, struct cairn_err *err)
 {
 	if (!progress)
 		return 0;
@@ -198,7 +198,7 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 			const struct store_progress *progress, bool *ret_done,
 			struct cairn_err *err)
 {
-	uint64_t limit = mapping_compare_seen(compare), told = UINT64_MAX;
+	uint64_t limit = mapping_compare_seen(compare), reported = UINT64_MAX;
 
 	if (__builtin_add_overflow(limit, budget, &limit))
 		limit = UINT64_MAX;
@@ -208,13 +208,13 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 		bool again = false;
 		int rc;
 
-		if (seen != told) {
+		if (seen != reported) {
 			if (seen >= limit)
 				break;
-			rc = tell_progress(compare, progress, err);
+			rc = report_progress(compare, progress, err);
 			if (rc)
 				return rc;
-			told = seen;
+			reported = seen;
 		}
 		skip_shared(compare);
 		if (compare->pos >= compare->target.size)

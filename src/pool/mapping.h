@@ -91,8 +91,8 @@ struct mapping_compare {
 void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
 			  uint64_t base_size, struct mapping_source *target, uint64_t target_size);
 
-/* Compares under a guard, which must stay; before anything was compared. One whose epoch
- * is CAIRN_UNIMPLEMENTED is none: the filesystem moves nothing. */
+/* Compares under a guard, which must stay; before anything was compared. A guard
+ * whose epoch is CAIRN_UNIMPLEMENTED guards nothing: the filesystem moves no data. */
 int mapping_compare_set_guard(struct mapping_compare *compare, const struct mapping_guard *guard,
 			      struct cairn_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Small values that a front end keeps with a pool: what Kubernetes was told of
- * a volume, which snapshots are one group. The pool does not look inside. They
+/* Small values that a front end keeps with a pool: what was published to Kubernetes
+ * about a volume, which snapshots are one group. The pool does not look inside. They
  * live in the catalogue, so they are as durable as the volumes themselves.
  */
 #ifndef CAIRN_POOL_NOTE_H

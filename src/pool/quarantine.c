@@ -139,12 +139,15 @@ static int match_item(void *arg, const struct pool_quarantined *item, struct cai
 	return 1;
 }
 
+/* Finds what is to be restored or dropped. */
 static int find_item(struct pool *pool, const char *id, struct pool_quarantined *ret,
 		     struct cairn_err *err)
 {
 	struct search search = {.id = id};
-	int rc = pool_quarantine_list(pool, match_item, &search, err);
+	int rc = handle_check_writable(pool, err);
 
+	if (!rc)
+		rc = pool_quarantine_list(pool, match_item, &search, err);
 	if (!rc && !search.is_found)
 		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is not in quarantine", id);
 	if (!rc)
@@ -157,17 +160,12 @@ static int find_item(struct pool *pool, const char *id, struct pool_quarantined 
 static int revive_volume(struct pool *pool, const struct record_volume *record,
 			 struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *record;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
 
-	if (rc)
-		return rc;
 	now.deleted = false;
 	snprintf(now.name, sizeof(now.name), "recovered-%016llx",
 		 (unsigned long long)record->volume);
-	ledger_volume_change(batch, record, &now);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	return handle_commit_volume(pool, record, &now, err);
 }
 
 static int restore_volume(struct pool *pool, const char *id, struct rebuild_result *result,
@@ -179,7 +177,7 @@ static int restore_volume(struct pool *pool, const char *id, struct rebuild_resu
 	int rc;
 
 	if (!ids_parse_volume(id, &bits))
-		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is no id of a volume", id);
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not the id of a volume", id);
 	rc = handle_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
 	if (!rc)
 		rc = store_bring_back(pool->store, (struct store_ref){STORE_VOLUME, id}, err);
@@ -219,7 +217,8 @@ static int revive_snapshot(struct pool *pool, const struct record_snapshot *reco
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* Its data are still in quarantine, and what the record has none of must not be there. */
+/* Its data are still in quarantine. Data beside a record that denies having any must
+ * not be replaced. */
 static int revive_before_data(struct pool *pool, const struct record_snapshot *record,
 			      const char *id, struct cairn_err *err)
 {
@@ -245,7 +244,8 @@ static int restore_snapshot(struct pool *pool, const char *id, struct rebuild_re
 	int rc;
 
 	if (!ids_parse_snapshot(id, &volume, &number))
-		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is no id of a snapshot", id);
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not the id of a snapshot",
+				     id);
 	rc = rebuild_volume(pool, volume, true, &ignored, err);
 	if (!rc)
 		rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
@@ -280,7 +280,7 @@ static int restore_set(struct pool *pool, const char *name, struct cairn_err *er
 	if (rc == CAIRN_NOT_FOUND ||
 	    (!rc && (record.set != POOL_SET_READY || record.set_generation != generation)))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "no snapshot wants '%s' any more; it can only be dropped",
+				     "no snapshot uses '%s' any more; it can only be dropped",
 				     name);
 	return rc ? rc : setfile_bring_back(pool->sets_fd, name, err);
 }
@@ -290,10 +290,8 @@ int pool_quarantine_restore(struct pool *pool, const char *id, char *ret_text, s
 {
 	struct rebuild_result result = {.outcome = REBUILD_NOTHING};
 	struct pool_quarantined item;
-	int rc = handle_check_writable(pool, err);
+	int rc = find_item(pool, id, &item, err);
 
-	if (!rc)
-		rc = find_item(pool, id, &item, err);
 	if (rc)
 		return rc;
 	if (item.kind == POOL_QUARANTINE_VOLUME)
@@ -354,10 +352,8 @@ static int drop_object(struct pool *pool, enum store_kind kind, const char *id,
 int pool_quarantine_drop(struct pool *pool, const char *id, struct cairn_err *err)
 {
 	struct pool_quarantined item;
-	int rc = handle_check_writable(pool, err);
+	int rc = find_item(pool, id, &item, err);
 
-	if (!rc)
-		rc = find_item(pool, id, &item, err);
 	if (rc)
 		return rc;
 	if (item.kind == POOL_QUARANTINE_VOLUME)

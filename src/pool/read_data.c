@@ -115,7 +115,7 @@ static int read_object(struct data_reading *reading, struct object *object, stru
 {
 	int rc = store_reader_open(reading->pool->store, object->ref, &object->reader, err);
 
-	/* Deleted meanwhile; that a live one has no data is told by pool_check(). */
+	/* Deleted meanwhile; pool_check() reports a live one without data. */
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc == 0)

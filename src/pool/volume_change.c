@@ -19,15 +19,11 @@
 static int commit_size(struct pool *pool, struct record_volume *record, uint64_t size,
 		       struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *record;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	now.size = size;
-	ledger_volume_change(batch, record, &now);
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	rc = handle_commit_volume(pool, record, &now, err);
 	if (!rc)
 		*record = now;
 	return rc;

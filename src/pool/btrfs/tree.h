@@ -21,7 +21,7 @@ struct cairn_err;
 
 /* `fd` is the file, stays the caller's and open.
  *
- * CAIRN_DENIED  no right to search trees; told by the first use
+ * CAIRN_DENIED  no right to search trees; returned by the first use
  */
 int tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err);
 void tree_source_free(struct mapping_source *source);
