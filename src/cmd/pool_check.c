@@ -141,7 +141,11 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 	if (argc > 0)
 		cmd_options.pool = argv[0];
-	rc = cmd_pool_open(repair ? CMD_WRITE : CMD_READ, &pool, err);
+	rc = pool_open(&(struct pool_open_spec){.dir = cmd_pool_dir(),
+						.read_only = !repair,
+						.for_check = true,
+						.lock_wait_ms = cmd_options.lock_wait_ms},
+		       &pool, err);
 	if (rc)
 		return rc;
 	cmd_json_begin(&json);

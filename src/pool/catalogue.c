@@ -14,6 +14,7 @@
 #include "pool/catalogue_conn.h"
 #include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_impl.h"
+#include "pool/catalogue_mark.h"
 
 /* Connections kept for the next readers; each holds two descriptors and some
  * kilobytes of cache. */
@@ -72,20 +73,79 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	return 0;
 }
 
-int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err)
+/* The index that was made from the log must reach as far as the mark. */
+static const char *index_fault(const struct conn *conn, const struct catalogue_mark *mark)
+{
+	uint8_t salt[CATALOGUE_SALT_SIZE];
+	uint64_t end;
+
+	if (mark->end == 0 || conn->lockless || !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
+	    memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->start)
+		return NULL;
+	return "is damaged";
+}
+
+/* The file is looked at before SQLite opens it, which would make one that is
+ * missing. */
+static int check_log(struct catalogue *cat, struct cairn_err *err)
+{
+	struct catalogue_mark mark = catalogue_mark_read(cat->path);
+	struct conn *conn = NULL;
+	int rc;
+
+	cat->log_fault = catalogue_mark_fault(cat->path, &mark);
+	if (cat->log_fault)
+		return 0;
+	rc = catalogue_reader_take(cat, &conn, err);
+	if (rc)
+		return rc;
+	cat->log_fault = index_fault(conn, &mark);
+	catalogue_reader_release(cat, conn, true);
+	return 0;
+}
+
+int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
+			 struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
-	struct conn *conn = NULL;
 	int rc = catalogue_new(dir, writable, &cat, err);
 
 	if (rc == 0)
 		rc = look_at_file(cat->path, writable, err);
 	if (rc == 0)
-		rc = catalogue_reader_take(cat, &conn, err);
+		rc = check_log(cat, err);
 	if (rc != 0)
 		return rc;
-	catalogue_reader_release(cat, conn, true);
 	*ret = cairn_take(cat);
+	return 0;
+}
+
+int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	int rc = catalogue_open_lossy(dir, writable, &cat, err);
+
+	if (rc == 0 && cat->log_fault)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "'%s-wal' %s: what was committed last is lost; put the file "
+				     "back, or go on without it: cairn pool check --repair",
+				     cat->path, cat->log_fault);
+	if (rc != 0)
+		return rc;
+	*ret = cairn_take(cat);
+	return 0;
+}
+
+const char *catalogue_log_fault(const struct catalogue *cat)
+{
+	return cat->log_fault;
+}
+
+int catalogue_accept_log(struct catalogue *cat, struct cairn_err *err)
+{
+	if (catalogue_mark_clear(cat->path) < 0)
+		return cairn_err_sys(err, errno, "'%s-trust'", cat->path);
+	cat->log_fault = NULL;
 	return 0;
 }
 

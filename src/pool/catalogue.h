@@ -49,6 +49,16 @@ int catalogue_create(const char *dir, struct cairn_err *err);
  * CAIRN_DENIED         no right to read it
  * A catalogue on a read-only filesystem opens with `writable` false. */
 int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err);
+
+/* The same, also when the log is missing or cut short, which catalogue_open() refuses
+ * with CAIRN_DATA_LOSS: for checks. */
+int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
+			 struct cairn_err *err);
+/* What is wrong with the log ("is missing"), or NULL. */
+const char *catalogue_log_fault(const struct catalogue *cat);
+/* The log counts as whole from now on, as it is. */
+int catalogue_accept_log(struct catalogue *cat, struct cairn_err *err);
+
 void catalogue_close(struct catalogue *cat);
 CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
 

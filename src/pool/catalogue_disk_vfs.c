@@ -151,14 +151,25 @@ static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int n, char *ret)
 	return SQLITE_OK;
 }
 
-int catalogue_disk_vfs_hold(sqlite3 *db)
+/* NULL for a connection of another VFS. */
+static const struct shm *shm_of(sqlite3 *db)
 {
 	sqlite3_file *file = NULL;
 
 	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
 	    !file || !file->pMethods || file->pMethods->xShmMap != vfs_shm_map)
-		return -1;
-	return shm_hold(state_of(file)->shm);
+		return NULL;
+	return state_of(file)->shm;
+}
+
+int catalogue_disk_vfs_hold(sqlite3 *db)
+{
+	return shm_hold(shm_of(db));
+}
+
+bool catalogue_disk_vfs_log_end(sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end)
+{
+	return shm_log_end(shm_of(db), ret_salt, ret_end);
 }
 
 static int register_result = SQLITE_ERROR;

@@ -20,6 +20,9 @@
 #ifndef CAIRN_POOL_CATALOGUE_DISK_VFS_H
 #define CAIRN_POOL_CATALOGUE_DISK_VFS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define CATALOGUE_DISK_VFS "cairn-disk"
 
 /* What a log can hold at 0 bytes free: twice what starts a checkpoint. */
@@ -33,5 +36,8 @@ int catalogue_disk_vfs_register(void);
 /* A descriptor that keeps the shared index of an idle connection in use after the
  * connection is closed; see catalogue_hold(). -1 where it has none. */
 int catalogue_disk_vfs_hold(struct sqlite3 *db);
+
+/* How much of the log a connection's index holds: shm_log_end(). */
+bool catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
 
 #endif

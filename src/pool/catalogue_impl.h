@@ -47,6 +47,7 @@ struct catalogue_batch {
 struct catalogue {
 	char *path;
 	bool writable;
+	const char *log_fault; /* what is wrong with the log, or NULL */
 
 	/* Only the group's lock is ever taken while another is held, the writer's. */
 	pthread_mutex_t readers_lock; /* guards the two below; never held across I/O */
@@ -55,7 +56,7 @@ struct catalogue {
 
 	pthread_mutex_t group_lock; /* guards the three below; never held across I/O */
 	struct catalogue_waiting *group, **group_tail;
-	bool group_led; /* somebody commits, or was told to */
+	bool group_led; /* a thread commits, or was woken to do so */
 
 	pthread_mutex_t writer_lock; /* held through a commit; guards the two below */
 	struct conn *writer;         /* NULL before the first commit and after a failure */

@@ -10,16 +10,16 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "pool/catalogue_mark.h"
 
-#define MAGIC     0x377f0682U /* the lowest bit is set for big-endian checksums */
-#define PAGE_MIN  512U
-#define PAGE_MAX  65536U
-#define SALT_SIZE 8U
+#define MAGIC    0x377f0682U /* the lowest bit is set for big-endian checksums */
+#define PAGE_MIN 512U
+#define PAGE_MAX 65536U
 
 struct chain {
 	bool big_endian;
 	uint32_t sum[2];
-	uint8_t salt[SALT_SIZE];
+	uint8_t salt[CATALOGUE_SALT_SIZE];
 	uint32_t page_size;
 };
 
@@ -53,7 +53,7 @@ static bool check_header(struct chain *chain, const uint8_t *p)
 	uint32_t magic = get_big(p);
 
 	*chain = (struct chain){.big_endian = magic & 1, .page_size = get_big(p + 8)};
-	memcpy(chain->salt, p + 16, SALT_SIZE);
+	memcpy(chain->salt, p + 16, CATALOGUE_SALT_SIZE);
 	add_bytes(chain, p, 24);
 	return (magic & ~1U) == MAGIC && sum_is(chain, p + 24) && chain->page_size >= PAGE_MIN &&
 	       chain->page_size <= PAGE_MAX && (chain->page_size & (chain->page_size - 1)) == 0;
@@ -61,11 +61,21 @@ static bool check_header(struct chain *chain, const uint8_t *p)
 
 static bool check_frame(struct chain *chain, const uint8_t *p)
 {
-	if (get_big(p) == 0 || memcmp(p + 8, chain->salt, SALT_SIZE) != 0)
+	if (get_big(p) == 0 || memcmp(p + 8, chain->salt, CATALOGUE_SALT_SIZE) != 0)
 		return false;
 	add_bytes(chain, p, 8);
 	add_bytes(chain, p + CATALOGUE_LOG_FRAME, chain->page_size);
 	return sum_is(chain, p + 16);
+}
+
+bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt)
+{
+	struct chain chain;
+
+	if (!check_header(&chain, header))
+		return false;
+	memcpy(ret_salt, chain.salt, CATALOGUE_SALT_SIZE);
+	return true;
 }
 
 int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)

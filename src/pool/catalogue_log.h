@@ -13,6 +13,10 @@
 #define CATALOGUE_LOG_HEADER 32
 #define CATALOGUE_LOG_FRAME  24 /* header of a frame, before its page */
 
+/* The salt in the header of a log, CATALOGUE_LOG_HEADER bytes; false when the header
+ * is damaged. */
+bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
+
 /* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
  * all of it is written again in place, byte by byte the same: it is dirty then,
  * whatever became of it before. -1 with errno set when a call failed. */

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "pool/catalogue_log.h"
+#include "pool/catalogue_mark.h"
 #include "pool/reserve.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -326,6 +328,36 @@ int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volat
 	if (region < shm->n)
 		*ret = shm->regions[region];
 	return shm->read_only ? SQLITE_READONLY : SQLITE_OK;
+}
+
+/* SQLite's struct WalIndexHdr, of which the index begins with two copies. */
+struct index_header {
+	uint32_t version, unused, change;
+	uint8_t is_made, big_endian;
+	uint16_t page_size; /* 1 for 65536 */
+	uint32_t frames, pages;
+	uint32_t frame_sum[2];
+	uint8_t salt[CATALOGUE_SALT_SIZE];
+	uint32_t sum[2];
+};
+
+bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
+{
+	struct index_header first, second;
+
+	if (!shm || shm->n == 0)
+		return false;
+	memcpy(&first, shm->regions[0], sizeof(first));
+	__sync_synchronize();
+	memcpy(&second, (char *)shm->regions[0] + sizeof(first), sizeof(second));
+	/* They differ while a writer is at it: then its commit is not needed. */
+	if (!first.is_made || memcmp(&first, &second, sizeof(first)) != 0)
+		return false;
+	memcpy(ret_salt, first.salt, sizeof(first.salt));
+	*ret_end = CATALOGUE_LOG_HEADER +
+		   first.frames * (CATALOGUE_LOG_FRAME +
+				   (first.page_size == 1 ? 65536ULL : first.page_size));
+	return true;
 }
 
 static int unlock(struct shm *shm, off_t start, unsigned n, unsigned mask)

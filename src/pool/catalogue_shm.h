@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct shm;
 
@@ -26,6 +27,10 @@ void shm_close(struct shm *shm);
 /* The memory of one region of `size` bytes, valid until shm_close(); NULL when the
  * file does not reach that far and `extend` is false. */
 int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret);
+
+/* How many bytes of the log the index holds, and the log's salt; false when the
+ * index is not made. */
+bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end);
 
 /* As xShmLock of sqlite3_io_methods. */
 int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_log.h"
+#include "pool/catalogue_mark.h"
 #include "pool/catalogue_shm.h"
 
 #define LOG_ENDING   "-wal"
@@ -40,7 +41,9 @@ enum trust_byte {
 
 struct log_file {
 	sqlite3_file base;
-	char *path, *trust_path;
+	char *path, *trust_path, *main_path;
+	bool is_dirty;                 /* written to since the last sync of a commit */
+	struct catalogue_mark mark;    /* start and salt of what was written since */
 	int64_t end;                   /* behind the page that was written last */
 	bool is_new;                   /* its name may not be on disk yet */
 	_Alignas(int64_t) char real[]; /* SQLite aligns no file better than this */
@@ -78,10 +81,20 @@ static void take_trust_back(const struct log_file *log, int fd, enum trust_byte 
 		unlink(log->trust_path);
 }
 
+/* After a sync of a commit. */
+static void leave_mark(struct log_file *log, int fd)
+{
+	if (!log->is_dirty)
+		return;
+	log->mark.end = (uint64_t)log->end;
+	catalogue_mark_write(fd, log->main_path, &log->mark);
+	log->is_dirty = false;
+}
+
 /* A whole block, so that a filesystem that copies on write does not keep it with
  * its metadata, and it can be written in place. Where trust cannot be given, the next
  * commit writes the log again. */
-static void give_trust(const struct log_file *log)
+static void give_trust(struct log_file *log)
 {
 	static const char block[TRUST_FILE_SIZE] = {TRUST_GIVEN, TRUST_GIVEN};
 	cairn_auto_fd int fd = -1;
@@ -93,7 +106,8 @@ static void give_trust(const struct log_file *log)
 		return;
 	if (fstat(fd, &st) == 0 && st.st_size < (off_t)sizeof(block))
 		n = sizeof(block);
-	(void)cairn_pwrite_full(fd, block, n, 0);
+	if (cairn_pwrite_full(fd, block, n, 0) == 0)
+		leave_mark(log, fd);
 }
 
 /* ---- syncs ------------------------------------------------------------------- */
@@ -133,6 +147,8 @@ static int sync_trusted(struct log_file *log, int fd, int flags)
 		take_trust_back(log, fd, which);
 	else if (taken)
 		(void)set_trust(fd, which, TRUST_GIVEN);
+	if (rc == SQLITE_OK && which == TRUST_COMMIT)
+		leave_mark(log, fd);
 	errno = saved;
 	return rc;
 }
@@ -199,6 +215,7 @@ static int log_close(sqlite3_file *file)
 
 	free(log->path);
 	free(log->trust_path);
+	free(log->main_path);
 	return real->pMethods->xClose(real);
 }
 
@@ -210,13 +227,28 @@ static int log_read(sqlite3_file *file, void *buf, int n, sqlite3_int64 offset)
 }
 
 /* Headers of frames are also written again in place, pages come in order. */
+static void note_written(struct log_file *log, const char *bytes, int n, int64_t offset)
+{
+	struct catalogue_mark *mark = &log->mark;
+
+	if (n == CATALOGUE_LOG_HEADER && offset == 0)
+		memcpy(mark->salt, bytes + 16, sizeof(mark->salt));
+	else if (n == CATALOGUE_LOG_FRAME)
+		memcpy(mark->salt, bytes + 8, sizeof(mark->salt));
+	if (!log->is_dirty || (uint64_t)offset < mark->start)
+		mark->start = (uint64_t)offset;
+	log->is_dirty = true;
+	if (n != CATALOGUE_LOG_FRAME)
+		log->end = offset + n;
+}
+
 static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
 {
 	sqlite3_file *real = real_of(file);
 	int rc = real->pMethods->xWrite(real, buf, n, offset);
 
-	if (rc == SQLITE_OK && n != CATALOGUE_LOG_FRAME)
-		((struct log_file *)file)->end = offset + n;
+	if (rc == SQLITE_OK)
+		note_written((struct log_file *)file, buf, n, offset);
 	return rc;
 }
 
@@ -280,14 +312,17 @@ static int open_log(const char *path, struct log_file *log, int flags, int *ret_
 	*log = (struct log_file){.is_new = access(path, F_OK) != 0};
 	log->path = cairn_strdup(path);
 	log->trust_path = cairn_printf("%.*s" TRUST_ENDING, (int)(n - cut), path);
-	rc = log->path && log->trust_path ? real_vfs->xOpen(real_vfs, path, real, flags, ret_flags)
-					  : SQLITE_NOMEM;
+	log->main_path = cairn_strndup(path, n - cut);
+	rc = log->path && log->trust_path && log->main_path
+		     ? real_vfs->xOpen(real_vfs, path, real, flags, ret_flags)
+		     : SQLITE_NOMEM;
 	if (rc == SQLITE_OK) {
 		log->base.pMethods = &log_methods;
 		return SQLITE_OK;
 	}
 	free(log->path);
 	free(log->trust_path);
+	free(log->main_path);
 	return rc;
 }
 

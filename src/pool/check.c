@@ -70,18 +70,25 @@ int check_outcome(struct check *check, int rc, const struct cairn_err *why,
 	return 0;
 }
 
+/* The lock of a volume, and a batch for what is changed under it. */
+static int begin_change(struct check *check, uint64_t volume, int *ret_lock,
+			struct catalogue_batch **ret_batch, struct cairn_err *err)
+{
+	struct pool *pool = check->pool;
+	int rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, ret_lock, err);
+
+	return rc ? rc : catalogue_batch_new(pool->cat, ret_batch, err);
+}
+
 int check_change_snapshot(struct check *check, const struct record_snapshot *old,
 			  const struct record_snapshot *now, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct pool *pool = check->pool;
 	cairn_auto_fd int lock = -1;
-	int rc = handle_lock_volume(pool, old->volume, pool->lock_wait_ms, &lock, err);
+	int rc = begin_change(check, old->volume, &lock, &batch, err);
 
 	if (!rc)
-		rc = catalogue_batch_new(pool->cat, &batch, err);
-	if (!rc)
-		rc = ledger_snapshot_change(pool->cat, batch, old, now, err);
+		rc = ledger_snapshot_change(check->pool->cat, batch, old, now, err);
 	if (rc)
 		return rc;
 	if (!now->deleted && strcmp(now->name, old->name) != 0)
@@ -93,12 +100,9 @@ int check_change_volume(struct check *check, const struct record_volume *old,
 			const struct record_volume *now, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct pool *pool = check->pool;
 	cairn_auto_fd int lock = -1;
-	int rc = handle_lock_volume(pool, old->volume, pool->lock_wait_ms, &lock, err);
+	int rc = begin_change(check, old->volume, &lock, &batch, err);
 
-	if (!rc)
-		rc = catalogue_batch_new(pool->cat, &batch, err);
 	if (rc)
 		return rc;
 	ledger_volume_change(batch, old, now);
@@ -248,13 +252,17 @@ static int check_all(struct check *check, struct cairn_err *err)
 	int rc = catalogue_check(check->pool->cat, catalogue_fault, check, err);
 
 	if (!rc)
+		rc = check_log(check, err);
+	if (!rc)
 		rc = look_again(check, err);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !rc; i++)
 		rc = run_part(check, parts[i], err);
 	if (rc)
 		return rc;
 	count_records(check);
-	return quarantine_count(check->pool, &check->result.quarantined, err);
+	if (check->spec->repair && catalogue_log_fault(check->pool->cat))
+		rc = catalogue_accept_log(check->pool->cat, err);
+	return rc ? rc : quarantine_count(check->pool, &check->result.quarantined, err);
 }
 
 int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct pool_check_result *ret,

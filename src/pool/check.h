@@ -73,6 +73,9 @@ bool check_refers_to_snapshot(const struct inventory *inv, uint64_t number);
 int check_remake_set(struct check *check, const struct record_snapshot *snapshot,
 		     const char *reason, struct cairn_err *err);
 
+/* Before the parts: the catalogue's log against what was synced of it. */
+int check_log(struct check *check, struct cairn_err *err);
+
 int check_records(struct check *check, struct cairn_err *err);
 int check_lineage(struct check *check, struct cairn_err *err);
 int check_indexes(struct check *check, struct cairn_err *err);

@@ -132,6 +132,8 @@ static int open_root(struct pool *pool, struct cairn_err *err)
 int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = cairn_calloc(1, sizeof(*pool));
+	int (*open_catalogue)(const char *, bool, struct catalogue **, struct cairn_err *) =
+		spec->for_check ? catalogue_open_lossy : catalogue_open;
 	int rc;
 
 	if (!pool)
@@ -145,13 +147,13 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 	if (!rc)
 		rc = open_root(pool, err);
 	if (!rc)
-		rc = catalogue_open(pool->root, !pool->read_only, &pool->cat, err);
+		rc = open_catalogue(pool->root, !pool->read_only, &pool->cat, err);
 	while (reserve_helps(pool, rc, err))
-		rc = catalogue_open(pool->root, !pool->read_only, &pool->cat, err);
+		rc = open_catalogue(pool->root, !pool->read_only, &pool->cat, err);
 	if (!rc)
 		rc = store_open(pool->marker.backend, pool->root, !pool->read_only, &pool->store,
 				err);
-	if (!rc && !spec->settle_later)
+	if (!rc && !spec->settle_later && !catalogue_log_fault(pool->cat))
 		rc = pool_settle(pool, NULL, err);
 	if (rc)
 		return rc;

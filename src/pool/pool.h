@@ -99,6 +99,7 @@ struct pool_open_spec {
 	const char *dir;
 	bool read_only;
 	bool settle_later; /* the caller does it with pool_settle(): it may take long */
+	bool for_check;    /* also when the catalogue's log is lost; does not settle then */
 	uint64_t lock_wait_ms;
 };
 
@@ -256,7 +257,7 @@ int pool_volume_set_restoring(struct pool *pool, const char *volume, const char 
 
 /* What is known to be wrong with a volume without reading its data: its file or
  * a live snapshot's is missing, a change set is lost, the pool's filesystem can
- * not be written to or reached. The first that is found is told, in one line. */
+ * not be written to or reached. The first one found is reported, in one line. */
 struct pool_condition {
 	bool abnormal;
 	char reason[240];

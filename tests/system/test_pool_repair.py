@@ -113,6 +113,39 @@ class CopyRepair(CliTest):
         self.cairn("pool", "check")
         self.cairn("verify", "data@s2", "data@s4")
 
+    def test_a_log_that_is_lost_is_not_taken_for_a_short_one(self):
+        for name in ("one", "two", "three"):
+            self.cairn("volume", "create", name, "--size", MIB)
+        log = self.root() / "catalogue.db-wal"
+        whole, before = log.read_bytes(), self.items("volume")
+        middle = bytearray(whole)
+        middle[9000] ^= 1
+        for damage in (None, b"", whole[:-4096], bytes(middle)):
+            log.unlink()
+            if damage is not None:
+                log.write_bytes(damage)
+            for command in (("volume", "list"), ("volume", "create", "four", "--size", MIB),
+                            ("pool", "check")):
+                self.cairn(*command, code=DATA_LOSS)
+            log.write_bytes(whole)
+            self.assertEqual(self.items("volume"), before)
+            self.cairn("pool", "check")
+        log.unlink()
+        done = self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+        self.assertIn("its log is missing", done.stdout)
+        self.cairn("pool", "check")
+        for item in self.json("pool", "quarantine"):
+            self.cairn("pool", "quarantine", "--restore", item["id"])
+        self.assertEqual({item["id"] for item in self.items("volume")},
+                         {item["id"] for item in before})
+
+    def test_a_log_that_sqlite_folded_in_is_not_lost(self):
+        self.cairn("volume", "create", "one", "--size", MIB)
+        self.catalogue("SELECT count(*) FROM kv")
+        self.assertFalse((self.root() / "catalogue.db-wal").exists())
+        self.assertEqual(len(self.items("volume")), 1)
+        self.cairn("pool", "check")
+
     def test_what_can_not_be_read_now_is_not_lost(self):
         if self.backend != "copy":
             self.skipTest("its snapshots can not be changed from outside")

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/catalogue_mark.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "block/checksum.h"
+#include "pool/catalogue_log.h"
+
+/* In the trust file, behind its two bytes. */
+#define MARK_OFFSET 16U
+
+/* A reader may meet a mark that is being written. */
+#define READ_TRIES 3
+
+struct stored_mark {
+	struct catalogue_mark mark; /* a pool does not move between byte orders */
+	uint64_t checksum;
+};
+
+_Static_assert(sizeof(struct stored_mark) == 40, "a mark has no padding");
+
+static int open_beside(const char *path, const char *ending, int flags)
+{
+	cairn_auto_free char *name = cairn_printf("%s%s", path, ending);
+
+	if (!name) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return open(name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+static uint64_t written_ns(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * CAIRN_NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark)
+{
+	struct stored_mark stored;
+
+	mark->main_ns = written_ns(path);
+	stored = (struct stored_mark){*mark, block_checksum(mark, sizeof(*mark))};
+	(void)cairn_pwrite_full(trust_fd, &stored, sizeof(stored), MARK_OFFSET);
+}
+
+struct catalogue_mark catalogue_mark_read(const char *path)
+{
+	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
+	struct stored_mark stored;
+
+	for (int try = 0; fd >= 0 && try < READ_TRIES; try++) {
+		if (cairn_pread_full(fd, &stored, sizeof(stored), MARK_OFFSET) != sizeof(stored))
+			break;
+		if (stored.checksum == block_checksum(&stored.mark, sizeof(stored.mark)))
+			return stored.mark;
+	}
+	return (struct catalogue_mark){.end = 0};
+}
+
+const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark)
+{
+	cairn_auto_fd int fd = -1;
+	uint8_t header[CATALOGUE_LOG_HEADER];
+	uint8_t salt[CATALOGUE_SALT_SIZE];
+	bool is_as_marked;
+	struct stat st;
+
+	if (mark->end == 0)
+		return NULL;
+	is_as_marked = written_ns(path) == mark->main_ns;
+	fd = open_beside(path, "-wal", O_RDONLY);
+	if (fd < 0)
+		return errno == ENOENT && is_as_marked ? "is missing" : NULL;
+	/* The size first: a log is cut only after it has got another salt. */
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return NULL;
+	if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
+	    !catalogue_log_salt(header, salt))
+		return is_as_marked ? "is empty or damaged" : NULL;
+	if (memcmp(salt, mark->salt, sizeof(salt)) == 0 && (uint64_t)st.st_size < mark->end)
+		return "is cut short";
+	return NULL;
+}
+
+int catalogue_mark_clear(const char *path)
+{
+	static const struct stored_mark none;
+	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDWR);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	return cairn_pwrite_full(fd, &none, sizeof(none), MARK_OFFSET);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What "<catalogue>-trust" remembers of the write-ahead log: how far it reached
+ * when it was last synced. SQLite takes a log that is missing, empty or cut short
+ * for a short one, and what was committed in it is gone without an error.
+ *
+ * The mark is written behind each sync of a commit and is not synced itself: on
+ * disk it is never ahead of the log. A log that was begun anew has another salt,
+ * and was begun because all of the old one is in the main file; then the mark says
+ * nothing. A mark that does not fit its checksum counts as missing.
+ */
+#ifndef CAIRN_POOL_CATALOGUE_MARK_H
+#define CAIRN_POOL_CATALOGUE_MARK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CATALOGUE_SALT_SIZE 8
+
+struct catalogue_mark {
+	uint8_t salt[CATALOGUE_SALT_SIZE];
+	uint64_t start; /* where the commit begins: commits before it are in the index */
+	uint64_t end;   /* 0: there is no mark */
+	/* When the main file was last written to. Only checkpoints do that, and one
+	 * that SQLite's own programs do when they close it removes the log. */
+	uint64_t main_ns;
+};
+
+/* Fills in the time of the main file at `path`. A failure does not concern the
+ * caller: an older mark is never wrong. */
+void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
+
+/* The mark of the catalogue at `path`; end 0 where it has none or may not be read. */
+struct catalogue_mark catalogue_mark_read(const char *path);
+
+/* NULL, or what is wrong with the log in a few words. */
+const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark);
+
+/* Forgets the mark: the log is accepted as it is. 0, or -1 with errno set. */
+int catalogue_mark_clear(const char *path);
+
+#endif

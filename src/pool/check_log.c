@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/check.h"
+
+#include "base/err.h"
+#include "pool/catalogue.h"
+#include "pool/handle.h"
+#include "pool/ledger.h"
+
+#define LEFTOVERS_AT_ONCE 64
+
+/* The catalogue is older than the data: what it lists as half-made may have been
+ * finished since, and settling the list would remove it. Off the list it is found
+ * as data that no record wants, and is kept. */
+static int forget_leftovers(struct catalogue *cat, struct cairn_err *err)
+{
+	char ids[LEFTOVERS_AT_ONCE][POOL_ID_MAX + 1];
+	size_t n = LEFTOVERS_AT_ONCE;
+	int rc = 0;
+
+	while (!rc && n == LEFTOVERS_AT_ONCE) {
+		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+
+		rc = ledger_leftovers(cat, "", ids, LEFTOVERS_AT_ONCE, &n, err);
+		if (!rc && n > 0)
+			rc = catalogue_batch_new(cat, &batch, err);
+		for (size_t i = 0; i < n && !rc; i++)
+			ledger_leftover_clear(batch, ids[i]);
+		if (!rc && n > 0)
+			rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	}
+	return rc;
+}
+
+int check_log(struct check *check, struct cairn_err *err)
+{
+	struct catalogue *cat = check->pool->cat;
+	const char *fault = catalogue_log_fault(cat);
+
+	if (!fault)
+		return 0;
+	check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
+		    "catalogue: its log %s: what was committed last is lost", fault);
+	return check->spec->repair ? forget_leftovers(cat, err) : 0;
+}
