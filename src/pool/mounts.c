@@ -151,7 +151,8 @@ static int mount_id_by_fdinfo(int fd, uint64_t *ret, struct cairn_err *err)
 		return rc;
 	at = strstr(text, FDINFO_MOUNT);
 	if (!at)
-		return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "the kernel does not report mount ids");
+		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
+				     "the kernel does not report mount ids");
 	at += strlen(FDINFO_MOUNT);
 	at[strspn(at, "0123456789")] = '\0';
 	return cairn_parse_u64(at, ret, err);
