@@ -48,6 +48,16 @@ static int commit_volume_name(struct pool *pool, struct record_volume *record, c
 	return rc;
 }
 
+static int record_volume_name(struct pool *pool, struct record_volume *record, const char *name,
+			      struct cairn_err *err)
+{
+	int rc = CAIRN_ABORTED;
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++)
+		rc = commit_volume_name(pool, record, name, err);
+	return rc;
+}
+
 int pool_volume_rename(struct pool *pool, const char *volume, const char *name,
 		       struct pool_volume *ret, struct cairn_err *err)
 {
@@ -59,15 +69,11 @@ int pool_volume_rename(struct pool *pool, const char *volume, const char *name,
 	if (!rc)
 		rc = pool_name_check("volume", name, err);
 	if (!rc)
+		rc = reserve_require(pool, err);
+	if (!rc)
 		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
-	if (!rc) {
-		do {
-			rc = CAIRN_ABORTED;
-			for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++)
-				rc = commit_volume_name(pool, &record, name, err);
-		} while (reserve_helps(pool, rc, err));
-		reserve_refill(pool);
-	}
+	if (!rc)
+		rc = record_volume_name(pool, &record, name, err);
 	if (rc)
 		return cairn_err_wrap(err, "rename volume '%s'", volume);
 	handle_fill_volume(pool, &record, ret);
@@ -103,6 +109,16 @@ static int commit_snapshot_name(struct pool *pool, struct record_snapshot *recor
 	return rc;
 }
 
+static int record_snapshot_name(struct pool *pool, struct record_snapshot *record, const char *name,
+				struct cairn_err *err)
+{
+	int rc = CAIRN_ABORTED;
+
+	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++)
+		rc = commit_snapshot_name(pool, record, name, err);
+	return rc;
+}
+
 int pool_snapshot_rename(struct pool *pool, const char *snapshot, const char *name,
 			 struct pool_snapshot *ret, struct cairn_err *err)
 {
@@ -114,17 +130,13 @@ int pool_snapshot_rename(struct pool *pool, const char *snapshot, const char *na
 	if (!rc)
 		rc = pool_name_check("snapshot", name, err);
 	if (!rc)
+		rc = reserve_require(pool, err);
+	if (!rc)
 		rc = handle_lock_live_snapshot(pool, snapshot, &record, &lock, err);
 	if (!rc)
 		rc = ledger_volume_get(pool->cat, record.volume, &volume, err);
-	if (!rc) {
-		do {
-			rc = CAIRN_ABORTED;
-			for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++)
-				rc = commit_snapshot_name(pool, &record, name, err);
-		} while (reserve_helps(pool, rc, err));
-		reserve_refill(pool);
-	}
+	if (!rc)
+		rc = record_snapshot_name(pool, &record, name, err);
 	if (rc)
 		return cairn_err_wrap(err, "rename snapshot '%s'", snapshot);
 	handle_fill_snapshot_of(&volume, &record, ret);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Rolling back, renaming, pruning, listing and attaching by a stable name."""
+import json
 import os
 import pathlib
 import re
@@ -188,6 +189,30 @@ class Rename(CliTest):
         self.cairn("snapshot", "rename", "data@s1", "s9", code=INVALID)
         self.cairn("snapshot", "rename", "data@s1", code=USAGE)
         self.assertEqual(self.state(), before)
+
+
+class Backups(CliTest):
+    def test_backups_build_upon_one_another_over_renames_and_rollbacks(self):
+        env = {"CAIRN_REPOSITORY": str(self.scratch / "repository"), "RESTIC_PASSWORD": "x"}
+
+        def back_up(snapshot):
+            done = self.cairn("backup", "create", snapshot, "-o", "json", env=env)
+            return json.loads(done.stdout.splitlines()[-1])
+
+        self.two_snapshots()
+        self.cairn("backup", "init", env=env)
+        first = back_up("data@s1")
+        self.cairn("volume", "rename", "data", "other")
+        self.cairn("snapshot", "rename", "other@s1", "other@first")
+        second = back_up("other@s2")
+        self.assertEqual(second["parent"], first["id"])
+        self.cairn("volume", "rollback", "other@first")
+        self.write(500 * BLOCK, b"z" * BLOCK, "other")
+        self.cairn("snapshot", "create", "other@s3")
+        self.assertEqual(back_up("other@s3")["parent"], second["id"])
+        image = self.scratch / "image"
+        self.cairn("backup", "restore", "other@s3", "--to", image, env=env)
+        self.assertEqual(image.read_bytes(), self.read("other@s3"))
 
 
 class Prune(CliTest):

@@ -117,6 +117,9 @@ class FullTest(CliTest):
         before = self.state()
         for command in (("volume", "create", "more", "--size", "64M"),
                         ("snapshot", "create", "data@more"),
+                        ("volume", "rollback", "data@s1"),
+                        ("volume", "rename", "data", "other"),
+                        ("snapshot", "rename", "data@s1", "data@other"),
                         ("volume", "create", "clone", "--from", "data@s1")):
             done = self.cairn(*command, code=NO_SPACE)
             self.assertIn("space", done.stderr.lower())
@@ -135,7 +138,7 @@ class FullTest(CliTest):
             fill(self.disk)
             self.assert_listed()
             self.assert_refused()
-            self.cairn("snapshot", "delete", "data@s0")
+            self.cairn("snapshot", "prune", "data", "--keep-last", "4")
             fill(self.disk)
             self.cairn("volume", "delete", "--with-snapshots", "one")
             fill(self.disk)

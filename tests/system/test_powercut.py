@@ -80,6 +80,7 @@ class Model:
         self.volumes = {}    # name -> bytes
         self.snapshots = {}  # name -> bytes
         self.maybe = set()   # of snapshots and volumes
+        self.unsure = {}     # name of a volume -> the two states it may be in
         self.family = {}     # name of a volume -> the one that it descends from
         self.calls = 0
 
@@ -130,6 +131,17 @@ class Model:
         if name in self.volumes and self.command("volume", "expand", name, "--size", size):
             self.volumes[name] = self.volumes[name].ljust(size, b"\0")
 
+    def rollback(self, name, snapshot):
+        if name not in self.volumes or snapshot not in self.snapshots:
+            return
+        old = self.volumes.pop(name)
+        new = bytearray(self.snapshots[snapshot].ljust(len(old), b"\0"))
+        if self.command("volume", "rollback", snapshot, "--no-snapshot"):
+            self.volumes[name] = new
+        else:
+            self.unsure[name] = (old, new)
+            self.maybe.add(name)
+
     def delete(self, name):
         data = self.snapshots.pop(name, None)
         if data is not None and not self.command("snapshot", "delete", name):
@@ -168,6 +180,9 @@ class Model:
             path = self.world.out("volume", "path", name).rstrip("\n")
             with open(path, "rb") as file:
                 require(file.read()[:len(data)] == data, f"bytes of {name}")
+        for name, states in self.unsure.items():
+            with open(self.world.out("volume", "path", name).rstrip("\n"), "rb") as file:
+                require(file.read() in states, f"{name} holds a mixture")
         for base, target in itertools.combinations(self.snapshots, 2):
             if self.family[base.split("@")[0]] == self.family[target.split("@")[0]]:
                 self.check_delta(base, target)
@@ -214,6 +229,9 @@ def tell_story(model):
     model.snapshot("b@5")
     model.write("a")
     model.snapshot("a@6")
+    model.rollback("a", "a@1")
+    model.write("a")
+    model.snapshot("a@7")
 
 
 def finish(model, seed):
