@@ -20,7 +20,7 @@ struct cluster_work {
 };
 
 /* For arguments of a command. */
-#define CLUSTER_ARGS_MAX 64U
+#define CLUSTER_ARGS_MAX 256U
 struct cluster_args {
 	const char *at[CLUSTER_ARGS_MAX];
 	unsigned n;

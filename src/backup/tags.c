@@ -77,7 +77,7 @@ static const char *next_tag(const char **rest, size_t *ret_n)
 
 int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn_err *err)
 {
-	cairn_cleanup(tags_done) struct tags tags = {0};
+	struct tags tags = {0};
 	int rc = 0;
 
 	for (size_t i = 0; i < lists->n && !rc; i++) {
@@ -91,10 +91,10 @@ int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn
 		}
 	}
 	if (rc)
-		return rc;
-	*ret = tags;
-	tags = (struct tags){0};
-	return 0;
+		tags_done(&tags);
+	else
+		*ret = tags;
+	return rc;
 }
 
 static bool snapshot_has(const struct repo_snapshot *snapshot, const char *tag, size_t n)

@@ -144,6 +144,9 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 		if (argc > 0 || device->device || options.file || options.all)
 			return cmd_usage(err, "either names, --device or --pvc");
+		if (options.metrics_file)
+			return cmd_usage(err,
+					 "--metrics-file is not for --pvc: see --push-gateway");
 		if (!options.cluster.endpoint && (device->ca_file || device->token_file))
 			return cmd_usage(err,
 					 "--metadata-ca-file and --token-file are not for a Job");

@@ -13,6 +13,7 @@
 #include "backup/cluster.h"
 #include "backup/cluster_objects.h"
 #include "backup/select.h"
+#include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -25,7 +26,7 @@
 #include "repo/snapshot.h"
 
 #define PATCH_MAX     (1U << 20)
-#define ARGS_MAX      40
+#define ARGS_MAX      (40 + 2 * CAIRN_STRINGS_MAX)
 #define NUMBER_MAX    24
 #define IMAGE_DEFAULT "localhost/cairn:" CAIRN_VERSION
 
@@ -92,6 +93,8 @@ static void add_create(struct request *r)
 	/* The pod's name would be another each time, and `forget` goes by it. */
 	add(r, "--host", o->host ? o->host : o->device.namespace_name);
 	add(r, "--volume-name", o->device.volume_name);
+	for (size_t i = 0; i < o->tags.n; i++)
+		add(r, "--tag", o->tags.at[i]);
 	add(r, "--push-gateway", o->push_gateway);
 	add(r, "--metadata-address", o->device.address);
 	add_repository(r, o->repository);
@@ -261,8 +264,12 @@ ROLE_EXPORT int cairn_backup_create_cluster(const struct cmd_backup_create *opti
 {
 	cairn_cleanup(request_done) struct request r = {.create = options};
 	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
-	int rc = begin(&r, &options->cluster, options->repository, err);
+	cairn_cleanup(tags_done) struct tags tags = {0};
+	/* The Job would find it out, minutes later. */
+	int rc = tags_parse(&options->tags, &tags, err);
 
+	if (!rc)
+		rc = begin(&r, &options->cluster, options->repository, err);
 	if (!rc)
 		rc = open_here(&r, err);
 	if (rc)

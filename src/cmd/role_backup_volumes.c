@@ -3,7 +3,6 @@
 #include "cmd/role_backup_run.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +16,10 @@
 
 #define SNAPSHOT_PREFIX "backup"
 
-__attribute__((format(printf, 1, 2))) static void remark(const char *fmt, ...)
+static void remark(const char *text)
 {
 	struct role_progress none = {0};
-	char text[CAIRN_ERR_TEXT_MAX];
-	va_list args;
 
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
 	role_say(&none, text);
 }
 
@@ -156,13 +150,20 @@ int role_run_find(struct role_run *run, struct cairn_err *err)
 static void sweep(struct pool *pool)
 {
 	struct cairn_err why = {0};
+	char text[CAIRN_ERR_TEXT_MAX + 128];
 	uint64_t deleted = 0;
 
-	if (pool_temporary_sweep(pool, &deleted, &why))
-		remark("snapshots of a backup that was killed are still there: %s", why.msg);
-	if (deleted)
-		remark("%" PRIu64 " snapshot%s of a backup that was killed %s deleted", deleted,
-		       deleted == 1 ? "" : "s", deleted == 1 ? "is" : "are");
+	if (pool_temporary_sweep(pool, &deleted, &why)) {
+		snprintf(text, sizeof(text),
+			 "snapshots of a backup that was killed are still there: %s", why.msg);
+		remark(text);
+	}
+	if (!deleted)
+		return;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " snapshot%s of a backup that was killed %s deleted", deleted,
+		 deleted == 1 ? "" : "s", deleted == 1 ? "is" : "are");
+	remark(text);
 }
 
 /* The next items to be cut, at most a group of them. */
@@ -204,9 +205,14 @@ static int cut_group(struct role_run *run, struct role_item **members, size_t n,
 static int cut_each(struct role_run *run, struct role_item **members, size_t n,
 		    const struct cairn_err *why)
 {
-	if (n > 1)
-		remark("the volumes cannot be cut at one point in time (%s): each is cut alone",
-		       why->msg);
+	char text[CAIRN_ERR_TEXT_MAX + 128];
+
+	if (n > 1) {
+		snprintf(text, sizeof(text),
+			 "the volumes cannot be cut at one point in time (%s): each is cut alone",
+			 why->msg);
+		remark(text);
+	}
 	for (size_t i = 0; i < n; i++) {
 		struct cairn_err alone = *why;
 
@@ -255,9 +261,12 @@ int role_run_cut(struct role_run *run, struct cairn_err *err)
 void role_run_release(struct role_run *run, struct role_item *item)
 {
 	bool keep = run->options->keep_snapshot && !item->failure.code;
+	char text[CAIRN_ERR_TEXT_MAX + sizeof(item->name) + 128];
 	struct cairn_err why = {0};
 
-	if (item->group && pool_temporary_release(item->group, item->member, keep, &why))
-		remark("the snapshot %s of %s stays until the next backup: %s", item->snapshot,
-		       item->name, why.msg);
+	if (!item->group || !pool_temporary_release(item->group, item->member, keep, &why))
+		return;
+	snprintf(text, sizeof(text), "the snapshot %s of %s stays until the next backup: %s",
+		 item->snapshot, item->name, why.msg);
+	remark(text);
 }

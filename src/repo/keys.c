@@ -64,7 +64,7 @@ static int read_info(struct repo *repo, const struct repo_id *id, struct repo_ke
 int repo_key_list(struct repo *repo, struct repo_key_list *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	cairn_cleanup(repo_key_list_done) struct repo_key_list list = {0};
+	struct repo_key_list list = {0};
 	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
 
 	if (rc < 0)
@@ -80,10 +80,10 @@ int repo_key_list(struct repo *repo, struct repo_key_list *ret, struct cairn_err
 		rc = read_info(repo, &info->id, info, err);
 	}
 	if (rc < 0)
-		return rc;
-	*ret = list;
-	list = (struct repo_key_list){0};
-	return 0;
+		repo_key_list_done(&list);
+	else
+		*ret = list;
+	return rc;
 }
 
 int repo_key_write(struct repo *repo, const void *password, size_t n, uint64_t kdf_n,

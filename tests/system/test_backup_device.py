@@ -86,6 +86,10 @@ class Device(BackupTest):
         for code, args in [(INVALID, ("--device", self.device)),
                            (USAGE, ("--device", self.device, "--namespace", "n")),
                            (USAGE, ("x@y", "--device", self.device)), (USAGE, ()),
+                           (INVALID, ("--pvc", "p", "--namespace", "n", "--repository-secret", "s",
+                                      "--tag", "cairn")),
+                           (USAGE, ("--pvc", "p", "--namespace", "n", "--repository-secret", "s",
+                                    "--metrics-file", "x")),
                            (NOT_FOUND, ("--device", "/nowhere", "--namespace", "n",
                                         "--volume-snapshot", "s"))]:
             self.backup("create", *args, code=code)
