@@ -168,18 +168,33 @@ static void watch_socket(struct net_conn *conn)
 		event_del(&conn->readable);
 }
 
+static void read_and_answer(struct net_conn *conn)
+{
+	struct cairn_err err = {0};
+
+	if (read_turn(conn, &err) < 0)
+		fail_with(conn, &err);
+	net_conn_want_flush(conn);
+}
+
+void net_conn_work(struct net_crowd_entry *entry)
+{
+	read_and_answer(
+		(struct net_conn *)(void *)((char *)entry - offsetof(struct net_conn, entry)));
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct net_conn *conn = arg;
-	struct cairn_err err = {0};
 
 	(void)fd;
 	(void)what;
 	if (conn->dead)
 		return;
-	if (read_turn(conn, &err) < 0)
-		fail_with(conn, &err);
-	net_conn_want_flush(conn);
+	if (conn->crowd && net_slot_can_wait(&conn->peer->slot))
+		net_crowd_add(conn->crowd, &conn->entry, conn->peer->slot.lane);
+	else
+		read_and_answer(conn);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -213,6 +228,8 @@ static int flush(struct net_conn *conn, struct cairn_err *err)
 
 static void take_apart(struct net_conn *conn)
 {
+	if (conn->crowd)
+		net_crowd_remove(conn->crowd, &conn->entry);
 	event_del(&conn->readable);
 	event_del(&conn->writable);
 	net_wire_close_notify(&conn->wire);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "net/crowd.h"
 #include "net/frames.h"
 #include "net/limits.h"
 #include "net/loop.h"
@@ -78,6 +79,8 @@ struct net_conn {
 	uint64_t blocks_seen; /* header blocks that had begun when headers_ns was set */
 	struct net_bucket pings, oddities, resets;
 	bool reading;                 /* the socket is watched for bytes */
+	struct net_crowd *crowd;      /* servers only: of its loop */
+	struct net_crowd_entry entry; /* in it */
 	struct net_recent recent;     /* servers only */
 	struct net_shared_peer *peer; /* servers only */
 };
@@ -87,6 +90,9 @@ struct net_conn {
 int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loop *loop,
 		 const struct net_limits *limits, int fd, struct ssl_st *ssl,
 		 struct net_shared_peer *peer, struct net_conn **ret, struct cairn_err *err);
+
+/* Reads and answers; for those of a crowd. */
+void net_conn_work(struct net_crowd_entry *entry);
 
 /* Ends the connection at the end of this turn; the first reason stays. */
 __attribute__((format(printf, 3, 4))) void net_conn_fail(struct net_conn *conn, int code,

@@ -25,14 +25,18 @@
 #include "net/address.h"
 #include "net/http_impl.h"
 #include "net/tls.h"
+#include "net/turns.h"
 
 #define LISTENERS_MAX  4
 #define LISTEN_BACKLOG SOMAXCONN /* a dropped SYN costs an honest peer a second */
 #define NAME_MAX_BYTES 8
 #define CROWD          64 /* connections whose memory is worth giving back */
-#define THREADS_SLACK  2  /* times the connections: handlers of displaced ones */
 
-#define THREADS_WAIT_MS 200
+/* Times the connections: threads of displaced ones need a moment to end. Those of a
+ * crowd wait for that, and not for long: others wait behind them. */
+#define THREADS_SLACK       3
+#define THREADS_SLACK_CROWD 2
+#define THREADS_WAIT_MS     20
 
 /* An open connection; its thread takes it off the list. */
 struct connection {
@@ -57,6 +61,7 @@ struct net_http_server {
 	struct listener listeners[LISTENERS_MAX];
 	size_t n_listeners;
 	struct net_shares *shares;
+	struct net_turns turns; /* of handshakes in a crowd */
 	int stop_fd;
 	pthread_t acceptor;
 	bool started;
@@ -78,6 +83,8 @@ static void set_defaults(struct net_http_limits *l)
 		l->connections_each = l->connections > 4 ? l->connections / 4 : 1;
 	l->handshakes_burst = l->handshakes_burst ? l->handshakes_burst : 512;
 	l->handshakes_per_second = l->handshakes_per_second ? l->handshakes_per_second : 64;
+	l->requests_burst = l->requests_burst ? l->requests_burst : 1000;
+	l->requests_per_second = l->requests_per_second ? l->requests_per_second : 200;
 	l->key_updates = l->key_updates ? l->key_updates : 100;
 	l->requests = l->requests ? l->requests : 10000;
 	l->header_bytes = l->header_bytes ? l->header_bytes : 16U << 10;
@@ -102,6 +109,8 @@ static int make_shares(struct net_http_server *server, struct cairn_err *err)
 		.strangers_each = l->connections_each,
 		.handshakes_burst = l->handshakes_burst,
 		.handshakes_per_second = l->handshakes_per_second,
+		.requests_burst = l->requests_burst,
+		.requests_per_second = l->requests_per_second,
 	};
 
 	return net_shares_new(&limits, &server->shares, err);
@@ -124,6 +133,7 @@ int net_http_server_new(const struct net_http_options *options, struct net_http_
 	snprintf(server->name, sizeof(server->name), "%s", options->name ? options->name : "http");
 	server->limits = options->limits;
 	set_defaults(&server->limits);
+	net_turns_init(&server->turns);
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -233,19 +243,56 @@ static bool wait_request(struct connection *connection, const struct cairn_buf *
 	return poll(&fd, 1, idle_ms > INT32_MAX ? INT32_MAX : (int)idle_ms) > 0;
 }
 
+/* Strangers that ask for much are put off; false when this one was displaced meanwhile. */
+static bool wait_turn(struct connection *connection)
+{
+	struct pollfd fd = {.fd = connection->stream.fd};
+	struct net_http_server *server = connection->server;
+	uint64_t ms;
+
+	while ((ms = net_slot_pace(server->shares, &connection->slot)) > 0)
+		if (poll(&fd, 1, (int)ms) > 0 || atomic_load(&server->stopping))
+			return false;
+	return true;
+}
+
+static int shake_hands(struct connection *connection, uint64_t until)
+{
+	struct net_http_server *server = connection->server;
+	const struct net_slot *slot = &connection->slot;
+	int rc;
+
+	do {
+		bool turn = connection->stream.ssl && net_slot_can_wait(slot);
+
+		if (turn && !net_turns_take(&server->turns, slot->lane, &slot->displaced))
+			return CAIRN_CANCELLED;
+		rc = net_http_stream_accept(&connection->stream);
+		if (turn)
+			net_turns_give(&server->turns);
+		if (rc == CAIRN_CANCELLED)
+			net_http_stream_drop(&connection->stream);
+		if (rc <= 0)
+			return rc;
+		rc = net_http_stream_wait(&connection->stream, until);
+	} while (rc == 0);
+	return rc;
+}
+
 static void serve_all(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
 	cairn_auto_buf struct cairn_buf in = CAIRN_BUF_INIT(server->limits.header_bytes + 16384);
 	uint64_t until = cairn_monotonic_ns() + server->limits.header_ms * CAIRN_NS_PER_MS;
 
-	if (net_http_stream_accept(&connection->stream, until) < 0)
+	if (shake_hands(connection, until) < 0)
 		return;
 	for (uint32_t left = server->limits.requests; left > 0; left--) {
 		bool first = left == server->limits.requests;
 
-		if (!wait_request(connection, &in, first) || !set_busy(connection, true) ||
-		    !serve_one(connection, &in, left == 1) || !set_busy(connection, false))
+		if (!wait_request(connection, &in, first) || !wait_turn(connection) ||
+		    !set_busy(connection, true) || !serve_one(connection, &in, left == 1) ||
+		    !set_busy(connection, false))
 			return;
 		net_slot_set(&connection->slot, NET_SLOT_IDLE);
 	}
@@ -320,7 +367,7 @@ static struct connection *connection_new(struct net_http_server *server, int fd,
 	connection->server = server;
 	connection->stream.fd = fd;
 	connection->stream.key_updates_max = server->limits.key_updates;
-	if (!net_shares_admit(server->shares, &connection->slot, fd, tls != NULL)) {
+	if (!net_shares_admit(server->shares, &connection->slot, fd, true)) {
 		free(connection);
 		return NULL;
 	}
@@ -338,16 +385,17 @@ static struct connection *connection_new(struct net_http_server *server, int fd,
 	return connection;
 }
 
-/* Threads of displaced connections need a moment to end; meanwhile newcomers wait
- * in the backlog. False when handlers hold them up. With the lock. */
-static bool wait_for_threads(struct net_http_server *server)
+/* False when there are too many threads for another one. With the lock. */
+static bool wait_for_threads(struct net_http_server *server, bool crowd)
 {
+	uint32_t slack = crowd ? THREADS_SLACK_CROWD : THREADS_SLACK;
 	uint64_t until = cairn_monotonic_ns() + THREADS_WAIT_MS * CAIRN_NS_PER_MS;
 	struct timespec at = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
 			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
 
-	while (server->n_connections / THREADS_SLACK > server->limits.connections)
-		if (pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
+	while (server->n_connections / slack > server->limits.connections)
+		if (!crowd ||
+		    pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
 			return false;
 	return true;
 }
@@ -360,12 +408,13 @@ static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 	pthread_t thread;
 
 	cairn_scoped_lock(&server->lock);
-	if (server->stopping || !wait_for_threads(server))
+	if (server->stopping)
 		return;
 	connection = connection_new(server, fd, tls);
 	if (!connection)
 		return;
-	if (!start_thread(&thread, true, connection_run, connection, server->name)) {
+	if (!wait_for_threads(server, connection->slot.crowd) ||
+	    !start_thread(&thread, true, connection_run, connection, server->name)) {
 		net_slot_leave(server->shares, &connection->slot);
 		SSL_free(connection->stream.ssl);
 		free(connection);
@@ -484,6 +533,7 @@ void net_http_server_free(struct net_http_server *server)
 		return;
 	(void)net_http_server_drain(server, 0);
 	net_shares_free(server->shares);
+	net_turns_done(&server->turns);
 	cairn_closep(&server->stop_fd);
 	pthread_mutex_destroy(&server->lock);
 	pthread_cond_destroy(&server->ended);

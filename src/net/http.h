@@ -34,9 +34,12 @@ struct net_http_limits {
 	                          displaces. Idle connections, threads. 256 */
 	uint32_t connections_each; /* of one peer address (IPv6: /64). One address locking the
 	                          others out. A quarter of the above */
-	uint32_t handshakes_burst; /* TLS handshakes of one peer address at once; more are closed
-	                          on accept. Private key operations. 512 */
+	uint32_t handshakes_burst; /* new connections of one peer address at once; more are closed
+	                          on accept. Private key operations, threads. 512 */
 	uint32_t handshakes_per_second; /* and how fast that refills. 64 */
+	uint32_t requests_burst;        /* of the strangers of one address at once; more are put
+	                          off. Cheap requests in large numbers. 1000 */
+	uint32_t requests_per_second;   /* and how fast that refills. 200 */
 	uint32_t key_updates;           /* TLS key updates of one connection. 100 */
 	uint32_t requests;     /* on one connection; the last reply says that it closes. One peer
 	                          keeping its place for ever. 10000 */

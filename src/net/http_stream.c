@@ -58,9 +58,7 @@ static int wait_tls(const struct net_http_stream *stream, int rc, uint64_t until
 	return CAIRN_CANCELLED;
 }
 
-/* A peer that sent its request behind a certificate that is no good would lose the alert: what
- * is closed with bytes unread is reset. So they are read, for a moment. */
-static void let_alert_arrive(const struct net_http_stream *stream)
+void net_http_stream_drop(const struct net_http_stream *stream)
 {
 	uint64_t until = cairn_monotonic_ns() + ALERT_MS * CAIRN_NS_PER_MS;
 	char dropped[4096];
@@ -101,24 +99,25 @@ void net_http_stream_limit_updates(struct net_http_stream *stream)
 	SSL_set_msg_callback_arg(stream->ssl, stream);
 }
 
-int net_http_stream_accept(struct net_http_stream *stream, uint64_t until)
+int net_http_stream_accept(struct net_http_stream *stream)
 {
-	int rc = 0;
+	int n, why;
 
 	if (!stream->ssl)
 		return 0;
-	while (rc == 0) {
-		int n = SSL_accept(ssl_of(stream));
-
-		if (n == 1) {
-			stream->accepted = true;
-			return 0;
-		}
-		rc = wait_tls(stream, n, until);
+	n = SSL_accept(ssl_of(stream));
+	if (n == 1) {
+		stream->accepted = true;
+		return 0;
 	}
-	if (rc == CAIRN_CANCELLED)
-		let_alert_arrive(stream);
-	return rc;
+	why = SSL_get_error(stream->ssl, n);
+	ERR_clear_error();
+	return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 1 : CAIRN_CANCELLED;
+}
+
+int net_http_stream_wait(struct net_http_stream *stream, uint64_t until)
+{
+	return wait_ready(stream, SSL_want_write(stream->ssl) ? POLLOUT : POLLIN, until);
 }
 
 static long read_tls(struct net_http_stream *stream, void *out, size_t cap, uint64_t until)

@@ -24,8 +24,17 @@ void net_http_stream_limit_updates(struct net_http_stream *stream);
 /* All return CAIRN_DEADLINE when `until` (monotonic nanoseconds) comes first
  * and CAIRN_CANCELLED when the connection is broken. */
 
-/* Does the server's side of a TLS handshake; 0 at once without TLS. */
-int net_http_stream_accept(struct net_http_stream *stream, uint64_t until);
+/* Goes on with the server's side of a TLS handshake as far as it can without waiting:
+ * 0 when it is over, 1 when net_http_stream_wait() comes next. 0 at once without TLS. */
+int net_http_stream_accept(struct net_http_stream *stream);
+
+/* After a handshake that failed: reads what comes for a moment. A peer that sent its
+ * request behind a bad certificate would lose the alert, because a socket that is
+ * closed with bytes unread is reset. */
+void net_http_stream_drop(const struct net_http_stream *stream);
+
+/* Waits for what the handshake wants next. */
+int net_http_stream_wait(struct net_http_stream *stream, uint64_t until);
 
 /* Some bytes (how many), or 0 at the end. */
 long net_http_stream_read(struct net_http_stream *stream, void *out, size_t cap, uint64_t until);

@@ -7,18 +7,15 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "net/address.h"
 #include "net/peer.h"
 #include "net/server_impl.h"
-#include "net/tls.h"
 
 #define ACCEPTS_PER_TURN 64
 #define PAUSE_MS         100 /* when the process is out of descriptors */
@@ -167,8 +164,6 @@ int net_server_listen_tcp(struct net_server *server, const char *address, struct
 void net_server_admit(struct net_server *server, int fd, struct net_tls *tls)
 {
 	struct net_shared_peer *peer = net_peer_of(fd);
-	struct cairn_err err = {0};
-	SSL *ssl = NULL;
 	int on = 1;
 
 	if (!peer || !net_peer_admit(peer, server->shares, fd, tls != NULL)) {
@@ -179,16 +174,7 @@ void net_server_admit(struct net_server *server, int fd, struct net_tls *tls)
 	peer->request_bytes_max = server->limits.request_bytes_connection;
 	if (!peer->peer.is_unix)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (tls && net_tls_session(tls, NULL, &ssl, &err) != 0) {
-		cairn_log(CAIRN_LOG_DEBUG, "no TLS session", CAIRN_STR("error", err.msg));
-		net_peer_leave(peer);
-		net_peer_unref(peer);
-		close(fd);
-		return;
-	}
-	if (ssl)
-		SSL_set_accept_state(ssl);
-	net_server_take(server, fd, ssl, peer);
+	net_server_take(server, fd, tls, peer);
 }
 
 static void on_acceptable(evutil_socket_t fd, short what, void *arg)

@@ -19,6 +19,7 @@
 #include "net/reflection.h"
 #include "net/scratch.h"
 #include "net/server_impl.h"
+#include "net/tls.h"
 
 #define TICK_MAX_MS   1000
 #define TICK_MIN_MS   10
@@ -73,12 +74,31 @@ static const struct net_conn_hooks server_hooks = {
 	.gone = conn_gone,
 };
 
-static void adopt(struct net_part *part, int fd, struct ssl_st *ssl, struct net_shared_peer *peer)
+static void give_up(struct net_server *server, int fd, struct net_shared_peer *peer)
+{
+	net_peer_leave(peer);
+	net_peer_unref(peer);
+	close(fd);
+	atomic_fetch_sub(&server->conns_open, 1);
+}
+
+/* A session takes tens of kilobytes: it is made by the loop that will use it, and not
+ * for a connection that was displaced on its way there. */
+static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net_shared_peer *peer)
 {
 	struct net_server *server = part->server;
 	struct cairn_err err = {0};
+	struct ssl_st *ssl = NULL;
 	struct net_conn *conn;
 
+	if (atomic_load(&peer->slot.displaced) ||
+	    (tls && net_tls_session(tls, NULL, &ssl, &err) != 0)) {
+		cairn_log(CAIRN_LOG_DEBUG, "connection dropped", CAIRN_STR("reason", err.msg));
+		give_up(server, fd, peer);
+		return;
+	}
+	if (ssl)
+		SSL_set_accept_state(ssl);
 	if (net_conn_new(&server_hooks, part, part->loop, &server->limits, fd, ssl, peer, &conn,
 			 &err) != 0) {
 		cairn_log(CAIRN_LOG_DEBUG, "connection refused", CAIRN_STR("reason", err.msg));
@@ -87,6 +107,7 @@ static void adopt(struct net_part *part, int fd, struct ssl_st *ssl, struct net_
 	}
 	if (atomic_load(&server->conns_open) > MANY_CONNS)
 		conn->write_batch = BATCH_CROWDED;
+	conn->crowd = &part->crowd;
 	conn->next = part->conns;
 	if (conn->next)
 		conn->next->prev = conn;
@@ -97,7 +118,7 @@ struct handover {
 	struct net_task task;
 	struct net_part *part;
 	int fd;
-	struct ssl_st *ssl;
+	struct net_tls *tls;
 	struct net_shared_peer *peer;
 };
 
@@ -105,11 +126,11 @@ static void run_handover(struct net_task *task)
 {
 	struct handover *h = (struct handover *)task;
 
-	adopt(h->part, h->fd, h->ssl, h->peer);
+	adopt(h->part, h->fd, h->tls, h->peer);
 	free(h);
 }
 
-void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl,
+void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 		     struct net_shared_peer *peer)
 {
 	unsigned i = atomic_fetch_add(&server->next_part, 1) % server->n_parts;
@@ -119,20 +140,16 @@ void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl,
 	atomic_fetch_add(&server->conns_open, 1);
 	atomic_fetch_add(&server->conns_total, 1);
 	if (net_loop_is_current(part->loop)) {
-		adopt(part, fd, ssl, peer);
+		adopt(part, fd, tls, peer);
 		return;
 	}
 	h = cairn_alloc(sizeof(*h));
 	if (!h) {
-		net_peer_leave(peer);
-		net_peer_unref(peer);
-		SSL_free(ssl);
-		close(fd);
-		atomic_fetch_sub(&server->conns_open, 1);
+		give_up(server, fd, peer);
 		return;
 	}
 	*h = (struct handover){
-		.task.run = run_handover, .part = part, .fd = fd, .ssl = ssl, .peer = peer};
+		.task.run = run_handover, .part = part, .fd = fd, .tls = tls, .peer = peer};
 	net_loop_post(part->loop, &h->task);
 }
 
@@ -187,13 +204,17 @@ static int make_part(struct net_server *server, unsigned i, struct cairn_err *er
 {
 	struct net_part *part = &server->parts[i];
 	char name[16];
+	int rc;
 
 	snprintf(name, sizeof(name), "%.8s-io%u", server->name, i % 100);
 	part->server = server;
 	part->hand_over.run = net_call_hand_over;
 	part->ready_tail = &part->ready;
 	part->tick_ms = tick_interval(&server->limits);
-	return net_loop_new(name, &part->loop, err);
+	rc = net_loop_new(name, &part->loop, err);
+	if (rc == 0)
+		net_crowd_init(&part->crowd, part->loop, net_conn_work);
+	return rc;
 }
 
 static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)

@@ -26,6 +26,7 @@ struct net_part {
 	uint64_t tick_ms;
 	struct net_task hand_over; /* the calls of this turn to the workers, at its end */
 	struct net_work *ready, **ready_tail;
+	struct net_crowd crowd;
 };
 
 struct net_server {
@@ -71,8 +72,8 @@ void net_listeners_free(struct net_server *server);  /* likewise once started */
 /* Takes over a connected socket, or closes it when there is no slot for it. */
 void net_server_admit(struct net_server *server, int fd, struct net_tls *tls);
 
-/* server.c: takes over all three; from any thread. */
-void net_server_take(struct net_server *server, int fd, struct ssl_st *ssl,
+/* server.c: takes over `fd` and `peer`; from any thread. */
+void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 		     struct net_shared_peer *peer);
 void net_server_went_quiet(struct net_server *server);
 

@@ -28,12 +28,14 @@ struct net_share {
 	struct net_slot *slots;
 	uint8_t address[ADDRESS_BYTES];
 	bool local;                /* unix: no limits of one address */
+	uint8_t lane;              /* of its crowd */
 	uint32_t n, strangers;     /* slots */
 	uint32_t reserved;         /* of those, beyond the limits */
 	uint32_t refs;             /* beside the slots */
 	uint64_t reserve_until_ns; /* it may use the reserve */
 	double handshakes;         /* it may begin now */
-	uint64_t handshakes_ns;    /* when that was counted */
+	double requests;           /* its strangers may make now */
+	uint64_t refilled_ns;      /* when both were counted */
 	_Atomic size_t request_bytes;
 };
 
@@ -168,16 +170,22 @@ static bool read_address(int fd, uint8_t out[ADDRESS_BYTES])
 	return false;
 }
 
-static void refill_handshakes(const struct net_shares *shares, struct net_share *share,
-			      uint64_t now_ns)
+static double refilled(double level, double seconds, uint32_t per_second, uint32_t burst)
 {
-	double more = (double)(now_ns - share->handshakes_ns) / (double)CAIRN_NS_PER_SEC *
-		      shares->limits.handshakes_per_second;
+	level += seconds * per_second;
+	return level < burst ? level : burst;
+}
 
-	share->handshakes += more;
-	if (share->handshakes > shares->limits.handshakes_burst)
-		share->handshakes = shares->limits.handshakes_burst;
-	share->handshakes_ns = now_ns;
+static void refill(const struct net_shares *shares, struct net_share *share, uint64_t now_ns)
+{
+	const struct net_shares_limits *l = &shares->limits;
+	double seconds = (double)(now_ns - share->refilled_ns) / (double)CAIRN_NS_PER_SEC;
+
+	share->handshakes =
+		refilled(share->handshakes, seconds, l->handshakes_per_second, l->handshakes_burst);
+	share->requests =
+		refilled(share->requests, seconds, l->requests_per_second, l->requests_burst);
+	share->refilled_ns = now_ns;
 }
 
 /* Nothing depends on it any more. */
@@ -186,8 +194,9 @@ static bool is_forgettable(const struct net_shares *shares, struct net_share *sh
 {
 	if (share->n > 0 || share->refs > 0 || now_ns < share->reserve_until_ns)
 		return false;
-	refill_handshakes(shares, share, now_ns);
-	return share->handshakes >= shares->limits.handshakes_burst;
+	refill(shares, share, now_ns);
+	return share->handshakes >= shares->limits.handshakes_burst &&
+	       share->requests >= shares->limits.requests_burst;
 }
 
 static void forget_in_bucket(struct net_shares *shares, unsigned bucket, uint64_t now_ns)
@@ -221,7 +230,8 @@ static struct net_share *new_share(struct net_shares *shares, unsigned bucket,
 		return NULL;
 	memcpy(share->address, address, ADDRESS_BYTES);
 	share->handshakes = shares->limits.handshakes_burst;
-	share->handshakes_ns = now_ns;
+	share->requests = shares->limits.requests_burst;
+	share->refilled_ns = now_ns;
 	share->next = shares->buckets[bucket];
 	shares->buckets[bucket] = share;
 	shares->addresses++;
@@ -232,8 +242,8 @@ static struct net_share *find_share(struct net_shares *shares, int fd, uint64_t 
 {
 	uint8_t address[ADDRESS_BYTES];
 	bool local = read_address(fd, address);
-	unsigned bucket =
-		(unsigned)(cairn_siphash(&shares->key, address, sizeof(address)) % BUCKETS);
+	uint64_t hash = cairn_siphash(&shares->key, address, sizeof(address));
+	unsigned bucket = (unsigned)(hash % BUCKETS);
 	struct net_share *share;
 
 	forget_in_bucket(shares, bucket, now_ns);
@@ -241,8 +251,10 @@ static struct net_share *find_share(struct net_shares *shares, int fd, uint64_t 
 		if (memcmp(share->address, address, sizeof(address)) == 0)
 			return share;
 	share = new_share(shares, bucket, address, now_ns);
-	if (share)
-		share->local = local;
+	if (!share)
+		return NULL;
+	share->local = local;
+	share->lane = (uint8_t)(hash / BUCKETS % NET_CROWD_LANES);
 	return share;
 }
 
@@ -283,12 +295,31 @@ static void take_off(struct net_shares *shares, struct net_slot *slot)
 	slot->share = NULL;
 }
 
+/* With the newcomer's handshake taken already. */
+static bool is_crowded(const struct net_shares *shares, const struct net_share *share)
+{
+	return share->strangers >= NET_CROWD_STRANGERS ||
+	       share->handshakes + NET_CROWD_HANDSHAKES < shares->limits.handshakes_burst;
+}
+
+bool net_slot_can_wait(const struct net_slot *slot)
+{
+	return slot->crowd && !net_slot_is_known(slot) &&
+	       !atomic_load_explicit(&slot->displaced, memory_order_relaxed);
+}
+
 static void put_on(struct net_shares *shares, struct net_share *share, struct net_slot *slot,
 		   int fd)
 {
 	bool stranger = !share->local;
 
-	*slot = (struct net_slot){.share = share, .fd = fd, .next = share->slots};
+	*slot = (struct net_slot){
+		.share = share,
+		.fd = fd,
+		.next = share->slots,
+		.crowd = stranger && is_crowded(shares, share),
+		.lane = share->lane,
+	};
 	atomic_store(&slot->trust, stranger ? NET_SLOT_STRANGER : NET_SLOT_PINNED);
 	atomic_store(&slot->since_ns, cairn_monotonic_ns());
 	if (slot->next)
@@ -355,7 +386,7 @@ static bool displace(struct net_shares *shares, struct net_slot *slot)
 		return false;
 	(void)shutdown(slot->fd, SHUT_RDWR);
 	take_off(shares, slot);
-	slot->displaced = true;
+	atomic_store_explicit(&slot->displaced, true, memory_order_relaxed);
 	shares->displaced++;
 	return true;
 }
@@ -416,7 +447,7 @@ static bool spend_handshake(struct net_shares *shares, struct net_share *share, 
 {
 	if (share->local)
 		return true;
-	refill_handshakes(shares, share, now_ns);
+	refill(shares, share, now_ns);
 	if (share->handshakes < 1) {
 		shares->handshakes_refused++;
 		return false;
@@ -484,6 +515,24 @@ void net_slot_trust(struct net_shares *shares, struct net_slot *slot, enum net_s
 	shares->strangers--;
 }
 
+uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot)
+{
+	struct net_share *share;
+
+	if (shares->limits.requests_per_second == 0 || net_slot_is_known(slot))
+		return 0;
+	cairn_scoped_lock(&shares->lock);
+	share = slot->share;
+	if (!share)
+		return 0;
+	refill(shares, share, cairn_monotonic_ns());
+	if (share->requests >= 1) {
+		share->requests -= 1;
+		return 0;
+	}
+	return 1000 / shares->limits.requests_per_second + 1;
+}
+
 /* --- memory of requests --- */
 
 struct net_share *net_slot_share(struct net_shares *shares, struct net_slot *slot)
@@ -532,7 +581,12 @@ bool net_share_charge(struct net_shares *shares, struct net_share *share, size_t
 		all -= all / 4;
 	}
 	if (add_below(&shares->request_bytes, n, all)) {
+		size_t used = atomic_load_explicit(&shares->request_bytes, memory_order_relaxed);
+		size_t left = used < all ? all - used : 0;
+
 		note_peak(shares);
+		if (share && !share->local && left < each)
+			each = left;
 		if (!share || add_below(&share->request_bytes, n, each))
 			return true;
 		atomic_fetch_sub_explicit(&shares->request_bytes, n, memory_order_relaxed);

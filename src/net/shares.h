@@ -42,6 +42,13 @@ struct net_shares;
 /* For how long an address is one of those. */
 #define NET_SHARES_RESERVE_MS (10U * 60 * 1000)
 
+/* A stranger's connection belongs to a crowd when its address has more than so many
+ * of them, or has used so much of its handshakes. Its work is done after that of
+ * others, in lanes that addresses are put into. */
+#define NET_CROWD_STRANGERS  4U
+#define NET_CROWD_HANDSHAKES 32U
+#define NET_CROWD_LANES      64U
+
 /* A stranger's request is not displaced by its own address before. */
 #define NET_SHARES_BUSY_MS 5000U
 
@@ -50,6 +57,8 @@ struct net_shares_limits {
 	uint32_t strangers, strangers_each;     /* of those, of peers that are not known */
 	uint32_t handshakes_burst;              /* of one address at once */
 	uint32_t handshakes_per_second;         /* and how fast that refills */
+	uint32_t requests_burst;                /* of the strangers of one address at once */
+	uint32_t requests_per_second;           /* and how fast that refills; 0: no limit */
 	size_t request_bytes, request_bytes_each;
 };
 
@@ -73,8 +82,12 @@ struct net_slot {
 	struct net_share *share; /* NULL when it left or was displaced */
 	int fd;
 	bool reserved;
-	bool displaced;
 
+	/* Constant. */
+	bool crowd;
+	uint8_t lane;
+
+	atomic_bool displaced;
 	_Atomic int trust;
 	_Atomic int state;
 	_Atomic uint64_t since_ns; /* of the state */
@@ -95,16 +108,25 @@ void net_slot_leave(struct net_shares *shares, struct net_slot *slot);
 
 void net_slot_set(struct net_slot *slot, enum net_slot_state state);
 
+/* Work for it can wait: it is one of a crowd, its peer is not known, and it was not
+ * displaced, which is over soonest when it is seen to. */
+bool net_slot_can_wait(const struct net_slot *slot);
+
 /* Trust only grows. */
 void net_slot_trust(struct net_shares *shares, struct net_slot *slot, enum net_slot_trust trust);
 bool net_slot_is_known(const struct net_slot *slot);
+
+/* A stranger asks for something: for how many milliseconds it is to be put off, 0 when
+ * it is counted. */
+uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot);
 
 /* The share of the slot's address, with a reference; NULL when it left. */
 struct net_share *net_slot_share(struct net_shares *shares, struct net_slot *slot);
 void net_share_unref(struct net_shares *shares, struct net_share *share); /* accepts NULL */
 
 /* Charges the memory of a request; false when it would pass a limit, of which
- * strangers get three quarters. */
+ * strangers get three quarters. No address may have more than is left for all
+ * others, so that there is always something left. */
 bool net_share_charge(struct net_shares *shares, struct net_share *share, size_t n, bool known);
 void net_share_uncharge(struct net_shares *shares, struct net_share *share, size_t n);
 

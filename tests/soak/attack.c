@@ -3,11 +3,13 @@
 /* Attacks one port of a role and says what it cost.
  *
  *   attack --port 9000 --pid 1234 [--tls] [--h2] [--kind silent] [--connections 10000]
- *          [--ms 3000]
+ *          [--ms 3000] [--nice 10]
  *
  * Hostile connections come from 127.0.0.2 to 127.0.0.5, and a caller from
  * 127.0.0.6 is timed before and meanwhile. Prints one line of JSON; the memory
- * is that of the process `pid`. Kinds:
+ * is that of the process `pid`. Real attackers have processors of their own: --nice
+ * keeps these ones from those that the role and the caller need, as far as the
+ * scheduler can. What they send does not change. Kinds:
  *
  *   silent   says nothing at all
  *   begun    the first bytes of a TLS record, a preface or a request head
@@ -67,7 +69,7 @@ static struct {
 	bool tls, h2;
 	enum kind kind;
 	size_t connections;
-	uint64_t ms;
+	uint64_t ms, nice;
 } options = {.connections = 1000, .ms = 2000};
 
 enum state { CLOSED, CONNECTING, SHAKING, SENDING, HOLDING };
@@ -379,6 +381,8 @@ static bool has_answer(SSL *ssl, int fd, uint8_t *in, size_t n, size_t cap)
 
 			if (in[at + 3] == 1)
 				return true;
+			if (in[at + 3] == 3 || in[at + 3] == 7) /* RST_STREAM, GOAWAY */
+				return false;
 			at += 9 + len;
 		}
 		{
@@ -504,10 +508,33 @@ static uint64_t resident(void)
 	return cairn_parse_u64(second + 1, &pages, NULL) == 0 ? pages * 4096 : 0;
 }
 
+/* Processor time of the role so far. */
+static double cpu_ms(void)
+{
+	char path[64], text[1024] = "", *at, *save = NULL;
+	uint64_t user = 0, system = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)options.pid);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	at = strrchr(text, ')'); /* the 14th and 15th words; the name is the second */
+	at = at ? strtok_r(at + 1, " ", &save) : NULL;
+	for (int i = 3; at && i <= 15; i++, at = strtok_r(NULL, " ", &save))
+		if (i >= 14 && cairn_parse_u64(at, i == 14 ? &user : &system, NULL) != 0)
+			return 0;
+	return (double)(user + system) * 1000 / (double)sysconf(_SC_CLK_TCK);
+}
+
 /* --- the attack --- */
 
 struct result {
 	size_t opened, closed, held_most;
+	double cpu_ms;
 	uint64_t rss_idle, rss_peak, rss_after;
 };
 
@@ -558,10 +585,10 @@ static void run_attack(struct hostile *all, struct result *r)
 static void print_result(const struct result *r)
 {
 	printf("{\"kind\": \"%s\", \"connections\": %zu, \"closed\": %zu, \"held\": %zu, "
-	       "\"rss_idle\": %llu, \"rss_peak\": %llu, \"rss_after\": %llu, "
+	       "\"cpu_ms\": %.0f, \"rss_idle\": %llu, \"rss_peak\": %llu, \"rss_after\": %llu, "
 	       "\"quiet_served\": %zu, \"probes\": %zu, \"served\": %zu, \"quiet_ms\": %.2f, "
 	       "\"attacked_ms\": %.2f, \"attacked_p99_ms\": %.2f}\n",
-	       kind_names[options.kind], r->opened, r->closed, r->held_most,
+	       kind_names[options.kind], r->opened, r->closed, r->held_most, r->cpu_ms,
 	       (unsigned long long)r->rss_idle, (unsigned long long)r->rss_peak,
 	       (unsigned long long)r->rss_after, quiet.served, attacked.n, attacked.served,
 	       percentile(&quiet, 0.5), percentile(&attacked, 0.5), percentile(&attacked, 0.99));
@@ -611,6 +638,8 @@ static void read_options(int argc, char **argv)
 			options.connections = number(next);
 		else if (strcmp(argv[i], "--ms") == 0)
 			options.ms = number(next);
+		else if (strcmp(argv[i], "--nice") == 0)
+			options.nice = number(next);
 		else if (strcmp(argv[i], "--kind") == 0)
 			set_kind(next);
 		else
@@ -666,7 +695,12 @@ int main(int argc, char **argv)
 		make_http();
 	if (pthread_create(&caller, NULL, probe_all, NULL) != 0)
 		die("thread");
+	/* On Linux this is the calling thread's own. */
+	if (setpriority(PRIO_PROCESS, 0, (int)options.nice) != 0)
+		die("nice");
+	r.cpu_ms = -cpu_ms();
 	run_attack(all, &r);
+	r.cpu_ms += cpu_ms();
 	atomic_store(&over, true);
 	pthread_join(caller, NULL);
 	for (size_t i = 0; i < r.opened; i++)

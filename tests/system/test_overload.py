@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every port of every role under attack by strangers at four addresses: the role's memory stays
 within a bound, and a caller at a fifth address is served. CAIRN_ATTACK_CONNECTIONS and
-CAIRN_ATTACK_MS make it larger."""
+CAIRN_ATTACK_MS make it larger. Attackers, role and caller share the processors here;
+CAIRN_ATTACK_NICE=19 puts the attackers behind the others, as if they had their own."""
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ from rolesbed import HOST, SECONDS, RolesTest
 ATTACK = os.environ["CAIRN_ATTACK"]
 CONNECTIONS = int(os.environ.get("CAIRN_ATTACK_CONNECTIONS", "600"))
 MS = int(os.environ.get("CAIRN_ATTACK_MS", "200"))
+NICE = os.environ.get("CAIRN_ATTACK_NICE", "0")
 SANITIZED = os.environ.get("CAIRN_SANITIZED") == "1"
 MEMORY = 64 << 20
 PLAIN = ("silent", "begun", "fields", "unread")
@@ -29,18 +31,16 @@ class Overload(RolesTest):
             with self.subTest(role=role, port=port, kind=kind):
                 done = subprocess.run(
                     [ATTACK, "--port", str(port), "--pid", str(pid), "--kind", kind,
-                     "--connections", str(CONNECTIONS), "--ms", str(MS), *words],
+                     "--connections", str(CONNECTIONS), "--ms", str(MS), "--nice", NICE,
+                     *words],
                     check=True, stdout=subprocess.PIPE, timeout=600)
                 found = json.loads(done.stdout)
                 print(role, *words, done.stdout.decode().strip(), flush=True)
                 self.assertEqual(self.processes.pid(role), pid, self.tail(role))
                 self.assertGreater(found["quiet_served"], 0, "the port answers nobody")
                 self.assertGreater(found["probes"], 0)
-                # One of a few may meet a machine that is busy elsewhere for a second.
-                self.assertGreaterEqual(found["served"],
-                                        min(found["probes"] * 0.9, found["probes"] - 1),
-                                        "callers from elsewhere are not served")
-                self.assertGreater(found["served"], 0)
+                self.assertEqual(found["served"], found["probes"],
+                                 "callers from elsewhere are not served")
                 if not SANITIZED:
                     grown = found["rss_peak"] - found["rss_idle"]
                     self.assertLessEqual(grown, MEMORY, "too much memory")

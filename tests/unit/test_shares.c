@@ -63,7 +63,7 @@ static bool is_out(const struct peer *peer)
 {
 	char byte;
 
-	return peer->slot.displaced && recv(peer->far, &byte, 1, MSG_DONTWAIT) == 0;
+	return atomic_load(&peer->slot.displaced) && recv(peer->far, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
 static const struct net_shares_limits small = {.connections = 8,
@@ -72,7 +72,7 @@ static const struct net_shares_limits small = {.connections = 8,
 					       .strangers_each = 4,
 					       .handshakes_burst = 3,
 					       .handshakes_per_second = 1,
-					       .request_bytes = 1000,
+					       .request_bytes = 2000,
 					       .request_bytes_each = 400};
 
 static void an_address_displaces_only_itself(void **state)
@@ -237,6 +237,83 @@ static void requests_are_charged_to_their_address(void **state)
 	stop(&w);
 }
 
+/* Four addresses have a quarter each. */
+static void greedy_addresses_leave_something_for_another(void **state)
+{
+	struct net_shares_limits limits = small;
+	struct peer peers[5];
+	struct net_share *shares[5];
+	size_t charged[5] = {0};
+	struct world w;
+
+	(void)state;
+	limits.request_bytes_each = limits.request_bytes / 4;
+	start(&w, &limits);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_true(come(&w, &peers[i], 2 + i));
+		shares[i] = net_slot_share(w.shares, &peers[i].slot);
+		while (net_share_charge(w.shares, shares[i], 10, false))
+			charged[i] += 10;
+	}
+	assert_true(charged[4] >= 50);
+	for (unsigned i = 0; i < 5; i++) {
+		net_share_uncharge(w.shares, shares[i], charged[i]);
+		net_share_unref(w.shares, shares[i]);
+		go(&w, &peers[i]);
+	}
+	stop(&w);
+}
+
+static void strangers_of_one_address_are_put_off(void **state)
+{
+	struct net_shares_limits limits = small;
+	struct peer one, known, other;
+	struct world w;
+
+	(void)state;
+	limits.requests_burst = 3;
+	limits.requests_per_second = 1;
+	start(&w, &limits);
+	assert_true(come(&w, &one, 2));
+	assert_true(come(&w, &known, 2));
+	assert_true(come(&w, &other, 3));
+	net_slot_trust(w.shares, &known.slot, NET_SLOT_KNOWN);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(net_slot_pace(w.shares, &one.slot), 0);
+	while (net_slot_pace(w.shares, &one.slot) == 0)
+		; /* on a machine that took a second for that */
+	assert_int_equal(net_slot_pace(w.shares, &known.slot), 0);
+	assert_int_equal(net_slot_pace(w.shares, &other.slot), 0);
+	go(&w, &one);
+	go(&w, &known);
+	go(&w, &other);
+	stop(&w);
+}
+
+static void the_first_connections_of_an_address_are_no_crowd(void **state)
+{
+	struct net_shares_limits limits = small;
+	struct peer peers[NET_CROWD_STRANGERS + 1], other;
+	struct world w;
+
+	(void)state;
+	limits.connections = limits.strangers = 64;
+	limits.connections_each = limits.strangers_each = 32;
+	start(&w, &limits);
+	for (unsigned i = 0; i <= NET_CROWD_STRANGERS; i++) {
+		assert_true(come(&w, &peers[i], 2));
+		assert_int_equal(net_slot_can_wait(&peers[i].slot), i == NET_CROWD_STRANGERS);
+	}
+	assert_true(come(&w, &other, 3));
+	assert_false(net_slot_can_wait(&other.slot));
+	net_slot_trust(w.shares, &peers[NET_CROWD_STRANGERS].slot, NET_SLOT_KNOWN);
+	assert_false(net_slot_can_wait(&peers[NET_CROWD_STRANGERS].slot));
+	go(&w, &other);
+	for (unsigned i = 0; i <= NET_CROWD_STRANGERS; i++)
+		go(&w, &peers[i]);
+	stop(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +323,9 @@ int main(void)
 		cmocka_unit_test(known_peers_that_work_are_never_displaced),
 		cmocka_unit_test(handshakes_have_a_rate_for_each_address),
 		cmocka_unit_test(requests_are_charged_to_their_address),
+		cmocka_unit_test(greedy_addresses_leave_something_for_another),
+		cmocka_unit_test(strangers_of_one_address_are_put_off),
+		cmocka_unit_test(the_first_connections_of_an_address_are_no_crowd),
 	};
 
 	return cmocka_run_group_tests_name("net/shares", tests, NULL, NULL);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/turns.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+#define LOOK_MS 20 /* how often `gone` is looked at */
+
+/* One that waits, on its thread's stack. */
+struct net_turn {
+	struct net_turn *prev, *next;
+	pthread_cond_t changed;
+	bool granted;
+};
+
+void net_turns_init(struct net_turns *turns)
+{
+	*turns = (struct net_turns){.taken = false};
+	pthread_mutex_init(&turns->lock, NULL);
+}
+
+void net_turns_done(struct net_turns *turns)
+{
+	pthread_mutex_destroy(&turns->lock);
+}
+
+static void enqueue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
+{
+	turn->prev = turns->lanes[lane].last;
+	if (turn->prev)
+		turn->prev->next = turn;
+	else
+		turns->lanes[lane].first = turn;
+	turns->lanes[lane].last = turn;
+}
+
+static void dequeue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
+{
+	if (turn->prev)
+		turn->prev->next = turn->next;
+	else
+		turns->lanes[lane].first = turn->next;
+	if (turn->next)
+		turn->next->prev = turn->prev;
+	else
+		turns->lanes[lane].last = turn->prev;
+}
+
+/* Until it is granted; false when `gone`. With the lock. */
+static bool wait_for(struct net_turns *turns, struct net_turn *turn, const atomic_bool *gone)
+{
+	while (!turn->granted && !atomic_load_explicit(gone, memory_order_relaxed)) {
+		uint64_t until = cairn_monotonic_ns() + LOOK_MS * CAIRN_NS_PER_MS;
+		struct timespec at = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
+				      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
+
+		pthread_cond_timedwait(&turn->changed, &turns->lock, &at);
+	}
+	return turn->granted;
+}
+
+bool net_turns_take(struct net_turns *turns, uint8_t lane, const atomic_bool *gone)
+{
+	struct net_turn turn = {.granted = false};
+	pthread_condattr_t attr;
+	bool granted;
+
+	cairn_scoped_lock(&turns->lock);
+	if (!turns->taken) {
+		turns->taken = true;
+		return true;
+	}
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&turn.changed, &attr);
+	pthread_condattr_destroy(&attr);
+	enqueue(turns, lane, &turn);
+	granted = wait_for(turns, &turn, gone);
+	if (!granted)
+		dequeue(turns, lane, &turn);
+	pthread_cond_destroy(&turn.changed);
+	return granted;
+}
+
+void net_turns_give(struct net_turns *turns)
+{
+	cairn_scoped_lock(&turns->lock);
+	for (unsigned i = 0; i < NET_CROWD_LANES; i++) {
+		uint8_t lane = turns->at;
+		struct net_turn *turn = turns->lanes[lane].first;
+
+		turns->at = (uint8_t)((lane + 1) % NET_CROWD_LANES);
+		if (!turn)
+			continue;
+		dequeue(turns, lane, turn);
+		turn->granted = true;
+		pthread_cond_signal(&turn->changed);
+		return;
+	}
+	turns->taken = false;
+}
