@@ -3,13 +3,44 @@
 """Every role that talks to an API server, from its start to SIGTERM, with an API server that
 is played by the test: it ends in order, leading and not leading, with nothing that a sanitizer
 reports."""
+import os
+import signal
+import socket
+import subprocess
 import threading
 import unittest
 
-from rolesbed import GROUP, HOST, SECONDS, RolesTest, wait_until
+from rolesbed import BIN, GROUP, HOST, SECONDS, RolesTest, wait_until
 from fakekube import now
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/cairn/leases"
+
+
+class Load:
+    """Threads that call, each again and again, while the block runs."""
+
+    def __init__(self, call, n):
+        self.over, self.failed = threading.Event(), []
+        self.threads = [threading.Thread(target=self.run, args=(call, number))
+                        for number in range(n)]
+
+    def run(self, call, number):
+        try:
+            while not self.over.is_set():
+                call(number)
+        except Exception as failed:  # pylint: disable=broad-except
+            self.failed.append(failed)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+        if self.failed:
+            raise self.failed[0]
 
 
 class Manager(RolesTest):
@@ -50,6 +81,17 @@ class Manager(RolesTest):
                    SECONDS, "the lease is looked at")
         self.stop_in_order("manager")
 
+    def test_a_leader_with_a_webhook_stops_under_load(self):
+        secret = self.directory / "webhook-secret"
+        secret.write_text("0123456789abcdef0123456789abcdef")
+        port = self.serve("manager", "manager", "--webhook", f"{HOST}:PORT", "--webhook-secret",
+                          secret)
+        self.said("manager", '"leading"')
+        paths = ("/", f"/{secret.read_text()}", "/bad")
+        with Load(lambda number: self.ask(port, "POST", paths[number % 3], {}), 3):
+            self.make_work(20)
+            self.stop_in_order("manager")
+
     def test_without_an_election_it_stops_in_order(self):
         self.make_work(20)
         self.start("manager", "manager", "--no-leader-elect")
@@ -65,25 +107,15 @@ class Servers(RolesTest):
         self.start_driver()
         self.put_front_proxy("[]")
 
-    def stop_under_load(self, name, port, path):
+    def stop_under_load(self, name, port, path, method="GET", body=None):
         """Callers with bad tokens, good ones and none, until the server has gone."""
         token = self.kube.account("app", "reader")
-        over = threading.Event()
 
         def call(number):
-            while not over.is_set():
-                which = (None, f"bad-{number}", token)[number % 3]
-                self.ask(port, "GET", path, token=which)
-        threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        try:
+            self.ask(port, method, path, body, token=(None, f"bad-{number}", token)[number % 3])
+        with Load(call, 6):
             wait_until(lambda: len(self.kube.token_reviews) > 3, SECONDS, "tokens are reviewed")
             self.stop_in_order(name)
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join()
 
     def test_diffsnap(self):
         port = self.serve("diffsnap", "diffsnap", "--csi-address", f"unix://{self.socket}",
@@ -100,9 +132,9 @@ class Servers(RolesTest):
                             "--leader-election") for name in ("one", "two")]
         wait_until(lambda: self.kube.list(LEASES), SECONDS, "one leads")
         for name, port in zip(("two", "one"), reversed(ports)):
-            self.ask(port, "POST", "/v1/deltas", {}, token="bad")
             self.ask(port, "POST", "/v1/block", {"token": "x"}, token="bad")
-            self.stop_in_order(name)
+            self.kube.token_reviews.clear()
+            self.stop_under_load(name, port, "/v1/deltas", "POST", {})
 
     def test_sidecar(self):
         port = self.ports.take()
@@ -113,8 +145,55 @@ class Servers(RolesTest):
         self.said("sidecar", "the CSI driver is ready")
         self.stop_in_order("sidecar")
 
+    def test_sidecar_and_driver_under_load(self):
+        """Streams with good tokens and bad ones; the driver goes first."""
+        port = self.ports.take()
+        self.start("sidecar", "sidecar", "--csi-address", self.socket, "--port", str(port),
+                   "--bind-address", HOST, "--tls-cert", self.cert, "--tls-key", self.key,
+                   "--audience", "a", "--http-endpoint", "", "--sessions",
+                   "--session-namespace", "cairn")
+        token = self.kube.account("app", "reader", ["a"])
+        self.kube.allow("system:serviceaccount:app:reader", "get", "volumesnapshots")
+        served = threading.Event()
+        files = [self.directory / f"token-{port}-{number}" for number in range(2)]
+        for file, text in zip(files, (token, "bad")):
+            file.write_text(text)
+
+        def call(number):
+            done = subprocess.run(
+                [BIN, "list", "-n", "app", "-s", "after", "-p", "before", "--no-retry",
+                 "--address", f"{HOST}:{port}", "--ca-file", self.authority.crt,
+                 "--token-file", files[number % 2], "--kubeconfig", self.config],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=SECONDS)
+            self.assertNotIn(b"Sanitizer", done.stdout)
+            if done.returncode == 0:
+                served.set()
+        with Load(call, 4):
+            self.assertTrue(served.wait(SECONDS), self.processes.log_text("sidecar")[-3000:])
+            self.stop_in_order("driver")
+            self.stop_in_order("sidecar")
+
     def test_driver(self):
         self.stop_in_order("driver")
+
+    def test_a_backup_is_stopped_while_it_pushes_its_metrics(self):
+        """The gateway takes the request and never answers."""
+        gateway = socket.create_server((HOST, 0))
+        self.addCleanup(gateway.close)
+        repository = self.directory / f"repository-{gateway.getsockname()[1]}"
+        env = {**os.environ, "CAIRN_REPOSITORY": str(repository), "RESTIC_PASSWORD": "secret"}
+        subprocess.run([BIN, "backup", "init"], env=env, check=True, timeout=SECONDS,
+                       stdout=subprocess.DEVNULL)
+        with subprocess.Popen(
+                [BIN, "--pool", self.pool, "backup", "create", "vol@after", "--push-gateway",
+                 f"http://{HOST}:{gateway.getsockname()[1]}"],
+                env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as backup:
+            gateway.settimeout(SECONDS)
+            gateway.accept()[0].recv(1)
+            backup.send_signal(signal.SIGTERM)
+            said = backup.communicate(timeout=SECONDS)[0]
+        self.assertNotIn(b"Sanitizer", said)
+        self.assertGreaterEqual(backup.returncode, 0, said)
 
 
 if __name__ == "__main__":
