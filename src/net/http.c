@@ -247,13 +247,9 @@ static bool wait_request(struct connection *connection, const struct cairn_buf *
 static bool wait_turn(struct connection *connection)
 {
 	struct pollfd fd = {.fd = connection->stream.fd};
-	struct net_http_server *server = connection->server;
-	uint64_t ms;
+	uint64_t ms = net_slot_pace(connection->server->shares, &connection->slot);
 
-	while ((ms = net_slot_pace(server->shares, &connection->slot)) > 0)
-		if (poll(&fd, 1, (int)ms) > 0 || atomic_load(&server->stopping))
-			return false;
-	return true;
+	return ms == 0 || poll(&fd, 1, (int)ms) <= 0;
 }
 
 static int shake_hands(struct connection *connection, uint64_t until)

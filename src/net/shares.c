@@ -526,11 +526,11 @@ uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot)
 	if (!share)
 		return 0;
 	refill(shares, share, cairn_monotonic_ns());
-	if (share->requests >= 1) {
-		share->requests -= 1;
+	/* Each that waits has its own time, so that none wakes up in vain. */
+	share->requests -= 1;
+	if (share->requests >= 0)
 		return 0;
-	}
-	return 1000 / shares->limits.requests_per_second + 1;
+	return (uint64_t)(-share->requests * 1000 / shares->limits.requests_per_second) + 1;
 }
 
 /* --- memory of requests --- */

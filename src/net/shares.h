@@ -116,8 +116,7 @@ bool net_slot_can_wait(const struct net_slot *slot);
 void net_slot_trust(struct net_shares *shares, struct net_slot *slot, enum net_slot_trust trust);
 bool net_slot_is_known(const struct net_slot *slot);
 
-/* A stranger asks for something: for how many milliseconds it is to be put off, 0 when
- * it is counted. */
+/* Counts a request; for how many milliseconds it is to be put off. */
 uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot);
 
 /* The share of the slot's address, with a reference; NULL when it left. */
