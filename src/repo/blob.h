@@ -80,6 +80,10 @@ typedef int repo_blob_take_fn(void *arg, size_t i, const uint8_t *data, size_t n
 int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
 
+/* The same for the bytes of trees. */
+int repo_tree_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
+		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
+
 /* Where a blob goes that repo_blob_get_into() gets. */
 struct repo_blob_room {
 	uint8_t *at;

@@ -56,6 +56,7 @@ static size_t run_of(const struct want *wants, size_t n)
 /* Who gets the blobs: either rooms or a function. */
 struct getting {
 	struct repo *repo;
+	enum repo_blob_type type;
 	struct repo_codec *codec;
 	const struct repo_id *ids;
 	const struct repo_blob_room *rooms;
@@ -77,7 +78,7 @@ static int open_one(const struct getting *getting, const struct want *want, uint
 	*ret_out = out;
 	if (rc == 0)
 		rc = repo_blob_open(getting->codec, id, &want->place, sealed, out, err);
-	return rc < 0 ? repo_blob_get_copy(getting->repo, REPO_BLOB_DATA, id, out, size, rc) : 0;
+	return rc < 0 ? repo_blob_get_copy(getting->repo, getting->type, id, out, size, rc) : 0;
 }
 
 static int check_room(const struct getting *getting, const struct want *want, struct cairn_err *err)
@@ -159,7 +160,7 @@ static int get_all(struct getting *getting, size_t n, struct cairn_err *err)
 		return cairn_err_nomem(err, "blobs");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		wants[i].i = i;
-		rc = repo_blob_place(repo, REPO_BLOB_DATA, &getting->ids[i], &wants[i].place, err);
+		rc = repo_blob_place(repo, getting->type, &getting->ids[i], &wants[i].place, err);
 	}
 	if (rc == 0)
 		rc = repo_codec_get(&repo->codecs, &getting->codec, err);
@@ -178,6 +179,15 @@ int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 		       repo_blob_take_fn *take, void *arg, struct cairn_err *err)
 {
 	struct getting getting = {.repo = repo, .ids = ids, .take = take, .arg = arg};
+
+	return get_all(&getting, n, err);
+}
+
+int repo_tree_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
+		       repo_blob_take_fn *take, void *arg, struct cairn_err *err)
+{
+	struct getting getting = {
+		.repo = repo, .type = REPO_BLOB_TREE, .ids = ids, .take = take, .arg = arg};
 
 	return get_all(&getting, n, err);
 }

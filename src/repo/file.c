@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/lock.h"
 
 int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id *name,
 		   struct cairn_buf *out, struct cairn_err *err)
@@ -52,9 +53,16 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 	if (rc == 0)
 		rc = repo_store_put(repo->store, kind, sealed, sealed_n, ret_name, err);
 	repo_codec_put(&repo->codecs, codec);
-	if (rc == 0)
-		repo->bytes_stored += sealed_n;
-	return rc;
+	if (rc < 0)
+		return rc;
+	repo->bytes_stored += sealed_n;
+	if (kind == REPO_FILE_INDEX) {
+		struct repo_named named = {*ret_name, sealed_n};
+		cairn_scoped_lock(&repo->parse_mutex);
+
+		(void)repo_names_add(&repo->index_known, &named, NULL); /* else it is read again */
+	}
+	return 0;
 }
 
 int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/crypt.h"
+#include "repo/index_cache.h"
 
 #define BLOCK_SHIFT   13
 #define BLOCK_ENTRIES (1U << BLOCK_SHIFT)
@@ -43,6 +44,11 @@ struct repo_index {
 	size_t packs_cap;
 	uint32_t n_packs;
 	struct table by_blob, by_pack;
+	struct attached {
+		struct repo_index_cache *cache;
+		uint32_t *packs; /* the numbers here of its packs */
+	} * attached;
+	size_t n_attached;
 };
 
 static pthread_rwlock_t *read_lock(pthread_rwlock_t *lock)
@@ -89,6 +95,7 @@ void repo_index_free(struct repo_index *index)
 {
 	if (!index)
 		return;
+	repo_index_detach(index);
 	for (size_t i = 0; i < (index->entries + BLOCK_ENTRIES - 1) >> BLOCK_SHIFT; i++)
 		free(index->blocks[i]);
 	free(index->blocks);
@@ -334,11 +341,38 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
 	return 0;
 }
 
+/* The copy of that number in the caches. */
+static bool find_cached(const struct repo_index *index, enum repo_blob_type type,
+			const struct repo_id *id, unsigned number, struct repo_place *ret)
+{
+	for (size_t i = 0; i < index->n_attached; i++) {
+		const struct attached *attached = &index->attached[i];
+		struct repo_cached_blob blob;
+		unsigned n;
+
+		if (!repo_index_cache_find(attached->cache, type, id, number, &blob, &n)) {
+			number -= n;
+			continue;
+		}
+		*ret = (struct repo_place){.state = REPO_PACK_INDEXED,
+					   .pack = attached->packs[blob.pack],
+					   .offset = blob.offset,
+					   .length = blob.length,
+					   .plain = blob.plain};
+		ret->pack_id = index->packs[ret->pack].id;
+		return true;
+	}
+	return false;
+}
+
 int repo_index_reserve(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
 		       uint32_t *ret_entry, bool *ret_known, struct cairn_err *err)
 {
 	writing(index);
-	*ret_known = find_first(index, type, id, ret_entry) != NULL;
+	struct repo_place place;
+
+	*ret_known = find_first(index, type, id, ret_entry) != NULL ||
+		     find_cached(index, type, id, 0, &place);
 	if (!*ret_known && !new_entry(index, type, id, ret_entry))
 		return cairn_err_nomem(err, "the index");
 	return 0;
@@ -364,12 +398,12 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 }
 
 static struct entry *find_copy(struct repo_index *index, enum repo_blob_type type,
-			       const struct repo_id *id, unsigned number, uint32_t *ret_entry)
+			       const struct repo_id *id, unsigned *number, uint32_t *ret_entry)
 {
 	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
 	struct entry *entry = find_live(index, type, id, &slot, ret_entry);
 
-	for (; entry && number > 0; number--)
+	for (; entry && *number > 0; (*number)--)
 		entry = find_live(index, type, id, &slot, ret_entry);
 	return entry;
 }
@@ -379,10 +413,10 @@ bool repo_index_find_copy(struct repo_index *index, enum repo_blob_type type,
 {
 	reading(index);
 	uint32_t ignored;
-	const struct entry *entry = find_copy(index, type, id, number, &ignored);
+	const struct entry *entry = find_copy(index, type, id, &number, &ignored);
 
 	if (!entry)
-		return false;
+		return find_cached(index, type, id, number, ret);
 	*ret = (struct repo_place){.state = REPO_PACK_OPEN,
 				   .pack = entry->pack,
 				   .offset = entry->offset,
@@ -399,7 +433,7 @@ bool repo_index_entry_copy(struct repo_index *index, enum repo_blob_type type,
 			   const struct repo_id *id, unsigned number, uint32_t *ret_entry)
 {
 	reading(index);
-	return find_copy(index, type, id, number, ret_entry) != NULL;
+	return find_copy(index, type, id, &number, ret_entry) != NULL;
 }
 
 bool repo_index_find(struct repo_index *index, enum repo_blob_type type, const struct repo_id *id,
@@ -429,6 +463,71 @@ bool repo_index_entry(struct repo_index *index, enum repo_blob_type type, const 
 {
 	reading(index);
 	return find_first(index, type, id, ret_entry) != NULL;
+}
+
+/* ---- caches ----------------------------------------------------------------- */
+
+static int know_packs(struct repo_index *index, const struct repo_index_cache *cache,
+		      uint32_t *numbers, struct cairn_err *err)
+{
+	size_t n;
+	const struct repo_cached_pack *packs = repo_index_cache_packs(cache, &n);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = repo_index_pack(index, &packs[i].id, REPO_PACK_INDEXED, &numbers[i], NULL,
+				     err);
+	return rc;
+}
+
+int repo_index_attach(struct repo_index *index, struct repo_index_cache *cache,
+		      struct cairn_err *err)
+{
+	cairn_cleanup(repo_index_cache_freep) struct repo_index_cache *own = cache;
+	cairn_auto_free uint32_t *numbers = NULL;
+	struct attached *more;
+	size_t n;
+	int rc;
+
+	(void)repo_index_cache_packs(cache, &n);
+	numbers = cairn_calloc(n, sizeof(*numbers));
+	if (!numbers)
+		return cairn_err_nomem(err, "the index");
+	rc = know_packs(index, cache, numbers, err);
+	if (rc)
+		return rc;
+	writing(index);
+	more = cairn_realloc_array(index->attached, index->n_attached + 1, sizeof(*more));
+	if (!more)
+		return cairn_err_nomem(err, "the index");
+	index->attached = more;
+	more[index->n_attached++] = (struct attached){cairn_take(own), cairn_take(numbers)};
+	return 0;
+}
+
+void repo_index_detach(struct repo_index *index)
+{
+	writing(index);
+
+	for (size_t i = 0; i < index->n_attached; i++) {
+		repo_index_cache_free(index->attached[i].cache);
+		free(index->attached[i].packs);
+	}
+	free(index->attached);
+	index->attached = NULL;
+	index->n_attached = 0;
+}
+
+size_t repo_index_attached(struct repo_index *index)
+{
+	reading(index);
+	return index->n_attached;
+}
+
+struct repo_index_cache *repo_index_attached_at(struct repo_index *index, size_t i)
+{
+	reading(index);
+	return index->attached[i].cache;
 }
 
 uint32_t repo_index_entries(struct repo_index *index)

@@ -25,6 +25,7 @@
 
 struct cairn_err;
 struct repo_index;
+struct repo_index_cache;
 
 enum repo_pack_state {
 	REPO_PACK_GONE,    /* lost: its blobs are not found, only their sizes are known */
@@ -112,6 +113,16 @@ struct repo_index_order {
 };
 int repo_index_sort(struct repo_index *index, struct repo_index_order *ret, struct cairn_err *err);
 void repo_index_order_done(struct repo_index_order *order);
+
+/* What a cache says is found too, behind what is in memory; its packs are in the state
+ * REPO_PACK_INDEXED. Entries of it have no numbers: whoever walks over all entries needs all
+ * of them in memory. The cache is taken over. */
+int repo_index_attach(struct repo_index *index, struct repo_index_cache *cache,
+		      struct cairn_err *err);
+/* What the caches said is not found any more; the packs stay known. */
+void repo_index_detach(struct repo_index *index);
+size_t repo_index_attached(struct repo_index *index);
+struct repo_index_cache *repo_index_attached_at(struct repo_index *index, size_t i);
 
 /* Bytes that the index takes. */
 size_t repo_index_memory(struct repo_index *index);

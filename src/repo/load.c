@@ -8,8 +8,10 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "repo/cache.h"
 #include "repo/each.h"
 #include "repo/index.h"
+#include "repo/index_cache.h"
 #include "repo/index_file.h"
 #include "repo/load.h"
 #include "repo/names.h"
@@ -48,6 +50,14 @@ static int add_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_e
 	return repo_index_add(adding->index, adding->pack, blob, !adding->known, err);
 }
 
+/* Its blobs are in memory now. */
+static int know_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+{
+	const struct repo_named *listed = repo_names_find(&repo->index_listed, name);
+
+	return listed ? repo_names_add(&repo->index_known, listed, err) : 0;
+}
+
 int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
@@ -61,6 +71,8 @@ int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct c
 		return rc;
 	cairn_scoped_lock(&repo->parse_mutex);
 	rc = repo_index_file_parse((const char *)json.data, json.len, &visitor, err);
+	if (rc == 0)
+		rc = know_file(repo, name, err);
 	return rc < 0 ? cairn_err_wrap(err, "index/%s", repo_id_format(name, hex)) : 0;
 }
 
@@ -100,28 +112,103 @@ static int blame_others(struct repo *repo, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_ABORTED, "%s", why.msg);
 }
 
-int repo_load_index(struct repo *repo, struct cairn_err *ret_err)
+static bool is_cached(const struct repo_names *cached, const struct repo_id *name)
+{
+	return repo_names_find(cached, name) != NULL;
+}
+
+/* The index files that the attached caches stand for, sorted. */
+static int cached_names(struct repo *repo, struct repo_names *ret, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < repo_index_attached(repo->index); i++) {
+		size_t n;
+		const struct repo_named *names =
+			repo_index_cache_names(repo_index_attached_at(repo->index, i), &n);
+
+		for (size_t k = 0; rc == 0 && k < n; k++)
+			rc = repo_names_add(ret, &names[k], err);
+	}
+	repo_names_sort(ret);
+	return rc;
+}
+
+/* Loads those of the files that are listed and, as `cached` says, in a cache or not. */
+static int load_some(struct repo *repo, const struct repo_names *cached, bool which,
+		     struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	struct cairn_err own = {0}, *err = ret_err ? ret_err : &own;
 	struct loading loading = {.repo = repo, .names = &names};
 	unsigned threads = repo->store->connections;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < repo->index_listed.n; i++) {
+		const struct repo_named *name = &repo->index_listed.items[i];
+
+		if (is_cached(cached, &name->name) == which)
+			rc = repo_names_add(&names, name, err);
+	}
+	if (rc < 0)
+		return rc;
+	return repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
+			 &loading, err);
+}
+
+static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names cached = {0};
+	int rc = repo_names_list(repo->store, REPO_FILE_INDEX, &repo->index_listed, err);
+
+	if (rc == 0 && with_cache)
+		repo_cache_attach(repo);
+	if (rc == 0)
+		rc = cached_names(repo, &cached, err);
+	return rc < 0 ? rc : load_some(repo, &cached, false, err);
+}
+
+/* What caches stood for comes into memory. */
+static int load_cached(struct repo *repo, struct cairn_err *err)
+{
+	cairn_cleanup(repo_names_done) struct repo_names cached = {0};
+	int rc = cached_names(repo, &cached, err);
+
+	if (rc == 0)
+		rc = load_some(repo, &cached, true, err);
+	if (rc == 0)
+		repo_index_detach(repo->index);
+	return rc;
+}
+
+static int load(struct repo *repo, bool with_cache, struct cairn_err *ret_err)
+{
+	struct cairn_err own = {0}, *err = ret_err ? ret_err : &own;
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	bool early = repo->early;
-	int rc;
+	int rc = 0;
 
 	cairn_scoped_lock(&repo->load_mutex);
-	if (repo->index_loaded)
+	if (repo->index_loaded && (with_cache || repo_index_attached(repo->index) == 0))
 		return 0;
-	rc = repo_names_list(repo->store, REPO_FILE_INDEX, &names, err);
-	if (rc == 0)
-		rc = repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
-			       &loading, err);
+	rc = repo->index_loaded ? load_cached(repo, err) : load_first(repo, with_cache, err);
+	if (rc == 0 && early && !repo->index_loaded)
+		rc = repo_names_copy(&repo->index_listed, &names, err);
 	if (rc < 0)
 		return early && rc != CAIRN_CANCELLED ? blame_others(repo, err) : rc;
-	if (early)
+	if (early && !repo->index_loaded)
 		keep_names(repo, &names);
 	repo->index_loaded = true;
 	return 0;
+}
+
+int repo_load_index(struct repo *repo, struct cairn_err *err)
+{
+	return load(repo, false, err);
+}
+
+int repo_load_index_cached(struct repo *repo, struct cairn_err *err)
+{
+	return load(repo, true, err);
 }
 
 /* ---- packs in no index ----------------------------------------------------- */

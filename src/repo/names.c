@@ -34,11 +34,31 @@ static int add(void *arg, const struct repo_id *name, uint64_t size, struct cair
 	return 0;
 }
 
+int repo_names_add(struct repo_names *names, const struct repo_named *name, struct cairn_err *err)
+{
+	return add(names, &name->name, name->size, err);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct repo_named *x = a, *y = b;
 
 	return repo_id_compare(&x->name, &y->name);
+}
+
+void repo_names_sort(struct repo_names *names)
+{
+	if (names->n > 0)
+		qsort(names->items, names->n, sizeof(names->items[0]), by_name);
+}
+
+int repo_names_copy(const struct repo_names *names, struct repo_names *ret, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < names->n; i++)
+		rc = add(ret, &names->items[i].name, names->items[i].size, err);
+	return rc;
 }
 
 int repo_names_list(struct repo_store *store, enum repo_file kind, struct repo_names *ret,
@@ -49,8 +69,7 @@ int repo_names_list(struct repo_store *store, enum repo_file kind, struct repo_n
 
 	if (rc < 0)
 		return rc;
-	if (names.n > 0)
-		qsort(names.items, names.n, sizeof(names.items[0]), by_name);
+	repo_names_sort(&names);
 	*ret = names;
 	names = (struct repo_names){0};
 	return 0;

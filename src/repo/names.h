@@ -29,6 +29,10 @@ struct repo_names {
 
 int repo_names_list(struct repo_store *store, enum repo_file kind, struct repo_names *ret,
 		    struct cairn_err *err);
+/* Appends; the list is not sorted then, and repo_names_find() does not work on it. */
+int repo_names_add(struct repo_names *names, const struct repo_named *name, struct cairn_err *err);
+void repo_names_sort(struct repo_names *names);
+int repo_names_copy(const struct repo_names *names, struct repo_names *ret, struct cairn_err *err);
 void repo_names_done(struct repo_names *names);
 
 /* NULL when it is not there. */

@@ -9,9 +9,29 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/index.h"
+#include "repo/index_cache.h"
 #include "repo/names.h"
 #include "repo/pack_header.h"
 #include "repo/repo_impl.h"
+
+/* Packs that a cache knows have their sizes from there. */
+static void add_cached(struct repo_index *index, uint64_t *sizes, uint32_t packs)
+{
+	for (size_t i = 0; i < repo_index_attached(index); i++) {
+		size_t n;
+		const struct repo_cached_pack *cached =
+			repo_index_cache_packs(repo_index_attached_at(index, i), &n);
+
+		for (size_t k = 0; k < n; k++) {
+			uint32_t number;
+
+			if (repo_index_pack(index, &cached[k].id, REPO_PACK_GONE, &number, NULL,
+					    NULL) == 0 &&
+			    number < packs && sizes[number] < cached[k].size)
+				sizes[number] = cached[k].size;
+		}
+	}
+}
 
 int repo_pack_sizes(struct repo_index *index, uint64_t **ret, struct cairn_err *err)
 {
@@ -30,6 +50,7 @@ int repo_pack_sizes(struct repo_index *index, uint64_t **ret, struct cairn_err *
 			sizes[pack] += blob.length +
 				       (blob.plain ? REPO_PACK_ENTRY_MAX : REPO_PACK_ENTRY_MIN);
 	}
+	add_cached(index, sizes, packs);
 	*ret = cairn_take(sizes);
 	return 0;
 }
@@ -111,6 +132,9 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 	rc = repo_listing_check(repo->index, &repo->packs_listed, err);
 	if (rc == 0)
 		rc = survey_packs(repo, false, &absent, err);
+	/* What is lost must be known blob by blob. */
+	if (rc == 0 && absent > 0)
+		rc = repo_load_index(repo, err);
 	/* Under an early lock, a prune may have deleted them: then index files that
 	 * were loaded are gone too, and that is found here. */
 	if (rc == 0 && absent > 0)
@@ -121,5 +145,6 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 		repo->packs_confirmed = true;
 		*ret_gone = absent;
 	}
+	repo->packs_whole = rc == 0 && absent == 0 && !repo_has_lost_packs(repo);
 	return rc;
 }

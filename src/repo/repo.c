@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "base/lock.h"
 #include "base/mem.h"
+#include "repo/cache.h"
 #include "repo/index.h"
 #include "repo/keyfile.h"
 #include "repo/lock.h"
@@ -77,6 +79,9 @@ int repo_new(const struct repo_options *options, struct repo **ret, struct cairn
 	repo->pack_size = size < REPO_PACK_SIZE_MIN   ? REPO_PACK_SIZE_MIN
 			  : size > REPO_PACK_SIZE_MAX ? REPO_PACK_SIZE_MAX
 						      : size;
+	repo->cache_dir = options->cache_dir ? cairn_strdup(options->cache_dir) : NULL;
+	repo->cache_min = options->cache_min ? options->cache_min : REPO_CACHE_BLOBS_MIN;
+	repo->pack_size_given = options->pack_size != 0;
 	repo->here = host_name();
 	repo->username = user_name();
 	repo->hostname = options->hostname ? cairn_strdup(options->hostname) : host_name();
@@ -105,12 +110,17 @@ void repo_close(struct repo *repo)
 	repo_store_close(repo->store);
 	repo_index_free(repo->index);
 	repo_codec_pool_done(&repo->codecs);
+	ZSTD_freeCCtx(repo->tree_context);
 	pthread_mutex_destroy(&repo->load_mutex);
 	pthread_mutex_destroy(&repo->parse_mutex);
 	pthread_mutex_destroy(&repo->fail_mutex);
 	pthread_mutex_destroy(&repo->settle_mutex);
 	repo_names_done(&repo->early_names);
 	repo_names_done(&repo->packs_listed);
+	repo_names_done(&repo->index_listed);
+	repo_names_done(&repo->index_known);
+	repo_names_done(&repo->index_saved);
+	free(repo->cache_dir);
 	free(repo->here);
 	free(repo->hostname);
 	free(repo->username);
@@ -309,9 +319,28 @@ int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn
 	return repo_lock_clear(repo, all, ret_removed, err);
 }
 
+/* As many packs as a listing of a few requests names: 1 TiB is 8192 of them. */
+#define PACKS_WANTED 8192U
+
+uint64_t repo_pack_size_for(uint64_t bytes)
+{
+	uint64_t size = REPO_PACK_SIZE;
+
+	while (size < REPO_PACK_SIZE_LARGE && bytes / size > PACKS_WANTED)
+		size *= 2;
+	return size;
+}
+
+void repo_expect(struct repo *repo, uint64_t bytes)
+{
+	if (!repo->pack_size_given)
+		repo->pack_size = repo_pack_size_for(bytes);
+}
+
 void repo_get_stats(struct repo *repo, struct repo_stats *ret)
 {
 	*ret = (struct repo_stats){
+		.requests = repo->store->requests,
 		.blobs_new = repo->blobs_new,
 		.bytes_new = repo->bytes_new,
 		.bytes_stored = repo->bytes_stored,

@@ -60,7 +60,10 @@ struct repo_options {
 	const char *hostname; /* in new snapshots; NULL: this machine's name */
 	uint64_t pack_size;   /* target; 0: 16 MiB; 4 to 128 MiB are sensible */
 	int level;            /* see above */
-	uint64_t kdf_n;       /* scrypt's N of a new key; 0: 32768; a power of two */
+	/* A directory of this machine for what makes increments cheap (cache.h); NULL: none. */
+	const char *cache_dir;
+	uint32_t cache_min; /* blobs from which on it is used; 0: REPO_CACHE_BLOBS_MIN */
+	uint64_t kdf_n;     /* scrypt's N of a new key; 0: 32768; a power of two */
 };
 
 /* Makes an empty repository and opens it.
@@ -96,6 +99,11 @@ struct repo_store *repo_get_store(struct repo *repo);
  * CAIRN_DATA_LOSS  an index file is damaged; the text says which
  */
 int repo_load_index(struct repo *repo, struct cairn_err *err);
+
+/* The same, but what a cache of this machine says of index files that are still listed is
+ * not read from the repository, and is searched in place. For those that find blobs and add
+ * some; whoever walks over all blobs calls repo_load_index(), also afterwards. */
+int repo_load_index_cached(struct repo *repo, struct cairn_err *err);
 
 /* Looks for packs that no index names, left by a writer that died, and takes
  * over what they hold: blobs in them need not be sent again. The next flush
@@ -143,6 +151,12 @@ bool repo_unlocked(const struct repo *repo);
  * the former by itself. Needs no lock. */
 int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err);
 
+/* So many bytes are about to be put: packs become larger, up to 128 MiB, so that listing them
+ * takes few requests. Without effect where repo_options.pack_size says how large they are.
+ * Before the first blob is put. */
+void repo_expect(struct repo *repo, uint64_t bytes);
+uint64_t repo_pack_size_for(uint64_t bytes);
+
 struct repo_stats {
 	uint64_t blobs_new;      /* stored by this process, and how large they were plain */
 	uint64_t bytes_new;      /* plain */
@@ -152,6 +166,7 @@ struct repo_stats {
 	uint64_t packs_total;    /* in the index */
 	uint64_t blobs_total;    /* in the index */
 	uint64_t bytes_received; /* read from the store */
+	uint64_t requests;       /* to the store: repo_store.requests */
 };
 
 void repo_get_stats(struct repo *repo, struct repo_stats *ret);

@@ -21,9 +21,10 @@ struct repo_lock;
 struct repo_packer;
 struct cairn_buf;
 
-#define REPO_PACK_SIZE     ((uint64_t)16 << 20)
-#define REPO_PACK_SIZE_MIN ((uint64_t)64 << 10)
-#define REPO_PACK_SIZE_MAX ((uint64_t)512 << 20)
+#define REPO_PACK_SIZE       ((uint64_t)16 << 20)
+#define REPO_PACK_SIZE_LARGE ((uint64_t)128 << 20) /* the most that restic writes */
+#define REPO_PACK_SIZE_MIN   ((uint64_t)64 << 10)
+#define REPO_PACK_SIZE_MAX   ((uint64_t)512 << 20)
 
 /* What a file other than a pack may have at most, stored and plain. */
 #define REPO_FILE_STORED_MAX ((size_t)512 << 20)
@@ -39,7 +40,10 @@ struct repo {
 	char *hostname;          /* of new snapshots */
 	char *here;              /* this machine's name, in locks */
 	char *username;
-	uint64_t pack_size;
+	uint64_t pack_size; /* may grow before the first blob is put */
+	bool pack_size_given;
+	_Atomic(struct ZSTD_CCtx_s *)
+		tree_context; /* of a tree writer, to be used again; or NULL */
 	struct repo_index *index;
 	atomic_bool index_loaded;
 	pthread_mutex_t load_mutex;     /* held while the index is loaded */
@@ -47,7 +51,14 @@ struct repo {
 				      * added by one thread */
 	struct repo_names packs_listed; /* by repo_confirm_packs(), if it was called */
 	bool has_packs_listed;
-	bool packs_confirmed; /* repo_confirm_packs() has compared them with the index */
+	bool packs_confirmed;           /* repo_confirm_packs() has compared them with the index */
+	bool packs_whole;               /* all that the index names were in that listing */
+	char *cache_dir;                /* of this machine, for all repositories; or NULL */
+	struct repo_names index_listed; /* index files when it was loaded */
+	struct repo_names index_known;  /* those whose blobs are in memory; parse_mutex */
+	struct repo_names index_saved;  /* and those that repo_cache_save() has put into a cache */
+	uint32_t cache_saved;           /* entries of the index that it has */
+	uint32_t cache_min;             /* REPO_CACHE_BLOBS_MIN; less in tests */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* nobody looked a second time yet */

@@ -89,6 +89,12 @@ int repo_store_create(struct repo_store *store, struct cairn_err *err)
 	return store->ops->create(store, err);
 }
 
+static struct repo_store *counted(struct repo_store *store)
+{
+	store->requests++;
+	return store;
+}
+
 int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err)
 {
@@ -98,7 +104,7 @@ int repo_store_put(struct repo_store *store, enum repo_file kind, const void *da
 
 	if (!repo_id_of(data, n, &id))
 		return cairn_err_nomem(err, "a hash");
-	rc = store->ops->put(store, kind, &id, data, n, &id, err);
+	rc = counted(store)->ops->put(store, kind, &id, data, n, &id, err);
 	if (rc < 0)
 		return cairn_err_wrap(err, "store %s/%s", repo_file_name(kind),
 				      repo_id_format(&id, hex));
@@ -114,7 +120,7 @@ int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
 
 	if (!repo_id_of(data, n, &id))
 		return cairn_err_nomem(err, "a hash");
-	rc = store->ops->put(store, REPO_FILE_CONFIG, NULL, data, n, &id, err);
+	rc = counted(store)->ops->put(store, REPO_FILE_CONFIG, NULL, data, n, &id, err);
 	return rc < 0 ? cairn_err_wrap(err, "store the config") : 0;
 }
 
@@ -131,7 +137,7 @@ int repo_store_get(struct repo_store *store, enum repo_file kind, const struct r
 		   uint64_t offset, void *out, size_t n, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = store->ops->get(store, kind, name, offset, out, n, err ? err : &why);
+	int rc = counted(store)->ops->get(store, kind, name, offset, out, n, err ? err : &why);
 
 	return rc < 0 ? wrap(err ? err : &why, "read", kind, name) : 0;
 }
@@ -146,7 +152,7 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 
 	err = err ? err : &why;
 	if (store->ops->get_all) {
-		rc = store->ops->get_all(store, kind, name, max, ret_data, ret_n, err);
+		rc = counted(store)->ops->get_all(store, kind, name, max, ret_data, ret_n, err);
 		return rc < 0 ? wrap(err, "read", kind, name) : 0;
 	}
 	rc = repo_store_size(store, kind, name, &size, err);
@@ -160,6 +166,7 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 	if (!data)
 		return cairn_err_nomem(err, "a file");
 	data[size] = 0;
+	store->requests--; /* elsewhere both are one */
 	rc = repo_store_get(store, kind, name, 0, data, (size_t)size, err);
 	if (rc < 0)
 		return rc;
@@ -182,7 +189,7 @@ int repo_store_size(struct repo_store *store, enum repo_file kind, const struct 
 		    uint64_t *ret_size, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = store->ops->size(store, kind, name, ret_size, err ? err : &why);
+	int rc = counted(store)->ops->size(store, kind, name, ret_size, err ? err : &why);
 
 	return rc < 0 ? wrap(err ? err : &why, "look for", kind, name) : 0;
 }
@@ -191,17 +198,36 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 		      struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = store->ops->remove(store, kind, name, err ? err : &why);
+	int rc = counted(store)->ops->remove(store, kind, name, err ? err : &why);
 
 	return rc < 0 ? wrap(err ? err : &why, "remove", kind, name) : 0;
+}
+
+/* Names that S3 lists with one request. */
+#define LIST_PAGE 1000
+
+struct listing {
+	repo_store_list_fn *fn;
+	void *arg;
+	uint64_t n;
+};
+
+static int count_name(void *arg, const struct repo_id *name, uint64_t size, struct cairn_err *err)
+{
+	struct listing *listing = arg;
+
+	listing->n++;
+	return listing->fn(listing->arg, name, size, err);
 }
 
 int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = store->ops->list(store, kind, fn, arg, err ? err : &why);
+	struct listing listing = {.fn = fn, .arg = arg};
+	int rc = store->ops->list(store, kind, count_name, &listing, err ? err : &why);
 
+	store->requests += 1 + listing.n / LIST_PAGE;
 	return rc < 0 ? cairn_err_wrap(err ? err : &why, "list %s", repo_file_name(kind)) : 0;
 }
 

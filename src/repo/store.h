@@ -22,6 +22,7 @@
 #ifndef CAIRN_REPO_STORE_H
 #define CAIRN_REPO_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,6 +97,8 @@ struct repo_store_ops {
 struct repo_store {
 	const struct repo_store_ops *ops;
 	unsigned connections; /* how many operations at a time it is good for */
+	/* Requests to it so far, as S3 would count them: a listing is one for each 1000 names. */
+	atomic_uint_fast64_t requests;
 };
 
 enum repo_s3_style {

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -93,7 +94,9 @@ void repo_tree_writer_free(struct repo_tree_writer *writer)
 	if (!writer)
 		return;
 	EVP_MD_CTX_free(writer->hash);
-	ZSTD_freeCCtx(writer->compress);
+	/* Making one takes longer than a small tree does. */
+	if (writer->compress)
+		ZSTD_freeCCtx(atomic_exchange(&writer->repo->tree_context, writer->compress));
 	cairn_buf_done(&writer->text);
 	cairn_buf_done(&writer->out);
 	free(writer);
@@ -113,7 +116,11 @@ int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struc
 	cairn_buf_init(&writer->text, (size_t)1 << 20);
 	cairn_buf_init(&writer->out, REPO_BLOB_MAX);
 	writer->hash = EVP_MD_CTX_new();
-	writer->compress = ZSTD_createCCtx();
+	writer->compress = atomic_exchange(&repo->tree_context, NULL);
+	if (writer->compress)
+		(void)ZSTD_CCtx_reset(writer->compress, ZSTD_reset_session_and_parameters);
+	else
+		writer->compress = ZSTD_createCCtx();
 	if (!writer->hash || !writer->compress || !repo_sha256() ||
 	    EVP_DigestInit_ex(writer->hash, repo_sha256(), NULL) != 1 ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->compress, ZSTD_c_compressionLevel,

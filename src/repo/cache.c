@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "repo/cache_impl.h"
+#include "repo/index.h"
+#include "repo/index_cache.h"
+#include "repo/names.h"
+#include "repo/repo_impl.h"
+
+#define WHOLE_MAX ((size_t)64 << 20)
+
+char *repo_cache_path(const struct repo *repo, const char *name)
+{
+	if (!repo->cache_dir)
+		return NULL;
+	return cairn_printf("%s/%s%s%s", repo->cache_dir, repo_config_id(repo), name ? "/" : "",
+			    name ? name : "");
+}
+
+/* Nobody else may write there: what is in it is believed. */
+static bool is_private(const char *dir)
+{
+	struct stat st;
+
+	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       (st.st_mode & 022) == 0;
+}
+
+/* With the directory above it: a new user has no ~/.cache. */
+static void make_dirs(const char *cache_dir)
+{
+	cairn_auto_free char *above = cairn_strdup(cache_dir);
+	char *slash = above ? strrchr(above, '/') : NULL;
+
+	if (slash && slash != above) {
+		*slash = '\0';
+		(void)mkdir(above, 0700);
+	}
+	(void)mkdir(cache_dir, 0700);
+}
+
+bool repo_cache_make_dir(const struct repo *repo)
+{
+	cairn_auto_free char *dir = repo_cache_path(repo, NULL);
+
+	if (!dir)
+		return false;
+	make_dirs(repo->cache_dir);
+	(void)mkdir(dir, 0700);
+	return is_private(dir);
+}
+
+/* ---- caches of the index ----------------------------------------------------- */
+
+/* A file that is cut short does not count: others could not read it. */
+static bool all_listed(const struct repo *repo, const struct repo_named *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct repo_named *listed =
+			repo_names_find(&repo->index_listed, &names[i].name);
+
+		if (!listed || listed->size != names[i].size)
+			return false;
+	}
+	return true;
+}
+
+/* The file, when it is good; it is removed when it cannot be. */
+static struct repo_index_cache *open_one(const struct repo *repo, const char *name)
+{
+	cairn_auto_free char *path = repo_cache_path(repo, name);
+	struct repo_index_cache *cache = NULL;
+	const struct repo_named *names;
+	size_t n;
+
+	if (!path)
+		return NULL;
+	if (repo_index_cache_open(path, repo_config_id(repo), &cache, NULL) == 0) {
+		names = repo_index_cache_names(cache, &n);
+		if (n > 0 && all_listed(repo, names, n))
+			return cache;
+		repo_index_cache_free(cache);
+	}
+	(void)unlink(path);
+	return NULL;
+}
+
+/* The largest first: most is found there. */
+static int by_blobs(const void *a, const void *b)
+{
+	size_t x = repo_index_cache_blobs(*(struct repo_index_cache *const *)a);
+	size_t y = repo_index_cache_blobs(*(struct repo_index_cache *const *)b);
+
+	return x > y ? -1 : x < y;
+}
+
+static bool is_covered(const struct repo_named *names, size_t n, const struct repo_names *by)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!repo_names_find(by, &names[i].name))
+			return false;
+	return true;
+}
+
+/* All but those that stand for nothing more than larger ones. */
+static void attach_all(struct repo *repo, struct repo_index_cache **caches, size_t n)
+{
+	cairn_cleanup(repo_names_done) struct repo_names covered = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		size_t n_names;
+		const struct repo_named *names = repo_index_cache_names(caches[i], &n_names);
+
+		if (is_covered(names, n_names, &covered)) {
+			(void)unlink(repo_index_cache_path(caches[i]));
+			repo_index_cache_free(caches[i]);
+			continue;
+		}
+		for (size_t k = 0; k < n_names; k++)
+			(void)repo_names_add(&covered, &names[k], NULL);
+		repo_names_sort(&covered);
+		(void)repo_index_attach(repo->index, caches[i], NULL);
+	}
+}
+
+void repo_cache_attach(struct repo *repo)
+{
+	cairn_auto_free char *path = repo_cache_path(repo, NULL);
+	struct repo_index_cache *caches[REPO_CACHE_FILES_MAX];
+	DIR *dir = path && is_private(path) ? opendir(path) : NULL;
+	const struct dirent *entry;
+	size_t n = 0;
+
+	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, REPO_CACHE_INDEX, strlen(REPO_CACHE_INDEX)) == 0 &&
+		    !strchr(entry->d_name, '.'))
+			n += (caches[n] = open_one(repo, entry->d_name)) != NULL;
+	if (dir)
+		closedir(dir);
+	qsort(caches, n, sizeof(*caches), by_blobs);
+	attach_all(repo, caches, n);
+}
+
+int repo_cache_mend(struct repo *repo, struct cairn_err *err)
+{
+	bool damaged = false;
+	int rc;
+
+	for (size_t i = 0; i < repo_index_attached(repo->index); i++) {
+		const struct repo_index_cache *cache = repo_index_attached_at(repo->index, i);
+
+		if (!repo_index_cache_damaged(cache))
+			continue;
+		(void)unlink(repo_index_cache_path(cache));
+		damaged = true;
+	}
+	rc = damaged ? repo_load_index(repo, err) : 0;
+	return rc < 0 ? rc : damaged;
+}
+
+/* ---- trees that are whole ---------------------------------------------------- */
+
+/* The names of index files, and a hash of them and the tree. */
+static bool seal_names(const struct repo_id *tree, const struct repo_named *names, size_t n,
+		       struct repo_id *ret)
+{
+	struct repo_id parts[2] = {*tree};
+
+	return repo_id_of(names, n * sizeof(*names), &parts[1]) &&
+	       repo_id_of(parts, sizeof(parts), ret);
+}
+
+static char *whole_path(const struct repo *repo, const struct repo_id *tree)
+{
+	char name[sizeof(REPO_CACHE_WHOLE) + REPO_ID_TEXT_MAX] = REPO_CACHE_WHOLE;
+
+	repo_id_format(tree, name + strlen(REPO_CACHE_WHOLE));
+	return repo_cache_path(repo, name);
+}
+
+bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree)
+{
+	cairn_auto_free char *path = whole_path(repo, tree);
+	cairn_auto_free char *dir = repo_cache_path(repo, NULL);
+	cairn_auto_free char *data = NULL;
+	const struct repo_named *names;
+	struct repo_id sum;
+	size_t n = 0;
+
+	if (!path || !dir || !repo->packs_whole || !is_private(dir) ||
+	    cairn_file_read(AT_FDCWD, path, WHOLE_MAX, &data, &n, NULL) != 0)
+		return false;
+	if (n <= sizeof(sum) || (n - sizeof(sum)) % sizeof(struct repo_named) != 0)
+		return false;
+	n = (n - sizeof(sum)) / sizeof(struct repo_named);
+	names = (const struct repo_named *)data;
+	if (!seal_names(tree, names, n, &sum) || memcmp(&names[n], &sum, sizeof(sum)) != 0)
+		return false;
+	return all_listed(repo, names, n);
+}
+
+/* All index files that what is known comes from; the caller's. */
+static struct repo_named *known_names(const struct repo *repo, size_t *ret_n)
+{
+	const struct repo_names *memory = &repo->index_known;
+	size_t n = memory->n + repo->index_saved.n, at = 0, k;
+	struct repo_named *all;
+
+	for (size_t i = 0; i < repo_index_attached(repo->index); i++) {
+		(void)repo_index_cache_names(repo_index_attached_at(repo->index, i), &k);
+		n += k;
+	}
+	all = cairn_calloc(n + 1, sizeof(*all));
+	for (size_t i = 0; all && i < memory->n; i++)
+		all[at++] = memory->items[i];
+	for (size_t i = 0; all && i < repo->index_saved.n; i++)
+		all[at++] = repo->index_saved.items[i];
+	for (size_t i = 0; all && i < repo_index_attached(repo->index); i++) {
+		const struct repo_named *names =
+			repo_index_cache_names(repo_index_attached_at(repo->index, i), &k);
+
+		memcpy(all + at, names, k * sizeof(*all));
+		at += k;
+	}
+	*ret_n = n;
+	return all;
+}
+
+void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
+			  const struct repo_id *before)
+{
+	cairn_auto_free char *path = whole_path(repo, tree);
+	cairn_auto_free char *old = before ? whole_path(repo, before) : NULL;
+	cairn_auto_free struct repo_named *names = NULL;
+	struct repo_id sum;
+	size_t n = 0;
+
+	if (!path || !repo->packs_whole || !repo_cache_make_dir(repo))
+		return;
+	names = known_names(repo, &n);
+	if (!names || !seal_names(tree, names, n, &sum))
+		return;
+	memcpy(&names[n], &sum, sizeof(sum)); /* there is room for one more */
+	if (old)
+		(void)unlink(old);
+	(void)cairn_file_replace(AT_FDCWD, path, names, n * sizeof(*names) + sizeof(sum), NULL);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a machine remembers of a repository: CACHE-DIR/REPOSITORY-ID.
+ *
+ * Two things, both only to save work; the directory may be deleted at any time.
+ *   index-…   what index files say (index_cache.h). Believed as long as each of these files
+ *             is in the store's listing: they are named by their content, so they say
+ *             the same for ever.
+ *   whole-…   a tree all of whose blobs were found, and the index files that were there
+ *             then. While these are all listed, and all packs that they name are too, nothing
+ *             that the tree needs can be missing: it need not be walked again.
+ *
+ * Failures are nobody's concern: then the work is done. Nothing here is thread-safe.
+ */
+#ifndef CAIRN_REPO_CACHE_H
+#define CAIRN_REPO_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct repo;
+struct repo_id;
+
+/* Below so many blobs nothing is remembered: reading the index is as fast. */
+#define REPO_CACHE_BLOBS_MIN 20000U
+
+/* Attaches what fits repo->index_listed. */
+void repo_cache_attach(struct repo *repo);
+
+/* Whether something of what was attached turned out to be damaged: it is removed, and what
+ * it stood for is loaded from the repository. What was not found until then may be there.
+ *
+ * Returns 1 when it is so, 0 when not.
+ */
+int repo_cache_mend(struct repo *repo, struct cairn_err *err);
+
+/* Adds what this process read and wrote of the index. */
+void repo_cache_save(struct repo *repo);
+
+/* True when all that the tree needs is in the repository, without looking. Only after
+ * repo_confirm_packs(). */
+bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree);
+
+/* It is so of `tree` from now on; what was remembered of `before` (or NULL) is dropped. */
+void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
+			  const struct repo_id *before);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What some index files say, in a file of this machine that is searched in place.
+ *
+ * The index of a large volume is some ten million blobs. To decode it for an increment
+ * that touches a few thousand would cost more than the increment. So what index files say
+ * is kept sorted by id, and only what is asked for is read: one page of entries for a blob.
+ *
+ * A file is a header, entries, then the names of the index files that it stands for, the
+ * packs, where in the entries each beginning of an id starts, and a checksum for each page
+ * of entries. All but the entries is checked when it is opened, a page of entries when it is
+ * read. Nothing depends on the file: without it, or when it is damaged, the index is
+ * read from the repository.
+ *
+ * Thread-safe once it is open.
+ */
+#ifndef CAIRN_REPO_INDEX_CACHE_H
+#define CAIRN_REPO_INDEX_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "repo/blob.h"
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo_index_cache;
+struct repo_named;
+
+/* As it is in the file. */
+struct repo_cached_pack {
+	struct repo_id id;
+	uint64_t size; /* what its file must have at least */
+};
+
+struct repo_cached_blob {
+	struct repo_id id;
+	uint32_t pack : 31; /* a number in the file's packs */
+	uint32_t tree : 1;
+	uint32_t offset, length, plain;
+};
+
+/* `repository` is repo_config_id().
+ *
+ * CAIRN_DATA_LOSS  it is no such file, damaged, or another repository's
+ */
+int repo_index_cache_open(const char *path, const char *repository, struct repo_index_cache **ret,
+			  struct cairn_err *err);
+void repo_index_cache_free(struct repo_index_cache *cache);
+CAIRN_DEFINE_CLEANUP(struct repo_index_cache, repo_index_cache_free);
+
+const struct repo_named *repo_index_cache_names(const struct repo_index_cache *cache,
+						size_t *ret_n);
+const struct repo_cached_pack *repo_index_cache_packs(const struct repo_index_cache *cache,
+						      size_t *ret_n);
+const char *repo_index_cache_path(const struct repo_index_cache *cache);
+size_t repo_index_cache_blobs(const struct repo_index_cache *cache);
+
+/* The copy of that number of a blob, from 0 on; false when there are not so many, *ret_n
+ * says how many there are then. A page that is damaged holds nothing, and
+ * repo_index_cache_damaged() says so from then on. */
+bool repo_index_cache_find(struct repo_index_cache *cache, enum repo_blob_type type,
+			   const struct repo_id *id, unsigned number, struct repo_cached_blob *ret,
+			   unsigned *ret_n);
+bool repo_index_cache_damaged(const struct repo_index_cache *cache);
+
+/* Entries that have one checksum. */
+#define REPO_INDEX_CACHE_PAGE 64U
+
+/* The entries of a page, in the order of ids; 0 when it is damaged. */
+size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,
+			     struct repo_cached_blob ret[REPO_INDEX_CACHE_PAGE]);
+
+struct repo_index_cache_content {
+	const char *repository;
+	const struct repo_named *names; /* index files that it stands for */
+	size_t n_names;
+	const struct repo_cached_pack *packs;
+	size_t n_packs;
+	uint32_t n_blobs;
+	/* The next one in the order of ids; false when there is none because of damage. */
+	bool (*next)(void *arg, struct repo_cached_blob *ret);
+	void *arg;
+};
+
+/* Makes a file of that path, whole or not at all. */
+int repo_index_cache_write(const char *path, const struct repo_index_cache_content *content,
+			   struct cairn_err *err);
+
+#endif
