@@ -39,7 +39,7 @@ static struct chunk *next_chunk(struct chunk_map *map, struct cairn_err *err)
 
 static int add_zeros(struct chunk_map *map, uint64_t length, struct cairn_err *err)
 {
-	struct chunk *last = map->n > 0 ? &map->at[map->n - 1] : NULL;
+	struct chunk *last = map->n > map->barrier ? &map->at[map->n - 1] : NULL;
 
 	while (length > 0) {
 		uint64_t room = CHUNK_ZERO_MAX;

@@ -46,8 +46,9 @@ struct chunk_map {
 	struct chunk *at;
 	size_t n;
 	size_t room;
-	uint64_t size; /* sum of the lengths */
-	uint64_t lost; /* of those of kind CHUNK_LOST */
+	uint64_t size;  /* sum of the lengths */
+	uint64_t lost;  /* of those of kind CHUNK_LOST */
+	size_t barrier; /* zeros do not join chunks before this one */
 };
 
 /* Also a cleanup function. */

@@ -19,14 +19,13 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		enum chunk_kind kind = CHUNK_KEPT;
 		const struct repo_id *zero;
 		uint64_t length;
-		int rc = 0;
+		int rc;
 
-		if (repo_blob_lost(repo, REPO_BLOB_DATA, &ids[i], &length))
-			kind = CHUNK_LOST;
-		else
-			rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
-		if (rc)
+		rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
+		if (rc && !repo_blob_lost(repo, REPO_BLOB_DATA, &ids[i], &length))
 			return rc;
+		if (rc)
+			kind = CHUNK_LOST;
 		if (length > UINT32_MAX)
 			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
 		zero = zeros_id(zeros, length);
@@ -66,25 +65,23 @@ static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *s
 	return 0;
 }
 
-int content_save(struct repo *repo, const struct chunk_map *map, struct zeros *zeros,
+int content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
 		 struct repo_tree_writer *writer, struct cairn_err *err)
 {
-	uint64_t longest = zeros_longest(map->size);
-	bool sparse = false;
+	const struct chunk *chunks = content->chunks;
+	bool sparse = content->sparse;
 
-	for (size_t i = 0; i < map->n; i++) {
-		const struct chunk *chunk;
+	for (size_t i = 0; i < content->n; i++) {
 		struct repo_id id;
 		uint64_t run = 0;
 		int rc;
 
-		for (; i < map->n && map->at[i].kind == CHUNK_ZERO; i++)
-			run += map->at[i].length;
-		rc = save_zeros(repo, run, longest, &sparse, zeros, writer, err);
-		if (rc || i == map->n)
+		for (; i < content->n && chunks[i].kind == CHUNK_ZERO; i++)
+			run += chunks[i].length;
+		rc = save_zeros(repo, run, content->longest, &sparse, zeros, writer, err);
+		if (rc || i == content->n)
 			return rc;
-		chunk = &map->at[i];
-		memcpy(id.bytes, chunk->id, sizeof(id.bytes));
+		memcpy(id.bytes, chunks[i].id, sizeof(id.bytes));
 		rc = repo_tree_writer_content(writer, &id, 1, err);
 		if (rc)
 			return rc;

@@ -4,6 +4,7 @@
 #ifndef CAIRN_BACKUP_CONTENT_H
 #define CAIRN_BACKUP_CONTENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,9 +26,16 @@ struct zeros;
 int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		const struct repo_id *ids, size_t n, struct cairn_err *err);
 
+struct content {
+	const struct chunk *chunks; /* none may be left to be read */
+	size_t n;
+	uint64_t longest; /* chunk of zeros */
+	bool sparse;      /* no run of zeros needs to be cut for restic to restore it sparsely */
+};
+
 /* Adds the content to a file that was begun: runs of zeros are cut and stored
- * where they are not yet. No chunk may be left to be read. */
-int content_save(struct repo *repo, const struct chunk_map *map, struct zeros *zeros,
+ * where they are not yet. */
+int content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
 		 struct repo_tree_writer *writer, struct cairn_err *err);
 
 #endif

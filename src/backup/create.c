@@ -10,12 +10,15 @@
 #include "backup/plan.h"
 #include "backup/reading.h"
 #include "backup/save.h"
+#include "backup/segment.h"
+#include "backup/segmented.h"
 #include "backup/source.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "repo/blob.h"
+#include "repo/cache.h"
 #include "repo/presence.h"
 #include "repo/repo.h"
 
@@ -29,7 +32,9 @@ struct making {
 	struct zeros *zeros;
 	struct parent parent;
 	struct marks *marks;
-	struct plan plan;
+	struct plan plan;                  /* without segments all of it; with them only sizes */
+	uint64_t segment;                  /* the length of one; 0: the image is one file */
+	struct segmented_result segmented; /* with segments */
 	uint64_t begun_ns;
 	uint64_t stored_before;
 	struct backup_result *result;
@@ -100,7 +105,7 @@ static int try_changed(struct making *making, struct cairn_err *err)
 	}
 	rc = ask(making, true, &why);
 	if (!rc) {
-		marks_fill_from(making->marks, parent->map.size);
+		marks_fill_from(making->marks, parent_size(parent));
 		result->mode = BACKUP_CHANGED;
 		snprintf(result->reason, sizeof(result->reason), "what changed is known");
 		return 0;
@@ -159,10 +164,42 @@ static int choose(struct making *making, struct cairn_err *err)
 	return rc;
 }
 
+static enum plan_mode plan_mode(const struct making *making)
+{
+	return making->result->mode == BACKUP_CHANGED ? PLAN_CHANGED : PLAN_ALLOCATED;
+}
+
+static uint64_t data_bytes(const struct making *making)
+{
+	const struct parent *parent = &making->parent;
+	uint64_t bytes = parent->data_bytes;
+
+	if (!parent->found || making->result->mode != BACKUP_CHANGED)
+		return making->marks->bytes;
+	for (size_t i = 0; i < parent->map.n; i++)
+		if (parent->map.at[i].kind != CHUNK_ZERO)
+			bytes += parent->map.at[i].length;
+	return bytes;
+}
+
+/* The length of a segment; 0 for one file. What is in segments stays so. */
+static uint64_t choose_layout(const struct making *making)
+{
+	const struct backup_create_options *options = making->options;
+
+	if (options->fixed || making->source->size == 0)
+		return 0;
+	if (making->parent.segmented)
+		return making->parent.segments.segment;
+	if (options->segment)
+		return options->segment;
+	return data_bytes(making) > PLAN_FILE_DATA ? SEGMENT_BYTES : 0;
+}
+
 static int make_plan(struct making *making, struct cairn_err *err)
 {
 	struct plan_spec spec = {
-		.mode = making->result->mode == BACKUP_CHANGED ? PLAN_CHANGED : PLAN_ALLOCATED,
+		.mode = plan_mode(making),
 		.parent = making->parent.found ? &making->parent.map : NULL,
 		.marks = making->marks,
 		.budget = making->options->budget,
@@ -189,30 +226,109 @@ static void keep_sent(struct making *making, int rc)
 		backup_say(&making->options->talk, "what was sent is kept for the next attempt");
 }
 
-static int read_all(struct making *making, struct cairn_err *err)
+/* What an interrupted backup sent, where it is worth looking for. */
+static int adopt(struct making *making, uint64_t bytes, struct cairn_err *err)
 {
-	struct reading_result got = {0};
+	uint64_t *adopted = &making->result->packs_adopted;
 	int rc = 0;
 
-	if (making->plan.read_bytes >= ADOPT_BYTES)
-		rc = repo_adopt_packs(making->repo, &making->result->packs_adopted, NULL, err);
-	if (!rc && making->result->packs_adopted)
+	if (bytes >= ADOPT_BYTES)
+		rc = repo_adopt_packs(making->repo, adopted, NULL, err);
+	if (!rc && *adopted)
 		backup_say(&making->options->talk,
 			   "going on with what an interrupted backup sent: %llu packs",
-			   (unsigned long long)making->result->packs_adopted);
+			   (unsigned long long)*adopted);
+	return rc;
+}
+
+static void count_read(struct making *making, const struct reading_result *got)
+{
+	making->result->bytes_read = got->bytes_read;
+	making->result->bytes_new = got->bytes_new;
+	making->result->chunks_new = got->chunks_new;
+}
+
+static int read_file(struct making *making, struct cairn_err *err)
+{
+	struct reading_result got = {0};
+	int rc = make_plan(making, err);
+
+	if (!rc)
+		rc = adopt(making, making->plan.read_bytes, err);
 	if (!rc)
 		rc = reading_run(making->repo, making->source, &making->plan.map,
 				 making->options->threads, &making->options->progress, &got, err);
-	if (rc) {
-		keep_sent(making, rc);
+	if (rc)
 		return rc;
-	}
-	making->result->bytes_read = got.bytes_read;
-	making->result->bytes_new = got.bytes_new;
-	making->result->chunks_new = got.chunks_new;
+	count_read(making, &got);
 	making->result->chunks = making->plan.chunks;
 	making->result->bytes_merged = making->plan.merged_bytes;
 	return 0;
+}
+
+static int read_segments(struct making *making, struct cairn_err *err)
+{
+	struct segmented_result *done = &making->segmented;
+	uint64_t base = plan_segment_base(data_bytes(making));
+	struct segmented_spec spec = {
+		.source = making->source,
+		.zeros = making->zeros,
+		.parent = &making->parent,
+		.marks = making->marks,
+		.mode = plan_mode(making),
+		.segment = making->segment,
+		.base = base < making->segment ? base : making->segment,
+		.threads = making->options->threads,
+		.progress = &making->options->progress,
+	};
+	int rc = adopt(making, making->marks->bytes, err);
+
+	if (!rc)
+		rc = segmented_run(making->repo, &spec, done, err);
+	if (rc)
+		return rc;
+	count_read(making, &done->got);
+	making->result->bytes_changed = making->marks->bytes;
+	making->result->chunks = done->chunks;
+	making->result->bytes_merged = done->tally.merged_bytes;
+	making->plan.base = spec.base;
+	making->plan.leaf = CHUNK_DATA_MIN;
+	making->plan.hand = done->hand;
+	return 0;
+}
+
+/* A list of the parent's that nobody looked at before is damaged: without the parent, then. */
+static int read_again(struct making *making, struct cairn_err *err)
+{
+	int rc;
+
+	backup_say(&making->options->talk, "the backup before cannot be built upon: %s", err->msg);
+	*err = (struct cairn_err){0};
+	parent_done(&making->parent);
+	marks_freep(&making->marks);
+	making->marks = NULL;
+	making->result->has_parent = false;
+	rc = choose(making, err);
+	return rc ? rc : read_segments(making, err);
+}
+
+static int read_all(struct making *making, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc;
+
+	making->segment = choose_layout(making);
+	rc = making->segment ? read_segments(making, &why) : read_file(making, &why);
+	if (rc == CAIRN_NOT_FOUND && repo_cache_mend(making->repo, NULL) > 0)
+		rc = read_segments(making, &why);
+	if ((rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND) && making->parent.segmented)
+		rc = read_again(making, &why);
+	if (rc) {
+		keep_sent(making, rc);
+		if (err)
+			*err = why;
+	}
+	return rc;
 }
 
 static int save(struct making *making, struct cairn_err *err)
@@ -221,20 +337,32 @@ static int save(struct making *making, struct cairn_err *err)
 		.source = making->source,
 		.options = making->options,
 		.plan = &making->plan,
+		.segmented = making->segment ? &making->segmented : NULL,
+		.segment = making->segment,
 		.zeros = making->zeros,
 		.parent_snapshot_id = making->parent.snapshot_id,
 		.begun_ns = making->begun_ns,
 		.stored_before = making->stored_before,
 	};
 
-	return save_backup(making->repo, &spec, making->result, err);
+	struct repo_id root;
+	int rc = save_backup(making->repo, &spec, &root, making->result, err);
+
+	if (rc)
+		return rc;
+	/* All that the backup needs was put, or found in the index. */
+	if (making->segment)
+		repo_cache_set_whole(making->repo, &root,
+				     making->parent.found ? &making->parent.tree : NULL);
+	repo_cache_save(making->repo);
+	return 0;
 }
 
 /* The index, less what it says of packs that are not there. */
 static int load_index(struct making *making, struct cairn_err *err)
 {
 	uint64_t gone = 0;
-	int rc = repo_load_index(making->repo, err);
+	int rc = repo_load_index_cached(making->repo, err);
 
 	if (!rc)
 		rc = repo_confirm_packs(making->repo, &gone, err);
@@ -250,6 +378,21 @@ static int load_index(struct making *making, struct cairn_err *err)
 	return 0;
 }
 
+static int find_parent(struct making *making, struct cairn_err *err)
+{
+	const struct backup_create_options *options = making->options;
+	int rc = parent_find(making->repo, making->source, options->parent, making->zeros,
+			     &options->talk, &making->parent, err);
+
+	if (!rc)
+		rc = repo_cache_mend(making->repo, err);
+	if (rc <= 0)
+		return rc;
+	parent_done(&making->parent);
+	return parent_find(making->repo, making->source, options->parent, making->zeros,
+			   &options->talk, &making->parent, err);
+}
+
 static int make(struct making *making, struct cairn_err *err)
 {
 	struct backup_result *result = making->result;
@@ -262,8 +405,7 @@ static int make(struct making *making, struct cairn_err *err)
 		return rc;
 	repo_get_stats(making->repo, &stats);
 	making->stored_before = stats.bytes_stored;
-	rc = parent_find(making->repo, making->source, making->options->parent, making->zeros,
-			 &making->options->talk, &making->parent, err);
+	rc = find_parent(making, err);
 	if (!rc)
 		rc = choose(making, err);
 	if (rc)
@@ -275,12 +417,23 @@ static int make(struct making *making, struct cairn_err *err)
 		snprintf(result->parent_snapshot, sizeof(result->parent_snapshot), "%s",
 			 making->parent.snapshot_name);
 	}
-	rc = make_plan(making, err);
-	if (!rc)
-		rc = read_all(making, err);
+	repo_expect(making->repo, making->marks->bytes);
+	rc = read_all(making, err);
 	if (!rc && making->source->ops->settled)
 		rc = making->source->ops->settled(making->source, err);
 	return rc ? rc : save(making, err);
+}
+
+static int check_options(const struct backup_create_options *options, struct cairn_err *err)
+{
+	uint64_t segment = options->segment;
+
+	if (segment &&
+	    (segment < SEGMENT_MIN || segment > SEGMENT_BYTES || (segment & (segment - 1)) != 0))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "a segment is a power of two from %u to %u bytes long",
+				     SEGMENT_MIN, SEGMENT_BYTES);
+	return 0;
 }
 
 int backup_create(struct repo *repo, struct backup_source *source,
@@ -296,7 +449,10 @@ int backup_create(struct repo *repo, struct backup_source *source,
 		.begun_ns = cairn_now_ns(),
 		.result = &result,
 	};
-	int rc = make(&making, &why);
+	int rc = check_options(options, &why);
+
+	if (!rc)
+		rc = make(&making, &why);
 
 	if (rc) {
 		if (err)

@@ -35,6 +35,7 @@ struct backup_create_options {
 	const char *version;                /* of the program */
 	uint64_t budget;                    /* of chunks; 0: the default */
 	uint64_t fixed;                     /* 0; else the length of every chunk: for comparing */
+	uint64_t segment;                   /* 0; else always segments of that length: for tests */
 	unsigned threads;                   /* 0: one a processor */
 	struct backup_talk talk;
 	struct backup_progress progress;

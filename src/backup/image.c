@@ -20,6 +20,7 @@
 void image_done(struct image *image)
 {
 	chunk_map_done(&image->map);
+	segments_done(&image->segments);
 	metadata_done(&image->metadata);
 }
 
@@ -33,6 +34,7 @@ struct reading {
 	enum repo_node_type type;
 	bool in_image, in_metadata; /* whose content follows */
 	bool has_metadata;
+	struct repo_id parts; /* of a segmented image */
 	struct cairn_buf metadata;
 	struct image image;
 };
@@ -53,6 +55,11 @@ static int enter(void *arg, const struct repo_node *node, struct cairn_err *err)
 	reading->in_metadata =
 		reading->ours && file && strcmp(node->name, BACKUP_METADATA_NAME) == 0;
 	reading->has_metadata |= reading->in_metadata;
+	if (reading->ours && node->type == REPO_NODE_DIR &&
+	    strcmp(node->name, BACKUP_PARTS_NAME) == 0) {
+		reading->image.segmented = true;
+		reading->parts = node->subtree;
+	}
 	if (!reading->in_image)
 		return 0;
 	reading->found = true;
@@ -119,15 +126,8 @@ static int find_directory(struct repo *repo, const struct repo_id *root, char *p
 	return rc;
 }
 
-static int read_image(struct reading *reading, const struct repo_id *directory,
-		      struct cairn_err *err)
+static int check_file(const struct reading *reading, struct cairn_err *err)
 {
-	const struct repo_tree_visitor visitor = {
-		.node = enter, .content = take_content, .arg = reading};
-	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
-
-	if (rc)
-		return rc;
 	if (!reading->found)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "it is not in this snapshot");
 	if (reading->type != REPO_NODE_FILE)
@@ -136,13 +136,45 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "its chunks are %" PRIu64 " bytes, its size is %" PRIu64,
 				     reading->image.map.size, reading->image.size);
-	if (!reading->ours || reading->image.metadata_lost)
-		return 0;
-	if (!reading->has_metadata)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no file '%s' beside it",
-				     BACKUP_METADATA_NAME);
-	return metadata_parse((const char *)reading->metadata.data, reading->metadata.len,
-			      &reading->image.metadata, err);
+	return 0;
+}
+
+static int open_segments(struct reading *reading, struct cairn_err *err)
+{
+	struct image *image = &reading->image;
+	int rc;
+
+	if (reading->found)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "it is there twice, once in segments");
+	rc = segments_open(reading->repo, &reading->parts, image->metadata.size,
+			   image->metadata.segment, &image->segments, err);
+	image->size = image->segments.size;
+	return rc;
+}
+
+static int read_image(struct reading *reading, const struct repo_id *directory,
+		      struct cairn_err *err)
+{
+	const struct repo_tree_visitor visitor = {
+		.node = enter, .content = take_content, .arg = reading};
+	bool segmented;
+	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
+
+	if (rc)
+		return rc;
+	segmented = reading->image.segmented;
+	rc = segmented ? 0 : check_file(reading, err);
+	if (rc)
+		return rc;
+	if (reading->ours && !reading->image.metadata_lost) {
+		if (!reading->has_metadata)
+			return cairn_err_set(err, CAIRN_NOT_FOUND,
+					     "there is no file '%s' beside it",
+					     BACKUP_METADATA_NAME);
+		rc = metadata_parse((const char *)reading->metadata.data, reading->metadata.len,
+				    &reading->image.metadata, err);
+	}
+	return rc || !segmented ? rc : open_segments(reading, err);
 }
 
 static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
@@ -189,12 +221,29 @@ static int open_any(struct repo *repo, const struct repo_snapshot *snapshot, con
 	return 0;
 }
 
+static int append(void *arg, uint64_t number, const struct chunk_map *map, struct cairn_err *err)
+{
+	struct chunk_map *all = arg;
+	int rc = 0;
+
+	(void)number;
+	for (size_t i = 0; i < map->n && !rc; i++) {
+		const struct chunk *chunk = &map->at[i];
+
+		rc = chunk_map_add(all, (enum chunk_kind)chunk->kind, chunk->id, chunk->length,
+				   err);
+	}
+	return rc;
+}
+
 int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
 	       struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
 	cairn_cleanup(image_done) struct image image = {0};
 	int rc = open_any(repo, snapshot, path, zeros, &image, err);
 
+	if (!rc && image.segmented)
+		rc = segments_walk(repo, zeros, &image.segments, append, &image.map, err);
 	if (!rc && image.map.lost > 0)
 		rc = refuse_lost(&image.map, err);
 	if (rc)
@@ -204,8 +253,8 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 	return 0;
 }
 
-int image_open_damaged(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
-		       struct image *ret, struct cairn_err *err)
+int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
+		      struct image *ret, struct cairn_err *err)
 {
 	return open_any(repo, snapshot, NULL, zeros, ret, err);
 }

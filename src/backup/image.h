@@ -9,6 +9,7 @@
 
 #include "backup/chunk.h"
 #include "backup/metadata.h"
+#include "backup/segment.h"
 
 struct cairn_err;
 struct repo;
@@ -17,6 +18,8 @@ struct zeros;
 
 struct image {
 	struct chunk_map map;
+	bool segmented; /* `segments` is set */
+	struct segments segments;
 	uint64_t size;            /* as the tree says */
 	struct metadata metadata; /* empty where there is none */
 	bool metadata_lost;       /* there was some, and it cannot be read any more */
@@ -35,10 +38,11 @@ void image_done(struct image *image);
 int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
 	       struct zeros *zeros, struct image *ret, struct cairn_err *err);
 
-/* Like it for an image of ours, but chunks may be lost as long as their lengths are
- * known (CHUNK_LOST): such an image can be built upon. */
-int image_open_damaged(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
-		       struct image *ret, struct cairn_err *err);
+/* Like it for an image of ours that a backup is to be built on. Chunks may be lost as long
+ * as their lengths are known (CHUNK_LOST). Of a segmented image no segment is read, and
+ * the map is empty. */
+int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
+		      struct image *ret, struct cairn_err *err);
 
 /* There is metadata, and it fits; or it is lost.
  *

@@ -22,7 +22,7 @@ struct block_extent;
 struct cairn_err;
 
 #define MARKS_GRANULE_MIN  4096U
-#define MARKS_GRANULES_MAX (1ULL << 26) /* 8 MiB a bitmap */
+#define MARKS_GRANULES_MAX (1ULL << 28) /* 32 MiB a bitmap */
 
 struct marks {
 	uint64_t size;    /* of the volume */

@@ -47,6 +47,11 @@ static void put_all(json_t *json, const struct metadata *m)
 	put_number(chunks, "base", m->chunk_base);
 	put_number(chunks, "leaf", m->chunk_leaf);
 	put_number(chunks, "merge_hand", m->merge_hand);
+	if (m->segment) {
+		put_number(json, "segment_size", m->segment);
+		put_number(chunks, "count", m->chunk_n);
+		put_number(chunks, "bytes", m->data_bytes);
+	}
 	json_object_set_new(json, "chunks", chunks);
 }
 
@@ -112,6 +117,9 @@ static void get_all(const json_t *json, struct metadata *m)
 		.chunk_base = get_number(chunks, "base"),
 		.chunk_leaf = get_number(chunks, "leaf"),
 		.merge_hand = get_number(chunks, "merge_hand"),
+		.segment = get_number(json, "segment_size"),
+		.chunk_n = get_number(chunks, "count"),
+		.data_bytes = get_number(chunks, "bytes"),
 	};
 }
 

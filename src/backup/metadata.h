@@ -34,6 +34,9 @@ struct metadata {
 	uint64_t chunk_base;
 	uint64_t chunk_leaf;
 	uint64_t merge_hand;
+	uint64_t segment; /* the length of one; 0: the image is one file */
+	uint64_t chunk_n; /* chunks of data, and their bytes; only with segments */
+	uint64_t data_bytes;
 	const char *kubernetes; /* JSON text */
 	void *owned;
 };

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "repo/cache.h"
 #include "repo/repo.h"
 #include "repo/snapshot.h"
 
@@ -25,7 +26,14 @@ void parent_done(struct parent *parent)
 	free(parent->snapshot_id);
 	free(parent->snapshot_name);
 	chunk_map_done(&parent->map);
+	segments_done(&parent->segments);
+	free(parent->segments_lost);
 	*parent = (struct parent){0};
+}
+
+uint64_t parent_size(const struct parent *parent)
+{
+	return parent->segmented ? parent->segments.size : parent->map.size;
 }
 
 void backup_say(const struct backup_talk *talk, const char *fmt, ...)
@@ -70,36 +78,108 @@ static int by_snapshot(const void *a, const void *b)
 	       (left->snapshot->time_ns < right->snapshot->time_ns);
 }
 
+/* What reading all lists of a segmented image shows. */
+struct survey {
+	uint64_t *lost; /* a bit for each segment */
+	uint64_t chunks, data_bytes;
+};
+
+static void survey_done(struct survey *survey)
+{
+	free(survey->lost);
+}
+
+static int see_segment(void *arg, uint64_t number, const struct chunk_map *map,
+		       struct cairn_err *err)
+{
+	struct survey *survey = arg;
+
+	if (map->lost > 0)
+		survey->lost[number / 64] |= 1ULL << number % 64;
+	for (size_t i = 0; i < map->n; i++) {
+		survey->chunks += map->at[i].kind != CHUNK_ZERO;
+		survey->data_bytes += map->at[i].kind != CHUNK_ZERO ? map->at[i].length : 0;
+	}
+	return chunk_map_check(map, err);
+}
+
+/* Unless this machine knows that all that the image needs is there, nothing but the lists
+ * themselves shows it. */
+static int look_at_segments(struct search *search, const struct candidate *candidate,
+			    const struct image *image, struct survey *survey, struct cairn_err *err)
+{
+	const struct segments *segments = &image->segments;
+	uint64_t length = segments->segment;
+	uint64_t count = segments_count(segments->size, length);
+
+	if (length < SEGMENT_MIN || length > SEGMENT_BYTES || (length & (length - 1)) != 0)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "its segments are not Cairn's");
+	if (image->metadata.chunk_n &&
+	    repo_cache_is_whole(search->repo, &candidate->snapshot->tree)) {
+		survey->chunks = image->metadata.chunk_n;
+		survey->data_bytes = image->metadata.data_bytes;
+		return 0;
+	}
+	survey->lost = cairn_calloc(count / 64 + 1, sizeof(*survey->lost));
+	if (!survey->lost)
+		return cairn_err_nomem(err, "segments");
+	return segments_walk(search->repo, search->zeros, segments, see_segment, survey, err);
+}
+
+static int check_image(struct search *search, const struct candidate *candidate,
+		       const struct image *image, struct survey *survey, struct cairn_err *err)
+{
+	int rc = image_check(image, err);
+
+	if (!rc)
+		rc = chunk_map_check(&image->map, err);
+	if (!rc && image->size > search->source->size)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer then");
+	if (!rc && !image->metadata_lost &&
+	    strcmp(image->metadata.snapshot_id, candidate->record.snapshot_id) != 0)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its metadata and its tags disagree");
+	if (!rc && image->segmented)
+		rc = look_at_segments(search, candidate, image, survey, err);
+	return rc;
+}
+
+/* Hands the lists of the image over. */
+static void take_image(struct parent *parent, struct image *image)
+{
+	parent->map = image->map;
+	parent->segmented = image->segmented;
+	parent->segments = image->segments;
+	parent->hand = image->metadata.merge_hand;
+	image->map = (struct chunk_map){0};
+	image->segments = (struct segments){0};
+}
+
 static int load(struct search *search, const struct candidate *candidate, struct cairn_err *err)
 {
 	cairn_cleanup(image_done) struct image image = {0};
-	int rc = image_open_damaged(search->repo, candidate->snapshot, search->zeros, &image, err);
+	cairn_cleanup(survey_done) struct survey survey = {0};
+	struct parent *parent = search->parent;
+	int rc = image_open_parent(search->repo, candidate->snapshot, search->zeros, &image, err);
 
 	if (!rc)
-		rc = image_check(&image, err);
-	if (!rc)
-		rc = chunk_map_check(&image.map, err);
-	if (!rc && image.map.size > search->source->size)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer then");
-	if (!rc && !image.metadata_lost &&
-	    strcmp(image.metadata.snapshot_id, candidate->record.snapshot_id) != 0)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its metadata and its tags disagree");
+		rc = check_image(search, candidate, &image, &survey, err);
 	if (rc)
 		return rc;
-	search->parent->snapshot_id = cairn_strdup(candidate->record.snapshot_id);
-	search->parent->snapshot_name = cairn_strdup(candidate->record.snapshot);
-	if (!search->parent->snapshot_id || !search->parent->snapshot_name)
+	parent->snapshot_id = cairn_strdup(candidate->record.snapshot_id);
+	parent->snapshot_name = cairn_strdup(candidate->record.snapshot);
+	if (!parent->snapshot_id || !parent->snapshot_name)
 		return cairn_err_nomem(err, "parent");
-	search->parent->found = true;
-	search->parent->backup = candidate->snapshot->id;
-	search->parent->hand = image.metadata.merge_hand;
+	parent->found = true;
+	parent->backup = candidate->snapshot->id;
+	parent->tree = candidate->snapshot->tree;
 	/* The backup was begun after the snapshot was cut: without metadata that is the
 	 * latest time it can be of. */
-	search->parent->snapshot_time_ns = image.metadata_lost
-						   ? (uint64_t)candidate->snapshot->time_ns
-						   : image.metadata.snapshot_time_ns;
-	search->parent->map = image.map;
-	image.map = (struct chunk_map){0};
+	parent->snapshot_time_ns = image.metadata_lost ? (uint64_t)candidate->snapshot->time_ns
+						       : image.metadata.snapshot_time_ns;
+	parent->segments_lost = cairn_take(survey.lost);
+	parent->chunks = survey.chunks;
+	parent->data_bytes = survey.data_bytes;
+	take_image(parent, &image);
 	return 0;
 }
 

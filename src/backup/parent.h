@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "backup/chunk.h"
+#include "backup/segment.h"
 #include "repo/id.h"
 
 struct backup_source;
@@ -27,12 +28,21 @@ struct parent {
 	bool found;
 	bool ancestor; /* of the snapshot: what changed against it may be asked */
 	struct repo_id backup;
+	struct repo_id tree; /* of the backup */
 	char *snapshot_id;
 	char *snapshot_name;
 	uint64_t snapshot_time_ns; /* when that was cut */
-	struct chunk_map map;
-	uint64_t hand; /* where merging stood */
+	struct chunk_map map;      /* empty where there are segments */
+	uint64_t hand;             /* where merging stood */
+
+	bool segmented;
+	struct segments segments;
+	uint64_t *segments_lost; /* a bit for each segment of which something is lost; or NULL */
+	uint64_t chunks, data_bytes; /* of data, in all segments */
 };
+
+/* Bytes of the image. */
+uint64_t parent_size(const struct parent *parent);
 
 void parent_done(struct parent *parent);
 

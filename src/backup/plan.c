@@ -18,19 +18,13 @@ struct part {
 	uint64_t length;
 	const uint8_t *id; /* NULL: zeros */
 	bool lost;         /* must be read, with the same cuts: so it has the same id */
+	bool clipped;      /* a fraction of a chunk that is longer than the window */
 };
 
 /* A chunk of the parent, and where it begins. */
 struct start {
 	size_t chunk;
 	uint64_t offset;
-};
-
-struct tally {
-	uint64_t chunks; /* of data */
-	uint64_t read_bytes;
-	uint64_t read_chunks;
-	uint64_t merged_bytes;
 };
 
 struct planner {
@@ -46,11 +40,14 @@ struct planner {
 
 	/* The window at hand. */
 	bool merging;
+	uint64_t merge_from; /* nothing before this offset is merged */
+	uint64_t merge_most; /* bytes that may be read for it */
+	uint64_t excess;     /* chunks that are to be saved by it */
 	struct part parts[PARTS_MAX];
 	size_t n_parts;
 
 	struct chunk_map *map; /* NULL: only counting */
-	struct tally total;
+	struct plan_tally total;
 	struct cairn_err *err;
 };
 
@@ -91,7 +88,8 @@ static void load_window(struct planner *p, const struct start *at, uint64_t star
 			(struct part){.offset = from,
 				      .length = reached - from,
 				      .id = chunk->kind == CHUNK_ZERO ? NULL : chunk->id,
-				      .lost = chunk->kind == CHUNK_LOST};
+				      .lost = chunk->kind == CHUNK_LOST,
+				      .clipped = reached - from != chunk->length};
 	}
 	if (reached < end)
 		p->parts[p->n_parts++] = (struct part){.offset = reached, .length = end - reached};
@@ -134,7 +132,8 @@ static struct below look_below(const struct planner *p, uint64_t offset, uint64_
 		if (part->id) {
 			below.data++;
 			below.lost |= part->lost;
-			below.inside = part->offset < offset || part->offset + part->length > end;
+			below.inside |= part->clipped || part->offset < offset ||
+					part->offset + part->length > end;
 		}
 	}
 	return below;
@@ -147,6 +146,14 @@ static enum chunk_kind kind_of(const struct part *part)
 	return part->lost ? CHUNK_READ : CHUNK_KEPT;
 }
 
+static bool may_merge(const struct planner *p, uint64_t offset, uint64_t length,
+		      const struct below *below)
+{
+	return p->merging && length <= p->base && below->data > 1 && !below->lost &&
+	       offset >= p->merge_from && below->data <= p->excess + 1 &&
+	       p->total.merged_bytes + length <= p->merge_most;
+}
+
 /* Nothing changed in the node. */
 static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct below *below)
 {
@@ -154,7 +161,8 @@ static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct b
 		return emit(p, CHUNK_ZERO, NULL, end - offset);
 	if (below->inside)
 		return emit(p, CHUNK_READ, NULL, end - offset);
-	if (p->merging && end - offset <= p->base && below->data > 1 && !below->lost) {
+	if (may_merge(p, offset, end - offset, below)) {
+		p->excess -= below->data - 1;
 		p->total.merged_bytes += end - offset;
 		return emit(p, CHUNK_READ, NULL, end - offset);
 	}
@@ -241,6 +249,8 @@ static int plan_window(struct planner *p, uint64_t window, bool merging)
 
 	load_window(p, &p->starts[window], start, end);
 	p->merging = merging;
+	p->merge_from = 0;
+	p->merge_most = p->excess = UINT64_MAX - 1;
 	return plan_node(p, start, WINDOW);
 }
 
@@ -248,7 +258,7 @@ static int plan_window(struct planner *p, uint64_t window, bool merging)
  * merged. */
 static int pass(struct planner *p)
 {
-	p->total = (struct tally){0};
+	p->total = (struct plan_tally){0};
 	for (uint64_t window = 0; window < p->windows; window++) {
 		uint64_t behind = (window + p->windows - p->hand) % p->windows;
 		int rc = plan_window(p, window, behind < p->merge);
@@ -263,19 +273,19 @@ static int pass(struct planner *p)
  * read for it. */
 static int move_hand(struct planner *p, uint64_t excess, uint64_t most)
 {
-	struct tally before = p->total;
+	struct plan_tally before = p->total;
 	uint64_t saved = 0;
 	uint64_t bytes = 0;
 
 	for (p->merge = 0; p->merge < p->windows && saved < excess && bytes < most; p->merge++) {
 		uint64_t window = (p->hand + p->merge) % p->windows;
-		struct tally plain;
+		struct plan_tally plain;
 		int rc;
 
-		p->total = (struct tally){0};
+		p->total = (struct plan_tally){0};
 		rc = plan_window(p, window, false);
 		plain = p->total;
-		p->total = (struct tally){0};
+		p->total = (struct plan_tally){0};
 		if (!rc)
 			rc = plan_window(p, window, true);
 		if (rc)
@@ -372,6 +382,66 @@ int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *
 	};
 	map = (struct chunk_map){0};
 	return 0;
+}
+
+/* ---- one segment ------------------------------------------------------------- */
+
+/* A segment may have so many times the chunks that whole ones of the base would be:
+ * above the first, chunks that nothing touched are merged; above the second, changes are
+ * cut less finely. */
+#define SEGMENT_SOFT 2
+#define SEGMENT_HARD 4
+
+uint64_t plan_segment_base(uint64_t data_bytes)
+{
+	uint64_t base = PLAN_SEGMENT_BASE;
+
+	for (uint64_t most = PLAN_SEGMENT_DATA; base < CHUNK_DATA_MAX && data_bytes > most;
+	     most *= 4)
+		base *= 2;
+	return base;
+}
+
+static int pass_segment(struct planner *p, const struct plan_segment_spec *spec, bool merging)
+{
+	uint64_t read = p->total.read_bytes;
+
+	p->total = (struct plan_tally){0};
+	p->merging = merging;
+	p->merge_from = spec->offset + spec->hand % spec->length;
+	p->merge_most = read / MERGE_SHARE > p->base ? read / MERGE_SHARE : p->base;
+	return plan_node(p, spec->offset, spec->length);
+}
+
+int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
+		 struct plan_tally *tally, struct cairn_err *err)
+{
+	struct plan_spec whole = {.mode = spec->mode, .parent = spec->parent, .marks = spec->marks};
+	struct planner p = {
+		.spec = &whole, .size = spec->marks->size, .base = spec->base, .err = err};
+	uint64_t end = spec->offset + spec->length < p.size ? spec->offset + spec->length : p.size;
+	uint64_t most = spec->length / spec->base;
+	struct start at = {.chunk = spec->first, .offset = spec->first_offset};
+	int rc;
+
+	load_window(&p, &at, spec->offset, end);
+	for (p.leaf = CHUNK_DATA_MIN;; p.leaf *= 2) {
+		rc = pass_segment(&p, spec, false);
+		if (rc || p.total.chunks <= most * SEGMENT_HARD || p.leaf >= p.base)
+			break;
+	}
+	if (rc)
+		return rc;
+	/* What nothing changed in is left alone. */
+	if (p.total.read_bytes > 0 && p.total.chunks > most * SEGMENT_SOFT)
+		p.excess = p.total.chunks - most * SEGMENT_SOFT;
+	p.map = map;
+	rc = pass_segment(&p, spec, spec->mode == PLAN_CHANGED && p.excess > 0);
+	tally->chunks += p.total.chunks;
+	tally->read_bytes += p.total.read_bytes;
+	tally->read_chunks += p.total.read_chunks;
+	tally->merged_bytes += p.total.merged_bytes;
+	return rc;
 }
 
 void plan_done(struct plan *plan)

@@ -66,4 +66,41 @@ void plan_done(struct plan *plan);
 /* The base for so many bytes of data. */
 uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
 
+/* ---- segments ----------------------------------------------------------------
+ *
+ * Above PLAN_FILE_DATA bytes of data a volume is not one list of chunks but many, one for
+ * each segment, and only those in which something changed are planned. The budget is a
+ * segment's: docs/decisions/051-segments.md. */
+#define PLAN_FILE_DATA    (4ULL << 30)
+#define PLAN_SEGMENT_BASE (32U << 10)
+#define PLAN_SEGMENT_DATA (256ULL << 30) /* up to this; twice as long for four times as much */
+
+uint64_t plan_segment_base(uint64_t data_bytes);
+
+struct plan_segment_spec {
+	enum plan_mode mode;
+	const struct marks *marks; /* of the volume as it is now */
+	uint64_t offset;           /* of the segment */
+	uint64_t length;           /* a power of two, whatever is left of the volume */
+	uint64_t base;             /* not above the length */
+	uint64_t hand;             /* where in the segment merging begins */
+
+	/* The chunks of the parent from the one on that holds `offset`, which begins at
+	 * `first_offset`; NULL: it has none. */
+	const struct chunk_map *parent;
+	size_t first;
+	uint64_t first_offset;
+};
+
+struct plan_tally {
+	uint64_t chunks; /* of data */
+	uint64_t read_bytes;
+	uint64_t read_chunks;
+	uint64_t merged_bytes;
+};
+
+/* Appends the segment's chunks to `map`, and adds to `tally`. */
+int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
+		 struct plan_tally *tally, struct cairn_err *err);
+
 #endif

@@ -20,6 +20,7 @@ struct repo_snapshot;
 /* The names in a backup's directory. */
 #define BACKUP_IMAGE_NAME    "volume.img"
 #define BACKUP_METADATA_NAME "volume.json"
+#define BACKUP_PARTS_NAME    "volume.parts" /* instead of the image: segment.h */
 
 enum backup_mode {
 	BACKUP_CHANGED,   /* what changed against the parent was read */

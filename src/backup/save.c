@@ -10,8 +10,10 @@
 #include "backup/metadata.h"
 #include "backup/plan.h"
 #include "backup/record.h"
+#include "backup/segmented.h"
 #include "backup/source.h"
 #include "backup/tags.h"
+#include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -22,7 +24,7 @@
 #include "repo/tree.h"
 
 /* Any numbers will do, but restic counts nodes of one inode as one. */
-enum { INODE_DIR = 1, INODE_IMAGE, INODE_METADATA };
+enum { INODE_DIR = 1, INODE_IMAGE, INODE_METADATA = 5, INODE_PARTS };
 
 static struct repo_node node_of(const struct save_spec *spec, const char *name, uint64_t inode)
 {
@@ -46,12 +48,15 @@ static int put_image(struct repo *repo, const struct save_spec *spec,
 		     struct repo_tree_writer *writer, struct cairn_err *err)
 {
 	struct repo_node node = node_of(spec, BACKUP_IMAGE_NAME, INODE_IMAGE);
+	const struct chunk_map *map = &spec->plan->map;
+	struct content content = {
+		.chunks = map->at, .n = map->n, .longest = zeros_longest(map->size)};
 	int rc;
 
-	node.size = spec->plan->map.size;
+	node.size = map->size;
 	rc = repo_tree_writer_file_begin(writer, &node, err);
 	if (!rc)
-		rc = content_save(repo, &spec->plan->map, spec->zeros, writer, err);
+		rc = content_save(repo, &content, spec->zeros, writer, err);
 	return rc ? rc : repo_tree_writer_file_end(writer, err);
 }
 
@@ -77,6 +82,11 @@ static int make_metadata(const struct save_spec *spec, const struct backup_resul
 		.kubernetes = source->kubernetes,
 	};
 
+	if (spec->segmented) {
+		metadata.segment = spec->segment;
+		metadata.chunk_n = spec->segmented->chunks;
+		metadata.data_bytes = spec->segmented->data_bytes;
+	}
 	if (result->has_parent)
 		metadata.parent_backup = repo_id_format(&result->parent, parent);
 	return metadata_write(&metadata, ret, ret_n, err);
@@ -100,16 +110,30 @@ static int put_metadata(struct repo *repo, const struct save_spec *spec,
 	return rc ? rc : repo_tree_writer_file_end(writer, err);
 }
 
+static int put_parts(const struct save_spec *spec, struct repo_tree_writer *writer,
+		     struct cairn_err *err)
+{
+	struct repo_node node = node_of(spec, BACKUP_PARTS_NAME, INODE_PARTS);
+
+	node.type = REPO_NODE_DIR;
+	node.mode = 0700;
+	node.links = 0;
+	node.subtree = spec->segmented->top;
+	return repo_tree_writer_add(writer, &node, err);
+}
+
 static int put_dir(struct repo *repo, const struct save_spec *spec,
 		   const struct backup_result *result, struct repo_id *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
 	int rc = repo_tree_writer_new(repo, &writer, err);
 
-	if (!rc)
+	if (!rc && !spec->segmented)
 		rc = put_image(repo, spec, writer, err);
 	if (!rc)
 		rc = put_metadata(repo, spec, result, writer, err);
+	if (!rc && spec->segmented)
+		rc = put_parts(spec, writer, err);
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }
 
@@ -189,25 +213,24 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 	return repo_snapshot_save(repo, &snapshot, &result->id, err);
 }
 
-int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
-		struct cairn_err *err)
+int save_backup(struct repo *repo, const struct save_spec *spec, struct repo_id *ret_root,
+		struct backup_result *result, struct cairn_err *err)
 {
 	cairn_auto_free char *path = backup_path_of(spec->source->volume_name);
 	struct repo_stats stats;
 	struct repo_id dir;
-	struct repo_id root;
 	int rc;
 
 	if (!path)
 		return cairn_err_nomem(err, "backup");
 	rc = put_dir(repo, spec, result, &dir, err);
 	if (!rc)
-		rc = put_root(repo, spec, path, &dir, &root, err);
+		rc = put_root(repo, spec, path, &dir, ret_root, err);
 	if (!rc)
 		rc = repo_flush(repo, err);
 	if (rc)
 		return rc;
 	repo_get_stats(repo, &stats);
 	result->bytes_stored = stats.bytes_stored - spec->stored_before;
-	return put_snapshot(repo, spec, path, &root, result, err);
+	return put_snapshot(repo, spec, path, ret_root, result, err);
 }

@@ -137,7 +137,8 @@ struct cmd_backup_create {
 	const char *push_gateway;
 	const char *metrics_file;
 	int64_t compression;
-	uint64_t fixed; /* length of every chunk, for benchmarks; 0: chosen */
+	uint64_t fixed;   /* length of every chunk, for benchmarks; 0: chosen */
+	uint64_t segment; /* length of segments, for tests; 0: chosen */
 };
 
 struct cmd_backup_list {

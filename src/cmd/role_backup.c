@@ -10,6 +10,7 @@
 #include "backup/password.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
@@ -129,10 +130,22 @@ static bool interrupted(void)
 	return cmd_interrupted() != 0;
 }
 
+/* $XDG_CACHE_HOME/cairn or ~/.cache/cairn; NULL when there is neither. The caller's. */
+static char *cache_dir(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+
+	if (cache && *cache == '/')
+		return cairn_printf("%s/cairn", cache);
+	return home && *home == '/' ? cairn_printf("%s/.cache/cairn", home) : NULL;
+}
+
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
 	struct password_spec spec = password_spec_of(repository, how->password);
+	cairn_auto_free char *cache = cache_dir();
 	struct repo_options options = {
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
@@ -143,6 +156,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		.lock_early = how->early,
 		.lock_optional = how->reads,
 		.level = how->level,
+		.cache_dir = cache,
 	};
 	int rc = find_location(repository, &options.store.location, err);
 

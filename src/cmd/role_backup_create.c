@@ -172,6 +172,7 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 		.hostname = o->host,
 		.version = PROGRAM,
 		.fixed = o->fixed,
+		.segment = o->segment,
 		.threads = (unsigned)o->repository->threads,
 		.talk = {.say = role_say, .arg = progress},
 		.progress = progress->hooks,

@@ -57,6 +57,12 @@ static bool is_file(const struct repo_damage *damage, const struct backup_record
 	return record->ours && slash && strcmp(slash + 1, name) == 0;
 }
 
+/* In the directory of a segmented image: another segment is not affected. */
+static bool in_parts(const struct repo_damage *damage)
+{
+	return strstr(damage->path, "/" BACKUP_PARTS_NAME "/") != NULL;
+}
+
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
@@ -86,7 +92,7 @@ static void add_loss(struct cairn_buf *out, const struct repo_damage *damage,
 
 	cairn_format_size(damage->lost, lost);
 	cairn_format_size(damage->size, size);
-	if (damage->directory && record->ours) {
+	if (damage->directory && record->ours && !in_parts(damage)) {
 		cairn_buf_adds(out, "its list of chunks is lost, and with it all of the backup");
 	} else if (damage->directory) {
 		cairn_buf_addf(out, "what is in '%s' is lost", damage->path);

@@ -24,8 +24,19 @@ def digest(path):
     return whole.hexdigest()
 
 
+def restored_digest(directory):
+    """Of the image that restic restored or mounted: one file, or segments to concatenate."""
+    if (directory / "volume.img").exists():
+        return digest(directory / "volume.img")
+    whole = hashlib.sha256()
+    for part in sorted(directory.glob("volume.parts/*/*/img")):
+        whole.update(part.read_bytes())
+    return whole.hexdigest()
+
+
 class BackupTest(CliTest):
     """A scratch pool and, beside it, the directory of a repository."""
+    layout = ()  # how images are stored, as arguments of "backup create"
 
     def make_pool(self):
         self.repository = self.scratch / "repository"
@@ -35,6 +46,7 @@ class BackupTest(CliTest):
         return super().environment(**{"CAIRN_REPOSITORY": str(self.repository),
                                       "RESTIC_REPOSITORY": str(self.repository),
                                       "RESTIC_PASSWORD": PASSWORD,
+                                      "XDG_CACHE_HOME": str(self.scratch / "machine"),
                                       "RESTIC_CACHE_DIR": str(self.scratch / "cache"), **extra})
 
     def backup(self, *args, **how):
@@ -56,7 +68,7 @@ class BackupTest(CliTest):
 
     def create(self, snapshot, *args, **how):
         """Backs up and returns the summary."""
-        return self.events("create", snapshot, *args, **how)[-1]
+        return self.events("create", snapshot, *self.layout, *args, **how)[-1]
 
     def start_slowly(self, snapshot, *args, **how):
         """A backup that is seconds from its end when its first packs, small ones, are there."""

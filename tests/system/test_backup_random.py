@@ -29,6 +29,7 @@ class RandomCycles(BackupTest):
         super().setUp()
         self.seed = RandomCycles.seed or random.randrange(1 << 32)
         random.seed(self.seed)
+        self.layout = random.choice(((), ("--segment-size", "64K")))
         self.truth = {}  # snapshot's name: hash of its bytes
         self.live = []
         self.n = 0
@@ -59,7 +60,7 @@ class RandomCycles(BackupTest):
     def back_up(self):
         snapshot = f"data@{random.choice(self.live[-3:])}"
         if random.random() < 0.4:
-            self.kill_at_random("create", snapshot)
+            self.kill_at_random("create", snapshot, *self.layout)
         made = self.create(snapshot)
         self.count[f"create, {made['mode']}"] += 1
         return made

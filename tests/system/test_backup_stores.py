@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from backupcli import PASSWORD, BackupTest, digest
+from backupcli import PASSWORD, BackupTest, digest, restored_digest
 from cairncli import BLOCK, MIB, TIMEOUT, main
 from remote import Directory, RestServer, S3Server, build_peers, programs
 
@@ -36,9 +36,8 @@ class Life:
         try:
             self.wait_for(lambda: os.path.ismount(at) or process.poll() is not None)
             for made in self.backups():
-                path = at / "ids" / made["id"][:8] / "data" / "volume.img"
-                self.assertEqual(os.path.getsize(path), SIZE)
-                self.assertEqual(digest(path), self.want[made["snapshot"]])
+                self.assertEqual(restored_digest(at / "ids" / made["id"][:8] / "data"),
+                                 self.want[made["snapshot"]])
         finally:
             # It ends by itself and takes its lock away; one that is killed may leave it.
             if subprocess.run(["umount", at], check=False).returncode != 0:
@@ -58,7 +57,7 @@ class Life:
             if os.path.exists("/dev/fuse") and os.geteuid() == 0:
                 self.mounted_equals(program)
             self.restic("restore", self.made[-1], "--target", out, program=program)
-            self.assertEqual(digest(out / "data/volume.img"), newest)
+            self.assertEqual(restored_digest(out / "data"), newest)
             self.restic("forget", self.made.pop(0), "--prune", "--max-unused", "0",
                         program=program)
             newest = self.back_up_once_more()
@@ -72,6 +71,10 @@ class Life:
 
 class InDirectory(Life, Directory, BackupTest):
     pass
+
+
+class InSegments(Life, Directory, BackupTest):
+    layout = ("--segment-size", "64K")
 
 
 class AtAServer(Life):

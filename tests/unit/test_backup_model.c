@@ -210,7 +210,11 @@ static void open_repo(struct model *model, enum repo_lock_kind lock)
 {
 	struct repo_options options = repofix_options(model->fix, lock);
 	struct cairn_err err = {0};
+	char cache[128];
 
+	snprintf(cache, sizeof(cache), "%s/cache", model->fix->dir);
+	options.cache_dir = cache;
+	options.cache_min = 1;
 	repofix_close(model->fix);
 	assert_ok(repo_open(&options, &model->fix->repo, &err), &err);
 }
@@ -260,6 +264,15 @@ static unsigned count_backups(const struct model *model)
 	return n;
 }
 
+/* The first volume is in segments from its first backup on, the last one from its tenth
+ * on, the one between is a file. */
+static uint64_t segment_of(const struct model *model, const struct volume *volume)
+{
+	if (volume == &model->volumes[0])
+		return 4 * BLOCK;
+	return volume == &model->volumes[2] && volume->n >= 10 ? 8 * BLOCK : 0;
+}
+
 static void back_up(struct model *model)
 {
 	struct volume *volume = &model->volumes[pick(model, VOLUMES)];
@@ -272,6 +285,7 @@ static void back_up(struct model *model)
 	if (count_backups(model) == BACKUPS)
 		return;
 	source.cut = cut_volume(volume);
+	options.segment = segment_of(model, volume);
 	snprintf(source.name, sizeof(source.name), "%s-%u", volume->id, volume->n);
 	source.base = (struct backup_source){.ops = &source_ops,
 					     .volume_id = volume->id,

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The image of a large volume as a directory of segments.
+ *
+ * A tree stores the list of a file's chunks, so whatever changes in a file stores the
+ * whole list again. A large volume is therefore cut into segments of equal length, each a
+ * file in a directory of its own; what did not change keeps its tree:
+ *
+ *   volume.parts/000000/000/img    bytes 0 to 8 MiB - 1
+ *   volume.parts/000000/001/img
+ *   …
+ *   volume.parts/000001/000/img    256 segments later
+ *
+ * The files, concatenated in the order of their names, are the image. All but the last
+ * are equally long. Segments of zeros are one tree, groups of such segments too, so a
+ * sparse volume costs little.
+ */
+#ifndef CAIRN_BACKUP_SEGMENT_H
+#define CAIRN_BACKUP_SEGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backup/chunk.h"
+#include "repo/id.h"
+
+struct cairn_err;
+struct repo;
+struct zeros;
+
+#define SEGMENT_BYTES (8U << 20) /* the longest chunk fits */
+#define SEGMENT_MIN   CHUNK_DATA_MIN
+#define SEGMENT_GROUP 256U /* segments in a directory */
+
+/* Limits what a tree that others wrote can make us allocate. */
+#define SEGMENT_GROUPS_MAX (1U << 20)
+
+/* What is known of a segmented image without reading its segments. */
+struct segments {
+	uint64_t size;    /* of the image */
+	uint64_t segment; /* the length of one */
+	struct repo_id *groups;
+	size_t n_groups;
+};
+
+/* Also a cleanup function. */
+void segments_done(struct segments *segments);
+
+/* How many segments an image has, and those from a group's first one on in that group. */
+uint64_t segments_count(uint64_t size, uint64_t segment);
+size_t segments_in_group(uint64_t count, uint64_t group);
+
+/* The length of segment `number`. */
+uint64_t segments_length(const struct segments *segments, uint64_t number);
+
+/* Opens the directory `top`. `size` and `segment` come from the backup's metadata; where
+ * that is lost both are 0, and are found out.
+ *
+ * CAIRN_DATA_LOSS  damaged, or its directories are not those of such an image
+ */
+int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
+		  struct segments *ret, struct cairn_err *err);
+
+/* The trees of a group's segments; `ret` has room for segments_in_group(). */
+int segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
+		    struct repo_id *ret, struct cairn_err *err);
+
+/* The content of one segment as its tree has it. */
+struct segment_list {
+	struct repo_id *ids;
+	size_t n;
+	uint64_t size;
+};
+
+/* Reads many lists with few requests, from several threads. `lists` has room for `n`; it
+ * is released by segment_lists_done() also after a failure. */
+int segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
+		       struct segment_list *lists, struct cairn_err *err);
+void segment_lists_done(struct segment_list *lists, size_t n);
+
+/* A list as chunks, which must have `length` bytes.
+ *
+ * CAIRN_NOT_FOUND  nothing is known of a chunk
+ * CAIRN_DATA_LOSS  they are another number of bytes
+ */
+int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct segment_list *list,
+			uint64_t length, struct chunk_map *map, struct cairn_err *err);
+
+/* Calls `fn` for every segment, in order, with its chunks. */
+int segments_walk(struct repo *repo, struct zeros *zeros, const struct segments *segments,
+		  int (*fn)(void *arg, uint64_t number, const struct chunk_map *map,
+			    struct cairn_err *err),
+		  void *arg, struct cairn_err *err);
+
+/* ---- writing ----------------------------------------------------------------- */
+
+/* Stores the tree of segment `number`. */
+int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
+		 const struct chunk *chunks, size_t n, struct repo_id *ret, struct cairn_err *err);
+
+/* Stores a directory of groups or of segments. */
+int segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
+			struct repo_id *ret, struct cairn_err *err);
+int segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
+		       struct repo_id *ret, struct cairn_err *err);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "backup/content.h"
+#include "backup/segment.h"
+#include "backup/segment_impl.h"
+#include "backup/zeros.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "repo/tree.h"
+
+/* Nothing in a node may depend on when or by which backup it was written, or unchanged
+ * segments would not keep their trees. Segments of zeros share one number. */
+enum { INODE_DIR = 3, INODE_ZEROS = 4, INODE_FIRST = 16 };
+
+static struct repo_node node_of(const char *name, bool dir)
+{
+	return (struct repo_node){
+		.name = name,
+		.type = dir ? REPO_NODE_DIR : REPO_NODE_FILE,
+		.mode = dir ? 0700 : 0600,
+		.uid = getuid(),
+		.gid = getgid(),
+		.inode = INODE_DIR,
+		.links = dir ? 0 : 1,
+	};
+}
+
+int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
+		 const struct chunk *chunks, size_t n, struct repo_id *ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
+	struct repo_node node = node_of(SEGMENT_FILE_NAME, false);
+	struct content content = {.chunks = chunks, .n = n, .longest = ZEROS_USUAL, .sparse = true};
+	int rc;
+
+	for (size_t i = 0; i < n; i++) {
+		node.size += chunks[i].length;
+		content.sparse &= chunks[i].kind == CHUNK_ZERO; /* one chunk is always sparse */
+	}
+	node.inode = content.sparse ? INODE_ZEROS : INODE_FIRST + number;
+	rc = repo_tree_writer_new(repo, &writer, err);
+	if (!rc)
+		rc = repo_tree_writer_file_begin(writer, &node, err);
+	if (!rc)
+		rc = content_save(repo, &content, zeros, writer, err);
+	if (!rc)
+		rc = repo_tree_writer_file_end(writer, err);
+	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
+}
+
+static int save_directory(struct repo *repo, unsigned digits, const struct repo_id *ids, size_t n,
+			  struct repo_id *ret, struct cairn_err *err)
+{
+	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
+	int rc = repo_tree_writer_new(repo, &writer, err);
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		char name[SEGMENT_NAME_MAX];
+		struct repo_node node = node_of(name, true);
+
+		segment_name(digits, i, name);
+		node.subtree = ids[i];
+		rc = repo_tree_writer_add(writer, &node, err);
+	}
+	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
+}
+
+int segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
+			struct repo_id *ret, struct cairn_err *err)
+{
+	return save_directory(repo, SEGMENT_GROUP_DIGITS, groups, n, ret, err);
+}
+
+int segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
+		       struct repo_id *ret, struct cairn_err *err)
+{
+	return save_directory(repo, SEGMENT_LEAF_DIGITS, leaves, n, ret, err);
+}

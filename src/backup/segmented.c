@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/segmented.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/marks.h"
+#include "backup/parent.h"
+#include "backup/progress.h"
+#include "backup/segment.h"
+#include "backup/source.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/each.h"
+#include "repo/repo.h"
+
+#define BATCH 1024U /* segments that are in memory at a time */
+
+struct making {
+	struct repo *repo;
+	const struct segmented_spec *spec;
+	struct segmented_result *result;
+	struct segments now; /* `groups` are filled in */
+	uint64_t count;
+	bool grown_upon;        /* the parent has segments */
+	uint64_t parent_count;  /* of the parent's segments */
+	struct repo_id *leaves; /* of all segments; of groups that are kept not filled in */
+	uint64_t *open;         /* groups that are not kept */
+	size_t n_open;
+	uint64_t *todo; /* segments that are planned */
+	size_t n_todo;
+	bool has_zeros;
+	struct repo_id zeros; /* the tree of a segment of zeros */
+
+	/* Where in the one file of the parent the next segment begins. */
+	size_t first;
+	uint64_t first_offset;
+
+	/* The batch at hand: todo[at] to todo[at + n - 1]. */
+	size_t at, n;
+	struct segment_list lists[BATCH];
+	size_t starts[BATCH], ends[BATCH]; /* in `map` */
+	struct chunk_map map;
+	uint64_t read_before; /* by batches before */
+};
+
+static void making_free(struct making *m)
+{
+	segments_done(&m->now);
+	free(m->leaves);
+	free(m->open);
+	free(m->todo);
+	segment_lists_done(m->lists, BATCH);
+	chunk_map_done(&m->map);
+	free(m);
+}
+CAIRN_DEFINE_CLEANUP(struct making, making_free);
+
+/* ---- what is to be done ------------------------------------------------------ */
+
+static bool is_lost(const struct parent *parent, uint64_t first, uint64_t end)
+{
+	for (uint64_t i = first; parent->segments_lost && i < end; i++)
+		if (parent->segments_lost[i / 64] >> i % 64 & 1)
+			return true;
+	return false;
+}
+
+/* Bytes of the segments [first, end) that the volume has, marked or not. */
+static bool is_marked(const struct making *m, uint64_t first, uint64_t end)
+{
+	uint64_t from = first * m->now.segment;
+
+	return marks_count(m->spec->marks, from, (end - first) * m->now.segment).marked > 0;
+}
+
+/* The segments [first, end) are the parent's. */
+static bool is_kept(const struct making *m, uint64_t first, uint64_t end)
+{
+	const struct segments *old = &m->spec->parent->segments;
+
+	if (!m->grown_upon || m->spec->mode != PLAN_CHANGED || end > m->parent_count)
+		return false;
+	return segments_length(old, end - 1) == segments_length(&m->now, end - 1) &&
+	       !is_lost(m->spec->parent, first, end) && !is_marked(m, first, end);
+}
+
+static bool is_zeros(const struct making *m, uint64_t number)
+{
+	return m->spec->mode == PLAN_ALLOCATED && !is_marked(m, number, number + 1) &&
+	       segments_length(&m->now, number) == m->now.segment;
+}
+
+/* The tree of a segment of zeros, stored once. */
+static int put_zeros(struct making *m, struct repo_id *ret, struct cairn_err *err)
+{
+	struct chunk chunk = {.kind = CHUNK_ZERO, .length = (uint32_t)m->now.segment};
+	int rc = 0;
+
+	if (!m->has_zeros)
+		rc = segment_save(m->repo, m->spec->zeros, 0, &chunk, 1, &m->zeros, err);
+	m->has_zeros = rc == 0;
+	*ret = m->zeros;
+	return rc;
+}
+
+/* The parent's trees of a group, as far as it has them. */
+static int load_group(void *arg, size_t i, struct cairn_err *err)
+{
+	const struct making *m = arg;
+	uint64_t group = m->open[i];
+	uint64_t first = group * SEGMENT_GROUP;
+
+	if (!m->grown_upon || first >= m->parent_count)
+		return 0;
+	/* The parent may have more segments in it than the volume only if it was longer,
+	 * which it was not. */
+	return segments_leaves(m->repo, &m->spec->parent->segments, group, m->leaves + first, err);
+}
+
+static int choose_groups(struct making *m, struct cairn_err *err)
+{
+	for (uint64_t group = 0; group < m->now.n_groups; group++) {
+		uint64_t first = group * SEGMENT_GROUP;
+		uint64_t end = first + segments_in_group(m->count, group);
+
+		if (is_kept(m, first, end))
+			m->now.groups[group] = m->spec->parent->segments.groups[group];
+		else
+			m->open[m->n_open++] = group;
+	}
+	return repo_each(m->n_open, repo_get_store(m->repo)->connections, load_group, m, err);
+}
+
+static int choose_segments(struct making *m, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->n_open && !rc; i++) {
+		uint64_t first = m->open[i] * SEGMENT_GROUP;
+		uint64_t end = first + segments_in_group(m->count, m->open[i]);
+
+		for (uint64_t k = first; k < end && !rc; k++) {
+			if (is_kept(m, k, k + 1))
+				continue;
+			if (is_zeros(m, k))
+				rc = put_zeros(m, &m->leaves[k], err);
+			else
+				m->todo[m->n_todo++] = k;
+		}
+	}
+	return rc;
+}
+
+/* ---- a batch ----------------------------------------------------------------- */
+
+/* The parent's lists of the segments of the batch that it has. */
+static int load_lists(struct making *m, struct cairn_err *err)
+{
+	cairn_auto_free struct repo_id *ids = NULL;
+	size_t n = 0;
+
+	if (!m->grown_upon)
+		return 0;
+	ids = cairn_calloc(m->n, sizeof(*ids));
+	if (!ids)
+		return cairn_err_nomem(err, "segments");
+	/* They ascend: those that the parent does not have are the last. */
+	for (; n < m->n && m->todo[m->at + n] < m->parent_count; n++)
+		ids[n] = m->leaves[m->todo[m->at + n]];
+	return segment_lists_load(m->repo, ids, n, m->lists, err);
+}
+
+static void count_data(const struct chunk_map *map, size_t from, size_t to, uint64_t *chunks,
+		       uint64_t *bytes)
+{
+	for (size_t i = from; i < to; i++) {
+		*chunks += map->at[i].kind != CHUNK_ZERO;
+		*bytes += map->at[i].kind != CHUNK_ZERO ? map->at[i].length : 0;
+	}
+}
+
+/* What of the parent a segment is planned upon. */
+static int find_parent(struct making *m, size_t i, struct plan_segment_spec *spec,
+		       struct chunk_map *own, struct cairn_err *err)
+{
+	const struct parent *parent = m->spec->parent;
+	uint64_t number = m->todo[m->at + i], chunks = 0, bytes = 0;
+	int rc;
+
+	if (!parent->found || (m->grown_upon && number >= m->parent_count))
+		return 0;
+	if (!m->grown_upon) {
+		const struct chunk_map *map = &parent->map;
+
+		while (m->first < map->n &&
+		       m->first_offset + map->at[m->first].length <= spec->offset)
+			m->first_offset += map->at[m->first++].length;
+		spec->parent = map;
+		spec->first = m->first;
+		spec->first_offset = m->first_offset;
+		return 0;
+	}
+	rc = segment_list_chunks(m->repo, m->spec->zeros, &m->lists[i],
+				 segments_length(&parent->segments, number), own, err);
+	if (rc)
+		return rc;
+	spec->parent = own;
+	spec->first_offset = spec->offset;
+	count_data(own, 0, own->n, &chunks, &bytes);
+	if (m->spec->mode == PLAN_CHANGED) {
+		m->result->chunks -= chunks;
+		m->result->data_bytes -= bytes;
+	}
+	return 0;
+}
+
+static int plan_one(struct making *m, size_t i, struct cairn_err *err)
+{
+	cairn_cleanup(chunk_map_done) struct chunk_map own = {0};
+	uint64_t offset = m->todo[m->at + i] * m->now.segment;
+	struct plan_segment_spec spec = {
+		.mode = m->spec->mode,
+		.marks = m->spec->marks,
+		.offset = offset,
+		.length = m->now.segment,
+		.base = m->spec->base,
+		.hand = m->spec->parent->hand,
+	};
+	int rc = find_parent(m, i, &spec, &own, err);
+
+	/* What lies between the segments is not read. */
+	if (!rc)
+		rc = chunk_map_add(&m->map, CHUNK_ZERO, NULL, offset - m->map.size, err);
+	m->starts[i] = m->map.barrier = m->map.n;
+	if (!rc)
+		rc = plan_segment(&spec, &m->map, &m->result->tally, err);
+	m->ends[i] = m->map.barrier = m->map.n;
+	return rc;
+}
+
+static void report(void *arg, const char *step, uint64_t done, uint64_t total)
+{
+	const struct making *m = arg;
+	uint64_t batches = (m->n_todo - m->at + BATCH - 1) / BATCH;
+
+	backup_report(m->spec->progress, step, m->read_before + done,
+		      m->read_before + total * batches);
+}
+
+static bool cancelled(void *arg)
+{
+	return backup_cancelled(((const struct making *)arg)->spec->progress);
+}
+
+static int read_batch(struct making *m, struct cairn_err *err)
+{
+	struct backup_progress progress = {.report = report, .cancelled = cancelled, .arg = m};
+	struct reading_result got = {0};
+	int rc = reading_run(m->repo, m->spec->source, &m->map, m->spec->threads, &progress, &got,
+			     err);
+
+	m->read_before += got.bytes_read;
+	m->result->got.bytes_read += got.bytes_read;
+	m->result->got.bytes_new += got.bytes_new;
+	m->result->got.chunks_new += got.chunks_new;
+	return rc;
+}
+
+static bool only_zeros(const struct making *m, size_t i)
+{
+	for (size_t k = m->starts[i]; k < m->ends[i]; k++)
+		if (m->map.at[k].kind != CHUNK_ZERO)
+			return false;
+	return segments_length(&m->now, m->todo[m->at + i]) == m->now.segment;
+}
+
+static int save_one(struct making *m, size_t i, struct cairn_err *err)
+{
+	uint64_t number = m->todo[m->at + i];
+
+	count_data(&m->map, m->starts[i], m->ends[i], &m->result->chunks, &m->result->data_bytes);
+	if (only_zeros(m, i))
+		return put_zeros(m, &m->leaves[number], err);
+	return segment_save(m->repo, m->spec->zeros, number, m->map.at + m->starts[i],
+			    m->ends[i] - m->starts[i], &m->leaves[number], err);
+}
+
+static int run_batch(struct making *m, struct cairn_err *err)
+{
+	int rc = load_lists(m, err);
+
+	chunk_map_done(&m->map);
+	for (size_t i = 0; i < m->n && !rc; i++)
+		rc = plan_one(m, i, err);
+	segment_lists_done(m->lists, m->n);
+	if (!rc)
+		rc = read_batch(m, err);
+	for (size_t i = 0; i < m->n && !rc; i++)
+		rc = save_one(m, i, err);
+	return rc;
+}
+
+/* ---- all --------------------------------------------------------------------- */
+
+static int save_groups(struct making *m, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->n_open && !rc; i++) {
+		uint64_t group = m->open[i];
+
+		rc = segment_save_group(m->repo, m->leaves + group * SEGMENT_GROUP,
+					segments_in_group(m->count, group), &m->now.groups[group],
+					err);
+	}
+	return rc ? rc
+		  : segment_save_groups(m->repo, m->now.groups, m->now.n_groups, &m->result->top,
+					err);
+}
+
+static int prepare(struct making *m, struct cairn_err *err)
+{
+	const struct parent *parent = m->spec->parent;
+
+	m->now.size = m->spec->marks->size;
+	m->now.segment = m->spec->segment;
+	m->count = segments_count(m->now.size, m->now.segment);
+	m->now.n_groups = (m->count + SEGMENT_GROUP - 1) / SEGMENT_GROUP;
+	m->grown_upon = parent->found && parent->segmented;
+	if (m->grown_upon)
+		m->parent_count = segments_count(parent->segments.size, parent->segments.segment);
+	if (m->grown_upon && m->spec->mode == PLAN_CHANGED) {
+		m->result->chunks = parent->chunks;
+		m->result->data_bytes = parent->data_bytes;
+	}
+	m->now.groups = cairn_calloc(m->now.n_groups, sizeof(*m->now.groups));
+	m->open = cairn_calloc(m->now.n_groups, sizeof(*m->open));
+	m->leaves = cairn_calloc(m->now.n_groups * SEGMENT_GROUP, sizeof(*m->leaves));
+	m->todo = cairn_calloc(m->count, sizeof(*m->todo));
+	if (!m->now.groups || !m->open || !m->leaves || !m->todo)
+		return cairn_err_nomem(err, "segments");
+	return 0;
+}
+
+int segmented_run(struct repo *repo, const struct segmented_spec *spec,
+		  struct segmented_result *ret, struct cairn_err *err)
+{
+	cairn_cleanup(making_freep) struct making *m = cairn_calloc(1, sizeof(*m));
+	struct segmented_result result = {0};
+	int rc;
+
+	if (!m)
+		return cairn_err_nomem(err, "segments");
+	m->repo = repo;
+	m->spec = spec;
+	m->result = &result;
+	rc = prepare(m, err);
+	if (!rc)
+		rc = choose_groups(m, err);
+	if (!rc)
+		rc = choose_segments(m, err);
+	for (; m->at < m->n_todo && !rc; m->at += m->n) {
+		m->n = m->n_todo - m->at < BATCH ? m->n_todo - m->at : BATCH;
+		rc = run_batch(m, err);
+	}
+	if (!rc)
+		rc = save_groups(m, err);
+	if (rc)
+		return rc;
+	result.hand = (spec->parent->hand + spec->segment / 8 * 3) % spec->segment;
+	*ret = result;
+	return 0;
+}

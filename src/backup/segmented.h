@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Backing up a volume into segments (segment.h).
+ *
+ * Only segments in which something changed are planned, read and stored; the others keep
+ * the parent's trees, unread. So work and memory follow what changed. Many segments are
+ * worked on at a time, not all: a list of all chunks of a large volume is never in memory.
+ */
+#ifndef CAIRN_BACKUP_SEGMENTED_H
+#define CAIRN_BACKUP_SEGMENTED_H
+
+#include <stdint.h>
+
+#include "backup/plan.h"
+#include "backup/reading.h"
+#include "repo/id.h"
+
+struct backup_progress;
+struct backup_source;
+struct cairn_err;
+struct marks;
+struct parent;
+struct repo;
+struct zeros;
+
+struct segmented_spec {
+	struct backup_source *source;
+	struct zeros *zeros;
+	const struct parent *parent; /* in segments of the same length, one file, or not found */
+	const struct marks *marks;
+	enum plan_mode mode;
+	uint64_t segment; /* a power of two */
+	uint64_t base;
+	unsigned threads;
+	const struct backup_progress *progress;
+};
+
+struct segmented_result {
+	struct repo_id top;      /* the directory of groups */
+	struct plan_tally tally; /* of segments that were planned */
+	struct reading_result got;
+	uint64_t chunks, data_bytes; /* of data, in all segments */
+	uint64_t hand;
+};
+
+int segmented_run(struct repo *repo, const struct segmented_spec *spec,
+		  struct segmented_result *ret, struct cairn_err *err);
+
+#endif

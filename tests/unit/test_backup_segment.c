@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Backups of a volume in segments: what is stored again, and what is read back. */
+
+#include "cairntest.h"
+
+#include "repofix.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/create.h"
+#include "backup/image.h"
+#include "backup/plan.h"
+#include "backup/source.h"
+#include "backup/view.h"
+#include "backup/zeros.h"
+#include "base/cleanup.h"
+#include "block/extent.h"
+#include "pool/store.h"
+#include "repo/blob.h"
+
+#define BLOCK    4096U
+#define SEGMENT  (2 * BLOCK)
+#define SEGMENTS (SEGMENT_GROUP + 100U)
+#define SIZE     ((uint64_t)SEGMENTS * SEGMENT)
+#define MORE     (3 * SEGMENT_GROUP * (uint64_t)SEGMENT + BLOCK)
+
+/* A volume in memory and how it was at the last backup. */
+struct volume {
+	struct backup_source base;
+	uint8_t *now, *before;
+	uint64_t size;
+	unsigned number;
+	char name[32], last[32];
+};
+
+struct reader {
+	struct store_reader base;
+	const struct volume *volume;
+};
+
+static int read_bytes(struct store_reader *base, uint64_t offset, void *buf, size_t n,
+		      size_t *ret_n, struct cairn_err *err)
+{
+	const struct volume *volume = ((struct reader *)base)->volume;
+
+	(void)err;
+	*ret_n = offset >= volume->size ? 0 : n < volume->size - offset ? n : volume->size - offset;
+	memcpy(buf, volume->now + offset, *ret_n);
+	return 0;
+}
+
+static void free_reader(struct store_reader *reader)
+{
+	free(reader);
+}
+
+static const struct store_reader_ops reader_ops = {.read = read_bytes, .free = free_reader};
+
+static int open_reader(struct backup_source *base, struct store_reader **ret, struct cairn_err *err)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+
+	(void)err;
+	assert_non_null(reader);
+	reader->base.ops = &reader_ops;
+	reader->volume = (struct volume *)base;
+	*ret = &reader->base;
+	return 0;
+}
+
+static int compare(struct volume *volume, const uint8_t *with, struct block_sink sink,
+		   struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (uint64_t at = 0; rc == 0 && at < volume->size; at += BLOCK)
+		if (memcmp(volume->now + at, with + at, BLOCK) != 0)
+			rc = sink.emit(sink.arg,
+				       &(struct block_extent){.offset = at, .length = BLOCK}, err);
+	return rc;
+}
+
+static int changed(struct backup_source *base, const char *since, struct block_sink sink,
+		   struct cairn_err *err)
+{
+	struct volume *volume = (struct volume *)base;
+
+	assert_string_equal(since, volume->last);
+	return compare(volume, volume->before, sink, err);
+}
+
+static int allocated(struct backup_source *base, struct block_sink sink, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *zeros = calloc(1, MORE);
+
+	assert_non_null(zeros);
+	return compare((struct volume *)base, zeros, sink, err);
+}
+
+static int lineage(struct backup_source *base,
+		   int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err), void *arg,
+		   struct cairn_err *err)
+{
+	struct volume *volume = (struct volume *)base;
+
+	return *volume->last ? fn(arg, volume->last, err) : 0;
+}
+
+static void close_nothing(struct backup_source *source)
+{
+	(void)source;
+}
+
+static const struct backup_source_ops source_ops = {.name = "memory",
+						    .close = close_nothing,
+						    .reader_open = open_reader,
+						    .changed = changed,
+						    .allocated = allocated,
+						    .lineage = lineage};
+
+static void volume_init(struct volume *volume)
+{
+	*volume = (struct volume){.size = SIZE, .now = calloc(1, MORE), .before = calloc(1, MORE)};
+	assert_non_null(volume->now);
+	assert_non_null(volume->before);
+	repofix_bytes(1, volume->now, SIZE / 3);
+	repofix_bytes(2, volume->now + SIZE / 2, SIZE / 4);
+}
+
+static void volume_done(struct volume *volume)
+{
+	free(volume->now);
+	free(volume->before);
+}
+
+static void change_block(struct volume *volume, uint64_t block, uint64_t seed)
+{
+	repofix_bytes(seed, volume->now + block * BLOCK, BLOCK);
+}
+
+/* Blobs that the backup stored. */
+static uint64_t back_up(struct repofix *fix, struct volume *volume, uint64_t segment,
+			struct backup_result *ret)
+{
+	struct backup_create_options options = {
+		.version = "test", .threads = 1, .segment = segment};
+	struct repo_stats stats;
+	struct cairn_err err = {0};
+
+	snprintf(volume->name, sizeof(volume->name), "s%u", ++volume->number);
+	volume->base = (struct backup_source){.ops = &source_ops,
+					      .volume_id = "v",
+					      .volume_name = "v",
+					      .snapshot_id = volume->name,
+					      .snapshot_name = volume->name,
+					      .size = volume->size,
+					      .created_ns = volume->number};
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(backup_create(fix->repo, &volume->base, &options, ret, &err), &err);
+	repo_get_stats(fix->repo, &stats);
+	memcpy(volume->before, volume->now, MORE);
+	snprintf(volume->last, sizeof(volume->last), "%s", volume->name);
+	return stats.blobs_new;
+}
+
+static void assert_restored(struct repofix *fix, const struct volume *volume,
+			    const struct repo_id *id, bool segmented)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
+	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(view_freep) struct view *view = NULL;
+	cairn_auto_free uint8_t *out = calloc(1, MORE);
+	struct image image = {0};
+	struct cairn_err err = {0};
+	size_t n = 0;
+
+	assert_non_null(out);
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repo_snapshot_load(fix->repo, id, &snapshot, &err), &err);
+	assert_ok(zeros_new(&zeros, &err), &err);
+	assert_ok(image_open(fix->repo, snapshot, NULL, zeros, &image, &err), &err);
+	assert_int_equal(image.segmented, segmented);
+	assert_ok(view_new(fix->repo, &image, &view, &err), &err);
+	assert_ok(view_read(view, 0, out, volume->size, &n, &err), &err);
+	assert_int_equal(n, volume->size);
+	assert_memory_equal(out, volume->now, volume->size);
+	assert_int_equal(repofix_problems(fix->repo, true), 0);
+}
+
+static void only_what_changed_is_stored_again(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	volume_init(&volume);
+	back_up(fix, &volume, SEGMENT, &result);
+	assert_int_equal(result.mode, BACKUP_ALLOCATED);
+	assert_restored(fix, &volume, &result.id, true);
+	/* The metadata, the directory it is in, and the root. */
+	assert_int_equal(back_up(fix, &volume, 0, &result), 3);
+	assert_int_equal(result.mode, BACKUP_CHANGED);
+	assert_int_equal(result.bytes_read, 0);
+	/* And the chunk, its segment, its group, the directory of groups. */
+	change_block(&volume, 5, 77);
+	assert_in_range(back_up(fix, &volume, 0, &result), 7, 8);
+	assert_restored(fix, &volume, &result.id, true);
+	/* In the other group, from data to zeros. */
+	memset(volume.now + SIZE - SIZE / 3, 0, BLOCK);
+	back_up(fix, &volume, 0, &result);
+	assert_restored(fix, &volume, &result.id, true);
+}
+
+static void a_volume_grows_by_segments_and_groups(void **state)
+{
+	static const uint64_t sizes[] = {SIZE, SIZE + BLOCK, SIZE + SEGMENT,
+					 2 * SEGMENT_GROUP * (uint64_t)SEGMENT, MORE};
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	volume_init(&volume);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		volume.size = sizes[i];
+		change_block(&volume, sizes[i] / BLOCK - 1, 100 + i);
+		back_up(fix, &volume, SEGMENT, &result);
+		assert_int_equal(result.mode, i ? BACKUP_CHANGED : BACKUP_ALLOCATED);
+		assert_restored(fix, &volume, &result.id, true);
+	}
+}
+
+static void one_file_becomes_segments_and_keeps_its_chunks(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	volume_init(&volume);
+	back_up(fix, &volume, 0, &result);
+	assert_restored(fix, &volume, &result.id, false);
+	change_block(&volume, 9, 78);
+	back_up(fix, &volume, 64 * BLOCK, &result);
+	assert_int_equal(result.mode, BACKUP_CHANGED);
+	assert_true(result.bytes_read <= PLAN_BASE_MIN + PLAN_SEGMENT_BASE);
+	assert_restored(fix, &volume, &result.id, true);
+	/* Chunks that are longer than a segment are cut. */
+	volume_done(&volume);
+	volume_init(&volume);
+	volume.number = 10;
+	back_up(fix, &volume, 0, &result);
+	change_block(&volume, 9, 79);
+	back_up(fix, &volume, SEGMENT, &result);
+	assert_restored(fix, &volume, &result.id, true);
+}
+
+/* A hundred backups of random changes to one segment do not make its list ever longer. */
+static void a_segment_does_not_fall_to_pieces(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	volume_init(&volume);
+	volume.size = 128 * BLOCK;
+	back_up(fix, &volume, 128 * BLOCK, &result);
+	for (unsigned i = 0; i < 60; i++) {
+		change_block(&volume, i * 37 % 128, 200 + i);
+		back_up(fix, &volume, 0, &result);
+		assert_true(result.chunks <= 2 * (128 * BLOCK / PLAN_SEGMENT_BASE) + 8);
+	}
+	assert_restored(fix, &volume, &result.id, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(only_what_changed_is_stored_again, repofix_setup,
+						repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_volume_grows_by_segments_and_groups,
+						repofix_setup, repofix_teardown),
+		cmocka_unit_test_setup_teardown(one_file_becomes_segments_and_keeps_its_chunks,
+						repofix_setup, repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_segment_does_not_fall_to_pieces, repofix_setup,
+						repofix_teardown),
+	};
+
+	return cmocka_run_group_tests_name("backup/segment", tests, NULL, NULL);
+}
