@@ -82,7 +82,7 @@ int content_save(struct repo *repo, const struct content *content, struct zeros 
 		if (rc || i == content->n)
 			return rc;
 		memcpy(id.bytes, chunks[i].id, sizeof(id.bytes));
-		rc = repo_tree_writer_content(writer, &id, 1, err);
+		rc = repo_tree_writer_content_known(writer, &id, chunks[i].length, err);
 		if (rc)
 			return rc;
 	}

@@ -27,7 +27,7 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		const struct repo_id *ids, size_t n, struct cairn_err *err);
 
 struct content {
-	const struct chunk *chunks; /* none may be left to be read */
+	const struct chunk *chunks; /* by content_add() or put; none left to be read */
 	size_t n;
 	uint64_t longest; /* chunk of zeros */
 	bool sparse;      /* no run of zeros needs to be cut for restic to restore it sparsely */

@@ -106,9 +106,9 @@ static int see_segment(void *arg, uint64_t number, const struct chunk_map *map,
 /* Unless this machine knows that all that the image needs is there, nothing but the lists
  * themselves shows it. */
 static int look_at_segments(struct search *search, const struct candidate *candidate,
-			    const struct image *image, struct survey *survey, struct cairn_err *err)
+			    struct image *image, struct survey *survey, struct cairn_err *err)
 {
-	const struct segments *segments = &image->segments;
+	struct segments *segments = &image->segments;
 	uint64_t length = segments->segment;
 	uint64_t count = segments_count(segments->size, length);
 
@@ -127,7 +127,7 @@ static int look_at_segments(struct search *search, const struct candidate *candi
 }
 
 static int check_image(struct search *search, const struct candidate *candidate,
-		       const struct image *image, struct survey *survey, struct cairn_err *err)
+		       struct image *image, struct survey *survey, struct cairn_err *err)
 {
 	int rc = image_check(image, err);
 

@@ -148,36 +148,64 @@ static int measure(struct repo *repo, struct segments *segments, struct cairn_er
 	return rc;
 }
 
-static int check_sizes(const struct segments *segments, struct cairn_err *err)
+static int read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err)
 {
-	uint64_t count = 0;
+	struct listing listing = {.digits = SEGMENT_GROUP_DIGITS, .max = SEGMENT_GROUPS_MAX};
+	int rc = read_directory(repo, &segments->top, &listing, err);
 
-	if (segments->segment > 0)
-		count = segments_count(segments->size, segments->segment);
-	if (count > 0 && segments->segment <= CHUNK_ZERO_MAX &&
-	    (count + SEGMENT_GROUP - 1) / SEGMENT_GROUP == segments->n_groups)
+	if (!rc && listing.n == 0)
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "no segments");
+	if (rc) {
+		free(listing.ids);
+		return rc;
+	}
+	segments->groups = listing.ids;
+	segments->n_groups = listing.n;
+	return 0;
+}
+
+int segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err)
+{
+	size_t want = segments->n_groups;
+	int rc;
+
+	if (segments->groups)
 		return 0;
+	rc = read_groups(repo, segments, err);
+	if (rc || segments->n_groups == want)
+		return rc;
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
 			     "%zu groups of segments of %" PRIu64 " bytes are no image of %" PRIu64
 			     " bytes",
 			     segments->n_groups, segments->segment, segments->size);
 }
 
+/* How many groups an image has; 0 when there is no such image. */
+static size_t groups_for(uint64_t size, uint64_t segment)
+{
+	uint64_t count = segment > 0 ? segments_count(size, segment) : 0;
+	uint64_t groups = count / SEGMENT_GROUP + (count % SEGMENT_GROUP != 0);
+
+	return segment <= CHUNK_ZERO_MAX && groups <= SEGMENT_GROUPS_MAX ? (size_t)groups : 0;
+}
+
 int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
 		  struct segments *ret, struct cairn_err *err)
 {
-	struct listing listing = {.digits = SEGMENT_GROUP_DIGITS, .max = SEGMENT_GROUPS_MAX};
-	cairn_cleanup(segments_done) struct segments segments = {.size = size, .segment = segment};
-	int rc = read_directory(repo, top, &listing, err);
+	cairn_cleanup(segments_done) struct segments segments = {
+		.top = *top, .size = size, .segment = segment};
+	int rc = 0;
 
-	segments.groups = listing.ids;
-	segments.n_groups = listing.n;
-	if (!rc && listing.n == 0)
-		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "no segments");
-	if (!rc && segment == 0)
-		rc = measure(repo, &segments, err);
-	if (!rc)
-		rc = check_sizes(&segments, err);
+	if (segment == 0) {
+		rc = read_groups(repo, &segments, err);
+		if (!rc)
+			rc = measure(repo, &segments, err);
+	} else {
+		segments.n_groups = groups_for(size, segment);
+	}
+	if (!rc && (segments.n_groups == 0 ||
+		    segments.n_groups != groups_for(segments.size, segments.segment)))
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "its segments are no image");
 	if (rc)
 		return rc;
 	*ret = segments;
@@ -344,14 +372,16 @@ static int walk_groups(struct walking *walking, uint64_t group, uint64_t end, st
 	return rc;
 }
 
-int segments_walk(struct repo *repo, struct zeros *zeros, const struct segments *segments,
+int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
 		  int (*fn)(void *arg, uint64_t number, const struct chunk_map *map,
 			    struct cairn_err *err),
 		  void *arg, struct cairn_err *err)
 {
 	cairn_auto_free struct walking *walking = cairn_calloc(1, sizeof(*walking));
-	int rc = 0;
+	int rc = segments_read_groups(repo, segments, err);
 
+	if (rc)
+		return rc;
 	if (!walking)
 		return cairn_err_nomem(err, "segments");
 	walking->repo = repo;

@@ -37,10 +37,11 @@ struct zeros;
 
 /* What is known of a segmented image without reading its segments. */
 struct segments {
-	uint64_t size;    /* of the image */
-	uint64_t segment; /* the length of one */
-	struct repo_id *groups;
+	struct repo_id top; /* the directory of groups */
+	uint64_t size;      /* of the image */
+	uint64_t segment;   /* the length of one */
 	size_t n_groups;
+	struct repo_id *groups; /* NULL: not read yet */
 };
 
 /* Also a cleanup function. */
@@ -53,15 +54,18 @@ size_t segments_in_group(uint64_t count, uint64_t group);
 /* The length of segment `number`. */
 uint64_t segments_length(const struct segments *segments, uint64_t number);
 
-/* Opens the directory `top`. `size` and `segment` come from the backup's metadata; where
- * that is lost both are 0, and are found out.
+/* Opens the directory `top`. `size` and `segment` come from the backup's metadata, and
+ * nothing is read; where that is lost both are 0, and are found out.
  *
  * CAIRN_DATA_LOSS  damaged, or its directories are not those of such an image
  */
 int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
 		  struct segments *ret, struct cairn_err *err);
 
-/* The trees of a group's segments; `ret` has room for segments_in_group(). */
+/* Reads the directory of groups, unless it was. */
+int segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err);
+
+/* The trees of a group's segments, after segments_read_groups(); `ret` has room for segments_in_group(). */
 int segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
 		    struct repo_id *ret, struct cairn_err *err);
 
@@ -87,7 +91,7 @@ int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct seg
 			uint64_t length, struct chunk_map *map, struct cairn_err *err);
 
 /* Calls `fn` for every segment, in order, with its chunks. */
-int segments_walk(struct repo *repo, struct zeros *zeros, const struct segments *segments,
+int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
 		  int (*fn)(void *arg, uint64_t number, const struct chunk_map *map,
 			    struct cairn_err *err),
 		  void *arg, struct cairn_err *err);

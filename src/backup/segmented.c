@@ -123,6 +123,10 @@ static int load_group(void *arg, size_t i, struct cairn_err *err)
 
 static int choose_groups(struct making *m, struct cairn_err *err)
 {
+	int rc = m->grown_upon ? segments_read_groups(m->repo, &m->spec->parent->segments, err) : 0;
+
+	if (rc)
+		return rc;
 	for (uint64_t group = 0; group < m->now.n_groups; group++) {
 		uint64_t first = group * SEGMENT_GROUP;
 		uint64_t end = first + segments_in_group(m->count, group);
@@ -359,6 +363,12 @@ int segmented_run(struct repo *repo, const struct segmented_spec *spec,
 	m->spec = spec;
 	m->result = &result;
 	rc = prepare(m, err);
+	if (!rc && is_kept(m, 0, m->count)) { /* nothing changed at all */
+		result.top = spec->parent->segments.top;
+		result.hand = spec->parent->hand;
+		*ret = result;
+		return 0;
+	}
 	if (!rc)
 		rc = choose_groups(m, err);
 	if (!rc)

@@ -26,7 +26,7 @@ struct zeros;
 struct segmented_spec {
 	struct backup_source *source;
 	struct zeros *zeros;
-	const struct parent *parent; /* in segments of the same length, one file, or not found */
+	struct parent *parent; /* in segments of the same length, one file, or not found */
 	const struct marks *marks;
 	enum plan_mode mode;
 	uint64_t segment; /* a power of two */

@@ -19,7 +19,8 @@
 #include "repo/names.h"
 #include "repo/repo_impl.h"
 
-#define WHOLE_MAX ((size_t)64 << 20)
+#define WHOLE_MAX     ((size_t)64 << 20)
+#define SNAPSHOTS_MAX 10000U
 
 char *repo_cache_path(const struct repo *repo, const char *name)
 {
@@ -60,6 +61,44 @@ bool repo_cache_make_dir(const struct repo *repo)
 	make_dirs(repo->cache_dir);
 	(void)mkdir(dir, 0700);
 	return is_private(dir);
+}
+
+static char *path_of(const struct repo *repo, const char *kind, const struct repo_id *id)
+{
+	char hex[REPO_ID_TEXT_MAX], name[REPO_ID_TEXT_MAX + 16];
+
+	snprintf(name, sizeof(name), "%s%s", kind, repo_id_format(id, hex));
+	return repo_cache_path(repo, name);
+}
+
+/* ---- snapshots --------------------------------------------------------------- */
+
+bool repo_cache_get_snapshot(struct repo *repo, const struct repo_id *name, uint8_t **ret_data,
+			     size_t *ret_n)
+{
+	cairn_auto_free char *path =
+		repo->cache_used ? path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
+	char *data = NULL;
+
+	if (!path || cairn_file_read(AT_FDCWD, path, REPO_SNAPSHOT_MAX, &data, ret_n, NULL) != 0)
+		return false;
+	*ret_data = (uint8_t *)data;
+	return true;
+}
+
+/* Not synced: what is cut short does not hash to its name. */
+void repo_cache_put_snapshot(struct repo *repo, const struct repo_id *name, const void *data,
+			     size_t n)
+{
+	cairn_auto_free char *path =
+		repo->cache_used ? path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
+	cairn_auto_fd int fd = -1;
+
+	if (!path)
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && cairn_write_full(fd, data, n) < 0)
+		(void)unlink(path);
 }
 
 /* ---- caches of the index ----------------------------------------------------- */
@@ -141,16 +180,22 @@ void repo_cache_attach(struct repo *repo)
 	struct repo_index_cache *caches[REPO_CACHE_FILES_MAX];
 	DIR *dir = path && is_private(path) ? opendir(path) : NULL;
 	const struct dirent *entry;
-	size_t n = 0;
+	size_t n = 0, snapshots = 0;
 
-	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir)))
+	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir))) {
+		/* Nobody removes those that were forgotten. */
+		if (strncmp(entry->d_name, REPO_CACHE_SNAPSHOT, strlen(REPO_CACHE_SNAPSHOT)) == 0 &&
+		    ++snapshots > SNAPSHOTS_MAX)
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
 		if (strncmp(entry->d_name, REPO_CACHE_INDEX, strlen(REPO_CACHE_INDEX)) == 0 &&
 		    !strchr(entry->d_name, '.'))
 			n += (caches[n] = open_one(repo, entry->d_name)) != NULL;
+	}
 	if (dir)
 		closedir(dir);
 	qsort(caches, n, sizeof(*caches), by_blobs);
 	attach_all(repo, caches, n);
+	repo->cache_used = n > 0;
 }
 
 int repo_cache_mend(struct repo *repo, struct cairn_err *err)
@@ -184,10 +229,7 @@ static bool seal_names(const struct repo_id *tree, const struct repo_named *name
 
 static char *whole_path(const struct repo *repo, const struct repo_id *tree)
 {
-	char name[sizeof(REPO_CACHE_WHOLE) + REPO_ID_TEXT_MAX] = REPO_CACHE_WHOLE;
-
-	repo_id_format(tree, name + strlen(REPO_CACHE_WHOLE));
-	return repo_cache_path(repo, name);
+	return path_of(repo, REPO_CACHE_WHOLE, tree);
 }
 
 bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree)

@@ -2,13 +2,14 @@
 
 /* What a machine remembers of a repository: CACHE-DIR/REPOSITORY-ID.
  *
- * Two things, both only to save work; the directory may be deleted at any time.
+ * Three things, all only to save work; the directory may be deleted at any time.
  *   index-…   what index files say (index_cache.h). Believed as long as each of these files
  *             is in the store's listing: they are named by their content, so they say
  *             the same for ever.
  *   whole-…   a tree all of whose blobs were found, and the index files that were there
  *             then. While these are all listed, and all packs that they name are too, nothing
  *             that the tree needs can be missing: it need not be walked again.
+ *   snapshot-…  a snapshot's file as it is stored; its name is its hash.
  *
  * Failures are nobody's concern: then the work is done. Nothing here is thread-safe.
  */
@@ -16,6 +17,7 @@
 #define CAIRN_REPO_CACHE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cairn_err;
@@ -37,6 +39,13 @@ int repo_cache_mend(struct repo *repo, struct cairn_err *err);
 
 /* Adds what this process read and wrote of the index. */
 void repo_cache_save(struct repo *repo);
+
+/* A snapshot's file. False when it is not there; the hash is the caller's to check. From
+ * any thread. */
+bool repo_cache_get_snapshot(struct repo *repo, const struct repo_id *name, uint8_t **ret_data,
+			     size_t *ret_n);
+void repo_cache_put_snapshot(struct repo *repo, const struct repo_id *name, const void *data,
+			     size_t n);
 
 /* True when all that the tree needs is in the repository, without looking. Only after
  * repo_confirm_packs(). */

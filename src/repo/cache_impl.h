@@ -9,6 +9,7 @@ struct repo;
 
 #define REPO_CACHE_INDEX     "index-"
 #define REPO_CACHE_WHOLE     "whole-"
+#define REPO_CACHE_SNAPSHOT  "snapshot-"
 #define REPO_CACHE_FILES_MAX 64U
 
 /* A name in the repository's directory, or the directory; the caller's. NULL when there is no cache. */

@@ -7,6 +7,45 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/lock.h"
+#include "repo/cache.h"
+
+/* The bytes as they are stored, which hash to their name. */
+static int get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,
+		    uint8_t **ret, size_t *ret_n, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	char hex[REPO_ID_TEXT_MAX];
+	struct repo_id got;
+	int rc = repo_store_get_all(repo->store, kind, name, REPO_FILE_STORED_MAX, &data, ret_n,
+				    err);
+
+	if (rc < 0)
+		return rc;
+	repo->bytes_received += *ret_n;
+	if (!repo_id_of(data, *ret_n, &got))
+		return cairn_err_nomem(err, "a hash");
+	if (!repo_id_equal(&got, name))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s/%s is damaged", repo_file_name(kind),
+				     repo_id_format(name, hex));
+	if (kind == REPO_FILE_SNAPSHOT)
+		repo_cache_put_snapshot(repo, name, data, *ret_n);
+	*ret = cairn_take(data);
+	return 0;
+}
+
+/* True when this machine has the snapshot's bytes. */
+static bool get_cached(struct repo *repo, enum repo_file kind, const struct repo_id *name,
+		       uint8_t **ret, size_t *ret_n)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_id got;
+
+	if (kind != REPO_FILE_SNAPSHOT || !repo_cache_get_snapshot(repo, name, &data, ret_n) ||
+	    !repo_id_of(data, *ret_n, &got) || !repo_id_equal(&got, name))
+		return false;
+	*ret = cairn_take(data);
+	return true;
+}
 
 int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id *name,
 		   struct cairn_buf *out, struct cairn_err *err)
@@ -14,18 +53,13 @@ int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id 
 	cairn_auto_free uint8_t *data = NULL;
 	struct repo_codec *codec = NULL;
 	char hex[REPO_ID_TEXT_MAX];
-	struct repo_id got;
 	size_t n;
-	int rc = repo_store_get_all(repo->store, kind, name, REPO_FILE_STORED_MAX, &data, &n, err);
+	int rc = 0;
 
+	if (!get_cached(repo, kind, name, &data, &n))
+		rc = get_file(repo, kind, name, &data, &n, err);
 	if (rc < 0)
 		return rc;
-	repo->bytes_received += n;
-	if (!repo_id_of(data, n, &got))
-		return cairn_err_nomem(err, "a hash");
-	if (!repo_id_equal(&got, name))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s/%s is damaged", repo_file_name(kind),
-				     repo_id_format(name, hex));
 	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc < 0)
 		return rc;
@@ -52,6 +86,8 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 		rc = repo_codec_check_file(codec, sealed_n, json, n, err);
 	if (rc == 0)
 		rc = repo_store_put(repo->store, kind, sealed, sealed_n, ret_name, err);
+	if (rc == 0 && kind == REPO_FILE_SNAPSHOT)
+		repo_cache_put_snapshot(repo, ret_name, sealed, sealed_n);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		return rc;

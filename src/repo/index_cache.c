@@ -157,6 +157,22 @@ size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,
 	return 0;
 }
 
+/* The first that is not before the id. */
+static size_t first_at(const struct repo_cached_blob *blobs, size_t n, const struct repo_id *id)
+{
+	size_t low = 0;
+
+	while (low < n) {
+		size_t middle = (low + n) / 2;
+
+		if (repo_id_compare(&blobs[middle].id, id) < 0)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low;
+}
+
 bool repo_index_cache_find(struct repo_index_cache *cache, enum repo_blob_type type,
 			   const struct repo_id *id, unsigned number, struct repo_cached_blob *ret,
 			   unsigned *ret_n)
@@ -173,9 +189,10 @@ bool repo_index_cache_find(struct repo_index_cache *cache, enum repo_blob_type t
 
 		if (n == 0)
 			return false;
-		for (size_t i = 0; i < n; i++) {
-			if (blobs[i].tree != (type == REPO_BLOB_TREE) ||
-			    !repo_id_equal(&blobs[i].id, id) || found++ < number)
+		for (size_t i = first_at(blobs, n, id); i < n; i++) {
+			if (!repo_id_equal(&blobs[i].id, id))
+				break;
+			if (blobs[i].tree != (type == REPO_BLOB_TREE) || found++ < number)
 				continue;
 			*ret = blobs[i];
 			return ret->pack < cache->header.n_packs;

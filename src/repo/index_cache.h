@@ -67,7 +67,7 @@ bool repo_index_cache_find(struct repo_index_cache *cache, enum repo_blob_type t
 bool repo_index_cache_damaged(const struct repo_index_cache *cache);
 
 /* Entries that have one checksum. */
-#define REPO_INDEX_CACHE_PAGE 64U
+#define REPO_INDEX_CACHE_PAGE 32U
 
 /* The entries of a page, in the order of ids; 0 when it is damaged. */
 size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,

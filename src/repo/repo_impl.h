@@ -58,6 +58,7 @@ struct repo {
 	struct repo_names index_known;  /* those whose blobs are in memory; parse_mutex */
 	struct repo_names index_saved;  /* and those that repo_cache_save() has put into a cache */
 	uint32_t cache_saved;           /* entries of the index that it has */
+	bool cache_used;                /* something of it was attached */
 	uint32_t cache_min;             /* REPO_CACHE_BLOBS_MIN; less in tests */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */

@@ -75,6 +75,9 @@ int repo_tree_writer_file_begin(struct repo_tree_writer *writer, const struct re
 				struct cairn_err *err);
 int repo_tree_writer_content(struct repo_tree_writer *writer, const struct repo_id *ids, size_t n,
 			     struct cairn_err *err);
+/* One that the caller has found in the index in this process, with that size, or has put. */
+int repo_tree_writer_content_known(struct repo_tree_writer *writer, const struct repo_id *id,
+				   uint64_t size, struct cairn_err *err);
 int repo_tree_writer_file_end(struct repo_tree_writer *writer, struct cairn_err *err);
 
 /* Stores the tree; the writer can only be freed afterwards. */

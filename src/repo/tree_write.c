@@ -273,31 +273,36 @@ int repo_tree_writer_file_begin(struct repo_tree_writer *writer, const struct re
 	return pump_some(writer, err);
 }
 
-int repo_tree_writer_content(struct repo_tree_writer *writer, const struct repo_id *ids, size_t n,
-			     struct cairn_err *err)
+int repo_tree_writer_content_known(struct repo_tree_writer *writer, const struct repo_id *id,
+				   uint64_t size, struct cairn_err *err)
 {
 	char text[REPO_ID_TEXT_MAX + 3];
-	int rc = 0;
 
 	if (!writer->in_file)
 		return cairn_err_set(err, CAIRN_INTERNAL, "content outside of a file");
+	if (__builtin_add_overflow(writer->have, size, &writer->have))
+		return cairn_err_set(err, CAIRN_RANGE, "content of '%s' is too long", writer->last);
+	text[0] = ',';
+	text[1] = '"';
+	repo_id_format(id, text + 2);
+	text[2 + REPO_ID_TEXT_LEN] = '"';
+	cairn_buf_add(&writer->text, writer->any_id ? text : text + 1,
+		      REPO_ID_TEXT_LEN + (writer->any_id ? 3 : 2));
+	writer->any_id = true;
+	return pump_some(writer, err);
+}
+
+int repo_tree_writer_content(struct repo_tree_writer *writer, const struct repo_id *ids, size_t n,
+			     struct cairn_err *err)
+{
+	int rc = 0;
+
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		uint64_t size;
+		uint64_t size = 0;
 
 		rc = repo_blob_size(writer->repo, REPO_BLOB_DATA, &ids[i], &size, err);
-		if (rc < 0)
-			return rc;
-		if (__builtin_add_overflow(writer->have, size, &writer->have))
-			return cairn_err_set(err, CAIRN_RANGE, "content of '%s' is too long",
-					     writer->last);
-		text[0] = ',';
-		text[1] = '"';
-		repo_id_format(&ids[i], text + 2);
-		text[2 + REPO_ID_TEXT_LEN] = '"';
-		cairn_buf_add(&writer->text, writer->any_id ? text : text + 1,
-			      REPO_ID_TEXT_LEN + (writer->any_id ? 3 : 2));
-		writer->any_id = true;
-		rc = pump_some(writer, err);
+		if (rc == 0)
+			rc = repo_tree_writer_content_known(writer, &ids[i], size, err);
 	}
 	return rc;
 }

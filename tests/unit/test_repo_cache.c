@@ -237,6 +237,35 @@ static void a_tree_is_whole_only_as_long_as_nothing_vanished(void **state)
 	assert_false(repo_cache_is_whole(fix->repo, &ids[0]));
 }
 
+static void a_snapshot_is_fetched_once(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[10];
+	struct repo_snapshot *snapshot;
+	struct cairn_err err = {0};
+	struct repo_id id;
+	char paths[4][256];
+
+	add_blobs(fix, 1, ids, 10);
+	open_repo(fix, true);
+	assert_ok(repofix_backup(fix->repo, 100, 2, &id, &err), &err);
+	for (int round = 0; round < 2; round++) {
+		uint64_t before;
+
+		open_repo(fix, true);
+		before = repo_get_store(fix->repo)->requests;
+		assert_ok(repo_snapshot_load(fix->repo, &id, &snapshot, &err), &err);
+		repo_snapshot_free(snapshot);
+		assert_int_equal(repo_get_store(fix->repo)->requests - before, round);
+		/* One that is damaged here is fetched again. */
+		assert_int_equal(list_cache(fix, "snapshot-", paths, 4), 1);
+		flip(paths[0], 20);
+	}
+	/* Whoever does without the cache does without these, too. */
+	open_repo(fix, false);
+	assert_false(fix->repo->cache_used);
+}
+
 static void a_directory_that_others_can_write_to_is_not_used(void **state)
 {
 	struct repofix *fix = *state;
@@ -261,6 +290,7 @@ int main(void)
 		TEST(a_cache_of_index_files_that_are_gone_is_dropped),
 		TEST(a_damaged_cache_is_never_believed),
 		TEST(a_tree_is_whole_only_as_long_as_nothing_vanished),
+		TEST(a_snapshot_is_fetched_once),
 		TEST(a_directory_that_others_can_write_to_is_not_used),
 	};
 
