@@ -12,6 +12,7 @@
 #include "backup/chunk.h"
 #include "backup/marks.h"
 #include "backup/target.h"
+#include "backup/target_mark.h"
 #include "backup/team.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -294,6 +295,8 @@ int restore_run(struct repo *repo, struct target *target, const struct restore_s
 	if (!rc)
 		rc = team_run(&team, spec->threads ? spec->threads : team_size() + MORE_WORKERS,
 			      err);
+	if (!rc)
+		rc = target_mark_replace(target, err);
 	if (rc)
 		return rc;
 	*ret = (struct restore_result){

@@ -5,15 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
-#include <linux/fs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "backup/target_impl.h"
+#include "backup/target_mark.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -23,8 +21,6 @@
 
 /* Shorter pieces are collected by the page cache: the disk would be asked too often. */
 #define DIRECT_MIN (128U << 10)
-
-#define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
 
 void target_done(struct target *target)
 {
@@ -42,95 +38,20 @@ void target_done(struct target *target)
 	target->made = false;
 	free(target->partial);
 	free(target->path);
+	free(target->head);
 	target->partial = target->path = NULL;
+	target->head = NULL;
+	target->head_bytes = 0;
 }
 
-static int open_device(const char *path, const struct target_spec *spec, struct target *target,
-		       struct cairn_err *err)
+bool target_leave(struct target *target)
 {
-	uint64_t size = 0;
+	bool left = target->partial || target->head || *target->volume;
 
-	/* O_EXCL: not what is mounted or otherwise in use. */
-	target->fd = open(path, O_RDWR | O_CLOEXEC | O_EXCL);
-	if (target->fd < 0)
-		return cairn_err_sys(err, errno, "open '%s'", path);
-	if (ioctl(target->fd, BLKGETSIZE64, &size) < 0)
-		return cairn_err_sys(err, errno, "size of '%s'", path);
-	if (size < spec->size)
-		return cairn_err_set(err, CAIRN_RANGE,
-				     "'%s' has %" PRIu64 " bytes, the volume had %" PRIu64, path,
-				     size, spec->size);
-	target->device = true;
-	return 0;
-}
-
-static int open_old_file(const char *path, const struct target_spec *spec, struct target *target,
-			 struct cairn_err *err)
-{
-	target->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (target->fd < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
-		return cairn_err_sys(err, errno, "open '%s'", path);
-	return 0;
-}
-
-/* What a killed restore left is used again, what another one is writing is not: the lock
- * goes with the descriptor. It may be renamed between the opening and the lock. */
-static int open_partial(struct target *target, struct cairn_err *err)
-{
-	struct stat locked;
-	struct stat named;
-
-	target->fd = open(target->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-	if (target->fd < 0)
-		return cairn_err_sys(err, errno, "make '%s'", target->partial);
-	if (flock(target->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return cairn_err_set(err, CAIRN_ABORTED, "somebody else is restoring to '%s'",
-				     target->path);
-	if (fstat(target->fd, &locked) < 0 || stat(target->partial, &named) < 0 ||
-	    locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
-		return cairn_err_set(err, CAIRN_ABORTED, "somebody else restored to '%s'",
-				     target->path);
-	return 0;
-}
-
-static int open_new_file(const char *path, const struct target_spec *spec, struct target *target,
-			 struct cairn_err *err)
-{
-	int rc;
-
-	target->path = cairn_strdup(path);
-	target->partial = cairn_printf("%s.partial", path);
-	if (!target->path || !target->partial)
-		return cairn_err_nomem(err, "target");
-	rc = open_partial(target, err);
-	if (rc) {
-		free(target->partial); /* not ours to take away */
-		target->partial = NULL;
-		return rc;
-	}
-	if (ftruncate(target->fd, 0) < 0 || ftruncate(target->fd, (off_t)spec->size) < 0)
-		return cairn_err_sys(err, errno, "make '%s'", target->partial);
-	target->fresh = true;
-	return 0;
-}
-
-static int open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err)
-{
-	struct stat st;
-
-	if (stat(spec->to, &st) < 0) {
-		if (errno != ENOENT)
-			return cairn_err_sys(err, errno, "'%s'", spec->to);
-		return open_new_file(spec->to, spec, target, err);
-	}
-	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no file and no block device",
-				     spec->to);
-	if (!spec->overwrite)
-		return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists; --overwrite restores over it",
-				     spec->to);
-	return S_ISBLK(st.st_mode) ? open_device(spec->to, spec, target, err)
-				   : open_old_file(spec->to, spec, target, err);
+	free(target->partial);
+	target->partial = NULL;
+	target->made = false;
+	return left;
 }
 
 static int open_locked(const struct target_spec *spec, struct target *target, struct cairn_err *err)
@@ -234,7 +155,6 @@ static int open_volume(const struct target_spec *spec, struct target *target, st
 	int rc = pool_volume_get(spec->pool, spec->to, &volume, err);
 
 	target->pool = spec->pool;
-	snprintf(target->backup, sizeof(target->backup), "%s", spec->backup);
 	if (rc == CAIRN_NOT_FOUND)
 		return open_new_volume(spec, target, err);
 	return rc ? rc : open_old_volume(spec, &volume, target, err);
@@ -254,8 +174,9 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 	cairn_cleanup(target_done) struct target target = TARGET_NONE;
 	int rc;
 
+	snprintf(target.backup, sizeof(target.backup), "%s", spec->backup);
 	if (strchr(spec->to, '/'))
-		rc = open_path(spec, &target, err);
+		rc = target_open_path(spec, &target, err);
 	else if (spec->pool)
 		rc = open_volume(spec, &target, err);
 	else
@@ -271,11 +192,22 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 	return 0;
 }
 
+/* The mark first: from here on it is neither what it was nor what it will be. */
+static int hold_file(struct target *target, struct cairn_err *err)
+{
+	int rc = target->marks ? target_mark_write(target, err) : 0;
+
+	if (!rc && target->marks && !target->device &&
+	    ftruncate(target->fd, (off_t)target->size) < 0)
+		rc = cairn_err_sys(err, errno, "set the size of what is restored to");
+	return rc;
+}
+
 int target_hold(struct target *target, struct cairn_err *err)
 {
 	int rc = *target->volume
 			 ? pool_volume_lock(target->pool, target->volume, &target->lock, err)
-			 : 0;
+			 : hold_file(target, err);
 
 	if (!rc && *target->volume && !target->made)
 		rc = pool_volume_set_restoring(target->pool, target->volume, target->backup, err);
@@ -302,8 +234,13 @@ static int write_zeros(int fd, uint64_t offset, uint64_t length, struct cairn_er
 
 int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct cairn_err *err)
 {
-	if (target->fresh || fallocate(target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				       (off_t)offset, (off_t)n) == 0)
+	size_t kept = target_mark_take(target, NULL, n, offset);
+
+	offset += kept;
+	n -= kept;
+	if (n == 0 || target->fresh ||
+	    fallocate(target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		      (off_t)n) == 0)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
 		return cairn_err_sys(err, errno, "punch a hole at %" PRIu64, offset);
@@ -313,6 +250,13 @@ int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct
 int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
 		 struct cairn_err *err)
 {
+	size_t kept = target_mark_take(target, data, n, offset);
+
+	data = (const uint8_t *)data + kept;
+	offset += kept;
+	n -= kept;
+	if (n == 0)
+		return 0;
 	if (target->direct_fd >= 0 && n >= DIRECT_MIN &&
 	    ((uintptr_t)data | n | offset) % TARGET_ALIGN == 0) {
 		if (cairn_pwrite_full(target->direct_fd, data, n, offset) == 0)
@@ -336,46 +280,12 @@ int target_drop_cache(const struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-/* The name itself must be durable too. */
-static int sync_parent(const char *path, struct cairn_err *err)
-{
-	cairn_auto_free char *copy = cairn_strdup(path);
-	cairn_auto_fd int fd = -1;
-
-	if (!copy)
-		return cairn_err_nomem(err, "target");
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return cairn_err_sys(err, errno, "sync the directory of '%s'", path);
-	return 0;
-}
-
-/* What came there meanwhile stays. */
-static int rename_new(const struct target *target, struct cairn_err *err)
-{
-	int rc = renameat2(AT_FDCWD, target->partial, AT_FDCWD, target->path, RENAME_NOREPLACE);
-
-	if (rc < 0 && (errno == EINVAL || errno == ENOSYS)) /* not every filesystem can */
-		rc = rename(target->partial, target->path);
-	if (rc < 0 && errno == EEXIST)
-		return cairn_err_set(err, CAIRN_EXISTS, "'%s' was made by somebody else meanwhile",
-				     target->path);
-	return rc < 0 ? cairn_err_sys(err, errno, "rename '%s'", target->partial) : 0;
-}
-
 int target_finish(struct target *target, struct cairn_err *err)
 {
 	if (fsync(target->fd) < 0)
 		return cairn_err_sys(err, errno, "sync what was restored");
-	if (target->partial) {
-		int rc = rename_new(target, err);
-
-		if (rc)
-			return rc;
-		free(target->partial);
-		target->partial = NULL;
-		return sync_parent(target->path, err);
-	}
+	if (target->partial)
+		return target_publish(target, err);
 	if (*target->volume) {
 		int rc = pool_volume_set_restoring(target->pool, target->volume, NULL, err);
 

@@ -3,7 +3,9 @@
 /* What a backup is restored to: a file, a block device, or a volume of a pool.
  *
  * A new file appears under its name only when it is whole; a new volume that
- * could not be filled is taken away again. What existed is written in place.
+ * could not be filled is taken away again. What existed is written in place, and is
+ * marked as unfinished until it is whole: a volume in the catalogue, a file or device at
+ * its beginning (target_mark.h).
  */
 #ifndef CAIRN_BACKUP_TARGET_H
 #define CAIRN_BACKUP_TARGET_H
@@ -26,7 +28,7 @@ struct target {
 	bool device;   /* a block device: it has its own size */
 
 	/* How it is finished or taken back. */
-	char *partial; /* a file's name until it is whole */
+	char *partial; /* a new file's name until it is whole */
 	char *path;
 	struct pool *pool;
 	char volume[POOL_ID_MAX + 1];
@@ -35,6 +37,9 @@ struct target {
 	bool resumes;        /* it holds part of this backup already */
 	bool unfinished;     /* it holds part of some backup, and part of what was there */
 	char backup[POOL_RESTORING_MAX + 1];
+	bool marks;         /* what existed gets a mark, which the head replaces in the end */
+	uint8_t *head;      /* what belongs at the beginning; NULL: no mark is there */
+	size_t head_bytes;  /* 0 without it */
 	uint64_t size, end; /* of the image, and of the volume if it is larger */
 };
 
@@ -55,8 +60,8 @@ struct target_spec {
 	const char *volume_name;
 	bool other_volume;
 
-	/* The backup's id. A volume is marked with it until it is whole, and an unfinished
-	 * restore of the same backup is taken up without any of the flags. */
+	/* The backup's id. What is written to is marked with it until it is whole, and an
+	 * unfinished restore of the same backup is taken up without any of the flags. */
 	const char *backup;
 };
 
@@ -68,7 +73,8 @@ struct target_spec {
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
 
 /* Nobody attaches a volume from target_open() on; from here on nobody snapshots,
- * grows or deletes it either, this process included.
+ * grows or deletes it either, this process included. A file or device that existed is
+ * marked.
  *
  * CAIRN_ABORTED    somebody else is at that
  * CAIRN_NOT_FOUND  it was deleted
@@ -93,6 +99,10 @@ int target_drop_cache(const struct target *target, struct cairn_err *err);
  * CAIRN_EXISTS  somebody else made a file of that name meanwhile; it is left alone
  */
 int target_finish(struct target *target, struct cairn_err *err);
+
+/* What was written so far stays, marked, and the same restore takes it up. True when
+ * there is something of that kind. */
+bool target_leave(struct target *target);
 
 /* Also takes away what was made and is not finished. Also a cleanup function. */
 void target_done(struct target *target);

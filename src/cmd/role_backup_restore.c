@@ -201,5 +201,8 @@ ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
 	if (!rc)
 		rc = restore(&r, err);
 	role_progress_end(&r.progress);
+	/* The next attempt does not begin from the start. */
+	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && target_leave(&r.target))
+		cmd_note("what was restored so far is kept; the same command goes on there");
 	return rc ? rc : print(&r, cairn_monotonic_ns() - begun, err);
 }

@@ -94,6 +94,52 @@ class Resume(BackupTest):
             self.write(3 * MIB, bytes(MIB))
         self.kill_everywhere("data", prepare, ("--overwrite",))
 
+    def test_over_a_file(self):
+        """Killed anywhere, it is the old file, the new one, or says that it is neither."""
+        target = self.scratch / "image" / "old"
+        target.parent.mkdir()
+        old = os.urandom(3 * MIB)
+        env = {"CAIRN_SHIM_DIRS": str(target.parent)}
+
+        def restore(*args, **shim):
+            return self.restore(target, *args, code=None, env={**self.shim(**shim), **env})
+
+        target.write_bytes(old)
+        self.assertEqual(restore("--overwrite", CAIRN_SHIM_KILL_AT=10 ** 9).returncode, OK)
+        self.assertEqual(digest(target), self.want)
+        marked = 0
+        for n in range(1, self.calls() + 1):
+            target.write_bytes(old)
+            restore("--overwrite", CAIRN_SHIM_KILL_AT=n)
+            content = target.read_bytes()
+            if content.startswith(b"cairn: unfinished restore of backup " + self.first.encode()):
+                marked += 1
+                self.restore(target)
+            elif content == old:
+                self.restore(target, code=EXISTS)
+                continue
+            self.assertEqual(digest(target), self.want, f"killed at call {n}")
+        self.assertGreater(marked, 2, "no kill came in the middle")
+        self.assertEqual([p.name for p in target.parent.iterdir()], ["old"])
+
+    def test_a_new_file_is_taken_up_and_other_files_are_left_alone(self):
+        target = self.scratch / "image" / "new"
+        target.parent.mkdir()
+        theirs = target.parent / "new.partial"
+        theirs.write_bytes(b"theirs")
+        env = {**self.shim(CAIRN_SHIM_KILL_AT=10 ** 9), "CAIRN_SHIM_DIRS": str(target.parent)}
+        self.restore(target, env=env)
+        calls = self.calls()
+        target.unlink()
+        env.update(self.shim(CAIRN_SHIM_KILL_AT=calls - 2), CAIRN_SHIM_DIRS=str(target.parent))
+        self.restore(target, code=-signal.SIGKILL, env=env)
+        self.assertFalse(target.exists())
+        done = self.events("restore", self.first, "--to", target)[-1]
+        self.assertGreater(done["bytes_kept"], MIB)
+        self.assertEqual(digest(target), self.want)
+        self.assertEqual(theirs.read_bytes(), b"theirs")
+        self.assertEqual(sorted(p.name for p in target.parent.iterdir()), ["new", "new.partial"])
+
     def test_what_was_written_is_not_fetched_again(self):
         self.restore("new", env=self.shim(CAIRN_SHIM_KILL_AT=10 ** 9))
         self.cairn("volume", "delete", "new")

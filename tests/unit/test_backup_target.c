@@ -14,6 +14,7 @@
 #include "backup/chunk.h"
 #include "backup/restore.h"
 #include "backup/target.h"
+#include "backup/target_mark.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -32,7 +33,7 @@ static int make_scratch(void **state)
 	if (!mkdtemp(scratch))
 		return -1;
 	snprintf(path, sizeof(path), "%s/image", scratch);
-	snprintf(partial, sizeof(partial), "%s.partial", path);
+	snprintf(partial, sizeof(partial), "%s.b1.partial", path);
 	return 0;
 }
 
@@ -57,7 +58,7 @@ static int empty_scratch(void **state)
 
 static int open_new(struct target *ret, struct cairn_err *err)
 {
-	struct target_spec spec = {.to = path, .size = SIZE};
+	struct target_spec spec = {.to = path, .size = SIZE, .backup = "b1"};
 
 	return target_open(&spec, ret, err);
 }
@@ -110,7 +111,7 @@ static void what_is_not_finished_is_taken_away(void **state)
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
 
-static void what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file(void **state)
+static void what_a_killed_one_left_is_taken_up(void **state)
 {
 	struct target target;
 	struct cairn_err err = {0};
@@ -118,10 +119,146 @@ static void what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file(void **
 	(void)state;
 	put(partial, "half");
 	assert_ok(open_new(&target, &err), &err);
+	assert_true(target.resumes);
+	assert_true(target.unfinished);
+	assert_false(target.fresh);
 	assert_ok(target_write(&target, "w", 1, 0, &err), &err);
+	assert_ok(target_zero(&target, 1, SIZE - 1, &err), &err);
 	assert_ok(target_finish(&target, &err), &err);
 	target_done(&target);
 	assert_file(path, "w", SIZE);
+}
+
+static void a_file_of_the_users_beside_it_is_left_alone(void **state)
+{
+	char theirs[80];
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	snprintf(theirs, sizeof(theirs), "%s.partial", path);
+	put(theirs, "theirs");
+	assert_ok(open_new(&target, &err), &err);
+	assert_ok(target_finish(&target, &err), &err);
+	target_done(&target);
+	assert_file(theirs, "theirs", 6);
+	unlink(theirs);
+}
+
+static void what_is_left_is_there_and_taken_up(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(open_new(&target, &err), &err);
+	assert_ok(target_write(&target, "half", 4, 0, &err), &err);
+	assert_true(target_leave(&target));
+	target_done(&target);
+	assert_file(partial, "half", SIZE);
+	assert_ok(open_new(&target, &err), &err);
+	assert_true(target.resumes);
+	target_done(&target);
+}
+
+static int open_over(const char *backup, bool overwrite, struct target *ret, struct cairn_err *err)
+{
+	struct target_spec spec = {
+		.to = path, .size = SIZE, .backup = backup, .overwrite = overwrite};
+
+	return target_open(&spec, ret, err);
+}
+
+/* A restore of backup b1 over "theirs" that wrote all but was not completed. */
+static void leave_unfinished(void)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	put(path, "theirs");
+	assert_ok(open_over("b1", true, &target, &err), &err);
+	assert_ok(target_hold(&target, &err), &err);
+	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
+	assert_ok(target_zero(&target, 5, SIZE - 5, &err), &err);
+	target_done(&target);
+}
+
+static void a_file_that_is_written_over_is_marked_until_it_is_whole(void **state)
+{
+	struct target target;
+	struct cairn_err err = {0};
+
+	(void)state;
+	leave_unfinished();
+	assert_file(path,
+		    "cairn: unfinished restore of backup b1\nWhat follows is not whole. The same "
+		    "'cairn backup restore' again finishes it.\n",
+		    SIZE);
+	assert_ok(open_over("b1", false, &target, &err), &err);
+	assert_true(target.resumes);
+	assert_ok(target_hold(&target, &err), &err);
+	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
+	assert_ok(target_mark_replace(&target, &err), &err);
+	assert_ok(target_finish(&target, &err), &err);
+	target_done(&target);
+	assert_file(path, "whole", SIZE);
+}
+
+static void another_backup_does_not_take_up_a_marked_file(void **state)
+{
+	struct target target = TARGET_NONE;
+	struct cairn_err err = {0};
+
+	(void)state;
+	leave_unfinished();
+	assert_code(open_over("b2", false, &target, &err), CAIRN_EXISTS);
+	assert_non_null(strstr(err.msg, "unfinished restore of backup b1"));
+	assert_ok(open_over("b2", true, &target, &err), &err);
+	assert_true(target.unfinished);
+	assert_false(target.resumes);
+	target_done(&target);
+}
+
+static void two_do_not_write_over_one_file(void **state)
+{
+	struct target first, second = TARGET_NONE;
+	struct cairn_err err = {0};
+
+	(void)state;
+	put(path, "theirs");
+	assert_ok(open_over("b1", true, &first, &err), &err);
+	assert_code(open_over("b1", true, &second, &err), CAIRN_ABORTED);
+	target_done(&first);
+	assert_file(path, "theirs", 6);
+}
+
+/* Writes of any alignment around the end of what is kept in memory. */
+static void the_beginning_is_put_together_from_all_writes(void **state)
+{
+	static uint8_t want[3 * TARGET_HEAD_BYTES];
+	struct target_spec spec = {
+		.to = path, .size = sizeof(want), .backup = "b1", .overwrite = true};
+	cairn_auto_free char *got = NULL;
+	struct target target;
+	struct cairn_err err = {0};
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want); i++)
+		want[i] = (uint8_t)(i * 2654435761U >> 16);
+	memset(want + 1000, 0, 3000);
+	put(path, "theirs");
+	assert_ok(target_open(&spec, &target, &err), &err);
+	assert_ok(target_hold(&target, &err), &err);
+	assert_ok(target_zero(&target, 1000, 3000, &err), &err);
+	assert_ok(target_write(&target, want + 4000, sizeof(want) - 4000, 4000, &err), &err);
+	assert_ok(target_write(&target, want, 1000, 0, &err), &err);
+	assert_ok(target_mark_replace(&target, &err), &err);
+	assert_ok(target_finish(&target, &err), &err);
+	target_done(&target);
+	assert_ok(cairn_file_read(AT_FDCWD, path, sizeof(want), &got, &n, &err), &err);
+	assert_int_equal(n, sizeof(want));
+	assert_memory_equal(got, want, n);
 }
 
 static void two_do_not_write_one_file(void **state)
@@ -297,7 +434,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_scratch(a_new_file_appears_when_it_is_whole),
 		in_scratch(what_is_not_finished_is_taken_away),
-		in_scratch(what_a_killed_one_left_is_not_in_the_way_and_not_in_the_file),
+		in_scratch(what_a_killed_one_left_is_taken_up),
+		in_scratch(a_file_of_the_users_beside_it_is_left_alone),
+		in_scratch(what_is_left_is_there_and_taken_up),
+		in_scratch(a_file_that_is_written_over_is_marked_until_it_is_whole),
+		in_scratch(another_backup_does_not_take_up_a_marked_file),
+		in_scratch(two_do_not_write_over_one_file),
+		in_scratch(the_beginning_is_put_together_from_all_writes),
 		in_scratch(two_do_not_write_one_file),
 		in_scratch(a_file_that_came_meanwhile_stays),
 		in_scratch(nobody_is_at_a_volume_that_is_restored_to),

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Restoring to files and block devices. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backup/target.h"
+#include "backup/target_impl.h"
+#include "backup/target_mark.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
+#define ID_SHOWN  16   /* of a backup's id, in the name of an unfinished file */
+
+static int check_device_size(const char *path, const struct target_spec *spec, int fd,
+			     struct cairn_err *err)
+{
+	uint64_t size = 0;
+
+	if (ioctl(fd, BLKGETSIZE64, &size) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", path);
+	if (size < spec->size)
+		return cairn_err_set(err, CAIRN_RANGE,
+				     "'%s' has %" PRIu64 " bytes, the volume had %" PRIu64, path,
+				     size, spec->size);
+	return 0;
+}
+
+/* The lock goes with the descriptor. */
+static int lock_file(int fd, const char *path, struct cairn_err *err)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return cairn_err_sys(err, errno, "lock '%s'", path);
+	return cairn_err_set(err, CAIRN_ABORTED, "somebody else is restoring to '%s'", path);
+}
+
+/* O_EXCL: not a device that is mounted or otherwise in use. */
+static int open_old(const char *path, struct target *target, struct cairn_err *err)
+{
+	target->fd = open(path, O_RDWR | O_CLOEXEC | (target->device ? O_EXCL : O_NOFOLLOW));
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", path);
+	return target->device ? 0 : lock_file(target->fd, path, err);
+}
+
+/* What exists is written over if that was said, or if it is what an interrupted restore
+ * of the same backup left. */
+static int open_existing(const struct target_spec *spec, struct target *target,
+			 struct cairn_err *err)
+{
+	char marked[POOL_RESTORING_MAX + 1];
+	int rc = open_old(spec->to, target, err);
+
+	if (!rc)
+		rc = target_mark_read(target->fd, marked, err);
+	if (rc)
+		return rc;
+	target->marks = true;
+	target->size = spec->size;
+	target->unfinished = marked[0] != '\0';
+	target->resumes = target->unfinished && strcmp(marked, spec->backup) == 0;
+	if (target->resumes || spec->overwrite)
+		return target->device ? check_device_size(spec->to, spec, target->fd, err) : 0;
+	if (target->unfinished)
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "'%s' holds an unfinished restore of backup %.8s; --overwrite "
+				     "restores over it",
+				     spec->to, marked);
+	return cairn_err_set(err, CAIRN_EXISTS, "'%s' exists; --overwrite restores over it",
+			     spec->to);
+}
+
+/* What a killed restore of the same backup left is used again, what another one is
+ * writing is not. It may be renamed between the opening and the lock. */
+static int open_partial(struct target *target, struct cairn_err *err)
+{
+	struct stat locked;
+	struct stat named;
+	int rc;
+
+	target->fd = open(target->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+	if (target->fd < 0)
+		return cairn_err_sys(err, errno, "make '%s'", target->partial);
+	rc = lock_file(target->fd, target->path, err);
+	if (rc)
+		return rc;
+	if (fstat(target->fd, &locked) < 0 || stat(target->partial, &named) < 0 ||
+	    locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
+		return cairn_err_set(err, CAIRN_ABORTED, "somebody else restored to '%s'",
+				     target->path);
+	target->resumes = target->unfinished = locked.st_size > 0;
+	return 0;
+}
+
+/* Its name until it is whole has the backup's id in it: no file of somebody else's is
+ * called that, and what is there is of the same backup. */
+static int open_new(const char *path, const struct target_spec *spec, struct target *target,
+		    struct cairn_err *err)
+{
+	int rc;
+
+	target->path = cairn_strdup(path);
+	target->partial = cairn_printf("%s.%.*s.partial", path, ID_SHOWN, spec->backup);
+	if (!target->path || !target->partial)
+		return cairn_err_nomem(err, "target");
+	rc = open_partial(target, err);
+	if (rc) {
+		free(target->partial); /* not ours to take away */
+		target->partial = NULL;
+		return rc;
+	}
+	if (ftruncate(target->fd, (off_t)spec->size) < 0)
+		return cairn_err_sys(err, errno, "make '%s'", target->partial);
+	target->fresh = !target->resumes;
+	return 0;
+}
+
+int target_open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(spec->to, &st) < 0) {
+		if (errno != ENOENT)
+			return cairn_err_sys(err, errno, "'%s'", spec->to);
+		return open_new(spec->to, spec, target, err);
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no file and no block device",
+				     spec->to);
+	target->device = S_ISBLK(st.st_mode);
+	return open_existing(spec, target, err);
+}
+
+/* The name itself must be durable too. */
+static int sync_parent(const char *path, struct cairn_err *err)
+{
+	cairn_auto_free char *copy = cairn_strdup(path);
+	cairn_auto_fd int fd = -1;
+
+	if (!copy)
+		return cairn_err_nomem(err, "target");
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "sync the directory of '%s'", path);
+	return 0;
+}
+
+/* Fails where there is a file of the new name. Not every filesystem can rename so. */
+static int rename_new(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (link(from, to) == 0)
+		return unlink(from);
+	return errno == EEXIST ? -1 : rename(from, to);
+}
+
+int target_publish(struct target *target, struct cairn_err *err)
+{
+	int rc = rename_new(target->partial, target->path);
+
+	if (rc < 0 && errno == EEXIST)
+		return cairn_err_set(err, CAIRN_EXISTS, "'%s' was made by somebody else meanwhile",
+				     target->path);
+	if (rc < 0)
+		return cairn_err_sys(err, errno, "rename '%s'", target->partial);
+	free(target->partial);
+	target->partial = NULL;
+	return sync_parent(target->path, err);
+}
