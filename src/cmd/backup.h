@@ -23,6 +23,8 @@ struct cmd_repository {
 	uint64_t threads;
 	uint64_t connections;
 	uint64_t retry_ms;
+	uint64_t limit_upload;   /* bytes a second; 0: no limit */
+	uint64_t limit_download; /* bytes a second; 0: no limit */
 };
 
 extern struct cmd_repository cmd_repository;
@@ -57,6 +59,19 @@ extern struct cmd_repository cmd_repository;
 	{                                                                                         \
 		.name = "retry", .kind = CAIRN_FLAG_DURATION, .target = &cmd_repository.retry_ms, \
 		.value_name = "TIME", .help = "repeat failing requests so long (default: 15m)"    \
+	}
+
+/* How much of the line to the repository is used. */
+#define CMD_LIMIT_FLAGS                                                         \
+	{.name = "limit-upload",                                                \
+	 .kind = CAIRN_FLAG_SIZE,                                               \
+	 .target = &cmd_repository.limit_upload,                                \
+	 .value_name = "RATE",                                                  \
+	 .help = "bytes a second to the repository, as 10M"},                   \
+	{                                                                       \
+		.name = "limit-download", .kind = CAIRN_FLAG_SIZE,              \
+		.target = &cmd_repository.limit_download, .value_name = "RATE", \
+		.help = "bytes a second from the repository"                    \
 	}
 
 #define CMD_THREADS_FLAG                                                                      \

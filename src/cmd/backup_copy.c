@@ -8,6 +8,7 @@ static struct cmd_backup_copy options;
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
 	CMD_THREADS_FLAG,
 	{.name = "from",
 	 .kind = CAIRN_FLAG_STRING,
@@ -33,6 +34,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--from is required");
 	options.repository = &cmd_repository;
 	options.from.ca_file = cmd_repository.ca_file;
+	options.from.limit_upload = cmd_repository.limit_upload;
+	options.from.limit_download = cmd_repository.limit_download;
 	options.ids = argv;
 	options.n_ids = argc;
 	return cmd_backup_call("cairn_backup_copy", &options, err);

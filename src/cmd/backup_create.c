@@ -18,6 +18,7 @@ static struct cmd_backup_create options = {
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
 	CMD_THREADS_FLAG,
 	{.name = "all",
 	 .kind = CAIRN_FLAG_BOOL,

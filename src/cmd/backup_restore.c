@@ -11,6 +11,7 @@ static struct cmd_backup_restore options = {
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
 	CMD_THREADS_FLAG,
 	CMD_CHOICE_FLAGS(options),
 	{.name = "to",

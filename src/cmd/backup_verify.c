@@ -8,6 +8,7 @@ static struct cmd_backup_verify options;
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
 	{.name = "quick",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &options.quick,

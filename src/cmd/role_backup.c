@@ -16,6 +16,7 @@
 #include "cmd/output.h"
 #include "cmd/progress.h"
 #include "repo/id.h"
+#include "repo/limiter.h"
 
 #define LARGE_BYTES  (1 << 20)
 #define PACK_MIN_MIB 4 /* what restic takes */
@@ -141,6 +142,20 @@ static char *cache_dir(void)
 	return home && *home == '/' ? cairn_printf("%s/.cache/cairn", home) : NULL;
 }
 
+/* One for the process: repositories that are copied between share the line. */
+static struct repo_limits *limits_of(const struct cmd_repository *repository)
+{
+	static struct repo_limits limits;
+	static bool made;
+
+	if (!made && (repository->limit_upload || repository->limit_download)) {
+		repo_limiter_init(&limits.upload, repository->limit_upload);
+		repo_limiter_init(&limits.download, repository->limit_download);
+		made = true;
+	}
+	return made ? &limits : NULL;
+}
+
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
@@ -150,7 +165,8 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
 			  .retry_ms = repository->retry_ms,
-			  .cancelled = interrupted},
+			  .cancelled = interrupted,
+			  .limits = limits_of(repository)},
 		.lock = how->lock,
 		.lock_wait_ms = cmd_options.lock_wait_ms,
 		.lock_early = how->early,

@@ -80,6 +80,8 @@ static void add_repository(struct request *r, const struct cmd_repository *repos
 		add_number(r, "--retry", repository->retry_ms / 1000, "s");
 	add_number(r, "--connections", repository->connections, "");
 	add_number(r, "--threads", repository->threads, "");
+	add_number(r, "--limit-upload", repository->limit_upload, "");
+	add_number(r, "--limit-download", repository->limit_download, "");
 }
 
 static void add_create(struct request *r)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -16,11 +17,16 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "repo/limiter.h"
 #include "repo/store.h"
 
 #define PAUSE_FIRST_MS 200U
 #define PAUSE_MAX_MS   20000U
 #define PAUSE_SLICE_MS 50U /* how soon one who gives up is heard */
+
+#define RECEIVE_BUFFER   131072L
+#define RECEIVE_ROOM_MIN 16384
+#define RECEIVE_ROOM_MAX (4 << 20)
 
 struct idle {
 	struct idle *next;
@@ -30,9 +36,11 @@ struct idle {
 struct repo_http {
 	char *ca_file, *user, *password;
 	uint64_t retry_ms, stall_ms;
-	bool (*cancelled)(void); /* or NULL */
-	pthread_mutex_t mutex;   /* guards `idle` */
-	struct idle *idle;       /* handles with open connections */
+	bool (*cancelled)(void);    /* or NULL */
+	struct repo_limits *limits; /* or NULL */
+	unsigned connections;       /* that share them */
+	pthread_mutex_t mutex;      /* guards `idle` */
+	struct idle *idle;          /* handles with open connections */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -61,6 +69,8 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 	http->retry_ms = options->retry_ms ? options->retry_ms : REPO_HTTP_RETRY_MS;
 	http->stall_ms = options->stall_ms ? options->stall_ms : REPO_HTTP_STALL_MS;
 	http->cancelled = options->cancelled;
+	http->limits = options->limits;
+	http->connections = options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
 	rc = copy_text(&http->ca_file, options->ca_file, err);
 	if (rc == 0)
 		rc = copy_text(&http->user, options->user, err);
@@ -122,6 +132,8 @@ static void give_handle(struct repo_http *http, struct idle *idle)
 
 struct exchange {
 	CURL *curl;
+	struct repo_http *http;
+	size_t sent; /* bytes of request->body */
 	const struct repo_request *request;
 	struct repo_answer *answer;
 	uint64_t seen; /* bytes of the body so far */
@@ -150,12 +162,58 @@ static void take_range(struct exchange *exchange, const char *data, size_t n, lo
 	exchange->got += n;
 }
 
+/* What was received waits here until it may have come: the peer stops sending when the
+ * socket's buffer is full. */
+static bool wait_to_receive(const struct repo_http *http, size_t n)
+{
+	struct repo_limiter *limiter = http->limits ? &http->limits->download : NULL;
+
+	for (size_t part; n > 0; n -= part) {
+		part = repo_limiter_slice(limiter, n);
+		if (!repo_limiter_wait(limiter, part, http->cancelled))
+			return false;
+	}
+	return true;
+}
+
+/* Gives curl the next bytes of the request's body. */
+static size_t give_body(char *out, size_t size, size_t n, void *arg)
+{
+	struct exchange *exchange = arg;
+	const struct repo_request *request = exchange->request;
+	struct repo_http *http = exchange->http;
+	struct repo_limiter *limiter = http->limits ? &http->limits->upload : NULL;
+	size_t left = request->body_n - exchange->sent;
+
+	n *= size;
+	n = repo_limiter_slice(limiter, n < left ? n : left);
+	if (n > 0 && !repo_limiter_wait(limiter, n, http->cancelled))
+		return CURL_READFUNC_ABORT;
+	if (n > 0)
+		memcpy(out, (const uint8_t *)request->body + exchange->sent, n);
+	exchange->sent += n;
+	return n;
+}
+
+/* curl begins the body again where a connection that was idle turns out to be closed. */
+static int seek_body(void *arg, curl_off_t offset, int origin)
+{
+	struct exchange *exchange = arg;
+
+	if (origin != SEEK_SET || offset < 0 || (size_t)offset > exchange->request->body_n)
+		return CURL_SEEKFUNC_FAIL;
+	exchange->sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
 	long status = 0;
 
 	n *= size;
+	if (!wait_to_receive(exchange->http, n))
+		return 0;
 	curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (!good(status)) {
 		size_t room = REPO_HTTP_ERROR_MAX - exchange->error.len;
@@ -235,7 +293,32 @@ static bool add_headers(const char *const *headers, struct curl_slist **list)
 	return true;
 }
 
-static void set_connection(const struct repo_http *http, CURL *curl)
+/* Where receiving is limited, the kernel must not take in megabytes ahead of us. A
+ * quarter of a second is enough for a line with a delay of that. */
+static int limit_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	const struct repo_http *http = arg;
+	uint64_t bytes = http->limits->download.rate / 4 / http->connections;
+	int room = (int)(bytes < RECEIVE_ROOM_MIN   ? RECEIVE_ROOM_MIN
+			 : bytes > RECEIVE_ROOM_MAX ? RECEIVE_ROOM_MAX
+						    : bytes);
+
+	(void)purpose;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	return CURL_SOCKOPT_OK;
+}
+
+static void set_limits(struct repo_http *http, CURL *curl)
+{
+	if (!http->limits || http->limits->download.rate == 0)
+		return;
+	curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, limit_socket);
+	curl_easy_setopt(curl, CURLOPT_SOCKOPTDATA, http);
+	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE,
+			 (long)repo_limiter_slice(&http->limits->download, RECEIVE_BUFFER));
+}
+
+static void set_connection(struct repo_http *http, CURL *curl)
 {
 	long stall = (long)(http->stall_ms / 1000);
 
@@ -246,8 +329,9 @@ static void set_connection(const struct repo_http *http, CURL *curl)
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, stall > 0 ? stall : 1L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 131072L);
+	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
+	set_limits(http, curl);
 	if (http->ca_file)
 		curl_easy_setopt(curl, CURLOPT_CAINFO, http->ca_file);
 	if (http->user)
@@ -272,60 +356,14 @@ static void set_request(CURL *curl, struct exchange *exchange, struct curl_slist
 		return;
 	}
 	if (strcmp(request->method, "PUT") == 0 || strcmp(request->method, "POST") == 0) {
+		curl_easy_setopt(curl, CURLOPT_POST, 1L);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_n);
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+		curl_easy_setopt(curl, CURLOPT_READFUNCTION, give_body);
+		curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
+		curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, seek_body);
+		curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
 	}
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
-}
-
-/* Appends text to the reason, without what could disturb a terminal. */
-static void add_why(struct repo_answer *answer, const char *text, size_t n)
-{
-	size_t used = strlen(answer->why);
-
-	for (size_t i = 0; i < n && used < sizeof(answer->why) - 1; i++)
-		answer->why[used++] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : ' ';
-	answer->why[used] = '\0';
-}
-
-/* What stands between <NAME> and </NAME>; false when there is no such element. */
-static bool find_element(const struct cairn_buf *xml, const char *name, const char **ret,
-			 size_t *ret_n)
-{
-	char open[32], close[32];
-	const char *from, *to;
-
-	snprintf(open, sizeof(open), "<%s>", name);
-	snprintf(close, sizeof(close), "</%s>", name);
-	from = memmem(xml->data, xml->len, open, strlen(open));
-	if (!from)
-		return false;
-	from += strlen(open);
-	to = memmem(from, xml->len - (size_t)(from - (const char *)xml->data), close,
-		    strlen(close));
-	*ret = from;
-	*ret_n = to ? (size_t)(to - from) : 0;
-	return to != NULL;
-}
-
-/* One line: of an error of S3 its code and message, else the beginning of the text. */
-static void keep_why(const struct cairn_buf *error, struct repo_answer *answer)
-{
-	const char *text;
-	size_t n;
-
-	answer->why[0] = '\0';
-	if (error->len == 0)
-		return;
-	if (!find_element(error, "Code", &text, &n)) {
-		add_why(answer, (const char *)error->data, error->len);
-		return;
-	}
-	add_why(answer, text, n);
-	if (find_element(error, "Message", &text, &n) && n > 0) {
-		add_why(answer, ": ", 2);
-		add_why(answer, text, n);
-	}
 }
 
 static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err)
@@ -349,7 +387,7 @@ static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err
 	curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &answer->status);
 	curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	answer->length = (int64_t)length;
-	keep_why(&exchange->error, answer);
+	repo_http_keep_why(&exchange->error, answer);
 	if (request->out && good(answer->status) && exchange->got < request->out_n)
 		return length >= 0
 			       ? cairn_err_set(err, CAIRN_RANGE, "the file is shorter")
@@ -360,8 +398,10 @@ static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err
 int repo_http_do(struct repo_http *http, const struct repo_request *request,
 		 struct repo_answer *ret, struct cairn_err *err)
 {
-	struct exchange exchange = {
-		.request = request, .answer = ret, .error = CAIRN_BUF_INIT(REPO_HTTP_ERROR_MAX)};
+	struct exchange exchange = {.http = http,
+				    .request = request,
+				    .answer = ret,
+				    .error = CAIRN_BUF_INIT(REPO_HTTP_ERROR_MAX)};
 	struct idle *idle = take_handle(http);
 	struct curl_slist *headers = NULL;
 	int rc;
@@ -383,57 +423,7 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 	return rc;
 }
 
-/* ---- answers and tries ------------------------------------------------------- */
-
-int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
-{
-	long status = answer->status;
-	int code = CAIRN_INTERNAL;
-
-	if (good(status))
-		return 0;
-	if (status == 404)
-		code = CAIRN_NOT_FOUND;
-	else if (status == 401)
-		code = CAIRN_UNAUTHENTICATED;
-	else if (status == 403)
-		code = CAIRN_DENIED;
-	else if (status == 416)
-		code = CAIRN_RANGE;
-	else if (status == 507 || status == 413)
-		code = CAIRN_NO_SPACE;
-	else if (status == 408 || status == 429 || status >= 500)
-		code = CAIRN_UNAVAILABLE;
-	return cairn_err_set(err, code, "the server answered %ld%s%s", status,
-			     answer->why[0] ? ": " : "", answer->why);
-}
-
-const char *repo_http_range(uint64_t offset, size_t n, char out[REPO_HTTP_RANGE_MAX])
-{
-	snprintf(out, REPO_HTTP_RANGE_MAX, "Range: bytes=%" PRIu64 "-%" PRIu64, offset,
-		 offset + n - 1);
-	return out;
-}
-
-int repo_http_length(const struct repo_answer *answer, uint64_t *ret, struct cairn_err *err)
-{
-	if (answer->length < 0)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server tells no size");
-	*ret = (uint64_t)answer->length;
-	return 0;
-}
-
-int repo_http_take(struct cairn_buf *text, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
-{
-	size_t n = text->len;
-	char *data = cairn_buf_take_string(text);
-
-	if (!data)
-		return cairn_err_nomem(err, "a file");
-	*ret_data = (uint8_t *)data;
-	*ret_n = n;
-	return 0;
-}
+/* ---- tries ------------------------------------------------------- */
 
 /* Between half of the pause and all of it, so that many do not come at once. */
 static uint64_t with_jitter(uint64_t pause)

@@ -20,10 +20,11 @@ struct cairn_buf;
 struct repo_http;
 struct repo_store_options;
 
-#define REPO_HTTP_RETRY_MS   ((uint64_t)15 * 60 * 1000)
-#define REPO_HTTP_STALL_MS   ((uint64_t)60 * 1000)
-#define REPO_HTTP_CONNECT_MS 15000L
-#define REPO_HTTP_ERROR_MAX  16384 /* of an answer that says no, so much is kept */
+#define REPO_HTTP_RETRY_MS    ((uint64_t)15 * 60 * 1000)
+#define REPO_HTTP_STALL_MS    ((uint64_t)60 * 1000)
+#define REPO_HTTP_CONNECT_MS  15000L
+#define REPO_HTTP_CONNECTIONS 5     /* requests at a time */
+#define REPO_HTTP_ERROR_MAX   16384 /* of an answer that says no, so much is kept */
 
 struct repo_request {
 	const char *method;
@@ -63,6 +64,9 @@ CAIRN_DEFINE_CLEANUP(struct repo_http, repo_http_free);
  */
 int repo_http_do(struct repo_http *http, const struct repo_request *request,
 		 struct repo_answer *ret, struct cairn_err *err);
+
+/* Keeps one line of an answer that says no. */
+void repo_http_keep_why(const struct cairn_buf *error, struct repo_answer *answer);
 
 /* The error for a status that is not good; names what was asked for. */
 int repo_http_status(const struct repo_answer *answer, struct cairn_err *err);

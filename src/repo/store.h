@@ -31,6 +31,7 @@
 #include "repo/id.h"
 
 struct cairn_err;
+struct repo_limits;
 struct repo_store;
 
 enum repo_file {
@@ -132,6 +133,7 @@ struct repo_store_options {
 	/* True when whoever waits does not want to any more; may be NULL. A request that
 	 * fails is not repeated then, and is CAIRN_CANCELLED. From any thread. */
 	bool (*cancelled)(void);
+	struct repo_limits *limits; /* of bytes a second; the caller's, NULL: none */
 };
 
 /* Fills what is NULL from the environment: AWS_ACCESS_KEY_ID,

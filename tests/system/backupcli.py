@@ -72,7 +72,7 @@ class BackupTest(CliTest):
 
     def start_slowly(self, snapshot, *args, **how):
         """A backup that is seconds from its end when its first packs, small ones, are there."""
-        return self.start("backup", "create", snapshot, "--threads", "1", "--compression", "22",
+        return self.start("backup", "create", snapshot, "--threads", "1", "--limit-upload", "8M",
                           *args, env={"RESTIC_PACK_SIZE": "4"}, **how)
 
     def backups(self, *args):

@@ -19,6 +19,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "repo/dir/dir_write.h"
+#include "repo/limiter.h"
 #include "repo/store.h"
 
 #define CONNECTIONS 2
@@ -27,6 +29,8 @@
 struct dir {
 	struct repo_store store;
 	char *path;
+	struct repo_limits *limits;   /* or NULL */
+	bool (*cancelled)(void);      /* or NULL */
 	atomic_uint_fast64_t counter; /* makes temporary names differ */
 };
 
@@ -126,21 +130,6 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 	return rc < 0 ? rc : sync_dir_at(root, "..", err);
 }
 
-/* The name is one that nobody knows: what it will be called is added by the caller. */
-static int write_file(int dir_fd, const char *name, const void *data, size_t n, bool durable,
-		      struct cairn_err *err)
-{
-	cairn_auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
-
-	if (fd < 0)
-		return cairn_err_sys(err, errno, "make a file");
-	if (cairn_write_full(fd, data, n) < 0)
-		return cairn_err_sys(err, errno, "write");
-	if (durable && fsync(fd) < 0)
-		return cairn_err_sys(err, errno, "sync");
-	return 0;
-}
-
 /* There must be one config only; all other names are hashes of what they hold. */
 static int rename_new(int fd, enum repo_file kind, const char *from, const char *to,
 		      struct cairn_err *err)
@@ -174,6 +163,11 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	cairn_auto_fd int fd = -1;
 	/* A lock need not outlive the process, let alone a power cut. */
 	bool durable = kind != REPO_FILE_LOCK;
+	struct dir_write write = {.data = data,
+				  .n = n,
+				  .durable = durable,
+				  .limiter = dir->limits ? &dir->limits->upload : NULL,
+				  .cancelled = dir->cancelled};
 	char temporary[2 * PATH_TEXT];
 	int rc = open_dir_to_write(dir, place.dir, &fd, err);
 
@@ -183,7 +177,7 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	snprintf(temporary, sizeof(temporary), "%s-tmp-%d-%" PRIuFAST64, place.name, (int)getpid(),
 		 dir->counter++);
 	unlinkat(fd, temporary, 0); /* of a dead process with our number */
-	rc = write_file(fd, temporary, data, n, durable, err);
+	rc = dir_write_file(fd, temporary, &write, err);
 	if (rc == 0)
 		rc = rename_new(fd, kind, temporary, place.name, err);
 	if (rc < 0) {
@@ -213,18 +207,24 @@ static int open_file(struct dir *dir, enum repo_file kind, const struct repo_id 
 static int dir_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		   uint64_t offset, void *out, size_t n, struct cairn_err *err)
 {
+	struct dir *dir = (struct dir *)store;
+	struct repo_limiter *limiter = dir->limits ? &dir->limits->download : NULL;
 	cairn_auto_fd int fd = -1;
-	int rc = open_file((struct dir *)store, kind, name, &fd, err);
-	ssize_t got;
+	int rc = open_file(dir, kind, name, &fd, err);
 
-	if (rc < 0)
-		return rc;
-	got = cairn_pread_full(fd, out, n, offset);
-	if (got < 0)
-		return cairn_err_sys(err, errno, "read");
-	if ((size_t)got != n)
-		return cairn_err_set(err, CAIRN_RANGE, "the file is shorter");
-	return 0;
+	for (size_t part, done = 0; rc == 0 && done < n; done += part) {
+		ssize_t got;
+
+		part = repo_limiter_slice(limiter, n - done);
+		if (!repo_limiter_wait(limiter, part, dir->cancelled))
+			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
+		got = cairn_pread_full(fd, (uint8_t *)out + done, part, offset + done);
+		if (got < 0)
+			return cairn_err_sys(err, errno, "read");
+		if ((size_t)got != part)
+			return cairn_err_set(err, CAIRN_RANGE, "the file is shorter");
+	}
+	return rc;
 }
 
 static int dir_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -500,6 +500,8 @@ int repo_dir_open(const struct repo_store_options *options, const char *path,
 		return cairn_err_nomem(err, "a store");
 	dir->store.ops = &dir_ops;
 	dir->store.connections = options->connections ? options->connections : CONNECTIONS;
+	dir->limits = options->limits;
+	dir->cancelled = options->cancelled;
 	dir->path = cairn_strdup(path);
 	if (!dir->path) {
 		dir_close(&dir->store);

@@ -12,8 +12,7 @@
 #include "repo/http.h"
 #include "repo/scan.h"
 
-#define CONNECTIONS 5
-#define LIST_MAX    ((size_t)1 << 30)
+#define LIST_MAX ((size_t)1 << 30)
 
 struct rest {
 	struct repo_store store;
@@ -227,7 +226,8 @@ int repo_rest_open(const struct repo_store_options *options, const char *url,
 	if (!rest)
 		return cairn_err_nomem(err, "a store");
 	rest->store.ops = &rest_ops;
-	rest->store.connections = options->connections ? options->connections : CONNECTIONS;
+	rest->store.connections =
+		options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
 	rest->url = cairn_printf("%s%s", url, n > 0 && url[n - 1] == '/' ? "" : "/");
 	if (!rest->url)
 		rc = cairn_err_nomem(err, "a store");

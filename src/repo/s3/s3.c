@@ -13,8 +13,7 @@
 #include "repo/s3/s3_impl.h"
 #include "repo/s3/xml.h"
 
-#define CONNECTIONS 5
-#define PAGES_MAX   1000000U /* a server that pages for ever is left */
+#define PAGES_MAX 1000000U /* a server that pages for ever is left */
 
 /* ---- keys ------------------------------------------------------------------- */
 
@@ -346,7 +345,7 @@ int repo_s3_open(const struct repo_store_options *options, const char *place,
 	if (!s3)
 		return cairn_err_nomem(err, "a store");
 	s3->store.ops = &s3_ops;
-	s3->store.connections = options->connections ? options->connections : CONNECTIONS;
+	s3->store.connections = options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
 	rc = parse_place(s3, place, options->s3_style, err);
 	if (rc == 0)
 		rc = take_options(s3, options, err);
