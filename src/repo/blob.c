@@ -42,8 +42,10 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 		return 0;
 	}
 	rc = repo_codec_get(&repo->codecs, &codec, &why);
+	/* restic's prune stores trees again that are not compressed, each time. */
 	if (rc == 0)
-		rc = repo_codec_encode(codec, data, n, &sealed, &sealed_n, &plain, &why);
+		rc = repo_codec_encode(codec, data, n, type == REPO_BLOB_DATA, &sealed, &sealed_n,
+				       &plain, &why);
 	if (rc == 0)
 		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
 					&why);

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "repo/digest.h"
+#include "repo/entropy.h"
 #include "repo/id.h"
 
 #define FILE_COMPRESSED 2 /* first byte of a compressed file */
@@ -18,8 +19,16 @@
 /* A buffer larger than this is not kept for the next blob. */
 #define KEEP_MAX ((size_t)20 << 20)
 
+/* What large buffers grow by. */
+#define ROOM_STEP ((size_t)1 << 20)
+
 /* What is uncompressed only to be hashed comes in pieces of this size. */
 #define PIECE_BYTES ((size_t)128 << 10)
+
+/* What looks random is compressed only if this level, several times faster than the usual
+ * one, finds something; what does not shrink by a part in GAIN_MIN is stored as it is. */
+#define PROBE_LEVEL (-5)
+#define GAIN_MIN    64
 
 struct room {
 	uint8_t *at;
@@ -30,26 +39,32 @@ struct repo_codec {
 	struct repo_codec *next;
 	struct repo_crypt *crypt;
 	ZSTD_CCtx *compress;
+	ZSTD_CCtx *probe;
 	ZSTD_DCtx *uncompress;
 	EVP_MD_CTX *hash;
 	struct room made;   /* what was encoded */
 	struct room sealed; /* what was read */
 	struct room plain;
 	int level;
+	bool raw; /* what was encoded is not compressed */
 };
 
 /* NULL when memory is short. What was there is lost. */
 static uint8_t *make_room(struct room *room, size_t n)
 {
 	uint8_t *at;
+	size_t cap;
 
 	if (room->cap >= n && room->at)
 		return room->at;
-	at = cairn_alloc(n);
+	/* The next one is larger by a little, often: memory that is asked for anew has to be
+	 * cleared by the kernel. */
+	cap = n > ROOM_STEP ? n + ROOM_STEP - n % ROOM_STEP : n;
+	at = cairn_alloc(cap);
 	if (!at)
 		return NULL;
 	free(room->at);
-	*room = (struct room){.at = at, .cap = n};
+	*room = (struct room){.at = at, .cap = cap};
 	return at;
 }
 
@@ -71,6 +86,7 @@ static void codec_free(struct repo_codec *codec)
 		return;
 	repo_crypt_free(codec->crypt);
 	ZSTD_freeCCtx(codec->compress);
+	ZSTD_freeCCtx(codec->probe);
 	ZSTD_freeDCtx(codec->uncompress);
 	EVP_MD_CTX_free(codec->hash);
 	room_free(&codec->made);
@@ -122,28 +138,42 @@ static struct repo_codec *take_idle(struct repo_codec_pool *pool)
 	return codec;
 }
 
-int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err)
+static bool set_level(ZSTD_CCtx *context, int level)
 {
-	cairn_cleanup(codec_freep) struct repo_codec *codec = take_idle(pool);
+	return context &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level));
+}
+
+static int codec_new(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err)
+{
+	cairn_cleanup(codec_freep) struct repo_codec *codec = cairn_calloc(1, sizeof(*codec));
 	int rc;
 
-	if (!codec) {
-		codec = cairn_calloc(1, sizeof(*codec));
-		if (!codec)
-			return cairn_err_nomem(err, "contexts");
-		codec->level = pool->level;
-		rc = repo_crypt_new(&pool->key, &codec->crypt, err);
-		if (rc < 0)
-			return rc;
-		codec->compress = ZSTD_createCCtx();
-		codec->uncompress = ZSTD_createDCtx();
-		codec->hash = EVP_MD_CTX_new();
-		if (!codec->compress || !codec->uncompress || !codec->hash ||
-		    ZSTD_isError(ZSTD_CCtx_setParameter(codec->compress, ZSTD_c_compressionLevel,
-							pool->level < 0 ? 1 : pool->level)))
-			return cairn_err_nomem(err, "contexts");
-	}
+	if (!codec)
+		return cairn_err_nomem(err, "contexts");
+	codec->level = pool->level;
+	rc = repo_crypt_new(&pool->key, &codec->crypt, err);
+	if (rc < 0)
+		return rc;
+	codec->compress = ZSTD_createCCtx();
+	codec->probe = ZSTD_createCCtx();
+	codec->uncompress = ZSTD_createDCtx();
+	codec->hash = EVP_MD_CTX_new();
+	if (!codec->uncompress || !codec->hash ||
+	    !set_level(codec->compress, pool->level < 0 ? 1 : pool->level) ||
+	    !set_level(codec->probe, PROBE_LEVEL))
+		return cairn_err_nomem(err, "contexts");
 	*ret = cairn_take(codec);
+	return 0;
+}
+
+int repo_codec_get(struct repo_codec_pool *pool, struct repo_codec **ret, struct cairn_err *err)
+{
+	struct repo_codec *codec = take_idle(pool);
+
+	if (!codec)
+		return codec_new(pool, ret, err);
+	*ret = codec;
 	return 0;
 }
 
@@ -186,27 +216,50 @@ static int compress_to(struct repo_codec *codec, const void *data, size_t n, uin
 	return 0;
 }
 
-int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
+static bool gains(size_t compressed, size_t n)
+{
+	return compressed < n - n / GAIN_MIN;
+}
+
+/* `out` is used for trying. */
+static bool is_incompressible(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
+			      size_t room)
+{
+	size_t got;
+
+	if (!repo_looks_random(data, n))
+		return false;
+	got = ZSTD_compress2(codec->probe, out, room, data, n);
+	return !ZSTD_isError(got) && !gains(got, n);
+}
+
+int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool allow_raw,
 		      const uint8_t **ret_sealed, size_t *ret_n, uint32_t *ret_plain,
 		      struct cairn_err *err)
 {
-	bool off = codec->level < 0;
-	size_t room = off ? n : ZSTD_compressBound(n), body_n = n;
-	const void *body = data;
+	size_t room = ZSTD_compressBound(n), body_n = n;
 	uint8_t *to = make_room(&codec->made, room + REPO_SEAL);
-	int rc = to ? 0 : cairn_err_nomem(err, "a blob");
+	uint8_t *body;
+	int rc = 0;
 
-	if (rc == 0 && !off) {
-		body = to + REPO_IV_SIZE;
-		rc = compress_to(codec, data, n, to + REPO_IV_SIZE, room, &body_n, err);
+	if (!to)
+		return cairn_err_nomem(err, "a blob");
+	body = to + REPO_IV_SIZE;
+	codec->raw =
+		codec->level < 0 || (allow_raw && is_incompressible(codec, data, n, body, room));
+	if (!codec->raw)
+		rc = compress_to(codec, data, n, body, room, &body_n, err);
+	if (rc == 0 && allow_raw && !codec->raw && !gains(body_n, n)) {
+		codec->raw = true;
+		body_n = n;
 	}
 	if (rc == 0)
-		rc = repo_crypt_seal(codec->crypt, body, body_n, to, err);
+		rc = repo_crypt_seal(codec->crypt, codec->raw ? data : body, body_n, to, err);
 	if (rc < 0)
 		return rc;
 	*ret_sealed = to;
 	*ret_n = body_n + REPO_SEAL;
-	*ret_plain = off ? 0 : (uint32_t)n;
+	*ret_plain = codec->raw ? 0 : (uint32_t)n;
 	return 0;
 }
 
@@ -248,7 +301,7 @@ int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *i
 	if (!piece || EVP_DigestInit_ex(codec->hash, repo_sha256(), NULL) != 1)
 		return cairn_err_nomem(err, "a blob");
 	ok = repo_crypt_open(codec->crypt, codec->made.at, n, NULL) == 0;
-	if (ok && codec->level < 0)
+	if (ok && codec->raw)
 		ok = EVP_DigestUpdate(codec->hash, body, n - REPO_SEAL) == 1;
 	else if (ok)
 		ok = hash_uncompressed(codec, body, n - REPO_SEAL, piece);
@@ -259,15 +312,14 @@ int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *i
 int repo_codec_decode(struct repo_codec *codec, uint8_t *sealed, size_t n, uint32_t plain,
 		      uint8_t *out, struct cairn_err *err)
 {
-	int rc = repo_crypt_open(codec->crypt, sealed, n, err);
 	size_t got;
+	int rc;
 
+	if (plain == 0)
+		return repo_crypt_open_to(codec->crypt, sealed, n, out, err);
+	rc = repo_crypt_open(codec->crypt, sealed, n, err);
 	if (rc < 0)
 		return rc;
-	if (plain == 0) {
-		memcpy(out, sealed + REPO_IV_SIZE, n - REPO_SEAL);
-		return 0;
-	}
 	got = ZSTD_decompressDCtx(codec->uncompress, out, plain, sealed + REPO_IV_SIZE,
 				  n - REPO_SEAL);
 	if (ZSTD_isError(got))

@@ -7,6 +7,7 @@
 #define CAIRN_REPO_CODEC_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +43,10 @@ struct repo_crypt *repo_codec_crypt(struct repo_codec *codec);
 uint8_t *repo_codec_sealed_room(struct repo_codec *codec, size_t n);
 uint8_t *repo_codec_plain_room(struct repo_codec *codec, size_t n);
 
-/* Compresses (or not) and seals. The bytes stay in the codec until its next
- * use. *ret_plain is 0 when they were not compressed. */
-int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
+/* Compresses and seals; with `allow_raw`, what cannot be compressed stays as it is. The
+ * bytes stay in the codec until its next use. *ret_plain is 0 when they were not
+ * compressed. */
+int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool allow_raw,
 		      const uint8_t **ret_sealed, size_t *ret_n, uint32_t *ret_plain,
 		      struct cairn_err *err);
 
@@ -57,7 +59,7 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n,
 int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *id,
 		     struct cairn_err *err);
 
-/* Opens `sealed` in place and uncompresses to `out`, which has room for what it
+/* Opens `sealed`, which is overwritten, and uncompresses to `out`, which has room for what it
  * must become: `plain`, or without compression (plain == 0) n - REPO_SEAL.
  *
  * CAIRN_DATA_LOSS  damaged, or not of that size

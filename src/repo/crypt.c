@@ -109,10 +109,11 @@ int repo_crypt_seal(struct repo_crypt *crypt, const void *plain, size_t n, uint8
 	return rc;
 }
 
-int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct cairn_err *err)
+int repo_crypt_open_to(struct repo_crypt *crypt, const uint8_t *sealed, size_t n, uint8_t *out,
+		       struct cairn_err *err)
 {
 	uint8_t mac[REPO_MAC_SIZE];
-	uint8_t *body = sealed + REPO_IV_SIZE;
+	const uint8_t *body = sealed + REPO_IV_SIZE;
 	size_t body_n = n - REPO_SEAL;
 	int rc;
 
@@ -123,5 +124,10 @@ int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct 
 		return rc;
 	if (CRYPTO_memcmp(mac, body + body_n, REPO_MAC_SIZE) != 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "authentication code is wrong");
-	return apply(crypt, sealed, body, body, body_n, err);
+	return apply(crypt, sealed, body, out, body_n, err);
+}
+
+int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct cairn_err *err)
+{
+	return repo_crypt_open_to(crypt, sealed, n, sealed + REPO_IV_SIZE, err);
 }

@@ -46,4 +46,8 @@ int repo_crypt_seal(struct repo_crypt *crypt, const void *plain, size_t n, uint8
  */
 int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct cairn_err *err);
 
+/* The same, but the plain bytes go to `out`, and `sealed` stays as it is. */
+int repo_crypt_open_to(struct repo_crypt *crypt, const uint8_t *sealed, size_t n, uint8_t *out,
+		       struct cairn_err *err);
+
 #endif

@@ -17,7 +17,7 @@
 #define GAP_MAX  (256U << 10)
 #define READ_MAX (16U << 20)
 
-/* `sealed` is opened in place, checked, and what was in it sealed again. */
+/* `sealed` is opened, checked, and what was in it sealed again. */
 static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8_t *sealed,
 		     struct cairn_err *err)
 {
@@ -38,8 +38,10 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	if (rc < 0)
 		return rc;
 	rc = repo_blob_open(codec, &blob->id, &place, sealed, out, err);
+	/* What is compressed was opened in place, and stays compressed. */
 	if (rc == 0)
-		rc = repo_crypt_seal(repo_codec_crypt(codec), sealed + REPO_IV_SIZE,
+		rc = repo_crypt_seal(repo_codec_crypt(codec),
+				     blob->plain ? sealed + REPO_IV_SIZE : out,
 				     blob->length - REPO_SEAL, again, err);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc == 0)

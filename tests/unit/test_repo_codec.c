@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "repo/codec.h"
+#include "repo/entropy.h"
 #include "repo/id.h"
 
 #define LARGE (3U << 20)
@@ -47,7 +49,8 @@ static uint8_t *encode(struct fixture *f, size_t n, size_t *ret_n)
 	uint32_t plain;
 	struct cairn_err err = {0};
 
-	assert_ok(repo_codec_encode(f->codec, f->data, n, &sealed, ret_n, &plain, &err), &err);
+	assert_ok(repo_codec_encode(f->codec, f->data, n, true, &sealed, ret_n, &plain, &err),
+		  &err);
 	return (uint8_t *)(uintptr_t)sealed; /* the codec's, to be damaged */
 }
 
@@ -154,6 +157,86 @@ static void files_are_read_again_and_kept(void **state)
 	end(&f);
 }
 
+/* Fills `n` bytes: random ones, or the same 4 KiB of them again and again. */
+static void fill_random(uint8_t *data, size_t n, bool repeat)
+{
+	uint64_t random = 88172645463325252ULL;
+
+	for (size_t i = 0; i < n; i++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		data[i] = repeat && i >= 4096 ? data[i - 4096] : (uint8_t)(random >> 32);
+	}
+}
+
+static void what_cannot_be_compressed_is_stored_as_it_is(void **state)
+{
+	static const size_t sizes[] = {100, 1024, 4096, 16384, 16385, 65536, LARGE};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		size_t n = sizes[i], sealed_n;
+		cairn_auto_free uint8_t *out = malloc(n);
+		const uint8_t *sealed;
+		struct cairn_err err = {0};
+		struct repo_id id;
+		struct fixture f;
+		uint32_t plain;
+
+		begin(&f, 3);
+		fill_random(f.data, n, false);
+		assert_true(repo_id_of(f.data, n, &id));
+		assert_int_equal(repo_looks_random(f.data, n), n >= 1024);
+		assert_ok(repo_codec_encode(f.codec, f.data, n, true, &sealed, &sealed_n, &plain,
+					    &err),
+			  &err);
+		assert_int_equal(plain, 0);
+		assert_int_equal(sealed_n, n + REPO_SEAL);
+		assert_ok(repo_codec_decode(f.codec, (uint8_t *)(uintptr_t)sealed, sealed_n, plain,
+					    out, &err),
+			  &err);
+		assert_memory_equal(out, f.data, n);
+		encode(&f, n, &sealed_n)[REPO_IV_SIZE + n / 2] ^= 1;
+		assert_code(repo_codec_check(f.codec, sealed_n, &id, NULL), CAIRN_DATA_LOSS);
+		assert_ok(repo_codec_encode(f.codec, f.data, n, false, &sealed, &sealed_n, &plain,
+					    &err),
+			  &err);
+		assert_int_equal(plain, n);
+		assert_ok(repo_codec_check(f.codec, sealed_n, &id, &err), &err);
+		end(&f);
+	}
+}
+
+static void what_looks_random_and_repeats_is_compressed(void **state)
+{
+	const uint8_t *sealed;
+	struct cairn_err err = {0};
+	struct fixture f;
+	uint32_t plain;
+	size_t n;
+
+	(void)state;
+	begin(&f, 3);
+	fill_random(f.data, 16384, true);
+	assert_true(repo_looks_random(f.data, 16384));
+	assert_ok(repo_codec_encode(f.codec, f.data, 16384, true, &sealed, &n, &plain, &err), &err);
+	assert_int_equal(plain, 16384);
+	assert_true(n < 8192);
+	end(&f);
+}
+
+/* Numbers that grow: random in the low bytes, in columns of eight. */
+static void columns_do_not_look_random(void **state)
+{
+	uint64_t numbers[2048];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		numbers[i] = i * 2654435761U;
+	assert_false(repo_looks_random((const uint8_t *)numbers, sizeof(numbers)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +245,9 @@ int main(void)
 		cmocka_unit_test(data_that_changed_meanwhile_is_found),
 		cmocka_unit_test(short_memory_is_no_fault_of_the_machine),
 		cmocka_unit_test(files_are_read_again_and_kept),
+		cmocka_unit_test(what_cannot_be_compressed_is_stored_as_it_is),
+		cmocka_unit_test(what_looks_random_and_repeats_is_compressed),
+		cmocka_unit_test(columns_do_not_look_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn backup` over a line of 100 Mbit/s with round trips of 20 and 100 ms."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from benchlib import BUILD, CAIRN, Report, call, seconds
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/system"))
+import slowline  # noqa: E402
+
+# tests/repo/delayline.c makes the line and counts what passes. Random bytes, so that what is
+# sent is what was read.
+MIB = 1 << 20
+SIZE = int(os.environ.get("CAIRN_BENCH_MIB", "128")) * MIB
+DELAYLINE = str(BUILD / "tests/repo/delayline")
+
+
+def over_the_line(report, top, round_trip, way, name, *command):
+    """Runs a command at the near end of the line and shows how much of the line it used."""
+    log = f"{top}/log"
+    if slowline.run(DELAYLINE, round_trip, f"{top}/place-{round_trip}", log,
+                    [CAIRN, "backup", *command]):
+        raise SystemExit(f"failed: {' '.join(command)}")
+    lines = slowline.Log(log)
+    passed, busy = lines.busy(way)
+    report.figure(f"{round_trip} ms: {name}",
+                  f"{seconds(lines.now() / 1000)} in all, {passed / MIB:.1f} MiB on the line in "
+                  f"{seconds(busy)}")
+    report.target(f"{round_trip} ms: {name}, of the line", passed / busy / slowline.LINE * 100,
+                  ">=", 90, " %")
+
+
+def measure(report, top, round_trip):
+    rest = ["-q", "-r", slowline.URL, "--retry", "1m"]
+    target = f"{top}/restored.img"
+    place = f"{top}/place-{round_trip}"
+    slowline.run(DELAYLINE, round_trip, place, f"{top}/log", [CAIRN, "backup", "init", *rest])
+    over_the_line(report, top, round_trip, slowline.TO_SERVER, "full backup", "create", *rest,
+                  "data@s")
+    over_the_line(report, top, round_trip, slowline.FROM_SERVER, "restore", "restore", *rest,
+                  "data", "--to", target)
+    os.unlink(target)
+    shutil.rmtree(place)
+
+
+def main():
+    report = Report(f"backup-network: {SIZE // MIB} MiB of random bytes, 100 Mbit/s")
+    os.environ["RESTIC_PASSWORD"] = "bench"
+    top = tempfile.mkdtemp(prefix="cairn-bench.")
+    os.environ["CAIRN_POOL"] = f"{top}/pool"
+    try:
+        call(CAIRN, "pool", "create", f"{top}/pool", "--backend", "copy")
+        call(CAIRN, "volume", "create", "data", "--size", SIZE)
+        with open(call(CAIRN, "volume", "path", "data"), "r+b") as file:
+            for _ in range(SIZE // MIB):
+                file.write(os.urandom(MIB))
+        call(CAIRN, "snapshot", "create", "data@s")
+        for round_trip in (20, 100):
+            measure(report, top, round_trip)
+    finally:
+        subprocess.run([CAIRN, "pool", "destroy", "--yes"], stdout=subprocess.DEVNULL, check=False)
+        shutil.rmtree(top)
+    report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
