@@ -66,6 +66,19 @@ static bool good(long status)
 	return status >= 200 && status < 300;
 }
 
+/* What time may heal. Some errors of S3 that do have a status of those that do not. */
+static bool passes(const struct repo_answer *answer)
+{
+	static const char *const codes[] = {"RequestTimeout", "OperationAborted", "SlowDown"};
+	long status = answer->status;
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (strncmp(answer->why, codes[i], strlen(codes[i])) == 0)
+			return true;
+	return status == 408 || status == 425 || status == 429 ||
+	       (status >= 500 && status != 501 && status != 505);
+}
+
 int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
 {
 	long status = answer->status;
@@ -83,8 +96,10 @@ int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
 		code = CAIRN_RANGE;
 	else if (status == 507 || status == 413)
 		code = CAIRN_NO_SPACE;
-	else if (status == 408 || status == 429 || status >= 500)
+	else if (passes(answer))
 		code = CAIRN_UNAVAILABLE;
+	else if (status == 501)
+		code = CAIRN_UNIMPLEMENTED;
 	return cairn_err_set(err, code, "the server answered %ld%s%s", status,
 			     answer->why[0] ? ": " : "", answer->why);
 }

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "repo/http.h"
 #include "repo/s3/sign.h"
 #include "repo/s3/xml.h"
 #include "repo/store.h"
@@ -199,9 +200,43 @@ static void shown_locations_hold_no_password(void **state)
 	}
 }
 
+static void only_what_time_may_heal_is_tried_again(void **state)
+{
+	static const struct {
+		long status;
+		const char *why;
+		int code;
+	} cases[] = {
+		{200, "", 0},
+		{400, "InvalidDigest: no", CAIRN_INTERNAL},
+		{400, "RequestTimeout: the body came too slowly", CAIRN_UNAVAILABLE},
+		{403, "AccessDenied: no", CAIRN_DENIED},
+		{404, "", CAIRN_NOT_FOUND},
+		{408, "", CAIRN_UNAVAILABLE},
+		{409, "BucketAlreadyExists: yes", CAIRN_INTERNAL},
+		{409, "OperationAborted: another one is under way", CAIRN_UNAVAILABLE},
+		{425, "", CAIRN_UNAVAILABLE},
+		{429, "", CAIRN_UNAVAILABLE},
+		{500, "", CAIRN_UNAVAILABLE},
+		{501, "NotImplemented", CAIRN_UNIMPLEMENTED},
+		{503, "SlowDown", CAIRN_UNAVAILABLE},
+		{505, "", CAIRN_INTERNAL},
+		{507, "", CAIRN_NO_SPACE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct repo_answer answer = {.status = cases[i].status};
+
+		snprintf(answer.why, sizeof(answer.why), "%s", cases[i].why);
+		assert_int_equal(repo_http_status(&answer, NULL), cases[i].code);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_time_may_heal_is_tried_again),
 		cmocka_unit_test(signatures_are_those_of_the_documentation),
 		cmocka_unit_test(dates_and_names_are_encoded_as_signed),
 		cmocka_unit_test(pages_of_a_listing_are_read),
