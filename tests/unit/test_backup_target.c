@@ -131,7 +131,7 @@ static void what_a_killed_one_left_is_taken_up(void **state)
 
 static void a_file_of_the_users_beside_it_is_left_alone(void **state)
 {
-	char theirs[80];
+	char theirs[112];
 	struct target target;
 	struct cairn_err err = {0};
 
