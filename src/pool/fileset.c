@@ -170,7 +170,7 @@ int fileset_trim(int fd, uint64_t size, struct cairn_err *err)
 		return rc;
 	if (have < size)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
-				     "the volume's file has %llu bytes, its record says %llu",
+				     "a file has %llu bytes, its record says %llu",
 				     (unsigned long long)have, (unsigned long long)size);
 	if (have > size && ftruncate(fd, (off_t)size) < 0)
 		return cairn_err_sys(err, errno, "set the size of a snapshot");

@@ -232,25 +232,23 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 	return rc;
 }
 
-/* Builds ID.new of volumes/ from a snapshot; CAIRN_RANGE when it would be smaller. */
+/* Builds ID.new of volumes/ from the first `length` bytes of a snapshot. */
 static int build_from_snapshot(struct fileset *set, const char *id, const char *snapshot_id,
-			       uint64_t size, fileset_copy copy, int *ret_fd, struct cairn_err *err)
+			       uint64_t length, uint64_t size, fileset_copy copy, int *ret_fd,
+			       struct cairn_err *err)
 {
 	cairn_auto_fd int from = -1;
-	uint64_t have = 0;
 	int rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
 				   &from, err);
 
-	rc = rc ? rc : fileset_fd_size(from, &have, err);
-	if (rc == 0 && size < have)
-		rc = cairn_err_set(err, CAIRN_RANGE, "the clone is smaller than the snapshot");
 	rc = rc ? rc : fileset_build(set, (struct store_ref){STORE_VOLUME, id}, ret_fd, err);
 	rc = rc ? rc : copy(from, *ret_fd, err);
+	rc = rc ? rc : fileset_trim(*ret_fd, length, err);
 	return rc ? rc : fileset_grow(*ret_fd, size, err);
 }
 
-int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
-		  fileset_copy copy, struct cairn_err *err)
+int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t length,
+		  uint64_t size, fileset_copy copy, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, id};
 	cairn_auto_fd int to = -1;
@@ -259,7 +257,7 @@ int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, 
 
 	if (rc || exists)
 		return rc ? rc : fileset_settle(set, ref, err);
-	rc = build_from_snapshot(set, id, snapshot_id, size, copy, &to, err);
+	rc = build_from_snapshot(set, id, snapshot_id, length, size, copy, &to, err);
 	rc = rc ? rc : fileset_finish(set, ref, to, err);
 	if (rc)
 		fileset_abandon(set, ref);
@@ -306,11 +304,11 @@ static int move_disk_over(struct fileset *set, const char *id, struct cairn_err 
 	return rc;
 }
 
-int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t size,
-		    fileset_copy copy, struct cairn_err *err)
+int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t length,
+		    uint64_t size, fileset_copy copy, struct cairn_err *err)
 {
 	cairn_auto_fd int to = -1;
-	int rc = build_from_snapshot(set, id, snapshot_id, size, copy, &to, err);
+	int rc = build_from_snapshot(set, id, snapshot_id, length, size, copy, &to, err);
 
 	rc = rc ? rc : fileset_sync(to, err);
 	return rc ? rc : move_disk_over(set, id, err);

@@ -115,15 +115,26 @@ int store_volume_create(struct store *store, const char *id, uint64_t size, stru
 	return rc ? rc : store->ops->volume_create(store, id, size, err);
 }
 
-int store_volume_clone(struct store *store, const char *id, const char *snapshot_id, uint64_t size,
-		       struct cairn_err *err)
+/* A volume of `size` bytes from the first `length` of a snapshot. */
+static int check_copy(const struct store *store, const char *id, const char *snapshot_id,
+		      uint64_t length, uint64_t size, struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
 	rc = rc ? rc : check_id(id, err);
 	rc = rc ? rc : check_id(snapshot_id, err);
 	rc = rc ? rc : check_size(size, err);
-	return rc ? rc : store->ops->volume_clone(store, id, snapshot_id, size, err);
+	if (!rc && size < length)
+		rc = cairn_err_set(err, CAIRN_RANGE, "the volume is smaller than the snapshot");
+	return rc;
+}
+
+int store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
+		       uint64_t length, uint64_t size, struct cairn_err *err)
+{
+	int rc = check_copy(store, id, snapshot_id, length, size, err);
+
+	return rc ? rc : store->ops->volume_clone(store, id, snapshot_id, length, size, err);
 }
 
 int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
@@ -136,14 +147,11 @@ int store_volume_resize(struct store *store, const char *id, uint64_t size, stru
 }
 
 int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			 uint64_t size, struct cairn_err *err)
+			 uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	int rc = check_writable(store, err);
+	int rc = check_copy(store, id, snapshot_id, length, size, err);
 
-	rc = rc ? rc : check_id(id, err);
-	rc = rc ? rc : check_id(snapshot_id, err);
-	rc = rc ? rc : check_size(size, err);
-	return rc ? rc : store->ops->volume_replace(store, id, snapshot_id, size, err);
+	return rc ? rc : store->ops->volume_replace(store, id, snapshot_id, length, size, err);
 }
 
 int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err)

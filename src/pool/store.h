@@ -71,18 +71,19 @@ struct store_ops {
 	void (*close)(struct store *store);
 	int (*volume_create)(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
-	/* A writable volume with the snapshot's bytes; `size` >= the snapshot's. */
+	/* A writable volume of `size` bytes: the snapshot's first `length`, then
+	 * zeros. The snapshot's file may be longer; CAIRN_DATA_LOSS when it is
+	 * shorter. */
 	int (*volume_clone)(struct store *store, const char *id, const char *snapshot_id,
-			    uint64_t size, struct cairn_err *err);
+			    uint64_t length, uint64_t size, struct cairn_err *err);
 	/* Grows; CAIRN_RANGE when `size` is below what it has. */
 	int (*volume_resize)(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
-	/* The volume becomes what the snapshot holds, with `size` bytes, which is not
-	 * below the snapshot's. It has its old data or the new, never a mixture, and
-	 * keeps its path; the file is another one. Nobody has the old one open. What
-	 * is then superfluous stays for volume_sweep. */
+	/* The volume becomes what volume_clone would make. It has its old data or the
+	 * new, never a mixture, and keeps its path; the file is another one. Nobody has
+	 * the old one open. What is then superfluous stays for volume_sweep. */
 	int (*volume_replace)(struct store *store, const char *id, const char *snapshot_id,
-			      uint64_t size, struct cairn_err *err);
+			      uint64_t length, uint64_t size, struct cairn_err *err);
 	/* Removes what volume_replace left, whether it succeeded, failed or was
 	 * interrupted. The volume itself stays as it is. */
 	int (*volume_sweep)(struct store *store, const char *id, struct cairn_err *err);
@@ -188,11 +189,13 @@ CAIRN_DEFINE_CLEANUP(struct store, store_close);
 const char *store_backend(const struct store *store);
 
 int store_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
-int store_volume_clone(struct store *store, const char *id, const char *snapshot_id, uint64_t size,
-		       struct cairn_err *err);
+/* CAIRN_RANGE  `size` is below `length` */
+int store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
+		       uint64_t length, uint64_t size, struct cairn_err *err);
 int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+/* CAIRN_RANGE  `size` is below `length` */
 int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			 uint64_t size, struct cairn_err *err);
+			 uint64_t length, uint64_t size, struct cairn_err *err);
 int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
 int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,

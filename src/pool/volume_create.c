@@ -98,7 +98,8 @@ static int make_data(struct creation *c, struct cairn_err *err)
 			      c->source.size, &size, err);
 	if (rc)
 		return rc;
-	return store_volume_clone(c->pool->store, c->id, source_id, c->record.size, err);
+	return store_volume_clone(c->pool->store, c->id, source_id, c->source.size, c->record.size,
+				  err);
 }
 
 static int check_name_free(struct pool *pool, const char *name, struct cairn_err *err)

@@ -139,8 +139,8 @@ static int replace_data(struct rollback *r, struct cairn_err *err)
 	int rc = note_volume(r, err);
 
 	if (!rc)
-		rc = store_volume_replace(r->pool->store, r->id, r->snapshot_id, r->volume.size,
-					  err);
+		rc = store_volume_replace(r->pool->store, r->id, r->snapshot_id, r->snapshot.size,
+					  r->volume.size, err);
 	return rc;
 }
 

@@ -188,16 +188,18 @@ static void a_clone_has_the_bytes_and_goes_its_own_way(void **state)
 	make("vol-a", SIZE);
 	fill_at(env.store, "vol-a", 0, 8192, 1);
 	cut("vol-a", "snap-a");
-	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", 2 * SIZE, &err), &err);
-	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", 2 * SIZE, &err), &err);
+	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err), &err);
+	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err), &err);
 	assert_int_equal(size_of(volume_ref("vol-b")), 2 * SIZE);
 	fill_at(env.store, "vol-b", 0, 4096, 9);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-b"), 0), 9);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-b"), 4096), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 1);
 	assert_int_equal(byte_at(env.store, snapshot_ref("snap-a"), 0), 1);
-	assert_code(store_volume_clone(env.store, "vol-c", "snap-a", SIZE / 2, &err), CAIRN_RANGE);
-	assert_code(store_volume_clone(env.store, "vol-c", "snap-x", SIZE, &err), CAIRN_NOT_FOUND);
+	assert_code(store_volume_clone(env.store, "vol-c", "snap-a", SIZE, SIZE / 2, &err),
+		    CAIRN_RANGE);
+	assert_code(store_volume_clone(env.store, "vol-c", "snap-x", SIZE, SIZE, &err),
+		    CAIRN_NOT_FOUND);
 	assert_code(store_size(env.store, volume_ref("vol-c"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
 }
@@ -213,7 +215,7 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 4096, 8192, 2);
 	cut("vol-a", "snap-b");
-	assert_ok(store_volume_replace(env.store, "vol-a", "snap-a", 2 * SIZE, &err), &err);
+	assert_ok(store_volume_replace(env.store, "vol-a", "snap-a", SIZE, 2 * SIZE, &err), &err);
 	assert_int_equal(size_of(volume_ref("vol-a")), 2 * SIZE);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 8192), 0);
@@ -230,12 +232,34 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	delta_of(env.store, "snap-b", "snap-c", &c);
 	assert_true(covers(&c, 0, 12288));
 	collected_done(&c);
-	assert_code(store_volume_replace(env.store, "vol-a", "snap-x", SIZE, &err),
+	assert_code(store_volume_replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err),
 		    CAIRN_NOT_FOUND);
-	assert_code(store_volume_replace(env.store, "vol-a", "snap-c", SIZE, &err), CAIRN_RANGE);
+	assert_code(store_volume_replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err),
+		    CAIRN_RANGE);
 	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 3);
+}
+
+/* As pools of older versions have it after an expansion that was interrupted. */
+static void a_clone_has_no_bytes_from_past_the_snapshots_record(void **state)
+{
+	struct cairn_err err = {0};
+
+	(void)state;
+	make("vol-a", SIZE);
+	fill_at(env.store, "vol-a", 0, SIZE, 1);
+	cut("vol-a", "snap-a");
+	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE / 2, SIZE / 2, &err), &err);
+	assert_int_equal(size_of(volume_ref("vol-b")), SIZE / 2);
+	assert_ok(store_volume_clone(env.store, "vol-c", "snap-a", SIZE / 2, 2 * SIZE, &err), &err);
+	assert_int_equal(size_of(volume_ref("vol-c")), 2 * SIZE);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-c"), SIZE / 2 - 1), 1);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-c"), SIZE / 2), 0);
+	assert_code(store_volume_clone(env.store, "vol-d", "snap-a", 2 * SIZE, 2 * SIZE, &err),
+		    CAIRN_DATA_LOSS);
+	assert_code(store_size(env.store, volume_ref("vol-d"), &(uint64_t){0}, &err),
+		    CAIRN_NOT_FOUND);
 }
 
 static void a_volume_grows_and_never_shrinks(void **state)
@@ -593,8 +617,8 @@ static int whole_life(void)
 	rc = rc ? rc : store_volume_create(store, "vol-m", SIZE, &err);
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
-	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, &err);
-	rc = rc ? rc : store_volume_replace(store, "vol-n", "snap-n", SIZE, &err);
+	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, SIZE, &err);
+	rc = rc ? rc : store_volume_replace(store, "vol-n", "snap-n", SIZE, SIZE, &err);
 	rc = rc ? rc : store_volume_sweep(store, "vol-n", &err);
 	rc = rc ? rc : store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
 	rc = rc ? rc : store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
@@ -645,6 +669,7 @@ int store_conformance(const char *backend, enum scratchfs_kind kind)
 		T(a_snapshot_keeps_what_was_written_before_it),
 		T(a_clone_has_the_bytes_and_goes_its_own_way),
 		T(a_replaced_volume_has_the_snapshots_bytes),
+		T(a_clone_has_no_bytes_from_past_the_snapshots_record),
 		T(a_volume_grows_and_never_shrinks),
 		T(removing_twice_is_fine),
 		T(what_is_set_aside_is_out_of_sight_and_comes_back),

@@ -196,7 +196,8 @@ static void restore(struct fuzz *f)
 	struct cairn_err err = {0};
 
 	assert_ok(store_remove(f->store, volume_ref("vol-1"), &err), &err);
-	assert_ok(store_volume_clone(f->store, "vol-1", cut->id, cut->n * MODEL_SECTOR, &err),
+	assert_ok(store_volume_clone(f->store, "vol-1", cut->id, cut->n * MODEL_SECTOR,
+				     cut->n * MODEL_SECTOR, &err),
 		  &err);
 	f->model.n = cut->n;
 	memcpy(f->model.sectors, cut->sectors, cut->n * sizeof(*cut->sectors));

@@ -65,10 +65,11 @@ static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct ca
 	return rc ? rc : fileset_settle(set, ref, err);
 }
 
-/* Gives the subvolume ID.new of volumes/ its size and then its name; with
- * RENAME_EXCHANGE a volume that has the name is ID.new afterwards. */
-static int finish_volume(struct fileset *set, const char *id, uint64_t size, unsigned flags,
-			 struct cairn_err *err)
+/* Gives the subvolume ID.new of volumes/ its size, with its first `length` bytes as
+ * they are, and then its name; with RENAME_EXCHANGE a volume that has the name is
+ * ID.new afterwards. */
+static int finish_volume(struct fileset *set, const char *id, uint64_t length, uint64_t size,
+			 unsigned flags, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
 	struct fileset_name name = fileset_name(id, ".new");
@@ -81,7 +82,8 @@ static int finish_volume(struct fileset *set, const char *id, uint64_t size, uns
 	fd = openat(dir, FILESET_DISK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make the disk of '%s'", id);
-	rc = fileset_grow(fd, size, err);
+	rc = fileset_trim(fd, length, err);
+	rc = rc ? rc : fileset_grow(fd, size, err);
 	if (rc)
 		return rc;
 	if (renameat2(parent, name.text, parent, id, flags) < 0)
@@ -94,8 +96,8 @@ static int finish_volume(struct fileset *set, const char *id, uint64_t size, uns
 }
 
 /* Makes ID.new, as a snapshot of `source_fd` or empty (-1), then the volume. */
-static int build_volume(struct fileset *set, const char *id, int source_fd, uint64_t size,
-			struct cairn_err *err)
+static int build_volume(struct fileset *set, const char *id, int source_fd, uint64_t length,
+			uint64_t size, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME];
 	struct fileset_name name = fileset_name(id, ".new");
@@ -107,7 +109,7 @@ static int build_volume(struct fileset *set, const char *id, int source_fd, uint
 		rc = subvolume_create(parent, name.text, err);
 	else
 		rc = subvolume_snapshot(parent, name.text, source_fd, false, err);
-	rc = rc ? rc : finish_volume(set, id, size, 0, err);
+	rc = rc ? rc : finish_volume(set, id, length, size, 0, err);
 	if (rc)
 		remove_named(set, STORE_VOLUME, name.text, NULL);
 	return rc;
@@ -122,11 +124,11 @@ static int btrfs_volume_create(struct store *store, const char *id, uint64_t siz
 
 	if (rc || exists)
 		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
-	return build_volume(set, id, -1, size, err);
+	return build_volume(set, id, -1, 0, size, err);
 }
 
 static int btrfs_volume_clone(struct store *store, const char *id, const char *snapshot_id,
-			      uint64_t size, struct cairn_err *err)
+			      uint64_t length, uint64_t size, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	cairn_auto_fd int source = -1;
@@ -136,12 +138,12 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 	if (rc || exists)
 		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
-	return rc ? rc : build_volume(set, id, source, size, err);
+	return rc ? rc : build_volume(set, id, source, length, size, err);
 }
 
 /* btrfs exchanges two subvolumes in one transaction. */
 static int btrfs_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-				uint64_t size, struct cairn_err *err)
+				uint64_t length, uint64_t size, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	struct fileset_name name = fileset_name(id, ".new");
@@ -151,7 +153,7 @@ static int btrfs_volume_replace(struct store *store, const char *id, const char 
 	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
 	rc = rc ? rc
 		: subvolume_snapshot(set->kind_fd[STORE_VOLUME], name.text, source, false, err);
-	return rc ? rc : finish_volume(set, id, size, RENAME_EXCHANGE, err);
+	return rc ? rc : finish_volume(set, id, length, size, RENAME_EXCHANGE, err);
 }
 
 static int btrfs_volume_sweep(struct store *store, const char *id, struct cairn_err *err)

@@ -24,15 +24,17 @@ static int copy_whole(int from, int to, struct cairn_err *err)
 }
 
 static int copy_volume_clone(struct store *store, const char *id, const char *snapshot_id,
-			     uint64_t size, struct cairn_err *err)
+			     uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	return fileset_clone((struct fileset *)store, id, snapshot_id, size, copy_whole, err);
+	return fileset_clone((struct fileset *)store, id, snapshot_id, length, size, copy_whole,
+			     err);
 }
 
 static int copy_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			       uint64_t size, struct cairn_err *err)
+			       uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	return fileset_replace((struct fileset *)store, id, snapshot_id, size, copy_whole, err);
+	return fileset_replace((struct fileset *)store, id, snapshot_id, length, size, copy_whole,
+			       err);
 }
 
 static int copy_delta(struct store *store, const char *base_id, const char *target_id,

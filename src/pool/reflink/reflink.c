@@ -68,15 +68,17 @@ static int reflink_snapshot_cut(struct store *store, const char *volume_id, cons
 }
 
 static int reflink_volume_clone(struct store *store, const char *id, const char *snapshot_id,
-				uint64_t size, struct cairn_err *err)
+				uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	return fileset_clone((struct fileset *)store, id, snapshot_id, size, clone_file, err);
+	return fileset_clone((struct fileset *)store, id, snapshot_id, length, size, clone_file,
+			     err);
 }
 
 static int reflink_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-				  uint64_t size, struct cairn_err *err)
+				  uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	return fileset_replace((struct fileset *)store, id, snapshot_id, size, clone_file, err);
+	return fileset_replace((struct fileset *)store, id, snapshot_id, length, size, clone_file,
+			       err);
 }
 
 /* One side of a comparison. */
