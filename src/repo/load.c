@@ -158,8 +158,12 @@ static int load_some(struct repo *repo, const struct repo_names *cached, bool wh
 static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names cached = {0};
-	int rc = repo_names_list(repo->store, REPO_FILE_INDEX, &repo->index_listed, err);
+	int rc;
 
+	/* A prune loads the index a second time. */
+	repo_names_done(&repo->index_listed);
+	repo_names_done(&repo->index_known);
+	rc = repo_names_list(repo->store, REPO_FILE_INDEX, &repo->index_listed, err);
 	if (rc == 0 && with_cache)
 		repo_cache_attach(repo);
 	if (rc == 0)
