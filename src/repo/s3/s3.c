@@ -50,6 +50,7 @@ static int s3_create(struct repo_store *store, struct cairn_err *err)
 	cairn_auto_free char *body = NULL;
 	struct s3_call head = {.s3 = s3, .request = {.method = "HEAD"}};
 	struct s3_call put = {.s3 = s3, .request = {.method = "PUT"}};
+	struct s3_call again = head;
 	struct cairn_err why = {0};
 	int rc = s3_call(&head, &why);
 
@@ -67,6 +68,9 @@ static int s3_create(struct repo_store *store, struct cairn_err *err)
 		put.request.body_n = strlen(body);
 	}
 	rc = s3_call(&put, &why);
+	/* Another init may have made it since. */
+	if (rc < 0 && put.answer.status == 409 && s3_call(&again, NULL) == 0)
+		return 0;
 	return rc < 0 ? cairn_err_set(err, rc, "make bucket '%s': %s", s3->bucket, why.msg) : 0;
 }
 
