@@ -25,10 +25,10 @@
  *   CAIRN_INTERNAL         500, or an answer that is no Kubernetes object
  *
  * A call is repeated inside its deadline when the server says with Retry-After
- * that it did nothing (at most KUBE_RETRIES times, waiting as told), when no
- * connection could be made, and, for reads, when the connection broke or a
- * gateway failed (KUBE_BREAKS times, with growing pauses). Every try passes the
- * client's rate limit.
+ * that it did nothing (at most KUBE_RETRIES times, after the pause that it names
+ * and a random one), when no connection could be made, and, for reads, when the
+ * connection broke or a gateway failed (KUBE_BREAKS times, with growing pauses).
+ * Every try passes the client's rate limit.
  *
  * Nothing here logs. Tokens, keys and secrets are in no error text.
  */

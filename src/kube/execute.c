@@ -29,8 +29,9 @@ struct attempt {
 	struct kube_patience patience;
 	struct kube_status status;
 	struct kube_backoff backoff;
-	unsigned laters;   /* times the server said "later" */
-	bool reidentified; /* after a refusal */
+	struct kube_backoff spread; /* added to what the server says */
+	unsigned laters;            /* times the server said "later" */
+	bool reidentified;          /* after a refusal */
 };
 
 static int limit(struct kube_client *client, const struct kube_patience *patience,
@@ -78,7 +79,8 @@ static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 
 		if (++attempt->laters > KUBE_RETRIES || pause > KUBE_RETRY_AFTER_MAX_MS)
 			return UINT64_MAX;
-		return pause;
+		/* Those who were put off together must not come back together. */
+		return pause + kube_backoff_next(&attempt->spread);
 	}
 	if (rc != CAIRN_UNAVAILABLE && !(rc == CAIRN_DEADLINE && http == 504))
 		return UINT64_MAX;
@@ -157,6 +159,7 @@ int kube_execute(struct kube_client *client, const struct kube_request *request,
 		.how = how,
 		.patience = kube_patience_of(how, client->timeout_ms, &client->shutdown),
 		.backoff = {.first_ms = BREAK_PAUSE_MIN_MS, .most_ms = BREAK_PAUSE_MAX_MS},
+		.spread = {.first_ms = BREAK_PAUSE_MIN_MS, .most_ms = BREAK_PAUSE_MAX_MS},
 	};
 	int rc;
 
