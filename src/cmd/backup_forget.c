@@ -3,14 +3,9 @@
 #include "cmd/tree.h"
 
 #include "cmd/backup.h"
+#include "cmd/keep_flags.h"
 
 static struct cmd_backup_forget options;
-
-#define KEEP(what, field, text)                                                         \
-	{                                                                               \
-		.name = "keep-" what, .kind = CAIRN_FLAG_U64, .target = &options.field, \
-		.value_name = "N", .help = text                                         \
-	}
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
@@ -19,17 +14,7 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.volume,
 	 .value_name = "NAME",
 	 .help = "only backups of this volume, by name or id"},
-	KEEP("last", last, "keep the newest N"),
-	KEEP("hourly", hourly, "keep the newest of each of the last N hours"),
-	KEEP("daily", daily, "keep the newest of each of the last N days"),
-	KEEP("weekly", weekly, "keep the newest of each of the last N weeks"),
-	KEEP("monthly", monthly, "keep the newest of each of the last N months"),
-	KEEP("yearly", yearly, "keep the newest of each of the last N years"),
-	{.name = "keep-within",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.within_ms,
-	 .value_name = "TIME",
-	 .help = "keep all that are younger than the newest by this"},
+	CMD_KEEP_FLAGS(options),
 	{.name = "keep-tag",
 	 .kind = CAIRN_FLAG_STRINGS,
 	 .target = &options.keep_tags,

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/flags.h"
 #include "base/keep.h"
 #include "base/mem.h"
+#include "cmd/keep_flags.h"
 #include "cmd/options.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
@@ -20,24 +20,8 @@
 static struct cairn_keep_policy keep;
 static bool dry_run;
 
-#define KEEP(what, field, text)                                                      \
-	{                                                                            \
-		.name = "keep-" what, .kind = CAIRN_FLAG_U64, .target = &keep.field, \
-		.value_name = "N", .help = text                                      \
-	}
-
 static const struct cairn_flag flags[] = {
-	KEEP("last", last, "keep the newest N"),
-	KEEP("hourly", hourly, "keep the newest of each of the last N hours"),
-	KEEP("daily", daily, "keep the newest of each of the last N days"),
-	KEEP("weekly", weekly, "keep the newest of each of the last N weeks"),
-	KEEP("monthly", monthly, "keep the newest of each of the last N months"),
-	KEEP("yearly", yearly, "keep the newest of each of the last N years"),
-	{.name = "keep-within",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &keep.within_ms,
-	 .value_name = "TIME",
-	 .help = "keep all that are younger than the newest by this"},
+	CMD_KEEP_FLAGS(keep),
 	{.name = "dry-run",
 	 .letter = 'n',
 	 .kind = CAIRN_FLAG_BOOL,
