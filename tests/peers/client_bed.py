@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import cluster
-from csistack import ACCOUNT, NAMESPACE, CsiStack
+from csistack import NAMESPACE, SIDECAR, CsiStack
 from processes import Ports
 
 PEERS = cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds",
@@ -95,7 +95,7 @@ class SidecarBed(unittest.TestCase):
             "metadata": {"name": cls.driver},
             "spec": {"address": f"localhost:{cls.port}", "audience": AUDIENCE,
                      "caCert": base64.b64encode(cls.kube.authority.read_bytes()).decode()}})
-        config = cls.kube.kubeconfig_of_account(NAMESPACE, ACCOUNT)
+        config = cls.kube.kubeconfig_of_account(NAMESPACE, SIDECAR)
         cls.processes.start("sidecar", [
             *cls.sidecar_command(), f"--kubeconfig={config}", f"--csi-address={cls.socket}",
             f"--port={cls.port}", f"--tls-cert={cls.cert}", f"--tls-key={cls.key}",
