@@ -59,14 +59,20 @@ static int make_once(struct running *r, struct role_item *item, struct cairn_err
 /* Once more, without haste, when somebody else took the repository at the same moment. */
 static int make_item(struct running *r, struct role_item *item)
 {
-	int rc = make_once(r, item, &item->failure);
+	struct cairn_err why = {0};
+	int rc = make_once(r, item, &why);
 
 	item->tried = true;
 	if (rc && r->early && r->repo && repo_collided(r->repo)) {
-		item->failure = (struct cairn_err){0};
+		why = (struct cairn_err){0};
 		r->early = false;
 		repo_close(cairn_take(r->repo));
-		rc = make_once(r, item, &item->failure);
+		rc = make_once(r, item, &why);
+	}
+	/* Without a failure `why` may hold what was tried first and was not there. */
+	if (rc) {
+		item->failure = why;
+		item->failure.code = rc;
 	}
 	/* What a failed backup left in the open repository is not built upon. */
 	if (rc && r->repo)

@@ -51,7 +51,8 @@ struct repo_node {
 
 int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struct cairn_err *err);
 
-/* Accepts NULL; what was written and not finished is dropped. */
+/* Accepts NULL; what was written and not finished is dropped. Before the repository is
+ * closed. */
 void repo_tree_writer_free(struct repo_tree_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct repo_tree_writer, repo_tree_writer_free);
 

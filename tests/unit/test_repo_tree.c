@@ -134,6 +134,7 @@ static void a_file_of_many_chunks_is_streamed_both_ways(void **state)
 		assert_ok(repo_tree_writer_content(writer, counting.ids, 2, &err), &err);
 	assert_ok(repo_tree_writer_file_end(writer, &err), &err);
 	assert_ok(repo_tree_writer_finish(writer, &tree, &err), &err);
+	repo_tree_writer_free(cairn_take(writer));
 	assert_ok(repo_flush(fix->repo, &err), &err);
 	repofix_open(fix, REPO_LOCK_SHARED);
 	assert_ok(repo_tree_find(fix->repo, &tree, "/big", &found, &err), &err);
