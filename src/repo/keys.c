@@ -134,43 +134,61 @@ int repo_key_add(struct repo *repo, const void *password, size_t n, struct repo_
 	return rc;
 }
 
-static int find_key(struct repo *repo, const char *prefix, struct repo_id *ret,
+static int pick_key(const struct repo_names *names, const char *prefix, struct repo_id *ret,
 		    struct cairn_err *err)
 {
-	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	size_t n = strlen(prefix), found = 0;
-	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
 
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+	for (size_t i = 0; i < names->n; i++) {
 		char hex[REPO_ID_TEXT_MAX];
 
-		if (n == 0 || strncmp(repo_id_format(&names.items[i].name, hex), prefix, n) != 0)
+		if (n == 0 || strncmp(repo_id_format(&names->items[i].name, hex), prefix, n) != 0)
 			continue;
-		*ret = names.items[i].name;
+		*ret = names->items[i].name;
 		found++;
 	}
-	if (rc < 0 || found == 1)
-		return rc;
+	if (found == 1)
+		return 0;
 	if (found == 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no key '%s'", prefix);
 	return cairn_err_set(err, CAIRN_INVALID, "%zu keys begin with '%s'", found, prefix);
 }
 
+/* The key in use was read before the lock was taken: somebody may have removed it since,
+ * and the one to be removed may be the last. */
+static int check_in_use(const struct repo *repo, const struct repo_names *names,
+			const struct repo_id *id, struct cairn_err *err)
+{
+	bool there = false;
+
+	for (size_t i = 0; i < names->n; i++)
+		there |= repo_id_equal(&names->items[i].name, &repo->key_name);
+	if (repo_id_equal(id, &repo->key_name))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "it is the key of the password in use: remove it with the "
+				     "password of another key, or replace it with 'passwd'");
+	if (!there)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the key of the password in use was removed meanwhile, so no "
+				     "other is removed");
+	return 0;
+}
+
 int repo_key_remove(struct repo *repo, const char *prefix, struct repo_id *ret_id,
 		    struct cairn_err *err)
 {
+	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	struct repo_id id;
 	int rc = repo_may_delete(repo, err);
 
 	if (rc == 0)
-		rc = find_key(repo, prefix, &id, err);
-	if (rc < 0)
-		return rc;
-	if (repo_id_equal(&id, &repo->key_name))
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "it is the key of the password in use: remove it with the "
-				     "password of another key, or replace it with 'passwd'");
-	rc = repo_store_remove(repo->store, REPO_FILE_KEY, &id, err);
+		rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
+	if (rc == 0)
+		rc = pick_key(&names, prefix, &id, err);
+	if (rc == 0)
+		rc = check_in_use(repo, &names, &id, err);
+	if (rc == 0)
+		rc = repo_store_remove(repo->store, REPO_FILE_KEY, &id, err);
 	if (rc == 0)
 		*ret_id = id;
 	return rc;

@@ -48,7 +48,7 @@ int repo_key_add(struct repo *repo, const void *password, size_t n, struct repo_
 
 /* Removes the key whose id begins with `prefix`. Needs the exclusive lock.
  *
- * CAIRN_PRECONDITION  it is the one that is in use
+ * CAIRN_PRECONDITION  it is the one that is in use, or that one is not there any more
  * CAIRN_NOT_FOUND, CAIRN_INVALID  no id, or several, begin so
  */
 int repo_key_remove(struct repo *repo, const char *prefix, struct repo_id *ret_id,

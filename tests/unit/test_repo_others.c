@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "repo/check.h"
+#include "repo/keys.h"
 #include "repo/prune.h"
 #include "repo/store.h"
 
@@ -249,6 +251,30 @@ static void nobody_waits_for_a_lock_that_nobody_wants(void **state)
 	assert_null(repo);
 }
 
+/* Two that remove each other's key: who gets the lock last was opened with a key that
+ * is not there any more. */
+static void a_key_that_was_removed_meanwhile_removes_no_other(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(repo_key_list_done) struct repo_key_list list = {0};
+	char path[200], hex[REPO_ID_TEXT_MAX];
+	struct repo_id other, removed;
+	struct cairn_err err = {0};
+
+	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
+	assert_ok(repo_key_list(fix->repo, &list, &err), &err);
+	assert_int_equal(list.n, 1);
+	assert_true(list.items[0].current);
+	assert_ok(repo_key_write(fix->repo, "other", 5, 2, &other, &err), &err);
+	snprintf(path, sizeof(path), "%s/keys/%s", fix->path,
+		 repo_id_format(&list.items[0].id, hex));
+	assert_int_equal(unlink(path), 0);
+	assert_code(repo_key_remove(fix->repo, repo_id_format(&other, hex), &removed, &err),
+		    CAIRN_PRECONDITION);
+	snprintf(path, sizeof(path), "%s/keys/%s", fix->path, hex);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 #define with_repo(test) cmocka_unit_test_setup_teardown(test, repofix_setup, repofix_teardown)
 
 int main(void)
@@ -261,6 +287,7 @@ int main(void)
 		with_repo(a_check_ends_when_nobody_waits_for_it),
 		with_repo(a_prune_that_is_given_up_anywhere_loses_nothing),
 		with_repo(nobody_waits_for_a_lock_that_nobody_wants),
+		with_repo(a_key_that_was_removed_meanwhile_removes_no_other),
 	};
 
 	return cmocka_run_group_tests_name("repo/others", tests, NULL, NULL);
