@@ -46,9 +46,10 @@ struct chunk_map {
 	struct chunk *at;
 	size_t n;
 	size_t room;
-	uint64_t size;  /* sum of the lengths */
-	uint64_t lost;  /* of those of kind CHUNK_LOST */
-	size_t barrier; /* zeros do not join chunks before this one */
+	uint64_t size;       /* sum of the lengths */
+	uint64_t lost;       /* of those of kind CHUNK_LOST */
+	size_t barrier;      /* zeros do not join chunks before this one */
+	uint64_t lost_zeros; /* of kind CHUNK_ZERO, whose blobs are to be stored again */
 };
 
 /* Also a cleanup function. */

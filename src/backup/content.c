@@ -19,12 +19,14 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		enum chunk_kind kind = CHUNK_KEPT;
 		const struct repo_id *zero;
 		uint64_t length;
+		bool lost;
 		int rc;
 
 		rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
 		if (rc && !repo_blob_lost(repo, REPO_BLOB_DATA, &ids[i], &length))
 			return rc;
-		if (rc)
+		lost = rc != 0;
+		if (lost)
 			kind = CHUNK_LOST;
 		if (length > UINT32_MAX)
 			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
@@ -34,6 +36,8 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		rc = chunk_map_add(map, kind, ids[i].bytes, length, err);
 		if (rc)
 			return rc;
+		if (lost && kind == CHUNK_ZERO)
+			map->lost_zeros += length;
 	}
 	return 0;
 }

@@ -18,7 +18,8 @@ struct zeros;
 
 /* Appends the next part of a file's content, as a tree has it. Lengths come from
  * the index, so that a chunk which is not in the repository is found here. One that is
- * lost, and whose length is known, is CHUNK_LOST.
+ * lost, and whose length is known, is CHUNK_LOST; zeros whose chunk is lost stay zeros,
+ * which can be restored, and are counted in lost_zeros.
  *
  * CAIRN_NOT_FOUND  nothing is known of a chunk
  * CAIRN_RANGE      a chunk is longer than a list can hold

@@ -94,7 +94,7 @@ static int see_segment(void *arg, uint64_t number, const struct chunk_map *map,
 {
 	struct survey *survey = arg;
 
-	if (map->lost > 0)
+	if (map->lost > 0 || map->lost_zeros > 0)
 		survey->lost[number / 64] |= 1ULL << number % 64;
 	for (size_t i = 0; i < map->n; i++) {
 		survey->chunks += map->at[i].kind != CHUNK_ZERO;

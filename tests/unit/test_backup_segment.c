@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backup/create.h"
 #include "backup/image.h"
@@ -20,6 +21,9 @@
 #include "block/extent.h"
 #include "pool/store.h"
 #include "repo/blob.h"
+#include "repo/index.h"
+#include "repo/presence.h"
+#include "repo/repo_impl.h"
 
 #define BLOCK    4096U
 #define SEGMENT  (2 * BLOCK)
@@ -274,6 +278,44 @@ static void a_segment_does_not_fall_to_pieces(void **state)
 	assert_restored(fix, &volume, &result.id, true);
 }
 
+/* Deletes the pack of a blob from the store. */
+static void lose_pack_of(struct repofix *fix, enum repo_blob_type type, const struct repo_id *id)
+{
+	char path[200], hex[REPO_ID_TEXT_MAX];
+	struct repo_place place;
+
+	repofix_open(fix, REPO_LOCK_NONE);
+	assert_true(repo_index_find(fix->repo->index, type, id, &place));
+	repo_id_format(&place.pack_id, hex);
+	snprintf(path, sizeof(path), "%s/data/%.2s/%s", fix->path, hex, hex);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Cairn restores zeros without their blob; restic does not. */
+static void a_lost_blob_of_zeros_is_stored_again(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	const struct repo_id *id;
+	struct backup_result result;
+	struct cairn_err err = {0};
+	uint64_t gone = 0;
+
+	volume_init(&volume);
+	back_up(fix, &volume, SEGMENT, &result);
+	assert_ok(zeros_new(&zeros, &err), &err);
+	id = zeros_id(zeros, SEGMENT);
+	assert_non_null(id);
+	lose_pack_of(fix, REPO_BLOB_DATA, id);
+	back_up(fix, &volume, 0, &result);
+	assert_int_equal(result.packs_gone, 1);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_confirm_packs(fix->repo, &gone, &err), &err);
+	assert_int_equal(gone, 1);
+	assert_true(repo_blob_has(fix->repo, REPO_BLOB_DATA, id));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +326,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_file_becomes_segments_and_keeps_its_chunks,
 						repofix_setup, repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_segment_does_not_fall_to_pieces, repofix_setup,
+						repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_lost_blob_of_zeros_is_stored_again, repofix_setup,
 						repofix_teardown),
 	};
 
