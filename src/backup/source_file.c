@@ -16,6 +16,7 @@
 #include "backup/change_list.h"
 #include "backup/device_file.h"
 #include "backup/source.h"
+#include "backup/target_mark.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -197,6 +198,20 @@ static int open_file(struct file_source *f, const struct source_file_spec *spec,
 	return 0;
 }
 
+/* What an unfinished restore left is half of one thing and half of another. */
+static int check_whole(const struct file_source *f, const char *path, struct cairn_err *err)
+{
+	char backup[POOL_RESTORING_MAX + 1];
+	int rc = target_mark_read(f->file.fd, backup, err);
+
+	if (rc || !*backup)
+		return rc;
+	return cairn_err_set(err, CAIRN_PRECONDITION,
+			     "'%s' holds an unfinished restore of backup %s: finish that, or "
+			     "repeat it, before this is backed up",
+			     path, backup);
+}
+
 /* The last part of a path is not resolved: /dev/vg/lv stays, whatever it points to. */
 static char *absolute(const char *path)
 {
@@ -270,6 +285,8 @@ int backup_source_file(const struct source_file_spec *spec, struct backup_source
 	rc = spec->device ? open_device(f, spec, err) : open_file(f, spec, err);
 	if (!rc && f->file.size == 0)
 		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is empty", spec->path);
+	if (!rc)
+		rc = check_whole(f, spec->path, err);
 	if (!rc)
 		rc = check_changes(spec, f->file.size, err);
 	if (!rc)

@@ -30,7 +30,7 @@ struct source_file_spec {
 
 /* CAIRN_NOT_FOUND     no such file
  * CAIRN_INVALID       not of the kind that is meant, or empty
- * CAIRN_PRECONDITION  it is in use
+ * CAIRN_PRECONDITION  it is in use, or holds an unfinished restore
  */
 int backup_source_file(const struct source_file_spec *spec, struct backup_source **ret,
 		       struct cairn_err *err);

@@ -13,6 +13,8 @@
 
 #include "backup/chunk.h"
 #include "backup/restore.h"
+#include "backup/source.h"
+#include "backup/source_file.h"
 #include "backup/target.h"
 #include "backup/target_mark.h"
 #include "base/cleanup.h"
@@ -217,6 +219,20 @@ static void another_backup_does_not_take_up_a_marked_file(void **state)
 	assert_true(target.unfinished);
 	assert_false(target.resumes);
 	target_done(&target);
+}
+
+static void a_marked_file_is_not_backed_up(void **state)
+{
+	struct source_file_spec spec = {.path = path};
+	cairn_cleanup(backup_source_closep) struct backup_source *source = NULL;
+	struct cairn_err err = {0};
+
+	(void)state;
+	leave_unfinished();
+	assert_code(backup_source_file(&spec, &source, &err), CAIRN_PRECONDITION);
+	assert_non_null(strstr(err.msg, "unfinished restore of backup b1"));
+	put(path, "whole");
+	assert_ok(backup_source_file(&spec, &source, &err), &err);
 }
 
 static void two_do_not_write_over_one_file(void **state)
@@ -439,6 +455,7 @@ int main(void)
 		in_scratch(what_is_left_is_there_and_taken_up),
 		in_scratch(a_file_that_is_written_over_is_marked_until_it_is_whole),
 		in_scratch(another_backup_does_not_take_up_a_marked_file),
+		in_scratch(a_marked_file_is_not_backed_up),
 		in_scratch(two_do_not_write_over_one_file),
 		in_scratch(the_beginning_is_put_together_from_all_writes),
 		in_scratch(two_do_not_write_one_file),
