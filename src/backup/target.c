@@ -128,7 +128,7 @@ static int open_old_volume(const struct target_spec *spec, struct pool_volume *v
 	if (rc)
 		return rc;
 	target->size = spec->size;
-	target->end = volume->size;
+	target->was = target->end = volume->size;
 	return volume->size < spec->size
 		       ? pool_volume_expand(spec->pool, volume->id, spec->size, &grown, err)
 		       : 0;
@@ -190,6 +190,18 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 	*ret = target;
 	target = (struct target)TARGET_NONE;
 	return 0;
+}
+
+int target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err)
+{
+	bool longer = target->device || target->pool;
+
+	if (target->was == size || (longer && target->was > size))
+		return 0;
+	return cairn_err_set(err, CAIRN_PRECONDITION,
+			     "what is restored to has %" PRIu64 " bytes and the backup that it "
+			     "is said to hold %" PRIu64 ", so it does not hold that",
+			     target->was, size);
 }
 
 /* The mark first: from here on it is neither what it was nor what it will be. */

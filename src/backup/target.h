@@ -41,6 +41,7 @@ struct target {
 	uint8_t *head;      /* what belongs at the beginning; NULL: no mark is there */
 	size_t head_bytes;  /* 0 without it */
 	uint64_t size, end; /* of the image, and of the volume if it is larger */
+	uint64_t was;       /* the size of what existed, before it is made to fit */
 };
 
 #define TARGET_NONE                                                    \
@@ -71,6 +72,13 @@ struct target_spec {
  * CAIRN_RANGE         a device or file that is too small
  */
 int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
+
+/* Whether what existed can hold an image of so many bytes: a file is as long, a device or
+ * volume may be longer.
+ *
+ * CAIRN_PRECONDITION  it cannot
+ */
+int target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err);
 
 /* Nobody attaches a volume from target_open() on; from here on nobody snapshots,
  * grows or deletes it either, this process included. A file or device that existed is

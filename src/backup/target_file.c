@@ -24,18 +24,26 @@
 #define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
 #define ID_SHOWN  16   /* of a backup's id, in the name of an unfinished file */
 
-static int check_device_size(const char *path, const struct target_spec *spec, int fd,
+static int measure_old(const struct target_spec *spec, struct target *target, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (target->device ? ioctl(target->fd, BLKGETSIZE64, &target->was) < 0
+			   : fstat(target->fd, &st) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", spec->to);
+	if (!target->device)
+		target->was = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int check_device_size(const struct target_spec *spec, const struct target *target,
 			     struct cairn_err *err)
 {
-	uint64_t size = 0;
-
-	if (ioctl(fd, BLKGETSIZE64, &size) < 0)
-		return cairn_err_sys(err, errno, "size of '%s'", path);
-	if (size < spec->size)
-		return cairn_err_set(err, CAIRN_RANGE,
-				     "'%s' has %" PRIu64 " bytes, the volume had %" PRIu64, path,
-				     size, spec->size);
-	return 0;
+	if (!target->device || target->was >= spec->size)
+		return 0;
+	return cairn_err_set(err, CAIRN_RANGE,
+			     "'%s' has %" PRIu64 " bytes, the volume had %" PRIu64, spec->to,
+			     target->was, spec->size);
 }
 
 /* The lock goes with the descriptor. */
@@ -67,6 +75,8 @@ static int open_existing(const struct target_spec *spec, struct target *target,
 
 	if (!rc)
 		rc = target_mark_read(target->fd, marked, err);
+	if (!rc)
+		rc = measure_old(spec, target, err);
 	if (rc)
 		return rc;
 	target->marks = true;
@@ -74,7 +84,7 @@ static int open_existing(const struct target_spec *spec, struct target *target,
 	target->unfinished = marked[0] != '\0';
 	target->resumes = target->unfinished && strcmp(marked, spec->backup) == 0;
 	if (target->resumes || spec->overwrite)
-		return target->device ? check_device_size(spec->to, spec, target->fd, err) : 0;
+		return check_device_size(spec, target, err);
 	if (target->unfinished)
 		return cairn_err_set(err, CAIRN_EXISTS,
 				     "'%s' holds an unfinished restore of backup %.8s; --overwrite "

@@ -73,14 +73,24 @@ static int load_surely(struct restoring *r, struct cairn_err *err)
 	return rc;
 }
 
+/* As we are told; what has another size is not that. */
+static int find_base(struct restoring *r, struct cairn_err *err)
+{
+	int rc = held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,
+			      &r->held, err);
+
+	if (!rc)
+		rc = target_can_hold(&r->target, r->held.image.size, err);
+	return rc ? cairn_err_wrap(err, "--base") : 0;
+}
+
 /* What the target holds: as we are told, or as a volume's snapshots show. */
 static int find_held(struct restoring *r, struct cairn_err *err)
 {
 	if (r->target.fresh)
 		return 0;
 	if (r->options->base)
-		return held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,
-				    &r->held, err);
+		return find_base(r, err);
 	if (!r->pool)
 		return 0;
 	return held_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros, &r->held, err);

@@ -47,6 +47,14 @@ class Restore(BackupTest):
         self.backup("restore", self.second, "--to", target, "--overwrite", "--base", self.first,
                     "--verify", code=DATA_LOSS)
 
+    def test_a_base_of_another_size_is_refused(self):
+        target = self.scratch / "out"
+        for size in (0, MIB):
+            target.write_bytes(bytes(size))
+            self.backup("restore", self.second, "--to", target, "--overwrite", "--base",
+                        self.first, code=PRECONDITION)
+            self.assertEqual(target.read_bytes(), bytes(size), "it is as it was")
+
     def test_to_a_volume(self):
         self.backup("restore", self.second, "--to", "new")
         self.assertEqual(digest(self.path("volume", "new")),

@@ -235,6 +235,20 @@ static void a_marked_file_is_not_backed_up(void **state)
 	assert_ok(backup_source_file(&spec, &source, &err), &err);
 }
 
+static void a_file_of_another_size_holds_no_other_image(void **state)
+{
+	struct target target = TARGET_NONE;
+	struct cairn_err err = {0};
+
+	(void)state;
+	put(path, "theirs");
+	assert_ok(open_over("b1", true, &target, &err), &err);
+	assert_ok(target_can_hold(&target, 6, &err), &err);
+	assert_code(target_can_hold(&target, 5, &err), CAIRN_PRECONDITION);
+	assert_code(target_can_hold(&target, SIZE, &err), CAIRN_PRECONDITION);
+	target_done(&target);
+}
+
 static void two_do_not_write_over_one_file(void **state)
 {
 	struct target first, second = TARGET_NONE;
@@ -456,6 +470,7 @@ int main(void)
 		in_scratch(a_file_that_is_written_over_is_marked_until_it_is_whole),
 		in_scratch(another_backup_does_not_take_up_a_marked_file),
 		in_scratch(a_marked_file_is_not_backed_up),
+		in_scratch(a_file_of_another_size_holds_no_other_image),
 		in_scratch(two_do_not_write_over_one_file),
 		in_scratch(the_beginning_is_put_together_from_all_writes),
 		in_scratch(two_do_not_write_one_file),
