@@ -319,7 +319,9 @@ static int read_all(struct making *making, struct cairn_err *err)
 
 	making->segment = choose_layout(making);
 	rc = making->segment ? read_segments(making, &why) : read_file(making, &why);
-	if (rc == CAIRN_NOT_FOUND && repo_cache_mend(making->repo, NULL) > 0)
+	/* What a damaged cache of the index hides is there after all. */
+	if ((rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND) && making->segment &&
+	    repo_cache_mend(making->repo, NULL) > 0)
 		rc = read_segments(making, &why);
 	if ((rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND) && making->parent.segmented)
 		rc = read_again(making, &why);

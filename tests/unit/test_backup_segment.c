@@ -6,6 +6,8 @@
 
 #include "repofix.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@
 #define SEGMENT  (2 * BLOCK)
 #define SEGMENTS (SEGMENT_GROUP + 100U)
 #define SIZE     ((uint64_t)SEGMENTS * SEGMENT)
+#define PIECES   200U /* of the cache, that are spoilt in turn */
 #define MORE     (3 * SEGMENT_GROUP * (uint64_t)SEGMENT + BLOCK)
 
 /* A volume in memory and how it was at the last backup. */
@@ -38,6 +41,7 @@ struct volume {
 	uint64_t size;
 	unsigned number;
 	char name[32], last[32];
+	bool cached; /* backups use a cache of the index */
 };
 
 struct reader {
@@ -145,6 +149,24 @@ static void change_block(struct volume *volume, uint64_t block, uint64_t seed)
 	repofix_bytes(seed, volume->now + block * BLOCK, BLOCK);
 }
 
+/* With a cache of the index, if it was asked for. */
+static void open_repo(struct repofix *fix, bool cached)
+{
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+	char dir[128];
+
+	if (!cached) {
+		repofix_open(fix, REPO_LOCK_SHARED);
+		return;
+	}
+	snprintf(dir, sizeof(dir), "%s/cache", fix->dir);
+	options.cache_dir = dir;
+	options.cache_min = 1;
+	repofix_close(fix);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+}
+
 /* Blobs that the backup stored. */
 static uint64_t back_up(struct repofix *fix, struct volume *volume, uint64_t segment,
 			struct backup_result *ret)
@@ -162,7 +184,7 @@ static uint64_t back_up(struct repofix *fix, struct volume *volume, uint64_t seg
 					      .snapshot_name = volume->name,
 					      .size = volume->size,
 					      .created_ns = volume->number};
-	repofix_open(fix, REPO_LOCK_SHARED);
+	open_repo(fix, volume->cached);
 	assert_ok(backup_create(fix->repo, &volume->base, &options, ret, &err), &err);
 	repo_get_stats(fix->repo, &stats);
 	memcpy(volume->before, volume->now, MORE);
@@ -316,6 +338,56 @@ static void a_lost_blob_of_zeros_is_stored_again(void **state)
 	assert_true(repo_blob_has(fix->repo, REPO_BLOB_DATA, id));
 }
 
+/* Spoils one of the pieces of the cache of the index; false behind the last. */
+static bool spoil_cache(struct repofix *fix, size_t piece)
+{
+	char dir[224], path[512];
+	const struct dirent *entry;
+	off_t at = (off_t)piece * 512;
+	bool done = false;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%s/cache/%s", fix->dir, repo_config_id(fix->repo));
+	d = opendir(dir);
+	assert_non_null(d);
+	while ((entry = readdir(d))) {
+		cairn_auto_fd int fd = -1;
+		uint8_t byte;
+
+		if (strncmp(entry->d_name, "index-", 6) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0);
+		if (pread(fd, &byte, 1, at) != 1)
+			continue;
+		byte ^= 1;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		done = true;
+	}
+	closedir(d);
+	return done;
+}
+
+static void a_damaged_cache_costs_no_parent(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+
+	volume_init(&volume);
+	volume.cached = true;
+	back_up(fix, &volume, SEGMENT, &result);
+	for (size_t i = 0; i < PIECES && spoil_cache(fix, i); i++) {
+		change_block(&volume, 5, 300 + i);
+		back_up(fix, &volume, 0, &result);
+		assert_true(result.has_parent);
+		assert_int_equal(result.mode, BACKUP_CHANGED);
+		assert_true(result.bytes_read <= PLAN_SEGMENT_BASE);
+	}
+	assert_restored(fix, &volume, &result.id, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +400,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_segment_does_not_fall_to_pieces, repofix_setup,
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_lost_blob_of_zeros_is_stored_again, repofix_setup,
+						repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_cache_costs_no_parent, repofix_setup,
 						repofix_teardown),
 	};
 
