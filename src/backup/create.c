@@ -308,7 +308,9 @@ static int read_again(struct making *making, struct cairn_err *err)
 	marks_freep(&making->marks);
 	making->marks = NULL;
 	making->result->has_parent = false;
-	rc = choose(making, err);
+	rc = repo_drop_doubted(making->repo, err);
+	if (!rc)
+		rc = choose(making, err);
 	return rc ? rc : read_segments(making, err);
 }
 

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/cache.h"
+#include "repo/presence.h"
 #include "repo/repo.h"
 #include "repo/snapshot.h"
 
@@ -201,7 +202,7 @@ static int try(struct search *search, const struct candidate *candidate, struct 
 	if (rc) {
 		repo_id_format(&candidate->snapshot->id, id);
 		backup_say(search->talk, "backup %.8s cannot be built upon: %s", id, why.msg);
-		return 0;
+		return repo_drop_doubted(search->repo, err);
 	}
 	return 1;
 }

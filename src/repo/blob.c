@@ -10,6 +10,7 @@
 #include "repo/blob_impl.h"
 #include "repo/index.h"
 #include "repo/packer.h"
+#include "repo/presence.h"
 #include "repo/repo_impl.h"
 
 /* Out of memory, or a failed store: what was reserved in the index will never
@@ -193,6 +194,17 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	return rc;
 }
 
+/* No copy can be opened. Only who adds to a repository is concerned. */
+static void doubt_copies(struct repo *repo, enum repo_blob_type type, const struct repo_id *id)
+{
+	struct repo_place place;
+
+	for (unsigned i = 0;
+	     repo->packs_confirmed && repo_index_find_copy(repo->index, type, id, i, &place); i++)
+		if (place.state != REPO_PACK_OPEN)
+			repo_doubt_pack(repo, &place.pack_id);
+}
+
 int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		       uint8_t *out, uint32_t size, int failed)
 {
@@ -207,8 +219,10 @@ int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct
 		    place.length <= REPO_BLOB_MAX)
 			rc = get(repo, codec, id, &place, out, NULL);
 	repo_codec_put(&repo->codecs, codec);
-	if (rc < 0)
+	if (rc < 0) {
+		doubt_copies(repo, type, id);
 		return failed;
+	}
 	if (!atomic_exchange(&repo->damaged, true))
 		cairn_log(CAIRN_LOG_WARN, "a pack is damaged, what is needed of it is in another: "
 					  "'cairn backup verify' tells which");

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"
@@ -146,5 +147,43 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 		*ret_gone = absent;
 	}
 	repo->packs_whole = rc == 0 && absent == 0 && !repo_has_lost_packs(repo);
+	return rc;
+}
+
+void repo_doubt_pack(struct repo *repo, const struct repo_id *pack)
+{
+	struct repo_named named = {.name = *pack};
+	struct cairn_err why = {0};
+	int rc = 0;
+
+	{
+		cairn_scoped_lock(&repo->doubt_mutex);
+		for (size_t i = 0; i < repo->packs_doubted.n; i++)
+			if (repo_id_equal(&repo->packs_doubted.items[i].name, pack))
+				return;
+		rc = repo_names_add(&repo->packs_doubted, &named, &why);
+	}
+	if (rc < 0) /* else it would be believed */
+		repo_fail(repo, &why);
+}
+
+int repo_drop_doubted(struct repo *repo, struct cairn_err *err)
+{
+	struct repo_names *packs = &repo->packs_doubted;
+	/* Blobs that a cache stands for are not looked up by pack. */
+	int rc = packs->n > 0 ? repo_load_index(repo, err) : 0;
+
+	for (size_t i = 0; rc == 0 && i < packs->n; i++) {
+		const struct repo_id *id = &packs->items[i].name;
+		uint32_t number;
+
+		rc = repo_index_pack(repo->index, id, REPO_PACK_GONE, &number, NULL, err);
+		if (rc == 0)
+			repo_index_pack_set(repo->index, number, id, REPO_PACK_GONE);
+	}
+	if (rc == 0 && packs->n > 0) {
+		repo->packs_whole = false;
+		repo_names_done(packs);
+	}
 	return rc;
 }

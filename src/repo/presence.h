@@ -17,6 +17,7 @@
 
 struct cairn_err;
 struct repo;
+struct repo_id;
 struct repo_index;
 struct repo_names;
 
@@ -41,6 +42,14 @@ int repo_listing_check(struct repo_index *index, const struct repo_names *packs,
  *                  early lock (repo_settle())
  */
 int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *err);
+
+/* A blob of the pack could not be opened. From any number of threads. */
+void repo_doubt_pack(struct repo *repo, const struct repo_id *pack);
+
+/* Packs that are doubted count as gone from here on: where one blob is damaged others may
+ * be, and what is put again must not be taken for stored. Nobody else may use the
+ * repository meanwhile. */
+int repo_drop_doubted(struct repo *repo, struct cairn_err *err);
 
 /* True when packs are known to be gone: by repo_confirm_packs(), or because a repair
  * found it and put it into the index. */

@@ -71,6 +71,7 @@ int repo_new(const struct repo_options *options, struct repo **ret, struct cairn
 		return cairn_err_nomem(err, "a repository");
 	pthread_mutex_init(&repo->load_mutex, NULL);
 	pthread_mutex_init(&repo->parse_mutex, NULL);
+	pthread_mutex_init(&repo->doubt_mutex, NULL);
 	pthread_mutex_init(&repo->fail_mutex, NULL);
 	pthread_mutex_init(&repo->settle_mutex, NULL);
 	repo->cancelled = options->store.cancelled;
@@ -113,10 +114,12 @@ void repo_close(struct repo *repo)
 	ZSTD_freeCCtx(repo->tree_context);
 	pthread_mutex_destroy(&repo->load_mutex);
 	pthread_mutex_destroy(&repo->parse_mutex);
+	pthread_mutex_destroy(&repo->doubt_mutex);
 	pthread_mutex_destroy(&repo->fail_mutex);
 	pthread_mutex_destroy(&repo->settle_mutex);
 	repo_names_done(&repo->early_names);
 	repo_names_done(&repo->packs_listed);
+	repo_names_done(&repo->packs_doubted);
 	repo_names_done(&repo->index_listed);
 	repo_names_done(&repo->index_known);
 	repo_names_done(&repo->index_saved);

@@ -51,15 +51,17 @@ struct repo {
 				      * added by one thread */
 	struct repo_names packs_listed; /* by repo_confirm_packs(), if it was called */
 	bool has_packs_listed;
-	bool packs_confirmed;           /* repo_confirm_packs() has compared them with the index */
-	bool packs_whole;               /* all that the index names were in that listing */
-	char *cache_dir;                /* of this machine, for all repositories; or NULL */
-	struct repo_names index_listed; /* index files when it was loaded */
-	struct repo_names index_known;  /* those whose blobs are in memory; parse_mutex */
-	struct repo_names index_saved;  /* and those that repo_cache_save() has put into a cache */
-	uint32_t cache_saved;           /* entries of the index that it has */
-	bool cache_used;                /* something of it was attached */
-	uint32_t cache_min;             /* REPO_CACHE_BLOBS_MIN; less in tests */
+	bool packs_confirmed;            /* repo_confirm_packs() has compared them with the index */
+	bool packs_whole;                /* all that the index names were in that listing */
+	pthread_mutex_t doubt_mutex;     /* guards what follows */
+	struct repo_names packs_doubted; /* those with blobs that could not be opened */
+	char *cache_dir;                 /* of this machine, for all repositories; or NULL */
+	struct repo_names index_listed;  /* index files when it was loaded */
+	struct repo_names index_known;   /* those whose blobs are in memory; parse_mutex */
+	struct repo_names index_saved;   /* and those that repo_cache_save() has put into a cache */
+	uint32_t cache_saved;            /* entries of the index that it has */
+	bool cache_used;                 /* something of it was attached */
+	uint32_t cache_min;              /* REPO_CACHE_BLOBS_MIN; less in tests */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* nobody looked a second time yet */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backup/create.h"
@@ -192,8 +193,8 @@ static uint64_t back_up(struct repofix *fix, struct volume *volume, uint64_t seg
 	return stats.blobs_new;
 }
 
-static void assert_restored(struct repofix *fix, const struct volume *volume,
-			    const struct repo_id *id, bool segmented)
+static void assert_read_back(struct repofix *fix, const struct volume *volume,
+			     const struct repo_id *id, bool segmented)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
 	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
@@ -213,6 +214,12 @@ static void assert_restored(struct repofix *fix, const struct volume *volume,
 	assert_ok(view_read(view, 0, out, volume->size, &n, &err), &err);
 	assert_int_equal(n, volume->size);
 	assert_memory_equal(out, volume->now, volume->size);
+}
+
+static void assert_restored(struct repofix *fix, const struct volume *volume,
+			    const struct repo_id *id, bool segmented)
+{
+	assert_read_back(fix, volume, id, segmented);
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
@@ -300,17 +307,87 @@ static void a_segment_does_not_fall_to_pieces(void **state)
 	assert_restored(fix, &volume, &result.id, true);
 }
 
-/* Deletes the pack of a blob from the store. */
-static void lose_pack_of(struct repofix *fix, enum repo_blob_type type, const struct repo_id *id)
+/* Opens the repository and finds a blob in it. */
+static struct repo_place find_blob(struct repofix *fix, enum repo_blob_type type,
+				   const struct repo_id *id, char path[200])
 {
-	char path[200], hex[REPO_ID_TEXT_MAX];
+	char hex[REPO_ID_TEXT_MAX];
 	struct repo_place place;
 
 	repofix_open(fix, REPO_LOCK_NONE);
 	assert_true(repo_index_find(fix->repo->index, type, id, &place));
 	repo_id_format(&place.pack_id, hex);
-	snprintf(path, sizeof(path), "%s/data/%.2s/%s", fix->path, hex, hex);
+	snprintf(path, 200, "%s/data/%.2s/%s", fix->path, hex, hex);
+	return place;
+}
+
+/* Deletes the pack of a blob from the store. */
+static void lose_pack_of(struct repofix *fix, enum repo_blob_type type, const struct repo_id *id)
+{
+	char path[200];
+
+	(void)find_blob(fix, type, id, path);
 	assert_int_equal(unlink(path), 0);
+}
+
+/* Changes a byte of a tree. */
+static void spoil_tree(struct repofix *fix, const struct repo_id *id)
+{
+	char path[200];
+	struct repo_place place = find_blob(fix, REPO_BLOB_TREE, id, path);
+	cairn_auto_fd int fd = -1;
+	uint8_t byte;
+
+	assert_int_equal(chmod(path, 0600), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, place.offset + 20), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, place.offset + 20), 1);
+}
+
+/* The list of a segment, in the newest backup. */
+static struct repo_id leaf_of(struct repofix *fix, const struct repo_id *backup, uint64_t number)
+{
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
+	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(image_done) struct image image = {0};
+	struct repo_id leaves[SEGMENT_GROUP];
+	struct cairn_err err = {0};
+
+	repofix_open(fix, REPO_LOCK_NONE);
+	assert_ok(repo_snapshot_load(fix->repo, backup, &snapshot, &err), &err);
+	assert_ok(zeros_new(&zeros, &err), &err);
+	assert_ok(image_open_parent(fix->repo, snapshot, zeros, &image, &err), &err);
+	assert_ok(segments_read_groups(fix->repo, &image.segments, &err), &err);
+	assert_ok(segments_leaves(fix->repo, &image.segments, 0, leaves, &err), &err);
+	return leaves[number];
+}
+
+/* With a cache nobody looks at the list before it is needed. */
+static void a_damaged_list_is_stored_again(void **state)
+{
+	struct repofix *fix = *state;
+
+	for (int cached = 0; cached < 2; cached++) {
+		cairn_cleanup(volume_done) struct volume volume;
+		struct backup_result result;
+		struct repo_id leaf;
+
+		volume_init(&volume);
+		volume.cached = cached;
+		repofix_bytes(10 + (uint64_t)cached, volume.now, SIZE / 3);
+		back_up(fix, &volume, SEGMENT, &result);
+		leaf = leaf_of(fix, &result.id, 7);
+		spoil_tree(fix, &leaf);
+		leaf = leaf_of(fix, &result.id, 9);
+		spoil_tree(fix, &leaf);
+		change_block(&volume, 15, 99); /* of segment 7 */
+		back_up(fix, &volume, SEGMENT, &result);
+		assert_false(result.has_parent);
+		assert_read_back(fix, &volume, &result.id, true);
+		volume.last[0] = '\0';
+	}
 }
 
 /* Cairn restores zeros without their blob; restic does not. */
@@ -400,6 +477,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_segment_does_not_fall_to_pieces, repofix_setup,
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_lost_blob_of_zeros_is_stored_again, repofix_setup,
+						repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_list_is_stored_again, repofix_setup,
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_cache_costs_no_parent, repofix_setup,
 						repofix_teardown),
