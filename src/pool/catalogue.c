@@ -73,16 +73,39 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	return 0;
 }
 
-/* The index that was made from the log must reach as far as the mark. */
-static const char *index_fault(const struct conn *conn, const struct catalogue_mark *mark)
+/* True when the index that was made from the log reaches as far as the mark, or says
+ * nothing about it. */
+static bool index_is_whole(const struct conn *conn, const struct catalogue_mark *mark)
 {
 	uint8_t salt[CATALOGUE_SALT_SIZE];
 	uint64_t end;
 
-	if (mark->end == 0 || conn->lockless || !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
-	    memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->start)
-		return NULL;
-	return "is damaged";
+	return mark->end == 0 || conn->lockless ||
+	       !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
+	       memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->end;
+}
+
+/* The index gets a commit after its sync, and the process may be killed in between:
+ * then the log itself must reach the mark, unless a later commit moved it. */
+static int compare_log(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
+		       struct cairn_err *err)
+{
+	while (!index_is_whole(conn, mark)) {
+		int is_reached = catalogue_mark_is_reached(cat->path, mark);
+		struct catalogue_mark now;
+
+		if (is_reached < 0)
+			return cairn_err_sys(err, errno, "'%s-wal'", cat->path);
+		if (is_reached)
+			return 0;
+		now = catalogue_mark_read(cat->path);
+		if (memcmp(&now, mark, sizeof(now)) == 0) {
+			cat->log_fault = "is damaged";
+			return 0;
+		}
+		*mark = now;
+	}
+	return 0;
 }
 
 /* The file is looked at before SQLite opens it, which would make one that is
@@ -99,9 +122,9 @@ static int check_log(struct catalogue *cat, struct cairn_err *err)
 	rc = catalogue_reader_take(cat, &conn, err);
 	if (rc)
 		return rc;
-	cat->log_fault = index_fault(conn, &mark);
+	rc = compare_log(cat, conn, &mark, err);
 	catalogue_reader_release(cat, conn, true);
-	return 0;
+	return rc;
 }
 
 int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,

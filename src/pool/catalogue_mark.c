@@ -97,6 +97,45 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 	return NULL;
 }
 
+int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark)
+{
+	cairn_auto_fd int fd = open_beside(path, "-wal", O_RDONLY);
+	uint8_t header[CATALOGUE_LOG_HEADER], salt[CATALOGUE_SALT_SIZE];
+	int64_t end = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return errno == ENOENT ? 1 : -1;
+	if (catalogue_log_walk(fd, false, &end) < 0)
+		return -1;
+	if ((uint64_t)end >= mark->end)
+		return 1;
+	/* The header last: a log that was begun anew meanwhile has another salt. */
+	got = cairn_pread_full(fd, header, sizeof(header), 0);
+	if (got < 0)
+		return -1;
+	return got != sizeof(header) || !catalogue_log_salt(header, salt) ||
+	       memcmp(salt, mark->salt, sizeof(salt)) != 0;
+}
+
+void catalogue_mark_lower(const char *path, const uint8_t *salt, uint64_t offset)
+{
+	struct catalogue_mark mark = catalogue_mark_read(path);
+	cairn_auto_fd int fd = -1;
+
+	if (mark.end <= offset || memcmp(salt, mark.salt, sizeof(mark.salt)) != 0 ||
+	    catalogue_mark_is_reached(path, &mark) != 1)
+		return;
+	fd = open_beside(path, "-trust", O_RDWR);
+	if (fd < 0)
+		return;
+	mark.end = offset;
+	if (mark.start > offset)
+		mark.start = offset;
+	catalogue_mark_write(fd, path, &mark);
+	(void)fdatasync(fd);
+}
+
 int catalogue_mark_clear(const char *path)
 {
 	static const struct stored_mark none;

@@ -19,7 +19,7 @@
 
 struct catalogue_mark {
 	uint8_t salt[CATALOGUE_SALT_SIZE];
-	uint64_t start; /* where the commit begins: commits before it are in the index */
+	uint64_t start; /* where the commit begins */
 	uint64_t end;   /* 0: there is no mark */
 	/* When the main file was last written to. Only checkpoints do that, and one
 	 * that SQLite's own programs do when they close it removes the log. */
@@ -35,6 +35,16 @@ struct catalogue_mark catalogue_mark_read(const char *path);
 
 /* NULL, or what is wrong with the log in a few words. */
 const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark);
+
+/* Walks the log: 0 when it has the marked salt, and its valid frames end before the
+ * mark; else 1, or -1 with errno set. */
+int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark);
+
+/* Before a frame is written at `offset` of the log with this salt. A commit that was
+ * synced and marked, but is not in the index because its process was killed, is
+ * written over by the next one: then the mark ends there, durably. A log that is
+ * damaged before the mark keeps it. */
+void catalogue_mark_lower(const char *path, const uint8_t *salt, uint64_t offset);
 
 /* Forgets the mark: the log is accepted as it is. 0, or -1 with errno set. */
 int catalogue_mark_clear(const char *path);

@@ -245,8 +245,12 @@ static void note_written(struct log_file *log, const char *bytes, int n, int64_t
 static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
 {
 	sqlite3_file *real = real_of(file);
-	int rc = real->pMethods->xWrite(real, buf, n, offset);
+	int rc;
 
+	if (n == CATALOGUE_LOG_FRAME)
+		catalogue_mark_lower(((struct log_file *)file)->main_path, (const uint8_t *)buf + 8,
+				     (uint64_t)offset);
+	rc = real->pMethods->xWrite(real, buf, n, offset);
 	if (rc == SQLITE_OK)
 		note_written((struct log_file *)file, buf, n, offset);
 	return rc;

@@ -120,7 +120,9 @@ class CopyRepair(CliTest):
         whole, before = log.read_bytes(), self.items("volume")
         middle = bytearray(whole)
         middle[9000] ^= 1
-        for damage in (None, b"", whole[:-4096], bytes(middle)):
+        last = bytearray(whole)
+        last[-100] ^= 1
+        for damage in (None, b"", whole[:-4096], bytes(middle), bytes(last)):
             log.unlink()
             if damage is not None:
                 log.write_bytes(damage)
@@ -133,6 +135,21 @@ class CopyRepair(CliTest):
         log.unlink()
         done = self.cairn("pool", "check", "--repair", code=DATA_LOSS)
         self.assertIn("its log is missing", done.stdout)
+        self.cairn("pool", "check")
+        for item in self.json("pool", "quarantine"):
+            self.cairn("pool", "quarantine", "--restore", item["id"])
+        self.assertEqual({item["id"] for item in self.items("volume")},
+                         {item["id"] for item in before})
+
+    def test_a_damaged_last_commit_removes_no_data(self):
+        for name in ("one", "two"):
+            self.cairn("volume", "create", name, "--size", MIB)
+        log, before = self.root() / "catalogue.db-wal", self.items("volume")
+        damaged = bytearray(log.read_bytes())
+        damaged[-100] ^= 1
+        log.write_bytes(damaged)
+        done = self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+        self.assertIn("its log is damaged", done.stdout)
         self.cairn("pool", "check")
         for item in self.json("pool", "quarantine"):
             self.cairn("pool", "quarantine", "--restore", item["id"])

@@ -4,6 +4,7 @@
 
 #include "catalogue_helper.h"
 #include "pool/catalogue_impl.h"
+#include "pool/catalogue_mark.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -285,6 +286,64 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 	}
 }
 
+static void flip_log_at(uint64_t at)
+{
+	int fd = open(in_dir("catalogue.db-wal"), O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+	close(fd);
+}
+
+static void a_damaged_last_commit_is_noticed(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+	struct catalogue_mark mark;
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	put_one(cat, "two", "2", CATALOGUE_DURABLE);
+	catalogue_close(cat);
+	mark = catalogue_mark_read(in_dir("catalogue.db"));
+	flip_log_at(mark.end - 100);
+	for (int writable = 0; writable < 2; writable++)
+		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+	flip_log_at(mark.end - 100);
+	cat = open_again(true);
+	assert_value(cat, "two", "2");
+	catalogue_close(cat);
+}
+
+/* A commit whose process was killed before the index had it is written over. */
+static void a_mark_moves_back_only_over_a_whole_log(void **state)
+{
+	struct catalogue *cat = create_and_open();
+	struct catalogue_mark mark, now;
+	char path[128];
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	put_one(cat, "two", "2", CATALOGUE_DURABLE);
+	catalogue_close(cat);
+	snprintf(path, sizeof(path), "%s", in_dir("catalogue.db"));
+	mark = catalogue_mark_read(path);
+	flip_log_at(mark.end - 100);
+	catalogue_mark_lower(path, mark.salt, mark.start);
+	now = catalogue_mark_read(path);
+	assert_memory_equal(&now, &mark, sizeof(mark));
+	flip_log_at(mark.end - 100);
+	catalogue_mark_lower(path, mark.salt, mark.end);
+	assert_int_equal(catalogue_mark_read(path).end, mark.end);
+	catalogue_mark_lower(path, mark.salt, mark.start);
+	assert_int_equal(catalogue_mark_read(path).end, mark.start);
+	flip_log_at(mark.end - 100);
+	catalogue_close(open_again(true));
+}
+
 /* Whoever removes the data of what has no record must not be told that there is none. */
 static void a_missing_file_is_no_missing_record(void **state)
 {
@@ -492,6 +551,8 @@ int main(void)
 		catalogue_test(a_truncated_file_is_noticed),
 		catalogue_test(a_file_truncated_while_it_is_open_is_an_error),
 		catalogue_test(a_damaged_log_loses_its_end_and_never_half_a_commit),
+		catalogue_test(a_damaged_last_commit_is_noticed),
+		catalogue_test(a_mark_moves_back_only_over_a_whole_log),
 		catalogue_test(a_missing_file_is_no_missing_record),
 		catalogue_test(the_log_beside_an_empty_file_stays),
 		catalogue_test(nobody_waits_for_a_journal),
