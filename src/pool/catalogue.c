@@ -74,14 +74,17 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 }
 
 /* True when the index that was made from the log reaches as far as the mark, or says
- * nothing about it. */
+ * nothing about it. That of a connection without locks is not known. */
 static bool index_is_whole(const struct conn *conn, const struct catalogue_mark *mark)
 {
 	uint8_t salt[CATALOGUE_SALT_SIZE];
 	uint64_t end;
 
-	return mark->end == 0 || conn->lockless ||
-	       !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
+	if (mark->end == 0)
+		return true;
+	if (conn->lockless)
+		return false;
+	return !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
 	       memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->end;
 }
 

@@ -456,6 +456,51 @@ static void rights_decide_what_can_be_opened(void **state)
 	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
 }
 
+static int find_damage_as_nobody(void)
+{
+	struct catalogue *cat = NULL;
+
+	child_check(become_nobody() == 0);
+	child_check(catalogue_open(helper_dir, false, &cat, NULL) == CAIRN_DATA_LOSS);
+	return CHILD_OK;
+}
+
+static void a_reader_without_locks_notices_a_damaged_log(void **state)
+{
+	static const uint64_t back[] = {100, 9000};
+	struct catalogue *cat;
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can become somebody else\n");
+		skip();
+	}
+	cat = create_and_open();
+	put_one(cat, "b", "1", CATALOGUE_DURABLE);
+	put_one(cat, "a", "1", CATALOGUE_DURABLE);
+	put_one(cat, "c", "1", CATALOGUE_DURABLE);
+	catalogue_close(cat);
+	set_modes(0644, 0755);
+	chmod(in_dir("catalogue.db-trust"), 0644);
+	unlink(in_dir("catalogue.db-shm"));
+	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
+	assert_int_equal(stat(in_dir("catalogue.db-wal"), &st), 0);
+	for (size_t i = 0; i < ARRAY_LEN(back); i++) {
+		int fd = open(in_dir("catalogue.db-wal"), O_RDWR | O_CLOEXEC);
+		off_t at = st.st_size - (off_t)back[i];
+		char good, bad;
+
+		assert_int_equal(pread(fd, &good, 1, at), 1);
+		bad = (char)(good ^ 1);
+		assert_int_equal(pwrite(fd, &bad, 1, at), 1);
+		assert_int_equal(in_child(find_damage_as_nobody), CHILD_OK);
+		assert_int_equal(pwrite(fd, &good, 1, at), 1);
+		close(fd);
+	}
+	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
+}
+
 static int wait_for(int fd)
 {
 	char c;
@@ -522,6 +567,7 @@ int main(void)
 		catalogue_test(a_read_only_filesystem_can_be_read),
 		catalogue_test(a_full_disk_is_an_error_and_changes_nothing),
 		catalogue_test(rights_decide_what_can_be_opened),
+		catalogue_test(a_reader_without_locks_notices_a_damaged_log),
 		catalogue_test(a_reader_without_locks_sees_what_others_write),
 	};
 
