@@ -22,6 +22,8 @@
 /* A reader may meet a mark that is being written. */
 #define READ_TRIES 3
 
+#define GENERATIONS_NEAR 0xffffU
+
 struct stored_mark {
 	struct catalogue_mark mark; /* a pool does not move between byte orders */
 	uint64_t checksum;
@@ -72,6 +74,20 @@ struct catalogue_mark catalogue_mark_read(const char *path)
 	return (struct catalogue_mark){.end = 0};
 }
 
+static uint32_t generation_of(const uint8_t *salt)
+{
+	return (uint32_t)salt[0] << 24 | (uint32_t)salt[1] << 16 | (uint32_t)salt[2] << 8 | salt[3];
+}
+
+/* SQLite counts the first word of the salt up, with wrap-around, when it begins a log
+ * anew. Where the file was removed before, the word is random: not near the mark's. */
+static bool is_older(const uint8_t *salt, const uint8_t *marked)
+{
+	uint32_t back = generation_of(marked) - generation_of(salt);
+
+	return back != 0 && back <= GENERATIONS_NEAR;
+}
+
 const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark)
 {
 	cairn_auto_fd int fd = -1;
@@ -94,6 +110,8 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 		return is_as_marked ? "is empty or damaged" : NULL;
 	if (memcmp(salt, mark->salt, sizeof(salt)) == 0 && (uint64_t)st.st_size < mark->end)
 		return "is cut short";
+	if (is_older(salt, mark->salt))
+		return "is older than what was committed last";
 	return NULL;
 }
 

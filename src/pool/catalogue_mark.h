@@ -5,7 +5,7 @@
  * for a short one, and what was committed in it is gone without an error.
  *
  * The mark is written behind each sync of a commit and is not synced itself: on
- * disk it is never ahead of the log. A log that was begun anew has another salt,
+ * disk it is never ahead of the log. A log that was begun anew has a later salt,
  * and was begun because all of the old one is in the main file; then the mark says
  * nothing. A mark that does not fit its checksum counts as missing.
  */

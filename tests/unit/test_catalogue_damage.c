@@ -344,6 +344,78 @@ static void a_mark_moves_back_only_over_a_whole_log(void **state)
 	catalogue_close(open_again(true));
 }
 
+static void an_older_log_that_was_put_back_is_noticed(void **state)
+{
+	cairn_auto_free uint8_t *old = NULL, *log = NULL;
+	size_t old_len, len;
+	struct catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	old = load("catalogue.db-wal", &old_len);
+	sql("PRAGMA wal_checkpoint");
+	put_one(cat, "two", "2", CATALOGUE_DURABLE);
+	catalogue_close(cat);
+	log = load("catalogue.db-wal", &len);
+	assert_memory_not_equal(old + 16, log + 16, CATALOGUE_SALT_SIZE);
+	unlink(in_dir("catalogue.db-shm"));
+	store("catalogue.db-wal", old, old_len);
+	for (int writable = 0; writable < 2; writable++)
+		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+	store("catalogue.db-wal", log, len);
+	cat = open_again(true);
+	assert_value(cat, "two", "2");
+	catalogue_close(cat);
+}
+
+static void put_big(uint8_t *p, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+/* A log of nothing but its header, with checksums of big-endian words. */
+static void store_log_header(uint32_t generation)
+{
+	uint32_t words[6] = {0x377f0683, 3007000, PAGE, 0, generation, 7}, sum[2] = {0, 0};
+	uint8_t header[32];
+
+	for (int i = 0; i < 6; i += 2) {
+		sum[0] += words[i] + sum[1];
+		sum[1] += words[i + 1] + sum[0];
+	}
+	for (int i = 0; i < 6; i++)
+		put_big(header + (size_t)i * 4, words[i]);
+	put_big(header + 24, sum[0]);
+	put_big(header + 28, sum[1]);
+	store("catalogue.db-wal", header, sizeof(header));
+}
+
+static void generations_of_a_log_wrap_around(void **state)
+{
+	static const struct {
+		int from_log;
+		bool is_fault;
+	} cases[] = {{1, true}, {3, true}, {-1, false}, {-3, false}, {1 << 24, false}};
+	struct catalogue_mark mark;
+	char path[128];
+
+	(void)state;
+	catalogue_close(create_and_open());
+	snprintf(path, sizeof(path), "%s", in_dir("catalogue.db"));
+	mark = (struct catalogue_mark){.end = 1};
+	for (uint32_t first = UINT32_MAX - 4; first != 4; first++)
+		for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+			uint32_t marked = first + (uint32_t)cases[i].from_log;
+
+			store_log_header(first);
+			put_big(mark.salt, marked);
+			assert_int_equal(catalogue_mark_fault(path, &mark) != NULL,
+					 cases[i].is_fault);
+		}
+}
+
 /* Whoever removes the data of what has no record must not be told that there is none. */
 static void a_missing_file_is_no_missing_record(void **state)
 {
@@ -553,6 +625,8 @@ int main(void)
 		catalogue_test(a_damaged_log_loses_its_end_and_never_half_a_commit),
 		catalogue_test(a_damaged_last_commit_is_noticed),
 		catalogue_test(a_mark_moves_back_only_over_a_whole_log),
+		catalogue_test(an_older_log_that_was_put_back_is_noticed),
+		catalogue_test(generations_of_a_log_wrap_around),
 		catalogue_test(a_missing_file_is_no_missing_record),
 		catalogue_test(the_log_beside_an_empty_file_stays),
 		catalogue_test(nobody_waits_for_a_journal),
