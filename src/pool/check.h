@@ -32,6 +32,11 @@ struct inventory;
 struct record_snapshot;
 struct record_volume;
 
+/* How far the counter jumps beyond the highest number that is known when it, or the
+ * end of the log, is lost: numbers that were given must not be given again, and nobody
+ * ever had so many. */
+#define CHECK_NUMBER_JUMP (1ULL << 32)
+
 struct check {
 	struct pool *pool;
 	const struct pool_check_spec *spec;

@@ -9,24 +9,44 @@
 
 #define LEFTOVERS_AT_ONCE 64
 
+/* The lost commits may have given numbers. A counter that can not be read jumps when it
+ * is repaired. */
+static int jump_late(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	uint64_t first;
+	int rc = ledger_take_numbers(batch, CHECK_NUMBER_JUMP, &first, &why);
+
+	(void)arg;
+	if (rc == CAIRN_DATA_LOSS)
+		return 0;
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
 /* The catalogue is older than the data: what it lists as half-made may have been
  * finished since, and settling the list would remove it. Off the list it is found
- * as data that no record wants, and is kept. */
-static int forget_leftovers(struct catalogue *cat, struct cairn_err *err)
+ * as data that no record wants, and is kept. The counter jumps in the first commit,
+ * which moves the mark that shows the loss. */
+static int leave_lost_behind(struct catalogue *cat, struct cairn_err *err)
 {
 	char ids[LEFTOVERS_AT_ONCE][POOL_ID_MAX + 1];
 	size_t n = LEFTOVERS_AT_ONCE;
+	bool is_first = true;
 	int rc = 0;
 
-	while (!rc && n == LEFTOVERS_AT_ONCE) {
+	for (; !rc && n == LEFTOVERS_AT_ONCE; is_first = false) {
 		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 
 		rc = ledger_leftovers(cat, "", ids, LEFTOVERS_AT_ONCE, &n, err);
-		if (!rc && n > 0)
+		if (!rc && (is_first || n > 0))
 			rc = catalogue_batch_new(cat, &batch, err);
 		for (size_t i = 0; i < n && !rc; i++)
 			ledger_leftover_clear(batch, ids[i]);
-		if (!rc && n > 0)
+		if (!rc && is_first)
+			catalogue_batch_late(batch, jump_late, NULL);
+		if (!rc && batch)
 			rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	}
 	return rc;
@@ -41,5 +61,5 @@ int check_log(struct check *check, struct cairn_err *err)
 		return 0;
 	check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
 		    "catalogue: its log %s: what was committed last is lost", fault);
-	return check->spec->repair ? forget_leftovers(cat, err) : 0;
+	return check->spec->repair ? leave_lost_behind(cat, err) : 0;
 }

@@ -20,10 +20,6 @@
 #include "pool/quarantine.h"
 #include "pool/setfile.h"
 
-/* How far a lost counter jumps beyond the highest number in use: numbers that
- * have expired must not be given again, and nobody ever had so many. */
-#define NUMBER_JUMP (1ULL << 32)
-
 static uint64_t highest_number(const struct check *check)
 {
 	const struct inventory *inv = check->inv;
@@ -45,7 +41,7 @@ static int jump_counter(struct check *check, struct cairn_err *err)
 		rc = quarantine_keep_value(check->pool->cat, batch, ledger_key_bytes(&key), err);
 	if (rc)
 		return rc;
-	ledger_set_last_number(batch, highest_number(check) + NUMBER_JUMP);
+	ledger_set_last_number(batch, highest_number(check) + CHECK_NUMBER_JUMP);
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 

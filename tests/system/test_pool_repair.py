@@ -156,6 +156,18 @@ class CopyRepair(CliTest):
         self.assertEqual({item["id"] for item in self.items("volume")},
                          {item["id"] for item in before})
 
+    def test_no_number_of_a_lost_log_is_given_again(self):
+        self.cairn("volume", "create", "one", "--size", MIB)
+        self.cairn("snapshot", "create", "one@s1")
+        lost = self.items("snapshot")[0]["id"]
+        (self.root() / "catalogue.db-wal").unlink()
+        self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+        self.cairn("pool", "check")
+        self.cairn("volume", "create", "two", "--size", MIB)
+        self.cairn("snapshot", "create", "two@s1")
+        number = [int(self.items("snapshot")[-1]["id"].split("-")[-1]), int(lost.split("-")[-1])]
+        self.assertGreater(number[0], number[1] + (1 << 20))
+
     def test_a_log_that_sqlite_folded_in_is_not_lost(self):
         self.cairn("volume", "create", "one", "--size", MIB)
         self.catalogue("SELECT count(*) FROM kv")
