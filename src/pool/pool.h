@@ -422,7 +422,7 @@ int pool_volume_rollback(struct pool *pool, const struct pool_rollback_spec *spe
 			 struct pool_rollback_result *ret, struct cairn_err *err);
 
 /* True in *ret while it is attached or mounted, or somebody reads it with
- * pool_snapshot_reader(), as a backup does. */
+ * pool_snapshot_reader(), as a backup does, or a running backup cut it for itself. */
 int pool_snapshot_in_use(struct pool *pool, const char *snapshot, bool *ret, struct cairn_err *err);
 
 /* Why a snapshot is kept: those of enum cairn_keep_reason, and these. */

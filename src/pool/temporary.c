@@ -208,6 +208,48 @@ void pool_temporary_free(struct pool_temporary *t)
 	free(t);
 }
 
+/* ---- what others use --------------------------------------------------------- */
+
+struct search {
+	const char *line; /* of the snapshot */
+	char key[KEY_MAX];
+};
+
+static int find_line(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
+{
+	struct search *search = arg;
+	size_t n = strlen(search->line);
+	const char *at = value.len > 0 ? memmem(value.data, value.len, search->line, n) : NULL;
+
+	(void)err;
+	if (!at || (at != (const char *)value.data && at[-1] != '\n') ||
+	    strlen(key) >= sizeof(search->key))
+		return 0;
+	memcpy(search->key, key, strlen(key) + 1);
+	return 1;
+}
+
+int pool_temporary_is_held(struct pool *pool, const struct pool_snapshot *snapshot, bool *ret,
+			   struct cairn_err *err)
+{
+	cairn_auto_free char *line = cairn_printf("%s %s\n", snapshot->volume_id, snapshot->name);
+	struct search search = {.line = line};
+	cairn_auto_fd int lock = -1;
+	uint64_t number;
+	int rc;
+
+	*ret = false;
+	if (!line)
+		return cairn_err_nomem(err, "temporary snapshots");
+	rc = pool_note_scan(pool, KEY_PREFIX, find_line, &search, err);
+	if (rc || !ledger_key_parse_hex(search.key + (*search.key ? strlen(KEY_PREFIX) : 0),
+					LEDGER_HEX, &number))
+		return rc;
+	rc = handle_lock_temporary(pool, number, &lock, err);
+	*ret = rc == CAIRN_ABORTED; /* its process lives */
+	return *ret ? 0 : rc;
+}
+
 /* ---- what others left -------------------------------------------------------- */
 
 struct sweep {

@@ -45,6 +45,10 @@ int pool_temporary_release(struct pool_temporary *temporary, size_t i, bool keep
 void pool_temporary_free(struct pool_temporary *temporary);
 CAIRN_DEFINE_CLEANUP(struct pool_temporary, pool_temporary_free);
 
+/* True in *ret while the process that cut this snapshot lives and has not released it. */
+int pool_temporary_is_held(struct pool *pool, const struct pool_snapshot *snapshot, bool *ret,
+			   struct cairn_err *err);
+
 /* Deletes what processes that are gone have left. *ret_deleted counts the snapshots; one that
  * cannot be deleted, because it is attached, is passed over and stays noted. */
 int pool_temporary_sweep(struct pool *pool, uint64_t *ret_deleted, struct cairn_err *err);

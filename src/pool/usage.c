@@ -25,6 +25,7 @@
 #include "pool/opened.h"
 #include "pool/pool.h"
 #include "pool/store.h"
+#include "pool/temporary.h"
 
 #define BATCH 512U
 
@@ -212,11 +213,17 @@ int pool_snapshot_in_use(struct pool *pool, const char *snapshot, bool *ret, str
 {
 	cairn_auto_free char *path = NULL;
 	char device[DEVICE_PATH_MAX] = "";
+	struct pool_snapshot found;
+	bool is_held = false;
 	int rc = pool_snapshot_path(pool, snapshot, &path, err);
 
 	if (!rc)
 		rc = device_find(path, device, err);
 	if (!rc)
-		*ret = device[0] || opened_has_reader(path);
+		rc = pool_snapshot_get(pool, snapshot, &found, err);
+	if (!rc)
+		rc = pool_temporary_is_held(pool, &found, &is_held, err);
+	if (!rc)
+		*ret = is_held || device[0] || opened_has_reader(path);
 	return rc;
 }

@@ -113,6 +113,27 @@ static void those_of_a_process_that_lives_are_not_swept(void **state)
 	assert_int_equal(notes(fix), 0);
 }
 
+static void those_of_a_process_that_lives_are_in_use(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_temporary *t = NULL;
+	struct pool_snapshot made[2];
+	struct cairn_err err = {0};
+	bool used = false;
+
+	assert_ok(pool_temporary_cut(fix->pool, both, 2, "backup", made, &t, &err), &err);
+	for (size_t i = 0; i < 2; i++) {
+		assert_ok(pool_snapshot_in_use(fix->pool, made[i].id, &used, &err), &err);
+		assert_true(used);
+	}
+	assert_ok(pool_temporary_release(t, 1, true, &err), &err);
+	assert_ok(pool_snapshot_in_use(fix->pool, made[1].id, &used, &err), &err);
+	assert_false(used);
+	assert_ok(pool_snapshot_in_use(fix->pool, made[0].id, &used, &err), &err);
+	assert_true(used);
+	pool_temporary_free(t);
+}
+
 static void those_of_a_process_that_died_are(void **state)
 {
 	struct poolfix *fix = *state;
@@ -167,6 +188,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(they_have_one_name_and_go_one_by_one, setup,
 						poolfix_teardown),
 		cmocka_unit_test_setup_teardown(those_of_a_process_that_lives_are_not_swept, setup,
+						poolfix_teardown),
+		cmocka_unit_test_setup_teardown(those_of_a_process_that_lives_are_in_use, setup,
 						poolfix_teardown),
 		cmocka_unit_test_setup_teardown(those_of_a_process_that_died_are, setup,
 						poolfix_teardown),
