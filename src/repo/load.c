@@ -307,6 +307,28 @@ int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *
 	return rc;
 }
 
+/* Nobody has read it since it was sent: its header can be good and its blobs not. */
+static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_id got;
+	int rc;
+
+	if (pack->size == 0 || pack->size > UINT32_MAX)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "no pack has its size");
+	data = cairn_alloc((size_t)pack->size);
+	if (!data)
+		return cairn_err_nomem(err, "a pack");
+	rc = repo_read(repo, &pack->name, 0, data, (size_t)pack->size, err);
+	if (rc < 0)
+		return rc;
+	if (!repo_id_of(data, (size_t)pack->size, &got))
+		return cairn_err_nomem(err, "a hash");
+	return repo_id_equal(&got, &pack->name)
+		       ? 0
+		       : cairn_err_set(err, CAIRN_DATA_LOSS, "its hash is another");
+}
+
 int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,
 		     struct cairn_err *err)
 {
@@ -324,6 +346,8 @@ int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs
 			continue;
 		/* Before that somebody may still be deleting it. */
 		rc = repo_settle(repo, &why);
+		if (rc == 0)
+			rc = check_hash(repo, &names->items[i], &why);
 		if (rc == 0)
 			rc = repo_adopt_pack(repo, &names->items[i], &blobs, &why);
 		packs += rc == 0;

@@ -327,6 +327,48 @@ static void packs_of_a_dead_writer_are_found_again(void **state)
 	assert_int_equal(repofix_problems(fix->repo, true), 0);
 }
 
+static void spoil_first(const char *path, void *arg)
+{
+	bool *done = arg;
+	uint8_t byte;
+	int fd;
+
+	if (*done)
+		return;
+	*done = true;
+	assert_int_equal(chmod(path, 0600), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, 100), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, 100), 1);
+	close(fd);
+}
+
+static void a_damaged_pack_of_a_dead_writer_is_left_alone(void **state)
+{
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	bool spoilt = false;
+	uint64_t packs;
+	struct repo_id a;
+	char path[200];
+
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	repofix_close(fix);
+	remove_all(fix, "index");
+	remove_all(fix, "snapshots");
+	snprintf(path, sizeof(path), "%s/data", fix->path);
+	each_file(path, spoil_first, &spoilt);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	assert_ok(repo_adopt_packs(fix->repo, &packs, NULL, &err), &err);
+	assert_int_equal(packs, count_files(fix, "data") - 1);
+	assert_ok(repofix_backup(fix->repo, 1, 100, &a, &err), &err);
+	repofix_open(fix, REPO_LOCK_SHARED);
+	repofix_verify(fix->repo, &a, 1, 100);
+}
+
 static int prune(struct repo *repo, unsigned max_unused, struct repo_prune_stats *stats,
 		 struct cairn_err *err)
 {
@@ -1002,6 +1044,7 @@ int main(void)
 		with_repo(nothing_is_written_without_a_lock),
 		with_repo(a_tree_whose_sizes_do_not_add_up_is_refused),
 		with_repo(packs_of_a_dead_writer_are_found_again),
+		with_repo(a_damaged_pack_of_a_dead_writer_is_left_alone),
 		with_repo(prune_deletes_what_no_snapshot_needs_and_nothing_else),
 		with_repo(prune_deletes_what_was_left_half_written),
 		with_repo(prune_of_everything_leaves_an_empty_repository),
