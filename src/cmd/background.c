@@ -46,7 +46,7 @@ static int complete(const struct pool_snapshot *snapshots, size_t n, struct pool
 	return rc;
 }
 
-/* The child: says on `fd` what went wrong, nothing when all went well. */
+/* The child: says on `fd` what went wrong, code 0 when all went well. */
 _Noreturn static void work(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
 			   int fd)
 {
@@ -55,12 +55,13 @@ _Noreturn static void work(const struct pool_snapshot *snapshots, size_t n, stru
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	leave_terminal();
-	if (complete(snapshots, n, hold, &err))
-		(void)cairn_write_full(fd, &err, sizeof(err));
+	if (complete(snapshots, n, hold, &err) == 0)
+		err = (struct cairn_err){0};
+	(void)cairn_write_full(fd, &err, sizeof(err));
 	_exit(0);
 }
 
-/* Waits for the child's end of the pipe to close. */
+/* Waits for what the child says. A child that was killed says nothing. */
 static enum cmd_sets await(int fd, uint64_t wait_ms, struct cairn_err *err)
 {
 	uint64_t end_ns = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
@@ -79,12 +80,12 @@ static enum cmd_sets await(int fd, uint64_t wait_ms, struct cairn_err *err)
 			return CMD_SETS_RUNNING;
 	}
 	got = cairn_read_full(fd, &reason, sizeof(reason));
-	if (got == 0)
-		return CMD_SETS_DONE;
 	if (got != (ssize_t)sizeof(reason)) {
 		cairn_err_set(err, CAIRN_INTERNAL, "the background process ended early");
 		return CMD_SETS_FAILED;
 	}
+	if (reason.code == 0)
+		return CMD_SETS_DONE;
 	*err = reason;
 	return CMD_SETS_FAILED;
 }
