@@ -26,7 +26,7 @@
 
 static int measure_old(const struct target_spec *spec, struct target *target, struct cairn_err *err)
 {
-	struct stat st;
+	struct stat st = {0};
 
 	if (target->device ? ioctl(target->fd, BLKGETSIZE64, &target->was) < 0
 			   : fstat(target->fd, &st) < 0)
