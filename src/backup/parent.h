@@ -5,7 +5,7 @@
  * Found by lineage: the nearest ancestor of the snapshot that has a backup here.
  * It is believed only after a look: its tree and its metadata are read, sizes
  * must agree, the length of every chunk must be known. One that fails is passed over,
- * and somebody is told why. Chunks of it that are lost (CHUNK_LOST) are read again,
+ * and the reason is reported. Chunks of it that are lost (CHUNK_LOST) are read again,
  * with the same cuts, which makes it whole again.
  */
 #ifndef CAIRN_BACKUP_PARENT_H

@@ -175,7 +175,7 @@ struct cmd_backup_restore {
 	const char *volume;
 	const char *host;
 	const char *to;
-	const char *shown; /* what people are told instead of `to`; or NULL */
+	const char *shown; /* shown in messages instead of `to`; or NULL */
 	const char *path;
 	const char *base;
 	bool overwrite;

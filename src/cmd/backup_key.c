@@ -105,7 +105,7 @@ const struct command cmd_backup_key_command = {
 	.summary = "list, add and remove the passwords of a repository",
 	.about =
 		"A key file holds the repository's key, sealed with a password; a repository may have\n"
-		"several. Who had a password may have kept the key itself.\n",
+		"several. A user who knew a removed password may have kept the key itself.\n",
 	.subcommands =
 		(const struct command *const[]){
 			&list_command,

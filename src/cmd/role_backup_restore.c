@@ -73,7 +73,7 @@ static int load_surely(struct restoring *r, struct cairn_err *err)
 	return rc;
 }
 
-/* As we are told; what has another size is not that. */
+/* The base that --base names. A target of another size does not hold it. */
 static int find_base(struct restoring *r, struct cairn_err *err)
 {
 	int rc = held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,

@@ -21,7 +21,7 @@ struct cmd_backup_create;
 struct pool_temporary;
 
 struct role_item {
-	char name[2 * POOL_NAME_MAX + 2]; /* what people are told: a volume's or a snapshot's */
+	char name[2 * POOL_NAME_MAX + 2]; /* shown in messages: of a volume or a snapshot */
 	char volume[POOL_ID_MAX + 1];     /* to be cut; "": it is there already */
 	char snapshot[POOL_ID_MAX + 1];   /* what is read; "": not cut, or a device */
 	struct pool_temporary *group;     /* the run's; NULL: the snapshot is not ours */

@@ -6,8 +6,8 @@
  * opens it, and the caller knows its password. A new key file is durable, and was read back
  * and opened, before an old one goes.
  *
- * Who had a password may have kept the key itself: removing a key file keeps those out who
- * have not, and nobody else. restic has it the same way.
+ * A user who knew the password may have kept the key itself: removing a key file locks out
+ * only users who have not. restic behaves in the same way.
  */
 #ifndef CAIRN_REPO_KEYS_H
 #define CAIRN_REPO_KEYS_H
