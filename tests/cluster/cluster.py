@@ -176,7 +176,7 @@ def take_down(directory, processes=None, guarded=True):
     known = json.loads(notes.read_text()) if notes.exists() else {}
     if "node" in known:
         processes.kill("node")  # the first process of its namespace: all of it ends
-        remove_mounts(pathlib.Path(known["node"]))
+        remove_mounts(processes)
         remove_cgroups(known["cgroup"])
     processes.stop_all(but=[GUARD])
     if "pool" in known and pathlib.Path(known["pool"]).exists():

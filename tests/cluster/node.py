@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parents[1] / "deploy"
 CLONE_NEWNET = 0x40000000
 NAME = "node"
+MOUNTS = "node-mounts"  # the process that keeps the node's mount namespace
 ADDRESS = "10.251.0.1"
 NETWORK = "10.251.0.0/24"
 BRIDGE = "cairn0"
@@ -196,16 +197,21 @@ class Node:
         return int(children[0]) if children else None
 
     def keep_namespace(self):
-        """What is mounted in the node can be removed also when all of it was killed."""
-        place = self.directory / "namespace"
-        place.mkdir()
-        subprocess.run(["mount", "--bind", place, place], check=True)
-        subprocess.run(["mount", "--make-private", place], check=True)
-        (place / "mnt").touch()
+        """What is mounted in the node can be removed also when all of it was killed.
+
+        A process outside the node keeps the namespace. Binding /proc/PID/ns/mnt to a file is
+        not reliable: the kernel refuses (EINVAL) a namespace that it takes for older than the
+        caller's, and since 6.18 it compares numbers that each processor hands out by itself.
+        """
         pid = wait_until(self.init_pid, 60, "the node's first process")
         wait_until(lambda: pathlib.Path(f"/proc/{pid}/exe").resolve().name == "bash", 60,
                    "the node's mount namespace")
-        subprocess.run(["mount", "--bind", f"/proc/{pid}/ns/mnt", place / "mnt"], check=True)
+        self.processes.start(MOUNTS, ["nsenter", "--target", pid, "--mount", "sleep", "infinity"])
+        self.processes.wait_ready(MOUNTS, lambda: os.readlink(self.mounts()) ==
+                                  os.readlink(f"/proc/{pid}/ns/mnt"))
+
+    def mounts(self):
+        return namespace_of(self.processes)
 
     def is_ready(self):
         node = self.kube.get("node", NAME)
@@ -223,7 +229,7 @@ class Node:
         return self.run(self.cluster.cairn, "--pool", "/var/lib/cairn", *words)
 
     def loops(self):
-        return loops_of(self.directory / "namespace" / "mnt")
+        return loops_of(self.mounts())
 
     def kill_kubelet(self):
         pid = (self.directory / "kubelet.pid").read_text().strip()
@@ -274,17 +280,22 @@ def still_there(loops):
     return {loop for loop in loops & list_loops() if loop[1] != devices}
 
 
-def remove_mounts(directory):
+def namespace_of(processes):
+    """The mount namespace of the node, or None."""
+    pid = processes.pid(MOUNTS)
+    return f"/proc/{pid}/ns/mnt" if pid else None
+
+
+def remove_mounts(processes):
     """Loop devices are told to go with their last user; the mounts go with their namespace."""
-    namespace = directory / "namespace" / "mnt"
-    if not namespace.exists():
+    namespace = namespace_of(processes)
+    if not namespace:
         return
     mine = loops_of(namespace)
     for name, _, _ in mine:
         subprocess.run(["losetup", "--detach", name], check=False, capture_output=True)
-    for place in (namespace, namespace.parent):
-        subprocess.run(["umount", place], check=False, capture_output=True)
-    wait_until(lambda: not still_there(mine), 30, f"loop devices of {directory} are gone")
+    processes.kill(MOUNTS)
+    wait_until(lambda: not still_there(mine), 30, "loop devices of the node are gone")
 
 
 def remove_cgroups(name):

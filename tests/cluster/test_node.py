@@ -14,7 +14,7 @@ import yaml
 import cluster
 import node
 from csistack import CsiStack
-from processes import wait_until
+from processes import Processes, wait_until
 
 MIB = 1 << 20
 DEPLOY = cluster.REPOSITORY / "deploy"
@@ -397,7 +397,7 @@ class Then(OnNode):
                               stdout=subprocess.PIPE) as child:
             directory = pathlib.Path(child.stdout.readline().strip())
             self.assertEqual(child.stdout.readline(), "in use\n")
-            loops = node.loops_of(directory / "node" / "namespace" / "mnt")
+            loops = node.loops_of(node.namespace_of(Processes(directory)))
             self.assertGreater(len(loops), 2)
             child.kill()
         wait_until(lambda: not directory.exists(), 120, f"{directory} is gone")
