@@ -16,6 +16,7 @@
 #include "net/client.h"
 #include "net/server.h"
 #include "proto/message.h"
+#include "sidecar/sidecar.h"
 
 #define INFO_PATH         "/csi.v1.Identity/GetPluginInfo"
 #define CAPABILITIES_PATH "/csi.v1.Identity/GetPluginCapabilities"
@@ -237,6 +238,8 @@ static int make_channels(struct sidecar_driver *d, struct cairn_err *err)
 		.server_name = "localhost",
 		.message_max = d->options.message_max,
 		.stream_window = SIDECAR_DRIVER_WINDOW,
+		/* The limit holds also while a stream waits for its relay to begin. */
+		.recv_bytes = SIDECAR_READ_AHEAD,
 		.backoff_first_ms = BACKOFF_FIRST_MS,
 		.backoff_max_ms = BACKOFF_MAX_MS,
 	};
