@@ -78,6 +78,11 @@ bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt)
 	return true;
 }
 
+bool catalogue_log_is_last(const uint8_t *frame)
+{
+	return get_big(frame + 4) != 0;
+}
+
 int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + PAGE_MAX);

@@ -17,6 +17,9 @@
  * is damaged. */
 bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
 
+/* True for the header of a transaction's last frame, CATALOGUE_LOG_FRAME bytes. */
+bool catalogue_log_is_last(const uint8_t *frame);
+
 /* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
  * all of it is written again in place, byte by byte the same: it is dirty then,
  * whatever became of it before. -1 with errno set when a call failed. */

@@ -60,18 +60,25 @@ void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark 
 	(void)cairn_pwrite_full(trust_fd, &stored, sizeof(stored), MARK_OFFSET);
 }
 
-struct catalogue_mark catalogue_mark_read(const char *path)
+static struct catalogue_mark read_mark(int trust_fd)
 {
-	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
 	struct stored_mark stored;
 
-	for (int try = 0; fd >= 0 && try < READ_TRIES; try++) {
-		if (cairn_pread_full(fd, &stored, sizeof(stored), MARK_OFFSET) != sizeof(stored))
+	for (int try = 0; trust_fd >= 0 && try < READ_TRIES; try++) {
+		if (cairn_pread_full(trust_fd, &stored, sizeof(stored), MARK_OFFSET) !=
+		    sizeof(stored))
 			break;
 		if (stored.checksum == block_checksum(&stored.mark, sizeof(stored.mark)))
 			return stored.mark;
 	}
 	return (struct catalogue_mark){.end = 0};
+}
+
+struct catalogue_mark catalogue_mark_read(const char *path)
+{
+	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
+
+	return read_mark(fd);
 }
 
 static uint32_t generation_of(const uint8_t *salt)
@@ -136,22 +143,18 @@ int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mar
 	       memcmp(salt, mark->salt, sizeof(salt)) != 0;
 }
 
-void catalogue_mark_lower(const char *path, const uint8_t *salt, uint64_t offset)
+void catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset)
 {
-	struct catalogue_mark mark = catalogue_mark_read(path);
-	cairn_auto_fd int fd = -1;
+	struct catalogue_mark mark = read_mark(trust_fd);
 
 	if (mark.end <= offset || memcmp(salt, mark.salt, sizeof(mark.salt)) != 0 ||
 	    catalogue_mark_is_reached(path, &mark) != 1)
 		return;
-	fd = open_beside(path, "-trust", O_RDWR);
-	if (fd < 0)
-		return;
 	mark.end = offset;
 	if (mark.start > offset)
 		mark.start = offset;
-	catalogue_mark_write(fd, path, &mark);
-	(void)fdatasync(fd);
+	catalogue_mark_write(trust_fd, path, &mark);
+	(void)fdatasync(trust_fd);
 }
 
 int catalogue_mark_clear(const char *path)

@@ -40,11 +40,11 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
  * mark; else 1, or -1 with errno set. */
 int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark);
 
-/* Before a frame is written at `offset` of the log with this salt. A commit that was
+/* Before the first frame of a transaction is written at `offset` of the log with this salt. A commit that was
  * synced and marked, but is not in the index because its process was killed, is
  * written over by the next one: then the mark ends there, durably. A log that is
- * damaged before the mark keeps it. */
-void catalogue_mark_lower(const char *path, const uint8_t *salt, uint64_t offset);
+ * damaged before the mark keeps it. `trust_fd` may be -1. */
+void catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset);
 
 /* Forgets the mark: the log is accepted as it is. 0, or -1 with errno set. */
 int catalogue_mark_clear(const char *path);

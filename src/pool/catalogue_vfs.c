@@ -45,6 +45,8 @@ struct log_file {
 	bool is_dirty;                 /* written to since the last sync of a commit */
 	struct catalogue_mark mark;    /* start and salt of what was written since */
 	int64_t end;                   /* behind the page that was written last */
+	bool in_transaction;           /* its last frame is not written yet */
+	int trust_fd;                  /* -1 when the file is not open; see trust_fd() */
 	bool is_new;                   /* its name may not be on disk yet */
 	_Alignas(int64_t) char real[]; /* SQLite aligns no file better than this */
 };
@@ -60,6 +62,18 @@ static sqlite3_file *real_of(sqlite3_file *file)
 }
 
 /* ---- trust ------------------------------------------------------------------ */
+
+/* Another process may have removed the file, and made it anew. -1 when it is missing. */
+static int trust_fd(struct log_file *log)
+{
+	struct stat st;
+
+	if (log->trust_fd >= 0 && (fstat(log->trust_fd, &st) < 0 || st.st_nlink == 0))
+		cairn_closep(&log->trust_fd);
+	if (log->trust_fd < 0)
+		log->trust_fd = open(log->trust_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	return log->trust_fd;
+}
 
 static bool is_trusted(int fd)
 {
@@ -183,15 +197,10 @@ static int sync_again(struct log_file *log, int flags)
 	return SQLITE_OK;
 }
 
-static int open_trust(const struct log_file *log)
-{
-	return open(log->trust_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-}
-
 static int log_sync(sqlite3_file *file, int flags)
 {
 	struct log_file *log = (struct log_file *)file;
-	cairn_auto_fd int fd = open_trust(log);
+	int fd = trust_fd(log);
 
 	for (unsigned turn = 0; in_checkpoint && fd >= 0 && turn < COMMIT_WAIT_TURNS; turn++) {
 		if (is_trusted(fd))
@@ -216,6 +225,7 @@ static int log_close(sqlite3_file *file)
 	free(log->path);
 	free(log->trust_path);
 	free(log->main_path);
+	cairn_closep(&log->trust_fd);
 	return real->pMethods->xClose(real);
 }
 
@@ -226,15 +236,26 @@ static int log_read(sqlite3_file *file, void *buf, int n, sqlite3_int64 offset)
 	return real->pMethods->xRead(real, buf, n, offset);
 }
 
+/* The lock for writing is held from the first frame of a transaction to its last, so
+ * only the first can meet a mark that is further on. A transaction that was rolled
+ * back leaves a gap, or its frames are written again. */
+static void lower_mark(struct log_file *log, const uint8_t *header, int64_t offset)
+{
+	if (!log->in_transaction || offset != log->end)
+		catalogue_mark_lower(trust_fd(log), log->main_path, header + 8, (uint64_t)offset);
+}
+
 /* Headers of frames are also written again in place, pages come in order. */
-static void note_written(struct log_file *log, const char *bytes, int n, int64_t offset)
+static void note_written(struct log_file *log, const uint8_t *bytes, int n, int64_t offset)
 {
 	struct catalogue_mark *mark = &log->mark;
 
-	if (n == CATALOGUE_LOG_HEADER && offset == 0)
+	if (n == CATALOGUE_LOG_HEADER && offset == 0) {
 		memcpy(mark->salt, bytes + 16, sizeof(mark->salt));
-	else if (n == CATALOGUE_LOG_FRAME)
+	} else if (n == CATALOGUE_LOG_FRAME) {
 		memcpy(mark->salt, bytes + 8, sizeof(mark->salt));
+		log->in_transaction = !catalogue_log_is_last(bytes);
+	}
 	if (!log->is_dirty || (uint64_t)offset < mark->start)
 		mark->start = (uint64_t)offset;
 	log->is_dirty = true;
@@ -248,8 +269,7 @@ static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 o
 	int rc;
 
 	if (n == CATALOGUE_LOG_FRAME)
-		catalogue_mark_lower(((struct log_file *)file)->main_path, (const uint8_t *)buf + 8,
-				     (uint64_t)offset);
+		lower_mark((struct log_file *)file, buf, offset);
 	rc = real->pMethods->xWrite(real, buf, n, offset);
 	if (rc == SQLITE_OK)
 		note_written((struct log_file *)file, buf, n, offset);
@@ -313,7 +333,7 @@ static int open_log(const char *path, struct log_file *log, int flags, int *ret_
 
 	if (n < cut || strcmp(path + n - cut, LOG_ENDING) != 0)
 		return SQLITE_CANTOPEN;
-	*log = (struct log_file){.is_new = access(path, F_OK) != 0};
+	*log = (struct log_file){.is_new = access(path, F_OK) != 0, .trust_fd = -1};
 	log->path = cairn_strdup(path);
 	log->trust_path = cairn_printf("%.*s" TRUST_ENDING, (int)(n - cut), path);
 	log->main_path = cairn_strndup(path, n - cut);

@@ -324,22 +324,26 @@ static void a_mark_moves_back_only_over_a_whole_log(void **state)
 	struct catalogue *cat = create_and_open();
 	struct catalogue_mark mark, now;
 	char path[128];
+	int fd;
 
 	(void)state;
 	put_one(cat, "one", "1", CATALOGUE_DURABLE);
 	put_one(cat, "two", "2", CATALOGUE_DURABLE);
 	catalogue_close(cat);
 	snprintf(path, sizeof(path), "%s", in_dir("catalogue.db"));
+	fd = open(in_dir("catalogue.db-trust"), O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
 	mark = catalogue_mark_read(path);
 	flip_log_at(mark.end - 100);
-	catalogue_mark_lower(path, mark.salt, mark.start);
+	catalogue_mark_lower(fd, path, mark.salt, mark.start);
 	now = catalogue_mark_read(path);
 	assert_memory_equal(&now, &mark, sizeof(mark));
 	flip_log_at(mark.end - 100);
-	catalogue_mark_lower(path, mark.salt, mark.end);
+	catalogue_mark_lower(fd, path, mark.salt, mark.end);
 	assert_int_equal(catalogue_mark_read(path).end, mark.end);
-	catalogue_mark_lower(path, mark.salt, mark.start);
+	catalogue_mark_lower(fd, path, mark.salt, mark.start);
 	assert_int_equal(catalogue_mark_read(path).end, mark.start);
+	close(fd);
 	flip_log_at(mark.end - 100);
 	catalogue_close(open_again(true));
 }
