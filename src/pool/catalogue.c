@@ -14,6 +14,7 @@
 #include "pool/catalogue_conn.h"
 #include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_impl.h"
+#include "pool/catalogue_loss.h"
 #include "pool/catalogue_mark.h"
 
 /* Connections kept for the next readers; each holds two descriptors and some
@@ -73,63 +74,6 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	return 0;
 }
 
-/* True when the index that was made from the log reaches as far as the mark, or says
- * nothing about it. That of a connection without locks is not known. */
-static bool index_is_whole(const struct conn *conn, const struct catalogue_mark *mark)
-{
-	uint8_t salt[CATALOGUE_SALT_SIZE];
-	uint64_t end;
-
-	if (mark->end == 0)
-		return true;
-	if (conn->lockless)
-		return false;
-	return !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
-	       memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->end;
-}
-
-/* The index gets a commit after its sync, and the process may be killed in between:
- * then the log itself must reach the mark, unless a later commit moved it. */
-static int compare_log(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
-		       struct cairn_err *err)
-{
-	while (!index_is_whole(conn, mark)) {
-		int is_reached = catalogue_mark_is_reached(cat->path, mark);
-		struct catalogue_mark now;
-
-		if (is_reached < 0)
-			return cairn_err_sys(err, errno, "'%s-wal'", cat->path);
-		if (is_reached)
-			return 0;
-		now = catalogue_mark_read(cat->path);
-		if (memcmp(&now, mark, sizeof(now)) == 0) {
-			cat->log_fault = "is damaged";
-			return 0;
-		}
-		*mark = now;
-	}
-	return 0;
-}
-
-/* The file is looked at before SQLite opens it, which would make one that is
- * missing. */
-static int check_log(struct catalogue *cat, struct cairn_err *err)
-{
-	struct catalogue_mark mark = catalogue_mark_read(cat->path);
-	struct conn *conn = NULL;
-	int rc;
-
-	cat->log_fault = catalogue_mark_fault(cat->path, &mark);
-	if (cat->log_fault)
-		return 0;
-	rc = catalogue_reader_take(cat, &conn, err);
-	if (rc)
-		return rc;
-	rc = compare_log(cat, conn, &mark, err);
-	catalogue_reader_release(cat, conn, true);
-	return rc;
-}
-
 int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
 			 struct cairn_err *err)
 {
@@ -139,7 +83,7 @@ int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
 	if (rc == 0)
 		rc = look_at_file(cat->path, writable, err);
 	if (rc == 0)
-		rc = check_log(cat, err);
+		rc = catalogue_find_loss(cat, err);
 	if (rc != 0)
 		return rc;
 	*ret = cairn_take(cat);

@@ -315,7 +315,17 @@ static int writer_open(struct catalogue *cat, struct cairn_err *err)
 	return 0;
 }
 
-/* Failing here is no failure of the commit: the next one tries again. */
+/* A catalogue that an older version made does not say yet that a log is beside it. Only
+ * a checkpoint brings it into the main file, so it is in time before the first. */
+static void say_log(struct conn *conn)
+{
+	if (!conn->says_log && conn_has_had_log(conn, NULL) == 0)
+		(void)conn_exec(conn, CATALOGUE_LOG_SQL ";" CATALOGUE_CACHE_SQL, NULL);
+	conn->says_log = true;
+}
+
+/* Failing here is no failure of the commit: the next one tries again. A log that is cut
+ * to nothing could not be told from one that is lost. */
 static void keep_log_short(struct conn *conn)
 {
 	int mode = SQLITE_CHECKPOINT_PASSIVE;
@@ -323,9 +333,10 @@ static void keep_log_short(struct conn *conn)
 	if (conn->log_pages < CHECKPOINT_PAGES)
 		return;
 	if (conn->log_pages >= CHECKPOINT_WAIT_PAGES) {
-		mode = SQLITE_CHECKPOINT_TRUNCATE;
+		mode = SQLITE_CHECKPOINT_RESTART;
 		sqlite3_busy_timeout(conn->db, CHECKPOINT_WAIT_MS);
 	}
+	say_log(conn);
 	catalogue_vfs_checkpoint(true);
 	sqlite3_wal_checkpoint_v2(conn->db, "main", mode, NULL, NULL);
 	catalogue_vfs_checkpoint(false);

@@ -11,9 +11,8 @@
 #include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_vfs.h"
 
-/* Pages that a connection keeps; a driver has many connections, and the kernel
- * keeps the file too. */
-#define CACHE_KIB "256"
+/* Of the field "default page cache size" in the header of the main file. */
+#define CACHE_SIZE_OFFSET 48
 
 /* No record or statement of ours is longer; a damaged length stops here. */
 #define CONN_LENGTH_MAX (1 << 20)
@@ -235,6 +234,18 @@ static int check_header(struct conn *conn, int *ret_rc, struct cairn_err *err)
 	return 0;
 }
 
+int conn_has_had_log(const struct conn *conn, struct cairn_err *err)
+{
+	uint8_t field[4];
+	size_t n = 0;
+
+	if (catalogue_disk_vfs_read(conn->db, field, sizeof(field), CACHE_SIZE_OFFSET, &n) < 0)
+		return cairn_err_sys(err, errno, "catalogue '%s'", conn->path);
+	return n == sizeof(field) &&
+	       ((uint32_t)field[0] << 24 | (uint32_t)field[1] << 16 | (uint32_t)field[2] << 8 |
+		field[3]) == CATALOGUE_LOG_PAGES;
+}
+
 /* What to hand to SQLite for one way of opening. */
 struct open_way {
 	const char *name, *vfs;
@@ -256,7 +267,7 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 		rc = sqlite3_exec(conn->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
 	/* This one looks at the file, so the way of locking must be settled. */
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(conn->db, "PRAGMA cache_size=-" CACHE_KIB, NULL, NULL, NULL);
+		rc = sqlite3_exec(conn->db, CATALOGUE_CACHE_SQL, NULL, NULL, NULL);
 	*ret_rc = rc;
 	if (rc != SQLITE_OK)
 		return conn_err(conn, rc, err);

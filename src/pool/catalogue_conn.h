@@ -25,6 +25,16 @@
 #define CATALOGUE_VERSION        1
 #define CATALOGUE_CHECKSUM_LEN   CATALOGUE_SUM_LEN
 
+/* The statement that makes the main file say, once it is copied there, that a log is
+ * always beside it. It sets a field of the header that SQLite keeps for a cache size, which
+ * each connection here sets for itself; older versions do not look at it. */
+#define CATALOGUE_LOG_PAGES 1021
+#define CATALOGUE_LOG_SQL   "PRAGMA default_cache_size=1021"
+
+/* Pages that a connection keeps, 256 KiB; a driver has many connections, and the kernel
+ * keeps the file too. */
+#define CATALOGUE_CACHE_SQL "PRAGMA cache_size=-256"
+
 /* How long a writer waits for another process's commit. */
 #define CATALOGUE_BUSY_MS 15000
 
@@ -52,6 +62,7 @@ struct conn {
 	bool lockless;
 	struct conn_stamp file, log; /* of a lockless one */
 	bool full_sync;
+	bool says_log; /* CATALOGUE_LOG_SQL was seen to */
 	int log_pages; /* in the write-ahead log after the last commit */
 };
 
@@ -65,6 +76,10 @@ CAIRN_DEFINE_CLEANUP(struct conn, conn_close);
  * without locks on the state it found. True when somebody with more rights
  * changed the files since: what was read may be torn. */
 bool conn_is_stale(const struct conn *conn);
+
+/* 1 when the main file says that a log is always beside it (CATALOGUE_LOG_SQL), else 0, or an
+ * error. */
+int conn_has_had_log(const struct conn *conn, struct cairn_err *err);
 
 /* The statement, prepared once and kept; borrowed, to be reset after use. */
 int conn_stmt(struct conn *conn, enum conn_stmt which, sqlite3_stmt **ret, struct cairn_err *err);

@@ -23,25 +23,29 @@
 
 /* The journal mode is recorded in the file; changing it last leaves one plain
  * file without a log beside it. */
+/* clang-format off */
 static const char create_sql[] =
 	"PRAGMA page_size=4096;"
 	"PRAGMA journal_mode=MEMORY;"
 	"PRAGMA synchronous=FULL;"
-	"BEGIN;" CATALOGUE_SCHEMA ";"
-	"PRAGMA application_id=" TEXT(
-		CATALOGUE_APPLICATION_ID) ";"
-					  "PRAGMA user_version=" TEXT(
-						  CATALOGUE_VERSION) ";"
-								     "COMMIT;"
-								     "PRAGMA journal_mode=WAL";
+	"BEGIN;"
+	CATALOGUE_SCHEMA ";"
+	"PRAGMA application_id=" TEXT(CATALOGUE_APPLICATION_ID) ";"
+	"PRAGMA user_version=" TEXT(CATALOGUE_VERSION) ";"
+	CATALOGUE_LOG_SQL ";"
+	"COMMIT;"
+	"PRAGMA journal_mode=WAL";
+/* clang-format on */
 
-static void remove_temp(int dir_fd)
+static void remove_files(int dir_fd, const char *name)
 {
-	static const char *const names[] = {TEMP_FILE, TEMP_FILE "-wal", TEMP_FILE "-shm",
-					    TEMP_FILE "-journal"};
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal", "-trust"};
+	char path[64];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unlinkat(dir_fd, names[i], 0);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", name, endings[i]);
+		unlinkat(dir_fd, path, 0);
+	}
 }
 
 static int fill(const char *path, struct cairn_err *err)
@@ -87,6 +91,18 @@ static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 	return cairn_sync_dir(dir_fd, dir, err);
 }
 
+/* From here on a log is always beside the main file, as that says. */
+static int begin_log(const char *dir, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_open_lossy(dir, true, &cat, err);
+
+	if (rc == 0)
+		rc = catalogue_batch_new(cat, &batch, err);
+	return rc == 0 ? catalogue_commit(batch, CATALOGUE_DURABLE, err) : rc;
+}
+
 int catalogue_create(const char *dir, struct cairn_err *err)
 {
 	cairn_auto_fd int dir_fd = -1;
@@ -106,11 +122,16 @@ int catalogue_create(const char *dir, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "lock '%s'", dir);
 	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
-	remove_temp(dir_fd);
+	remove_files(dir_fd, TEMP_FILE);
 	rc = make_temp(dir_fd, path, err);
 	if (rc == 0)
 		rc = put_in_place(dir_fd, dir, err);
+	if (rc != 0) {
+		remove_files(dir_fd, TEMP_FILE);
+		return rc;
+	}
+	rc = begin_log(real, err);
 	if (rc != 0)
-		remove_temp(dir_fd);
+		remove_files(dir_fd, CATALOGUE_FILE);
 	return rc;
 }

@@ -172,6 +172,38 @@ bool catalogue_disk_vfs_log_end(sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_en
 	return shm_log_end(shm_of(db), ret_salt, ret_end);
 }
 
+/* SQLite fills up what a short read leaves with zeros, and does not say how much it got. */
+int catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset, size_t *ret_n)
+{
+	sqlite3_int64 size = 0;
+	int rc = file->pMethods->xFileSize(file, &size);
+
+	if (rc == SQLITE_OK && offset >= (uint64_t)size)
+		n = 0;
+	else if (rc == SQLITE_OK && n > (uint64_t)size - offset)
+		n = (size_t)((uint64_t)size - offset);
+	if (rc == SQLITE_OK && n > 0)
+		rc = file->pMethods->xRead(file, buf, (int)n, (sqlite3_int64)offset);
+	if (rc != SQLITE_OK) {
+		errno = EIO;
+		return -1;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+int catalogue_disk_vfs_read(sqlite3 *db, void *buf, size_t n, uint64_t offset, size_t *ret_n)
+{
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+	    !file || !file->pMethods) {
+		errno = EIO;
+		return -1;
+	}
+	return catalogue_file_read(file, buf, n, offset, ret_n);
+}
+
 static int register_result = SQLITE_ERROR;
 
 static void register_once(void)

@@ -21,6 +21,7 @@
 #define CAIRN_POOL_CATALOGUE_DISK_VFS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define CATALOGUE_DISK_VFS "cairn-disk"
@@ -29,6 +30,7 @@
 #define CATALOGUE_LOG_RESERVE (1U << 20)
 
 struct sqlite3;
+struct sqlite3_file;
 
 /* Registers it with SQLite, once; returns a result code of SQLite. Thread-safe. */
 int catalogue_disk_vfs_register(void);
@@ -39,5 +41,15 @@ int catalogue_disk_vfs_hold(struct sqlite3 *db);
 
 /* How much of the log a connection's index holds: shm_log_end(). */
 bool catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
+
+/* Reads from the main file, past the log. Nobody may open that file beside SQLite: closing
+ * it would drop the locks of every connection. 0 and less than `n` bytes at the end of the
+ * file, or -1 with errno set. */
+int catalogue_disk_vfs_read(struct sqlite3 *db, void *buf, size_t n, uint64_t offset,
+			    size_t *ret_n);
+
+/* The same for a file of SQLite. */
+int catalogue_file_read(struct sqlite3_file *file, void *buf, size_t n, uint64_t offset,
+			size_t *ret_n);
 
 #endif

@@ -14,7 +14,6 @@
 
 #define MAGIC    0x377f0682U /* the lowest bit is set for big-endian checksums */
 #define PAGE_MIN 512U
-#define PAGE_MAX 65536U
 
 struct chain {
 	bool big_endian;
@@ -56,7 +55,7 @@ static bool check_header(struct chain *chain, const uint8_t *p)
 	memcpy(chain->salt, p + 16, CATALOGUE_SALT_SIZE);
 	add_bytes(chain, p, 24);
 	return (magic & ~1U) == MAGIC && sum_is(chain, p + 24) && chain->page_size >= PAGE_MIN &&
-	       chain->page_size <= PAGE_MAX && (chain->page_size & (chain->page_size - 1)) == 0;
+	       chain->page_size <= CATALOGUE_PAGE_MAX && (chain->page_size & (chain->page_size - 1)) == 0;
 }
 
 static bool check_frame(struct chain *chain, const uint8_t *p)
@@ -78,14 +77,14 @@ bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt)
 	return true;
 }
 
-bool catalogue_log_is_last(const uint8_t *frame)
+uint32_t catalogue_log_last_page(const uint8_t *frame)
 {
-	return get_big(frame + 4) != 0;
+	return get_big(frame + 4) != 0 ? get_big(frame) : 0;
 }
 
 int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 {
-	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + PAGE_MAX);
+	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);
 	struct chain chain;
 	int64_t end = 0;
 	ssize_t got;

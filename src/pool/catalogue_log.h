@@ -13,12 +13,15 @@
 #define CATALOGUE_LOG_HEADER 32
 #define CATALOGUE_LOG_FRAME  24 /* header of a frame, before its page */
 
+#define CATALOGUE_PAGE_MAX   65536U
+
 /* The salt in the header of a log, CATALOGUE_LOG_HEADER bytes; false when the header
  * is damaged. */
 bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
 
-/* True for the header of a transaction's last frame, CATALOGUE_LOG_FRAME bytes. */
-bool catalogue_log_is_last(const uint8_t *frame);
+/* The page in a frame with this header, CATALOGUE_LOG_FRAME bytes; 0 unless it is the
+ * last frame of a transaction. */
+uint32_t catalogue_log_last_page(const uint8_t *frame);
 
 /* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
  * all of it is written again in place, byte by byte the same: it is dirty then,

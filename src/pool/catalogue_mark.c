@@ -19,6 +19,9 @@
 /* In the trust file, behind its two bytes. */
 #define MARK_OFFSET 16U
 
+/* Behind it, the page. */
+#define PAGE_OFFSET 64U
+
 /* A reader may meet a mark that is being written. */
 #define READ_TRIES 3
 
@@ -30,6 +33,14 @@ struct stored_mark {
 };
 
 _Static_assert(sizeof(struct stored_mark) == 40, "a mark has no padding");
+
+struct stored_page {
+	struct catalogue_page page;
+	uint64_t checksum;
+};
+
+_Static_assert(sizeof(struct stored_page) == 32, "a page has no padding");
+_Static_assert(MARK_OFFSET + sizeof(struct stored_mark) <= PAGE_OFFSET, "they do not overlap");
 
 static int open_beside(const char *path, const char *ending, int flags)
 {
@@ -81,6 +92,28 @@ struct catalogue_mark catalogue_mark_read(const char *path)
 	return read_mark(fd);
 }
 
+void catalogue_page_write(int trust_fd, const struct catalogue_page *page)
+{
+	struct stored_page stored = {*page, block_checksum(page, sizeof(*page))};
+
+	(void)cairn_pwrite_full(trust_fd, &stored, sizeof(stored), PAGE_OFFSET);
+}
+
+struct catalogue_page catalogue_page_read(const char *path)
+{
+	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
+	struct stored_page stored;
+
+	for (int try = 0; fd >= 0 && try < READ_TRIES; try++) {
+		if (cairn_pread_full(fd, &stored, sizeof(stored), PAGE_OFFSET) != sizeof(stored))
+			break;
+		if (stored.checksum == block_checksum(&stored.page, sizeof(stored.page)) &&
+		    stored.page.size <= CATALOGUE_PAGE_MAX)
+			return stored.page;
+	}
+	return (struct catalogue_page){.number = 0};
+}
+
 static uint32_t generation_of(const uint8_t *salt)
 {
 	return (uint32_t)salt[0] << 24 | (uint32_t)salt[1] << 16 | (uint32_t)salt[2] << 8 | salt[3];
@@ -95,30 +128,42 @@ static bool is_older(const uint8_t *salt, const uint8_t *marked)
 	return back != 0 && back <= GENERATIONS_NEAR;
 }
 
-const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark)
+/* The log is there, with this salt and size. */
+static const char *compare_mark(const struct catalogue_mark *mark, const uint8_t *salt,
+				uint64_t size)
+{
+	if (mark->end == 0)
+		return NULL;
+	if (memcmp(salt, mark->salt, CATALOGUE_SALT_SIZE) == 0 && size < mark->end)
+		return "is cut short";
+	if (is_older(salt, mark->salt))
+		return "is older than what was committed last";
+	return NULL;
+}
+
+const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
+				 bool *ret_is_proven)
 {
 	cairn_auto_fd int fd = -1;
 	uint8_t header[CATALOGUE_LOG_HEADER];
 	uint8_t salt[CATALOGUE_SALT_SIZE];
-	bool is_as_marked;
+	const char *fault;
 	struct stat st;
 
-	if (mark->end == 0)
-		return NULL;
-	is_as_marked = written_ns(path) == mark->main_ns;
+	*ret_is_proven = mark->end != 0 && written_ns(path) == mark->main_ns;
 	fd = open_beside(path, "-wal", O_RDONLY);
-	if (fd < 0)
-		return errno == ENOENT && is_as_marked ? "is missing" : NULL;
+	if (fd < 0 && errno == ENOENT)
+		return "is missing";
 	/* The size first: a log is cut only after it has got another salt. */
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return NULL;
-	if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
-	    !catalogue_log_salt(header, salt))
-		return is_as_marked ? "is empty or damaged" : NULL;
-	if (memcmp(salt, mark->salt, sizeof(salt)) == 0 && (uint64_t)st.st_size < mark->end)
-		return "is cut short";
-	if (is_older(salt, mark->salt))
-		return "is older than what was committed last";
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
+		    !catalogue_log_salt(header, salt))
+			return "is empty or damaged";
+		fault = compare_mark(mark, salt, (uint64_t)st.st_size);
+		*ret_is_proven = fault != NULL;
+		return fault;
+	}
+	*ret_is_proven = false;
 	return NULL;
 }
 

@@ -26,6 +26,15 @@ struct catalogue_mark {
 	uint64_t main_ns;
 };
 
+/* One page of the last transaction: checksums of what the main file held at its place
+ * when the transaction was written, and of what it wrote. Nothing but a checkpoint
+ * changes the main file, so this shows whether the log was copied into it. */
+struct catalogue_page {
+	uint32_t number; /* 0: not known */
+	uint32_t size;
+	uint64_t before, after;
+};
+
 /* Fills in the time of the main file at `path`. A failure does not concern the
  * caller: an older mark is never wrong. */
 void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
@@ -33,8 +42,15 @@ void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark 
 /* The mark of the catalogue at `path`; end 0 where it has none or may not be read. */
 struct catalogue_mark catalogue_mark_read(const char *path);
 
-/* NULL, or what is wrong with the log in a few words. */
-const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark);
+/* Written behind each transaction, also those that are not synced: what else changes the
+ * page must not be taken for the transaction. Failures as above. */
+void catalogue_page_write(int trust_fd, const struct catalogue_page *page);
+struct catalogue_page catalogue_page_read(const char *path);
+
+/* NULL, or what is wrong with the log in a few words. *ret_is_proven is false when it is
+ * missing or empty, and only the main file can prove that it held commits. */
+const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
+				 bool *ret_is_proven);
 
 /* Walks the log: 0 when it has the marked salt, and its valid frames end before the
  * mark; else 1, or -1 with errno set. */

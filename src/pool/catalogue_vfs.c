@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "block/checksum.h"
 #include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_log.h"
 #include "pool/catalogue_mark.h"
@@ -38,6 +39,7 @@ enum trust_byte {
 #define TRUST_TAKEN 'n'
 
 #define TRUST_FILE_SIZE 4096U
+#define MAIN_PAGE_SIZE  4096U
 
 struct log_file {
 	sqlite3_file base;
@@ -46,6 +48,9 @@ struct log_file {
 	struct catalogue_mark mark;    /* start and salt of what was written since */
 	int64_t end;                   /* behind the page that was written last */
 	bool in_transaction;           /* its last frame is not written yet */
+	sqlite3_file *main;            /* SQLite's, or NULL */
+	struct catalogue_page page;    /* of the last transaction; number 0 inside one */
+	int64_t page_offset;           /* where it comes in the log */
 	int trust_fd;                  /* -1 when the file is not open; see trust_fd() */
 	bool is_new;                   /* its name may not be on disk yet */
 	_Alignas(int64_t) char real[]; /* SQLite aligns no file better than this */
@@ -120,8 +125,10 @@ static void give_trust(struct log_file *log)
 		return;
 	if (fstat(fd, &st) == 0 && st.st_size < (off_t)sizeof(block))
 		n = sizeof(block);
-	if (cairn_pwrite_full(fd, block, n, 0) == 0)
-		leave_mark(log, fd);
+	if (cairn_pwrite_full(fd, block, n, 0) != 0)
+		return;
+	catalogue_page_write(fd, &log->page);
+	leave_mark(log, fd);
 }
 
 /* ---- syncs ------------------------------------------------------------------- */
@@ -245,6 +252,24 @@ static void lower_mark(struct log_file *log, const uint8_t *header, int64_t offs
 		catalogue_mark_lower(trust_fd(log), log->main_path, header + 8, (uint64_t)offset);
 }
 
+/* The last page of a transaction, before it is written. */
+static void note_page(struct log_file *log, const void *bytes, size_t size)
+{
+	uint8_t before[MAIN_PAGE_SIZE];
+	size_t n = 0;
+	int fd = trust_fd(log);
+
+	if (!log->main || size > sizeof(before) ||
+	    catalogue_file_read(log->main, before, size,
+				(log->page.number - 1) * (uint64_t)size, &n) < 0)
+		log->page.number = 0;
+	log->page.size = (uint32_t)size;
+	log->page.before = block_checksum(before, n);
+	log->page.after = block_checksum(bytes, size);
+	if (fd >= 0)
+		catalogue_page_write(fd, &log->page);
+}
+
 /* Headers of frames are also written again in place, pages come in order. */
 static void note_written(struct log_file *log, const uint8_t *bytes, int n, int64_t offset)
 {
@@ -254,7 +279,9 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 		memcpy(mark->salt, bytes + 16, sizeof(mark->salt));
 	} else if (n == CATALOGUE_LOG_FRAME) {
 		memcpy(mark->salt, bytes + 8, sizeof(mark->salt));
-		log->in_transaction = !catalogue_log_is_last(bytes);
+		log->page = (struct catalogue_page){.number = catalogue_log_last_page(bytes)};
+		log->page_offset = offset + n;
+		log->in_transaction = log->page.number == 0;
 	}
 	if (!log->is_dirty || (uint64_t)offset < mark->start)
 		mark->start = (uint64_t)offset;
@@ -265,14 +292,17 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 
 static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
 {
+	struct log_file *log = (struct log_file *)file;
 	sqlite3_file *real = real_of(file);
 	int rc;
 
 	if (n == CATALOGUE_LOG_FRAME)
-		lower_mark((struct log_file *)file, buf, offset);
+		lower_mark(log, buf, offset);
+	else if (log->page.number && offset == log->page_offset)
+		note_page(log, buf, (size_t)n);
 	rc = real->pMethods->xWrite(real, buf, n, offset);
 	if (rc == SQLITE_OK)
-		note_written((struct log_file *)file, buf, n, offset);
+		note_written(log, buf, n, offset);
 	return rc;
 }
 
@@ -333,7 +363,9 @@ static int open_log(const char *path, struct log_file *log, int flags, int *ret_
 
 	if (n < cut || strcmp(path + n - cut, LOG_ENDING) != 0)
 		return SQLITE_CANTOPEN;
-	*log = (struct log_file){.is_new = access(path, F_OK) != 0, .trust_fd = -1};
+	*log = (struct log_file){.is_new = access(path, F_OK) != 0,
+				 .trust_fd = -1,
+				 .main = sqlite3_database_file_object(path)};
 	log->path = cairn_strdup(path);
 	log->trust_path = cairn_printf("%.*s" TRUST_ENDING, (int)(n - cut), path);
 	log->main_path = cairn_strndup(path, n - cut);

@@ -141,6 +141,21 @@ class CopyRepair(CliTest):
         self.assertEqual({item["id"] for item in self.items("volume")},
                          {item["id"] for item in before})
 
+    def test_a_log_lost_with_the_trust_file_is_not_taken_for_a_short_one(self):
+        for name in ("one", "two"):
+            self.cairn("volume", "create", name, "--size", MIB)
+        before = self.items("volume")
+        for name in ("catalogue.db-wal", "catalogue.db-trust", "catalogue.db-shm"):
+            (self.root() / name).unlink()
+        for command in (("volume", "list"), ("snapshot", "create", "one@s1"), ("pool", "check")):
+            self.cairn(*command, code=DATA_LOSS)
+        self.cairn("pool", "check", "--repair", code=DATA_LOSS)
+        self.cairn("pool", "check")
+        for item in self.json("pool", "quarantine"):
+            self.cairn("pool", "quarantine", "--restore", item["id"])
+        self.assertEqual({item["id"] for item in self.items("volume")},
+                         {item["id"] for item in before})
+
     def test_a_damaged_last_commit_removes_no_data(self):
         for name in ("one", "two"):
             self.cairn("volume", "create", name, "--size", MIB)

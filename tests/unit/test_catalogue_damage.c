@@ -265,6 +265,7 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 	for (size_t at = 0; at < log_len; at += 509) {
 		for (int cut = 0; cut < 2; cut++) {
 			uint8_t *one = NULL, *two = NULL;
+			struct cairn_err err = {0};
 			size_t one_len, two_len;
 			int rc;
 
@@ -274,7 +275,7 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 			bad[at] ^= 0x40;
 			store("catalogue.db-wal", bad, cut ? at : log_len);
 			store("catalogue.db-shm", bad, cut ? at : log_len);
-			cat = open_again(false);
+			assert_ok(catalogue_open_lossy(helper_dir, false, &cat, &err), &err);
 			rc = catalogue_get(cat, text("one"), &one, &one_len, NULL);
 			assert_int_equal(catalogue_get(cat, text("two"), &two, &two_len, NULL), rc);
 			if (rc == 0)
@@ -373,6 +374,117 @@ static void an_older_log_that_was_put_back_is_noticed(void **state)
 	catalogue_close(cat);
 }
 
+static void assert_lost(void)
+{
+	for (int writable = 0; writable < 2; writable++) {
+		struct catalogue *cat = NULL;
+		struct cairn_err err = {0};
+
+		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+	}
+}
+
+/* What the main file alone can tell. */
+static void a_log_lost_together_with_the_trust_file_is_noticed(void **state)
+{
+	static const char *const damages[] = {NULL, "", "no log at all, but some bytes in its place"};
+
+	(void)state;
+	for (int commits = 0; commits < 2; commits++) {
+		cairn_auto_free uint8_t *log = NULL;
+		size_t len;
+		struct catalogue *cat = create_and_open();
+
+		if (commits)
+			put_one(cat, "one", "1", CATALOGUE_DURABLE);
+		catalogue_close(cat);
+		log = load("catalogue.db-wal", &len);
+		for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
+			drop_log();
+			unlink(in_dir("catalogue.db-trust"));
+			if (damages[i])
+				store("catalogue.db-wal", (const uint8_t *)damages[i],
+				      strlen(damages[i]));
+			assert_lost();
+		}
+		unlink(in_dir("catalogue.db-shm"));
+		store("catalogue.db-wal", log, len);
+		cat = open_again(true);
+		assert_value(cat, "one", commits ? "1" : NULL);
+		put_one(cat, "two", "2", CATALOGUE_DURABLE);
+		catalogue_close(cat);
+		catalogue_close(open_again(true));
+		unlink(in_dir("catalogue.db"));
+	}
+}
+
+static void touch_main(void)
+{
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+	assert_int_equal(utimensat(AT_FDCWD, in_dir("catalogue.db"), times, 0), 0);
+}
+
+static void a_log_lost_beside_a_touched_main_file_is_noticed(void **state)
+{
+	struct catalogue *cat = create_and_open();
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	sql("PRAGMA wal_checkpoint");
+	put_one(cat, "two", "2", CATALOGUE_ORDERED);
+	catalogue_close(cat);
+	drop_log();
+	touch_main();
+	assert_lost();
+}
+
+/* SQLite's own programs copy the log into the main file and remove it, and may change
+ * the same records before. */
+static void a_log_that_was_folded_in_is_not_lost(void **state)
+{
+	static const char *const statements[] = {"SELECT 1 FROM kv", "UPDATE kv SET v=k"};
+
+	(void)state;
+	for (int touched = 0; touched < 2; touched++)
+		for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
+			struct catalogue *cat = create_and_open();
+
+			put_one(cat, "one", "1", CATALOGUE_DURABLE);
+			put_one(cat, "two", "2", CATALOGUE_ORDERED);
+			catalogue_close(cat);
+			sql(statements[i]);
+			assert_int_not_equal(access(in_dir("catalogue.db-wal"), F_OK), 0);
+			if (touched)
+				touch_main();
+			cat = open_again(true);
+			assert_int_equal(count_rows(cat, ""), 2);
+			put_one(cat, "three", "3", CATALOGUE_DURABLE);
+			catalogue_close(cat);
+			catalogue_close(open_again(true));
+			unlink(in_dir("catalogue.db"));
+			drop_log();
+		}
+}
+
+/* As an older version made it: the first checkpoint makes it say that it has a log. */
+static void an_older_main_file_learns_of_its_log(void **state)
+{
+	struct catalogue *cat;
+
+	(void)state;
+	catalogue_close(create_and_open());
+	sql("PRAGMA default_cache_size=0");
+	unlink(in_dir("catalogue.db-trust"));
+	cat = open_again(true);
+	for (int i = 0; i < 200; i++)
+		put_one(cat, "one", "1", CATALOGUE_ORDERED);
+	catalogue_close(cat);
+	drop_log();
+	unlink(in_dir("catalogue.db-trust"));
+	assert_lost();
+}
+
 static void put_big(uint8_t *p, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
@@ -403,6 +515,7 @@ static void generations_of_a_log_wrap_around(void **state)
 		bool is_fault;
 	} cases[] = {{1, true}, {3, true}, {-1, false}, {-3, false}, {1 << 24, false}};
 	struct catalogue_mark mark;
+	bool is_proven;
 	char path[128];
 
 	(void)state;
@@ -415,7 +528,7 @@ static void generations_of_a_log_wrap_around(void **state)
 
 			store_log_header(first);
 			put_big(mark.salt, marked);
-			assert_int_equal(catalogue_mark_fault(path, &mark) != NULL,
+			assert_int_equal(catalogue_mark_fault(path, &mark, &is_proven) != NULL,
 					 cases[i].is_fault);
 		}
 }
@@ -629,6 +742,10 @@ int main(void)
 		catalogue_test(a_damaged_log_loses_its_end_and_never_half_a_commit),
 		catalogue_test(a_damaged_last_commit_is_noticed),
 		catalogue_test(a_mark_moves_back_only_over_a_whole_log),
+		catalogue_test(a_log_lost_together_with_the_trust_file_is_noticed),
+		catalogue_test(a_log_lost_beside_a_touched_main_file_is_noticed),
+		catalogue_test(a_log_that_was_folded_in_is_not_lost),
+		catalogue_test(an_older_main_file_learns_of_its_log),
 		catalogue_test(an_older_log_that_was_put_back_is_noticed),
 		catalogue_test(generations_of_a_log_wrap_around),
 		catalogue_test(a_missing_file_is_no_missing_record),
