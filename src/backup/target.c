@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backup/target_impl.h"
@@ -215,11 +216,28 @@ static int hold_file(struct target *target, struct cairn_err *err)
 	return rc;
 }
 
+/* A rollback that was under way when the file was opened may have replaced it since: what
+ * is written to a file without a name is lost. With the lock no rollback begins. */
+static int hold_volume(struct target *target, struct cairn_err *err)
+{
+	cairn_auto_free char *path = NULL;
+	struct stat held, named;
+	int rc = pool_volume_lock(target->pool, target->volume, &target->lock, err);
+
+	if (!rc)
+		rc = pool_volume_path(target->pool, target->volume, &path, err);
+	if (rc)
+		return rc;
+	if (fstat(target->fd, &held) < 0 || lstat(path, &named) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", path);
+	if (held.st_ino != named.st_ino || held.st_dev != named.st_dev)
+		return cairn_err_set(err, CAIRN_ABORTED, "the volume was rolled back meanwhile");
+	return 0;
+}
+
 int target_hold(struct target *target, struct cairn_err *err)
 {
-	int rc = *target->volume
-			 ? pool_volume_lock(target->pool, target->volume, &target->lock, err)
-			 : hold_file(target, err);
+	int rc = *target->volume ? hold_volume(target, err) : hold_file(target, err);
 
 	if (!rc && *target->volume && !target->made)
 		rc = pool_volume_set_restoring(target->pool, target->volume, target->backup, err);

@@ -84,7 +84,7 @@ int target_can_hold(const struct target *target, uint64_t size, struct cairn_err
  * grows or deletes it either, this process included. A file or device that existed is
  * marked.
  *
- * CAIRN_ABORTED    somebody else is at that
+ * CAIRN_ABORTED    somebody else is at that, or replaced its file by a rollback
  * CAIRN_NOT_FOUND  it was deleted
  */
 int target_hold(struct target *target, struct cairn_err *err);

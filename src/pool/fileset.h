@@ -103,8 +103,11 @@ int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, 
 		  uint64_t size, fileset_copy copy, struct cairn_err *err);
 
 /* volume_replace of struct store_ops: the file in ID is replaced by that in ID.new. */
-int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t length,
-		    uint64_t size, fileset_copy copy, struct cairn_err *err);
+int fileset_replace(struct fileset *set, const struct store_replacement *spec, fileset_copy copy,
+		    struct cairn_err *err);
+
+/* Calls what is to be called before ID.new takes the place of ID. */
+int fileset_ready(struct fileset *set, const struct store_replacement *spec, struct cairn_err *err);
 
 /* Removes one directory of the given name with its file; absent is fine. */
 int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,

@@ -304,14 +304,28 @@ static int move_disk_over(struct fileset *set, const char *id, struct cairn_err 
 	return rc;
 }
 
-int fileset_replace(struct fileset *set, const char *id, const char *snapshot_id, uint64_t length,
-		    uint64_t size, fileset_copy copy, struct cairn_err *err)
+int fileset_ready(struct fileset *set, const struct store_replacement *spec, struct cairn_err *err)
+{
+	struct fileset_name name = fileset_name(spec->id, ".new");
+	cairn_auto_free char *path = NULL;
+	int rc;
+
+	if (!spec->ready)
+		return 0;
+	rc = fileset_path(&set->store, (struct store_ref){STORE_VOLUME, name.text}, &path, err);
+	return rc ? rc : spec->ready(spec->arg, path, err);
+}
+
+int fileset_replace(struct fileset *set, const struct store_replacement *spec, fileset_copy copy,
+		    struct cairn_err *err)
 {
 	cairn_auto_fd int to = -1;
-	int rc = build_from_snapshot(set, id, snapshot_id, length, size, copy, &to, err);
+	int rc = build_from_snapshot(set, spec->id, spec->snapshot_id, spec->length, spec->size,
+				     copy, &to, err);
 
 	rc = rc ? rc : fileset_sync(to, err);
-	return rc ? rc : move_disk_over(set, id, err);
+	rc = rc ? rc : fileset_ready(set, spec, err);
+	return rc ? rc : move_disk_over(set, spec->id, err);
 }
 
 /* First it must be certain which of the two is the volume's. */

@@ -146,12 +146,12 @@ int store_volume_resize(struct store *store, const char *id, uint64_t size, stru
 	return rc ? rc : store->ops->volume_resize(store, id, size, err);
 }
 
-int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			 uint64_t length, uint64_t size, struct cairn_err *err)
+int store_volume_replace(struct store *store, const struct store_replacement *spec,
+			 struct cairn_err *err)
 {
-	int rc = check_copy(store, id, snapshot_id, length, size, err);
+	int rc = check_copy(store, spec->id, spec->snapshot_id, spec->length, spec->size, err);
 
-	return rc ? rc : store->ops->volume_replace(store, id, snapshot_id, length, size, err);
+	return rc ? rc : store->ops->volume_replace(store, spec, err);
 }
 
 int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err)

@@ -64,6 +64,19 @@ struct store_usage {
 	uint64_t free_bytes;
 };
 
+/* What a volume's data is replaced by: the snapshot's first `length` bytes, then zeros up
+ * to `size`. */
+struct store_replacement {
+	const char *id, *snapshot_id;
+	uint64_t length, size;
+
+	/* Called when the new file is whole, right before it gets the name; `path` is what
+	 * it has until then. A failure ends the replacement, which changes nothing. May be
+	 * NULL. */
+	int (*ready)(void *arg, const char *path, struct cairn_err *err);
+	void *arg;
+};
+
 struct store_ops {
 	const char *name;
 
@@ -82,8 +95,8 @@ struct store_ops {
 	/* The volume becomes what volume_clone would make. It has its old data or the
 	 * new, never a mixture, and keeps its path; the file is another one. Nobody has
 	 * the old one open. What is then superfluous stays for volume_sweep. */
-	int (*volume_replace)(struct store *store, const char *id, const char *snapshot_id,
-			      uint64_t length, uint64_t size, struct cairn_err *err);
+	int (*volume_replace)(struct store *store, const struct store_replacement *spec,
+			      struct cairn_err *err);
 	/* Removes what volume_replace left, whether it succeeded, failed or was
 	 * interrupted. The volume itself stays as it is. */
 	int (*volume_sweep)(struct store *store, const char *id, struct cairn_err *err);
@@ -194,8 +207,8 @@ int store_volume_clone(struct store *store, const char *id, const char *snapshot
 		       uint64_t length, uint64_t size, struct cairn_err *err);
 int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
 /* CAIRN_RANGE  `size` is below `length` */
-int store_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			 uint64_t length, uint64_t size, struct cairn_err *err);
+int store_volume_replace(struct store *store, const struct store_replacement *spec,
+			 struct cairn_err *err);
 int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
 int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,

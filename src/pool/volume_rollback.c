@@ -36,6 +36,7 @@ struct rollback {
 	char *path;
 	struct record_snapshot kept; /* number 0: none */
 	int file_lock;
+	int new_file_lock;
 	int lock;
 };
 
@@ -43,6 +44,7 @@ static void rollback_done(struct rollback *r)
 {
 	cairn_closep(&r->lock);
 	cairn_closep(&r->file_lock);
+	cairn_closep(&r->new_file_lock);
 	free(r->path);
 }
 
@@ -134,14 +136,28 @@ static int note_volume(struct rollback *r, struct cairn_err *err)
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
+/* Making the new file may take long, and a program may have opened the old one since. The
+ * new one is locked before others can reach it: it is taken away again if its name can
+ * not be made durable, and with it what somebody wrote to it. */
+static int prepare_exchange(void *arg, const char *path, struct cairn_err *err)
+{
+	struct rollback *r = arg;
+	int rc = loop_lock(path, &r->new_file_lock, err);
+
+	return rc ? rc : refuse_used(r, err);
+}
+
 static int replace_data(struct rollback *r, struct cairn_err *err)
 {
+	const struct store_replacement spec = {.id = r->id,
+					       .snapshot_id = r->snapshot_id,
+					       .length = r->snapshot.size,
+					       .size = r->volume.size,
+					       .ready = prepare_exchange,
+					       .arg = r};
 	int rc = note_volume(r, err);
 
-	if (!rc)
-		rc = store_volume_replace(r->pool->store, r->id, r->snapshot_id, r->snapshot.size,
-					  r->volume.size, err);
-	return rc;
+	return rc ? rc : store_volume_replace(r->pool->store, &spec, err);
 }
 
 /* A volume that holds half a restore is whole again. */
@@ -181,7 +197,7 @@ int pool_volume_rollback(struct pool *pool, const struct pool_rollback_spec *spe
 			 struct pool_rollback_result *ret, struct cairn_err *err)
 {
 	cairn_cleanup(rollback_done) struct rollback r = {
-		.pool = pool, .spec = spec, .file_lock = -1, .lock = -1};
+		.pool = pool, .spec = spec, .file_lock = -1, .new_file_lock = -1, .lock = -1};
 	int rc = handle_check_writable(pool, err);
 
 	if (!rc && spec->keep_as)

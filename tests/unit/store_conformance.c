@@ -215,7 +215,7 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 4096, 8192, 2);
 	cut("vol-a", "snap-b");
-	assert_ok(store_volume_replace(env.store, "vol-a", "snap-a", SIZE, 2 * SIZE, &err), &err);
+	assert_ok(replace(env.store, "vol-a", "snap-a", SIZE, 2 * SIZE, &err), &err);
 	assert_int_equal(size_of(volume_ref("vol-a")), 2 * SIZE);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 8192), 0);
@@ -232,13 +232,47 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	delta_of(env.store, "snap-b", "snap-c", &c);
 	assert_true(covers(&c, 0, 12288));
 	collected_done(&c);
-	assert_code(store_volume_replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err),
+	assert_code(replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err),
 		    CAIRN_NOT_FOUND);
-	assert_code(store_volume_replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err),
+	assert_code(replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err),
 		    CAIRN_RANGE);
 	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 3);
+}
+
+static int refuse_exchange(void *arg, const char *path, struct cairn_err *err)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, SIZE);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 2);
+	++*(int *)arg;
+	return cairn_err_set(err, CAIRN_PRECONDITION, "in use");
+}
+
+static void a_caller_can_refuse_an_exchange_at_the_last_moment(void **state)
+{
+	struct cairn_err err = {0};
+	int calls = 0;
+	const struct store_replacement spec = {.id = "vol-a",
+					       .snapshot_id = "snap-a",
+					       .length = SIZE,
+					       .size = SIZE,
+					       .ready = refuse_exchange,
+					       .arg = &calls};
+
+	(void)state;
+	make("vol-a", SIZE);
+	fill_at(env.store, "vol-a", 0, 4096, 1);
+	cut("vol-a", "snap-a");
+	fill_at(env.store, "vol-a", 0, 4096, 2);
+	assert_code(store_volume_replace(env.store, &spec, &err), CAIRN_PRECONDITION);
+	assert_int_equal(calls, 1);
+	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 2);
+	assert_int_equal(count(STORE_VOLUME), 1);
 }
 
 /* As pools of older versions have it after an expansion that was interrupted. */
@@ -618,7 +652,7 @@ static int whole_life(void)
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
 	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
 	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, SIZE, &err);
-	rc = rc ? rc : store_volume_replace(store, "vol-n", "snap-n", SIZE, SIZE, &err);
+	rc = rc ? rc : replace(store, "vol-n", "snap-n", SIZE, SIZE, &err);
 	rc = rc ? rc : store_volume_sweep(store, "vol-n", &err);
 	rc = rc ? rc : store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
 	rc = rc ? rc : store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
@@ -669,6 +703,7 @@ int store_conformance(const char *backend, enum scratchfs_kind kind)
 		T(a_snapshot_keeps_what_was_written_before_it),
 		T(a_clone_has_the_bytes_and_goes_its_own_way),
 		T(a_replaced_volume_has_the_snapshots_bytes),
+		T(a_caller_can_refuse_an_exchange_at_the_last_moment),
 		T(a_clone_has_no_bytes_from_past_the_snapshots_record),
 		T(a_volume_grows_and_never_shrinks),
 		T(removing_twice_is_fine),

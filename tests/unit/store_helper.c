@@ -59,6 +59,15 @@ int cut_whole(struct store *store, const char *volume, const char *snapshot, str
 	return rc ? rc : store_snapshot_cut(store, volume, snapshot, size, err);
 }
 
+int replace(struct store *store, const char *id, const char *snapshot_id, uint64_t length,
+	    uint64_t size, struct cairn_err *err)
+{
+	const struct store_replacement spec = {
+		.id = id, .snapshot_id = snapshot_id, .length = length, .size = size};
+
+	return store_volume_replace(store, &spec, err);
+}
+
 void fill_at(struct store *store, const char *id, uint64_t offset, size_t n, unsigned char byte)
 {
 	int fd = open_volume(store, id);

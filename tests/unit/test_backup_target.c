@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/mem.h"
 #include "base/process.h"
 
 #define SIZE 10000U
@@ -378,6 +379,45 @@ static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 	assert_ok(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err), &err);
 }
 
+/* As a rollback does it. */
+static void replace_volume_file(struct pool *pool)
+{
+	cairn_auto_free char *disk = NULL;
+	cairn_auto_free char *other = NULL;
+	struct cairn_err err = {0};
+	int fd;
+
+	assert_ok(pool_volume_path(pool, "data", &disk, &err), &err);
+	other = cairn_printf("%s/other", scratch);
+	fd = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	close(fd);
+	assert_int_equal(rename(other, disk), 0);
+}
+
+static void nothing_is_restored_to_a_file_that_lost_its_name(void **state)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	cairn_cleanup(target_done) struct target target = TARGET_NONE;
+	struct pool_volume_spec make = {.name = "data", .size = 1 << 20};
+	struct target_spec spec = {.to = "data",
+				   .size = 1 << 20,
+				   .overwrite = true,
+				   .other_volume = true,
+				   .backup = "b1"};
+	struct pool_volume volume;
+	struct cairn_err err = {0};
+
+	(void)state;
+	open_pool(&pool);
+	spec.pool = pool;
+	assert_ok(pool_volume_create(pool, &make, &volume, &err), &err);
+	assert_ok(target_open(&spec, &target, &err), &err);
+	replace_volume_file(pool);
+	assert_code(target_hold(&target, &err), CAIRN_ABORTED);
+}
+
 static void a_volume_that_is_not_finished_is_taken_away(void **state)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
@@ -476,6 +516,7 @@ int main(void)
 		in_scratch(two_do_not_write_one_file),
 		in_scratch(a_file_that_came_meanwhile_stays),
 		in_scratch(nobody_is_at_a_volume_that_is_restored_to),
+		in_scratch(nothing_is_restored_to_a_file_that_lost_its_name),
 		in_scratch(a_volume_that_is_not_finished_is_taken_away),
 		in_scratch(a_volume_that_is_taken_away_is_not_taken_up),
 		in_scratch(zeros_behind_the_end_are_not_verified),

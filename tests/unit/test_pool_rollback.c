@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -202,6 +204,60 @@ static void the_lock_is_of_the_file_that_has_the_name(void **state)
 	close(lock);
 }
 
+/* What happens at the first sync of a rollback, which is before the exchange, and at the
+ * exchange itself. */
+static char *file_to_open;
+static int opened_fd = -1;
+static bool new_file_is_locked;
+
+__attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
+{
+	if (file_to_open && opened_fd < 0)
+		opened_fd = open(file_to_open, O_RDWR | O_CLOEXEC);
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s%s", from, strstr(from, "/disk") ? "" : "/disk");
+	fd = openat(from_dir, path, O_RDONLY | O_CLOEXEC);
+	if (flags == RENAME_EXCHANGE && fd >= 0)
+		new_file_is_locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
+	if (fd >= 0)
+		close(fd);
+	return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+static void nobody_gets_at_the_new_file_before_the_rollback_is_done(void **state)
+{
+	struct poolfix *fix = *state;
+
+	set_up_line(fix);
+	new_file_is_locked = false;
+	roll_back(fix, "v@mon", NULL);
+	assert_true(new_file_is_locked);
+}
+
+static void a_writer_that_comes_during_a_rollback_is_noticed(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+
+	set_up_line(fix);
+	assert_ok(pool_volume_path(fix->pool, "v", &file_to_open, &err), &err);
+	assert_code(refused(fix, "v@mon", NULL), CAIRN_PRECONDITION);
+	assert_true(opened_fd >= 0);
+	assert_int_equal(byte_at(fix, "v", 3), 'c');
+	close(opened_fd);
+	free(cairn_take(file_to_open));
+	poolfix_check_clean(fix);
+	roll_back(fix, "v@mon", NULL);
+	assert_int_equal(byte_at(fix, "v", 3), 0);
+}
+
 static void short_memory_rolls_back_whole_or_not_at_all(void **state)
 {
 	struct poolfix *fix = *state;
@@ -307,6 +363,8 @@ int main(void)
 		T(what_cannot_be_rolled_back_stays_as_it_is),
 		T(half_a_restore_is_made_whole_by_a_rollback),
 		T(the_lock_is_of_the_file_that_has_the_name),
+		T(nobody_gets_at_the_new_file_before_the_rollback_is_done),
+		T(a_writer_that_comes_during_a_rollback_is_noticed),
 		T(short_memory_rolls_back_whole_or_not_at_all),
 		T(a_renamed_volume_is_found_by_its_new_name_only),
 		T(a_renamed_snapshot_is_found_by_its_new_name_only),

@@ -70,7 +70,7 @@ static void live(const char *backend, enum scratchfs_kind kind)
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
 
 	fill_at(life.store, "vol-2", MIB, MIB, 9);
-	assert_ok(store_volume_replace(life.store, "vol-2", "snap-1", SIZE, 3 * SIZE, &err), &err);
+	assert_ok(replace(life.store, "vol-2", "snap-1", SIZE, 3 * SIZE, &err), &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
 	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);

@@ -66,10 +66,9 @@ static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct ca
 }
 
 /* Gives the subvolume ID.new of volumes/ its size, with its first `length` bytes as
- * they are, and then its name; with RENAME_EXCHANGE a volume that has the name is
- * ID.new afterwards. */
-static int finish_volume(struct fileset *set, const char *id, uint64_t length, uint64_t size,
-			 unsigned flags, struct cairn_err *err)
+ * they are. */
+static int size_volume(struct fileset *set, const char *id, uint64_t length, uint64_t size,
+		       struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
 	struct fileset_name name = fileset_name(id, ".new");
@@ -83,9 +82,16 @@ static int finish_volume(struct fileset *set, const char *id, uint64_t length, u
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make the disk of '%s'", id);
 	rc = fileset_trim(fd, length, err);
-	rc = rc ? rc : fileset_grow(fd, size, err);
-	if (rc)
-		return rc;
+	return rc ? rc : fileset_grow(fd, size, err);
+}
+
+/* Gives ID.new its name; with RENAME_EXCHANGE a volume that has the name is ID.new
+ * afterwards. */
+static int name_volume(struct fileset *set, const char *id, unsigned flags, struct cairn_err *err)
+{
+	int parent = set->kind_fd[STORE_VOLUME], rc;
+	struct fileset_name name = fileset_name(id, ".new");
+
 	if (renameat2(parent, name.text, parent, id, flags) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
 	rc = fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
@@ -109,7 +115,8 @@ static int build_volume(struct fileset *set, const char *id, int source_fd, uint
 		rc = subvolume_create(parent, name.text, err);
 	else
 		rc = subvolume_snapshot(parent, name.text, source_fd, false, err);
-	rc = rc ? rc : finish_volume(set, id, length, size, 0, err);
+	rc = rc ? rc : size_volume(set, id, length, size, err);
+	rc = rc ? rc : name_volume(set, id, 0, err);
 	if (rc)
 		remove_named(set, STORE_VOLUME, name.text, NULL);
 	return rc;
@@ -142,18 +149,21 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 }
 
 /* btrfs exchanges two subvolumes in one transaction. */
-static int btrfs_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-				uint64_t length, uint64_t size, struct cairn_err *err)
+static int btrfs_volume_replace(struct store *store, const struct store_replacement *spec,
+				struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	struct fileset_name name = fileset_name(id, ".new");
+	struct fileset_name name = fileset_name(spec->id, ".new");
 	cairn_auto_fd int source = -1;
-	int rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
+	int rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, spec->snapshot_id}, &source,
+				err);
 
 	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
 	rc = rc ? rc
 		: subvolume_snapshot(set->kind_fd[STORE_VOLUME], name.text, source, false, err);
-	return rc ? rc : finish_volume(set, id, length, size, RENAME_EXCHANGE, err);
+	rc = rc ? rc : size_volume(set, spec->id, spec->length, spec->size, err);
+	rc = rc ? rc : fileset_ready(set, spec, err);
+	return rc ? rc : name_volume(set, spec->id, RENAME_EXCHANGE, err);
 }
 
 static int btrfs_volume_sweep(struct store *store, const char *id, struct cairn_err *err)

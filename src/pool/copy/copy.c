@@ -30,11 +30,10 @@ static int copy_volume_clone(struct store *store, const char *id, const char *sn
 			     err);
 }
 
-static int copy_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-			       uint64_t length, uint64_t size, struct cairn_err *err)
+static int copy_volume_replace(struct store *store, const struct store_replacement *spec,
+				       struct cairn_err *err)
 {
-	return fileset_replace((struct fileset *)store, id, snapshot_id, length, size, copy_whole,
-			       err);
+	return fileset_replace((struct fileset *)store, spec, copy_whole, err);
 }
 
 static int copy_delta(struct store *store, const char *base_id, const char *target_id,

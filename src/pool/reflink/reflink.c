@@ -74,11 +74,10 @@ static int reflink_volume_clone(struct store *store, const char *id, const char 
 			     err);
 }
 
-static int reflink_volume_replace(struct store *store, const char *id, const char *snapshot_id,
-				  uint64_t length, uint64_t size, struct cairn_err *err)
+static int reflink_volume_replace(struct store *store, const struct store_replacement *spec,
+				        struct cairn_err *err)
 {
-	return fileset_replace((struct fileset *)store, id, snapshot_id, length, size, clone_file,
-			       err);
+	return fileset_replace((struct fileset *)store, spec, clone_file, err);
 }
 
 /* One side of a comparison. */
