@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "pool/catalogue_conn.h"
+#include "pool/catalogue_disk_vfs.h"
 #include "pool/catalogue_impl.h"
 #include "pool/catalogue_vfs.h"
 
@@ -344,6 +345,26 @@ static void keep_log_short(struct conn *conn)
 	conn->log_pages = 0;
 }
 
+/* Somebody removed the index under a running process: others make a new one, and commit
+ * beside this connection without knowing of it. Of a commit in between it is not known
+ * whether it was written over. */
+static void leave_removed_index(struct catalogue *cat)
+{
+	if (cat->writer && !catalogue_disk_vfs_is_current(cat->writer->db)) {
+		conn_close(cat->writer);
+		cat->writer = NULL;
+	}
+}
+
+static int check_index(struct catalogue *cat, struct cairn_err *err)
+{
+	if (catalogue_disk_vfs_is_current(cat->writer->db))
+		return 0;
+	cat->uncertain = true;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE,
+			     "'%s-shm' was removed during a commit, which may be lost", cat->path);
+}
+
 /* Commits the group, or nothing of it. With the writer's lock. */
 static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 			struct cairn_err *err)
@@ -353,12 +374,15 @@ static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 
 	for (struct catalogue_waiting *w = group; w; w = w->next)
 		durable = durable || w->sync == CATALOGUE_DURABLE;
+	leave_removed_index(cat);
 	if (!cat->writer)
 		rc = writer_open(cat, err);
 	if (rc == 0)
 		rc = set_sync(cat->writer, durable, err);
 	if (rc == 0)
 		rc = run_transaction(cat->writer, group, &cat->uncertain, err);
+	if (rc == 0)
+		rc = check_index(cat, err);
 	if (rc != 0 && rc != CAIRN_ABORTED) {
 		/* What an error left in a connection is not worth knowing. */
 		conn_close(cat->writer);

@@ -145,8 +145,10 @@ static bool same_stamp(struct conn_stamp a, struct conn_stamp b)
 
 bool conn_is_stale(const struct conn *conn)
 {
-	return conn->lockless && !(same_stamp(conn->file, stamp_of(conn->path)) &&
-				   same_stamp(conn->log, log_stamp_of(conn)));
+	if (!conn->lockless)
+		return !catalogue_disk_vfs_is_linked(conn->db);
+	return !(same_stamp(conn->file, stamp_of(conn->path)) &&
+		 same_stamp(conn->log, log_stamp_of(conn)));
 }
 
 /* "file:" + the path with all that means something in a URI escaped. */

@@ -74,7 +74,8 @@ CAIRN_DEFINE_CLEANUP(struct conn, conn_close);
 
 /* Where not even the shared index of the log can be made, a reader works
  * without locks on the state it found. True when somebody with more rights
- * changed the files since: what was read may be torn. */
+ * changed the files since: what was read may be torn. True also when the shared
+ * index was removed: others write without regard to this reader. */
 bool conn_is_stale(const struct conn *conn);
 
 /* 1 when the main file says that a log is always beside it (CATALOGUE_LOG_SQL), else 0, or an

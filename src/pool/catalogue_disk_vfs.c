@@ -172,6 +172,20 @@ bool catalogue_disk_vfs_log_end(sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_en
 	return shm_log_end(shm_of(db), ret_salt, ret_end);
 }
 
+bool catalogue_disk_vfs_is_linked(sqlite3 *db)
+{
+	const struct shm *shm = shm_of(db);
+
+	return !shm || shm_is_linked(shm);
+}
+
+bool catalogue_disk_vfs_is_current(sqlite3 *db)
+{
+	const struct shm *shm = shm_of(db);
+
+	return !shm || shm_is_current(shm);
+}
+
 /* SQLite fills up what a short read leaves with zeros, and does not say how much it got. */
 int catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset, size_t *ret_n)
 {

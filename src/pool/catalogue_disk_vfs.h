@@ -42,6 +42,10 @@ int catalogue_disk_vfs_hold(struct sqlite3 *db);
 /* How much of the log a connection's index holds: shm_log_end(). */
 bool catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
 
+/* shm_is_linked() and shm_is_current() of a connection's index; true without one. */
+bool catalogue_disk_vfs_is_linked(struct sqlite3 *db);
+bool catalogue_disk_vfs_is_current(struct sqlite3 *db);
+
 /* Reads from the main file, past the log. Nobody may open that file beside SQLite: closing
  * it would drop the locks of every connection. 0 and less than `n` bytes at the end of the
  * file, or -1 with errno set. */

@@ -43,6 +43,7 @@
 struct shm {
 	int fd;
 	const char *path; /* of the database; borrowed */
+	char *name;       /* of the index */
 	bool read_only;
 	bool joined;                /* a connection that is not reads the log without the index */
 	unsigned shared, exclusive; /* bits of the slots that are held */
@@ -179,11 +180,10 @@ static int join(struct shm *shm)
 
 static int open_files(struct shm *shm, const char *path)
 {
-	cairn_auto_free char *name = cairn_printf("%s-shm", path);
-
-	if (!name)
+	shm->name = cairn_printf("%s-shm", path);
+	if (!shm->name)
 		return SQLITE_NOMEM;
-	while (shm_open_beside(name, strlen(path), &shm->fd) < 0) {
+	while (shm_open_beside(shm->name, strlen(path), &shm->fd) < 0) {
 		if (errno == ENOMEM)
 			return SQLITE_NOMEM;
 		if (is_full(errno)) {
@@ -193,7 +193,7 @@ static int open_files(struct shm *shm, const char *path)
 		}
 		if (errno != EACCES && errno != EPERM && errno != EROFS)
 			return SQLITE_CANTOPEN;
-		shm->fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		shm->fd = open(shm->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		shm->read_only = true;
 		break;
 	}
@@ -232,6 +232,7 @@ void shm_close(struct shm *shm)
 		munmap((char *)shm->regions[i] - page_lead(shm, i),
 		       shm->region_size + page_lead(shm, i));
 	cairn_closep(&shm->fd);
+	free(shm->name);
 	free(shm);
 }
 
@@ -358,6 +359,21 @@ bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
 		   first.frames * (CATALOGUE_LOG_FRAME +
 				   (first.page_size == 1 ? 65536ULL : first.page_size));
 	return true;
+}
+
+bool shm_is_linked(const struct shm *shm)
+{
+	struct stat st;
+
+	return fstat(shm->fd, &st) == 0 && st.st_nlink > 0;
+}
+
+bool shm_is_current(const struct shm *shm)
+{
+	struct stat held, named;
+
+	return fstat(shm->fd, &held) == 0 && lstat(shm->name, &named) == 0 &&
+	       held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 static int unlock(struct shm *shm, off_t start, unsigned n, unsigned mask)

@@ -32,6 +32,12 @@ int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volat
  * index is not made. */
 bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end);
 
+/* False when the file was removed: whoever opens the database next makes another index,
+ * and takes no notice of this one's locks. */
+bool shm_is_linked(const struct shm *shm);
+/* The same also when another file has the name. */
+bool shm_is_current(const struct shm *shm);
+
 /* As xShmLock of sqlite3_io_methods. */
 int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);
 

@@ -250,6 +250,37 @@ static void a_link_that_appears_on_the_way_is_not_followed(void **state)
 	catalogue_close(cat);
 }
 
+/* Two processes, and an index that is removed or replaced under the first. */
+static void commits_after_the_index_was_removed_are_kept(void **state)
+{
+	static const char *const keys[] = {"a", "b"};
+
+	(void)state;
+	catalogue_close(create_and_open());
+	for (int renamed = 0; renamed < 2; renamed++) {
+		auto_catalogue *first = open_again(true);
+		auto_catalogue *second = NULL;
+		char path[128];
+
+		put_one(first, "first", "1", CATALOGUE_DURABLE);
+		snprintf(path, sizeof(path), "%s", in_dir("catalogue.db-shm"));
+		assert_int_equal(renamed ? rename(path, in_dir("moved")) : unlink(path), 0);
+		second = open_again(true);
+		for (int i = 0; i < 4; i++) {
+			put_one(second, keys[renamed], i % 2 ? "3" : "2", CATALOGUE_DURABLE);
+			put_one(first, "first", i % 2 ? "3" : "2", CATALOGUE_DURABLE);
+		}
+		if (!renamed)
+			assert_value(first, keys[renamed], "3");
+		assert_value(second, "first", "3");
+		catalogue_close(cairn_take(first));
+		catalogue_close(cairn_take(second));
+		second = open_again(true);
+		assert_value(second, keys[renamed], "3");
+		assert_value(second, "first", "3");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +290,7 @@ int main(void)
 		catalogue_test(a_long_log_has_an_index_of_several_regions),
 		catalogue_test(an_index_that_is_held_is_kept_across_fork),
 		catalogue_test(a_link_that_appears_on_the_way_is_not_followed),
+		catalogue_test(commits_after_the_index_was_removed_are_kept),
 	};
 
 	return cmocka_run_group_tests_name("pool/catalogue shm", tests, NULL, NULL);
