@@ -129,6 +129,7 @@ void catalogue_close(struct catalogue *cat)
 		conn_close(cat->idle);
 		cat->idle = next;
 	}
+	catalogue_begin_log_anew(cat->writer);
 	conn_close(cat->writer);
 	pthread_mutex_destroy(&cat->readers_lock);
 	pthread_mutex_destroy(&cat->group_lock);

@@ -28,6 +28,9 @@
 
 #define SUPERSEDE_TRIES 3U
 
+/* A transaction of one frame. */
+#define TOUCH_SQL "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT"
+
 /* Batches that share a sync; bounds how long the first of them waits. */
 #define GROUP_MAX 64U
 
@@ -142,7 +145,7 @@ static int touch_if_unchanged(struct conn *conn, int changes_before, struct cair
 static bool supersede(struct conn *conn)
 {
 	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
-		if (conn_exec(conn, "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT", NULL) == 0)
+		if (conn_exec(conn, TOUCH_SQL, NULL) == 0)
 			return true;
 		if (!sqlite3_get_autocommit(conn->db))
 			conn_run(conn, CONN_ROLLBACK, NULL);
@@ -273,6 +276,7 @@ static int note_log_pages(void *arg, sqlite3 *db, const char *name, int pages)
 	(void)db;
 	(void)name;
 	conn->log_pages = pages;
+	conn->log_is_copied = false;
 	return SQLITE_OK;
 }
 
@@ -329,7 +333,7 @@ static void say_log(struct conn *conn)
  * to nothing could not be told from one that is lost. */
 static void keep_log_short(struct conn *conn)
 {
-	int mode = SQLITE_CHECKPOINT_PASSIVE;
+	int mode = SQLITE_CHECKPOINT_PASSIVE, pages = 0, copied = 0, rc;
 
 	if (conn->log_pages < CHECKPOINT_PAGES)
 		return;
@@ -339,10 +343,20 @@ static void keep_log_short(struct conn *conn)
 	}
 	say_log(conn);
 	catalogue_vfs_checkpoint(true);
-	sqlite3_wal_checkpoint_v2(conn->db, "main", mode, NULL, NULL);
+	rc = sqlite3_wal_checkpoint_v2(conn->db, "main", mode, &pages, &copied);
 	catalogue_vfs_checkpoint(false);
 	sqlite3_busy_timeout(conn->db, CATALOGUE_BUSY_MS);
 	conn->log_pages = 0;
+	conn->log_is_copied = rc == SQLITE_OK && pages == copied;
+}
+
+void catalogue_begin_log_anew(struct conn *conn)
+{
+	if (!conn || !conn->log_is_copied)
+		return;
+	sqlite3_busy_timeout(conn->db, 0);
+	if (set_sync(conn, false, NULL) == 0)
+		(void)conn_exec(conn, TOUCH_SQL, NULL);
 }
 
 /* Somebody removed the index under a running process: others make a new one, and commit

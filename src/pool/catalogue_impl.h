@@ -68,6 +68,11 @@ struct catalogue {
 int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err);
 void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse);
 
+/* Before a connection that wrote is closed. What is copied from the log is kept in its
+ * index, which the next process makes anew: unless the log is begun anew as well, commands
+ * that commit once each make it longer, and each copies all of it. */
+void catalogue_begin_log_anew(struct conn *conn);
+
 /* The value of `key` as the connection sees it; the codes of catalogue_get(). */
 int catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
 		       size_t *ret_len, struct cairn_err *err);

@@ -331,6 +331,24 @@ static void the_log_stays_short(void **state)
 	assert_in_range(st.st_size, 1, 2 << 20);
 }
 
+static void the_log_stays_short_also_when_each_process_commits_once(void **state)
+{
+	struct stat st;
+	char value[32];
+
+	(void)state;
+	catalogue_close(create_and_open());
+	for (int i = 0; i < 600; i++) {
+		auto_catalogue *cat = open_again(true);
+
+		snprintf(value, sizeof(value), "%d", i);
+		put_one(cat, "counter", value, CATALOGUE_ORDERED);
+		assert_value(cat, "counter", value);
+	}
+	assert_int_equal(stat(in_dir("catalogue.db-wal"), &st), 0);
+	assert_in_range(st.st_size, 1, 1 << 20);
+}
+
 static void a_check_of_a_sound_catalogue_finds_nothing(void **state)
 {
 	auto_catalogue *cat = create_and_open();
@@ -383,6 +401,7 @@ int main(void)
 		catalogue_test(a_scan_ends_when_the_callback_says_so),
 		catalogue_test(a_long_scan_is_of_one_moment_while_its_callback_writes),
 		catalogue_test(the_log_stays_short),
+		catalogue_test(the_log_stays_short_also_when_each_process_commits_once),
 		catalogue_test(a_check_of_a_sound_catalogue_finds_nothing),
 		catalogue_test(a_directory_with_odd_characters_works),
 	};
