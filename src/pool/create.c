@@ -222,6 +222,16 @@ static bool is_made(const struct creation *c)
 	return marker_read(c->dir_fd, &other, NULL) == 0 && other.ready;
 }
 
+static int try_lock(struct creation *c, struct cairn_err *err)
+{
+	int rc;
+
+	remove_lock_shell(c->dir_fd);
+	rc = handle_lock_pool(c->dir_fd, true, 0, &c->lock_fd, err);
+	remove_unlock_shell(c->dir_fd);
+	return rc;
+}
+
 /* Takes the pool's lock in a directory that others may be making and removing.
  * A process that made the directory waits also for a finished pool: its marker
  * then has to say who made the directory. */
@@ -235,7 +245,7 @@ static int enter_and_lock(struct creation *c, struct cairn_err *err)
 		if (!rc)
 			rc = refuse_inside_pool(c, err);
 		if (!rc)
-			rc = handle_lock_pool(c->dir_fd, true, 0, &c->lock_fd, err);
+			rc = try_lock(c, err);
 		if (rc != CAIRN_ABORTED && rc != CAIRN_NOT_FOUND)
 			return rc;
 		bool late = cairn_monotonic_ns() >= deadline;

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
@@ -216,7 +218,24 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 	return rc ? rc : cairn_sync_dir(dir_fd, MARKER_NAME, err);
 }
 
-void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
+/* It is held for a few system calls. */
+#define SHELL_WAIT_MS 2000U
+
+void remove_lock_shell(int dir_fd)
+{
+	for (unsigned i = 0; i < SHELL_WAIT_MS && flock(dir_fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return;
+		cairn_sleep_ms(1);
+	}
+}
+
+void remove_unlock_shell(int dir_fd)
+{
+	(void)flock(dir_fd, LOCK_UN);
+}
+
+static void remove_shell_locked(const char *dir, int dir_fd, bool made_dir)
 {
 	struct stat st;
 
@@ -229,6 +248,13 @@ void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
 		unlinkat(dir_fd, POOL_LOCK_NAME, 0);
 	if (made_dir && dir)
 		rmdir(dir);
+}
+
+void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
+{
+	remove_lock_shell(dir_fd);
+	remove_shell_locked(dir, dir_fd, made_dir);
+	remove_unlock_shell(dir_fd);
 }
 
 void remove_abandoned_shell(const char *dir, int dir_fd, bool made_dir)

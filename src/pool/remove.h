@@ -17,6 +17,14 @@ struct marker;
 int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marker,
 			 struct cairn_err *err);
 
+/* Between the removal of the lock file and that of the directory nobody may make a lock
+ * file: the directory would stay, and the pool made in it would not know that the directory
+ * goes with it. Whoever does either holds this lock, on the directory itself, until the
+ * descriptor is closed or remove_unlock_shell(). A lock that a stranger holds is not
+ * waited for. */
+void remove_lock_shell(int dir_fd);
+void remove_unlock_shell(int dir_fd);
+
 /* Removes the lock file and, where the pool made it, the directory if it is
  * empty. Does nothing while there is a marker. The caller holds the pool's lock
  * exclusively: anybody else would remove the lock of a pool that is being made. */

@@ -525,6 +525,53 @@ static void a_note_stays_while_its_file_does(void **state)
 	looper_stop();
 }
 
+static const char *watched_dir; /* what rmdir() of it waits for */
+static atomic_bool is_created;
+static int create_rc;
+static pthread_t creator;
+
+static void *create_copy(void *arg)
+{
+	struct pool_create_spec spec = {.dir = arg, .backend = POOL_BACKEND_COPY};
+	struct pool_create_result made;
+
+	create_rc = pool_create(&spec, &made, NULL);
+	is_created = true;
+	return NULL;
+}
+
+/* Gives another process the time to make a pool before the directory goes. */
+int rmdir(const char *path)
+{
+	if (watched_dir && strcmp(path, watched_dir) == 0) {
+		char *dir = (char *)(uintptr_t)watched_dir;
+
+		watched_dir = NULL;
+		assert_int_equal(pthread_create(&creator, NULL, create_copy, dir), 0);
+		for (int i = 0; i < 300 && !is_created; i++)
+			cairn_sleep_ms(1);
+	}
+	return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+static void a_pool_is_made_while_another_goes(void **state)
+{
+	struct poolfix *fix = *state;
+	struct cairn_err err = {0};
+	char dir[256];
+
+	snprintf(dir, sizeof(dir), "%s-other", fix->dir);
+	create_copy(dir);
+	assert_int_equal(create_rc, 0);
+	is_created = false;
+	watched_dir = dir;
+	assert_ok(pool_destroy(dir, &err), &err);
+	pthread_join(creator, NULL);
+	assert_int_equal(create_rc, 0);
+	assert_ok(pool_destroy(dir, &err), &err);
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,6 +587,7 @@ int main(void)
 		PATIENT(a_crowd_of_clones_is_cut_at_once),
 		PATIENT(many_deltas_need_few_descriptors),
 		PATIENT(a_note_stays_while_its_file_does),
+		PATIENT(a_pool_is_made_while_another_goes),
 	};
 
 	return cmocka_run_group_tests_name("pool/races", tests, NULL, NULL);
