@@ -186,23 +186,35 @@ int fileset_volume_resize(struct store *store, const char *id, uint64_t size, st
 	return rc ? rc : fileset_sync(fd, err);
 }
 
-int fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
-		    fileset_copy copy, struct cairn_err *err)
+/* Opens the volume's file, and that of the snapshot ID.new: what fileset_prepare() built,
+ * or an empty one. */
+static int open_pair(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		     bool is_prepared, int *ret_from, int *ret_to, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
-	cairn_auto_fd int from = -1;
-	cairn_auto_fd int to = -1;
 	int rc = fileset_no_snapshot(set, snapshot_id, err);
 
 	rc = rc ? rc
 		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
-				    &from, err);
-	rc = rc ? rc : fileset_build(set, ref, &to, err);
+				    ret_from, err);
+	if (rc)
+		return rc;
+	return is_prepared ? fileset_continue(set, ref, ret_to, err)
+			   : fileset_build(set, ref, ret_to, err);
+}
+
+int fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		    fileset_copy copy, struct cairn_err *err)
+{
+	cairn_auto_fd int from = -1;
+	cairn_auto_fd int to = -1;
+	int rc = open_pair(set, volume_id, snapshot_id, false, &from, &to, err);
+
 	if (rc)
 		return rc;
 	rc = copy(from, to, err);
 	if (rc)
-		fileset_abandon(set, ref);
+		fileset_abandon(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id});
 	return rc;
 }
 
@@ -212,14 +224,9 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
 	cairn_auto_fd int from = -1;
 	cairn_auto_fd int to = -1;
-	int rc = fileset_no_snapshot(set, snapshot_id, err);
+	int rc = open_pair(set, volume_id, snapshot_id, set->store.ops->snapshot_prepare != NULL,
+			   &from, &to, err);
 
-	rc = rc ? rc
-		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
-				    &from, err);
-	rc = rc                                 ? rc
-	     : set->store.ops->snapshot_prepare ? fileset_continue(set, ref, &to, err)
-						: fileset_build(set, ref, &to, err);
 	if (rc)
 		return rc;
 	rc = copy(from, to, err);
