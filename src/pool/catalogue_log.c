@@ -82,6 +82,30 @@ uint32_t catalogue_log_last_page(const uint8_t *frame)
 	return get_big(frame + 4) != 0 ? get_big(frame) : 0;
 }
 
+bool catalogue_log_has_commit(int fd)
+{
+	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);
+	uint64_t offset = CATALOGUE_LOG_HEADER;
+	struct chain chain;
+	ssize_t got;
+	size_t n;
+
+	got = bytes ? cairn_pread_full(fd, bytes, CATALOGUE_LOG_HEADER, 0) : -1;
+	if (got < 0)
+		return true;
+	if (got != CATALOGUE_LOG_HEADER || !check_header(&chain, bytes))
+		return false;
+	for (n = CATALOGUE_LOG_FRAME + chain.page_size;; offset += n) {
+		got = cairn_pread_full(fd, bytes, n, offset);
+		if (got < 0)
+			return true;
+		if (got != (ssize_t)n || !check_frame(&chain, bytes))
+			return false;
+		if (catalogue_log_last_page(bytes))
+			return true;
+	}
+}
+
 int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);

@@ -23,6 +23,9 @@ bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
  * last frame of a transaction. */
 uint32_t catalogue_log_last_page(const uint8_t *frame);
 
+/* False when the log holds no whole transaction; true also where it can not be read. */
+bool catalogue_log_has_commit(int fd);
+
 /* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
  * all of it is written again in place, byte by byte the same: it is dirty then,
  * whatever became of it before. -1 with errno set when a call failed. */

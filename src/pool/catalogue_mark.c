@@ -161,6 +161,10 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 			return "is empty or damaged";
 		fault = compare_mark(mark, salt, (uint64_t)st.st_size);
 		*ret_is_proven = fault != NULL;
+		/* Begun anew, by a process that was killed: the old one may have been lost. */
+		if (!fault && memcmp(salt, mark->salt, sizeof(salt)) != 0 &&
+		    !catalogue_log_has_commit(fd))
+			return "holds no commit";
 		return fault;
 	}
 	*ret_is_proven = false;

@@ -100,10 +100,10 @@ static void take_trust_back(const struct log_file *log, int fd, enum trust_byte 
 		unlink(log->trust_path);
 }
 
-/* After a sync of a commit. */
+/* After a sync of a commit, or of the header alone, which holds nothing. */
 static void leave_mark(struct log_file *log, int fd)
 {
-	if (!log->is_dirty)
+	if (!log->is_dirty || log->end <= CATALOGUE_LOG_HEADER)
 		return;
 	log->mark.end = (uint64_t)log->end;
 	catalogue_mark_write(fd, log->main_path, &log->mark);

@@ -2,6 +2,8 @@
 
 #include "pool/check.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "pool/catalogue.h"
 #include "pool/handle.h"
@@ -25,31 +27,41 @@ static int jump_late(void *arg, struct catalogue_batch *batch, struct cairn_err 
 	return rc;
 }
 
-/* The catalogue is older than the data: what it lists as half-made may have been
- * finished since, and settling the list would remove it. Off the list it is found
- * as data that no record wants, and is kept. The counter jumps in the first commit,
- * which moves the mark that shows the loss. */
-static int leave_lost_behind(struct catalogue *cat, struct cairn_err *err)
+static int clear_leftovers(struct catalogue *cat, struct catalogue_batch *batch,
+			   struct cairn_err *err)
 {
 	char ids[LEFTOVERS_AT_ONCE][POOL_ID_MAX + 1];
-	size_t n = LEFTOVERS_AT_ONCE;
-	bool is_first = true;
-	int rc = 0;
+	char after[POOL_ID_MAX + 1] = "";
+	size_t n;
 
-	for (; !rc && n == LEFTOVERS_AT_ONCE; is_first = false) {
-		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	do {
+		int rc = ledger_leftovers(cat, after, ids, LEFTOVERS_AT_ONCE, &n, err);
 
-		rc = ledger_leftovers(cat, "", ids, LEFTOVERS_AT_ONCE, &n, err);
-		if (!rc && (is_first || n > 0))
-			rc = catalogue_batch_new(cat, &batch, err);
-		for (size_t i = 0; i < n && !rc; i++)
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < n; i++)
 			ledger_leftover_clear(batch, ids[i]);
-		if (!rc && is_first)
-			catalogue_batch_late(batch, jump_late, NULL);
-		if (!rc && batch)
-			rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	}
-	return rc;
+		if (n > 0)
+			memcpy(after, ids[n - 1], sizeof(after));
+	} while (n == LEFTOVERS_AT_ONCE);
+	return 0;
+}
+
+/* The catalogue is older than the data: what it lists as half-made may have been
+ * finished since, and settling the list would remove it. Off the list it is found
+ * as data that no record wants, and is kept. All in one commit: it moves the mark that
+ * shows the loss, and the next process would settle what is still on the list. */
+static int leave_lost_behind(struct catalogue *cat, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = catalogue_batch_new(cat, &batch, err);
+
+	if (!rc)
+		rc = clear_leftovers(cat, batch, err);
+	if (rc)
+		return rc;
+	catalogue_batch_late(batch, jump_late, NULL);
+	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 int check_log(struct check *check, struct cairn_err *err)

@@ -528,8 +528,8 @@ static void generations_of_a_log_wrap_around(void **state)
 
 			store_log_header(first);
 			put_big(mark.salt, marked);
-			assert_int_equal(catalogue_mark_fault(path, &mark, &is_proven) != NULL,
-					 cases[i].is_fault);
+			(void)catalogue_mark_fault(path, &mark, &is_proven);
+			assert_int_equal(is_proven, cases[i].is_fault);
 		}
 }
 

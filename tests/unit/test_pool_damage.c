@@ -7,10 +7,17 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <sqlite3.h>
 
 #include "base/cleanup.h"
 #include "pool/catalogue.h"
+#include "pool/handle.h"
+#include "pool/ids.h"
+#include "pool/ledger.h"
 #include "poolfix.h"
 
 static void make_volume(struct poolfix *fix, const char *name)
@@ -180,6 +187,93 @@ static void a_volume_with_an_unreadable_snapshot_is_abnormal(void **state)
 	assert_true(condition.abnormal);
 }
 
+#define HALF_MADE 100
+
+static int syncs_to_live = -1; /* of the log; -1 for ever */
+
+__attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
+{
+	if (syncs_to_live == 0)
+		_exit(0);
+	syncs_to_live -= syncs_to_live > 0;
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+/* A list of half-made objects in the main file, and one more commit in the log, which is
+ * then lost. */
+static void lose_log_behind_a_list(struct poolfix *fix)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct cairn_err err = {0};
+	char path[128], id[POOL_ID_MAX + 1];
+	sqlite3 *db = NULL;
+
+	assert_ok(catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
+	for (uint64_t i = 0; i < HALF_MADE; i++) {
+		ids_format_volume(0x1000 + i, id);
+		ledger_leftover_add(batch, id);
+	}
+	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	snprintf(path, sizeof(path), "%s/catalogue.db", fix->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA wal_checkpoint", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	make_volume(fix, "lost");
+	pool_close(cairn_take(fix->pool));
+	snprintf(path, sizeof(path), "%s/catalogue.db-wal", fix->dir);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void ignore_fault(void *arg, enum pool_fault_state state, const char *line)
+{
+	(void)arg;
+	(void)state;
+	(void)line;
+}
+
+static void repair_until(struct poolfix *fix, int syncs)
+{
+	struct pool_open_spec open_spec = {.dir = fix->dir, .for_check = true};
+	struct pool_check_spec spec = {.repair = true, .fault = ignore_fault};
+	struct pool_check_result result;
+	struct pool *pool = NULL;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		syncs_to_live = syncs;
+		if (pool_open(&open_spec, &pool, NULL) == 0)
+			(void)pool_check(pool, &spec, &result, NULL);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* The first catalogue that opens again must list nothing: opening a pool removes what is
+ * on the list, and it may have been finished in a lost commit. */
+static void a_repair_that_is_killed_leaves_no_list_behind(void **state)
+{
+	struct poolfix *fix = *state;
+	struct catalogue *cat = NULL;
+	char ids[HALF_MADE][POOL_ID_MAX + 1];
+	struct cairn_err err = {0};
+	size_t n = 0;
+
+	lose_log_behind_a_list(fix);
+	for (int syncs = 1; syncs < 20 && !cat; syncs++) {
+		repair_until(fix, syncs);
+		if (catalogue_open(fix->dir, true, &cat, &err) != 0)
+			assert_int_equal(err.code, CAIRN_DATA_LOSS);
+	}
+	assert_non_null(cat);
+	assert_ok(ledger_leftovers(cat, "", ids, HALF_MADE, &n, &err), &err);
+	catalogue_close(cat);
+	assert_int_equal(n, 0);
+	poolfix_reopen(fix);
+}
+
 #define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
 #define IMPATIENT_TEST(fn) \
 	cmocka_unit_test_setup_teardown(fn, poolfix_setup_impatient, poolfix_teardown)
@@ -190,6 +284,7 @@ int main(void)
 		IMPATIENT_TEST(one_damaged_set_does_not_stop_the_expiry_of_others),
 		POOL_TEST(a_snapshot_without_data_can_be_deleted_and_its_volume_too),
 		POOL_TEST(a_volume_without_data_can_be_deleted),
+		POOL_TEST(a_repair_that_is_killed_leaves_no_list_behind),
 		POOL_TEST(a_volume_with_an_unreadable_snapshot_is_abnormal),
 	};
 
