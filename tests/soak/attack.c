@@ -3,13 +3,15 @@
 /* Attacks one port of a role and says what it cost.
  *
  *   attack --port 9000 --pid 1234 [--tls] [--h2] [--kind silent] [--connections 10000]
- *          [--ms 3000] [--nice 10]
+ *          [--ms 3000] [--nice 10] [--control]
  *
  * Hostile connections come from 127.0.0.2 to 127.0.0.5, and a caller from
  * 127.0.0.6 is timed before and meanwhile. Prints one line of JSON; the memory
  * is that of the process `pid`. Real attackers have processors of their own: --nice
  * keeps these ones from those that the role and the caller need, as far as the
- * scheduler can. What they send does not change. Kinds:
+ * scheduler can. What they send does not change. With --control the caller is timed
+ * again while this process takes as much processor time as the attack took of it, and
+ * has no connection: attacked_ms / control_ms is what the role's own work adds. Kinds:
  *
  *   silent   says nothing at all
  *   begun    the first bytes of a TLS record, a preface or a request head
@@ -38,6 +40,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -66,7 +69,7 @@ static const char *const kind_names[KINDS] = {"silent", "begun",  "idle",
 static struct {
 	uint16_t port;
 	uint64_t pid;
-	bool tls, h2;
+	bool tls, h2, control;
 	enum kind kind;
 	size_t connections;
 	uint64_t ms, nice;
@@ -473,17 +476,7 @@ static double percentile(struct timings *t, double part)
 }
 
 static atomic_bool over;
-static struct timings quiet, attacked;
-
-static void *probe_all(void *arg)
-{
-	(void)arg;
-	while (!atomic_load(&over)) {
-		probe(&attacked);
-		cairn_sleep_ms(PROBE_PAUSE_MS);
-	}
-	return NULL;
-}
+static struct timings quiet, attacked, control;
 
 /* --- memory --- */
 
@@ -534,7 +527,8 @@ static double cpu_ms(void)
 
 struct result {
 	size_t opened, closed, held_most;
-	double cpu_ms;
+	double cpu_ms;                  /* of the role */
+	uint64_t attack_ns, attacker_ns; /* how long it took, and processor time of ours */
 	uint64_t rss_idle, rss_peak, rss_after;
 };
 
@@ -582,16 +576,83 @@ static void run_attack(struct hostile *all, struct result *r)
 	}
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * CAIRN_NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void attack_timed(struct hostile *all, struct result *r)
+{
+	uint64_t start = cairn_monotonic_ns(), cpu = own_cpu_ns();
+
+	run_attack(all, r);
+	r->attack_ns = cairn_monotonic_ns() - start;
+	r->attacker_ns = own_cpu_ns() - cpu;
+}
+
+/* Takes the processor for the same part of the time as the attack did. */
+static void burn(struct hostile *all, struct result *r)
+{
+	uint64_t start = cairn_monotonic_ns(), cpu = own_cpu_ns(), now;
+	double part = (double)r->attacker_ns / (double)r->attack_ns;
+
+	(void)all;
+	while ((now = cairn_monotonic_ns()) - start < r->attack_ns)
+		if ((double)(own_cpu_ns() - cpu) > part * (double)(now - start))
+			cairn_sleep_ms(1);
+}
+
+struct work {
+	void (*run)(struct hostile *all, struct result *r);
+	struct hostile *all;
+	struct result *r;
+};
+
+static void *run_work(void *arg)
+{
+	const struct work *work = arg;
+
+	/* On Linux this is the calling thread's own. */
+	if (setpriority(PRIO_PROCESS, 0, (int)options.nice) != 0)
+		die("nice");
+	work->run(work->all, work->r);
+	atomic_store(&over, true);
+	return NULL;
+}
+
+/* Times the caller at the other address while `run` does its work. */
+static void time_caller(struct timings *t, void (*run)(struct hostile *all, struct result *r),
+			struct hostile *all, struct result *r)
+{
+	struct work work = {.run = run, .all = all, .r = r};
+	pthread_t thread;
+
+	atomic_store(&over, false);
+	if (pthread_create(&thread, NULL, run_work, &work) != 0)
+		die("thread");
+	while (!atomic_load(&over)) {
+		probe(t);
+		cairn_sleep_ms(PROBE_PAUSE_MS);
+	}
+	pthread_join(thread, NULL);
+}
+
 static void print_result(const struct result *r)
 {
 	printf("{\"kind\": \"%s\", \"connections\": %zu, \"closed\": %zu, \"held\": %zu, "
 	       "\"cpu_ms\": %.0f, \"rss_idle\": %llu, \"rss_peak\": %llu, \"rss_after\": %llu, "
 	       "\"quiet_served\": %zu, \"probes\": %zu, \"served\": %zu, \"quiet_ms\": %.2f, "
-	       "\"attacked_ms\": %.2f, \"attacked_p99_ms\": %.2f}\n",
+	       "\"attacked_ms\": %.2f, \"attacked_p99_ms\": %.2f, \"attack_ms\": %.0f, "
+	       "\"attacker_cpu_ms\": %.0f, \"control_ms\": %.2f, \"control_p99_ms\": %.2f}\n",
 	       kind_names[options.kind], r->opened, r->closed, r->held_most, r->cpu_ms,
 	       (unsigned long long)r->rss_idle, (unsigned long long)r->rss_peak,
 	       (unsigned long long)r->rss_after, quiet.served, attacked.n, attacked.served,
-	       percentile(&quiet, 0.5), percentile(&attacked, 0.5), percentile(&attacked, 0.99));
+	       percentile(&quiet, 0.5), percentile(&attacked, 0.5), percentile(&attacked, 0.99),
+	       (double)r->attack_ns / 1e6, (double)r->attacker_ns / 1e6, percentile(&control, 0.5),
+	       percentile(&control, 0.99));
 }
 
 static uint64_t number(const char *text)
@@ -628,6 +689,10 @@ static void read_options(int argc, char **argv)
 		}
 		if (strcmp(argv[i], "--h2") == 0) {
 			options.h2 = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--control") == 0) {
+			options.control = true;
 			continue;
 		}
 		if (strcmp(argv[i], "--port") == 0)
@@ -675,7 +740,6 @@ int main(int argc, char **argv)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct result r = {0};
 	struct hostile *all;
-	pthread_t caller;
 
 	read_options(argc, argv);
 	sigaction(SIGPIPE, &ignore, NULL);
@@ -693,16 +757,9 @@ int main(int argc, char **argv)
 		make_h2();
 	else
 		make_http();
-	if (pthread_create(&caller, NULL, probe_all, NULL) != 0)
-		die("thread");
-	/* On Linux this is the calling thread's own. */
-	if (setpriority(PRIO_PROCESS, 0, (int)options.nice) != 0)
-		die("nice");
 	r.cpu_ms = -cpu_ms();
-	run_attack(all, &r);
+	time_caller(&attacked, attack_timed, all, &r);
 	r.cpu_ms += cpu_ms();
-	atomic_store(&over, true);
-	pthread_join(caller, NULL);
 	for (size_t i = 0; i < r.opened; i++)
 		if (all[i].state != CLOSED)
 			close_hostile(&all[i]);
@@ -712,6 +769,8 @@ int main(int argc, char **argv)
 			break;
 		cairn_sleep_ms(100);
 	}
+	if (options.control)
+		time_caller(&control, burn, NULL, &r);
 	print_result(&r);
 	free(all);
 	close(epoll_fd);
