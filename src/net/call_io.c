@@ -113,17 +113,13 @@ static int find_method(struct net_call *call)
 	return 0;
 }
 
-/* One lock and at most one wake-up for all calls that a turn of the loop
- * brought. */
-void net_call_hand_over(struct net_task *task)
+static struct net_part *part_of(struct net_task *task, size_t offset)
 {
-	struct net_part *part =
-		(struct net_part *)(void *)((char *)task - offsetof(struct net_part, hand_over));
-	struct net_work *list = part->ready;
+	return (struct net_part *)(void *)((char *)task - offset);
+}
 
-	part->ready = NULL;
-	part->ready_tail = &part->ready;
-	list = net_workers_submit(part->server->workers, list);
+static void refuse_calls(struct net_work *list)
+{
 	while (list) {
 		struct net_call *call =
 			(struct net_call *)(void *)((char *)list - offsetof(struct net_call, work));
@@ -132,6 +128,63 @@ void net_call_hand_over(struct net_task *task)
 		net_call_abort(&call->s, CAIRN_NO_SPACE, "too many calls wait here");
 		net_stream_unref(&call->s);
 	}
+}
+
+static struct net_work *take_ready(struct net_part *part)
+{
+	struct net_work *list = part->ready;
+
+	part->ready = NULL;
+	part->ready_tail = &part->ready;
+	return list;
+}
+
+/* One lock and at most one wake-up for all calls that a turn of the loop
+ * brought. */
+static void hand_over(struct net_task *task)
+{
+	struct net_part *part = part_of(task, offsetof(struct net_part, hand_over));
+
+	refuse_calls(net_workers_submit(part->server->workers, take_ready(part)));
+}
+
+/* --- the same by way of the first loop --- */
+
+static void hand_over_crowd(struct net_task *task)
+{
+	struct net_part *part = part_of(task, offsetof(struct net_part, hand_over));
+
+	if (part->is_passing)
+		return;
+	part->is_passing = true;
+	part->passing = take_ready(part);
+	net_loop_post(part->server->parts[0].loop, &part->pass);
+}
+
+static void pass(struct net_task *task)
+{
+	struct net_part *part = part_of(task, offsetof(struct net_part, pass));
+
+	part->passing = net_workers_submit(part->server->workers, part->passing);
+	net_loop_post(part->loop, &part->passed);
+}
+
+static void passed(struct net_task *task)
+{
+	struct net_part *part = part_of(task, offsetof(struct net_part, passed));
+
+	part->is_passing = false;
+	refuse_calls(part->passing);
+	if (part->ready)
+		hand_over_crowd(&part->hand_over);
+}
+
+void net_call_part_init(struct net_part *part, bool crowd)
+{
+	part->hand_over.run = crowd ? hand_over_crowd : hand_over;
+	part->pass.run = pass;
+	part->passed.run = passed;
+	part->ready_tail = &part->ready;
 }
 
 static void dispatch(struct net_call *call)

@@ -45,6 +45,10 @@ void net_loop_post(struct net_loop *loop, struct net_task *task);
  * on the loop's own thread. */
 void net_loop_call(struct net_loop *loop, void (*run)(void *arg), void *arg);
 
+/* Gives the calling thread, and those that it starts, a lower priority than the other
+ * threads of the process have. For net_loop_call(); `arg` is not used. */
+void net_loop_yield_to_others(void *arg);
+
 bool net_loop_is_current(const struct net_loop *loop);
 
 /* For libevent calls; only on the loop's thread, or before anything runs. */

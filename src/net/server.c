@@ -133,7 +133,8 @@ static void run_handover(struct net_task *task)
 void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 		     struct net_shared_peer *peer)
 {
-	unsigned i = atomic_fetch_add(&server->next_part, 1) % server->n_parts;
+	unsigned crowd = server->n_parts - 1;
+	unsigned i = peer->slot.crowd ? crowd : atomic_fetch_add(&server->next_part, 1) % crowd;
 	struct net_part *part = &server->parts[i];
 	struct handover *h;
 
@@ -178,9 +179,9 @@ static void tick(void *arg)
 	struct net_part *part = arg;
 	uint64_t now = cairn_monotonic_ns();
 
-	if (part == part->server->parts)
+	/* It takes milliseconds, for which callers would wait on another loop. */
+	if (part == &part->server->parts[part->server->n_parts - 1])
 		give_back(part->server);
-
 	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
 		net_conn_tick(conn, now);
 	net_timer_set(&part->tick, part->tick_ms);
@@ -200,7 +201,7 @@ static uint64_t tick_interval(const struct net_limits *l)
 
 /* --- making and starting --- */
 
-static int make_part(struct net_server *server, unsigned i, struct cairn_err *err)
+static int make_part(struct net_server *server, unsigned i, bool crowd, struct cairn_err *err)
 {
 	struct net_part *part = &server->parts[i];
 	char name[16];
@@ -208,23 +209,28 @@ static int make_part(struct net_server *server, unsigned i, struct cairn_err *er
 
 	snprintf(name, sizeof(name), "%.8s-io%u", server->name, i % 100);
 	part->server = server;
-	part->hand_over.run = net_call_hand_over;
-	part->ready_tail = &part->ready;
+	net_call_part_init(part, crowd);
 	part->tick_ms = tick_interval(&server->limits);
 	rc = net_loop_new(name, &part->loop, err);
-	if (rc == 0)
-		net_crowd_init(&part->crowd, part->loop, net_conn_work);
-	return rc;
+	if (rc != 0)
+		return rc;
+	net_crowd_init(&part->crowd, part->loop, net_conn_work);
+	if (crowd)
+		net_loop_call(part->loop, net_loop_yield_to_others, NULL);
+	return 0;
 }
 
+/* `n` for all, and one for crowds. What those cost delays nobody else: it happens on
+ * one thread, which runs when the others leave a processor to it. */
 static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)
 {
+	n++;
 	server->parts = cairn_calloc(n, sizeof(*server->parts));
 	server->methods = net_methods_new();
 	if (!server->parts || !server->methods)
 		return cairn_err_nomem(err, "server");
 	for (unsigned i = 0; i < n; i++) {
-		int rc = make_part(server, i, err);
+		int rc = make_part(server, i, i == n - 1, err);
 
 		if (rc != 0)
 			return rc;
@@ -478,6 +484,11 @@ int net_server_add_reflection(struct net_server *server, const void *descriptor_
 struct net_loop *net_server_loop(struct net_server *server, unsigned i)
 {
 	return server->parts[i % server->n_parts].loop;
+}
+
+unsigned net_server_loops(const struct net_server *server)
+{
+	return server->n_parts;
 }
 
 void net_server_stats(const struct net_server *server, struct net_server_stats *ret)

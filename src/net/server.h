@@ -50,7 +50,7 @@ struct net_method {
 
 struct net_server_options {
 	const char *name;    /* of the threads, at most 8 bytes; NULL is "grpc" */
-	unsigned io_threads; /* 0 is 1 */
+	unsigned io_threads; /* 0 is 1; crowds have one more */
 	bool authenticates;  /* handlers call net_call_trust(), and a peer is a stranger until
 				then; without it a peer is one until it speaks HTTP/2 */
 	struct net_limits limits;
@@ -114,8 +114,10 @@ int net_server_add_reflection(struct net_server *server, const void *descriptor_
 			      struct cairn_err *err);
 
 /* The loop that owns the i-th part of the connections; a relay is cheapest
- * when its channel lives on the same loop. */
+ * when its channel lives on the same loop. There are net_server_loops() of them:
+ * the last one has the connections of crowds (net/shares.h) and a lower priority. */
 struct net_loop *net_server_loop(struct net_server *server, unsigned i);
+unsigned net_server_loops(const struct net_server *server);
 
 struct net_server_stats {
 	uint64_t connections_open, connections_total;

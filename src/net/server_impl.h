@@ -27,6 +27,13 @@ struct net_part {
 	struct net_task hand_over; /* the calls of this turn to the workers, at its end */
 	struct net_work *ready, **ready_tail;
 	struct net_crowd crowd;
+
+	/* Of the part for crowds: a thread that its own thread starts would have the lower
+	 * priority too, so its calls go through the first loop. `passing` belongs to the
+	 * loop that the task under way is for. */
+	struct net_task pass, passed;
+	struct net_work *passing;
+	bool is_passing;
 };
 
 struct net_server {
@@ -34,9 +41,9 @@ struct net_server {
 	struct net_limits limits;
 	struct net_account account;
 	struct net_shares *shares;
-	uint64_t held_peak; /* since memory was last given back; on the first loop */
+	uint64_t held_peak; /* since memory was last given back; on the last loop */
 	struct net_part *parts;
-	unsigned n_parts;
+	unsigned n_parts; /* the last one has the connections of crowds */
 	struct net_listener *listeners;
 	struct net_methods *methods;
 	struct net_workers *workers;
@@ -79,7 +86,7 @@ void net_server_went_quiet(struct net_server *server);
 
 /* call_io.c: streams of requests. */
 struct net_stream *net_call_new_stream(struct net_conn *conn);
-void net_call_hand_over(struct net_task *task);
+void net_call_part_init(struct net_part *part, bool crowd);
 /* Cuts a call off with a status, from its loop. */
 void net_call_abort(struct net_stream *stream, int code, const char *text);
 

@@ -33,6 +33,7 @@ struct sidecar_driver {
 	struct sidecar_driver_options options;
 	struct net_channel *channels[SIDECAR_LOOPS_MAX];
 	struct net_loop *loops[SIDECAR_LOOPS_MAX];
+	unsigned n_loops;
 	_Atomic(char *) name;
 	pthread_t thread;
 	bool thread_runs;
@@ -246,7 +247,7 @@ static int make_channels(struct sidecar_driver *d, struct cairn_err *err)
 
 	if (!target)
 		return cairn_err_nomem(err, "driver");
-	for (unsigned i = 0; i < d->options.n_loops; i++) {
+	for (unsigned i = 0; i < d->n_loops; i++) {
 		int rc;
 
 		d->loops[i] = options.loop = net_server_loop(d->options.server, i);
@@ -266,8 +267,9 @@ int sidecar_driver_new(const struct sidecar_driver_options *options, struct side
 	if (!d)
 		return cairn_err_nomem(err, "driver");
 	d->options = *options;
-	if (d->options.n_loops > SIDECAR_LOOPS_MAX)
-		d->options.n_loops = SIDECAR_LOOPS_MAX;
+	d->n_loops = net_server_loops(options->server);
+	if (d->n_loops > SIDECAR_LOOPS_MAX)
+		d->n_loops = SIDECAR_LOOPS_MAX;
 	if (!d->options.probe_ms)
 		d->options.probe_ms = PROBE_DEFAULT_MS;
 	pthread_mutex_init(&d->lock, NULL);
@@ -295,7 +297,7 @@ void sidecar_driver_free(struct sidecar_driver *d)
 	pthread_mutex_unlock(&d->lock);
 	if (d->thread_runs)
 		pthread_join(d->thread, NULL);
-	for (unsigned i = 0; i < d->options.n_loops; i++)
+	for (unsigned i = 0; i < d->n_loops; i++)
 		net_channel_free(d->channels[i]);
 	pthread_cond_destroy(&d->changed);
 	pthread_mutex_destroy(&d->lock);
@@ -333,7 +335,7 @@ int sidecar_driver_stream(struct sidecar_driver *driver, const struct net_loop *
 	unsigned i = 0;
 	int rc;
 
-	for (unsigned k = 0; k < driver->options.n_loops; k++)
+	for (unsigned k = 0; k < driver->n_loops; k++)
 		if (driver->loops[k] == loop)
 			i = k;
 	rc = net_rpc_start(driver->channels[i], &options, &rpc, err);

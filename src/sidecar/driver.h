@@ -37,10 +37,9 @@ struct sidecar_driver;
 struct sidecar_driver_options {
 	const char *address;       /* a socket's path, "unix://PATH" or "host:port" */
 	struct net_server *server; /* on whose loops the channels live */
-	unsigned n_loops;
-	uint64_t timeout_ms; /* of calls that are no streams */
-	size_t message_max;  /* of one message from the driver */
-	uint64_t probe_ms;   /* between probes of a driver that is well; 0 is 5 s */
+	uint64_t timeout_ms;       /* of calls that are no streams */
+	size_t message_max;        /* of one message from the driver */
+	uint64_t probe_ms;         /* between probes of a driver that is well; 0 is 5 s */
 	/* A driver that does not offer SNAPSHOT_METADATA_SERVICE is ready too: sessions
 	 * came before there was such a capability. */
 	bool sessions;

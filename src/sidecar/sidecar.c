@@ -201,14 +201,14 @@ static unsigned count_loops(void)
 	return n < 1 ? 1 : n > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (unsigned)n;
 }
 
-static int make_server(struct sidecar *s, unsigned loops, struct cairn_err *err)
+static int make_server(struct sidecar *s, struct cairn_err *err)
 {
 	const struct sidecar_options *o = &s->options;
 	/* A call that waits, for an answer or for a place, holds a thread. */
 	unsigned calls = o->streams + o->waiting + SIDECAR_QUESTIONS + SIDECAR_QUESTIONS_WAITING;
 	struct net_server_options options = {
 		.name = "sidecar",
-		.io_threads = loops,
+		.io_threads = count_loops(),
 		.authenticates = true,
 		.limits = {.connections = calls,
 			   .streams = SIDECAR_STREAMS_CONNECTION,
@@ -247,12 +247,11 @@ static int make_server(struct sidecar *s, unsigned loops, struct cairn_err *err)
 	return rc ? rc : net_server_listen_tcp(s->server, o->listen, s->tls, &s->port, err);
 }
 
-static int make_driver(struct sidecar *s, unsigned loops, struct cairn_err *err)
+static int make_driver(struct sidecar *s, struct cairn_err *err)
 {
 	struct sidecar_driver_options options = {
 		.address = s->options.csi_address,
 		.server = s->server,
-		.n_loops = loops,
 		.timeout_ms = s->options.csi_timeout_ms,
 		.message_max = s->options.message_max,
 		.probe_ms = s->options.probe_ms,
@@ -287,7 +286,6 @@ int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, str
 {
 	cairn_cleanup(sidecar_freep) struct sidecar *s = cairn_calloc(1, sizeof(*s));
 	struct sidecar_metrics_source source = {.read = read_gauges, .arg = s};
-	unsigned loops = count_loops();
 	int rc;
 
 	if (!s)
@@ -303,9 +301,9 @@ int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, str
 	if (!rc)
 		rc = make_checks(s, err);
 	if (!rc)
-		rc = make_server(s, loops, err);
+		rc = make_server(s, err);
 	if (!rc)
-		rc = make_driver(s, loops, err);
+		rc = make_driver(s, err);
 	if (!rc)
 		rc = make_http(s, err);
 	if (!rc)

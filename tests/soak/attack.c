@@ -527,7 +527,7 @@ static double cpu_ms(void)
 
 struct result {
 	size_t opened, closed, held_most;
-	double cpu_ms;                  /* of the role */
+	double cpu_ms;                   /* of the role */
 	uint64_t attack_ns, attacker_ns; /* how long it took, and processor time of ours */
 	uint64_t rss_idle, rss_peak, rss_after;
 };

@@ -6,14 +6,18 @@
 #include "cairntest.h"
 
 #include <poll.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "grpc_fixture.h"
 #include "grpc_raw.h"
+#include "net/loop.h"
+#include "net/shares.h"
 #include "overload.h"
 
 #define SHORT_MS     300
@@ -286,6 +290,94 @@ static int start(void **state)
 	return 0;
 }
 
+/* --- crowds --- */
+
+struct stuck {
+	struct net_task task;
+	sem_t go;
+};
+
+static void be_stuck(struct net_task *task)
+{
+	struct stuck *stuck = (struct stuck *)task;
+
+	while (sem_wait(&stuck->go) != 0)
+		;
+}
+
+static void a_crowd_delays_only_itself(void **state)
+{
+	static const struct grpc_setup setup = {.tls = true};
+	struct stuck stuck = {.task.run = be_stuck};
+	struct grpc_fixture f;
+	int fds[40];
+
+	(void)state;
+	sem_init(&stuck.go, 0, 0);
+	grpc_fixture_start(&f, &setup);
+	net_loop_post(net_server_loop(f.server, net_server_loops(f.server) - 1), &stuck.task);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = overload_dial(2, f.port);
+	others_are_served(&f);
+	sem_post(&stuck.go);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	grpc_fixture_stop(&f);
+	sem_destroy(&stuck.go);
+}
+
+struct seen {
+	struct net_loop *loop;
+	int priority;
+};
+
+static int look(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	struct seen *seen = arg;
+
+	seen->loop = net_call_loop(call);
+	seen->priority = getpriority(PRIO_PROCESS, 0);
+	return net_call_send(call, "", 0, err);
+}
+
+static void read_priority(void *arg)
+{
+	*(int *)arg = getpriority(PRIO_PROCESS, 0);
+}
+
+/* Handlers' threads are for all callers, whoever made the server start them. */
+static void only_the_loop_of_crowds_has_a_lower_priority(void **state)
+{
+	struct seen seen = {0};
+	const struct net_method method = {
+		.path = "/t.T/Look", .kind = NET_UNARY, .handler = look, .arg = &seen};
+	const struct grpc_setup setup = {.tls = true, .more = &method, .n_more = 1};
+	struct net_rpc_options options = grpc_to("/t.T/Look");
+	int usual = getpriority(PRIO_PROCESS, 0), first, last, fds[NET_CROWD_STRANGERS];
+	struct cairn_err err = {0};
+	struct grpc_fixture f;
+	uint8_t *data = NULL;
+	size_t n = 0;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	net_loop_call(net_server_loop(f.server, 0), read_priority, &first);
+	net_loop_call(net_server_loop(f.server, 1), read_priority, &last);
+	assert_int_equal(first, usual);
+	if (usual < 19)
+		assert_true(last > usual);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = overload_dial(1, f.port);
+	options.wait_for_ready = true;
+	assert_ok(net_rpc_unary(f.channel, &options, "", 0, &data, &n, &err), &err);
+	assert_ptr_equal(seen.loop, net_server_loop(f.server, 1));
+	assert_int_equal(seen.priority, usual);
+	free(data);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	grpc_fixture_stop(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +389,8 @@ int main(void)
 		cmocka_unit_test(silent_connections_lock_nobody_out),
 		cmocka_unit_test(handshakes_of_one_address_have_a_rate),
 		cmocka_unit_test(key_updates_have_a_limit),
+		cmocka_unit_test(a_crowd_delays_only_itself),
+		cmocka_unit_test(only_the_loop_of_crowds_has_a_lower_priority),
 	};
 
 	return cmocka_run_group_tests_name("net/grpc overload", tests, start, grpc_group_stop);
