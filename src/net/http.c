@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "net/address.h"
 #include "net/http_impl.h"
+#include "net/loop.h"
 #include "net/tls.h"
 #include "net/turns.h"
 
@@ -38,10 +39,12 @@
 #define THREADS_SLACK_CROWD 2
 #define THREADS_WAIT_MS     20
 
-/* An open connection; its thread takes it off the list. */
+/* An open connection; its thread takes it off the list. One of a crowd is in the list of
+ * those that wait for a thread before. */
 struct connection {
 	struct connection *prev, *next;
 	struct net_http_server *server;
+	struct net_tls *tls;
 	struct net_http_stream stream;
 	struct net_slot slot;
 	bool busy; /* between the first byte of a request and the end of its reply */
@@ -64,13 +67,17 @@ struct net_http_server {
 	struct net_turns turns; /* of handshakes in a crowd */
 	int stop_fd;
 	pthread_t acceptor;
-	bool started;
+	pthread_t starter; /* of threads for the connections of crowds */
+	bool started, starter_runs;
 
 	atomic_bool stopping; /* no further request */
 	atomic_bool cut;      /* no further byte */
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t ended;
+	pthread_cond_t crowded; /* one waits, or the server stops */
+	struct connection *waiting, **waiting_tail;
+	bool starter_ends;
 	struct connection *connections;
 	uint32_t n_connections; /* threads: those of displaced connections may still run */
 	uint32_t peak;          /* since memory was last given back */
@@ -138,7 +145,9 @@ int net_http_server_new(const struct net_http_options *options, struct net_http_
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->ended, &attr);
+	pthread_cond_init(&server->crowded, &attr);
 	pthread_condattr_destroy(&attr);
+	server->waiting_tail = &server->waiting;
 	rc = make_shares(server, err);
 	if (rc != 0) {
 		net_http_server_free(server);
@@ -294,40 +303,53 @@ static void serve_all(struct connection *connection)
 	}
 }
 
-/* What a crowd of connections took is given back to the system when they are
- * gone. With the lock. */
-static void give_back(struct net_http_server *server)
+/* Whether what a crowd of connections took is worth giving back to the system now that
+ * this one is gone, too. With the lock. */
+static bool is_over_peak(struct net_http_server *server)
 {
-	if (server->peak < CROWD || server->n_connections > server->peak / 4)
-		return;
-	server->peak = server->n_connections;
-	malloc_trim(0);
+	uint32_t left = server->n_connections - 1;
+
+	if (server->peak < CROWD || left > server->peak / 4)
+		return false;
+	server->peak = left;
+	return true;
 }
 
+/* Off the list, so that nobody shuts the descriptor down when it is another one's. */
+static bool leave(struct connection *connection)
+{
+	struct net_http_server *server = connection->server;
+
+	cairn_scoped_lock(&server->lock);
+	net_slot_leave(server->shares, &connection->slot);
+	if (connection->prev)
+		connection->prev->next = connection->next;
+	else
+		server->connections = connection->next;
+	if (connection->next)
+		connection->next->prev = connection->prev;
+	return is_over_peak(server);
+}
+
+/* What takes time is done without the lock: a thread of a crowd has a low priority, and
+ * others would wait for it. */
 static void *connection_run(void *arg)
 {
 	struct connection *connection = arg;
 	struct net_http_server *server = connection->server;
+	bool trim;
 
 	serve_all(connection);
-	{
-		cairn_scoped_lock(&server->lock);
-		net_slot_leave(server->shares, &connection->slot);
-		/* Closed under the lock: nobody else then shuts down a stranger. */
-		net_http_stream_close(&connection->stream, true);
-		if (connection->prev)
-			connection->prev->next = connection->next;
-		else
-			server->connections = connection->next;
-		if (connection->next)
-			connection->next->prev = connection->prev;
-		free(connection);
-		/* What OpenSSL keeps for a thread goes before others may end the program. */
-		OPENSSL_thread_stop();
-		server->n_connections--;
-		give_back(server);
-		pthread_cond_broadcast(&server->ended);
-	}
+	trim = leave(connection);
+	net_http_stream_close(&connection->stream, true);
+	free(connection);
+	if (trim)
+		malloc_trim(0);
+	/* What OpenSSL keeps for a thread goes before others may end the program. */
+	OPENSSL_thread_stop();
+	cairn_scoped_lock(&server->lock);
+	server->n_connections--;
+	pthread_cond_broadcast(&server->ended);
 	return NULL;
 }
 
@@ -352,6 +374,7 @@ static bool start_thread(pthread_t *ret, bool detached, void *(*run)(void *), vo
 	return rc == 0;
 }
 
+/* NULL when it is to be closed. */
 static struct connection *connection_new(struct net_http_server *server, int fd,
 					 struct net_tls *tls)
 {
@@ -361,24 +384,36 @@ static struct connection *connection_new(struct net_http_server *server, int fd,
 	if (!connection)
 		return NULL;
 	connection->server = server;
+	connection->tls = tls;
 	connection->stream.fd = fd;
 	connection->stream.key_updates_max = server->limits.key_updates;
 	if (!net_shares_admit(server->shares, &connection->slot, fd, true)) {
 		free(connection);
 		return NULL;
 	}
-	if (tls && net_tls_session(tls, NULL, &connection->stream.ssl, NULL) < 0) {
-		net_slot_leave(server->shares, &connection->slot);
-		free(connection);
-		return NULL;
-	}
-	if (tls) {
-		net_http_stream_limit_updates(&connection->stream);
-		SSL_set_fd(connection->stream.ssl, fd);
-		SSL_set_mode(connection->stream.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE);
-	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return connection;
+}
+
+/* One without a thread. */
+static void connection_drop(struct connection *connection)
+{
+	net_slot_leave(connection->server->shares, &connection->slot);
+	SSL_free(connection->stream.ssl);
+	close(connection->stream.fd);
+	free(connection);
+}
+
+static bool make_session(struct connection *connection)
+{
+	if (!connection->tls)
+		return true;
+	if (net_tls_session(connection->tls, NULL, &connection->stream.ssl, NULL) < 0)
+		return false;
+	net_http_stream_limit_updates(&connection->stream);
+	SSL_set_fd(connection->stream.ssl, connection->stream.fd);
+	SSL_set_mode(connection->stream.ssl, SSL_MODE_ENABLE_PARTIAL_WRITE);
+	return true;
 }
 
 /* False when there are too many threads for another one. With the lock. */
@@ -396,27 +431,15 @@ static bool wait_for_threads(struct net_http_server *server, bool crowd)
 	return true;
 }
 
-/* Takes over `fd`, or closes it: above the limit, or when memory is short. */
-static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
+static bool begin_locked(struct connection *connection)
 {
-	cairn_auto_fd int owned = fd;
-	struct connection *connection;
+	struct net_http_server *server = connection->server;
 	pthread_t thread;
 
 	cairn_scoped_lock(&server->lock);
-	if (server->stopping)
-		return;
-	connection = connection_new(server, fd, tls);
-	if (!connection)
-		return;
-	if (!wait_for_threads(server, connection->slot.crowd) ||
-	    !start_thread(&thread, true, connection_run, connection, server->name)) {
-		net_slot_leave(server->shares, &connection->slot);
-		SSL_free(connection->stream.ssl);
-		free(connection);
-		return;
-	}
-	cairn_take_fd(&owned);
+	if (server->stopping || !wait_for_threads(server, connection->slot.crowd) ||
+	    !start_thread(&thread, true, connection_run, connection, server->name))
+		return false;
 	connection->next = server->connections;
 	if (server->connections)
 		server->connections->prev = connection;
@@ -424,6 +447,67 @@ static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 	server->n_connections++;
 	if (server->n_connections > server->peak)
 		server->peak = server->n_connections;
+	return true;
+}
+
+/* Gives it a thread, or closes it: too many threads, or memory is short. */
+static void begin(struct connection *connection)
+{
+	if (!make_session(connection) || !begin_locked(connection))
+		connection_drop(connection);
+}
+
+/* Takes over `fd`, or closes it: above the limit, or when memory is short. */
+static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
+{
+	struct connection *connection = connection_new(server, fd, tls);
+
+	if (!connection) {
+		close(fd);
+		return;
+	}
+	if (!connection->slot.crowd) {
+		begin(connection);
+		return;
+	}
+	cairn_scoped_lock(&server->lock);
+	*server->waiting_tail = connection;
+	server->waiting_tail = &connection->next;
+	pthread_cond_signal(&server->crowded);
+}
+
+/* The next of a crowd; NULL when there will be no further one. */
+static struct connection *next_waiting(struct net_http_server *server)
+{
+	struct connection *connection;
+
+	cairn_scoped_lock(&server->lock);
+	while (!server->waiting && !server->starter_ends)
+		pthread_cond_wait(&server->crowded, &server->lock);
+	connection = server->waiting;
+	if (!connection)
+		return NULL;
+	server->waiting = connection->next;
+	if (!server->waiting)
+		server->waiting_tail = &server->waiting;
+	connection->next = NULL;
+	return connection;
+}
+
+/* The acceptor so goes on to those behind them at once. */
+static void *starter_run(void *arg)
+{
+	struct net_http_server *server = arg;
+	struct connection *connection;
+
+	net_loop_yield_to_others(NULL); /* the connections' threads have it from here */
+	while ((connection = next_waiting(server))) {
+		if (atomic_load(&connection->slot.displaced))
+			connection_drop(connection);
+		else
+			begin(connection);
+	}
+	return NULL;
 }
 
 static void accept_all(struct net_http_server *server, const struct listener *listener)
@@ -464,10 +548,27 @@ static void *acceptor_run(void *arg)
 
 int net_http_server_start(struct net_http_server *server, struct cairn_err *err)
 {
-	if (!start_thread(&server->acceptor, false, acceptor_run, server, server->name))
+	server->starter_runs =
+		start_thread(&server->starter, false, starter_run, server, server->name);
+	if (!server->starter_runs ||
+	    !start_thread(&server->acceptor, false, acceptor_run, server, server->name))
 		return cairn_err_sys(err, EAGAIN, "start HTTP server");
 	server->started = true;
 	return 0;
+}
+
+/* The connections that wait for it are closed or begin, as the server stops or not. */
+static void end_starter(struct net_http_server *server)
+{
+	if (!server->starter_runs)
+		return;
+	{
+		cairn_scoped_lock(&server->lock);
+		server->starter_ends = true;
+		pthread_cond_signal(&server->crowded);
+	}
+	pthread_join(server->starter, NULL);
+	server->starter_runs = false;
 }
 
 static void stop_listening(struct net_http_server *server)
@@ -503,8 +604,9 @@ unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms
 	unsigned cut = 0;
 
 	stop_listening(server);
-	cairn_scoped_lock(&server->lock);
 	server->stopping = true;
+	end_starter(server);
+	cairn_scoped_lock(&server->lock);
 	shut(server, false);
 	while (server->n_connections > 0)
 		if (pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
@@ -533,5 +635,6 @@ void net_http_server_free(struct net_http_server *server)
 	cairn_closep(&server->stop_fd);
 	pthread_mutex_destroy(&server->lock);
 	pthread_cond_destroy(&server->ended);
+	pthread_cond_destroy(&server->crowded);
 	free(server);
 }

@@ -4,13 +4,16 @@
 
 #include "cairntest.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "net/http.h"
 #include "net/http_standard.h"
+#include "net/shares.h"
 #include "overload.h"
 
 #define HOST         "Host: h\r\n"
@@ -35,33 +38,48 @@ static int flood(struct net_http *http, void *arg, struct cairn_err *err)
 	return rc;
 }
 
+static _Atomic int priority; /* of the thread that served /priority last */
+
+static int look(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	(void)arg;
+	priority = getpriority(PRIO_PROCESS, 0);
+	return net_http_reply(http, 200, "text/plain", "", 0, err);
+}
+
 static void start(struct world *w, struct net_http_limits limits)
 {
-	static const struct net_http_route route = {
-		.method = "GET", .path = "/flood", .handler = flood};
+	static const struct net_http_route routes[] = {
+		{.method = "GET", .path = "/flood", .handler = flood},
+		{.method = "GET", .path = "/priority", .handler = look}};
 	struct net_http_options options = {.limits = limits};
 	struct cairn_err err = {0};
 
 	*w = (struct world){0};
 	assert_ok(net_http_server_new(&options, &w->server, &err), &err);
-	assert_ok(net_http_server_add(w->server, &route, 1, &err), &err);
+	assert_ok(net_http_server_add(w->server, routes, 2, &err), &err);
 	assert_ok(net_http_add_standard(w->server, &w->standard, &err), &err);
 	assert_ok(net_http_server_listen(w->server, "127.0.0.1:0", NULL, &w->port, &err), &err);
 	assert_ok(net_http_server_start(w->server, &err), &err);
 }
 
-static bool probe(const struct world *w, unsigned host)
+static bool ask(const struct world *w, unsigned host, const char *request)
 {
 	int fd = overload_dial(host, w->port);
 	char reply[1024] = "";
 	size_t n = 0;
 	ssize_t got;
 
-	(void)!send(fd, PROBE, strlen(PROBE), MSG_NOSIGNAL);
+	(void)!send(fd, request, strlen(request), MSG_NOSIGNAL);
 	while (n < sizeof(reply) - 1 && (got = read(fd, reply + n, sizeof(reply) - 1 - n)) > 0)
 		n += (size_t)got;
 	close(fd);
 	return strncmp(reply, "HTTP/1.1 200 ", 13) == 0;
+}
+
+static bool probe(const struct world *w, unsigned host)
+{
+	return ask(w, host, PROBE);
 }
 
 /* Connections that say `text` and then nothing, spread over `hosts` addresses
@@ -157,6 +175,24 @@ static void many_connections_from_few_addresses_cost_little(void **state)
 	net_http_server_free(w.server);
 }
 
+static void only_crowds_have_a_lower_priority(void **state)
+{
+	static const char request[] = "GET /priority HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
+	int usual = getpriority(PRIO_PROCESS, 0), fds[NET_CROWD_STRANGERS];
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0});
+	crowd(&w, fds, ARRAY_LEN(fds), 1, "");
+	assert_true(ask(&w, 2, request));
+	if (usual < 19)
+		assert_true(priority > usual);
+	assert_true(ask(&w, 6, request));
+	assert_int_equal(priority, usual);
+	close_all(fds, ARRAY_LEN(fds));
+	net_http_server_free(w.server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +200,7 @@ int main(void)
 		cmocka_unit_test(peers_that_do_not_read_lock_only_their_own_address_out),
 		cmocka_unit_test(silence_is_not_waited_for),
 		cmocka_unit_test(many_connections_from_few_addresses_cost_little),
+		cmocka_unit_test(only_crowds_have_a_lower_priority),
 	};
 
 	return cmocka_run_group_tests_name("net/http overload", tests, NULL, NULL);
