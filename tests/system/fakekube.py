@@ -128,7 +128,7 @@ class FakeKube:
         with self.lock:
             return copy.deepcopy(self.found(where))
 
-    def snapshot(self, namespace, name, driver, handle=None):
+    def snapshot(self, namespace, name, driver, handle=None, volume="v"):
         """A VolumeSnapshot and its content, bound and ready."""
         group, content = "/apis/snapshot.storage.k8s.io/v1", f"content-{namespace}-{name}"
         made = self.put(f"{group}/namespaces/{namespace}/volumesnapshots", {
@@ -140,7 +140,7 @@ class FakeKube:
             "metadata": {"name": content},
             "spec": {"driver": driver, "volumeSnapshotRef": {
                 "namespace": namespace, "name": name, "uid": made["metadata"]["uid"]},
-                "source": {"volumeHandle": "v"}},
+                "source": {"volumeHandle": volume}},
             "status": {"readyToUse": True, "snapshotHandle": handle or f"handle-{name}"}})
 
     # ---- objects ----

@@ -109,8 +109,8 @@ class RolesTest(unittest.TestCase):
         self.processes.wait_ready("driver", self.socket.exists, SECONDS)
         found = json.loads(self.cairn("snapshot", "list", "--output", "json"))["snapshots"]
         self.handles = {item["name"]: item["id"] for item in found}
-        for name, handle in self.handles.items():
-            self.kube.snapshot("app", name, DRIVER, handle)
+        for item in found:
+            self.kube.snapshot("app", item["name"], DRIVER, item["id"], item["volume_id"])
 
     def cairn(self, *words):
         return subprocess.run([BIN, "--pool", self.pool, *words], check=True, text=True,

@@ -3,12 +3,15 @@
 """Every role that talks to an API server, from its start to SIGTERM, with an API server that
 is played by the test: it ends in order, leading and not leading, with nothing that a sanitizer
 reports."""
+import json
 import os
 import signal
 import socket
 import subprocess
 import threading
 import unittest
+
+import grpc
 
 from rolesbed import BIN, GROUP, HOST, SECONDS, RolesTest, wait_until
 from fakekube import now
@@ -171,6 +174,40 @@ class Servers(RolesTest):
         with Load(call, 4):
             self.assertTrue(served.wait(SECONDS), self.processes.log_text("sidecar")[-3000:])
             self.stop_in_order("driver")
+            self.stop_in_order("sidecar")
+
+    def test_sidecar_under_load_of_sessions(self):
+        """Streams with the tokens of a good session, of one that is over and of none."""
+        port, name = self.ports.take(), "0" * 63
+        for token, year in ((name + "1", 2100), (name + "2", 2000)):
+            self.kube.put(f"/apis/{GROUP}/v1alpha2/namespaces/cairn/snapshotsessiondata", {
+                "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionData",
+                "metadata": {"name": token, "namespace": "cairn"},
+                "spec": {"expiryTime": f"{year}-01-01T00:00:00Z", "snapshotNamespace": "app",
+                         "snapshots": ["before", "after"]}})
+        self.start("sidecar", "sidecar", "--csi-address", self.socket, "--port", str(port),
+                   "--bind-address", HOST, "--tls-cert", self.cert, "--tls-key", self.key,
+                   "--audience", "a", "--http-endpoint", "", "--sessions",
+                   "--session-namespace", "cairn")
+        self.said("sidecar", "the CSI driver is ready")
+        volume = json.loads(self.cairn("volume", "list", "--output", "json"))["volumes"][0]["id"]
+        trusted = grpc.ssl_channel_credentials(self.authority.crt.read_bytes())
+        served = threading.Event()
+
+        def call(number):
+            text = {1: f"{name}{number % 3 + 1}", 2: volume, 3: "before", 4: "after"}
+            request = b"".join(bytes((field << 3 | 2, len(value))) + value.encode()
+                               for field, value in text.items())
+            with grpc.secure_channel(f"{HOST}:{port}", trusted) as channel:
+                try:
+                    run = channel.unary_stream("/SnapshotMetadata/GetDelta")
+                    if list(run(request, timeout=SECONDS)):
+                        self.assertEqual(number % 3, 0, "a bad session was served")
+                        served.set()
+                except grpc.RpcError:
+                    pass
+        with Load(call, 6):
+            self.assertTrue(served.wait(SECONDS), self.processes.log_text("sidecar")[-3000:])
             self.stop_in_order("sidecar")
 
     def test_driver(self):
