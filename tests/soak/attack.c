@@ -58,6 +58,7 @@
 #define PROBE_SECONDS 20
 #define UPDATES       400
 #define SETTLE_MS     3000
+#define CONTROL_MS    10000
 #define GRPC_STREAMS  400
 #define FIELD_TIMES   20
 
@@ -597,10 +598,12 @@ static void attack_timed(struct hostile *all, struct result *r)
 static void burn(struct hostile *all, struct result *r)
 {
 	uint64_t start = cairn_monotonic_ns(), cpu = own_cpu_ns(), now;
+	uint64_t most = CONTROL_MS * CAIRN_NS_PER_MS;
+	uint64_t end = start + (r->attack_ns < most ? r->attack_ns : most);
 	double part = (double)r->attacker_ns / (double)r->attack_ns;
 
 	(void)all;
-	while ((now = cairn_monotonic_ns()) - start < r->attack_ns)
+	while ((now = cairn_monotonic_ns()) < end)
 		if ((double)(own_cpu_ns() - cpu) > part * (double)(now - start))
 			cairn_sleep_ms(1);
 }
