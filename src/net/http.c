@@ -331,6 +331,14 @@ static bool leave(struct connection *connection)
 	return is_over_peak(server);
 }
 
+/* The last that is done for a connection: the server may be freed then. */
+static void count_end(struct net_http_server *server)
+{
+	cairn_scoped_lock(&server->lock);
+	server->n_connections--;
+	pthread_cond_broadcast(&server->ended);
+}
+
 /* What takes time is done without the lock: a thread of a crowd has a low priority, and
  * others would wait for it. */
 static void *connection_run(void *arg)
@@ -347,9 +355,7 @@ static void *connection_run(void *arg)
 		malloc_trim(0);
 	/* What OpenSSL keeps for a thread goes before others may end the program. */
 	OPENSSL_thread_stop();
-	cairn_scoped_lock(&server->lock);
-	server->n_connections--;
-	pthread_cond_broadcast(&server->ended);
+	count_end(server);
 	return NULL;
 }
 
@@ -431,14 +437,12 @@ static bool wait_for_threads(struct net_http_server *server, bool crowd)
 	return true;
 }
 
-static bool begin_locked(struct connection *connection)
+static bool enlist(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
-	pthread_t thread;
 
 	cairn_scoped_lock(&server->lock);
-	if (server->stopping || !wait_for_threads(server, connection->slot.crowd) ||
-	    !start_thread(&thread, true, connection_run, connection, server->name))
+	if (server->stopping || !wait_for_threads(server, connection->slot.crowd))
 		return false;
 	connection->next = server->connections;
 	if (server->connections)
@@ -453,8 +457,18 @@ static bool begin_locked(struct connection *connection)
 /* Gives it a thread, or closes it: too many threads, or memory is short. */
 static void begin(struct connection *connection)
 {
-	if (!make_session(connection) || !begin_locked(connection))
+	struct net_http_server *server = connection->server;
+	pthread_t thread;
+
+	if (!make_session(connection) || !enlist(connection)) {
 		connection_drop(connection);
+		return;
+	}
+	if (start_thread(&thread, true, connection_run, connection, server->name))
+		return;
+	(void)leave(connection);
+	connection_drop(connection);
+	count_end(server);
 }
 
 /* Takes over `fd`, or closes it: above the limit, or when memory is short. */

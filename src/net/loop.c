@@ -276,7 +276,7 @@ void net_loop_yield_to_others(void *arg)
 {
 	(void)arg;
 	/* On Linux this is the calling thread's own. Without it the order is the usual one. */
-	(void)setpriority(PRIO_PROCESS, 0, NICE);
+	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
 }
 
 bool net_loop_is_current(const struct net_loop *loop)
