@@ -50,11 +50,17 @@ static void wait_for_handlers(struct grpc_fixture *f, int want)
 static void a_deadline_ends_both_sides(void **state)
 {
 	struct grpc_fixture *f = *state;
-	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = start_call(f, "/t.T/Wait", "", 100);
-	struct cairn_err err = {0};
 
-	assert_code(read_to_end(rpc, &err), CAIRN_DEADLINE);
-	wait_for_handlers(f, 0);
+	/* On a busy machine a short one may pass before there is a handler. */
+	atomic_store(&f->last_result, 0);
+	for (uint64_t ms = 100; ms < 20000 && atomic_load(&f->last_result) == 0; ms *= 2) {
+		cairn_cleanup(net_rpc_freep) struct net_rpc *rpc =
+			start_call(f, "/t.T/Wait", "", ms);
+		struct cairn_err err = {0};
+
+		assert_code(read_to_end(rpc, &err), CAIRN_DEADLINE);
+		wait_for_handlers(f, 0);
+	}
 	/* The server's own clock or the client's reset, whichever came first. */
 	assert_true(atomic_load(&f->last_result) == CAIRN_DEADLINE ||
 		    atomic_load(&f->last_result) == CAIRN_CANCELLED);
@@ -308,7 +314,8 @@ static void an_idle_connection_ends_and_comes_back_when_needed(void **state)
 			cairn_sleep_ms(10);
 		}
 		assert_int_equal(stats.connections_open, 0);
-		assert_int_equal(stats.connections_total, round);
+		/* More when one was idle for too long before its call came. */
+		assert_true(stats.connections_total >= (uint64_t)round);
 	}
 	grpc_fixture_stop(&own);
 }
