@@ -158,17 +158,36 @@ static int read_whole(int fd, const char *name, const struct stat *st, size_t ma
 	return 0;
 }
 
-int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
-		    struct cairn_err *err)
+static int open_readable(int dir_fd, const char *name, int *ret_fd, struct stat *ret_st,
+			 struct cairn_err *err)
 {
-	cairn_auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	struct stat st;
+	cairn_auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", name);
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, ret_st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", name);
-	return read_whole(fd, name, &st, max, ret_data, ret_len, err);
+	if (S_ISFIFO(ret_st->st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is a pipe, not a file", name);
+	*ret_fd = cairn_take_fd(&fd);
+	return 0;
+}
+
+int cairn_open_readable(int dir_fd, const char *name, int *ret_fd, struct cairn_err *err)
+{
+	struct stat st;
+
+	return open_readable(dir_fd, name, ret_fd, &st, err);
+}
+
+int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
+		    struct cairn_err *err)
+{
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+	int rc = open_readable(dir_fd, name, &fd, &st, err);
+
+	return rc ? rc : read_whole(fd, name, &st, max, ret_data, ret_len, err);
 }
 
 int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,

@@ -19,10 +19,20 @@ ssize_t cairn_read_full(int fd, void *buf, size_t n);
 int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset);
 int cairn_write_full(int fd, const void *buf, size_t n);
 
-/* Reads a whole file of at most `max` bytes, NUL-terminated beyond `*ret_len`.
+/* Opens a file that the user named, for reading at any offset. A FIFO is refused, without
+ * waiting for a writer.
  *
- * CAIRN_NOT_FOUND  there is no such file
- * CAIRN_RANGE      it is larger than `max`
+ * CAIRN_NOT_FOUND     there is no such file
+ * CAIRN_PRECONDITION  it is a FIFO
+ */
+int cairn_open_readable(int dir_fd, const char *name, int *ret_fd, struct cairn_err *err);
+
+/* Reads a whole file of at most `max` bytes, NUL-terminated beyond `*ret_len`. Opens it as
+ * cairn_open_readable() does.
+ *
+ * CAIRN_NOT_FOUND     there is no such file
+ * CAIRN_PRECONDITION  it is a FIFO
+ * CAIRN_RANGE         it is larger than `max`
  */
 int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, size_t *ret_len,
 		    struct cairn_err *err);

@@ -245,6 +245,10 @@ static void links_and_fifos_are_neither_followed_nor_waited_for(void **state)
 		assert_code(cairn_file_read_regular(dir_fd, names[i], 9, &data, &len, &err),
 			    CAIRN_PRECONDITION);
 	}
+	assert_code(cairn_file_read(dir_fd, "fifo", 9, &data, &len, &err), CAIRN_PRECONDITION);
+	assert_code(cairn_open_readable(dir_fd, "fifo", &fd, &err), CAIRN_PRECONDITION);
+	assert_ok(cairn_open_readable(dir_fd, "link", &fd, &err), &err);
+	close(fd);
 	assert_code(cairn_open_regular(dir_fd, "none", O_RDONLY, 0, &fd, &err), CAIRN_NOT_FOUND);
 	assert_ok(cairn_file_replace(dir_fd, "file", "new", 3, &err), &err);
 	assert_ok(cairn_file_read_regular(dir_fd, "victim", 9, &data, &len, &err), &err);
