@@ -3,19 +3,19 @@
 #include "backup/change_list.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "block/extent.h"
 
-#define LINE_MAX_BYTES 4096U
-#define ROUNDING       (64U << 10) /* a tracker's last block may be longer than what is left */
+#define ROUNDING (64U << 10) /* a tracker's last block may be longer than what is left */
 
 static void fclosep(FILE **file)
 {
@@ -59,71 +59,121 @@ static int take_extent(struct listing *l, json_t *extent, struct cairn_err *err)
 			     err);
 }
 
-/* A document's head and end are lines of their own. */
-static bool take_frame(struct listing *l, const char *line, size_t n)
+/* What a document says of itself before its extents, as far as it does. */
+static int check_head(const struct listing *l, json_t *head, struct cairn_err *err)
 {
-	if (l->line == 1 && n > 1 && line[n - 1] == '[' && strstr(line, "\"block_metadata\"")) {
-		l->document = true;
-		return true;
-	}
-	if (l->document && strcmp(line, "]}") == 0) {
-		l->ended = true;
-		return true;
-	}
-	return false;
+	const json_t *base = json_object_get(head, "base");
+	const json_t *capacity = json_object_get(head, "volume_capacity_bytes");
+	const json_t *first = json_object_get(head, "starting_offset");
+	json_int_t size = json_integer_value(capacity);
+
+	if (json_is_null(base))
+		return bad(l, "has no base: it lists what is allocated, not what changed", err);
+	if (first && (!json_is_integer(first) || json_integer_value(first) != 0))
+		return bad(l, "has a starting_offset: it is a part of a list", err);
+	if (capacity && (!json_is_integer(capacity) || size < 0 || (uint64_t)size < l->size ||
+			 (uint64_t)size - l->size > ROUNDING))
+		return bad(l, "has another volume_capacity_bytes: it is the list of another volume",
+			   err);
+	return 0;
 }
 
-static int take_line(struct listing *l, char *line, size_t n, struct cairn_err *err)
+/* A document's head is a line of its own that ends in '['. */
+static int take_head(struct listing *l, char *line, size_t n, struct cairn_err *err)
 {
-	json_t *extent;
-	int rc;
+	cairn_cleanup(json_decrefp) json_t *head = NULL;
+
+	memcpy(line + n, "]}", 3); /* there is room */
+	head = json_loadb(line, n + 2, JSON_REJECT_DUPLICATES, NULL);
+	if (!json_object_get(head, "block_metadata"))
+		return bad(l, "is no head of a list: block_metadata is wanted", err);
+	l->document = true;
+	return check_head(l, head, err);
+}
+
+static int take_item(struct listing *l, const char *line, size_t n, struct cairn_err *err)
+{
+	cairn_cleanup(json_decrefp) json_t *item =
+		json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+
+	if (!l->document && json_is_true(json_object_get(item, "end"))) {
+		l->ended = true;
+		return 0;
+	}
+	return take_extent(l, item, err);
+}
+
+/* `line` has room for two more characters. */
+static int take_line(struct listing *l, char *line, struct cairn_err *err)
+{
+	size_t n = strlen(line);
 
 	l->line++;
+	if (n == CHANGE_LIST_LINE_MAX && line[n - 1] != '\n')
+		return bad(l, "is too long", err);
 	if (n == 0 || line[n - 1] != '\n')
 		return bad(l, "has no end: the list was cut short", err);
 	line[--n] = '\0';
-	if (l->ended && n > 0)
+	if (l->ended)
 		return bad(l, "is behind the end", err);
-	if (n == 0 || take_frame(l, line, n))
+	if (n == 0)
+		return bad(l, "is empty", err);
+	if (l->line == 1 && line[n - 1] == '[')
+		return take_head(l, line, n, err);
+	if (l->document && strcmp(line, "]}") == 0) {
+		l->ended = true;
 		return 0;
-	if (n > 0 && line[n - 1] == ',')
-		line[--n] = '\0';
-	if (n > LINE_MAX_BYTES)
-		return bad(l, "is too long", err);
-	extent = json_loadb(line, n, 0, NULL);
-	rc = take_extent(l, extent, err);
-	json_decref(extent);
-	return rc;
+	}
+	if (l->document && line[n - 1] == ',')
+		n--;
+	return take_item(l, line, n, err);
 }
 
 static int check_end(const struct listing *l, struct cairn_err *err)
 {
-	if (l->document && !l->ended)
-		return bad(l, "is the last one: the list was cut short", err);
 	if (l->line == 0)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the list of changes is empty, which may be an error of its "
 				     "maker; that of 'cairn delta --output json' says so when "
 				     "nothing changed");
+	if (l->document && !l->ended)
+		return bad(l, "is the last one: the list was cut short", err);
+	if (!l->ended)
+		return bad(l,
+			   "is the last one, and does not say so: the list may have been cut "
+			   "short; use 'cairn delta --output json', or end it with the line "
+			   "{\"end\":true}",
+			   err);
 	return 0;
+}
+
+int change_list_parse(FILE *file, uint64_t size, const struct block_sink *sink,
+		      struct cairn_err *err)
+{
+	struct listing l = {.sink = sink, .size = size};
+	char line[CHANGE_LIST_LINE_MAX + 3];
+	int rc = 0;
+
+	while (!rc && fgets(line, CHANGE_LIST_LINE_MAX + 1, file))
+		rc = take_line(&l, line, err);
+	if (!rc && ferror(file))
+		return cairn_err_sys(err, errno, "read the list of changes");
+	return rc ? rc : check_end(&l, err);
 }
 
 int change_list_read(const char *path, uint64_t size, const struct block_sink *sink,
 		     struct cairn_err *err)
 {
-	cairn_cleanup(fclosep) FILE *file = fopen(path, "re");
-	cairn_auto_free char *line = NULL;
-	struct listing l = {.sink = sink, .size = size};
-	size_t room = 0;
-	ssize_t n;
-	int rc = 0;
+	cairn_cleanup(fclosep) FILE *file = NULL;
+	cairn_auto_fd int fd = -1;
+	int rc = cairn_open_readable(AT_FDCWD, path, &fd, err);
 
+	if (rc)
+		return rc;
+	file = fdopen(fd, "r");
 	if (!file)
 		return cairn_err_sys(err, errno, "open '%s'", path);
-	errno = 0;
-	while (!rc && (n = getline(&line, &room, file)) >= 0)
-		rc = take_line(&l, line, (size_t)n, err);
-	if (!rc && ferror(file))
-		return cairn_err_sys(err, errno, "read '%s'", path);
-	return rc ? rc : check_end(&l, err);
+	(void)cairn_take_fd(&fd);
+	rc = change_list_parse(file, size, sink, err);
+	return rc ? cairn_err_wrap(err, "'%s'", path) : 0;
 }

@@ -126,9 +126,20 @@ static int json_head(const struct pool_delta_info *info, struct cairn_err *err)
 	cmd_json_field_string(&json, "target", cmd_snapshot_text(&info->target, name));
 	cmd_json_field_string(&json, "target_id", info->target.id);
 	cmd_json_field_u64(&json, "volume_capacity_bytes", info->capacity);
+	if (starting_offset)
+		cmd_json_field_u64(&json, "starting_offset", starting_offset);
 	cairn_json_key(&json, "block_metadata");
 	cairn_json_raw(&json, "[\n", 2);
 	return cairn_json_finish(&json, err);
+}
+
+/* A list that --max-results ended says so: a part must not pass for the whole. */
+static void json_tail(const struct totals *totals)
+{
+	cmd_out_text(totals->extents ? "\n]" : "]");
+	if (totals->more)
+		cmd_outf(",\"next_offset\":%" PRIu64, totals->end);
+	cmd_out_text("}\n");
 }
 
 static void print_totals(const struct pool_delta_info *info, const struct totals *totals)
@@ -171,7 +182,7 @@ static int print(struct pool_delta *delta, struct cairn_err *err)
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
 		print_totals(info, &totals);
 	else if (cmd_options.output == CMD_OUTPUT_JSON)
-		cmd_out_text(totals.extents ? "\n]}\n" : "]}\n");
+		json_tail(&totals);
 	return 0;
 }
 

@@ -10,6 +10,7 @@ from backupcli import BackupTest, digest
 from cairncli import ABORTED, CAN_MOUNT, INVALID, MIB, NOT_FOUND, OK, PRECONDITION, main
 
 USAGE = 2
+END = '{"end":true}\n'
 
 
 class FileTest(BackupTest):
@@ -57,7 +58,7 @@ class Files(FileTest):
         full = self.back_up()
         self.change(2 * MIB, b"x" * 4096)
         changes = self.scratch / "changes"
-        changes.write_text(json.dumps({"byte_offset": 2 * MIB, "size_bytes": 4096}) + "\n")
+        changes.write_text(json.dumps({"byte_offset": 2 * MIB, "size_bytes": 4096}) + "\n" + END)
         more = self.back_up("--changes", changes, "--parent", self.image)
         self.assertEqual((more["mode"], more["parent"]), ("changed", full["id"]))
         self.assertEqual(more["bytes_changed"], 4096)
@@ -72,7 +73,16 @@ class Files(FileTest):
         full = self.back_up()
         changes = self.scratch / "changes"
         extent = '{"byte_offset":0,"size_bytes":4096}'
-        for text, why in (("", "empty"), (extent, "cut short"),
+        head = '{"base":%s,"volume_capacity_bytes":%d%s,"block_metadata":[\n]}\n'
+        for text, why in (("", "empty"), (extent, "cut short"), ("\n", "empty"),
+                          (extent + "\n", "may have been cut short"),
+                          (extent + "\n\n" + END, "line 2"), (END + extent + "\n", "behind the end"),
+                          (extent[:-1] + "x" * 5000 + "\n" + END, "too long"),
+                          (head % ("null", 20 * MIB, ""), "allocated"),
+                          (head % ('"a"', 21 * MIB, ""), "another volume"),
+                          (head % ('"a"', 19 * MIB, ""), "another volume"),
+                          (head % ('"a"', 20 * MIB, ',"starting_offset":4096'), "part"),
+                          ('{"block_metadata":[\n' + extent + '\n],"next_offset":4096}\n', "line 3"),
                           ('{"block_metadata":[\n' + extent + "\n", "cut short"),
                           ('{"block_metadata":[\n]}\n' + extent + "\n", "behind the end"),
                           ('{"byte_offset":-1,"size_bytes":4096}\n', "no extent"),
@@ -86,6 +96,10 @@ class Files(FileTest):
                 self.assertIn(why, done.stderr)
         self.backup("create", "--file", self.image, "--changes", self.scratch / "none",
                     "--parent", full["id"], code=NOT_FOUND)
+        os.mkfifo(self.scratch / "fifo")
+        done = self.backup("create", "--file", self.image, "--changes", self.scratch / "fifo",
+                           "--parent", full["id"], code=PRECONDITION)
+        self.assertIn("is a pipe", done.stderr)
         self.backup("create", "--file", self.image, "--changes", changes, code=USAGE)
         self.assertEqual(len(self.backups()), 1)
 
@@ -93,7 +107,7 @@ class Files(FileTest):
         self.two_snapshots()
         other = self.create("data@s1")
         changes = self.scratch / "changes"
-        changes.write_text('{"byte_offset":0,"size_bytes":4096}\n')
+        changes.write_text('{"byte_offset":0,"size_bytes":4096}\n' + END)
         made = self.back_up("--changes", changes, "--parent", other["id"])
         self.assertEqual(made["mode"], "allocated")
         self.assertEqual(self.restored(made["id"]), digest(self.image))

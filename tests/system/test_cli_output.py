@@ -143,6 +143,11 @@ class Json(CliTest):
         self.assertIn(f"--starting-offset {196 * BLOCK + BLOCK}", last)
         last = self.out("delta", "data@s1", "data@s2", "--max-results", 100).splitlines()[-1]
         self.assertNotIn("--starting-offset", last)
+        part = self.json("delta", "data@s1", "data@s2", "--max-results", 99)
+        self.assertEqual(part["next_offset"], 196 * BLOCK + BLOCK)
+        part = self.json("delta", "data@s1", "data@s2", "--starting-offset", BLOCK)
+        self.assertEqual((part["starting_offset"], "next_offset" in part), (BLOCK, False))
+        self.assertNotIn("starting_offset", self.json("delta", "data@s1", "data@s2"))
 
     def test_an_error_is_an_object_for_programs(self):
         for form in ("json", "ndjson"):
