@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "repo/cache_impl.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"
@@ -153,6 +154,77 @@ static bool is_covered(const struct repo_named *names, size_t n, const struct re
 	return true;
 }
 
+/* True when the index file that is stored hashes to its name. */
+static bool is_intact(const struct repo *repo, const struct repo_id *name)
+{
+	cairn_auto_free uint8_t *data = NULL;
+	struct repo_id got;
+	size_t n;
+
+	return repo_store_get_all(repo->store, REPO_FILE_INDEX, name, REPO_FILE_STORED_MAX, &data,
+				  &n, NULL) == 0 &&
+	       repo_id_of(data, n, &got) && repo_id_equal(&got, name);
+}
+
+/* The index file of that number, counted through all caches; NULL when there are fewer. */
+static const struct repo_named *name_at(struct repo_index_cache **caches, size_t n_caches,
+					size_t number, struct repo_index_cache **ret_cache)
+{
+	for (size_t i = 0; i < n_caches; i++) {
+		size_t n;
+		const struct repo_named *names = repo_index_cache_names(caches[i], &n);
+
+		*ret_cache = caches[i];
+		if (number < n)
+			return &names[number];
+		number -= n;
+	}
+	return NULL;
+}
+
+/* A listing shows that an index file is there, not that it can be read. Some are read each
+ * time, from one chosen at random on, so that all are after some time; a small index is read
+ * whole. Returns the cache of one that cannot be read, or NULL. */
+static struct repo_index_cache *find_damaged(const struct repo *repo,
+					     struct repo_index_cache **caches, size_t n)
+{
+	uint64_t total = 0, bytes = 0, start = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k;
+
+		(void)repo_index_cache_names(caches[i], &k);
+		total += k;
+	}
+	(void)cairn_random_bytes(&start, sizeof(start), NULL);
+	for (uint64_t i = 0; i < total && i < REPO_CACHE_CHECK_FILES; i++) {
+		size_t number = (size_t)((start % total + i) % total);
+		struct repo_index_cache *cache = NULL;
+		const struct repo_named *named = name_at(caches, n, number, &cache);
+
+		bytes += named ? named->size : 0;
+		if (!named || (i > 0 && bytes > REPO_CACHE_CHECK_BYTES))
+			break;
+		if (!is_intact(repo, &named->name))
+			return cache;
+	}
+	return NULL;
+}
+
+/* What the index in the store does not say may not be built upon, whatever was known of it:
+ * then all of it is read, and who reads it finds what is damaged. */
+static bool drop_damaged(const struct repo *repo, struct repo_index_cache **caches, size_t n)
+{
+	struct repo_index_cache *damaged = find_damaged(repo, caches, n);
+
+	if (!damaged)
+		return false;
+	(void)unlink(repo_index_cache_path(damaged));
+	for (size_t i = 0; i < n; i++)
+		repo_index_cache_free(caches[i]);
+	return true;
+}
+
 /* All but those that stand for nothing more than larger ones. */
 static void attach_all(struct repo *repo, struct repo_index_cache **caches, size_t n)
 {
@@ -193,6 +265,8 @@ void repo_cache_attach(struct repo *repo)
 	}
 	if (dir)
 		closedir(dir);
+	if (drop_damaged(repo, caches, n))
+		n = 0;
 	qsort(caches, n, sizeof(*caches), by_blobs);
 	attach_all(repo, caches, n);
 	repo->cache_used = n > 0;

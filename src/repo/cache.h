@@ -4,8 +4,9 @@
  *
  * Three things, all only to save work; the directory may be deleted at any time.
  *   index-…   what index files say (index_cache.h). Believed as long as each of these files
- *             is in the store's listing: they are named by their content, so they say
- *             the same for ever.
+ *             is in the store's listing with its size: they are named by their content, so
+ *             they say the same for ever. A few of them, others each time, are read again:
+ *             one whose bytes were damaged is still listed.
  *   whole-…   a tree all of whose blobs were found, and the index files that were there
  *             then. While these are all listed, and all packs that they name are too, nothing
  *             that the tree needs can be missing: it need not be walked again.

@@ -67,8 +67,7 @@ static bool read_header(struct repo_index_cache *cache, const char *repository)
 	struct repo_index_cache_header *header = &cache->header;
 	struct stat st;
 
-	return fstat(cache->fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       read_all(cache, header, sizeof(*header), 0) &&
+	return fstat(cache->fd, &st) == 0 && read_all(cache, header, sizeof(*header), 0) &&
 	       memcmp(header->magic, REPO_INDEX_CACHE_MAGIC, sizeof(header->magic)) == 0 &&
 	       strncmp(header->repository, repository, sizeof(header->repository)) == 0 &&
 	       header->fan_bits <= REPO_INDEX_CACHE_FAN_MAX && header->n_blobs <= UINT32_MAX &&
@@ -102,13 +101,17 @@ int repo_index_cache_open(const char *path, const char *repository, struct repo_
 {
 	cairn_cleanup(repo_index_cache_freep) struct repo_index_cache *cache =
 		cairn_calloc(1, sizeof(*cache));
+	int rc;
 
 	if (!cache)
 		return cairn_err_nomem(err, "a cache of the index");
-	cache->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	cache->fd = -1;
 	cache->path = cairn_strdup(path);
-	if (cache->fd < 0 || !cache->path)
-		return cairn_err_sys(err, errno, "open '%s'", path);
+	if (!cache->path)
+		return cairn_err_nomem(err, "a cache of the index");
+	rc = cairn_open_regular(AT_FDCWD, path, O_RDONLY, 0, &cache->fd, err);
+	if (rc)
+		return rc;
 	if (!read_header(cache, repository) || !read_tail(cache))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is damaged", path);
 	*ret = cairn_take(cache);

@@ -211,6 +211,75 @@ static void a_damaged_cache_is_never_believed(void **state)
 	assert_int_equal(count_found(fix, 1, ids, BLOBS), BLOBS);
 }
 
+/* The n-th file of the repository's index. */
+static void index_path(struct repofix *fix, size_t number, char ret[256])
+{
+	const struct dirent *entry;
+	char dir[128];
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%s/index", fix->path);
+	d = opendir(dir);
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		if (strlen(entry->d_name) == 64 && number-- == 0)
+			break;
+	assert_non_null(entry);
+	snprintf(ret, 256, "%.120s/%.64s", dir, entry->d_name);
+	closedir(d);
+}
+
+/* Opens with the cache; what loading the index comes to. */
+static int load_cached(struct repofix *fix)
+{
+	struct repo_options options = repofix_options(fix, REPO_LOCK_SHARED);
+	struct cairn_err err = {0};
+	char dir[128];
+
+	snprintf(dir, sizeof(dir), "%s/cache", fix->dir);
+	options.cache_dir = dir;
+	options.cache_min = 1;
+	repofix_close(fix);
+	assert_ok(repo_open(&options, &fix->repo, &err), &err);
+	return repo_load_index_cached(fix->repo, &err);
+}
+
+/* It is listed with its size: only reading it shows that nobody else can. */
+static void an_index_file_that_is_damaged_in_the_store_is_found(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[8];
+	char path[256], paths[8][256];
+	int tries = 0;
+
+	add_blobs(fix, 1, ids, 1);
+	index_path(fix, 0, path);
+	flip(path, 40);
+	assert_int_equal(load_cached(fix), CAIRN_DATA_LOSS);
+	assert_int_equal(list_cache(fix, "index-", paths, 8), 0);
+	flip(path, 40);
+	/* Of many, some are read each time. */
+	for (size_t i = 1; i < 8; i++)
+		add_blobs(fix, 1 + i, &ids[i], 1);
+	index_path(fix, 5, path);
+	flip(path, 40);
+	while (load_cached(fix) == 0)
+		assert_true(tries++ < 300);
+}
+
+static void a_fifo_among_the_caches_is_not_waited_for(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[10];
+	char fifo[256];
+
+	add_blobs(fix, 1, ids, 10);
+	snprintf(fifo, sizeof(fifo), "%s/cache/%s/index-fifo", fix->dir, repo_config_id(fix->repo));
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(load_cached(fix), 0);
+	assert_int_equal(count_found(fix, 1, ids, 10), 10);
+}
+
 static void a_tree_is_whole_only_as_long_as_nothing_vanished(void **state)
 {
 	struct repofix *fix = *state;
@@ -289,6 +358,8 @@ int main(void)
 		TEST(caches_are_merged),
 		TEST(a_cache_of_index_files_that_are_gone_is_dropped),
 		TEST(a_damaged_cache_is_never_believed),
+		TEST(an_index_file_that_is_damaged_in_the_store_is_found),
+		TEST(a_fifo_among_the_caches_is_not_waited_for),
 		TEST(a_tree_is_whole_only_as_long_as_nothing_vanished),
 		TEST(a_snapshot_is_fetched_once),
 		TEST(a_directory_that_others_can_write_to_is_not_used),
