@@ -137,6 +137,16 @@ static int take_line(struct table *table, const char *line, struct cairn_err *er
 	return 0;
 }
 
+/* What is replaced must be a file: not /dev/null, and not a pipe that somebody reads. */
+static int check_kind(const char *path, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", path);
+	return 0;
+}
+
 static int load(struct table *table, const char *path, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
@@ -265,8 +275,10 @@ int metrics_file_write(const char *path, const struct metrics_how *how,
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(FILE_MAX_BYTES);
 	cairn_cleanup(table_done) struct table table = {.family = how->family};
 	bool backup = strcmp(how->family, METRICS_BACKUP) == 0;
-	int rc = load(&table, path, err);
+	int rc = check_kind(path, err);
 
+	if (!rc)
+		rc = load(&table, path, err);
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = put_sample(&table, &samples[i], err);
 	if (rc)

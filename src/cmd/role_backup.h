@@ -73,8 +73,10 @@ struct role_item;
 int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *options,
 		struct role_progress *progress, struct role_item *item, struct cairn_err *err);
 
-/* Writes that a task of a repository ended with `rc`; nothing where `path` is NULL. */
-void role_metrics_task(const char *path, const char *family, int rc, uint64_t begun_ns);
+/* Writes that a task of a repository ended with `rc` and `err`; nothing where `path` is NULL.
+ * Returns `rc`, or that the task is done and its metrics are not written. */
+int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, int rc,
+		      struct cairn_err *err);
 
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);

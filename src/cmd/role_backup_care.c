@@ -269,6 +269,5 @@ ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, str
 	if (!rc)
 		rc = forget(&f, err);
 	role_progress_end(&f.progress);
-	role_metrics_task(options->metrics_file, METRICS_FORGET, rc, begun);
-	return rc;
+	return role_metrics_task(options->metrics_file, METRICS_FORGET, begun, rc, err);
 }

@@ -9,6 +9,7 @@
 #include "backup/metrics_file.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "cmd/backup.h"
 #include "cmd/output.h"
@@ -19,24 +20,31 @@ static double seconds_since(uint64_t begun_ns)
 	return (double)(cairn_monotonic_ns() - begun_ns) / (double)CAIRN_NS_PER_SEC;
 }
 
-/* The work is done, or has failed for a reason of its own: that nobody hears of it is a
- * remark. */
-static void write_samples(const char *path, const struct metrics_how *how,
-			  const struct metrics_sample *samples, size_t n)
+/* Work that failed has its own reason; of work that is done, whoever watches the metrics must
+ * not believe that nothing ran: that fails the command. `rc` and `err` are the work's. */
+static int write_samples(const char *path, const struct metrics_how *how,
+			 const struct metrics_sample *samples, size_t n, int rc,
+			 struct cairn_err *err)
 {
 	struct cairn_err why = {0};
 
-	if (metrics_file_write(path, how, samples, n, &why))
+	if (metrics_file_write(path, how, samples, n, &why) == 0)
+		return rc;
+	if (rc) {
 		cmd_note("the metrics are not written: %s", why.msg);
+		return rc;
+	}
+	*err = why;
+	return cairn_err_wrap(err, "the work is done, but the metrics are not written");
 }
 
-void role_metrics_task(const char *path, const char *family, int rc, uint64_t begun_ns)
+int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, int rc,
+		      struct cairn_err *err)
 {
 	struct metrics_how how = {.family = family};
 	struct metrics_sample sample = {.ok = rc == 0, .seconds = seconds_since(begun_ns)};
 
-	if (path)
-		write_samples(path, &how, &sample, 1);
+	return path ? write_samples(path, &how, &sample, 1, rc, err) : rc;
 }
 
 static struct metrics_sample sample_of(const struct role_item *item, int rc)
@@ -51,7 +59,7 @@ static struct metrics_sample sample_of(const struct role_item *item, int rc)
 	};
 }
 
-void role_metrics_run(const struct role_run *run, int rc)
+int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err)
 {
 	const struct cmd_backup_create *o = run->options;
 	size_t n_names = (size_t)o->n_names;
@@ -63,10 +71,12 @@ void role_metrics_run(const struct role_run *run, int rc)
 				  .others_failed = o->all && run->n == 0,
 				  .drop_others = o->all && run->n > 0};
 
+	if (!o->metrics_file)
+		return rc;
 	if (!samples)
-		return;
+		return rc ? rc : cairn_err_nomem(err, "metrics");
 	for (size_t i = 0; i < n; i++)
 		samples[i] = run->n ? sample_of(&run->items[i], rc)
 				    : (struct metrics_sample){.volume = o->names[i]};
-	write_samples(o->metrics_file, &how, samples, n);
+	return write_samples(o->metrics_file, &how, samples, n, rc, err);
 }

@@ -253,6 +253,5 @@ ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, str
 
 	cmd_catch_interrupts();
 	rc = run_all(&r, err);
-	role_metrics_run(&r.run, rc);
-	return rc;
+	return role_metrics_run(&r.run, rc, err);
 }

@@ -60,7 +60,8 @@ int role_run_cut(struct role_run *run, struct cairn_err *err);
  * next run tries again. */
 void role_run_release(struct role_run *run, struct role_item *item);
 
-/* Writes what came of the run, which ended with `rc`, to --metrics-file. */
-void role_metrics_run(const struct role_run *run, int rc);
+/* Writes what came of the run, which ended with `rc` and `err`, to --metrics-file. Returns
+ * `rc`, or that the backups are made and their metrics are not written. */
+int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err);
 
 #endif

@@ -310,6 +310,5 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 	if (!rc)
 		rc = verify(repo, &verifying, &check, err);
 	role_progress_end(&verifying.progress);
-	role_metrics_task(options->metrics_file, METRICS_VERIFY, rc, begun);
-	return rc;
+	return role_metrics_task(options->metrics_file, METRICS_VERIFY, begun, rc, err);
 }

@@ -206,9 +206,22 @@ class Metrics(BackupTest):
             self.assertEqual(self.metrics()[f"cairn_backup_{task}_last_attempt_success"], 0)
             self.assertGreater(self.metrics()[name], 1.5e9)
 
-    def test_a_file_that_cannot_be_written_is_a_remark(self):
-        done = self.backup("create", "data", "--metrics-file", self.scratch / "none/x.prom")
+    def test_work_whose_metrics_cannot_be_written_does_not_pass_for_success(self):
+        os.mkfifo(self.scratch / "fifo")
+        for file, code in (("none/x.prom", NOT_FOUND), ("fifo", PRECONDITION)):
+            for args in (["create", "data"], ["verify"], ["forget", "--keep-last", "9"]):
+                done = self.backup(*args, "--metrics-file", self.scratch / file, code=code)
+                self.assertIn("the work is done, but the metrics are not written", done.stderr)
+        self.assertEqual(len(self.backups()), 2)
+        # Of work that failed, its own reason is told.
+        done = self.backup("create", "data", "--metrics-file", self.scratch / "none/x.prom",
+                           env={"RESTIC_PASSWORD": "wrong"}, code=UNAUTHENTICATED)
         self.assertIn("metrics are not written", done.stderr)
+
+    def test_a_password_file_that_is_a_pipe_is_not_waited_for(self):
+        os.mkfifo(self.scratch / "fifo")
+        done = self.backup("list", "--password-file", self.scratch / "fifo", code=PRECONDITION)
+        self.assertIn("is a pipe", done.stderr)
 
 
 if __name__ == "__main__":
