@@ -63,6 +63,14 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot)
 	return record;
 }
 
+bool backup_record_is_file(const struct backup_record *record)
+{
+	size_t id = strlen(record->volume_id), name = strlen(record->volume);
+
+	return name > 0 && id > name + 1 && record->volume_id[id - name - 1] == ':' &&
+	       strcmp(record->volume_id + id - name, record->volume) == 0;
+}
+
 bool backup_tag_is_own(const char *tag, size_t n)
 {
 	static const char *const names[] = {"volume",      "volume-id", "snapshot",

@@ -48,6 +48,10 @@ struct backup_record {
 
 struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
 
+/* True for a file or device of a host, whose id is "HOST:NAME" (source_file.h). A volume may
+ * have the same name, and is another thing. */
+bool backup_record_is_file(const struct backup_record *record);
+
 /* True for tags that record facts of a backup; the others are the user's. */
 bool backup_tag_is_own(const char *tag, size_t n);
 

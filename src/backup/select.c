@@ -108,9 +108,27 @@ static void collect(struct selection *s, enum form form)
 			s->fits[s->n++] = s->list.items[i];
 }
 
+static bool is_file(const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	return backup_record_is_file(&record);
+}
+
 static bool same_subject(const struct repo_snapshot *a, const struct repo_snapshot *b)
 {
-	return strcmp(host_of(a), host_of(b)) == 0 && strcmp(subject_of(a), subject_of(b)) == 0;
+	return strcmp(host_of(a), host_of(b)) == 0 && strcmp(subject_of(a), subject_of(b)) == 0 &&
+	       is_file(a) == is_file(b);
+}
+
+/* A file and a volume with one name are told apart by their ids. */
+static bool shares_name(const struct selection *s, size_t i)
+{
+	for (size_t k = 0; k < s->n; k++)
+		if (strcmp(subject_of(s->fits[k]), subject_of(s->fits[i])) == 0 &&
+		    is_file(s->fits[k]) != is_file(s->fits[i]))
+			return true;
+	return false;
 }
 
 static bool is_listed_before(const struct selection *s, size_t i)
@@ -136,6 +154,9 @@ static char *list_subjects(const struct selection *s)
 		}
 		cairn_buf_addf(&text, "%s%s on %s", n > 1 ? ", " : "", subject_of(s->fits[i]),
 			       host_of(s->fits[i]));
+		if (shares_name(s, i))
+			cairn_buf_addf(&text, " with id %s",
+				       backup_record_of(s->fits[i]).volume_id);
 	}
 	return cairn_buf_take_string(&text);
 }

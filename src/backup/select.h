@@ -6,7 +6,7 @@
  * ("data@tuesday", or the snapshot's id), by its volume ("data": the newest backup
  * of it), or as "latest". A name must lead to the backups of one volume on one
  * host: a repository holds many volumes, and the newest of all of them is hardly
- * ever what is meant.
+ * ever what is meant. A file and a volume that have one name are two.
  */
 #ifndef CAIRN_BACKUP_SELECT_H
 #define CAIRN_BACKUP_SELECT_H

@@ -44,6 +44,23 @@ static void forgetting_done(struct forgetting *f)
 	repo_closep(&f->repo);
 }
 
+/* Adds the files or the others that the rules are for: a file and a volume that have one name
+ * have one path, and must not use up each other's rules. */
+static void collect(struct forgetting *f, bool files)
+{
+	const struct cmd_backup_forget *o = f->options;
+
+	for (size_t i = 0; i < f->list.n; i++) {
+		struct backup_record record = backup_record_of(f->list.items[i]);
+
+		if (record.ours && backup_record_is_file(&record) == files &&
+		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
+		     strcmp(o->volume, record.volume_id) == 0) &&
+		    tags_match(f->list.items[i], &o->tags))
+			f->pool[f->n++] = f->list.items[i];
+	}
+}
+
 /* Those of the volume, or all; by rules only ours are forgotten. */
 static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 {
@@ -63,16 +80,16 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 		.now_ns = (int64_t)cairn_now_ns(),
 	};
 
-	for (size_t i = 0; i < f->list.n; i++) {
-		struct backup_record record = backup_record_of(f->list.items[i]);
+	size_t volumes;
+	int rc;
 
-		if (record.ours &&
-		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
-		     strcmp(o->volume, record.volume_id) == 0) &&
-		    tags_match(f->list.items[i], &o->tags))
-			f->pool[f->n++] = f->list.items[i];
-	}
-	return repo_policy_apply(&policy, f->pool, f->n, f->reasons, err);
+	collect(f, false);
+	volumes = f->n;
+	collect(f, true);
+	rc = repo_policy_apply(&policy, f->pool, volumes, f->reasons, err);
+	return rc ? rc
+		  : repo_policy_apply(&policy, f->pool + volumes, f->n - volumes,
+				      f->reasons + volumes, err);
 }
 
 static void say_mistimed(struct forgetting *f)

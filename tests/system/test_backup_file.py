@@ -112,6 +112,16 @@ class Files(FileTest):
         self.assertEqual(made["mode"], "allocated")
         self.assertEqual(self.restored(made["id"]), digest(self.image))
 
+    def test_a_volume_of_the_same_name_is_another_thing(self):
+        self.two_snapshots()
+        volume = [self.create("data@s1"), self.create("data@s2")]
+        file = [self.back_up("--volume-name", "data") for _ in range(2)]
+        done = self.backup("restore", "data", "--to", self.scratch / "out", code=INVALID)
+        self.assertIn(f"id {file[0]['volume_id']}", done.stderr)
+        self.assertEqual(self.restored(file[0]["volume_id"]), digest(self.image))
+        self.backup("forget", "--keep-last", "1")
+        self.assertEqual({b["id"] for b in self.backups()}, {volume[1]["id"], file[1]["id"]})
+
     def test_what_is_written_meanwhile_makes_no_backup(self):
         with open(self.image, "r+b"):
             done = self.backup("create", "--file", self.image, code=PRECONDITION)

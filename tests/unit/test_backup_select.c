@@ -190,6 +190,23 @@ static void a_volume_that_was_made_again_goes_on(void **state)
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
 }
 
+/* 'create --file … --volume-name data' beside a volume that is called data. */
+static void a_file_and_a_volume_of_one_name_are_two(void **state)
+{
+	struct made file = {"data", "a:data", "20260101T000000Z", "a", 400, {{0}}};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &file);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data"}, NULL), CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "latest", .volume = "data"}, NULL),
+		CAIRN_INVALID);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "a:data"}, &file), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data@monday"}, &data1), 0);
+}
+
 /* What others made has no volume; beside one of ours it makes "latest" unclear. */
 static void a_foreign_snapshot_counts(void **state)
 {
@@ -260,6 +277,7 @@ int main(void)
 		with_repo(the_latest_is_of_one_volume),
 		with_repo(a_volume_of_another_host_is_another),
 		with_repo(a_volume_that_was_made_again_goes_on),
+		with_repo(a_file_and_a_volume_of_one_name_are_two),
 		with_repo(a_foreign_snapshot_counts),
 		with_repo(a_short_id_is_not_taken_for_a_volume),
 		with_repo(the_newest_is_not_guessed_when_one_cannot_be_read),
