@@ -27,6 +27,10 @@
 #define ID_BYTES  16
 #define STAMP_MAX 32
 
+/* How finely filesystems tell times. */
+#define GRAIN_NS        (20 * CAIRN_NS_PER_MS)
+#define GRAIN_COARSE_NS (2 * CAIRN_NS_PER_SEC)
+
 struct file_source {
 	struct backup_source base;
 	struct backup_source_ops ops; /* without what this one cannot tell */
@@ -100,6 +104,18 @@ static int file_allocated(struct backup_source *source, struct block_sink sink,
 	return rc;
 }
 
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* The time of change cannot be set back by whoever writes; that of the data can. */
+static bool is_unwritten(const struct stat *before, const struct stat *now)
+{
+	return now->st_size == before->st_size && same_time(&now->st_mtim, &before->st_mtim) &&
+	       same_time(&now->st_ctim, &before->st_ctim);
+}
+
 /* A backup of a file that was written meanwhile is of no moment that ever was. */
 static int file_settled(struct backup_source *source, struct cairn_err *err)
 {
@@ -110,8 +126,7 @@ static int file_settled(struct backup_source *source, struct cairn_err *err)
 		return 0;
 	if (fstat(f->file.fd, &now) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", source->volume_name);
-	if (now.st_size == f->before.st_size && now.st_mtim.tv_sec == f->before.st_mtim.tv_sec &&
-	    now.st_mtim.tv_nsec == f->before.st_mtim.tv_nsec)
+	if (is_unwritten(&f->before, &now))
 		return 0;
 	return cairn_err_set(err, CAIRN_ABORTED,
 			     "'%s' was written while it was read, so there is no backup of it; "
@@ -177,6 +192,35 @@ static bool has_writers(int fd)
 	return errno == EAGAIN;
 }
 
+/* Until when a write could have the time of change that the file has now, in ns: the kernel
+ * stamps by ticks of up to 10 ms, FAT and some servers by 1 or 2 s. */
+static uint64_t settles_at(const struct stat *st)
+{
+	uint64_t grain = st->st_ctim.tv_nsec == 0 ? GRAIN_COARSE_NS : GRAIN_NS;
+
+	return (uint64_t)st->st_ctim.tv_sec * CAIRN_NS_PER_SEC + (uint64_t)st->st_ctim.tv_nsec +
+	       grain;
+}
+
+/* Remembers the file's times, when it is so long ago that it was changed that the next write
+ * gives it another time. */
+static int remember_times(struct file_source *f, const char *path, struct cairn_err *err)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		uint64_t at, now;
+
+		if (fstat(f->file.fd, &f->before) < 0)
+			return cairn_err_sys(err, errno, "stat '%s'", path);
+		at = settles_at(&f->before);
+		now = cairn_now_ns();
+		/* One in the future is of another clock: nothing can be known by waiting. */
+		if (now >= at || at - now > GRAIN_COARSE_NS)
+			break;
+		cairn_sleep_ms((at - now) / CAIRN_NS_PER_MS + 1);
+	}
+	return 0;
+}
+
 static int open_file(struct file_source *f, const struct source_file_spec *spec,
 		     struct cairn_err *err)
 {
@@ -193,9 +237,7 @@ static int open_file(struct file_source *f, const struct source_file_spec *spec,
 			"'%s' is open for writing elsewhere: stop what writes it, or say "
 			"--live and get what may be half of a write",
 			spec->path);
-	if (fstat(f->file.fd, &f->before) < 0)
-		return cairn_err_sys(err, errno, "stat '%s'", spec->path);
-	return 0;
+	return spec->live ? 0 : remember_times(f, spec->path, err);
 }
 
 /* What an unfinished restore left is half of one thing and half of another. */

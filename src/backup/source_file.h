@@ -10,6 +10,12 @@
  * device is opened exclusively, which the kernel refuses while it is mounted or otherwise in
  * use, and which keeps others from mounting it. A file that somebody has open for writing
  * is refused too, and one that was written while it was read makes no backup.
+ *
+ * What that proves. Of a file: whoever opens it later, and writes or maps it, gives it a time
+ * of change that is compared at the end; whoever had it open or mapped before is found by a
+ * read lease, where the filesystem has leases (not NFS or FUSE) and the file is the caller's
+ * own or the caller is root. Of a device: programs that write to it without mounting it and
+ * without O_EXCL are not seen.
  */
 #ifndef CAIRN_BACKUP_SOURCE_FILE_H
 #define CAIRN_BACKUP_SOURCE_FILE_H

@@ -133,7 +133,9 @@ class Files(FileTest):
         process = self.start("backup", "create", "--file", self.image, "--threads", "1",
                              "--compression", "22", env={"RESTIC_PACK_SIZE": "4"})
         self.wait_for(lambda: len(self.files()) > before)
+        times = os.stat(self.image)
         self.change(0, b"x")
+        os.utime(self.image, ns=(times.st_atime_ns, times.st_mtime_ns))
         self.assertIn("written while it was read", process.communicate(timeout=120)[1])
         self.assertEqual(process.returncode, ABORTED)
         self.assertEqual(len(self.backups()), 1)
