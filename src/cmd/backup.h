@@ -25,6 +25,7 @@ struct cmd_repository {
 	uint64_t retry_ms;
 	uint64_t limit_upload;   /* bytes a second; 0: no limit */
 	uint64_t limit_download; /* bytes a second; 0: no limit */
+	uint64_t object_lock;    /* days that new files are protected; 0: they are not */
 };
 
 extern struct cmd_repository cmd_repository;
@@ -72,6 +73,13 @@ extern struct cmd_repository cmd_repository;
 		.name = "limit-download", .kind = CAIRN_FLAG_SIZE,              \
 		.target = &cmd_repository.limit_download, .value_name = "RATE", \
 		.help = "bytes a second from the repository"                    \
+	}
+
+#define CMD_OBJECT_LOCK_FLAG                                                 \
+	{                                                                    \
+		.name = "object-lock", .kind = CAIRN_FLAG_U64,               \
+		.target = &cmd_repository.object_lock, .value_name = "DAYS", \
+		.help = "nobody can delete what is stored so long (S3)"      \
 	}
 
 #define CMD_THREADS_FLAG                                                                      \
@@ -195,6 +203,7 @@ struct cmd_backup_verify {
 	bool quick;
 	bool repair;
 	const char *subset;
+	bool protection; /* ask until when files cannot be deleted */
 	const char *metrics_file;
 };
 

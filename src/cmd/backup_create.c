@@ -19,6 +19,7 @@ static struct cmd_backup_create options = {
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_LIMIT_FLAGS,
+	CMD_OBJECT_LOCK_FLAG,
 	CMD_THREADS_FLAG,
 	{.name = "all",
 	 .kind = CAIRN_FLAG_BOOL,
@@ -151,6 +152,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 		if (argc > 0 || device->device || options.file || options.all)
 			return cmd_usage(err, "either names, --device or --pvc");
+		if (cmd_repository.object_lock)
+			return cmd_usage(err, "--object-lock is not for --pvc");
 		if (options.metrics_file)
 			return cmd_usage(err,
 					 "--metrics-file is not for --pvc: see --push-gateway");

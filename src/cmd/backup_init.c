@@ -6,6 +6,7 @@
 
 static const struct cairn_flag flags[] = {
 	CMD_REPOSITORY_FLAGS,
+	CMD_OBJECT_LOCK_FLAG,
 	CAIRN_FLAG_END,
 };
 

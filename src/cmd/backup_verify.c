@@ -22,6 +22,10 @@ static const struct cairn_flag flags[] = {
 	 .target = &options.subset,
 	 .value_name = "N/M|P%|SIZE",
 	 .help = "read part N of M, or P % or SIZE by chance"},
+	{.name = "protection",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.protection,
+	 .help = "ask the store (S3) until when nothing can be deleted"},
 	CMD_METRICS_FLAG(options),
 	CAIRN_FLAG_END,
 };

@@ -17,6 +17,7 @@
 #include "cmd/progress.h"
 #include "repo/id.h"
 #include "repo/limiter.h"
+#include "repo/protect.h"
 
 #define LARGE_BYTES  (1 << 20)
 #define PACK_MIN_MIB 4 /* what restic takes */
@@ -165,6 +166,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
 			  .retry_ms = repository->retry_ms,
+			  .lock_days = repository->object_lock,
 			  .cancelled = interrupted,
 			  .limits = limits_of(repository)},
 		.lock = how->lock,
@@ -176,6 +178,9 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	};
 	int rc = find_location(repository, &options.store.location, err);
 
+	if (!rc && repository->object_lock > REPO_PROTECT_DAYS_MAX)
+		rc = cairn_err_set(err, CAIRN_INVALID, "--object-lock is at most %u days",
+				   REPO_PROTECT_DAYS_MAX);
 	if (!rc)
 		rc = find_style(&options.store.s3_style, err);
 	if (!rc)

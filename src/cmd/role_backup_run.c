@@ -16,6 +16,7 @@
 #include "cmd/progress.h"
 #include "cmd/record.h"
 #include "cmd/role_backup.h"
+#include "repo/protect.h"
 
 /* A run and the repository it writes to. */
 struct running {
@@ -170,6 +171,48 @@ static int check_said(const struct role_run *run, struct cairn_err *err)
 	return 0;
 }
 
+static void say_protected(const struct repo_protection *found)
+{
+	char until[CMD_TIME_TEXT_MAX];
+	struct cairn_json json;
+
+	cmd_time_text((uint64_t)found->until * CAIRN_NS_PER_SEC, until);
+	if (!role_json()) {
+		if (!cmd_options.quiet)
+			cmd_outf("nothing of it can be deleted before %s: %llu files renewed\n",
+				 until, (unsigned long long)found->files);
+		return;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "protection");
+	cmd_json_field_string(&json, "until", until);
+	cmd_json_field_u64(&json, "renewed", found->files);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	(void)cairn_json_finish(&json, NULL);
+}
+
+/* New backups refer to old files, whose protection would end before theirs. */
+static int protect(struct running *r, const struct sums *sums, struct cairn_err *err)
+{
+	uint64_t days = r->run.options->repository->object_lock;
+	struct repo_protection found = {0};
+	int rc = 0;
+
+	if (!days || sums->made == 0)
+		return 0;
+	if (!r->repo)
+		rc = open_repository(r, err);
+	if (!rc)
+		rc = repo_protect(r->repo, days, &found, err);
+	if (rc)
+		return cairn_err_wrap(err,
+				      "the backup is made, what it builds on is not protected");
+	say_protected(&found);
+	return 0;
+}
+
 /* The run fails as its first failure did. */
 static int conclude(const struct role_run *run, const struct sums *sums, struct cairn_err *err)
 {
@@ -227,7 +270,9 @@ static int find_items(struct role_run *run, struct cairn_err *err)
 
 static int run_all(struct running *r, struct cairn_err *err)
 {
+	struct cairn_err why = {0};
 	struct sums sums;
+	int unprotected;
 	int rc = find_items(&r->run, err);
 
 	/* Before anything is cut: a wrong password is found at once. */
@@ -241,7 +286,13 @@ static int run_all(struct running *r, struct cairn_err *err)
 	sums = sum_up(&r->run);
 	if (is_many(&r->run) || *r->run.items[0].volume)
 		report(r, &sums);
-	return conclude(&r->run, &sums, err);
+	unprotected = protect(r, &sums, &why);
+	rc = conclude(&r->run, &sums, err);
+	if (!rc && unprotected)
+		*err = why;
+	else if (unprotected)
+		cmd_note("%s", why.msg);
+	return rc ? rc : unprotected;
 }
 
 ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)

@@ -19,6 +19,7 @@
 #include "cmd/output.h"
 #include "cmd/record.h"
 #include "repo/check.h"
+#include "repo/protect.h"
 #include "repo/snapshot.h"
 
 #define FILES_MAX    20U /* of one backup that are named */
@@ -279,6 +280,34 @@ static int verify(struct repo *repo, struct verifying *verifying, struct repo_ch
 	return rc;
 }
 
+static int say_protection(struct repo *repo, struct cairn_err *err)
+{
+	struct repo_protection found = {0};
+	char until[CMD_TIME_TEXT_MAX];
+	struct cairn_json json;
+	int rc = repo_protection_survey(repo, &found, err);
+
+	if (rc)
+		return rc;
+	cmd_time_text((uint64_t)found.until * CAIRN_NS_PER_SEC, until);
+	if (!role_json()) {
+		if (!cmd_options.quiet)
+			cmd_outf("%" PRIu64 " of %" PRIu64 " files are protected%s%s\n",
+				 found.files - found.open, found.files,
+				 found.until ? ", at least until " : "", found.until ? until : "");
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "protection");
+	cmd_json_field_u64(&json, "files", found.files);
+	cmd_json_field_u64(&json, "unprotected", found.open);
+	cmd_json_field_string(&json, "until", found.until ? until : NULL);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
 ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
@@ -307,6 +336,8 @@ ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, str
 				   err);
 		check.snapshot = rc ? NULL : &snapshot->id;
 	}
+	if (!rc && options->protection)
+		rc = say_protection(repo, err);
 	if (!rc)
 		rc = verify(repo, &verifying, &check, err);
 	role_progress_end(&verifying.progress);

@@ -66,6 +66,9 @@ int repo_store_open(const struct repo_store_options *options, struct repo_store 
 
 	if (!location || !*location)
 		return cairn_err_set(err, CAIRN_INVALID, "no location of a repository");
+	if (options->lock_days && strncmp(location, "s3:", 3) != 0)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "only a repository in S3 can be protected by object lock");
 	if (strncmp(location, "local:", 6) == 0)
 		return repo_dir_open(options, location + 6, ret, err);
 	if (location[0] == '/' || location[0] == '.' || !strchr(location, ':'))
@@ -201,6 +204,36 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 	int rc = counted(store)->ops->remove(store, kind, name, err ? err : &why);
 
 	return rc < 0 ? wrap(err ? err : &why, "remove", kind, name) : 0;
+}
+
+static int cannot_protect(struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
+			     "only a repository in S3 can be protected by object lock");
+}
+
+int repo_store_protect(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       int64_t until, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc;
+
+	if (!store->ops->protect)
+		return cannot_protect(err);
+	rc = counted(store)->ops->protect(store, kind, name, until, err ? err : &why);
+	return rc < 0 ? wrap(err ? err : &why, "protect", kind, name) : 0;
+}
+
+int repo_store_protected_until(struct repo_store *store, enum repo_file kind,
+			       const struct repo_id *name, int64_t *ret, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc;
+
+	if (!store->ops->protected_until)
+		return cannot_protect(err);
+	rc = counted(store)->ops->protected_until(store, kind, name, ret, err ? err : &why);
+	return rc < 0 ? wrap(err ? err : &why, "protection of", kind, name) : 0;
 }
 
 /* Names that S3 lists with one request. */

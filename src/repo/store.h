@@ -93,6 +93,12 @@ struct repo_store_ops {
 	/* Optional: a whole file with one request; as repo_store_get_all(). */
 	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
+
+	/* Optional: see repo_store_protect(). */
+	int (*protect)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       int64_t until, struct cairn_err *err);
+	int (*protected_until)(struct repo_store *store, enum repo_file kind,
+			       const struct repo_id *name, int64_t *ret, struct cairn_err *err);
 };
 
 struct repo_store {
@@ -122,6 +128,7 @@ struct repo_store_options {
 	const char *region;        /* NULL: us-east-1 */
 	enum repo_s3_style s3_style;
 	uint64_t part_size; /* of multipart uploads; 0: 64 MiB */
+	uint64_t lock_days; /* nobody can delete new files but locks so long; 0: no protection */
 
 	/* REST server, when the location names none */
 	const char *user;
@@ -187,6 +194,18 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 		      struct cairn_err *err);
 int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
+
+/* Protects a file from deletion by anybody until then, in seconds since 1970.
+ *
+ * CAIRN_DENIED         it is protected longer already, or we may not
+ * CAIRN_UNIMPLEMENTED  the store cannot
+ */
+int repo_store_protect(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
+		       int64_t until, struct cairn_err *err);
+
+/* Until when it is; 0: it is not. */
+int repo_store_protected_until(struct repo_store *store, enum repo_file kind,
+			       const struct repo_id *name, int64_t *ret, struct cairn_err *err);
 
 /* Removes half-written files; for the holder of the exclusive lock. A store whose
  * server keeps none does nothing. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An S3 server in memory for tests of what real ones do rarely: it holds requests back until
 several have come, and knows conditional writes or not. Signatures are not checked."""
+import base64
+import hashlib
 import http.server
 import threading
 import urllib.parse
@@ -14,8 +16,9 @@ class FakeS3(http.server.ThreadingHTTPServer):
     (method, end of the key) are answered when all of them have come."""
     daemon_threads = True
 
-    def __init__(self, conditions="kept", hold=None, together=1):
+    def __init__(self, conditions="kept", hold=None, together=1, object_lock=False):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.object_lock = object_lock  # a body must come with its MD5, as AWS has it
         self.conditions, self.hold = conditions, hold
         self.objects, self.lock = {}, threading.Lock()
         self.barrier, self.held = threading.Barrier(together), together
@@ -84,6 +87,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         _, key, _ = self.split()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.wait_for_others("PUT", key)
+        md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
+        if self.server.object_lock and self.headers.get("Content-MD5") != md5:
+            return self.answer(400, b"<Error><Code>InvalidRequest</Code><Message>Content-MD5 HTTP "
+                                    b"header is required for Put Object requests with Object Lock "
+                                    b"parameters</Message></Error>")
         conditional = self.headers.get("If-None-Match") == "*"
         if conditional and self.server.conditions == "refused":
             return self.answer(501)

@@ -48,6 +48,14 @@ def one_at_a_time_with_each_kind_of_server(world):
         server.shutdown()
 
 
+def a_bucket_with_object_lock_gets_what_it_wants(world):
+    server = FakeS3(object_lock=True)
+    repository = Repository(f"s3:http://127.0.0.1:{server.port()}/bucket/path", world.dir, KEYS)
+    repository.tool("init").good()
+    usable(world, repository)
+    server.shutdown()
+
+
 def in_a_directory_one_makes_it(world):
     for _ in range(5):
         repository = world.repository("directory")
@@ -58,4 +66,4 @@ def in_a_directory_one_makes_it(world):
 
 main([all_look_before_one_writes_conditions_kept, all_look_before_one_writes_conditions_ignored,
       all_look_before_one_writes_conditions_refused, one_at_a_time_with_each_kind_of_server,
-      in_a_directory_one_makes_it])
+      a_bucket_with_object_lock_gets_what_it_wants, in_a_directory_one_makes_it])

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backups in a directory, in S3 and behind restic's REST server, each with Debian's restic
 and the newest beside it: both read, mount, restore and prune them, and Cairn goes on."""
+import datetime
 import os
+import shutil
 import subprocess
 import time
 
 from backupcli import PASSWORD, BackupTest, digest, restored_digest
-from cairncli import BLOCK, MIB, TIMEOUT, main
+from cairncli import BLOCK, INVALID, MIB, TIMEOUT, main
 from remote import Directory, RestServer, S3Server, build_peers, programs
 
-UNAVAILABLE, UNAUTHENTICATED = 14, 16
+DENIED, UNAVAILABLE, UNAUTHENTICATED = 7, 14, 16
 SIZE = 32 * MIB
 
 
@@ -115,6 +117,72 @@ class AtAServer(Life):
 
 class S3(AtAServer, S3Server, BackupTest):
     pass
+
+
+class ObjectLock(S3Server, BackupTest):
+    """Without versions the server refuses to delete what is protected."""
+
+    def location(self):
+        return f"s3:http://127.0.0.1:{self.port}/locked/some/path"
+
+    def stored(self, kind):
+        return [p for p in (self.place / "locked/some/path" / kind).rglob("*") if p.is_file()]
+
+    def protection(self, *args):
+        found = [e for e in self.events(*args) if e["event"] == "protection"]
+        self.assertEqual(len(found), 1)
+        days = (datetime.datetime.fromisoformat(found[0]["until"].replace("Z", "+00:00")) -
+                datetime.datetime.now(datetime.timezone.utc)).total_seconds() / 86400
+        return days, found[0]
+
+    def test_what_new_backups_build_on_stays_protected(self):
+        lock = ("--object-lock", "10")
+        self.backup("init", *lock)
+        self.two_snapshots()
+        days, first = self.protection("create", "data@s1", *lock)
+        self.assertGreater(first["renewed"], 3)
+        self.assertGreater(days, 9.9)
+        # More than half is left: only new files.
+        before = len(self.stored("data")) + len(self.stored("index"))
+        renewed = self.protection("create", "data@s2", *lock)[1]["renewed"]
+        self.assertEqual(renewed, len(self.stored("data")) + len(self.stored("index")) - before)
+        days, all_files = self.protection("verify", "--protection")
+        self.assertEqual(all_files["unprotected"], 0)
+        self.assertTrue(9.9 < days < 10.1, days)
+        # Locks come and go.
+        self.assertEqual(self.stored("locks"), [])
+        for args in (["forget", "--keep-last", "1", "--prune"], ["forget", "data@s1"]):
+            self.assertIn("object lock", self.backup(*args, code=DENIED).stderr)
+        self.assertEqual(len(self.backups()), 2)
+        # Half of 30 days is more than what is left.
+        days, again = self.protection("create", "data@s2", "--object-lock", "30")
+        self.assertGreater(again["renewed"], 3)
+        days, all_files = self.protection("verify", "--protection")
+        self.assertEqual(all_files["unprotected"], 0)
+        # A shorter protection takes nothing away, and the longer one will do.
+        shutil.rmtree(self.scratch / "machine")
+        self.protection("create", "data@s2", *lock)
+        self.assertEqual(self.restored("data@s1"), digest(self.path("snapshot", "data@s1")))
+
+    def test_what_was_not_protected_gets_it(self):
+        self.backup("init", "--object-lock", "1")
+        self.two_snapshots()
+        self.create("data@s1")
+        self.assertGreater(self.protection("verify", "--protection")[1]["unprotected"], 2)
+        self.protection("create", "data@s2", "--object-lock", "2")
+        # The snapshot of the first backup was, and stays, without.
+        self.assertEqual(self.protection("verify", "--protection")[1]["unprotected"], 1)
+        # What a machine stores without protection gets it from the next that has it.
+        self.write(0, os.urandom(BLOCK))
+        self.snapshot("data@s3")
+        self.create("data@s3")
+        self.assertGreater(self.protection("verify", "--protection")[1]["unprotected"], 2)
+        self.protection("create", "data@s3", "--object-lock", "2")
+        self.assertEqual(self.protection("verify", "--protection")[1]["unprotected"], 2)
+
+    def test_where_it_is_refused(self):
+        self.backup("init", "-r", self.scratch / "dir", "--object-lock", "1", code=INVALID)
+        self.backup("init", "--object-lock", "3651", code=INVALID)
 
 
 class Rest(AtAServer, RestServer, BackupTest):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "repo/base64.h"
+#include "repo/instant.h"
 #include "repo/s3/s3_impl.h"
 #include "repo/s3/xml.h"
 
-#define HEADERS_MAX     6
+#define HEADERS_MAX     10
 #define CLOCK_TOLERANCE 120 /* seconds; S3 itself allows 900 */
 
 /* The headers of one try; each line is owned. */
@@ -36,6 +39,17 @@ static bool add(struct headers *headers, char *line)
 	return true;
 }
 
+static bool add_value(struct headers *headers, const char *name, const char *value)
+{
+	return !value || add(headers, cairn_printf("%s: %s", name, value));
+}
+
+/* What is said of locks must come with it. */
+static bool sends_md5(const struct s3_call *call)
+{
+	return call->request.body && (call->s3->wants_md5 || call->lock || call->md5);
+}
+
 static bool make_path(const struct s3_call *call, struct cairn_buf *out)
 {
 	cairn_buf_adds(out, call->s3->bucket_path);
@@ -47,6 +61,20 @@ static bool make_path(const struct s3_call *call, struct cairn_buf *out)
 	return !cairn_buf_failed(out);
 }
 
+/* "Content-MD5: …" of the body; NULL when it cannot be made. */
+static char *md5_header(const struct repo_request *request)
+{
+	cairn_auto_buf struct cairn_buf line = CAIRN_BUF_INIT(128);
+	uint8_t md5[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (!EVP_Digest(request->body, request->body_n, md5, &n, EVP_md5(), NULL))
+		return NULL;
+	cairn_buf_adds(&line, "Content-MD5: ");
+	repo_base64_add(&line, md5, n);
+	return cairn_buf_take_string(&line);
+}
+
 static bool sign(const struct s3_call *call, const char *path, const char *payload,
 		 struct headers *headers)
 {
@@ -54,16 +82,20 @@ static bool sign(const struct s3_call *call, const char *path, const char *paylo
 	const struct s3_credentials credentials = {s3->access_key, s3->secret_key, s3->token,
 						   s3->region};
 	cairn_auto_buf struct cairn_buf authorization = CAIRN_BUF_INIT(4096);
-	char date[S3_DATE_MAX];
-	const struct s3_signed what = {
-		.method = call->request.method,
-		.host = s3->host,
-		.path = path,
-		.query = call->query ? call->query : "",
-		.payload = payload,
-		.date = s3_date((int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC) + s3->clock_offset,
-				date)};
+	int64_t now = (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC) + s3->clock_offset;
+	char date[S3_DATE_MAX], until[REPO_INSTANT_TEXT_MAX];
+	struct s3_signed what = {.method = call->request.method,
+				 .host = s3->host,
+				 .path = path,
+				 .query = call->query ? call->query : "",
+				 .payload = payload,
+				 .date = s3_date(now, date),
+				 .bucket_lock = call->bucket_lock ? "true" : NULL};
 
+	if (call->lock) {
+		what.lock_mode = S3_LOCK_MODE;
+		what.lock_until = s3_until(now + (int64_t)s3->lock_days * 86400, until);
+	}
 	s3_sign(&credentials, &what, &authorization);
 	cairn_buf_addc(&authorization, 0);
 	if (cairn_buf_failed(&authorization))
@@ -73,6 +105,10 @@ static bool sign(const struct s3_call *call, const char *path, const char *paylo
 	       add(headers, cairn_printf("x-amz-content-sha256: %s", payload)) &&
 	       (!s3->token || add(headers, cairn_printf("x-amz-security-token: %s", s3->token))) &&
 	       (!call->range || add(headers, cairn_strdup(call->range))) &&
+	       (!sends_md5(call) || add(headers, md5_header(&call->request))) &&
+	       add_value(headers, "x-amz-bucket-object-lock-enabled", what.bucket_lock) &&
+	       add_value(headers, "x-amz-object-lock-mode", what.lock_mode) &&
+	       add_value(headers, "x-amz-object-lock-retain-until-date", what.lock_until) &&
 	       (!call->if_absent || add(headers, cairn_strdup("If-None-Match: *")));
 }
 
@@ -105,6 +141,16 @@ static int follow_clock(struct s3_call *call, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the clocks differ");
 }
 
+/* A bucket with Object Lock takes no body without its MD5. Others do, and it costs time. */
+static int follow_md5(struct s3_call *call, struct cairn_err *err)
+{
+	if (call->answer.status != 400 || !call->request.body || call->sent_md5 ||
+	    !strstr(call->answer.why, "Content-MD5"))
+		return follow_clock(call, err);
+	call->s3->wants_md5 = true;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the server wants an MD5");
+}
+
 static int try_call(void *arg, struct cairn_err *err)
 {
 	struct s3_call *call = arg;
@@ -120,6 +166,7 @@ static int try_call(void *arg, struct cairn_err *err)
 	else if (!repo_id_of(call->request.body ? call->request.body : "", call->request.body_n,
 			     &hash))
 		return cairn_err_nomem(err, "a hash");
+	call->sent_md5 = call->s3->wants_md5;
 	if (!make_path(call, &path) ||
 	    !sign(call, (char *)path.data, repo_id_format(&hash, payload), &headers))
 		return cairn_err_nomem(err, "a request");
@@ -133,7 +180,7 @@ static int try_call(void *arg, struct cairn_err *err)
 	if (call->request.text)
 		cairn_buf_reset(call->request.text);
 	rc = repo_http_do(call->s3->http, &call->request, &call->answer, err);
-	return rc < 0 ? rc : follow_clock(call, err);
+	return rc < 0 ? rc : follow_md5(call, err);
 }
 
 int s3_call(struct s3_call *call, struct cairn_err *err)

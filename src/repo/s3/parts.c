@@ -28,6 +28,7 @@ static int begin(struct upload *upload, struct cairn_err *err)
 	struct s3_call call = {.s3 = upload->s3,
 			       .key = upload->key,
 			       .query = "uploads=",
+			       .lock = upload->s3->lock_days > 0,
 			       .request = {.method = "POST", .text = &answer}};
 	char id[1024];
 	int rc = s3_call(&call, err);

@@ -17,7 +17,7 @@
 
 /* ---- keys ------------------------------------------------------------------- */
 
-static char *key_of(const struct s3 *s3, enum repo_file kind, const struct repo_id *name)
+char *s3_key_of(const struct s3 *s3, enum repo_file kind, const struct repo_id *name)
 {
 	char hex[REPO_ID_TEXT_MAX];
 
@@ -33,7 +33,7 @@ static char *key_of(const struct s3 *s3, enum repo_file kind, const struct repo_
 static int run(struct s3_call *call, enum repo_file kind, const struct repo_id *name,
 	       struct cairn_err *err)
 {
-	cairn_auto_free char *key = key_of(call->s3, kind, name);
+	cairn_auto_free char *key = s3_key_of(call->s3, kind, name);
 
 	if (!key)
 		return cairn_err_nomem(err, "a request");
@@ -49,7 +49,8 @@ static int s3_create(struct repo_store *store, struct cairn_err *err)
 	struct s3 *s3 = (struct s3 *)store;
 	cairn_auto_free char *body = NULL;
 	struct s3_call head = {.s3 = s3, .request = {.method = "HEAD"}};
-	struct s3_call put = {.s3 = s3, .request = {.method = "PUT"}};
+	struct s3_call put = {
+		.s3 = s3, .bucket_lock = s3->lock_days > 0, .request = {.method = "PUT"}};
 	struct s3_call again = head;
 	struct cairn_err why = {0};
 	int rc = s3_call(&head, &why);
@@ -93,6 +94,7 @@ static int s3_put_config(struct repo_store *store, const void *data, size_t n,
 	struct s3_call call = {.s3 = (struct s3 *)store,
 			       .payload = id_of_data,
 			       .if_absent = true,
+			       .lock = ((struct s3 *)store)->lock_days > 0,
 			       .request = {.method = "PUT", .body = data, .body_n = n}};
 	struct cairn_err why = {0};
 	int rc = run(&call, REPO_FILE_CONFIG, NULL, &why);
@@ -114,6 +116,7 @@ static int s3_put(struct repo_store *store, enum repo_file kind, const struct re
 	struct s3 *s3 = (struct s3 *)store;
 	struct s3_call call = {.s3 = s3,
 			       .payload = id_of_data,
+			       .lock = s3->lock_days > 0 && kind != REPO_FILE_LOCK,
 			       .request = {.method = "PUT", .body = data, .body_n = n}};
 	cairn_auto_free char *key = NULL;
 
@@ -121,7 +124,7 @@ static int s3_put(struct repo_store *store, enum repo_file kind, const struct re
 		return s3_put_config(store, data, n, id_of_data, err);
 	if (n <= s3->part_size)
 		return run(&call, kind, name, err);
-	key = key_of(s3, kind, name);
+	key = s3_key_of(s3, kind, name);
 	return key ? s3_put_parts(s3, key, data, n, err) : cairn_err_nomem(err, "a request");
 }
 
@@ -158,7 +161,8 @@ static int s3_size(struct repo_store *store, enum repo_file kind, const struct r
 
 	if (rc == 0)
 		return repo_http_length(&call.answer, ret_size, err);
-	if (rc != CAIRN_DENIED || ask_why(store, kind, name, err) != rc)
+	if (rc == CAIRN_NOT_FOUND || rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED ||
+	    ask_why(store, kind, name, err) != rc)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	return rc;
 }
@@ -270,6 +274,8 @@ static const struct repo_store_ops s3_ops = {
 	.remove = s3_remove,
 	.list = s3_list,
 	.get_all = s3_get_all,
+	.protect = s3_protect,
+	.protected_until = s3_protected_until,
 };
 
 static bool ends_with(const char *text, size_t n, const char *end)
@@ -328,6 +334,7 @@ static int take_options(struct s3 *s3, const struct repo_store_options *options,
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "no keys for S3: AWS_ACCESS_KEY_ID and "
 				     "AWS_SECRET_ACCESS_KEY are not set");
+	s3->lock_days = options->lock_days;
 	s3->part_size = part < S3_PART_MIN ? S3_PART_MIN : part;
 	s3->access_key = cairn_strdup(options->access_key);
 	s3->secret_key = cairn_strdup(options->secret_key);

@@ -30,21 +30,37 @@ static void add_hex(struct cairn_buf *out, const uint8_t *bytes)
 	cairn_buf_adds(out, repo_id_format(&id, hex));
 }
 
-static const char *signed_headers(const struct s3_credentials *credentials)
+/* Adds "name:value" to `lines` and the name to `names`; a header without value is none. */
+static void add_header(struct cairn_buf *lines, struct cairn_buf *names, const char *name,
+		       const char *value)
 {
-	return credentials->token ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
-				  : "host;x-amz-content-sha256;x-amz-date";
+	if (!value)
+		return;
+	cairn_buf_addf(lines, "%s:%s\n", name, value);
+	cairn_buf_addf(names, "%s%s", names->len ? ";" : "", name);
+}
+
+/* In ascending order of names. */
+static void add_headers(const struct s3_credentials *credentials, const struct s3_signed *what,
+			struct cairn_buf *lines, struct cairn_buf *names)
+{
+	add_header(lines, names, "host", what->host);
+	add_header(lines, names, "x-amz-bucket-object-lock-enabled", what->bucket_lock);
+	add_header(lines, names, "x-amz-content-sha256", what->payload);
+	add_header(lines, names, "x-amz-date", what->date);
+	add_header(lines, names, "x-amz-object-lock-mode", what->lock_mode);
+	add_header(lines, names, "x-amz-object-lock-retain-until-date", what->lock_until);
+	add_header(lines, names, "x-amz-security-token", credentials->token);
+	cairn_buf_addc(names, 0);
 }
 
 static void canonical(const struct s3_credentials *credentials, const struct s3_signed *what,
-		      struct cairn_buf *out)
+		      struct cairn_buf *out, struct cairn_buf *names)
 {
-	cairn_buf_addf(out, "%s\n%s\n%s\nhost:%s\nx-amz-content-sha256:%s\nx-amz-date:%s\n",
-		       what->method, what->path, what->query, what->host, what->payload,
-		       what->date);
-	if (credentials->token)
-		cairn_buf_addf(out, "x-amz-security-token:%s\n", credentials->token);
-	cairn_buf_addf(out, "\n%s\n%s", signed_headers(credentials), what->payload);
+	cairn_buf_addf(out, "%s\n%s\n%s\n", what->method, what->path, what->query);
+	add_headers(credentials, what, out, names);
+	cairn_buf_addf(out, "\n%s\n%s", cairn_buf_failed(names) ? "" : (char *)names->data,
+		       what->payload);
 }
 
 /* The key of a day, a region and a service. */
@@ -67,14 +83,16 @@ void s3_sign(const struct s3_credentials *credentials, const struct s3_signed *w
 	     struct cairn_buf *out)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(65536);
+	cairn_auto_buf struct cairn_buf names = CAIRN_BUF_INIT(1024);
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(4096);
 	char scope[SCOPE_MAX];
 	struct repo_id hash;
 	uint8_t key[32];
 
 	snprintf(scope, sizeof(scope), "%.8s/%s/s3/aws4_request", what->date, credentials->region);
-	canonical(credentials, what, &request);
-	if (cairn_buf_failed(&request) || !repo_id_of(request.data, request.len, &hash)) {
+	canonical(credentials, what, &request, &names);
+	if (cairn_buf_failed(&request) || cairn_buf_failed(&names) ||
+	    !repo_id_of(request.data, request.len, &hash)) {
 		out->failed = true;
 		return;
 	}
@@ -88,7 +106,7 @@ void s3_sign(const struct s3_credentials *credentials, const struct s3_signed *w
 	derive(credentials, what->date, key);
 	hmac(key, sizeof(key), (const char *)text.data, key);
 	cairn_buf_addf(out, "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=",
-		       credentials->access_key, scope, signed_headers(credentials));
+		       credentials->access_key, scope, (char *)names.data);
 	add_hex(out, key);
 	OPENSSL_cleanse(key, sizeof(key));
 }

@@ -29,6 +29,10 @@ struct s3_signed {
 	const char *query;   /* without '?'; "" for none */
 	const char *payload; /* SHA-256 of the body in hex */
 	const char *date;    /* as above */
+	/* Values of further headers that the request carries, or NULL. */
+	const char *bucket_lock; /* x-amz-bucket-object-lock-enabled */
+	const char *lock_mode;   /* x-amz-object-lock-mode */
+	const char *lock_until;  /* x-amz-object-lock-retain-until-date */
 };
 
 /* Appends the value of the Authorization header. The request must carry the
