@@ -163,9 +163,10 @@ static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 static int look_again(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
-	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, err);
+	bool listed = false;
+	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, &listed, err);
 
-	if (rc == 0)
+	if (rc == 0 && !listed)
 		rc = there(repo, &lock->name, err);
 	if (rc < 0)
 		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
@@ -289,7 +290,7 @@ static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
-	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, err);
+	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, NULL, err);
 
 	if (rc < 0)
 		return rc;

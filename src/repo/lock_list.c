@@ -133,7 +133,7 @@ static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive
 }
 
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
-		       struct cairn_err *err)
+		       bool *ret_own_listed, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	int rc = repo_names_list(repo->store, REPO_FILE_LOCK, &names, err);
@@ -141,6 +141,8 @@ int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		if (!own || !repo_id_equal(own, &names.items[i].name))
 			rc = look_at(repo, &names.items[i].name, exclusive, err);
+	if (rc == 0 && own)
+		*ret_own_listed = repo_names_find(&names, own) != NULL;
 	return rc;
 }
 

@@ -12,9 +12,10 @@ struct repo;
 struct repo_id;
 
 /* CAIRN_ABORTED when a lock other than `own` (may be NULL) excludes one of that
- * kind. Stale ones are removed on the way. */
+ * kind. Stale ones are removed on the way. *ret_own_listed says whether `own` was
+ * listed, too; it is not set without `own`. */
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
-		       struct cairn_err *err);
+		       bool *ret_own_listed, struct cairn_err *err);
 
 /* Removes stale locks, or all. */
 int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn_err *err);

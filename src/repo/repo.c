@@ -249,19 +249,25 @@ static int fits_config(struct repo *repo, struct cairn_err *err)
 	return repo_config_read(repo, &repo->config, err);
 }
 
+/* False only when the store says that there is none. */
+static bool has_config(struct repo *repo)
+{
+	uint64_t size;
+
+	return repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, NULL) != CAIRN_NOT_FOUND;
+}
+
 int repo_open(const struct repo_options *options, struct repo **ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
-	uint64_t size;
 	int rc = repo_new(options, &repo, err);
 
 	if (rc < 0)
 		return rc;
-	rc = repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, err);
-	if (rc == CAIRN_NOT_FOUND)
+	rc = repo_find_key(repo, options, fits_config, err);
+	if ((rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS || rc == CAIRN_UNAUTHENTICATED) &&
+	    !has_config(repo))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no repository");
-	if (rc == 0)
-		rc = repo_find_key(repo, options, fits_config, err);
 	if (rc == 0)
 		rc = repo_start(repo, options, err);
 	if (rc == 0)
