@@ -12,32 +12,46 @@
 
 _Static_assert(sizeof(struct repo_id) == CHUNK_ID_BYTES, "a chunk's id is a blob's");
 
+static int add_one(struct zeros *zeros, struct chunk_map *map, const struct repo_id *id,
+		   uint64_t length, bool lost, struct cairn_err *err)
+{
+	const struct repo_id *zero = zeros_id(zeros, length);
+	enum chunk_kind kind = lost ? CHUNK_LOST : CHUNK_KEPT;
+	int rc;
+
+	if (zero && repo_id_equal(zero, id))
+		kind = CHUNK_ZERO;
+	rc = chunk_map_add(map, kind, id->bytes, length, err);
+	if (!rc && lost && kind == CHUNK_ZERO)
+		map->lost_zeros += length;
+	return rc;
+}
+
+int content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
+		      const uint32_t *lengths, size_t n, struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = add_one(zeros, map, &ids[i], lengths[i], false, err);
+	return rc;
+}
+
 int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		enum chunk_kind kind = CHUNK_KEPT;
-		const struct repo_id *zero;
 		uint64_t length;
 		bool lost;
-		int rc;
-
-		rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
+		int rc = repo_blob_size(repo, REPO_BLOB_DATA, &ids[i], &length, err);
 		if (rc && !repo_blob_lost(repo, REPO_BLOB_DATA, &ids[i], &length))
 			return rc;
 		lost = rc != 0;
-		if (lost)
-			kind = CHUNK_LOST;
 		if (length > UINT32_MAX)
 			return cairn_err_set(err, CAIRN_RANGE, "a chunk is too long");
-		zero = zeros_id(zeros, length);
-		if (zero && repo_id_equal(zero, &ids[i]))
-			kind = CHUNK_ZERO;
-		rc = chunk_map_add(map, kind, ids[i].bytes, length, err);
+		rc = add_one(zeros, map, &ids[i], length, lost, err);
 		if (rc)
 			return rc;
-		if (lost && kind == CHUNK_ZERO)
-			map->lost_zeros += length;
 	}
 	return 0;
 }

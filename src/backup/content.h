@@ -27,6 +27,10 @@ struct zeros;
 int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 		const struct repo_id *ids, size_t n, struct cairn_err *err);
 
+/* Like it, with lengths that the caller knows, of chunks that are not lost. */
+int content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
+		      const uint32_t *lengths, size_t n, struct cairn_err *err);
+
 struct content {
 	const struct chunk *chunks; /* by content_add() or put; none left to be read */
 	size_t n;

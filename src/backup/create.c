@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backup/layout.h"
 #include "backup/marks.h"
 #include "backup/plan.h"
 #include "backup/reading.h"
@@ -46,6 +47,7 @@ static void making_done(struct making *making)
 	parent_done(&making->parent);
 	marks_freep(&making->marks);
 	plan_done(&making->plan);
+	layout_freep(&making->segmented.layout);
 }
 
 static int mark(void *arg, const struct block_extent *extent, struct cairn_err *err)
@@ -345,19 +347,18 @@ static int save(struct making *making, struct cairn_err *err)
 		.segment = making->segment,
 		.zeros = making->zeros,
 		.parent_snapshot_id = making->parent.snapshot_id,
+		.parent_tree = making->parent.found ? &making->parent.tree : NULL,
 		.begun_ns = making->begun_ns,
 		.stored_before = making->stored_before,
 	};
-
-	struct repo_id root;
-	int rc = save_backup(making->repo, &spec, &root, making->result, err);
+	int rc = save_backup(making->repo, &spec, making->result, err);
 
 	if (rc)
 		return rc;
-	/* All that the backup needs was put, or found in the index. */
-	if (making->segment)
-		repo_cache_set_whole(making->repo, &root,
-				     making->parent.found ? &making->parent.tree : NULL);
+	if (making->segment && making->segmented.layout)
+		layout_save(making->repo, &making->segmented.top,
+			    making->parent.segmented ? &making->parent.segments.top : NULL,
+			    making->segmented.layout);
 	repo_cache_save(making->repo);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backup/content.h"
+#include "backup/image_head.h"
 #include "backup/record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -152,18 +153,12 @@ static int open_segments(struct reading *reading, struct cairn_err *err)
 	return rc;
 }
 
-static int read_image(struct reading *reading, const struct repo_id *directory,
-		      struct cairn_err *err)
+/* What a reading of the directory found makes an image. */
+static int finish(struct reading *reading, struct cairn_err *err)
 {
-	const struct repo_tree_visitor visitor = {
-		.node = enter, .content = take_content, .arg = reading};
-	bool segmented;
-	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
+	bool segmented = reading->image.segmented;
+	int rc = segmented ? 0 : check_file(reading, err);
 
-	if (rc)
-		return rc;
-	segmented = reading->image.segmented;
-	rc = segmented ? 0 : check_file(reading, err);
 	if (rc)
 		return rc;
 	if (reading->ours && !reading->image.metadata_lost) {
@@ -175,6 +170,16 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 				    &reading->image.metadata, err);
 	}
 	return rc || !segmented ? rc : open_segments(reading, err);
+}
+
+static int read_image(struct reading *reading, const struct repo_id *directory,
+		      struct cairn_err *err)
+{
+	const struct repo_tree_visitor visitor = {
+		.node = enter, .content = take_content, .arg = reading};
+	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
+
+	return rc ? rc : finish(reading, err);
 }
 
 static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
@@ -221,12 +226,14 @@ static int open_any(struct repo *repo, const struct repo_snapshot *snapshot, con
 	return 0;
 }
 
-static int append(void *arg, uint64_t number, const struct chunk_map *map, struct cairn_err *err)
+static int append(void *arg, uint64_t number, const struct repo_id *leaf,
+		  const struct chunk_map *map, struct cairn_err *err)
 {
 	struct chunk_map *all = arg;
 	int rc = 0;
 
 	(void)number;
+	(void)leaf;
 	for (size_t i = 0; i < map->n && !rc; i++) {
 		const struct chunk *chunk = &map->at[i];
 
@@ -256,7 +263,25 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
 		      struct image *ret, struct cairn_err *err)
 {
-	return open_any(repo, snapshot, NULL, zeros, ret, err);
+	cairn_cleanup(reading_done) struct reading reading = {.repo = repo,
+							      .zeros = zeros,
+							      .ours = true,
+							      .has_metadata = true,
+							      .metadata =
+								      CAIRN_BUF_INIT(METADATA_MAX)};
+	cairn_auto_free void *bytes = NULL;
+	struct image_head head;
+
+	if (!image_head_find(repo, &snapshot->tree, &head, &bytes))
+		return open_any(repo, snapshot, NULL, zeros, ret, err);
+	reading.image.segmented = true;
+	reading.parts = head.parts;
+	cairn_buf_add(&reading.metadata, head.metadata, head.n);
+	if (finish(&reading, NULL) != 0) /* what the repository says counts */
+		return open_any(repo, snapshot, NULL, zeros, ret, err);
+	*ret = reading.image;
+	memset(&reading.image, 0, sizeof(reading.image)); /* it is the caller's now */
+	return 0;
 }
 
 int image_check(const struct image *image, struct cairn_err *err)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backup/image.h"
+#include "backup/layout.h"
 #include "backup/record.h"
 #include "backup/source.h"
 #include "base/cleanup.h"
@@ -29,6 +30,7 @@ void parent_done(struct parent *parent)
 	chunk_map_done(&parent->map);
 	segments_done(&parent->segments);
 	free(parent->segments_lost);
+	layout_free(parent->layout);
 	*parent = (struct parent){0};
 }
 
@@ -83,18 +85,22 @@ static int by_snapshot(const void *a, const void *b)
 struct survey {
 	uint64_t *lost; /* a bit for each segment */
 	uint64_t chunks, data_bytes;
+	struct layout *layout; /* or NULL */
 };
 
 static void survey_done(struct survey *survey)
 {
 	free(survey->lost);
+	layout_free(survey->layout);
 }
 
-static int see_segment(void *arg, uint64_t number, const struct chunk_map *map,
-		       struct cairn_err *err)
+static int see_segment(void *arg, uint64_t number, const struct repo_id *leaf,
+		       const struct chunk_map *map, struct cairn_err *err)
 {
 	struct survey *survey = arg;
 
+	if (survey->layout)
+		layout_set(survey->layout, number, leaf, map->at, map->n);
 	if (map->lost > 0 || map->lost_zeros > 0)
 		survey->lost[number / 64] |= 1ULL << number % 64;
 	for (size_t i = 0; i < map->n; i++) {
@@ -119,8 +125,10 @@ static int look_at_segments(struct search *search, const struct candidate *candi
 	    repo_cache_is_whole(search->repo, &candidate->snapshot->tree)) {
 		survey->chunks = image->metadata.chunk_n;
 		survey->data_bytes = image->metadata.data_bytes;
+		survey->layout = layout_load(search->repo, &segments->top, count);
 		return 0;
 	}
+	survey->layout = layout_new(count, NULL);
 	survey->lost = cairn_calloc(count / 64 + 1, sizeof(*survey->lost));
 	if (!survey->lost)
 		return cairn_err_nomem(err, "segments");
@@ -178,6 +186,7 @@ static int load(struct search *search, const struct candidate *candidate, struct
 	parent->snapshot_time_ns = image.metadata_lost ? (uint64_t)candidate->snapshot->time_ns
 						       : image.metadata.snapshot_time_ns;
 	parent->segments_lost = cairn_take(survey.lost);
+	parent->layout = cairn_take(survey.layout);
 	parent->chunks = survey.chunks;
 	parent->data_bytes = survey.data_bytes;
 	take_image(parent, &image);

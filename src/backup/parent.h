@@ -20,6 +20,7 @@
 
 struct backup_source;
 struct cairn_err;
+struct layout;
 struct repo;
 struct repo_snapshot;
 struct zeros;
@@ -39,6 +40,7 @@ struct parent {
 	struct segments segments;
 	uint64_t *segments_lost; /* a bit for each segment of which something is lost; or NULL */
 	uint64_t chunks, data_bytes; /* of data, in all segments */
+	struct layout *layout;       /* what is known of its segments; or NULL */
 };
 
 /* Bytes of the image. */

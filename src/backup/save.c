@@ -7,6 +7,7 @@
 
 #include "backup/content.h"
 #include "backup/create.h"
+#include "backup/image_head.h"
 #include "backup/metadata.h"
 #include "backup/plan.h"
 #include "backup/record.h"
@@ -93,16 +94,14 @@ static int make_metadata(const struct save_spec *spec, const struct backup_resul
 }
 
 static int put_metadata(struct repo *repo, const struct save_spec *spec,
-			const struct backup_result *result, struct repo_tree_writer *writer,
+			const struct image_head *head, struct repo_tree_writer *writer,
 			struct cairn_err *err)
 {
 	struct repo_node node = node_of(spec, BACKUP_METADATA_NAME, INODE_METADATA);
-	cairn_auto_free char *text = NULL;
 	struct repo_id id;
-	int rc = make_metadata(spec, result, &text, &node.size, err);
+	int rc = repo_blob_put(repo, REPO_BLOB_DATA, head->metadata, head->n, &id, NULL, err);
 
-	if (!rc)
-		rc = repo_blob_put(repo, REPO_BLOB_DATA, text, node.size, &id, NULL, err);
+	node.size = head->n;
 	if (!rc)
 		rc = repo_tree_writer_file_begin(writer, &node, err);
 	if (!rc)
@@ -122,8 +121,8 @@ static int put_parts(const struct save_spec *spec, struct repo_tree_writer *writ
 	return repo_tree_writer_add(writer, &node, err);
 }
 
-static int put_dir(struct repo *repo, const struct save_spec *spec,
-		   const struct backup_result *result, struct repo_id *ret, struct cairn_err *err)
+static int put_dir(struct repo *repo, const struct save_spec *spec, const struct image_head *head,
+		   struct repo_id *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
 	int rc = repo_tree_writer_new(repo, &writer, err);
@@ -131,7 +130,7 @@ static int put_dir(struct repo *repo, const struct save_spec *spec,
 	if (!rc && !spec->segmented)
 		rc = put_image(repo, spec, writer, err);
 	if (!rc)
-		rc = put_metadata(repo, spec, result, writer, err);
+		rc = put_metadata(repo, spec, head, writer, err);
 	if (!rc && spec->segmented)
 		rc = put_parts(spec, writer, err);
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
@@ -213,24 +212,34 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 	return repo_snapshot_save(repo, &snapshot, &result->id, err);
 }
 
-int save_backup(struct repo *repo, const struct save_spec *spec, struct repo_id *ret_root,
-		struct backup_result *result, struct cairn_err *err)
+int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
+		struct cairn_err *err)
 {
 	cairn_auto_free char *path = backup_path_of(spec->source->volume_name);
+	cairn_auto_free char *metadata = NULL;
+	struct image_head head = {0};
 	struct repo_stats stats;
-	struct repo_id dir;
+	struct repo_id dir, root;
 	int rc;
 
 	if (!path)
 		return cairn_err_nomem(err, "backup");
-	rc = put_dir(repo, spec, result, &dir, err);
+	rc = make_metadata(spec, result, &metadata, &head.n, err);
+	head.metadata = metadata;
 	if (!rc)
-		rc = put_root(repo, spec, path, &dir, ret_root, err);
+		rc = put_dir(repo, spec, &head, &dir, err);
+	if (!rc)
+		rc = put_root(repo, spec, path, &dir, &root, err);
 	if (!rc)
 		rc = repo_flush(repo, err);
 	if (rc)
 		return rc;
 	repo_get_stats(repo, &stats);
 	result->bytes_stored = stats.bytes_stored - spec->stored_before;
-	return put_snapshot(repo, spec, path, ret_root, result, err);
+	rc = put_snapshot(repo, spec, path, &root, result, err);
+	if (rc || !spec->segmented)
+		return rc;
+	head.parts = spec->segmented->top;
+	image_head_keep(repo, &root, spec->parent_tree, &head);
+	return 0;
 }

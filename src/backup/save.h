@@ -23,14 +23,15 @@ struct save_spec {
 	const struct segmented_result *segmented; /* instead of the plan's chunks; or NULL */
 	uint64_t segment;                         /* the length of one */
 	struct zeros *zeros;
-	const char *parent_snapshot_id; /* or NULL */
+	const char *parent_snapshot_id;    /* or NULL */
+	const struct repo_id *parent_tree; /* or NULL; with segments */
 	uint64_t begun_ns;
 	uint64_t stored_before; /* what the repository had counted as stored */
 };
 
-/* Fills id and bytes_stored of `result`; the rest of it is what is saved. *ret_root is the
- * snapshot's tree. */
-int save_backup(struct repo *repo, const struct save_spec *spec, struct repo_id *ret_root,
-		struct backup_result *result, struct cairn_err *err);
+/* Fills id and bytes_stored of `result`; the rest of it is what is saved. All that the
+ * backup needs must have been put, or found in the index. */
+int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
+		struct cairn_err *err);
 
 #endif

@@ -330,7 +330,8 @@ struct walking {
 	struct repo *repo;
 	struct zeros *zeros;
 	const struct segments *segments;
-	int (*fn)(void *arg, uint64_t number, const struct chunk_map *map, struct cairn_err *err);
+	int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
+		  const struct chunk_map *map, struct cairn_err *err);
 	void *arg;
 	struct repo_id leaves[GROUPS_AT_ONCE * SEGMENT_GROUP];
 	struct segment_list lists[GROUPS_AT_ONCE * SEGMENT_GROUP];
@@ -346,7 +347,7 @@ static int visit(struct walking *walking, uint64_t first, size_t n, struct cairn
 		rc = segment_list_chunks(walking->repo, walking->zeros, &walking->lists[i],
 					 segments_length(walking->segments, first + i), &map, err);
 		if (!rc)
-			rc = walking->fn(walking->arg, first + i, &map, err);
+			rc = walking->fn(walking->arg, first + i, &walking->leaves[i], &map, err);
 	}
 	return rc;
 }
@@ -373,8 +374,8 @@ static int walk_groups(struct walking *walking, uint64_t group, uint64_t end, st
 }
 
 int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
-		  int (*fn)(void *arg, uint64_t number, const struct chunk_map *map,
-			    struct cairn_err *err),
+		  int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
+			    const struct chunk_map *map, struct cairn_err *err),
 		  void *arg, struct cairn_err *err)
 {
 	cairn_auto_free struct walking *walking = cairn_calloc(1, sizeof(*walking));

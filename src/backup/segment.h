@@ -90,10 +90,10 @@ void segment_lists_done(struct segment_list *lists, size_t n);
 int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct segment_list *list,
 			uint64_t length, struct chunk_map *map, struct cairn_err *err);
 
-/* Calls `fn` for every segment, in order, with its chunks. */
+/* Calls `fn` for every segment, in order, with its tree and chunks. */
 int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
-		  int (*fn)(void *arg, uint64_t number, const struct chunk_map *map,
-			    struct cairn_err *err),
+		  int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
+			    const struct chunk_map *map, struct cairn_err *err),
 		  void *arg, struct cairn_err *err);
 
 /* ---- writing ----------------------------------------------------------------- */

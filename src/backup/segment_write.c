@@ -51,6 +51,7 @@ int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }
 
+/* The trees were stored just now, or are a parent's of which nothing is lost. */
 static int save_directory(struct repo *repo, unsigned digits, const struct repo_id *ids, size_t n,
 			  struct repo_id *ret, struct cairn_err *err)
 {
@@ -63,7 +64,7 @@ static int save_directory(struct repo *repo, unsigned digits, const struct repo_
 
 		segment_name(digits, i, name);
 		node.subtree = ids[i];
-		rc = repo_tree_writer_add(writer, &node, err);
+		rc = repo_tree_writer_add_known(writer, &node, err);
 	}
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/content.h"
+#include "backup/layout.h"
 #include "backup/marks.h"
 #include "backup/parent.h"
 #include "backup/progress.h"
@@ -33,7 +35,8 @@ struct making {
 	uint64_t *todo; /* segments that are planned */
 	size_t n_todo;
 	bool has_zeros;
-	struct repo_id zeros; /* the tree of a segment of zeros */
+	struct repo_id zeros;  /* the tree of a segment of zeros */
+	struct layout *layout; /* as it will be; or NULL */
 
 	/* Where in the one file of the parent the next segment begins. */
 	size_t first;
@@ -53,6 +56,7 @@ static void making_free(struct making *m)
 	free(m->leaves);
 	free(m->open);
 	free(m->todo);
+	layout_free(m->layout);
 	segment_lists_done(m->lists, BATCH);
 	chunk_map_done(&m->map);
 	free(m);
@@ -107,6 +111,23 @@ static int put_zeros(struct making *m, struct repo_id *ret, struct cairn_err *er
 	return rc;
 }
 
+/* The parent's trees of a group as this machine keeps them; false when one is not known. */
+static bool recall_group(const struct making *m, uint64_t group)
+{
+	const struct layout *layout = m->spec->parent->layout;
+	uint64_t first = group * SEGMENT_GROUP;
+	uint64_t end = first + segments_in_group(m->parent_count, group);
+
+	for (uint64_t k = first; k < end; k++) {
+		const struct repo_id *leaf = layout ? layout_leaf(layout, k) : NULL;
+
+		if (!leaf)
+			return false;
+		m->leaves[k] = *leaf;
+	}
+	return true;
+}
+
 /* The parent's trees of a group, as far as it has them. */
 static int load_group(void *arg, size_t i, struct cairn_err *err)
 {
@@ -114,7 +135,7 @@ static int load_group(void *arg, size_t i, struct cairn_err *err)
 	uint64_t group = m->open[i];
 	uint64_t first = group * SEGMENT_GROUP;
 
-	if (!m->grown_upon || first >= m->parent_count)
+	if (!m->grown_upon || first >= m->parent_count || recall_group(m, group))
 		return 0;
 	/* The parent may have more segments in it than the volume only if it was longer,
 	 * which it was not. */
@@ -187,6 +208,26 @@ static void count_data(const struct chunk_map *map, size_t from, size_t to, uint
 	}
 }
 
+/* The chunks of the parent's segment; looked up only where nothing else tells them. */
+static int list_chunks(const struct making *m, size_t i, uint64_t number, struct chunk_map *map,
+		       struct cairn_err *err)
+{
+	const struct parent *parent = m->spec->parent;
+	const struct segment_list *list = &m->lists[i];
+	uint64_t length = segments_length(&parent->segments, number);
+	cairn_auto_free uint32_t *lengths = NULL;
+
+	if (parent->layout && list->size == length && !is_lost(parent, number, number + 1)) {
+		lengths = cairn_calloc(list->n + 1, sizeof(*lengths));
+		if (!lengths)
+			return cairn_err_nomem(err, "segments");
+		if (layout_lengths(parent->layout, number, list->n, length, lengths))
+			return content_add_known(m->spec->zeros, map, list->ids, lengths, list->n,
+						 err);
+	}
+	return segment_list_chunks(m->repo, m->spec->zeros, list, length, map, err);
+}
+
 /* What of the parent a segment is planned upon. */
 static int find_parent(struct making *m, size_t i, struct plan_segment_spec *spec,
 		       struct chunk_map *own, struct cairn_err *err)
@@ -208,8 +249,7 @@ static int find_parent(struct making *m, size_t i, struct plan_segment_spec *spe
 		spec->first_offset = m->first_offset;
 		return 0;
 	}
-	rc = segment_list_chunks(m->repo, m->spec->zeros, &m->lists[i],
-				 segments_length(&parent->segments, number), own, err);
+	rc = list_chunks(m, i, number, own, err);
 	if (rc)
 		return rc;
 	spec->parent = own;
@@ -285,12 +325,17 @@ static bool only_zeros(const struct making *m, size_t i)
 static int save_one(struct making *m, size_t i, struct cairn_err *err)
 {
 	uint64_t number = m->todo[m->at + i];
+	int rc;
 
 	count_data(&m->map, m->starts[i], m->ends[i], &m->result->chunks, &m->result->data_bytes);
 	if (only_zeros(m, i))
 		return put_zeros(m, &m->leaves[number], err);
-	return segment_save(m->repo, m->spec->zeros, number, m->map.at + m->starts[i],
-			    m->ends[i] - m->starts[i], &m->leaves[number], err);
+	rc = segment_save(m->repo, m->spec->zeros, number, m->map.at + m->starts[i],
+			  m->ends[i] - m->starts[i], &m->leaves[number], err);
+	if (!rc && m->layout)
+		layout_set(m->layout, number, &m->leaves[number], m->map.at + m->starts[i],
+			   m->ends[i] - m->starts[i]);
+	return rc;
 }
 
 static int run_batch(struct making *m, struct cairn_err *err)
@@ -310,6 +355,15 @@ static int run_batch(struct making *m, struct cairn_err *err)
 
 /* ---- all --------------------------------------------------------------------- */
 
+static void keep_leaves(struct making *m, uint64_t group)
+{
+	uint64_t first = group * SEGMENT_GROUP;
+	uint64_t end = first + segments_in_group(m->count, group);
+
+	for (uint64_t k = first; m->layout && k < end; k++)
+		layout_set_leaf(m->layout, k, &m->leaves[k]);
+}
+
 static int save_groups(struct making *m, struct cairn_err *err)
 {
 	int rc = 0;
@@ -317,6 +371,7 @@ static int save_groups(struct making *m, struct cairn_err *err)
 	for (size_t i = 0; i < m->n_open && !rc; i++) {
 		uint64_t group = m->open[i];
 
+		keep_leaves(m, group);
 		rc = segment_save_group(m->repo, m->leaves + group * SEGMENT_GROUP,
 					segments_in_group(m->count, group), &m->now.groups[group],
 					err);
@@ -347,6 +402,7 @@ static int prepare(struct making *m, struct cairn_err *err)
 	m->todo = cairn_calloc(m->count, sizeof(*m->todo));
 	if (!m->now.groups || !m->open || !m->leaves || !m->todo)
 		return cairn_err_nomem(err, "segments");
+	m->layout = layout_new(m->count, m->grown_upon ? parent->layout : NULL);
 	return 0;
 }
 
@@ -382,6 +438,7 @@ int segmented_run(struct repo *repo, const struct segmented_spec *spec,
 	if (rc)
 		return rc;
 	result.hand = (spec->parent->hand + spec->segment / 8 * 3) % spec->segment;
+	result.layout = cairn_take(m->layout);
 	*ret = result;
 	return 0;
 }

@@ -18,6 +18,7 @@
 struct backup_progress;
 struct backup_source;
 struct cairn_err;
+struct layout;
 struct marks;
 struct parent;
 struct repo;
@@ -41,6 +42,7 @@ struct segmented_result {
 	struct reading_result got;
 	uint64_t chunks, data_bytes; /* of data, in all segments */
 	uint64_t hand;
+	struct layout *layout; /* of all segments, the caller's; NULL when nothing changed */
 };
 
 int segmented_run(struct repo *repo, const struct segmented_spec *spec,

@@ -21,7 +21,9 @@
 #include "repo/repo_impl.h"
 
 #define WHOLE_MAX     ((size_t)64 << 20)
+#define SEALED_MAX    ((size_t)256 << 20)
 #define SNAPSHOTS_MAX 10000U
+#define LAYOUTS_MAX   64U
 
 char *repo_cache_path(const struct repo *repo, const char *name)
 {
@@ -246,21 +248,25 @@ static void attach_all(struct repo *repo, struct repo_index_cache **caches, size
 	}
 }
 
+static bool is_kind(const char *name, const char *kind)
+{
+	return strncmp(name, kind, strlen(kind)) == 0;
+}
+
 void repo_cache_attach(struct repo *repo)
 {
 	cairn_auto_free char *path = repo_cache_path(repo, NULL);
 	struct repo_index_cache *caches[REPO_CACHE_FILES_MAX];
 	DIR *dir = path && is_private(path) ? opendir(path) : NULL;
 	const struct dirent *entry;
-	size_t n = 0, snapshots = 0;
+	size_t n = 0, snapshots = 0, layouts = 0;
 
 	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir))) {
 		/* Nobody removes those that were forgotten. */
-		if (strncmp(entry->d_name, REPO_CACHE_SNAPSHOT, strlen(REPO_CACHE_SNAPSHOT)) == 0 &&
-		    ++snapshots > SNAPSHOTS_MAX)
+		if ((is_kind(entry->d_name, REPO_CACHE_SNAPSHOT) && ++snapshots > SNAPSHOTS_MAX) ||
+		    (is_kind(entry->d_name, REPO_CACHE_LAYOUT) && ++layouts > LAYOUTS_MAX))
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
-		if (strncmp(entry->d_name, REPO_CACHE_INDEX, strlen(REPO_CACHE_INDEX)) == 0 &&
-		    !strchr(entry->d_name, '.'))
+		if (is_kind(entry->d_name, REPO_CACHE_INDEX) && !strchr(entry->d_name, '.'))
 			n += (caches[n] = open_one(repo, entry->d_name)) != NULL;
 	}
 	if (dir)
@@ -291,14 +297,18 @@ int repo_cache_mend(struct repo *repo, struct cairn_err *err)
 
 /* ---- trees that are whole ---------------------------------------------------- */
 
-/* The names of index files, and a hash of them and the tree. */
-static bool seal_names(const struct repo_id *tree, const struct repo_named *names, size_t n,
-		       struct repo_id *ret)
+/* A hash of the bytes and the tree. */
+static bool seal_bytes(const struct repo_id *tree, const void *data, size_t n, struct repo_id *ret)
 {
 	struct repo_id parts[2] = {*tree};
 
-	return repo_id_of(names, n * sizeof(*names), &parts[1]) &&
-	       repo_id_of(parts, sizeof(parts), ret);
+	return repo_id_of(data, n, &parts[1]) && repo_id_of(parts, sizeof(parts), ret);
+}
+
+static bool seal_names(const struct repo_id *tree, const struct repo_named *names, size_t n,
+		       struct repo_id *ret)
+{
+	return seal_bytes(tree, names, n * sizeof(*names), ret);
 }
 
 static char *whole_path(const struct repo *repo, const struct repo_id *tree)
@@ -372,4 +382,56 @@ void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
 	if (old)
 		(void)unlink(old);
 	(void)cairn_file_replace(AT_FDCWD, path, names, n * sizeof(*names) + sizeof(sum), NULL);
+}
+
+/* ---- what callers know of trees ---------------------------------------------- */
+
+static char *sealed_path(const struct repo *repo, enum repo_cached kind, const struct repo_id *tree)
+{
+	return path_of(repo, kind == REPO_CACHED_HEAD ? REPO_CACHE_HEAD : REPO_CACHE_LAYOUT, tree);
+}
+
+bool repo_cache_get_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree,
+			   uint8_t **ret_data, size_t *ret_n)
+{
+	cairn_auto_free char *path = sealed_path(repo, kind, tree);
+	cairn_auto_free char *dir = repo_cache_path(repo, NULL);
+	cairn_auto_free char *data = NULL;
+	struct repo_id sum;
+	size_t n = 0;
+
+	if (!path || !dir || !is_private(dir) ||
+	    cairn_file_read(AT_FDCWD, path, SEALED_MAX, &data, &n, NULL) != 0 || n <= sizeof(sum))
+		return false;
+	n -= sizeof(sum);
+	if (!seal_bytes(tree, data, n, &sum) || memcmp(data + n, &sum, sizeof(sum)) != 0)
+		return false;
+	*ret_data = (uint8_t *)cairn_take(data);
+	*ret_n = n;
+	return true;
+}
+
+void repo_cache_put_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree,
+			   const void *data, size_t n)
+{
+	cairn_auto_free char *path = sealed_path(repo, kind, tree);
+	cairn_auto_free uint8_t *sealed = NULL;
+	struct repo_id sum;
+
+	if (!path || n > SEALED_MAX - sizeof(sum) || !repo_cache_make_dir(repo))
+		return;
+	sealed = cairn_alloc(n + sizeof(sum));
+	if (!sealed || !seal_bytes(tree, data, n, &sum))
+		return;
+	memcpy(sealed, data, n);
+	memcpy(sealed + n, &sum, sizeof(sum));
+	(void)cairn_file_replace(AT_FDCWD, path, sealed, n + sizeof(sum), NULL);
+}
+
+void repo_cache_drop_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree)
+{
+	cairn_auto_free char *path = sealed_path(repo, kind, tree);
+
+	if (path)
+		(void)unlink(path);
 }

@@ -2,7 +2,7 @@
 
 /* What a machine remembers of a repository: CACHE-DIR/REPOSITORY-ID.
  *
- * Three things, all only to save work; the directory may be deleted at any time.
+ * Five things, all only to save work; the directory may be deleted at any time.
  *   index-…   what index files say (index_cache.h). Believed as long as each of these files
  *             is in the store's listing with its size: they are named by their content, so
  *             they say the same for ever. A few of them, others each time, are read again:
@@ -10,6 +10,8 @@
  *   whole-…   a tree all of whose blobs were found, and the index files that were there
  *             then. While these are all listed, and all packs that they name are too, nothing
  *             that the tree needs can be missing: it need not be walked again.
+ *   head-…, layout-…  what a caller learnt of a tree and wants to know again without
+ *             reading it; sealed with a hash.
  *   snapshot-…  a snapshot's file as it is stored; its name is its hash.
  *
  * Failures are nobody's concern: then the work is done. Nothing here is thread-safe.
@@ -55,5 +57,15 @@ bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree);
 /* It is so of `tree` from now on; what was remembered of `before` (or NULL) is dropped. */
 void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
 			  const struct repo_id *before);
+
+/* Bytes that depend on nothing but the tree, and so never change. */
+enum repo_cached { REPO_CACHED_HEAD, REPO_CACHED_LAYOUT };
+
+/* False when they are not there, or damaged. */
+bool repo_cache_get_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree,
+			   uint8_t **ret_data, size_t *ret_n);
+void repo_cache_put_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree,
+			   const void *data, size_t n);
+void repo_cache_drop_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree);
 
 #endif

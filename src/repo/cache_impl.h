@@ -10,6 +10,8 @@ struct repo;
 
 #define REPO_CACHE_INDEX     "index-"
 #define REPO_CACHE_WHOLE     "whole-"
+#define REPO_CACHE_HEAD      "head-"
+#define REPO_CACHE_LAYOUT    "layout-"
 #define REPO_CACHE_SNAPSHOT  "snapshot-"
 #define REPO_CACHE_FILES_MAX 64U
 

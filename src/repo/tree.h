@@ -64,6 +64,10 @@ CAIRN_DEFINE_CLEANUP(struct repo_tree_writer, repo_tree_writer_free);
 int repo_tree_writer_add(struct repo_tree_writer *writer, const struct repo_node *node,
 			 struct cairn_err *err);
 
+/* Like it, of a subtree that the caller knows to be in the repository. */
+int repo_tree_writer_add_known(struct repo_tree_writer *writer, const struct repo_node *node,
+			       struct cairn_err *err);
+
 /* Adds a file: begin, content in order and in as many parts as one likes, end.
  * A blob that is not in the repository, or lengths that do not add up to
  * node->size, are refused: such a file would be restored wrong and no check

@@ -42,8 +42,10 @@ struct repo_tree_writer {
 	struct cairn_buf out;
 	uint64_t plain; /* bytes of text so far */
 	char last[REPO_NAME_MAX + 1];
-	bool any;     /* a node was written */
-	bool in_file; /* between begin and end */
+	struct repo_node like;      /* the last node, */
+	struct cairn_buf like_text; /* and what it has between its name and its content */
+	bool any;                   /* a node was written */
+	bool in_file;               /* between begin and end */
 	bool any_id;
 	bool done;
 	uint64_t want, have; /* size of the file, and of its content so far */
@@ -99,6 +101,7 @@ void repo_tree_writer_free(struct repo_tree_writer *writer)
 		ZSTD_freeCCtx(atomic_exchange(&writer->repo->tree_context, writer->compress));
 	cairn_buf_done(&writer->text);
 	cairn_buf_done(&writer->out);
+	cairn_buf_done(&writer->like_text);
 	free(writer);
 }
 
@@ -115,6 +118,7 @@ int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struc
 	writer->repo = repo;
 	cairn_buf_init(&writer->text, (size_t)1 << 20);
 	cairn_buf_init(&writer->out, REPO_BLOB_MAX);
+	cairn_buf_init(&writer->like_text, (size_t)1 << 20);
 	writer->hash = EVP_MD_CTX_new();
 	writer->compress = atomic_exchange(&repo->tree_context, NULL);
 	if (writer->compress)
@@ -168,11 +172,25 @@ static void add_number(struct cairn_buf *out, const char *name, uint64_t value)
 		cairn_buf_addf(out, ",\"%s\":%" PRIu64, name, value);
 }
 
+/* Letters and digits are the same in any quotes. */
+static bool is_plain(const char *name)
+{
+	while ((*name >= '0' && *name <= '9') || (*name >= 'a' && *name <= 'z'))
+		name++;
+	return !*name;
+}
+
 static int add_name(struct cairn_buf *out, const char *name, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf quoted = CAIRN_BUF_INIT(16 * REPO_NAME_MAX);
 	cairn_auto_free char *text = NULL;
 
+	if (is_plain(name)) {
+		cairn_buf_addc(out, '"');
+		cairn_buf_adds(out, name);
+		cairn_buf_addc(out, '"');
+		return 0;
+	}
 	repo_name_quote(&quoted, name);
 	text = cairn_buf_take_string(&quoted);
 	if (!text)
@@ -181,14 +199,11 @@ static int add_name(struct cairn_buf *out, const char *name, struct cairn_err *e
 	return 0;
 }
 
-/* Everything before the content, in restic's order; what is zero is left out. */
-static int add_node(struct cairn_buf *out, const struct repo_node *node, struct cairn_err *err)
+/* What comes between name and content, in restic's order; what is zero is left out. */
+static void add_fields(struct cairn_buf *out, const struct repo_node *node)
 {
 	static const char *const types[] = {"file", "dir", "symlink"};
-	int rc;
 
-	cairn_buf_adds(out, "{\"name\":");
-	rc = add_name(out, node->name, err);
 	cairn_buf_addf(out, ",\"type\":\"%s\"", types[node->type]);
 	add_number(out, "mode", go_mode(node));
 	add_time(out, "mtime", node->mtime_ns);
@@ -204,6 +219,36 @@ static int add_node(struct cairn_buf *out, const struct repo_node *node, struct 
 	add_number(out, "links", node->links);
 	if (node->type == REPO_NODE_SYMLINK)
 		add_string(out, "linktarget", node->link_target);
+}
+
+/* The same but for name and subtree. */
+static bool is_alike(const struct repo_node *a, const struct repo_node *b)
+{
+	return a->type == b->type && a->mode == b->mode && a->mtime_ns == b->mtime_ns &&
+	       a->atime_ns == b->atime_ns && a->ctime_ns == b->ctime_ns && a->uid == b->uid &&
+	       a->gid == b->gid && a->inode == b->inode && a->device_id == b->device_id &&
+	       a->size == b->size && a->links == b->links && !a->user && !b->user && !a->group &&
+	       !b->group && !a->link_target && !b->link_target;
+}
+
+/* Everything before the content. Most nodes of a directory of segments differ in nothing
+ * but their names, and there are a hundred thousand of them in 1 TiB. */
+static int add_node(struct repo_tree_writer *writer, const struct repo_node *node,
+		    struct cairn_err *err)
+{
+	struct cairn_buf *out = &writer->text, *fields = &writer->like_text;
+	int rc;
+
+	cairn_buf_adds(out, "{\"name\":");
+	rc = add_name(out, node->name, err);
+	if (!writer->any || !is_alike(&writer->like, node)) {
+		cairn_buf_reset(fields);
+		add_fields(fields, node);
+		writer->like = *node;
+	}
+	if (rc == 0 && cairn_buf_failed(fields))
+		return cairn_err_nomem(err, "a tree");
+	cairn_buf_add(out, fields->data, fields->len);
 	return rc;
 }
 
@@ -223,7 +268,7 @@ static int begin_node(struct repo_tree_writer *writer, const struct repo_node *n
 				     writer->last);
 	if (writer->any)
 		cairn_buf_addc(&writer->text, ',');
-	rc = add_node(&writer->text, node, err);
+	rc = add_node(writer, node, err);
 	if (rc < 0)
 		return rc;
 	memcpy(writer->last, node->name, n + 1);
@@ -235,22 +280,32 @@ int repo_tree_writer_add(struct repo_tree_writer *writer, const struct repo_node
 			 struct cairn_err *err)
 {
 	char hex[REPO_ID_TEXT_MAX];
+
+	if (node->type == REPO_NODE_DIR &&
+	    !repo_blob_has(writer->repo, REPO_BLOB_TREE, &node->subtree))
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "tree %s is not in the repository",
+				     repo_id_format(&node->subtree, hex));
+	return repo_tree_writer_add_known(writer, node, err);
+}
+
+int repo_tree_writer_add_known(struct repo_tree_writer *writer, const struct repo_node *node,
+			       struct cairn_err *err)
+{
+	char hex[REPO_ID_TEXT_MAX];
 	int rc;
 
 	if (node->type != REPO_NODE_DIR && node->type != REPO_NODE_SYMLINK)
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no directory or link",
 				     node->name);
-	if (node->type == REPO_NODE_DIR &&
-	    !repo_blob_has(writer->repo, REPO_BLOB_TREE, &node->subtree))
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "tree %s is not in the repository",
-				     repo_id_format(&node->subtree, hex));
 	rc = begin_node(writer, node, err);
 	if (rc < 0)
 		return rc;
 	cairn_buf_adds(&writer->text, ",\"content\":null");
-	if (node->type == REPO_NODE_DIR)
-		cairn_buf_addf(&writer->text, ",\"subtree\":\"%s\"",
-			       repo_id_format(&node->subtree, hex));
+	if (node->type == REPO_NODE_DIR) {
+		cairn_buf_adds(&writer->text, ",\"subtree\":\"");
+		cairn_buf_adds(&writer->text, repo_id_format(&node->subtree, hex));
+		cairn_buf_addc(&writer->text, '"');
+	}
 	cairn_buf_addc(&writer->text, '}');
 	return pump_some(writer, err);
 }

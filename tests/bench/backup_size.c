@@ -305,7 +305,6 @@ static int make_backup(struct making *m, struct cairn_err *err)
 	struct volume volume;
 	struct save_spec spec = {
 		.options = &options, .plan = &plan, .zeros = m->zeros, .begun_ns = cairn_now_ns()};
-	struct repo_id root;
 	int rc;
 
 	volume_init(&volume, m->size, 0);
@@ -324,7 +323,7 @@ static int make_backup(struct making *m, struct cairn_err *err)
 			rc = end_pack(m, err);
 	}
 	if (!rc)
-		rc = save_backup(m->repo, &spec, &root, &result, err);
+		rc = save_backup(m->repo, &spec, &result, err);
 	plan_done(&plan);
 	return rc;
 }

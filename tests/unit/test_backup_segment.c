@@ -465,6 +465,33 @@ static void a_damaged_cache_costs_no_parent(void **state)
 	assert_restored(fix, &volume, &result.id, true);
 }
 
+/* What this machine keeps of a backup: the next one need not read it. */
+static void a_cache_saves_requests_and_changes_nothing(void **state)
+{
+	struct repofix *fix = *state;
+	cairn_cleanup(volume_done) struct volume volume;
+	struct backup_result result;
+	struct repo_stats stats;
+
+	volume_init(&volume);
+	volume.cached = true;
+	back_up(fix, &volume, SEGMENT, &result);
+	for (uint64_t round = 1; round < 6; round++) {
+		change_block(&volume, 5, 400 + round);
+		change_block(&volume, SIZE / BLOCK / 2 + round * 7, 500 + round);
+		memset(volume.now + SIZE - round * 3 * BLOCK, 0, BLOCK);
+		volume.size += round == 3 ? SEGMENT : 0;
+		back_up(fix, &volume, 0, &result);
+		assert_int_equal(result.mode, BACKUP_CHANGED);
+		assert_restored(fix, &volume, &result.id, true);
+		back_up(fix, &volume, 0, &result);
+		repo_get_stats(fix->repo, &stats);
+		/* Key, config and lock 6, listings 3, packs, index and snapshot 4, the lock 2. */
+		assert_int_equal(stats.requests, 15);
+	}
+	assert_restored(fix, &volume, &result.id, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +509,8 @@ int main(void)
 						repofix_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_cache_costs_no_parent, repofix_setup,
 						repofix_teardown),
+		cmocka_unit_test_setup_teardown(a_cache_saves_requests_and_changes_nothing,
+						repofix_setup, repofix_teardown),
 	};
 
 	return cmocka_run_group_tests_name("backup/segment", tests, NULL, NULL);

@@ -306,6 +306,35 @@ static void a_tree_is_whole_only_as_long_as_nothing_vanished(void **state)
 	assert_false(repo_cache_is_whole(fix->repo, &ids[0]));
 }
 
+static void what_is_known_of_a_tree_is_its_own_and_sealed(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[2];
+	char paths[4][256];
+	uint8_t *data = NULL;
+	size_t n = 0;
+
+	add_blobs(fix, 1, ids, 2);
+	assert_false(repo_cache_get_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0], &data, &n));
+	repo_cache_put_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0], "four", 4);
+	assert_true(repo_cache_get_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0], &data, &n));
+	assert_int_equal(n, 4);
+	assert_memory_equal(data, "four", 4);
+	free(data);
+	assert_false(repo_cache_get_sealed(fix->repo, REPO_CACHED_HEAD, &ids[0], &data, &n));
+	assert_int_equal(list_cache(fix, "layout-", paths, 4), 1);
+	for (off_t at = 0; at < 36; at += 5) {
+		flip(paths[0], at);
+		assert_false(
+			repo_cache_get_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0], &data, &n));
+		flip(paths[0], at);
+	}
+	assert_int_equal(truncate(paths[0], 32), 0);
+	assert_false(repo_cache_get_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0], &data, &n));
+	repo_cache_drop_sealed(fix->repo, REPO_CACHED_LAYOUT, &ids[0]);
+	assert_int_equal(list_cache(fix, "layout-", paths, 4), 0);
+}
+
 static void a_snapshot_is_fetched_once(void **state)
 {
 	struct repofix *fix = *state;
@@ -361,6 +390,7 @@ int main(void)
 		TEST(an_index_file_that_is_damaged_in_the_store_is_found),
 		TEST(a_fifo_among_the_caches_is_not_waited_for),
 		TEST(a_tree_is_whole_only_as_long_as_nothing_vanished),
+		TEST(what_is_known_of_a_tree_is_its_own_and_sealed),
 		TEST(a_snapshot_is_fetched_once),
 		TEST(a_directory_that_others_can_write_to_is_not_used),
 	};
