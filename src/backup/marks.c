@@ -127,3 +127,16 @@ struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint6
 	}
 	return count;
 }
+
+bool marks_any(const struct marks *marks, uint64_t offset, uint64_t length)
+{
+	uint64_t stop = offset + length < marks->size ? offset + length : marks->size;
+	uint64_t first = offset >> marks->shift;
+	uint64_t end = granules_of(stop, marks->shift);
+
+	for (uint64_t word = first / WORD_BITS; first < end && word <= (end - 1) / WORD_BITS;
+	     word++)
+		if (marks->marked[word] & mask_of(word, first, end))
+			return true;
+	return false;
+}

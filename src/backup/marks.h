@@ -14,6 +14,7 @@
 #ifndef CAIRN_BACKUP_MARKS_H
 #define CAIRN_BACKUP_MARKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -51,5 +52,8 @@ struct marks_count {
 
 /* Of the granules that [offset, offset + length) touches. */
 struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint64_t length);
+
+/* Whether something is marked there, without counting it. */
+bool marks_any(const struct marks *marks, uint64_t offset, uint64_t length);
 
 #endif

@@ -78,7 +78,7 @@ static bool is_marked(const struct making *m, uint64_t first, uint64_t end)
 {
 	uint64_t from = first * m->now.segment;
 
-	return marks_count(m->spec->marks, from, (end - first) * m->now.segment).marked > 0;
+	return marks_any(m->spec->marks, from, (end - first) * m->now.segment);
 }
 
 /* The segments [first, end) are the parent's. */

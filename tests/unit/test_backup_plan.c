@@ -71,6 +71,10 @@ static void marks_widen_changes_and_narrow_zeros(void **state)
 	(void)state;
 	add(marks, 1, 1, false);
 	assert_int_equal(marks_count(marks, 0, 4096).marked, 1);
+	assert_true(marks_any(marks, 0, 1));
+	assert_true(marks_any(marks, 4095, MIB));
+	assert_false(marks_any(marks, 4096, MIB));
+	assert_false(marks_any(marks, 4096, 0));
 	add(marks, 8 * KIB + 1, 12 * KIB, true); /* whole granules: two of four */
 	count = marks_count(marks, 8 * KIB, 16 * KIB);
 	assert_int_equal(count.granules, 4);
