@@ -4,11 +4,10 @@
 
 #include "backup/cluster_run.h"
 
-#include <string.h>
-
 #include "backup/cluster.h"
 #include "backup/cluster_watch.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "kube/client.h"
 #include "kube/object.h"
 
@@ -19,12 +18,7 @@ static bool is_of_claim(const struct cluster_run *run, const json_t *object)
 {
 	const char *of = kube_annotation(object, CLUSTER_ANNOTATION_OF);
 
-	return of && strcmp(of, run->names.claim) == 0;
-}
-
-static bool same(const char *a, const char *b)
-{
-	return a && b && strcmp(a, b) == 0;
+	return cairn_text_same(of, run->names.claim);
 }
 
 /* The Job of the same run did its work. */
@@ -36,7 +30,7 @@ static bool was_backed_up(const json_t *jobs, const json_t *snapshot)
 
 	json_array_foreach(kube_at(jobs, "items"), i, job)
 	{
-		if (same(kube_label(job, CLUSTER_LABEL_RUN), run) &&
+		if (cairn_text_same(kube_label(job, CLUSTER_LABEL_RUN), run) &&
 		    cluster_job_state(job, NULL) == CLUSTER_JOB_COMPLETE)
 			return true;
 	}
@@ -129,8 +123,9 @@ int cluster_drop_bases(struct cluster_run *run, const char *except, struct cairn
 		rc = cluster_list(run, &kube_volumesnapshots, selector, &list, err);
 	json_array_foreach(kube_at(list, "items"), i, item)
 	{
-		if (rc || !is_of_claim(run, item) || same(kube_name(item), except) ||
-		    !same(kube_label(item, CLUSTER_LABEL_REPOSITORY), run->names.repository))
+		if (rc || !is_of_claim(run, item) || cairn_text_same(kube_name(item), except) ||
+		    !cairn_text_same(kube_label(item, CLUSTER_LABEL_REPOSITORY),
+				     run->names.repository))
 			continue;
 		rc = cluster_remove(run, &kube_volumesnapshots, kube_name(item), err);
 	}

@@ -89,6 +89,11 @@ static size_t columns_of(uint32_t c)
 	return 1;
 }
 
+bool cairn_text_same(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
 size_t cairn_text_columns(const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;

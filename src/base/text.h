@@ -18,6 +18,9 @@ bool cairn_utf8_valid(const char *text, size_t n);
 /* Valid UTF-8 without control characters (C0, DEL, C1). */
 bool cairn_text_printable(const char *text, size_t n);
 
+/* Both are there and equal. */
+bool cairn_text_same(const char *a, const char *b);
+
 /* Terminal columns that `text` takes, wide and combining characters counted
  * right; needs no locale. */
 size_t cairn_text_columns(const char *text);

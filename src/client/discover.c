@@ -16,13 +16,6 @@
 /* What user names of service accounts begin with: nobody else's may. */
 #define ACCOUNT_PREFIX "system:serviceaccount:"
 
-void client_snapshot_done(struct client_snapshot *snapshot)
-{
-	free(snapshot->handle);
-	free(snapshot->driver);
-	*snapshot = (struct client_snapshot){0};
-}
-
 void client_service_done(struct client_service *service)
 {
 	free(service->address);
@@ -36,74 +29,6 @@ void client_account_done(struct client_account *account)
 	free(account->namespace_name);
 	free(account->name);
 	*account = (struct client_account){0};
-}
-
-/* --- snapshots --- */
-
-/* An object that says nothing of readiness is taken as ready. */
-static bool is_ready(const json_t *object)
-{
-	bool ready = true;
-
-	(void)kube_bool(object, &ready, "status", "readyToUse");
-	return ready;
-}
-
-/* The content points back to its snapshot; it has no uid until it was bound. */
-static bool points_back(const json_t *content, const json_t *snapshot)
-{
-	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
-	const char *uid = kube_str(ref, "uid");
-	const char *name = kube_str(ref, "name");
-	const char *ns = kube_str(ref, "namespace");
-
-	return name && ns && strcmp(name, kube_name(snapshot)) == 0 &&
-	       strcmp(ns, kube_namespace(snapshot)) == 0 &&
-	       (!uid || !*uid || strcmp(uid, kube_uid(snapshot)) == 0);
-}
-
-static int read_content(const json_t *content, const json_t *snapshot, struct client_snapshot *ret,
-			struct cairn_err *err)
-{
-	const char *handle = kube_str(content, "status", "snapshotHandle");
-	const char *driver = kube_str(content, "spec", "driver");
-
-	if (!points_back(content, snapshot))
-		return cairn_err_set(err, CAIRN_INTERNAL,
-				     "VolumeSnapshotContent %s belongs to another VolumeSnapshot",
-				     kube_name(content));
-	if (!is_ready(content) || !handle || !driver)
-		return cairn_err_set(err, CAIRN_UNAVAILABLE,
-				     "VolumeSnapshotContent %s is not ready", kube_name(content));
-	ret->handle = cairn_strdup(handle);
-	ret->driver = cairn_strdup(driver);
-	if (ret->handle && ret->driver)
-		return 0;
-	client_snapshot_done(ret);
-	return cairn_err_nomem(err, "snapshot");
-}
-
-int client_discover_snapshot(struct kube_client *kube, const struct kube_call *how,
-			     const char *namespace_name, const char *name,
-			     struct client_snapshot *ret, struct cairn_err *err)
-{
-	kube_auto_json json_t *snapshot = NULL;
-	kube_auto_json json_t *content = NULL;
-	const char *bound;
-	int rc = kube_get(kube, KUBE_REF(&kube_volumesnapshots, namespace_name, name), how,
-			  &snapshot, err);
-
-	if (rc)
-		return cairn_err_wrap(err, "VolumeSnapshot %s/%s", namespace_name, name);
-	bound = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
-	if (!is_ready(snapshot) || !bound)
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "VolumeSnapshot %s/%s is not ready",
-				     namespace_name, name);
-	rc = kube_get(kube, KUBE_REF(&kube_volumesnapshotcontents, NULL, bound), how, &content,
-		      err);
-	if (rc)
-		return cairn_err_wrap(err, "VolumeSnapshotContent %s", bound);
-	return read_content(content, snapshot, ret, err);
 }
 
 /* --- the service --- */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a listing must learn from Kubernetes: which driver and handle a
- * VolumeSnapshot has, where that driver's SnapshotMetadata service is, and who we
- * are. Each is one or two requests; nothing is kept here.
- *
- * A VolumeSnapshotContent that does not point back to its VolumeSnapshot is
- * refused: anybody who may write a VolumeSnapshot's status could otherwise have
- * us read another's handle.
+/* What a listing must learn from Kubernetes besides the VolumeSnapshot itself
+ * (kube/snapshot.h): where the driver's SnapshotMetadata service is, and which
+ * service account we are. Each is one request; nothing is kept here.
  */
 #ifndef CAIRN_CLIENT_DISCOVER_H
 #define CAIRN_CLIENT_DISCOVER_H
@@ -14,22 +10,6 @@
 struct cairn_err;
 struct kube_call;
 struct kube_client;
-
-struct client_snapshot {
-	char *handle; /* in the CSI driver */
-	char *driver;
-};
-
-void client_snapshot_done(struct client_snapshot *snapshot);
-
-/* CAIRN_NOT_FOUND    there is no such VolumeSnapshot
- * CAIRN_UNAVAILABLE  it is not ready, or Kubernetes does not answer
- * CAIRN_INTERNAL     its content belongs to another VolumeSnapshot
- * and whatever Kubernetes says
- */
-int client_discover_snapshot(struct kube_client *kube, const struct kube_call *how,
-			     const char *namespace_name, const char *name,
-			     struct client_snapshot *ret, struct cairn_err *err);
 
 struct client_service {
 	char *address;

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "client/handle.h"
+#include "kube/snapshot.h"
 
 void client_route_done(struct client_route *route)
 {
@@ -42,7 +43,7 @@ static int find_driver(struct client_route *route, const struct cairn_client *cl
 		       const struct cairn_listing_query *query, const struct kube_call *how,
 		       struct cairn_err *err)
 {
-	struct client_snapshot snapshot = {0};
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot snapshot = {0};
 	int rc = 0;
 
 	if (route->driver)
@@ -51,19 +52,19 @@ static int find_driver(struct client_route *route, const struct cairn_client *cl
 		route->driver = cairn_strdup(client->options.driver);
 		return route->driver ? 0 : cairn_err_nomem(err, "driver");
 	}
-	rc = client_discover_snapshot(client->kube, how, query->namespace_name, query->snapshot,
-				      &snapshot, err);
-	if (!rc)
-		route->driver = cairn_take(snapshot.driver);
-	client_snapshot_done(&snapshot);
-	return rc;
+	rc = kube_snapshot_get(client->kube, query->namespace_name, query->snapshot, how, &snapshot,
+			       err);
+	if (rc)
+		return rc;
+	route->driver = cairn_strdup(snapshot.driver);
+	return route->driver ? 0 : cairn_err_nomem(err, "driver");
 }
 
 static int find_base(struct client_route *route, const struct cairn_client *client,
 		     const struct cairn_listing_query *query, const struct kube_call *how,
 		     struct cairn_err *err)
 {
-	struct client_snapshot snapshot = {0};
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot snapshot = {0};
 	int rc;
 
 	if (route->base_id || query->base_id || !query->base_snapshot)
@@ -72,12 +73,12 @@ static int find_base(struct client_route *route, const struct cairn_client *clie
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the name of the base can not be looked up without "
 				     "Kubernetes; give its id");
-	rc = client_discover_snapshot(client->kube, how, query->namespace_name,
-				      query->base_snapshot, &snapshot, err);
-	if (!rc)
-		route->base_id = cairn_take(snapshot.handle);
-	client_snapshot_done(&snapshot);
-	return rc ? cairn_err_wrap(err, "base snapshot") : 0;
+	rc = kube_snapshot_get(client->kube, query->namespace_name, query->base_snapshot, how,
+			       &snapshot, err);
+	if (rc)
+		return cairn_err_wrap(err, "base snapshot");
+	route->base_id = cairn_strdup(snapshot.handle);
+	return route->base_id ? 0 : cairn_err_nomem(err, "base snapshot");
 }
 
 /* "host:port" without the port and without brackets. */

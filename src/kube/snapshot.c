@@ -2,66 +2,100 @@
 
 #include "kube/snapshot.h"
 
-#include <string.h>
-
 #include "base/err.h"
+#include "base/text.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/resource.h"
 
-/* Names its content, and is ready. */
-static int check_snapshot(const json_t *snapshot, struct cairn_err *err)
+/* A snapshot that was just made has no status at all. */
+static int check_snapshot(const struct kube_snapshot_query *query, const json_t *snapshot,
+			  const char **ret_content, struct cairn_err *err)
 {
-	const char *name = kube_name(snapshot);
+	const char *bound = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
 
-	if (!kube_str(snapshot, "status", "boundVolumeSnapshotContentName"))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE,
-				     "VolumeSnapshot '%s' is not bound to a content yet", name);
 	if (!kube_is(snapshot, "status", "readyToUse"))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "VolumeSnapshot '%s' is not ready yet",
-				     name);
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the VolumeSnapshot is not yet ready, name: %s", query->name);
+	if (!bound || !bound[0])
+		return cairn_err_set(
+			err, CAIRN_UNAVAILABLE,
+			"boundVolumeSnapshotContentName is not set in VolumeSnapshot status, "
+			"name: %s",
+			query->name);
+	*ret_content = bound;
 	return 0;
 }
 
-static bool same(const char *a, const char *b)
+static bool refers_back(const struct kube_snapshot_query *query, const json_t *snapshot,
+			const json_t *content)
 {
-	return a && b && strcmp(a, b) == 0;
+	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
+	const char *uid = kube_str(ref, "uid");
+
+	return cairn_text_same(kube_str(ref, "namespace"), query->ns) &&
+	       cairn_text_same(kube_str(ref, "name"), query->name) &&
+	       (!uid || !uid[0] || cairn_text_same(uid, kube_uid(snapshot)));
 }
 
-/* The content points back; a uid is there once the two are bound. */
-static int check_content(const json_t *snapshot, const json_t *content, struct cairn_err *err)
+static int check_driver(const struct kube_snapshot_query *query, const json_t *content,
+			struct cairn_err *err)
 {
-	const char *uid = kube_str(content, "spec", "volumeSnapshotRef", "uid");
+	const char *driver = kube_str(content, "spec", "driver");
 
-	if (!same(kube_str(content, "spec", "volumeSnapshotRef", "namespace"),
-		  kube_namespace(snapshot)) ||
-	    !same(kube_str(content, "spec", "volumeSnapshotRef", "name"), kube_name(snapshot)) ||
-	    (uid && uid[0] && !same(uid, kube_uid(snapshot))))
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "VolumeSnapshotContent '%s' belongs to another VolumeSnapshot "
-				     "than '%s'",
-				     kube_name(content), kube_name(snapshot));
-	if (!kube_str(content, "spec", "driver"))
+	if (query->driver && !cairn_text_same(driver, query->driver))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "VolumeSnapshot '%s' does not belong to the CSI driver '%s'",
+				     query->name, query->driver);
+	if (!driver || !driver[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "VolumeSnapshotContent '%s' names no driver",
 				     kube_name(content));
-	if (!kube_str(content, "status", "snapshotHandle"))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE,
-				     "VolumeSnapshotContent '%s' is not ready yet",
-				     kube_name(content));
 	return 0;
 }
 
-int kube_snapshot_view(json_t *snapshot, json_t *content, struct kube_snapshot *ret,
-		       struct cairn_err *err)
+static int check_content(const struct kube_snapshot_query *query, const json_t *snapshot,
+			 const json_t *content, struct cairn_err *err)
 {
-	int rc = check_snapshot(snapshot, err);
+	const char *name = kube_name(content);
+	const char *handle = kube_str(content, "status", "snapshotHandle");
+	int rc;
 
-	if (!rc && !content)
-		rc = cairn_err_set(err, CAIRN_PRECONDITION, "VolumeSnapshot '%s' has no content",
-				   kube_name(snapshot));
+	if (!refers_back(query, snapshot, content))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "VolumeSnapshotContent '%s' is not bound to VolumeSnapshot "
+				     "'%s/%s'",
+				     name, query->ns, query->name);
+	rc = check_driver(query, content, err);
+	if (rc)
+		return rc;
+	if (!kube_is(content, "status", "readyToUse"))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE,
+				     "the VolumeSnapshotContent is not yet ready, name: %s", name);
+	if (!handle || !handle[0])
+		return cairn_err_set(
+			err, CAIRN_UNAVAILABLE,
+			"snapshotHandle is not set in VolumeSnapshotContent status, name: %s",
+			name);
+	return 0;
+}
+
+int kube_snapshot_resolve(const struct kube_snapshot_query *query, struct kube_snapshot *ret,
+			  struct cairn_err *err)
+{
+	kube_auto_json json_t *snapshot = NULL;
+	kube_auto_json json_t *content = NULL;
+	const char *bound = NULL;
+	int rc = query->get(query->arg, KUBE_REF(&kube_volumesnapshots, query->ns, query->name),
+			    &snapshot, err);
+
 	if (!rc)
-		rc = check_content(snapshot, content, err);
+		rc = check_snapshot(query, snapshot, &bound, err);
+	if (!rc)
+		rc = query->get(query->arg, KUBE_REF(&kube_volumesnapshotcontents, NULL, bound),
+				&content, err);
+	if (!rc)
+		rc = check_content(query, snapshot, content, err);
 	if (rc)
 		return rc;
 	*ret = (struct kube_snapshot){
@@ -75,26 +109,30 @@ int kube_snapshot_view(json_t *snapshot, json_t *content, struct kube_snapshot *
 	return 0;
 }
 
+struct source {
+	struct kube_client *client;
+	const struct kube_call *how;
+};
+
+static int get_object(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err)
+{
+	const struct source *from = arg;
+	int rc = kube_get(from->client, ref, from->how, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	return cairn_err_set(err, rc, "there is no %s '%s%s%s'", ref->resource->kind,
+			     ref->ns ? ref->ns : "", ref->ns ? "/" : "", ref->name);
+}
+
 int kube_snapshot_get(struct kube_client *client, const char *ns, const char *name,
 		      const struct kube_call *how, struct kube_snapshot *ret, struct cairn_err *err)
 {
-	kube_auto_json json_t *snapshot = NULL;
-	kube_auto_json json_t *content = NULL;
-	int rc = kube_get(client, KUBE_REF(&kube_volumesnapshots, ns, name), how, &snapshot, err);
+	struct source from = {.client = client, .how = how};
+	const struct kube_snapshot_query query = {
+		.ns = ns, .name = name, .get = get_object, .arg = &from};
 
-	if (rc == CAIRN_NOT_FOUND)
-		return cairn_err_set(err, rc, "there is no VolumeSnapshot '%s/%s'", ns, name);
-	if (!rc)
-		rc = check_snapshot(snapshot, err);
-	if (rc)
-		return rc;
-	const char *bound = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
-
-	rc = kube_get(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, bound), how, &content,
-		      err);
-	if (rc == CAIRN_NOT_FOUND)
-		return cairn_err_set(err, rc, "there is no VolumeSnapshotContent '%s'", bound);
-	return rc ? rc : kube_snapshot_view(snapshot, content, ret, err);
+	return kube_snapshot_resolve(&query, ret, err);
 }
 
 void kube_snapshot_done(struct kube_snapshot *snapshot)

@@ -3,8 +3,14 @@
 /* A VolumeSnapshot and what stands behind it: its content, its driver, and the
  * driver's own names of snapshot and volume.
  *
- * A snapshot is believed only when both objects name each other: anybody may
- * write a VolumeSnapshot that points at the content of somebody else.
+ * The only place that says which VolumeSnapshot is good:
+ *   - it is ready and names its VolumeSnapshotContent;
+ *   - the content names it back. A user may write a VolumeSnapshot that points
+ *     at the content of another namespace, so one direction proves nothing. The
+ *     uid is compared only when the content has one: a content made by hand has
+ *     none until it is bound;
+ *   - the content has a driver, is ready and has a snapshotHandle.
+ * A status that does not mention readyToUse is not ready.
  */
 #ifndef CAIRN_KUBE_SNAPSHOT_H
 #define CAIRN_KUBE_SNAPSHOT_H
@@ -14,6 +20,7 @@
 struct cairn_err;
 struct kube_call;
 struct kube_client;
+struct kube_ref;
 
 struct kube_snapshot {
 	const char *name;
@@ -24,18 +31,28 @@ struct kube_snapshot {
 	json_t *content;
 };
 
-/* Looks at the two objects, taking a reference of each; `content` may be NULL,
- * and is asked for only after `snapshot` was found good (CAIRN_PRECONDITION
- * otherwise).
+struct kube_snapshot_query {
+	const char *ns;
+	const char *name;
+	const char *driver; /* which it must belong to; NULL: any */
+
+	/* Reads one object. The code of a failure is returned as it is. */
+	int (*get)(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err);
+	void *arg;
+};
+
+/* Reads the snapshot and its content and checks the rules above.
  *
  * CAIRN_UNAVAILABLE   not ready yet: look again
- * CAIRN_PRECONDITION  the two do not belong together
+ * CAIRN_PRECONDITION  the content belongs to another snapshot, or has no driver
+ * CAIRN_INVALID       it belongs to another driver than query->driver
+ * and the codes of query->get
  */
-int kube_snapshot_view(json_t *snapshot, json_t *content, struct kube_snapshot *ret,
-		       struct cairn_err *err);
+int kube_snapshot_resolve(const struct kube_snapshot_query *query, struct kube_snapshot *ret,
+			  struct cairn_err *err);
 
-/* Gets both from the API server. Codes as above, CAIRN_NOT_FOUND when one of
- * them does not exist, and those of kube_get(). */
+/* The same from the API server, for any driver. Codes as above, CAIRN_NOT_FOUND
+ * when one of the two does not exist, and those of kube_get(). */
 int kube_snapshot_get(struct kube_client *client, const char *ns, const char *name,
 		      const struct kube_call *how, struct kube_snapshot *ret,
 		      struct cairn_err *err);

@@ -2,13 +2,12 @@
 
 #include "sidecar/names_impl.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/digest.h"
 #include "kube/object.h"
 #include "kube/resource.h"
+#include "kube/snapshot.h"
 #include "kube/wait.h"
 #include "sidecar/secret.h"
 
@@ -102,13 +101,14 @@ struct question {
 	const char *driver;
 	const char *ns;
 	const char *name;
+	const struct kube_wait *wait;
 };
 
-static int read_object(const struct question *q, const struct kube_ref *ref,
-		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
+static int read_object(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err)
 {
+	const struct question *q = arg;
 	const struct sidecar_kube *kube = &q->names->kube;
-	int rc = kube->ops->get(kube->self, ref, wait, ret, err);
+	int rc = kube->ops->get(kube->self, ref, q->wait, ret, err);
 
 	if (!rc)
 		return 0;
@@ -120,65 +120,7 @@ static int read_object(const struct question *q, const struct kube_ref *ref,
 	return sidecar_read_failed(rc, err);
 }
 
-/* A snapshot that was just made has no status at all. */
-static int check_snapshot(const struct question *q, const json_t *snapshot,
-			  const char **ret_content, struct cairn_err *err)
-{
-	if (!kube_is(snapshot, "status", "readyToUse"))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE,
-				     "the VolumeSnapshot is not yet ready, name: %s", q->name);
-	*ret_content = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
-	if (!*ret_content || !**ret_content)
-		return cairn_err_set(
-			err, CAIRN_UNAVAILABLE,
-			"boundVolumeSnapshotContentName is not set in VolumeSnapshot status, "
-			"name: %s",
-			q->name);
-	return 0;
-}
-
-static bool is_text(const char *a, const char *b)
-{
-	return a && b && strcmp(a, b) == 0;
-}
-
-/* Does the content belong to this snapshot, and not only the other way round? */
-static bool refers_back(const json_t *content, const json_t *snapshot, const struct question *q)
-{
-	const char *uid = kube_str(content, "spec", "volumeSnapshotRef", "uid");
-
-	return is_text(kube_str(content, "spec", "volumeSnapshotRef", "namespace"), q->ns) &&
-	       is_text(kube_str(content, "spec", "volumeSnapshotRef", "name"), q->name) &&
-	       (!uid || !uid[0] || is_text(uid, kube_uid(snapshot)));
-}
-
-static int check_content(const struct question *q, const json_t *snapshot, const json_t *content,
-			 struct cairn_err *err)
-{
-	const char *name = kube_name(content);
-	const char *handle = kube_str(content, "status", "snapshotHandle");
-
-	if (!refers_back(content, snapshot, q))
-		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "VolumeSnapshotContent '%s' is not bound to VolumeSnapshot "
-				     "'%s/%s'",
-				     name, q->ns, q->name);
-	if (!is_text(kube_str(content, "spec", "driver"), q->driver))
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "VolumeSnapshot '%s' does not belong to the CSI driver '%s'",
-				     q->name, q->driver);
-	if (!kube_is(content, "status", "readyToUse"))
-		return cairn_err_set(err, CAIRN_UNAVAILABLE,
-				     "the VolumeSnapshotContent is not yet ready, name: %s", name);
-	if (!handle || !handle[0])
-		return cairn_err_set(
-			err, CAIRN_UNAVAILABLE,
-			"snapshotHandle is not set in VolumeSnapshotContent status, name: %s",
-			name);
-	return 0;
-}
-
-static int make_snapshot(const struct question *q, const json_t *snapshot, const json_t *content,
+static int make_snapshot(const struct question *q, const struct kube_snapshot *of,
 			 struct sidecar_snapshot **ret, struct cairn_err *err)
 {
 	kube_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
@@ -187,12 +129,11 @@ static int make_snapshot(const struct question *q, const json_t *snapshot, const
 		return cairn_err_nomem(err, "snapshot");
 	kube_value_init(&s->value, snapshot_destroy);
 	if (copy(&s->ns, q->ns) || copy(&s->name, q->name) ||
-	    copy(&s->content, kube_name(content)) ||
-	    copy(&s->handle, kube_str(content, "status", "snapshotHandle")) ||
-	    copy(&s->volume, kube_str(content, "spec", "source", "volumeHandle")) ||
-	    copy(&s->class_name, kube_str(snapshot, "spec", "volumeSnapshotClassName")) ||
-	    copy(&s->used_secret, kube_annotation(content, NOTED_SECRET)) ||
-	    copy(&s->used_secret_ns, kube_annotation(content, NOTED_SECRET_NS)))
+	    copy(&s->content, kube_name(of->content)) || copy(&s->handle, of->handle) ||
+	    copy(&s->volume, of->volume_handle) ||
+	    copy(&s->class_name, kube_str(of->snapshot, "spec", "volumeSnapshotClassName")) ||
+	    copy(&s->used_secret, kube_annotation(of->content, NOTED_SECRET)) ||
+	    copy(&s->used_secret_ns, kube_annotation(of->content, NOTED_SECRET_NS)))
 		return cairn_err_nomem(err, "snapshot");
 	*ret = cairn_take(s);
 	return 0;
@@ -201,24 +142,18 @@ static int make_snapshot(const struct question *q, const json_t *snapshot, const
 static int ask(void *arg, const struct kube_wait *wait, struct kube_value **ret, uint64_t *until_ns,
 	       struct cairn_err *err)
 {
-	const struct question *q = arg;
+	struct question *q = arg;
 	kube_auto_value struct sidecar_snapshot *found = NULL;
-	kube_auto_json json_t *snapshot = NULL;
-	kube_auto_json json_t *content = NULL;
-	const char *content_name;
-	int rc = read_object(q, KUBE_REF(&kube_volumesnapshots, q->ns, q->name), wait, &snapshot,
-			     err);
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot of = {0};
+	const struct kube_snapshot_query query = {
+		.ns = q->ns, .name = q->name, .driver = q->driver, .get = read_object, .arg = q};
+	int rc;
 
 	(void)until_ns;
+	q->wait = wait;
+	rc = kube_snapshot_resolve(&query, &of, err);
 	if (!rc)
-		rc = check_snapshot(q, snapshot, &content_name, err);
-	if (!rc)
-		rc = read_object(q, KUBE_REF(&kube_volumesnapshotcontents, NULL, content_name),
-				 wait, &content, err);
-	if (!rc)
-		rc = check_content(q, snapshot, content, err);
-	if (!rc)
-		rc = make_snapshot(q, snapshot, content, &found, err);
+		rc = make_snapshot(q, &of, &found, err);
 	if (!rc)
 		rc = sidecar_secret_find(q->names, q->driver, found, wait, &found->secret, err);
 	if (rc)

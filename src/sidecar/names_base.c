@@ -6,15 +6,11 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "kube/object.h"
 #include "kube/user.h"
 #include "sidecar/access.h"
 #include "sidecar/names_impl.h"
-
-static bool is_text(const char *a, const char *b)
-{
-	return a && b && strcmp(a, b) == 0;
-}
 
 /* Of several contents with one handle, the one in the target's namespace. */
 static const json_t *in_namespace(const json_t *contents, const char *ns)
@@ -22,10 +18,12 @@ static const json_t *in_namespace(const json_t *contents, const char *ns)
 	size_t i;
 	json_t *content;
 
-	json_array_foreach(
-		contents, i,
-		content) if (is_text(kube_str(content, "spec", "volumeSnapshotRef", "namespace"),
-				     ns)) return content;
+	json_array_foreach(contents, i, content)
+	{
+		if (cairn_text_same(kube_str(content, "spec", "volumeSnapshotRef", "namespace"),
+				    ns))
+			return content;
+	}
 	return NULL;
 }
 

@@ -17,7 +17,7 @@ SERVICE = os.environ["CAIRN_SCRIPTED_SERVICE"]
 TIMEOUT = 120
 DRIVER, AUDIENCE, NAME = "drv.example", "the-audience", "service.example"
 SNAPSHOT = "snapshot.storage.k8s.io/v1"
-INVALID, NOT_FOUND, DENIED, INTERNAL, UNAVAILABLE = 3, 5, 7, 13, 14
+INVALID, NOT_FOUND, DENIED, PRECONDITION, UNAVAILABLE = 3, 5, 7, 9, 14
 
 
 def claims(token):
@@ -224,11 +224,11 @@ class Discovery(unittest.TestCase):
     def test_a_snapshot_that_is_not_ready_is_waited_for(self):
         self.serve("--blocks", "50")
         self.make_snapshot("young", status=False)
-        self.assertIn("not ready", self.list("--no-retry", snapshot="young",
+        self.assertIn("not yet ready", self.list("--no-retry", snapshot="young",
                                              code=UNAVAILABLE).stderr)
         self.processes.start("waiting", [BIN, "list", "-n", "default", "-s", "young",
                                          "--kubeconfig", self.config])
-        wait_until(lambda: "not ready" in self.processes.log_text("waiting"), 30, "it waits")
+        wait_until(lambda: "not yet ready" in self.processes.log_text("waiting"), 30, "it waits")
         self.make_snapshot("young")
         wait_until(lambda: not self.processes.is_alive("waiting"), 60, "the listing ends")
         self.assertEqual(self.processes.log_text("waiting").count("VARIABLE_LENGTH"), 50)
@@ -236,8 +236,8 @@ class Discovery(unittest.TestCase):
     def test_a_content_that_belongs_to_another_snapshot_is_refused(self):
         self.serve("--blocks", "50")
         self.make_snapshot("thief", refers_to="monday")
-        self.assertIn("belongs to another", self.list("--no-retry", snapshot="thief",
-                                                      code=INTERNAL).stderr)
+        self.assertIn("is not bound to", self.list("--no-retry", snapshot="thief",
+                                                   code=PRECONDITION).stderr)
         self.assertEqual(self.asked(), [])
 
 

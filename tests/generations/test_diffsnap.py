@@ -180,7 +180,7 @@ class Story(DiffsnapTest):
                           "--type=merge", "-p", json.dumps(
                               {"status": {"boundVolumeSnapshotContentName": content,
                                           "readyToUse": True}}))
-        self.fails("belongs to another VolumeSnapshot", "theft", "stolen")
+        self.fails("is not bound to VolumeSnapshot", "theft", "stolen")
 
     def test_what_is_not_ready_is_waited_for(self):
         self.kube.apply({"apiVersion": f"{SNAPSHOT}/v1", "kind": "VolumeSnapshot",

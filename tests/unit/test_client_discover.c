@@ -17,7 +17,7 @@
 
 /* What the server answers with, by the end of the path. */
 struct objects {
-	const char *snapshot, *content, *service, *user;
+	const char *service, *user;
 	int token_status;
 	unsigned tokens;
 	unsigned life_s; /* of a token */
@@ -52,11 +52,7 @@ static int answer(struct scripted_server *server, struct net_http *http, unsigne
 	const char *body = NULL;
 
 	(void)n;
-	if (ends(request->path, "/volumesnapshots/snap"))
-		body = o->snapshot;
-	else if (ends(request->path, "/volumesnapshotcontents/content"))
-		body = o->content;
-	else if (ends(request->path, "/snapshotmetadataservices/drv"))
+	if (ends(request->path, "/snapshotmetadataservices/drv"))
 		body = o->service;
 	else if (ends(request->path, "/selfsubjectreviews"))
 		body = o->user;
@@ -65,69 +61,6 @@ static int answer(struct scripted_server *server, struct net_http *http, unsigne
 	if (!body)
 		return scripted_status(http, 404, "NotFound", "not there", NULL);
 	return scripted_reply(http, strcmp(request->method, "POST") == 0 ? 201 : 200, NULL, body);
-}
-
-#define SNAPSHOT(status)                                                                           \
-	"{\"metadata\":{\"name\":\"snap\",\"namespace\":\"ns\",\"uid\":\"u1\"},\"status\":" status \
-	"}"
-#define BOUND             "{\"readyToUse\":true,\"boundVolumeSnapshotContentName\":\"content\"}"
-#define REF(name, ns, id) "{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" id "\"}"
-#define CONTENT(ref, status)                                                 \
-	"{\"metadata\":{\"name\":\"content\"},\"spec\":{\"driver\":\"drv\"," \
-	"\"volumeSnapshotRef\":" ref "},\"status\":" status "}"
-#define READY "{\"readyToUse\":true,\"snapshotHandle\":\"handle\"}"
-
-static void a_snapshot_gives_its_handle_and_driver_only_when_all_fits(void **state)
-{
-	static const struct {
-		const char *snapshot, *content;
-		int code;
-	} cases[] = {
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), READY), 0},
-		/* before it was bound, the content does not know the uid */
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", ""), READY), 0},
-		{SNAPSHOT("{\"boundVolumeSnapshotContentName\":\"content\"}"),
-		 CONTENT(REF("snap", "ns", "u1"), "{\"snapshotHandle\":\"handle\"}"), 0},
-		{NULL, NULL, CAIRN_NOT_FOUND},
-		{SNAPSHOT("null"), NULL, CAIRN_UNAVAILABLE},
-		{SNAPSHOT("{}"), NULL, CAIRN_UNAVAILABLE},
-		{SNAPSHOT("{\"readyToUse\":false,\"boundVolumeSnapshotContentName\":\"content\"}"),
-		 CONTENT(REF("snap", "ns", "u1"), READY), CAIRN_UNAVAILABLE},
-		{SNAPSHOT(BOUND), NULL, CAIRN_NOT_FOUND},
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), "null"), CAIRN_UNAVAILABLE},
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u1"), "{\"readyToUse\":true}"),
-		 CAIRN_UNAVAILABLE},
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "ns", "u2"), READY), CAIRN_INTERNAL},
-		{SNAPSHOT(BOUND), CONTENT(REF("snap", "other", "u1"), READY), CAIRN_INTERNAL},
-		{SNAPSHOT(BOUND), CONTENT(REF("other", "ns", "u1"), READY), CAIRN_INTERNAL},
-		{SNAPSHOT(BOUND), CONTENT("null", READY), CAIRN_INTERNAL},
-	};
-	struct scripted_server server;
-	struct objects objects = {0};
-	struct kube_client *kube;
-
-	(void)state;
-	scripted_start(&server, answer, &objects);
-	kube = scripted_client(&server, "token: x", NULL);
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct client_snapshot snapshot = {0};
-		struct cairn_err err = {0};
-
-		objects.snapshot = cases[i].snapshot;
-		objects.content = cases[i].content;
-		if (client_discover_snapshot(kube, NULL, "ns", "snap", &snapshot, &err) !=
-		    cases[i].code)
-			fail_msg("case %zu: %d %s", i, err.code, err.msg);
-		if (!cases[i].code) {
-			assert_string_equal(snapshot.handle, "handle");
-			assert_string_equal(snapshot.driver, "drv");
-		} else {
-			assert_null(snapshot.handle);
-		}
-		client_snapshot_done(&snapshot);
-	}
-	kube_client_free(kube);
-	scripted_stop(&server);
 }
 
 #define SERVICE(address, audience, ca) \
@@ -258,7 +191,6 @@ static void a_token_is_used_again_until_half_its_life_or_a_break(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_snapshot_gives_its_handle_and_driver_only_when_all_fits),
 		cmocka_unit_test(a_service_is_taken_only_whole),
 		cmocka_unit_test(only_a_service_account_is_one),
 		cmocka_unit_test(a_token_is_used_again_until_half_its_life_or_a_break),
