@@ -2,13 +2,13 @@
 
 #include "aggapi/find.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggapi/delta.h"
 #include "aggapi/status.h"
+#include "base/base64.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -83,19 +83,9 @@ static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 /* A value of a Secret as text. CSI's secrets are texts: others are refused. */
 static int decode_secret(const char *base64, char **ret, struct cairn_err *err)
 {
-	size_t n = strlen(base64), pad = 0;
-	int len;
-
-	*ret = cairn_calloc(n + 1, 1);
-	if (!*ret)
-		return cairn_err_nomem(err, "secret");
-	len = n > 0 ? EVP_DecodeBlock((unsigned char *)*ret, (const unsigned char *)base64, (int)n)
-		    : 0;
-	while (pad < 2 && pad < n && base64[n - 1 - pad] == '=')
-		pad++;
-	if (len < 0 || strlen(*ret) != (size_t)len - pad ||
-	    !cairn_utf8_valid(*ret, (size_t)len - pad))
-		return cairn_err_set(err, CAIRN_INVALID, "a value of the Secret is no text");
+	*ret = cairn_base64_text(base64, strlen(base64));
+	if (!*ret || !cairn_utf8_valid(*ret, strlen(*ret)))
+		return cairn_err_set(err, CAIRN_INVALID, "a value of the Secret is not text");
 	return 0;
 }
 

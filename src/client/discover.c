@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/auth.h"
 #include "kube/client.h"
 #include "kube/object.h"
-#include "net/grpc_text.h"
 
 /* What user names of service accounts begin with: nobody else's may. */
 #define ACCOUNT_PREFIX "system:serviceaccount:"
@@ -33,20 +33,6 @@ void client_account_done(struct client_account *account)
 
 /* --- the service --- */
 
-/* The text that base64 stands for; NULL when it is none or memory is short. */
-static char *decode(const char *text)
-{
-	size_t n = strlen(text);
-	cairn_auto_free char *bytes = cairn_alloc(n / 4 * 3 + 3);
-	size_t got;
-
-	if (!bytes || !grpc_base64_decode(text, n, (uint8_t *)bytes, &got) || got == 0 ||
-	    memchr(bytes, 0, got))
-		return NULL;
-	bytes[got] = '\0';
-	return cairn_take(bytes);
-}
-
 int client_discover_service(struct kube_client *kube, const struct kube_call *how,
 			    const char *driver, struct client_service *ret, struct cairn_err *err)
 {
@@ -66,8 +52,8 @@ int client_discover_service(struct kube_client *kube, const struct kube_call *ho
 				     "SnapshotMetadataService %s lacks a field", driver);
 	service.address = cairn_strdup(address);
 	service.audience = cairn_strdup(audience);
-	service.ca_pem = decode(ca);
-	if (!service.ca_pem)
+	service.ca_pem = cairn_base64_text(ca, strlen(ca));
+	if (!service.ca_pem || !service.ca_pem[0])
 		rc = cairn_err_set(err, CAIRN_INTERNAL,
 				   "caCert of SnapshotMetadataService %s is no certificate",
 				   driver);

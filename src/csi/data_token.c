@@ -11,11 +11,11 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "net/grpc_text.h"
 #include "pool/note.h"
 
 #define VERSION  1
@@ -106,7 +106,7 @@ static void swap_digits(char *text, size_t n, const char from[2], const char to[
 
 static size_t to_text(const uint8_t *data, size_t n, char *out)
 {
-	size_t len = grpc_base64_encode(data, n, out);
+	size_t len = cairn_base64_encode(data, n, out);
 
 	swap_digits(out, len, "+/", "-_");
 	out[len] = '\0';
@@ -145,7 +145,7 @@ static bool from_text(const char *text, uint8_t *out, size_t *ret_n)
 		return false;
 	memcpy(copy, text, len + 1);
 	swap_digits(copy, len, "-_", "+/");
-	if (!grpc_base64_decode(copy, len, out, ret_n) || *ret_n > CSI_TOKEN_BYTES_MAX)
+	if (!cairn_base64_decode(copy, len, out, ret_n) || *ret_n > CSI_TOKEN_BYTES_MAX)
 		return false;
 	return to_text(out, *ret_n, again) == len && memcmp(again, text, len) == 0;
 }

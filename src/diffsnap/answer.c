@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "diffsnap/answer.h"
+#include "base/base64.h"
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "net/grpc_text.h"
 
 static void add_number(struct cairn_buf *out, const char *before, uint64_t value)
 {
@@ -33,16 +33,9 @@ static void add_text(struct cairn_buf *out, const char *before, const char *text
 
 static void add_bytes(struct cairn_buf *out, const char *before, const uint8_t *data, size_t n)
 {
-	size_t len = grpc_base64_length(n);
-	char *at;
-
 	cairn_buf_adds(out, before);
 	cairn_buf_addc(out, '"');
-	at = cairn_buf_reserve(out, len);
-	if (at)
-		out->len += grpc_base64_encode(data, n, at);
-	for (; len % 4 != 0; len++)
-		cairn_buf_addc(out, '=');
+	cairn_base64_add(out, data, n);
 	cairn_buf_addc(out, '"');
 }
 

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "net/grpc_text.h"
 
 void kube_wipe(char *secret)
 {
@@ -65,7 +65,7 @@ static int decode(char *text, const char *field, struct cairn_err *err)
 		if (!strchr(" \t\r\n", *p))
 			text[kept++] = *p;
 	text[kept] = '\0';
-	if (!grpc_base64_decode(text, kept, (uint8_t *)text, &n))
+	if (!cairn_base64_decode(text, kept, (uint8_t *)text, &n))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no base64", field);
 	explicit_bzero(text + n, kept - n);
 	return 0;

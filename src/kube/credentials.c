@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -16,9 +18,9 @@
 #include "kube/identity.h"
 #include "kube/object.h"
 #include "kube/patience.h"
-#include "net/grpc_text.h"
 
 /* A token is renewed this long before it expires. */
+#define BASIC_MAX        (64U << 10) /* "Basic" and what follows */
 #define EXPIRY_MARGIN_NS (10 * CAIRN_NS_PER_SEC)
 
 struct kube_credentials {
@@ -171,16 +173,14 @@ static bool add_impersonation(const struct kube_config *config, struct kube_iden
 static char *basic_value(const struct kube_config *config)
 {
 	cairn_cleanup(kube_wipep) char *plain = NULL;
-	cairn_cleanup(kube_wipep) char *coded = NULL;
-	size_t n;
+	cairn_auto_secret_buf struct cairn_buf value = CAIRN_BUF_INIT(BASIC_MAX);
 
 	plain = cairn_printf("%s:%s", config->username, config->password ? config->password : "");
-	n = plain ? strlen(plain) : 0;
-	coded = plain ? cairn_calloc(1, grpc_base64_length(n) + 1) : NULL;
-	if (!coded)
+	if (!plain)
 		return NULL;
-	grpc_base64_encode((const uint8_t *)plain, n, coded);
-	return cairn_printf("Basic %s%.*s", coded, (int)((3 - n % 3) % 3), "==");
+	cairn_buf_adds(&value, "Basic ");
+	cairn_base64_add(&value, plain, strlen(plain));
+	return cairn_buf_take_string(&value);
 }
 
 static int add_fields(const struct kube_config *config, struct kube_identity *identity,

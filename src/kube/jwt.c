@@ -6,10 +6,10 @@
 
 #include <jansson.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "net/grpc_text.h"
 
 #define PAYLOAD_MAX 65536U
 
@@ -30,7 +30,7 @@ bool kube_jwt_expiry(const char *token, uint64_t *ret_seconds)
 		return false;
 	for (size_t i = 0; i < n; i++) /* base64url */
 		payload[i] = payload[i] == '-' ? '+' : payload[i] == '_' ? '/' : payload[i];
-	if (!grpc_base64_decode(payload, n, (uint8_t *)payload, &n))
+	if (!cairn_base64_decode(payload, n, (uint8_t *)payload, &n))
 		return false;
 	if (kube_json_parse(payload, n, &claims, NULL) != 0)
 		return false;

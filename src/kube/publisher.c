@@ -3,12 +3,13 @@
 #include "kube/publisher.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/base64.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -43,6 +44,7 @@ struct kube_publisher {
 static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_err *err)
 {
 	cairn_auto_free char *pem = NULL, *text = NULL;
+	cairn_auto_buf struct cairn_buf coded = CAIRN_BUF_INIT(BUNDLE_MAX * 2);
 	const char *known = kube_str_path(p->object, p->ca_path);
 	size_t n;
 	int rc = cairn_file_read(AT_FDCWD, p->ca_file, BUNDLE_MAX, &pem, &n, err);
@@ -50,10 +52,10 @@ static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_er
 	*ret_news = false;
 	if (rc)
 		return rc;
-	text = cairn_alloc(n / 3 * 4 + 8);
+	cairn_base64_add(&coded, pem, n);
+	text = cairn_buf_take_string(&coded);
 	if (!text)
 		return cairn_err_nomem(err, "authority");
-	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)pem, (int)n);
 	if (known && strcmp(known, text) == 0)
 		return 0;
 	*ret_news = true;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/num.h"
 #include "net/call_impl.h"
 #include "net/grpc_text.h"
@@ -21,7 +22,7 @@ static void add_status(struct net_nv *nv, int code, const char *text, char digit
 
 static size_t status_room(const struct net_call *call, const char *text)
 {
-	return (text ? strlen(text) * 3 : 0) + grpc_base64_length(call->details_len);
+	return (text ? strlen(text) * 3 : 0) + cairn_base64_length(call->details_len);
 }
 
 static void add_details(struct net_nv *nv, const struct net_call *call, int code)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/grpc_text.h"
@@ -80,7 +81,7 @@ static bool add_base64(struct net_fields *fields, const char *name, size_t name_
 	if (!field || !net_fields_add(fields, name, name_len, value, value_len))
 		return false;
 	at = (char *)fields->text.data + field->value;
-	if (!grpc_base64_decode(value, value_len, (uint8_t *)at, &n)) {
+	if (!cairn_base64_decode(value, value_len, (uint8_t *)at, &n)) {
 		fields->n--;
 		return false;
 	}

@@ -62,67 +62,6 @@ size_t grpc_percent_decode(const char *text, size_t n, char *out)
 	return at;
 }
 
-static const char base64_digits[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-size_t grpc_base64_length(size_t n)
-{
-	return n / 3 * 4 + (n % 3 ? n % 3 + 1 : 0);
-}
-
-size_t grpc_base64_encode(const uint8_t *data, size_t n, char *out)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < n; i += 3) {
-		size_t have = n - i < 3 ? n - i : 3;
-		uint32_t bits = (uint32_t)data[i] << 16;
-
-		if (have > 1)
-			bits |= (uint32_t)data[i + 1] << 8;
-		if (have > 2)
-			bits |= data[i + 2];
-		for (size_t k = 0; k <= have; k++)
-			out[at++] = base64_digits[bits >> (18 - 6 * k) & 63];
-	}
-	return at;
-}
-
-static int base64_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
-}
-
-bool grpc_base64_decode(const char *text, size_t n, uint8_t *out, size_t *ret_n)
-{
-	uint32_t bits = 0;
-	size_t at = 0;
-
-	if (n % 4 == 0 && n > 0 && text[n - 1] == '=')
-		n -= text[n - 2] == '=' ? 2 : 1;
-	if (n % 4 == 1)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		int value = base64_value(text[i]);
-
-		if (value < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)value;
-		if (i % 4 != 0)
-			out[at++] = (uint8_t)(bits >> (6 - i % 4 * 2));
-	}
-	*ret_n = at;
-	return true;
-}
-
 static const struct {
 	char letter;
 	uint64_t ns;

@@ -17,13 +17,6 @@ size_t grpc_percent_encode(const char *text, size_t n, char *out);
  * (out == text) is fine. */
 size_t grpc_percent_decode(const char *text, size_t n, char *out);
 
-/* Standard base64. Encoding writes grpc_base64_length(n) bytes, without
- * padding as gRPC wants. Decoding takes padded and unpadded text, at most
- * n / 4 * 3 + 2 bytes, also in place; false when it is no base64. */
-size_t grpc_base64_length(size_t n);
-size_t grpc_base64_encode(const uint8_t *data, size_t n, char *out);
-bool grpc_base64_decode(const char *text, size_t n, uint8_t *out, size_t *ret_n);
-
 #define GRPC_TIMEOUT_TEXT_MAX 12
 
 /* grpc-timeout: 1 to 8 digits and one of H M S m u n. Nanoseconds; false when

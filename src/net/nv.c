@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "net/fields.h"
 #include "net/grpc_text.h"
@@ -16,7 +17,7 @@ static size_t text_of(const struct net_fields *fields)
 	size_t sum = 0;
 
 	for (size_t i = 0; fields && i < fields->n; i++)
-		sum += grpc_base64_length(net_fields_at(fields, i)->value_len);
+		sum += cairn_base64_length(net_fields_at(fields, i)->value_len);
 	return sum;
 }
 
@@ -85,11 +86,11 @@ void net_nv_add_percent(struct net_nv *nv, const char *name, const char *text)
 
 void net_nv_add_base64(struct net_nv *nv, const char *name, const void *data, size_t n)
 {
-	if (grpc_base64_length(n) > nv->text_cap - nv->text_len) {
+	if (cairn_base64_length(n) > nv->text_cap - nv->text_len) {
 		nv->failed = true;
 		return;
 	}
-	n = grpc_base64_encode(data, n, nv->text + nv->text_len);
+	n = cairn_base64_encode(data, n, nv->text + nv->text_len);
 	net_nv_add_n(nv, name, nv->text + nv->text_len, n);
 	nv->text_len += n;
 }

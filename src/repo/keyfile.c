@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "repo/base64.h"
 #include "repo/instant.h"
 #include "repo/json.h"
 
@@ -49,11 +49,11 @@ static int seal_key(const struct repo_key *key, const struct repo_key *by, uint8
 	if (rc < 0)
 		return rc;
 	cairn_buf_adds(&json, "{\"mac\":{\"k\":\"");
-	repo_base64_add(&json, key->mac_k, sizeof(key->mac_k));
+	cairn_base64_add(&json, key->mac_k, sizeof(key->mac_k));
 	cairn_buf_adds(&json, "\",\"r\":\"");
-	repo_base64_add(&json, key->mac_r, sizeof(key->mac_r));
+	cairn_base64_add(&json, key->mac_r, sizeof(key->mac_r));
 	cairn_buf_adds(&json, "\"},\"encrypt\":\"");
-	repo_base64_add(&json, key->encrypt, sizeof(key->encrypt));
+	cairn_base64_add(&json, key->encrypt, sizeof(key->encrypt));
 	cairn_buf_adds(&json, "\"}");
 	if (cairn_buf_failed(&json))
 		return cairn_err_nomem(err, "a key file");
@@ -76,9 +76,9 @@ static void write_json(struct cairn_buf *out, const struct repo_keyfile_owner *o
 	cairn_buf_addf(out, ",\"kdf\":\"scrypt\",\"N\":%llu,\"r\":%llu,\"p\":%llu,\"salt\":\"",
 		       (unsigned long long)kdf->n, (unsigned long long)kdf->r,
 		       (unsigned long long)kdf->p);
-	repo_base64_add(out, kdf->salt, sizeof(kdf->salt));
+	cairn_base64_add(out, kdf->salt, sizeof(kdf->salt));
 	cairn_buf_adds(out, "\",\"data\":\"");
-	repo_base64_add(out, sealed, n);
+	cairn_base64_add(out, sealed, n);
 	cairn_buf_adds(out, "\"}");
 }
 
@@ -127,7 +127,8 @@ static int read_kdf(const json_t *root, struct kdf *ret, struct cairn_err *err)
 	    !positive(json_object_get(root, "N"), &ret->n) ||
 	    !positive(json_object_get(root, "r"), &ret->r) ||
 	    !positive(json_object_get(root, "p"), &ret->p) ||
-	    !repo_base64_parse(salt, ret->salt, sizeof(ret->salt), &n) || n != REPO_SALT_SIZE)
+	    !cairn_base64_decode_padded(salt, ret->salt, sizeof(ret->salt), &n) ||
+	    n != REPO_SALT_SIZE)
 		return no_keyfile(err);
 	if (ret->n < 2 || (ret->n & (ret->n - 1)) != 0)
 		return no_keyfile(err);
@@ -144,7 +145,7 @@ static bool part(const json_t *object, const char *name, uint8_t *out, size_t wa
 	const char *text = json_string_value(json_object_get(object, name));
 	size_t n = 0;
 
-	return text && repo_base64_parse(text, out, want, &n) && n == want;
+	return text && cairn_base64_decode_padded(text, out, want, &n) && n == want;
 }
 
 static int read_key(const uint8_t *plain, size_t n, struct repo_key *ret, struct cairn_err *err)
@@ -185,7 +186,7 @@ int repo_keyfile_decode(const char *json, size_t n, const void *password, size_t
 	size_t sealed_n;
 	int rc;
 
-	if (!data || !repo_base64_parse(data, sealed, sizeof(sealed), &sealed_n))
+	if (!data || !cairn_base64_decode_padded(data, sealed, sizeof(sealed), &sealed_n))
 		return no_keyfile(err);
 	rc = read_kdf(root, &kdf, err);
 	if (rc == 0)

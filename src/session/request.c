@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,7 +17,6 @@
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
-#include "net/grpc_text.h"
 #include "session/judge.h"
 
 #define TOKEN_BYTES 32U
@@ -119,12 +120,10 @@ static int make_data(struct session_controller *c, const json_t *request, const 
 /* Base64, as JSON carries bytes. */
 static json_t *bytes_of(const char *text)
 {
-	char encoded[TOKEN_TEXT * 2];
-	size_t n = grpc_base64_encode((const uint8_t *)text, strlen(text), encoded);
+	cairn_auto_buf struct cairn_buf encoded = CAIRN_BUF_INIT(TOKEN_TEXT * 2);
 
-	for (; n % 4 != 0; n++)
-		encoded[n] = '=';
-	return json_stringn(encoded, n);
+	cairn_base64_add(&encoded, text, strlen(text));
+	return cairn_buf_failed(&encoded) ? NULL : json_stringn((char *)encoded.data, encoded.len);
 }
 
 static int make_ready(struct session_controller *c, const json_t *request,

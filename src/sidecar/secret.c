@@ -4,12 +4,12 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "kube/object.h"
-#include "net/grpc_text.h"
 
 #define EXPANDED_MAX 1024U /* of a name; Kubernetes' longest is 253 */
 
@@ -17,21 +17,15 @@ static int read_value(const char *key, const json_t *encoded, struct sidecar_sec
 		      struct cairn_err *err)
 {
 	const char *text = json_string_value(encoded);
-	size_t n = text ? json_string_length(encoded) : 0;
 
-	if (!text)
-		return cairn_err_set(err, CAIRN_INVALID, "the secret's '%s' is no text", key);
 	ret->key = cairn_strdup(key);
-	ret->value = cairn_alloc(n + 3);
-	if (!ret->key || !ret->value)
+	if (!ret->key)
 		return cairn_err_nomem(err, "secret");
-	ret->value_len = n;
-	if (!grpc_base64_decode(text, n, (uint8_t *)ret->value, &ret->value_len))
-		return cairn_err_set(err, CAIRN_INVALID, "the secret's '%s' is no base64", key);
-	ret->value[ret->value_len] = '\0';
-	if (memchr(ret->value, '\0', ret->value_len) ||
-	    !cairn_utf8_valid(ret->value, ret->value_len))
-		return cairn_err_set(err, CAIRN_INVALID, "the secret's '%s' is no text", key);
+	ret->value = text ? cairn_base64_text(text, json_string_length(encoded)) : NULL;
+	ret->value_len = ret->value ? strlen(ret->value) : 0;
+	if (!ret->value || !cairn_utf8_valid(ret->value, ret->value_len))
+		return cairn_err_set(err, CAIRN_INVALID, "the secret's '%s' is not base64 of text",
+				     key);
 	return 0;
 }
 

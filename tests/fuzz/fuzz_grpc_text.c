@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "net/address.h"
 #include "net/fields.h"
 #include "net/grpc_status.h"
@@ -35,18 +36,18 @@ static void check_percent(const char *text, size_t n)
 
 static void check_base64(const uint8_t *data, size_t n)
 {
-	char *text = malloc(grpc_base64_length(n) + 1);
+	char *text = malloc(cairn_base64_length(n) + 1);
 	uint8_t *back = malloc(n + 3);
 	size_t got;
 
 	if (!text || !back)
 		abort();
-	if (grpc_base64_encode(data, n, text) != grpc_base64_length(n))
+	if (cairn_base64_encode(data, n, text) != cairn_base64_length(n))
 		abort();
-	if (!grpc_base64_decode(text, grpc_base64_length(n), back, &got) || got != n ||
+	if (!cairn_base64_decode(text, cairn_base64_length(n), back, &got) || got != n ||
 	    memcmp(back, data, n) != 0)
 		abort();
-	if (grpc_base64_decode((const char *)data, n, back, &got) && got > n)
+	if (cairn_base64_decode((const char *)data, n, back, &got) && got > n)
 		abort();
 	free(text);
 	free(back);

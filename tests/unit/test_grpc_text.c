@@ -56,45 +56,6 @@ static void percent_decoding_leaves_what_is_no_escape(void **state)
 	}
 }
 
-static void base64_comes_back_with_and_without_padding(void **state)
-{
-	static const char *const padding[] = {"", "==", "="};
-	uint8_t data[64], back[80];
-	char text[100];
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(data); n++) {
-		size_t len, got;
-
-		for (size_t i = 0; i < n; i++)
-			data[i] = (uint8_t)(i * 37 + n * 11);
-		len = grpc_base64_encode(data, n, text);
-		assert_int_equal(len, grpc_base64_length(n));
-		assert_null(memchr(text, '=', len));
-		assert_true(grpc_base64_decode(text, len, back, &got));
-		assert_int_equal(got, n);
-		assert_memory_equal(back, data, n);
-		snprintf(text + len, 3, "%s", padding[n % 3]);
-		assert_true(grpc_base64_decode(text, strlen(text), back, &got));
-		assert_int_equal(got, n);
-	}
-}
-
-static void what_is_no_base64_is_refused(void **state)
-{
-	static const char *const bad[] = {"A",    "AAAAA", "A=",    "====", "AA=A",
-					  "A-_A", "A A",   "AAA\n", "=AAA", "A==="};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		uint8_t out[16];
-		size_t n;
-
-		if (grpc_base64_decode(bad[i], strlen(bad[i]), out, &n))
-			fail_msg("'%s' was taken", bad[i]);
-	}
-}
-
 static void timeouts_have_at_most_eight_digits_and_a_unit(void **state)
 {
 	static const struct {
@@ -248,8 +209,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(percent_encoding_keeps_printable_text_and_nothing_else),
 		cmocka_unit_test(percent_decoding_leaves_what_is_no_escape),
-		cmocka_unit_test(base64_comes_back_with_and_without_padding),
-		cmocka_unit_test(what_is_no_base64_is_refused),
 		cmocka_unit_test(timeouts_have_at_most_eight_digits_and_a_unit),
 		cmocka_unit_test(a_written_timeout_is_never_shorter),
 		cmocka_unit_test(names_values_types_and_paths_are_checked),
