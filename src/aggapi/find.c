@@ -53,11 +53,12 @@ static int check_pair(const struct aggapi_found *found, struct aggapi_refusal *r
 
 /* The object has the driver's name, so that nobody can put another beside it. */
 static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
-			 struct aggapi_endpoint *ret, struct aggapi_refusal *refusal)
+			 struct kube_driver_endpoint *ret, struct aggapi_refusal *refusal)
 {
 	kube_auto_json json_t *discovery = NULL;
 	struct cairn_err err = {0};
 	const char *named;
+	int rc;
 
 	if (!kube_informer_synced(finder->discoveries))
 		return aggapi_refuse(refusal, 503, "ServiceUnavailable",
@@ -73,7 +74,11 @@ static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 		return aggapi_refuse(refusal, 404, "NotFound",
 				     "there is no DriverDiscovery '%s' of the driver '%s'", driver,
 				     driver);
-	if (aggapi_endpoint_read(discovery, ret, &err) != 0) {
+	rc = kube_driver_endpoint_read(discovery, ret, &err);
+	if (rc) {
+		/* The object is at fault, not the request that led to it. */
+		if (rc == CAIRN_INVALID)
+			cairn_err_recode(&err, CAIRN_PRECONDITION);
 		cairn_err_wrap(&err, "DriverDiscovery of '%s'", driver);
 		return aggapi_refuse_err(refusal, &err);
 	}
@@ -171,7 +176,7 @@ void aggapi_found_done(struct aggapi_found *found)
 {
 	kube_snapshot_done(&found->base);
 	kube_snapshot_done(&found->target);
-	aggapi_endpoint_done(&found->endpoint);
+	kube_driver_endpoint_done(&found->endpoint);
 	json_decref(found->secrets);
 	*found = (struct aggapi_found){0};
 }

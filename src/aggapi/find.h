@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "aggapi/endpoint.h"
+#include "kube/driver_endpoint.h"
 #include "kube/snapshot.h"
 
 struct aggapi_delta;
@@ -26,7 +26,7 @@ struct aggapi_finder {
 
 struct aggapi_found {
 	struct kube_snapshot base, target; /* base.handle is NULL where there is none */
-	struct aggapi_endpoint endpoint;
+	struct kube_driver_endpoint endpoint;
 	json_t *secrets;         /* NULL: none */
 	char secret_version[64]; /* changes with the Secret; "" where there is none */
 };

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggapi/endpoint.h"
 #include "aggapi/tokens.h"
 #include "aggapi/wire.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "kube/driver_endpoint.h"
 #include "kube/library.h"
 #include "kube/object.h"
 #include "kube/wait.h"
@@ -149,7 +149,7 @@ static int make_fields(const struct aggapi_remote *remote, const char *driver,
 }
 
 static void set_trust(CURL *curl, const struct aggapi_remote *remote,
-		      const struct aggapi_endpoint *endpoint)
+		      const struct kube_driver_endpoint *endpoint)
 {
 	if (endpoint->ca_pem) {
 		struct curl_blob blob = {.data = endpoint->ca_pem,
@@ -220,7 +220,7 @@ static int read_answer(const struct exchange *x, long http, uint64_t max_entries
 }
 
 int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
-		      const struct aggapi_endpoint *endpoint,
+		      const struct kube_driver_endpoint *endpoint,
 		      const struct aggapi_question *question, const struct kube_wait *wait,
 		      json_t **ret, struct cairn_err *err)
 {

@@ -10,11 +10,11 @@
 
 #include "base/cleanup.h"
 
-struct aggapi_endpoint;
 struct aggapi_question;
 struct aggapi_remote;
 struct aggapi_tokens;
 struct cairn_err;
+struct kube_driver_endpoint;
 struct kube_wait;
 
 struct aggapi_remote_options {
@@ -38,7 +38,7 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_remote, aggapi_remote_free);
  * others: what the sidecar or its driver said
  */
 int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
-		      const struct aggapi_endpoint *endpoint,
+		      const struct kube_driver_endpoint *endpoint,
 		      const struct aggapi_question *question, const struct kube_wait *wait,
 		      json_t **ret, struct cairn_err *err);
 

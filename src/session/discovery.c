@@ -11,13 +11,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/client.h"
+#include "kube/driver_endpoint.h"
 #include "kube/event.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "kube/queue.h"
 #include "kube/timestamp.h"
-#include "session/place.h"
 
 #define WORKERS          2U
 #define PROBE_TIMEOUT_MS 5000U
@@ -61,14 +61,14 @@ static void on_change(void *arg, const json_t *old, const json_t *now)
 
 static int look(const json_t *object, struct cairn_err *err)
 {
-	cairn_cleanup(discovery_place_done) struct discovery_place place = {0};
+	cairn_cleanup(kube_driver_endpoint_done) struct kube_driver_endpoint endpoint = {0};
 	const char *driver = kube_str(object, "spec", "driverName");
 	int rc;
 
 	if (!driver || strcmp(driver, kube_name(object)) != 0)
 		return cairn_err_set(err, CAIRN_INVALID, "metadata.name must be the driver's name");
-	rc = discovery_place_read(object, &place, err);
-	return rc ? rc : discovery_place_probe(&place, PROBE_TIMEOUT_MS, err);
+	rc = kube_driver_endpoint_read(object, &endpoint, err);
+	return rc ? rc : kube_driver_endpoint_probe(&endpoint, PROBE_TIMEOUT_MS, err);
 }
 
 static int write_status(struct discovery_controller *c, const json_t *object, bool reachable,

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "aggapi/delta.h"
-#include "aggapi/endpoint.h"
 #include "aggapi/path.h"
 #include "aggapi/status.h"
 #include "aggapi/wire.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "kube/driver_endpoint.h"
 #include "kube/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -58,13 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	as_delta(body, body_len, AGGAPI_WARN);
 	if (kube_json_parse(body, body_len, &json, NULL) == 0) {
 		struct aggapi_question question;
-		struct aggapi_endpoint endpoint;
+		struct kube_driver_endpoint endpoint;
 
 		if (aggapi_question_read(json, &question, NULL) == 0 && !question.to)
 			abort();
 		(void)aggapi_answer_check(json, 16, NULL);
-		if (aggapi_endpoint_read(json, &endpoint, NULL) == 0)
-			aggapi_endpoint_done(&endpoint);
+		if (kube_driver_endpoint_read(json, &endpoint, NULL) == 0)
+			kube_driver_endpoint_done(&endpoint);
 	}
 	(void)aggapi_failure_read(body, body_len, 500, NULL);
 	return 0;

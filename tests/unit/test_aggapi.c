@@ -9,7 +9,6 @@
 
 #include "aggapi/delta.h"
 #include "aggapi/document.h"
-#include "aggapi/endpoint.h"
 #include "aggapi/memo.h"
 #include "aggapi/path.h"
 #include "aggapi/rates.h"
@@ -446,36 +445,6 @@ static void the_document_has_the_form_that_is_asked_for(void **state)
 	}
 }
 
-static void an_endpoint_is_one_address_over_https(void **state)
-{
-	static const struct {
-		const char *config, *url;
-	} cases[] = {
-		{"{\"url\":\"https://h:1/p/\"}", "https://h:1/p"},
-		{"{\"service\":{\"namespace\":\"n\",\"name\":\"s\"}}", "https://s.n.svc:443"},
-		{"{\"service\":{\"namespace\":\"n\",\"name\":\"s\",\"port\":8,\"path\":\"/x\"}}",
-		 "https://s.n.svc:8/x"},
-		{"{\"url\":\"http://h\"}", NULL},
-		{"{}", NULL},
-		{"{\"url\":\"https://h\",\"service\":{\"namespace\":\"n\",\"name\":\"s\"}}", NULL},
-		{"{\"url\":\"https://h\",\"caBundle\":\"!!\"}", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		kube_auto_json json_t *config = json_loads(cases[i].config, 0, NULL);
-		kube_auto_json json_t *object =
-			json_pack("{s:{s:O}}", "spec", "clientConfig", config);
-		struct aggapi_endpoint endpoint;
-		int rc = aggapi_endpoint_read(object, &endpoint, NULL);
-
-		assert_int_equal(rc, cases[i].url ? 0 : CAIRN_PRECONDITION);
-		if (cases[i].url)
-			assert_string_equal(endpoint.url, cases[i].url);
-		aggapi_endpoint_done(&endpoint);
-	}
-}
-
 /* XXH3 without a seed multiplies the first eight bytes, masked with the beginning
  * of its public secret, by the next eight: names that begin with the secret
  * collide, whatever follows. */
@@ -549,7 +518,6 @@ int main(void)
 		cmocka_unit_test(who_has_no_group_is_authenticated_all_the_same),
 		cmocka_unit_test(headers_without_the_proxys_certificate_count_for_nothing),
 		cmocka_unit_test(the_document_has_the_form_that_is_asked_for),
-		cmocka_unit_test(an_endpoint_is_one_address_over_https),
 		cmocka_unit_test(a_user_who_asks_too_often_must_wait),
 		cmocka_unit_test(names_cannot_be_made_to_share_a_rate),
 		cmocka_unit_test(an_answer_is_remembered_until_its_time),

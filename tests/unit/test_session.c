@@ -10,7 +10,6 @@
 
 #include "kube/object.h"
 #include "session/admission.h"
-#include "session/place.h"
 #include "session/settings.h"
 
 static json_t *parse(const char *text)
@@ -162,41 +161,6 @@ static void answers_are_reviews(void **state)
 	free(no);
 }
 
-static void a_discovery_leads_to_one_place(void **state)
-{
-	static const struct {
-		const char *config;
-		const char *url; /* NULL: refused */
-	} cases[] = {
-		{"{\"url\":\"https://host:1/path\"}", "https://host:1/path"},
-		{"{\"service\":{\"namespace\":\"a\",\"name\":\"b\"}}", "https://b.a.svc:443"},
-		{"{\"service\":{\"namespace\":\"a\",\"name\":\"b\",\"port\":8443,"
-		 "\"path\":\"/x\"}}",
-		 "https://b.a.svc:8443/x"},
-		{"{}", NULL},
-		{"{\"url\":\"http://host\"}", NULL},
-		{"{\"url\":\"https://a\",\"service\":{\"namespace\":\"a\",\"name\":\"b\"}}", NULL},
-		{"{\"service\":{\"namespace\":\"a\"}}", NULL},
-		{"{\"service\":{\"namespace\":\"a\",\"name\":\"b\",\"port\":0}}", NULL},
-		{"{\"url\":\"https://a\",\"caBundle\":\"%%%\"}", NULL},
-		{"{\"url\":\"https://a\",\"caBundle\":\"YWJj\"}", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		kube_auto_json json_t *object =
-			json_pack("{s:{s:o}}", "spec", "clientConfig", parse(cases[i].config));
-		struct discovery_place place;
-		int rc = discovery_place_read(object, &place, NULL);
-
-		if (rc != (cases[i].url ? 0 : CAIRN_INVALID))
-			fail_msg("%s: %d", cases[i].config, rc);
-		if (!rc)
-			assert_string_equal(place.url, cases[i].url);
-		discovery_place_done(&place);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,7 +169,6 @@ int main(void)
 		cmocka_unit_test(a_review_is_read),
 		cmocka_unit_test(other_reviews_are_refused),
 		cmocka_unit_test(answers_are_reviews),
-		cmocka_unit_test(a_discovery_leads_to_one_place),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "session/place.h"
+#include "kube/driver_endpoint.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #include <curl/curl.h>
 #include <openssl/bio.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -24,6 +24,7 @@ static int read_service(const json_t *service, char **ret, struct cairn_err *err
 	const char *ns = kube_str(service, "namespace");
 	const char *name = kube_str(service, "name");
 	const char *path = kube_str(service, "path");
+	int n = path ? (int)strlen(path) : 0;
 	int64_t port = PORT_DEFAULT;
 
 	(void)kube_i64(service, &port, "port");
@@ -31,9 +32,12 @@ static int read_service(const json_t *service, char **ret, struct cairn_err *err
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the service needs a namespace and a name");
 	if (port < 1 || port > UINT16_MAX)
-		return cairn_err_set(err, CAIRN_INVALID, "the service's port is none");
-	*ret = cairn_printf("https://%s.%s.svc:%" PRId64 "%s", name, ns, port, path ? path : "");
-	return *ret ? 0 : cairn_err_nomem(err, "place");
+		return cairn_err_set(err, CAIRN_INVALID, "the service's port must be 1 to 65535");
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	*ret = cairn_printf("https://%s.%s.svc:%" PRId64 "%.*s", name, ns, port, n,
+			    path ? path : "");
+	return *ret ? 0 : cairn_err_nomem(err, "endpoint");
 }
 
 /* How many certificates there are, and how many of them are still good. */
@@ -60,15 +64,11 @@ static int read_bundle(const char *text, char **ret, struct cairn_err *err)
 {
 	size_t n = strlen(text);
 	size_t good = 0;
-	int len;
 
-	if (n > PLACE_BUNDLE_MAX)
+	if (n > KUBE_ENDPOINT_BUNDLE_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "the caBundle is too large");
-	*ret = cairn_calloc(n + 1, 1);
-	if (!*ret)
-		return cairn_err_nomem(err, "place");
-	len = EVP_DecodeBlock((unsigned char *)*ret, (const unsigned char *)text, (int)n);
-	if (len <= 0 || count_certificates(*ret, (size_t)len, &good) == 0)
+	*ret = cairn_base64_text(text, n);
+	if (!*ret || count_certificates(*ret, strlen(*ret), &good) == 0)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the caBundle holds no certificate in PEM form");
 	if (good == 0)
@@ -77,38 +77,46 @@ static int read_bundle(const char *text, char **ret, struct cairn_err *err)
 	return 0;
 }
 
-int discovery_place_read(const json_t *object, struct discovery_place *ret, struct cairn_err *err)
+static int read_address(const json_t *config, char **ret, struct cairn_err *err)
 {
-	const json_t *config = kube_at(object, "spec", "clientConfig");
 	const json_t *service = kube_at(config, "service");
 	const char *url = kube_str(config, "url");
-	const char *bundle = kube_str(config, "caBundle");
-	int rc = 0;
+	size_t n;
 
-	*ret = (struct discovery_place){0};
 	if (!url == !service)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "exactly one of url and service must be given");
-	if (url && strncmp(url, "https://", 8) != 0)
+	if (service)
+		return read_service(service, ret, err);
+	if (strncmp(url, "https://", 8) != 0)
 		return cairn_err_set(err, CAIRN_INVALID, "the url must begin with https://");
-	if (url) {
-		ret->url = cairn_strdup(url);
-		rc = ret->url ? 0 : cairn_err_nomem(err, "place");
-	} else {
-		rc = read_service(service, &ret->url, err);
-	}
+	for (n = strlen(url); url[n - 1] == '/' && n > 8; n--)
+		;
+	*ret = cairn_strndup(url, n);
+	return *ret ? 0 : cairn_err_nomem(err, "endpoint");
+}
+
+int kube_driver_endpoint_read(const json_t *discovery, struct kube_driver_endpoint *ret,
+			      struct cairn_err *err)
+{
+	const json_t *config = kube_at(discovery, "spec", "clientConfig");
+	const char *bundle = kube_str(config, "caBundle");
+	int rc;
+
+	*ret = (struct kube_driver_endpoint){0};
+	rc = read_address(config, &ret->url, err);
 	if (!rc && bundle && bundle[0])
-		rc = read_bundle(bundle, &ret->bundle, err);
+		rc = read_bundle(bundle, &ret->ca_pem, err);
 	if (rc)
-		discovery_place_done(ret);
+		kube_driver_endpoint_done(ret);
 	return rc;
 }
 
-void discovery_place_done(struct discovery_place *place)
+void kube_driver_endpoint_done(struct kube_driver_endpoint *endpoint)
 {
-	free(place->url);
-	free(place->bundle);
-	*place = (struct discovery_place){0};
+	free(endpoint->url);
+	free(endpoint->ca_pem);
+	*endpoint = (struct kube_driver_endpoint){0};
 }
 
 /* Only the fact of an answer counts, not what is in it. */
@@ -119,22 +127,22 @@ static size_t drop(char *data, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-int discovery_place_probe(const struct discovery_place *place, uint64_t timeout_ms,
-			  struct cairn_err *err)
+int kube_driver_endpoint_probe(const struct kube_driver_endpoint *endpoint, uint64_t timeout_ms,
+			       struct cairn_err *err)
 {
 	CURL *curl = curl_easy_init();
 	char why[CURL_ERROR_SIZE] = "";
-	struct curl_blob bundle = {.data = place->bundle};
+	struct curl_blob bundle = {.data = endpoint->ca_pem};
 	CURLcode rc;
 
 	if (!curl)
 		return cairn_err_nomem(err, "probe");
-	if (place->bundle) {
-		bundle.len = strlen(place->bundle);
+	if (endpoint->ca_pem) {
+		bundle.len = strlen(endpoint->ca_pem);
 		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &bundle);
 		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
 	}
-	curl_easy_setopt(curl, CURLOPT_URL, place->url);
+	curl_easy_setopt(curl, CURLOPT_URL, endpoint->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
