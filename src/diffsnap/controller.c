@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crew.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,11 +13,11 @@
 #include "diffsnap/resource.h"
 #include "diffsnap/verdict.h"
 #include "kube/client.h"
+#include "kube/controller.h"
 #include "kube/event.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
-#include "kube/queue.h"
 
 #define WORKERS      2U
 #define PAUSE_MIN_MS 200U
@@ -28,28 +27,16 @@ struct diffsnap_controller {
 	struct diffsnap_controller_options options;
 	char *address;
 	struct kube_informer *informer;
-	struct kube_queue *queue;
-	struct cairn_crew workers;
-	atomic_bool stopping;
+	struct kube_controller *common;
 	_Atomic uint64_t counts[4]; /* by enum diffsnap_state; errors for FOREIGN */
-	_Atomic uint64_t busy;      /* workers that work */
 	atomic_bool caught_up;
 };
 
 static void on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct diffsnap_controller *c = arg;
-	char key[KUBE_KEY_MAX];
 
-	if (kube_key(now ? now : old, key))
-		(void)kube_queue_add(c->queue, key, NULL);
-}
-
-static int check_stop(void *arg)
-{
-	const struct diffsnap_controller *c = arg;
-
-	return atomic_load(&c->stopping) ? CAIRN_CANCELLED : 0;
+	kube_controller_add_object(c->common, now ? now : old);
 }
 
 static bool same_text(const json_t *status, const char *name, const char *value)
@@ -69,7 +56,7 @@ static int write_status(struct diffsnap_controller *c, const json_t *object, con
 			const char *error, const char *url, const char *base_handle,
 			struct cairn_err *err)
 {
-	struct kube_call how = {.check = check_stop, .check_arg = c};
+	struct kube_call how = kube_controller_call(c->common);
 	const json_t *status = kube_at(object, "status");
 	kube_auto_json json_t *patch = NULL;
 
@@ -125,11 +112,10 @@ static int say_other(struct diffsnap_controller *c, const char *key, const json_
 	return rc;
 }
 
-/* Looks at one object; *ret_again when it is to be looked at again. */
-static int look_at(struct diffsnap_controller *c, const char *key, bool *ret_again,
-		   struct cairn_err *err)
+static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
 {
-	struct kube_call how = {.check = check_stop, .check_arg = c};
+	struct diffsnap_controller *c = arg;
+	struct kube_call how = kube_controller_call(c->common);
 	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FOREIGN};
 	kube_auto_json json_t *object = NULL;
 	char buf[KUBE_KEY_MAX];
@@ -153,35 +139,19 @@ static int look_at(struct diffsnap_controller *c, const char *key, bool *ret_aga
 	diffsnap_resource_unrefp(&verdict.resource);
 	if (!rc && verdict.state != DIFFSNAP_FOREIGN)
 		atomic_fetch_add(&c->counts[verdict.state], 1);
-	*ret_again = verdict.state == DIFFSNAP_PENDING;
+	if (verdict.state == DIFFSNAP_PENDING)
+		*ret_again_ms = 0;
 	/* Gone meanwhile; its event is on the way. */
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-static void *work(void *arg)
+static void tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
 	struct diffsnap_controller *c = arg;
-	char key[KUBE_KEY_MAX];
 
-	while (kube_queue_take(c->queue, key)) {
-		struct cairn_err err = {0};
-		bool again = false;
-		int rc;
-
-		atomic_fetch_add(&c->busy, 1);
-		rc = look_at(c, key, &again, &err);
-		if (rc && rc != CAIRN_CANCELLED) {
-			atomic_fetch_add(&c->counts[DIFFSNAP_FOREIGN], 1);
-			cairn_log(CAIRN_LOG_WARN, "a DifferentialSnapshot waits",
-				  CAIRN_STR("object", key), CAIRN_STR("error", err.msg));
-		}
-		if (rc || again)
-			kube_queue_retry(c->queue, key);
-		else
-			kube_queue_done(c->queue, key);
-		atomic_fetch_sub(&c->busy, 1);
-	}
-	return NULL;
+	atomic_fetch_add(&c->counts[DIFFSNAP_FOREIGN], 1);
+	cairn_log(CAIRN_LOG_WARN, "a DifferentialSnapshot waits", CAIRN_STR("object", key),
+		  CAIRN_STR("error", err->msg));
 }
 
 int diffsnap_controller_new(const struct diffsnap_controller_options *options,
@@ -190,6 +160,14 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 	struct kube_informer_options watch = {.resource = &kube_differentialsnapshots};
 	cairn_cleanup(diffsnap_controller_freep) struct diffsnap_controller *c =
 		cairn_calloc(1, sizeof(*c));
+	const struct kube_controller_options common = {
+		.workers = WORKERS,
+		.pause_min_ms = PAUSE_MIN_MS,
+		.pause_max_ms = PAUSE_MAX_MS,
+		.look = look_at,
+		.failed = tell_error,
+		.arg = c,
+	};
 	int rc;
 
 	if (!c)
@@ -198,15 +176,15 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 	c->address = cairn_strdup(options->address);
 	if (!c->address)
 		return cairn_err_nomem(err, "controller");
-	rc = kube_queue_new(PAUSE_MIN_MS, PAUSE_MAX_MS, &c->queue, err);
+	rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
 		rc = kube_informer_new(options->client, &watch, &c->informer, err);
 	if (!rc)
 		rc = kube_informer_add_handler(c->informer, on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
-	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
-		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
+	if (!rc)
+		rc = kube_controller_start(c->common, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -217,12 +195,9 @@ void diffsnap_controller_free(struct diffsnap_controller *c)
 {
 	if (!c)
 		return;
-	atomic_store(&c->stopping, true);
-	if (c->queue)
-		kube_queue_shutdown(c->queue);
-	cairn_crew_join(&c->workers);
+	kube_controller_stop(c->common);
 	kube_informer_free(c->informer);
-	kube_queue_free(c->queue);
+	kube_controller_free(c->common);
 	free(c->address);
 	free(c);
 }
@@ -230,7 +205,7 @@ void diffsnap_controller_free(struct diffsnap_controller *c)
 bool diffsnap_controller_is_ready(struct diffsnap_controller *c)
 {
 	if (!atomic_load(&c->caught_up) && kube_informer_synced(c->informer) &&
-	    kube_queue_length(c->queue) == 0 && atomic_load(&c->busy) == 0)
+	    kube_controller_idle(c->common))
 		atomic_store(&c->caught_up, true);
 	return atomic_load(&c->caught_up);
 }

@@ -11,7 +11,6 @@
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
-#include "kube/queue.h"
 #include "session/judge.h"
 #include "session/settings.h"
 
@@ -23,18 +22,6 @@
 #define KEY_REQUEST 'R'
 #define KEY_DATA    'D'
 
-static int check_stop(void *arg)
-{
-	const struct session_controller *c = arg;
-
-	return atomic_load(&c->stopping) || !atomic_load(&c->leads) ? CAIRN_CANCELLED : 0;
-}
-
-struct kube_call session_call(struct session_controller *c)
-{
-	return (struct kube_call){.check = check_stop, .check_arg = c};
-}
-
 static void add_key(struct session_controller *c, char kind, const json_t *object)
 {
 	char key[KUBE_KEY_MAX];
@@ -44,7 +31,7 @@ static void add_key(struct session_controller *c, char kind, const json_t *objec
 		return;
 	key[0] = kind;
 	memcpy(key + 1, name, strlen(name) + 1);
-	(void)kube_queue_add(c->queue, key, NULL);
+	kube_controller_add(c->common, key);
 }
 
 /* ---- what happens ------------------------------------------------------- */
@@ -117,9 +104,9 @@ static void text_of_driver(const json_t *object, void (*emit)(void *to, const ch
 
 /* ---- work --------------------------------------------------------------- */
 
-static int look_at(struct session_controller *c, const char *key, uint64_t *ret_again_ms,
-		   struct cairn_err *err)
+static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
 {
+	struct session_controller *c = arg;
 	bool is_request = key[0] == KEY_REQUEST;
 	kube_auto_json json_t *object = NULL;
 	char buf[KUBE_KEY_MAX];
@@ -133,7 +120,6 @@ static int look_at(struct session_controller *c, const char *key, uint64_t *ret_
 		*ret_again_ms = 0;
 		return 0;
 	}
-	*ret_again_ms = UINT64_MAX;
 	kube_key_split(key + 1, buf, &ns, &name);
 	object = kube_informer_get(is_request ? c->requests : c->data, ns, name);
 	if (!object)
@@ -145,40 +131,15 @@ static int look_at(struct session_controller *c, const char *key, uint64_t *ret_
 }
 
 /* The names of data are tokens: they are not logged. */
-static void tell_error(struct session_controller *c, const char *key, const struct cairn_err *err)
+static void tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
+	struct session_controller *c = arg;
 	bool is_request = key[0] == KEY_REQUEST;
 
 	atomic_fetch_add(&c->errors, 1);
 	cairn_log(CAIRN_LOG_WARN, "a session waits",
 		  CAIRN_STR("request", is_request ? key + 1 : "(its data)"),
 		  CAIRN_STR("error", is_request ? err->msg : cairn_code_name(err->code)));
-}
-
-static void *work(void *arg)
-{
-	struct session_controller *c = arg;
-	char key[KUBE_KEY_MAX];
-
-	while (kube_queue_take(c->queue, key)) {
-		struct cairn_err err = {0};
-		uint64_t again = UINT64_MAX;
-		int rc = 0;
-
-		/* Who leads next looks at everything. */
-		if (atomic_load(&c->leads))
-			rc = look_at(c, key, &again, &err);
-		if (rc && rc != CAIRN_CANCELLED)
-			tell_error(c, key, &err);
-		if ((rc && rc != CAIRN_CANCELLED) || again == 0) {
-			kube_queue_retry(c->queue, key);
-			continue;
-		}
-		kube_queue_done(c->queue, key);
-		if (again != UINT64_MAX)
-			(void)kube_queue_add_after(c->queue, key, again, NULL);
-	}
-	return NULL;
 }
 
 static void add_all(struct session_controller *c, struct kube_informer *informer, char kind)
@@ -195,7 +156,7 @@ static void add_all(struct session_controller *c, struct kube_informer *informer
 
 void session_controller_lead(struct session_controller *c, bool leads)
 {
-	if (atomic_exchange(&c->leads, leads) || !leads)
+	if (!kube_controller_lead(c->common, leads))
 		return;
 	add_all(c, c->requests, KEY_REQUEST);
 	add_all(c, c->data, KEY_DATA);
@@ -254,6 +215,15 @@ int session_controller_new(const struct session_controller_options *options,
 {
 	cairn_cleanup(session_controller_freep) struct session_controller *c =
 		cairn_calloc(1, sizeof(*c));
+	const struct kube_controller_options common = {
+		.workers = WORKERS,
+		.pause_min_ms = PAUSE_MIN_MS,
+		.pause_max_ms = PAUSE_MAX_MS,
+		.elected = true,
+		.look = look_at,
+		.failed = tell_error,
+		.arg = c,
+	};
 	int rc;
 
 	if (!c)
@@ -264,11 +234,11 @@ int session_controller_new(const struct session_controller_options *options,
 	atomic_store(&c->expiry_ms, SESSION_EXPIRY_DEFAULT_MS);
 	if (!c->ns || !c->config_map)
 		return cairn_err_nomem(err, "controller");
-	rc = kube_queue_new(PAUSE_MIN_MS, PAUSE_MAX_MS, &c->queue, err);
+	rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
 		rc = watch_all(c, err);
-	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
-		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
+	if (!rc)
+		rc = kube_controller_start(c->common, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -277,10 +247,7 @@ int session_controller_new(const struct session_controller_options *options,
 
 void session_controller_stop(struct session_controller *c)
 {
-	atomic_store(&c->stopping, true);
-	if (c->queue)
-		kube_queue_shutdown(c->queue);
-	cairn_crew_join(&c->workers);
+	kube_controller_stop(c->common);
 }
 
 void session_controller_free(struct session_controller *c)
@@ -292,7 +259,7 @@ void session_controller_free(struct session_controller *c)
 	kube_informer_free(c->data);
 	kube_informer_free(c->configurations);
 	kube_informer_free(c->settings_map);
-	kube_queue_free(c->queue);
+	kube_controller_free(c->common);
 	free(c->ns);
 	free(c->config_map);
 	free(c);
@@ -310,5 +277,5 @@ void session_controller_stats(struct session_controller *c, struct session_contr
 	ret->failed = atomic_load(&c->failed);
 	ret->expired = atomic_load(&c->expired);
 	ret->errors = atomic_load(&c->errors);
-	ret->waiting = kube_queue_length(c->queue);
+	ret->waiting = kube_controller_waiting(c->common);
 }

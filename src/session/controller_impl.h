@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-#include "base/crew.h"
 #include "kube/client.h"
+#include "kube/controller.h"
 #include "session/controller.h"
 
 /* Label of a SnapshotSessionData: uid of the request that it was made for. */
@@ -27,20 +27,13 @@ struct session_controller {
 	struct kube_informer *data;
 	struct kube_informer *configurations;
 	struct kube_informer *settings_map;
-	struct kube_queue *queue;
-	struct cairn_crew workers;
-	atomic_bool stopping;
-	atomic_bool leads;
+	struct kube_controller *common;
 	_Atomic uint64_t expiry_ms;
 	_Atomic uint64_t ready;
 	_Atomic uint64_t failed;
 	_Atomic uint64_t expired;
 	_Atomic uint64_t errors;
 };
-
-/* How calls to the API server are made: given up when the controller stops or
- * leads no more. */
-struct kube_call session_call(struct session_controller *c);
 
 /* When to look again, from now; UINT64_MAX is never, 0 after a growing pause. */
 int session_request_look(struct session_controller *c, const json_t *request,

@@ -44,7 +44,7 @@ static int is_orphan(struct session_controller *c, const json_t *data, bool *ret
 int session_data_look(struct session_controller *c, const json_t *data, uint64_t *ret_again_ms,
 		      struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	struct kube_delete_options only = {.uid = kube_uid(data)};
 	uint64_t left = session_time_left(kube_str(data, "spec", "expiryTime"));
 	bool orphan = false;

@@ -2,21 +2,19 @@
 
 #include "session/discovery.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crew.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/client.h"
+#include "kube/controller.h"
 #include "kube/driver_endpoint.h"
 #include "kube/event.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
-#include "kube/queue.h"
 #include "kube/timestamp.h"
 
 #define WORKERS          2U
@@ -28,18 +26,8 @@ struct discovery_controller {
 	struct kube_client *client;
 	struct kube_recorder *recorder;
 	struct kube_informer *informer;
-	struct kube_queue *queue;
-	struct cairn_crew workers;
-	atomic_bool stopping;
-	atomic_bool leads;
+	struct kube_controller *common;
 };
-
-static int check_stop(void *arg)
-{
-	const struct discovery_controller *c = arg;
-
-	return atomic_load(&c->stopping) || !atomic_load(&c->leads) ? CAIRN_CANCELLED : 0;
-}
 
 static int64_t generation(const json_t *object)
 {
@@ -53,10 +41,9 @@ static int64_t generation(const json_t *object)
 static void on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct discovery_controller *c = arg;
-	char key[KUBE_KEY_MAX];
 
-	if (now && (!old || generation(old) != generation(now)) && kube_key(now, key))
-		(void)kube_queue_add(c->queue, key, NULL);
+	if (now && (!old || generation(old) != generation(now)))
+		kube_controller_add_object(c->common, now);
 }
 
 static int look(const json_t *object, struct cairn_err *err)
@@ -74,7 +61,7 @@ static int look(const json_t *object, struct cairn_err *err)
 static int write_status(struct discovery_controller *c, const json_t *object, bool reachable,
 			const char *message, struct cairn_err *err)
 {
-	struct kube_call how = {.check = check_stop, .check_arg = c};
+	const struct kube_call how = kube_controller_call(c->common);
 	char time[KUBE_TIME_MAX];
 	kube_auto_json json_t *patch =
 		json_pack("{s:{s:s}, s:{s:b, s:o, s:s, s:I}}", "metadata", "uid", kube_uid(object),
@@ -90,8 +77,9 @@ static int write_status(struct discovery_controller *c, const json_t *object, bo
 			  KUBE_PATCH_MERGE, patch, &how, NULL, err);
 }
 
-static int look_at(struct discovery_controller *c, const char *key, struct cairn_err *err)
+static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
 {
+	struct discovery_controller *c = arg;
 	kube_auto_json json_t *object = kube_informer_get(c->informer, "", key);
 	struct cairn_err why = {0};
 	bool was = kube_is(object, "status", "reachable");
@@ -107,28 +95,15 @@ static int look_at(struct discovery_controller *c, const char *key, struct cairn
 				reachable ? "Reachable" : "Unreachable", "Probe", "%s",
 				reachable ? "the endpoint answers" : why.msg);
 	if (!rc)
-		(void)kube_queue_add_after(c->queue, key, DISCOVERY_PROBE_MS, NULL);
+		*ret_again_ms = DISCOVERY_PROBE_MS;
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_ABORTED ? 0 : rc;
 }
 
-static void *work(void *arg)
+static void tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
-	struct discovery_controller *c = arg;
-	char key[KUBE_KEY_MAX];
-
-	while (kube_queue_take(c->queue, key)) {
-		struct cairn_err err = {0};
-		int rc = atomic_load(&c->leads) ? look_at(c, key, &err) : 0;
-
-		if (rc && rc != CAIRN_CANCELLED) {
-			cairn_log(CAIRN_LOG_WARN, "a DriverDiscovery waits",
-				  CAIRN_STR("object", key), CAIRN_STR("error", err.msg));
-			kube_queue_retry(c->queue, key);
-		} else {
-			kube_queue_done(c->queue, key);
-		}
-	}
-	return NULL;
+	(void)arg;
+	cairn_log(CAIRN_LOG_WARN, "a DriverDiscovery waits", CAIRN_STR("object", key),
+		  CAIRN_STR("error", err->msg));
 }
 
 int discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
@@ -137,21 +112,30 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 	const struct kube_informer_options watch = {.resource = &kube_driverdiscoveries};
 	cairn_cleanup(discovery_controller_freep) struct discovery_controller *c =
 		cairn_calloc(1, sizeof(*c));
+	const struct kube_controller_options common = {
+		.workers = WORKERS,
+		.pause_min_ms = PAUSE_MIN_MS,
+		.pause_max_ms = PAUSE_MAX_MS,
+		.elected = true,
+		.look = look_at,
+		.failed = tell_error,
+		.arg = c,
+	};
 	int rc;
 
 	if (!c)
 		return cairn_err_nomem(err, "controller");
 	c->client = client;
 	c->recorder = recorder;
-	rc = kube_queue_new(PAUSE_MIN_MS, PAUSE_MAX_MS, &c->queue, err);
+	rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
 		rc = kube_informer_new(client, &watch, &c->informer, err);
 	if (!rc)
 		rc = kube_informer_add_handler(c->informer, on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
-	if (!rc && cairn_crew_start(&c->workers, WORKERS, work, c) == 0)
-		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
+	if (!rc)
+		rc = kube_controller_start(c->common, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(c);
@@ -160,10 +144,7 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 
 void discovery_controller_stop(struct discovery_controller *c)
 {
-	atomic_store(&c->stopping, true);
-	if (c->queue)
-		kube_queue_shutdown(c->queue);
-	cairn_crew_join(&c->workers);
+	kube_controller_stop(c->common);
 }
 
 void discovery_controller_free(struct discovery_controller *c)
@@ -172,7 +153,7 @@ void discovery_controller_free(struct discovery_controller *c)
 		return;
 	discovery_controller_stop(c);
 	kube_informer_free(c->informer);
-	kube_queue_free(c->queue);
+	kube_controller_free(c->common);
 	free(c);
 }
 
@@ -183,15 +164,6 @@ bool discovery_controller_is_ready(struct discovery_controller *c)
 
 void discovery_controller_lead(struct discovery_controller *c, bool leads)
 {
-	json_t **found = NULL;
-	char key[KUBE_KEY_MAX];
-	size_t n = 0;
-
-	if (atomic_exchange(&c->leads, leads) || !leads ||
-	    kube_informer_list(c->informer, &found, &n, NULL) != 0)
-		return;
-	for (size_t i = 0; i < n; i++)
-		if (kube_key(found[i], key))
-			(void)kube_queue_add(c->queue, key, NULL);
-	kube_objects_free(found, n);
+	if (kube_controller_lead(c->common, leads))
+		kube_controller_add_all(c->common, c->informer);
 }

@@ -25,7 +25,7 @@
 static int patch_status(struct session_controller *c, const json_t *request, json_t *status,
 			struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	kube_auto_json json_t *patch =
 		json_pack("{s:{s:s}, s:o}", "metadata", "uid", kube_uid(request), "status", status);
 
@@ -69,7 +69,7 @@ static int fail(struct session_controller *c, const json_t *request,
 static int find_token(struct session_controller *c, const json_t *request, const char *ns,
 		      char out[TOKEN_TEXT + 1], struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	kube_auto_json json_t *list = NULL;
 	cairn_auto_free char *selector =
 		cairn_printf("%s=%s", SESSION_UID_LABEL, kube_uid(request));
@@ -93,7 +93,7 @@ static int find_token(struct session_controller *c, const json_t *request, const
 static int make_data(struct session_controller *c, const json_t *request, const char *ns,
 		     char token[TOKEN_TEXT + 1], struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	kube_auto_json json_t *object = NULL;
 	int rc = cairn_random_hex(token, TOKEN_BYTES, err);
 
@@ -165,7 +165,7 @@ static int stay_pending(struct session_controller *c, const json_t *request,
 static int decide(struct session_controller *c, const json_t *request, uint64_t *ret_again_ms,
 		  struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	struct session_verdict verdict;
 	int rc = session_judge(c->options.client, c->configurations, request, &how, &verdict, err);
 
@@ -189,7 +189,7 @@ static int decide(struct session_controller *c, const json_t *request, uint64_t 
 
 static int end(struct session_controller *c, const json_t *request, struct cairn_err *err)
 {
-	struct kube_call how = session_call(c);
+	struct kube_call how = kube_controller_call(c->common);
 	struct kube_delete_options only = {.uid = kube_uid(request)};
 	int rc = kube_delete(c->options.client,
 			     KUBE_REF(&kube_snapshotsessionrequests, kube_namespace(request),
