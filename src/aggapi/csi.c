@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cairn_data.pb-c.h"
-#include "csi_controller.pb-c.h"
+#include "csi_client/capabilities.h"
+#include "csi_client/identity.h"
 #include "csi_deltas.pb-c.h"
-#include "csi_identity.pb-c.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
 #include "net/ask.h"
@@ -55,51 +55,22 @@ void aggapi_csi_free(struct aggapi_csi *csi)
 	free(csi);
 }
 
-static int ask_name(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX], struct cairn_err *err)
-{
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	Csi__V1__GetPluginInfoRequest request;
-	const char *name;
-	int rc;
-
-	csi__v1__get_plugin_info_request__init(&request);
-	rc = net_ask(csi->channel, "/csi.v1.Identity/GetPluginInfo", csi->timeout_ms, &request.base,
-		     &csi__v1__get_plugin_info_response__descriptor, &answer, err);
-	if (rc)
-		return rc;
-	name = ((const Csi__V1__GetPluginInfoResponse *)answer)->name;
-	if (!name[0] || strlen(name) >= AGGAPI_DRIVER_NAME_MAX)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the driver's name is none");
-	snprintf(out, AGGAPI_DRIVER_NAME_MAX, "%s", name);
-	return 0;
-}
-
 int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX],
 			bool *ret_supports, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	Csi__V1__ControllerGetCapabilitiesRequest request;
-	const Csi__V1__ControllerGetCapabilitiesResponse *said;
-	int rc = ask_name(csi, out, err);
+	const struct csi_client client = {.channel = csi->channel, .timeout_ms = csi->timeout_ms};
+	struct csi_client_controller controller = {0};
+	cairn_auto_free char *name = NULL;
+	int rc = csi_client_name(&client, &name, NULL, err);
 
-	csi__v1__controller_get_capabilities_request__init(&request);
+	if (!rc && strlen(name) >= AGGAPI_DRIVER_NAME_MAX)
+		rc = cairn_err_set(err, CAIRN_INTERNAL, "the driver's name is too long");
 	if (!rc)
-		rc = net_ask(csi->channel, "/csi.v1.Controller/ControllerGetCapabilities",
-			     csi->timeout_ms, &request.base,
-			     &csi__v1__controller_get_capabilities_response__descriptor, &answer,
-			     err);
+		rc = csi_client_controller(&client, &controller, err);
 	if (rc)
 		return rc;
-	said = (const void *)answer;
-	*ret_supports = false;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__ControllerServiceCapability *one = said->capabilities[i];
-
-		if (one->type_case == CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC &&
-		    one->rpc->type ==
-			    CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__LIST_BLOCK_SNAPSHOT_DELTAS)
-			*ret_supports = true;
-	}
+	snprintf(out, AGGAPI_DRIVER_NAME_MAX, "%s", name);
+	*ret_supports = controller.list_deltas;
 	return 0;
 }
 

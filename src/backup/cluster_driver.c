@@ -15,7 +15,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "csi_identity.pb-c.h"
+#include "csi_client/capabilities.h"
+#include "csi_client/identity.h"
 #include "csi_node.pb-c.h"
 #include "kube/object.h"
 #include "net/ask.h"
@@ -44,55 +45,24 @@ struct cluster_driver {
 /* --- calls --- */
 
 static int ask(struct cluster_driver *driver, const char *path, const void *request,
-	       const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
-	       struct cairn_err *err)
+	       const ProtobufCMessageDescriptor *type, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	int rc = net_ask(driver->channel, path, CALL_MS, request, type, &answer, err);
 
-	if (rc)
-		return cairn_err_wrap(err, "%s", path + strlen("/csi.v1."));
-	if (ret)
-		*ret = cairn_take(answer);
-	return 0;
+	return rc ? cairn_err_wrap(err, "%s", path + strlen("/csi.v1.")) : 0;
 }
 
-static int learn_name(struct cluster_driver *driver, struct cairn_err *err)
+static int learn(struct cluster_driver *driver, struct cairn_err *err)
 {
-	Csi__V1__GetPluginInfoRequest request;
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	int rc;
+	const struct csi_client client = {.channel = driver->channel, .timeout_ms = CALL_MS};
+	struct csi_client_node node = {0};
+	int rc = csi_client_name(&client, &driver->name, NULL, err);
 
-	csi__v1__get_plugin_info_request__init(&request);
-	rc = ask(driver, "/csi.v1.Identity/GetPluginInfo", &request,
-		 &csi__v1__get_plugin_info_response__descriptor, &answer, err);
-	if (rc)
-		return rc;
-	driver->name =
-		cairn_strdup(((const Csi__V1__GetPluginInfoResponse *)(const void *)answer)->name);
-	return driver->name ? 0 : cairn_err_nomem(err, "driver");
-}
-
-static int learn_node(struct cluster_driver *driver, struct cairn_err *err)
-{
-	Csi__V1__NodeGetCapabilitiesRequest request;
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	const Csi__V1__NodeGetCapabilitiesResponse *said;
-	int rc;
-
-	csi__v1__node_get_capabilities_request__init(&request);
-	rc = ask(driver, "/csi.v1.Node/NodeGetCapabilities", &request,
-		 &csi__v1__node_get_capabilities_response__descriptor, &answer, err);
-	if (rc)
-		return rc;
-	said = (const void *)answer;
-	for (size_t i = 0; i < said->n_capabilities; i++)
-		if (said->capabilities[i]->type_case ==
-			    CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC &&
-		    said->capabilities[i]->rpc->type ==
-			    CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME)
-			driver->must_stage = true;
-	return 0;
+	if (!rc)
+		rc = csi_client_node(&client, &node, err);
+	driver->must_stage = node.stage;
+	return rc;
 }
 
 int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
@@ -112,14 +82,12 @@ int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_dr
 	rc = net_channel_new(&options, &driver->channel, err);
 	if (!rc)
 		rc = net_channel_connect(driver->channel, CONNECT_MS, err);
+	if (!rc)
+		rc = learn(driver, err);
 	if (rc)
 		return cairn_err_wrap(err, "driver at '%s'", endpoint);
-	rc = learn_name(driver, err);
-	if (!rc)
-		rc = learn_node(driver, err);
-	if (!rc)
-		*ret = cairn_take(driver);
-	return rc;
+	*ret = cairn_take(driver);
+	return 0;
 }
 
 /* --- the way back --- */
@@ -135,14 +103,14 @@ static int take_back(struct cluster_driver *driver, const char *volume_id, const
 	unpublish.volume_id = proto_text(volume_id);
 	unpublish.target_path = proto_text(target);
 	rc = ask(driver, "/csi.v1.Node/NodeUnpublishVolume", &unpublish,
-		 &csi__v1__node_unpublish_volume_response__descriptor, NULL, err);
+		 &csi__v1__node_unpublish_volume_response__descriptor, err);
 	if ((rc && rc != CAIRN_NOT_FOUND) || !driver->must_stage)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	csi__v1__node_unstage_volume_request__init(&unstage);
 	unstage.volume_id = proto_text(volume_id);
 	unstage.staging_target_path = proto_text(staging);
 	rc = ask(driver, "/csi.v1.Node/NodeUnstageVolume", &unstage,
-		 &csi__v1__node_unstage_volume_response__descriptor, NULL, err);
+		 &csi__v1__node_unstage_volume_response__descriptor, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
@@ -306,7 +274,7 @@ static int stage(struct cluster_driver *driver, json_t *attributes, struct cairn
 	request.staging_target_path = driver->staging;
 	request.volume_capability = &capability.capability;
 	return ask(driver, "/csi.v1.Node/NodeStageVolume", &request,
-		   &csi__v1__node_stage_volume_response__descriptor, NULL, err);
+		   &csi__v1__node_stage_volume_response__descriptor, err);
 }
 
 static int publish(struct cluster_driver *driver, json_t *attributes, struct cairn_err *err)
@@ -328,7 +296,7 @@ static int publish(struct cluster_driver *driver, json_t *attributes, struct cai
 	request.target_path = driver->target;
 	request.volume_capability = &capability.capability;
 	return ask(driver, "/csi.v1.Node/NodePublishVolume", &request,
-		   &csi__v1__node_publish_volume_response__descriptor, NULL, err);
+		   &csi__v1__node_publish_volume_response__descriptor, err);
 }
 
 static int check_volume(const struct cluster_driver *driver, const json_t *volume,

@@ -10,110 +10,38 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "csi_controller.pb-c.h"
-#include "csi_group.pb-c.h"
-#include "csi_identity.pb-c.h"
+#include "csi_client/capabilities.h"
+#include "csi_client/identity.h"
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
 
-/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT; the generated name has more than a line. */
-#define GROUP_SNAPSHOTS 1
-
-static int ask(struct target *t, const char *path, const ProtobufCMessageDescriptor *type,
+static int ask(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
 	       ProtobufCMessage **ret, struct cairn_err *err)
 {
 	struct cairn_buf empty = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	return target_unary(t, path, &empty, type, ret, err);
+	return target_unary(arg, path, &empty, type, ret, err);
 }
 
-static int learn_name(struct target *t, struct cairn_err *err)
+static int learn_plugin(struct target *t, const struct csi_client *client, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__GetPluginInfoResponse *info;
-	int rc = ask(t, "/csi.v1.Identity/GetPluginInfo",
-		     &csi__v1__get_plugin_info_response__descriptor, &message, err);
+	struct csi_client_services services;
+	struct csi_client_controller controller;
+	int rc = csi_client_name(client, &t->name, &t->version, err);
 
+	if (!rc)
+		rc = csi_client_services(client, &services, err);
+	if (!rc)
+		rc = csi_client_controller(client, &controller, err);
 	if (rc)
 		return rc;
-	info = (const void *)message;
-	t->name = cairn_strdup(info->name);
-	t->version = cairn_strdup(info->vendor_version);
-	return t->name && t->version ? 0 : cairn_err_nomem(err, "name");
-}
-
-static int learn_services(struct target *t, struct cairn_err *err)
-{
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__GetPluginCapabilitiesResponse *said;
-	int rc = ask(t, "/csi.v1.Identity/GetPluginCapabilities",
-		     &csi__v1__get_plugin_capabilities_response__descriptor, &message, err);
-
-	if (rc)
-		return rc;
-	said = (const void *)message;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__PluginCapability *c = said->capabilities[i];
-
-		if (c->type_case != CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE)
-			continue;
-#define HAS(what) (c->service->type == CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__##what)
-		t->has_metadata = t->has_metadata || HAS(SNAPSHOT_METADATA_SERVICE);
-		t->has_topology = t->has_topology || HAS(VOLUME_ACCESSIBILITY_CONSTRAINTS);
-		t->can_group = t->can_group || HAS(GROUP_CONTROLLER_SERVICE);
-#undef HAS
-	}
-	return 0;
-}
-
-static int learn_controller(struct target *t, struct cairn_err *err)
-{
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__ControllerGetCapabilitiesResponse *said;
-	int rc = ask(t, "/csi.v1.Controller/ControllerGetCapabilities",
-		     &csi__v1__controller_get_capabilities_response__descriptor, &message, err);
-
-	if (rc)
-		return rc;
-	said = (const void *)message;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__ControllerServiceCapability *c = said->capabilities[i];
-
-		if (c->type_case != CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC)
-			continue;
-#define HAS(what) (c->rpc->type == CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##what)
-		t->can_attach = t->can_attach || HAS(PUBLISH_UNPUBLISH_VOLUME);
-		t->can_expand = t->can_expand || HAS(EXPAND_VOLUME);
-		t->can_list_snapshots = t->can_list_snapshots || HAS(LIST_SNAPSHOTS);
-		t->can_get_snapshot = t->can_get_snapshot || HAS(GET_SNAPSHOT);
-#undef HAS
-	}
-	return 0;
-}
-
-static int learn_groups(struct target *t, struct cairn_err *err)
-{
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__GroupControllerGetCapabilitiesResponse *said;
-	bool can = false;
-	int rc;
-
-	if (!t->can_group)
-		return 0;
-	rc = ask(t, "/csi.v1.GroupController/GroupControllerGetCapabilities",
-		 &csi__v1__group_controller_get_capabilities_response__descriptor, &message, err);
-	if (rc)
-		return rc;
-	said = (const void *)message;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__GroupControllerServiceCapability *c = said->capabilities[i];
-
-		can = can ||
-		      (c->type_case == CSI__V1__GROUP_CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC &&
-		       c->rpc->type == GROUP_SNAPSHOTS);
-	}
-	t->can_group = can;
-	return 0;
+	t->has_metadata = services.snapshot_metadata;
+	t->has_topology = services.topology;
+	t->can_attach = controller.attach;
+	t->can_expand = controller.expand;
+	t->can_list_snapshots = controller.list_snapshots;
+	t->can_get_snapshot = controller.get_snapshot;
+	return services.group_controller ? csi_client_groups(client, &t->can_group, err) : 0;
 }
 
 static int learn_info(struct target *t, const Csi__V1__NodeGetInfoResponse *info,
@@ -131,42 +59,26 @@ static int learn_info(struct target *t, const Csi__V1__NodeGetInfoResponse *info
 	return rc;
 }
 
-static int learn_node(struct target *t, struct cairn_err *err)
+static int learn_node(struct target *t, const struct csi_client *client, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *message = NULL;
 	proto_auto_message ProtobufCMessage *info = NULL;
-	const Csi__V1__NodeGetCapabilitiesResponse *said;
-	int rc = ask(t, "/csi.v1.Node/NodeGetCapabilities",
-		     &csi__v1__node_get_capabilities_response__descriptor, &message, err);
+	struct csi_client_node node;
+	int rc = csi_client_node(client, &node, err);
 
 	if (!rc)
 		rc = ask(t, "/csi.v1.Node/NodeGetInfo",
 			 &csi__v1__node_get_info_response__descriptor, &info, err);
 	if (rc)
 		return rc;
-	said = (const void *)message;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__NodeServiceCapability *c = said->capabilities[i];
-
-		if (c->type_case != CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC)
-			continue;
-#define HAS(what) (c->rpc->type == CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__##what)
-		t->must_stage = t->must_stage || HAS(STAGE_UNSTAGE_VOLUME);
-		t->can_expand_node = t->can_expand_node || HAS(EXPAND_VOLUME);
-#undef HAS
-	}
+	t->must_stage = node.stage;
+	t->can_expand_node = node.expand;
 	return learn_info(t, (const void *)info, err);
 }
 
 int target_learn(struct target *t, struct cairn_err *err)
 {
-	int rc = learn_name(t, err);
+	const struct csi_client client = {.call = ask, .arg = t};
+	int rc = learn_plugin(t, &client, err);
 
-	if (!rc)
-		rc = learn_services(t, err);
-	if (!rc)
-		rc = learn_controller(t, err);
-	if (!rc)
-		rc = learn_groups(t, err);
-	return rc ? rc : learn_node(t, err);
+	return rc ? rc : learn_node(t, &client, err);
 }

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "csi_identity.pb-c.h"
+#include "csi_client/identity.h"
 #include "diffsnap/resource.h"
 #include "net/ask.h"
 #include "net/client.h"
@@ -60,30 +60,17 @@ void diffsnap_driver_free(struct diffsnap_driver *driver)
 	free(driver);
 }
 
-static int call(struct diffsnap_driver *driver, const char *path, const ProtobufCMessage *request,
-		const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
-		struct cairn_err *err)
+static struct csi_client client_of(const struct diffsnap_driver *driver)
 {
-	return net_ask(driver->channel, path, driver->timeout_ms, request, type, ret, err);
+	return (struct csi_client){.channel = driver->channel, .timeout_ms = driver->timeout_ms};
 }
 
 int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struct cairn_err *err)
 {
 	cairn_scoped_lock(&driver->lock);
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	Csi__V1__GetPluginInfoRequest request;
-	int rc = 0;
+	const struct csi_client client = client_of(driver);
+	int rc = driver->name ? 0 : csi_client_name(&client, &driver->name, NULL, err);
 
-	if (!driver->name) {
-		csi__v1__get_plugin_info_request__init(&request);
-		rc = call(driver, "/csi.v1.Identity/GetPluginInfo", &request.base,
-			  &csi__v1__get_plugin_info_response__descriptor, &answer, err);
-		if (!rc)
-			driver->name = cairn_strdup(
-				((const Csi__V1__GetPluginInfoResponse *)answer)->name);
-		if (!rc && !driver->name)
-			rc = cairn_err_nomem(err, "driver");
-	}
 	if (!rc)
 		*ret = driver->name;
 	return rc;
@@ -91,27 +78,13 @@ int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struc
 
 int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *answer = NULL;
-	Csi__V1__GetPluginCapabilitiesRequest request;
-	const Csi__V1__GetPluginCapabilitiesResponse *said;
-	int rc;
+	const struct csi_client client = client_of(driver);
+	struct csi_client_services services;
+	int rc = csi_client_services(&client, &services, err);
 
-	csi__v1__get_plugin_capabilities_request__init(&request);
-	rc = call(driver, "/csi.v1.Identity/GetPluginCapabilities", &request.base,
-		  &csi__v1__get_plugin_capabilities_response__descriptor, &answer, err);
-	if (rc)
-		return rc;
-	said = (const void *)answer;
-	*ret = false;
-	for (size_t i = 0; i < said->n_capabilities; i++) {
-		const Csi__V1__PluginCapability *one = said->capabilities[i];
-
-		if (one->type_case == CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE &&
-		    one->service->type ==
-			    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__DIFFERENTIAL_SNAPSHOT_SERVICE)
-			*ret = true;
-	}
-	return 0;
+	if (!rc)
+		*ret = services.differential_snapshot;
+	return rc;
 }
 
 /* What a reader relies on: ascending, without overlap, and never empty. */
@@ -183,9 +156,10 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 	request.max_entries = max;
 	rc = fill_parameters(resource->parameters, &request, &memory, err);
 	if (!rc)
-		rc = call(driver, "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
-			  &request.base, &csi__v1__differential_snapshot_response__descriptor,
-			  &answer, err);
+		rc = net_ask(driver->channel,
+			     "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
+			     driver->timeout_ms, &request.base,
+			     &csi__v1__differential_snapshot_response__descriptor, &answer, err);
 	if (!rc)
 		rc = check_page((const void *)answer, err);
 	if (rc)

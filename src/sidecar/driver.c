@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "csi_client/identity.h"
 #include "csi_identity.pb-c.h"
 #include "kube/wait.h"
 #include "net/client.h"
@@ -18,16 +19,13 @@
 #include "proto/message.h"
 #include "sidecar/sidecar.h"
 
-#define INFO_PATH         "/csi.v1.Identity/GetPluginInfo"
-#define CAPABILITIES_PATH "/csi.v1.Identity/GetPluginCapabilities"
-#define PROBE_PATH        "/csi.v1.Identity/Probe"
+#define PROBE_PATH "/csi.v1.Identity/Probe"
 
 #define PROBE_DEFAULT_MS 5000U
 #define RETRY_MS         1000U /* between looks for a driver that is not ready */
 #define BACKOFF_FIRST_MS 50U
 #define BACKOFF_MAX_MS   1000U
 #define ANSWER_MAX_BYTES (1U << 20) /* of a call that is no stream */
-#define NAME_MAX_BYTES   256U       /* CSI has 63 */
 
 struct sidecar_driver {
 	struct sidecar_driver_options options;
@@ -85,9 +83,10 @@ static int take_answer(struct net_rpc *rpc, const ProtobufCMessageDescriptor *ty
 	return rc <= 0 ? rc : cairn_err_set(err, CAIRN_INTERNAL, "there were two answers");
 }
 
-static int call(struct sidecar_driver *d, const char *path, const ProtobufCMessageDescriptor *type,
+static int call(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
 		ProtobufCMessage **ret, struct cairn_err *err)
 {
+	struct sidecar_driver *d = arg;
 	struct net_rpc_options options = {
 		.path = path, .timeout_ms = d->options.timeout_ms, .identity_only = true};
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
@@ -108,52 +107,34 @@ static int call(struct sidecar_driver *d, const char *path, const ProtobufCMessa
 
 static int learn_name(struct sidecar_driver *d, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__GetPluginInfoResponse *info;
+	const struct csi_client client = {.call = call, .arg = d};
 	const char *known = atomic_load(&d->name);
-	char *name;
-	int rc = call(d, INFO_PATH, &csi__v1__get_plugin_info_response__descriptor, &message, err);
+	cairn_auto_free char *name = NULL;
+	int rc = csi_client_name(&client, &name, NULL, err);
 
 	if (rc)
 		return rc;
-	info = (const void *)message;
-	if (!info->name || !info->name[0] || strlen(info->name) > NAME_MAX_BYTES)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the CSI driver has no name");
-	if (known && strcmp(known, info->name) != 0)
+	if (known && strcmp(known, name) != 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the CSI driver is '%s', and was '%s'; restart the sidecar",
-				     info->name, known);
+				     name, known);
 	if (known)
 		return 0;
-	name = cairn_strdup(info->name);
-	if (!name)
-		return cairn_err_nomem(err, "name");
-	atomic_store(&d->name, name);
+	known = cairn_take(name);
+	atomic_store(&d->name, (char *)(uintptr_t)known);
 	if (d->options.named)
-		d->options.named(d->options.arg, name);
+		d->options.named(d->options.arg, known);
 	return 0;
 }
 
 static int check_capabilities(struct sidecar_driver *d, struct cairn_err *err)
 {
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Csi__V1__GetPluginCapabilitiesResponse *response;
-	int rc = call(d, CAPABILITIES_PATH, &csi__v1__get_plugin_capabilities_response__descriptor,
-		      &message, err);
+	const struct csi_client client = {.call = call, .arg = d};
+	struct csi_client_services services;
+	int rc = csi_client_services(&client, &services, err);
 
-	if (rc)
+	if (rc || services.snapshot_metadata || d->options.sessions)
 		return rc;
-	response = (const void *)message;
-	for (size_t i = 0; i < response->n_capabilities; i++) {
-		const Csi__V1__PluginCapability *c = response->capabilities[i];
-
-		if (c->type_case == CSI__V1__PLUGIN_CAPABILITY__TYPE_SERVICE &&
-		    c->service->type ==
-			    CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__SNAPSHOT_METADATA_SERVICE)
-			return 0;
-	}
-	if (d->options.sessions)
-		return 0;
 	return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 			     "the CSI driver does not offer SNAPSHOT_METADATA_SERVICE");
 }
