@@ -9,7 +9,6 @@
 
 #include "aggapi/delta.h"
 #include "aggapi/find.h"
-#include "aggapi/memo.h"
 #include "aggapi/path.h"
 #include "aggapi/rates.h"
 #include "aggapi/remote.h"
@@ -22,8 +21,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/cache.h"
+#include "kube/digest.h"
 #include "kube/object.h"
 #include "kube/user.h"
+#include "kube/value.h"
 #include "kube/wait.h"
 #include "net/http.h"
 #include "net/http_head.h"
@@ -36,9 +38,9 @@ struct aggapi_creator {
 	struct aggapi_finder finder;
 	struct aggapi_remote *remote;
 	struct aggapi_rates *rates;
-	struct aggapi_memo *pages;
+	struct kube_cache *pages;
 	struct net_metric *from_memory, *entries;
-	uint64_t page_limit, cache_ms;
+	uint64_t page_limit;
 };
 
 static int add_metrics(struct aggapi_creator *c, struct net_metrics *metrics, struct cairn_err *err)
@@ -62,6 +64,8 @@ int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_crea
 		       struct cairn_err *err)
 {
 	cairn_cleanup(aggapi_creator_freep) struct aggapi_creator *c = cairn_calloc(1, sizeof(*c));
+	/* What failed is asked for again at once. */
+	const struct kube_cache_options pages = {.entries_max = PAGES_KEPT, .keep_ms = o->cache_ms};
 	int rc;
 
 	if (!c)
@@ -70,10 +74,9 @@ int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_crea
 		.client = o->client, .guard = o->guard, .discoveries = o->discoveries};
 	c->remote = o->remote;
 	c->page_limit = o->page_limit;
-	c->cache_ms = o->cache_ms;
 	rc = aggapi_rates_new(o->user_rate, o->user_burst, &c->rates, err);
 	if (!rc)
-		rc = aggapi_memo_new(PAGES_KEPT, &c->pages, err);
+		rc = kube_cache_new(&pages, &c->pages, err);
 	if (!rc)
 		rc = add_metrics(c, o->metrics, err);
 	if (!rc)
@@ -83,7 +86,7 @@ int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_crea
 
 void aggapi_creator_free(struct aggapi_creator *creator)
 {
-	aggapi_memo_freep(&creator->pages);
+	kube_cache_free(creator->pages);
 	aggapi_rates_freep(&creator->rates);
 	free(creator);
 }
@@ -157,66 +160,102 @@ static void add_warnings(struct net_http *http, struct cairn_buf *warnings)
 	free(text);
 }
 
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
 /* The user is part of it: the tokens of a page are for one user only. */
-static int page_key(const struct aggapi_delta *delta, const struct aggapi_found *found,
-		    const struct kube_user *user, struct aggapi_key *ret, struct cairn_err *err)
+static struct kube_digest page_key(const struct aggapi_delta *delta,
+				   const struct aggapi_found *found, const struct kube_user *user)
 {
 	char numbers[64];
-	const char *texts[] = {found->target.handle,
-			       found->base.handle,
-			       found->endpoint.url,
-			       found->endpoint.ca_pem,
-			       delta->secret,
-			       delta->secret_ns,
-			       found->secret_version,
-			       numbers,
-			       user->name,
-			       delta->ns,
-			       delta->target,
-			       delta->base};
 
 	snprintf(numbers, sizeof(numbers), "%llu %llu", (unsigned long long)delta->limit,
 		 (unsigned long long)delta->offset);
-	return aggapi_key(texts, sizeof(texts) / sizeof(texts[0]), ret, err);
+	return kube_digest_of(found->target.handle, or_empty(found->base.handle),
+			      found->endpoint.url, or_empty(found->endpoint.ca_pem),
+			      or_empty(delta->secret), or_empty(delta->secret_ns),
+			      found->secret_version, numbers, user->name, delta->ns, delta->target,
+			      or_empty(delta->base), NULL);
 }
 
-/* From memory, or from the driver. */
+/* A page as a value of the cache. */
+struct page {
+	struct kube_value value;
+	json_t *answer;
+};
+
+static void page_destroy(struct kube_value *value)
+{
+	struct page *page = (struct page *)(void *)value;
+
+	json_decref(page->answer);
+	free(page);
+}
+
+struct page_question {
+	struct aggapi_creator *creator;
+	const struct aggapi_delta *delta;
+	const struct aggapi_found *found;
+	const struct kube_user *user;
+	bool asked;
+};
+
+static int ask_page(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+		    uint64_t *until_ns, struct cairn_err *err)
+{
+	struct page_question *q = arg;
+	const struct aggapi_found *found = q->found;
+	char start[24] = "";
+	const struct aggapi_question question = {
+		.from = found->base.handle,
+		.to = found->target.handle,
+		.secrets = found->secrets,
+		.max_entries = q->delta->limit,
+		.starting_token = start,
+		.holder = {.user = q->user->name,
+			   .ns = q->delta->ns,
+			   .target = q->delta->target,
+			   .base = q->delta->base},
+	};
+	struct page *page = cairn_calloc(1, sizeof(*page));
+	int rc;
+
+	(void)until_ns;
+	q->asked = true;
+	if (!page)
+		return cairn_err_nomem(err, "page");
+	kube_value_init(&page->value, page_destroy);
+	if (q->delta->offset > 0)
+		snprintf(start, sizeof(start), "%llu", (unsigned long long)q->delta->offset);
+	rc = aggapi_remote_ask(q->creator->remote, found->target.driver, &found->endpoint,
+			       &question, wait, &page->answer, err);
+	if (rc)
+		kube_value_unref(&page->value);
+	else
+		*ret = &page->value;
+	return rc;
+}
+
+/* From memory, or from the driver; those who want one page at once share it. */
 static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 		    const struct aggapi_found *found, const struct kube_user *user,
 		    const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
-	char start[24];
-	struct aggapi_question question = {
-		.from = found->base.handle,
-		.to = found->target.handle,
-		.secrets = found->secrets,
-		.max_entries = delta->limit,
-		.starting_token = start,
-		.holder = {.user = user->name,
-			   .ns = delta->ns,
-			   .target = delta->target,
-			   .base = delta->base},
-	};
-	struct aggapi_key key;
-	uint64_t now = cairn_monotonic_ns();
-	int rc = page_key(delta, found, user, &key, err);
+	struct page_question q = {.creator = c, .delta = delta, .found = found, .user = user};
+	const struct kube_digest key = page_key(delta, found, user);
+	kube_auto_value struct page *page = NULL;
+	struct kube_value *value = NULL;
+	int rc = kube_cache_get(c->pages, &key, ask_page, &q, wait, &value, err);
 
 	if (rc)
 		return rc;
-	*ret = aggapi_memo_get(c->pages, &key, now);
-	if (*ret) {
+	page = (struct page *)(void *)value;
+	*ret = json_incref(page->answer);
+	if (!q.asked)
 		net_metric_count(c->from_memory, 0, 1);
-		return 0;
-	}
-	snprintf(start, sizeof(start), "%llu", (unsigned long long)delta->offset);
-	if (delta->offset == 0)
-		start[0] = '\0';
-	rc = aggapi_remote_ask(c->remote, found->target.driver, &found->endpoint, &question, wait,
-			       ret, err);
-	if (!rc && c->cache_ms > 0)
-		aggapi_memo_put(c->pages, &key, *ret,
-				cairn_monotonic_ns() + c->cache_ms * CAIRN_NS_PER_MS);
-	return rc;
+	return 0;
 }
 
 /* What goes wrong behind the API becomes the object's state. */

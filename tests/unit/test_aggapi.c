@@ -9,7 +9,6 @@
 
 #include "aggapi/delta.h"
 #include "aggapi/document.h"
-#include "aggapi/memo.h"
 #include "aggapi/path.h"
 #include "aggapi/rates.h"
 #include "aggapi/status.h"
@@ -479,27 +478,6 @@ static void a_user_who_asks_too_often_must_wait(void **state)
 	assert_true(aggapi_rates_take(rates, "ann", now + CAIRN_NS_PER_SEC, &wait_s));
 }
 
-static void an_answer_is_remembered_until_its_time(void **state)
-{
-	cairn_cleanup(aggapi_memo_freep) struct aggapi_memo *memo = NULL;
-	kube_auto_json json_t *value = json_string("page");
-	static const char *const texts[] = {"a", NULL}, *const others[] = {"a", ""};
-	struct aggapi_key key, other;
-	json_t *got;
-
-	(void)state;
-	assert_int_equal(aggapi_memo_new(8, &memo, NULL), 0);
-	assert_int_equal(aggapi_key(texts, 2, &key, NULL), 0);
-	assert_int_equal(aggapi_key(others, 2, &other, NULL), 0);
-	assert_memory_not_equal(&key, &other, sizeof(key));
-	aggapi_memo_put(memo, &key, value, 100);
-	got = aggapi_memo_get(memo, &key, 99);
-	assert_ptr_equal(got, value);
-	json_decref(got);
-	assert_null(aggapi_memo_get(memo, &key, 100));
-	assert_null(aggapi_memo_get(memo, &other, 1));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,7 +498,6 @@ int main(void)
 		cmocka_unit_test(the_document_has_the_form_that_is_asked_for),
 		cmocka_unit_test(a_user_who_asks_too_often_must_wait),
 		cmocka_unit_test(names_cannot_be_made_to_share_a_rate),
-		cmocka_unit_test(an_answer_is_remembered_until_its_time),
 	};
 
 	return cmocka_run_group_tests_name("aggapi", tests, NULL, NULL);
