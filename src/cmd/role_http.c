@@ -76,19 +76,13 @@ int role_health_start(struct role_health *health, const char *address,
 		      bool (*ready)(void *arg, char *reason, size_t cap), void *arg,
 		      struct net_metrics *metrics, struct cairn_err *err)
 {
-	struct net_http_options http = {.name = "health"};
-	int rc;
+	const struct net_http_standard_server how = {.name = "health", .listen = address};
 
 	if (!address)
 		return 0;
 	health->standard =
 		(struct net_http_standard){.ready = ready, .arg = arg, .metrics = metrics};
-	rc = net_http_server_new(&http, &health->server, err);
-	if (!rc)
-		rc = net_http_add_standard(health->server, &health->standard, err);
-	if (!rc)
-		rc = net_http_server_listen(health->server, address, NULL, NULL, err);
-	return rc ? rc : net_http_server_start(health->server, err);
+	return net_http_serve_standard(&how, &health->standard, &health->server, NULL, err);
 }
 
 void role_health_done(struct role_health *health)

@@ -154,17 +154,12 @@ static int add_metrics(struct csi_monitor *monitor, struct cairn_err *err)
 
 static int serve(struct csi_monitor *monitor, struct cairn_err *err)
 {
-	struct net_http_options options = {.name = "http"};
-	int rc = net_http_server_new(&options, &monitor->http, err);
+	const struct net_http_standard_server how = {.name = "http",
+						     .listen = monitor->options.address};
 
 	monitor->standard = (struct net_http_standard){
 		.ready = is_ready, .arg = monitor, .metrics = monitor->metrics};
-	if (!rc)
-		rc = net_http_add_standard(monitor->http, &monitor->standard, err);
-	if (!rc)
-		rc = net_http_server_listen(monitor->http, monitor->options.address, NULL, NULL,
-					    err);
-	return rc ? rc : net_http_server_start(monitor->http, err);
+	return net_http_serve_standard(&how, &monitor->standard, &monitor->http, NULL, err);
 }
 
 int csi_monitor_new(const struct csi_monitor_options *options, struct csi_monitor **ret,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "net/http.h"
 #include "net/metrics.h"
@@ -58,5 +59,26 @@ int net_http_add_standard(struct net_http_server *server, struct net_http_standa
 
 	if (rc == 0 && standard->other_ready_path)
 		rc = net_http_server_add(server, &routes[3], 1, err);
+	return rc;
+}
+
+int net_http_serve_standard(const struct net_http_standard_server *how,
+			    struct net_http_standard *standard, struct net_http_server **ret,
+			    uint16_t *ret_port, struct cairn_err *err)
+{
+	const struct net_http_options options = {.name = how->name};
+	cairn_cleanup(net_http_server_freep) struct net_http_server *server = NULL;
+	int rc = net_http_server_new(&options, &server, err);
+
+	if (!rc)
+		rc = net_http_add_standard(server, standard, err);
+	if (!rc && how->more)
+		rc = net_http_server_add(server, how->more, 1, err);
+	if (!rc)
+		rc = net_http_server_listen(server, how->listen, how->tls, ret_port, err);
+	if (!rc)
+		rc = net_http_server_start(server, err);
+	if (!rc)
+		*ret = cairn_take(server);
 	return rc;
 }

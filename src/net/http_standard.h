@@ -6,10 +6,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct cairn_err;
+struct net_http_route;
 struct net_http_server;
 struct net_metrics;
+struct net_tls;
 
 /* Borrowed for the server's life. */
 struct net_http_standard {
@@ -21,6 +24,19 @@ struct net_http_standard {
 	const char *metrics_path;     /* NULL is "/metrics" */
 	const char *other_ready_path; /* one other path that answers like /readyz; may be NULL */
 };
+
+/* A server of nothing but these routes, and `more` if it is not NULL. `tls` may be
+ * NULL: plain HTTP. `ret_port` may be NULL. */
+struct net_http_standard_server {
+	const char *name; /* of its threads */
+	const char *listen;
+	struct net_tls *tls;
+	const struct net_http_route *more;
+};
+
+int net_http_serve_standard(const struct net_http_standard_server *how,
+			    struct net_http_standard *standard, struct net_http_server **ret,
+			    uint16_t *ret_port, struct cairn_err *err);
 
 /* /healthz answers 200 "ok" as long as requests are served at all; /readyz
  * 200 "ok" or 503 with the reason. */
