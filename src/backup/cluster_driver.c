@@ -50,7 +50,10 @@ static int ask(struct cluster_driver *driver, const char *path, const void *requ
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	int rc = net_ask(driver->channel, path, CALL_MS, request, type, &answer, err);
 
-	return rc ? cairn_err_wrap(err, "%s", path + strlen("/csi.v1.")) : 0;
+	/* Without an err the wrapped code would be UNKNOWN, and NOT_FOUND decides. */
+	if (rc)
+		(void)cairn_err_wrap(err, "%s", path + strlen("/csi.v1."));
+	return rc;
 }
 
 static int learn(struct cluster_driver *driver, struct cairn_err *err)
