@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/wait.h"
 #include "client/call.h"
 #include "client/error.h"
 #include "client/strings.h"
@@ -70,14 +71,9 @@ static void show(struct cairn_listing *l)
 
 static void init(struct cairn_listing *l, struct cairn_client *client)
 {
-	pthread_condattr_t monotonic;
-
 	l->client = client;
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	cairn_cond_init(&l->changed);
 }
 
 static int make(struct cairn_client *client, const struct cairn_listing_query *query,
@@ -225,15 +221,11 @@ static int end(struct cairn_listing *l, int result, const struct cairn_err *why)
 /* Sleeps; shorter when the listing is cancelled. */
 static void rest(struct cairn_listing *l, uint64_t ms)
 {
-	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
-	struct timespec at = {
-		.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
-		.tv_nsec = (long)(until % CAIRN_NS_PER_SEC),
-	};
+	uint64_t until = cairn_after_ms(ms);
 
 	cairn_scoped_lock(&l->lock);
-	while (!l->cancelled && cairn_monotonic_ns() < until)
-		pthread_cond_timedwait(&l->changed, &l->lock, &at);
+	while (!l->cancelled && cairn_cond_wait_until(&l->changed, &l->lock, until))
+		;
 }
 
 static bool worth_another(struct cairn_listing *l, int code, uint64_t *ret_wait_ms)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "client/retry.h"
+#include "base/backoff.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -35,16 +36,13 @@ static bool passes(const struct client_retry *retry, int code)
 	}
 }
 
-/* Doubled each time, and of that half to all. */
-static uint64_t pause_ms(unsigned failures, uint32_t random)
+static uint64_t pause_ms(unsigned failures, uint32_t chance)
 {
-	uint64_t most = CLIENT_PAUSE_FIRST_MS;
+	const struct cairn_backoff backoff = {.first_ms = CLIENT_PAUSE_FIRST_MS,
+					      .most_ms = CLIENT_PAUSE_MAX_MS,
+					      .failures = failures - 1};
 
-	for (unsigned i = 1; i < failures && most < CLIENT_PAUSE_MAX_MS; i++)
-		most *= 2;
-	if (most > CLIENT_PAUSE_MAX_MS)
-		most = CLIENT_PAUSE_MAX_MS;
-	return most / 2 + random % (most / 2 + 1);
+	return cairn_backoff_ms(&backoff, chance);
 }
 
 bool client_retry_failed(struct client_retry *retry, int code, uint64_t now_ns, uint32_t random,

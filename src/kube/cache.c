@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/digest.h"
 #include "kube/value.h"
 #include "kube/wait.h"
@@ -58,7 +59,7 @@ int kube_cache_new(const struct kube_cache_options *options, struct kube_cache *
 		return cairn_err_nomem(err, "cache");
 	}
 	pthread_mutex_init(&cache->lock, NULL);
-	kube_wait_cond_init(&cache->answered);
+	cairn_cond_init(&cache->answered);
 	*ret = cache;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/config_impl.h"
 #include "kube/exec_plugin.h"
 #include "kube/identity.h"
@@ -47,7 +48,7 @@ int kube_credentials_new(const struct kube_config *config, struct kube_credentia
 	credentials->config = config;
 	credentials->expires_ns = UINT64_MAX;
 	pthread_mutex_init(&credentials->lock, NULL);
-	kube_cond_init(&credentials->changed);
+	cairn_cond_init(&credentials->changed);
 	*ret = credentials;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "kube/client.h"
 #include "kube/event_series.h"
 #include "kube/object.h"
@@ -260,7 +261,7 @@ int kube_recorder_new(struct kube_client *client, const char *component, const c
 	if (!recorder)
 		return cairn_err_nomem(err, "recorder");
 	pthread_mutex_init(&recorder->lock, NULL);
-	kube_cond_init(&recorder->changed);
+	cairn_cond_init(&recorder->changed);
 	recorder->client = client;
 	recorder->end_ns = UINT64_MAX;
 	recorder->component = cairn_strdup(component);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/config_impl.h"
 #include "kube/identity.h"
 #include "kube/patience.h"
@@ -52,7 +53,7 @@ int kube_exchange_new(struct kube_transport *transport, const struct kube_reques
 	exchange->identity = kube_identity_ref(identity);
 	cairn_buf_init(&exchange->body, request->answer_max);
 	pthread_mutex_init(&exchange->lock, NULL);
-	kube_cond_init(&exchange->changed);
+	cairn_cond_init(&exchange->changed);
 	exchange->url = cairn_printf("%s%s", transport->base_url, request->path);
 	if (!exchange->url || !make_fields(exchange)) {
 		kube_exchange_free(exchange);

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "kube/backoff.h"
 #include "kube/credentials.h"
 #include "kube/identity.h"
 #include "kube/object.h"
@@ -28,10 +28,10 @@ struct attempt {
 	const struct kube_call *how;
 	struct kube_patience patience;
 	struct kube_status status;
-	struct kube_backoff backoff;
-	struct kube_backoff spread; /* added to what the server says */
-	unsigned laters;            /* times the server said "later" */
-	bool reidentified;          /* after a refusal */
+	struct cairn_backoff backoff;
+	struct cairn_backoff spread; /* added to what the server says */
+	unsigned laters;             /* times the server said "later" */
+	bool reidentified;           /* after a refusal */
 };
 
 static int limit(struct kube_client *client, const struct kube_patience *patience,
@@ -80,7 +80,7 @@ static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 		if (++attempt->laters > KUBE_RETRIES || pause > KUBE_RETRY_AFTER_MAX_MS)
 			return UINT64_MAX;
 		/* Those who were put off together must not come back together. */
-		return pause + kube_backoff_next(&attempt->spread);
+		return pause + cairn_backoff_next(&attempt->spread);
 	}
 	if (rc != CAIRN_UNAVAILABLE && !(rc == CAIRN_DEADLINE && http == 504))
 		return UINT64_MAX;
@@ -88,7 +88,7 @@ static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 		return UINT64_MAX;
 	if (attempt->backoff.failures >= KUBE_BREAKS)
 		return UINT64_MAX;
-	return kube_backoff_next(&attempt->backoff);
+	return cairn_backoff_next(&attempt->backoff);
 }
 
 static int exchange_once(struct attempt *attempt, struct kube_identity *identity,

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/digest.h"
 #include "kube/wait.h"
 
@@ -203,7 +204,7 @@ static int wait_in_line(struct kube_fair_queue *gate, struct kube_fair_queue_own
 	if (gate->waiting >= gate->options.waiting || owner->waiting >= gate->options.waiting_each)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "too many %s, and too many wait already",
 				     gate->options.what);
-	kube_wait_cond_init(&waiter.called);
+	cairn_cond_init(&waiter.called);
 	line_up(gate, owner, &waiter);
 	while (rc == 0 && !waiter.admitted)
 		rc = kube_wait_on(wait, &waiter.called, &gate->lock, err);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/informer_impl.h"
 #include "kube/object.h"
 #include "kube/patience.h"
@@ -39,7 +40,7 @@ int kube_informer_new(struct kube_client *client, const struct kube_informer_opt
 		return cairn_err_nomem(err, "informer");
 	pthread_mutex_init(&informer->telling, NULL);
 	pthread_mutex_init(&informer->lock, NULL);
-	kube_cond_init(&informer->changed);
+	cairn_cond_init(&informer->changed);
 	informer->client = client;
 	informer->resource = options->resource;
 	informer->trim = options->trim ? options->trim : trim_managed_fields;

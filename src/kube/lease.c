@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/wait.h"
 #include "kube/client.h"
 #include "kube/lease_record.h"
 #include "kube/object.h"
@@ -277,7 +278,7 @@ int kube_leader_new(struct kube_client *client, const struct kube_leader_options
 	if (!leader)
 		return cairn_err_nomem(err, "lease");
 	pthread_mutex_init(&leader->lock, NULL);
-	kube_cond_init(&leader->changed);
+	cairn_cond_init(&leader->changed);
 	leader->client = client;
 	rc = fill(leader, options, err);
 	if (rc)

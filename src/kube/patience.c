@@ -3,33 +3,22 @@
 #include "kube/patience.h"
 
 #include <stddef.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/wait.h"
 #include "kube/client.h"
-
-static uint64_t after_ms(uint64_t now, uint64_t ms)
-{
-	uint64_t ns, sum;
-
-	if (__builtin_mul_overflow(ms, CAIRN_NS_PER_MS, &ns) ||
-	    __builtin_add_overflow(now, ns, &sum))
-		return UINT64_MAX;
-	return sum;
-}
 
 struct kube_patience kube_patience_of(const struct kube_call *how, uint64_t default_ms,
 				      const atomic_bool *shutdown)
 {
-	uint64_t now = cairn_monotonic_ns();
-	struct kube_patience patience = {.deadline_ns = after_ms(now, default_ms),
+	struct kube_patience patience = {.deadline_ns = cairn_after_ms(default_ms),
 					 .shutdown = shutdown};
 
 	if (!how)
 		return patience;
 	if (how->timeout_ms)
-		patience.deadline_ns = after_ms(now, how->timeout_ms);
+		patience.deadline_ns = cairn_after_ms(how->timeout_ms);
 	if (how->deadline_ns && how->deadline_ns < patience.deadline_ns)
 		patience.deadline_ns = how->deadline_ns;
 	patience.check = how->check;
@@ -51,34 +40,22 @@ int kube_patience_check(const struct kube_patience *patience, struct cairn_err *
 	return 0;
 }
 
-static struct timespec to_timespec(uint64_t ns)
-{
-	return (struct timespec){.tv_sec = (time_t)(ns / CAIRN_NS_PER_SEC),
-				 .tv_nsec = (long)(ns % CAIRN_NS_PER_SEC)};
-}
-
 void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *cond,
 			pthread_mutex_t *lock, uint64_t until_ns)
 {
 	uint64_t until = patience->deadline_ns < until_ns ? patience->deadline_ns : until_ns;
-	struct timespec ts;
 
 	if (patience->check) {
-		uint64_t slice = after_ms(cairn_monotonic_ns(), KUBE_PATIENCE_SLICE_MS);
+		uint64_t slice = cairn_after_ms(KUBE_PATIENCE_SLICE_MS);
 
 		until = slice < until ? slice : until;
 	}
-	if (until == UINT64_MAX) {
-		pthread_cond_wait(cond, lock);
-		return;
-	}
-	ts = to_timespec(until);
-	pthread_cond_timedwait(cond, lock, &ts);
+	(void)cairn_cond_wait_until(cond, lock, until);
 }
 
 int kube_patience_sleep(const struct kube_patience *patience, uint64_t ms, struct cairn_err *err)
 {
-	uint64_t end = after_ms(cairn_monotonic_ns(), ms);
+	uint64_t end = cairn_after_ms(ms);
 
 	for (;;) {
 		uint64_t now = cairn_monotonic_ns();
@@ -92,17 +69,4 @@ int kube_patience_sleep(const struct kube_patience *patience, uint64_t ms, struc
 		left = (end - now) / CAIRN_NS_PER_MS + 1;
 		cairn_sleep_ms(left < KUBE_PATIENCE_SLICE_MS ? left : KUBE_PATIENCE_SLICE_MS);
 	}
-}
-
-int kube_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	int rc = pthread_condattr_init(&attr);
-
-	if (rc)
-		return rc;
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	rc = pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-	return rc;
 }

@@ -30,7 +30,7 @@ struct kube_patience kube_patience_of(const struct kube_call *how, uint64_t defa
  * of `check`. */
 int kube_patience_check(const struct kube_patience *patience, struct cairn_err *err);
 
-/* Waits for the condition (on the monotonic clock) until it is signalled, the
+/* Waits for the condition (cairn_cond_init) until it is signalled, the
  * deadline or `until_ns` is there, or it is time to ask `check` again. Who
  * signals also does so at a shutdown. */
 void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *cond,
@@ -38,8 +38,5 @@ void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *co
 
 /* Sleeps; fails like the check. */
 int kube_patience_sleep(const struct kube_patience *patience, uint64_t ms, struct cairn_err *err);
-
-/* A condition for it. */
-int kube_cond_init(pthread_cond_t *cond);
 
 #endif

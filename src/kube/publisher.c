@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/backoff.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,14 +16,16 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "kube/backoff.h"
+#include "base/ticker.h"
+#include "base/wait.h"
 #include "kube/client.h"
 #include "kube/object.h"
 
 /* Applying is cheap, and finds out by itself whether anything changed. */
-#define AGAIN_MS   60000U
-#define LOOK_MS    2000U /* how soon new authorities are seen; also the shortest pause */
-#define BUNDLE_MAX (1U << 20)
+#define AGAIN_MS       60000U
+#define LOOK_MS        2000U /* how soon new authorities are seen; also the shortest pause */
+#define BUNDLE_MAX     (1U << 20)
+#define BACKOFF_MAX_MS 30000U
 
 struct kube_publisher {
 	struct kube_client *client;
@@ -33,11 +36,11 @@ struct kube_publisher {
 	const char *const *ca_path;
 	const char *field_manager;
 	void (*told)(const json_t *object, const struct cairn_err *failure);
-	pthread_t thread;
-	bool started;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool stop; /* guarded by lock */
+	struct cairn_ticker ticker;
+	/* Only on the ticker's thread. */
+	struct cairn_backoff backoff;
+	uint64_t due_ns; /* when to publish again without news */
+	bool published;
 };
 
 /* The authorities as they are in their file now. `ret_news` says whether the object changed. */
@@ -65,23 +68,8 @@ static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_er
 static int is_stopped(void *arg)
 {
 	struct kube_publisher *p = arg;
-	cairn_scoped_lock(&p->lock);
 
-	return p->stop ? CAIRN_CANCELLED : 0;
-}
-
-/* True when it is time to go on, false when it is over. */
-static bool pause_for(struct kube_publisher *p, uint64_t ms)
-{
-	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
-			      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
-	cairn_scoped_lock(&p->lock);
-
-	while (!p->stop && cairn_monotonic_ns() < until)
-		if (pthread_cond_timedwait(&p->changed, &p->lock, &ts) != 0)
-			break;
-	return !p->stop;
+	return cairn_ticker_stopping(&p->ticker) ? CAIRN_CANCELLED : 0;
 }
 
 static void tell(struct kube_publisher *p, const struct cairn_err *failure)
@@ -115,30 +103,24 @@ static int publish(struct kube_publisher *p)
 	return rc;
 }
 
-static void *run(void *arg)
+static uint64_t look(void *arg)
 {
 	struct kube_publisher *p = arg;
-	struct kube_backoff backoff = {.first_ms = LOOK_MS, .most_ms = 30000};
-	uint64_t due = 0;
-	bool told = false;
+	uint64_t ms = AGAIN_MS;
+	bool news = has_news(p);
 
-	do {
-		uint64_t ms = AGAIN_MS;
-		bool news = has_news(p);
-
-		if (!news && cairn_monotonic_ns() < due)
-			continue;
-		if (publish(p) != 0) {
-			ms = kube_backoff_next(&backoff);
-		} else {
-			kube_backoff_reset(&backoff);
-			if (news || !told)
-				tell(p, NULL);
-			told = true;
-		}
-		due = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
-	} while (pause_for(p, LOOK_MS));
-	return NULL;
+	if (!news && cairn_monotonic_ns() < p->due_ns)
+		return LOOK_MS;
+	if (publish(p) != 0) {
+		ms = cairn_backoff_next(&p->backoff);
+	} else {
+		cairn_backoff_reset(&p->backoff);
+		if (news || !p->published)
+			tell(p, NULL);
+		p->published = true;
+	}
+	p->due_ns = cairn_after_ms(ms);
+	return LOOK_MS;
 }
 
 static int begin(struct kube_publisher *p, const struct kube_publish_options *o,
@@ -155,18 +137,13 @@ static int begin(struct kube_publisher *p, const struct kube_publish_options *o,
 	}
 	if (rc)
 		return rc;
-	rc = pthread_create(&p->thread, NULL, run, p);
-	if (rc)
-		return cairn_err_sys(err, rc, "start a thread");
-	p->started = true;
-	return 0;
+	return cairn_ticker_start(&p->ticker, "publish", 0, look, p, err);
 }
 
 int kube_publisher_new(struct kube_client *client, const struct kube_publish_options *options,
 		       struct kube_publisher **ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_publisher_freep) struct kube_publisher *p = cairn_calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!p) {
@@ -179,11 +156,7 @@ int kube_publisher_new(struct kube_client *client, const struct kube_publish_opt
 	p->ca_path = options->ca_path;
 	p->field_manager = options->field_manager;
 	p->told = options->told;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	p->backoff = (struct cairn_backoff){.first_ms = LOOK_MS, .most_ms = BACKOFF_MAX_MS};
 	rc = begin(p, options, err);
 	if (!rc)
 		*ret = cairn_take(p);
@@ -194,16 +167,8 @@ void kube_publisher_free(struct kube_publisher *p)
 {
 	if (!p)
 		return;
-	if (p->started) {
-		pthread_mutex_lock(&p->lock);
-		p->stop = true;
-		pthread_cond_broadcast(&p->changed);
-		pthread_mutex_unlock(&p->lock);
-		pthread_join(p->thread, NULL);
-	}
+	cairn_ticker_stop(&p->ticker);
 	json_decref(p->object);
 	free(p->ca_file);
-	pthread_cond_destroy(&p->changed);
-	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "kube/patience.h"
 #include "kube/slots.h"
 
@@ -54,7 +55,7 @@ int kube_queue_new(uint64_t pause_min_ms, uint64_t pause_max_ms, struct kube_que
 	if (!queue)
 		return cairn_err_nomem(err, "queue");
 	pthread_mutex_init(&queue->lock, NULL);
-	kube_cond_init(&queue->changed);
+	cairn_cond_init(&queue->changed);
 	queue->pause_min_ms = pause_min_ms ? pause_min_ms : KUBE_QUEUE_PAUSE_MIN_MS;
 	queue->pause_max_ms = pause_max_ms ? pause_max_ms : KUBE_QUEUE_PAUSE_MAX_MS;
 	if (kube_slots_init(&queue->slots) < 0) {

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "kube/backoff.h"
 #include "kube/object.h"
 #include "kube/patience.h"
 #include "kube/watch.h"
@@ -361,7 +361,7 @@ static void note_error(struct kube_informer *informer, const struct cairn_err *e
 void *kube_informer_run(void *arg)
 {
 	struct kube_informer *informer = arg;
-	struct kube_backoff backoff = {.first_ms = PAUSE_MIN_MS, .most_ms = PAUSE_MAX_MS};
+	struct cairn_backoff backoff = {.first_ms = PAUSE_MIN_MS, .most_ms = PAUSE_MAX_MS};
 
 	informer->resync_at_ns = cairn_monotonic_ns() + informer->resync_ms * CAIRN_NS_PER_MS;
 	while (!atomic_load(&informer->stop)) {
@@ -374,7 +374,7 @@ void *kube_informer_run(void *arg)
 		if (!rc)
 			rc = watch_on(informer, &err);
 		if (rc == 0) {
-			kube_backoff_reset(&backoff);
+			cairn_backoff_reset(&backoff);
 			continue;
 		}
 		if (rc == CAIRN_CANCELLED && atomic_load(&informer->stop))
@@ -382,8 +382,8 @@ void *kube_informer_run(void *arg)
 		note_error(informer, &err);
 		/* What worked for a while is tried again soon. */
 		if (cairn_monotonic_ns() - began > PAUSE_MAX_MS * CAIRN_NS_PER_MS)
-			kube_backoff_reset(&backoff);
-		pause_for(informer, kube_backoff_next(&backoff));
+			cairn_backoff_reset(&backoff);
+		pause_for(informer, cairn_backoff_next(&backoff));
 	}
 	return NULL;
 }

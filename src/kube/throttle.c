@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
+#include "base/wait.h"
 #include "kube/patience.h"
 
 struct kube_throttle_waiter {
@@ -87,7 +88,7 @@ int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_patienc
 	    (began >= patience->deadline_ns || wait > patience->deadline_ns - began))
 		return cairn_err_set(err, CAIRN_DEADLINE,
 				     "the client's own rate limit leaves no time for the call");
-	kube_cond_init(&self.moved);
+	cairn_cond_init(&self.moved);
 	join_line(throttle, &self);
 	rc = wait_in_line(throttle, &self, patience, err);
 	leave_line(throttle, &self);

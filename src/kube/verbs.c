@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/backoff.h"
 #include "kube/client_impl.h"
 #include "kube/object.h"
 #include "kube/patience.h"
@@ -218,8 +218,8 @@ int kube_modify(struct kube_client *client, const struct kube_ref *ref,
 {
 	const struct kube_patience patience =
 		kube_patience_of(how, client->timeout_ms, &client->shutdown);
-	struct kube_backoff backoff = {.first_ms = MODIFY_PAUSE_MIN_MS,
-				       .most_ms = MODIFY_PAUSE_MAX_MS};
+	struct cairn_backoff backoff = {.first_ms = MODIFY_PAUSE_MIN_MS,
+					.most_ms = MODIFY_PAUSE_MAX_MS};
 	struct cairn_err own = {0};
 	int rc;
 
@@ -228,7 +228,7 @@ int kube_modify(struct kube_client *client, const struct kube_ref *ref,
 	for (;;) {
 		rc = modify_once(client, ref, change, arg, how, ret, err);
 		if (rc != CAIRN_ABORTED || backoff.failures >= KUBE_RETRIES ||
-		    kube_patience_sleep(&patience, kube_backoff_next(&backoff), NULL) < 0)
+		    kube_patience_sleep(&patience, cairn_backoff_next(&backoff), NULL) < 0)
 			return rc;
 	}
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "base/wait.h"
 #include "kube/wait.h"
-
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -41,11 +40,8 @@ uint64_t kube_wait_left_ms(const struct kube_wait *wait, uint64_t most)
 struct kube_wait kube_wait_within(const struct kube_wait *wait, uint64_t ms)
 {
 	struct kube_wait within = *wait;
-	uint64_t end;
+	uint64_t end = cairn_after_ms(ms);
 
-	if (ms == UINT64_MAX || __builtin_mul_overflow(ms, CAIRN_NS_PER_MS, &end) ||
-	    __builtin_add_overflow(end, cairn_monotonic_ns(), &end))
-		return within;
 	if (end < within.deadline_ns)
 		within.deadline_ns = end;
 	return within;
@@ -73,23 +69,9 @@ int kube_wait_outcome(const struct kube_wait *wait, int rc, struct cairn_err *er
 	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
 }
 
-void kube_wait_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int kube_wait_on(const struct kube_wait *wait, pthread_cond_t *cond, pthread_mutex_t *lock,
 		 struct cairn_err *err)
 {
-	uint64_t end = cairn_monotonic_ns() + kube_wait_left_ms(wait, LOOK_MS) * CAIRN_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
-			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
-
-	pthread_cond_timedwait(cond, lock, &ts);
+	(void)cairn_cond_wait_until(cond, lock, cairn_after_ms(kube_wait_left_ms(wait, LOOK_MS)));
 	return kube_wait_check(wait, err);
 }

@@ -44,10 +44,7 @@ struct kube_call kube_wait_call(const struct kube_wait *wait);
  * and a retry may help. Turns `rc` of such a call into CAIRN_UNAVAILABLE. */
 int kube_wait_outcome(const struct kube_wait *wait, int rc, struct cairn_err *err);
 
-/* For conditions that kube_wait_on() waits for. */
-void kube_wait_cond_init(pthread_cond_t *cond);
-
-/* Waits on a condition with the lock held; returns after a signal, after a
+/* Waits on a condition (cairn_cond_init) with the lock held; returns after a signal, after a
  * moment without one, or when `wait` is over: the caller looks again.
  * Fails like kube_wait_check(). */
 int kube_wait_on(const struct kube_wait *wait, pthread_cond_t *cond, pthread_mutex_t *lock,

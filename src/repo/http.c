@@ -11,12 +11,12 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "repo/limiter.h"
 #include "repo/store.h"
 
@@ -425,15 +425,6 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 
 /* ---- tries ------------------------------------------------------- */
 
-/* Between half of the pause and all of it, so that many do not come at once. */
-static uint64_t with_jitter(uint64_t pause)
-{
-	uint32_t random = 0;
-
-	cairn_random_bytes(&random, sizeof(random), NULL);
-	return pause / 2 + random % (pause / 2 + 1);
-}
-
 /* False when nobody waits for it any more. */
 static bool wait_ms(const struct repo_http *http, uint64_t ms)
 {
@@ -464,7 +455,7 @@ int repo_http_retry(struct repo_http *http, int (*try)(void *arg, struct cairn_e
 		spent = (cairn_monotonic_ns() - start) / CAIRN_NS_PER_MS;
 		if (spent + pause > http->retry_ms)
 			break;
-		if (!wait_ms(http, with_jitter(pause)))
+		if (!wait_ms(http, cairn_jitter_ms(pause)))
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted: %s", why.msg);
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
 	}

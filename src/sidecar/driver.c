@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/ticker.h"
 #include "csi_client/identity.h"
 #include "csi_identity.pb-c.h"
-#include "kube/wait.h"
 #include "net/client.h"
 #include "net/server.h"
 #include "proto/message.h"
@@ -33,17 +33,14 @@ struct sidecar_driver {
 	struct net_loop *loops[SIDECAR_LOOPS_MAX];
 	unsigned n_loops;
 	_Atomic(char *) name;
-	pthread_t thread;
-	bool thread_runs;
+	struct cairn_ticker ticker;
 
 	/* Only on the thread. */
 	bool known; /* name and capabilities were checked since it last failed */
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	/* Guarded by the lock. */
 	bool ready;
-	bool doubted;
 	bool stopping;
 	struct net_rpc *current; /* of the thread; NULL between calls */
 	char why[CAIRN_ERR_TEXT_MAX];
@@ -180,32 +177,14 @@ static void tell(struct sidecar_driver *d, bool ready, const char *why)
 		d->options.changed(d->options.arg, ready, ready ? atomic_load(&d->name) : why);
 }
 
-static bool pause_for(struct sidecar_driver *d, uint64_t ms)
-{
-	struct kube_wait forever = {.deadline_ns = UINT64_MAX};
-	struct kube_wait wait = kube_wait_within(&forever, ms);
-
-	cairn_scoped_lock(&d->lock);
-	while (!d->stopping && !d->doubted && kube_wait_on(&wait, &d->changed, &d->lock, NULL) == 0)
-		;
-	d->doubted = false;
-	return !d->stopping;
-}
-
-static void *run(void *arg)
+static uint64_t tick(void *arg)
 {
 	struct sidecar_driver *d = arg;
-	bool go_on = true;
+	struct cairn_err err = {0};
+	int rc = look(d, &err);
 
-	pthread_setname_np(pthread_self(), "driver");
-	while (go_on) {
-		struct cairn_err err = {0};
-		int rc = look(d, &err);
-
-		tell(d, rc == 0, err.msg);
-		go_on = pause_for(d, rc == 0 ? d->options.probe_ms : RETRY_MS);
-	}
-	return NULL;
+	tell(d, rc == 0, err.msg);
+	return rc == 0 ? d->options.probe_ms : RETRY_MS;
 }
 
 /* --- from outside --- */
@@ -254,16 +233,13 @@ int sidecar_driver_new(const struct sidecar_driver_options *options, struct side
 	if (!d->options.probe_ms)
 		d->options.probe_ms = PROBE_DEFAULT_MS;
 	pthread_mutex_init(&d->lock, NULL);
-	kube_wait_cond_init(&d->changed);
 	snprintf(d->why, sizeof(d->why), "the CSI driver was not reached yet");
 	rc = make_channels(d, err);
-	if (rc)
-		return rc;
-	if (pthread_create(&d->thread, NULL, run, d) != 0)
-		return cairn_err_set(err, CAIRN_NO_SPACE, "a thread can not be made");
-	d->thread_runs = true;
-	*ret = cairn_take(d);
-	return 0;
+	if (!rc)
+		rc = cairn_ticker_start(&d->ticker, "driver", 0, tick, d, err);
+	if (!rc)
+		*ret = cairn_take(d);
+	return rc;
 }
 
 void sidecar_driver_free(struct sidecar_driver *d)
@@ -274,13 +250,10 @@ void sidecar_driver_free(struct sidecar_driver *d)
 	d->stopping = true;
 	if (d->current)
 		net_rpc_cancel(d->current);
-	pthread_cond_broadcast(&d->changed);
 	pthread_mutex_unlock(&d->lock);
-	if (d->thread_runs)
-		pthread_join(d->thread, NULL);
+	cairn_ticker_stop(&d->ticker);
 	for (unsigned i = 0; i < d->n_loops; i++)
 		net_channel_free(d->channels[i]);
-	pthread_cond_destroy(&d->changed);
 	pthread_mutex_destroy(&d->lock);
 	free(atomic_load(&d->name));
 	free(d);
@@ -301,9 +274,7 @@ bool sidecar_driver_ready(struct sidecar_driver *driver, char *why, size_t cap)
 
 void sidecar_driver_doubt(struct sidecar_driver *driver)
 {
-	cairn_scoped_lock(&driver->lock);
-	driver->doubted = true;
-	pthread_cond_broadcast(&driver->changed);
+	cairn_ticker_hurry(&driver->ticker);
 }
 
 int sidecar_driver_stream(struct sidecar_driver *driver, const struct net_loop *loop,

@@ -62,8 +62,8 @@ static void pauses_grow_to_a_limit_and_differ_by_chance(void **state)
 		for (uint32_t random = 1; random < 100000; random += 7919) {
 			struct client_retry copy = same;
 
-			assert_true(
-				client_retry_failed(&copy, CAIRN_UNAVAILABLE, 0, random, &most));
+			assert_true(client_retry_failed(&copy, CAIRN_UNAVAILABLE, 0,
+							random * 42000U, &most));
 			assert_in_range(most, least, 2 * least);
 		}
 		assert_true(least >= before);

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/backoff.h"
 #include "kube/event.h"
 #include "kube/event_series.h"
 #include "kube/lease_record.h"
@@ -301,20 +300,6 @@ static void a_rate_is_kept_and_a_burst_allowed(void **state)
 		assert_true(kube_limiter_take(&limiter, now));
 }
 
-static void pauses_grow_up_to_a_limit(void **state)
-{
-	struct kube_backoff backoff = {.first_ms = 100, .most_ms = 1000};
-	uint64_t full = 100;
-
-	(void)state;
-	for (int i = 0; i < 50; i++) {
-		assert_in_range(kube_backoff_next(&backoff), full / 2, full);
-		full = full * 2 > 1000 ? 1000 : full * 2;
-	}
-	kube_backoff_reset(&backoff);
-	assert_in_range(kube_backoff_next(&backoff), 50, 100);
-}
-
 static void a_lease_is_free_when_it_did_not_change_for_its_time(void **state)
 {
 	kube_auto_json json_t *lease = kube_object_new(&kube_leases, "ns", "l");
@@ -473,7 +458,6 @@ int main(void)
 		cmocka_unit_test(no_two_workers_have_one_key),
 		cmocka_unit_test(a_queue_without_memory_loses_no_key_that_it_took),
 		cmocka_unit_test(a_rate_is_kept_and_a_burst_allowed),
-		cmocka_unit_test(pauses_grow_up_to_a_limit),
 		cmocka_unit_test(a_lease_is_free_when_it_did_not_change_for_its_time),
 		cmocka_unit_test(repetitions_of_an_event_are_counted),
 		cmocka_unit_test(an_object_may_cause_so_many_events),
