@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "kube/object.h"
+#include "net/grpc_status.h"
 
 #define CODES 17 /* of gRPC, from 0 on */
 
@@ -146,24 +147,12 @@ static int code_of_name(const char *name)
 	return CAIRN_UNKNOWN;
 }
 
+/* As for gRPC; but of our own sidecar a 400 says nothing and a 504 is its deadline. */
 static int code_of_http(int http)
 {
-	switch (http) {
-	case 401:
-		return CAIRN_UNAUTHENTICATED;
-	case 403:
-		return CAIRN_DENIED;
-	case 404:
-		return CAIRN_UNIMPLEMENTED;
-	case 429:
-	case 502:
-	case 503:
-		return CAIRN_UNAVAILABLE;
-	case 504:
-		return CAIRN_DEADLINE;
-	default:
+	if (http == 400)
 		return CAIRN_UNKNOWN;
-	}
+	return http == 504 ? CAIRN_DEADLINE : grpc_code_of_http((unsigned)http);
 }
 
 int aggapi_failure_read(const char *body, size_t n, int http, struct cairn_err *err)
