@@ -4,16 +4,11 @@
 
 #include "cmd/role.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-
 #include <cairn/client.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
-#include "base/lock.h"
+#include "base/ticker.h"
 #include "client/mirror.h"
 #include "pool/store.h"
 
@@ -39,58 +34,16 @@ static int failed(const struct cairn_client_error *error, struct cairn_err *err)
 struct guard {
 	const struct role_client_watch *watch;
 	struct cairn_listing *listing;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done; /* guarded by the lock */
+	struct cairn_ticker ticker;
 };
 
-static void *guard_main(void *arg)
+static uint64_t guard_look(void *arg)
 {
-	struct guard *guard = arg;
+	const struct guard *guard = arg;
 
-	cairn_scoped_lock(&guard->lock);
-	while (!guard->done) {
-		uint64_t until = cairn_monotonic_ns() + LOOK_MS * CAIRN_NS_PER_MS;
-		struct timespec at = {
-			.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
-			.tv_nsec = (long)(until % CAIRN_NS_PER_SEC),
-		};
-
-		pthread_cond_timedwait(&guard->changed, &guard->lock, &at);
-		if (guard->watch->cancelled(guard->watch->arg))
-			cairn_listing_cancel(guard->listing);
-	}
-	return NULL;
-}
-
-static int guard_start(struct guard *guard, struct cairn_err *err)
-{
-	pthread_condattr_t monotonic;
-	sigset_t all, before;
-	int rc;
-
-	pthread_mutex_init(&guard->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&guard->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&guard->thread, NULL, guard_main, guard);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc ? cairn_err_sys(err, rc, "thread") : 0;
-}
-
-static void guard_stop(struct guard *guard)
-{
-	pthread_mutex_lock(&guard->lock);
-	guard->done = true;
-	pthread_cond_signal(&guard->changed);
-	pthread_mutex_unlock(&guard->lock);
-	pthread_join(guard->thread, NULL);
-	pthread_cond_destroy(&guard->changed);
-	pthread_mutex_destroy(&guard->lock);
+	if (guard->watch->cancelled(guard->watch->arg))
+		cairn_listing_cancel(guard->listing);
+	return LOOK_MS;
 }
 
 static int take_all(struct cairn_listing *listing, const struct role_client_watch *watch,
@@ -127,11 +80,11 @@ cairn_role_list(const struct cairn_client_options *options, const struct cairn_l
 	    cairn_listing_new(client, query, &listing, &error) < 0)
 		return failed(&error, err);
 	guard.listing = listing;
-	rc = guard_start(&guard, err);
+	rc = cairn_ticker_start(&guard.ticker, "guard", LOOK_MS, guard_look, &guard, err);
 	if (rc)
 		return rc;
 	rc = take_all(listing, watch, ret_info, err);
-	guard_stop(&guard);
+	cairn_ticker_stop(&guard.ticker);
 	return rc;
 }
 

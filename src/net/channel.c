@@ -4,11 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 #define BUFFERED_MAX (256U << 20) /* of all calls of a channel */
 
@@ -93,7 +92,6 @@ int net_channel_new(const struct net_channel_options *options, struct net_channe
 		    struct cairn_err *err)
 {
 	struct net_channel *ch = cairn_calloc(1, sizeof(*ch));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!ch)
@@ -101,10 +99,7 @@ int net_channel_new(const struct net_channel_options *options, struct net_channe
 	atomic_init(&ch->refs, 1);
 	ch->waiting_tail = &ch->waiting;
 	pthread_mutex_init(&ch->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&ch->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cairn_cond_init(&ch->changed);
 	set_options(ch, options);
 	rc = set_up(ch, options, err);
 	if (rc != 0) {
@@ -178,9 +173,7 @@ static void ensure_connecting(void *arg)
 
 int net_channel_connect(struct net_channel *ch, uint64_t wait_ms, struct cairn_err *err)
 {
-	uint64_t end = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
-			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
+	uint64_t end = cairn_after_ms(wait_ms);
 	uint64_t failed_before;
 
 	pthread_mutex_lock(&ch->lock);
@@ -195,7 +188,7 @@ int net_channel_connect(struct net_channel *ch, uint64_t wait_ms, struct cairn_e
 				*err = ch->last;
 			return ch->last.code;
 		}
-		if (pthread_cond_timedwait(&ch->changed, &ch->lock, &ts) != 0)
+		if (!cairn_cond_wait_until(&ch->changed, &ch->lock, end))
 			return cairn_err_set(err, CAIRN_DEADLINE, "not connected in time");
 	}
 	return 0;

@@ -2,11 +2,8 @@
 
 #include "net/turns.h"
 
-#include <errno.h>
-#include <time.h>
-
-#include "base/clock.h"
 #include "base/lock.h"
+#include "base/wait.h"
 
 #define LOOK_MS 20 /* how often `gone` is looked at */
 
@@ -53,20 +50,14 @@ static void dequeue(struct net_turns *turns, uint8_t lane, struct net_turn *turn
 /* Until it is granted; false when `gone`. With the lock. */
 static bool wait_for(struct net_turns *turns, struct net_turn *turn, const atomic_bool *gone)
 {
-	while (!turn->granted && !atomic_load_explicit(gone, memory_order_relaxed)) {
-		uint64_t until = cairn_monotonic_ns() + LOOK_MS * CAIRN_NS_PER_MS;
-		struct timespec at = {.tv_sec = (time_t)(until / CAIRN_NS_PER_SEC),
-				      .tv_nsec = (long)(until % CAIRN_NS_PER_SEC)};
-
-		pthread_cond_timedwait(&turn->changed, &turns->lock, &at);
-	}
+	while (!turn->granted && !atomic_load_explicit(gone, memory_order_relaxed))
+		(void)cairn_cond_wait_until(&turn->changed, &turns->lock, cairn_after_ms(LOOK_MS));
 	return turn->granted;
 }
 
 bool net_turns_take(struct net_turns *turns, uint8_t lane, const atomic_bool *gone)
 {
 	struct net_turn turn = {.granted = false};
-	pthread_condattr_t attr;
 	bool granted;
 
 	cairn_scoped_lock(&turns->lock);
@@ -74,10 +65,7 @@ bool net_turns_take(struct net_turns *turns, uint8_t lane, const atomic_bool *go
 		turns->taken = true;
 		return true;
 	}
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&turn.changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cairn_cond_init(&turn.changed);
 	enqueue(turns, lane, &turn);
 	granted = wait_for(turns, &turn, gone);
 	if (!granted)

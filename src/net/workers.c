@@ -2,16 +2,15 @@
 
 #include "net/workers.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 #define STACK_BYTES  (1U << 20)
 #define IDLE_SECONDS 10
@@ -72,19 +71,17 @@ static bool get_help(struct net_workers *w)
 static struct net_work *next_work(struct net_workers *w, bool *ret_wake)
 {
 	struct net_work *work;
-	struct timespec end;
+	uint64_t end = cairn_after_ms(IDLE_SECONDS * 1000);
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += IDLE_SECONDS;
 	while (!w->head) {
-		int rc;
+		bool signalled;
 
 		if (w->stop)
 			return NULL;
 		w->idle++;
-		rc = pthread_cond_timedwait(&w->work, &w->lock, &end);
+		signalled = cairn_cond_wait_until(&w->work, &w->lock, end);
 		w->idle--;
-		if (rc == ETIMEDOUT && !w->head && !w->waking)
+		if (!signalled && !w->head && !w->waking)
 			return NULL;
 		w->waking = false;
 	}
@@ -123,7 +120,6 @@ int net_workers_new(const char *name, unsigned max, unsigned queue_max, struct n
 		    struct cairn_err *err)
 {
 	struct net_workers *w = cairn_calloc(1, sizeof(*w));
-	pthread_condattr_t attr;
 
 	if (!w)
 		return cairn_err_nomem(err, "worker threads");
@@ -132,11 +128,8 @@ int net_workers_new(const char *name, unsigned max, unsigned queue_max, struct n
 	w->queue_max = queue_max;
 	w->tail = &w->head;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->work, &attr);
-	pthread_cond_init(&w->all_gone, &attr);
-	pthread_condattr_destroy(&attr);
+	cairn_cond_init(&w->work);
+	cairn_cond_init(&w->all_gone);
 	*ret = w;
 	return 0;
 }

@@ -2,7 +2,6 @@
 
 #include "repo/lock.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "repo/instant.h"
 #include "repo/json.h"
 #include "repo/lock_list.h"
@@ -101,18 +101,10 @@ static int there(struct repo *repo, const struct repo_id *name, struct cairn_err
 
 static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
 {
-	struct timespec until;
+	uint64_t until = cairn_after_ms(ms);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += (time_t)(ms / 1000);
-	until.tv_nsec += (long)(ms % 1000 * CAIRN_NS_PER_MS);
-	if (until.tv_nsec >= (long)CAIRN_NS_PER_SEC) {
-		until.tv_nsec -= (long)CAIRN_NS_PER_SEC;
-		until.tv_sec++;
-	}
-	while (!lock->stop)
-		if (pthread_cond_timedwait(&lock->wake, &lock->mutex, &until) == ETIMEDOUT)
-			break;
+	while (!lock->stop && cairn_cond_wait_until(&lock->wake, &lock->mutex, until))
+		;
 	return lock->stop;
 }
 
@@ -252,18 +244,14 @@ static int start(struct repo_lock *lock, struct cairn_err *err)
 static struct repo_lock *lock_new(struct repo *repo, bool exclusive)
 {
 	struct repo_lock *lock = cairn_calloc(1, sizeof(*lock));
-	pthread_condattr_t attr;
 
 	if (!lock)
 		return NULL;
 	lock->repo = repo;
 	lock->exclusive = exclusive;
 	pthread_mutex_init(&lock->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&lock->wake, &attr);
+	cairn_cond_init(&lock->wake);
 	pthread_cond_init(&lock->looked, NULL);
-	pthread_condattr_destroy(&attr);
 	return lock;
 }
 
