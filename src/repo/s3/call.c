@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/base64.h"
 #include "repo/instant.h"
 #include "repo/s3/s3_impl.h"
 #include "repo/s3/xml.h"
@@ -71,7 +71,7 @@ static char *md5_header(const struct repo_request *request)
 	if (!EVP_Digest(request->body, request->body_n, md5, &n, EVP_md5(), NULL))
 		return NULL;
 	cairn_buf_adds(&line, "Content-MD5: ");
-	repo_base64_add(&line, md5, n);
+	cairn_base64_add(&line, md5, n);
 	return cairn_buf_take_string(&line);
 }
 
