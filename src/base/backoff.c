@@ -8,7 +8,9 @@
 
 static uint64_t spread(uint64_t pause, uint32_t chance)
 {
-	return pause / 2 + (uint64_t)((double)(pause - pause / 2) * chance / UINT32_MAX);
+	uint64_t half = pause - pause / 2;
+
+	return pause - half + (uint64_t)((double)half * chance / UINT32_MAX);
 }
 
 uint64_t cairn_backoff_ms(const struct cairn_backoff *backoff, uint32_t chance)
