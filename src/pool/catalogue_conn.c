@@ -243,9 +243,8 @@ int conn_has_had_log(const struct conn *conn, struct cairn_err *err)
 
 	if (catalogue_disk_vfs_read(conn->db, field, sizeof(field), CACHE_SIZE_OFFSET, &n) < 0)
 		return cairn_err_sys(err, errno, "catalogue '%s'", conn->path);
-	return n == sizeof(field) &&
-	       ((uint32_t)field[0] << 24 | (uint32_t)field[1] << 16 | (uint32_t)field[2] << 8 |
-		field[3]) == CATALOGUE_LOG_PAGES;
+	return n == sizeof(field) && ((uint32_t)field[0] << 24 | (uint32_t)field[1] << 16 |
+				      (uint32_t)field[2] << 8 | field[3]) == CATALOGUE_LOG_PAGES;
 }
 
 /* What to hand to SQLite for one way of opening. */

@@ -62,9 +62,9 @@ struct conn {
 	bool lockless;
 	struct conn_stamp file, log; /* of a lockless one */
 	bool full_sync;
-	bool says_log; /* CATALOGUE_LOG_SQL was seen to */
+	bool says_log;      /* CATALOGUE_LOG_SQL was seen to */
 	bool log_is_copied; /* all of the log, since the last commit */
-	int log_pages; /* in the write-ahead log after the last commit */
+	int log_pages;      /* in the write-ahead log after the last commit */
 };
 
 /* Opens and checks what file it is; the codes of catalogue_open(). A reader

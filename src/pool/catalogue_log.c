@@ -55,7 +55,8 @@ static bool check_header(struct chain *chain, const uint8_t *p)
 	memcpy(chain->salt, p + 16, CATALOGUE_SALT_SIZE);
 	add_bytes(chain, p, 24);
 	return (magic & ~1U) == MAGIC && sum_is(chain, p + 24) && chain->page_size >= PAGE_MIN &&
-	       chain->page_size <= CATALOGUE_PAGE_MAX && (chain->page_size & (chain->page_size - 1)) == 0;
+	       chain->page_size <= CATALOGUE_PAGE_MAX &&
+	       (chain->page_size & (chain->page_size - 1)) == 0;
 }
 
 static bool check_frame(struct chain *chain, const uint8_t *p)

@@ -13,7 +13,7 @@
 #define CATALOGUE_LOG_HEADER 32
 #define CATALOGUE_LOG_FRAME  24 /* header of a frame, before its page */
 
-#define CATALOGUE_PAGE_MAX   65536U
+#define CATALOGUE_PAGE_MAX 65536U
 
 /* The salt in the header of a log, CATALOGUE_LOG_HEADER bytes; false when the header
  * is damaged. */

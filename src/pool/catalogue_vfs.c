@@ -260,8 +260,8 @@ static void note_page(struct log_file *log, const void *bytes, size_t size)
 	int fd = trust_fd(log);
 
 	if (!log->main || size > sizeof(before) ||
-	    catalogue_file_read(log->main, before, size,
-				(log->page.number - 1) * (uint64_t)size, &n) < 0)
+	    catalogue_file_read(log->main, before, size, (log->page.number - 1) * (uint64_t)size,
+				&n) < 0)
 		log->page.number = 0;
 	log->page.size = (uint32_t)size;
 	log->page.before = block_checksum(before, n);

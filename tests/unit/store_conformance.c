@@ -232,10 +232,8 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	delta_of(env.store, "snap-b", "snap-c", &c);
 	assert_true(covers(&c, 0, 12288));
 	collected_done(&c);
-	assert_code(replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err),
-		    CAIRN_NOT_FOUND);
-	assert_code(replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err),
-		    CAIRN_RANGE);
+	assert_code(replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err), CAIRN_NOT_FOUND);
+	assert_code(replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err), CAIRN_RANGE);
 	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 3);

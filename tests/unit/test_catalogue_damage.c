@@ -387,7 +387,8 @@ static void assert_lost(void)
 /* What the main file alone can tell. */
 static void a_log_lost_together_with_the_trust_file_is_noticed(void **state)
 {
-	static const char *const damages[] = {NULL, "", "no log at all, but some bytes in its place"};
+	static const char *const damages[] = {NULL, "",
+					      "no log at all, but some bytes in its place"};
 
 	(void)state;
 	for (int commits = 0; commits < 2; commits++) {

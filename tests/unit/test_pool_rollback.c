@@ -3,8 +3,8 @@
 /* Rolling volumes back, and renaming volumes and snapshots. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>

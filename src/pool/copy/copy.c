@@ -31,7 +31,7 @@ static int copy_volume_clone(struct store *store, const char *id, const char *sn
 }
 
 static int copy_volume_replace(struct store *store, const struct store_replacement *spec,
-				       struct cairn_err *err)
+			       struct cairn_err *err)
 {
 	return fileset_replace((struct fileset *)store, spec, copy_whole, err);
 }

@@ -75,7 +75,7 @@ static int reflink_volume_clone(struct store *store, const char *id, const char 
 }
 
 static int reflink_volume_replace(struct store *store, const struct store_replacement *spec,
-				        struct cairn_err *err)
+				  struct cairn_err *err)
 {
 	return fileset_replace((struct fileset *)store, spec, clone_file, err);
 }
