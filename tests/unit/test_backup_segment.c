@@ -486,8 +486,9 @@ static void a_cache_saves_requests_and_changes_nothing(void **state)
 		assert_restored(fix, &volume, &result.id, true);
 		back_up(fix, &volume, 0, &result);
 		repo_get_stats(fix->repo, &stats);
-		/* Key, config and lock 6, listings 3, packs, index and snapshot 4, the lock 2. */
-		assert_int_equal(stats.requests, 15);
+		/* Key, config and lock 6, listings 3, cached index files that are checked 2,
+		 * packs, index and snapshot 4, the lock 2. */
+		assert_int_equal(stats.requests, 17);
 	}
 	assert_restored(fix, &volume, &result.id, true);
 }
