@@ -111,7 +111,7 @@ def main():
     build = os.environ.get("CAIRN_BENCH_OTHER")
     if not build:
         sys.exit("CAIRN_BENCH_OTHER is not set: the build directory of another commit")
-    other = f"{build}/src/cmd/cairn"
+    other = f"{build}/src/cairn"
     report = Report(f"against: {call(other, '--version')}, in turns")
     bench("btrfs", other, report)
     bench("reflink", other, report)

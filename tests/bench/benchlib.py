@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 BUILD = pathlib.Path(os.environ["CAIRN_BENCH_BUILD"])
-CAIRN = str(BUILD / "src/cmd/cairn")
+CAIRN = str(BUILD / "src/cairn")
 GIB = 1 << 30
 BLOCK = 4096
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/verify_devices.h"
+
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/record.h"
+#include "cli/role.h"
+
+static void print_text(const struct role_mirror_result *result)
+{
+	char listed[CAIRN_SIZE_TEXT_MAX];
+	char compared[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
+
+	if (cmd_options.quiet)
+		return;
+	cmd_out_fact("listed", "%s in %s", cairn_format_size(result->listed_bytes, listed),
+		     cmd_count_text(result->listed_blocks, "block", count));
+	cmd_out_fact("compared", "%s", cairn_format_size(result->compared_bytes, compared));
+	if (result->differing_bytes == 0)
+		cmd_out_text("source and target are equal\n");
+}
+
+static int print_json(const struct role_mirror_result *result, struct cairn_err *err)
+{
+	struct cairn_json json;
+
+	cmd_json_begin(&json);
+	cairn_json_object_begin(&json);
+	cmd_json_field_bool(&json, "ok", result->differing_bytes == 0);
+	cmd_json_field_u64(&json, "volume_capacity_bytes", result->capacity);
+	cmd_json_field_u64(&json, "listed_blocks", result->listed_blocks);
+	cmd_json_field_u64(&json, "listed_bytes", result->listed_bytes);
+	cmd_json_field_u64(&json, "copied_bytes", result->copied_bytes);
+	cmd_json_field_u64(&json, "compared_bytes", result->compared_bytes);
+	cmd_json_field_u64(&json, "differing_bytes", result->differing_bytes);
+	cairn_json_object_end(&json);
+	return cmd_json_end(&json, err);
+}
+
+/* Both halves of the work draw one line after the other. */
+static int mirror(struct client_flags *asked, const char *source, const char *target,
+		  struct role_mirror_result *ret, struct cairn_err *err)
+{
+	struct cmd_progress copying, comparing;
+	struct role_mirror_options options = {
+		.options = &asked->options,
+		.query = &asked->query,
+		.source = source,
+		.target = target,
+		.copying = &copying.hooks,
+		.comparing = &comparing.hooks,
+	};
+	role_mirror_run *run;
+	int rc = role_load("client", "cairn_role_mirror", &run, err);
+
+	if (rc)
+		return rc;
+	cmd_progress_begin(&comparing, "comparing");
+	cmd_progress_begin(&copying, "copying");
+	asked->query.on_retry = client_flags_told_retry;
+	asked->query.on_retry_arg = &copying;
+	rc = run(&options, ret, err);
+	cmd_progress_end(&copying);
+	cmd_progress_end(&comparing);
+	return rc;
+}
+
+int cmd_verify_devices(struct client_flags *asked, const char *source, const char *target,
+		       struct cairn_err *err)
+{
+	struct role_mirror_result result;
+	int rc;
+
+	if (!source || !target)
+		return cmd_usage(err, "--source-device-path and --target-device-path go together");
+	rc = client_flags_finish(asked, err);
+	if (!rc)
+		rc = mirror(asked, source, target, &result, err);
+	if (rc)
+		return rc;
+	if (cmd_options.output == CMD_OUTPUT_TABLE)
+		print_text(&result);
+	else
+		rc = print_json(&result, err);
+	if (!rc && result.differing_bytes > 0)
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
+				   "source and target differ in %" PRIu64
+				   " bytes, first at offset %" PRIu64,
+				   result.differing_bytes, result.first_difference);
+	return rc;
+}

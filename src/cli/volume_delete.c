@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/commands.h"
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "cli/options.h"
+#include "pool/pool.h"
+
+static bool keep_snapshots;
+static bool with_snapshots;
+
+static const struct cairn_flag flags[] = {
+	{.name = "keep-snapshots",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &keep_snapshots,
+	 .help = "its snapshots stay, reachable by id"},
+	{.name = "with-snapshots",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &with_snapshots,
+	 .help = "its snapshots are deleted too"},
+	CAIRN_FLAG_END,
+};
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	enum pool_volume_delete_mode mode = keep_snapshots   ? POOL_DELETE_KEEP_SNAPSHOTS
+					    : with_snapshots ? POOL_DELETE_SNAPSHOTS
+							     : POOL_DELETE_REFUSE;
+	int rc;
+
+	if (keep_snapshots && with_snapshots)
+		return cmd_usage(err, "--keep-snapshots and --with-snapshots exclude each other");
+	rc = cmd_pool_open(CMD_WRITE, &pool, err);
+	for (int i = 0; i < argc && !rc; i++)
+		rc = pool_volume_delete(pool, argv[i], mode, err);
+	return rc;
+}
+
+const struct command cmd_volume_delete = {
+	.name = "delete",
+	.alias = "rm",
+	.summary = "delete volumes",
+	.about = "A volume that has snapshots is refused unless one of the options says what\n"
+		 "becomes of them. Ends at the first volume that cannot be deleted.\n",
+	.args =
+		(const struct cmd_arg[]){
+			{.name = "VOLUME", .kind = CMD_ARG_VOLUME, .repeated = true}, CMD_ARG_END},
+	.flags = flags,
+	.run = run,
+};

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Forgetting and pruning. */
+
+#include "roles/backup/backup_common.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/metrics_file.h"
+#include "backup/record.h"
+#include "backup/select.h"
+#include "backup/tags.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/record.h"
+#include "repo/forget.h"
+#include "repo/prune.h"
+#include "repo/snapshot.h"
+
+struct forgetting {
+	const struct cmd_backup_forget *options;
+	struct repo *repo;
+	struct repo_snapshot_list list;
+	struct repo_snapshot **pool; /* those the rules are about */
+	size_t n;
+	unsigned *reasons; /* 0: goes */
+	struct role_progress progress;
+};
+
+static void forgetting_done(struct forgetting *f)
+{
+	free(f->pool);
+	free(f->reasons);
+	repo_snapshot_list_done(&f->list);
+	repo_closep(&f->repo);
+}
+
+/* Adds the files or the others that the rules are for: a file and a volume that have one name
+ * have one path, and must not use up each other's rules. */
+static void collect(struct forgetting *f, bool files)
+{
+	const struct cmd_backup_forget *o = f->options;
+
+	for (size_t i = 0; i < f->list.n; i++) {
+		struct backup_record record = backup_record_of(f->list.items[i]);
+
+		if (record.ours && backup_record_is_file(&record) == files &&
+		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
+		     strcmp(o->volume, record.volume_id) == 0) &&
+		    tags_match(f->list.items[i], &o->tags))
+			f->pool[f->n++] = f->list.items[i];
+	}
+}
+
+/* Those of the volume, or all; by rules only ours are forgotten. */
+static int select_by_rule(struct forgetting *f, struct cairn_err *err)
+{
+	const struct cmd_backup_forget *o = f->options;
+	struct repo_policy policy = {
+		.last = o->last,
+		.hourly = o->hourly,
+		.daily = o->daily,
+		.weekly = o->weekly,
+		.monthly = o->monthly,
+		.yearly = o->yearly,
+		.within_ms = o->within_ms,
+		.tags = o->keep_tags.at,
+		.n_tags = o->keep_tags.n,
+		.group_host = true,
+		.group_paths = true,
+		.now_ns = (int64_t)cairn_now_ns(),
+	};
+
+	size_t volumes;
+	int rc;
+
+	collect(f, false);
+	volumes = f->n;
+	collect(f, true);
+	rc = repo_policy_apply(&policy, f->pool, volumes, f->reasons, err);
+	return rc ? rc
+		  : repo_policy_apply(&policy, f->pool + volumes, f->n - volumes,
+				      f->reasons + volumes, err);
+}
+
+static void say_mistimed(struct forgetting *f)
+{
+	char text[CAIRN_ERR_TEXT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->reasons[i] == REPO_KEEP_CLOCK;
+	if (!n)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu backup%s kept and not counted: made by a clock that was wrong, "
+		 "or this one is",
+		 n, n == 1 ? " is" : "s are");
+	role_say(&f->progress, text);
+}
+
+static bool is_chosen(const struct forgetting *f, const struct repo_snapshot *snapshot)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->pool[i] == snapshot)
+			return true;
+	return false;
+}
+
+static int select_by_name(struct forgetting *f, struct cairn_err *err)
+{
+	for (int i = 0; i < f->options->n_ids; i++) {
+		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
+		struct backup_choice choice = {
+			.name = f->options->ids[i], .volume = f->options->volume, .only = true};
+		int rc = backup_select(f->repo, &choice, &named, err);
+
+		if (rc)
+			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
+		for (size_t k = 0; k < f->list.n; k++)
+			if (repo_id_equal(&f->list.items[k]->id, &named->id) &&
+			    !is_chosen(f, f->list.items[k]))
+				f->pool[f->n++] = f->list.items[k];
+	}
+	return 0;
+}
+
+static int choose(struct forgetting *f, struct cairn_err *err)
+{
+	const struct cmd_backup_forget *o = f->options;
+	bool rule = o->last || o->hourly || o->daily || o->weekly || o->monthly || o->yearly ||
+		    o->within_ms || o->keep_tags.n > 0;
+	size_t room;
+	int rc = repo_snapshot_list(f->repo, &f->list, err);
+
+	if (rc)
+		return rc;
+	room = f->list.n + (size_t)o->n_ids + 1;
+	f->pool = cairn_calloc(room, sizeof(struct repo_snapshot *));
+	f->reasons = cairn_calloc(room, sizeof(unsigned));
+	if (!f->pool || !f->reasons)
+		return cairn_err_nomem(err, "list of backups");
+	if (o->n_ids > 0)
+		return select_by_name(f, err);
+	return rule ? select_by_rule(f, err) : 0;
+}
+
+static int add_row(struct cmd_table *table, const struct repo_snapshot *snapshot,
+		   struct cairn_err *err)
+{
+	struct backup_record record = backup_record_of(snapshot);
+	char id[ROLE_SHORT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+	char name[CMD_SNAPSHOT_TEXT_MAX];
+	const char *cells[] = {role_short_id(&snapshot->id, id),
+			       cmd_time_text((uint64_t)snapshot->time_ns, time), name};
+
+	snprintf(name, sizeof(name), "%s@%s", record.volume, record.snapshot);
+	return cmd_table_add(table, cells, err);
+}
+
+static void print_forgotten_one(const struct forgetting *f, const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+	char id[REPO_ID_TEXT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+	struct cairn_json json;
+
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "forget");
+	cmd_json_field_string(&json, "id", repo_id_format(&snapshot->id, id));
+	cmd_json_field_string(&json, "time", cmd_time_text((uint64_t)snapshot->time_ns, time));
+	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
+	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
+	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	(void)cairn_json_finish(&json, NULL);
+}
+
+static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cairn_err *err)
+{
+	static const struct cmd_column columns[] = {
+		{.title = "FORGOTTEN"}, {.title = "TIME"}, {.title = "SNAPSHOT"}};
+	struct cmd_table table;
+	int rc = 0;
+
+	cmd_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < f->n && !rc; i++) {
+		if (f->reasons[i])
+			continue;
+		++*ret_removed;
+		if (!f->options->dry_run)
+			rc = repo_snapshot_remove(f->repo, &f->pool[i]->id, err);
+		if (!rc && role_json())
+			print_forgotten_one(f, f->pool[i]);
+		else if (!rc)
+			rc = add_row(&table, f->pool[i], err);
+	}
+	if (!role_json() && !cmd_options.quiet)
+		cmd_table_print(&table);
+	cmd_table_done(&table);
+	return rc;
+}
+
+static int print_forgotten(const struct forgetting *f, uint64_t removed,
+			   const struct repo_prune_stats *stats, struct cairn_err *err)
+{
+	char freed[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
+	const char *would = f->options->dry_run ? "would be " : "";
+	struct cairn_json json;
+
+	if (!role_json()) {
+		if (cmd_options.quiet)
+			return 0;
+		cmd_outf("%s %sforgotten", cmd_count_text(removed, "backup", count), would);
+		/* What a prune would free is known once they are forgotten. */
+		if (f->options->prune && !(f->options->dry_run && removed))
+			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
+				 would);
+		cmd_outf("\n");
+		if (stats->packs_put_off)
+			cmd_note("there was no room to rewrite %" PRIu64
+				 " packs: prune again, now that there is more",
+				 stats->packs_put_off);
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_u64(&json, "forgotten", removed);
+	cmd_json_field_bool(&json, "dry_run", f->options->dry_run);
+	cmd_json_field_u64(&json, "bytes_freed", stats->bytes_freed);
+	cmd_json_field_u64(&json, "packs_deleted", stats->packs_deleted);
+	cmd_json_field_u64(&json, "packs_repacked", stats->packs_repacked);
+	cmd_json_field_u64(&json, "packs_put_off", stats->packs_put_off);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
+static int forget(struct forgetting *f, struct cairn_err *err)
+{
+	struct repo_prune_options prune = {
+		.dry_run = f->options->dry_run,
+		.max_unused_tenth = REPO_PRUNE_MAX_UNUSED,
+		.progress = role_progress_count,
+		.arg = &f->progress,
+	};
+	struct repo_prune_stats stats = {0};
+	uint64_t removed = 0;
+	int rc = choose(f, err);
+
+	if (!rc)
+		say_mistimed(f);
+	if (!rc)
+		rc = remove_chosen(f, &removed, err);
+	if (!rc && f->options->prune)
+		rc = repo_prune(f->repo, &prune, &stats, err);
+	role_progress_end(&f->progress);
+	return rc ? rc : print_forgotten(f, removed, &stats, err);
+}
+
+ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
+{
+	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
+	/* To look, nobody has to be kept out. */
+	struct role_open how = {.lock = options->dry_run ? REPO_LOCK_SHARED : REPO_LOCK_EXCLUSIVE,
+				.reads = options->dry_run};
+	uint64_t begun = cairn_monotonic_ns();
+	int rc;
+
+	role_progress_begin(&f.progress);
+	rc = role_repo_open(options->repository, &how, &f.repo, err);
+	if (!rc)
+		rc = forget(&f, err);
+	role_progress_end(&f.progress);
+	return role_metrics_task(options->metrics_file, METRICS_FORGET, begun, rc, err);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the parts of the module "backup" share. */
+#ifndef CAIRN_ROLES_BACKUP_COMMON_H
+#define CAIRN_ROLES_BACKUP_COMMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backup/progress.h"
+#include "repo/repo.h"
+#include "roles/backup/backup_options.h"
+
+struct cairn_err;
+struct repo_snapshot;
+
+/* Part of the module's face. */
+#define ROLE_EXPORT __attribute__((visibility("default")))
+
+enum role_password {
+	ROLE_PASSWORD,      /* of the repository */
+	ROLE_PASSWORD_NEW,  /* of one to be made: asked for twice */
+	ROLE_PASSWORD_FROM, /* of the one that is copied from */
+};
+
+struct role_open {
+	enum role_password password;
+	enum repo_lock_kind lock;
+	int level; /* of compression; 0: the default */
+	bool init;
+	bool early; /* as repo_options.lock_early */
+	bool reads; /* nothing is written: a lock that cannot be had is done without */
+};
+
+/* Opens or makes the repository that the flags and the environment name. */
+int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
+		   struct repo **ret, struct cairn_err *err);
+
+/* "0123abcd": what people are shown of an id. Returns `out`. */
+#define ROLE_SHORT_MAX 9
+struct repo_id;
+const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX]);
+
+/* A bar on the terminal, or an event a line as JSON; an interrupt ends the work. */
+struct role_progress {
+	bool bar;
+	bool events;
+	bool drawn;
+	bool counts;       /* the step's numbers are of things, not of bytes */
+	uint64_t begun_ns; /* of the step */
+	uint64_t next_ns;
+	const char *step;
+	struct backup_progress hooks;
+};
+
+void role_progress_begin(struct role_progress *progress);
+void role_progress_end(struct role_progress *progress);
+
+/* Bytes of a step. `arg` is the progress. */
+void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total);
+
+/* For repo/check.h and repo/prune.h, which count files and packs, and bytes where
+ * the step is REPO_CHECK_DATA. */
+void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t total);
+
+/* A remark of the work: a line for people, an event for programs. */
+void role_say(void *arg, const char *text);
+
+/* Makes a backup in the repository, which is open, and says what it did. `pool` is
+ * NULL where the options name a device. `item` (or NULL) gets what came of it. */
+struct pool;
+struct role_item;
+int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *options,
+		struct role_progress *progress, struct role_item *item, struct cairn_err *err);
+
+/* Writes that a task of a repository ended with `rc` and `err`; nothing where `path` is NULL.
+ * Returns `rc`, or that the task is done and its metrics are not written. */
+int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, int rc,
+		      struct cairn_err *err);
+
+/* True when --output asks for JSON of any kind. */
+bool role_json(void);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/commands.h"
+
+#include "roles/backup/backup_options.h"
+
+static struct cmd_backup_copy options;
+
+static const struct cairn_flag flags[] = {
+	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
+	CMD_THREADS_FLAG,
+	{.name = "from",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.from.location,
+	 .value_name = "LOCATION",
+	 .help = "repository to copy from (required)"},
+	{.name = "from-password-file",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.from.password_file,
+	 .value_name = "FILE",
+	 .help = "holds its password (or RESTIC_FROM_PASSWORD_FILE)"},
+	{.name = "from-password-command",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.from.password_command,
+	 .value_name = "COMMAND",
+	 .help = "prints its password (or RESTIC_FROM_PASSWORD_COMMAND)"},
+	CAIRN_FLAG_END,
+};
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	if (!options.from.location)
+		return cmd_usage(err, "--from is required");
+	options.repository = &cmd_repository;
+	options.from.ca_file = cmd_repository.ca_file;
+	options.from.limit_upload = cmd_repository.limit_upload;
+	options.from.limit_download = cmd_repository.limit_download;
+	options.ids = argv;
+	options.n_ids = argc;
+	return cmd_backup_call("cairn_backup_copy", &options, err);
+}
+
+const struct command cmd_backup_copy_command = {
+	.name = "copy",
+	.summary = "copy backups from another repository",
+	.about =
+		"Copies those named, or all. What is there already is not sent again; backups that\n"
+		"were copied before are left alone.\n",
+	.args = (const struct cmd_arg[]){{.name = "BACKUP",
+					  .kind = CMD_ARG_TEXT,
+					  .optional = true,
+					  .repeated = true},
+					 CMD_ARG_END},
+	.flags = flags,
+	.has_output = true,
+	.run = run,
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/commands.h"
+
+#include "roles/backup/backup_options.h"
+
+static const char *const modes[] = {"changed", "allocated", "full", NULL};
+static const char *const bases[] = {"auto", "keep", "delete", NULL};
+
+static struct cmd_backup_create options = {
+	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
+
+#define DEVICE_FLAG(flag, field, value, text)                                               \
+	{                                                                                   \
+		.name = (flag), .kind = CAIRN_FLAG_STRING, .target = &options.device.field, \
+		.value_name = (value), .help = (text)                                       \
+	}
+
+static const struct cairn_flag flags[] = {
+	CMD_REPOSITORY_FLAGS,
+	CMD_LIMIT_FLAGS,
+	CMD_OBJECT_LOCK_FLAG,
+	CMD_THREADS_FLAG,
+	{.name = "all",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.all,
+	 .help = "back up all volumes of the pool"},
+	{.name = "keep-snapshot",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.keep_snapshot,
+	 .help = "keep the snapshot that is cut of a volume"},
+	{.name = "mode",
+	 .kind = CAIRN_FLAG_CHOICE,
+	 .target = &options.mode,
+	 .choices = modes,
+	 .value_name = "changed|allocated|full",
+	 .help = "what is read at best (default: changed)"},
+	{.name = "parent",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.parent,
+	 .value_name = "BACKUP",
+	 .help = "backup to build on (default: the nearest ancestor's)"},
+	{.name = "host",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.host,
+	 .value_name = "NAME",
+	 .help = "host that the backup is recorded for (default: this one)"},
+	{.name = "compression",
+	 .kind = CAIRN_FLAG_I64,
+	 .target = &options.compression,
+	 .value_name = "LEVEL",
+	 .help = "of zstd; -1 for none (default: 3)"},
+	{.name = "fixed-chunks",
+	 .kind = CAIRN_FLAG_SIZE,
+	 .target = &options.fixed,
+	 .value_name = "SIZE",
+	 .help = "cut everything to this, for comparing",
+	 .hidden = true},
+	{.name = "segment-size",
+	 .kind = CAIRN_FLAG_SIZE,
+	 .target = &options.segment,
+	 .value_name = "SIZE",
+	 .help = "segments of this length whatever the volume's size, for tests",
+	 .hidden = true},
+	{.name = "push-gateway",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.push_gateway,
+	 .value_name = "URL",
+	 .help = "send metrics there when it is done"},
+	CMD_METRICS_FLAG(options),
+	CMD_TAG_FLAG(options, "tag the backup with these"),
+	DEVICE_FLAG("device", device, "PATH", "back up this block device"),
+	{.name = "file",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.file,
+	 .value_name = "FILE",
+	 .help = "back up this file, such as a disk image"},
+	{.name = "changes",
+	 .kind = CAIRN_FLAG_STRING,
+	 .target = &options.changes,
+	 .value_name = "FILE",
+	 .help = "read only these extents of it; the rest is as in --parent"},
+	{.name = "live",
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &options.live,
+	 .help = "even if it is in use: the backup may hold half of a write"},
+	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the claim or the VolumeSnapshot"),
+	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
+			   "back up this claim of a cluster, in a Job"),
+	DEVICE_FLAG("volume-snapshot", snapshot, "NAME",
+		    "that the device was made from, or of the claim"),
+	{.name = "base",
+	 .kind = CAIRN_FLAG_CHOICE,
+	 .target = &options.base,
+	 .choices = bases,
+	 .value_name = "auto|keep|delete",
+	 .help = "what becomes of the claim's snapshot (default: auto)"},
+	CMD_CLUSTER_FLAGS(options.cluster),
+	DEVICE_FLAG("volume-name", volume_name, "NAME", "to record (default: NAMESPACE/CLAIM)"),
+	DEVICE_FLAG("volume-id", volume_id, "ID", "the driver's (default: Kubernetes is asked)"),
+	DEVICE_FLAG("snapshot-id", snapshot_id, "ID",
+		    "the driver's (default: Kubernetes is asked)"),
+	DEVICE_FLAG("kubeconfig", kubeconfig, "FILE",
+		    "(default: $KUBECONFIG, ~/.kube/config, the pod's own)"),
+	DEVICE_FLAG("context", context, "NAME", "context of the kubeconfig"),
+	DEVICE_FLAG("metadata-address", address, "HOST:PORT",
+		    "SnapshotMetadata service (default: as its object says)"),
+	DEVICE_FLAG("metadata-ca-file", ca_file, "FILE",
+		    "authorities for it (default: as its object says)"),
+	DEVICE_FLAG("token-file", token_file, "FILE",
+		    "token to show it (default: one is asked for)"),
+	DEVICE_FLAG("objects", objects_file, "FILE",
+		    "JSON of objects to keep with the backup of a device"),
+	CAIRN_FLAG_END,
+};
+
+/* One kind of source, and only flags that fit it. */
+static int check_sources(int argc, struct cairn_err *err)
+{
+	const struct cmd_backup_device *device = &options.device;
+	bool cluster = device->namespace_name || device->snapshot;
+	bool host = options.file || (device->device && !cluster);
+	int kinds = (argc > 0) + options.all + !!options.file + !!device->device;
+
+	if (kinds > 1)
+		return cmd_usage(err, "either names, --all, --file or --device");
+	if (kinds == 0)
+		return cmd_usage(err, "name a VOLUME or SNAPSHOT, or say --all; see 'cairn backup "
+				      "create --help'");
+	if (options.parent && (argc > 1 || options.all))
+		return cmd_usage(err, "--parent is for one backup");
+	if (device->device && cluster && (!device->namespace_name || !device->snapshot))
+		return cmd_usage(err,
+				 "a --device made from a snapshot of a cluster needs --namespace "
+				 "and --volume-snapshot");
+	if (!host && (options.live || options.changes))
+		return cmd_usage(err, "--live and --changes are for --file and --device");
+	if (options.changes && !options.parent)
+		return cmd_usage(err,
+				 "--changes needs --parent: the backup that they are changes of");
+	return 0;
+}
+
+static int run(int argc, char **argv, struct cairn_err *err)
+{
+	const struct cmd_backup_device *device = &options.device;
+	int rc;
+
+	options.repository = &cmd_repository;
+	if (options.cluster.claim) {
+		rc = cmd_cluster_check(&options.cluster, device->namespace_name, err);
+
+		if (argc > 0 || device->device || options.file || options.all)
+			return cmd_usage(err, "either names, --device or --pvc");
+		if (cmd_repository.object_lock)
+			return cmd_usage(err, "--object-lock is not for --pvc");
+		if (options.metrics_file)
+			return cmd_usage(err,
+					 "--metrics-file is not for --pvc: see --push-gateway");
+		if (!options.cluster.endpoint && (device->ca_file || device->token_file))
+			return cmd_usage(err,
+					 "--metadata-ca-file and --token-file are not for a Job");
+		return rc ? rc : cmd_backup_call("cairn_backup_create_cluster", &options, err);
+	}
+	rc = check_sources(argc, err);
+	if (rc)
+		return rc;
+	options.names = argv;
+	options.n_names = argc;
+	return cmd_backup_call("cairn_backup_create", &options, err);
+}
+
+const struct command cmd_backup_create_command = {
+	.name = "create",
+	.summary = "back up volumes or snapshots",
+	.about =
+		"Of a VOLUME a snapshot is cut, backed up and deleted again; several are cut at one\n"
+		"point in time. A SNAPSHOT is backed up as it is.\n"
+		"The first backup of a volume reads what is allocated; later ones read what changed\n"
+		"since the nearest snapshot that has a backup, and take the rest from there. Every\n"
+		"backup is whole to whoever restores it. Interrupted, it goes on where it was.\n"
+		"With --pvc a snapshot of a claim is made, read by a Job and taken away again; with\n"
+		"--device, --namespace and --volume-snapshot the snapshot is one of a cluster too.\n"
+		"Any CSI driver will do. Without those two, --device is a device of this host: all\n"
+		"of it is read, and what is stored already is not stored again.\n",
+	.args = (const struct cmd_arg[]){{.name = "VOLUME|SNAPSHOT",
+					  .kind = CMD_ARG_SOURCE,
+					  .optional = true,
+					  .repeated = true},
+					 CMD_ARG_END},
+	.flags = flags,
+	.has_output = true,
+	.run = run,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What --metrics-file gets. */
+
+#include "roles/backup/backup_run.h"
+
+#include <string.h>
+
+#include "backup/metrics_file.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/output.h"
+#include "roles/backup/backup_common.h"
+#include "roles/backup/backup_options.h"
+
+static double seconds_since(uint64_t begun_ns)
+{
+	return (double)(cairn_monotonic_ns() - begun_ns) / (double)CAIRN_NS_PER_SEC;
+}
+
+/* Work that failed has its own reason; of work that is done, whoever watches the metrics must
+ * not believe that nothing ran: that fails the command. `rc` and `err` are the work's. */
+static int write_samples(const char *path, const struct metrics_how *how,
+			 const struct metrics_sample *samples, size_t n, int rc,
+			 struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+
+	if (metrics_file_write(path, how, samples, n, &why) == 0)
+		return rc;
+	if (rc) {
+		cmd_note("the metrics are not written: %s", why.msg);
+		return rc;
+	}
+	*err = why;
+	return cairn_err_wrap(err, "the work is done, but the metrics are not written");
+}
+
+int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, int rc,
+		      struct cairn_err *err)
+{
+	struct metrics_how how = {.family = family};
+	struct metrics_sample sample = {.ok = rc == 0, .seconds = seconds_since(begun_ns)};
+
+	return path ? write_samples(path, &how, &sample, 1, rc, err) : rc;
+}
+
+static struct metrics_sample sample_of(const struct role_item *item, int rc)
+{
+	return (struct metrics_sample){
+		.volume = item->recorded ? item->recorded : item->name,
+		.ok = item->tried && !item->failure.code && (rc == 0 || item->result.size > 0),
+		.seconds = (double)item->elapsed_ns / (double)CAIRN_NS_PER_SEC,
+		.size_bytes = item->result.size,
+		.read_bytes = item->result.bytes_read,
+		.stored_bytes = item->result.bytes_stored,
+	};
+}
+
+int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err)
+{
+	const struct cmd_backup_create *o = run->options;
+	size_t n_names = (size_t)o->n_names;
+	size_t n = run->n ? run->n : n_names;
+	cairn_auto_free struct metrics_sample *samples =
+		o->metrics_file ? cairn_calloc(n + 1, sizeof(*samples)) : NULL;
+	/* With --all and no list of volumes, all that were backed up before have failed. */
+	struct metrics_how how = {.family = METRICS_BACKUP,
+				  .others_failed = o->all && run->n == 0,
+				  .drop_others = o->all && run->n > 0};
+
+	if (!o->metrics_file)
+		return rc;
+	if (!samples)
+		return rc ? rc : cairn_err_nomem(err, "metrics");
+	for (size_t i = 0; i < n; i++)
+		samples[i] = run->n ? sample_of(&run->items[i], rc)
+				    : (struct metrics_sample){.volume = o->names[i]};
+	return write_samples(o->metrics_file, &how, samples, n, rc, err);
+}

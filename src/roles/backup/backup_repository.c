@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "roles/backup/backup_common.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/password.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "repo/id.h"
+#include "repo/limiter.h"
+#include "repo/protect.h"
+
+#define LARGE_BYTES  (1 << 20)
+#define PACK_MIN_MIB 4 /* what restic takes */
+#define PACK_MAX_MIB 128
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static int find_location(const struct cmd_repository *repository, const char **ret,
+			 struct cairn_err *err)
+{
+	const char *location = repository->location;
+
+	if (!location)
+		location = variable("CAIRN_REPOSITORY");
+	if (!location)
+		location = variable("RESTIC_REPOSITORY");
+	if (!location)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "which repository? give --repository or CAIRN_REPOSITORY");
+	*ret = location;
+	return 0;
+}
+
+static struct password_spec password_spec_of(const struct cmd_repository *repository,
+					     enum role_password which)
+{
+	bool from = which == ROLE_PASSWORD_FROM;
+
+	return (struct password_spec){
+		.file = repository->password_file,
+		.command = repository->password_command,
+		.variable = from ? "RESTIC_FROM_PASSWORD" : "RESTIC_PASSWORD",
+		.file_variable = from ? "RESTIC_FROM_PASSWORD_FILE" : "RESTIC_PASSWORD_FILE",
+		.command_variable =
+			from ? "RESTIC_FROM_PASSWORD_COMMAND" : "RESTIC_PASSWORD_COMMAND",
+		.prompt = from ? "password of the repository to copy from: "
+			       : "password of the repository: ",
+		.twice = which == ROLE_PASSWORD_NEW,
+	};
+}
+
+static int open_with(struct repo_options *options, const char *password, struct repo **ret,
+		     struct cairn_err *err)
+{
+	options->password = password;
+	options->password_len = strlen(password);
+	return repo_open(options, ret, err);
+}
+
+/* With the password, else with the line end that a variable had behind it. */
+static int open_or_init(struct repo_options *options, const struct password_spec *spec, bool init,
+			struct repo **ret, struct cairn_err *err)
+{
+	cairn_cleanup(password_freep) char *password = NULL;
+	const char *uncut = password_uncut(spec);
+	struct cairn_err why = {0};
+	int rc = password_get(spec, &password, err);
+
+	if (rc)
+		return rc;
+	if (init) {
+		options->password = password;
+		options->password_len = strlen(password);
+		return repo_init(options, ret, err);
+	}
+	rc = open_with(options, password, ret, &why);
+	if (rc == CAIRN_UNAUTHENTICATED && uncut && open_with(options, uncut, ret, NULL) == 0)
+		return 0;
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
+static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
+{
+	static const char *const styles[] = {
+		[REPO_S3_AUTO] = "auto", [REPO_S3_PATH] = "path", [REPO_S3_VIRTUAL] = "virtual"};
+	const char *wanted = variable("CAIRN_S3_STYLE");
+
+	*ret = REPO_S3_AUTO;
+	if (!wanted)
+		return 0;
+	for (size_t i = 0; i < sizeof(styles) / sizeof(styles[0]); i++)
+		if (strcmp(wanted, styles[i]) == 0) {
+			*ret = (enum repo_s3_style)i;
+			return 0;
+		}
+	return cairn_err_set(err, CAIRN_INVALID, "CAIRN_S3_STYLE is auto, path or virtual");
+}
+
+/* restic's variable: MiB. */
+static int find_pack_size(uint64_t *ret, struct cairn_err *err)
+{
+	const char *text = variable("RESTIC_PACK_SIZE");
+	uint64_t size = 0;
+	int rc = text ? cairn_parse_u64(text, &size, err) : 0;
+
+	if (rc || (text && (size < PACK_MIN_MIB || size > PACK_MAX_MIB)))
+		return cairn_err_set(err, CAIRN_INVALID, "RESTIC_PACK_SIZE is %d to %d, in MiB",
+				     PACK_MIN_MIB, PACK_MAX_MIB);
+	*ret = size << 20;
+	return 0;
+}
+
+static bool interrupted(void)
+{
+	return cmd_interrupted() != 0;
+}
+
+/* $XDG_CACHE_HOME/cairn or ~/.cache/cairn; NULL when there is neither. The caller's. */
+static char *cache_dir(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+
+	if (cache && *cache == '/')
+		return cairn_printf("%s/cairn", cache);
+	return home && *home == '/' ? cairn_printf("%s/.cache/cairn", home) : NULL;
+}
+
+/* One for the process: repositories that are copied between share the line. */
+static struct repo_limits *limits_of(const struct cmd_repository *repository)
+{
+	static struct repo_limits limits;
+	static bool made;
+
+	if (!made && (repository->limit_upload || repository->limit_download)) {
+		repo_limiter_init(&limits.upload, repository->limit_upload);
+		repo_limiter_init(&limits.download, repository->limit_download);
+		made = true;
+	}
+	return made ? &limits : NULL;
+}
+
+int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
+		   struct repo **ret, struct cairn_err *err)
+{
+	struct password_spec spec = password_spec_of(repository, how->password);
+	cairn_auto_free char *cache = cache_dir();
+	struct repo_options options = {
+		.store = {.ca_file = repository->ca_file,
+			  .connections = (unsigned)repository->connections,
+			  .retry_ms = repository->retry_ms,
+			  .lock_days = repository->object_lock,
+			  .cancelled = interrupted,
+			  .limits = limits_of(repository)},
+		.lock = how->lock,
+		.lock_wait_ms = cmd_options.lock_wait_ms,
+		.lock_early = how->early,
+		.lock_optional = how->reads,
+		.level = how->level,
+		.cache_dir = cache,
+	};
+	int rc = find_location(repository, &options.store.location, err);
+
+	if (!rc && repository->object_lock > REPO_PROTECT_DAYS_MAX)
+		rc = cairn_err_set(err, CAIRN_INVALID, "--object-lock is at most %u days",
+				   REPO_PROTECT_DAYS_MAX);
+	if (!rc)
+		rc = find_style(&options.store.s3_style, err);
+	if (!rc)
+		rc = find_pack_size(&options.pack_size, err);
+	if (rc)
+		return rc;
+	/* Packs, trees and lists come and go by the megabyte: what is freed of them goes
+	 * back at once, which is a third less memory at the peak. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	/* restic's `unlock` sends it to whoever holds a lock. */
+	signal(SIGHUP, SIG_IGN);
+	repo_store_options_from_environment(&options.store);
+	rc = open_or_init(&options, &spec, how->init, ret, err);
+	if (rc && rc != CAIRN_CANCELLED && err) {
+		cairn_auto_free char *shown = repo_store_location_shown(options.store.location);
+
+		cairn_err_wrap(err, "repository '%s'", shown ? shown : "");
+	}
+	if (!rc && repo_unlocked(*ret))
+		cmd_note("the repository cannot be written to: it is read without a lock");
+	return rc;
+}
+
+const char *role_short_id(const struct repo_id *id, char out[ROLE_SHORT_MAX])
+{
+	char text[REPO_ID_TEXT_MAX];
+
+	repo_id_format(id, text);
+	memcpy(out, text, ROLE_SHORT_MAX - 1);
+	out[ROLE_SHORT_MAX - 1] = '\0';
+	return out;
+}

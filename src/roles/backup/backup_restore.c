@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "roles/backup/backup_common.h"
+
+#include <string.h>
+
+#include "backup/held.h"
+#include "backup/marks.h"
+#include "backup/record.h"
+#include "backup/restore.h"
+#include "backup/select.h"
+#include "backup/target.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/record.h"
+#include "pool/pool.h"
+#include "repo/snapshot.h"
+#include "roles/backup/backup_image.h"
+
+struct restoring {
+	const struct cmd_backup_restore *options;
+	struct role_backup_image from;
+	struct pool *pool;
+	struct held held;
+	struct target target;
+	struct restore_result result;
+	struct role_progress progress;
+};
+
+static void restoring_done(struct restoring *r)
+{
+	target_done(&r->target);
+	held_done(&r->held);
+	role_backup_image_done(&r->from);
+	pool_closep(&r->pool);
+}
+
+/* Nothing is written to the target before the lock is certain. */
+static int load(struct restoring *r, bool early, struct cairn_err *err)
+{
+	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
+	struct backup_choice choice = {
+		.name = r->options->id, .volume = r->options->volume, .host = r->options->host};
+	int rc = role_backup_image_find(&r->from, r->options->repository, &how, &choice, err);
+
+	if (!rc)
+		rc = role_backup_image_load(&r->from, r->options->path, err);
+	if (!rc && !r->options->path)
+		rc = image_check(&r->from.image, err);
+	return rc ? rc : repo_settle(r->from.repo, err);
+}
+
+/* Again from the beginning when somebody else came at the same moment. */
+static int load_surely(struct restoring *r, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = load(r, true, &why);
+
+	/* What could not be found may have been deleted by somebody whom we have not seen yet. */
+	if (rc && r->from.repo &&
+	    (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo))) {
+		role_backup_image_done(&r->from);
+		why = (struct cairn_err){0};
+		rc = load(r, false, &why);
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
+/* The base that --base names. A target of another size does not hold it. */
+static int find_base(struct restoring *r, struct cairn_err *err)
+{
+	int rc = held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,
+			      &r->held, err);
+
+	if (!rc)
+		rc = target_can_hold(&r->target, r->held.image.size, err);
+	return rc ? cairn_err_wrap(err, "--base") : 0;
+}
+
+/* What the target holds: as we are told, or as a volume's snapshots show. */
+static int find_held(struct restoring *r, struct cairn_err *err)
+{
+	if (r->target.fresh)
+		return 0;
+	if (r->options->base)
+		return find_base(r, err);
+	if (!r->pool)
+		return 0;
+	return held_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros, &r->held, err);
+}
+
+static int restore(struct restoring *r, struct cairn_err *err)
+{
+	char id[REPO_ID_TEXT_MAX];
+	struct target_spec to = {
+		.to = r->options->to,
+		.pool = r->pool,
+		.size = r->from.image.map.size,
+		.overwrite = r->options->overwrite,
+		.volume_id = r->from.image.metadata.volume_id,
+		.volume_name = r->from.image.metadata.volume_name,
+		.other_volume = r->options->other_volume,
+		.backup = id,
+	};
+	struct restore_spec spec = {
+		.map = &r->from.image.map,
+		.threads = (unsigned)r->options->repository->threads,
+		.progress = &r->progress.hooks,
+	};
+	int rc;
+
+	repo_id_format(&r->from.snapshot->id, id);
+	rc = target_open(&to, &r->target, err);
+	/* Nobody can tell what an unfinished restore left, whatever --base says. */
+	if (!rc && !r->target.unfinished)
+		rc = find_held(r, err);
+	if (!rc)
+		rc = target_hold(&r->target, err);
+	if (rc)
+		return rc;
+	if (r->held.known) {
+		spec.held = &r->held.image.map;
+		spec.changed = r->held.changed;
+	}
+	rc = restore_run(r->from.repo, &r->target, &spec, &r->result, err);
+	if (!rc && r->options->verify)
+		rc = restore_verify(&r->target, &r->from.image.map, spec.threads, spec.progress,
+				    err);
+	return rc ? rc : target_finish(&r->target, err);
+}
+
+/* The last line tells what was restored from what. */
+static void print_subject(const struct restoring *r, const char *id)
+{
+	const struct repo_snapshot *snapshot = r->from.snapshot;
+	struct backup_record record = backup_record_of(snapshot);
+	char time[CMD_TIME_TEXT_MAX];
+
+	cmd_outf("restored %s%s%s (backup %.8s of %s) to %s%s\n",
+		 r->options->path ? r->options->path
+		 : record.ours    ? record.volume
+				  : record.path,
+		 record.ours && !r->options->path ? "@" : "",
+		 record.ours && !r->options->path ? record.snapshot : "", id,
+		 cmd_time_text((uint64_t)snapshot->time_ns, time),
+		 r->pool && !r->options->shown ? "volume " : "",
+		 r->options->shown ? r->options->shown : r->options->to);
+}
+
+static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_err *err)
+{
+	char id[REPO_ID_TEXT_MAX];
+	char written[CAIRN_SIZE_TEXT_MAX];
+	char zeroed[CAIRN_SIZE_TEXT_MAX];
+	char kept[CAIRN_SIZE_TEXT_MAX];
+	struct backup_record record = backup_record_of(r->from.snapshot);
+	struct cairn_json json;
+
+	repo_id_format(&r->from.snapshot->id, id);
+	if (!role_json()) {
+		if (cmd_options.quiet)
+			return 0;
+		cmd_outf("wrote %s, %s are zeroes, %s was there%s\n",
+			 cairn_format_size(r->result.bytes_written, written),
+			 cairn_format_size(r->result.bytes_zeroed, zeroed),
+			 cairn_format_size(r->result.bytes_kept, kept),
+			 r->options->verify ? "; read back and verified" : "");
+		print_subject(r, id);
+		return 0;
+	}
+	cairn_json_init(&json, 1, false);
+	cairn_json_object_begin(&json);
+	cmd_json_field_string(&json, "event", "summary");
+	cmd_json_field_string(&json, "id", id);
+	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
+	cmd_json_field_string(&json, "volume_id", record.ours ? record.volume_id : NULL);
+	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
+	cmd_json_field_time(&json, "time", (uint64_t)r->from.snapshot->time_ns);
+	cmd_json_field_string(&json, "to", r->options->to);
+	cmd_json_field_u64(&json, "size_bytes", r->from.image.map.size);
+	cmd_json_field_u64(&json, "bytes_written", r->result.bytes_written);
+	cmd_json_field_u64(&json, "bytes_zeroed", r->result.bytes_zeroed);
+	cmd_json_field_u64(&json, "bytes_kept", r->result.bytes_kept);
+	cmd_json_field_bool(&json, "verified", r->options->verify);
+	cmd_json_field_u64(&json, "elapsed_ms", elapsed_ns / CAIRN_NS_PER_MS);
+	cairn_json_object_end(&json);
+	cairn_json_newline(&json);
+	return cairn_json_finish(&json, err);
+}
+
+ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
+				     struct cairn_err *err)
+{
+	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
+							    .target = TARGET_NONE};
+	uint64_t begun = cairn_monotonic_ns();
+	int rc = 0;
+
+	role_progress_begin(&r.progress);
+	if (!strchr(options->to, '/'))
+		rc = cmd_pool_open(CMD_WRITE, &r.pool, err);
+	if (!rc)
+		rc = load_surely(&r, err);
+	if (!rc)
+		rc = restore(&r, err);
+	role_progress_end(&r.progress);
+	/* The next attempt does not begin from the start. */
+	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && target_leave(&r.target))
+		cmd_note("what was restored so far is kept; the same command goes on there");
+	return rc ? rc : print(&r, cairn_monotonic_ns() - begun, err);
+}

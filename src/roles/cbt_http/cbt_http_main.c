@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* `cairn cbt-http`: wiring of driver, HTTPS server, DriverDiscovery and Lease. */
+
+#include "cli/role.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "aggapi/csi.h"
+#include "aggapi/publish.h"
+#include "aggapi/sidecar.h"
+#include "aggapi/tokens.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/client.h"
+#include "kube/guard.h"
+#include "kube/lease.h"
+#include "kube/publisher.h"
+#include "net/http.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls.h"
+#include "roles/cbt_http/cbt_http_options.h"
+#include "roles/https.h"
+
+/* Everything that runs. */
+struct running {
+	struct kube_client *client;
+	struct kube_guard *guard;
+	struct kube_leader *leader; /* NULL: no election */
+	struct aggapi_csi *csi;
+	struct aggapi_sidecar *sidecar;
+	struct kube_publisher *publisher;
+	struct net_metrics *metrics;
+	struct role_https https;
+	struct role_health health;
+	char driver[AGGAPI_DRIVER_NAME_MAX];
+	char audience[AGGAPI_AUDIENCE_MAX];
+};
+
+static void running_done(struct running *r)
+{
+	role_health_done(&r->health);
+	role_https_done(&r->https);
+	aggapi_sidecar_freep(&r->sidecar);
+	kube_publisher_freep(&r->publisher);
+	kube_leader_free(r->leader);
+	if (r->client)
+		kube_client_shutdown(r->client);
+	aggapi_csi_freep(&r->csi);
+	kube_guard_freep(&r->guard);
+	kube_client_freep(&r->client);
+	net_metrics_freep(&r->metrics);
+}
+
+static bool serves(void *arg)
+{
+	struct running *r = arg;
+
+	return !r->leader || kube_leader_leads(r->leader);
+}
+
+/* Who is not the leader fails here, so that its Service leaves it out. */
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	if (serves(arg))
+		return true;
+	snprintf(reason, cap, "another instance is the leader");
+	return false;
+}
+
+static int connect_cluster(struct running *r, const struct cbt_http_options *o,
+			   struct cairn_err *err)
+{
+	struct kube_guard_options guard;
+	int rc = role_connect(o->kubeconfig, "cairn-cbt-http", 0, &r->client, err);
+
+	if (rc)
+		return rc;
+	guard = kube_guard_defaults(r->client);
+	return kube_guard_new(&guard, &r->guard, err);
+}
+
+static int meet_driver(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+{
+	bool supports = false;
+	int rc = aggapi_csi_new(o->csi_address, o->timeout_ms, &r->csi, err);
+
+	if (!rc)
+		rc = aggapi_csi_identify(r->csi, r->driver, &supports, err);
+	if (rc)
+		return cairn_err_wrap(err, "driver at %s", o->csi_address);
+	if (!supports)
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "the driver '%s' does not offer LIST_BLOCK_SNAPSHOT_DELTAS",
+				     r->driver);
+	aggapi_audience(r->driver, r->audience);
+	return 0;
+}
+
+static int elect(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+{
+	char name[AGGAPI_DRIVER_NAME_MAX + 16];
+	struct kube_leader_options options = {
+		.ns = o->lease_ns ? o->lease_ns : kube_client_namespace(r->client), .name = name};
+
+	snprintf(name, sizeof(name), "cbt-http-%s", r->driver);
+	return o->elect ? kube_leader_new(r->client, &options, &r->leader, err) : 0;
+}
+
+static int publish(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+{
+	struct aggapi_publish_options options = {.driver = r->driver,
+						 .url = o->publish_url,
+						 .service = o->publish_service,
+						 .ca_file = o->publish_ca};
+
+	if (!o->publish_url && !o->publish_service)
+		return 0;
+	return aggapi_publish(r->client, &options, &r->publisher, err);
+}
+
+static int serve(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+{
+	struct net_tls_options tls = {
+		.cert_file = o->tls_cert,
+		.key_file = o->tls_key,
+		.ca_file = o->client_ca,
+		.peer_optional = true,
+		.http1 = true,
+	};
+	struct aggapi_sidecar_options sidecar = {
+		.csi = r->csi,
+		.guard = r->guard,
+		.audience = r->audience,
+		.metrics = r->metrics,
+		.certificates = o->client_ca != NULL,
+		.client_name = o->client_name,
+		.serves = serves,
+		.arg = r,
+	};
+	int rc = role_https_new(&r->https, &tls, err);
+
+	if (!rc)
+		rc = aggapi_sidecar_new(&sidecar, r->https.server, &r->sidecar, err);
+	return rc ? rc : role_https_start(&r->https, o->listen, err);
+}
+
+static int start(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+{
+	int rc = role_metrics_new(&r->metrics, err);
+
+	if (!rc)
+		rc = connect_cluster(r, o, err);
+	if (!rc)
+		rc = meet_driver(r, o, err);
+	if (!rc)
+		rc = elect(r, o, err);
+	if (!rc)
+		rc = serve(r, o, err);
+	if (!rc)
+		rc = role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+	return rc ? rc : publish(r, o, err);
+}
+
+__attribute__((visibility("default"))) int
+cairn_role_cbt_http(const struct cbt_http_options *options, struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	int rc;
+
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
+		  CAIRN_STR("driver", running.driver), CAIRN_STR("csi", options->csi_address));
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
+	return 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The module of `cairn driver`: wiring of pools, CSI services and a gRPC server. */
+
+#include "cli/role.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "csi/driver.h"
+#include "csi/monitor.h"
+#include "csi/registration.h"
+#include "net/server.h"
+#include "net/signals.h"
+#include "proto/descriptors.h"
+
+#define SOCKET_MODE 0660
+#define IDLE_MS     1000
+
+/* The pool of --pool is called "default"; --pools adds others. Cuts `text`. */
+static int read_pools(const char *first, char *text, struct csi_pool_spec *specs, size_t *ret_n,
+		      struct cairn_err *err)
+{
+	char *item;
+	size_t n = 0;
+
+	specs[n++] = (struct csi_pool_spec){.name = "default", .dir = first};
+	while (text && (item = strsep(&text, ","))) {
+		char *equals = strchr(item, '=');
+
+		if (!equals || equals == item || !equals[1])
+			return cairn_err_set(err, CAIRN_INVALID, "--pools: '%s' is not NAME=DIR",
+					     item);
+		if (n == CSI_POOLS_MAX)
+			return cairn_err_set(err, CAIRN_INVALID, "--pools: more than %u",
+					     CSI_POOLS_MAX);
+		*equals = '\0';
+		specs[n++] = (struct csi_pool_spec){.name = item, .dir = equals + 1};
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static unsigned older_of(const struct role_driver_options *o)
+{
+	return (o->sessions ? CSI_OLDER_SESSIONS : 0U) |
+	       (o->differential ? CSI_OLDER_DIFFERENTIAL : 0U) |
+	       (o->deltas ? CSI_OLDER_DELTAS : 0U);
+}
+
+static int make_driver(const struct role_driver_options *o, struct csi_driver **ret,
+		       struct cairn_err *err)
+{
+	cairn_auto_free char *text = o->more_pools ? cairn_strdup(o->more_pools) : NULL;
+	struct csi_pool_spec specs[CSI_POOLS_MAX];
+	struct csi_options options = {
+		.name = o->name,
+		.version = o->version,
+		.node_id = o->node_id,
+		.pools = specs,
+		.topology = o->topology,
+		.fixed_length = o->fixed_length,
+		.volumes_max = o->volumes_max,
+		.older = older_of(o),
+		.delta_block = o->delta_block,
+		.token_ttl_s = o->token_ms / 1000 + (o->token_ms % 1000 != 0),
+	};
+	int rc;
+
+	if (o->more_pools && !text)
+		return cairn_err_nomem(err, "driver");
+	rc = read_pools(o->pool, text, specs, &options.n_pools, err);
+	return rc ? rc : csi_driver_new(&options, ret, err);
+}
+
+/* Everything that runs; freed from the last to the first. */
+struct running {
+	struct csi_driver *driver;
+	struct net_server *server;
+	struct csi_monitor *monitor;
+	struct csi_registration *registration;
+};
+
+/* The watcher stops looking first; then the server, whose handlers use the driver
+ * and tell the monitor. */
+static void running_done(struct running *running)
+{
+	csi_monitor_stop(running->monitor);
+	csi_registration_freep(&running->registration);
+	net_server_freep(&running->server);
+	csi_monitor_freep(&running->monitor);
+	csi_driver_freep(&running->driver);
+}
+
+/* Nothing is accepted yet, so until then only the process's own group can wait for it. */
+static int listen_on_socket(struct running *running, const struct role_driver_options *o,
+			    struct cairn_err *err)
+{
+	int rc = net_server_listen_unix(running->server, o->endpoint, SOCKET_MODE, err);
+
+	if (rc || o->endpoint_group == UINT64_MAX)
+		return rc;
+	return lchown(o->endpoint, (uid_t)-1, (gid_t)o->endpoint_group) == 0
+		       ? 0
+		       : cairn_err_sys(err, errno, "group of '%s'", o->endpoint);
+}
+
+static int register_driver(struct running *running, const struct role_driver_options *o,
+			   struct cairn_err *err)
+{
+	struct csi_registration_options options = {
+		.directory = o->registration_dir,
+		.name = o->name,
+		.endpoint = o->registration_path,
+	};
+
+	return o->registration_path ? csi_registration_new(&options, &running->registration, err)
+				    : 0;
+}
+
+static int watch(struct running *running, const struct role_driver_options *o,
+		 struct cairn_err *err)
+{
+	struct csi_monitor_options options = {
+		.address = o->http_address,
+		.driver = running->driver,
+		.server = running->server,
+		.registration = running->registration,
+	};
+
+	return o->http_address ? csi_monitor_new(&options, &running->monitor, err) : 0;
+}
+
+static int start(struct running *running, const struct role_driver_options *o,
+		 struct cairn_err *err)
+{
+	struct proto_bytes set = proto_descriptors_cairn();
+	struct net_server_options options = {.name = "csi"};
+	int rc = make_driver(o, &running->driver, err);
+
+	if (!rc)
+		rc = net_server_new(&options, &running->server, err);
+	if (!rc)
+		rc = csi_driver_serve(running->driver, running->server, err);
+	if (!rc)
+		rc = net_server_add_reflection(running->server, set.data, set.len, err);
+	if (!rc)
+		rc = listen_on_socket(running, o, err);
+	if (!rc)
+		rc = register_driver(running, o, err);
+	if (!rc)
+		rc = watch(running, o, err);
+	return rc ? rc : net_server_start(running->server, err);
+}
+
+/* Until a signal that ends it. A driver has nothing to do most of the time: after a
+ * second without a call it gives back what can be read again. */
+static void wait_for_end(const struct net_server *server, const sigset_t *signals)
+{
+	uint64_t before = 0;
+	uint64_t given_back = 0;
+	int number;
+
+	cairn_mem_drop_clean();
+	while ((number = net_signals_wait(signals, IDLE_MS)) == 0 || number == SIGHUP) {
+		struct net_server_stats stats;
+
+		net_server_stats(server, &stats);
+		if (stats.calls_total != given_back && stats.calls_total == before &&
+		    stats.calls_open == 0) {
+			malloc_trim(0);
+			cairn_mem_drop_clean();
+			given_back = stats.calls_total;
+		}
+		before = stats.calls_total;
+	}
+}
+
+__attribute__((visibility("default"))) int
+cairn_role_driver(const struct role_driver_options *options, struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	unsigned cut;
+	int rc;
+
+	cairn_mem_drop_clean();
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint_text),
+		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
+	wait_for_end(running.server, &signals);
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
+	cut = net_server_drain(running.server, options->drain_ms);
+	if (cut > 0)
+		cairn_log(CAIRN_LOG_WARN, "calls were cut off", CAIRN_U64("calls", cut));
+	return 0;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The module of `cairn manager`: wiring of controllers, election and webhook. */
+
+#include "cli/role.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/client.h"
+#include "kube/event.h"
+#include "kube/guard.h"
+#include "kube/lease.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls.h"
+#include "roles/https.h"
+#include "roles/manager/manager_options.h"
+#include "session/controller.h"
+#include "session/discovery.h"
+#include "session/webhook.h"
+
+#define LEASE_NAME "cairn-manager"
+/* Who works on less must not keep the others from the rest. */
+#define LEASE_DISCOVERY "cairn-discovery"
+
+/* What is counted elsewhere and shown at a scrape. */
+enum shown {
+	SHOWN_READY,
+	SHOWN_FAILED,
+	SHOWN_EXPIRED,
+	SHOWN_ERRORS,
+	N_SHOWN,
+};
+
+/* Everything that runs. */
+struct running {
+	struct kube_client *client;
+	struct kube_recorder *recorder;
+	struct kube_leader *leader;
+	struct session_controller *sessions;
+	struct discovery_controller *discovery;
+	struct kube_guard *guard; /* of the webhook */
+	struct session_webhook *webhook;
+	struct net_metrics *metrics;
+	struct net_metric *counts[N_SHOWN];
+	struct net_metric *waiting;
+	struct net_metric *leads;
+	struct role_https https; /* of the webhook */
+	struct role_health health;
+};
+
+static void running_done(struct running *r)
+{
+	role_health_done(&r->health);
+	role_https_done(&r->https);
+	session_webhook_free(r->webhook);
+	kube_guard_free(r->guard);
+	/* The workers end before the lease is released. The controllers outlive the
+	 * election, whose last report is that it leads no more. */
+	if (r->sessions)
+		session_controller_stop(r->sessions);
+	if (r->discovery)
+		discovery_controller_stop(r->discovery);
+	kube_leader_free(r->leader);
+	session_controller_free(r->sessions);
+	discovery_controller_free(r->discovery);
+	kube_recorder_free(r->recorder);
+	if (r->client)
+		kube_client_shutdown(r->client);
+	kube_client_free(r->client);
+	net_metrics_free(r->metrics);
+}
+
+static void on_lead(void *arg, bool leads)
+{
+	struct running *r = arg;
+
+	cairn_log(CAIRN_LOG_INFO, leads ? "leading" : "not leading");
+	if (r->sessions)
+		session_controller_lead(r->sessions, leads);
+	discovery_controller_lead(r->discovery, leads);
+}
+
+static bool is_ready(void *arg, char *reason, size_t cap)
+{
+	struct running *r = arg;
+
+	/* DriverDiscovery need not be installed, where there is something else to do. */
+	if (r->sessions ? session_controller_is_ready(r->sessions)
+			: discovery_controller_is_ready(r->discovery))
+		return true;
+	snprintf(reason, cap, "objects are still being read");
+	return false;
+}
+
+static void collect(void *arg)
+{
+	struct running *r = arg;
+	struct session_controller_stats stats = {0};
+
+	if (r->sessions)
+		session_controller_stats(r->sessions, &stats);
+	net_metric_set(r->counts[SHOWN_READY], 0, (double)stats.ready);
+	net_metric_set(r->counts[SHOWN_FAILED], 0, (double)stats.failed);
+	net_metric_set(r->counts[SHOWN_EXPIRED], 0, (double)stats.expired);
+	net_metric_set(r->counts[SHOWN_ERRORS], 0, (double)stats.errors);
+	net_metric_set(r->waiting, 0, (double)stats.waiting);
+	net_metric_set(r->leads, 0, !r->leader || kube_leader_leads(r->leader) ? 1 : 0);
+}
+
+static int add_metrics(struct running *r, struct cairn_err *err)
+{
+	static const struct net_metric_spec counts[N_SHOWN] = {
+		{.name = "cairn_session_ready_total",
+		 .help = "Sessions that became ready.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_failed_total",
+		 .help = "Session requests that failed.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_deleted_total",
+		 .help = "Requests and session data deleted because their time was over.",
+		 .kind = NET_COUNTER_READ},
+		{.name = "cairn_session_errors_total",
+		 .help = "Tries that could not be finished.",
+		 .kind = NET_COUNTER_READ},
+	};
+	static const struct net_metric_spec waiting = {.name = "cairn_session_queue_length",
+						       .help = "Objects that wait for a worker.",
+						       .kind = NET_GAUGE};
+	static const struct net_metric_spec leads = {.name = "cairn_manager_leads",
+						     .help = "1 while this process leads.",
+						     .kind = NET_GAUGE};
+	int rc = role_metrics_new(&r->metrics, err);
+
+	for (int i = 0; i < N_SHOWN && !rc; i++)
+		rc = net_metrics_add(r->metrics, &counts[i], &r->counts[i], err);
+	if (!rc)
+		rc = net_metrics_add(r->metrics, &waiting, &r->waiting, err);
+	if (!rc)
+		rc = net_metrics_add(r->metrics, &leads, &r->leads, err);
+	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);
+}
+
+static int connect_cluster(struct running *r, const struct manager_options *o,
+			   struct cairn_err *err)
+{
+	int rc = role_connect(o->kubeconfig, "cairn-manager", (double)o->qps, &r->client, err);
+
+	return rc ? rc : kube_recorder_new(r->client, "cairn.dev/manager", NULL, &r->recorder, err);
+}
+
+static int run_controllers(struct running *r, const struct manager_options *o,
+			   struct cairn_err *err)
+{
+	const char *ns = o->ns ? o->ns : kube_client_namespace(r->client);
+	struct session_controller_options sessions = {
+		.client = r->client,
+		.recorder = r->recorder,
+		.ns = ns,
+		.config_map = o->config_map,
+	};
+	struct kube_leader_options election = {
+		.ns = ns,
+		.name = o->sessions ? LEASE_NAME : LEASE_DISCOVERY,
+		.on_change = on_lead,
+		.arg = r,
+	};
+	int rc = o->sessions ? session_controller_new(&sessions, &r->sessions, err) : 0;
+
+	if (!rc)
+		rc = discovery_controller_new(r->client, r->recorder, &r->discovery, err);
+	if (rc)
+		return rc;
+	if (o->elect)
+		return kube_leader_new(r->client, &election, &r->leader, err);
+	on_lead(r, true);
+	return 0;
+}
+
+static int serve_webhook(struct running *r, const struct manager_options *o, struct cairn_err *err)
+{
+	struct net_tls_options pair = {
+		.cert_file = o->tls_cert,
+		.key_file = o->tls_key,
+		.ca_file = o->client_ca,
+		.peer_optional = true,
+		.http1 = true,
+	};
+	struct kube_guard_options guard = kube_guard_defaults(r->client);
+	struct session_webhook_options webhook = {
+		.metrics = r->metrics,
+		.secret_file = o->webhook_secret,
+		.certificates = o->client_ca != NULL,
+		.client_name = o->client_name,
+	};
+	int rc;
+
+	if (!o->listen)
+		return 0;
+	rc = kube_guard_new(&guard, &r->guard, err);
+	webhook.guard = r->guard;
+	if (!rc)
+		rc = role_https_new(&r->https, &pair, err);
+	if (!rc)
+		rc = session_webhook_new(&webhook, r->https.server, &r->webhook, err);
+	return rc ? rc : role_https_start(&r->https, o->listen, err);
+}
+
+static int start(struct running *r, const struct manager_options *o, struct cairn_err *err)
+{
+	int rc = connect_cluster(r, o, err);
+
+	if (!rc)
+		rc = add_metrics(r, err);
+	if (!rc)
+		rc = run_controllers(r, o, err);
+	if (!rc)
+		rc = serve_webhook(r, o, err);
+	return rc ? rc
+		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+}
+
+__attribute__((visibility("default"))) int cairn_role_manager(const struct manager_options *options,
+							      struct cairn_err *err)
+{
+	cairn_cleanup(running_done) struct running running = {0};
+	sigset_t signals;
+	int rc;
+
+	net_signals_block(&signals);
+	rc = start(&running, options, err);
+	if (rc)
+		return rc;
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("webhook", options->listen));
+	role_serve_until_told(&signals, running.https.server, options->drain_ms);
+	return 0;
+}

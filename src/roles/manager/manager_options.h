@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `cairn manager` was told. */
+#ifndef CAIRN_ROLES_MANAGER_OPTIONS_H
+#define CAIRN_ROLES_MANAGER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct manager_options {
+	const char *kubeconfig; /* NULL: searched for */
+	const char *ns;         /* of the Lease and the ConfigMap; NULL: the configuration's */
+	const char *config_map;
+	const char *listen; /* of the webhook; NULL: none */
+	const char *tls_cert;
+	const char *tls_key;
+	const char *webhook_secret; /* file with the last part of the path; or NULL */
+	const char *client_ca;      /* authority of the API server's certificate; or NULL */
+	const char *client_name;    /* its common name; NULL: any that the authority signed */
+	const char *http_address;   /* NULL: no metrics */
+	uint64_t qps;               /* calls to the API server a second */
+	bool elect;
+	bool sessions; /* else DriverDiscovery only */
+	uint64_t drain_ms;
+};
+
+#endif
