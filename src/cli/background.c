@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "cli/progress.h"
 #include "pool/pool.h"
 

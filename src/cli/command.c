@@ -5,26 +5,34 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/suggest.h"
 
 #define EXIT_USAGE  2
 #define EXIT_SIGNAL 128 /* and the signal's number */
 
-static const struct command *running;
+static const struct command_program *running;
+static char **words; /* as given; NULL-terminated */
 
 const struct command *cmd_root(void)
 {
-	return running;
+	return running->root;
+}
+
+char *const *cmd_words(void)
+{
+	return words;
 }
 
 int cmd_usage(struct cairn_err *err, const char *fmt, ...)
@@ -174,8 +182,38 @@ static int parse_command(const struct cmd_path *path, int *argc, char **argv, st
 	return check_arguments(path, *argc, argv, err);
 }
 
+static const struct command_runner *find_runner(const struct command *command)
+{
+	const struct command_runner *runner = running->runners;
+
+	while (runner && runner->command && runner->command != command)
+		runner++;
+	return runner && runner->command ? runner : NULL;
+}
+
+/* A role's program has a runner for its commands or for the group that they are in; in
+ * `cairn` the group or the command names the program. */
+static int run_command(const struct cmd_path *path, int argc, char **argv, struct cairn_err *err)
+{
+	const struct command *command = cmd_path_end(path);
+
+	if (command->run)
+		return command->run(argc, argv, err);
+	for (unsigned i = path->n; i-- > 0;) {
+		const struct command_runner *runner = find_runner(path->at[i]);
+
+		if (runner)
+			return runner->run(err);
+		if (path->at[i]->program)
+			return cmd_program_exec(path->at[i]->program, err);
+	}
+	return cairn_err_set(err, CAIRN_INTERNAL, "the command '%s' is not in this program",
+			     command->name);
+}
+
 static int run(struct cmd_path *path, int argc, char **argv, struct cairn_err *err)
 {
+	const struct command *command;
 	int rc = find_command(path, &argc, &argv, err);
 
 	if (!rc)
@@ -192,9 +230,12 @@ static int run(struct cmd_path *path, int argc, char **argv, struct cairn_err *e
 	}
 	cairn_log_setup((enum cairn_log_level)cmd_options.log_level,
 			(enum cairn_log_format)cmd_options.log_format);
-	rc = cmd_path_end(path)->run(argc, argv, err);
-	if (rc == CAIRN_NOT_FOUND)
-		cmd_suggest(cmd_path_end(path), argc, argv, err);
+	command = cmd_path_end(path);
+	rc = command->check ? command->check(argc, argv, err) : 0;
+	if (!rc)
+		rc = run_command(path, argc, argv, err);
+	if (rc == CAIRN_NOT_FOUND && running->suggest)
+		running->suggest(command, argc, argv, err);
 	return rc;
 }
 
@@ -224,14 +265,21 @@ static void find_output(int argc, char **argv)
 	}
 }
 
-int command_main(const struct command *root, int argc, char **argv)
+int command_main(const struct command_program *program, int argc, char **argv)
 {
-	struct cmd_path path = {.at = {root}, .n = 1};
+	struct cmd_path path = {.at = {program->root}, .n = 1};
 	struct cairn_err err = {0};
 	int rc;
 	int rc_out;
 
-	running = root;
+	running = program;
+	words = cairn_calloc((size_t)argc + 1, sizeof(*words));
+	if (!words) {
+		(void)cairn_err_nomem(&err, "command line");
+		cmd_report_error(&err);
+		return cmd_exit_status(err.code);
+	}
+	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	/* A closed pipe is an error like any other, not a silent end. */
 	signal(SIGPIPE, SIG_IGN);
 	rc = run(&path, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
@@ -242,5 +290,7 @@ int command_main(const struct command *root, int argc, char **argv)
 		find_output(argc, argv);
 		cmd_report_error(&err);
 	}
+	free(words);
+	words = NULL;
 	return cmd_exit_status(rc);
 }

@@ -7,8 +7,12 @@
  * `cairn help`, completion and the check of the man pages all read this tree,
  * so they cannot disagree.
  *
- * Flags write to file-scope variables of the command's own file: a process runs
- * one command, once.
+ * Flags write to variables at file scope: a process runs one command, once.
+ *
+ * The tree is in the program `cairn`. A heavy role has a program of its own with the
+ * same constants and a tree of only its commands (roles/role.h); `cairn` parses and
+ * checks the command line, which it can do without the role's libraries, and then
+ * executes that program with the same words (cli/program.h).
  */
 #ifndef CAIRN_CLI_COMMAND_H
 #define CAIRN_CLI_COMMAND_H
@@ -56,8 +60,26 @@ struct command {
 	bool raw;                       /* words after the name are not parsed */
 	bool go_flags;                  /* stands in for a Go program: CAIRN_FLAGS_GO */
 	bool hidden;
+	/* Completes the options from the arguments and refuses what contradicts; NULL: nothing
+	 * to do. Called before the command runs and before its program is executed. */
+	int (*check)(int argc, char **argv, struct cairn_err *err);
 	int (*run)(int argc, char **argv, struct cairn_err *err);
+	const char *program; /* of the role that runs this and its subcommands; or NULL */
 	const struct command *const *subcommands; /* NULL-terminated */
+};
+
+/* What runs a command, or all of its subcommands, in this program. */
+struct command_runner {
+	const struct command *command; /* NULL ends a list */
+	int (*run)(struct cairn_err *err);
+};
+
+struct command_program {
+	const struct command *root;
+	const struct command_runner *runners; /* of commands without `run` */
+	/* Adds the nearest name to "not found"; NULL: the arguments name nothing of a pool. */
+	void (*suggest)(const struct command *command, int argc, char **argv,
+			struct cairn_err *err);
 };
 
 #define CMD_DEPTH_MAX 4 /* "cairn pool create" is 3 */
@@ -82,10 +104,13 @@ const char *cmd_path_text(const struct cmd_path *path, char out[CMD_PATH_TEXT_MA
 int cmd_path_descend(struct cmd_path *path, const char *name, struct cairn_err *err);
 
 /* Parses, runs, reports an error and returns the exit status. */
-int command_main(const struct command *root, int argc, char **argv);
+int command_main(const struct command_program *program, int argc, char **argv);
 
 /* The tree that is being run. */
 const struct command *cmd_root(void);
+
+/* The command line as it was given: parsing moves the words of argv. */
+char *const *cmd_words(void);
 
 /* 0, 2 for usage, the number of a gRPC code, or 128 + signal when that asked
  * for the end. */

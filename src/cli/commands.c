@@ -63,27 +63,6 @@ static const struct command cmd_snapshot = {
 		},
 };
 
-static const struct command cmd_backup = {
-	.name = "backup",
-	.summary = "back up snapshots, list, restore and check backups",
-	.about =
-		"Backups are kept in a repository of restic's format: a directory, S3, or restic's\n"
-		"REST server. Its password comes from a file, a command or the environment.\n",
-	.subcommands =
-		(const struct command *const[]){
-			&cmd_backup_init_command,
-			&cmd_backup_create_command,
-			&cmd_backup_list_command,
-			&cmd_backup_describe_command,
-			&cmd_backup_restore_command,
-			&cmd_backup_verify_command,
-			&cmd_backup_forget_command,
-			&cmd_backup_copy_command,
-			&cmd_backup_key_command,
-			NULL,
-		},
-};
-
 const struct command cmd_cairn = {
 	.name = "cairn",
 	.summary = "which blocks of a volume changed between two snapshots",
@@ -92,11 +71,25 @@ const struct command cmd_cairn = {
 	.subcommands =
 		/* clang-format off: one a line, so that changes meet less often */
 	(const struct command *const[]){
-		&cmd_pool,          &cmd_volume,   &cmd_snapshot, &cmd_delta,
-		&cmd_map,           &cmd_verify,   &cmd_list,     &cmd_backup,
-		&cmd_mount_command, &cmd_driver,   &cmd_diffsnap, &cmd_aggapi,
-		&cmd_cbt_http,      &cmd_manager,  &cmd_sidecar,  &cmd_conformance,
-		&cmd_help,          &cmd_complete, NULL,
+		&cmd_pool,
+		&cmd_volume,
+		&cmd_snapshot,
+		&cmd_delta,
+		&cmd_map,
+		&cmd_verify_command,
+		&cmd_list_command,
+		&cmd_backup_command,
+		&cmd_mount_command,
+		&cmd_driver,
+		&cmd_diffsnap,
+		&cmd_aggapi,
+		&cmd_cbt_http,
+		&cmd_manager,
+		&cmd_sidecar,
+		&cmd_conformance,
+		&cmd_help,
+		&cmd_complete,
+		NULL,
 	},
 	/* clang-format on */
 };

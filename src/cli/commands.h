@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every command there is; tree.c puts them together. */
+/* Every command there is; commands.c puts them together. */
 #ifndef CAIRN_CLI_COMMANDS_H
 #define CAIRN_CLI_COMMANDS_H
 
@@ -37,6 +37,7 @@ extern const struct command cmd_snapshot_path;
 extern const struct command cmd_snapshot_prune;
 extern const struct command cmd_snapshot_rename;
 
+extern const struct command cmd_backup_command;
 extern const struct command cmd_backup_copy_command;
 extern const struct command cmd_backup_create_command;
 extern const struct command cmd_backup_describe_command;
@@ -54,11 +55,11 @@ extern const struct command cmd_aggapi;
 extern const struct command cmd_cbt_http;
 extern const struct command cmd_diffsnap;
 extern const struct command cmd_driver;
-extern const struct command cmd_list;
+extern const struct command cmd_list_command;
 extern const struct command cmd_sidecar;
 extern const struct command cmd_manager;
 extern const struct command cmd_map;
-extern const struct command cmd_verify;
+extern const struct command cmd_verify_command;
 
 extern const struct command cmd_complete;
 extern const struct command cmd_help;

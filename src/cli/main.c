@@ -2,8 +2,17 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/suggest.h"
+#include "cli/verify.h"
 
 int main(int argc, char **argv)
 {
-	return command_main(&cmd_cairn, argc, argv);
+	static const struct command_runner runners[] = {
+		{.command = &cmd_verify_command, .run = cmd_verify_run},
+		{.command = NULL},
+	};
+	static const struct command_program program = {
+		.root = &cmd_cairn, .runners = runners, .suggest = cmd_suggest};
+
+	return command_main(&program, argc, argv);
 }

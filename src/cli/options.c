@@ -134,18 +134,3 @@ size_t cmd_terminal_columns(void)
 		return columns;
 	return COLUMNS_DEFAULT;
 }
-
-int cmd_pool_open(enum cmd_access access, struct pool **ret, struct cairn_err *err)
-{
-	struct pool_open_spec spec = {
-		.dir = cmd_pool_dir(),
-		.read_only = access == CMD_READ,
-		.lock_wait_ms = cmd_options.lock_wait_ms,
-	};
-	int rc = pool_open(&spec, ret, err);
-
-	if (rc != CAIRN_DENIED || access != CMD_QUERY)
-		return rc;
-	spec.read_only = true;
-	return pool_open(&spec, ret, err);
-}

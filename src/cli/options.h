@@ -10,10 +10,6 @@
 
 #include "base/flags.h"
 
-struct cairn_err;
-
-struct pool;
-
 enum cmd_output {
 	CMD_OUTPUT_TABLE,
 	CMD_OUTPUT_JSON,
@@ -50,13 +46,5 @@ bool cmd_use_utf8(void);
 
 /* Columns of the terminal on standard output; COLUMNS or 80 where that is none. */
 size_t cmd_terminal_columns(void);
-
-enum cmd_access {
-	CMD_READ,  /* listings: never writes */
-	CMD_QUERY, /* may complete a pending change set where it has the right to */
-	CMD_WRITE,
-};
-
-int cmd_pool_open(enum cmd_access access, struct pool **ret, struct cairn_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 

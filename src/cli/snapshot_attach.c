@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "pool/device.h"
 #include "pool/pool.h"
 

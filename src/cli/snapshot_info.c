@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 

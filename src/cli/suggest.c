@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pool/verify.h"
+#include "cli/verify.h"
 
 #include <inttypes.h>
 
@@ -9,31 +9,12 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
+#include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/record.h"
-#include "cli/verify_devices.h"
 #include "pool/pool.h"
-
-static struct client_flags asked = CLIENT_FLAGS_INIT;
-static const char *source_device;
-static const char *target_device;
-
-/* clang-format off */
-static const struct cairn_flag flags[] = {
-	CLIENT_FLAG_TEXT("source-device-path", 0, source_device, "DEV",
-			 "the snapshot's data; copied from"),
-	CLIENT_FLAG_TEXT("target-device-path", 0, target_device, "DEV",
-			 "copied to; must be empty, or hold the base"),
-	/* As external-snapshot-metadata's verifier also calls them. */
-	{.name = "src", .kind = CAIRN_FLAG_STRING, .target = &source_device, .value_name = "DEV",
-	 .help = "the same as --source-device-path", .hidden = true},
-	{.name = "tgt", .kind = CAIRN_FLAG_STRING, .target = &target_device, .value_name = "DEV",
-	 .help = "the same as --target-device-path", .hidden = true},
-	CLIENT_QUERY_FLAGS(asked),
-	CLIENT_SERVICE_FLAGS(asked),
-	CAIRN_FLAG_END,
-};
-/* clang-format on */
+#include "pool/verify.h"
 
 static const char *fault_text(const struct pool_verify_fault *fault)
 {
@@ -114,37 +95,9 @@ static int verify_pool(const char *base, const char *target, struct cairn_err *e
 	return rc;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+int cmd_verify_run(struct cairn_err *err)
 {
-	if ((source_device || target_device) && argc > 0)
-		return cmd_usage(err, "'%s': devices are verified without BASE and TARGET",
-				 argv[0]);
-	if (source_device || target_device)
-		return cmd_verify_devices(&asked, source_device, target_device, err);
-	if (argc < 2)
-		return cmd_usage(err, "%s is missing; see 'cairn verify --help'",
-				 argc ? "TARGET" : "BASE");
-	return verify_pool(argv[0], argv[1], err);
+	if (cmd_verify.source_device)
+		return cmd_program_exec(cmd_verify_command.program, err);
+	return verify_pool(cmd_verify.base, cmd_verify.target, err);
 }
-
-const struct command cmd_verify = {
-	.name = "verify",
-	.summary = "prove that nothing outside a delta differs",
-	.about =
-		"Reads the data of both snapshots wherever 'cairn delta BASE TARGET' reports\n"
-		"nothing, and what it reports as zero. Ends with status 15 when something is not\n"
-		"as the delta says.\n"
-		"\n"
-		"With --source-device-path instead of snapshots: copies the blocks that 'cairn list'\n"
-		"lists from one device to the other, then compares the two from end to end, as the Go\n"
-		"program snapshot-metadata-verifier does, whose options it takes, with one dash too.\n",
-	.args =
-		(const struct cmd_arg[]){
-			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},
-			{.name = "TARGET", .kind = CMD_ARG_SNAPSHOT, .optional = true},
-			CMD_ARG_END},
-	.flags = flags,
-	.go_flags = true,
-	.has_output = true,
-	.run = run,
-};

@@ -7,6 +7,7 @@
 #include "cli/link.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "pool/device.h"
 #include "pool/pool.h"
 

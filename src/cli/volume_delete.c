@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static bool keep_snapshots;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 

@@ -11,6 +11,7 @@
 #include "cli/background.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 

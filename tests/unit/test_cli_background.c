@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "cli/background.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "cli/progress.h"
 #include "pool/pool.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn aggapi`: wiring of the aggregated API server. */
+/* The program of `cairn aggapi`: wiring of the aggregated API server. */
 
-#include "cli/role.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -26,6 +26,7 @@
 #include "net/tls.h"
 #include "roles/aggapi/aggapi_options.h"
 #include "roles/https.h"
+#include "roles/role.h"
 
 /* Of questions to the API server: a request asks up to six. */
 #define QPS 200
@@ -120,7 +121,7 @@ static int serve_api(struct running *r, const struct aggapi_options *o, struct c
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
-static int start(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
+static int aggapi_start(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
 {
 	struct aggapi_remote_options remote = {
 		.cert_file = o->client_cert,
@@ -142,18 +143,23 @@ static int start(struct running *r, const struct aggapi_options *o, struct cairn
 		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
 }
 
-__attribute__((visibility("default"))) int cairn_role_aggapi(const struct aggapi_options *options,
-							     struct cairn_err *err)
+static int aggapi_run(struct cairn_err *err)
 {
+	const struct aggapi_options *options = &aggapi_options;
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 
 	net_signals_block(&signals);
-	rc = start(&running, options, err);
+	rc = aggapi_start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen));
 	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_aggapi, aggapi_run, argc, argv);
 }

@@ -5,12 +5,11 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cli/commands.h"
-#include "cli/role.h"
 #include "roles/server_flags.h"
 
 #define PAGE_LIMIT_MAX 65536
 
-static struct aggapi_options options = {
+struct aggapi_options aggapi_options = {
 	.listen = ":8443",
 	.page_limit = 256,
 	.user_rate = 50,
@@ -20,69 +19,65 @@ static struct aggapi_options options = {
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag aggapi_flags[] = {
 	{.name = "listen",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.listen,
+	 .target = &aggapi_options.listen,
 	 .value_name = "HOST:PORT",
 	 .help = "serve the API there over HTTPS (default: :8443)"},
-	SERVER_FLAGS_TLS(options.tls_cert, options.tls_key),
-	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
+	SERVER_FLAGS_TLS(aggapi_options.tls_cert, aggapi_options.tls_key),
+	SERVER_FLAG_KUBECONFIG(aggapi_options.kubeconfig),
 	{.name = "sidecar-cert",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.client_cert,
+	 .target = &aggapi_options.client_cert,
 	 .value_name = "FILE",
 	 .help = "certificate to show to drivers' sidecars, PEM"},
 	{.name = "sidecar-key",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.client_key,
+	 .target = &aggapi_options.client_key,
 	 .value_name = "FILE",
 	 .help = "its key, PEM"},
 	{.name = "page-limit",
 	 .kind = CAIRN_FLAG_U64,
-	 .target = &options.page_limit,
+	 .target = &aggapi_options.page_limit,
 	 .value_name = "N",
 	 .help = "entries of a page at most (default: 256)"},
 	{.name = "user-rate",
 	 .kind = CAIRN_FLAG_U64,
-	 .target = &options.user_rate,
+	 .target = &aggapi_options.user_rate,
 	 .value_name = "N",
 	 .help = "requests a second of one user (default: 50; 0: no limit)"},
 	{.name = "user-burst",
 	 .kind = CAIRN_FLAG_U64,
-	 .target = &options.user_burst,
+	 .target = &aggapi_options.user_burst,
 	 .value_name = "N",
 	 .help = "requests of one user at once (default: 100)"},
 	{.name = "cache-time",
 	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.cache_ms,
+	 .target = &aggapi_options.cache_ms,
 	 .value_name = "TIME",
 	 .help = "answer equal requests from memory so long (default: 5s)"},
-	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
+	SERVER_FLAG_HTTP_ENDPOINT(aggapi_options.http_address),
 	{.name = "timeout",
 	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &options.timeout_ms,
+	 .target = &aggapi_options.timeout_ms,
 	 .value_name = "TIME",
 	 .help = "of a call to a driver's sidecar (default: 30s)"},
-	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "requests"),
+	SERVER_FLAG_DRAIN_TIME(aggapi_options.drain_ms, "requests"),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int aggapi_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	role_aggapi_run *serve;
-	int rc;
-
 	(void)argc;
 	(void)argv;
-	if (!options.tls_cert || !options.tls_key)
+	if (!aggapi_options.tls_cert || !aggapi_options.tls_key)
 		return cmd_usage(err, "--tls-cert and --tls-key are required");
-	if (!options.client_cert != !options.client_key)
+	if (!aggapi_options.client_cert != !aggapi_options.client_key)
 		return cmd_usage(err, "--sidecar-cert and --sidecar-key go together");
-	if (options.page_limit < 1 || options.page_limit > PAGE_LIMIT_MAX)
+	if (aggapi_options.page_limit < 1 || aggapi_options.page_limit > PAGE_LIMIT_MAX)
 		return cmd_usage(err, "--page-limit must be 1 to %d", PAGE_LIMIT_MAX);
-	rc = role_load("aggapi", "cairn_role_aggapi", &serve, err);
-	return rc ? rc : serve(&options, err);
+	return 0;
 }
 
 const struct command cmd_aggapi = {
@@ -92,6 +87,7 @@ const struct command cmd_aggapi = {
 		"Behind the Kubernetes API server, which authenticates and proxies. Who creates a\n"
 		"VolumeSnapshotDelta gets it back with a page of changed blocks; nothing is\n"
 		"stored. Any number of replicas.\n",
-	.flags = flags,
-	.run = run,
+	.flags = aggapi_flags,
+	.check = aggapi_options_check,
+	.program = "aggapi",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Options of `cairn aggapi`. */
+/* Options of `cairn aggapi`; its flags fill them. */
 #ifndef CAIRN_ROLES_AGGAPI_OPTIONS_H
 #define CAIRN_ROLES_AGGAPI_OPTIONS_H
 
@@ -21,5 +21,7 @@ struct aggapi_options {
 	uint64_t timeout_ms; /* of a call to a sidecar */
 	uint64_t drain_ms;
 };
+
+extern struct aggapi_options aggapi_options;
 
 #endif

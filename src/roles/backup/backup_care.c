@@ -272,7 +272,7 @@ static int forget(struct forgetting *f, struct cairn_err *err)
 	return rc ? rc : print_forgotten(f, removed, &stats, err);
 }
 
-ROLE_EXPORT int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
+int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
 {
 	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
 	/* To look, nobody has to be kept out. */

@@ -261,8 +261,7 @@ static int open_here(struct request *r, struct cairn_err *err)
 	return role_repo_open(r->create->repository, &how, &r->repo, err);
 }
 
-ROLE_EXPORT int cairn_backup_create_cluster(const struct cmd_backup_create *options,
-					    struct cairn_err *err)
+int role_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err)
 {
 	cairn_cleanup(request_done) struct request r = {.create = options};
 	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
@@ -303,7 +302,7 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 	here.to = device->path;
 	here.shown = shown;
 	here.overwrite = true;
-	return cairn_backup_restore(&here, err);
+	return role_backup_restore(&here, err);
 }
 
 static int describe_here(void *arg, json_t **ret, struct cairn_err *err)
@@ -339,8 +338,7 @@ static void add_choice(const char **args, const struct cmd_backup_restore *optio
 	}
 }
 
-ROLE_EXPORT int cairn_backup_restore_cluster(const struct cmd_backup_restore *options,
-					     struct cairn_err *err)
+int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct cairn_err *err)
 {
 	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL};
 	cairn_cleanup(request_done) struct request r = {.restore = options};

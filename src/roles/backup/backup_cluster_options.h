@@ -9,8 +9,6 @@
 #include "base/flags.h"
 
 struct cairn_err;
-struct cmd_backup_create;
-struct cmd_backup_restore;
 
 #define CMD_CLUSTER_READY_MS   300000U
 #define CMD_CLUSTER_TIMEOUT_MS 86400000U
@@ -69,9 +67,5 @@ struct cmd_backup_cluster {
 /* Flags that contradict each other, or lack something; those of the repository too. */
 int cmd_cluster_check(const struct cmd_backup_cluster *cluster, const char *namespace_name,
 		      struct cairn_err *err);
-
-/* In the module. */
-int cairn_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err);
-int cairn_backup_restore_cluster(const struct cmd_backup_restore *options, struct cairn_err *err);
 
 #endif

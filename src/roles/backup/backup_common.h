@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the parts of the module "backup" share. */
+/* What the commands of `cairn backup` and `cairn mount` share. */
 #ifndef CAIRN_ROLES_BACKUP_COMMON_H
 #define CAIRN_ROLES_BACKUP_COMMON_H
 
@@ -13,9 +13,6 @@
 
 struct cairn_err;
 struct repo_snapshot;
-
-/* Part of the module's face. */
-#define ROLE_EXPORT __attribute__((visibility("default")))
 
 enum role_password {
 	ROLE_PASSWORD,      /* of the repository */
@@ -80,5 +77,19 @@ int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, i
 
 /* True when --output asks for JSON of any kind. */
 bool role_json(void);
+
+/* The commands. */
+int role_backup_init(const struct cmd_backup_init *options, struct cairn_err *err);
+int role_backup_create(const struct cmd_backup_create *options, struct cairn_err *err);
+int role_backup_list(const struct cmd_backup_list *options, struct cairn_err *err);
+int role_backup_describe(const struct cmd_backup_describe *options, struct cairn_err *err);
+int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err);
+int role_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err);
+int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err);
+int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err);
+int role_backup_key(const struct cmd_backup_key *options, struct cairn_err *err);
+int role_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err);
+int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct cairn_err *err);
+int role_mount(const struct cmd_mount *options, struct cairn_err *err);
 
 #endif

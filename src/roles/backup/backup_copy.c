@@ -127,7 +127,7 @@ static int print(const struct copying *copying, struct cairn_err *err)
 	return cairn_json_finish(&json, err);
 }
 
-ROLE_EXPORT int cairn_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err)
+int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err)
 {
 	cairn_cleanup(copying_done) struct copying copying = {.options = options};
 	int rc;

@@ -4,41 +4,40 @@
 
 #include "roles/backup/backup_options.h"
 
-static struct cmd_backup_copy options;
+struct cmd_backup_copy cmd_backup_copy = {.repository = &cmd_repository};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_copy_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_LIMIT_FLAGS,
 	CMD_THREADS_FLAG,
 	{.name = "from",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.from.location,
+	 .target = &cmd_backup_copy.from.location,
 	 .value_name = "LOCATION",
 	 .help = "repository to copy from (required)"},
 	{.name = "from-password-file",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.from.password_file,
+	 .target = &cmd_backup_copy.from.password_file,
 	 .value_name = "FILE",
 	 .help = "holds its password (or RESTIC_FROM_PASSWORD_FILE)"},
 	{.name = "from-password-command",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.from.password_command,
+	 .target = &cmd_backup_copy.from.password_command,
 	 .value_name = "COMMAND",
 	 .help = "prints its password (or RESTIC_FROM_PASSWORD_COMMAND)"},
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_copy_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	if (!options.from.location)
+	if (!cmd_backup_copy.from.location)
 		return cmd_usage(err, "--from is required");
-	options.repository = &cmd_repository;
-	options.from.ca_file = cmd_repository.ca_file;
-	options.from.limit_upload = cmd_repository.limit_upload;
-	options.from.limit_download = cmd_repository.limit_download;
-	options.ids = argv;
-	options.n_ids = argc;
-	return cmd_backup_call("cairn_backup_copy", &options, err);
+	cmd_backup_copy.from.ca_file = cmd_repository.ca_file;
+	cmd_backup_copy.from.limit_upload = cmd_repository.limit_upload;
+	cmd_backup_copy.from.limit_download = cmd_repository.limit_download;
+	cmd_backup_copy.ids = argv;
+	cmd_backup_copy.n_ids = argc;
+	return 0;
 }
 
 const struct command cmd_backup_copy_command = {
@@ -52,7 +51,7 @@ const struct command cmd_backup_copy_command = {
 					  .optional = true,
 					  .repeated = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_copy_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_copy_options_check,
 };

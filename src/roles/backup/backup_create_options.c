@@ -7,95 +7,96 @@
 static const char *const modes[] = {"changed", "allocated", "full", NULL};
 static const char *const bases[] = {"auto", "keep", "delete", NULL};
 
-static struct cmd_backup_create options = {
+struct cmd_backup_create cmd_backup_create = {
+	.repository = &cmd_repository,
 	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
 
-#define DEVICE_FLAG(flag, field, value, text)                                               \
-	{                                                                                   \
-		.name = (flag), .kind = CAIRN_FLAG_STRING, .target = &options.device.field, \
-		.value_name = (value), .help = (text)                                       \
+#define DEVICE_FLAG(flag, field, value, text)                                                    \
+	{                                                                                        \
+		.name = (flag), .kind = CAIRN_FLAG_STRING,                                       \
+		.target = &cmd_backup_create.device.field, .value_name = (value), .help = (text) \
 	}
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_create_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_LIMIT_FLAGS,
 	CMD_OBJECT_LOCK_FLAG,
 	CMD_THREADS_FLAG,
 	{.name = "all",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.all,
+	 .target = &cmd_backup_create.all,
 	 .help = "back up all volumes of the pool"},
 	{.name = "keep-snapshot",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.keep_snapshot,
+	 .target = &cmd_backup_create.keep_snapshot,
 	 .help = "keep the snapshot that is cut of a volume"},
 	{.name = "mode",
 	 .kind = CAIRN_FLAG_CHOICE,
-	 .target = &options.mode,
+	 .target = &cmd_backup_create.mode,
 	 .choices = modes,
 	 .value_name = "changed|allocated|full",
 	 .help = "what is read at best (default: changed)"},
 	{.name = "parent",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.parent,
+	 .target = &cmd_backup_create.parent,
 	 .value_name = "BACKUP",
 	 .help = "backup to build on (default: the nearest ancestor's)"},
 	{.name = "host",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.host,
+	 .target = &cmd_backup_create.host,
 	 .value_name = "NAME",
 	 .help = "host that the backup is recorded for (default: this one)"},
 	{.name = "compression",
 	 .kind = CAIRN_FLAG_I64,
-	 .target = &options.compression,
+	 .target = &cmd_backup_create.compression,
 	 .value_name = "LEVEL",
 	 .help = "of zstd; -1 for none (default: 3)"},
 	{.name = "fixed-chunks",
 	 .kind = CAIRN_FLAG_SIZE,
-	 .target = &options.fixed,
+	 .target = &cmd_backup_create.fixed,
 	 .value_name = "SIZE",
 	 .help = "cut everything to this, for comparing",
 	 .hidden = true},
 	{.name = "segment-size",
 	 .kind = CAIRN_FLAG_SIZE,
-	 .target = &options.segment,
+	 .target = &cmd_backup_create.segment,
 	 .value_name = "SIZE",
 	 .help = "segments of this length whatever the volume's size, for tests",
 	 .hidden = true},
 	{.name = "push-gateway",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.push_gateway,
+	 .target = &cmd_backup_create.push_gateway,
 	 .value_name = "URL",
 	 .help = "send metrics there when it is done"},
-	CMD_METRICS_FLAG(options),
-	CMD_TAG_FLAG(options, "tag the backup with these"),
+	CMD_METRICS_FLAG(cmd_backup_create),
+	CMD_TAG_FLAG(cmd_backup_create, "tag the backup with these"),
 	DEVICE_FLAG("device", device, "PATH", "back up this block device"),
 	{.name = "file",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.file,
+	 .target = &cmd_backup_create.file,
 	 .value_name = "FILE",
 	 .help = "back up this file, such as a disk image"},
 	{.name = "changes",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.changes,
+	 .target = &cmd_backup_create.changes,
 	 .value_name = "FILE",
 	 .help = "read only these extents of it; the rest is as in --parent"},
 	{.name = "live",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.live,
+	 .target = &cmd_backup_create.live,
 	 .help = "even if it is in use: the backup may hold half of a write"},
 	DEVICE_FLAG("namespace", namespace_name, "NAME", "of the claim or the VolumeSnapshot"),
-	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
+	CMD_CLUSTER_STRING("pvc", cmd_backup_create.cluster.claim, "NAME",
 			   "back up this claim of a cluster, in a Job"),
 	DEVICE_FLAG("volume-snapshot", snapshot, "NAME",
 		    "that the device was made from, or of the claim"),
 	{.name = "base",
 	 .kind = CAIRN_FLAG_CHOICE,
-	 .target = &options.base,
+	 .target = &cmd_backup_create.base,
 	 .choices = bases,
 	 .value_name = "auto|keep|delete",
 	 .help = "what becomes of the claim's snapshot (default: auto)"},
-	CMD_CLUSTER_FLAGS(options.cluster),
+	CMD_CLUSTER_FLAGS(cmd_backup_create.cluster),
 	DEVICE_FLAG("volume-name", volume_name, "NAME", "to record (default: NAMESPACE/CLAIM)"),
 	DEVICE_FLAG("volume-id", volume_id, "ID", "the driver's (default: Kubernetes is asked)"),
 	DEVICE_FLAG("snapshot-id", snapshot_id, "ID",
@@ -117,57 +118,57 @@ static const struct cairn_flag flags[] = {
 /* One kind of source, and only flags that fit it. */
 static int check_sources(int argc, struct cairn_err *err)
 {
-	const struct cmd_backup_device *device = &options.device;
+	const struct cmd_backup_device *device = &cmd_backup_create.device;
 	bool cluster = device->namespace_name || device->snapshot;
-	bool host = options.file || (device->device && !cluster);
-	int kinds = (argc > 0) + options.all + !!options.file + !!device->device;
+	bool host = cmd_backup_create.file || (device->device && !cluster);
+	int kinds =
+		(argc > 0) + cmd_backup_create.all + !!cmd_backup_create.file + !!device->device;
 
 	if (kinds > 1)
 		return cmd_usage(err, "either names, --all, --file or --device");
 	if (kinds == 0)
 		return cmd_usage(err, "name a VOLUME or SNAPSHOT, or say --all; see 'cairn backup "
 				      "create --help'");
-	if (options.parent && (argc > 1 || options.all))
+	if (cmd_backup_create.parent && (argc > 1 || cmd_backup_create.all))
 		return cmd_usage(err, "--parent is for one backup");
 	if (device->device && cluster && (!device->namespace_name || !device->snapshot))
 		return cmd_usage(err,
 				 "a --device made from a snapshot of a cluster needs --namespace "
 				 "and --volume-snapshot");
-	if (!host && (options.live || options.changes))
+	if (!host && (cmd_backup_create.live || cmd_backup_create.changes))
 		return cmd_usage(err, "--live and --changes are for --file and --device");
-	if (options.changes && !options.parent)
+	if (cmd_backup_create.changes && !cmd_backup_create.parent)
 		return cmd_usage(err,
 				 "--changes needs --parent: the backup that they are changes of");
 	return 0;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_create_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	const struct cmd_backup_device *device = &options.device;
+	const struct cmd_backup_device *device = &cmd_backup_create.device;
 	int rc;
 
-	options.repository = &cmd_repository;
-	if (options.cluster.claim) {
-		rc = cmd_cluster_check(&options.cluster, device->namespace_name, err);
+	if (cmd_backup_create.cluster.claim) {
+		rc = cmd_cluster_check(&cmd_backup_create.cluster, device->namespace_name, err);
 
-		if (argc > 0 || device->device || options.file || options.all)
+		if (argc > 0 || device->device || cmd_backup_create.file || cmd_backup_create.all)
 			return cmd_usage(err, "either names, --device or --pvc");
 		if (cmd_repository.object_lock)
 			return cmd_usage(err, "--object-lock is not for --pvc");
-		if (options.metrics_file)
+		if (cmd_backup_create.metrics_file)
 			return cmd_usage(err,
 					 "--metrics-file is not for --pvc: see --push-gateway");
-		if (!options.cluster.endpoint && (device->ca_file || device->token_file))
+		if (!cmd_backup_create.cluster.endpoint && (device->ca_file || device->token_file))
 			return cmd_usage(err,
 					 "--metadata-ca-file and --token-file are not for a Job");
-		return rc ? rc : cmd_backup_call("cairn_backup_create_cluster", &options, err);
+		return rc;
 	}
 	rc = check_sources(argc, err);
 	if (rc)
 		return rc;
-	options.names = argv;
-	options.n_names = argc;
-	return cmd_backup_call("cairn_backup_create", &options, err);
+	cmd_backup_create.names = argv;
+	cmd_backup_create.n_names = argc;
+	return 0;
 }
 
 const struct command cmd_backup_create_command = {
@@ -188,7 +189,7 @@ const struct command cmd_backup_create_command = {
 					  .optional = true,
 					  .repeated = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_create_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_create_options_check,
 };

@@ -4,20 +4,20 @@
 
 #include "roles/backup/backup_options.h"
 
-static struct cmd_backup_describe options;
+struct cmd_backup_describe cmd_backup_describe = {.repository = &cmd_repository};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_describe_flags[] = {
 	CMD_REPOSITORY_FLAGS,
-	CMD_CHOICE_FLAGS(options),
+	CMD_CHOICE_FLAGS(cmd_backup_describe),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_describe_options_check(int argc, char **argv, struct cairn_err *err)
 {
 	(void)argc;
-	options.repository = &cmd_repository;
-	options.id = argv[0];
-	return cmd_backup_call("cairn_backup_describe", &options, err);
+	(void)err;
+	cmd_backup_describe.id = argv[0];
+	return 0;
 }
 
 const struct command cmd_backup_describe_command = {
@@ -25,7 +25,7 @@ const struct command cmd_backup_describe_command = {
 	.summary = "say everything about a backup",
 	.about = CMD_BACKUP_NAMES,
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_describe_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_describe_options_check,
 };

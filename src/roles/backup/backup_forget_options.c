@@ -5,51 +5,51 @@
 #include "cli/keep_flags.h"
 #include "roles/backup/backup_options.h"
 
-static struct cmd_backup_forget options;
+struct cmd_backup_forget cmd_backup_forget = {.repository = &cmd_repository};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_forget_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	{.name = "volume",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.volume,
+	 .target = &cmd_backup_forget.volume,
 	 .value_name = "NAME",
 	 .help = "only backups of this volume, by name or id"},
-	CMD_KEEP_FLAGS(options),
+	CMD_KEEP_FLAGS(cmd_backup_forget),
 	{.name = "keep-tag",
 	 .kind = CAIRN_FLAG_STRINGS,
-	 .target = &options.keep_tags,
+	 .target = &cmd_backup_forget.keep_tags,
 	 .value_name = "TAG",
 	 .help = "keep all that have this tag"},
-	CMD_TAG_FLAG(options, "only backups that have all of these; again: or these"),
-	CMD_METRICS_FLAG(options),
+	CMD_TAG_FLAG(cmd_backup_forget, "only backups that have all of these; again: or these"),
+	CMD_METRICS_FLAG(cmd_backup_forget),
 	{.name = "prune",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.prune,
+	 .target = &cmd_backup_forget.prune,
 	 .help = "then delete the data that no backup needs any more"},
 	{.name = "dry-run",
 	 .letter = 'n',
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.dry_run,
+	 .target = &cmd_backup_forget.dry_run,
 	 .help = "only say what would be done"},
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_forget_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	bool rule = options.last || options.hourly || options.daily || options.weekly ||
-		    options.monthly || options.yearly || options.within_ms ||
-		    options.keep_tags.n > 0;
+	bool rule = cmd_backup_forget.last || cmd_backup_forget.hourly || cmd_backup_forget.daily ||
+		    cmd_backup_forget.weekly || cmd_backup_forget.monthly ||
+		    cmd_backup_forget.yearly || cmd_backup_forget.within_ms ||
+		    cmd_backup_forget.keep_tags.n > 0;
 
-	if (argc == 0 && !rule && !options.prune)
+	if (argc == 0 && !rule && !cmd_backup_forget.prune)
 		return cmd_usage(err, "name backups, or say which to keep with --keep-...");
 	if (argc > 0 && rule)
 		return cmd_usage(err, "either name backups or say which to keep");
-	if (!rule && options.tags.n > 0)
+	if (!rule && cmd_backup_forget.tags.n > 0)
 		return cmd_usage(err, "--tag chooses among the backups that --keep-... is about");
-	options.repository = &cmd_repository;
-	options.ids = argv;
-	options.n_ids = argc;
-	return cmd_backup_call("cairn_backup_forget", &options, err);
+	cmd_backup_forget.ids = argv;
+	cmd_backup_forget.n_ids = argc;
+	return 0;
 }
 
 const struct command cmd_backup_forget_command = {
@@ -62,7 +62,7 @@ const struct command cmd_backup_forget_command = {
 					  .optional = true,
 					  .repeated = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_forget_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_forget_options_check,
 };

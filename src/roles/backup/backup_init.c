@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/record.h"
 
-ROLE_EXPORT int cairn_backup_init(const struct cmd_backup_init *options, struct cairn_err *err)
+int role_backup_init(const struct cmd_backup_init *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	struct role_open how = {

@@ -4,20 +4,13 @@
 
 #include "roles/backup/backup_options.h"
 
-static const struct cairn_flag flags[] = {
+struct cmd_backup_init cmd_backup_init = {.repository = &cmd_repository};
+
+static const struct cairn_flag backup_init_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_OBJECT_LOCK_FLAG,
 	CAIRN_FLAG_END,
 };
-
-static int run(int argc, char **argv, struct cairn_err *err)
-{
-	struct cmd_backup_init options = {.repository = &cmd_repository};
-
-	(void)argc;
-	(void)argv;
-	return cmd_backup_call("cairn_backup_init", &options, err);
-}
 
 const struct command cmd_backup_init_command = {
 	.name = "init",
@@ -25,7 +18,6 @@ const struct command cmd_backup_init_command = {
 	.about =
 		"The repository has restic's format, version 2. Without the password nothing in it\n"
 		"can be read: keep it where the repository is not.\n",
-	.flags = flags,
+	.flags = backup_init_flags,
 	.has_output = true,
-	.run = run,
 };

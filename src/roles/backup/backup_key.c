@@ -113,7 +113,7 @@ static int remove_key(struct repo *repo, const char *prefix, struct cairn_err *e
 	return rc ? rc : say_done("removed", &id, err);
 }
 
-ROLE_EXPORT int cairn_backup_key(const struct cmd_backup_key *options, struct cairn_err *err)
+int role_backup_key(const struct cmd_backup_key *options, struct cairn_err *err)
 {
 	static const enum repo_lock_kind locks[] = {[CMD_KEY_LIST] = REPO_LOCK_NONE,
 						    [CMD_KEY_ADD] = REPO_LOCK_SHARED,

@@ -139,7 +139,7 @@ static size_t count_columns(const struct repo_snapshot_list *list)
 	return n - 1;
 }
 
-ROLE_EXPORT int cairn_backup_list(const struct cmd_backup_list *options, struct cairn_err *err)
+int role_backup_list(const struct cmd_backup_list *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
@@ -238,8 +238,7 @@ static int describe_json(const struct repo_snapshot *snapshot, const struct back
 	return cmd_json_end(&json, err);
 }
 
-ROLE_EXPORT int cairn_backup_describe(const struct cmd_backup_describe *options,
-				      struct cairn_err *err)
+int role_backup_describe(const struct cmd_backup_describe *options, struct cairn_err *err)
 {
 	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};

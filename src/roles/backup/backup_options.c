@@ -5,17 +5,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/role.h"
 
 struct cmd_repository cmd_repository;
-
-int cmd_backup_call(const char *symbol, const void *options, struct cairn_err *err)
-{
-	int (*call)(const void *, struct cairn_err *);
-	int rc = role_load("backup", symbol, &call, err);
-
-	return rc ? rc : call(options, err);
-}
 
 /* What a Job cannot be given. */
 static int check_job(const struct cmd_backup_cluster *cluster, const struct cmd_repository *r,
@@ -58,3 +49,25 @@ int cmd_cluster_check(const struct cmd_backup_cluster *cluster, const char *name
 				      "claim, an image or a patch");
 	return 0;
 }
+
+const struct command cmd_backup_command = {
+	.name = "backup",
+	.summary = "back up snapshots, list, restore and check backups",
+	.about =
+		"Backups are kept in a repository of restic's format: a directory, S3, or restic's\n"
+		"REST server. Its password comes from a file, a command or the environment.\n",
+	.program = "backup",
+	.subcommands =
+		(const struct command *const[]){
+			&cmd_backup_init_command,
+			&cmd_backup_create_command,
+			&cmd_backup_list_command,
+			&cmd_backup_describe_command,
+			&cmd_backup_restore_command,
+			&cmd_backup_verify_command,
+			&cmd_backup_forget_command,
+			&cmd_backup_copy_command,
+			&cmd_backup_key_command,
+			NULL,
+		},
+};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the commands about backups are told, and the module that does them. The
- * tables of flags are in the program, the work is in the module "backup", which
- * has the repository's libraries. */
+/* Options of the commands about backups, and the flags that several of them have. */
 #ifndef CAIRN_ROLES_BACKUP_OPTIONS_H
 #define CAIRN_ROLES_BACKUP_OPTIONS_H
 
@@ -248,19 +246,16 @@ struct cmd_mount {
 	bool allow_other;
 };
 
-/* In the module; named as their types. */
-int cairn_backup_init(const struct cmd_backup_init *options, struct cairn_err *err);
-int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err);
-int cairn_backup_list(const struct cmd_backup_list *options, struct cairn_err *err);
-int cairn_backup_describe(const struct cmd_backup_describe *options, struct cairn_err *err);
-int cairn_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err);
-int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err);
-int cairn_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err);
-int cairn_backup_key(const struct cmd_backup_key *options, struct cairn_err *err);
-int cairn_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err);
-int cairn_mount(const struct cmd_mount *options, struct cairn_err *err);
-
-/* Loads the module and calls its function `symbol` with the options. */
-int cmd_backup_call(const char *symbol, const void *options, struct cairn_err *err);
+/* Filled by the flags and arguments of the command. */
+extern struct cmd_backup_init cmd_backup_init;
+extern struct cmd_backup_create cmd_backup_create;
+extern struct cmd_backup_list cmd_backup_list;
+extern struct cmd_backup_describe cmd_backup_describe;
+extern struct cmd_backup_restore cmd_backup_restore;
+extern struct cmd_backup_verify cmd_backup_verify;
+extern struct cmd_backup_forget cmd_backup_forget;
+extern struct cmd_backup_copy cmd_backup_copy;
+extern struct cmd_backup_key cmd_backup_key;
+extern struct cmd_mount cmd_mount;
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/pool_open.h"
 #include "cli/record.h"
 #include "pool/pool.h"
 #include "repo/snapshot.h"
@@ -195,8 +196,7 @@ static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_er
 	return cairn_json_finish(&json, err);
 }
 
-ROLE_EXPORT int cairn_backup_restore(const struct cmd_backup_restore *options,
-				     struct cairn_err *err)
+int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err)
 {
 	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
 							    .target = TARGET_NONE};

@@ -6,79 +6,81 @@
 
 #include "roles/backup/backup_options.h"
 
-static struct cmd_backup_restore options = {
+struct cmd_backup_restore cmd_backup_restore = {
+	.repository = &cmd_repository,
 	.cluster = {.ready_ms = CMD_CLUSTER_READY_MS, .timeout_ms = CMD_CLUSTER_TIMEOUT_MS}};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_restore_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_LIMIT_FLAGS,
 	CMD_THREADS_FLAG,
-	CMD_CHOICE_FLAGS(options),
+	CMD_CHOICE_FLAGS(cmd_backup_restore),
 	{.name = "to",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.to,
+	 .target = &cmd_backup_restore.to,
 	 .value_name = "FILE|DEVICE|VOLUME",
 	 .help = "where to; with a '/' it is a path"},
 	{.name = "overwrite",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.overwrite,
+	 .target = &cmd_backup_restore.overwrite,
 	 .help = "write over what exists there"},
 	{.name = "onto-other-volume",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.other_volume,
+	 .target = &cmd_backup_restore.other_volume,
 	 .help = "overwrite a volume of another id or size than the backup's"},
 	{.name = "base",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.base,
+	 .target = &cmd_backup_restore.base,
 	 .value_name = "BACKUP",
 	 .help = "the target holds this backup: write what differs"},
 	{.name = "path",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.path,
+	 .target = &cmd_backup_restore.path,
 	 .value_name = "PATH",
 	 .help = "restore this file of the backup, whoever made it"},
 	{.name = "verify",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.verify,
+	 .target = &cmd_backup_restore.verify,
 	 .help = "read all of it back and compare"},
-	CMD_CLUSTER_STRING("namespace", options.namespace_name, "NAME", "of the claim"),
-	CMD_CLUSTER_STRING("pvc", options.cluster.claim, "NAME",
+	CMD_CLUSTER_STRING("namespace", cmd_backup_restore.namespace_name, "NAME", "of the claim"),
+	CMD_CLUSTER_STRING("pvc", cmd_backup_restore.cluster.claim, "NAME",
 			   "make this claim in a cluster and restore to it, in a Job"),
-	CMD_CLUSTER_STRING("volume-mode", options.volume_mode, "Block|Filesystem",
+	CMD_CLUSTER_STRING("volume-mode", cmd_backup_restore.volume_mode, "Block|Filesystem",
 			   "of the claim (default: as it was)"),
 	{.name = "size",
 	 .kind = CAIRN_FLAG_SIZE,
-	 .target = &options.size,
+	 .target = &cmd_backup_restore.size,
 	 .value_name = "SIZE",
 	 .help = "of the claim (default: as it was)"},
-	CMD_CLUSTER_FLAGS(options.cluster),
-	CMD_CLUSTER_STRING("kubeconfig", options.kubeconfig, "FILE",
+	CMD_CLUSTER_FLAGS(cmd_backup_restore.cluster),
+	CMD_CLUSTER_STRING("kubeconfig", cmd_backup_restore.kubeconfig, "FILE",
 			   "(default: $KUBECONFIG, ~/.kube/config, the pod's own)"),
-	CMD_CLUSTER_STRING("context", options.context, "NAME", "context of the kubeconfig"),
+	CMD_CLUSTER_STRING("context", cmd_backup_restore.context, "NAME",
+			   "context of the kubeconfig"),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_restore_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	const char *mode = options.volume_mode;
+	const char *mode = cmd_backup_restore.volume_mode;
 
 	(void)argc;
-	options.repository = &cmd_repository;
-	options.id = argv[0];
-	if (options.cluster.claim) {
-		int rc = cmd_cluster_check(&options.cluster, options.namespace_name, err);
+	cmd_backup_restore.id = argv[0];
+	if (cmd_backup_restore.cluster.claim) {
+		int rc = cmd_cluster_check(&cmd_backup_restore.cluster,
+					   cmd_backup_restore.namespace_name, err);
 
-		if (options.to || options.base || options.path || options.overwrite ||
-		    options.other_volume)
+		if (cmd_backup_restore.to || cmd_backup_restore.base || cmd_backup_restore.path ||
+		    cmd_backup_restore.overwrite || cmd_backup_restore.other_volume)
 			return cmd_usage(err, "--to, --base, --path, --overwrite and "
 					      "--onto-other-volume are not for --pvc");
 		if (mode && strcmp(mode, "Block") != 0 && strcmp(mode, "Filesystem") != 0)
 			return cmd_usage(err, "--volume-mode is Block or Filesystem");
-		return rc ? rc : cmd_backup_call("cairn_backup_restore_cluster", &options, err);
+		return rc;
 	}
-	if (!options.to)
+	if (!cmd_backup_restore.to)
 		return cmd_usage(err, "--to or --pvc is required");
-	return cmd_backup_call("cairn_backup_restore", &options, err);
+	return 0;
 }
 
 const struct command cmd_backup_restore_command = {
@@ -90,7 +92,7 @@ const struct command cmd_backup_restore_command = {
 	"unless --onto-other-volume says so. With --pvc a new claim of a cluster is made, by\n"
 	"a Job that writes it.\n",
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_restore_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_restore_options_check,
 };

@@ -295,7 +295,7 @@ static int run_all(struct running *r, struct cairn_err *err)
 	return rc ? rc : unprotected;
 }
 
-ROLE_EXPORT int cairn_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
+int role_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
 {
 	cairn_cleanup(running_done) struct running r = {
 		.run = {.options = options}, .early = true, .begun_ns = cairn_monotonic_ns()};

@@ -308,7 +308,7 @@ static int say_protection(struct repo *repo, struct cairn_err *err)
 	return cairn_json_finish(&json, err);
 }
 
-ROLE_EXPORT int cairn_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
+int role_backup_verify(const struct cmd_backup_verify *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;

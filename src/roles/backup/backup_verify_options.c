@@ -4,39 +4,38 @@
 
 #include "roles/backup/backup_options.h"
 
-static struct cmd_backup_verify options;
+struct cmd_backup_verify cmd_backup_verify = {.repository = &cmd_repository};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag backup_verify_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CMD_LIMIT_FLAGS,
 	{.name = "quick",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.quick,
+	 .target = &cmd_backup_verify.quick,
 	 .help = "only that everything is there, without reading the data"},
 	{.name = "repair",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.repair,
+	 .target = &cmd_backup_verify.repair,
 	 .help = "make index files again; drop what is lost from them"},
 	{.name = "subset",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.subset,
+	 .target = &cmd_backup_verify.subset,
 	 .value_name = "N/M|P%|SIZE",
 	 .help = "read part N of M, or P % or SIZE by chance"},
 	{.name = "protection",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.protection,
+	 .target = &cmd_backup_verify.protection,
 	 .help = "ask the store (S3) until when nothing can be deleted"},
-	CMD_METRICS_FLAG(options),
+	CMD_METRICS_FLAG(cmd_backup_verify),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int backup_verify_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	if (options.quick && options.subset)
+	if (cmd_backup_verify.quick && cmd_backup_verify.subset)
 		return cmd_usage(err, "--quick reads no data, so there is no --subset of it");
-	options.repository = &cmd_repository;
-	options.id = argc > 0 ? argv[0] : NULL;
-	return cmd_backup_call("cairn_backup_verify", &options, err);
+	cmd_backup_verify.id = argc > 0 ? argv[0] : NULL;
+	return 0;
 }
 
 const struct command cmd_backup_verify_command = {
@@ -50,7 +49,7 @@ const struct command cmd_backup_verify_command = {
 		"again by the next backup of a volume that still has it.\n",
 	.args = (const struct cmd_arg[]){{.name = "BACKUP", .kind = CMD_ARG_TEXT, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = backup_verify_flags,
 	.has_output = true,
-	.run = run,
+	.check = backup_verify_options_check,
 };

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "cli/options.h"
+#include "cli/pool_open.h"
 #include "pool/temporary.h"
 #include "roles/backup/backup_common.h"
 #include "roles/backup/backup_options.h"

@@ -31,7 +31,7 @@ static int check_directory(const char *path, struct cairn_err *err)
 	return 0;
 }
 
-ROLE_EXPORT int cairn_mount(const struct cmd_mount *options, struct cairn_err *err)
+int role_mount(const struct cmd_mount *options, struct cairn_err *err)
 {
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .reads = true};

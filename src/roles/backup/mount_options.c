@@ -4,23 +4,23 @@
 
 #include "roles/backup/backup_options.h"
 
-static struct cmd_mount options;
+struct cmd_mount cmd_mount = {.repository = &cmd_repository};
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag mount_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	{.name = "allow-other",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.allow_other,
+	 .target = &cmd_mount.allow_other,
 	 .help = "let other users look into it"},
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int mount_options_check(int argc, char **argv, struct cairn_err *err)
 {
 	(void)argc;
-	options.repository = &cmd_repository;
-	options.dir = argv[0];
-	return cmd_backup_call("cairn_mount", &options, err);
+	(void)err;
+	cmd_mount.dir = argv[0];
+	return 0;
 }
 
 const struct command cmd_mount_command = {
@@ -30,6 +30,7 @@ const struct command cmd_mount_command = {
 		"Each backup is a directory of DIR named by its id, with the volume as one file that\n"
 		"can be loop-mounted at once. Stays until DIR is unmounted or a signal comes.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR}, CMD_ARG_END},
-	.flags = flags,
-	.run = run,
+	.flags = mount_flags,
+	.check = mount_options_check,
+	.program = "backup",
 };

@@ -2,7 +2,7 @@
 
 /* `cairn cbt-http`: wiring of driver, HTTPS server, DriverDiscovery and Lease. */
 
-#include "cli/role.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,7 @@
 #include "net/tls.h"
 #include "roles/cbt_http/cbt_http_options.h"
 #include "roles/https.h"
+#include "roles/role.h"
 
 /* Everything that runs. */
 struct running {
@@ -148,7 +149,8 @@ static int serve(struct running *r, const struct cbt_http_options *o, struct cai
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
-static int start(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+static int cbt_http_start(struct running *r, const struct cbt_http_options *o,
+			  struct cairn_err *err)
 {
 	int rc = role_metrics_new(&r->metrics, err);
 
@@ -165,19 +167,24 @@ static int start(struct running *r, const struct cbt_http_options *o, struct cai
 	return rc ? rc : publish(r, o, err);
 }
 
-__attribute__((visibility("default"))) int
-cairn_role_cbt_http(const struct cbt_http_options *options, struct cairn_err *err)
+static int cbt_http_run(struct cairn_err *err)
 {
+	const struct cbt_http_options *options = &cbt_http_options;
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 
 	net_signals_block(&signals);
-	rc = start(&running, options, err);
+	rc = cbt_http_start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
 		  CAIRN_STR("driver", running.driver), CAIRN_STR("csi", options->csi_address));
 	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_cbt_http, cbt_http_run, argc, argv);
 }

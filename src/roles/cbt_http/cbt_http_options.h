@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Options of `cairn cbt-http`. */
+/* Options of `cairn cbt-http`; its flags fill them. */
 #ifndef CAIRN_ROLES_CBT_HTTP_OPTIONS_H
 #define CAIRN_ROLES_CBT_HTTP_OPTIONS_H
 
@@ -24,5 +24,7 @@ struct cbt_http_options {
 	uint64_t timeout_ms;         /* of a call to the driver */
 	uint64_t drain_ms;
 };
+
+extern struct cbt_http_options cbt_http_options;
 
 #endif

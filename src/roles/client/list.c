@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/commands.h"
+#include "roles/client/list.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,32 +8,10 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "cli/client_flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/role.h"
-
-static struct client_flags asked = CLIENT_FLAGS_INIT;
-
-static const char *const formats[] = {"table", "json", "ndjson", NULL};
-
-static const struct cairn_flag flags[] = {
-	CLIENT_QUERY_FLAGS(asked),
-	{.name = "fall-back",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &asked.query.fall_back,
-	 .help = "list allocated blocks when changed ones are not known"},
-	CLIENT_SERVICE_FLAGS(asked),
-	/* What the lister of external-snapshot-metadata calls --output. */
-	{.name = "output-format",
-	 .kind = CAIRN_FLAG_CHOICE,
-	 .target = &cmd_options.output,
-	 .choices = formats,
-	 .help = "the same as --output",
-	 .hidden = true},
-	CAIRN_FLAG_END,
-};
+#include "roles/client/listing_run.h"
 
 static const char *type_name(int type)
 {
@@ -170,45 +148,24 @@ static void print_end(const struct cairn_listing_info *info)
 	}
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+int client_list_run(struct cairn_err *err)
 {
 	struct cmd_progress progress;
-	struct role_client_watch watch = {
-		.message = message, .cancelled = cancelled, .arg = &progress};
+	struct client_watch watch = {.message = message, .cancelled = cancelled, .arg = &progress};
+	struct cairn_listing_query *query = &cmd_list.query;
 	struct cairn_listing_info info;
-	role_list_run *list;
-	int rc = client_flags_finish(&asked, err);
+	int rc;
 
-	(void)argc;
-	(void)argv;
-	if (!rc)
-		rc = role_load("client", "cairn_role_list", &list, err);
-	if (rc)
-		return rc;
 	cmd_progress_begin(&progress, "listing");
 	if (isatty(STDOUT_FILENO))
 		progress.shown = false; /* the list itself goes there */
-	asked.query.on_retry = client_flags_told_retry;
-	asked.query.on_retry_arg = &progress;
-	rc = list(&asked.options, &asked.query, &watch, &info, err);
+	query->on_retry = client_flags_told_retry;
+	query->on_retry_arg = &progress;
+	rc = client_listing_run(&cmd_list.options, query, &watch, &info, err);
 	cmd_progress_end(&progress);
-	if (rc && info.position > asked.query.starting_offset)
+	if (rc && info.position > query->starting_offset)
 		cmd_note("listed up to --starting-offset %" PRIu64, info.position);
 	if (!rc)
 		print_end(&info);
 	return rc;
 }
-
-const struct command cmd_list = {
-	.name = "list",
-	.summary = "list allocated or changed blocks of a VolumeSnapshot",
-	.about =
-		"Asks the SnapshotMetadata service of the snapshot's CSI driver. A stream that\n"
-		"breaks is taken up again where it broke. Ends with 0 only when the list is\n"
-		"complete. Takes the options of the Go program snapshot-metadata-lister, with one\n"
-		"dash too.\n",
-	.flags = flags,
-	.go_flags = true,
-	.has_output = true,
-	.run = run,
-};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn list` and of `cairn verify` over devices. */
-
-#include "cli/role.h"
+#include "roles/client/listing_run.h"
 
 #include <cairn/client.h>
 
@@ -32,7 +30,7 @@ static int failed(const struct cairn_client_error *error, struct cairn_err *err)
 /* --- a listing that an interrupt ends, though its thread waits in it --- */
 
 struct guard {
-	const struct role_client_watch *watch;
+	const struct client_watch *watch;
 	struct cairn_listing *listing;
 	struct cairn_ticker ticker;
 };
@@ -46,7 +44,7 @@ static uint64_t guard_look(void *arg)
 	return LOOK_MS;
 }
 
-static int take_all(struct cairn_listing *listing, const struct role_client_watch *watch,
+static int take_all(struct cairn_listing *listing, const struct client_watch *watch,
 		    struct cairn_listing_info *info, struct cairn_err *err)
 {
 	struct cairn_client_error error;
@@ -64,10 +62,9 @@ static int take_all(struct cairn_listing *listing, const struct role_client_watc
 	return rc < 0 ? failed(&error, err) : 0;
 }
 
-__attribute__((visibility("default"))) int
-cairn_role_list(const struct cairn_client_options *options, const struct cairn_listing_query *query,
-		const struct role_client_watch *watch, struct cairn_listing_info *ret_info,
-		struct cairn_err *err)
+int client_listing_run(const struct cairn_client_options *options,
+		       const struct cairn_listing_query *query, const struct client_watch *watch,
+		       struct cairn_listing_info *ret_info, struct cairn_err *err)
 {
 	cairn_cleanup(client_freep) struct cairn_client *client = NULL;
 	cairn_cleanup(listing_freep) struct cairn_listing *listing = NULL;
@@ -126,25 +123,24 @@ static void copying_done(struct copying *copying)
 	client_mirror_done(&copying->mirror);
 }
 
-__attribute__((visibility("default"))) int cairn_role_mirror(const struct role_mirror_options *o,
-							     struct role_mirror_result *ret,
-							     struct cairn_err *err)
+int client_copy_run(const struct client_copy_options *o, struct client_copy_result *ret,
+		    struct cairn_err *err)
 {
 	cairn_cleanup(copying_done) struct copying copying = {.mirror = CLIENT_MIRROR_INIT,
 							      .progress = o->copying};
-	struct role_client_watch watch = {
+	struct client_watch watch = {
 		.message = copy_message, .cancelled = copy_cancelled, .arg = &copying};
 	struct client_mirror_result compared;
 	struct cairn_listing_info info;
 	int rc = client_mirror_open(&copying.mirror, o->source, o->target, err);
 
 	if (!rc)
-		rc = cairn_role_list(o->options, o->query, &watch, &info, err);
+		rc = client_listing_run(o->options, o->query, &watch, &info, err);
 	if (!rc)
 		rc = client_mirror_compare(&copying.mirror, o->comparing, &compared, err);
 	if (rc)
 		return rc;
-	*ret = (struct role_mirror_result){
+	*ret = (struct client_copy_result){
 		.capacity = info.capacity,
 		.listed_blocks = info.blocks,
 		.listed_bytes = info.bytes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn diffsnap`: wiring of driver, controller and REST server. */
+/* The program of `cairn diffsnap`: wiring of driver, controller and REST server. */
 
-#include "cli/role.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -21,6 +21,7 @@
 #include "net/tls.h"
 #include "roles/diffsnap/diffsnap_options.h"
 #include "roles/https.h"
+#include "roles/role.h"
 
 /* Everything that runs. */
 struct running {
@@ -121,7 +122,8 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
-static int start(struct running *r, const struct diffsnap_options *o, struct cairn_err *err)
+static int diffsnap_start(struct running *r, const struct diffsnap_options *o,
+			  struct cairn_err *err)
 {
 	int rc = connect_cluster(r, o, err);
 
@@ -147,15 +149,15 @@ static int start(struct running *r, const struct diffsnap_options *o, struct cai
 		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
 }
 
-__attribute__((visibility("default"))) int
-cairn_role_diffsnap(const struct diffsnap_options *options, struct cairn_err *err)
+static int diffsnap_run(struct cairn_err *err)
 {
+	const struct diffsnap_options *options = &diffsnap_options;
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 
 	net_signals_block(&signals);
-	rc = start(&running, options, err);
+	rc = diffsnap_start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen),
@@ -163,4 +165,9 @@ cairn_role_diffsnap(const struct diffsnap_options *options, struct cairn_err *er
 		  CAIRN_STR("csi", options->csi_address));
 	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_diffsnap, diffsnap_run, argc, argv);
 }

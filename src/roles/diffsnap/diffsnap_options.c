@@ -5,54 +5,49 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cli/commands.h"
-#include "cli/role.h"
 #include "roles/server_flags.h"
 
-static struct diffsnap_options options = {
+struct diffsnap_options diffsnap_options = {
 	.csi_address = SERVER_CSI_ADDRESS_DEFAULT,
 	.listen = ":8443",
 	.timeout_ms = SERVER_CSI_TIMEOUT_DEFAULT_MS,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
-static const struct cairn_flag flags[] = {
-	SERVER_FLAG_CSI_ADDRESS(options.csi_address),
+static const struct cairn_flag diffsnap_flags[] = {
+	SERVER_FLAG_CSI_ADDRESS(diffsnap_options.csi_address),
 	{.name = "listen",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.listen,
+	 .target = &diffsnap_options.listen,
 	 .value_name = "HOST:PORT",
 	 .help = "serve changed blocks there over HTTPS (default: :8443)"},
 	{.name = "advertise",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.advertise,
+	 .target = &diffsnap_options.advertise,
 	 .value_name = "HOST:PORT",
 	 .help = "where readers find this server (required)"},
-	SERVER_FLAGS_TLS(options.tls_cert, options.tls_key),
-	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
+	SERVER_FLAGS_TLS(diffsnap_options.tls_cert, diffsnap_options.tls_key),
+	SERVER_FLAG_KUBECONFIG(diffsnap_options.kubeconfig),
 	{.name = "audience",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.audience,
+	 .target = &diffsnap_options.audience,
 	 .value_name = "TEXT",
 	 .help = "of readers' tokens (default: the API server's)"},
-	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
-	SERVER_FLAG_CSI_TIMEOUT(options.timeout_ms),
-	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "requests"),
+	SERVER_FLAG_HTTP_ENDPOINT(diffsnap_options.http_address),
+	SERVER_FLAG_CSI_TIMEOUT(diffsnap_options.timeout_ms),
+	SERVER_FLAG_DRAIN_TIME(diffsnap_options.drain_ms, "requests"),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int diffsnap_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	role_diffsnap_run *serve;
-	int rc;
-
 	(void)argc;
 	(void)argv;
-	if (!options.advertise)
+	if (!diffsnap_options.advertise)
 		return cmd_usage(err, "--advertise is required");
-	if (!options.tls_cert || !options.tls_key)
+	if (!diffsnap_options.tls_cert || !diffsnap_options.tls_key)
 		return cmd_usage(err, "--tls-cert and --tls-key are required");
-	rc = role_load("diffsnap", "cairn_role_diffsnap", &serve, err);
-	return rc ? rc : serve(&options, err);
+	return 0;
 }
 
 const struct command cmd_diffsnap = {
@@ -61,6 +56,7 @@ const struct command cmd_diffsnap = {
 	.about = "The controller of DifferentialSnapshot objects, and the HTTPS server that hands\n"
 		 "their blocks out in pages. Runs beside a CSI driver that offers\n"
 		 "DIFFERENTIAL_SNAPSHOT_SERVICE.\n",
-	.flags = flags,
-	.run = run,
+	.flags = diffsnap_flags,
+	.check = diffsnap_options_check,
+	.program = "diffsnap",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `cairn diffsnap` was told. */
+/* Options of `cairn diffsnap`; its flags fill them. */
 #ifndef CAIRN_ROLES_DIFFSNAP_OPTIONS_H
 #define CAIRN_ROLES_DIFFSNAP_OPTIONS_H
 
@@ -18,5 +18,7 @@ struct diffsnap_options {
 	uint64_t timeout_ms; /* of a call to the driver */
 	uint64_t drain_ms;
 };
+
+extern struct diffsnap_options diffsnap_options;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn driver`: wiring of pools, CSI services and a gRPC server. */
+/* The program of `cairn driver`: wiring of pools, CSI services and a gRPC server. */
 
-#include "cli/role.h"
+#include "roles/driver/driver_options.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -13,12 +13,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/commands.h"
+#include "cli/options.h"
 #include "csi/driver.h"
 #include "csi/monitor.h"
 #include "csi/registration.h"
 #include "net/server.h"
 #include "net/signals.h"
 #include "proto/descriptors.h"
+#include "roles/role.h"
 
 #define SOCKET_MODE 0660
 #define IDLE_MS     1000
@@ -47,21 +50,21 @@ static int read_pools(const char *first, char *text, struct csi_pool_spec *specs
 	return 0;
 }
 
-static unsigned older_of(const struct role_driver_options *o)
+static unsigned older_of(const struct driver_options *o)
 {
 	return (o->sessions ? CSI_OLDER_SESSIONS : 0U) |
 	       (o->differential ? CSI_OLDER_DIFFERENTIAL : 0U) |
 	       (o->deltas ? CSI_OLDER_DELTAS : 0U);
 }
 
-static int make_driver(const struct role_driver_options *o, struct csi_driver **ret,
+static int make_driver(const struct driver_options *o, struct csi_driver **ret,
 		       struct cairn_err *err)
 {
 	cairn_auto_free char *text = o->more_pools ? cairn_strdup(o->more_pools) : NULL;
 	struct csi_pool_spec specs[CSI_POOLS_MAX];
 	struct csi_options options = {
 		.name = o->name,
-		.version = o->version,
+		.version = CAIRN_VERSION,
 		.node_id = o->node_id,
 		.pools = specs,
 		.topology = o->topology,
@@ -75,7 +78,7 @@ static int make_driver(const struct role_driver_options *o, struct csi_driver **
 
 	if (o->more_pools && !text)
 		return cairn_err_nomem(err, "driver");
-	rc = read_pools(o->pool, text, specs, &options.n_pools, err);
+	rc = read_pools(cmd_pool_dir(), text, specs, &options.n_pools, err);
 	return rc ? rc : csi_driver_new(&options, ret, err);
 }
 
@@ -99,19 +102,20 @@ static void running_done(struct running *running)
 }
 
 /* Nothing is accepted yet, so until then only the process's own group can wait for it. */
-static int listen_on_socket(struct running *running, const struct role_driver_options *o,
+static int listen_on_socket(struct running *running, const struct driver_options *o,
 			    struct cairn_err *err)
 {
-	int rc = net_server_listen_unix(running->server, o->endpoint, SOCKET_MODE, err);
+	const char *path = driver_endpoint_path(o->endpoint);
+	int rc = net_server_listen_unix(running->server, path, SOCKET_MODE, err);
 
 	if (rc || o->endpoint_group == UINT64_MAX)
 		return rc;
-	return lchown(o->endpoint, (uid_t)-1, (gid_t)o->endpoint_group) == 0
+	return lchown(path, (uid_t)-1, (gid_t)o->endpoint_group) == 0
 		       ? 0
-		       : cairn_err_sys(err, errno, "group of '%s'", o->endpoint);
+		       : cairn_err_sys(err, errno, "group of '%s'", path);
 }
 
-static int register_driver(struct running *running, const struct role_driver_options *o,
+static int register_driver(struct running *running, const struct driver_options *o,
 			   struct cairn_err *err)
 {
 	struct csi_registration_options options = {
@@ -124,8 +128,7 @@ static int register_driver(struct running *running, const struct role_driver_opt
 				    : 0;
 }
 
-static int watch(struct running *running, const struct role_driver_options *o,
-		 struct cairn_err *err)
+static int watch(struct running *running, const struct driver_options *o, struct cairn_err *err)
 {
 	struct csi_monitor_options options = {
 		.address = o->http_address,
@@ -137,8 +140,8 @@ static int watch(struct running *running, const struct role_driver_options *o,
 	return o->http_address ? csi_monitor_new(&options, &running->monitor, err) : 0;
 }
 
-static int start(struct running *running, const struct role_driver_options *o,
-		 struct cairn_err *err)
+static int driver_start(struct running *running, const struct driver_options *o,
+			struct cairn_err *err)
 {
 	struct proto_bytes set = proto_descriptors_cairn();
 	struct net_server_options options = {.name = "csi"};
@@ -182,20 +185,19 @@ static void wait_for_end(const struct net_server *server, const sigset_t *signal
 	}
 }
 
-__attribute__((visibility("default"))) int
-cairn_role_driver(const struct role_driver_options *options, struct cairn_err *err)
+static int driver_run(struct cairn_err *err)
 {
+	const struct driver_options *options = &driver_options;
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	unsigned cut;
 	int rc;
 
-	cairn_mem_drop_clean();
 	net_signals_block(&signals);
-	rc = start(&running, options, err);
+	rc = driver_start(&running, options, err);
 	if (rc)
 		return rc;
-	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint_text),
+	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint),
 		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
 	wait_for_end(running.server, &signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
@@ -203,4 +205,9 @@ cairn_role_driver(const struct role_driver_options *options, struct cairn_err *e
 	if (cut > 0)
 		cairn_log(CAIRN_LOG_WARN, "calls were cut off", CAIRN_U64("calls", cut));
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_driver, driver_run, argc, argv);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn manager`: wiring of controllers, election and webhook. */
+/* The program of `cairn manager`: wiring of controllers, election and webhook. */
 
-#include "cli/role.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -18,6 +18,7 @@
 #include "net/tls.h"
 #include "roles/https.h"
 #include "roles/manager/manager_options.h"
+#include "roles/role.h"
 #include "session/controller.h"
 #include "session/discovery.h"
 #include "session/webhook.h"
@@ -209,7 +210,7 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 	return rc ? rc : role_https_start(&r->https, o->listen, err);
 }
 
-static int start(struct running *r, const struct manager_options *o, struct cairn_err *err)
+static int manager_start(struct running *r, const struct manager_options *o, struct cairn_err *err)
 {
 	int rc = connect_cluster(r, o, err);
 
@@ -223,18 +224,23 @@ static int start(struct running *r, const struct manager_options *o, struct cair
 		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
 }
 
-__attribute__((visibility("default"))) int cairn_role_manager(const struct manager_options *options,
-							      struct cairn_err *err)
+static int manager_run(struct cairn_err *err)
 {
+	const struct manager_options *options = &manager_options;
 	cairn_cleanup(running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 
 	net_signals_block(&signals);
-	rc = start(&running, options, err);
+	rc = manager_start(&running, options, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("webhook", options->listen));
 	role_serve_until_told(&signals, running.https.server, options->drain_ms);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_manager, manager_run, argc, argv);
 }

@@ -5,12 +5,11 @@
 #include "base/err.h"
 #include "base/flags.h"
 #include "cli/commands.h"
-#include "cli/role.h"
 #include "roles/server_flags.h"
 
 #define QPS_DEFAULT 50
 
-static struct manager_options options = {
+struct manager_options manager_options = {
 	.config_map = "cairn-sessions",
 	.qps = QPS_DEFAULT,
 	.elect = true,
@@ -18,87 +17,83 @@ static struct manager_options options = {
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
-static const struct cairn_flag flags[] = {
-	SERVER_FLAG_KUBECONFIG(options.kubeconfig),
+static const struct cairn_flag manager_flags[] = {
+	SERVER_FLAG_KUBECONFIG(manager_options.kubeconfig),
 	{.name = "namespace",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.ns,
+	 .target = &manager_options.ns,
 	 .value_name = "NAME",
 	 .help = "of the Lease and the ConfigMap (default: its own)"},
 	{.name = "config-map",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.config_map,
+	 .target = &manager_options.config_map,
 	 .value_name = "NAME",
 	 .help = "with the settings of sessions (default: cairn-sessions)"},
 	{.name = "webhook",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.listen,
+	 .target = &manager_options.listen,
 	 .value_name = "HOST:PORT",
 	 .help = "serve the validating webhook over HTTPS (default: no)"},
 	{.name = "tls-cert",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_cert,
+	 .target = &manager_options.tls_cert,
 	 .value_name = "FILE",
 	 .help = "certificate of the webhook, PEM"},
 	{.name = "tls-key",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.tls_key,
+	 .target = &manager_options.tls_key,
 	 .value_name = "FILE",
 	 .help = "its key, PEM"},
 	{.name = "webhook-secret",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.webhook_secret,
+	 .target = &manager_options.webhook_secret,
 	 .value_name = "FILE",
 	 .help = "last part of the webhook's path, for API servers only"},
 	{.name = "client-ca",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.client_ca,
+	 .target = &manager_options.client_ca,
 	 .value_name = "FILE",
 	 .help = "authority of the certificate that API servers show, PEM"},
 	{.name = "client-name",
 	 .kind = CAIRN_FLAG_STRING,
-	 .target = &options.client_name,
+	 .target = &manager_options.client_name,
 	 .value_name = "NAME",
 	 .help = "common name of that certificate (default: any)"},
 	{.name = "leader-elect",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.elect,
+	 .target = &manager_options.elect,
 	 .help = "work only while holding the Lease (default: yes)"},
 	{.name = "sessions",
 	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &options.sessions,
+	 .target = &manager_options.sessions,
 	 .help = "run the controller of sessions (default: yes)"},
 	{.name = "kube-api-qps",
 	 .kind = CAIRN_FLAG_U64,
-	 .target = &options.qps,
+	 .target = &manager_options.qps,
 	 .value_name = "N",
 	 .help = "calls to the API server a second at most (default: 50)"},
-	SERVER_FLAG_HTTP_ENDPOINT(options.http_address),
-	SERVER_FLAG_DRAIN_TIME(options.drain_ms, "reviews"),
+	SERVER_FLAG_HTTP_ENDPOINT(manager_options.http_address),
+	SERVER_FLAG_DRAIN_TIME(manager_options.drain_ms, "reviews"),
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int manager_options_check(int argc, char **argv, struct cairn_err *err)
 {
-	role_manager_run *serve;
-	int rc;
-
 	(void)argc;
 	(void)argv;
-	if (options.listen && (!options.tls_cert || !options.tls_key))
+	if (manager_options.listen && (!manager_options.tls_cert || !manager_options.tls_key))
 		return cmd_usage(err, "--webhook needs --tls-cert and --tls-key");
-	if (options.listen && !options.webhook_secret && !options.client_ca)
+	if (manager_options.listen && !manager_options.webhook_secret && !manager_options.client_ca)
 		return cmd_usage(err,
 				 "--webhook needs --webhook-secret or --client-ca: reviews are "
 				 "for API servers only");
-	if (options.client_name && !options.client_ca)
+	if (manager_options.client_name && !manager_options.client_ca)
 		return cmd_usage(err, "--client-name needs --client-ca");
-	if (options.listen && !options.sessions)
+	if (manager_options.listen && !manager_options.sessions)
 		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
-	if (options.qps == 0)
+	if (manager_options.qps == 0)
 		return cmd_usage(err, "--kube-api-qps must be above 0");
-	rc = role_load("manager", "cairn_role_manager", &serve, err);
-	return rc ? rc : serve(&options, err);
+	return 0;
 }
 
 const struct command cmd_manager = {
@@ -106,6 +101,7 @@ const struct command cmd_manager = {
 	.summary = "run the cluster-wide controllers",
 	.about = "Snapshot sessions and their validating webhook, and DriverDiscovery. Any number\n"
 		 "may run; one leads, all serve the webhook.\n",
-	.flags = flags,
-	.run = run,
+	.flags = manager_flags,
+	.check = manager_options_check,
+	.program = "manager",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What `cairn manager` was told. */
+/* Options of `cairn manager`; its flags fill them. */
 #ifndef CAIRN_ROLES_MANAGER_OPTIONS_H
 #define CAIRN_ROLES_MANAGER_OPTIONS_H
 
@@ -23,5 +23,7 @@ struct manager_options {
 	bool sessions; /* else DriverDiscovery only */
 	uint64_t drain_ms;
 };
+
+extern struct manager_options manager_options;
 
 #endif

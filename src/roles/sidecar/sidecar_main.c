@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The module of `cairn sidecar`: wiring of the Kubernetes client and the sidecar. */
+/* The program of `cairn sidecar`: wiring of the Kubernetes client and the sidecar. */
 
-#include "cli/role.h"
+#include "roles/sidecar/sidecar_options.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -13,13 +13,17 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/commands.h"
+#include "cli/options.h"
 #include "kube/publisher.h"
 #include "net/signals.h"
+#include "roles/role.h"
 #include "sidecar/advert.h"
 #include "sidecar/kube_client.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 
+#define V_DEBUG           4 /* the Go sidecar traces calls from -v=4 on */
 #define SETTLED_MS        2000U
 #define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
 
@@ -37,7 +41,7 @@ static int read_qps(const char *text, double *ret, struct cairn_err *err)
 }
 
 /* An IPv6 address needs brackets. */
-static char *listen_address(const struct role_sidecar_options *o)
+static char *listen_address(const struct sidecar_role_options *o)
 {
 	const char *host = o->host ? o->host : "";
 	bool bare = strchr(host, ':') && host[0] != '[';
@@ -45,7 +49,7 @@ static char *listen_address(const struct role_sidecar_options *o)
 	return cairn_printf("%s%s%s:%u", bare ? "[" : "", host, bare ? "]" : "", (unsigned)o->port);
 }
 
-static int reach_kubernetes(const struct role_sidecar_options *o, struct sidecar_kube_client **ret,
+static int reach_kubernetes(const struct sidecar_role_options *o, struct sidecar_kube_client **ret,
 			    struct cairn_err *err)
 {
 	struct sidecar_kube_client_options options = {.kubeconfig = o->kubeconfig,
@@ -55,7 +59,7 @@ static int reach_kubernetes(const struct role_sidecar_options *o, struct sidecar
 	return rc ? rc : sidecar_kube_client_new(&options, ret, err);
 }
 
-static int watch_sessions(const struct role_sidecar_options *o, struct sidecar_kube_client *kube,
+static int watch_sessions(const struct sidecar_role_options *o, struct sidecar_kube_client *kube,
 			  struct sidecar_sessions **ret, struct cairn_err *err)
 {
 	if (!o->sessions)
@@ -65,7 +69,7 @@ static int watch_sessions(const struct role_sidecar_options *o, struct sidecar_k
 
 /* What makes the sidecar known, once the driver's name is. */
 struct advert {
-	const struct role_sidecar_options *options;
+	const struct sidecar_role_options *options;
 	struct kube_client *client;
 	struct kube_publisher *publisher;
 };
@@ -88,13 +92,13 @@ static void driver_named(void *arg, const char *driver)
 	struct cairn_err err = {0};
 
 	if (what.name && sidecar_advertise(advert->client, &what, &advert->publisher, &err) != 0)
-		cairn_log(CAIRN_LOG_ERROR, "nobody is told of the service of sessions",
+		cairn_log(CAIRN_LOG_ERROR, "the session service is not published",
 			  CAIRN_STR("error", err.msg));
 }
 
-static int start(const struct role_sidecar_options *o, struct sidecar_kube_client *kube,
-		 struct sidecar_sessions *sessions, struct advert *advert, const char *listen,
-		 struct sidecar **ret, struct cairn_err *err)
+static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_kube_client *kube,
+			 struct sidecar_sessions *sessions, struct advert *advert,
+			 const char *listen, struct sidecar **ret, struct cairn_err *err)
 {
 	unsigned waiting_each = (unsigned)o->waiting / WAITING_EACH_PART;
 	struct sidecar_options options = {
@@ -123,7 +127,7 @@ static int start(const struct role_sidecar_options *o, struct sidecar_kube_clien
 		.csi_timeout_ms = o->csi_timeout_ms,
 		.message_max = o->message_max,
 		.http_listen = o->http_endpoint,
-		.metrics_path = o->metrics_path,
+		.metrics_path = o->disable_metrics ? NULL : o->metrics_path,
 		.http_tls = o->http_tls,
 	};
 
@@ -142,9 +146,17 @@ static void wait_for_end(const sigset_t *signals)
 		number = net_signals_wait(signals, UINT64_MAX);
 }
 
-__attribute__((visibility("default"))) int
-cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err *err)
+/* Logs from "info" on, unless --log-level says something else. */
+static void set_log_level(const struct sidecar_role_options *o)
 {
+	if (!cmd_options.log_level_given)
+		cairn_log_setup(o->verbosity >= V_DEBUG ? CAIRN_LOG_DEBUG : CAIRN_LOG_INFO,
+				(enum cairn_log_format)cmd_options.log_format);
+}
+
+static int sidecar_run(struct cairn_err *err)
+{
+	const struct sidecar_role_options *options = &sidecar_role_options;
 	cairn_cleanup(sidecar_kube_client_freep) struct sidecar_kube_client *kube = NULL;
 	cairn_cleanup(sidecar_sessions_freep) struct sidecar_sessions *sessions = NULL;
 	cairn_cleanup(advert_done) struct advert advert = {.options = options};
@@ -156,12 +168,12 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 
 	if (!listen)
 		return cairn_err_nomem(err, "sidecar");
-	cairn_mem_drop_clean();
+	set_log_level(options);
 	net_signals_block(&signals);
 	/* The Go sidecar ends on this one too. */
 	sigaddset(&signals, SIGQUIT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", options->version));
+	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", CAIRN_VERSION));
 	rc = reach_kubernetes(options, &kube, err);
 	cairn_mem_drop_clean();
 	if (!rc)
@@ -169,7 +181,7 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 	if (!rc)
 		advert.client = sidecar_kube_client_inner(kube);
 	if (!rc)
-		rc = start(options, kube, sessions, &advert, listen, &sidecar, err);
+		rc = sidecar_start(options, kube, sessions, &advert, listen, &sidecar, err);
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),
@@ -179,4 +191,9 @@ cairn_role_sidecar(const struct role_sidecar_options *options, struct cairn_err 
 	cut = sidecar_drain(sidecar, options->drain_ms);
 	cairn_log(CAIRN_LOG_INFO, "stopped", CAIRN_U64("cut_off", cut));
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return role_server_main(&cmd_sidecar, sidecar_run, argc, argv);
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/verify_devices.h"
+#include "roles/client/verify_devices.h"
 
 #include <inttypes.h>
 
 #include "base/err.h"
 #include "base/num.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/record.h"
-#include "cli/role.h"
+#include "cli/verify.h"
+#include "roles/client/listing_run.h"
 
-static void print_text(const struct role_mirror_result *result)
+static void print_text(const struct client_copy_result *result)
 {
 	char listed[CAIRN_SIZE_TEXT_MAX];
 	char compared[CAIRN_SIZE_TEXT_MAX];
@@ -28,7 +28,7 @@ static void print_text(const struct role_mirror_result *result)
 		cmd_out_text("source and target are equal\n");
 }
 
-static int print_json(const struct role_mirror_result *result, struct cairn_err *err)
+static int print_json(const struct client_copy_result *result, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -46,44 +46,35 @@ static int print_json(const struct role_mirror_result *result, struct cairn_err 
 }
 
 /* Both halves of the work draw one line after the other. */
-static int mirror(struct client_flags *asked, const char *source, const char *target,
-		  struct role_mirror_result *ret, struct cairn_err *err)
+static int copy_devices(struct cmd_verify *verify, struct client_copy_result *ret,
+			struct cairn_err *err)
 {
 	struct cmd_progress copying, comparing;
-	struct role_mirror_options options = {
-		.options = &asked->options,
-		.query = &asked->query,
-		.source = source,
-		.target = target,
+	struct client_copy_options options = {
+		.options = &verify->service.options,
+		.query = &verify->service.query,
+		.source = verify->source_device,
+		.target = verify->target_device,
 		.copying = &copying.hooks,
 		.comparing = &comparing.hooks,
 	};
-	role_mirror_run *run;
-	int rc = role_load("client", "cairn_role_mirror", &run, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	cmd_progress_begin(&comparing, "comparing");
 	cmd_progress_begin(&copying, "copying");
-	asked->query.on_retry = client_flags_told_retry;
-	asked->query.on_retry_arg = &copying;
-	rc = run(&options, ret, err);
+	verify->service.query.on_retry = client_flags_told_retry;
+	verify->service.query.on_retry_arg = &copying;
+	rc = client_copy_run(&options, ret, err);
 	cmd_progress_end(&copying);
 	cmd_progress_end(&comparing);
 	return rc;
 }
 
-int cmd_verify_devices(struct client_flags *asked, const char *source, const char *target,
-		       struct cairn_err *err)
+int client_verify_run(struct cairn_err *err)
 {
-	struct role_mirror_result result;
-	int rc;
+	struct client_copy_result result;
+	int rc = copy_devices(&cmd_verify, &result, err);
 
-	if (!source || !target)
-		return cmd_usage(err, "--source-device-path and --target-device-path go together");
-	rc = client_flags_finish(asked, err);
-	if (!rc)
-		rc = mirror(asked, source, target, &result, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "roles/role.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "cli/program.h"
+
+/* Heaps that threads share. By default glibc makes eight for each processor, and memory
+ * that a burst of calls has freed in one of them is of no use to another. */
+#define ARENAS 2
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_LEAK_SANITIZER true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_LEAK_SANITIZER true
+#endif
+#endif
+#ifndef HAS_LEAK_SANITIZER
+#define HAS_LEAK_SANITIZER false
+#endif
+
+/* Keeps secrets out of core files. A handler that core_pattern names gets them in spite
+ * of the limit, so a server also makes itself undumpable, which keeps other processes of
+ * the user from reading its memory too. A leak sanitizer could not read it then either. */
+static void keep_memory_private(bool is_server)
+{
+	const struct rlimit none = {0};
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+	if (is_server && !HAS_LEAK_SANITIZER)
+		(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+static void remove_gnutls_variable(void)
+{
+	const char *value = getenv(CMD_PROGRAM_GNUTLS);
+
+	if (value && strcmp(value, CMD_PROGRAM_GNUTLS_VALUE) == 0)
+		unsetenv(CMD_PROGRAM_GNUTLS);
+}
+
+int role_main(const struct role *role, int argc, char **argv)
+{
+	const struct command root = {
+		.name = "cairn",
+		.summary = "the program of a role; start it as 'cairn'",
+		.subcommands = role->commands,
+	};
+	const struct command_program program = {
+		.root = &root,
+		.runners = role->runners,
+		.suggest = role->suggest,
+	};
+
+	remove_gnutls_variable();
+	keep_memory_private(role->is_server);
+	mallopt(M_ARENA_MAX, ARENAS);
+	/* Pages that only the start needed. */
+	cairn_mem_drop_clean();
+	return command_main(&program, argc, argv);
+}
+
+int role_server_main(const struct command *command, int (*run)(struct cairn_err *err), int argc,
+		     char **argv)
+{
+	const struct command *const commands[] = {command, NULL};
+	const struct command_runner runners[] = {{.command = command, .run = run},
+						 {.command = NULL}};
+	const struct role role = {.commands = commands, .runners = runners, .is_server = true};
+
+	return role_main(&role, argc, argv);
+}
