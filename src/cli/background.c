@@ -35,8 +35,8 @@ static void leave_terminal(void)
 		close(null_fd);
 }
 
-static int complete(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
-		    struct cairn_err *err)
+static int background_complete(const struct pool_snapshot *snapshots, size_t n,
+			       struct pool_hold *hold, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	int rc = cmd_pool_open(CMD_WRITE, &pool, err);
@@ -48,22 +48,22 @@ static int complete(const struct pool_snapshot *snapshots, size_t n, struct pool
 }
 
 /* The child: says on `fd` what went wrong, code 0 when all went well. */
-_Noreturn static void work(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
-			   int fd)
+_Noreturn static void background_work(const struct pool_snapshot *snapshots, size_t n,
+				      struct pool_hold *hold, int fd)
 {
 	struct cairn_err err = {0};
 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	leave_terminal();
-	if (complete(snapshots, n, hold, &err) == 0)
+	if (background_complete(snapshots, n, hold, &err) == 0)
 		err = (struct cairn_err){0};
 	(void)cairn_write_full(fd, &err, sizeof(err));
 	_exit(0);
 }
 
 /* Waits for what the child says. A child that was killed says nothing. */
-static enum cmd_sets await(int fd, uint64_t wait_ms, struct cairn_err *err)
+static enum cmd_sets background_await(int fd, uint64_t wait_ms, struct cairn_err *err)
 {
 	uint64_t end_ns = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -101,8 +101,8 @@ static int make_pool_absolute(char path[PATH_MAX], struct cairn_err *err)
 }
 
 /* Returns the read end of the child's pipe, or -1. */
-static int start(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
-		 pid_t *ret_pid, struct cairn_err *err)
+static int background_start(const struct pool_snapshot *snapshots, size_t n, struct pool_hold *hold,
+			    pid_t *ret_pid, struct cairn_err *err)
 {
 	static char path[PATH_MAX];
 	cairn_auto_fd int read_end = -1;
@@ -118,7 +118,7 @@ static int start(const struct pool_snapshot *snapshots, size_t n, struct pool_ho
 	*ret_pid = fork();
 	if (*ret_pid == 0) {
 		close(ends[0]);
-		work(snapshots, n, hold, ends[1]);
+		background_work(snapshots, n, hold, ends[1]);
 	}
 	close(ends[1]);
 	if (*ret_pid < 0) {
@@ -132,13 +132,13 @@ enum cmd_sets cmd_sets_make(const struct pool_snapshot *snapshots, size_t n, uin
 			    struct pool_hold *hold, struct cairn_err *err)
 {
 	pid_t pid = -1;
-	cairn_auto_fd int read_end = start(snapshots, n, hold, &pid, err);
+	cairn_auto_fd int read_end = background_start(snapshots, n, hold, &pid, err);
 	enum cmd_sets state;
 
 	pool_hold_release(hold);
 	if (read_end < 0)
 		return CMD_SETS_FAILED;
-	state = await(read_end, wait_ms, err);
+	state = background_await(read_end, wait_ms, err);
 	if (state != CMD_SETS_RUNNING)
 		waitpid(pid, NULL, 0);
 	return state;

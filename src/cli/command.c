@@ -72,7 +72,7 @@ const char *cmd_path_text(const struct cmd_path *path, char out[CMD_PATH_TEXT_MA
 }
 
 /* The visible subcommand whose name is nearest to what was typed, or NULL. */
-static const struct command *nearest(const struct command *command, const char *typed)
+static const struct command *command_nearest(const struct command *command, const char *typed)
 {
 	const struct command *best = NULL;
 	size_t least = cairn_text_near(typed) + 1;
@@ -106,7 +106,7 @@ int cmd_path_descend(struct cmd_path *path, const char *name, struct cairn_err *
 	}
 	if (!command->subcommands)
 		return cmd_usage(err, "'%s' has no subcommands", text);
-	guess = nearest(command, name);
+	guess = command_nearest(command, name);
 	if (guess)
 		return cmd_usage(err, "'%s' is no command of '%s'; did you mean '%s %s'?", name,
 				 text, text, guess->name);
@@ -211,7 +211,7 @@ static int run_command(const struct cmd_path *path, int argc, char **argv, struc
 			     command->name);
 }
 
-static int run(struct cmd_path *path, int argc, char **argv, struct cairn_err *err)
+static int command_run(struct cmd_path *path, int argc, char **argv, struct cairn_err *err)
 {
 	const struct command *command;
 	int rc = find_command(path, &argc, &argv, err);
@@ -282,7 +282,7 @@ int command_main(const struct command_program *program, int argc, char **argv)
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	/* A closed pipe is an error like any other, not a silent end. */
 	signal(SIGPIPE, SIG_IGN);
-	rc = run(&path, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
+	rc = command_run(&path, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
 	rc_out = cmd_out_finish(rc ? NULL : &err);
 	if (!rc)
 		rc = rc_out;

@@ -26,7 +26,7 @@ struct words {
 	bool only_arguments;              /* "--" was seen */
 };
 
-static void offer(const char *prefix, const char *lead, const char *text, const char *tail)
+static void complete_offer(const char *prefix, const char *lead, const char *text, const char *tail)
 {
 	size_t skip = strlen(lead);
 
@@ -59,7 +59,7 @@ static bool take_flag(struct words *words, const char *word)
 }
 
 /* Follows the words before the current one. */
-static void follow(struct words *words)
+static void complete_follow(struct words *words)
 {
 	for (int i = 1; i < words->current; i++) {
 		char *word = words->word[i];
@@ -86,7 +86,7 @@ static int offer_volume(void *arg, const struct pool_volume *volume, struct cair
 
 	(void)err;
 	if (!volume->deleted)
-		offer(texts[0], texts[1], volume->name, texts[2]);
+		complete_offer(texts[0], texts[1], volume->name, texts[2]);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int offer_snapshot(void *arg, const struct pool_snapshot *snapshot, struc
 	char name[CMD_SNAPSHOT_TEXT_MAX];
 
 	(void)err;
-	offer(texts[0], texts[1], cmd_snapshot_text(snapshot, name), "");
+	complete_offer(texts[0], texts[1], cmd_snapshot_text(snapshot, name), "");
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static void offer_subcommands(const struct command *command, const char *prefix)
 {
 	for (const struct command *const *sub = command->subcommands; sub && *sub; sub++)
 		if (!(*sub)->hidden)
-			offer(prefix, "", (*sub)->name, "");
+			complete_offer(prefix, "", (*sub)->name, "");
 }
 
 static void offer_kind(enum cmd_arg_kind kind, const char *prefix, const char *lead)
@@ -145,7 +145,7 @@ static void offer_value(const struct cairn_flag *flag, const char *prefix, const
 {
 	if (flag->kind == CAIRN_FLAG_CHOICE)
 		for (int i = 0; flag->choices[i]; i++)
-			offer(prefix, lead, flag->choices[i], "");
+			complete_offer(prefix, lead, flag->choices[i], "");
 	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "DIR") == 0)
 		offer_kind(CMD_ARG_DIR, prefix, lead);
 	else if (flag->kind == CAIRN_FLAG_STRING && strcmp(flag->value_name, "SOURCE") == 0)
@@ -163,7 +163,7 @@ static void offer_flags(const struct cairn_flag *flags, const char *prefix)
 {
 	for (; flags && flags->name; flags++)
 		if (!flags->hidden)
-			offer(prefix, "--", flags->name, "");
+			complete_offer(prefix, "--", flags->name, "");
 }
 
 static void offer_option(const struct words *words, const char *prefix)
@@ -223,7 +223,7 @@ static void offer_argument(const struct words *words, const char *prefix)
 		offer_kind(arg->kind, prefix, "");
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int complete_run(int argc, char **argv, struct cairn_err *err)
 {
 	struct words words = {.word = argv + 1, .path = {.at = {cmd_root()}, .n = 1}};
 	const char *prefix;
@@ -234,7 +234,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "complete needs the index of a word, and the words");
 	words.current = (int)current;
 	prefix = words.current < argc - 1 ? words.word[words.current] : "";
-	follow(&words);
+	complete_follow(&words);
 	if (words.pending)
 		offer_value(words.pending, prefix, "");
 	else if (prefix[0] == '-' && !words.only_arguments)
@@ -249,5 +249,5 @@ const struct command cmd_complete = {
 	.summary = "candidates for the shell's completion",
 	.raw = true,
 	.hidden = true,
-	.run = run,
+	.run = complete_run,
 };

@@ -21,7 +21,7 @@
 static uint64_t starting_offset;
 static uint64_t max_results;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag delta_flags[] = {
 	{.name = "starting-offset",
 	 .kind = CAIRN_FLAG_SIZE,
 	 .target = &starting_offset,
@@ -83,8 +83,8 @@ static void add_totals(struct totals *totals, const struct block_extent *extents
 	totals->extents += n;
 }
 
-static int list(struct pool_delta *delta, size_t columns, struct totals *totals,
-		struct cairn_err *err)
+static int delta_list(struct pool_delta *delta, size_t columns, struct totals *totals,
+		      struct cairn_err *err)
 {
 	static struct block_extent batch[BATCH];
 
@@ -143,7 +143,7 @@ static void json_tail(const struct totals *totals)
 	cmd_out_text("}\n");
 }
 
-static void print_totals(const struct pool_delta_info *info, const struct totals *totals)
+static void delta_print_totals(const struct pool_delta_info *info, const struct totals *totals)
 {
 	char bytes[CAIRN_SIZE_TEXT_MAX];
 	char zero[CAIRN_SIZE_TEXT_MAX];
@@ -163,7 +163,7 @@ static void print_totals(const struct pool_delta_info *info, const struct totals
 	cmd_out_text("\n");
 }
 
-static int print(struct pool_delta *delta, struct cairn_err *err)
+static int delta_print(struct pool_delta *delta, struct cairn_err *err)
 {
 	const struct pool_delta_info *info = pool_delta_info(delta);
 	struct totals totals = {0};
@@ -177,17 +177,17 @@ static int print(struct pool_delta *delta, struct cairn_err *err)
 	else if (cmd_options.output == CMD_OUTPUT_JSON)
 		rc = json_head(info, err);
 	if (!rc)
-		rc = list(delta, columns, &totals, err);
+		rc = delta_list(delta, columns, &totals, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		print_totals(info, &totals);
+		delta_print_totals(info, &totals);
 	else if (cmd_options.output == CMD_OUTPUT_JSON)
 		json_tail(&totals);
 	return 0;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int delta_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	cairn_cleanup(pool_delta_freep) struct pool_delta *delta = NULL;
@@ -205,7 +205,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	cmd_progress_begin(&progress, "comparing");
 	rc = pool_delta_open(pool, &spec, &delta, err);
 	cmd_progress_end(&progress);
-	return rc ? rc : print(delta, err);
+	return rc ? rc : delta_print(delta, err);
 }
 
 const struct command cmd_delta = {
@@ -220,7 +220,7 @@ const struct command cmd_delta = {
 			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},
 			{.name = "TARGET", .kind = CMD_ARG_SNAPSHOT},
 			CMD_ARG_END},
-	.flags = flags,
+	.flags = delta_flags,
 	.has_output = true,
-	.run = run,
+	.run = delta_run,
 };

@@ -131,7 +131,7 @@ void cmd_help_print(const struct cmd_path *path)
 	print_more(path);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int help_run(int argc, char **argv, struct cairn_err *err)
 {
 	struct cmd_path path = {.at = {cmd_root()}, .n = 1};
 
@@ -153,5 +153,5 @@ const struct command cmd_help = {
 					  .optional = true,
 					  .repeated = true},
 					 CMD_ARG_END},
-	.run = run,
+	.run = help_run,
 };

@@ -24,7 +24,7 @@
 static uint64_t width;
 static uint64_t rows = 16;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag map_flags[] = {
 	{.name = "width",
 	 .kind = CAIRN_FLAG_U64,
 	 .target = &width,
@@ -64,7 +64,7 @@ static bool state_applies(enum block_cell_state state, bool allocation)
 	return !allocation || state == BLOCK_CELL_UNCHANGED || state == BLOCK_CELL_HOLE;
 }
 
-static int fill(struct pool_survey *survey, struct block_cells *cells, struct cairn_err *err)
+static int map_fill(struct pool_survey *survey, struct block_cells *cells, struct cairn_err *err)
 {
 	for (;;) {
 		struct pool_segment segment;
@@ -120,8 +120,8 @@ static void json_cell(struct cairn_json *json, const struct block_cells *cells, 
 	cairn_json_object_end(json);
 }
 
-static int print_json(const struct cmd_picture *picture, const struct pool_delta_info *info,
-		      struct cairn_err *err)
+static int map_print_json(const struct cmd_picture *picture, const struct pool_delta_info *info,
+			  struct cairn_err *err)
 {
 	bool document = cmd_options.output == CMD_OUTPUT_JSON;
 	char name[CMD_SNAPSHOT_TEXT_MAX];
@@ -153,7 +153,7 @@ static int print_json(const struct cmd_picture *picture, const struct pool_delta
 	return cairn_json_finish(&json, err);
 }
 
-static int draw(struct pool_survey *survey, struct cairn_err *err)
+static int map_show(struct pool_survey *survey, struct cairn_err *err)
 {
 	const struct pool_delta_info *info = pool_survey_info(survey);
 	cairn_cleanup(block_cells_done) struct block_cells cells = {0};
@@ -170,16 +170,16 @@ static int draw(struct pool_survey *survey, struct cairn_err *err)
 		err);
 
 	if (!rc)
-		rc = fill(survey, &cells, err);
+		rc = map_fill(survey, &cells, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(&picture, info, err);
+		return map_print_json(&picture, info, err);
 	print_picture(&picture, info);
 	return 0;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int map_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	cairn_cleanup(pool_survey_freep) struct pool_survey *survey = NULL;
@@ -198,7 +198,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	cmd_progress_begin(&progress, "comparing");
 	rc = pool_survey_open(pool, &spec, &survey, err);
 	cmd_progress_end(&progress);
-	return rc ? rc : draw(survey, err);
+	return rc ? rc : map_show(survey, err);
 }
 
 const struct command cmd_map = {
@@ -211,7 +211,7 @@ const struct command cmd_map = {
 			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},
 			{.name = "TARGET", .kind = CMD_ARG_SNAPSHOT},
 			CMD_ARG_END},
-	.flags = flags,
+	.flags = map_flags,
 	.has_output = true,
-	.run = run,
+	.run = map_run,
 };

@@ -183,7 +183,7 @@ static void print_total(const struct cmd_picture *picture, enum block_cell_state
 		cmd_outf("%5.1f %%\n", percent);
 }
 
-static void print_totals(const struct cmd_picture *picture)
+static void map_draw_print_totals(const struct cmd_picture *picture)
 {
 	const struct style *style = style_of(picture);
 	char shades[32];
@@ -212,5 +212,5 @@ void cmd_picture_print(const struct cmd_picture *picture)
 	for (size_t i = 0; i < picture->cells->n; i += picture->columns)
 		print_line(picture, i);
 	print_rule(picture, style->corner[2], style->corner[3]);
-	print_totals(picture);
+	map_draw_print_totals(picture);
 }

@@ -24,7 +24,7 @@ static char buffer[BUFFER_BYTES];
 static size_t used;
 static int failed_errno;
 
-static void flush(void)
+static void output_flush(void)
 {
 	if (used > 0 && !failed_errno && cairn_write_full(STDOUT_FILENO, buffer, used) < 0)
 		failed_errno = errno;
@@ -34,7 +34,7 @@ static void flush(void)
 char *cmd_out_reserve(size_t n)
 {
 	if (n > sizeof(buffer) - used)
-		flush();
+		output_flush();
 	return buffer + used;
 }
 
@@ -107,7 +107,7 @@ bool cmd_out_failed(void)
 
 int cmd_out_finish(struct cairn_err *err)
 {
-	flush();
+	output_flush();
 	if (failed_errno)
 		return cairn_err_sys(err, failed_errno, "write output");
 	return 0;

@@ -16,7 +16,7 @@
 static bool repair;
 static bool data;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag pool_check_flags[] = {
 	{.name = "repair",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &repair,
@@ -28,7 +28,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static const char *state_text(enum pool_fault_state state)
+static const char *pool_check_state_text(enum pool_fault_state state)
 {
 	switch (state) {
 	case POOL_FAULT_FOUND:
@@ -46,19 +46,19 @@ static void on_fault(void *arg, enum pool_fault_state state, const char *line)
 	struct cairn_json *json = arg;
 
 	if (cmd_options.output == CMD_OUTPUT_TABLE) {
-		cmd_outf("%-9s %s\n", state_text(state), line);
+		cmd_outf("%-9s %s\n", pool_check_state_text(state), line);
 		return;
 	}
 	cairn_json_object_begin(json);
-	cmd_json_field_string(json, "state", state_text(state));
+	cmd_json_field_string(json, "state", pool_check_state_text(state));
 	cmd_json_field_string(json, "text", line);
 	cairn_json_object_end(json);
 	if (cmd_options.output == CMD_OUTPUT_NDJSON)
 		cairn_json_newline(json);
 }
 
-static void print_result(const struct pool_check_result *result,
-			 const struct pool_data_result *read)
+static void pool_check_print_result(const struct pool_check_result *result,
+				    const struct pool_data_result *read)
 {
 	char bytes[CAIRN_SIZE_TEXT_MAX];
 	char volumes[CMD_COUNT_TEXT_MAX];
@@ -96,7 +96,7 @@ static void json_result(struct cairn_json *json, const struct pool_check_result 
 	cmd_json_field_u64(json, "bytes_read", read->bytes);
 }
 
-static int verdict(const struct pool_check_result *result, struct cairn_err *err)
+static int pool_check_verdict(const struct pool_check_result *result, struct cairn_err *err)
 {
 	char count[CMD_COUNT_TEXT_MAX];
 
@@ -113,8 +113,9 @@ static int verdict(const struct pool_check_result *result, struct cairn_err *err
 			     result->found - result->repaired, result->found);
 }
 
-static int check(struct pool *pool, struct cairn_json *json, struct pool_check_result *result,
-		 struct pool_data_result *read, struct cairn_err *err)
+static int pool_check_all(struct pool *pool, struct cairn_json *json,
+			  struct pool_check_result *result, struct pool_data_result *read,
+			  struct cairn_err *err)
 {
 	struct cmd_progress progress;
 	struct pool_check_spec spec = {
@@ -130,7 +131,7 @@ static int check(struct pool *pool, struct cairn_json *json, struct pool_check_r
 	return rc;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_check_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_check_result result = {0};
@@ -154,7 +155,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		cairn_json_key(&json, "faults");
 		cairn_json_array_begin(&json);
 	}
-	rc = check(pool, &json, &result, &read, err);
+	rc = pool_check_all(pool, &json, &result, &read, err);
 	if (rc)
 		return rc;
 	if (document) {
@@ -163,10 +164,10 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		cairn_json_object_end(&json);
 		cairn_json_newline(&json);
 	} else if (cmd_options.output == CMD_OUTPUT_TABLE && (!cmd_options.quiet || result.found)) {
-		print_result(&result, &read);
+		pool_check_print_result(&result, &read);
 	}
 	rc = cairn_json_finish(&json, err);
-	return rc ? rc : verdict(&result, err);
+	return rc ? rc : pool_check_verdict(&result, err);
 }
 
 const struct command cmd_pool_check = {
@@ -176,7 +177,7 @@ const struct command cmd_pool_check = {
 		 "--data reads that too. Ends with status 15 when a fault remains.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = pool_check_flags,
 	.has_output = true,
-	.run = run,
+	.run = pool_check_run,
 };

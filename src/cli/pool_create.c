@@ -23,7 +23,7 @@ static bool granularity_given;
 static bool if_missing;
 static bool thin;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag pool_create_flags[] = {
 	{.name = "backend",
 	 .kind = CAIRN_FLAG_CHOICE,
 	 .target = &backend,
@@ -59,7 +59,7 @@ static const struct cairn_flag flags[] = {
 };
 
 /* In pool_create_spec 0 means "the default"; nobody who types 0 means that. */
-static int check(struct cairn_err *err)
+static int pool_create_check(struct cairn_err *err)
 {
 	if (size_given && size == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "--size must be above 0");
@@ -71,7 +71,7 @@ static int check(struct cairn_err *err)
 	return 0;
 }
 
-static int print(const struct pool_create_result *result, struct cairn_err *err)
+static int pool_create_print(const struct pool_create_result *result, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -99,7 +99,7 @@ static bool is_usable(void)
 	return cmd_pool_open(CMD_READ, &pool, NULL) == 0;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_create_run(int argc, char **argv, struct cairn_err *err)
 {
 	struct pool_create_spec spec = {
 		.backend = (enum pool_backend)backend,
@@ -109,7 +109,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		.granularity = (uint32_t)granularity,
 	};
 	struct pool_create_result result = {0};
-	int rc = check(err);
+	int rc = pool_create_check(err);
 
 	if (rc)
 		return rc;
@@ -119,7 +119,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	rc = pool_create(&spec, &result, err);
 	if (rc == CAIRN_EXISTS && if_missing && is_usable())
 		return 0;
-	return rc ? rc : print(&result, err);
+	return rc ? rc : pool_create_print(&result, err);
 }
 
 const struct command cmd_pool_create = {
@@ -130,7 +130,7 @@ const struct command cmd_pool_create = {
 		 "copies are kept.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = pool_create_flags,
 	.has_output = true,
-	.run = run,
+	.run = pool_create_run,
 };

@@ -11,7 +11,7 @@
 
 static bool yes;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag pool_destroy_flags[] = {
 	{.name = "yes",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &yes,
@@ -19,7 +19,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_destroy_run(int argc, char **argv, struct cairn_err *err)
 {
 	int rc;
 
@@ -42,6 +42,6 @@ const struct command cmd_pool_destroy = {
 		"and nothing else.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
-	.run = run,
+	.flags = pool_destroy_flags,
+	.run = pool_destroy_run,
 };

@@ -15,7 +15,7 @@
 
 static uint64_t max;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag pool_gc_flags[] = {
 	{.name = "max",
 	 .kind = CAIRN_FLAG_U64,
 	 .target = &max,
@@ -24,7 +24,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int expire(struct pool *pool, uint64_t *ret_merged, struct cairn_err *err)
+static int pool_gc_expire(struct pool *pool, uint64_t *ret_merged, struct cairn_err *err)
 {
 	for (;;) {
 		uint64_t left = max ? max - *ret_merged : ROUND;
@@ -40,7 +40,7 @@ static int expire(struct pool *pool, uint64_t *ret_merged, struct cairn_err *err
 	}
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_gc_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct cairn_json json;
@@ -53,7 +53,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	cmd_catch_interrupts();
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
-		rc = expire(pool, &merged, err);
+		rc = pool_gc_expire(pool, &merged, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE) {
@@ -76,7 +76,7 @@ const struct command cmd_pool_gc = {
 		 "pair still answers. Snapshot create and delete do this in small doses.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = pool_gc_flags,
 	.has_output = true,
-	.run = run,
+	.run = pool_gc_run,
 };

@@ -12,7 +12,7 @@
 #include "cli/record.h"
 #include "pool/pool.h"
 
-static void print_facts(const struct pool_info *info)
+static void pool_info_print_facts(const struct pool_info *info)
 {
 	char total[CAIRN_SIZE_TEXT_MAX];
 	char available[CAIRN_SIZE_TEXT_MAX];
@@ -31,7 +31,7 @@ static void print_facts(const struct pool_info *info)
 	cmd_out_fact("granularity", "%" PRIu32 " bytes", info->granularity);
 }
 
-static int print_json(const struct pool_info *info, struct cairn_err *err)
+static int pool_info_print_json(const struct pool_info *info, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -52,7 +52,7 @@ static int print_json(const struct pool_info *info, struct cairn_err *err)
 	return cmd_json_end(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_info_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_info info;
@@ -66,8 +66,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	if (rc)
 		return rc;
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(&info, err);
-	print_facts(&info);
+		return pool_info_print_json(&info, err);
+	pool_info_print_facts(&info);
 	return 0;
 }
 
@@ -77,5 +77,5 @@ const struct command cmd_pool_info = {
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
 	.has_output = true,
-	.run = run,
+	.run = pool_info_run,
 };

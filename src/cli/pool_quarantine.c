@@ -16,7 +16,7 @@
 static const char *restore_id;
 static const char *drop_id;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag pool_quarantine_flags[] = {
 	{.name = "restore",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &restore_id,
@@ -98,7 +98,7 @@ static int list_items(struct pool *pool, struct cairn_err *err)
 	return cairn_json_finish(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int pool_quarantine_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	char text[300];
@@ -130,7 +130,7 @@ const struct command cmd_pool_quarantine = {
 		"damaged records are kept here.\n",
 	.args = (const struct cmd_arg[]){{.name = "DIR", .kind = CMD_ARG_DIR, .optional = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = pool_quarantine_flags,
 	.has_output = true,
-	.run = run,
+	.run = pool_quarantine_run,
 };

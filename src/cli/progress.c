@@ -35,7 +35,7 @@ int cmd_interrupted(void)
 	return interrupted;
 }
 
-static void report(void *arg, uint64_t done, uint64_t total)
+static void progress_report(void *arg, uint64_t done, uint64_t total)
 {
 	struct cmd_progress *progress = arg;
 	char line[80];
@@ -60,7 +60,7 @@ static void report(void *arg, uint64_t done, uint64_t total)
 		(void)cairn_write_full(STDERR_FILENO, line, (size_t)n);
 }
 
-static bool cancelled(void *arg)
+static bool progress_cancelled(void *arg)
 {
 	(void)arg;
 	return interrupted != 0;
@@ -75,7 +75,9 @@ void cmd_progress_begin(struct cmd_progress *progress, const char *what)
 		.shown = !cmd_options.quiet && !cmd_options.no_progress && isatty(STDERR_FILENO),
 		.begun_ns = now,
 		.next_ns = now + QUIET_NS,
-		.hooks = {.report = report, .cancelled = cancelled, .arg = progress},
+		.hooks = {.report = progress_report,
+			  .cancelled = progress_cancelled,
+			  .arg = progress},
 	};
 	cmd_catch_interrupts();
 }

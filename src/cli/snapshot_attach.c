@@ -11,7 +11,7 @@
 
 static const struct cmd_arg args[] = {{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT}, CMD_ARG_END};
 
-static int attach(int argc, char **argv, struct cairn_err *err)
+static int snapshot_attach_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	char device[DEVICE_PATH_MAX];
@@ -33,10 +33,10 @@ const struct command cmd_snapshot_attach = {
 	.summary = "make a snapshot a read-only block device and print its path",
 	.about = "A snapshot that is attached already keeps its device.\n",
 	.args = args,
-	.run = attach,
+	.run = snapshot_attach_run,
 };
 
-static int detach(int argc, char **argv, struct cairn_err *err)
+static int snapshot_detach_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	int rc;
@@ -51,5 +51,5 @@ const struct command cmd_snapshot_detach = {
 	.summary = "take a snapshot's block device away",
 	.about = "A snapshot that is not attached stays as it is.\n",
 	.args = args,
-	.run = detach,
+	.run = snapshot_detach_run,
 };

@@ -15,7 +15,7 @@
 
 static uint64_t set_wait_ms = 2000;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag snapshot_create_flags[] = {
 	{.name = "set-wait",
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &set_wait_ms,
@@ -40,7 +40,8 @@ static void group_done(struct group *group)
 	}
 }
 
-static int cut(struct pool *pool, struct group *group, int argc, char **argv, struct cairn_err *err)
+static int snapshot_create_cut(struct pool *pool, struct group *group, int argc, char **argv,
+			       struct cairn_err *err)
 {
 	if (argc > (int)POOL_GROUP_MAX)
 		return cairn_err_set(err, CAIRN_INVALID,
@@ -101,7 +102,7 @@ static bool any_pending(const struct group *group)
 }
 
 /* Records with what the change sets, made meanwhile, brought. */
-static int print_json(struct group *group, struct cairn_err *err)
+static int snapshot_create_print_json(struct group *group, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct cmd_listing listing;
@@ -118,13 +119,13 @@ static int print_json(struct group *group, struct cairn_err *err)
 	return rc ? rc : cmd_listing_end(&listing, err);
 }
 
-static int print(struct group *group, struct cairn_err *err)
+static int snapshot_create_print(struct group *group, struct cairn_err *err)
 {
 	char name[CMD_SNAPSHOT_TEXT_MAX];
 	char size[CAIRN_SIZE_TEXT_MAX];
 
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(group, err);
+		return snapshot_create_print_json(group, err);
 	for (size_t i = 0; i < group->n && !cmd_options.quiet; i++)
 		cmd_outf("snapshot %s: %s, %s\n", cmd_snapshot_text(&group->made[i], name),
 			 cairn_format_size(group->made[i].size, size), group->made[i].id);
@@ -138,7 +139,7 @@ static int run_group(struct group *group, int argc, char **argv, struct cairn_er
 	int rc = cmd_pool_open(CMD_WRITE, &pool, err);
 
 	if (!rc)
-		rc = cut(pool, group, argc, argv, err);
+		rc = snapshot_create_cut(pool, group, argc, argv, err);
 	if (rc)
 		return rc;
 	if (any_pending(group) && set_wait_ms == UINT64_MAX) {
@@ -150,11 +151,11 @@ static int run_group(struct group *group, int argc, char **argv, struct cairn_er
 		complete_behind(cairn_take(pool), group);
 	else
 		pool_close(cairn_take(pool));
-	rc = print(group, rc_set ? NULL : err);
+	rc = snapshot_create_print(group, rc_set ? NULL : err);
 	return rc_set ? rc_set : rc;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_create_run(int argc, char **argv, struct cairn_err *err)
 {
 	static struct group group;
 	int rc = run_group(&group, argc, argv, err);
@@ -175,7 +176,7 @@ const struct command cmd_snapshot_create = {
 		(const struct cmd_arg[]){
 			{.name = "VOLUME@NAME", .kind = CMD_ARG_NEW_SNAPSHOT, .repeated = true},
 			CMD_ARG_END},
-	.flags = flags,
+	.flags = snapshot_create_flags,
 	.has_output = true,
-	.run = run,
+	.run = snapshot_create_run,
 };

@@ -7,7 +7,7 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_delete_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	int rc;
@@ -28,5 +28,5 @@ const struct command cmd_snapshot_delete = {
 		(const struct cmd_arg[]){
 			{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT, .repeated = true},
 			CMD_ARG_END},
-	.run = run,
+	.run = snapshot_delete_run,
 };

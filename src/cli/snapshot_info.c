@@ -13,7 +13,7 @@
 
 static bool used;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag snapshot_info_flags[] = {
 	{.name = "used",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &used,
@@ -28,7 +28,8 @@ struct facts {
 	uint64_t exclusive;
 };
 
-static int collect(struct pool *pool, const char *name, struct facts *facts, struct cairn_err *err)
+static int snapshot_info_collect(struct pool *pool, const char *name, struct facts *facts,
+				 struct cairn_err *err)
 {
 	int rc = pool_snapshot_get(pool, name, &facts->snapshot, err);
 
@@ -58,7 +59,7 @@ static void print_set(const struct pool_snapshot *snapshot)
 		     cairn_format_size(snapshot->set_zero_bytes, zero));
 }
 
-static void print_facts(const struct facts *facts)
+static void snapshot_info_print_facts(const struct facts *facts)
 {
 	const struct pool_snapshot *snapshot = &facts->snapshot;
 	char text[CAIRN_SIZE_TEXT_MAX];
@@ -84,7 +85,7 @@ static void print_facts(const struct facts *facts)
 	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
 }
 
-static int print_json(const struct facts *facts, struct cairn_err *err)
+static int snapshot_info_print_json(const struct facts *facts, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -99,7 +100,7 @@ static int print_json(const struct facts *facts, struct cairn_err *err)
 	return cmd_json_end(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_info_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct facts facts = {0};
@@ -108,12 +109,12 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	(void)argc;
 	rc = cmd_pool_open(CMD_READ, &pool, err);
 	if (!rc)
-		rc = collect(pool, argv[0], &facts, err);
+		rc = snapshot_info_collect(pool, argv[0], &facts, err);
 	if (rc)
 		return rc;
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(&facts, err);
-	print_facts(&facts);
+		return snapshot_info_print_json(&facts, err);
+	snapshot_info_print_facts(&facts);
 	return 0;
 }
 
@@ -122,7 +123,7 @@ const struct command cmd_snapshot_info = {
 	.summary = "show a snapshot",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = snapshot_info_flags,
 	.has_output = true,
-	.run = run,
+	.run = snapshot_info_run,
 };

@@ -13,7 +13,7 @@
 static bool all;
 static bool used;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag snapshot_list_flags[] = {
 	{.name = "all",
 	 .letter = 'a',
 	 .kind = CAIRN_FLAG_BOOL,
@@ -54,8 +54,8 @@ struct state {
 	uint64_t exclusive;
 };
 
-static int look(const struct run *run, const struct pool_snapshot *snapshot, struct state *ret,
-		struct cairn_err *err)
+static int snapshot_list_look(const struct run *run, const struct pool_snapshot *snapshot,
+			      struct state *ret, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -69,7 +69,8 @@ static int look(const struct run *run, const struct pool_snapshot *snapshot, str
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-static const char *state_text(const struct pool_snapshot *snapshot, const struct state *state)
+static const char *snapshot_list_state_text(const struct pool_snapshot *snapshot,
+					    const struct state *state)
 {
 	if (snapshot->deleted)
 		return "deleted";
@@ -85,8 +86,8 @@ static const char *changed_text(const struct pool_snapshot *snapshot, char out[C
 	return snapshot->set == POOL_SET_NONE ? "-" : cmd_set_state_text(snapshot->set);
 }
 
-static int add_row(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
-		   const struct state *state, struct cairn_err *err)
+static int snapshot_list_add_row(struct cmd_listing *listing, const struct pool_snapshot *snapshot,
+				 const struct state *state, struct cairn_err *err)
 {
 	char name[CMD_SNAPSHOT_TEXT_MAX];
 	char size[CAIRN_SIZE_TEXT_MAX];
@@ -99,7 +100,7 @@ static int add_row(struct cmd_listing *listing, const struct pool_snapshot *snap
 		cairn_format_size(snapshot->size, size),
 		cmd_time_text(snapshot->created_ns, created),
 		changed_text(snapshot, changed),
-		state_text(snapshot, state),
+		snapshot_list_state_text(snapshot, state),
 		snapshot->id,
 		state->known ? cairn_format_size(state->usage.used_bytes, blocks) : "-",
 		state->known ? cairn_format_size(state->exclusive, exclusive) : "-",
@@ -108,16 +109,17 @@ static int add_row(struct cmd_listing *listing, const struct pool_snapshot *snap
 	return cmd_table_add(&listing->table, cells, err);
 }
 
-static int on_snapshot(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
+static int snapshot_list_on_snapshot(void *arg, const struct pool_snapshot *snapshot,
+				     struct cairn_err *err)
 {
 	struct run *run = arg;
 	struct state state;
-	int rc = look(run, snapshot, &state, err);
+	int rc = snapshot_list_look(run, snapshot, &state, err);
 
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		return add_row(&run->listing, snapshot, &state, err);
+		return snapshot_list_add_row(&run->listing, snapshot, &state, err);
 	cmd_listing_record_begin(&run->listing);
 	cmd_json_snapshot_fields(&run->listing.json, snapshot);
 	cmd_json_usage_fields(&run->listing.json, state.known ? &state.usage : NULL);
@@ -146,7 +148,7 @@ static int run_list(int argc, char **argv, struct cairn_err *err)
 	run.attached = attached;
 	cmd_listing_begin(&run.listing, "snapshots", columns,
 			  used ? COLUMNS : COLUMNS - COLUMNS_USED);
-	rc = pool_snapshot_list(pool, &spec, on_snapshot, &run, err);
+	rc = pool_snapshot_list(pool, &spec, snapshot_list_on_snapshot, &run, err);
 	rc_end = rc ? 0 : cmd_listing_end(&run.listing, err);
 	return rc ? rc : rc_end;
 }
@@ -158,7 +160,7 @@ const struct command cmd_snapshot_list = {
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "VOLUME", .kind = CMD_ARG_VOLUME, .optional = true}, CMD_ARG_END},
-	.flags = flags,
+	.flags = snapshot_list_flags,
 	.has_output = true,
 	.run = run_list,
 };

@@ -8,7 +8,7 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_path_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	cairn_auto_free char *path = NULL;
@@ -30,5 +30,5 @@ const struct command cmd_snapshot_path = {
 	.summary = "print the path of a snapshot's file, which must not be written to",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
-	.run = run,
+	.run = snapshot_path_run,
 };

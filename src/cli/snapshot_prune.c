@@ -21,7 +21,7 @@
 static struct cairn_keep_policy keep;
 static bool dry_run;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag snapshot_prune_flags[] = {
 	CMD_KEEP_FLAGS(keep),
 	{.name = "dry-run",
 	 .letter = 'n',
@@ -52,8 +52,8 @@ static const char *reasons_text(unsigned reasons, char out[REASONS_TEXT_MAX])
 	return out;
 }
 
-static int add_row(struct report *report, const struct pool_snapshot *snapshot, unsigned reasons,
-		   struct cairn_err *err)
+static int snapshot_prune_add_row(struct report *report, const struct pool_snapshot *snapshot,
+				  unsigned reasons, struct cairn_err *err)
 {
 	char name[CMD_SNAPSHOT_TEXT_MAX];
 	char created[CMD_TIME_TEXT_MAX];
@@ -87,8 +87,8 @@ static void add_record(struct cairn_json *json, const struct pool_snapshot *snap
 		cairn_json_newline(json);
 }
 
-static int on_snapshot(void *arg, const struct pool_snapshot *snapshot, unsigned reasons,
-		       struct cairn_err *err)
+static int snapshot_prune_on_snapshot(void *arg, const struct pool_snapshot *snapshot,
+				      unsigned reasons, struct cairn_err *err)
 {
 	struct report *report = arg;
 
@@ -97,7 +97,7 @@ static int on_snapshot(void *arg, const struct pool_snapshot *snapshot, unsigned
 	else
 		report->removed++;
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		return add_row(report, snapshot, reasons, err);
+		return snapshot_prune_add_row(report, snapshot, reasons, err);
 	add_record(&report->listing.json, snapshot, reasons);
 	return 0;
 }
@@ -107,7 +107,8 @@ struct volumes {
 	size_t n;
 };
 
-static int add_volume(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+static int snapshot_prune_add_volume(void *arg, const struct pool_volume *volume,
+				     struct cairn_err *err)
 {
 	struct volumes *volumes = arg;
 	void *more = cairn_realloc_array(volumes->ids, volumes->n + 1, sizeof(*volumes->ids));
@@ -126,23 +127,23 @@ static int find_volumes(struct pool *pool, int argc, char **argv, struct volumes
 	int rc = 0;
 
 	if (argc == 0)
-		return pool_volume_list(pool, NULL, add_volume, ret, err);
+		return pool_volume_list(pool, NULL, snapshot_prune_add_volume, ret, err);
 	for (int i = 0; i < argc && !rc; i++) {
 		struct pool_volume volume;
 
 		rc = pool_volume_get(pool, argv[i], &volume, err);
 		if (!rc)
-			rc = add_volume(ret, &volume, err);
+			rc = snapshot_prune_add_volume(ret, &volume, err);
 	}
 	return rc;
 }
 
 /* A volume that is deleted meanwhile is no failure. */
-static int prune(struct pool *pool, const struct volumes *volumes, struct report *report,
-		 struct cairn_err *err)
+static int snapshot_prune_all(struct pool *pool, const struct volumes *volumes,
+			      struct report *report, struct cairn_err *err)
 {
 	struct pool_prune_spec spec = {
-		.keep = keep, .dry_run = dry_run, .fn = on_snapshot, .arg = report};
+		.keep = keep, .dry_run = dry_run, .fn = snapshot_prune_on_snapshot, .arg = report};
 	int result = 0;
 
 	for (size_t i = 0; i < volumes->n; i++) {
@@ -159,7 +160,7 @@ static int prune(struct pool *pool, const struct volumes *volumes, struct report
 	return result;
 }
 
-static int finish(struct report *report, struct cairn_err *err)
+static int snapshot_prune_finish(struct report *report, struct cairn_err *err)
 {
 	char count[CMD_COUNT_TEXT_MAX];
 	int rc;
@@ -176,7 +177,7 @@ static int finish(struct report *report, struct cairn_err *err)
 	return rc;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_prune_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct volumes volumes = {0};
@@ -193,8 +194,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 
 		cmd_listing_begin(&report.listing, "snapshots", columns,
 				  sizeof(columns) / sizeof(columns[0]));
-		rc = prune(pool, &volumes, &report, err);
-		rc_end = finish(&report, rc ? NULL : err);
+		rc = snapshot_prune_all(pool, &volumes, &report, err);
+		rc_end = snapshot_prune_finish(&report, rc ? NULL : err);
 		rc = rc ? rc : rc_end;
 	}
 	free(volumes.ids);
@@ -214,7 +215,7 @@ const struct command cmd_snapshot_prune = {
 					  .optional = true,
 					  .repeated = true},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = snapshot_prune_flags,
 	.has_output = true,
-	.run = run,
+	.run = snapshot_prune_run,
 };

@@ -45,7 +45,7 @@ static int rename_snapshot(struct pool *pool, char **argv, struct pool_snapshot 
 	return rc ? rc : pool_snapshot_rename(pool, ret->id, name, ret, err);
 }
 
-static int print_json(const struct pool_snapshot *snapshot, struct cairn_err *err)
+static int snapshot_rename_print_json(const struct pool_snapshot *snapshot, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -56,7 +56,7 @@ static int print_json(const struct pool_snapshot *snapshot, struct cairn_err *er
 	return cmd_json_end(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int snapshot_rename_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_snapshot snapshot;
@@ -69,7 +69,7 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	if (rc)
 		return rc;
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(&snapshot, err);
+		return snapshot_rename_print_json(&snapshot, err);
 	if (!cmd_options.quiet)
 		cmd_outf("snapshot %s: %s\n", cmd_snapshot_text(&snapshot, text), snapshot.id);
 	return 0;
@@ -83,5 +83,5 @@ const struct command cmd_snapshot_rename = {
 					 {.name = "VOLUME@NAME", .kind = CMD_ARG_NEW_SNAPSHOT},
 					 CMD_ARG_END},
 	.has_output = true,
-	.run = run,
+	.run = snapshot_rename_run,
 };

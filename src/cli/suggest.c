@@ -21,7 +21,7 @@ struct guess {
 	char best[CMD_SNAPSHOT_TEXT_MAX];
 };
 
-static void consider(struct guess *guess, const char *name)
+static void suggest_consider(struct guess *guess, const char *name)
 {
 	size_t distance = cairn_text_distance(name, guess->typed);
 
@@ -35,7 +35,7 @@ static int consider_volume(void *arg, const struct pool_volume *volume, struct c
 {
 	(void)err;
 	if (!volume->deleted)
-		consider(arg, volume->name);
+		suggest_consider(arg, volume->name);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ static int consider_snapshot(void *arg, const struct pool_snapshot *snapshot, st
 	char name[CMD_SNAPSHOT_TEXT_MAX];
 
 	(void)err;
-	consider(arg, cmd_snapshot_text(snapshot, name));
+	suggest_consider(arg, cmd_snapshot_text(snapshot, name));
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static bool suggest_for(enum cmd_arg_kind kind, const char *typed, struct cairn_
 	return guess.best[0] != '\0';
 }
 
-static bool is_of_pool(enum cmd_arg_kind kind)
+static bool suggest_is_of_pool(enum cmd_arg_kind kind)
 {
 	return kind == CMD_ARG_VOLUME || kind == CMD_ARG_SNAPSHOT || kind == CMD_ARG_NEW_SNAPSHOT ||
 	       kind == CMD_ARG_SOURCE;
@@ -97,7 +97,7 @@ void cmd_suggest(const struct command *command, int argc, char **argv, struct ca
 	const struct cmd_arg *arg = command->args;
 
 	for (int i = 0; err->code == CAIRN_NOT_FOUND && arg && arg->name && i < argc; i++) {
-		if (is_of_pool(arg->kind) && suggest_for(arg->kind, argv[i], err))
+		if (suggest_is_of_pool(arg->kind) && suggest_for(arg->kind, argv[i], err))
 			return;
 		arg += !arg->repeated;
 	}

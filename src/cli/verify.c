@@ -21,7 +21,7 @@ static const char *fault_text(const struct pool_verify_fault *fault)
 	return fault->not_zero ? "reported zero, is not" : "differs, not reported";
 }
 
-static void print_text(const struct pool_verify_result *result)
+static void verify_print_text(const struct pool_verify_result *result)
 {
 	char compared[CAIRN_SIZE_TEXT_MAX];
 	char holes[CAIRN_SIZE_TEXT_MAX];
@@ -43,7 +43,7 @@ static void print_text(const struct pool_verify_result *result)
 		cmd_out_text("nothing outside the delta differs\n");
 }
 
-static int print_json(const struct pool_verify_result *result, struct cairn_err *err)
+static int verify_print_json(const struct pool_verify_result *result, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -84,9 +84,9 @@ static int verify_pool(const char *base, const char *target, struct cairn_err *e
 	rc = pool_verify(pool, base, target, &progress.hooks, &result, err);
 	cmd_progress_end(&progress);
 	if (!rc && cmd_options.output == CMD_OUTPUT_TABLE)
-		print_text(&result);
+		verify_print_text(&result);
 	else if (!rc)
-		rc = print_json(&result, err);
+		rc = verify_print_json(&result, err);
 	if (!rc && result.fault_bytes > 0)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
 				   "%" PRIu64 " bytes are not as the delta says, first at offset "

@@ -32,7 +32,7 @@ static const struct cairn_flag attach_flags[] = {
 
 static const struct cmd_arg args[] = {{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END};
 
-static int attach(int argc, char **argv, struct cairn_err *err)
+static int volume_attach_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	char device[DEVICE_PATH_MAX];
@@ -60,10 +60,10 @@ const struct command cmd_volume_attach = {
 	.about = "A volume that is attached already keeps its device.\n",
 	.args = args,
 	.flags = attach_flags,
-	.run = attach,
+	.run = volume_attach_run,
 };
 
-static int detach(int argc, char **argv, struct cairn_err *err)
+static int volume_detach_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	int rc;
@@ -89,5 +89,5 @@ const struct command cmd_volume_detach = {
 	.about = "A volume that is not attached stays as it is.\n",
 	.args = args,
 	.flags = detach_flags,
-	.run = detach,
+	.run = volume_detach_run,
 };

@@ -15,7 +15,7 @@ static uint64_t size;
 static bool size_given;
 static const char *from;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_create_flags[] = {
 	{.name = "size",
 	 .kind = CAIRN_FLAG_SIZE,
 	 .target = &size,
@@ -30,7 +30,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_create_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_volume_spec spec = {.name = argv[0], .size = size, .from = from};
@@ -64,7 +64,7 @@ const struct command cmd_volume_create = {
 		"NAME is any text of up to 128 bytes of UTF-8 without control characters. Without\n"
 		"--from the volume reads as zeros.\n",
 	.args = (const struct cmd_arg[]){{.name = "NAME", .kind = CMD_ARG_TEXT}, CMD_ARG_END},
-	.flags = flags,
+	.flags = volume_create_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_create_run,
 };

@@ -11,7 +11,7 @@
 static bool keep_snapshots;
 static bool with_snapshots;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_delete_flags[] = {
 	{.name = "keep-snapshots",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &keep_snapshots,
@@ -23,7 +23,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_delete_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	enum pool_volume_delete_mode mode = keep_snapshots   ? POOL_DELETE_KEEP_SNAPSHOTS
@@ -48,6 +48,6 @@ const struct command cmd_volume_delete = {
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "VOLUME", .kind = CMD_ARG_VOLUME, .repeated = true}, CMD_ARG_END},
-	.flags = flags,
-	.run = run,
+	.flags = volume_delete_flags,
+	.run = volume_delete_run,
 };

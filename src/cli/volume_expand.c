@@ -14,7 +14,7 @@
 static uint64_t size;
 static bool size_given;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_expand_flags[] = {
 	{.name = "size",
 	 .kind = CAIRN_FLAG_SIZE,
 	 .target = &size,
@@ -24,7 +24,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_expand_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_volume volume;
@@ -53,7 +53,7 @@ const struct command cmd_volume_expand = {
 	.summary = "make a volume larger",
 	.about = "An attached device grows with it. A volume never shrinks.\n",
 	.args = (const struct cmd_arg[]){{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END},
-	.flags = flags,
+	.flags = volume_expand_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_expand_run,
 };

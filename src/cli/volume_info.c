@@ -13,7 +13,7 @@
 
 static bool used;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_info_flags[] = {
 	{.name = "used",
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &used,
@@ -29,7 +29,8 @@ struct facts {
 	char *path; /* NULL where the store has no files */
 };
 
-static int collect(struct pool *pool, const char *name, struct facts *facts, struct cairn_err *err)
+static int volume_info_collect(struct pool *pool, const char *name, struct facts *facts,
+			       struct cairn_err *err)
 {
 	int rc = pool_volume_get(pool, name, &facts->volume, err);
 
@@ -47,7 +48,7 @@ static int collect(struct pool *pool, const char *name, struct facts *facts, str
 	return rc;
 }
 
-static void print_facts(const struct facts *facts)
+static void volume_info_print_facts(const struct facts *facts)
 {
 	const struct pool_volume *volume = &facts->volume;
 	char text[CAIRN_SIZE_TEXT_MAX];
@@ -76,7 +77,7 @@ static void print_facts(const struct facts *facts)
 	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
 }
 
-static int print_json(const struct facts *facts, struct cairn_err *err)
+static int volume_info_print_json(const struct facts *facts, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -92,7 +93,7 @@ static int print_json(const struct facts *facts, struct cairn_err *err)
 	return cmd_json_end(&json, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_info_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct facts facts = {0};
@@ -101,11 +102,11 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	(void)argc;
 	rc = cmd_pool_open(CMD_READ, &pool, err);
 	if (!rc)
-		rc = collect(pool, argv[0], &facts, err);
+		rc = volume_info_collect(pool, argv[0], &facts, err);
 	if (!rc && cmd_options.output == CMD_OUTPUT_TABLE)
-		print_facts(&facts);
+		volume_info_print_facts(&facts);
 	else if (!rc)
-		rc = print_json(&facts, err);
+		rc = volume_info_print_json(&facts, err);
 	free(facts.path);
 	return rc;
 }
@@ -114,7 +115,7 @@ const struct command cmd_volume_info = {
 	.name = "info",
 	.summary = "show a volume",
 	.args = (const struct cmd_arg[]){{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END},
-	.flags = flags,
+	.flags = volume_info_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_info_run,
 };

@@ -17,7 +17,7 @@
 static bool all;
 static bool used;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_list_flags[] = {
 	{.name = "all",
 	 .letter = 'a',
 	 .kind = CAIRN_FLAG_BOOL,
@@ -36,7 +36,7 @@ struct found {
 	size_t room;
 };
 
-static int collect(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+static int volume_list_collect(void *arg, const struct pool_volume *volume, struct cairn_err *err)
 {
 	struct found *found = arg;
 
@@ -71,8 +71,9 @@ struct state {
 	uint64_t exclusive;
 };
 
-static int look(struct pool *pool, const struct pool_attached *attached,
-		const struct pool_volume *volume, struct state *ret, struct cairn_err *err)
+static int volume_list_look(struct pool *pool, const struct pool_attached *attached,
+			    const struct pool_volume *volume, struct state *ret,
+			    struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -101,8 +102,8 @@ static const struct cmd_column columns[] = {
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static int add_row(struct cmd_listing *listing, const struct pool_volume *volume,
-		   const struct state *state, struct cairn_err *err)
+static int volume_list_add_row(struct cmd_listing *listing, const struct pool_volume *volume,
+			       const struct state *state, struct cairn_err *err)
 {
 	char size[CAIRN_SIZE_TEXT_MAX];
 	char blocks[CAIRN_SIZE_TEXT_MAX];
@@ -128,7 +129,7 @@ static int print_one(struct cmd_listing *listing, const struct pool_volume *volu
 		     const struct state *state, struct cairn_err *err)
 {
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		return add_row(listing, volume, state, err);
+		return volume_list_add_row(listing, volume, state, err);
 	cmd_listing_record_begin(listing);
 	cmd_json_volume_fields(&listing->json, volume);
 	cmd_json_usage_fields(&listing->json, state->known ? &state->usage : NULL);
@@ -138,7 +139,7 @@ static int print_one(struct cmd_listing *listing, const struct pool_volume *volu
 	return 0;
 }
 
-static int print(struct pool *pool, const struct found *found, struct cairn_err *err)
+static int volume_list_print(struct pool *pool, const struct found *found, struct cairn_err *err)
 {
 	cairn_cleanup(pool_attached_freep) struct pool_attached *attached = NULL;
 	struct cmd_listing listing;
@@ -151,7 +152,7 @@ static int print(struct pool *pool, const struct found *found, struct cairn_err 
 	for (size_t i = 0; i < found->n && !rc; i++) {
 		struct state state;
 
-		rc = look(pool, attached, &found->volumes[i], &state, err);
+		rc = volume_list_look(pool, attached, &found->volumes[i], &state, err);
 		if (!rc)
 			rc = print_one(&listing, &found->volumes[i], &state, err);
 	}
@@ -159,7 +160,7 @@ static int print(struct pool *pool, const struct found *found, struct cairn_err 
 	return rc ? rc : rc_end;
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_list_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct found found = {0};
@@ -169,11 +170,11 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	(void)argv;
 	rc = cmd_pool_open(CMD_READ, &pool, err);
 	if (!rc)
-		rc = pool_volume_list(pool, NULL, collect, &found, err);
+		rc = pool_volume_list(pool, NULL, volume_list_collect, &found, err);
 	if (!rc) {
 		if (found.n > 0)
 			qsort(found.volumes, found.n, sizeof(*found.volumes), by_name);
-		rc = print(pool, &found, err);
+		rc = volume_list_print(pool, &found, err);
 	}
 	free(found.volumes);
 	return rc;
@@ -183,7 +184,7 @@ const struct command cmd_volume_list = {
 	.name = "list",
 	.alias = "ls",
 	.summary = "list volumes, by name",
-	.flags = flags,
+	.flags = volume_list_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_list_run,
 };

@@ -15,7 +15,7 @@ static uint64_t granularity;
 static bool retention_given;
 static bool granularity_given;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_modify_flags[] = {
 	{.name = "retention",
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &retention_ms,
@@ -31,7 +31,7 @@ static const struct cairn_flag flags[] = {
 	CAIRN_FLAG_END,
 };
 
-static int print(const struct pool_volume *volume, struct cairn_err *err)
+static int volume_modify_print(const struct pool_volume *volume, struct cairn_err *err)
 {
 	char text[CMD_DURATION_TEXT_MAX];
 
@@ -45,7 +45,7 @@ static int print(const struct pool_volume *volume, struct cairn_err *err)
 	return cmd_json_volume(volume, err);
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_modify_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_volume_settings settings = {
@@ -65,14 +65,14 @@ static int run(int argc, char **argv, struct cairn_err *err)
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
 		rc = pool_volume_modify(pool, argv[0], &settings, &volume, err);
-	return rc ? rc : print(&volume, err);
+	return rc ? rc : volume_modify_print(&volume, err);
 }
 
 const struct command cmd_volume_modify = {
 	.name = "modify",
 	.summary = "change how long and how finely a volume's changes are kept",
 	.args = (const struct cmd_arg[]){{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END},
-	.flags = flags,
+	.flags = volume_modify_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_modify_run,
 };

@@ -8,7 +8,7 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_path_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	cairn_auto_free char *path = NULL;
@@ -29,5 +29,5 @@ const struct command cmd_volume_path = {
 	.name = "path",
 	.summary = "print the path of a volume's backing file",
 	.args = (const struct cmd_arg[]){{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END},
-	.run = run,
+	.run = volume_path_run,
 };

@@ -9,7 +9,7 @@
 #include "cli/record.h"
 #include "pool/pool.h"
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_rename_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_volume volume;
@@ -36,5 +36,5 @@ const struct command cmd_volume_rename = {
 					 {.name = "NAME", .kind = CMD_ARG_TEXT},
 					 CMD_ARG_END},
 	.has_output = true,
-	.run = run,
+	.run = volume_rename_run,
 };

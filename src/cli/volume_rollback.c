@@ -24,7 +24,7 @@
 static const char *snapshot_first;
 static bool no_snapshot;
 
-static const struct cairn_flag flags[] = {
+static const struct cairn_flag volume_rollback_flags[] = {
 	{.name = "snapshot-first",
 	 .kind = CAIRN_FLAG_STRING,
 	 .target = &snapshot_first,
@@ -82,7 +82,8 @@ static void complete_kept(struct pool *pool, const struct pool_snapshot *kept)
 		cmd_note("the change set is not made yet (%s); the next query makes it", err.msg);
 }
 
-static int print_json(const struct pool_rollback_result *result, struct cairn_err *err)
+static int volume_rollback_print_json(const struct pool_rollback_result *result,
+				      struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -100,7 +101,7 @@ static int print_json(const struct pool_rollback_result *result, struct cairn_er
 	return cmd_json_end(&json, err);
 }
 
-static void print(const struct pool_rollback_result *result)
+static void volume_rollback_print(const struct pool_rollback_result *result)
 {
 	char to[CMD_SNAPSHOT_TEXT_MAX];
 	char kept[CMD_SNAPSHOT_TEXT_MAX];
@@ -113,7 +114,7 @@ static void print(const struct pool_rollback_result *result)
 		cmd_outf("what it held before is %s\n", cmd_snapshot_text(&result->kept, kept));
 }
 
-static int run(int argc, char **argv, struct cairn_err *err)
+static int volume_rollback_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_rollback_result result;
@@ -129,8 +130,8 @@ static int run(int argc, char **argv, struct cairn_err *err)
 		return rc;
 	complete_kept(cairn_take(pool), &result.kept);
 	if (cmd_options.output != CMD_OUTPUT_TABLE)
-		return print_json(&result, err);
-	print(&result);
+		return volume_rollback_print_json(&result, err);
+	volume_rollback_print(&result);
 	return 0;
 }
 
@@ -143,7 +144,7 @@ const struct command cmd_volume_rollback = {
 		"that is attached or mounted is refused. It keeps its size.\n",
 	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
 					 CMD_ARG_END},
-	.flags = flags,
+	.flags = volume_rollback_flags,
 	.has_output = true,
-	.run = run,
+	.run = volume_rollback_run,
 };

@@ -46,7 +46,7 @@ struct running {
 	struct net_http_standard standard; /* for probes on the API's own port */
 };
 
-static void running_done(struct running *r)
+static void aggapi_running_done(struct running *r)
 {
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -62,7 +62,7 @@ static void running_done(struct running *r)
 	net_metrics_freep(&r->metrics);
 }
 
-static bool is_ready(void *arg, char *reason, size_t cap)
+static bool aggapi_is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
@@ -72,7 +72,8 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 	return false;
 }
 
-static int connect_cluster(struct running *r, const struct aggapi_options *o, struct cairn_err *err)
+static int aggapi_connect_cluster(struct running *r, const struct aggapi_options *o,
+				  struct cairn_err *err)
 {
 	struct kube_guard_options guard;
 	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries};
@@ -113,7 +114,7 @@ static int serve_api(struct running *r, const struct aggapi_options *o, struct c
 	int rc = role_https_new(&r->https, &tls, err);
 
 	r->standard = (struct net_http_standard){
-		.ready = is_ready, .arg = r, .other_ready_path = "/livez"};
+		.ready = aggapi_is_ready, .arg = r, .other_ready_path = "/livez"};
 	if (!rc)
 		rc = net_http_add_standard(r->https.server, &r->standard, err);
 	if (!rc)
@@ -131,7 +132,7 @@ static int aggapi_start(struct running *r, const struct aggapi_options *o, struc
 	int rc = role_metrics_new(&r->metrics, err);
 
 	if (!rc)
-		rc = connect_cluster(r, o, err);
+		rc = aggapi_connect_cluster(r, o, err);
 	if (!rc)
 		rc = aggapi_tokens_new(r->client, &r->tokens, err);
 	remote.tokens = r->tokens;
@@ -140,13 +141,14 @@ static int aggapi_start(struct running *r, const struct aggapi_options *o, struc
 	if (!rc)
 		rc = serve_api(r, o, err);
 	return rc ? rc
-		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+		  : role_health_start(&r->health, o->http_address, aggapi_is_ready, r, r->metrics,
+				      err);
 }
 
 static int aggapi_run(struct cairn_err *err)
 {
 	const struct aggapi_options *options = &aggapi_options;
-	cairn_cleanup(running_done) struct running running = {0};
+	cairn_cleanup(aggapi_running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 

@@ -134,7 +134,7 @@ static int select_by_name(struct forgetting *f, struct cairn_err *err)
 	return 0;
 }
 
-static int choose(struct forgetting *f, struct cairn_err *err)
+static int backup_care_choose(struct forgetting *f, struct cairn_err *err)
 {
 	const struct cmd_backup_forget *o = f->options;
 	bool rule = o->last || o->hourly || o->daily || o->weekly || o->monthly || o->yearly ||
@@ -154,8 +154,8 @@ static int choose(struct forgetting *f, struct cairn_err *err)
 	return rule ? select_by_rule(f, err) : 0;
 }
 
-static int add_row(struct cmd_table *table, const struct repo_snapshot *snapshot,
-		   struct cairn_err *err)
+static int backup_care_add_row(struct cmd_table *table, const struct repo_snapshot *snapshot,
+			       struct cairn_err *err)
 {
 	struct backup_record record = backup_record_of(snapshot);
 	char id[ROLE_SHORT_MAX];
@@ -205,7 +205,7 @@ static int remove_chosen(struct forgetting *f, uint64_t *ret_removed, struct cai
 		if (!rc && role_json())
 			print_forgotten_one(f, f->pool[i]);
 		else if (!rc)
-			rc = add_row(&table, f->pool[i], err);
+			rc = backup_care_add_row(&table, f->pool[i], err);
 	}
 	if (!role_json() && !cmd_options.quiet)
 		cmd_table_print(&table);
@@ -250,7 +250,7 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 	return cairn_json_finish(&json, err);
 }
 
-static int forget(struct forgetting *f, struct cairn_err *err)
+static int backup_care_forget(struct forgetting *f, struct cairn_err *err)
 {
 	struct repo_prune_options prune = {
 		.dry_run = f->options->dry_run,
@@ -260,7 +260,7 @@ static int forget(struct forgetting *f, struct cairn_err *err)
 	};
 	struct repo_prune_stats stats = {0};
 	uint64_t removed = 0;
-	int rc = choose(f, err);
+	int rc = backup_care_choose(f, err);
 
 	if (!rc)
 		say_mistimed(f);
@@ -284,7 +284,7 @@ int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err
 	role_progress_begin(&f.progress);
 	rc = role_repo_open(options->repository, &how, &f.repo, err);
 	if (!rc)
-		rc = forget(&f, err);
+		rc = backup_care_forget(&f, err);
 	role_progress_end(&f.progress);
 	return role_metrics_task(options->metrics_file, METRICS_FORGET, begun, rc, err);
 }

@@ -52,7 +52,7 @@ static void request_done(struct request *r)
 
 /* --- what the command in the Job is told --- */
 
-static void add(struct request *r, const char *flag, const char *value)
+static void backup_cluster_add(struct request *r, const char *flag, const char *value)
 {
 	if (!value || r->n_args + 3 > ARGS_MAX)
 		return;
@@ -69,13 +69,13 @@ static void add_number(struct request *r, const char *flag, uint64_t value, cons
 		return;
 	text = r->numbers[r->n_numbers++];
 	snprintf(text, NUMBER_MAX, "%" PRIu64 "%s", value, unit);
-	add(r, flag, text);
+	backup_cluster_add(r, flag, text);
 }
 
 static void add_repository(struct request *r, const struct cmd_repository *repository)
 {
 	if (repository->retry_ms == UINT64_MAX)
-		add(r, "--retry", "none");
+		backup_cluster_add(r, "--retry", "none");
 	else
 		add_number(r, "--retry", repository->retry_ms / 1000, "s");
 	add_number(r, "--connections", repository->connections, "");
@@ -90,19 +90,19 @@ static void add_create(struct request *r)
 	const struct cmd_backup_create *o = r->create;
 	char *level = r->numbers[3];
 
-	add(r, "--mode", modes[o->mode]);
-	add(r, "--parent", o->parent);
+	backup_cluster_add(r, "--mode", modes[o->mode]);
+	backup_cluster_add(r, "--parent", o->parent);
 	/* The pod's name would be another each time, and `forget` goes by it. */
-	add(r, "--host", o->host ? o->host : o->device.namespace_name);
-	add(r, "--volume-name", o->device.volume_name);
+	backup_cluster_add(r, "--host", o->host ? o->host : o->device.namespace_name);
+	backup_cluster_add(r, "--volume-name", o->device.volume_name);
 	for (size_t i = 0; i < o->tags.n; i++)
-		add(r, "--tag", o->tags.at[i]);
-	add(r, "--push-gateway", o->push_gateway);
-	add(r, "--metadata-address", o->device.address);
+		backup_cluster_add(r, "--tag", o->tags.at[i]);
+	backup_cluster_add(r, "--push-gateway", o->push_gateway);
+	backup_cluster_add(r, "--metadata-address", o->device.address);
 	add_repository(r, o->repository);
 	if (o->compression) {
 		snprintf(level, NUMBER_MAX, "%" PRId64, o->compression);
-		add(r, "--compression", level);
+		backup_cluster_add(r, "--compression", level);
 	}
 }
 
@@ -141,8 +141,8 @@ static const char *image_of(const struct cmd_backup_cluster *c)
 	return own_pod() ? NULL : IMAGE_DEFAULT;
 }
 
-static int begin(struct request *r, const struct cmd_backup_cluster *c,
-		 const struct cmd_repository *repository, struct cairn_err *err)
+static int backup_cluster_begin(struct request *r, const struct cmd_backup_cluster *c,
+				const struct cmd_repository *repository, struct cairn_err *err)
 {
 	role_progress_begin(&r->progress);
 	r->options = (struct cluster_options){
@@ -200,7 +200,7 @@ static void print_create(const struct cluster_result *result)
 }
 
 /* The Job's own words, for programs. */
-static void print_json(const json_t *summary)
+static void backup_cluster_print_json(const json_t *summary)
 {
 	cairn_auto_free char *text = kube_json_text(summary, NULL);
 
@@ -218,7 +218,7 @@ static void print_restored(const struct request *r, const json_t *summary)
 		 snapshot ? snapshot : "?", id ? id : "?", r->options.ns, r->options.claim);
 }
 
-static void print_result(struct request *r, const struct cluster_result *result)
+static void backup_cluster_print_result(struct request *r, const struct cluster_result *result)
 {
 	role_progress_end(&r->progress);
 	if (r->options.direct.endpoint)
@@ -230,7 +230,7 @@ static void print_result(struct request *r, const struct cluster_result *result)
 	if (r->create)
 		json_object_set_new(result->summary, "base_kept", json_boolean(result->base_kept));
 	if (role_json())
-		print_json(result->summary);
+		backup_cluster_print_json(result->summary);
 	else if (r->create)
 		print_create(result);
 	else if (!cmd_options.quiet)
@@ -270,7 +270,7 @@ int role_backup_create_cluster(const struct cmd_backup_create *options, struct c
 	int rc = tags_parse(&options->tags, &tags, err);
 
 	if (!rc)
-		rc = begin(&r, &options->cluster, options->repository, err);
+		rc = backup_cluster_begin(&r, &options->cluster, options->repository, err);
 	if (!rc)
 		rc = open_here(&r, err);
 	if (rc)
@@ -285,7 +285,7 @@ int role_backup_create_cluster(const struct cmd_backup_create *options, struct c
 	rc = cluster_backup(&r.options, &result, err);
 	role_progress_end(&r.progress);
 	if (!rc)
-		print_result(&r, &result);
+		backup_cluster_print_result(&r, &result);
 	return rc;
 }
 
@@ -343,7 +343,7 @@ int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct
 	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL};
 	cairn_cleanup(request_done) struct request r = {.restore = options};
 	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
-	int rc = begin(&r, &options->cluster, options->repository, err);
+	int rc = backup_cluster_begin(&r, &options->cluster, options->repository, err);
 
 	if (rc)
 		return rc;
@@ -357,11 +357,11 @@ int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct
 	r.options.direct.describe = describe_here;
 	add_choice(describe + 1, options);
 	if (options->verify)
-		add(&r, NULL, "--verify");
+		backup_cluster_add(&r, NULL, "--verify");
 	add_repository(&r, options->repository);
 	rc = cluster_restore(&r.options, &result, err);
 	role_progress_end(&r.progress);
 	if (!rc)
-		print_result(&r, &result);
+		backup_cluster_print_result(&r, &result);
 	return rc;
 }

@@ -28,7 +28,7 @@ struct copying {
 	uint64_t bytes;
 };
 
-static void copying_done(struct copying *copying)
+static void backup_copy_copying_done(struct copying *copying)
 {
 	repo_snapshot_list_done(&copying->theirs);
 	repo_snapshot_list_done(&copying->ours);
@@ -102,7 +102,7 @@ static int open_both(struct copying *copying, struct cairn_err *err)
 	return rc ? rc : repo_snapshot_list(copying->to, &copying->ours, err);
 }
 
-static int print(const struct copying *copying, struct cairn_err *err)
+static int backup_copy_print(const struct copying *copying, struct cairn_err *err)
 {
 	char bytes[CAIRN_SIZE_TEXT_MAX];
 	char count[CMD_COUNT_TEXT_MAX];
@@ -129,7 +129,7 @@ static int print(const struct copying *copying, struct cairn_err *err)
 
 int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *err)
 {
-	cairn_cleanup(copying_done) struct copying copying = {.options = options};
+	cairn_cleanup(backup_copy_copying_done) struct copying copying = {.options = options};
 	int rc;
 
 	role_progress_begin(&copying.progress);
@@ -137,5 +137,5 @@ int role_backup_copy(const struct cmd_backup_copy *options, struct cairn_err *er
 	if (!rc)
 		rc = options->n_ids > 0 ? copy_named(&copying, err) : copy_all(&copying, err);
 	role_progress_end(&copying.progress);
-	return rc ? rc : print(&copying, err);
+	return rc ? rc : backup_copy_print(&copying, err);
 }

@@ -30,8 +30,9 @@
 
 #define PROGRAM "cairn " CAIRN_VERSION
 
-static int print_json(const struct backup_source *source, const struct backup_result *result,
-		      uint64_t elapsed_ns, struct cairn_err *err)
+static int backup_create_print_json(const struct backup_source *source,
+				    const struct backup_result *result, uint64_t elapsed_ns,
+				    struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	char parent[REPO_ID_TEXT_MAX];
@@ -63,7 +64,8 @@ static int print_json(const struct backup_source *source, const struct backup_re
 	return cairn_json_finish(&json, err);
 }
 
-static void print_text(const struct backup_source *source, const struct backup_result *result)
+static void backup_create_print_text(const struct backup_source *source,
+				     const struct backup_result *result)
 {
 	char id[ROLE_SHORT_MAX];
 	char parent[ROLE_SHORT_MAX];
@@ -88,8 +90,8 @@ static void print_text(const struct backup_source *source, const struct backup_r
 		 cairn_format_size(result->bytes_stored, stored));
 }
 
-static int push(const char *gateway, const struct backup_source *source,
-		const struct backup_result *result, uint64_t elapsed_ns)
+static int backup_create_push(const char *gateway, const struct backup_source *source,
+			      const struct backup_result *result, uint64_t elapsed_ns)
 {
 	struct cairn_err why = {0};
 	int rc = gateway ? push_backup(gateway, source, result, elapsed_ns, &why) : 0;
@@ -205,9 +207,9 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 		item->elapsed_ns = cairn_monotonic_ns() - begun;
 	}
 	if (role_json())
-		(void)print_json(source, &result, cairn_monotonic_ns() - begun,
-				 item ? &item->unsaid : NULL);
+		(void)backup_create_print_json(source, &result, cairn_monotonic_ns() - begun,
+					       item ? &item->unsaid : NULL);
 	else
-		print_text(source, &result);
-	return push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
+		backup_create_print_text(source, &result);
+	return backup_create_push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
 }

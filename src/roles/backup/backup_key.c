@@ -17,8 +17,8 @@
 static const struct cmd_column columns[] = {
 	{.title = "KEY"}, {.title = "USER"}, {.title = "HOST"}, {.title = "CREATED"}};
 
-static int add_row(struct cmd_listing *listing, const struct repo_key_info *key,
-		   struct cairn_err *err)
+static int backup_key_add_row(struct cmd_listing *listing, const struct repo_key_info *key,
+			      struct cairn_err *err)
 {
 	char id[ROLE_SHORT_MAX];
 	char marked[ROLE_SHORT_MAX + 1];
@@ -62,7 +62,7 @@ static int print_keys(struct repo *repo, struct cairn_err *err)
 		if (role_json())
 			add_json(&listing, &list.items[i]);
 		else
-			rc = add_row(&listing, &list.items[i], err);
+			rc = backup_key_add_row(&listing, &list.items[i], err);
 	}
 	rc_end = cmd_listing_end(&listing, rc ? NULL : err);
 	return rc ? rc : rc_end;

@@ -30,7 +30,7 @@ static const struct cmd_column columns[] = {
 };
 
 /* "data@s1", or the path of what others made. */
-static const char *subject(const struct backup_record *record, char *out, size_t n)
+static const char *backup_list_subject(const struct backup_record *record, char *out, size_t n)
 {
 	if (!record->ours)
 		return record->path;
@@ -38,8 +38,8 @@ static const char *subject(const struct backup_record *record, char *out, size_t
 	return out;
 }
 
-static int add_row(struct cmd_listing *listing, const struct repo_snapshot *snapshot,
-		   const struct backup_record *record, struct cairn_err *err)
+static int backup_list_add_row(struct cmd_listing *listing, const struct repo_snapshot *snapshot,
+			       const struct backup_record *record, struct cairn_err *err)
 {
 	char id[ROLE_SHORT_MAX];
 	char parent[ROLE_SHORT_MAX];
@@ -53,7 +53,7 @@ static int add_row(struct cmd_listing *listing, const struct repo_snapshot *snap
 	const char *cells[] = {
 		role_short_id(&snapshot->id, id),
 		cmd_time_text((uint64_t)snapshot->time_ns, time),
-		subject(record, text, sizeof(text)),
+		backup_list_subject(record, text, sizeof(text)),
 		record->ours ? record->mode : "-",
 		known ? cairn_format_size(record->size, size) : "-",
 		record->ours ? cairn_format_size(record->bytes_read, read) : "-",
@@ -101,11 +101,11 @@ static void put_fields(struct cairn_json *json, const struct repo_snapshot *snap
 	cmd_json_field_u64(json, "bytes_stored", record->bytes_stored);
 }
 
-static int add(struct cmd_listing *listing, const struct repo_snapshot *snapshot,
-	       const struct backup_record *record, struct cairn_err *err)
+static int backup_list_add(struct cmd_listing *listing, const struct repo_snapshot *snapshot,
+			   const struct backup_record *record, struct cairn_err *err)
 {
 	if (!role_json())
-		return add_row(listing, snapshot, record, err);
+		return backup_list_add_row(listing, snapshot, record, err);
 	cairn_json_object_begin(&listing->json);
 	put_fields(&listing->json, snapshot, record);
 	put_tags(&listing->json, snapshot);
@@ -115,8 +115,9 @@ static int add(struct cmd_listing *listing, const struct repo_snapshot *snapshot
 	return 0;
 }
 
-static bool wanted(const struct repo_snapshot *snapshot, const struct backup_record *record,
-		   const struct cmd_backup_list *options)
+static bool backup_list_wanted(const struct repo_snapshot *snapshot,
+			       const struct backup_record *record,
+			       const struct cmd_backup_list *options)
 {
 	const char *volume = options->volume;
 
@@ -156,8 +157,8 @@ int role_backup_list(const struct cmd_backup_list *options, struct cairn_err *er
 	for (size_t i = 0; i < list.n && !rc; i++) {
 		struct backup_record record = backup_record_of(list.items[i]);
 
-		if (wanted(list.items[i], &record, options))
-			rc = add(&listing, list.items[i], &record, err);
+		if (backup_list_wanted(list.items[i], &record, options))
+			rc = backup_list_add(&listing, list.items[i], &record, err);
 	}
 	rc_end = cmd_listing_end(&listing, rc ? NULL : err);
 	if (!rc && !rc_end && list.damaged)

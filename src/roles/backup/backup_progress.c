@@ -29,7 +29,7 @@ bool role_json(void)
 }
 
 /* Seconds that are left at the rate so far. */
-static uint64_t left(uint64_t done, uint64_t total, uint64_t elapsed_ns)
+static uint64_t backup_progress_left(uint64_t done, uint64_t total, uint64_t elapsed_ns)
 {
 	if (done == 0 || total <= done)
 		return 0;
@@ -43,7 +43,8 @@ static uint64_t rate_of(uint64_t done, uint64_t elapsed_ns)
 			  : 0;
 }
 
-static void draw(struct role_progress *progress, uint64_t done, uint64_t total, uint64_t elapsed)
+static void backup_progress_draw(struct role_progress *progress, uint64_t done, uint64_t total,
+				 uint64_t elapsed)
 {
 	char bar[BAR_CELLS + 1];
 	char line[LINE_MAX_BYTES];
@@ -51,7 +52,7 @@ static void draw(struct role_progress *progress, uint64_t done, uint64_t total, 
 	char of[CAIRN_SIZE_TEXT_MAX];
 	double share = total ? (double)done / (double)total : 0;
 	unsigned cells = (unsigned)(share * BAR_CELLS);
-	uint64_t seconds = left(done, total, elapsed);
+	uint64_t seconds = backup_progress_left(done, total, elapsed);
 	int n;
 
 	memset(bar, '-', BAR_CELLS);
@@ -75,8 +76,8 @@ static void draw(struct role_progress *progress, uint64_t done, uint64_t total, 
 	progress->drawn = true;
 }
 
-static void event(const struct role_progress *progress, uint64_t done, uint64_t total,
-		  uint64_t elapsed)
+static void backup_progress_event(const struct role_progress *progress, uint64_t done,
+				  uint64_t total, uint64_t elapsed)
 {
 	struct cairn_json json;
 
@@ -88,14 +89,14 @@ static void event(const struct role_progress *progress, uint64_t done, uint64_t 
 	cmd_json_field_u64(&json, progress->counts ? "total" : "bytes_total", total);
 	if (!progress->counts)
 		cmd_json_field_u64(&json, "bytes_per_second", rate_of(done, elapsed));
-	cmd_json_field_u64(&json, "seconds_remaining", left(done, total, elapsed));
+	cmd_json_field_u64(&json, "seconds_remaining", backup_progress_left(done, total, elapsed));
 	cairn_json_object_end(&json);
 	cairn_json_newline(&json);
 	(void)cairn_json_finish(&json, NULL);
 }
 
-static void show(struct role_progress *progress, const char *step, uint64_t done, uint64_t total,
-		 bool counts)
+static void backup_progress_show(struct role_progress *progress, const char *step, uint64_t done,
+				 uint64_t total, bool counts)
 {
 	uint64_t now;
 
@@ -112,22 +113,22 @@ static void show(struct role_progress *progress, const char *step, uint64_t done
 		return;
 	progress->next_ns = now + (progress->bar ? DRAW_NS : EVENT_NS);
 	if (progress->bar)
-		draw(progress, done, total, now - progress->begun_ns);
+		backup_progress_draw(progress, done, total, now - progress->begun_ns);
 	else
-		event(progress, done, total, now - progress->begun_ns);
+		backup_progress_event(progress, done, total, now - progress->begun_ns);
 }
 
 void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total)
 {
-	show(arg, step, done, total, false);
+	backup_progress_show(arg, step, done, total, false);
 }
 
 void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t total)
 {
-	show(arg, step, done, total, strcmp(step, REPO_CHECK_DATA) != 0);
+	backup_progress_show(arg, step, done, total, strcmp(step, REPO_CHECK_DATA) != 0);
 }
 
-static bool cancelled(void *arg)
+static bool backup_progress_cancelled(void *arg)
 {
 	(void)arg;
 	return cmd_interrupted() != 0;
@@ -139,12 +140,14 @@ void role_progress_begin(struct role_progress *progress)
 		.bar = !cmd_options.quiet && !cmd_options.no_progress && !role_json() &&
 		       isatty(STDERR_FILENO),
 		.events = !cmd_options.quiet && !cmd_options.no_progress && role_json(),
-		.hooks = {.report = role_progress_step, .cancelled = cancelled, .arg = progress},
+		.hooks = {.report = role_progress_step,
+			  .cancelled = backup_progress_cancelled,
+			  .arg = progress},
 	};
 	cmd_catch_interrupts();
 }
 
-static void erase(struct role_progress *progress)
+static void backup_progress_erase(struct role_progress *progress)
 {
 	static const char text[] = "\r\033[K";
 
@@ -155,7 +158,7 @@ static void erase(struct role_progress *progress)
 
 void role_progress_end(struct role_progress *progress)
 {
-	erase(progress);
+	backup_progress_erase(progress);
 	progress->bar = progress->events = false;
 }
 
@@ -164,7 +167,7 @@ void role_say(void *arg, const char *text)
 	struct role_progress *progress = arg;
 	struct cairn_json json;
 
-	erase(progress);
+	backup_progress_erase(progress);
 	if (!role_json()) {
 		cmd_note("%s", text);
 		return;

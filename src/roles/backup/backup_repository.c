@@ -23,7 +23,7 @@
 #define PACK_MIN_MIB 4 /* what restic takes */
 #define PACK_MAX_MIB 128
 
-static const char *variable(const char *name)
+static const char *backup_repository_variable(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -36,9 +36,9 @@ static int find_location(const struct cmd_repository *repository, const char **r
 	const char *location = repository->location;
 
 	if (!location)
-		location = variable("CAIRN_REPOSITORY");
+		location = backup_repository_variable("CAIRN_REPOSITORY");
 	if (!location)
-		location = variable("RESTIC_REPOSITORY");
+		location = backup_repository_variable("RESTIC_REPOSITORY");
 	if (!location)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "which repository? give --repository or CAIRN_REPOSITORY");
@@ -100,7 +100,7 @@ static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
 {
 	static const char *const styles[] = {
 		[REPO_S3_AUTO] = "auto", [REPO_S3_PATH] = "path", [REPO_S3_VIRTUAL] = "virtual"};
-	const char *wanted = variable("CAIRN_S3_STYLE");
+	const char *wanted = backup_repository_variable("CAIRN_S3_STYLE");
 
 	*ret = REPO_S3_AUTO;
 	if (!wanted)
@@ -116,7 +116,7 @@ static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
 /* restic's variable: MiB. */
 static int find_pack_size(uint64_t *ret, struct cairn_err *err)
 {
-	const char *text = variable("RESTIC_PACK_SIZE");
+	const char *text = backup_repository_variable("RESTIC_PACK_SIZE");
 	uint64_t size = 0;
 	int rc = text ? cairn_parse_u64(text, &size, err) : 0;
 
@@ -127,7 +127,7 @@ static int find_pack_size(uint64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
-static bool interrupted(void)
+static bool backup_repository_interrupted(void)
 {
 	return cmd_interrupted() != 0;
 }
@@ -167,7 +167,7 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 			  .connections = (unsigned)repository->connections,
 			  .retry_ms = repository->retry_ms,
 			  .lock_days = repository->object_lock,
-			  .cancelled = interrupted,
+			  .cancelled = backup_repository_interrupted,
 			  .limits = limits_of(repository)},
 		.lock = how->lock,
 		.lock_wait_ms = cmd_options.lock_wait_ms,

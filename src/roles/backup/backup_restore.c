@@ -42,7 +42,7 @@ static void restoring_done(struct restoring *r)
 }
 
 /* Nothing is written to the target before the lock is certain. */
-static int load(struct restoring *r, bool early, struct cairn_err *err)
+static int backup_restore_load(struct restoring *r, bool early, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
 	struct backup_choice choice = {
@@ -60,14 +60,14 @@ static int load(struct restoring *r, bool early, struct cairn_err *err)
 static int load_surely(struct restoring *r, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = load(r, true, &why);
+	int rc = backup_restore_load(r, true, &why);
 
 	/* What could not be found may have been deleted by somebody whom we have not seen yet. */
 	if (rc && r->from.repo &&
 	    (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo))) {
 		role_backup_image_done(&r->from);
 		why = (struct cairn_err){0};
-		rc = load(r, false, &why);
+		rc = backup_restore_load(r, false, &why);
 	}
 	if (rc && err)
 		*err = why;
@@ -97,7 +97,7 @@ static int find_held(struct restoring *r, struct cairn_err *err)
 	return held_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros, &r->held, err);
 }
 
-static int restore(struct restoring *r, struct cairn_err *err)
+static int restore_image(struct restoring *r, struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	struct target_spec to = {
@@ -155,7 +155,8 @@ static void print_subject(const struct restoring *r, const char *id)
 		 r->options->shown ? r->options->shown : r->options->to);
 }
 
-static int print(const struct restoring *r, uint64_t elapsed_ns, struct cairn_err *err)
+static int backup_restore_print(const struct restoring *r, uint64_t elapsed_ns,
+				struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	char written[CAIRN_SIZE_TEXT_MAX];
@@ -209,10 +210,10 @@ int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_e
 	if (!rc)
 		rc = load_surely(&r, err);
 	if (!rc)
-		rc = restore(&r, err);
+		rc = restore_image(&r, err);
 	role_progress_end(&r.progress);
 	/* The next attempt does not begin from the start. */
 	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && target_leave(&r.target))
 		cmd_note("what was restored so far is kept; the same command goes on there");
-	return rc ? rc : print(&r, cairn_monotonic_ns() - begun, err);
+	return rc ? rc : backup_restore_print(&r, cairn_monotonic_ns() - begun, err);
 }

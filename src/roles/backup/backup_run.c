@@ -27,7 +27,7 @@ struct running {
 	uint64_t begun_ns;
 };
 
-static void running_done(struct running *r)
+static void backup_run_running_done(struct running *r)
 {
 	repo_close(r->repo);
 	role_run_done(&r->run);
@@ -129,7 +129,7 @@ static struct sums sum_up(const struct role_run *run)
 	return sums;
 }
 
-static void report(const struct running *r, const struct sums *sums)
+static void backup_run_report(const struct running *r, const struct sums *sums)
 {
 	uint64_t elapsed = (cairn_monotonic_ns() - r->begun_ns) / CAIRN_NS_PER_MS;
 	char read[CAIRN_SIZE_TEXT_MAX];
@@ -194,7 +194,7 @@ static void say_protected(const struct repo_protection *found)
 }
 
 /* New backups refer to old files, whose protection would end before theirs. */
-static int protect(struct running *r, const struct sums *sums, struct cairn_err *err)
+static int backup_run_protect(struct running *r, const struct sums *sums, struct cairn_err *err)
 {
 	uint64_t days = r->run.options->repository->object_lock;
 	struct repo_protection found = {0};
@@ -214,7 +214,8 @@ static int protect(struct running *r, const struct sums *sums, struct cairn_err 
 }
 
 /* The run fails as its first failure did. */
-static int conclude(const struct role_run *run, const struct sums *sums, struct cairn_err *err)
+static int backup_run_conclude(const struct role_run *run, const struct sums *sums,
+			       struct cairn_err *err)
 {
 	const struct role_item *item = run->items;
 
@@ -248,7 +249,7 @@ static void make_all(struct running *r)
 	}
 }
 
-static bool is_of_pool(const struct cmd_backup_create *o)
+static bool backup_run_is_of_pool(const struct cmd_backup_create *o)
 {
 	return o->n_names > 0 || o->all;
 }
@@ -257,7 +258,7 @@ static int find_items(struct role_run *run, struct cairn_err *err)
 {
 	const struct cmd_backup_create *o = run->options;
 
-	if (is_of_pool(o))
+	if (backup_run_is_of_pool(o))
 		return role_run_find(run, err);
 	run->items = cairn_calloc(1, sizeof(*run->items));
 	if (!run->items)
@@ -285,9 +286,9 @@ static int run_all(struct running *r, struct cairn_err *err)
 	make_all(r);
 	sums = sum_up(&r->run);
 	if (is_many(&r->run) || *r->run.items[0].volume)
-		report(r, &sums);
-	unprotected = protect(r, &sums, &why);
-	rc = conclude(&r->run, &sums, err);
+		backup_run_report(r, &sums);
+	unprotected = backup_run_protect(r, &sums, &why);
+	rc = backup_run_conclude(&r->run, &sums, err);
 	if (!rc && unprotected)
 		*err = why;
 	else if (unprotected)
@@ -297,7 +298,7 @@ static int run_all(struct running *r, struct cairn_err *err)
 
 int role_backup_create(const struct cmd_backup_create *options, struct cairn_err *err)
 {
-	cairn_cleanup(running_done) struct running r = {
+	cairn_cleanup(backup_run_running_done) struct running r = {
 		.run = {.options = options}, .early = true, .begun_ns = cairn_monotonic_ns()};
 
 	int rc;

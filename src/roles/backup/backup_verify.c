@@ -64,7 +64,7 @@ static bool in_parts(const struct repo_damage *damage)
 	return strstr(damage->path, "/" BACKUP_PARTS_NAME "/") != NULL;
 }
 
-static const char *plural(uint64_t n)
+static const char *backup_verify_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
@@ -79,7 +79,8 @@ static void add_ranges(struct cairn_buf *out, const struct repo_damage *damage)
 			       damage->ranges[i].offset,
 			       damage->ranges[i].offset + damage->ranges[i].length - 1);
 	if (more)
-		cairn_buf_addf(out, " and %" PRIu64 " more range%s", more, plural(more));
+		cairn_buf_addf(out, " and %" PRIu64 " more range%s", more,
+			       backup_verify_plural(more));
 	if (damage->unknown)
 		cairn_buf_adds(out, damage->n_ranges ? " and more behind these" : "");
 }
@@ -183,10 +184,11 @@ static int print_verified(const struct repo_check_stats *stats, uint64_t left,
 		if (!cmd_options.quiet)
 			cmd_outf("%" PRIu64 " backup%s, %" PRIu64 " pack%s, %" PRIu64
 				 " chunk%s, %s read: %" PRIu64 " fault%s\n",
-				 stats->snapshots, plural(stats->snapshots), stats->packs,
-				 plural(stats->packs), stats->blobs, plural(stats->blobs),
+				 stats->snapshots, backup_verify_plural(stats->snapshots),
+				 stats->packs, backup_verify_plural(stats->packs), stats->blobs,
+				 backup_verify_plural(stats->blobs),
 				 cairn_format_size(stats->bytes_read, read), stats->problems,
-				 plural(stats->problems));
+				 backup_verify_plural(stats->problems));
 		return 0;
 	}
 	cairn_json_init(&json, 1, false);
@@ -219,7 +221,7 @@ static int repair_index(struct repo *repo, struct role_progress *progress, struc
 		return rc;
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " damaged index file%s removed, %" PRIu64 " pack%s indexed again",
-		 files, plural(files), packs, plural(packs));
+		 files, backup_verify_plural(files), packs, backup_verify_plural(packs));
 	role_say(progress, text);
 	return 0;
 }
@@ -234,8 +236,8 @@ static void say_repaired(struct verifying *verifying, const struct repo_check_st
 		 "%" PRIu64 " pack%s taken out of the index: %" PRIu64
 		 " chunk%s stored anew, %" PRIu64
 		 " lost; the next backup stores again what its volume still has of them",
-		 stats->packs_dropped, plural(stats->packs_dropped), stats->blobs_saved,
-		 plural(stats->blobs_saved), stats->blobs_lost);
+		 stats->packs_dropped, backup_verify_plural(stats->packs_dropped),
+		 stats->blobs_saved, backup_verify_plural(stats->blobs_saved), stats->blobs_lost);
 	role_say(&verifying->progress, text);
 }
 
@@ -255,8 +257,8 @@ static int look_again(struct repo *repo, struct verifying *verifying,
 	return rc;
 }
 
-static int verify(struct repo *repo, struct verifying *verifying, struct repo_check_options *check,
-		  struct cairn_err *err)
+static int verify_repository(struct repo *repo, struct verifying *verifying,
+			     struct repo_check_options *check, struct cairn_err *err)
 {
 	struct repo_check_stats stats = {0};
 	uint64_t left;
@@ -271,9 +273,9 @@ static int verify(struct repo *repo, struct verifying *verifying, struct repo_ch
 	if (!rc)
 		rc = print_verified(&stats, left, err);
 	if (!rc && left && stats.snapshots_damaged)
-		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
-				   "%" PRIu64 " backup%s cannot be restored whole",
-				   stats.snapshots_damaged, plural(stats.snapshots_damaged));
+		rc = cairn_err_set(
+			err, CAIRN_DATA_LOSS, "%" PRIu64 " backup%s cannot be restored whole",
+			stats.snapshots_damaged, backup_verify_plural(stats.snapshots_damaged));
 	else if (!rc && left)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "%" PRIu64 " fault%s found", left,
 				   left == 1 ? " was" : "s were");
@@ -339,7 +341,7 @@ int role_backup_verify(const struct cmd_backup_verify *options, struct cairn_err
 	if (!rc && options->protection)
 		rc = say_protection(repo, err);
 	if (!rc)
-		rc = verify(repo, &verifying, &check, err);
+		rc = verify_repository(repo, &verifying, &check, err);
 	role_progress_end(&verifying.progress);
 	return role_metrics_task(options->metrics_file, METRICS_VERIFY, begun, rc, err);
 }

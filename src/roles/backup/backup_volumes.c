@@ -17,7 +17,7 @@
 
 #define SNAPSHOT_PREFIX "backup"
 
-static void remark(const char *text)
+static void backup_volumes_remark(const char *text)
 {
 	struct role_progress none = {0};
 
@@ -104,7 +104,8 @@ struct adding {
 	size_t room;
 };
 
-static int add_volume(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+static int backup_volumes_add_volume(void *arg, const struct pool_volume *volume,
+				     struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
@@ -117,7 +118,7 @@ static int add_volume(void *arg, const struct pool_volume *volume, struct cairn_
 static int add_all(struct role_run *run, size_t room, struct cairn_err *err)
 {
 	struct adding adding = {.run = run, .room = room};
-	int rc = pool_volume_list(run->pool, NULL, add_volume, &adding, err);
+	int rc = pool_volume_list(run->pool, NULL, backup_volumes_add_volume, &adding, err);
 
 	if (!rc && run->n == 0)
 		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "the pool '%s' has no volumes",
@@ -148,7 +149,7 @@ int role_run_find(struct role_run *run, struct cairn_err *err)
 
 /* ---- snapshots ----------------------------------------------------------------- */
 
-static void sweep(struct pool *pool)
+static void backup_volumes_sweep(struct pool *pool)
 {
 	struct cairn_err why = {0};
 	char text[CAIRN_ERR_TEXT_MAX + 128];
@@ -157,14 +158,14 @@ static void sweep(struct pool *pool)
 	if (pool_temporary_sweep(pool, &deleted, &why)) {
 		snprintf(text, sizeof(text),
 			 "snapshots of a backup that was killed are still there: %s", why.msg);
-		remark(text);
+		backup_volumes_remark(text);
 	}
 	if (!deleted)
 		return;
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " snapshot%s of a backup that was killed %s deleted", deleted,
 		 deleted == 1 ? "" : "s", deleted == 1 ? "is" : "are");
-	remark(text);
+	backup_volumes_remark(text);
 }
 
 /* The next items to be cut, at most a group of them. */
@@ -212,7 +213,7 @@ static int cut_each(struct role_run *run, struct role_item **members, size_t n,
 		snprintf(text, sizeof(text),
 			 "the volumes cannot be cut at one point in time (%s): each is cut alone",
 			 why->msg);
-		remark(text);
+		backup_volumes_remark(text);
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct cairn_err alone = *why;
@@ -246,7 +247,7 @@ int role_run_cut(struct role_run *run, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "at most %u volumes can be cut at one point in time",
 				     POOL_GROUP_MAX);
-	sweep(run->pool);
+	backup_volumes_sweep(run->pool);
 	while (!rc && (n = collect_group(run, &from, members)) > 0) {
 		struct cairn_err why = {0};
 
@@ -269,5 +270,5 @@ void role_run_release(struct role_run *run, struct role_item *item)
 		return;
 	snprintf(text, sizeof(text), "the snapshot %s of %s stays until the next backup: %s",
 		 item->snapshot, item->name, why.msg);
-	remark(text);
+	backup_volumes_remark(text);
 }

@@ -41,7 +41,7 @@ struct running {
 	char audience[AGGAPI_AUDIENCE_MAX];
 };
 
-static void running_done(struct running *r)
+static void cbt_http_running_done(struct running *r)
 {
 	role_health_done(&r->health);
 	role_https_done(&r->https);
@@ -56,7 +56,7 @@ static void running_done(struct running *r)
 	net_metrics_freep(&r->metrics);
 }
 
-static bool serves(void *arg)
+static bool cbt_http_serves(void *arg)
 {
 	struct running *r = arg;
 
@@ -64,16 +64,16 @@ static bool serves(void *arg)
 }
 
 /* Who is not the leader fails here, so that its Service leaves it out. */
-static bool is_ready(void *arg, char *reason, size_t cap)
+static bool cbt_http_is_ready(void *arg, char *reason, size_t cap)
 {
-	if (serves(arg))
+	if (cbt_http_serves(arg))
 		return true;
 	snprintf(reason, cap, "another instance is the leader");
 	return false;
 }
 
-static int connect_cluster(struct running *r, const struct cbt_http_options *o,
-			   struct cairn_err *err)
+static int cbt_http_connect_cluster(struct running *r, const struct cbt_http_options *o,
+				    struct cairn_err *err)
 {
 	struct kube_guard_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-cbt-http", 0, &r->client, err);
@@ -101,7 +101,8 @@ static int meet_driver(struct running *r, const struct cbt_http_options *o, stru
 	return 0;
 }
 
-static int elect(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+static int cbt_http_elect(struct running *r, const struct cbt_http_options *o,
+			  struct cairn_err *err)
 {
 	char name[AGGAPI_DRIVER_NAME_MAX + 16];
 	struct kube_leader_options options = {
@@ -111,7 +112,8 @@ static int elect(struct running *r, const struct cbt_http_options *o, struct cai
 	return o->elect ? kube_leader_new(r->client, &options, &r->leader, err) : 0;
 }
 
-static int publish(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+static int cbt_http_publish(struct running *r, const struct cbt_http_options *o,
+			    struct cairn_err *err)
 {
 	struct aggapi_publish_options options = {.driver = r->driver,
 						 .url = o->publish_url,
@@ -123,7 +125,8 @@ static int publish(struct running *r, const struct cbt_http_options *o, struct c
 	return aggapi_publish(r->client, &options, &r->publisher, err);
 }
 
-static int serve(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)
+static int cbt_http_serve(struct running *r, const struct cbt_http_options *o,
+			  struct cairn_err *err)
 {
 	struct net_tls_options tls = {
 		.cert_file = o->tls_cert,
@@ -139,7 +142,7 @@ static int serve(struct running *r, const struct cbt_http_options *o, struct cai
 		.metrics = r->metrics,
 		.certificates = o->client_ca != NULL,
 		.client_name = o->client_name,
-		.serves = serves,
+		.serves = cbt_http_serves,
 		.arg = r,
 	};
 	int rc = role_https_new(&r->https, &tls, err);
@@ -155,22 +158,23 @@ static int cbt_http_start(struct running *r, const struct cbt_http_options *o,
 	int rc = role_metrics_new(&r->metrics, err);
 
 	if (!rc)
-		rc = connect_cluster(r, o, err);
+		rc = cbt_http_connect_cluster(r, o, err);
 	if (!rc)
 		rc = meet_driver(r, o, err);
 	if (!rc)
-		rc = elect(r, o, err);
+		rc = cbt_http_elect(r, o, err);
 	if (!rc)
-		rc = serve(r, o, err);
+		rc = cbt_http_serve(r, o, err);
 	if (!rc)
-		rc = role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
-	return rc ? rc : publish(r, o, err);
+		rc = role_health_start(&r->health, o->http_address, cbt_http_is_ready, r,
+				       r->metrics, err);
+	return rc ? rc : cbt_http_publish(r, o, err);
 }
 
 static int cbt_http_run(struct cairn_err *err)
 {
 	const struct cbt_http_options *options = &cbt_http_options;
-	cairn_cleanup(running_done) struct running running = {0};
+	cairn_cleanup(cbt_http_running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 

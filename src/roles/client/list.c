@@ -76,8 +76,8 @@ static char *put_block(char *to, const struct cairn_block *block, bool with_zero
 }
 
 /* As that lister has it: an offset of 0 is left out, no blocks are null. */
-static void print_json(const struct cairn_listing_info *info, const struct cairn_block *blocks,
-		       size_t n)
+static void list_print_json(const struct cairn_listing_info *info, const struct cairn_block *blocks,
+			    size_t n)
 {
 	cmd_outf("%s{", info->messages == 1 ? "[" : ",");
 	cmd_outf("\"block_metadata_type\":%d,\"volume_capacity_bytes\":%" PRIu64, info->type,
@@ -112,15 +112,15 @@ static void print_ndjson(const struct cairn_listing_info *info, const struct cai
 
 /* --- the listing --- */
 
-static int message(void *arg, const struct cairn_listing_info *info,
-		   const struct cairn_block *blocks, size_t n, struct cairn_err *err)
+static int list_message(void *arg, const struct cairn_listing_info *info,
+			const struct cairn_block *blocks, size_t n, struct cairn_err *err)
 {
 	struct cmd_progress *progress = arg;
 
 	if (info->messages == 1 && info->fell_back)
 		cmd_note("changed blocks are not known; these are allocated ones");
 	if (cmd_options.output == CMD_OUTPUT_JSON)
-		print_json(info, blocks, n);
+		list_print_json(info, blocks, n);
 	else if (cmd_options.output == CMD_OUTPUT_NDJSON)
 		print_ndjson(info, blocks, n);
 	else
@@ -129,7 +129,7 @@ static int message(void *arg, const struct cairn_listing_info *info,
 	return cmd_out_failed() ? cmd_out_finish(err) : 0;
 }
 
-static bool cancelled(void *arg)
+static bool list_cancelled(void *arg)
 {
 	(void)arg;
 	return cmd_interrupted() != 0;
@@ -151,7 +151,8 @@ static void print_end(const struct cairn_listing_info *info)
 int client_list_run(struct cairn_err *err)
 {
 	struct cmd_progress progress;
-	struct client_watch watch = {.message = message, .cancelled = cancelled, .arg = &progress};
+	struct client_watch watch = {
+		.message = list_message, .cancelled = list_cancelled, .arg = &progress};
 	struct cairn_listing_query *query = &cmd_list.query;
 	struct cairn_listing_info info;
 	int rc;

@@ -22,7 +22,7 @@ static void client_freep(struct cairn_client **client)
 	cairn_client_free(*client);
 }
 
-static int failed(const struct cairn_client_error *error, struct cairn_err *err)
+static int listing_run_failed(const struct cairn_client_error *error, struct cairn_err *err)
 {
 	return cairn_err_set(err, error->code, "%s", error->message);
 }
@@ -59,7 +59,7 @@ static int take_all(struct cairn_listing *listing, const struct client_watch *wa
 			return rc;
 	}
 	cairn_listing_info(listing, info);
-	return rc < 0 ? failed(&error, err) : 0;
+	return rc < 0 ? listing_run_failed(&error, err) : 0;
 }
 
 int client_listing_run(const struct cairn_client_options *options,
@@ -75,7 +75,7 @@ int client_listing_run(const struct cairn_client_options *options,
 	*ret_info = (struct cairn_listing_info){.size = sizeof(*ret_info)};
 	if (cairn_client_new(options, &client, &error) < 0 ||
 	    cairn_listing_new(client, query, &listing, &error) < 0)
-		return failed(&error, err);
+		return listing_run_failed(&error, err);
 	guard.listing = listing;
 	rc = cairn_ticker_start(&guard.ticker, "guard", LOOK_MS, guard_look, &guard, err);
 	if (rc)
@@ -118,7 +118,7 @@ static bool copy_cancelled(void *arg)
 	return copying->progress->cancelled(copying->progress->arg);
 }
 
-static void copying_done(struct copying *copying)
+static void listing_run_copying_done(struct copying *copying)
 {
 	client_mirror_done(&copying->mirror);
 }
@@ -126,8 +126,8 @@ static void copying_done(struct copying *copying)
 int client_copy_run(const struct client_copy_options *o, struct client_copy_result *ret,
 		    struct cairn_err *err)
 {
-	cairn_cleanup(copying_done) struct copying copying = {.mirror = CLIENT_MIRROR_INIT,
-							      .progress = o->copying};
+	cairn_cleanup(listing_run_copying_done) struct copying copying = {
+		.mirror = CLIENT_MIRROR_INIT, .progress = o->copying};
 	struct client_watch watch = {
 		.message = copy_message, .cancelled = copy_cancelled, .arg = &copying};
 	struct client_mirror_result compared;

@@ -13,7 +13,7 @@
 #include "cli/verify.h"
 #include "roles/client/listing_run.h"
 
-static void print_text(const struct client_copy_result *result)
+static void verify_devices_print_text(const struct client_copy_result *result)
 {
 	char listed[CAIRN_SIZE_TEXT_MAX];
 	char compared[CAIRN_SIZE_TEXT_MAX];
@@ -28,7 +28,7 @@ static void print_text(const struct client_copy_result *result)
 		cmd_out_text("source and target are equal\n");
 }
 
-static int print_json(const struct client_copy_result *result, struct cairn_err *err)
+static int verify_devices_print_json(const struct client_copy_result *result, struct cairn_err *err)
 {
 	struct cairn_json json;
 
@@ -78,9 +78,9 @@ int client_verify_run(struct cairn_err *err)
 	if (rc)
 		return rc;
 	if (cmd_options.output == CMD_OUTPUT_TABLE)
-		print_text(&result);
+		verify_devices_print_text(&result);
 	else
-		rc = print_json(&result, err);
+		rc = verify_devices_print_json(&result, err);
 	if (!rc && result.differing_bytes > 0)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
 				   "source and target differ in %" PRIu64

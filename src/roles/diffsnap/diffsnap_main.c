@@ -38,7 +38,7 @@ struct running {
 	struct role_health health;
 };
 
-static void running_done(struct running *r)
+static void diffsnap_running_done(struct running *r)
 {
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -54,7 +54,7 @@ static void running_done(struct running *r)
 	net_metrics_free(r->metrics);
 }
 
-static bool is_ready(void *arg, char *reason, size_t cap)
+static bool diffsnap_is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
@@ -64,15 +64,15 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 	return false;
 }
 
-static void collect(void *arg)
+static void diffsnap_collect(void *arg)
 {
 	struct running *r = arg;
 
 	net_metric_set(r->resources, 0, (double)diffsnap_table_count(r->table));
 }
 
-static int connect_cluster(struct running *r, const struct diffsnap_options *o,
-			   struct cairn_err *err)
+static int diffsnap_connect_cluster(struct running *r, const struct diffsnap_options *o,
+				    struct cairn_err *err)
 {
 	struct kube_guard_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-diffsnap", 0, &r->client, err);
@@ -85,7 +85,7 @@ static int connect_cluster(struct running *r, const struct diffsnap_options *o,
 	return kube_guard_new(&guard, &r->guard, err);
 }
 
-static int add_metrics(struct running *r, struct cairn_err *err)
+static int diffsnap_add_metrics(struct running *r, struct cairn_err *err)
 {
 	const struct net_metric_spec resources = {
 		.name = "cairn_diffsnap_resources",
@@ -96,7 +96,7 @@ static int add_metrics(struct running *r, struct cairn_err *err)
 
 	if (!rc)
 		rc = net_metrics_add(r->metrics, &resources, &r->resources, err);
-	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);
+	return rc ? rc : net_metrics_on_render(r->metrics, diffsnap_collect, r, err);
 }
 
 static int serve_rest(struct running *r, const struct diffsnap_options *o, struct cairn_err *err)
@@ -125,14 +125,14 @@ static int serve_rest(struct running *r, const struct diffsnap_options *o, struc
 static int diffsnap_start(struct running *r, const struct diffsnap_options *o,
 			  struct cairn_err *err)
 {
-	int rc = connect_cluster(r, o, err);
+	int rc = diffsnap_connect_cluster(r, o, err);
 
 	if (!rc)
 		rc = diffsnap_driver_new(o->csi_address, o->timeout_ms, &r->driver, err);
 	if (!rc)
 		rc = diffsnap_table_new(&r->table, err);
 	if (!rc)
-		rc = add_metrics(r, err);
+		rc = diffsnap_add_metrics(r, err);
 	struct diffsnap_controller_options controller = {
 		.client = r->client,
 		.recorder = r->recorder,
@@ -146,13 +146,14 @@ static int diffsnap_start(struct running *r, const struct diffsnap_options *o,
 	if (!rc)
 		rc = serve_rest(r, o, err);
 	return rc ? rc
-		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+		  : role_health_start(&r->health, o->http_address, diffsnap_is_ready, r, r->metrics,
+				      err);
 }
 
 static int diffsnap_run(struct cairn_err *err)
 {
 	const struct diffsnap_options *options = &diffsnap_options;
-	cairn_cleanup(running_done) struct running running = {0};
+	cairn_cleanup(diffsnap_running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 

@@ -92,7 +92,7 @@ struct running {
 
 /* The watcher stops looking first; then the server, whose handlers use the driver
  * and tell the monitor. */
-static void running_done(struct running *running)
+static void driver_running_done(struct running *running)
 {
 	csi_monitor_stop(running->monitor);
 	csi_registration_freep(&running->registration);
@@ -128,7 +128,8 @@ static int register_driver(struct running *running, const struct driver_options 
 				    : 0;
 }
 
-static int watch(struct running *running, const struct driver_options *o, struct cairn_err *err)
+static int driver_watch(struct running *running, const struct driver_options *o,
+			struct cairn_err *err)
 {
 	struct csi_monitor_options options = {
 		.address = o->http_address,
@@ -158,13 +159,13 @@ static int driver_start(struct running *running, const struct driver_options *o,
 	if (!rc)
 		rc = register_driver(running, o, err);
 	if (!rc)
-		rc = watch(running, o, err);
+		rc = driver_watch(running, o, err);
 	return rc ? rc : net_server_start(running->server, err);
 }
 
 /* Until a signal that ends it. A driver has nothing to do most of the time: after a
  * second without a call it gives back what can be read again. */
-static void wait_for_end(const struct net_server *server, const sigset_t *signals)
+static void driver_wait_for_end(const struct net_server *server, const sigset_t *signals)
 {
 	uint64_t before = 0;
 	uint64_t given_back = 0;
@@ -188,7 +189,7 @@ static void wait_for_end(const struct net_server *server, const sigset_t *signal
 static int driver_run(struct cairn_err *err)
 {
 	const struct driver_options *options = &driver_options;
-	cairn_cleanup(running_done) struct running running = {0};
+	cairn_cleanup(driver_running_done) struct running running = {0};
 	sigset_t signals;
 	unsigned cut;
 	int rc;
@@ -199,7 +200,7 @@ static int driver_run(struct cairn_err *err)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("endpoint", options->endpoint),
 		  CAIRN_STR("driver", options->name), CAIRN_STR("node", options->node_id));
-	wait_for_end(running.server, &signals);
+	driver_wait_for_end(running.server, &signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
 	cut = net_server_drain(running.server, options->drain_ms);
 	if (cut > 0)

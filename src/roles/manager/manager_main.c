@@ -53,7 +53,7 @@ struct running {
 	struct role_health health;
 };
 
-static void running_done(struct running *r)
+static void manager_running_done(struct running *r)
 {
 	role_health_done(&r->health);
 	role_https_done(&r->https);
@@ -85,7 +85,7 @@ static void on_lead(void *arg, bool leads)
 	discovery_controller_lead(r->discovery, leads);
 }
 
-static bool is_ready(void *arg, char *reason, size_t cap)
+static bool manager_is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
@@ -97,7 +97,7 @@ static bool is_ready(void *arg, char *reason, size_t cap)
 	return false;
 }
 
-static void collect(void *arg)
+static void manager_collect(void *arg)
 {
 	struct running *r = arg;
 	struct session_controller_stats stats = {0};
@@ -112,7 +112,7 @@ static void collect(void *arg)
 	net_metric_set(r->leads, 0, !r->leader || kube_leader_leads(r->leader) ? 1 : 0);
 }
 
-static int add_metrics(struct running *r, struct cairn_err *err)
+static int manager_add_metrics(struct running *r, struct cairn_err *err)
 {
 	static const struct net_metric_spec counts[N_SHOWN] = {
 		{.name = "cairn_session_ready_total",
@@ -142,11 +142,11 @@ static int add_metrics(struct running *r, struct cairn_err *err)
 		rc = net_metrics_add(r->metrics, &waiting, &r->waiting, err);
 	if (!rc)
 		rc = net_metrics_add(r->metrics, &leads, &r->leads, err);
-	return rc ? rc : net_metrics_on_render(r->metrics, collect, r, err);
+	return rc ? rc : net_metrics_on_render(r->metrics, manager_collect, r, err);
 }
 
-static int connect_cluster(struct running *r, const struct manager_options *o,
-			   struct cairn_err *err)
+static int manager_connect_cluster(struct running *r, const struct manager_options *o,
+				   struct cairn_err *err)
 {
 	int rc = role_connect(o->kubeconfig, "cairn-manager", (double)o->qps, &r->client, err);
 
@@ -212,22 +212,23 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 
 static int manager_start(struct running *r, const struct manager_options *o, struct cairn_err *err)
 {
-	int rc = connect_cluster(r, o, err);
+	int rc = manager_connect_cluster(r, o, err);
 
 	if (!rc)
-		rc = add_metrics(r, err);
+		rc = manager_add_metrics(r, err);
 	if (!rc)
 		rc = run_controllers(r, o, err);
 	if (!rc)
 		rc = serve_webhook(r, o, err);
 	return rc ? rc
-		  : role_health_start(&r->health, o->http_address, is_ready, r, r->metrics, err);
+		  : role_health_start(&r->health, o->http_address, manager_is_ready, r, r->metrics,
+				      err);
 }
 
 static int manager_run(struct cairn_err *err)
 {
 	const struct manager_options *options = &manager_options;
-	cairn_cleanup(running_done) struct running running = {0};
+	cairn_cleanup(manager_running_done) struct running running = {0};
 	sigset_t signals;
 	int rc;
 

@@ -134,7 +134,7 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 	return sidecar_new(&options, ret, err);
 }
 
-static void wait_for_end(const sigset_t *signals)
+static void sidecar_wait_for_end(const sigset_t *signals)
 {
 	int number;
 
@@ -186,7 +186,7 @@ static int sidecar_run(struct cairn_err *err)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("address", listen),
 		  CAIRN_STR("csi_address", options->csi_address));
-	wait_for_end(&signals);
+	sidecar_wait_for_end(&signals);
 	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
 	cut = sidecar_drain(sidecar, options->drain_ms);
 	cairn_log(CAIRN_LOG_INFO, "stopped", CAIRN_U64("cut_off", cut));
