@@ -54,6 +54,17 @@ struct cairn_flag {
 		.name = NULL \
 	}
 
+/* Entries of a table: a flag with a value of a kind (STRING, U64, …), and one without. */
+#define CAIRN_FLAG_VALUE(kind_, name_, target_, value_, help_)                     \
+	{                                                                          \
+		.name = (name_), .kind = CAIRN_FLAG_##kind_, .target = &(target_), \
+		.value_name = (value_), .help = (help_)                            \
+	}
+#define CAIRN_FLAG_SWITCH(name_, target_, help_)                                                \
+	{                                                                                       \
+		.name = (name_), .kind = CAIRN_FLAG_BOOL, .target = &(target_), .help = (help_) \
+	}
+
 /* How cairn_flags_parse() reads. */
 enum cairn_flags_how {
 	/* Parsing ends at the first argument, which is how a command finds its

@@ -22,16 +22,10 @@ static uint64_t starting_offset;
 static uint64_t max_results;
 
 static const struct cairn_flag delta_flags[] = {
-	{.name = "starting-offset",
-	 .kind = CAIRN_FLAG_SIZE,
-	 .target = &starting_offset,
-	 .value_name = "OFFSET",
-	 .help = "list from this byte on (default: 0)"},
-	{.name = "max-results",
-	 .kind = CAIRN_FLAG_U64,
-	 .target = &max_results,
-	 .value_name = "N",
-	 .help = "list at most so many extents (default: 0, all)"},
+	CAIRN_FLAG_VALUE(SIZE, "starting-offset", starting_offset, "OFFSET",
+			 "list from this byte on (default: 0)"),
+	CAIRN_FLAG_VALUE(U64, "max-results", max_results, "N",
+			 "list at most so many extents (default: 0, all)"),
 	CAIRN_FLAG_END,
 };
 

@@ -25,16 +25,9 @@ static uint64_t width;
 static uint64_t rows = 16;
 
 static const struct cairn_flag map_flags[] = {
-	{.name = "width",
-	 .kind = CAIRN_FLAG_U64,
-	 .target = &width,
-	 .value_name = "COLUMNS",
-	 .help = "width of the picture (default: the terminal's)"},
-	{.name = "rows",
-	 .kind = CAIRN_FLAG_U64,
-	 .target = &rows,
-	 .value_name = "N",
-	 .help = "at most so many lines of cells (default: 16)"},
+	CAIRN_FLAG_VALUE(U64, "width", width, "COLUMNS",
+			 "width of the picture (default: the terminal's)"),
+	CAIRN_FLAG_VALUE(U64, "rows", rows, "N", "at most so many lines of cells (default: 16)"),
 	CAIRN_FLAG_END,
 };
 

@@ -17,14 +17,9 @@ static bool repair;
 static bool data;
 
 static const struct cairn_flag pool_check_flags[] = {
-	{.name = "repair",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &repair,
-	 .help = "make again what can be; move aside what is in no record"},
-	{.name = "data",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &data,
-	 .help = "also read all data of volumes and snapshots"},
+	CAIRN_FLAG_SWITCH("repair", repair,
+			  "make again what can be; move aside what is in no record"),
+	CAIRN_FLAG_SWITCH("data", data, "also read all data of volumes and snapshots"),
 	CAIRN_FLAG_END,
 };
 

@@ -35,10 +35,7 @@ static const struct cairn_flag pool_create_flags[] = {
 	 .value_name = "SIZE",
 	 .given = &size_given,
 	 .help = "of the image file, if one is made (default: by space)"},
-	{.name = "thin",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &thin,
-	 .help = "allow an image larger than the space that is free"},
+	CAIRN_FLAG_SWITCH("thin", thin, "allow an image larger than the space that is free"),
 	{.name = "retention",
 	 .kind = CAIRN_FLAG_DURATION,
 	 .target = &retention_ms,
@@ -51,10 +48,7 @@ static const struct cairn_flag pool_create_flags[] = {
 	 .value_name = "SIZE",
 	 .given = &granularity_given,
 	 .help = "smallest change told apart (default: 4K)"},
-	{.name = "if-missing",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &if_missing,
-	 .help = "do nothing if there is a pool already"},
+	CAIRN_FLAG_SWITCH("if-missing", if_missing, "do nothing if there is a pool already"),
 	CAIRN_FLAG_END,
 };
 

@@ -12,10 +12,7 @@
 static bool yes;
 
 static const struct cairn_flag pool_destroy_flags[] = {
-	{.name = "yes",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &yes,
-	 .help = "really do it: every volume and snapshot is lost"},
+	CAIRN_FLAG_SWITCH("yes", yes, "really do it: every volume and snapshot is lost"),
 	CAIRN_FLAG_END,
 };
 

@@ -16,11 +16,7 @@
 static uint64_t max;
 
 static const struct cairn_flag pool_gc_flags[] = {
-	{.name = "max",
-	 .kind = CAIRN_FLAG_U64,
-	 .target = &max,
-	 .value_name = "N",
-	 .help = "merge at most so many (default: 0, all)"},
+	CAIRN_FLAG_VALUE(U64, "max", max, "N", "merge at most so many (default: 0, all)"),
 	CAIRN_FLAG_END,
 };
 

@@ -17,16 +17,9 @@ static const char *restore_id;
 static const char *drop_id;
 
 static const struct cairn_flag pool_quarantine_flags[] = {
-	{.name = "restore",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &restore_id,
-	 .value_name = "ID",
-	 .help = "bring it back, with a new record where it has none"},
-	{.name = "drop",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &drop_id,
-	 .value_name = "ID",
-	 .help = "remove it for good"},
+	CAIRN_FLAG_VALUE(STRING, "restore", restore_id, "ID",
+			 "bring it back, with a new record where it has none"),
+	CAIRN_FLAG_VALUE(STRING, "drop", drop_id, "ID", "remove it for good"),
 	CAIRN_FLAG_END,
 };
 

@@ -16,11 +16,8 @@
 static uint64_t set_wait_ms = 2000;
 
 static const struct cairn_flag snapshot_create_flags[] = {
-	{.name = "set-wait",
-	 .kind = CAIRN_FLAG_DURATION,
-	 .target = &set_wait_ms,
-	 .value_name = "TIME",
-	 .help = "wait so long for change sets; or none (default: 2s)"},
+	CAIRN_FLAG_VALUE(DURATION, "set-wait", set_wait_ms, "TIME",
+			 "wait so long for change sets; or none (default: 2s)"),
 	CAIRN_FLAG_END,
 };
 

@@ -14,10 +14,7 @@
 static bool used;
 
 static const struct cairn_flag snapshot_info_flags[] = {
-	{.name = "used",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &used,
-	 .help = "also what it alone holds; may take long"},
+	CAIRN_FLAG_SWITCH("used", used, "also what it alone holds; may take long"),
 	CAIRN_FLAG_END,
 };
 

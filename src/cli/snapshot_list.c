@@ -19,10 +19,7 @@ static const struct cairn_flag snapshot_list_flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &all,
 	 .help = "also deleted ones that still answer as base"},
-	{.name = "used",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &used,
-	 .help = "also the space it takes and holds alone; may take long"},
+	CAIRN_FLAG_SWITCH("used", used, "also the space it takes and holds alone; may take long"),
 	CAIRN_FLAG_END,
 };
 

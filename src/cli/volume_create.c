@@ -22,11 +22,8 @@ static const struct cairn_flag volume_create_flags[] = {
 	 .value_name = "SIZE",
 	 .given = &size_given,
 	 .help = "such as 8G; not needed with --from"},
-	{.name = "from",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &from,
-	 .value_name = "SOURCE",
-	 .help = "begin with the data of a volume or of a snapshot"},
+	CAIRN_FLAG_VALUE(STRING, "from", from, "SOURCE",
+			 "begin with the data of a volume or of a snapshot"),
 	CAIRN_FLAG_END,
 };
 

@@ -12,14 +12,8 @@ static bool keep_snapshots;
 static bool with_snapshots;
 
 static const struct cairn_flag volume_delete_flags[] = {
-	{.name = "keep-snapshots",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &keep_snapshots,
-	 .help = "its snapshots stay, reachable by id"},
-	{.name = "with-snapshots",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &with_snapshots,
-	 .help = "its snapshots are deleted too"},
+	CAIRN_FLAG_SWITCH("keep-snapshots", keep_snapshots, "its snapshots stay, reachable by id"),
+	CAIRN_FLAG_SWITCH("with-snapshots", with_snapshots, "its snapshots are deleted too"),
 	CAIRN_FLAG_END,
 };
 

@@ -23,10 +23,7 @@ static const struct cairn_flag volume_list_flags[] = {
 	 .kind = CAIRN_FLAG_BOOL,
 	 .target = &all,
 	 .help = "also deleted ones of which snapshots live on"},
-	{.name = "used",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &used,
-	 .help = "also what a volume alone holds; may take long"},
+	CAIRN_FLAG_SWITCH("used", used, "also what a volume alone holds; may take long"),
 	CAIRN_FLAG_END,
 };
 

@@ -25,15 +25,9 @@ static const char *snapshot_first;
 static bool no_snapshot;
 
 static const struct cairn_flag volume_rollback_flags[] = {
-	{.name = "snapshot-first",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &snapshot_first,
-	 .value_name = "NAME",
-	 .help = "name of the snapshot that is made first"},
-	{.name = "no-snapshot",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &no_snapshot,
-	 .help = "give up what the volume holds now"},
+	CAIRN_FLAG_VALUE(STRING, "snapshot-first", snapshot_first, "NAME",
+			 "name of the snapshot that is made first"),
+	CAIRN_FLAG_SWITCH("no-snapshot", no_snapshot, "give up what the volume holds now"),
 	CAIRN_FLAG_END,
 };
 

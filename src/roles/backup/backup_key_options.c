@@ -13,16 +13,10 @@ static const struct cairn_flag backup_key_flags[] = {
 
 static const struct cairn_flag backup_key_new_flags[] = {
 	CMD_REPOSITORY_FLAGS,
-	{.name = "new-password-file",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &cmd_backup_key.new_password_file,
-	 .value_name = "FILE",
-	 .help = "holds the new password (default: it is asked for)"},
-	{.name = "new-password-command",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &cmd_backup_key.new_password_command,
-	 .value_name = "COMMAND",
-	 .help = "prints the new password"},
+	CAIRN_FLAG_VALUE(STRING, "new-password-file", cmd_backup_key.new_password_file, "FILE",
+			 "holds the new password (default: it is asked for)"),
+	CAIRN_FLAG_VALUE(STRING, "new-password-command", cmd_backup_key.new_password_command,
+			 "COMMAND", "prints the new password"),
 	CAIRN_FLAG_END,
 };
 

@@ -8,11 +8,8 @@ struct cmd_backup_list cmd_backup_list = {.repository = &cmd_repository};
 
 static const struct cairn_flag backup_list_flags[] = {
 	CMD_REPOSITORY_FLAGS,
-	{.name = "volume",
-	 .kind = CAIRN_FLAG_STRING,
-	 .target = &cmd_backup_list.volume,
-	 .value_name = "NAME",
-	 .help = "only backups of this volume, by name or id"},
+	CAIRN_FLAG_VALUE(STRING, "volume", cmd_backup_list.volume, "NAME",
+			 "only backups of this volume, by name or id"),
 	CMD_TAG_FLAG(cmd_backup_list, "only backups that have all of these; again: or these"),
 	CAIRN_FLAG_END,
 };

@@ -8,10 +8,7 @@ struct cmd_mount cmd_mount = {.repository = &cmd_repository};
 
 static const struct cairn_flag mount_flags[] = {
 	CMD_REPOSITORY_FLAGS,
-	{.name = "allow-other",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &cmd_mount.allow_other,
-	 .help = "let other users look into it"},
+	CAIRN_FLAG_SWITCH("allow-other", cmd_mount.allow_other, "let other users look into it"),
 	CAIRN_FLAG_END,
 };
 

@@ -13,10 +13,8 @@ static const char *const formats[] = {"table", "json", "ndjson", NULL};
 
 static const struct cairn_flag list_flags[] = {
 	CLIENT_QUERY_FLAGS(cmd_list),
-	{.name = "fall-back",
-	 .kind = CAIRN_FLAG_BOOL,
-	 .target = &cmd_list.query.fall_back,
-	 .help = "list allocated blocks when changed ones are not known"},
+	CAIRN_FLAG_SWITCH("fall-back", cmd_list.query.fall_back,
+			  "list allocated blocks when changed ones are not known"),
 	CLIENT_SERVICE_FLAGS(cmd_list),
 	/* What the lister of external-snapshot-metadata calls --output. */
 	{.name = "output-format",
