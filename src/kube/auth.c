@@ -14,7 +14,7 @@
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
-/* NULL for no list; a failure leaves *ret NULL too. */
+/* Leaves *ret NULL for an empty list, and on failure. */
 static int text_list(const char *const texts[], json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *list = NULL;
@@ -40,7 +40,7 @@ static json_t *review_new(const struct kube_resource *kind, json_t *spec)
 	return cairn_take(object);
 }
 
-/* Wipes the object, which holds a token and nobody else has. */
+/* Wipes an object that contains a token; the caller must hold the only reference. */
 static void forget(json_t **object)
 {
 	kube_wipe_json(*object);
@@ -66,7 +66,7 @@ int kube_token_review(struct kube_client *client, const char *token, const char 
 			 err);
 	if (rc)
 		return rc;
-	/* The server sends the token back. */
+	/* The server's answer includes the token. */
 	kube_wipe_json(kube_at(answer, "spec"));
 	memset(ret, 0, sizeof(*ret));
 	ret->object = answer;
@@ -113,7 +113,7 @@ static json_t *attributes(const struct kube_access *what)
 			 what->ns, "name", what->name);
 }
 
-/* The UserInfo's fields, as a SubjectAccessReview calls them. */
+/* Copies the UserInfo's fields under their names in a SubjectAccessReview. */
 static int add_user(json_t *spec, const json_t *user, struct cairn_err *err)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who somebody is, what they may do, and tokens for service accounts: the
- * questions that an API server answers for others. Nothing is kept here; caches
- * belong to who knows how long an answer may stand. */
+/* Authentication, authorization and service account tokens, as answered by the API server
+ * (TokenReview, SubjectAccessReview, TokenRequest). Nothing is cached here; the caller
+ * decides how long an answer may be reused. */
 #ifndef CAIRN_KUBE_AUTH_H
 #define CAIRN_KUBE_AUTH_H
 
@@ -15,20 +15,19 @@ struct cairn_err;
 struct kube_call;
 struct kube_client;
 
-/* What a TokenReview said. */
+/* The result of a TokenReview. */
 struct kube_token_review {
 	bool authenticated;
-	const json_t *user;      /* UserInfo: username, uid, groups, extra; NULL when not */
-	const json_t *audiences; /* array of texts, those asked for that the token has; or NULL */
-	const char *error;       /* why not, for a log; NULL when it said nothing */
-	json_t *object;          /* the others are borrowed from it */
+	const json_t *user;      /* UserInfo: username, uid, groups, extra; NULL if rejected */
+	const json_t *audiences; /* array of strings: the requested ones that match; or NULL */
+	const char *error;       /* the reason, for a log; NULL if none was given */
+	json_t *object;          /* owns the other fields */
 };
 
-/* Asks whether `token` is good for one of the audiences (NULL-terminated; NULL
- * or none: those of the API server). A token that is no good is an answer, not
- * a failure. The server answers `authenticated` also when it knows nothing of
- * audiences, so a caller that named some must see one of them in the answer:
- * kube_token_review_has(). */
+/* Asks whether `token` is valid for one of the audiences (NULL-terminated; NULL or an
+ * empty list means those of the API server). A rejected token is a result, not an error. A
+ * server that does not support audiences also reports `authenticated`, so a caller that
+ * passed audiences must check the answer with kube_token_review_has(). */
 int kube_token_review(struct kube_client *client, const char *token, const char *const audiences[],
 		      const struct kube_call *how, struct kube_token_review *ret,
 		      struct cairn_err *err);
@@ -36,7 +35,7 @@ int kube_token_review(struct kube_client *client, const char *token, const char 
 bool kube_token_review_has(const struct kube_token_review *review, const char *audience);
 void kube_token_review_done(struct kube_token_review *review);
 
-/* What somebody wants to do. */
+/* The action to authorize. */
 struct kube_access {
 	const char *verb;
 	const char *group;
@@ -45,16 +44,17 @@ struct kube_access {
 	const char *subresource;
 	const char *ns;
 	const char *name;
-	const char *path; /* of no resource; then the others but `verb` are NULL */
+	const char *path; /* non-resource URL; then all others but `verb` are NULL */
 };
 
 struct kube_access_answer {
 	bool allowed;
-	bool denied;      /* not only not allowed */
-	char reason[256]; /* "" when it gave none; cut at a character */
+	bool denied;      /* explicitly denied, not only not allowed */
+	char reason[256]; /* "" if none was given; truncated between characters */
 };
 
-/* May `user` (a UserInfo; NULL: we ourselves) do `what`? No is an answer. */
+/* Checks whether `user` (a UserInfo; NULL means our own account) may do `what`. A refusal
+ * is a result, not an error. */
 int kube_access_review(struct kube_client *client, const json_t *user,
 		       const struct kube_access *what, const struct kube_call *how,
 		       struct kube_access_answer *ret, struct cairn_err *err);
@@ -67,9 +67,9 @@ struct kube_token_request {
 	const char *ns;
 	const char *service_account;
 	const char *const *audiences; /* NULL-terminated; NULL: those of the API server */
-	uint64_t expiry_s;            /* 0 is the server's default; it takes 600 and more */
+	uint64_t expiry_s;            /* 0 is the server's default; the server's minimum is 600 */
 
-	/* The token dies with this object; NULL: only with its account. */
+	/* The token is valid only while this object exists; NULL binds it to its account alone. */
 	const char *bound_kind; /* "Pod", "Secret", "Node" */
 	const char *bound_name;
 	const char *bound_uid;
@@ -83,7 +83,7 @@ struct kube_token {
 int kube_token_request(struct kube_client *client, const struct kube_token_request *request,
 		       const struct kube_call *how, struct kube_token *ret, struct cairn_err *err);
 
-/* Wipes it. Also a cleanup function. */
+/* Wipes the token. Also a cleanup function. */
 void kube_token_done(struct kube_token *token);
 
 #endif

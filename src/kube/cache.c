@@ -19,14 +19,14 @@
 
 struct entry {
 	struct entry *next;          /* in its bucket */
-	struct entry *older, *newer; /* by when it was answered */
+	struct entry *older, *newer; /* sorted by the time of the answer */
 	struct kube_digest key;
 	bool asking;
-	unsigned users; /* who waits for an answer or asks: it can not be dropped */
-	uint64_t round; /* how often it was asked */
+	unsigned users; /* threads that wait or query: the entry cannot be dropped */
+	uint64_t round; /* number of queries made */
 	uint64_t until_ns;
 	struct kube_value *value;
-	struct cairn_err *failure; /* NULL unless the last answer was one */
+	struct cairn_err *failure; /* NULL unless the last answer was an error */
 };
 
 struct kube_cache {
@@ -118,7 +118,7 @@ static void drop(struct kube_cache *cache, struct entry *entry)
 	cache->stats.entries--;
 }
 
-/* Makes room for one more: a refusal goes first, then the oldest. */
+/* Makes room for one entry: evicts a refusal first, else the oldest. */
 static void make_room(struct kube_cache *cache)
 {
 	struct entry *victim = NULL;
@@ -146,7 +146,7 @@ static struct entry *insert(struct kube_cache *cache, const struct kube_digest *
 
 	make_room(cache);
 	if (cache->stats.entries >= cache->options.entries_max)
-		return NULL; /* all are being asked for */
+		return NULL; /* all entries are in use */
 	entry = cairn_calloc(1, sizeof(*entry));
 	if (!entry)
 		return NULL;
@@ -173,7 +173,7 @@ static bool says_no(int code)
 	       code == CAIRN_INVALID || code == CAIRN_PRECONDITION;
 }
 
-/* The one who asked gave up: that is no answer for anybody else. */
+/* The querying caller gave up: that is not an answer for the others. */
 static bool gave_up(int code)
 {
 	return code == CAIRN_CANCELLED || code == CAIRN_DEADLINE;
@@ -208,7 +208,7 @@ static void store(struct kube_cache *cache, struct entry *entry, int rc, struct 
 	link_newest(cache, entry);
 }
 
-/* Asks without the lock and leaves the answer in the entry, which may be NULL. */
+/* Queries without the lock and stores the answer in the entry, which may be NULL. */
 static int ask_for(struct kube_cache *cache, struct entry *entry, kube_cache_ask ask, void *arg,
 		   const struct kube_wait *wait, struct kube_value **ret, struct cairn_err *err)
 {
@@ -238,7 +238,7 @@ static int ask_for(struct kube_cache *cache, struct entry *entry, kube_cache_ask
 	return rc;
 }
 
-/* Waits while somebody asks. 1 when an answer came for those who waited. */
+/* Waits while another thread queries. Returns 1 if an answer came for the waiting ones. */
 static int wait_for(struct kube_cache *cache, struct entry *entry, const struct kube_wait *wait,
 		    struct cairn_err *err)
 {

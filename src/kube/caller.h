@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Somebody at the other end of a request: how long they wait, and where they are. */
+/* The peer that sent a request: its address and how long it waits for the answer. */
 #ifndef CAIRN_KUBE_CALLER_H
 #define CAIRN_KUBE_CALLER_H
 
@@ -11,16 +11,16 @@
 
 struct net_http;
 
-/* The owner of questions that are taken in turn: the address without its port, the
- * /64 of an IPv6 one. */
+/* The key under which a peer's queries are queued fairly: its address without the port, or
+ * the /64 prefix of an IPv6 address. */
 struct kube_digest kube_origin_of(const char *address);
 
 struct kube_caller {
 	struct kube_digest origin;
-	struct kube_wait wait; /* points to `origin`: a caller stays where it is */
+	struct kube_wait wait; /* points to `origin`, so the struct must not move */
 };
 
-/* Of an HTTP request that is answered within `ms`. */
+/* For an HTTP request that must be answered within `ms`. */
 void kube_caller_init(struct kube_caller *caller, struct net_http *http, uint64_t ms);
 
 #endif

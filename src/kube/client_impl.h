@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client's parts, and the one way to make a request with it. */
+/* The parts of a client, and the function that all requests go through. */
 #ifndef CAIRN_KUBE_CLIENT_IMPL_H
 #define CAIRN_KUBE_CLIENT_IMPL_H
 
@@ -33,16 +33,16 @@ struct kube_client {
 	struct kube_throttle throttle;
 };
 
-/* Makes the request, again where client.h says so, until there is an answer
- * that is a success; of a streamed one only its head has come then. */
+/* Sends the request and retries it as described in client.h until it succeeds. For a
+ * streamed answer it returns once the head has arrived. */
 int kube_execute(struct kube_client *client, const struct kube_request *request,
 		 const struct kube_call *how, struct kube_exchange **ret, struct cairn_err *err);
 
-/* A request whose answer is an object; `ret` may be NULL. `body` may be NULL. */
+/* A request whose answer is a JSON object. `ret` and `body` may be NULL. */
 int kube_execute_json(struct kube_client *client, const struct kube_request *request,
 		      const struct kube_call *how, json_t **ret, struct cairn_err *err);
 
-/* Appends name=value with '?' or '&'; nothing where the value is NULL or "". */
+/* Appends name=value with '?' or '&'; appends nothing if the value is NULL or "". */
 void kube_query_add(struct cairn_buf *path, const char *name, const char *value);
 
 #endif

@@ -77,7 +77,7 @@ struct kube_config *kube_config_ref(const struct kube_config *config)
 {
 	struct kube_config *held;
 
-	/* The count is all that changes in a configuration. */
+	/* The reference count is the only thing that changes in a configuration. */
 	memcpy(&held, &config, sizeof(held));
 	atomic_fetch_add(&held->refs, 1);
 	return held;
@@ -107,7 +107,7 @@ bool kube_config_is_in_cluster(const struct kube_config *config)
 	return config->in_cluster;
 }
 
-/* One of several files: what it says and where it lies. */
+/* One of several files: its contents and its directory. */
 struct source {
 	json_t *root;
 	char *dir;
@@ -170,7 +170,7 @@ static int add_file(struct sources *sources, const char *path, struct cairn_err 
 	return rc ? rc : add_text(sources, text, n, path, err);
 }
 
-/* The files of KUBECONFIG that are there. */
+/* Adds those files of KUBECONFIG that exist. */
 static int add_listed(struct sources *sources, const char *list, struct cairn_err *err)
 {
 	while (*list) {
@@ -204,7 +204,7 @@ static int add_home(struct sources *sources, struct cairn_err *err)
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-/* The first entry of that name in a list of named things ("clusters"), and the
+/* Returns the first entry of that name in a list of named entries ("clusters"), and the
  * directory of its file. */
 static const json_t *find_named(const struct sources *sources, const char *list_name,
 				const char *part, const char *name, const char **ret_dir)

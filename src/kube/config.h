@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where the API server is and who we are to it.
+/* The address of the API server and the credentials for it.
  *
- * A kubeconfig file, several of them merged, or what a pod finds in its file
- * system. A `struct kube_config` says where credentials are; files with tokens
- * and certificates are read again while a client lives, so a rotated one is
- * taken up without a restart.
+ * The source is a kubeconfig file, several merged kubeconfig files, or the service account
+ * files of a pod. A `struct kube_config` records where credentials are stored; token and
+ * certificate files are read again during the life of a client, so rotated ones are used
+ * without a restart.
  *
- * A config belongs to one thread until a client is made of it, which takes what
- * it needs; it is never changed after it was loaded.
+ * A config belongs to one thread until a client is made from it. It does not change after
+ * it was loaded.
  */
 #ifndef CAIRN_KUBE_CONFIG_H
 #define CAIRN_KUBE_CONFIG_H
@@ -21,39 +21,39 @@
 struct cairn_err;
 struct kube_config;
 
-/* A kubeconfig file; a large fleet's is some hundred KiB. */
+/* Limit of a kubeconfig file; that of a large fleet has some hundred KiB. */
 #define KUBE_CONFIG_FILE_MAX (4U << 20)
 
-/* Files that KUBECONFIG may list. */
+/* Limit of the files in KUBECONFIG. */
 #define KUBE_CONFIG_FILES_MAX 64
 
 struct kube_config_options {
-	const char *kubeconfig; /* a file; NULL or "" searches, see below */
-	const char *context;    /* NULL or "" is the file's current one */
+	const char *kubeconfig; /* a file; NULL or "" searches as described below */
+	const char *context;    /* NULL or "" is the current context of the file */
 	const char *cluster;    /* these two override the context's */
 	const char *user;
 
-	/* Searching finds nothing: pods look here. NULL is the usual directory. */
+	/* The pod's service account directory, for the fallback. NULL is the usual one. */
 	const char *pod_dir;
 };
 
-/* Finds the configuration as kubectl does: the file that is named; else the
- * files that the variable KUBECONFIG lists, merged, the first to say something
- * winning; else ~/.kube/config if it is there; else that of the pod.
+/* Finds the configuration as kubectl does: the given file; else the files listed in
+ * KUBECONFIG, merged so that the first file to set a value wins; else ~/.kube/config if it
+ * exists; else that of the pod.
  *
  * CAIRN_NOT_FOUND      no file, or no context, cluster or user of that name
- * CAIRN_PRECONDITION   nothing is configured and this is no pod
- * CAIRN_INVALID        a file is not what it should be; the text says where
+ * CAIRN_PRECONDITION   nothing is configured and this is not a pod
+ * CAIRN_INVALID        a file is malformed; the text says where
  * CAIRN_UNIMPLEMENTED  an auth-provider, which Kubernetes dropped in favour of exec
  * CAIRN_NO_SPACE       out of memory
  */
 int kube_config_load(const struct kube_config_options *options, struct kube_config **ret,
 		     struct cairn_err *err);
 
-/* Only the pod's. */
+/* Loads only the pod's configuration. */
 int kube_config_in_cluster(const char *pod_dir, struct kube_config **ret, struct cairn_err *err);
 
-/* From text, as a file at `path` would give; for tests and for fuzzing. */
+/* Parses `text` as if it were read from `path`; for tests and fuzzing. */
 int kube_config_parse(const char *text, size_t n, const char *path, const char *context,
 		      struct kube_config **ret, struct cairn_err *err);
 

@@ -18,8 +18,8 @@ void kube_wipe(char *secret)
 	free(secret);
 }
 
-/* A field that is no text is a mistake worth a message: a token of digits is
- * kept as text by the YAML reader, so only lists and objects arrive here. */
+/* Copies a text field. Only lists and objects are rejected: the YAML reader keeps scalars
+ * such as a token of digits as strings. */
 int kube_config_text(const json_t *node, const char *field, char **ret, struct cairn_err *err)
 {
 	const json_t *value = kube_at(node, field);
@@ -55,7 +55,7 @@ static int get_file(const json_t *node, const char *field, const char *dir, char
 	return *ret ? 0 : cairn_err_nomem(err, field);
 }
 
-/* Decodes in place; blanks and ends of lines are passed over. */
+/* Decodes in place; skips blanks and line ends. */
 static int decode(char *text, const char *field, struct cairn_err *err)
 {
 	size_t kept = 0;
@@ -88,7 +88,7 @@ static int get_material(const json_t *node, const char *data_field, const char *
 	return get_file(node, file_field, dir, &ret->file, err);
 }
 
-/* A copy, because the kubeconfig is wiped when it was read. */
+/* Returns a copy, because the kubeconfig tree is wiped after it was read. */
 static int get_copy(const json_t *node, const char *field, json_t **ret, struct cairn_err *err)
 {
 	if (!kube_at(node, field))
@@ -140,8 +140,8 @@ int kube_config_set_cluster(struct kube_config *config, const json_t *cluster, c
 	return get_extension(config, cluster, err);
 }
 
-/* `command` with a slash in it is relative to the kubeconfig; without one it is
- * looked for in PATH. */
+/* `command` with a slash in it is relative to the kubeconfig; without one it is searched
+ * for in PATH. */
 static int set_exec(struct kube_config *config, const json_t *exec, const char *dir,
 		    struct cairn_err *err)
 {

@@ -18,7 +18,7 @@ struct kube_controller {
 	struct cairn_crew workers;
 	atomic_bool stopping;
 	atomic_bool leads;
-	_Atomic unsigned busy; /* workers that look at something */
+	_Atomic unsigned busy; /* workers that are processing a key */
 };
 
 static int check_stop(void *arg)
@@ -33,10 +33,10 @@ static void work_on(struct kube_controller *c, const char *key)
 	const struct kube_controller_options *o = &c->options;
 	struct cairn_err err = {0};
 	uint64_t again = UINT64_MAX;
-	/* The next leader adds all keys: those of a former one may be dropped. */
+	/* A former leader may drop its keys: the next leader adds all keys. */
 	int rc = atomic_load(&c->leads) ? o->look(o->arg, key, &again, &err) : 0;
 
-	/* A driver may say CANCELLED too: that is a failure like any other. */
+	/* A driver may return CANCELLED too, which is a failure like any other. */
 	if (rc == CAIRN_CANCELLED && check_stop(c)) {
 		kube_queue_done(c->queue, key);
 		return;

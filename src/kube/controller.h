@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What all controllers have in common: a queue of keys, workers that look at the
- * object of one key at a time, an election they obey, and an end.
+/* The common part of all controllers: a work queue of keys, workers that process one key
+ * at a time, leader election and shutdown.
  *
- * A controller keeps only its decision: look() is called for a key until it
- * succeeds, and again when it asks for that. Nothing is lost by forgetting a
- * key: what is to be done is in the objects, and whoever leads next adds all.
+ * A controller implements only look(), which is called for a key until it succeeds, and
+ * again after a delay if it asks for one. Dropping a key loses nothing: the objects hold
+ * the whole state, and the next leader adds all keys.
  *
- * Any number of threads; made and freed by one.
+ * Thread-safe, except that one thread creates and frees it.
  */
 #ifndef CAIRN_KUBE_CONTROLLER_H
 #define CAIRN_KUBE_CONTROLLER_H
@@ -27,45 +27,46 @@ struct kube_informer;
 struct kube_controller_options {
 	unsigned workers;
 	uint64_t pause_min_ms, pause_max_ms; /* after failures, doubled; as in kube/queue.h */
-	bool elected;                        /* works only while kube_controller_lead() said so */
+	bool elected;                        /* work only while we lead */
 
-	/* Looks at the object of a key. *ret_again_ms is when to look again: never as it
-	 * is given (UINT64_MAX), or 0 for a pause that grows as after a failure.
-	 * A failure repeats it, unless the controller stops or leads no more. */
+	/* Processes the object of a key. *ret_again_ms is the delay before the next call:
+	 * UINT64_MAX (the initial value) means never, 0 means the backoff that follows a failure.
+	 * A failure is retried, unless the controller stops or loses the lease. */
 	int (*look)(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err);
 
-	/* A look failed, and comes again. */
+	/* Called when look() failed and will be retried. */
 	void (*failed)(void *arg, const char *key, const struct cairn_err *err);
 	void *arg;
 };
 
-/* Makes the queue, so that informers may add to it; nothing is looked at yet. */
+/* Creates the queue, so that informers can add to it; no key is processed yet. */
 int kube_controller_new(const struct kube_controller_options *options, struct kube_controller **ret,
 			struct cairn_err *err);
 
-/* Starts the workers. CAIRN_NO_SPACE when not one thread can be had. */
+/* Starts the workers. CAIRN_NO_SPACE if not even one thread can be started. */
 int kube_controller_start(struct kube_controller *controller, struct cairn_err *err);
 
-/* Ends the workers; the object stays valid. Idempotent; accepts NULL. */
+/* Ends the workers; the controller stays valid. Idempotent; accepts NULL. */
 void kube_controller_stop(struct kube_controller *controller);
 
-/* Stops and frees; nobody may add to it any more. Accepts NULL. */
+/* Stops and frees; no other thread may add to it any more. Accepts NULL. */
 void kube_controller_free(struct kube_controller *controller);
 
 void kube_controller_add(struct kube_controller *controller, const char *key);
 
-/* By the object's key, or that of all objects. */
+/* Adds the key of one object, or those of all objects. */
 void kube_controller_add_object(struct kube_controller *controller, const json_t *object);
 void kube_controller_add_all(struct kube_controller *controller, struct kube_informer *informer);
 
-/* Whether we lead. True when that began just now: then the caller adds all. */
+/* Sets whether this process is the leader. Returns true if it just became the leader; the
+ * caller then adds all keys. */
 bool kube_controller_lead(struct kube_controller *controller, bool leads);
 
-/* How look() calls the API server: given up when the controller stops or leads no
- * more. */
+/* Options for look()'s calls to the API server: they are cancelled when the controller
+ * stops or loses the lease. */
 struct kube_call kube_controller_call(struct kube_controller *controller);
 
-/* Keys that could be worked on now, and whether all work is done. */
+/* The number of keys that are ready, and whether all work is done. */
 size_t kube_controller_waiting(struct kube_controller *controller);
 bool kube_controller_idle(struct kube_controller *controller);
 

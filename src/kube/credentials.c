@@ -68,7 +68,8 @@ static bool has_files(const struct kube_config *config)
 	return config->ca.file || config->cert.file || config->key.file || config->token.file;
 }
 
-/* The bytes of the file, or of the configuration; none is fine. */
+/* Reads the file, or copies the bytes of the configuration; having neither is not an
+ * error. */
 static int read_material(const struct kube_material *from, char **ret, struct cairn_err *err)
 {
 	size_t n;
@@ -110,7 +111,7 @@ static int read_all(const struct kube_config *config, struct kube_identity *iden
 	return rc;
 }
 
-/* An exec plugin is asked only where the configuration holds no token itself. */
+/* An exec plugin runs only if the configuration itself contains no token. */
 static bool wants_plugin(const struct kube_config *config)
 {
 	return config->exec && !config->token.data && !config->token.file;
@@ -170,7 +171,7 @@ static bool add_impersonation(const struct kube_config *config, struct kube_iden
 	return true;
 }
 
-/* "Basic …" with padding, which HTTP wants. */
+/* "Basic …" with padding, which HTTP requires. */
 static char *basic_value(const struct kube_config *config)
 {
 	cairn_cleanup(kube_wipep) char *plain = NULL;
@@ -219,8 +220,8 @@ static int fetch(const struct kube_config *config, const struct kube_patience *p
 	return rc;
 }
 
-/* With the lock held. A plugin is asked only when its answer is used up; files
- * are looked at now and then. */
+/* With the lock held. A plugin runs again only when its answer has expired; files are read
+ * again periodically. */
 static bool is_stale(const struct kube_credentials *credentials)
 {
 	const struct kube_config *config = credentials->config;
@@ -235,7 +236,7 @@ static bool is_stale(const struct kube_credentials *credentials)
 		       KUBE_CREDENTIALS_FILE_MS * CAIRN_NS_PER_MS;
 }
 
-/* With the lock held: takes over what was fetched. */
+/* With the lock held: replaces the current identity by the fetched one. */
 static void take_over(struct kube_credentials *credentials, struct kube_identity *fresh,
 		      uint64_t expires_ns)
 {
@@ -251,7 +252,7 @@ static void take_over(struct kube_credentials *credentials, struct kube_identity
 	credentials->current = fresh;
 }
 
-/* With the lock held; it is let go meanwhile. */
+/* With the lock held; releases it meanwhile. */
 static int refresh(struct kube_credentials *credentials, const struct kube_patience *patience,
 		   struct cairn_err *err)
 {
@@ -269,7 +270,7 @@ static int refresh(struct kube_credentials *credentials, const struct kube_patie
 		take_over(credentials, fresh, expires_ns);
 		return 0;
 	}
-	/* What was good a moment ago is better than nothing. */
+	/* The previous identity may still be accepted. */
 	if (!credentials->current || wants_plugin(credentials->config))
 		return rc;
 	credentials->refused = false;
@@ -308,7 +309,7 @@ bool kube_credentials_refused(struct kube_credentials *credentials,
 	cairn_scoped_lock(&credentials->lock);
 	if (!wants_plugin(config) && !config->token.file && !config->cert.file)
 		return false;
-	/* Somebody else may have fetched a newer one already. */
+	/* Another thread may have fetched a newer one already. */
 	if (credentials->current && credentials->current->generation == identity->generation)
 		credentials->refused = true;
 	return true;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The identity to use now.
+/* The current identity of a client.
  *
- * Files are read again when they were last read KUBE_CREDENTIALS_FILE_MS ago,
- * because the kubelet rotates tokens in place; a file that cannot be read then
- * leaves what was good before in use. A plugin's answer is kept until it
- * expires or the server refuses it. Thread-safe; one thread fetches, the others
- * wait for it.
+ * Files are read again if the last read was KUBE_CREDENTIALS_FILE_MS ago, because the
+ * kubelet rotates tokens in place. If a file cannot be read then, the previous contents
+ * stay in use. A plugin's answer is kept until it expires or the server rejects it.
+ * Thread-safe; one thread fetches and the others wait for it.
  */
 #ifndef CAIRN_KUBE_CREDENTIALS_H
 #define CAIRN_KUBE_CREDENTIALS_H
@@ -22,7 +21,7 @@ struct kube_patience;
 
 #define KUBE_CREDENTIALS_FILE_MS 10000
 
-/* A token or a certificate chain in a file or from a plugin. */
+/* Limit of a token or certificate chain from a file or a plugin. */
 #define KUBE_CREDENTIALS_MAX (1U << 20)
 
 /* `config` is borrowed. */
@@ -32,15 +31,15 @@ void kube_credentials_free(struct kube_credentials *credentials);
 
 /* The caller unrefs the identity.
  *
- * CAIRN_NOT_FOUND, CAIRN_INVALID  a file is not there or is nothing of use
+ * CAIRN_NOT_FOUND, CAIRN_INVALID  a file is missing or malformed
  * CAIRN_UNAUTHENTICATED           the plugin failed; the text says how
- * or the codes of the patience
+ * or the codes of kube_patience_check()
  */
 int kube_credentials_get(struct kube_credentials *credentials, const struct kube_patience *patience,
 			 struct kube_identity **ret, struct cairn_err *err);
 
-/* The server refused it: the next get fetches afresh. False when that cannot
- * change anything. */
+/* The server rejected the identity: the next kube_credentials_get() fetches a new one.
+ * Returns false if a new fetch cannot change anything. */
 bool kube_credentials_refused(struct kube_credentials *credentials,
 			      const struct kube_identity *identity);
 

@@ -7,7 +7,7 @@
 
 #include <openssl/sha.h>
 
-/* The one-call functions of OpenSSL 3 allocate; this one can not fail. */
+/* The one-call functions of OpenSSL 3 allocate and may fail; this one cannot. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What caches and gates know things by: a SHA-256 over the parts of a name, so
- * that a token is never kept and no name of a peer's choosing can collide. */
+/* Key of caches and queues: a SHA-256 over the parts of a name. A cache therefore never
+ * stores a token, and a peer cannot choose names that collide. */
 #ifndef CAIRN_KUBE_DIGEST_H
 #define CAIRN_KUBE_DIGEST_H
 
@@ -14,10 +14,10 @@ struct kube_digest {
 	uint8_t bytes[KUBE_DIGEST_BYTES];
 };
 
-/* Of texts, the last argument NULL; ("a", "bc") and ("ab", "c") differ. */
+/* Hashes the strings up to NULL; ("a", "bc") and ("ab", "c") differ. */
 __attribute__((sentinel)) struct kube_digest kube_digest_of(const char *first, ...);
 
-/* The same of a key and texts. */
+/* The same for a key followed by strings. */
 __attribute__((sentinel)) struct kube_digest kube_digest_under(const struct kube_digest *parent,
 							       const char *first, ...);
 

@@ -40,7 +40,7 @@ static int read_service(const json_t *service, char **ret, struct cairn_err *err
 	return *ret ? 0 : cairn_err_nomem(err, "endpoint");
 }
 
-/* How many certificates there are, and how many of them are still good. */
+/* Counts the certificates, and those that have not expired. */
 static size_t count_certificates(const char *pem, size_t n, size_t *ret_good)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)n);
@@ -119,7 +119,7 @@ void kube_driver_endpoint_done(struct kube_driver_endpoint *endpoint)
 	*endpoint = (struct kube_driver_endpoint){0};
 }
 
-/* Only the fact of an answer counts, not what is in it. */
+/* Discards the body: only the fact that there was an answer counts. */
 static size_t drop(char *data, size_t size, size_t n, void *arg)
 {
 	(void)data;

@@ -34,18 +34,18 @@ struct kube_recorder {
 	char *instance;
 	pthread_t thread;
 	bool running;
-	atomic_bool abandon; /* the grace is over */
+	atomic_bool abandon; /* the grace period is over */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* guarded by lock */
 	struct kube_event_series series;
 	struct kube_recorder_stats stats;
-	uint64_t end_ns; /* when the thread is to be done; UINT64_MAX while it works on */
+	uint64_t end_ns; /* deadline of the thread; UINT64_MAX until the end begins */
 	bool done;
 };
 
-/* Cuts a text to `max` bytes at a character. */
+/* Truncates a text to `max` bytes between characters. */
 static void cut(char *text, size_t max)
 {
 	size_t n = strlen(text);
@@ -57,7 +57,7 @@ static void cut(char *text, size_t max)
 	text[n] = '\0';
 }
 
-/* An event of an object without a namespace is in this one. */
+/* An event about a cluster-scoped object goes to this namespace. */
 static const char *namespace_of(const json_t *object)
 {
 	const char *ns = kube_namespace(object);
@@ -65,7 +65,7 @@ static const char *namespace_of(const json_t *object)
 	return ns[0] ? ns : "default";
 }
 
-/* The object's name and the time, as the name of the event. */
+/* Names the event after the object and the time. */
 static void name_event(const json_t *object, uint64_t wall_ns, char out[NAME_MAX_BYTES + 1])
 {
 	char suffix[20];
@@ -110,7 +110,7 @@ static json_t *event_new(const struct kube_recorder *recorder, const struct told
 	return event;
 }
 
-/* What makes two events the same, and what makes them of the same object. */
+/* The keys that identify equal events, and events of the same object. */
 static char *object_key(const json_t *object)
 {
 	return cairn_printf("%s/%s/%s/%s", kube_str(object, "kind") ? kube_str(object, "kind") : "",
@@ -190,7 +190,7 @@ static enum kube_event_outcome write_one(struct kube_recorder *recorder, const j
 		       : KUBE_EVENT_LOST;
 }
 
-/* Writes what the place `at` holds; the lock is held, and let go meanwhile. */
+/* Writes the event at place `at`; with the lock held, which is released meanwhile. */
 static void work_on(struct kube_recorder *recorder, size_t at)
 {
 	struct kube_event_one one = recorder->series.all[at];
@@ -198,7 +198,7 @@ static void work_on(struct kube_recorder *recorder, size_t at)
 	kube_auto_json json_t *event = json_incref(one.event);
 	enum kube_event_outcome outcome;
 
-	/* Nobody else writes it meanwhile, and a repetition sets a new time. */
+	/* No other thread writes it meanwhile; a repetition sets a new time. */
 	recorder->series.all[at].due_ns = UINT64_MAX;
 	pthread_mutex_unlock(&recorder->lock);
 	outcome = write_one(recorder, event, one.created, body);
@@ -210,7 +210,7 @@ static void work_on(struct kube_recorder *recorder, size_t at)
 		recorder->stats.failed++;
 }
 
-/* Until there is nothing to do for ever; the lock is held. */
+/* Writes due events until the end; with the lock held. */
 static void work(struct kube_recorder *recorder)
 {
 	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
@@ -222,7 +222,7 @@ static void work(struct kube_recorder *recorder)
 
 		if (now >= recorder->end_ns || (ending && at == KUBE_SLOT_NONE))
 			return;
-		/* At the end counts are written although their time has not come. */
+		/* At the end, counts are written before they are due. */
 		if (at != KUBE_SLOT_NONE && (now >= due_ns || ending))
 			work_on(recorder, at);
 		else
@@ -280,7 +280,7 @@ int kube_recorder_new(struct kube_client *client, const char *component, const c
 	return 0;
 }
 
-/* Gives the thread its time, then makes the call that it is in end. */
+/* Waits for the thread for the grace period, then cancels its current call. */
 static void end(struct kube_recorder *recorder, uint64_t grace_ms)
 {
 	const struct kube_patience patience = {.deadline_ns = cairn_monotonic_ns() +

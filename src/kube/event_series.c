@@ -59,7 +59,7 @@ void kube_event_series_done(struct kube_event_series *series)
 	series->allowances = NULL;
 }
 
-/* The allowance of an object: its own, or that which was unused longest. */
+/* Returns the allowance of an object: its own, or a recycled one that was unused longest. */
 static struct kube_event_allowance *allowance_of(struct kube_event_series *series,
 						 const char *object, uint64_t now_ns)
 {
@@ -104,8 +104,8 @@ static bool is_allowed(struct kube_event_series *series, const char *object, uin
 	return true;
 }
 
-/* A place for a new one: free, or that of the one that has nothing to write and
- * happened longest ago. */
+/* Returns a place for a new event: a free one, or that of the oldest event with nothing to
+ * write. */
 static size_t find_place(struct kube_event_series *series)
 {
 	size_t oldest = KUBE_SLOT_NONE;

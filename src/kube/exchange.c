@@ -23,7 +23,7 @@ static bool add_field(struct curl_slist **fields, const char *field)
 	return grown != NULL;
 }
 
-/* Field by field, because the identity's list is shared. */
+/* Copies field by field, because the identity's list is shared. */
 static bool make_fields(struct kube_exchange *exchange)
 {
 	const char *type = exchange->request.content_type;
@@ -88,7 +88,7 @@ static int stopped(struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_CANCELLED, "broken off");
 }
 
-/* With the lock held, for an exchange that is over without having been stopped. */
+/* With the lock held, for an exchange that ended without being stopped. */
 static int result_of(const struct kube_exchange *exchange, struct cairn_err *err)
 {
 	const char *why = exchange->error[0] ? exchange->error : NULL;
@@ -113,7 +113,7 @@ static int wait_for(struct kube_exchange *exchange, const struct kube_patience *
 
 		if (exchange->stopped)
 			return stopped(err);
-		/* What came before the end is worth reading, however it ended. */
+		/* Data that arrived before the end is returned, however the exchange ended. */
 		if (head && exchange->have_head)
 			return 0;
 		if (exchange->state == KUBE_EXCHANGE_OVER)
@@ -137,7 +137,7 @@ int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_pa
 	return wait_for(exchange, patience, true, err);
 }
 
-/* Gives the bytes away and takes the empty buffer for those to come. */
+/* Hands out the bytes and takes the empty buffer for those to come. */
 static void swap_body(struct kube_exchange *exchange, struct cairn_buf *into)
 {
 	struct cairn_buf empty = *into;
@@ -201,7 +201,7 @@ bool kube_exchange_unsent(const struct kube_exchange *exchange)
 	return exchange->unsent;
 }
 
-/* Makes the transport let go of it. */
+/* Makes the transport release the exchange. */
 static void detach(struct kube_exchange *exchange)
 {
 	struct kube_transport *transport = exchange->transport;
@@ -217,7 +217,8 @@ static void detach(struct kube_exchange *exchange)
 	while (exchange->state != KUBE_EXCHANGE_OVER)
 		pthread_cond_wait(&exchange->changed, &exchange->lock);
 	pthread_mutex_unlock(&exchange->lock);
-	/* The thread finishes an exchange with its own lock held: past this it is out. */
+	/* The thread finishes an exchange with its lock held: with the lock taken here, it no
+	 * longer uses the exchange. */
 	pthread_mutex_lock(&transport->lock);
 	pthread_mutex_unlock(&transport->lock);
 }

@@ -18,8 +18,8 @@
 #define KEEPALIVE_IDLE_S  30L
 #define KEEPALIVE_EVERY_S 10L
 
-/* An idle connection is used again however old it is; libcurl sees whether the
- * server has closed it. */
+/* Idle connections are reused whatever their age; libcurl notices if the server has closed
+ * one. */
 #define IDLE_MAX_S 86400L
 
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
@@ -37,7 +37,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-/* Seconds; a date, which no API server sends, counts as none. */
+/* Parses seconds; a date, which no API server sends, is ignored. */
 static void note_retry_after(struct kube_exchange *exchange, const char *line, size_t n)
 {
 	static const char name[] = "retry-after:";
@@ -91,11 +91,11 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
 	(void)arg;
 	(void)purpose;
-	/* No program that we start inherits it. */
+	/* Child processes must not inherit it. */
 	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	/* Only TCP knows it; elsewhere it is not needed. */
+	/* Only TCP has this option; other sockets do not need it. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof(dead_ms));
 	return fd;
 }
@@ -133,7 +133,7 @@ static bool set_connection(const struct kube_exchange *exchange, CURL *easy)
 
 	SET(CURLOPT_PROTOCOLS_STR, "https,http");
 	SET(CURLOPT_HTTP_VERSION, version);
-	SET(CURLOPT_PIPEWAIT, 1L); /* better one connection with many streams than many */
+	SET(CURLOPT_PIPEWAIT, 1L); /* prefer one connection with many streams */
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)KUBE_CONNECT_MS);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);

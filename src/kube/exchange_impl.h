@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An exchange as its two threads share it; part of transport.h. */
+/* The state of an exchange that the caller and the transport thread share; part of
+ * transport.h. */
 #ifndef CAIRN_KUBE_EXCHANGE_IMPL_H
 #define CAIRN_KUBE_EXCHANGE_IMPL_H
 
@@ -12,9 +13,9 @@
 #include "kube/transport.h"
 
 enum kube_exchange_state {
-	KUBE_EXCHANGE_WAITING, /* to be started, if it is at all */
-	KUBE_EXCHANGE_RUNNING, /* libcurl has it */
-	KUBE_EXCHANGE_OVER,    /* the caller's alone again */
+	KUBE_EXCHANGE_WAITING, /* not started yet */
+	KUBE_EXCHANGE_RUNNING, /* owned by libcurl */
+	KUBE_EXCHANGE_OVER,    /* owned by the caller again */
 };
 
 struct kube_exchange {
@@ -25,7 +26,7 @@ struct kube_exchange {
 	char *url;
 	bool started;
 
-	/* the transport's thread only, while it runs */
+	/* used only by the transport thread while it runs */
 	CURL *easy;
 	size_t fields_len;
 	char error[CURL_ERROR_SIZE];
@@ -36,8 +37,8 @@ struct kube_exchange {
 	pthread_cond_t changed;
 	/* guarded by lock */
 	enum kube_exchange_state state;
-	bool cancelled; /* by the caller: the transport is to let go */
-	bool stopped;   /* by kube_exchange_cancel(): the caller is to give up */
+	bool cancelled; /* by the caller: the transport must release it */
+	bool stopped;   /* by kube_exchange_cancel(): the caller must give up */
 	bool have_head;
 	bool over_limit;
 	bool unsent;
@@ -51,7 +52,7 @@ struct kube_exchange {
 /* Sets the curl handle up for the request; false when memory is short. */
 bool kube_exchange_prepare(struct kube_exchange *exchange, CURL *easy);
 
-/* Notes what became of it and wakes the caller; with the transport's lock held. */
+/* Stores the result and wakes the caller; with the transport's lock held. */
 void kube_exchange_finish(struct kube_exchange *exchange, CURLcode result);
 
 #define KUBE_IDLE_HANDLES 32
@@ -59,22 +60,22 @@ void kube_exchange_finish(struct kube_exchange *exchange, CURLcode result);
 struct kube_transport {
 	const struct kube_config *config;
 	char *user_agent;
-	struct curl_slist *connect_to; /* for a server with another name in its certificate */
+	struct curl_slist *connect_to; /* for a server whose certificate has another name */
 	char *base_url;
 	bool http1;
 	CURLM *multi;
 	pthread_t thread;
 	bool running;
 
-	CURL *idle[KUBE_IDLE_HANDLES]; /* the thread's own */
+	CURL *idle[KUBE_IDLE_HANDLES]; /* used only by the thread */
 	size_t n_idle;
-	size_t n_asked; /* the thread's own: exchanges that run and are no streams */
+	size_t n_asked; /* used only by the thread: running exchanges that are not streams */
 	atomic_uint_fast64_t connections;
 
 	pthread_mutex_t lock;
 	/* guarded by lock */
 	struct kube_exchange *list; /* all that are started and not over */
-	bool pending;               /* some of them wait to be started or let go */
+	bool pending;               /* some of them must be started or released */
 	bool shutdown;
 	bool quit;
 };

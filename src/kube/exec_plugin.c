@@ -79,12 +79,12 @@ int kube_exec_parse(const char *text, size_t n, const char *api_version,
 	return 0;
 }
 
-/* argv and envp of a program; texts are borrowed but for `info`. */
+/* argv and envp of a program; the strings are borrowed except `info`. */
 struct command {
 	char *argv[KUBE_EXEC_ARGUMENTS_MAX + 2];
 	char **envp;
 	char *info;
-	char **own; /* those of envp that are ours */
+	char **own; /* the owned entries of envp */
 	size_t n_own;
 	bool interactive;
 };
@@ -156,7 +156,7 @@ static int add_own(struct command *command, const char *name, const char *value,
 	return 0;
 }
 
-/* Our environment, with what the configuration says in front. */
+/* Our environment, preceded by the configured variables. */
 static int set_environment(struct command *command, const json_t *exec, struct cairn_err *err)
 {
 	const json_t *env = kube_at(exec, "env");
@@ -186,7 +186,7 @@ static int set_environment(struct command *command, const json_t *exec, struct c
 	return rc;
 }
 
-/* What the plugin is told of the cluster, when it asks for it. */
+/* The cluster description that a plugin receives if it asks for it. */
 static json_t *cluster_info(const struct kube_config *config)
 {
 	return json_pack("{s:s, s:s*, s:s*, s:b, s:O*}", "server", config->server,
@@ -211,7 +211,7 @@ static int set_info(struct command *command, const struct kube_config *config,
 	return command->info ? 0 : cairn_err_nomem(err, "exec");
 }
 
-/* A terminal is offered unless the configuration forbids it. */
+/* Offers a terminal unless the configuration forbids it. */
 static int set_interactive(struct command *command, const json_t *exec, struct cairn_err *err)
 {
 	const char *mode = kube_str(exec, "interactiveMode");
@@ -272,7 +272,7 @@ static int read_output(int fd, const struct kube_patience *patience, struct cair
 	}
 }
 
-/* A plugin that has closed its output may still take its time to end. */
+/* A plugin that has closed its output may take some time to exit. */
 static int wait_end(pid_t pid, const struct kube_patience *patience, int *ret_status,
 		    struct cairn_err *err)
 {

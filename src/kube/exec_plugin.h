@@ -15,25 +15,24 @@ struct kube_patience;
 #define KUBE_EXEC_ARGUMENTS_MAX 256
 #define KUBE_EXEC_OUTPUT_MAX    (1U << 20)
 
-/* What it said, owned by the caller; texts are NULL where it said nothing. */
+/* The plugin's answer, owned by the caller; fields it did not set are NULL. */
 struct kube_exec_answer {
 	char *token;
 	char *cert; /* with `key`, PEM */
 	char *key;
-	uint64_t expires_ns; /* since 1970; UINT64_MAX when it named no time */
+	uint64_t expires_ns; /* since 1970; UINT64_MAX if it set none */
 };
 
-/* Runs config->exec. Its standard error is ours; a terminal is its standard
- * input too unless interactiveMode forbids it. It is killed when the patience
- * ends.
+/* Runs config->exec. It inherits our standard error, and our standard input too if that is
+ * a terminal and interactiveMode permits it. It is killed at the deadline of `patience`.
  *
- * CAIRN_UNAUTHENTICATED  it failed or gave no credentials
+ * CAIRN_UNAUTHENTICATED  it failed or returned no credentials
  * CAIRN_INVALID          the settings are wrong
  */
 int kube_exec_run(const struct kube_config *config, const struct kube_patience *patience,
 		  struct kube_exec_answer *ret, struct cairn_err *err);
 
-/* Reads what a plugin printed, an ExecCredential of `api_version`. */
+/* Parses the output of a plugin, an ExecCredential of `api_version`. */
 int kube_exec_parse(const char *text, size_t n, const char *api_version,
 		    struct kube_exec_answer *ret, struct cairn_err *err);
 

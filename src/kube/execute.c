@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Requests, their repetition and their failures. */
+/* Sends requests, retries them and maps their failures. */
 #include "kube/client_impl.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@
 #define BREAK_PAUSE_MIN_MS 50
 #define BREAK_PAUSE_MAX_MS 2000
 
-/* Where the server says "later" without a time. */
+/* Pause if the server asks for a retry without a time. */
 #define LATER_MS 1000
 
 struct attempt {
@@ -29,9 +29,9 @@ struct attempt {
 	struct kube_patience patience;
 	struct kube_status status;
 	struct cairn_backoff backoff;
-	struct cairn_backoff spread; /* added to what the server says */
-	unsigned laters;             /* times the server said "later" */
-	bool reidentified;           /* after a refusal */
+	struct cairn_backoff spread; /* random pause added to the server's */
+	unsigned laters;             /* number of Retry-After answers */
+	bool reidentified;           /* credentials were renewed after a 401 */
 };
 
 static int limit(struct kube_client *client, const struct kube_patience *patience,
@@ -49,7 +49,7 @@ static bool is_read(const struct kube_request *request)
 	return strcmp(request->method, "GET") == 0;
 }
 
-/* The answer is an error: reads it to its end and says which. */
+/* Reads an error answer to its end and returns its code. */
 static int refusal(struct attempt *attempt, struct kube_exchange *exchange, struct cairn_err *err)
 {
 	const struct cairn_buf *body = kube_exchange_body(exchange);
@@ -66,7 +66,7 @@ static int refusal(struct attempt *attempt, struct kube_exchange *exchange, stru
 				     kube_exchange_http(exchange), &attempt->status, err);
 }
 
-/* How long to wait before a repetition; UINT64_MAX when there is to be none. */
+/* The pause before a retry; UINT64_MAX if there is none. */
 static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 {
 	const struct kube_status *status = &attempt->status;
@@ -79,7 +79,7 @@ static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 
 		if (++attempt->laters > KUBE_RETRIES || pause > KUBE_RETRY_AFTER_MAX_MS)
 			return UINT64_MAX;
-		/* Those who were put off together must not come back together. */
+		/* Spread the retries of callers that were put off together. */
 		return pause + cairn_backoff_next(&attempt->spread);
 	}
 	if (rc != CAIRN_UNAVAILABLE && !(rc == CAIRN_DEADLINE && http == 504))
@@ -106,7 +106,7 @@ static int exchange_once(struct attempt *attempt, struct kube_identity *identity
 	rc = attempt->request->stream ? kube_exchange_wait_head(exchange, &attempt->patience, err)
 				      : kube_exchange_wait(exchange, &attempt->patience, err);
 	if (rc) {
-		/* Of an exchange that still runs nothing is known. */
+		/* The result of an exchange that still runs is not known. */
 		*ret_unsent = rc == CAIRN_UNAVAILABLE && kube_exchange_unsent(exchange);
 		return rc;
 	}
@@ -117,7 +117,7 @@ static int exchange_once(struct attempt *attempt, struct kube_identity *identity
 	return 0;
 }
 
-/* One try. Returns 1 when another may help, after the pause it has made. */
+/* One attempt. Returns 1 if another may help, after the pause. */
 static int try(struct attempt *attempt, struct kube_exchange **ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_identity_unrefp) struct kube_identity *identity = NULL;

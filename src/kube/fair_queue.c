@@ -14,21 +14,21 @@
 
 #define BUCKETS 256U
 
-/* One who waits; lives on the waiting thread's stack. */
+/* A waiting caller; lives on the waiting thread's stack. */
 struct waiter {
 	struct waiter *next;
 	pthread_cond_t called;
 	bool admitted;
 };
 
-/* Exists while somebody of it is inside or waits. */
+/* Exists while one of its callers is admitted or waits. */
 struct kube_fair_queue_owner {
 	struct kube_fair_queue_owner *next; /* in its bucket */
 	struct kube_digest key;
 	unsigned inside, waiting;
-	unsigned held; /* by threads that are about to look at it again */
+	unsigned held; /* references by threads that will look at it again */
 	struct waiter *first, **last;
-	struct kube_fair_queue_owner *turn_next; /* in the ring, where it is while somebody waits */
+	struct kube_fair_queue_owner *turn_next; /* in the ring while a caller waits */
 };
 
 struct kube_fair_queue {
@@ -36,7 +36,7 @@ struct kube_fair_queue {
 	pthread_mutex_t lock;
 	/* Guarded by the lock. */
 	struct kube_fair_queue_owner *buckets[BUCKETS];
-	struct kube_fair_queue_owner *turn, **turn_last; /* whose turn it is, and who follows */
+	struct kube_fair_queue_owner *turn, **turn_last; /* owners that wait, in turn */
 	unsigned inside, waiting, owners;
 };
 
@@ -147,11 +147,11 @@ static void admit_first(struct kube_fair_queue *gate, struct kube_fair_queue_own
 	pthread_cond_signal(&waiter->called);
 }
 
-/* Gives places away, to one owner after the other. An owner whose own limit
- * holds it back stays in the ring. */
+/* Hands out free places to the owners in turn. An owner that has reached its own limit
+ * stays in the ring. */
 static void give_places(struct kube_fair_queue *gate)
 {
-	const struct kube_fair_queue_owner *end = NULL; /* the first that was held back since */
+	const struct kube_fair_queue_owner *end = NULL; /* the first owner skipped since */
 
 	while (gate->turn && gate->turn != end && gate->inside < gate->options.total) {
 		struct kube_fair_queue_owner *owner = gate->turn;
@@ -208,7 +208,7 @@ static int wait_in_line(struct kube_fair_queue *gate, struct kube_fair_queue_own
 	line_up(gate, owner, &waiter);
 	while (rc == 0 && !waiter.admitted)
 		rc = kube_wait_on(wait, &waiter.called, &gate->lock, err);
-	/* A place that came together with the end is given back. */
+	/* A place granted at the same moment as the wait ended is released. */
 	if (waiter.admitted && rc != 0) {
 		gate->inside--;
 		owner->inside--;
@@ -220,7 +220,7 @@ static int wait_in_line(struct kube_fair_queue *gate, struct kube_fair_queue_own
 	return rc;
 }
 
-/* --- from outside --- */
+/* --- public functions --- */
 
 int kube_fair_queue_enter(struct kube_fair_queue *gate, const struct kube_digest *key,
 			  const struct kube_wait *wait, struct kube_fair_pass *ret,

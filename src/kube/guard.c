@@ -25,8 +25,8 @@
 #define KEEP_DEFAULT_MS    10000U
 #define REFUSAL_DEFAULT_MS 2000U
 
-/* Questions to the API server at once, and callers that wait to ask: all of them,
- * and those of one address or user. Half of each is left to the others. */
+/* Concurrent reviews, and callers that wait for one: in total, and of one address or user.
+ * One address or user gets at most half, so it cannot take all places. */
 #define QUESTIONS              32U
 #define QUESTIONS_EACH         16U
 #define QUESTIONS_WAITING      1024U
@@ -34,7 +34,7 @@
 
 struct kube_guard {
 	struct kube_guard_options options;
-	struct kube_fair_queue *turns; /* NULL: not our business */
+	struct kube_fair_queue *turns; /* NULL if the reviewer queues them */
 	struct kube_cache *tokens;
 	struct kube_cache *rights;
 };
@@ -131,7 +131,7 @@ struct token_question {
 	const char *audience;
 };
 
-/* What a good token says of its own end may be believed. */
+/* Limits the caching of an accepted token to its own expiry. */
 static void heed_expiry(const char *token, uint64_t *until_ns)
 {
 	uint64_t now = cairn_now_ns() / CAIRN_NS_PER_SEC;
@@ -170,7 +170,7 @@ static int ask_token(void *arg, const struct kube_wait *wait, struct kube_value 
 	return 0;
 }
 
-/* What can not be a token is not worth a question: JSON has no other texts. */
+/* A string that cannot be a token is rejected without a review: JSON cannot carry it. */
 static bool could_be_token(const char *token)
 {
 	size_t n = strnlen(token, KUBE_GUARD_TOKEN_MAX + 1);
@@ -211,7 +211,7 @@ struct right_question {
 	const struct kube_access *what;
 };
 
-/* The answer yes: nothing but its being there. */
+/* A positive answer, which has no contents. */
 static void yes_destroy(struct kube_value *value)
 {
 	free(value);
@@ -246,7 +246,8 @@ static int ask_right(void *arg, const struct kube_wait *wait, struct kube_value 
 	if (!rc)
 		rc = reviewer->ops->review_access(reviewer->self, q->user->info, q->what, wait,
 						  &answer, err);
-	if (rc == CAIRN_DENIED || rc == CAIRN_UNAUTHENTICATED) /* it is we who may not ask */
+	if (rc == CAIRN_DENIED || rc == CAIRN_UNAUTHENTICATED) /* our own account may not create
+	                                                        * reviews */
 		return cairn_err_recode(err, CAIRN_INTERNAL);
 	if (rc)
 		return rc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who we are to the server at one moment: what a connection and a request need.
+/* The credentials of a client at one moment, as a connection and a request need them.
  *
- * An identity never changes; when a token or certificate does, there is a new
- * one. Requests under way keep the one they began with. The texts are wiped
- * when the last holder lets go.
+ * An identity is immutable; a changed token or certificate makes a new one. Requests in
+ * flight keep the one they started with. The secrets are wiped when the last reference is
+ * released.
  */
 #ifndef CAIRN_KUBE_IDENTITY_H
 #define CAIRN_KUBE_IDENTITY_H
@@ -21,18 +21,18 @@ struct kube_identity {
 	atomic_uint refs;
 	uint64_t generation;
 
-	/* PEM; NULL where there is none */
+	/* PEM; NULL if not set */
 	char *ca;
 	char *cert;
 	char *key;
 
-	char *token; /* the bearer token; NULL where there is none */
+	char *token; /* the bearer token; NULL if not set */
 
-	/* Authorization and Impersonate fields for every request */
+	/* Authorization and Impersonate header fields of every request */
 	struct curl_slist *fields;
 };
 
-/* Zeroed, held once; NULL when memory is short. */
+/* Zeroed, with one reference; NULL when memory is short. */
 struct kube_identity *kube_identity_new(void);
 struct kube_identity *kube_identity_ref(struct kube_identity *identity);
 
@@ -43,11 +43,11 @@ CAIRN_DEFINE_CLEANUP(struct kube_identity, kube_identity_unref);
 /* Wipes the texts, then frees the list; accepts NULL. */
 void kube_fields_free(struct curl_slist *fields);
 
-/* True when both say the same to a server. */
+/* True if both are the same to a server. */
 bool kube_identity_equal(const struct kube_identity *a, const struct kube_identity *b);
 
-/* Appends "name: value"; false when memory is short, or the value has a
- * character that would end the field. */
+/* Appends "name: value". Returns false when memory is short, or if the value contains a
+ * character that would end the header field. */
 bool kube_identity_add(struct kube_identity *identity, const char *name, const char *value);
 
 #endif

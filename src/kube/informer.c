@@ -80,7 +80,7 @@ int kube_informer_add_handler(struct kube_informer *informer, kube_informer_hand
 	size_t n;
 	int rc;
 
-	/* While it is told, nothing changes. */
+	/* The copy must not change while the handler receives it. */
 	cairn_scoped_lock(&informer->telling);
 	if (informer->n_handlers == KUBE_INFORMER_HANDLERS_MAX)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "more than %d handlers",
@@ -133,10 +133,10 @@ bool kube_informer_current(struct kube_informer *informer)
 
 	cairn_scoped_lock(&informer->lock);
 	settled = now - informer->turned_ns >= SETTLE_MS * CAIRN_NS_PER_MS;
-	/* What was missed comes first in a watch, and at once. */
+	/* After a failure, a new watch first delivers the missed events: give it time. */
 	if (informer->behind)
 		return informer->watch && settled;
-	/* One watch follows the other without a pause. */
+	/* A short gap between two consecutive watches is normal. */
 	return informer->synced && (informer->watch || !settled);
 }
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A copy of all objects of a kind, kept true by a watch.
+/* A local copy of all objects of a kind, kept up to date by a watch.
  *
- * An informer has a thread that lists, then watches, and after anything that
- * goes wrong does so again, with growing pauses: from where the watch broke
- * where the server still knows that, else from a new list, whose difference to
- * the copy is told as events. Nothing that lasts is missed; a change that was
- * undone between two looks is.
+ * An informer has a thread that lists, then watches. After any failure it retries with
+ * growing pauses: from where the watch broke if the server still has that version, else
+ * from a new list, whose differences to the copy are reported as events. The final state
+ * of every object is reported; a change that was undone between two lists is not.
  *
- * Reading is for any thread. An object that is handed out is a reference
- * (json_decref) to a tree that never changes: copy before changing it.
+ * Any thread may read. Returned objects are references (json_decref) to immutable trees:
+ * copy one before changing it.
  *
- * Handlers run on the informer's thread, one after the other, and must be
- * quick: they put a key into a queue (kube/queue.h) for those who work. They
- * may read the informer, and must not stop it.
+ * Handlers run on the informer's thread, one after the other, and must be quick: they add
+ * a key to a queue (kube/queue.h) for the workers. They may read the informer, but must
+ * not stop it.
  */
 #ifndef CAIRN_KUBE_INFORMER_H
 #define CAIRN_KUBE_INFORMER_H
@@ -30,13 +29,13 @@ struct cairn_err;
 struct kube_client;
 struct kube_informer;
 
-/* Objects in one informer; more end the listing with an error, again and again. */
+/* Limit of objects in one informer. With more, every list attempt fails. */
 #define KUBE_INFORMER_OBJECTS_MAX 1000000U
 
 #define KUBE_INFORMER_HANDLERS_MAX 16
 #define KUBE_INFORMER_INDEXES_MAX  8
 
-/* The texts under which an object is found: calls `emit` for each. */
+/* Calls `emit` for each text under which an object is to be found. */
 typedef void (*kube_index_fn)(const json_t *object, void (*emit)(void *to, const char *text),
 			      void *to);
 
@@ -51,66 +50,67 @@ struct kube_informer_options {
 	const char *label_selector;
 	const char *field_selector;
 
-	const struct kube_index *indexes; /* ended by one without a name; NULL is none */
+	const struct kube_index *indexes; /* terminated by an entry without a name; NULL is none */
 
-	/* Changes an object before it is kept: drops what nobody reads. NULL drops
+	/* Changes an object before it is stored, to drop fields that are not used. NULL drops
 	 * metadata.managedFields. */
 	void (*trim)(json_t *object);
 
-	/* Tells every object to the handlers again, as an update from itself, this
-	 * often; 0 is never. */
+	/* Interval at which every object is reported to the handlers again, as an update from
+	 * itself; 0 is never. */
 	uint64_t resync_ms;
 };
 
-/* `old` is NULL for an object that is new, `now` for one that is gone (then
- * `old` is its last known state). Both are borrowed. */
+/* `old` is NULL for a new object, `now` for a deleted one (then `old` is its last known
+ * state). Both are borrowed. */
 typedef void (*kube_informer_handler)(void *arg, const json_t *old, const json_t *now);
 
-/* Texts are copied; the resource, the indexes and the client are borrowed and
- * must outlive it. */
+/* Strings are copied; the resource, the indexes and the client are borrowed and must
+ * outlive the informer. */
 int kube_informer_new(struct kube_client *client, const struct kube_informer_options *options,
 		      struct kube_informer **ret, struct cairn_err *err);
 
-/* Stops and frees; waits for a handler that runs. Accepts NULL. */
+/* Stops and frees; waits for a running handler. Accepts NULL. */
 void kube_informer_free(struct kube_informer *informer);
 CAIRN_DEFINE_CLEANUP(struct kube_informer, kube_informer_free);
 
-/* At any time; a handler that comes late is first told of all there is. */
+/* May be called at any time; a handler that is added late first receives all existing
+ * objects. */
 int kube_informer_add_handler(struct kube_informer *informer, kube_informer_handler handler,
 			      void *arg, struct cairn_err *err);
 
 int kube_informer_start(struct kube_informer *informer, struct cairn_err *err);
 
-/* Ends the thread; what is in the copy can still be read. No handler runs after
- * it. Not from a handler. */
+/* Ends the thread; the copy can still be read. No handler runs after it returns. Must not
+ * be called from a handler. */
 void kube_informer_stop(struct kube_informer *informer);
 
-/* True once everything that was there at the start is in the copy and the
- * handlers were told. It stays true. */
+/* True once all objects that existed at the start are in the copy and were reported to the
+ * handlers. It stays true. */
 bool kube_informer_synced(struct kube_informer *informer);
 
-/* Waits for that, at most `wait_ms` (UINT64_MAX: for ever), asking `check` (may
- * be NULL) now and then.
+/* Waits for that, at most `wait_ms` (UINT64_MAX: without limit), and calls `check` (may be
+ * NULL) periodically.
  *
- * CAIRN_DEADLINE   not in that time; the text says what the last try failed with
+ * CAIRN_DEADLINE   not in time; the text has the error of the last attempt
  * CAIRN_CANCELLED  stopped; or the code of `check`
  */
 int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,
 			      int (*check)(void *arg), void *arg, struct cairn_err *err);
 
-/* True while a watch is open that has caught up with the server. Without one, an
+/* True while a watch is open that has caught up with the server. While it is false, an
  * object that is not in the copy may still exist: report an error, not its absence. */
 bool kube_informer_current(struct kube_informer *informer);
 
-/* Shortens the pause before the next attempt to list or watch to a second, for a
- * caller that misses something. Any number of calls cause one attempt a second. */
+/* Shortens the pause before the next attempt to list or watch to a second, for a caller
+ * that misses an object. Any number of calls cause one attempt a second. */
 void kube_informer_hurry(struct kube_informer *informer);
 
-/* NULL when there is none; else the caller's reference. */
+/* Returns NULL if there is no such object, else the caller's reference. */
 json_t *kube_informer_get(struct kube_informer *informer, const char *ns, const char *name);
 
-/* References to all objects, or to those that an index has under `text`; the
- * caller frees them with kube_objects_free(). */
+/* Returns references to all objects, or to those that an index has under `text`. Release
+ * them with kube_objects_free(). */
 int kube_informer_list(struct kube_informer *informer, json_t ***ret, size_t *ret_n,
 		       struct cairn_err *err);
 int kube_informer_find(struct kube_informer *informer, const char *index, const char *text,

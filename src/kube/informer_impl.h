@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An informer's parts; informer.c is for its users, reflector.c its thread. */
+/* The parts of an informer; informer.c is the public interface, reflector.c the thread. */
 #ifndef CAIRN_KUBE_INFORMER_IMPL_H
 #define CAIRN_KUBE_INFORMER_IMPL_H
 
@@ -27,11 +27,11 @@ struct kube_informer {
 	bool running;
 	atomic_bool stop;
 
-	/* the thread's own */
+	/* used only by the thread */
 	char *version;         /* to watch from; NULL: list first */
 	uint64_t resync_at_ns; /* UINT64_MAX is never */
 
-	pthread_mutex_t telling; /* handlers, and changes with what they are told; before `lock` */
+	pthread_mutex_t telling; /* guards handlers, held while they run; before `lock` */
 	struct {
 		kube_informer_handler handler;
 		void *arg;
@@ -42,10 +42,10 @@ struct kube_informer {
 	pthread_cond_t changed;
 	/* guarded by lock */
 	struct kube_store *store;
-	struct kube_watch *watch; /* while there is one, for who stops it */
-	uint64_t turned_ns;       /* when it began, or there was none any more */
-	bool behind;              /* something failed, and nothing came since */
-	bool hurry;               /* a pause ends early */
+	struct kube_watch *watch; /* the open watch, so that stop can end it */
+	uint64_t turned_ns;       /* when the current watch began, or the last one ended */
+	bool behind;              /* an attempt failed, and no data has arrived since */
+	bool hurry;               /* end the pause early */
 	bool synced;
 	struct kube_informer_stats stats;
 };

@@ -16,7 +16,7 @@
 /* Digits of an integer that certainly fits 64 bits. */
 #define SAFE_DIGITS 18
 
-/* Past the string that begins at text[at] with a quote. */
+/* Returns the position after the string whose opening quote is text[at]. */
 static size_t skip_string(const char *text, size_t n, size_t at)
 {
 	for (at++; at < n && text[at] != '"'; at++)
@@ -34,8 +34,8 @@ static size_t count_digits(const char *text, size_t n, size_t at)
 	return digits;
 }
 
-/* Copies the string text[begin, at). jansson takes no NUL in the name of a field;
- * such a name is changed, and no value ever is. */
+/* Copies the string text[begin, at). jansson rejects NUL in a field name, so such a name
+ * is altered; values are never altered. */
 static void copy_string(const char *text, size_t n, size_t begin, size_t at, struct cairn_buf *out)
 {
 	static const char nul[] = "\\u0000";
@@ -85,7 +85,7 @@ static void make_readable(const char *text, size_t n, struct cairn_buf *out)
 	}
 }
 
-/* What jansson does not read although it is JSON. */
+/* Errors of jansson for input that is valid JSON. */
 static bool is_curable(const json_error_t *error)
 {
 	enum json_error_code code = json_error_code(error);
@@ -124,7 +124,7 @@ int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *
 	}
 	if (kube_library_starved() || starved)
 		return cairn_err_nomem(err, "JSON");
-	/* Without jansson's text, which quotes the input: that may be a secret. */
+	/* jansson's own text quotes the input, which may be a secret. */
 	return cairn_err_set(err, CAIRN_INVALID, "no JSON: at byte %d", error.position);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The kinds of cbt.storage.k8s.io that Cairn itself serves, as controllers use
- * them: at v1alpha2, because an aggregated API server may have v1alpha1. */
+/* The kinds of cbt.storage.k8s.io that Cairn serves, for controllers. They use v1alpha2,
+ * because an aggregated API server may already serve v1alpha1. */
 #ifndef CAIRN_KUBE_KINDS_H
 #define CAIRN_KUBE_KINDS_H
 
@@ -12,7 +12,7 @@
 
 /* Label of a SnapshotServicesConfiguration. */
 #define KUBE_CBT_DRIVER_LABEL "cbt.storage.k8s.io/driver"
-/* On a SnapshotServicesConfiguration: where the driver runs. */
+/* Annotation of a SnapshotServicesConfiguration: the namespace of the driver. */
 #define KUBE_CBT_NAMESPACE_ANNOTATION "cbt.storage.k8s.io/driver-namespace"
 
 extern const struct kube_resource kube_differentialsnapshots;

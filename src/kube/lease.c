@@ -22,7 +22,7 @@
 #define DURATION_MS 15000
 #define RENEW_MS    10000
 #define RETRY_MS    2000
-#define RELEASE_MS  2000 /* to give the lease back at the end */
+#define RELEASE_MS  2000 /* timeout for releasing the lease at the end */
 #define CALL_MIN_MS 500
 
 struct kube_leader {
@@ -38,16 +38,16 @@ struct kube_leader {
 	bool running;
 	atomic_bool stop;
 
-	/* the thread's own */
+	/* used only by the thread */
 	json_t *lease; /* as the server last gave it; NULL when not known */
 	struct kube_lease_seen seen;
-	bool told; /* what on_change was told last */
+	bool told; /* last value passed to on_change */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* guarded by lock */
 	bool held;
-	uint64_t renewed_ns; /* before the last renewal was asked for */
+	uint64_t renewed_ns; /* time before the last renewal was sent */
 	char holder[KUBE_LEADER_NAME_MAX];
 };
 
@@ -71,7 +71,7 @@ bool kube_leader_leads(struct kube_leader *leader)
 	return leads(leader);
 }
 
-/* A leader's call is not worth waiting for longer than it leads. */
+/* A leader's call must not take longer than its lease lasts. */
 static struct kube_call call_of(struct kube_leader *leader)
 {
 	struct kube_call how = {.urgent = true,
@@ -96,7 +96,7 @@ static void forget(struct kube_leader *leader)
 	leader->lease = NULL;
 }
 
-/* What the server has: read, or made by us. Returns 1 when it is ours by that. */
+/* Reads the lease or creates it. Returns 1 if this process created it and so holds it. */
 static int read_or_make(struct kube_leader *leader, const struct kube_call *how,
 			struct cairn_err *err)
 {
@@ -115,7 +115,7 @@ static int read_or_make(struct kube_leader *leader, const struct kube_call *how,
 	return rc ? rc : 1;
 }
 
-/* One try to take or renew it: 1 when it is ours, 0 when it is another's. */
+/* One attempt to take or renew it: 1 if it is ours, 0 if another process holds it. */
 static int try(struct kube_leader *leader, struct cairn_err *err)
 {
 	const struct kube_ref *ref = KUBE_REF(&kube_leases, leader->ns, leader->name);
@@ -176,7 +176,7 @@ static void tell(struct kube_leader *leader)
 		leader->on_change(leader->arg, now);
 }
 
-/* When to try next; sooner when our time would be over before. */
+/* Sleeps until the next attempt, or until the lease would expire if that is earlier. */
 static void rest(struct kube_leader *leader)
 {
 	uint64_t until = cairn_monotonic_ns() + leader->retry_ms * CAIRN_NS_PER_MS;
@@ -189,7 +189,7 @@ static void rest(struct kube_leader *leader)
 		kube_patience_wait(&patience, &leader->changed, &leader->lock, until);
 }
 
-/* So that the next one need not wait for the time to pass. */
+/* Releases the lease, so that the next leader need not wait for it to expire. */
 static void give_back(struct kube_leader *leader)
 {
 	const struct kube_call how = {.urgent = true, .timeout_ms = RELEASE_MS};
@@ -216,10 +216,10 @@ static void *run(void *arg)
 		uint64_t began = cairn_monotonic_ns();
 		int rc;
 
-		tell(leader); /* our time may be over */
+		tell(leader); /* the lease may have expired */
 		rc = try(leader, &err);
 		note(leader, rc, began);
-		/* Only what we wrote ourselves is known to be so the next time. */
+		/* Only the result of our own write is reused; otherwise read the lease again. */
 		if (rc != 1)
 			forget(leader);
 		tell(leader);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One of several processes is the leader: election through a Lease.
+/* Leader election through a Lease.
  *
- * A thread of its own takes and renews the lease. Whether we lead is answered
- * from the local monotonic clock too: kube_leader_leads() is false as soon as
- * the last renewal is older than `renew_ms`, also when the thread hangs, and
- * that is before anybody else may take the lease. Clocks of machines are never
- * compared: a lease is free when its record did not change for its duration, as
- * seen here.
+ * A thread takes and renews the lease. Leadership also depends on the local monotonic
+ * clock: kube_leader_leads() is false as soon as the last renewal is older than
+ * `renew_ms`, even if the thread hangs, and that is before another process may take the
+ * lease. Clocks of different machines are never compared: a lease is free if this process
+ * saw no change of its record for its duration.
  *
- * The thread asks for the lease outside the client's rate limit.
+ * The thread's requests are exempt from the client's rate limit.
  */
 #ifndef CAIRN_KUBE_LEASE_H
 #define CAIRN_KUBE_LEASE_H
@@ -26,38 +25,38 @@ struct kube_leader;
 struct kube_leader_options {
 	const char *ns;
 	const char *name;
-	const char *identity; /* NULL is the host's name and something random */
+	const char *identity; /* NULL is the host name and a random suffix */
 
-	/* 0 are the usual 15, 10 and 2 seconds. duration > renew > retry. */
-	uint64_t duration_ms; /* others wait so long before they take it over */
-	uint64_t renew_ms;    /* without a renewal for so long we lead no more */
-	uint64_t retry_ms;    /* between tries to take or renew */
+	/* 0 selects the defaults of 15, 10 and 2 seconds. duration > renew > retry. */
+	uint64_t duration_ms; /* others wait this long before they take it over */
+	uint64_t renew_ms;    /* leadership ends this long after the last renewal */
+	uint64_t retry_ms;    /* between attempts to take or renew */
 
-	/* Tells changes, on the thread of the election; may be NULL. */
+	/* Reports changes, on the election thread; may be NULL. */
 	void (*on_change)(void *arg, bool leads);
 	void *arg;
 };
 
-/* Texts are copied, the client is borrowed. Begins at once.
+/* Strings are copied, the client is borrowed. The election starts immediately.
  *
  * CAIRN_INVALID  the times contradict each other, or a name is missing
  */
 int kube_leader_new(struct kube_client *client, const struct kube_leader_options *options,
 		    struct kube_leader **ret, struct cairn_err *err);
 
-/* Gives the lease back, so that the next one need not wait, and frees. Whoever
- * works as the leader must have stopped before. Accepts NULL. */
+/* Releases the lease, so that the next leader need not wait for it to expire, and frees.
+ * All work done as the leader must have stopped before. Accepts NULL. */
 void kube_leader_free(struct kube_leader *leader);
 CAIRN_DEFINE_CLEANUP(struct kube_leader, kube_leader_free);
 
 bool kube_leader_leads(struct kube_leader *leader);
 
-/* Waits until we lead, at most `wait_ms` (UINT64_MAX: for ever), asking `check`
- * (may be NULL) now and then: 0, CAIRN_DEADLINE, or the code of `check`. */
+/* Waits until this process leads, at most `wait_ms` (UINT64_MAX: without limit), and calls
+ * `check` (may be NULL) periodically. Returns 0, CAIRN_DEADLINE, or the code of `check`. */
 int kube_leader_wait(struct kube_leader *leader, uint64_t wait_ms, int (*check)(void *arg),
 		     void *arg, struct cairn_err *err);
 
-/* Who holds it, as last seen; "" when nobody does. */
+/* The last known holder; "" if there is none. */
 #define KUBE_LEADER_NAME_MAX 256
 void kube_leader_holder(struct kube_leader *leader, char out[KUBE_LEADER_NAME_MAX]);
 

@@ -10,7 +10,7 @@
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
-/* A duration in a Lease is no longer than this; more would be a mistake. */
+/* Longer durations in a Lease are considered mistakes. */
 #define DURATION_MAX_S 86400
 
 void kube_lease_seen_done(struct kube_lease_seen *seen)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a Lease says, and whether it may be taken: no clock, no call. */
+/* Contents of a Lease, and whether it may be taken: no clock, no calls. */
 #ifndef CAIRN_KUBE_LEASE_RECORD_H
 #define CAIRN_KUBE_LEASE_RECORD_H
 
@@ -10,7 +10,7 @@
 
 struct cairn_err;
 
-/* A Lease as it was last seen. */
+/* A Lease as last read. */
 struct kube_lease_seen {
 	char *version;  /* its resource version */
 	uint64_t at_ns; /* monotonic, when this version was first seen */
@@ -18,20 +18,20 @@ struct kube_lease_seen {
 
 void kube_lease_seen_done(struct kube_lease_seen *seen);
 
-/* Notes the state of `lease` at `now_ns`. */
+/* Records the state of `lease` at `now_ns`. */
 int kube_lease_look(struct kube_lease_seen *seen, const json_t *lease, uint64_t now_ns,
 		    struct cairn_err *err);
 
-/* "" when nobody holds it. */
+/* "" if there is no holder. */
 const char *kube_lease_holder(const json_t *lease);
 
-/* True if `identity` holds it, nobody does, or its holder has not renewed it for
- * its duration (`default_ms` where it names none). */
+/* True if `identity` holds it, there is no holder, or the holder has not renewed it for
+ * its duration (`default_ms` if it has none). */
 bool kube_lease_is_free(const struct kube_lease_seen *seen, const json_t *lease,
 			const char *identity, uint64_t default_ms, uint64_t now_ns);
 
-/* Writes `identity` as the holder, from now on or still; `wall_ns` since 1970. An
- * empty identity gives it back. */
+/* Makes `identity` the holder, or renews it; `wall_ns` since 1970. An empty identity
+ * releases the lease. */
 int kube_lease_hold(json_t *lease, const char *identity, uint64_t duration_ms, uint64_t wall_ns,
 		    struct cairn_err *err);
 

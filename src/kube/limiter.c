@@ -44,7 +44,7 @@ uint64_t kube_limiter_wait(const struct kube_limiter *limiter, uint64_t now_ns, 
 	missing = (double)n - tokens_at(limiter, now_ns);
 	if (missing <= 0)
 		return 0;
-	/* Rounded up, so that the token is there when the caller wakes. */
+	/* Rounded up, so that the token is available when the caller wakes. */
 	wait = missing / limiter->per_ns + 1;
 	return wait < (double)(UINT64_MAX / 2) ? (uint64_t)wait : UINT64_MAX / 2;
 }

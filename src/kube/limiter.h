@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Token bucket: how many calls a client may make. The clock is the caller's. */
+/* Token bucket that limits a client's request rate. The caller supplies the clock. */
 #ifndef CAIRN_KUBE_LIMITER_H
 #define CAIRN_KUBE_LIMITER_H
 
@@ -16,11 +16,11 @@ struct kube_limiter {
 
 void kube_limiter_init(struct kube_limiter *limiter, double qps, unsigned burst, uint64_t now_ns);
 
-/* Takes a token if there is one. */
+/* Takes a token if one is available. */
 bool kube_limiter_take(struct kube_limiter *limiter, uint64_t now_ns);
 
-/* Nanoseconds until the n-th token from now on can be taken, if nobody else takes
- * any; `n` is at least 1. */
+/* Nanoseconds until the n-th token from now can be taken, if no other caller takes any;
+ * `n` is at least 1. */
 uint64_t kube_limiter_wait(const struct kube_limiter *limiter, uint64_t now_ns, unsigned n);
 
 #endif

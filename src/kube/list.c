@@ -37,7 +37,7 @@ static int list_path(const struct kube_ref *ref, const struct kube_list_query *q
 		kube_query_add(path, "fieldSelector", query->field_selector);
 		kube_query_add(path, "continue", query->continue_token);
 		add_number(path, "limit", query->limit);
-		/* A page that goes on has its resource version in the token. */
+		/* A continuation has its resource version in the token. */
 		if (!query->continue_token || !query->continue_token[0]) {
 			kube_query_add(path, "resourceVersion", query->resource_version);
 			kube_query_add(path, "resourceVersionMatch", query->resource_version_match);
@@ -73,8 +73,7 @@ int kube_list_page(struct kube_client *client, const struct kube_ref *ref,
 	return 0;
 }
 
-/* Moves the items of `page` to the end of `all`, which becomes the first page
- * where it is NULL. */
+/* Appends the items of `page` to `all`, which becomes the first page if it is NULL. */
 static int gather(json_t **all, json_t **page, struct cairn_err *err)
 {
 	json_t *items;
@@ -96,7 +95,7 @@ static int list_paged(struct kube_client *client, const struct kube_ref *ref,
 		      json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *all = NULL;
-	kube_auto_json json_t *next = NULL; /* the token's owner */
+	kube_auto_json json_t *next = NULL; /* owns the token */
 	struct kube_list_query one = *query;
 
 	for (;;) {
@@ -139,7 +138,7 @@ int kube_list(struct kube_client *client, const struct kube_ref *ref,
 	rc = list_paged(client, ref, &whole, how, ret, err);
 	if (rc != CAIRN_RANGE || whole.continue_token)
 		return rc;
-	/* The first pages are too old to be gone on with. */
+	/* The list expired between two pages. */
 	whole.limit = 0;
 	whole.resource_version = NULL;
 	whole.resource_version_match = NULL;

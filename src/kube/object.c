@@ -58,7 +58,7 @@ bool kube_is_path(const json_t *object, const char *const path[])
 	return json_is_true(kube_at_path(object, path));
 }
 
-/* The object that holds the last part of the path; made on the way. */
+/* Returns the object that contains the last part of the path; creates missing parents. */
 static int enter(json_t *object, const char *const path[], json_t **ret, const char **ret_last,
 		 struct cairn_err *err)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes objects: JSON trees, and views of what is in them.
+/* Kubernetes objects: JSON trees and accessors for their fields.
  *
- * An object is the tree that the server sent, all of it: what these functions
- * do not know stays as it is and goes back with an update. A view tells absent
- * from zero: pointers are NULL and functions with a `ret_` return false when
- * the field is not there, is null or has another type, and then leave *ret as
- * it was.
+ * An object is the complete tree that the server sent: unknown fields are preserved and
+ * sent back with an update. Accessors distinguish absent from zero: they return NULL, or
+ * false for functions with a `ret_`, if the field is absent, null or of another type, and
+ * then leave *ret unchanged.
  *
- * Texts and trees that a view returns are borrowed from the object. Paths are
- * given part by part, so that a label with dots and slashes is one part:
+ * Strings and trees that an accessor returns are borrowed from the object. Paths are given
+ * part by part, so that a label with dots and slashes is one part:
  *
  *     const char *handle = kube_str(content, "status", "snapshotHandle");
  *
- * Objects may be shared between threads for reading; whoever wants to change
- * one that others hold changes a copy (kube_copy).
+ * Threads may share an object for reading; to change a shared object, change a copy
+ * (kube_copy).
  */
 #ifndef CAIRN_KUBE_OBJECT_H
 #define CAIRN_KUBE_OBJECT_H
@@ -35,15 +34,15 @@ static inline void kube_json_decrefp(json_t **json)
 }
 #define kube_auto_json cairn_cleanup(kube_json_decrefp)
 
-/* One object, or one event of a watch. etcd takes 1.5 MiB; JSON is larger than
- * what is stored, and aggregated servers may have more. */
+/* Limit of one object or watch event. etcd accepts 1.5 MiB; JSON is larger than the stored
+ * form, and aggregated servers may allow more. */
 #define KUBE_OBJECT_MAX (16U << 20)
 
-/* Reads one JSON value from `n` bytes. NUL characters in texts and integers
- * beyond 64 bits (which become reals) are taken, because any user may store
- * them and one object must not make a list of thousands unreadable.
+/* Parses one JSON value from `n` bytes. NUL characters in strings and integers beyond 64
+ * bits (which become reals) are accepted, because any user may store them and one object
+ * must not make a list of thousands unreadable.
  *
- * CAIRN_INVALID   no JSON, too deep, or something follows it
+ * CAIRN_INVALID   not JSON, nested too deeply, or followed by other text
  * CAIRN_NO_SPACE  out of memory
  */
 int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *err);
@@ -59,13 +58,13 @@ char *kube_json_text(const json_t *json, size_t *ret_len);
 #define kube_i64(object, ret, ...)  kube_i64_path((object), (ret), KUBE_PATH_(__VA_ARGS__))
 #define kube_bool(object, ret, ...) kube_bool_path((object), (ret), KUBE_PATH_(__VA_ARGS__))
 
-/* True when the field is there and is true. */
+/* True if the field exists and is true. */
 #define kube_is(object, ...) kube_is_path((object), KUBE_PATH_(__VA_ARGS__))
 
-/* Sets a field, making objects on the way; takes `value` over, also on failure.
- * A NULL value (memory was short while making it) fails.
+/* Sets a field and creates missing parent objects; takes ownership of `value`, also on
+ * failure. Fails if `value` is NULL, so a failed allocation can be passed on.
  *
- * CAIRN_INVALID   something on the way is no object
+ * CAIRN_INVALID   a parent is not an object
  * CAIRN_NO_SPACE  out of memory
  */
 #define kube_set(object, err, value, ...) \
@@ -74,7 +73,7 @@ char *kube_json_text(const json_t *json, size_t *ret_len);
 
 json_t *kube_at_path(const json_t *object, const char *const path[]);
 
-/* NULL also for a text with a NUL inside: no name or handle has one. */
+/* NULL also for a string that contains NUL: no valid name or handle does. */
 const char *kube_str_path(const json_t *object, const char *const path[]);
 bool kube_i64_path(const json_t *object, int64_t *ret, const char *const path[]);
 bool kube_bool_path(const json_t *object, bool *ret, const char *const path[]);
@@ -94,13 +93,12 @@ const char *kube_annotation(const json_t *object, const char *key);
 bool kube_is_deleted(const json_t *object); /* deletionTimestamp is set */
 bool kube_has_finalizer(const json_t *object, const char *finalizer);
 
-/* "namespace/name", or "name" where there is no namespace: the key of a store
- * and of a queue. */
+/* "namespace/name", or "name" for a cluster-scoped object: the key in stores and queues. */
 #define KUBE_KEY_MAX 520
 bool kube_key(const json_t *object, char out[KUBE_KEY_MAX]);
 bool kube_key_of(const char *ns, const char *name, char out[KUBE_KEY_MAX]);
 
-/* The parts of a key; *ret_ns is "" when it has none. `buf` holds them. */
+/* Splits a key; *ret_ns is "" if it has no namespace. The parts are stored in `buf`. */
 void kube_key_split(const char *key, char buf[KUBE_KEY_MAX], const char **ret_ns,
 		    const char **ret_name);
 

@@ -21,9 +21,9 @@
 #include "kube/client.h"
 #include "kube/object.h"
 
-/* Applying is cheap, and finds out by itself whether anything changed. */
+/* An apply is cheap, and the server detects whether anything changed. */
 #define AGAIN_MS       60000U
-#define LOOK_MS        2000U /* how soon new authorities are seen; also the shortest pause */
+#define LOOK_MS        2000U /* how soon a changed CA file is seen; also the shortest pause */
 #define BUNDLE_MAX     (1U << 20)
 #define BACKOFF_MAX_MS 30000U
 
@@ -32,18 +32,18 @@ struct kube_publisher {
 	const struct kube_resource *resource;
 	json_t *object;
 	char *ca_file; /* NULL: none */
-	bool ca_lost;  /* it could not be read, and that was told */
+	bool ca_lost;  /* the CA file could not be read, and that was reported */
 	const char *const *ca_path;
 	const char *field_manager;
 	void (*told)(const json_t *object, const struct cairn_err *failure);
 	struct cairn_ticker ticker;
-	/* Only on the ticker's thread. */
+	/* Used only on the ticker's thread. */
 	struct cairn_backoff backoff;
-	uint64_t due_ns; /* when to publish again without news */
+	uint64_t due_ns; /* when to apply again without a change */
 	bool published;
 };
 
-/* The authorities as they are in their file now. `ret_news` says whether the object changed. */
+/* Reads the CA file. `ret_news` says whether the object changed. */
 static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_err *err)
 {
 	cairn_auto_free char *pem = NULL, *text = NULL;

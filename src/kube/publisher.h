@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keeps one object as it should be: by which a service makes itself known.
+/* Keeps one object in its intended state, through which a service publishes itself.
  *
- * A thread of its own applies it at the start, when the authorities in its file
- * change, and once a minute, so that what somebody deleted or changed comes
- * back. Nothing is taken away at the end: another instance may serve on.
+ * A thread applies the object at the start, when the CA file changes, and once a minute,
+ * so that an external change or deletion is reverted. The object is not deleted at the
+ * end: another instance may still serve.
  */
 #ifndef CAIRN_KUBE_PUBLISHER_H
 #define CAIRN_KUBE_PUBLISHER_H
@@ -20,17 +20,17 @@ struct kube_resource;
 
 struct kube_publish_options {
 	const struct kube_resource *resource;
-	json_t *object;             /* not in a namespace; taken over, on failure too */
+	json_t *object;             /* cluster-scoped; takes ownership, on failure too */
 	const char *ca_file;        /* PEM, read again when it changes; NULL: none */
-	const char *const *ca_path; /* where it stands in the object, as base64; up to a NULL */
-	const char *field_manager;  /* lives as long as the publisher, as does ca_path */
+	const char *const *ca_path; /* path of the base64 field in the object; NULL-terminated */
+	const char *field_manager;  /* must outlive the publisher, as must ca_path */
 
-	/* On the publisher's thread: NULL when the object is there as it should be, the first
-	 * time and when the authorities were new; else why it is not. May be NULL. */
+	/* Called on the publisher's thread. `failure` is NULL when the object was applied, the
+	 * first time and after a change of the CA file; else it is the error. May be NULL. */
 	void (*told)(const json_t *object, const struct cairn_err *failure);
 };
 
-/* The client is borrowed. Fails when the authorities can not be read. */
+/* The client is borrowed. Fails if the CA file cannot be read. */
 int kube_publisher_new(struct kube_client *client, const struct kube_publish_options *options,
 		       struct kube_publisher **ret, struct cairn_err *err);
 void kube_publisher_free(struct kube_publisher *publisher); /* accepts NULL */

@@ -16,7 +16,7 @@
 
 #define NOWHERE SIZE_MAX
 
-/* A key that waits, is worked on, or is planned for later. */
+/* A key that is ready, in processing, or scheduled for later. */
 struct entry {
 	char *key; /* NULL in a free place */
 	bool ready;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The thread of an informer: list, watch, and again. */
+/* The thread of an informer: lists and watches in a loop. */
 #include "kube/informer_impl.h"
 
 #include <stdio.h>
@@ -18,10 +18,10 @@
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 30000
 
-/* The longest pause while a caller misses something. */
+/* The longest pause while a caller misses an object. */
 #define PAUSE_HURRY_MS 1000
 
-/* A list may be long, and is worth waiting for. */
+/* Lists may be long, so they have a longer timeout. */
 #define LIST_TIMEOUT_MS  120000
 #define WATCH_TIMEOUT_MS 30000
 
@@ -41,7 +41,7 @@ static void tell(struct kube_informer *informer, const json_t *old, const json_t
 		informer->handlers[i].handler(informer->handlers[i].arg, old, now);
 }
 
-/* Items of a list do not say what they are. */
+/* Items of a list lack apiVersion and kind; add them. */
 static int complete(const struct kube_informer *informer, json_t *object, struct cairn_err *err)
 {
 	char version[KUBE_API_VERSION_MAX];
@@ -64,7 +64,7 @@ static bool same_version(const json_t *a, const json_t *b)
 	       strcmp(kube_uid(a), kube_uid(b)) == 0;
 }
 
-/* Takes an object into the copy and tells of it; `telling` is held. */
+/* Stores an object in the copy and reports it; with `telling` held. */
 static int take_in(struct kube_informer *informer, const char *key, json_t *object,
 		   struct cairn_err *err)
 {
@@ -85,7 +85,7 @@ static int take_in(struct kube_informer *informer, const char *key, json_t *obje
 		return rc;
 	if (old && same_version(old, object))
 		return 0;
-	/* Deleted and made again between two looks: two things happened. */
+	/* Deleted and created again between two lists: report both. */
 	if (old && strcmp(kube_uid(old), kube_uid(object)) != 0) {
 		tell(informer, old, NULL);
 		tell(informer, NULL, object);
@@ -95,7 +95,7 @@ static int take_in(struct kube_informer *informer, const char *key, json_t *obje
 	return 0;
 }
 
-/* `last` is the state in which it went, or NULL to tell the one in the copy. */
+/* `last` is the final state, or NULL to report the one in the copy. */
 static void take_out(struct kube_informer *informer, const char *key, const json_t *last)
 {
 	kube_auto_json json_t *old = NULL;
@@ -109,7 +109,7 @@ static void take_out(struct kube_informer *informer, const char *key, const json
 		tell(informer, last ? last : old, NULL);
 }
 
-/* The keys of the copy that are not in `listed`, as an array of texts. */
+/* Returns the keys of the copy that are not in `listed`, as an array of strings. */
 static json_t *gone(struct kube_informer *informer, const json_t *listed)
 {
 	json_t *keys = json_array();
@@ -145,7 +145,7 @@ static int replace(struct kube_informer *informer, json_t *list, struct cairn_er
 		int rc = complete(informer, object, err);
 
 		if (!rc && !kube_key(object, key))
-			continue; /* no object: it has no name */
+			continue; /* not an object: it has no name */
 		if (!rc && json_object_set_new_nocheck(listed, key, json_null()) < 0)
 			rc = cairn_err_nomem(err, "list");
 		if (!rc)
@@ -249,7 +249,7 @@ static void resync(struct kube_informer *informer)
 
 	informer->resync_at_ns = cairn_monotonic_ns() + informer->resync_ms * CAIRN_NS_PER_MS;
 	cairn_scoped_lock(&informer->telling);
-	/* Without memory it is done the next time. */
+	/* When memory is short, the next resync reports them. */
 	if (kube_informer_list(informer, &objects, &n, NULL) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
@@ -287,7 +287,7 @@ static int follow(struct kube_informer *informer, struct kube_watch *watch, bool
 	}
 }
 
-/* Shows the watch to who may stop it; CAIRN_CANCELLED when that is so already. */
+/* Publishes the watch, so that a stop can end it; CAIRN_CANCELLED if already stopped. */
 static int show(struct kube_informer *informer, struct kube_watch *watch)
 {
 	cairn_scoped_lock(&informer->lock);
@@ -316,7 +316,7 @@ static int watch_on(struct kube_informer *informer, struct cairn_err *err)
 	rc = kube_watch_open(informer->client, KUBE_REF(informer->resource, informer->ns, NULL),
 			     &options, &how, &watch, err);
 	if (rc) {
-		/* Whatever the server has against this version: a list has another. */
+		/* The server rejects this version; a new list returns another. */
 		if (status.http && status.http != 429 && status.http != 503)
 			forget_version(informer);
 		return rc;
@@ -380,7 +380,7 @@ void *kube_informer_run(void *arg)
 		if (rc == CAIRN_CANCELLED && atomic_load(&informer->stop))
 			break;
 		note_error(informer, &err);
-		/* What worked for a while is tried again soon. */
+		/* After a longer success the next retry is soon. */
 		if (cairn_monotonic_ns() - began > PAUSE_MAX_MS * CAIRN_NS_PER_MS)
 			cairn_backoff_reset(&backoff);
 		pause_for(informer, cairn_backoff_next(&backoff));

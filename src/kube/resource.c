@@ -69,7 +69,7 @@ void kube_url_escape(struct cairn_buf *out, const char *text)
 	}
 }
 
-/* "." and ".." survive encoding and would be taken for steps of a path. */
+/* "." and ".." survive encoding and would be interpreted as path steps. */
 static int add_part(struct cairn_buf *out, const char *what, const char *part,
 		    struct cairn_err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kinds of objects, and the paths under which an API server serves them. */
+/* Kinds of objects and their paths in the API. */
 #ifndef CAIRN_KUBE_RESOURCE_H
 #define CAIRN_KUBE_RESOURCE_H
 
@@ -9,7 +9,7 @@
 struct cairn_buf;
 struct cairn_err;
 
-/* A kind as it is written in a URL and in an object. */
+/* The names of a kind in URLs and in objects. */
 struct kube_resource {
 	const char *group; /* "" is the core group */
 	const char *version;
@@ -42,8 +42,8 @@ extern const struct kube_resource kube_subjectaccessreviews;
 extern const struct kube_resource kube_selfsubjectaccessreviews;
 extern const struct kube_resource kube_customresourcedefinitions;
 
-/* One object, or with `name` NULL all of a kind: in a namespace, or with `ns`
- * NULL in every one. Texts are borrowed. */
+/* One object; with `name` NULL all objects of a kind, in one namespace, or in all of them
+ * with `ns` NULL. The strings are borrowed. */
 struct kube_ref {
 	const struct kube_resource *resource;
 	const char *ns;
@@ -51,7 +51,7 @@ struct kube_ref {
 	const char *subresource; /* "status", "token"; NULL is the object itself */
 };
 
-/* A reference for the length of a call: kube_get(client, KUBE_REF(&kube_pods, "ns", "p"), …) */
+/* A reference for one call: kube_get(client, KUBE_REF(&kube_pods, "ns", "p"), …) */
 #define KUBE_REF(which, space, object) \
 	(&(const struct kube_ref){.resource = (which), .ns = (space), .name = (object)})
 #define KUBE_SUB(which, space, object, sub) \
@@ -62,8 +62,8 @@ struct kube_ref {
 #define KUBE_API_VERSION_MAX 320
 void kube_api_version(const struct kube_resource *resource, char out[KUBE_API_VERSION_MAX]);
 
-/* Appends the path of `ref`, each part percent-encoded, so that a name from
- * outside can never become another path.
+/* Appends the path of `ref`, each part percent-encoded, so that an untrusted name cannot
+ * change the path.
  *
  * CAIRN_INVALID   the kind has no namespace and one is given, a name is empty, or
  *                 is "." or "..", or a namespaced object has no namespace

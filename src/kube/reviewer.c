@@ -19,7 +19,8 @@ static int review_token(void *self, const char *token, const char *audience,
 	struct kube_token_review review = {0};
 	int rc = kube_token_review(self, token, audiences, &call, &review, err);
 
-	if (rc == CAIRN_UNAUTHENTICATED) /* our own credentials; nothing is known of the token */
+	if (rc == CAIRN_UNAUTHENTICATED) /* our own credentials were rejected; the token was not
+	                                  * judged */
 		return cairn_err_recode(err, CAIRN_INTERNAL);
 	if (rc)
 		return kube_wait_outcome(wait, rc, err);

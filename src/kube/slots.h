@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Numbers of places in an array, found by text. Not thread-safe. */
+/* Map from strings to array indexes. Not thread-safe. */
 #ifndef CAIRN_KUBE_SLOTS_H
 #define CAIRN_KUBE_SLOTS_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The map is a JSON object, whose hashing resists keys made to collide. */
+/* The map is a JSON object, because its hash function resists chosen collisions. */
 struct kube_slots {
 	json_t *map;
 };

@@ -8,7 +8,7 @@
 #include "kube/object.h"
 #include "kube/resource.h"
 
-/* A snapshot that was just made has no status at all. */
+/* A new snapshot has no status at all. */
 static int check_snapshot(const struct kube_snapshot_query *query, const json_t *snapshot,
 			  const char **ret_content, struct cairn_err *err)
 {

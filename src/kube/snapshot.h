@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A VolumeSnapshot and what stands behind it: its content, its driver, and the
- * driver's own names of snapshot and volume.
+/* A VolumeSnapshot with its content, its driver, and the driver's handles of snapshot and
+ * volume.
  *
- * The only place that says which VolumeSnapshot is good:
+ * The only place that defines which VolumeSnapshot is usable:
  *   - it is ready and names its VolumeSnapshotContent;
  *   - the content names it back. A user may write a VolumeSnapshot that points
  *     at the content of another namespace, so one direction proves nothing. The
@@ -34,30 +34,30 @@ struct kube_snapshot {
 struct kube_snapshot_query {
 	const char *ns;
 	const char *name;
-	const char *driver; /* which it must belong to; NULL: any */
+	const char *driver; /* required driver; NULL: any */
 
-	/* Reads one object. The code of a failure is returned as it is. */
+	/* Reads one object. Its error code is returned unchanged. */
 	int (*get)(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err);
 	void *arg;
 };
 
 /* Reads the snapshot and its content and checks the rules above.
  *
- * CAIRN_UNAVAILABLE   not ready yet: look again
+ * CAIRN_UNAVAILABLE   not ready yet: retry
  * CAIRN_PRECONDITION  the content belongs to another snapshot, or has no driver
  * CAIRN_INVALID       it belongs to another driver than query->driver
- * and the codes of query->get
+ * or the codes of query->get
  */
 int kube_snapshot_resolve(const struct kube_snapshot_query *query, struct kube_snapshot *ret,
 			  struct cairn_err *err);
 
-/* The same from the API server, for any driver. Codes as above, CAIRN_NOT_FOUND
- * when one of the two does not exist, and those of kube_get(). */
+/* The same from the API server, for any driver. Codes as above, CAIRN_NOT_FOUND if the
+ * snapshot or its content does not exist, and those of kube_get(). */
 int kube_snapshot_get(struct kube_client *client, const char *ns, const char *name,
 		      const struct kube_call *how, struct kube_snapshot *ret,
 		      struct cairn_err *err);
 
-/* Accepts one that is zeroed. Also a cleanup function. */
+/* Accepts a zeroed struct. Also a cleanup function. */
 void kube_snapshot_done(struct kube_snapshot *snapshot);
 
 #endif

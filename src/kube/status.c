@@ -10,7 +10,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 
-/* Of an answer that is no Status, such as a proxy's page. */
+/* Limit of the quoted body of an answer that is not a Status, such as a proxy's page. */
 #define QUOTED_MAX 200
 
 static const struct {
@@ -104,7 +104,7 @@ int kube_status_fail(const json_t *object, int http, struct kube_status *ret, st
 			     reason);
 }
 
-/* The beginning of a body that people may read, on one line. */
+/* Copies the beginning of a readable body as one line. */
 static void quote(const char *body, size_t n, char out[QUOTED_MAX])
 {
 	size_t len = n < QUOTED_MAX - 1 ? n : QUOTED_MAX - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a server says when it says no: HTTP statuses and metav1.Status. */
+/* Error answers of the server: HTTP statuses and metav1.Status. */
 #ifndef CAIRN_KUBE_STATUS_H
 #define CAIRN_KUBE_STATUS_H
 
@@ -11,15 +11,15 @@
 struct cairn_err;
 struct kube_status;
 
-/* The code for an HTTP status and a reason ("" when there is none). */
+/* The error code for an HTTP status and a reason ("" if there is none). */
 int kube_status_code(int http, const char *reason);
 
-/* Fills `ret` (may be NULL) and `err` from a Status object; returns its code. The
- * text is the server's message as it is. */
+/* Fills `ret` (may be NULL) and `err` from a Status object; returns its code. The text is
+ * the server's message. */
 int kube_status_fail(const json_t *object, int http, struct kube_status *ret,
 		     struct cairn_err *err);
 
-/* The same from the body of an answer, which may be anything. */
+/* The same from the body of an answer, whose format is unknown. */
 int kube_status_fail_body(const char *body, size_t n, int http, struct kube_status *ret,
 			  struct cairn_err *err);
 

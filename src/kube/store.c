@@ -46,7 +46,7 @@ void kube_store_free(struct kube_store *store)
 	free(store);
 }
 
-/* What an index function tells its texts to. */
+/* Context of an index function's emit callback. */
 struct indexing {
 	json_t *map;
 	const char *key;
@@ -134,7 +134,7 @@ int kube_store_put(struct kube_store *store, const char *key, json_t *object, js
 
 	if (json_object_set_new_nocheck(store->objects, key, json_incref(object)) < 0 ||
 	    !index_add(store, key, object)) {
-		/* Taking away what was half added needs no memory. */
+		/* Removing a partial insertion needs no memory. */
 		index_remove(store, key, object);
 		json_object_del(store->objects, key);
 		json_decref(old);
@@ -144,7 +144,7 @@ int kube_store_put(struct kube_store *store, const char *key, json_t *object, js
 	return 0;
 }
 
-/* References to the objects of the keys in `keys`, whatever their values. */
+/* Returns references to the objects of the keys in `keys`, whose values are ignored. */
 static int collect(const struct kube_store *store, json_t *keys, json_t ***ret, size_t *ret_n,
 		   struct cairn_err *err)
 {
@@ -188,7 +188,7 @@ static void look(void *to, const char *text)
 		in->missing = true;
 }
 
-/* Every key that an index names is there. */
+/* Checks that every key in an index exists. */
 static bool no_stranger(const struct kube_store *store, json_t *map)
 {
 	const char *text, *key;

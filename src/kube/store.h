@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Objects by key and by index: what an informer holds. Not thread-safe. */
+/* The objects of an informer, by key and by index. Not thread-safe. */
 #ifndef CAIRN_KUBE_STORE_H
 #define CAIRN_KUBE_STORE_H
 
@@ -22,28 +22,28 @@ int kube_store_new(const struct kube_index *indexes, struct kube_store **ret,
 void kube_store_free(struct kube_store *store);
 CAIRN_DEFINE_CLEANUP(struct kube_store, kube_store_free);
 
-/* Keeps a reference to `object` under `key`; *ret_old is the caller's reference
- * to what was there, or NULL. When memory is short nothing is kept under the
- * key, neither the new nor the old. */
+/* Stores a reference to `object` under `key`; *ret_old is the caller's reference to the
+ * previous object, or NULL. When memory is short, nothing is stored under the key
+ * afterwards, neither the new nor the old object. */
 int kube_store_put(struct kube_store *store, const char *key, json_t *object, json_t **ret_old,
 		   struct cairn_err *err);
 
-/* The caller's reference to what was there, or NULL. */
+/* Returns the caller's reference to the removed object, or NULL. */
 json_t *kube_store_remove(struct kube_store *store, const char *key);
 
 /* Borrowed. */
 json_t *kube_store_get(const struct kube_store *store, const char *key);
 size_t kube_store_count(const struct kube_store *store);
 
-/* The keys and objects, as a JSON object; borrowed and to be read only. */
+/* Keys and objects, as a JSON object; borrowed and read-only. */
 json_t *kube_store_objects(const struct kube_store *store);
 
-/* References to what an index has under `text`. CAIRN_INVALID when there is no
- * such index. */
+/* Returns references to the objects that an index has under `text`. CAIRN_INVALID if there
+ * is no such index. */
 int kube_store_find(const struct kube_store *store, const char *index, const char *text,
 		    json_t ***ret, size_t *ret_n, struct cairn_err *err);
 
-/* References to all. */
+/* Returns references to all objects. */
 int kube_store_list(const struct kube_store *store, json_t ***ret, size_t *ret_n,
 		    struct cairn_err *err);
 

@@ -51,7 +51,7 @@ static void leave_line(struct kube_throttle *throttle, struct kube_throttle_wait
 		pthread_cond_signal(&throttle->first->moved);
 }
 
-/* 0 with the token taken. */
+/* Returns 0 with the token taken. */
 static int wait_in_line(struct kube_throttle *throttle, struct kube_throttle_waiter *self,
 			const struct kube_patience *patience, struct cairn_err *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client's own rate limit, as a line.
+/* A client's rate limit, with a first-in first-out queue.
  *
- * Callers pass in the order of coming, each when a token is there. A caller that
- * gives up leaves the line and has used nothing: those behind it move up. So calls
- * that are begun and cancelled, however many, do not use up the rate of others.
+ * Callers pass in order of arrival, each as soon as a token is available. A caller that
+ * gives up leaves the queue without using a token, and those behind it move up. Calls that
+ * are started and cancelled, however many, therefore do not reduce the rate of others.
  *
  * Thread-safe.
  */
@@ -31,18 +31,18 @@ struct kube_throttle {
 
 void kube_throttle_init(struct kube_throttle *throttle, double qps, unsigned burst);
 
-/* Nobody may be waiting. */
+/* No caller may be waiting. */
 void kube_throttle_done(struct kube_throttle *throttle);
 
-/* Waits for a token; *ret_waited_ns is how long that took, also on failure.
+/* Waits for a token; *ret_waited_ns is the time spent waiting, also on failure.
  *
- * CAIRN_DEADLINE  the line is longer than the caller's time
- * others          as kube_patience_check() says
+ * CAIRN_DEADLINE  the token would come after the caller's deadline
+ * others          as returned by kube_patience_check()
  */
 int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_patience *patience,
 		       uint64_t *ret_waited_ns, struct cairn_err *err);
 
-/* Makes those who wait look at their patience: after a shutdown. */
+/* Makes waiting callers check their patience: after a shutdown. */
 void kube_throttle_wake(struct kube_throttle *throttle);
 
 #endif

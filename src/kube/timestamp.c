@@ -39,7 +39,7 @@ const char *kube_time_micro(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX])
 	return out;
 }
 
-/* Exactly `n` digits; advances. */
+/* Parses exactly `n` digits and advances. */
 static bool number(const char **p, unsigned n, int *ret)
 {
 	int value = 0;
@@ -76,7 +76,7 @@ static bool fraction(const char **p, uint64_t *ret_ns)
 	return true;
 }
 
-/* Seconds east of Greenwich; takes the rest of the text. */
+/* Seconds east of Greenwich; the zone must end the text. */
 static bool zone(const char *p, int *ret)
 {
 	bool west = *p == '-';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Times as Kubernetes writes them: RFC 3339, seconds or microseconds. */
+/* Times in Kubernetes' format: RFC 3339 with seconds or microseconds. */
 #ifndef CAIRN_KUBE_TIMESTAMP_H
 #define CAIRN_KUBE_TIMESTAMP_H
 
@@ -13,8 +13,8 @@
 const char *kube_time(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX]);
 const char *kube_time_micro(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX]);
 
-/* Any RFC 3339 time since 1970, with fraction and zone; false for anything else
- * (also for NULL). */
+/* Accepts any RFC 3339 time since 1970, with fraction and zone. Returns false for anything
+ * else, including NULL. */
 bool kube_time_parse(const char *text, uint64_t *ret_ns);
 
 #endif

@@ -13,13 +13,12 @@
 
 #define POLL_MS 60000
 
-/* While somebody waits for an answer, libcurl looks at all its streams so often. Several
- * of its versions let a stream that shares a connection sleep though there is something
- * to do for it, until anything else happens; an answer that took longer than its caller
- * waits was seen once. */
+/* Poll interval of libcurl while a caller waits for an answer. Several libcurl versions
+ * fail to wake a stream that shares a connection until some other event happens, so that a
+ * ready answer may be delivered only after its caller's timeout. */
 #define ASKED_POLL_MS 200
 
-/* Connections that are kept, and streams on one before another is opened. */
+/* Idle connections to keep, and streams on one before another is opened. */
 #define CONNECTIONS_KEPT 64L
 #define STREAMS_MAX      250L
 
@@ -40,7 +39,7 @@ static void put_handle(struct kube_transport *transport, CURL *easy)
 	transport->idle[transport->n_idle++] = easy;
 }
 
-/* Takes the exchange out of libcurl; with the lock held. */
+/* Removes the exchange from libcurl; with the lock held. */
 static void end(struct kube_transport *transport, struct kube_exchange *exchange, CURLcode result)
 {
 	CURL *easy = exchange->easy;
@@ -69,7 +68,7 @@ static void begin(struct kube_transport *transport, struct kube_exchange *exchan
 	end(transport, exchange, CURLE_OUT_OF_MEMORY);
 }
 
-/* What is to happen to one of the list; with the lock of the transport held. */
+/* The next action for an exchange in the list; with the transport's lock held. */
 static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool shutdown)
 {
 	cairn_scoped_lock(&exchange->lock);
@@ -85,7 +84,7 @@ static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool 
 	return BEGIN;
 }
 
-/* Starts and lets go of what callers want; false when the thread is to end. */
+/* Starts and releases exchanges as callers request; false when the thread must end. */
 static bool serve(struct kube_transport *transport)
 {
 	struct kube_exchange *at, *next;
@@ -137,8 +136,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A server that is to show another name than that of its URL: the URL gets that
- * name and the connection goes to the real host. */
+/* For a server whose certificate has another name than its URL: puts that name into the
+ * URL and directs the connection to the real host. */
 static int rename_host(struct kube_transport *transport, const char *name)
 {
 	CURLU *url = curl_url();
@@ -171,8 +170,8 @@ static int start_thread(struct kube_transport *transport, struct cairn_err *err)
 	sigset_t all, before;
 	int rc;
 
-	/* A broken connection is an error of the write, not a signal; the other
-	 * signals are for other threads. */
+	/* Block SIGPIPE, so that a broken connection is an error of the write, and leave all other
+	 * signals to other threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&transport->thread, NULL, run, transport);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A counted value: what a cache keeps and several calls may hold at once. It is
- * the first member of the struct it belongs to and does not change once others
- * can see it. */
+/* A reference-counted value that a cache stores and several calls may hold at once. It is
+ * the first member of its struct and is immutable once it is shared. */
 #ifndef CAIRN_KUBE_VALUE_H
 #define CAIRN_KUBE_VALUE_H
 
@@ -35,7 +34,7 @@ static inline void kube_value_unref(struct kube_value *value)
 		value->destroy(value);
 }
 
-/* Cleanup of a pointer to any struct that begins with a value. */
+/* Cleanup function for a pointer to any struct that begins with a value. */
 static inline void kube_value_unrefp(void *p)
 {
 	kube_value_unref(*(struct kube_value **)p);

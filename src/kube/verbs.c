@@ -13,15 +13,15 @@
 #include "kube/patience.h"
 #include "kube/transport.h"
 
-/* A path with its query; names are at most a few hundred bytes, tokens of pages
+/* Limit of a path with its query; names have at most a few hundred bytes, continue tokens
  * a few thousand. */
 #define PATH_MAX_BYTES 65536
 
-/* Between tries of those who change one object at the same time. */
+/* Pauses between attempts to modify an object that others modify too. */
 #define MODIFY_PAUSE_MIN_MS 10
 #define MODIFY_PAUSE_MAX_MS 1000
 
-/* The path of a write. `as_manager` says who writes the fields. */
+/* The path of a write. `as_manager` adds the field manager. */
 static int write_path(const struct kube_client *client, const struct kube_ref *ref,
 		      const struct kube_call *how, bool as_manager, struct cairn_buf *path,
 		      struct cairn_err *err)
@@ -97,7 +97,7 @@ int kube_create(struct kube_client *client, const struct kube_ref *ref, const js
 	struct kube_ref into = *ref;
 	int rc;
 
-	/* An object is created in the list it will be in. */
+	/* Objects are created by a POST to the collection. */
 	if (!into.subresource)
 		into.name = NULL;
 	rc = write_path(client, &into, how, true, &path, err);

@@ -7,8 +7,7 @@
 #include "base/err.h"
 #include "kube/client.h"
 
-/* A caller that goes away signals no condition of ours; so long it may take
- * until that is seen. */
+/* A caller that goes away signals none of our conditions, so poll for it at this interval. */
 #define LOOK_MS 200
 
 int kube_wait_check(const struct kube_wait *wait, struct cairn_err *err)

@@ -16,12 +16,12 @@
 
 #define PATH_MAX_BYTES 16384
 
-/* The server ends a watch between these; by chance, so that those which began
- * together do not end together. */
+/* Timeout range of a watch; a random value prevents watches that began together from
+ * ending together. */
 #define TIMEOUT_MIN_S 300
 #define TIMEOUT_MAX_S 600
 
-/* A watch that did not end when it should is on a dead connection. */
+/* A watch that outlives its timeout by this is on a dead connection. */
 #define TIMEOUT_SLACK_S 60
 
 struct kube_watch {
@@ -29,8 +29,8 @@ struct kube_watch {
 	struct cairn_buf path;
 	struct kube_patience patience;
 	struct kube_watch_decoder decoder;
-	struct cairn_buf piece; /* what came last */
-	size_t piece_at;        /* how much of it the decoder has */
+	struct cairn_buf piece; /* the last piece received */
+	size_t piece_at;        /* bytes of it that the decoder has */
 	uint64_t dead_at_ns;
 };
 
@@ -43,7 +43,7 @@ static uint64_t default_timeout(void)
 	return TIMEOUT_MIN_S + chance % (TIMEOUT_MAX_S - TIMEOUT_MIN_S + 1);
 }
 
-/* The fields of one object are selected by its name. */
+/* One object is watched by a field selector with its name. */
 static int add_selector(struct cairn_buf *path, const char *name, const char *selector,
 			struct cairn_err *err)
 {
@@ -120,7 +120,7 @@ int kube_watch_open(struct kube_client *client, const struct kube_ref *ref,
 	return 0;
 }
 
-/* Gives the decoder its next piece. Returns 1 when it has one, 0 at the end. */
+/* Passes the next piece to the decoder. Returns 1 if there was one, 0 at the end. */
 static int feed(struct kube_watch *watch, uint64_t until_ns, struct cairn_err *err)
 {
 	size_t n;
@@ -147,7 +147,7 @@ static int feed(struct kube_watch *watch, uint64_t until_ns, struct cairn_err *e
 	return rc ? rc : 1;
 }
 
-/* The last event of a watch that the server gives up. */
+/* Converts the server's final error event to an error. */
 static int last_words(struct kube_watch_event *event, struct cairn_err *err)
 {
 	int rc = kube_status_fail(event->object, 0, NULL, err);

@@ -27,7 +27,7 @@ void kube_watch_decoder_init(struct kube_watch_decoder *decoder, size_t line_max
 {
 	memset(decoder, 0, sizeof(*decoder));
 	decoder->line_max = line_max ? line_max : KUBE_OBJECT_MAX;
-	/* An unfinished event, a piece, and what the buffer grows by. */
+	/* Room for an unfinished event, a piece, and the buffer's growth. */
 	cairn_buf_init(&decoder->buf, decoder->line_max + 2 * (size_t)KUBE_WATCH_PIECE_MAX);
 }
 
@@ -49,7 +49,7 @@ int kube_watch_decoder_push(struct kube_watch_decoder *decoder, const void *data
 	return cairn_err_nomem(err, "watch");
 }
 
-/* One line, which is not empty. */
+/* Decodes one non-empty line. */
 static int decode(const char *line, size_t n, struct kube_watch_event *ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *json = NULL;
@@ -71,7 +71,7 @@ static int decode(const char *line, size_t n, struct kube_watch_event *ret, stru
 	return cairn_err_set(err, CAIRN_INTERNAL, "a line of the watch is no event");
 }
 
-/* The next line that has something in it; NULL when its end has not come. */
+/* Returns the next non-empty line; NULL if it is incomplete. */
 static const char *next_line(struct kube_watch_decoder *decoder, size_t *ret_n)
 {
 	const struct cairn_buf *buf = &decoder->buf;

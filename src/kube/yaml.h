@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* YAML as kubeconfig files use it, to a JSON tree.
+/* Parser for the YAML of kubeconfig files, with a JSON tree as the result.
  *
- * Plain null, true and false become themselves; every other scalar stays the
- * text it is, so a token of digits is no number. Aliases are followed. */
+ * Plain null, true and false become JSON values; every other scalar becomes a string, so
+ * that a token of digits is not a number. Aliases are followed. */
 #ifndef CAIRN_KUBE_YAML_H
 #define CAIRN_KUBE_YAML_H
 
@@ -12,12 +12,12 @@
 
 struct cairn_err;
 
-#define KUBE_YAML_DEPTH_MAX 32     /* deep nesting, aliases to themselves */
-#define KUBE_YAML_NODES_MAX 200000 /* aliases that multiply */
+#define KUBE_YAML_DEPTH_MAX 32     /* against deep nesting and self-referencing aliases */
+#define KUBE_YAML_NODES_MAX 200000 /* against aliases that multiply */
 
-/* The first document of the text; null when it is empty.
+/* Parses the first document of the text; null if it is empty.
  *
- * CAIRN_INVALID   no YAML, over a limit, or a key that is no text
+ * CAIRN_INVALID   not YAML, over a limit, or a key that is not a string
  * CAIRN_NO_SPACE  out of memory
  */
 int kube_yaml_parse(const char *text, size_t n, json_t **ret, struct cairn_err *err);
