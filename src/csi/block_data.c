@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* cairn.v1.SnapshotData: the data that a token stands for. */
+/* cairn.v1.SnapshotData: returns the data that a token authorizes. */
 
 #include "csi/service.h"
 

@@ -15,7 +15,7 @@
 struct csi_changes {
 	struct pool_delta *delta;
 	struct pool_snapshot target;
-	bool everything; /* gaps are told as zero */
+	bool everything; /* report gaps as zero */
 	uint64_t position;
 
 	struct block_extent batch[BATCH];
@@ -43,7 +43,7 @@ static int open_delta(struct csi_changes *c, struct pool *pool, const struct csi
 	return pool_delta_open(pool, &delta, &c->delta, err);
 }
 
-/* From the index; CAIRN_PRECONDITION when that does not know any more. */
+/* Opens the index; CAIRN_PRECONDITION if it no longer has the changes. */
 static int open_changed(struct csi_driver *driver, struct csi_changes *c, struct pool *pool,
 			const struct csi_changes_spec *spec, struct cairn_err *err)
 {
@@ -104,7 +104,7 @@ const struct pool_snapshot *csi_changes_base(const struct csi_changes *changes)
 	return base->id[0] ? base : NULL;
 }
 
-/* The extent at hand, or NULL at the end. */
+/* Returns the current extent, or NULL at the end. */
 static int peek(struct csi_changes *c, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
@@ -118,7 +118,7 @@ static int peek(struct csi_changes *c, struct block_extent **ret, struct cairn_e
 	return rc;
 }
 
-/* The zeros before `extent`, or before the end of the volume. */
+/* Returns the zeros before `extent`, or before the end of the volume. */
 static bool take_gap(struct csi_changes *c, const struct block_extent *extent,
 		     struct block_extent *ret)
 {

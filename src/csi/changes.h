@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What changed, range by range, for calls that answer in pages.
+/* Iterates over the changed ranges, for calls that answer in pages.
  *
- * Neighbours of one kind are one range. Where the index can not tell what
- * changed since the base (its time has passed, a set was lost) the caller may
- * ask for everything instead: then the whole volume is told, and what the target
- * has not allocated is told as zero, so that a copy made from it is right
- * whatever it held before.
+ * Adjacent extents of the same kind are merged. If the index no longer knows the changes
+ * since the base (it has expired, or a set was lost), the caller may request everything
+ * instead: then the whole volume is reported, with unallocated ranges of the target
+ * reported as zero, so that a copy made from it is correct whatever it contained before.
  *
  * Belongs to one thread at a time.
  */
@@ -27,11 +26,11 @@ struct csi_driver;
 struct net_call;
 
 struct csi_changes_spec {
-	const char *base; /* id; NULL or "": what the target has allocated */
+	const char *base; /* id; NULL or "": report the allocated blocks of the target */
 	const char *target;
 	uint64_t start;
 	bool all_if_unknown;
-	struct net_call *call; /* given up when this one is */
+	struct net_call *call; /* cancels the iteration */
 };
 
 /* Codes of csi_find_snapshot() and pool_delta_open(). */
@@ -41,11 +40,11 @@ void csi_changes_free(struct csi_changes *changes);
 CAIRN_DEFINE_CLEANUP(struct csi_changes, csi_changes_free);
 
 const struct pool_snapshot *csi_changes_target(const struct csi_changes *changes);
-/* NULL: without a base, or its changes are not known. */
+/* NULL if there is no base, or its changes are not known. */
 const struct pool_snapshot *csi_changes_base(const struct csi_changes *changes);
 
-/* The next range; *ret_some is false after the last one. The first is clipped to
- * the start. An error is final. */
+/* The next range; *ret_some is false after the last one. The first range is clipped to the
+ * start. After an error the iteration must end. */
 int csi_changes_next(struct csi_changes *changes, struct block_extent *ret, bool *ret_some,
 		     struct cairn_err *err);
 

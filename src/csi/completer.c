@@ -18,7 +18,7 @@
 
 struct work {
 	struct pool *pool;
-	char snapshot_id[POOL_ID_MAX + 1]; /* "": settle the pool */
+	char snapshot_id[POOL_ID_MAX + 1]; /* "": clean up the pool */
 };
 
 struct csi_completer {
@@ -39,7 +39,7 @@ static bool is_stopping(void *arg)
 	return atomic_load(&completer->stopping);
 }
 
-/* Waits for work; false when it is time to stop. */
+/* Waits for work; false at the shutdown. */
 static bool take_work(struct csi_completer *completer, struct work *ret)
 {
 	cairn_scoped_lock(&completer->mutex);

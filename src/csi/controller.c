@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* csi.v1.Controller: which methods there are, and what they can. */
+/* csi.v1.Controller: the table of methods and the capabilities. */
 
 #include "csi/controller.h"
 
@@ -26,7 +26,7 @@ static const capability_type capabilities[] = {
 	CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(MODIFY_VOLUME),
 	CAN(GET_SNAPSHOT),
-	CAN(LIST_BLOCK_SNAPSHOT_DELTAS), /* the last: only if it is switched on */
+	CAN(LIST_BLOCK_SNAPSHOT_DELTAS), /* must be last: only if it is enabled */
 };
 
 #define N_CAPABILITIES (sizeof(capabilities) / sizeof(capabilities[0]))

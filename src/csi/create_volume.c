@@ -22,7 +22,7 @@ struct wish {
 	const char *pool_name; /* NULL: the default, or the source's */
 	struct pool *source_pool;
 	uint64_t source_size;
-	bool source_gone; /* which matters only if the volume is not there yet */
+	bool source_gone; /* matters only if the volume does not exist yet */
 };
 
 static int read_parameters(struct wish *w, struct cairn_err *err)
@@ -69,7 +69,7 @@ static int find_source(struct csi_driver *driver, struct wish *w, struct cairn_e
 	return 0;
 }
 
-/* One of the requisite places must be here. */
+/* One of the requisite topologies must be this node. */
 static int check_topology(const struct csi_driver *driver, const Csi__V1__TopologyRequirement *want,
 			  struct cairn_err *err)
 {
@@ -105,8 +105,8 @@ static int choose_pool(struct csi_driver *driver, const struct wish *w, struct p
 	return 0;
 }
 
-/* The volume of that name in any pool; CAIRN_NOT_FOUND when there is none. The
- * pool takes ids for names, CSI does not. */
+/* Finds the volume of that name in any pool; CAIRN_NOT_FOUND if there is none. The pool
+ * also accepts ids as names, which CSI does not. */
 static int find_named(struct csi_driver *driver, const char *name, struct pool **ret_pool,
 		      struct csi_volume_bundle *bundle, struct cairn_err *err)
 {
@@ -136,7 +136,7 @@ static int apply_settings(struct pool *pool, const struct wish *w, struct pool_v
 	return pool_volume_modify(pool, volume->id, &w->settings, volume, err);
 }
 
-/* Whether the volume's data comes from where this call wants it from. */
+/* Checks that the volume has the content source that this call requests. */
 static int has_origin(struct pool *pool, const struct wish *w, const struct pool_volume *volume,
 		      bool *ret, struct cairn_err *err)
 {
@@ -153,7 +153,7 @@ static int has_origin(struct pool *pool, const struct wish *w, const struct pool
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION ? 0 : rc;
 }
 
-/* Ends what a call began that was killed before it could note what it was told. */
+/* Completes the work of a call that was killed before it stored the attributes. */
 static int finish_creation(struct pool *pool, const struct wish *w,
 			   struct csi_volume_bundle *bundle, struct cairn_err *err)
 {

@@ -22,7 +22,7 @@
 #define HEAD     30U /* up to the id */
 #define NOTE_KEY "csi/data-token-key"
 
-/* Clocks of two nodes that share a pool may differ so much. */
+/* Tolerated clock difference of two nodes that share a pool. */
 #define CLOCK_SKEW_S 300U
 
 struct csi_token_sealer {
@@ -64,14 +64,14 @@ void csi_token_sealer_free(struct csi_token_sealer *sealer)
 	free(sealer);
 }
 
-/* The data says where it ends, so that nothing can be moved from it to the holder. */
+/* The data contains its own length, so that no bytes can be moved from it to the holder. */
 static bool sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n, const char *holder,
 		 uint8_t out[CSI_TOKEN_MAC_BYTES])
 {
 	size_t holder_len = holder ? strlen(holder) : 0;
 	size_t len;
 
-	/* Without a key: begins anew with the one that it has. */
+	/* Without a key argument, the context restarts with its current key. */
 	return EVP_MAC_init(sealer->context, NULL, 0, NULL) == 1 &&
 	       EVP_MAC_update(sealer->context, data, n) == 1 &&
 	       (holder_len == 0 ||
@@ -93,7 +93,7 @@ static const uint8_t *get_u64(const uint8_t *at, uint64_t *ret)
 	return at + sizeof(*ret);
 }
 
-/* Standard base64 and its form for URLs differ in two digits. */
+/* Standard base64 and base64url differ in two digits. */
 static void swap_digits(char *text, size_t n, const char from[2], const char to[2])
 {
 	for (size_t i = 0; i < n; i++)
@@ -134,7 +134,7 @@ size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_tok
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
 }
 
-/* The bytes of a text, if it is the one text for them. */
+/* Decodes a text, and rejects all but its canonical form. */
 static bool from_text(const char *text, uint8_t *out, size_t *ret_n)
 {
 	char copy[CSI_TOKEN_TEXT_MAX + 1];
@@ -231,7 +231,7 @@ int csi_token_key_load(struct pool *pool, struct csi_token_key *ret, struct cair
 	rc = cairn_random_bytes(key.bytes, sizeof(key.bytes), err);
 	if (!rc)
 		rc = pool_note_change(pool, NOTE_KEY, none, made, err);
-	if (rc == CAIRN_ABORTED) /* another driver was faster */
+	if (rc == CAIRN_ABORTED) /* another driver stored its key first */
 		return read_key(pool, ret, err);
 	if (!rc)
 		*ret = key;

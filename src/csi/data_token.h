@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens that fetch the data of a changed block.
+/* Tokens that authorize reading the data of a changed block.
  *
- * A token names a range of a snapshot and when it was issued, in clear, followed
- * by an HMAC-SHA-256 over it and over the text that it was bound to (its holder), which
- * is not in it: whoever has one can not reach any other range, snapshot or time, and
- * must say for whom it was made. Its text is base64 for URLs without padding, and exactly one
- * text stands for one token. The key lives with the pool, so tokens outlive a
- * restart and are good at every driver of that pool.
+ * A token contains a range of a snapshot and the time of issue in clear, followed by an
+ * HMAC-SHA-256 over these and over the holder that it is bound to, which is not part of
+ * the token. A token therefore grants no other range, snapshot or time, and must be
+ * presented together with its holder. The text is base64url without padding, and each
+ * token has exactly one text. The key is stored in the pool, so tokens survive a restart
+ * and are valid at every driver of that pool.
  *
- * Bytes in, bytes out; no clock in here but the one given.
+ * Bytes in, bytes out; the caller supplies the clock.
  */
 #ifndef CAIRN_CSI_DATA_TOKEN_H
 #define CAIRN_CSI_DATA_TOKEN_H
@@ -29,7 +29,7 @@ struct cairn_err;
 #define CSI_TOKEN_BYTES_MAX (1U + 8U + 4U + 8U + 8U + 1U + POOL_ID_MAX + CSI_TOKEN_MAC_BYTES)
 #define CSI_TOKEN_TEXT_MAX  ((CSI_TOKEN_BYTES_MAX + 2U) / 3U * 4U) /* bytes, without the NUL */
 
-/* One token fetches so much at most: what a handler streams for one call. */
+/* Limit of the range of one token, which a handler streams in one call. */
 #define CSI_TOKEN_LENGTH_MAX (1ULL << 40)
 
 struct csi_token_key {
@@ -42,11 +42,11 @@ struct csi_data_token {
 	uint64_t length;
 	uint64_t issued_s; /* since 1970 */
 	uint32_t ttl_s;
-	const char *holder; /* signed but not in the text; NULL or "": anybody's */
+	const char *holder; /* signed but not in the text; NULL or "": any holder */
 };
 
-/* Seals many tokens: setting up a key costs five times what it costs to use it.
- * Belongs to one thread at a time. */
+/* Seals many tokens: setting up a key costs five times as much as using it. Belongs to one
+ * thread at a time. */
 struct csi_token_sealer;
 
 int csi_token_sealer_new(const struct csi_token_key *key, struct csi_token_sealer **ret,
@@ -54,20 +54,21 @@ int csi_token_sealer_new(const struct csi_token_key *key, struct csi_token_seale
 void csi_token_sealer_free(struct csi_token_sealer *sealer); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct csi_token_sealer, csi_token_sealer_free);
 
-/* Writes the text, with a NUL; `out` has room for CSI_TOKEN_TEXT_MAX + 1.
- * Returns its length, or 0 when memory is short. */
+/* Writes the text and a NUL; `out` has room for CSI_TOKEN_TEXT_MAX + 1. Returns its
+ * length, or 0 when memory is short. */
 size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_token *token,
 		      char *out);
 
-/* Checks the text and says what it stands for; `holder` as it was sealed with. Every failure reads alike, but
- * for one that has merely expired; takes the same time wherever a MAC differs.
+/* Verifies and decodes a token; `holder` must be the one it was sealed with. All failures
+ * have the same text, except that of an expired token. The comparison of the MAC takes
+ * constant time.
  *
- * CAIRN_UNAUTHENTICATED  none of ours, or its time is over or has not begun
+ * CAIRN_UNAUTHENTICATED  not a valid token, expired, or not valid yet
  */
 int csi_data_token_open(const struct csi_token_key *key, const char *text, const char *holder,
 			uint64_t now_s, struct csi_data_token *ret, struct cairn_err *err);
 
-/* The pool's key; made and kept when there is none. */
+/* Loads the pool's key; creates and stores one if there is none. */
 int csi_token_key_load(struct pool *pool, struct csi_token_key *ret, struct cairn_err *err);
 
 #endif

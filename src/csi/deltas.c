@@ -3,10 +3,9 @@
 /* Controller.ListSnapshotDeltas: changed blocks of one size, each with a token
  * for its data.
  *
- * A page token is the number of the block to begin with, because the API object
- * above carries it as a number. Blocks are numbered in units of the driver's
- * block size, which is why that is an option of the driver and not of a volume:
- * it must not change between two pages.
+ * A page token is the number of the first block, because the API object carries it as a
+ * number. Blocks are numbered in units of the driver's block size. That is an option of
+ * the driver and not of a volume, because it must not change between two pages.
  */
 
 #include "csi/service.h"
@@ -25,8 +24,8 @@
 #include "net/call.h"
 #include "proto/message.h"
 
-/* Blocks of one response, also when the caller names no limit: 2 MiB with their
- * tokens, below the 4 MiB that clients take unless told otherwise. */
+/* Limit of the blocks in one response, also if the caller sets none: 2 MiB with their
+ * tokens, below the default limit of 4 MiB in gRPC clients. */
 #define BLOCKS_MAX 10000U
 
 #define TOKEN_TEXT_MAX 24 /* of a page token */
@@ -44,7 +43,7 @@ struct page {
 	Google__Protobuf__Timestamp issued;
 	const char *holder; /* borrowed from the request */
 	uint64_t block_bytes;
-	uint64_t next; /* the first block that may still be told */
+	uint64_t next; /* the first block that may still be reported */
 	size_t max;
 	size_t n;
 	struct item *items;
@@ -83,7 +82,8 @@ static int add_block(struct page *page, uint64_t number, struct cairn_err *err)
 	return 0;
 }
 
-/* The blocks that one range touches; false when the page is full before them. */
+/* Adds the blocks that one range touches; *ret_full is true if the page is full before
+ * them. */
 static int add_range(struct page *page, const struct block_extent *extent, bool *ret_full,
 		     struct cairn_err *err)
 {
@@ -147,8 +147,8 @@ static int send_page(struct net_call *call, struct page *page, struct cairn_err 
 	return rc ? rc : net_call_send(call, reply.data, reply.len, err);
 }
 
-/* Where the first block begins. A short last block ends past the volume, so the
- * number after it stands for the volume's end. */
+/* The offset of the first block. A short last block ends past the volume, so the number
+ * after it means the volume's end. */
 static int find_start(struct page *page, uint64_t size, uint64_t *ret, struct cairn_err *err)
 {
 	uint64_t blocks = size / page->block_bytes + (size % page->block_bytes != 0);
@@ -207,7 +207,7 @@ int csi_deltas_list(struct net_call *call, void *arg, struct cairn_err *err)
 	if (rc)
 		return rc;
 	csi_timestamp_fill(&page.issued, cairn_now_ns());
-	page.issued.nanos = 0; /* the token counts seconds */
+	page.issued.nanos = 0; /* the token has a resolution of seconds */
 	rc = csi_changes_open(driver, &spec, &page.changes, err);
 	if (!rc)
 		rc = fill_page(&page, err);

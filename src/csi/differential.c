@@ -2,9 +2,9 @@
 
 /* csi.v1.DifferentialSnapshot: changed blocks in pages.
  *
- * Offsets are bytes in decimal. A page ends where a range does, so that pages of
- * any size add up to the same ranges. The parameter "dataTokens" puts a token
- * into each block's context that GetBlock takes.
+ * Offsets are bytes in decimal. A page ends at the end of a range, so that pages of any
+ * size yield the same ranges. With the parameter "dataTokens", each block's context
+ * contains a token for GetBlock.
  */
 
 #include "csi/service.h"
@@ -23,8 +23,8 @@
 #include "net/call.h"
 #include "proto/message.h"
 
-/* Blocks of one response: 1.7 MiB of them at most, below the 4 MiB that clients
- * take unless told otherwise. Blocks with a token are larger. */
+/* Limit of the blocks in one response: 1.7 MiB, below the default limit of 4 MiB in gRPC
+ * clients. Blocks with a token are larger. */
 #define BLOCKS_MAX       65536U
 #define TOKEN_BLOCKS_MAX 10000U
 
@@ -38,7 +38,7 @@ struct block {
 struct page {
 	struct csi_driver *driver;
 	struct csi_changes *changes;
-	struct csi_token_sealer *sealer; /* once there is a token to make */
+	struct csi_token_sealer *sealer; /* created with the first token */
 	bool tokens;
 	uint64_t now_s;
 	size_t max;
@@ -123,8 +123,7 @@ static int fill_page(struct page *page, struct cairn_err *err)
 	return 0;
 }
 
-/* Only a deleted base ends; what else is asked about stays as long as its owner
- * keeps it. */
+/* Only a deleted base expires; all others exist until they are deleted. */
 static uint64_t available_until(const struct page *page)
 {
 	const struct pool_snapshot *base = csi_changes_base(page->changes);
@@ -162,7 +161,7 @@ static int read_parameters(struct page *page, const Csi__V1__DifferentialSnapsho
 		const char *value = request->parameters[i]->value;
 
 		if (strcmp(key, "dataTokens") != 0)
-			continue; /* of another driver's making */
+			continue; /* belongs to another driver */
 		if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "the parameter dataTokens is 'true' or 'false'");

@@ -17,11 +17,11 @@
 #include "proto/message.h"
 
 #define NAME_MAX_BYTES  63 /* CSI's limit on a driver's name */
-#define LABEL_MAX_BYTES 63 /* Kubernetes' on the value of a label */
+#define LABEL_MAX_BYTES 63 /* Kubernetes' limit on a label value */
 
-/* For a volume's lock, which only our own housekeeping and other programs can hold
- * (turn.h). Housekeeping commits while it holds it: after a driver with a thousand
- * callers was killed that takes seconds, and it is no conflict of the volume's own. */
+/* Timeout for a volume's lock, which only our own cleanup and other programs can hold
+ * (turn.h). The cleanup commits while it holds the lock: after a driver with a thousand
+ * callers was killed this takes seconds, and is not a conflict on the volume. */
 #define LOCK_WAIT_MS 3000
 
 /* Letters at both ends, and letters, digits, dots, dashes and underscores. */
@@ -41,7 +41,7 @@ static int check_name(const char *name, struct cairn_err *err)
 	return 0;
 }
 
-/* What CSI allows, and what a node's label can hold where it becomes one. */
+/* Checks CSI's limit, and that of a label value if the id becomes one. */
 static int check_node_id(const char *id, bool topology, struct cairn_err *err)
 {
 	size_t n = id ? strlen(id) : 0;
@@ -75,7 +75,7 @@ static bool is_same_directory(const char *a, const char *b)
 	       sa.st_ino == sb.st_ino;
 }
 
-/* Two names, and two directories: what is in a pool must not be listed twice. */
+/* Names and directories must differ: otherwise a pool's volumes would be listed twice. */
 static int check_differ(const struct csi_pool_spec *a, const struct csi_pool_spec *b,
 			struct cairn_err *err)
 {
@@ -97,7 +97,7 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	if (!driver->pools)
 		return cairn_err_nomem(err, "driver");
 	for (size_t i = 0; i < options->n_pools; i++) {
-		/* What a killed driver left is cleaned behind the start, by the completer. */
+		/* The completer cleans up after a killed driver, in the background. */
 		struct pool_open_spec spec = {.dir = options->pools[i].dir,
 					      .settle_later = true,
 					      .lock_wait_ms = LOCK_WAIT_MS};
@@ -118,7 +118,7 @@ static int open_pools(struct csi_driver *driver, const struct csi_options *optio
 	return 0;
 }
 
-/* The older flavours: block size, lifetime and key of their tokens. */
+/* Options of the older flavours: block size, token lifetime and token key. */
 static int set_up_older(struct csi_driver *driver, const struct csi_options *options,
 			struct cairn_err *err)
 {

@@ -2,13 +2,13 @@
 
 /* The CSI services over one or several pools.
  *
- * A driver is made from its options, adds its methods to a gRPC server and then
- * answers on that server's worker threads. It keeps nothing in memory that a
- * restart would lose: volumes, snapshots and what Kubernetes said of them are in
- * the pools, what is attached and mounted is asked of the kernel.
+ * A driver is made from its options, adds its methods to a gRPC server and then answers on
+ * that server's worker threads. A restart loses no state: volumes, snapshots and their
+ * Kubernetes attributes are stored in the pools, and attachments and mounts are read from
+ * the kernel.
  *
- * Several pools are told apart by the StorageClass parameter "pool"; ids are
- * unique over all of them.
+ * The StorageClass parameter "pool" selects one of several pools; ids are unique over all
+ * of them.
  */
 #ifndef CAIRN_CSI_DRIVER_H
 #define CAIRN_CSI_DRIVER_H
@@ -27,8 +27,8 @@ struct net_server;
 #define CSI_POOLS_MAX    64U
 #define CSI_NODE_ID_MAX  256U /* bytes; of CSI */
 
-/* Flavours of the changed-block API that came before SnapshotMetadata. Whoever
- * asks what a driver can may not know them, so each is off unless asked for. */
+/* Flavours of the changed-block API that preceded SnapshotMetadata. A caller that lists
+ * the driver's capabilities may not know them, so each is off by default. */
 enum csi_older {
 	CSI_OLDER_SESSIONS = 1 << 0,     /* SnapshotMetadata: GetAllocated, GetDelta */
 	CSI_OLDER_DIFFERENTIAL = 1 << 1, /* DifferentialSnapshot */
@@ -41,7 +41,7 @@ enum csi_older {
 #define CSI_TOKEN_TTL_MAX_S     (30U * 24U * 3600U)
 
 struct csi_pool_spec {
-	const char *name; /* what the parameter "pool" says; the first one is the default */
+	const char *name; /* value of the parameter "pool"; the first one is the default */
 	const char *dir;
 };
 
@@ -51,28 +51,28 @@ struct csi_options {
 	const char *node_id;
 	const struct csi_pool_spec *pools;
 	size_t n_pools;
-	bool topology;         /* a volume is reachable from this node only, and says so */
+	bool topology;         /* report that a volume is reachable only from this node */
 	uint64_t fixed_length; /* 0: variable; else the size of every block reported */
-	uint64_t volumes_max;  /* published to one node; 0: no limit */
-	unsigned older;        /* of enum csi_older: what is served besides */
+	uint64_t volumes_max;  /* limit of volumes published to one node; 0: no limit */
+	unsigned older;        /* of enum csi_older: additional services */
 	uint64_t delta_block;  /* of ListSnapshotDeltas; 0: CSI_DELTA_BLOCK_DEFAULT */
 	uint64_t token_ttl_s;  /* of data tokens; 0: CSI_TOKEN_TTL_DEFAULT_S */
 };
 
 /* Opens the pools.
  *
- * CAIRN_INVALID  a name or node id that CSI does not allow, no pool, two pools
- *                of one name or one pool twice, blocks of no whole sectors,
- *                tokens that live too long
+ * CAIRN_INVALID  invalid name or node id, no pool, two pools
+ *                with one name or one pool twice, blocks that are not whole sectors,
+ *                token lifetime too long
  */
 int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 		   struct cairn_err *err);
-/* After the server that it serves was freed. */
+/* Call it after the server was freed. */
 void csi_driver_free(struct csi_driver *driver);
 CAIRN_DEFINE_CLEANUP(struct csi_driver, csi_driver_free);
 
-/* Adds the services: Identity, Controller, Node, GroupController and
- * SnapshotMetadata, and what of the older flavours was asked for. Before the server starts. */
+/* Adds the services Identity, Controller, Node, GroupController and SnapshotMetadata, and
+ * the selected older flavours. Call it before the server starts. */
 int csi_driver_serve(struct csi_driver *driver, struct net_server *server, struct cairn_err *err);
 
 #endif

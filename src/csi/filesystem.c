@@ -21,11 +21,11 @@
 
 #define FS_NAME_MAX 32
 
-/* fsck's statuses up to here mean that the filesystem is good now. */
+/* Exit statuses of fsck up to this one mean that the filesystem is good now. */
 #define FSCK_REPAIRED 1
 
-/* A path or a tool is not there, or something is in the way: none of it says so of the
- * volume, which is what these codes of a call speak of. */
+/* Maps "not found" and "exists" errors of paths and tools: a caller would take these codes
+ * as statements about the volume. */
 static int not_of_the_volume(int rc, struct cairn_err *err)
 {
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_EXISTS
@@ -44,9 +44,9 @@ static void probe_freep(blkid_probe *probe)
 		blkid_free_probe(*probe);
 }
 
-/* What filesystem the device holds; "" when it is empty.
+/* Detects the filesystem on the device; "" if it is empty.
  *
- * CAIRN_PRECONDITION  several signatures, so that nobody can tell, or partitions
+ * CAIRN_PRECONDITION  several signatures (ambiguous), or partitions
  */
 static int find_filesystem(const char *device, char ret[FS_NAME_MAX], struct cairn_err *err)
 {
@@ -83,7 +83,7 @@ static int run_tool(const char *const argv[], int worst, struct cairn_err *err)
 
 static int make_filesystem(const char *device, const char *fs, struct cairn_err *err)
 {
-	/* Discarding a new sparse volume is needless work. */
+	/* Discarding a new sparse volume is useless. */
 	const char *const ext4[] = {"mkfs.ext4", "-q", "-E", "nodiscard", "-m", "0", device, NULL};
 	const char *const xfs[] = {"mkfs.xfs", "-q", "-K", device, NULL};
 	const char *const btrfs[] = {"mkfs.btrfs", "-q", "-K", device, NULL};
@@ -95,7 +95,7 @@ static int make_filesystem(const char *device, const char *fs, struct cairn_err 
 	return run_tool(ext4, 0, err);
 }
 
-/* XFS and btrfs repair their logs when they are mounted. */
+/* XFS and btrfs recover when they are mounted. */
 static int check_filesystem(const char *device, const char *fs, struct cairn_err *err)
 {
 	const char *const argv[] = {"fsck.ext4", "-p", device, NULL};
@@ -103,8 +103,8 @@ static int check_filesystem(const char *device, const char *fs, struct cairn_err
 	return strcmp(fs, "ext4") == 0 ? run_tool(argv, FSCK_REPAIRED, err) : 0;
 }
 
-/* Options that take mount flags apart from data are few; everything else goes to
- * the filesystem, which refuses what it does not know. */
+/* Only a few options are mount flags; all others go to the filesystem, which rejects those
+ * it does not know. */
 static int collect_options(const struct csi_mount_spec *spec, const char *fs,
 			   unsigned long *ret_flags, struct cairn_buf *data, struct cairn_err *err)
 {
@@ -117,7 +117,7 @@ static int collect_options(const struct csi_mount_spec *spec, const char *fs,
 		{"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC}, {"relatime", MS_RELATIME},
 	};
 
-	/* A clone has its origin's UUID, and may be mounted beside it. */
+	/* A clone has its origin's UUID, and both may be mounted at the same time. */
 	if (strcmp(fs, "xfs") == 0)
 		cairn_buf_adds(data, "nouuid");
 	for (size_t i = 0; i < spec->n_flags; i++) {
@@ -155,7 +155,7 @@ static int mount_device(const struct csi_mount_spec *spec, const char *fs, struc
 	return 0;
 }
 
-/* ext4 grows while it is mounted only for who has CAP_SYS_RESOURCE. */
+/* ext4 can be grown while mounted only with CAP_SYS_RESOURCE. */
 static int grow_unmounted(const char *device, struct cairn_err *err)
 {
 	const char *const check[] = {"fsck.ext4", "-f", "-p", device, NULL};
@@ -190,7 +190,7 @@ int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *er
 	rc = csi_filesystem_grow(spec->device, spec->path, err);
 	if (!rc)
 		return 0;
-	/* Or the next call would take it for done. */
+	/* Otherwise the next call would take the staging as complete. */
 	if (umount2(spec->path, UMOUNT_NOFOLLOW) < 0 || strcmp(fs, "ext4") != 0)
 		return rc;
 	rc = grow_unmounted(spec->device, err);
@@ -214,7 +214,7 @@ int csi_filesystem_grow(const char *device, const char *path, struct cairn_err *
 	return run_tool(ext4, 0, err);
 }
 
-/* A mount point of the source's kind. */
+/* Creates a mount point of the source's type. */
 static int make_mount_point(const char *source, const char *path, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
@@ -231,8 +231,7 @@ static int make_mount_point(const char *source, const char *path, struct cairn_e
 	return fd < 0 ? csi_path_error(err, errno, "make", path) : 0;
 }
 
-/* A remount sets all flags anew: those that the staged filesystem was mounted with
- * must not be lost. */
+/* A remount replaces all flags, so keep those that the staged filesystem was mounted with. */
 int csi_make_read_only(const char *path, struct cairn_err *err)
 {
 	static const struct {
@@ -273,7 +272,7 @@ int csi_unmount(const char *path, struct cairn_err *err)
 {
 	bool mounted = true;
 
-	/* A call that was repeated at the wrong moment may have stacked mounts. */
+	/* Concurrent repeated calls may have stacked mounts. */
 	while (mounted) {
 		int rc = mounts_is_mount_point(path, &mounted, err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* csi.v1.GroupController: several volumes, one point in time. */
+/* csi.v1.GroupController: snapshots of several volumes at one point in time. */
 
 #include "csi/controller.h"
 
@@ -40,7 +40,7 @@ static CSI_METHOD(get_capabilities)
 	return csi_reply(reply, &response.base, err);
 }
 
-/* The group as a message; members that are gone were deleted by hand. */
+/* Packs the group; members that are missing were deleted individually. */
 static int send_group(struct pool *pool, const struct csi_group *group, struct cairn_buf *reply,
 		      struct cairn_err *err)
 {
@@ -79,7 +79,7 @@ static int send_group(struct pool *pool, const struct csi_group *group, struct c
 	return csi_reply(reply, &response.base, err);
 }
 
-/* A group of that name must be of exactly these volumes. */
+/* An existing group of that name must have exactly these volumes. */
 static int check_same(const struct csi_group *group, char *const *volumes, size_t n,
 		      struct cairn_err *err)
 {
@@ -90,7 +90,7 @@ static int check_same(const struct csi_group *group, char *const *volumes, size_
 		uint64_t bits;
 		uint64_t number;
 
-		/* A member may be gone, but its id says what it was of. */
+		/* A deleted member's id still contains its volume. */
 		if (ids_parse_snapshot(group->members[i], &bits, &number))
 			ids_format_volume(bits, volume);
 		same = false;
@@ -158,7 +158,7 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 	return csi_group_put(pool, r->name, group, err);
 }
 
-/* A group's name belongs to one group over all pools. */
+/* A group's name is unique over all pools. */
 static int check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
 				const char *name, struct cairn_err *err)
 {
@@ -185,7 +185,7 @@ static CSI_METHOD(create_group_snapshot)
 	struct csi_group group = {.n = 0};
 	struct pool_volume volume;
 	struct pool *pool = NULL;
-	int rc = pool_name_check("group", r->name, err); /* its note has it in a line */
+	int rc = pool_name_check("group", r->name, err); /* the name is one line of the note */
 
 	if (!rc)
 		rc = csi_no_parameters(r->parameters, r->n_parameters, err);
@@ -223,7 +223,7 @@ static int find_group(struct csi_driver *driver, const char *id, struct pool **r
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no group '%.64s'", id);
 }
 
-/* Where a caller names the members, they must be the group's, each once. */
+/* If the caller lists the members, they must be the group's, each once. */
 static int check_members(const struct csi_group *group, char *const *ids, size_t n,
 			 struct cairn_err *err)
 {
@@ -240,7 +240,7 @@ static int check_members(const struct csi_group *group, char *const *ids, size_t
 	return 0;
 }
 
-/* One that was deleted by hand is gone, or a tombstone, or has expired. */
+/* A member that was deleted individually is missing, a tombstone, or expired. */
 static int delete_member(struct pool *pool, const char *id, struct cairn_err *err)
 {
 	struct pool_snapshot snapshot;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which snapshots were cut together. A group is one note with its members' ids,
- * and a note at each member that names the group; both are written after the
- * cut, in an order that a repeated call can complete.
+/* Records which snapshots were cut together. A group is one note with its members' ids,
+ * and a note at each member with the group's id; both are written after the cut, in an
+ * order that a repeated call can complete.
  */
 #ifndef CAIRN_CSI_GROUP_NOTE_H
 #define CAIRN_CSI_GROUP_NOTE_H
@@ -19,20 +19,20 @@ struct csi_group {
 	char members[POOL_GROUP_MAX][POOL_ID_MAX + 1]; /* snapshot ids */
 };
 
-/* The group that a snapshot belongs to, or "" in `ret`. */
+/* Returns the group of a snapshot, or "". */
 int csi_group_of(struct pool *pool, const char *snapshot_id, char ret[POOL_ID_MAX + 1],
 		 struct cairn_err *err);
 
-/* By its name as the caller chose it, or by its id. CAIRN_NOT_FOUND. */
+/* Looks a group up by the name that the caller chose, or by its id. CAIRN_NOT_FOUND. */
 int csi_group_by_name(struct pool *pool, const char *name, struct csi_group *ret,
 		      struct cairn_err *err);
 int csi_group_by_id(struct pool *pool, const char *id, struct csi_group *ret,
 		    struct cairn_err *err);
 
-/* Writes members, group and name. */
+/* Writes the notes of the members, the group and the name. */
 int csi_group_put(struct pool *pool, const char *name, const struct csi_group *group,
 		  struct cairn_err *err);
-/* Forgets all of it. */
+/* Removes all notes of the group. */
 int csi_group_drop(struct pool *pool, const struct csi_group *group, struct cairn_err *err);
 
 #endif

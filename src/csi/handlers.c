@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Methods that talk to their call themselves: streams, and listings that may
- * take long and stop when nobody waits any more. */
+/* Methods with their own handlers: streams, and listings that may take long and stop when
+ * the caller has gone. */
 
 #include "csi/service.h"
 

@@ -81,7 +81,7 @@ static int probe(struct csi_driver *driver, const void *request, struct cairn_bu
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		struct pool_volume volume;
 		struct cairn_err why = {0};
-		/* Any look-up that reaches the catalogue will do. */
+		/* Any lookup that reads the catalogue will do. */
 		int rc = pool_volume_get(driver->pools[i].pool, "-", &volume, &why);
 
 		if (rc && rc != CAIRN_NOT_FOUND)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Controller.ListSnapshots: all, of one volume, or one. */
+/* Controller.ListSnapshots: all snapshots, those of one volume, or one. */
 
 #include "csi/controller.h"
 
@@ -48,7 +48,7 @@ static int list_one(void *arg, const struct pool_snapshot *snapshot, struct cair
 	return 0;
 }
 
-/* One snapshot by id, if it is of the volume (where one is named), or nothing. */
+/* Returns one snapshot by id, or nothing if it is not of the given volume. */
 static int list_single(struct csi_driver *driver, struct listing *l, const char *id,
 		       const char *volume_id, struct cairn_err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Controller.ListVolumes and ControllerGetVolume. A page's token is the id that
- * the next page begins after, behind the number of its pool. */
+/* Controller.ListVolumes and ControllerGetVolume. A page token is the index of the pool
+ * and the id after which the next page begins. */
 
 #include "csi/controller.h"
 
@@ -32,7 +32,7 @@ struct listing {
 	struct item **items;
 };
 
-/* One that was deleted since it was listed is no damage. */
+/* A volume that was deleted since it was listed is not damaged. */
 static int look_at_condition(struct listing *l, struct item *item, struct cairn_err *err)
 {
 	int rc = pool_volume_condition(l->pool, item->bundle.volume.id, &item->known, err);

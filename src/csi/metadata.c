@@ -2,10 +2,9 @@
 
 /* csi.v1.SnapshotMetadata: the change index, streamed.
  *
- * Tuples go from the union of the change sets straight into the output buffer.
- * The first message is sent even when there is nothing to report, because it
- * carries type and capacity. A stream that can not be finished ends with an
- * error, never with OK.
+ * Tuples go from the union of the change sets straight into the output buffer. The first
+ * message is sent even when there is nothing to report, because it carries type and
+ * capacity. An incomplete stream ends with an error, never with OK.
  */
 
 #include "csi/metadata.h"
@@ -48,7 +47,7 @@ static bool is_cancelled(void *arg)
 	return net_call_check(arg) != 0;
 }
 
-/* The current extent, or NULL at the end. */
+/* Returns the current extent, or NULL at the end. */
 static int peek(struct stream *s, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
@@ -62,8 +61,8 @@ static int peek(struct stream *s, struct block_extent **ret, struct cairn_err *e
 	return rc;
 }
 
-/* The next block of fixed length that touches the extent; it may begin before
- * the starting offset. */
+/* Returns the next block of fixed length that touches the extent; it may begin before the
+ * starting offset. */
 static bool take_fixed(struct stream *s, struct block_extent *extent, struct block_extent *out)
 {
 	uint64_t start = extent->offset - extent->offset % s->fixed;
@@ -96,7 +95,7 @@ static enum proto_block_type block_type(const struct stream *s)
 	return s->flavour == CSI_METADATA_SESSION ? type - 1 : type;
 }
 
-/* One message; *ret_more says whether there is another. */
+/* Sends one message; *ret_more says whether there is another. */
 static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
 {
 	enum proto_block_type type = block_type(s);
@@ -132,10 +131,10 @@ static int run_stream(struct stream *s, uint64_t capacity, struct pool_delta_spe
 	int rc;
 
 	s->capacity = capacity;
-	/* A short last block can not be told in blocks of one size. */
+	/* A short last block cannot be expressed in blocks of fixed length. */
 	if (s->driver->fixed_length && capacity % s->driver->fixed_length == 0)
 		s->fixed = s->driver->fixed_length;
-	/* A block is told from wherever in it the caller starts. */
+	/* Round starting_offset down to a block boundary. */
 	if (s->fixed && spec->starting_offset < capacity)
 		spec->starting_offset -= spec->starting_offset % s->fixed;
 	rc = pool_delta_open(s->pool, spec, &s->delta, err);
@@ -144,7 +143,7 @@ static int run_stream(struct stream *s, uint64_t capacity, struct pool_delta_spe
 	while (!rc && more)
 		rc = send_message(s, &more, err);
 	pool_delta_free(s->delta);
-	/* A caller that has gone must never be told OK. */
+	/* A cancelled call must not end with OK. */
 	return rc ? rc : net_call_check(s->call);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A stream of block metadata, whichever flavour of request asked for it. */
+/* Streams block metadata, for every flavour of the request. */
 #ifndef CAIRN_CSI_METADATA_H
 #define CAIRN_CSI_METADATA_H
 
@@ -10,7 +10,7 @@ struct cairn_err;
 struct csi_driver;
 struct net_call;
 
-/* The values that the two kinds of lists have in the response. */
+/* The values of the block metadata type in the response. */
 enum csi_metadata_flavour {
 	CSI_METADATA_SHIPPED, /* csi.v1: FIXED_LENGTH 1, VARIABLE_LENGTH 2 */
 	CSI_METADATA_SESSION, /* snapshot_session.proto: 0 and 1 */
@@ -18,11 +18,11 @@ enum csi_metadata_flavour {
 
 struct csi_metadata_query {
 	enum csi_metadata_flavour flavour;
-	const char *volume; /* NULL, or what both must be snapshots of */
-	const char *base;   /* NULL: what is allocated */
+	const char *volume; /* volume of both snapshots; NULL: not checked */
+	const char *base;   /* NULL: report allocated blocks */
 	const char *target;
 	uint64_t starting_offset;
-	uint32_t max_results; /* 0: as many as are good */
+	uint32_t max_results; /* 0: a default number */
 };
 
 /* Answers the call.

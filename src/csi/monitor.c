@@ -16,7 +16,7 @@
 #include "net/metrics.h"
 #include "net/server.h"
 
-#define N_CODES 17 /* of gRPC, from 0 on */
+#define N_CODES 17 /* gRPC codes, from 0 on */
 
 struct csi_monitor {
 	struct csi_monitor_options options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a driver shows of itself: metrics, health and readiness over HTTP. */
+/* Metrics, health and readiness of a driver over HTTP. */
 #ifndef CAIRN_CSI_MONITOR_H
 #define CAIRN_CSI_MONITOR_H
 
@@ -24,10 +24,10 @@ struct csi_monitor_options {
 
 int csi_monitor_new(const struct csi_monitor_options *options, struct csi_monitor **ret,
 		    struct cairn_err *err);
-/* Ends the HTTP server, which looks at the other parts; before they are freed.
- * Calls are counted until the end. NULL is fine. */
+/* Stops the HTTP server. Call it before the other parts are freed, because it reads them.
+ * Calls are counted until csi_monitor_free(). Accepts NULL. */
 void csi_monitor_stop(struct csi_monitor *monitor);
-/* After the server that it watches was freed. */
+/* Call it after the gRPC server was freed. */
 void csi_monitor_free(struct csi_monitor *monitor);
 CAIRN_DEFINE_CLEANUP(struct csi_monitor, csi_monitor_free);
 

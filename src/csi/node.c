@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* csi.v1.Node: which methods there are, and what they can. */
+/* csi.v1.Node: the table of methods and the capabilities. */
 
 #include "csi/node.h"
 

@@ -19,26 +19,26 @@ CSI_METHOD(csi_node_unpublish);
 CSI_METHOD(csi_node_stats);
 CSI_METHOD(csi_node_expand);
 
-/* The volume's device, attached the way it is wanted: one that is attached the
- * other way is attached anew.
+/* Returns the volume's device, attached as requested; if it is attached in the other mode,
+ * it is detached and attached again.
  *
- * CAIRN_PRECONDITION  it is published or in use the other way
+ * CAIRN_PRECONDITION  it is published or in use in the other mode
  */
 int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, char *ret_device,
 		    size_t n, struct cairn_err *err);
 
-/* Whether the volume is to be read only: *ret was so already, or the capability or
- * the controller says so. */
+/* Sets *ret if the volume must be read-only, because of the capability or the controller's
+ * publication; a *ret that is true stays true. */
 int csi_node_read_only(struct pool *pool, const char *volume_id,
 		       const Csi__V1__VolumeCapability *capability, bool *ret,
 		       struct cairn_err *err);
 
-/* CAIRN_EXISTS when the device's filesystem is mounted at the staging path: who
- * wrote to the device as well would destroy it. */
+/* CAIRN_EXISTS if the device's filesystem is mounted at the staging path: writing to the
+ * device as well would destroy the filesystem. */
 int csi_node_check_raw(const char *volume_id, const char *device, const char *staging,
 		       struct cairn_err *err);
 
-/* True in *ret if the device is what is mounted at `path`. */
+/* Sets *ret to true if the device is mounted at `path`. */
 int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct cairn_err *err);
 
 #endif

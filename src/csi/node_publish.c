@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Node.NodePublishVolume and NodeUnpublishVolume: the volume at a pod's path. */
+/* Node.NodePublishVolume and NodeUnpublishVolume: mounts the volume at a pod's path. */
 
 #include "csi/node.h"
 
@@ -12,8 +12,8 @@
 #include "pool/device.h"
 #include "pool/mounts.h"
 
-/* A read-only block volume needs a read-only device: binding the node of a
- * writable one read-only would not keep anybody from writing. */
+/* A read-only block volume needs a read-only device: a read-only bind mount of a writable
+ * device node does not prevent writes. */
 static int publish_block(struct pool *pool, const char *id, const char *staging, const char *path,
 			 bool read_only, struct cairn_err *err)
 {
@@ -44,7 +44,7 @@ static int publish_mount(struct pool *pool, const char *id, const char *staging,
 	return rc ? rc : csi_bind_mount(staging, path, read_only, err);
 }
 
-/* The note comes first: what is mounted and noted is ours to unmount. */
+/* The note is written first, so that a mount without a note is known to be foreign. */
 static int publish_new(struct pool *pool, const char *id,
 		       const Csi__V1__NodePublishVolumeRequest *r, bool read_only,
 		       struct cairn_err *err)
@@ -85,7 +85,7 @@ static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublish
 	    targets.this_device != csi_capability_is_block(r->volume_capability))
 		return cairn_err_set(err, CAIRN_EXISTS, "the volume is published there as a %s",
 				     targets.this_device ? "device" : "filesystem");
-	/* The last step of such a publication; a crash may have come before it. */
+	/* Repeats the last step, which a crash may have prevented. */
 	if (targets.this_one && read_only && !targets.this_device)
 		return csi_make_read_only(r->target_path, err);
 	if (targets.this_one)

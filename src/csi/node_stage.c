@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Node.NodeStageVolume and NodeUnstageVolume: the device, and the filesystem
- * mounted once for the whole node. */
+/* Node.NodeStageVolume and NodeUnstageVolume: attaches the device and mounts its
+ * filesystem once for the whole node. */
 
 #include "csi/node.h"
 
@@ -38,12 +38,12 @@ int csi_node_attach(struct pool *pool, const char *volume_id, bool read_only, ch
 	int rc = pool_volume_attach(pool, volume_id, read_only, ret_device, n, err);
 	struct csi_targets targets;
 
-	/* What is attached read-only can not be had for writing. */
+	/* A device attached read-only cannot be used for writing. */
 	if (rc && rc != CAIRN_PRECONDITION)
 		return rc;
 	if (rc == 0 && device_is_read_only(ret_device) == read_only)
 		return 0;
-	/* A published device need not be open, but a pod knows it by its number. */
+	/* A published device may not be open, but a pod knows it by its device number. */
 	rc = csi_targets_get(pool, volume_id, "", &targets, err);
 	if (!rc && targets.others > 0)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published %s",
@@ -100,8 +100,8 @@ static int stage_device(struct pool *pool, const char *id, const char *staging, 
 	return rc ? rc : csi_node_attach(pool, id, read_only, device, sizeof(device), err);
 }
 
-/* What is mounted there must be what is asked for. Mounted read-only is what
- * the mount says: a filesystem may have become so by itself, after errors. */
+/* Compares an existing mount with the request. Read-only is taken from the mount, because
+ * a filesystem may turn read-only by itself after errors. */
 static int check_staged(const struct csi_mount_spec *spec, const struct mounts_at *at,
 			struct cairn_err *err)
 {
@@ -132,7 +132,7 @@ static int begin_staging(struct pool *pool, const char *id, const struct csi_mou
 	return rc ? rc : csi_staging_end(pool, id, err);
 }
 
-/* What a crash has left mounted may not have been grown yet: that is begun anew. */
+/* A mount that a crash left behind may not have been grown: stage it again. */
 static int finish_staging(struct pool *pool, const char *id, const struct csi_mount_spec *spec,
 			  size_t published, struct cairn_err *err)
 {
@@ -157,13 +157,13 @@ static int stage_filesystem(struct pool *pool, const char *id, const struct csi_
 	struct csi_targets targets;
 	struct mounts_at at;
 	struct stat st;
-	/* No filesystem is made on a device that somebody is writing to. */
+	/* Do not create a filesystem on a device that a pod may be writing to. */
 	int rc = csi_targets_get(pool, id, "", &targets, err);
 
 	if (!rc && targets.devices)
 		rc = cairn_err_set(err, CAIRN_EXISTS, "volume '%s' is published as a device", id);
-	/* A filesystem is mounted read-only over a device that is not: its log may
-	 * have to be replayed. */
+	/* A read-only filesystem is mounted from a writable device: its log may have to be
+	 * replayed. */
 	if (!rc)
 		rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
 	if (!rc)
@@ -221,7 +221,7 @@ CSI_METHOD(csi_node_stage)
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
 
-/* Unmounts what is the volume's, and nothing else that may be at the path. */
+/* Unmounts the volume, and leaves any other mount at the path alone. */
 static int unstage(struct pool *pool, const char *id, const char *path, struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];

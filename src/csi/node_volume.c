@@ -22,12 +22,12 @@
 struct place {
 	char device[DEVICE_PATH_MAX];
 	bool block;   /* the path is the device itself */
-	int dead;     /* errno of a filesystem that answers nothing any more, or 0 */
-	bool stopped; /* it takes no writes any more */
+	int dead;     /* errno of a filesystem that no longer answers, or 0 */
+	bool stopped; /* it no longer accepts writes */
 	bool read_only;
 };
 
-/* What of the volume is at the path; CAIRN_NOT_FOUND when nothing is. */
+/* Finds how the volume is mounted at the path; CAIRN_NOT_FOUND if it is not. */
 static int find_place(struct pool *pool, const char *id, const char *path, struct place *ret,
 		      struct cairn_err *err)
 {
@@ -46,8 +46,8 @@ static int find_place(struct pool *pool, const char *id, const char *path, struc
 	if (ret->block)
 		mount.source = at.st_rdev;
 	else if (mounts_look(path, &mount, NULL) != 0)
-		mount.source = 0; /* also of what can not be a path */
-	/* A relative path leads nowhere that a volume is published at. */
+		mount.source = 0; /* also for an invalid path */
+	/* A volume is never published at a relative path. */
 	if (path[0] != '/' || !ret->device[0] || stat(ret->device, &device) < 0 ||
 	    mount.source != device.st_rdev)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' is not at '%s'", id, path);
@@ -66,7 +66,7 @@ static void fill_usage(Csi__V1__VolumeUsage *usage, uint64_t total, uint64_t ava
 	usage->unit = unit;
 }
 
-/* What the kernel has done to a filesystem that it found damaged. */
+/* Reports how the kernel reacted to a damaged filesystem. */
 static void tell_damage(const struct place *place, struct pool_condition *condition)
 {
 	if (condition->abnormal || (!place->dead && !place->stopped))

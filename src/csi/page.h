@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Pages of a listing that goes over all pools. A token is "<pool>:<id>": the
- * pool's place, and the id after which the next page begins. */
+/* Pages of a listing over all pools. A token is "<pool>:<id>": the pool's index, and the
+ * id after which the next page begins. */
 #ifndef CAIRN_CSI_PAGE_H
 #define CAIRN_CSI_PAGE_H
 
@@ -13,7 +13,7 @@
 
 struct cairn_err;
 
-/* Entries of one reply at most, also when the caller names no limit. */
+/* Limit of the entries in one reply, also if the caller sets none. */
 #define CSI_PAGE_MAX       10000U
 #define CSI_PAGE_TOKEN_MAX (POOL_ID_MAX + 24)
 
@@ -36,16 +36,16 @@ enum csi_page_kind {
 };
 
 /* CAIRN_INVALID  max_entries is negative
- * CAIRN_ABORTED  the token is none of such a listing, as CSI wants it
+ * CAIRN_ABORTED  the token is not one of such a listing (CSI requires this code)
  */
 int csi_page_begin(struct csi_page *page, enum csi_page_kind kind, int32_t max_entries,
 		   const char *token, size_t n_pools, struct cairn_err *err);
 
-/* Goes on to the next pool; false at the end or when the page is full. */
+/* Advances to the next pool; false at the end or if the page is full. */
 bool csi_page_next_pool(struct csi_page *page);
 
-/* True when there is no room for the entry that was just found; the page then
- * has a token for the rest. */
+/* True if there is no room for the entry that was just found; then the page gets a token
+ * for the remaining entries. */
 bool csi_page_is_full(struct csi_page *page);
 void csi_page_add(struct csi_page *page, const char *id);
 

@@ -13,7 +13,7 @@
 
 #define SIDECAR_PREFIX "csi.storage.k8s.io/"
 
-/* What protobuf-c generates for every map<string, string>. */
+/* Layout of the entries that protobuf-c generates for every map<string, string>. */
 struct generated_entry {
 	ProtobufCMessage base;
 	char *key;
@@ -102,7 +102,7 @@ int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_vol
 			return cairn_err_recode(err, CAIRN_INVALID);
 		}
 	}
-	/* Now, and not when the volume that they are for has been made. */
+	/* Checked here, before the volume is created. */
 	return pool_volume_settings_check(ret, err);
 }
 

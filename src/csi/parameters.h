@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The maps of strings that come with a request.
+/* The string maps of a request.
  *
  * Parameters of a StorageClass: "pool" chooses the pool. Mutable parameters of a
- * VolumeAttributesClass: "retention" (30d) and "granularity" (64K) of the change
- * sets. Keys under csi.storage.k8s.io/ are the sidecars' own and passed over.
+ * VolumeAttributesClass: "retention" (30d) and "granularity" (64K) of the change sets.
+ * Keys under csi.storage.k8s.io/ belong to the sidecars and are ignored.
  */
 #ifndef CAIRN_CSI_PARAMETERS_H
 #define CAIRN_CSI_PARAMETERS_H
@@ -22,7 +22,7 @@ struct csi_entry {
 	const char *value;
 };
 
-#define CSI_ENTRIES_MAX 64U /* stops a map from growing a reply's work */
+#define CSI_ENTRIES_MAX 64U /* limits the work that a map can cause */
 
 /* Copies borrowed pointers out of a generated map, sorted by key.
  *
@@ -32,14 +32,14 @@ struct csi_entry {
 int csi_entries_copy(void *const *map, size_t n, struct csi_entry out[CSI_ENTRIES_MAX],
 		     struct cairn_err *err);
 
-/* CAIRN_INVALID for a key that is not known. *ret_pool is borrowed, or NULL. */
+/* CAIRN_INVALID for an unknown key. *ret_pool is borrowed, or NULL. */
 int csi_parameters_parse(const struct csi_entry *entries, size_t n, const char **ret_pool,
 			 struct cairn_err *err);
-/* For calls that have none of ours: CAIRN_INVALID for any but the sidecars'. */
+/* For calls without parameters of ours: CAIRN_INVALID for any key but the sidecars'. */
 #define csi_no_parameters(map, n, err) csi_no_entries((void *const *)(map), (n), (err))
 int csi_no_entries(void *const *map, size_t n, struct cairn_err *err);
 
-/* CAIRN_INVALID for a key that is not known, or a value that it can not have. */
+/* CAIRN_INVALID for an unknown key or an invalid value. */
 int csi_mutable_parse(const struct csi_entry *entries, size_t n, struct pool_volume_settings *ret,
 		      struct cairn_err *err);
 

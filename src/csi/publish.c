@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Controller.ControllerPublishVolume and ControllerUnpublishVolume. Nothing is
- * attached here, the node does that: publishing is a right that is recorded. */
+/* Controller.ControllerPublishVolume and ControllerUnpublishVolume. The node attaches the
+ * device; publishing only records the permission. */
 
 #include "csi/controller.h"
 
@@ -19,8 +19,8 @@ static int check_node(const struct csi_driver *driver, const char *node_id, stru
 	return 0;
 }
 
-/* Counted after the volume was noted, so that calls at the same time can not
- * pass the limit together. */
+/* Counts after the volume was recorded, so that concurrent calls cannot exceed the limit
+ * together. */
 static int check_limit(struct csi_driver *driver, struct cairn_err *err)
 {
 	uint64_t total = 0;
@@ -106,7 +106,7 @@ CSI_METHOD(csi_unpublish_volume)
 
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
-	/* What does not exist is not published. */
+	/* A volume that does not exist is not published. */
 	if (rc == 0 && (!r->node_id[0] || strcmp(r->node_id, driver->node_id) == 0))
 		rc = csi_published_drop(pool, volume.id, err);
 	if (rc && rc != CAIRN_NOT_FOUND)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which node a volume is published to, and how: kept as a note with it. */
+/* The node that a volume is published to, and the access mode: stored as a note with the
+ * volume. */
 #ifndef CAIRN_CSI_PUBLISHED_H
 #define CAIRN_CSI_PUBLISHED_H
 
@@ -11,7 +12,7 @@
 struct cairn_err;
 struct pool;
 
-/* This driver knows one node, its own, so there is one publication at most. */
+/* This driver knows only its own node, so there is at most one publication. */
 struct csi_publication {
 	bool published;
 	bool read_only;
@@ -25,7 +26,7 @@ int csi_published_put(struct pool *pool, const char *volume_id,
 		      const struct csi_publication *publication, struct cairn_err *err);
 int csi_published_drop(struct pool *pool, const char *volume_id, struct cairn_err *err);
 
-/* How many volumes of the pool are published. */
+/* Counts the published volumes of the pool. */
 int csi_published_count(struct pool *pool, uint64_t *ret, struct cairn_err *err);
 
 #endif

@@ -2,9 +2,8 @@
 
 /* Volumes and snapshots as CSI messages.
  *
- * The objects of one reply point into one another and into text, so each comes
- * as a bundle that holds all its parts and must stay where it is until the
- * reply is packed. */
+ * The objects of one reply contain pointers to each other and to strings, so each is built
+ * in a bundle that holds all its parts and must not move until the reply is packed. */
 #ifndef CAIRN_CSI_REPLY_H
 #define CAIRN_CSI_REPLY_H
 
@@ -41,10 +40,10 @@ void csi_topology_fill(const struct csi_driver *driver, Csi__V1__Topology *topol
 		       Csi__V1__Topology__SegmentsEntry *segment,
 		       Csi__V1__Topology__SegmentsEntry **segments);
 
-/* True if the place is this node. */
+/* True if the topology segment is this node. */
 bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place);
 
-/* `known` must stay until the reply is packed. */
+/* `known` must remain valid until the reply is packed. */
 void csi_condition_fill(Csi__V1__VolumeCondition *out, const struct pool_condition *known);
 
 void csi_timestamp_fill(Google__Protobuf__Timestamp *out, uint64_t ns);

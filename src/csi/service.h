@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of this directory share: the driver's insides, and the frame
- * of a unary method. */
+/* Definitions shared within this directory: the driver's fields, and the table of a unary
+ * method. */
 #ifndef CAIRN_CSI_SERVICE_H
 #define CAIRN_CSI_SERVICE_H
 
@@ -36,7 +36,7 @@ struct csi_driver {
 	unsigned older; /* of enum csi_older */
 	uint64_t delta_block;
 	uint32_t token_ttl_s;
-	struct csi_token_key token_key; /* of the first pool; only where `older` needs it */
+	struct csi_token_key token_key; /* of the first pool; set only if `older` needs it */
 	struct csi_pool *pools;
 	size_t n_pools;
 	struct csi_completer *completer;
@@ -45,7 +45,7 @@ struct csi_driver {
 	size_t n_bindings;
 };
 
-/* A unary method: unpacks the request, runs, packs what `run` put into `reply`. */
+/* A unary method: unpacks the request, calls `run` and packs its `reply`. */
 struct csi_unary {
 	const char *path;
 	const ProtobufCMessageDescriptor *request;
@@ -68,12 +68,12 @@ extern const size_t csi_controller_n;
 extern const size_t csi_node_n;
 extern const size_t csi_group_n;
 
-/* A method with a handler of its own; its `arg` is the driver. */
+/* A method with its own handler; its `arg` is the driver. */
 struct csi_handler {
 	const char *path;
 	enum net_kind kind;
 	net_handler handler;
-	unsigned older; /* of enum csi_older: any of these switches it on; 0: always on */
+	unsigned older; /* of enum csi_older: any of these enables it; 0: always enabled */
 };
 
 extern const struct csi_handler csi_handlers[];
@@ -88,8 +88,8 @@ int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err
 int csi_deltas_list(struct net_call *call, void *arg, struct cairn_err *err);
 int csi_block_get(struct net_call *call, void *arg, struct cairn_err *err);
 
-/* Largest request: names, ids and a map of parameters; stops a peer from making
- * us hold more. */
+/* Limit of a request: names, ids and a map of parameters. Bounds the memory that a peer
+ * can make us use. */
 #define CSI_REQUEST_MAX (256U << 10)
 #define CSI_REPLY_MAX   (32U << 20)
 
@@ -103,18 +103,18 @@ int csi_reply(struct cairn_buf *reply, const ProtobufCMessage *message, struct c
 /* Finds an object by id in any of the pools; deleted ones are not found. */
 int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		    struct pool_volume *ret, struct cairn_err *err);
-/* Takes the volume's turn first, which ends as every csi_auto_turn. */
+/* Takes the volume's turn before it looks the volume up; see csi_auto_turn. */
 int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_turn *turn,
 		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err);
 int csi_find_snapshot(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		      struct pool_snapshot *ret, struct cairn_err *err);
-/* The same, tombstones too; for the base of a delta. */
+/* The same, including tombstones; for the base of a delta. */
 int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		  struct pool_snapshot *ret, struct cairn_err *err);
 
 /* CAIRN_INVALID "... is missing" for an empty argument. */
 int csi_require(const char *value, const char *what, struct cairn_err *err);
-/* And for a path that is relative to who knows what, or too long for the kernel. */
+/* The same for a path, which must also be absolute and fit the kernel's limit. */
 int csi_require_path(const char *value, const char *what, struct cairn_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* SnapshotMetadata of the session flavour. Who may ask is the sidecar's business:
- * the token is not looked at, and not logged. */
+/* SnapshotMetadata of the session flavour. The sidecar authorizes callers: the driver
+ * neither checks nor logs the token. */
 
 #include "csi/metadata.h"
 

@@ -33,8 +33,8 @@ int csi_size_choose(const struct csi_size_range *range, uint64_t floor, uint64_t
 
 	if (!range->least && range->most && size > range->most)
 		size = range->most - range->most % POOL_SECTOR;
-	/* A caller that names no size takes the source's; one that does gets it or
-	 * an error. */
+	/* Without a requested size the source's size is used; a requested size is exact or an
+	 * error. */
 	if (floor && !range->least)
 		size = floor;
 	if (size > POOL_VOLUME_SIZE_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sizes as CSI asks for them: at least, at most, or anything. */
+/* Requested sizes in CSI: a minimum, a maximum, or neither. */
 #ifndef CAIRN_CSI_SIZE_H
 #define CAIRN_CSI_SIZE_H
 
@@ -11,22 +11,22 @@
 
 struct cairn_err;
 
-/* What a volume gets when nothing is asked for. */
+/* The size of a volume if none is requested. */
 #define CSI_SIZE_DEFAULT (1ULL << 30)
 
 struct csi_size_range {
-	uint64_t least; /* 0: nothing asked for */
+	uint64_t least; /* 0: not set */
 	uint64_t most;  /* 0: no limit */
 };
 
-/* CAIRN_RANGE  negative, or the least is above the most */
+/* CAIRN_RANGE  negative, or the minimum is above the maximum */
 int csi_size_range(const Csi__V1__CapacityRange *range, struct csi_size_range *ret,
 		   struct cairn_err *err);
 
 bool csi_size_fits(const struct csi_size_range *range, uint64_t size);
 
-/* The size to make: whole sectors, not below `floor` (the source's size).
- * CAIRN_RANGE when there is none. */
+/* Chooses the size: whole sectors, not below `floor` (the source's size). CAIRN_RANGE if
+ * no size fits. */
 int csi_size_choose(const struct csi_size_range *range, uint64_t floor, uint64_t *ret,
 		    struct cairn_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Controller: snapshots. A name belongs to one snapshot over all volumes, so it
- * is claimed for its volume first, as a note, and then given to the snapshot. */
+/* Controller: snapshots. A name is unique over all volumes, so it is first claimed for its
+ * volume with a note, and then given to the snapshot. */
 
 #include "csi/controller.h"
 
@@ -23,7 +23,7 @@
 #define FULL_MAX    (POOL_ID_MAX + POOL_NAME_MAX + 2)
 #define CLAIM_TRIES 8
 
-/* The live snapshot `name` of a volume. The pool may read an '@' in the name as
+/* Finds the live snapshot `name` of a volume. The pool might parse an '@' in the name as
  * the end of another volume's name. */
 static int find_in_volume(struct pool *pool, const char *volume_id, const char *name,
 			  struct pool_snapshot *ret, struct cairn_err *err)
@@ -38,8 +38,6 @@ static int find_in_volume(struct pool *pool, const char *volume_id, const char *
 	return rc;
 }
 
-/* Claims the name for the volume. A claim of another volume that came to
- * nothing is taken over. */
 /* Whether the volume has a snapshot of that name. Only CAIRN_NOT_FOUND means no. */
 static int has_snapshot(struct pool *pool, const char *volume_id, const char *name, bool *ret,
 			struct cairn_err *err)
@@ -51,6 +49,7 @@ static int has_snapshot(struct pool *pool, const char *volume_id, const char *na
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
+/* Claims the name for the volume. Takes over another volume's claim that has no snapshot. */
 static int claim_name(struct pool *pool, const char *name, const char *volume_id,
 		      struct cairn_err *err)
 {
@@ -120,14 +119,14 @@ static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
 	rc = pool_snapshot_create(pool, &spec, 1, ret, err);
-	if (rc == CAIRN_EXISTS) /* the same call at the same time */
+	if (rc == CAIRN_EXISTS) /* a concurrent call with the same arguments */
 		return find_in_volume(pool, volume_id, name, ret, err);
 	if (!rc)
 		csi_completer_add(driver->completer, pool, ret->id);
 	return rc;
 }
 
-/* A call repeated when the volume has gone and its snapshot has stayed. */
+/* For a call that is repeated after the volume was deleted and its snapshot kept. */
 static int find_of_deleted(struct csi_driver *driver, const char *volume_id, const char *name,
 			   struct pool **ret_pool, struct pool_snapshot *ret, struct cairn_err *err)
 {
@@ -184,7 +183,7 @@ CSI_METHOD(csi_create_snapshot)
 	return rc ? rc : send_snapshot(pool, &bundle, reply, err);
 }
 
-/* Gives up the name of a snapshot that is gone, unless somebody has it. */
+/* Releases the name of a deleted snapshot, unless another snapshot has it. */
 static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struct cairn_err *err)
 {
 	cairn_auto_free char *holder = NULL;
@@ -204,11 +203,10 @@ static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struc
 		return rc;
 	old.data = holder;
 	rc = pool_note_change(pool, key, old, (struct pool_note){0}, err);
-	return rc == CAIRN_ABORTED ? 0 : rc; /* claimed anew meanwhile */
+	return rc == CAIRN_ABORTED ? 0 : rc; /* claimed again meanwhile */
 }
 
-/* A tombstone is what a call that was cut off has left: only its name is still
- * to be given up. */
+/* A tombstone is left by an interrupted call: only its name must still be released. */
 static int delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
 			struct cairn_err *err)
 {
@@ -239,7 +237,7 @@ CSI_METHOD(csi_delete_snapshot)
 		return rc;
 	rc = csi_find_base(driver, r->snapshot_id, &pool, &snapshot, err);
 	if (rc == CAIRN_PRECONDITION)
-		rc = CAIRN_NOT_FOUND; /* gone for so long that it has expired */
+		rc = CAIRN_NOT_FOUND; /* deleted long ago and expired */
 	if (!rc)
 		rc = delete_found(pool, &snapshot, err);
 	if (rc && rc != CAIRN_NOT_FOUND)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A filesystem that is on its way to its staging path: a note from before it is
- * mounted until it has its device's size, so that a call which is repeated after a
- * crash does not take it for done. */
+/* Marks a filesystem whose staging is in progress: a note that exists from before the
+ * mount until the filesystem has grown to its device's size. A call that is repeated after
+ * a crash therefore does not take it as complete. */
 #ifndef CAIRN_CSI_STAGING_H
 #define CAIRN_CSI_STAGING_H
 

@@ -17,7 +17,7 @@
 
 #define KEY_MAX (POOL_ID_MAX + 64)
 
-/* A path may be longer than a key: its checksum names it, the value holds it. */
+/* A path may be longer than a key: the key has its checksum, the value the path. */
 static void make_key(const char *volume_id, const char *path, char out[KEY_MAX])
 {
 	snprintf(out, KEY_MAX, "target/%s/%016" PRIx64, volume_id,
@@ -100,7 +100,7 @@ int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
 	return rc;
 }
 
-/* One at a time: a scan can not change what it walks over. */
+/* One at a time, because a scan cannot modify what it iterates over. */
 static int take_key(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
 {
 	char *out = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where a volume is published on this node: a note for each target path. The
- * kernel has the last word: a noted path where nothing is mounted any more (the
- * node was rebooted) does not count. */
+/* The target paths where a volume is published on this node, with a note for each. The
+ * kernel is authoritative: a noted path where nothing is mounted any more (the node was
+ * rebooted) does not count. */
 #ifndef CAIRN_CSI_TARGET_H
 #define CAIRN_CSI_TARGET_H
 
@@ -18,18 +18,18 @@ int csi_target_remove(struct pool *pool, const char *volume_id, const char *path
 		      struct cairn_err *err);
 
 struct csi_targets {
-	size_t others; /* mounted targets that are not `path` */
-	bool devices;  /* one of them all is the device itself, not its filesystem */
+	size_t others; /* mounted targets other than `path` */
+	bool devices;  /* at least one target is the device, not its filesystem */
 	bool this_one; /* `path` is noted and mounted */
 	bool this_read_only;
 	bool this_device;
-	bool foreign; /* something is mounted at `path` that is not noted */
+	bool foreign; /* there is a mount at `path` without a note */
 };
 
-/* Forgets all of them; for a volume that is deleted. */
+/* Removes all of them; for a deleted volume. */
 int csi_targets_drop(struct pool *pool, const char *volume_id, struct cairn_err *err);
 
-/* `path` "" is none of them. */
+/* `path` "" matches none of them. */
 int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
 		    struct csi_targets *ret, struct cairn_err *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One call at a time on one object. A call that finds another at work on the
- * same volume or name does not wait: CSI wants ABORTED, and tries again.
+/* Serializes calls on one object. A call that finds another in progress on the same volume
+ * or name does not wait: as CSI requires, it fails with ABORTED and is retried.
  *
- * A turn lives in the scope of its holder, and so does its key:
+ * A turn and its key live in the scope of the holder:
  *
- *	csi_auto_turn struct csi_turn turn = {0};
- *	int rc = csi_turn_take(&driver->turns, volume_id, &turn, err);
+ * 	csi_auto_turn struct csi_turn turn = {0};
+ * 	int rc = csi_turn_take(&driver->turns, volume_id, &turn, err);
  */
 #ifndef CAIRN_CSI_TURN_H
 #define CAIRN_CSI_TURN_H
@@ -24,7 +24,7 @@ struct csi_turn {
 	const char *key;
 };
 
-/* As many as there are calls under way: a list is enough. */
+/* There are as many as calls in progress, so a list is fast enough. */
 struct csi_turns {
 	pthread_mutex_t mutex;
 	struct csi_turn *first;
@@ -33,10 +33,10 @@ struct csi_turns {
 void csi_turns_init(struct csi_turns *turns);
 void csi_turns_done(struct csi_turns *turns);
 
-/* `key` is borrowed until the turn ends. CAIRN_ABORTED when somebody has it. */
+/* `key` is borrowed until the turn ends. CAIRN_ABORTED if another call holds it. */
 int csi_turn_take(struct csi_turns *turns, const char *key, struct csi_turn *turn,
 		  struct cairn_err *err);
-/* One that was not taken is fine. */
+/* Accepts a turn that was not taken. */
 void csi_turn_end(struct csi_turn *turn);
 #define csi_auto_turn cairn_cleanup(csi_turn_end)
 

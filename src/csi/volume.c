@@ -27,12 +27,12 @@ static int delete_found(struct pool *pool, const char *id, struct cairn_err *err
 	if (publication.published)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published to a node",
 				     id);
-	/* Snapshots do not depend on their volume: they stay and are listed. */
+	/* Snapshots do not depend on their volume: they remain and are listed. */
 	return pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
 }
 
-/* After the volume, which may refuse to go; again when a call was killed in
- * between and is repeated. */
+/* Runs after the deletion of the volume, which may fail; also for a repeated call after a
+ * crash between the two. */
 static int drop_notes(struct csi_driver *driver, const char *id, struct cairn_err *err)
 {
 	int rc = 0;
@@ -96,8 +96,8 @@ CSI_METHOD(csi_validate_capabilities)
 	return csi_reply(reply, &response.base, err);
 }
 
-/* Of the pool that a volume with these parameters would be made in; none where
- * it could not be reached from. */
+/* The free space of the pool for a volume with these parameters; 0 for a topology that
+ * cannot reach it. */
 static int get_free(struct csi_driver *driver, const char *pool_name,
 		    const Csi__V1__Topology *place, uint64_t *ret, struct cairn_err *err)
 {
@@ -157,7 +157,7 @@ CSI_METHOD(csi_expand_volume)
 		rc = cairn_err_set(err, CAIRN_INVALID, "the capacity range is missing");
 	if (!rc)
 		rc = csi_size_range(r->capacity_range, &range, err);
-	if (!rc) /* what is decided by its size must be done before that changes */
+	if (!rc) /* operations that depend on the old size come first */
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (rc)
 		return rc;
@@ -172,7 +172,7 @@ CSI_METHOD(csi_expand_volume)
 		return rc;
 	csi__v1__controller_expand_volume_response__init(&response);
 	response.capacity_bytes = (int64_t)volume.size;
-	/* A filesystem on it has to follow. */
+	/* A filesystem on the volume must be grown too. */
 	response.node_expansion_required =
 		!r->volume_capability || !csi_capability_is_block(r->volume_capability);
 	return csi_reply(reply, &response.base, err);
