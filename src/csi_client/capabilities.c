@@ -10,7 +10,7 @@
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
 
-/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT; the generated name has more than a line. */
+/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT; the generated name is longer than a line. */
 #define GROUP_SNAPSHOTS 1
 
 int csi_client_controller(const struct csi_client *client, struct csi_client_controller *ret,

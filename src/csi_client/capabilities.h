@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which calls the controller, the node and the group controller of a CSI driver
- * offer. Codes are those of csi_client_ask(). */
+/* Capabilities of the controller, node and group controller services of a CSI driver.
+ * Error codes are those of csi_client_ask(). */
 #ifndef CAIRN_CSI_CLIENT_CAPABILITIES_H
 #define CAIRN_CSI_CLIENT_CAPABILITIES_H
 
@@ -29,7 +29,7 @@ struct csi_client_node {
 int csi_client_node(const struct csi_client *client, struct csi_client_node *ret,
 		    struct cairn_err *err);
 
-/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT. Only for a driver with the service
+/* CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT. Call it only for a driver with the service
  * GROUP_CONTROLLER_SERVICE. */
 int csi_client_groups(const struct csi_client *client, bool *ret, struct cairn_err *err);
 

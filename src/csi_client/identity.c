@@ -20,7 +20,7 @@ int csi_client_ask(const struct csi_client *client, const char *path,
 
 	if (client->call)
 		return client->call(client->arg, path, type, ret, err);
-	/* Empty messages of every type are the same bytes: none. */
+	/* An empty message has the same encoding in every type: no bytes. */
 	csi__v1__get_plugin_info_request__init(&empty);
 	return net_ask(client->channel, path, client->timeout_ms, &empty.base, type, ret, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Questions to the Identity service of a CSI driver. */
+/* Calls to the Identity service of a CSI driver. */
 #ifndef CAIRN_CSI_CLIENT_IDENTITY_H
 #define CAIRN_CSI_CLIENT_IDENTITY_H
 
@@ -11,12 +11,12 @@
 struct cairn_err;
 struct net_channel;
 
-/* CSI allows 63 bytes; drivers with a longer name exist. */
+/* CSI allows 63 bytes, but drivers with a longer name exist. */
 #define CSI_CLIENT_NAME_MAX 256U
 
-/* How the driver is asked: by net_ask() on a channel, or by a function of the
- * caller, which may count, record or cancel calls. Every request of these
- * questions is an empty message. Borrows what it points to. */
+/* How calls are made: by net_ask() on a channel, or by a function of the caller, which may
+ * count, record or cancel them. All requests are empty messages. Borrows what it points
+ * to. */
 struct csi_client {
 	struct net_channel *channel;
 	uint64_t timeout_ms;
@@ -26,15 +26,15 @@ struct csi_client {
 	void *arg;
 };
 
-/* One question; *ret is of type `type` and freed with proto_message_free(). */
+/* Makes one call; *ret is of type `type` and freed with proto_message_free(). */
 int csi_client_ask(const struct csi_client *client, const char *path,
 		   const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
 		   struct cairn_err *err);
 
-/* GetPluginInfo. Both texts are the caller's; `ret_version` may be NULL.
+/* GetPluginInfo. The caller owns both strings; `ret_version` may be NULL.
  *
  * CAIRN_INTERNAL  the name is empty or longer than CSI_CLIENT_NAME_MAX
- * others: the call's
+ * others          as the call returns
  */
 int csi_client_name(const struct csi_client *client, char **ret_name, char **ret_version,
 		    struct cairn_err *err);
