@@ -14,16 +14,16 @@
 #include "kube/value.h"
 #include "kube/wait.h"
 
-#define AUDIENCES_MAX 16U /* of drivers: one, unless it is renamed */
+#define AUDIENCES_MAX 16U /* one per driver name, which rarely changes */
 
 struct sidecar_access {
 	struct sidecar_kube kube;
-	char *audience; /* NULL: ask */
+	char *audience; /* NULL: read it from the SnapshotMetadataService */
 	struct kube_cache *audiences;
 	struct kube_guard *guard;
 };
 
-/* A text as a value. */
+/* A string as a cached value. */
 struct text {
 	struct kube_value value;
 	char bytes[];
@@ -172,8 +172,8 @@ static int find_audience(struct sidecar_access *access, const char *driver,
 		*ret = access->audience;
 		return 0;
 	}
-	/* All callers wait for this answer: it is not asked for in the line of the one
-	 * address that comes first. */
+	/* All callers wait for this answer, so it is not queued under the address of the first
+	 * one. */
 	nobodys.origin = NULL;
 	rc = kube_cache_get(access->audiences, &key, ask_audience, &q, &nobodys, held, err);
 	if (rc)
@@ -182,7 +182,7 @@ static int find_audience(struct sidecar_access *access, const char *driver,
 	return 0;
 }
 
-/* --- who, and may they --- */
+/* --- users and permissions --- */
 
 int sidecar_access_user(struct sidecar_access *access, const char *driver, const char *token,
 			const struct kube_wait *wait, struct kube_user **ret, struct cairn_err *err)

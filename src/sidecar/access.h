@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who calls, and whether they may: kube/guard.h with the audience of the driver's
- * SnapshotMetadataService, which is believed for keep_ms too, and with the texts of
- * failures that callers of upstream's sidecar know.
+/* Authentication and authorization of callers: kube/guard.h with the audience of the
+ * driver's SnapshotMetadataService, which is cached for keep_ms too, and with the error
+ * texts of the upstream sidecar.
  *
  * Thread-safe.
  */
@@ -32,20 +32,20 @@ int sidecar_access_new(const struct sidecar_access_options *options, struct side
 void sidecar_access_free(struct sidecar_access *access); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct sidecar_access, sidecar_access_free);
 
-/* Who the token belongs to; *ret is the caller's reference. `driver` is the name
- * of the SnapshotMetadataService.
+/* Returns the user of the token; *ret is the caller's reference. `driver` is the name of
+ * the SnapshotMetadataService.
  *
- * CAIRN_UNAUTHENTICATED  the token is not good for our audience
- * CAIRN_UNAVAILABLE      the API server can not be asked
- * CAIRN_INTERNAL         there is no SnapshotMetadataService, or the answer is none
+ * CAIRN_UNAUTHENTICATED  the token is not valid for our audience
+ * CAIRN_UNAVAILABLE      the API server cannot be reached
+ * CAIRN_INTERNAL         there is no SnapshotMetadataService, or the answer is malformed
  */
 int sidecar_access_user(struct sidecar_access *access, const char *driver, const char *token,
 			const struct kube_wait *wait, struct kube_user **ret,
 			struct cairn_err *err);
 
-/* May the user read this VolumeSnapshot?
+/* Checks that the user may read this VolumeSnapshot.
  *
- * CAIRN_DENIED       no
+ * CAIRN_DENIED       not allowed
  * CAIRN_UNAVAILABLE, CAIRN_INTERNAL  as above
  */
 int sidecar_access_check(struct sidecar_access *access, const struct kube_user *user,

@@ -22,10 +22,10 @@
 #define PROBE_PATH "/csi.v1.Identity/Probe"
 
 #define PROBE_DEFAULT_MS 5000U
-#define RETRY_MS         1000U /* between looks for a driver that is not ready */
+#define RETRY_MS         1000U /* between probes of a driver that is not ready */
 #define BACKOFF_FIRST_MS 50U
 #define BACKOFF_MAX_MS   1000U
-#define ANSWER_MAX_BYTES (1U << 20) /* of a call that is no stream */
+#define ANSWER_MAX_BYTES (1U << 20) /* of a unary call */
 
 struct sidecar_driver {
 	struct sidecar_driver_options options;
@@ -35,7 +35,7 @@ struct sidecar_driver {
 	_Atomic(char *) name;
 	struct cairn_ticker ticker;
 
-	/* Only on the thread. */
+	/* Used only on the thread. */
 	bool known; /* name and capabilities were checked since it last failed */
 
 	pthread_mutex_t lock;
@@ -46,9 +46,9 @@ struct sidecar_driver {
 	char why[CAIRN_ERR_TEXT_MAX];
 };
 
-/* --- one look; on the thread --- */
+/* --- one probe; on the thread --- */
 
-/* The call that may be cancelled by who frees the driver. */
+/* Publishes the current call, so that freeing the driver can cancel it. */
 static int set_current(struct sidecar_driver *d, struct net_rpc *rpc, struct cairn_err *err)
 {
 	cairn_scoped_lock(&d->lock);
@@ -187,7 +187,7 @@ static uint64_t tick(void *arg)
 	return rc == 0 ? d->options.probe_ms : RETRY_MS;
 }
 
-/* --- from outside --- */
+/* --- public functions --- */
 
 static int make_channels(struct sidecar_driver *d, struct cairn_err *err)
 {
@@ -199,7 +199,7 @@ static int make_channels(struct sidecar_driver *d, struct cairn_err *err)
 		.server_name = "localhost",
 		.message_max = d->options.message_max,
 		.stream_window = SIDECAR_DRIVER_WINDOW,
-		/* The limit holds also while a stream waits for its relay to begin. */
+		/* The limit applies also before the relay of a stream has started. */
 		.recv_bytes = SIDECAR_READ_AHEAD,
 		.backoff_first_ms = BACKOFF_FIRST_MS,
 		.backoff_max_ms = BACKOFF_MAX_MS,

@@ -26,7 +26,7 @@ struct sidecar_http {
 	uint16_t port;
 };
 
-/* The two texts that the Go sidecar answers with; the reason is under /readyz. */
+/* The two texts of the Go sidecar; /readyz has the reason. */
 static int health(struct net_http *request, void *arg, struct cairn_err *err)
 {
 	const struct sidecar_http *http = arg;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Health and metrics of a sidecar over HTTP, from before anything else works. A
- * port that somebody else holds is tried again and again: callers are served
- * meanwhile. */
+/* Health and metrics of a sidecar over HTTP, available before anything else works. If the
+ * port is in use, binding is retried; callers are served meanwhile. */
 #ifndef CAIRN_SIDECAR_HTTP_H
 #define CAIRN_SIDECAR_HTTP_H
 
@@ -23,7 +22,7 @@ struct sidecar_http_options {
 	struct net_metrics *metrics; /* NULL: none */
 	const char *metrics_path;
 	bool (*ready)(void *arg, char *why, size_t cap);
-	/* Called every few seconds on the thread, for what must be done now and then. */
+	/* Called every few seconds on the HTTP thread, for periodic work. */
 	void (*tick)(void *arg);
 	void *arg;
 };
@@ -31,7 +30,7 @@ struct sidecar_http_options {
 int sidecar_http_new(const struct sidecar_http_options *options, struct sidecar_http **ret,
 		     struct cairn_err *err);
 
-/* 0 while it does not listen. */
+/* 0 if it is not listening. */
 uint16_t sidecar_http_listens(struct sidecar_http *http);
 
 void sidecar_http_free(struct sidecar_http *http); /* accepts NULL */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the sidecar asks of Kubernetes.
+/* The sidecar's interface to Kubernetes.
  *
- * A table, so that every decision can be tested without an API server;
- * kube_client.h fills it from src/kube. Slots are called on many threads.
- * Failures have the codes of kube/client.h.
+ * A table, so that every decision can be tested without an API server; kube_client.h
+ * implements it with src/kube. The slots are called from many threads. Failures have the
+ * codes of kube/client.h.
  */
 #ifndef CAIRN_SIDECAR_KUBE_H
 #define CAIRN_SIDECAR_KUBE_H
@@ -20,14 +20,15 @@ struct kube_resource;
 struct kube_wait;
 
 struct sidecar_kube_ops {
-	/* Is the token good for this audience? Gives its UserInfo, owned by the caller.
+	/* Checks that the token is valid for this audience. Returns its UserInfo, owned by the
+	 * caller.
 	 *
-	 * CAIRN_UNAUTHENTICATED  it is not; never for our own credentials
+	 * CAIRN_UNAUTHENTICATED  it is not valid; never because of our own credentials
 	 */
 	int (*review_token)(void *self, const char *token, const char *audience,
 			    const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err);
 
-	/* May the user do that? No is an answer. */
+	/* Checks whether the user may do `what`. A refusal is a result, not an error. */
 	int (*review_access)(void *self, const json_t *user, const struct kube_access *what,
 			     const struct kube_wait *wait, struct kube_access_answer *ret,
 			     struct cairn_err *err);
@@ -35,14 +36,14 @@ struct sidecar_kube_ops {
 	int (*get)(void *self, const struct kube_ref *ref, const struct kube_wait *wait,
 		   json_t **ret, struct cairn_err *err);
 
-	/* All objects of a kind without namespace, as a list object. */
+	/* Returns all objects of a cluster-scoped kind, as a list object. */
 	int (*list)(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
 		    json_t **ret, struct cairn_err *err);
 
-	/* The VolumeSnapshotContents of a driver with that snapshot handle, as an array
-	 * that may be empty; with `sure` it is no older than the question.
+	/* Returns the driver's VolumeSnapshotContents with that snapshot handle, as an array that
+	 * may be empty; with `sure` the result is no older than the call.
 	 *
-	 * CAIRN_DENIED  the sidecar may not look
+	 * CAIRN_DENIED  the sidecar may not list contents
 	 */
 	int (*contents_of)(void *self, const char *driver, const char *handle, bool sure,
 			   const struct kube_wait *wait, json_t **ret, struct cairn_err *err);

@@ -15,11 +15,11 @@
 #include "kube/reviewer.h"
 #include "kube/wait.h"
 
-/* The server sends a bookmark about every minute; a watch without any for longer
- * is not believed. */
+/* The server sends a bookmark about every minute; a watch that is silent for longer is
+ * considered stale. */
 #define WATCH_SILENCE_NS (150 * CAIRN_NS_PER_SEC)
 
-/* How long a question waits for the first listing. */
+/* Timeout of a query that waits for the first list. */
 #define SYNC_WAIT_MS 5000U
 
 struct sidecar_kube_client {
@@ -54,7 +54,7 @@ static void by_handle(const json_t *content, void (*emit)(void *to, const char *
 		emit(to, key);
 }
 
-/* Keeps names, spec and the handle. */
+/* Keeps only names, spec and the handle. */
 static void trim(json_t *content)
 {
 	static const char *const metadata[] = {"managedFields", "annotations", "labels",
@@ -115,7 +115,7 @@ static int list(void *self, const struct kube_resource *resource, const struct k
 		err);
 }
 
-/* Reads all of them: where the watch can not be believed, or may not be had. */
+/* Lists all contents, if the watch is stale or not permitted. */
 static int contents_listed(struct sidecar_kube_client *c, const char *driver, const char *handle,
 			   const struct kube_wait *wait, json_t *found, struct cairn_err *err)
 {
@@ -138,9 +138,9 @@ static int contents_listed(struct sidecar_kube_client *c, const char *driver, co
 	return 0;
 }
 
-/* Does the watch know all there is? One that has only just begun is waited for;
- * one that failed before it knew anything, mostly for want of the right, is not.
- * One that broke does not know what was made since. */
+/* Whether the watch is complete. Waits for one that has just started, but not for one that
+ * failed before its first list, usually because of a missing permission. After a failure
+ * the watch misses new objects. */
 static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait *wait)
 {
 	struct kube_informer_stats stats;
@@ -157,7 +157,7 @@ static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait 
 	return cairn_monotonic_ns() - stats.last_contact_ns < WATCH_SILENCE_NS;
 }
 
-/* 1 when the watch knows. */
+/* Returns 1 if the watch has the answer. */
 static int contents_watched(struct sidecar_kube_client *c, const char *driver, const char *handle,
 			    const struct kube_wait *wait, json_t *found, struct cairn_err *err)
 {
@@ -225,7 +225,7 @@ uint64_t sidecar_kube_client_requests(void *client)
 	return stats.requests;
 }
 
-/* --- making --- */
+/* --- creation --- */
 
 static int reach(struct sidecar_kube_client *c, const struct sidecar_kube_client_options *o,
 		 struct cairn_err *err)

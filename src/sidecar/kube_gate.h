@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A filter before the table of kube.h: only so many questions at once, taken in
- * turn from the addresses that callers come from, so that one which floods us
- * with bad tokens does not use up the API server for all. */
+/* A filter for the table of kube.h that limits concurrent queries and queues them fairly
+ * by peer address, so that a peer that floods us with bad tokens does not use up the API
+ * server for all others. */
 #ifndef CAIRN_SIDECAR_KUBE_GATE_H
 #define CAIRN_SIDECAR_KUBE_GATE_H
 
@@ -15,7 +15,7 @@ struct sidecar_kube_gate {
 	struct kube_fair_queue *gate;
 };
 
-/* The table; `gate` must stay where it is. A wait without an origin passes. */
+/* Returns the table; `gate` must not move. A wait without an origin is not limited. */
 struct sidecar_kube sidecar_kube_gate(struct sidecar_kube_gate *gate);
 
 #endif

@@ -56,7 +56,7 @@ static const char *const methods[] = {
 	NULL,
 };
 
-/* As grpc-go writes them, in the order of their numbers. */
+/* Names as in grpc-go, in the order of their numbers. */
 static const char *const codes[] = {
 	"OK",
 	"Canceled",
@@ -253,7 +253,7 @@ void sidecar_metrics_name(struct sidecar_metrics *m, const char *driver)
 	atomic_store(&m->operations, operations);
 }
 
-/* True when it was kept for later. */
+/* Returns true if the operation was stored for later. */
 static bool keep(struct sidecar_metrics *m, const char *method, int code, uint64_t duration_ns)
 {
 	cairn_scoped_lock(&m->lock);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the sidecar counts.
+/* The sidecar's metrics.
  *
- * The histogram of operations has the Go sidecar's name and labels, so that
- * dashboards go on to work, except that names of snapshots are no labels: a
- * label with a value for every snapshot is a series for every snapshot, and
- * anybody could make them. A second histogram has the name that the
- * enhancement proposal documents. The labels' values are all known beforehand.
+ * The histogram of operations has the Go sidecar's name and labels, so that existing
+ * dashboards keep working, except for labels with snapshot names: they would create a time
+ * series for every snapshot, and any user could create those. A second histogram has the
+ * name that the enhancement proposal documents. All label values are known in advance.
  *
  * Thread-safe.
  */
@@ -21,12 +20,11 @@ struct cairn_err;
 struct net_metrics;
 struct sidecar_metrics;
 
-/* Operations that may end before the driver's name is known and are counted when
- * it is; more than that are not counted one by one but only in
- * cairn_sidecar_early_operations_total. */
+/* Limit of operations that end before the driver's name is known and are counted when it
+ * is. Beyond it they are counted only in cairn_sidecar_early_operations_total. */
 #define SIDECAR_METRICS_EARLY_MAX 256U
 
-/* Where a number that is read comes from. */
+/* A callback that supplies the value of a metric. */
 struct sidecar_metrics_source {
 	void (*read)(void *arg, struct sidecar_metrics *metrics);
 	void *arg;
@@ -40,24 +38,24 @@ CAIRN_DEFINE_CLEANUP(struct sidecar_metrics, sidecar_metrics_free);
 /* For an HTTP server. */
 struct net_metrics *sidecar_metrics_registry(struct sidecar_metrics *metrics);
 
-/* Once, when the driver's name is known. */
+/* Called once, when the driver's name is known. */
 void sidecar_metrics_name(struct sidecar_metrics *metrics, const char *driver);
 
 #define SIDECAR_METHOD_ALLOCATED "MetadataAllocated"
 #define SIDECAR_METHOD_DELTA     "MetadataDelta"
 
-/* An operation ended: one of the two above, or the full path of a call to the
- * driver. `code` is the gRPC code, 0 and up. */
+/* Counts an operation: one of the two above, or the full path of a call to the driver.
+ * `code` is the gRPC code, 0 and up. */
 void sidecar_metrics_ended(struct sidecar_metrics *metrics, const char *method, int code,
 			   uint64_t duration_ns);
 
 void sidecar_metrics_relayed(struct sidecar_metrics *metrics, uint64_t messages, uint64_t tuples,
 			     uint64_t bytes);
 
-/* The driver sent something that breaks the protocol. */
+/* Counts a message from the driver that violates the protocol. */
 void sidecar_metrics_violation(struct sidecar_metrics *metrics);
 
-/* For a source. */
+/* Values of a source. */
 enum sidecar_gauge {
 	SIDECAR_GAUGE_STREAMS,
 	SIDECAR_GAUGE_STREAMS_WAITING,

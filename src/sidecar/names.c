@@ -78,7 +78,7 @@ static void snapshot_destroy(struct kube_value *value)
 	free(s);
 }
 
-/* True when memory was short. */
+/* Returns true when memory is short. */
 static bool copy(char **to, const char *text)
 {
 	*to = text ? cairn_strdup(text) : NULL;
@@ -89,7 +89,7 @@ int sidecar_read_failed(int rc, struct cairn_err *err)
 {
 	int code = rc;
 
-	/* Forbidden, malformed, unknown kind: nothing that the caller could change. */
+	/* Forbidden, malformed or unknown kind: the caller cannot fix any of these. */
 	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_UNAVAILABLE && rc != CAIRN_NO_SPACE &&
 	    rc != CAIRN_CANCELLED && rc != CAIRN_DEADLINE)
 		code = CAIRN_INTERNAL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From names in Kubernetes to handles of the driver.
+/* Resolves names in Kubernetes to handles of the driver.
  *
- * A VolumeSnapshot is followed to its VolumeSnapshotContent and back: only a
- * content that refers to this very snapshot, belongs to our driver and is ready
- * has a handle for us. The secret that the driver wants is that of the snapshot's
- * class; a class that names none, or that there is none, is fine.
+ * A VolumeSnapshot is followed to its VolumeSnapshotContent and back: only a content that
+ * refers to this snapshot, belongs to our driver and is ready supplies a handle. The
+ * secret for the driver is that of the snapshot's class; a class without a secret, or no
+ * class, is not an error.
  *
- * What was found is believed for keep_ms, what is missing for refusal_ms, what
- * is not yet ready not at all. Secrets are wiped when they are dropped.
+ * Results are cached for keep_ms, missing objects for refusal_ms; objects that are not
+ * ready are not cached. Secrets are wiped when they are dropped.
  *
  * Thread-safe.
  */
@@ -31,18 +31,18 @@ struct kube_wait;
 
 #define SIDECAR_NAMES_ENTRIES_MAX 8192U
 
-/* What is known of a snapshot. */
+/* A resolved snapshot. */
 struct sidecar_snapshot {
 	struct kube_value value;
 	char *ns;
 	char *name;
 	char *content;
 	char *handle;
-	char *volume;                  /* handle of its volume; NULL when Kubernetes has none */
+	char *volume;                  /* handle of its volume; NULL if Kubernetes has none */
 	char *class_name;              /* NULL when it has none */
-	char *used_secret;             /* that the controller noted for deletion, and its */
-	char *used_secret_ns;          /* namespace; NULL when there is none */
-	struct sidecar_secret *secret; /* NULL: the driver wants none */
+	char *used_secret;             /* from the deletion annotations, and its */
+	char *used_secret_ns;          /* namespace; NULL if there is none */
+	struct sidecar_secret *secret; /* NULL: the driver needs none */
 };
 
 struct sidecar_names_options {
@@ -56,13 +56,13 @@ int sidecar_names_new(const struct sidecar_names_options *options, struct sideca
 void sidecar_names_free(struct sidecar_names *names); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct sidecar_names, sidecar_names_free);
 
-/* The snapshot, ready and bound; *ret is the caller's reference.
+/* Returns the snapshot if it is ready and bound; *ret is the caller's reference.
  *
- * CAIRN_NOT_FOUND     it, or its content, is not there
- * CAIRN_UNAVAILABLE   not ready or not bound yet; or the API server can not be asked
- * CAIRN_INVALID       of another driver
+ * CAIRN_NOT_FOUND     it or its content does not exist
+ * CAIRN_UNAVAILABLE   not ready or not bound yet; or the API server cannot be reached
+ * CAIRN_INVALID       it belongs to another driver
  * CAIRN_PRECONDITION  its content refers to another snapshot
- * CAIRN_INTERNAL      the sidecar may not read it; the secret can not be had
+ * CAIRN_INTERNAL      the sidecar may not read it, or cannot get the secret
  */
 int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
 		       const char *name, const struct kube_wait *wait,
@@ -70,20 +70,20 @@ int sidecar_names_find(struct sidecar_names *names, const char *driver, const ch
 
 struct sidecar_base {
 	const char *driver;
-	const char *id; /* a handle, as the caller gave it */
+	const char *id; /* a handle, from the caller */
 	const struct sidecar_snapshot *target;
 	const struct kube_user *user;
 	struct sidecar_access *access;
-	bool owned; /* refuse what Kubernetes does not know */
+	bool owned; /* reject a handle that Kubernetes does not know */
 };
 
-/* May this be the base of a delta? What Kubernetes knows under the handle must be
- * in the target's namespace, of its volume, and readable for the user; of what it
- * does not know only the driver can tell.
+/* Checks that a handle may be the base of a delta. If Kubernetes knows the handle, its
+ * snapshot must be in the target's namespace, of the same volume, and readable by the
+ * user; otherwise the driver must decide.
  *
- * CAIRN_DENIED     of another namespace, or not readable
+ * CAIRN_DENIED     in another namespace, or not readable
  * CAIRN_INVALID    of another volume
- * CAIRN_NOT_FOUND  `owned`, and not known
+ * CAIRN_NOT_FOUND  `owned` is set and Kubernetes does not know the handle
  */
 int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
 			     const struct kube_wait *wait, struct cairn_err *err);

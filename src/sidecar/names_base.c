@@ -12,7 +12,7 @@
 #include "sidecar/access.h"
 #include "sidecar/names_impl.h"
 
-/* Of several contents with one handle, the one in the target's namespace. */
+/* Of several contents with one handle, returns that in the target's namespace. */
 static const json_t *in_namespace(const json_t *contents, const char *ns)
 {
 	size_t i;
@@ -34,7 +34,7 @@ static int check_known(const struct sidecar_base *base, const json_t *contents,
 	const char *volume = kube_str(content, "spec", "source", "volumeHandle");
 	const char *name = kube_str(content, "spec", "volumeSnapshotRef", "name");
 
-	/* Nothing is told of a snapshot in another namespace but that it is not ours. */
+	/* Reveal nothing about a snapshot in another namespace. */
 	if (!content)
 		return cairn_err_set(err, CAIRN_DENIED,
 				     "the base snapshot does not belong to namespace '%s'",
@@ -53,7 +53,7 @@ static int check_known(const struct sidecar_base *base, const json_t *contents,
 	return 0;
 }
 
-/* The sidecar has not the right to list contents, which upstream does not need. */
+/* The sidecar lacks permission to list contents, which upstream does not need. */
 static int check_blind(struct sidecar_names *names, const struct sidecar_base *base,
 		       struct cairn_err *err)
 {

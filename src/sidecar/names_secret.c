@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which secret a snapshot's driver is called with.
+/* Finds the secret that a snapshot's driver is called with.
  *
- * The class says it: that of the snapshot, or the driver's default class where
- * the snapshot has none, as members of a group and snapshots made by hand have
- * none. Where the class is gone, there is none, or the sidecar may not read it,
- * the snapshot controller's own note on the content tells whether a secret was in
- * use, and which. */
+ * The class determines it: that of the snapshot, or the driver's default class if the
+ * snapshot has none, as for members of a group and pre-provisioned snapshots. If the class
+ * is deleted, missing or not readable, the snapshot controller's annotation on the content
+ * tells whether a secret was used, and which. */
 
 #include <string.h>
 
@@ -23,7 +22,7 @@
 #define PARAMETER_NS   "csi.storage.k8s.io/snapshotter-secret-namespace"
 #define IS_DEFAULT     "snapshot.storage.kubernetes.io/is-default-class"
 
-/* What a class says of secrets: templates, or NULL. */
+/* The secret of a class: templates, or NULL. */
 struct class_secret {
 	struct kube_value value;
 	char *name;
@@ -100,8 +99,8 @@ static bool is_default(const json_t *class, const char *driver)
 	return of && mark && strcmp(of, driver) == 0 && strcmp(mark, "true") == 0;
 }
 
-/* The one default class; of several it does not matter which if none of them
- * names a secret. NULL when there is none. */
+/* Returns the default class. If there are several, any will do if none of them has a
+ * secret. NULL if there is none. */
 static int choose_default(const json_t *list, const char *driver, const json_t **ret,
 			  struct cairn_err *err)
 {
@@ -152,7 +151,7 @@ static int ask_default(void *arg, const struct kube_wait *wait, struct kube_valu
 	return make(class, ret, err);
 }
 
-/* Name and namespace of the secret, owned by the caller; both NULL for none. */
+/* Returns name and namespace of the secret, owned by the caller; both NULL for none. */
 static int resolve(const struct class_secret *class, const struct sidecar_snapshot *snapshot,
 		   char **ret_name, char **ret_ns, struct cairn_err *err)
 {
@@ -172,7 +171,7 @@ static int resolve(const struct class_secret *class, const struct sidecar_snapsh
 	return sidecar_read_failed(rc, err);
 }
 
-/* What the controller noted, when the class can not say. */
+/* Uses the controller's annotation if the class is not available. */
 static int resolve_noted(const struct sidecar_snapshot *snapshot, char **ret_name, char **ret_ns,
 			 struct cairn_err *err)
 {
@@ -196,7 +195,7 @@ static int read_secret(struct sidecar_names *names, const char *ns, const char *
 	if (!rc)
 		return 0;
 	cairn_err_wrap(err, "failed to get credentials: secret '%s/%s'", ns, name);
-	/* NOT_FOUND would say that the snapshot is not there. */
+	/* NOT_FOUND would mean that the snapshot does not exist. */
 	return sidecar_read_failed(rc == CAIRN_NOT_FOUND ? CAIRN_INTERNAL : rc, err);
 }
 

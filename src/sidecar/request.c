@@ -38,7 +38,7 @@ static int missing(const char *text, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_INVALID, "%s", text);
 }
 
-/* In the order and with the texts that clients of the Go sidecar know. */
+/* In the order and with the texts of the Go sidecar. */
 static int check_presence(const struct sidecar_request *r, struct cairn_err *err)
 {
 	if (!r->token[0])
@@ -77,7 +77,7 @@ static int check(const struct sidecar_request *r, struct cairn_err *err)
 	return 0;
 }
 
-/* Takes the texts out of the message. */
+/* Moves the strings out of the message. */
 static void take_allocated(ProtobufCMessage *message, struct sidecar_request *r)
 {
 	Snapshotmetadata__GetMetadataAllocatedRequest *m = (void *)message;

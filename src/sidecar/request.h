@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A caller's request, and the driver's request that it becomes. Bytes in, bytes
- * out. */
+/* Decodes a caller's request and encodes the driver's request. Bytes in, bytes out. */
 #ifndef CAIRN_SIDECAR_REQUEST_H
 #define CAIRN_SIDECAR_REQUEST_H
 
@@ -13,14 +12,14 @@ struct cairn_buf;
 struct cairn_err;
 struct sidecar_secret;
 
-/* Of a whole request: a token is a few KiB. */
+/* Limit of a request; a token has a few KiB. */
 #define SIDECAR_REQUEST_MAX (64U << 10)
 
-/* Of a token and of a handle: what is longer is none. */
+/* Limits of a token and of a handle; longer ones are invalid. */
 #define SIDECAR_TOKEN_MAX  (32U << 10)
 #define SIDECAR_HANDLE_MAX 4096U
 
-/* Both kinds of requests; what is not set is "". */
+/* Both kinds of requests; fields that are not set are "". */
 struct sidecar_request {
 	bool delta;
 	char *token; /* wiped with the request */
@@ -31,9 +30,9 @@ struct sidecar_request {
 	int32_t max_results;
 };
 
-/* Reads and checks a request.
+/* Decodes and checks a request.
  *
- * CAIRN_INVALID   malformed, something is missing or can be no name, or
+ * CAIRN_INVALID   malformed, a field is missing or not a valid name, or
  *                 max_results is negative
  * CAIRN_RANGE     starting_offset is negative
  * CAIRN_NO_SPACE  out of memory
@@ -44,7 +43,7 @@ int sidecar_request_read(bool delta, const uint8_t *data, size_t n, struct sidec
 /* Also a cleanup function; accepts a zeroed request. */
 void sidecar_request_done(struct sidecar_request *request);
 
-/* Appends the CSI request. `secret` may be NULL. */
+/* Appends the encoded CSI request. `secret` may be NULL. */
 int sidecar_request_pack(const struct sidecar_request *request, const char *handle,
 			 const struct sidecar_secret *secret, struct cairn_buf *out,
 			 struct cairn_err *err);

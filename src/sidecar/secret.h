@@ -11,7 +11,7 @@
 
 struct cairn_err;
 
-/* Keys of one Secret: an object of 1 MiB has no more that are of any use. */
+/* Limit of the keys of one Secret: an object of 1 MiB holds no more useful ones. */
 #define SIDECAR_SECRET_KEYS_MAX 1024U
 
 struct sidecar_secret_entry {
@@ -25,26 +25,26 @@ struct sidecar_secret {
 	size_t n;
 };
 
-/* From a Secret object, whose values are base64.
+/* Copies a Secret object, whose values are base64.
  *
- * CAIRN_INVALID  a value is no base64, or no text: CSI wants texts
+ * CAIRN_INVALID  a value is not base64, or not text as CSI requires
  */
 int sidecar_secret_new(const json_t *object, struct sidecar_secret **ret, struct cairn_err *err);
 
-/* Wipes it. Accepts NULL. */
+/* Wipes and frees it. Accepts NULL. */
 void sidecar_secret_free(struct sidecar_secret *secret);
 CAIRN_DEFINE_CLEANUP(struct sidecar_secret, sidecar_secret_free);
 
-/* What may stand in the parameters of a VolumeSnapshotClass. */
+/* Variables in the parameters of a VolumeSnapshotClass. */
 struct sidecar_template {
 	const char *content; /* ${volumesnapshotcontent.name} */
 	const char *ns;      /* ${volumesnapshot.namespace} */
-	const char *name;    /* ${volumesnapshot.name}; NULL where it must not stand */
+	const char *name;    /* ${volumesnapshot.name}; NULL if it is not allowed here */
 };
 
-/* Replaces them; *ret is owned by the caller.
+/* Expands the variables; *ret is owned by the caller.
  *
- * CAIRN_INVALID  something else stands between ${ and }, or a bare $
+ * CAIRN_INVALID  an unknown variable, or a bare $
  */
 int sidecar_template_expand(const struct sidecar_template *with, const char *text, char **ret,
 			    struct cairn_err *err);

@@ -132,7 +132,7 @@ int sidecar_session_request_translate(const struct sidecar_session_request *requ
 	if (request->starting_offset > INT64_MAX)
 		return cairn_err_set(err, CAIRN_RANGE,
 				     "the starting offset is beyond the end of the volume");
-	/* More than that is what the driver makes of it anyway. */
+	/* A larger value has no effect on the driver anyway. */
 	shipped.max_results =
 		request->max_results > INT32_MAX ? INT32_MAX : (int32_t)request->max_results;
 	return sidecar_request_pack(&shipped, handles->target, handles->secret, out, err);

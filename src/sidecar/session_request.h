@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A request of the session flavour, and the driver's request that it becomes, in
- * either flavour. Bytes in, bytes out. */
+/* Decodes a request of the session flavour and encodes the driver's request, in either
+ * flavour. Bytes in, bytes out. */
 #ifndef CAIRN_SIDECAR_SESSION_REQUEST_H
 #define CAIRN_SIDECAR_SESSION_REQUEST_H
 
@@ -13,7 +13,7 @@ struct cairn_buf;
 struct cairn_err;
 struct sidecar_secret;
 
-/* What is not set is "". */
+/* Fields that are not set are "". */
 struct sidecar_session_request {
 	bool delta;
 	char *token; /* wiped with the request */
@@ -24,7 +24,7 @@ struct sidecar_session_request {
 	uint32_t max_results;
 };
 
-/* CAIRN_INVALID   malformed, or something is missing
+/* CAIRN_INVALID   malformed, or a field is missing
  * CAIRN_NO_SPACE  out of memory
  */
 int sidecar_session_request_read(bool delta, const uint8_t *data, size_t n,
@@ -33,7 +33,7 @@ int sidecar_session_request_read(bool delta, const uint8_t *data, size_t n,
 /* Also a cleanup function; accepts a zeroed request. */
 void sidecar_session_request_done(struct sidecar_session_request *request);
 
-/* The driver's names of what was asked for. */
+/* The driver's handles of the requested snapshots. */
 struct sidecar_session_handles {
 	const char *volume;
 	const char *base;
@@ -41,14 +41,14 @@ struct sidecar_session_handles {
 	const struct sidecar_secret *secret; /* for the shipped flavour; may be NULL */
 };
 
-/* Appends the request in the session flavour; its token goes along. */
+/* Appends the request in the session flavour, including its token. */
 int sidecar_session_request_pack(const struct sidecar_session_request *request,
 				 const struct sidecar_session_handles *handles,
 				 struct cairn_buf *out, struct cairn_err *err);
 
 /* The same in the shipped flavour.
  *
- * CAIRN_RANGE  an offset beyond what that can say
+ * CAIRN_RANGE  an offset that the shipped flavour cannot express
  */
 int sidecar_session_request_translate(const struct sidecar_session_request *request,
 				      const struct sidecar_session_handles *handles,

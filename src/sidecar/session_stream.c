@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A call of the session flavour: its token leads to a session, that to the
- * snapshots it is good for, those to the driver's handles.
+/* A call of the session flavour: its token selects a session, the session its snapshots,
+ * and those the driver's handles.
  *
- * A driver that speaks the flavour itself is passed through untouched; one that
- * does not is asked in the shipped one, and its answers are translated.
+ * For a driver that implements the flavour, messages are passed through unchanged;
+ * otherwise the driver is called in the shipped flavour and its answers are translated.
  */
 
 #include <stdio.h>
@@ -35,7 +35,7 @@
 #define SESSION_ALLOCATED_PATH "/SnapshotMetadata/GetAllocated"
 #define SESSION_DELTA_PATH     "/SnapshotMetadata/GetDelta"
 
-/* As the session controller labels what it makes. */
+/* The label that the session controller sets. */
 #define SESSION_UID_LABEL "cbt.storage.k8s.io/session-request-uid"
 
 struct stream {
@@ -51,7 +51,7 @@ struct stream {
 	struct proto_block_scan scan; /* of a stream that is translated */
 	uint64_t messages;
 	uint64_t bytes;
-	bool allowed; /* the session is good for the snapshots */
+	bool allowed; /* the session covers the snapshots */
 };
 
 static void stream_done(struct stream *s)
@@ -103,8 +103,8 @@ static int check_session(struct stream *s, struct cairn_err *err)
 	return 0;
 }
 
-/* A session does not say whose it is, and one user may have any number of them:
- * streams are counted by the namespace that the sessions are for. */
+/* A session does not contain its user, and a user may have any number of sessions, so
+ * streams are counted by the sessions' namespace. */
 static int take_place(struct stream *s, struct cairn_err *err)
 {
 	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
@@ -122,7 +122,7 @@ static int find(struct stream *s, const char *name, struct sidecar_snapshot **re
 				  ret, err);
 }
 
-/* Both snapshots, which must be of one volume, and of the one that was named. */
+/* Resolves both snapshots, which must be of the requested volume. */
 static int find_names(struct stream *s, struct cairn_err *err)
 {
 	const char *volume = s->request.volume;
@@ -165,7 +165,7 @@ static int start(struct stream *s, bool translated, struct net_rpc **ret, struct
 	return rc ? rc : sidecar_step_driver(s->sidecar, s->call, path, &bytes, &s->wait, ret, err);
 }
 
-/* Byte for byte. */
+/* Relays the messages unchanged. */
 static int pass_through(struct stream *s, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
@@ -217,12 +217,12 @@ static int translate(struct stream *s, struct cairn_err *err)
 		if (rc)
 			return rc;
 	}
-	/* A caller that has gone must never be told OK. */
+	/* A cancelled call must not end with OK. */
 	return rc ? rc : net_call_check(s->call);
 }
 
-/* The driver is asked in its own flavour first; who does not know that says so
- * before any message. What it speaks is remembered until it says otherwise. */
+/* Calls the driver in the session flavour first; a driver without it reports that before
+ * any message. The result is remembered until the driver answers differently. */
 static int relay(struct stream *s, struct cairn_err *err)
 {
 	_Atomic int *flavour = &s->sidecar->session_flavour;
@@ -259,8 +259,8 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 	return rc;
 }
 
-/* Once a call; no token is in it. Who has no session can not fill the log, neither
- * with lines nor with what they call a snapshot. */
+/* Logged once per call, without the token. A caller without a session cannot fill the log,
+ * neither with lines nor with the snapshot names it sends. */
 static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
 {
 	bool known = s->session && rc != 0 && rc != CAIRN_CANCELLED;
@@ -275,8 +275,7 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 		  CAIRN_U64("messages", s->messages), CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
 }
 
-/* Sessions do not say whose they are: the uid of the request that each was made for
- * stands for the user. */
+/* A session does not contain its user, so the uid of its request is logged instead. */
 static void audit_end(const struct stream *s, int rc, uint64_t ns)
 {
 	const char *uid = s->session ? kube_label(s->session, SESSION_UID_LABEL) : NULL;

@@ -22,7 +22,7 @@
 #define HASH_TEXT (2 * KUBE_DIGEST_BYTES)
 #define LOOK_MS   20U
 
-/* Names of objects are not longer, so no token is. */
+/* Limit of object names, and therefore of tokens. */
 #define TOKEN_MAX 253U
 
 struct sidecar_sessions {
@@ -96,7 +96,7 @@ static int look(struct sidecar_sessions *sessions, const char *hash, json_t **re
 	return 0;
 }
 
-/* For a moment, unless too many do so already. */
+/* Waits briefly, unless too many callers do so already. */
 static int look_again(struct sidecar_sessions *sessions, const char *hash,
 		      const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
@@ -133,7 +133,7 @@ int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
 	}
 	if (rc)
 		return rc;
-	/* What is not here may exist: the token is not known to be bad. */
+	/* A missing session may still exist, so the token is not known to be bad. */
 	if (!found && !kube_informer_current(sessions->informer)) {
 		kube_informer_hurry(sessions->informer);
 		return cairn_err_set(err, CAIRN_UNAVAILABLE,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sessions that callers of the session flavour may use.
+/* Sessions of callers that use the session flavour.
  *
- * A session is a SnapshotSessionData in the sidecar's own namespace, whose name is
- * the token. All of them are watched: a guess costs no call to the API server.
- * They are looked up by a hash of the token, so that the time it takes says
- * nothing about how near a guess was.
+ * A session is a SnapshotSessionData in the sidecar's own namespace, whose name is the
+ * token. All of them are watched, so a guessed token causes no call to the API server.
+ * They are looked up by a hash of the token, so that the lookup time does not reveal how
+ * close a guess was.
  *
- * A session that was made just now may be on its way here: a few callers at a
- * time may wait a moment for theirs.
+ * A session that was just created may not have arrived yet: a limited number of callers
+ * may wait briefly for theirs.
  *
  * Thread-safe.
  */
@@ -24,20 +24,20 @@ struct kube_client;
 struct sidecar_sessions;
 struct kube_wait;
 
-/* Callers that may wait at once, and how long. */
+/* Limit of waiting callers, and their timeout. */
 #define SIDECAR_SESSIONS_WAITING 16U
 #define SIDECAR_SESSIONS_WAIT_MS 500U
 
-/* Begins to watch in `ns` (NULL: the client's); the client is borrowed. */
+/* Starts watching in `ns` (NULL: the client's); the client is borrowed. */
 int sidecar_sessions_new(struct kube_client *client, const char *ns, struct sidecar_sessions **ret,
 			 struct cairn_err *err);
 void sidecar_sessions_free(struct sidecar_sessions *sessions); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct sidecar_sessions, sidecar_sessions_free);
 
-/* The SnapshotSessionData of a token; the caller's reference.
+/* Returns the SnapshotSessionData of a token; the caller's reference.
  *
- * CAIRN_UNAUTHENTICATED  there is none, or its time is over
- * CAIRN_UNAVAILABLE      it is not here, and sessions are not watched at present
+ * CAIRN_UNAUTHENTICATED  there is none, or it has expired
+ * CAIRN_UNAVAILABLE      not found, and the watch is interrupted
  * or the codes of kube_wait_check()
  */
 int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,

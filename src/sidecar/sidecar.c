@@ -20,15 +20,15 @@
 #include "sidecar/names.h"
 #include "sidecar/request.h"
 
-/* An answer that says no is believed for a fifth of the time of one that says
- * yes, and objects for half of it: they change more often than rights do. */
+/* A negative answer is cached for a fifth of the time of a positive one, and objects for
+ * half of it, because they change more often than permissions. */
 #define REFUSAL_PART 5
 #define OBJECT_PART  2
 
 /* I/O threads: each relays some 60 million tuples a second. */
 #define LOOPS_DEFAULT_MAX 4
 
-/* --- what others tell us --- */
+/* --- callbacks --- */
 
 static void driver_changed(void *arg, bool ready, const char *text)
 {
@@ -126,10 +126,10 @@ static void read_gauges(void *arg, struct sidecar_metrics *m)
 	read_caches(s, m);
 }
 
-/* --- making --- */
+/* --- creation --- */
 
-/* One for HTTP/2 and one for HTTP/1.1: a scraper that speaks both must not get
- * the other protocol. */
+/* One for HTTP/2 and one for HTTP/1.1: a scraper that supports both must not negotiate the
+ * wrong one. */
 static int make_tls(struct sidecar *s, bool http, struct net_tls **ret,
 		    struct net_tls_watch **watch, struct cairn_err *err)
 {
@@ -204,7 +204,7 @@ static unsigned count_loops(void)
 static int make_server(struct sidecar *s, struct cairn_err *err)
 {
 	const struct sidecar_options *o = &s->options;
-	/* A call that waits, for an answer or for a place, holds a thread. */
+	/* A call that waits for an answer or a place occupies a thread. */
 	unsigned calls = o->streams + o->waiting + SIDECAR_QUESTIONS + SIDECAR_QUESTIONS_WAITING;
 	struct net_server_options options = {
 		.name = "sidecar",

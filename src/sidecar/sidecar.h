@@ -3,12 +3,12 @@
 /* The snapshot-metadata sidecar: SnapshotMetadata over TLS in front of a CSI
  * driver's socket.
  *
- * A call is checked (token, right, names), translated, and then copied: the
- * driver's messages go to the caller as bytes, looked at on the way and never
- * decoded. It is a stand-in for the Go sidecar external-snapshot-metadata; where
- * the two differ is told in the man page.
+ * A call is checked (token, permission, names), translated, and then relayed: the driver's
+ * messages are checked and passed to the caller as bytes, without being decoded to
+ * objects. It replaces the Go sidecar external-snapshot-metadata; the man page lists the
+ * differences.
  *
- * Made, started, drained and freed by one thread.
+ * Created, started, drained and freed by one thread.
  */
 #ifndef CAIRN_SIDECAR_SIDECAR_H
 #define CAIRN_SIDECAR_SIDECAR_H
@@ -24,43 +24,43 @@ struct cairn_err;
 struct sidecar;
 struct sidecar_sessions;
 
-/* What waits for one caller at most, beside one message and the driver's window
- * (sidecar/driver.h): no caller is read ahead of further. */
+/* Limit of the data queued for one caller, in addition to one message and the driver's
+ * window (sidecar/driver.h). */
 #define SIDECAR_READ_AHEAD (128U << 10)
 
-/* Questions to the API server at once, and of callers at one address. */
+/* Concurrent queries to the API server, in total and for callers at one address. */
 #define SIDECAR_QUESTIONS      64U
 #define SIDECAR_QUESTIONS_EACH 32U
 
-/* Calls that wait for such a place, and of one address. */
+/* Calls that wait for a query, in total and from one address. */
 #define SIDECAR_QUESTIONS_WAITING      1024U
 #define SIDECAR_QUESTIONS_WAITING_EACH 512U
 
-/* Streams of one connection. */
+/* Limit of the streams on one connection. */
 #define SIDECAR_STREAMS_CONNECTION 512U
 
 struct sidecar_options {
 	struct sidecar_kube kube;             /* must outlive it */
-	uint64_t (*api_requests)(void *self); /* how many kube made so far; NULL: not told */
+	uint64_t (*api_requests)(void *self); /* requests made by kube so far; NULL: not reported */
 
 	/* Callers. */
 	const char *listen; /* "host:port", the host literal or empty for all */
 	const char *tls_cert, *tls_key;
 	const char *tls_min_version, *tls_ciphers, *tls_curves; /* NULL: defaults */
 	const char *audience;  /* NULL or "": from the SnapshotMetadataService */
-	uint64_t keep_ms;      /* answers about tokens, rights and names; 0: none */
-	unsigned streams;      /* at once */
+	uint64_t keep_ms;      /* caching of tokens, permissions and names; 0: none */
+	unsigned streams;      /* concurrent streams */
 	unsigned streams_each; /* of one user */
-	unsigned waiting;      /* streams that wait for a place */
+	unsigned waiting;      /* streams waiting for a place */
 	unsigned waiting_each; /* of one user */
-	uint64_t wait_ms;      /* and how long */
-	uint64_t stream_ms;    /* a stream's longest time; 0: none */
-	bool owned_base;       /* refuse a base snapshot that Kubernetes does not know */
+	uint64_t wait_ms;      /* and their timeout */
+	uint64_t stream_ms;    /* time limit of a stream; 0: none */
+	bool owned_base;       /* reject a base snapshot that Kubernetes does not know */
 
-	/* Also serve the flavour of snapshot sessions; NULL: no. Must outlive it. */
+	/* Also serve the session flavour; NULL: no. Must outlive the sidecar. */
 	struct sidecar_sessions *sessions;
 
-	/* Once, on a thread of the sidecar, when the driver's name is known; may be NULL. */
+	/* Called once, on a thread of the sidecar, when the driver's name is known; may be NULL. */
 	void (*named)(void *arg, const char *driver);
 	void *named_arg;
 
@@ -76,16 +76,16 @@ struct sidecar_options {
 	bool http_tls;            /* with the same certificate */
 };
 
-/* Starts to listen and to look for the driver; it need not be there yet. Texts
- * are borrowed for the sidecar's life. */
+/* Starts to listen and to connect to the driver, which need not run yet. Strings are
+ * borrowed for the sidecar's life. */
 int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, struct cairn_err *err);
 
-/* Where it listens; 0 for HTTP when it does not. */
+/* The ports it listens on; 0 for HTTP if it does not. */
 uint16_t sidecar_port(const struct sidecar *sidecar);
 uint16_t sidecar_http_port(struct sidecar *sidecar);
 
-/* Says NOT_SERVING, waits up to `grace_ms` for streams, cuts the rest off.
- * Returns how many those were. */
+/* Reports NOT_SERVING, waits up to `grace_ms` for streams and aborts those that are left.
+ * Returns the number of aborted streams. */
 unsigned sidecar_drain(struct sidecar *sidecar, uint64_t grace_ms);
 
 void sidecar_free(struct sidecar *sidecar); /* accepts NULL */

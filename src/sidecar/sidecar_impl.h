@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The sidecar inside. */
+/* The parts of the sidecar. */
 #ifndef CAIRN_SIDECAR_SIDECAR_IMPL_H
 #define CAIRN_SIDECAR_SIDECAR_IMPL_H
 
@@ -20,10 +20,10 @@ struct sidecar_http;
 struct sidecar_metrics;
 struct sidecar_names;
 
-/* Which flavour of sessions the driver speaks. */
+/* The flavour of SnapshotMetadata that the driver implements. */
 enum sidecar_speaks {
 	SIDECAR_SPEAKS_UNKNOWN,
-	SIDECAR_SPEAKS_SHIPPED, /* not the session flavour: it is translated */
+	SIDECAR_SPEAKS_SHIPPED, /* not the session flavour: calls are translated */
 };
 
 struct sidecar {
@@ -36,7 +36,7 @@ struct sidecar {
 	struct sidecar_metrics *metrics;
 	struct sidecar_access *access;
 	struct sidecar_names *names;
-	struct kube_fair_queue *checks;  /* questions to the API server, by address */
+	struct kube_fair_queue *checks;  /* queries to the API server, by peer address */
 	struct kube_fair_queue *streams; /* by user */
 	struct sidecar_kube_gate kube;
 	struct sidecar_driver *driver;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Steps of a call that are the same in every flavour. */
+/* Steps of a call that all flavours share. */
 #ifndef CAIRN_SIDECAR_STEPS_H
 #define CAIRN_SIDECAR_STEPS_H
 
@@ -21,30 +21,30 @@ struct kube_fair_pass;
 #define SIDECAR_DRIVER_ALLOCATED "/csi.v1.SnapshotMetadata/GetMetadataAllocated"
 #define SIDECAR_DRIVER_DELTA     "/csi.v1.SnapshotMetadata/GetMetadataDelta"
 
-/* Of a request to a driver: what gRPC servers take. */
+/* Limit of a request to a driver: the default of gRPC servers. */
 #define SIDECAR_DRIVER_REQUEST_MAX (4U << 20)
 
-/* While the caller is there, and no longer than a stream may last. `origin` may be NULL; it
- * and the call are borrowed. */
+/* Waits while the caller is connected, at most for the time limit of a stream. `origin`
+ * may be NULL; it and the call are borrowed. */
 struct kube_wait sidecar_step_wait(const struct sidecar *sidecar, const struct net_call *call,
 				   const struct kube_digest *origin);
 
-/* The bytes of the request are the call's.
+/* Receives the request; its bytes belong to the call.
  *
- * CAIRN_INVALID  there is none
+ * CAIRN_INVALID  there is no request
  */
 int sidecar_step_recv(struct net_call *call, const uint8_t **ret, size_t *ret_n,
 		      struct cairn_err *err);
 
-/* Waits for a place among the streams, as long as the options say.
+/* Waits for a stream place, up to the configured timeout.
  *
- * CAIRN_NO_SPACE  none became free
+ * CAIRN_NO_SPACE  no place became free
  */
 int sidecar_step_place(struct sidecar *sidecar, const struct kube_digest *who,
 		       const struct kube_wait *wait, struct kube_fair_pass *place,
 		       struct cairn_err *err);
 
-/* Begins the driver's stream on the call's own loop. */
+/* Starts the driver's stream on the call's own loop. */
 int sidecar_step_driver(struct sidecar *sidecar, struct net_call *call, const char *path,
 			const struct cairn_buf *request, const struct kube_wait *wait,
 			struct net_rpc **ret, struct cairn_err *err);

@@ -37,7 +37,7 @@ struct stream {
 	struct kube_fair_pass place;
 	struct sidecar_snapshot *target;
 	struct proto_block_scan scan;
-	bool allowed; /* token and right were good */
+	bool allowed; /* token and permission were accepted */
 	bool violated;
 	uint64_t bytes; /* relayed */
 };
@@ -59,7 +59,7 @@ static int read_request(struct stream *s, bool delta, struct cairn_err *err)
 	return rc ? rc : sidecar_request_read(delta, data, n, &s->request, err);
 }
 
-/* Token, then right. */
+/* Checks the token, then the permission. */
 static int authenticate(struct stream *s, struct cairn_err *err)
 {
 	struct sidecar_access *access = s->sidecar->access;
@@ -82,8 +82,8 @@ static int check_driver(struct stream *s, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
 }
 
-/* Waits for a place among the streams; who had to wait is checked again, because
- * a right may have gone meanwhile. */
+/* Waits for a stream place. After a wait the caller is checked again, because its
+ * permission may have been revoked meanwhile. */
 static int take_place(struct stream *s, struct cairn_err *err)
 {
 	int rc = sidecar_step_place(s->sidecar, &s->user->who, &s->wait, &s->place, err);
@@ -112,7 +112,7 @@ static int find_names(struct stream *s, struct cairn_err *err)
 	return rc;
 }
 
-/* On an I/O thread, for each message. */
+/* Runs on an I/O thread, for each message. */
 static int look_at(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
 {
 	struct stream *s = arg;
@@ -138,8 +138,8 @@ static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err
 					ret, err);
 }
 
-/* What the caller is told of a driver's failure: its own status, except for what
- * is no status of a driver. */
+/* Maps a driver's failure for the caller: the driver's own status, except for codes that a
+ * driver cannot return. */
 static int explain(struct stream *s, int rc, struct cairn_err *err)
 {
 	if (s->violated) {
@@ -179,7 +179,7 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 {
 	int rc = read_request(s, delta, err);
 
-	/* Without the name of the driver nobody can say which tokens are for it. */
+	/* Without the driver's name the audience of tokens is not known. */
 	if (!rc && !s->driver_name)
 		rc = check_driver(s, err);
 	if (!rc)
@@ -194,8 +194,8 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 	return rc ? rc : relay(s, err);
 }
 
-/* Once a call, with no more than names in it. Who has no good token can not fill
- * the log. */
+/* Logged once per call, with names only. A caller without a valid token cannot fill the
+ * log. */
 static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
 {
 	bool known = s->user && rc != 0 && rc != CAIRN_CANCELLED;
