@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a stream of block metadata is asked with: bytes of the request and the
- * method's path. Requests hold a token: they are overwritten before their memory
- * is given back. */
+/* Encodes the request of a block metadata stream and selects the method's path. Requests
+ * contain a token, so their memory is overwritten before it is freed. */
 #ifndef CAIRN_CLIENT_CALL_H
 #define CAIRN_CLIENT_CALL_H
 
@@ -21,7 +20,7 @@ struct client_call {
 
 const char *client_call_path(const struct client_call *call);
 
-/* Appends the request; the buffer's failure says whether it fits. */
+/* Appends the request; check the buffer's failure flag. */
 void client_call_pack(const struct client_call *call, struct cairn_buf *buf);
 
 #endif

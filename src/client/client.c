@@ -13,7 +13,7 @@
 #include "kube/client.h"
 #include "kube/config.h"
 
-/* Kubernetes takes no longer life of a token than this. */
+/* Longest token lifetime that Kubernetes accepts. */
 #define EXPIRY_MAX (1ULL << 32)
 
 /* The first version of the struct ends here. */
@@ -45,8 +45,8 @@ static int check(const struct cairn_client_options *o, struct cairn_err *err)
 	return 0;
 }
 
-/* Kubernetes is left alone where address and token are given, unless its
- * configuration is given too. */
+/* Kubernetes is not needed if address and token are given, unless its configuration is
+ * given too. */
 static bool needs_kubernetes(const struct cairn_client_options *o)
 {
 	return o->kubeconfig || o->context || !o->address ||

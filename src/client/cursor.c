@@ -59,7 +59,7 @@ static int keep(void *arg, const struct block_extent *extent, struct cairn_err *
 	return 0;
 }
 
-/* Is this the volume that the first message told of? */
+/* Checks that the message describes the same volume as the first one. */
 static int same_volume(const struct client_cursor *cursor, struct cairn_err *err)
 {
 	const struct proto_block_scan *scan = &cursor->scan;
@@ -83,9 +83,8 @@ static int same_volume(const struct client_cursor *cursor, struct cairn_err *err
 	return 0;
 }
 
-/* The first block of a stream may begin before the place that was asked for. On
- * the first stream it stays as the service has it; later it is what follows the
- * blocks already handed out. */
+/* The first block of a stream may begin before the requested offset. On the first stream
+ * it is delivered unchanged; later it is clipped to the blocks already delivered. */
 static void clip(struct client_cursor *cursor)
 {
 	struct cairn_block *first = cursor->batch;

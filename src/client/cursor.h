@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One listing over however many streams it takes: messages in, blocks out.
+/* Joins the streams of one listing: messages in, blocks out.
  *
- * A stream is checked by proto/block_metadata.h. What lies between streams is
- * checked here: the next one goes on where the last one ended, says the same of
- * the volume, and a block of it that begins before that place is clipped, so
- * that the caller sees one run of blocks. No descriptor, no clock, no thread.
+ * proto/block_metadata.h checks each stream. This file checks that streams fit together:
+ * the next one continues where the last one ended and reports the same volume. A block
+ * that begins before that position is clipped, so that the caller sees one sequence of
+ * blocks. No descriptor, no clock, no thread.
  *
- * A message counts as a whole or not at all: blocks are kept until all of their
- * message was found good.
+ * A message is accepted completely or not at all: its blocks are held back until the whole
+ * message was checked.
  */
 #ifndef CAIRN_CLIENT_CURSOR_H
 #define CAIRN_CLIENT_CURSOR_H
@@ -23,16 +23,16 @@
 
 struct cairn_err;
 
-/* Bytes of one message: what every gRPC peer takes, and a bound for the blocks
- * that are kept, of which none takes less than four bytes. */
+/* Limit of one message: the default of gRPC peers. It also bounds the blocks that are
+ * held, each of which takes at least four bytes. */
 #define CLIENT_MESSAGE_MAX (4U << 20)
 
 struct client_cursor {
 	struct proto_block_scan scan; /* of the stream */
 	uint32_t max_results;
-	uint64_t at; /* everything before was handed out */
+	uint64_t at; /* everything before this was delivered */
 
-	bool begun; /* a message came: type and capacity hold */
+	bool begun; /* a message arrived: type and capacity are valid */
 	uint32_t type;
 	uint64_t capacity;
 	uint64_t fixed_length; /* of the first block */
@@ -40,26 +40,26 @@ struct client_cursor {
 
 	struct cairn_block *batch; /* of the last message */
 	size_t n, cap;
-	size_t taken; /* while a message is read */
+	size_t taken; /* while a message is decoded */
 };
 
 void client_cursor_init(struct client_cursor *cursor, uint64_t starting_offset,
 			uint32_t max_results);
 void client_cursor_done(struct client_cursor *cursor);
 
-/* A stream was asked for from `at` on. */
+/* Starts a new stream, which was requested from `at` on. */
 void client_cursor_stream(struct client_cursor *cursor);
 
-/* Takes the stream's next message; its blocks are in `batch` then. After an
- * error nothing of the message counts and the stream is over.
+/* Decodes the stream's next message into `batch`. After an error the message is dropped
+ * and the stream must end.
  *
- * CAIRN_INTERNAL  a rule is broken
+ * CAIRN_INTERNAL  the message violates a rule
  * CAIRN_NO_SPACE  out of memory
  */
 int client_cursor_take(struct client_cursor *cursor, const uint8_t *data, size_t len,
 		       struct cairn_err *err);
 
-/* True when nothing can follow, whether or not the stream said so. */
+/* True if no block can follow, whether or not the stream has ended. */
 bool client_cursor_at_end(const struct client_cursor *cursor);
 
 #endif

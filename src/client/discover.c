@@ -13,7 +13,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 
-/* What user names of service accounts begin with: nobody else's may. */
+/* Prefix reserved for the user names of service accounts. */
 #define ACCOUNT_PREFIX "system:serviceaccount:"
 
 void client_service_done(struct client_service *service)
@@ -67,7 +67,7 @@ int client_discover_service(struct kube_client *kube, const struct kube_call *ho
 	return 0;
 }
 
-/* --- who we are --- */
+/* --- our own account --- */
 
 int client_discover_account(struct kube_client *kube, const struct kube_call *how,
 			    struct client_account *ret, struct cairn_err *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a listing must learn from Kubernetes besides the VolumeSnapshot itself
- * (kube/snapshot.h): where the driver's SnapshotMetadata service is, and which
- * service account we are. Each is one request; nothing is kept here.
+/* Queries to Kubernetes that a listing needs besides the VolumeSnapshot (kube/snapshot.h):
+ * the address of the driver's SnapshotMetadata service, and our own service account. Each
+ * is one request; nothing is cached here.
  */
 #ifndef CAIRN_CLIENT_DISCOVER_H
 #define CAIRN_CLIENT_DISCOVER_H
@@ -20,7 +20,7 @@ struct client_service {
 void client_service_done(struct client_service *service);
 
 /* CAIRN_NOT_FOUND  the driver has no SnapshotMetadataService
- * CAIRN_INTERNAL   the object is not as its definition wants it
+ * CAIRN_INTERNAL   the object does not match its definition
  */
 int client_discover_service(struct kube_client *kube, const struct kube_call *how,
 			    const char *driver, struct client_service *ret, struct cairn_err *err);
@@ -32,9 +32,9 @@ struct client_account {
 
 void client_account_done(struct client_account *account);
 
-/* The service account that we are.
+/* Returns our own service account.
  *
- * CAIRN_INVALID  we are a user of another kind
+ * CAIRN_INVALID  we are not a service account
  */
 int client_discover_account(struct kube_client *kube, const struct kube_call *how,
 			    struct client_account *ret, struct cairn_err *err);

@@ -21,17 +21,17 @@ struct net_rpc;
 #define CLIENT_OPTION_STRINGS 12
 #define CLIENT_QUERY_STRINGS  4
 
-/* What does not change after it was made, and what guards itself. */
+/* Immutable after creation, except for members with their own locks. */
 struct cairn_client {
 	struct cairn_client_options options;
 	char *owned[CLIENT_OPTION_STRINGS];
-	struct kube_client *kube; /* NULL: everything needed was given */
+	struct kube_client *kube; /* NULL if the options make it unnecessary */
 	struct client_links links;
 	struct client_tokens tokens;
 };
 
-/* Belongs to the thread that calls cairn_listing_next(); what others touch is
- * under the lock. */
+/* Belongs to the thread that calls cairn_listing_next(); the lock guards what other
+ * threads use. */
 struct cairn_listing {
 	struct cairn_client *client;
 	struct cairn_listing_query query;
@@ -43,8 +43,8 @@ struct cairn_listing {
 	enum client_token_need need;
 	bool fell_back;
 	bool ended;
-	int result;            /* once ended */
-	struct cairn_err last; /* why */
+	int result;            /* valid once ended */
+	struct cairn_err last; /* the error of `result` */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

@@ -14,13 +14,13 @@
 #include "net/client.h"
 #include "net/tls.h"
 
-/* Pauses between attempts to connect. Listings have their own pauses, so these
- * are short. */
+/* Pauses between connection attempts. They are short, because listings have their own
+ * pauses. */
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS   2000
 
-/* Received and not yet taken, of one stream: what a listing costs in memory,
- * however slow its caller is. */
+/* Limit of unread data of one stream: bounds the memory of a listing, however slow its
+ * caller is. */
 #define RECV_BYTES (512U << 10)
 
 void client_links_init(struct client_links *links)
@@ -133,7 +133,7 @@ int client_link_get(struct client_links *links, const struct client_place *place
 	if (rc)
 		return rc;
 	if (link->tls && link->ca_file)
-		(void)net_tls_reload(link->tls, NULL); /* on failure it stays as it was */
+		(void)net_tls_reload(link->tls, NULL); /* keeps the old one on failure */
 	link->next = links->first;
 	links->first = link;
 	link->users++;
@@ -141,8 +141,8 @@ int client_link_get(struct client_links *links, const struct client_place *place
 	return 0;
 }
 
-/* Takes idle connections beyond the limit out of the list, the longest unused
- * first; they are freed without the lock, because that waits for their thread. */
+/* Removes idle connections beyond the limit from the list, the least recently used first.
+ * They are freed without the lock, because that waits for their thread. */
 static struct client_link *surplus(struct client_links *links)
 {
 	struct client_link *out = NULL;

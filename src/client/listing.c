@@ -20,7 +20,7 @@
 #include "kube/client.h"
 #include "net/client.h"
 
-/* Of a request, most of which is its token. */
+/* Limit of a request, most of which is its token. */
 #define REQUEST_MAX (CLIENT_TOKEN_MAX + (64U << 10))
 
 /* The first version of the struct ends here. */
@@ -33,7 +33,7 @@ static const size_t strings[CLIENT_QUERY_STRINGS] = {
 	offsetof(struct cairn_listing_query, base_snapshot),
 };
 
-/* --- making --- */
+/* --- creation --- */
 
 static int check(const struct cairn_listing_query *query, struct cairn_err *err)
 {
@@ -136,7 +136,7 @@ void cairn_listing_free(struct cairn_listing *l)
 	free(l);
 }
 
-/* From here on cairn_listing_cancel() sees the call. */
+/* Publishes the call to cairn_listing_cancel(). */
 static void show_rpc(struct cairn_listing *l, struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&l->lock);
@@ -167,7 +167,7 @@ static int send_request(struct cairn_listing *l, const char *token, struct cairn
 		     : net_rpc_start(l->link->channel, &options, &rpc, err);
 	if (!rc) {
 		show_rpc(l, rpc);
-		/* What the call came to is what receiving from it says. */
+		/* Receiving reports the result of the call. */
 		(void)net_rpc_send(rpc, request.data, request.len, true, NULL);
 	}
 	return rc;
@@ -179,7 +179,7 @@ static bool cancelled(struct cairn_listing *l)
 	return l->cancelled;
 }
 
-/* Calls to Kubernetes end when the listing does. */
+/* Cancels calls to Kubernetes when the listing is cancelled. */
 static int kube_check(void *arg)
 {
 	return cancelled(arg) ? CAIRN_CANCELLED : 0;
@@ -206,7 +206,7 @@ static int open_stream(struct cairn_listing *l, struct cairn_err *err)
 	return send_request(l, token, err);
 }
 
-/* --- many of them --- */
+/* --- the sequence of streams --- */
 
 static int end(struct cairn_listing *l, int result, const struct cairn_err *why)
 {
@@ -218,7 +218,7 @@ static int end(struct cairn_listing *l, int result, const struct cairn_err *why)
 	return result;
 }
 
-/* Sleeps; shorter when the listing is cancelled. */
+/* Sleeps until the time is over or the listing is cancelled. */
 static void rest(struct cairn_listing *l, uint64_t ms)
 {
 	uint64_t until = cairn_after_ms(ms);
@@ -241,7 +241,7 @@ static bool worth_another(struct cairn_listing *l, int code, uint64_t *ret_wait_
 	return client_retry_failed(&l->retry, code, cairn_monotonic_ns(), random, ret_wait_ms);
 }
 
-/* Says `code` that changed blocks can not be told, while allocated ones may be? */
+/* Whether `code` means that changed blocks are unknown, while allocated ones may be known. */
 static bool may_fall_back(const struct cairn_listing *l, int code)
 {
 	switch (code) {
@@ -270,7 +270,7 @@ static void fall_back(struct cairn_listing *l)
 	show(l);
 }
 
-/* A stream failed: 1 to go on, or the listing's end. */
+/* Handles a failed stream: returns 1 to go on, else the result of the listing. */
 static int recover(struct cairn_listing *l, const struct cairn_err *why)
 {
 	struct cairn_client_error told;
@@ -282,7 +282,7 @@ static int recover(struct cairn_listing *l, const struct cairn_err *why)
 		return end(l, CAIRN_CANCELLED, NULL);
 	}
 	if (client_cursor_at_end(&l->cursor))
-		return end(l, 0, NULL); /* it broke after the last block that can be */
+		return end(l, 0, NULL); /* it broke after the last possible block */
 	if (worth_another(l, why->code, &wait_ms)) {
 		l->need = why->code == CAIRN_UNAUTHENTICATED ? CLIENT_TOKEN_REFUSED
 							     : CLIENT_TOKEN_FRESH;
@@ -298,7 +298,7 @@ static int recover(struct cairn_listing *l, const struct cairn_err *why)
 	return 1;
 }
 
-/* 1: a message is in the cursor; 2: go on; otherwise the listing's end. */
+/* Returns 1 with a message in the cursor, 2 to go on, else the result of the listing. */
 static int step(struct cairn_listing *l)
 {
 	struct cairn_err err = {0};
@@ -317,7 +317,8 @@ static int step(struct cairn_listing *l)
 	rc = client_cursor_take(&l->cursor, data, n, &err);
 	if (rc)
 		return end(l, rc, &err);
-	/* A service that says hello and fails, again and again, gets nowhere. */
+	/* Only blocks, or the first message at all, count as progress: a service that sends an
+	 * empty message and fails, repeatedly, must not be retried forever. */
 	if (l->cursor.n > 0 || l->cursor.messages == 1)
 		client_retry_progress(&l->retry, cairn_monotonic_ns());
 	show(l);
@@ -333,7 +334,7 @@ int cairn_listing_next(struct cairn_listing *l, const struct cairn_block **ret_b
 
 	if (l->ended)
 		return client_error_set(error, l->result, &l->last);
-	/* The time that the caller took with the last message does not count. */
+	/* The time that the caller spent on the last message does not count. */
 	if (l->cursor.streams == 0)
 		client_retry_init(&l->retry, patience, cairn_monotonic_ns());
 	else if (l->retry.failures == 0)

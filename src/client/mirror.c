@@ -84,7 +84,7 @@ void client_mirror_done(struct client_mirror *mirror)
 	*mirror = (struct client_mirror)CLIENT_MIRROR_INIT;
 }
 
-/* Reads exactly so much: the sizes were asked for, so less is a fault. */
+/* Reads exactly `n` bytes: the sizes are known, so a short read is an error. */
 static int read_part(int fd, const char *path, uint8_t *to, size_t n, uint64_t offset,
 		     struct cairn_err *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Copies listed blocks from one device to another and then compares the two from
- * end to end: the proof that a listing told everything.
+/* Copies listed blocks from one device to another and then compares the two completely,
+ * which proves that a listing reported every change.
  *
- * For a full listing the target must read as zeros before, for an incremental
- * one it must hold the base. Devices or files of the same size. One thread.
+ * Before a full listing the target must read as zeros, before an incremental one it must
+ * contain the base. Works on devices or files of equal size. One thread.
  */
 #ifndef CAIRN_CLIENT_MIRROR_H
 #define CAIRN_CLIENT_MIRROR_H
@@ -30,7 +30,7 @@ struct client_mirror {
 		.source = -1, .target = -1 \
 	}
 
-/* CAIRN_NOT_FOUND     one of them is not there
+/* CAIRN_NOT_FOUND     one of them does not exist
  * CAIRN_INVALID       both are the same, or neither a device nor a file
  * CAIRN_PRECONDITION  their sizes differ
  */
@@ -38,10 +38,10 @@ int client_mirror_open(struct client_mirror *mirror, const char *source, const c
 		       struct cairn_err *err);
 void client_mirror_done(struct client_mirror *mirror);
 
-/* Copies what of these blocks is inside the devices; a block may pass their end
- * but not begin there.
+/* Copies the parts of these blocks that are inside the devices; a block may extend past
+ * their end but not begin there.
  *
- * CAIRN_RANGE  a block begins behind the end
+ * CAIRN_RANGE  a block begins past the end
  */
 int client_mirror_copy(struct client_mirror *mirror, const struct cairn_block *blocks, size_t n,
 		       struct cairn_err *err);
@@ -52,9 +52,9 @@ struct client_mirror_result {
 	uint64_t first;           /* offset of the first of them */
 };
 
-/* Syncs the target and reads both. 0 when both could be read.
+/* Syncs the target and compares both. Returns 0 if both could be read, equal or not.
  *
- * CAIRN_CANCELLED  `progress` said so
+ * CAIRN_CANCELLED  `progress` cancelled it
  */
 int client_mirror_compare(struct client_mirror *mirror, const struct store_progress *progress,
 			  struct client_mirror_result *ret, struct cairn_err *err);

@@ -56,8 +56,7 @@ bool client_retry_failed(struct client_retry *retry, int code, uint64_t now_ns, 
 		return false;
 	retry->failures++;
 	retry->refused = code == CAIRN_UNAUTHENTICATED;
-	/* A token that ran out says nothing about the service: a new one may be
-	 * tried at once. */
+	/* An expired token says nothing about the service: try a new one immediately. */
 	wait_ms = retry->refused && retry->failures == 1 ? 0 : pause_ms(retry->failures, random);
 	if (waited_ms + wait_ms >= retry->patience_ms)
 		return false;

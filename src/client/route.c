@@ -30,7 +30,7 @@ static bool is_unix(const char *address)
 	return strncmp(address, "unix:", 5) == 0;
 }
 
-/* Must the service's object be read? */
+/* Whether the service's object must be read. */
 static bool needs_service(const struct cairn_client *client)
 {
 	const struct cairn_client_options *o = &client->options;
@@ -81,7 +81,7 @@ static int find_base(struct client_route *route, const struct cairn_client *clie
 	return route->base_id ? 0 : cairn_err_nomem(err, "base snapshot");
 }
 
-/* "host:port" without the port and without brackets. */
+/* Strips the port and brackets from "host:port". */
 static char *host_of(const char *address)
 {
 	const char *colon = strrchr(address, ':');
@@ -138,8 +138,8 @@ struct client_place client_route_place(const struct client_route *route,
 		.server_name = o->server_name,
 	};
 
-	/* An address of our own is another way (a forwarded port) to the same
-	 * service: its certificate has the name that the object says. */
+	/* A configured address is another way to the same service (such as a forwarded port), so
+	 * its certificate has the name in the object. */
 	if (!place.server_name && o->address && !is_unix(o->address))
 		place.server_name = route->service_host;
 	return place;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way from a question to the service that answers it: driver, address,
- * authorities, audience and the base's handle. What the options give is taken;
- * only the rest is asked of Kubernetes. */
+/* Finds the service for a listing: driver, address, CA, audience and the base's handle.
+ * Values in the options are used as they are; only missing ones are read from Kubernetes. */
 #ifndef CAIRN_CLIENT_ROUTE_H
 #define CAIRN_CLIENT_ROUTE_H
 
@@ -18,29 +17,29 @@ struct kube_call;
 
 struct client_route {
 	char *driver;
-	char *base_id;      /* where the query has a name */
-	char *service_host; /* of the object's address */
+	char *base_id;      /* if the query has a name */
+	char *service_host; /* host of the address in the object */
 	struct client_service service;
 };
 
 void client_route_done(struct client_route *route);
 
-/* Finds what is not known yet, the base's handle only `with_base`. The service's object is read again each time,
- * because a service that does not answer may have moved; when that fails, what
- * was found earlier holds.
+/* Finds the missing values; the base's handle only `with_base`. The service's object is
+ * read again each time, because a service that does not answer may have moved; if that
+ * fails, the earlier values are used.
  *
- * CAIRN_INVALID  the base's name can not be looked up
- * and those of client/discover.h
+ * CAIRN_INVALID  the base's name cannot be resolved
+ * or the codes of client/discover.h
  */
 int client_route_find(struct client_route *route, const struct cairn_client *client,
 		      const struct cairn_listing_query *query, bool with_base,
 		      const struct kube_call *how, struct cairn_err *err);
 
-/* Where the service is; borrowed from both. */
+/* The address of the service; borrowed from both. */
 struct client_place client_route_place(const struct client_route *route,
 				       const struct cairn_client *client);
 
-/* NULL when none is known. */
+/* NULL if not known. */
 const char *client_route_audience(const struct client_route *route,
 				  const struct cairn_client *client);
 

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* More than any version will have: a size beyond is no size. */
+/* Larger sizes are invalid: no version will have them. */
 #define STRUCT_MAX 4096
 
 int client_struct_copy(void *to, size_t to_size, size_t least, const void *from,

@@ -114,7 +114,7 @@ static bool fits(const struct client_tokens *tokens, const char *audience, uint6
 	       cairn_monotonic_ns() < until_ns;
 }
 
-/* How long a token is good, by the clock that gave it its end. */
+/* The remaining lifetime of a token, by the wall clock, in which its expiry is given. */
 static uint64_t life_ns(const struct kube_token *token)
 {
 	uint64_t now = cairn_now_ns();
