@@ -18,7 +18,7 @@
 #define PAUSE_MIN_MS 200U
 #define PAUSE_MAX_MS 30000U
 
-/* Keys of the queue are those of objects, with a letter for their kind. */
+/* Keys of the queue are object keys, prefixed with a letter for the kind. */
 #define KEY_REQUEST 'R'
 #define KEY_DATA    'D'
 
@@ -34,9 +34,9 @@ static void add_key(struct session_controller *c, char kind, const json_t *objec
 	kube_controller_add(c->common, key);
 }
 
-/* ---- what happens ------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------- */
 
-/* Data whose request has gone goes too. */
+/* Data whose request was deleted is deleted too. */
 static void on_request(void *arg, const json_t *old, const json_t *now)
 {
 	struct session_controller *c = arg;
@@ -114,8 +114,7 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 	const char *name;
 	int rc;
 
-	/* Half of what there is would look like an orphan, or like a driver without a
-	 * configuration. */
+	/* With an incomplete copy, data would look orphaned, and a driver unconfigured. */
 	if (!session_controller_is_ready(c)) {
 		*ret_again_ms = 0;
 		return 0;
@@ -126,11 +125,11 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 		return 0;
 	rc = is_request ? session_request_look(c, object, ret_again_ms, err)
 			: session_data_look(c, object, ret_again_ms, err);
-	/* Gone, or changed: its event is on the way. */
+	/* Deleted or changed: an event will follow. */
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_ABORTED ? 0 : rc;
 }
 
-/* The names of data are tokens: they are not logged. */
+/* The names of data are tokens, so they are not logged. */
 static void tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
 	struct session_controller *c = arg;
@@ -192,7 +191,7 @@ static int watch_all(struct session_controller *c, struct cairn_err *err)
 		.resource = &kube_configmaps, .ns = c->ns, .field_selector = selector};
 	int rc = selector ? 0 : cairn_err_nomem(err, "controller");
 
-	/* Data first: handlers of requests look into it. */
+	/* Data first: the handlers of requests read it. */
 	if (!rc)
 		rc = watch(c, &data, on_data, &c->data, err);
 	if (!rc)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The inside of the session controller: controller.c has threads and events,
- * request.c and data.c what is done with one object. */
+/* The parts of the session controller: controller.c has threads and events, request.c and
+ * data.c process one object. */
 #ifndef CAIRN_SESSION_CONTROLLER_IMPL_H
 #define CAIRN_SESSION_CONTROLLER_IMPL_H
 
@@ -12,7 +12,7 @@
 #include "kube/controller.h"
 #include "session/controller.h"
 
-/* Label of a SnapshotSessionData: uid of the request that it was made for. */
+/* Label of a SnapshotSessionData: uid of its request. */
 #define SESSION_UID_LABEL "cbt.storage.k8s.io/session-request-uid"
 
 /* Indexes of the informers. */
@@ -35,14 +35,14 @@ struct session_controller {
 	_Atomic uint64_t errors;
 };
 
-/* When to look again, from now; UINT64_MAX is never, 0 after a growing pause. */
+/* *ret_again_ms is the delay before the next look; UINT64_MAX is never, 0 the backoff. */
 int session_request_look(struct session_controller *c, const json_t *request,
 			 uint64_t *ret_again_ms, struct cairn_err *err);
 int session_data_look(struct session_controller *c, const json_t *data, uint64_t *ret_again_ms,
 		      struct cairn_err *err);
 
-/* Milliseconds until the time in `text`; 0 when it is over. What is no time has
- * no end: UINT64_MAX. */
+/* Milliseconds until the time in `text`; 0 if it has passed. UINT64_MAX if the text is not
+ * a time. */
 uint64_t session_time_left(const char *text);
 
 #endif

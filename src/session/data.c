@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One SnapshotSessionData: gone when its time is over, or its request is. */
+/* Processes one SnapshotSessionData: deletes it when it has expired or its request is
+ * gone. */
 
 #include "session/controller_impl.h"
 
@@ -21,7 +22,7 @@ uint64_t session_time_left(const char *text)
 	return end > now ? (end - now) / CAIRN_NS_PER_MS + 1 : 0;
 }
 
-/* Ours, and nobody has its request any more. */
+/* True for data of ours whose request no longer exists. */
 static int is_orphan(struct session_controller *c, const json_t *data, bool *ret,
 		     struct cairn_err *err)
 {

@@ -37,7 +37,7 @@ static int64_t generation(const json_t *object)
 	return number;
 }
 
-/* Our own writes to the status are not worth a look. */
+/* Ignore our own writes to the status. */
 static void on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct discovery_controller *c = arg;

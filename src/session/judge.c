@@ -22,7 +22,7 @@ static bool is_final(int rc)
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID;
 }
 
-/* The driver of one snapshot, which must be that of those before it. */
+/* Finds the driver of one snapshot, which must be that of the previous ones. */
 static int look_at_snapshot(struct kube_client *client, const char *ns, const char *name,
 			    const struct kube_call *how, char **driver, struct session_verdict *ret,
 			    struct cairn_err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What becomes of a pending SnapshotSessionRequest: which driver its snapshots
- * are of, and where that driver's service is. */
+/* Decides about a pending SnapshotSessionRequest: the driver of its snapshots, and the
+ * address of that driver's service. */
 #ifndef CAIRN_SESSION_JUDGE_H
 #define CAIRN_SESSION_JUDGE_H
 
@@ -26,13 +26,13 @@ const char *session_state_name(enum session_state state);
 
 struct session_verdict {
 	enum session_state state;
-	struct cairn_err why;  /* unless it is ready */
-	json_t *configuration; /* of the driver; the caller's reference */
+	struct cairn_err why;  /* set unless it is ready */
+	json_t *configuration; /* the driver's; the caller's reference */
 	char driver_namespace[SESSION_NAMESPACE_MAX + 1];
 };
 
-/* `configurations` has an index SESSION_DRIVER_INDEX. Fails when the API server
- * can not be asked; everything else is a verdict. */
+/* `configurations` has an index SESSION_DRIVER_INDEX. Fails if the API server cannot be
+ * reached; everything else is a verdict. */
 #define SESSION_DRIVER_INDEX "driver"
 int session_judge(struct kube_client *client, struct kube_informer *configurations,
 		  const json_t *request, const struct kube_call *how, struct session_verdict *ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One SnapshotSessionRequest, from nothing to Pending to Ready or Failed to gone. */
+/* Processes one SnapshotSessionRequest: new, Pending, Ready or Failed, deleted. */
 
 #include "session/controller_impl.h"
 
@@ -37,7 +37,7 @@ static int patch_status(struct session_controller *c, const json_t *request, jso
 			  KUBE_PATCH_MERGE, patch, &how, NULL, err);
 }
 
-/* New: it is Pending, and will end. */
+/* Makes a new request Pending and sets its expiry. */
 static int begin(struct session_controller *c, const json_t *request, struct cairn_err *err)
 {
 	uint64_t end = cairn_now_ns() + atomic_load(&c->expiry_ms) * CAIRN_NS_PER_MS;
@@ -64,8 +64,8 @@ static int fail(struct session_controller *c, const json_t *request,
 	return 0;
 }
 
-/* The token of data that a try before this one made, or "". Asked of the API
- * server itself: the informer may be behind our own write. */
+/* Returns the token of data that an earlier attempt created, or "". Reads from the API
+ * server itself, because the informer may lag behind our own write. */
 static int find_token(struct session_controller *c, const json_t *request, const char *ns,
 		      char out[TOKEN_TEXT + 1], struct cairn_err *err)
 {
@@ -117,7 +117,7 @@ static int make_data(struct session_controller *c, const json_t *request, const 
 	return rc;
 }
 
-/* Base64, as JSON carries bytes. */
+/* Base64, the JSON encoding of bytes. */
 static json_t *bytes_of(const char *text)
 {
 	cairn_auto_buf struct cairn_buf encoded = CAIRN_BUF_INIT(TOKEN_TEXT * 2);
@@ -151,7 +151,7 @@ static int make_ready(struct session_controller *c, const json_t *request,
 	return 0;
 }
 
-/* What is not ready yet says why, once. */
+/* Reports once why a request is not ready yet. */
 static int stay_pending(struct session_controller *c, const json_t *request,
 			const struct session_verdict *verdict, struct cairn_err *err)
 {

@@ -40,7 +40,7 @@ static bool is_namespace(const char *text, size_t n)
 	return true;
 }
 
-/* The second label of a Service's name, or NULL. */
+/* Returns the second label of a Service's name, or NULL. */
 static const char *namespace_in(const char *address, size_t *ret_n)
 {
 	const char *dot = strchr(address, '.');

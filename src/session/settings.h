@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a ConfigMap says about sessions. Texts in, a struct out. */
+/* Session settings from a ConfigMap. Text in, a struct out. */
 #ifndef CAIRN_SESSION_SETTINGS_H
 #define CAIRN_SESSION_SETTINGS_H
 
@@ -18,18 +18,18 @@ struct session_settings {
 	uint64_t expiry_ms; /* from a request's creation to its end */
 };
 
-/* From data.sessionExpiry ("10m") of a ConfigMap; defaults where `map` is NULL or
+/* Reads data.sessionExpiry ("10m") of a ConfigMap; uses the defaults if `map` is NULL or
  * has no such key.
  *
- * CAIRN_INVALID  no duration, or one out of bounds; *ret has the defaults
+ * CAIRN_INVALID  not a duration, or out of bounds; *ret has the defaults
  */
 int session_settings_read(const json_t *map, struct session_settings *ret, struct cairn_err *err);
 
-/* The namespace that the driver of a SnapshotServicesConfiguration runs in: from
- * the annotation cbt.storage.k8s.io/driver-namespace, else from an address that
- * names a Service (SERVICE.NAMESPACE, SERVICE.NAMESPACE.svc…).
+/* Returns the namespace of the driver of a SnapshotServicesConfiguration: from the
+ * annotation cbt.storage.k8s.io/driver-namespace, else from the address if it is that of a
+ * Service (SERVICE.NAMESPACE, SERVICE.NAMESPACE.svc…).
  *
- * CAIRN_INVALID  it says nothing of the kind
+ * CAIRN_INVALID  neither is present
  */
 #define SESSION_NAMESPACE_MAX 63U
 int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMESPACE_MAX + 1],

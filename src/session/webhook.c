@@ -19,8 +19,8 @@
 #include "net/metrics.h"
 #include "session/admission.h"
 
-/* An API server waits ten seconds by default; it is to hear from us, not to give
- * up. */
+/* Below the API server's default timeout of ten seconds, so that it gets an answer from
+ * us. */
 #define ASK_TIME_MS 8000U
 
 #define BODY_MAX (4U << 20)
@@ -68,7 +68,7 @@ static bool knows_secret(const struct session_webhook *w, const struct net_http 
 	       CRYPTO_memcmp(said + 1, secret, strlen(secret)) == 0;
 }
 
-/* Each that is named: an authorizer may have rules for single names. */
+/* Checks each snapshot by name: an authorizer may have rules for single names. */
 static int review(struct session_webhook *w, const struct session_admission *a,
 		  const struct kube_wait *wait, struct cairn_err *err)
 {
