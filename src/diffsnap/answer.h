@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A driver's page as JSON, for a reader over HTTP:
+/* Encodes a driver's page as JSON for an HTTP client:
  *
  *   {"changeBlockList": [{"offset": 0, "size": 4096, "context": "…", "zeroOut": true}],
  *    "nextOffset": "4096", "volumeSize": 1048576, "timeout": 0}
  *
- * context (base64) and zeroOut stand only where they say something; nextOffset is
- * "" on the last page.
+ * context (base64) and zeroOut are omitted if empty or false; nextOffset is "" on the last
+ * page.
  */
 #ifndef CAIRN_DIFFSNAP_ANSWER_H
 #define CAIRN_DIFFSNAP_ANSWER_H
@@ -15,7 +15,7 @@
 
 struct cairn_buf;
 
-/* Appends; the buffer's failure tells whether it fits. */
+/* Appends the page; check the buffer's failure flag. */
 void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page,
 			   struct cairn_buf *out);
 

@@ -46,7 +46,7 @@ static bool same_text(const json_t *status, const char *name, const char *value)
 	return strcmp(now ? now : "", value ? value : "") == 0;
 }
 
-/* A field of a merge patch: text, or null to take it away. */
+/* A field of a merge patch: text, or null to remove it. */
 static json_t *text_or_null(const char *text)
 {
 	return text && text[0] ? json_string(text) : json_null();
@@ -83,7 +83,7 @@ static int say_success(struct diffsnap_controller *c, const char *key, const jso
 
 	if (!url)
 		return cairn_err_nomem(err, "url");
-	/* The table first: who reads the status finds the resource there. */
+	/* The table first: a client that sees the status must find the resource there. */
 	rc = diffsnap_table_put(c->options.table, key, verdict->resource, err);
 	if (!rc)
 		rc = write_status(c, object, diffsnap_state_name(verdict->state), NULL, url,
@@ -141,7 +141,7 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 		atomic_fetch_add(&c->counts[verdict.state], 1);
 	if (verdict.state == DIFFSNAP_PENDING)
 		*ret_again_ms = 0;
-	/* Gone meanwhile; its event is on the way. */
+	/* Deleted meanwhile; an event will follow. */
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 

@@ -2,17 +2,17 @@
 
 /* The controller of DifferentialSnapshots.
  *
- * Every DifferentialSnapshot whose target belongs to our driver is looked at: its
- * VolumeSnapshots and their contents must exist and belong to one another, the
- * driver must offer the service, and a first page must come back. Then a resource
- * is put into the table and the object says Success and where to read; or it says
- * Failure and why. What is not ready yet stays Pending and is looked at again.
+ * Every DifferentialSnapshot whose target belongs to our driver is processed: its
+ * VolumeSnapshots and their contents must exist and refer to each other, the driver must
+ * offer the service, and return a first page. Then a resource is added to the table and
+ * the status becomes Success with the address to read from; otherwise Failure with the
+ * reason. An object that is not ready yet stays Pending and is processed again.
  *
- * The status keeps the base's handle: when the VolumeSnapshot of the base is
- * deleted later, also while this process does not run, the driver can still be
- * asked about it. The target must exist.
+ * The status keeps the base's handle: if the VolumeSnapshot of the base is deleted later,
+ * even while this process does not run, the driver can still be queried. The target must
+ * exist.
  *
- * State is in the objects only: after a restart all of them are looked at anew.
+ * All state is in the objects: after a restart all of them are processed again.
  */
 #ifndef CAIRN_DIFFSNAP_CONTROLLER_H
 #define CAIRN_DIFFSNAP_CONTROLLER_H
@@ -34,10 +34,10 @@ struct diffsnap_controller_options {
 	struct kube_recorder *recorder; /* may be NULL */
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;
-	const char *address; /* host:port for readers; copied */
+	const char *address; /* host:port for clients; copied */
 };
 
-/* Begins at once; everything is borrowed. */
+/* Starts immediately; everything is borrowed. */
 int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 			    struct diffsnap_controller **ret, struct cairn_err *err);
 
@@ -45,14 +45,14 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 void diffsnap_controller_free(struct diffsnap_controller *controller);
 CAIRN_DEFINE_CLEANUP(struct diffsnap_controller, diffsnap_controller_free);
 
-/* True once everything that was there at the start was looked at; it stays true. */
+/* True once all objects that existed at the start were processed; it stays true. */
 bool diffsnap_controller_is_ready(struct diffsnap_controller *controller);
 
 struct diffsnap_controller_stats {
-	uint64_t successes; /* looked at, by what was found */
+	uint64_t successes; /* objects processed, by result */
 	uint64_t failures;
 	uint64_t pending;
-	uint64_t errors; /* neither: the API server or the driver could not be asked */
+	uint64_t errors; /* the API server or the driver could not be reached */
 };
 
 void diffsnap_controller_stats(struct diffsnap_controller *controller,

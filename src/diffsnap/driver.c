@@ -87,7 +87,7 @@ int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct c
 	return rc;
 }
 
-/* What a reader relies on: ascending, without overlap, and never empty. */
+/* Checks what clients rely on: blocks are ascending, do not overlap and are not empty. */
 static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct cairn_err *err)
 {
 	uint64_t end = 0;
@@ -105,7 +105,7 @@ static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct 
 	return 0;
 }
 
-/* Entries and pointers to them in one piece of memory, owned by the caller. */
+/* Allocates entries and the pointers to them in one piece, owned by the caller. */
 static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapshotRequest *request,
 			   void **ret_memory, struct cairn_err *err)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The CSI driver beside us, as far as DifferentialSnapshots need it. Calls block;
- * any thread. */
+/* Client of the local CSI driver for DifferentialSnapshots. Calls block; thread-safe. */
 #ifndef CAIRN_DIFFSNAP_DRIVER_H
 #define CAIRN_DIFFSNAP_DRIVER_H
 
@@ -21,17 +20,17 @@ int diffsnap_driver_new(const char *socket, uint64_t timeout_ms, struct diffsnap
 void diffsnap_driver_free(struct diffsnap_driver *driver); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct diffsnap_driver, diffsnap_driver_free);
 
-/* Its name, asked for until it answers or the timeout is over; kept and
- * borrowed afterwards. */
+/* Returns the driver's name; retries until it answers or the timeout is over. The name is
+ * cached and borrowed. */
 int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struct cairn_err *err);
 
-/* Does it say DIFFERENTIAL_SNAPSHOT_SERVICE? */
+/* Checks for the capability DIFFERENTIAL_SNAPSHOT_SERVICE. */
 int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct cairn_err *err);
 
 /* A page from `start` ("" is the beginning) of at most `max` entries. The caller
  * frees it with proto_message_free(&page->base). Codes are the driver's.
  *
- * CAIRN_INTERNAL  an answer that is none: blocks out of order or without a size
+ * CAIRN_INTERNAL  an invalid answer: blocks out of order or without a size
  */
 int diffsnap_driver_page(struct diffsnap_driver *driver,
 			 const struct diffsnap_resource_spec *resource, const char *start,

@@ -14,8 +14,8 @@
 #define DIRECT_SUFFIX    "/diff"
 #define PARAMETER_PREFIX "parameters."
 
-/* A name of Kubernetes: lower-case letters, digits, dashes and dots, with a
- * letter or digit at both ends. */
+/* A Kubernetes name: lower-case letters, digits, dashes and dots, with a letter or digit
+ * at both ends. */
 static bool is_name(const char *text, size_t n)
 {
 	if (n == 0 || n > DIFFSNAP_NAME_MAX || !isalnum((unsigned char)text[0]) ||
@@ -51,7 +51,7 @@ static bool is_given(const char *query, const char *name)
 	return false;
 }
 
-/* "" when it is absent; CAIRN_INVALID when it is broken or does not fit. */
+/* "" if it is absent; CAIRN_INVALID if it is malformed or does not fit. */
 static int take_text(const char *query, const char *name, char *out, size_t cap,
 		     struct cairn_err *err)
 {
@@ -99,8 +99,7 @@ static int parse_direct(const char *ns, size_t n, const char *query, struct diff
 	return rc;
 }
 
-/* The key as it is sent: letters, digits and "._/-" only, so nothing in it is
- * encoded. */
+/* The key is not percent-decoded: only letters, digits and "._/-" are allowed. */
 static int take_parameter(const char *query, const char *item, size_t n, struct diffsnap_query *ret,
 			  struct cairn_err *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a reader asks the REST server for: paths and their queries.
+/* Decodes requests to the REST server: paths and their queries.
  *
  *   /NAMESPACE/NAME            the blocks of a DifferentialSnapshot
  *   /namespaces/NAMESPACE/diff?base=NAME&target=NAME
  *                              the same for two VolumeSnapshots, without one
  *
  * both with startOffset and maxEntries; the second also with volumeId, mode and
- * parameters.KEY. Texts in, a struct out.
+ * parameters.KEY. Text in, a struct out.
  */
 #ifndef CAIRN_DIFFSNAP_QUERY_H
 #define CAIRN_DIFFSNAP_QUERY_H
@@ -31,8 +31,8 @@ struct diffsnap_parameter {
 struct diffsnap_query {
 	bool direct; /* the second path */
 	char ns[DIFFSNAP_NAME_MAX + 1];
-	char name[DIFFSNAP_NAME_MAX + 1];   /* of the first */
-	char base[DIFFSNAP_NAME_MAX + 1];   /* of the second; "" is none */
+	char name[DIFFSNAP_NAME_MAX + 1];   /* of the first path */
+	char base[DIFFSNAP_NAME_MAX + 1];   /* of the second; "" if not given */
 	char target[DIFFSNAP_NAME_MAX + 1]; /* of the second */
 	char volume_id[DIFFSNAP_TEXT_MAX + 1];
 	char mode[DIFFSNAP_TEXT_MAX + 1];
@@ -43,11 +43,11 @@ struct diffsnap_query {
 	size_t n_parameters;
 };
 
-/* `path` is decoded, `query` as it was sent.
+/* `path` is percent-decoded, `query` is not.
  *
  * CAIRN_NOT_FOUND  no such path
- * CAIRN_INVALID    a name that Kubernetes does not allow, a target that is
- *                  missing, a number that is none, too many parameters
+ * CAIRN_INVALID    an invalid Kubernetes name, a missing target,
+ *                  an invalid number, or too many parameters
  */
 int diffsnap_query_parse(const char *path, const char *query, struct diffsnap_query *ret,
 			 struct cairn_err *err);

@@ -125,8 +125,8 @@ void diffsnap_table_free(struct diffsnap_table *table)
 	free(table);
 }
 
-/* The link that leads to the key's entry, or to where it would be. FNV-1a: names
- * come from those who may create objects, and a list that is long is only slow. */
+/* Returns the link to the key's entry, or to where it would be. FNV-1a suffices: only
+ * users that may create objects choose the names, and a long list is only slow. */
 static struct entry **find(struct diffsnap_table *table, const char *key)
 {
 	uint32_t hash = 2166136261U;

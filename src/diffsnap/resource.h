@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a reader may ask about, in the driver's own names.
+/* What clients may read, with the driver's handles.
  *
- * A resource is made of a DifferentialSnapshot that was found good, never changes
- * and is counted: whoever reads goes on with the one it has. The table finds it
- * by namespace and name. It is only memory: after a restart it is filled again
- * from the objects.
+ * A resource is made from a DifferentialSnapshot that was accepted. It is immutable and
+ * reference-counted, so a running request keeps the one it started with. The table finds
+ * it by namespace and name. It is kept in memory only and rebuilt from the objects after a
+ * restart.
  *
  * Thread-safe.
  */
@@ -21,7 +21,7 @@ struct cairn_err;
 struct diffsnap_resource;
 struct diffsnap_table;
 
-/* Texts may be NULL but for the target; they are copied. */
+/* Strings may be NULL except the target; they are copied. */
 struct diffsnap_resource_spec {
 	const char *base; /* handles */
 	const char *target;
@@ -30,7 +30,7 @@ struct diffsnap_resource_spec {
 	const char *volume_id;
 	const char *mode;
 	const char *start_offset;
-	const json_t *parameters; /* object of texts, or NULL */
+	const json_t *parameters; /* object of strings, or NULL */
 };
 
 int diffsnap_resource_new(const struct diffsnap_resource_spec *spec, struct diffsnap_resource **ret,
@@ -39,7 +39,7 @@ struct diffsnap_resource *diffsnap_resource_ref(struct diffsnap_resource *resour
 void diffsnap_resource_unref(struct diffsnap_resource *resource);
 CAIRN_DEFINE_CLEANUP(struct diffsnap_resource, diffsnap_resource_unref);
 
-/* Its texts, "" where there is none; borrowed. */
+/* Its strings, "" for those not set; borrowed. */
 const struct diffsnap_resource_spec *
 diffsnap_resource_spec(const struct diffsnap_resource *resource);
 
@@ -47,13 +47,13 @@ int diffsnap_table_new(struct diffsnap_table **ret, struct cairn_err *err);
 void diffsnap_table_free(struct diffsnap_table *table); /* accepts NULL */
 CAIRN_DEFINE_CLEANUP(struct diffsnap_table, diffsnap_table_free);
 
-/* Puts it under the key ("namespace/name"), with a reference of its own, in place
- * of what was there. CAIRN_NO_SPACE when memory is short. */
+/* Stores it under the key ("namespace/name"), with its own reference, and replaces any
+ * previous one. CAIRN_NO_SPACE when memory is short. */
 int diffsnap_table_put(struct diffsnap_table *table, const char *key,
 		       struct diffsnap_resource *resource, struct cairn_err *err);
 void diffsnap_table_remove(struct diffsnap_table *table, const char *key);
 
-/* The caller's reference, or NULL. */
+/* Returns the caller's reference, or NULL. */
 struct diffsnap_resource *diffsnap_table_get(struct diffsnap_table *table, const char *key);
 size_t diffsnap_table_count(struct diffsnap_table *table);
 

@@ -28,7 +28,7 @@
 #include "proto/message.h"
 
 #define BODY_MAX    (32U << 20)
-#define ASK_TIME_MS 15000U /* for all questions to the API server of one request */
+#define ASK_TIME_MS 15000U /* for all API server queries of one request */
 
 struct diffsnap_server {
 	struct diffsnap_server_options options;
@@ -38,7 +38,7 @@ struct diffsnap_server {
 
 static const char *const kinds[] = {"object", "direct", "other", NULL};
 
-/* May they read the object that they ask for? */
+/* Checks that the user may read the requested object. */
 static int check_object_right(struct diffsnap_server *s, const struct kube_user *user,
 			      const struct diffsnap_query *query, const struct kube_wait *wait,
 			      struct cairn_err *err)
@@ -55,7 +55,7 @@ static int check_object_right(struct diffsnap_server *s, const struct kube_user 
 	return kube_guard_access(s->options.guard, user, &what, wait, err);
 }
 
-/* And the VolumeSnapshots that its blocks are of? `base` may be "". */
+/* Checks that the user may read its VolumeSnapshots. `base` may be "". */
 static int check_snapshot_rights(struct diffsnap_server *s, const struct kube_user *user,
 				 const char *ns, const char *target, const char *base,
 				 const struct kube_wait *wait, struct cairn_err *err)
@@ -110,7 +110,7 @@ static int parameters_of(const struct diffsnap_query *query, json_t **ret, struc
 	return 0;
 }
 
-/* The two VolumeSnapshots, looked at now. */
+/* Resolves the two VolumeSnapshots on demand. */
 static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *query,
 		       const struct kube_user *user, const struct kube_wait *wait,
 		       struct diffsnap_resource **ret, struct cairn_err *err)
@@ -165,11 +165,11 @@ static int send_page(struct diffsnap_server *s, struct net_http *http,
 	return rc;
 }
 
-/* One request: what the audit says of it. */
+/* One request, as reported to the audit log. */
 struct asked {
 	struct diffsnap_query query;
 	struct kube_user *user;             /* NULL: not known */
-	struct diffsnap_resource *resource; /* NULL: refused, or there is none */
+	struct diffsnap_resource *resource; /* NULL: denied, or there is none */
 	uint64_t bytes;
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The REST server of DifferentialSnapshots: query.h says what can be asked.
+/* The REST server of DifferentialSnapshots; query.h describes the requests.
  *
- * Every request needs a bearer token whose owner may `get` that
+ * Every request needs a bearer token whose user may `get` the requested
  * DifferentialSnapshot, if it names one, and in any case the VolumeSnapshots that the
- * blocks are of. Nothing about what exists is said to anybody else. Tokens are taken from the header only, so
- * that no log of a proxy has them.
+ * blocks belong to. Other users do not learn whether an object exists. Tokens are accepted
+ * only in the header, so that they do not end up in the logs of a proxy.
  */
 #ifndef CAIRN_DIFFSNAP_SERVER_H
 #define CAIRN_DIFFSNAP_SERVER_H
@@ -24,7 +24,7 @@ struct kube_guard;
 struct net_http_server;
 struct net_metrics;
 
-/* Entries of a page where the reader names no number. */
+/* Entries of a page if the client sets no limit. */
 #define DIFFSNAP_PAGE_DEFAULT 10000U
 
 struct diffsnap_server_options {
@@ -37,8 +37,8 @@ struct diffsnap_server_options {
 	struct net_metrics *metrics; /* may be NULL */
 };
 
-/* Adds its routes to `http`, before that starts; everything is borrowed. Freed
- * after `http`. */
+/* Adds its routes to `http`, before that starts; everything is borrowed. Free it after
+ * `http`. */
 int diffsnap_server_new(const struct diffsnap_server_options *options, struct net_http_server *http,
 			struct diffsnap_server **ret, struct cairn_err *err);
 void diffsnap_server_free(struct diffsnap_server *server); /* accepts NULL */

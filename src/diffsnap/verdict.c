@@ -24,9 +24,8 @@ const char *diffsnap_state_name(enum diffsnap_state state)
 	return "Pending";
 }
 
-/* Turns a code of kube_snapshot_get() into a verdict where it is one. A snapshot
- * that is not ready and an API server that can not be reached have one code:
- * both are worth another look. */
+/* Maps a code of kube_snapshot_get() to a verdict where it is one. A snapshot that is not
+ * ready and an API server that cannot be reached have the same code: both are retried. */
 static int from_code(int rc, const struct cairn_err *why, struct diffsnap_verdict *ret)
 {
 	if (rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID)
@@ -39,7 +38,7 @@ static int from_code(int rc, const struct cairn_err *why, struct diffsnap_verdic
 	return 0;
 }
 
-/* Codes of the driver that another look would not change. */
+/* Codes of the driver for which a retry does not help. */
 static bool is_final(int rc)
 {
 	return rc == CAIRN_INVALID || rc == CAIRN_NOT_FOUND || rc == CAIRN_RANGE ||
@@ -67,7 +66,7 @@ static bool is_ours(const struct judging *j, const struct kube_snapshot *snapsho
 	return strcmp(snapshot->driver, j->our_name) == 0;
 }
 
-/* Both VolumeSnapshots; the verdict stays at success when all is well. */
+/* Resolves both VolumeSnapshots; the verdict stays at success if both are good. */
 static int find_snapshots(struct judging *j, struct diffsnap_verdict *ret, struct cairn_err *err)
 {
 	const struct diffsnap_wish *wish = j->wish;
@@ -129,7 +128,7 @@ static int make_resource(struct judging *j, struct diffsnap_verdict *ret, struct
 	return diffsnap_resource_new(&spec, &ret->resource, err);
 }
 
-/* A first entry: whatever the driver has against the pair shows here. */
+/* Requests a first entry, so that the driver reports any problem with the pair. */
 static int try_page(struct judging *j, struct diffsnap_verdict *ret, struct cairn_err *err)
 {
 	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(ret->resource);

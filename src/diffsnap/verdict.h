@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Finding out what becomes of one DifferentialSnapshot. */
+/* Decides about one DifferentialSnapshot. */
 #ifndef CAIRN_DIFFSNAP_VERDICT_H
 #define CAIRN_DIFFSNAP_VERDICT_H
 
@@ -14,7 +14,7 @@ struct kube_call;
 struct kube_client;
 
 enum diffsnap_state {
-	DIFFSNAP_FOREIGN, /* of another driver: not ours to say anything about */
+	DIFFSNAP_FOREIGN, /* belongs to another driver: ignore it */
 	DIFFSNAP_PENDING,
 	DIFFSNAP_SUCCESS,
 	DIFFSNAP_FAILURE,
@@ -25,12 +25,12 @@ const char *diffsnap_state_name(enum diffsnap_state state);
 
 struct diffsnap_verdict {
 	enum diffsnap_state state;
-	struct diffsnap_resource *resource; /* of a success; the caller's reference */
-	struct cairn_err why;               /* of pending and failure */
+	struct diffsnap_resource *resource; /* for a success; the caller's reference */
+	struct cairn_err why;               /* for pending and failure */
 };
 
-/* Looks at the object. Fails when the API server or the driver can not be asked;
- * everything else is a verdict. */
+/* Examines the object. Fails if the API server or the driver cannot be reached; everything
+ * else is a verdict. */
 int diffsnap_judge(struct kube_client *client, struct diffsnap_driver *driver, const json_t *object,
 		   const struct kube_call *how, struct diffsnap_verdict *ret,
 		   struct cairn_err *err);
@@ -40,7 +40,7 @@ struct diffsnap_wish {
 	const char *ns;
 	const char *base;
 	const char *target;
-	const char *base_handle; /* NULL, or what to use when the base's object is gone */
+	const char *base_handle; /* handle to use if the base's object is gone; or NULL */
 	const char *volume_id;
 	const char *mode;
 	const char *start_offset;
