@@ -64,7 +64,7 @@ int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_crea
 		       struct cairn_err *err)
 {
 	cairn_cleanup(aggapi_creator_freep) struct aggapi_creator *c = cairn_calloc(1, sizeof(*c));
-	/* What failed is asked for again at once. */
+	/* Failures are not cached, so they are retried immediately. */
 	const struct kube_cache_options pages = {.entries_max = PAGES_KEPT, .keep_ms = o->cache_ms};
 	int rc;
 
@@ -165,7 +165,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* The user is part of it: the tokens of a page are for one user only. */
+/* The user is part of the key: the tokens of a page are for one user only. */
 static struct kube_digest page_key(const struct aggapi_delta *delta,
 				   const struct aggapi_found *found, const struct kube_user *user)
 {
@@ -180,7 +180,7 @@ static struct kube_digest page_key(const struct aggapi_delta *delta,
 			      or_empty(delta->base), NULL);
 }
 
-/* A page as a value of the cache. */
+/* A page as a cached value. */
 struct page {
 	struct kube_value value;
 	json_t *answer;
@@ -238,7 +238,7 @@ static int ask_page(void *arg, const struct kube_wait *wait, struct kube_value *
 	return rc;
 }
 
-/* From memory, or from the driver; those who want one page at once share it. */
+/* Returns the page from the cache or from the driver; concurrent requests share it. */
 static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 		    const struct aggapi_found *found, const struct kube_user *user,
 		    const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
@@ -258,7 +258,7 @@ static int get_page(struct aggapi_creator *c, const struct aggapi_delta *delta,
 	return 0;
 }
 
-/* What goes wrong behind the API becomes the object's state. */
+/* Failures of the driver are reported in the object's status. */
 static int fill_status(struct aggapi_creator *c, struct aggapi_delta *delta,
 		       const struct aggapi_found *found, const struct kube_user *user,
 		       const struct kube_wait *wait, struct cairn_err *err)
@@ -293,7 +293,7 @@ static int send_object(struct net_http *http, const json_t *object, struct cairn
 	return net_http_reply(http, 201, "application/json", text, n, err);
 }
 
-/* How a request ended, with the code of base/err.h that is nearest to its status. */
+/* Maps the HTTP status of a request to the closest code of base/err.h. */
 static int code_of(int rc, const struct aggapi_refusal *refusal)
 {
 	switch (refusal->http) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Creating a VolumeSnapshotDelta: the question and its answer in one request. */
+/* Creation of a VolumeSnapshotDelta: query and answer in one request. */
 #ifndef CAIRN_AGGAPI_CREATE_H
 #define CAIRN_AGGAPI_CREATE_H
 
@@ -22,8 +22,8 @@ int aggapi_creator_new(const struct aggapi_server_options *options, struct aggap
 void aggapi_creator_free(struct aggapi_creator *creator);
 CAIRN_DEFINE_CLEANUP(struct aggapi_creator, aggapi_creator_free);
 
-/* Answers the request, or fails with a refusal that the caller sends. Writes the
- * audit of it. */
+/* Answers the request, or fails with a refusal that the caller sends. Writes the audit
+ * line. */
 int aggapi_create(struct aggapi_creator *creator, struct net_http *http,
 		  const struct aggapi_path *path, const struct kube_user *user,
 		  const struct kube_wait *wait, struct aggapi_refusal *refusal,

@@ -74,7 +74,7 @@ int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX]
 	return 0;
 }
 
-/* Entries and pointers to them in one piece of memory, owned by the caller. */
+/* Allocates entries and the pointers to them in one piece, owned by the caller. */
 static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasRequest *request,
 			void **ret_memory, struct cairn_err *err)
 {

@@ -30,7 +30,7 @@ static int check_kind(const json_t *object, struct aggapi_refusal *refusal)
 			     kind ? kind : "nothing", version ? version : "nothing");
 }
 
-/* metadata.name, made from generateName where that is given, and namespace. */
+/* Sets metadata.name, from generateName if that is given, and the namespace. */
 static int settle_metadata(json_t *object, const char *ns, struct aggapi_refusal *refusal)
 {
 	const char *name = kube_str(object, "metadata", "name");

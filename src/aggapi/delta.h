@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A VolumeSnapshotDelta: what somebody creates, and what they get back. */
+/* A VolumeSnapshotDelta: decodes the created object and builds the response. */
 #ifndef CAIRN_AGGAPI_DELTA_H
 #define CAIRN_AGGAPI_DELTA_H
 
@@ -17,31 +17,30 @@ struct cairn_err;
 
 #define AGGAPI_BODY_MAX (64U << 10)
 
-/* Entries of a page when nobody says anything, and the most that a server can
- * be told to allow. */
+/* Default number of entries of a page, and the largest that can be configured. */
 #define AGGAPI_LIMIT_DEFAULT 256
 #define AGGAPI_LIMIT_MAX     65536
 
-/* How unknown fields are taken, as the query's fieldValidation says. */
+/* How unknown fields are handled, from the query's fieldValidation. */
 enum aggapi_validation {
 	AGGAPI_IGNORE,
 	AGGAPI_WARN,
 	AGGAPI_STRICT,
 };
 
-/* A request that is right; texts are borrowed from `object`. */
+/* A valid request; strings are borrowed from `object`. */
 struct aggapi_delta {
-	json_t *object; /* as it came, and with metadata.name */
+	json_t *object; /* as received, with metadata.name added */
 	const char *ns;
-	const char *base; /* NULL: everything in use */
+	const char *base; /* NULL: all allocated blocks */
 	const char *target;
 	const char *secret;    /* NULL: none */
-	const char *secret_ns; /* of it; never NULL with `secret` */
+	const char *secret_ns; /* its namespace; never NULL with `secret` */
 	uint64_t limit;
 	uint64_t offset;
 };
 
-/* Reads a request's body; `limit_max` is what the server allows a page to have.
+/* Decodes a request's body; `limit_max` is the server's limit of entries in a page.
  * Warnings are appended to `warnings` as lines.
  *
  * Fails with a refusal in `ret_refusal`.
@@ -53,8 +52,8 @@ int aggapi_delta_parse(const char *body, size_t n, const char *ns,
 
 void aggapi_delta_done(struct aggapi_delta *delta);
 
-/* Gives the object its status: with `page` (entries from the driver, see
- * wire.h), or with what went wrong. */
+/* Sets the status of the object: with `page` (entries from the driver, see wire.h), or
+ * with the error. */
 int aggapi_delta_complete(struct aggapi_delta *delta, const json_t *page, struct cairn_err *err);
 int aggapi_delta_fail(struct aggapi_delta *delta, const char *message, struct cairn_err *err);
 

@@ -24,12 +24,12 @@ EMBEDDED(aggapi_discovery_v2beta1);
 EMBEDDED(aggapi_openapi_v2);
 EMBEDDED(aggapi_openapi_v3);
 
-/* Kubernetes fetches what the index names; the hash only breaks caches. */
+/* Kubernetes fetches the paths in the index; the hash only invalidates caches. */
 static const char v3_index[] =
 	"{\"paths\":{\"apis/" AGGAPI_GROUP "/" AGGAPI_VERSION "\":{\"serverRelativeURL\":"
 	"\"/openapi/v3/apis/" AGGAPI_GROUP "/" AGGAPI_VERSION "\"}}}\n";
 
-/* True when `part` is one of the parts of `range`, which ends at a comma. */
+/* True if `part` is one of the parts of `range`, which ends at a comma. */
 static bool has_part(const char *range, const char *part, size_t n)
 {
 	for (;;) {
@@ -47,7 +47,7 @@ static bool has_part(const char *range, const char *part, size_t n)
 	}
 }
 
-/* True when one of the media ranges has all parts of `want`, in any order. */
+/* True if one of the media ranges has all parts of `want`, in any order. */
 static bool accepts(const char *accept, const char *want)
 {
 	for (const char *range = accept; range; range = strchr(range, ',')) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the server says about itself: discovery and OpenAPI. The texts are in
- * documents/ and built in. */
+/* Discovery and OpenAPI documents of the server. The texts are in documents/ and built in. */
 #ifndef CAIRN_AGGAPI_DOCUMENT_H
 #define CAIRN_AGGAPI_DOCUMENT_H
 
@@ -16,8 +15,8 @@ struct aggapi_document {
 	const char *type; /* media type */
 };
 
-/* Finds the document of a path, in the form that `accept` (an Accept field, may be
- * NULL) asks for; false for paths that have none. */
+/* Finds the document of a path, in the format that `accept` (an Accept field, may be NULL)
+ * requests; false for paths without a document. */
 bool aggapi_document(enum aggapi_what what, const char *accept, struct aggapi_document *ret);
 
 /* Its entity tag, quoted, for If-None-Match. */

@@ -10,10 +10,10 @@
 #include "base/buf.h"
 #include "kube/object.h"
 
-#define TEXT_MAX 4096 /* of all warnings together */
+#define TEXT_MAX 4096 /* limit of all warnings together */
 
 struct level {
-	const char *path; /* of the object that has these fields; "" is the whole */
+	const char *path; /* path of the object with these fields; "" is the root */
 	const char *const *parts;
 	const char *const *known;
 };

@@ -51,7 +51,7 @@ static int check_pair(const struct aggapi_found *found, struct aggapi_refusal *r
 	return 0;
 }
 
-/* The object has the driver's name, so that nobody can put another beside it. */
+/* The object is named after the driver, so there cannot be two for one driver. */
 static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 			 struct kube_driver_endpoint *ret, struct aggapi_refusal *refusal)
 {
@@ -76,7 +76,7 @@ static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 				     driver);
 	rc = kube_driver_endpoint_read(discovery, ret, &err);
 	if (rc) {
-		/* The object is at fault, not the request that led to it. */
+		/* The object is invalid, not the request that refers to it. */
 		if (rc == CAIRN_INVALID)
 			cairn_err_recode(&err, CAIRN_PRECONDITION);
 		cairn_err_wrap(&err, "DriverDiscovery of '%s'", driver);
@@ -85,7 +85,7 @@ static int find_endpoint(const struct aggapi_finder *finder, const char *driver,
 	return 0;
 }
 
-/* A value of a Secret as text. CSI's secrets are texts: others are refused. */
+/* Decodes a value of a Secret. CSI's secrets are strings: binary values are rejected. */
 static int decode_secret(const char *base64, char **ret, struct cairn_err *err)
 {
 	*ret = cairn_base64_text(base64, strlen(base64));
@@ -120,7 +120,7 @@ static int read_secrets(const json_t *secret, json_t **ret, struct cairn_err *er
 	return 0;
 }
 
-/* We may read Secrets that the user may not: so the user's right counts. */
+/* We may read Secrets that the user may not, so the user's permission is checked. */
 static int find_secret(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
 		       const struct kube_user *user, const struct kube_wait *wait,
 		       struct aggapi_found *ret, struct aggapi_refusal *refusal)

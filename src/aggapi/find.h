@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From the names in a VolumeSnapshotDelta to what a driver's sidecar is asked. */
+/* Resolves the names in a VolumeSnapshotDelta to the query for a driver's sidecar. */
 #ifndef CAIRN_AGGAPI_FIND_H
 #define CAIRN_AGGAPI_FIND_H
 
@@ -17,7 +17,7 @@ struct kube_informer;
 struct kube_user;
 struct kube_wait;
 
-/* Who is asked, and where things stand. */
+/* The sources of the lookups. */
 struct aggapi_finder {
 	struct kube_client *client;
 	struct kube_guard *guard;
@@ -25,15 +25,15 @@ struct aggapi_finder {
 };
 
 struct aggapi_found {
-	struct kube_snapshot base, target; /* base.handle is NULL where there is none */
+	struct kube_snapshot base, target; /* base.handle is NULL if there is no base */
 	struct kube_driver_endpoint endpoint;
 	json_t *secrets;         /* NULL: none */
-	char secret_version[64]; /* changes with the Secret; "" where there is none */
+	char secret_version[64]; /* changes with the Secret; "" if there is none */
 };
 
-/* Finds all of it for `user`, who must be allowed to `get` both VolumeSnapshots and
- * the Secret that the request names: we read them with our own rights. Fails with a
- * refusal. */
+/* Resolves all of it for `user`, who must be allowed to `get` both VolumeSnapshots and the
+ * Secret that the request names, because we read them with our own permissions. Fails with
+ * a refusal. */
 int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
 		const struct kube_user *user, const struct kube_wait *wait,
 		struct aggapi_found *ret, struct aggapi_refusal *refusal);

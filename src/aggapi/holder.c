@@ -36,7 +36,7 @@ int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *er
 
 char *aggapi_holder_text(const struct aggapi_holder *holder)
 {
-	/* The user comes last: a name of Kubernetes has no line break, a user's may. */
+	/* The user comes last: a Kubernetes name has no line break, but a user name may. */
 	return cairn_printf("%s\n%s\n%s\n%s", holder->ns, holder->target, base_of(holder),
 			    holder->user);
 }

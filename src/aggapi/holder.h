@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For whom a data token is: a user, and the VolumeSnapshots that the page was asked
- * for. The driver signs that together with the range, so a token is of no use to
- * anybody else, and the right to the snapshots can be asked for again where the
- * token is spent.
+/* The holder of a data token: a user, and the VolumeSnapshots of the requested page. The
+ * driver signs the holder together with the range, so no other user can use the token, and
+ * the permission for the snapshots can be checked again when the token is used.
  *
- * A token as users see it is the driver's, a dot, and the names: "TOKEN.NS:TARGET:BASE"
- * (BASE may be ""). Texts in, texts out.
+ * The token that users receive is the driver's token, a dot, and the names:
+ * "TOKEN.NS:TARGET:BASE" (BASE may be ""). Text in, text out.
  */
 #ifndef CAIRN_AGGAPI_HOLDER_H
 #define CAIRN_AGGAPI_HOLDER_H
@@ -22,22 +21,22 @@ struct aggapi_holder {
 	const char *base;   /* NULL or "": none */
 };
 
-/* Is it complete, and are the names ones of Kubernetes?
+/* Checks that it is complete and the names are valid in Kubernetes.
  *
- * CAIRN_INVALID  no
+ * CAIRN_INVALID  it is not
  */
 int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *err);
 
-/* What the driver signs (free()); NULL when memory is short. */
+/* Returns the text that the driver signs (free()); NULL when memory is short. */
 char *aggapi_holder_text(const struct aggapi_holder *holder);
 
-/* The token for users (free()); NULL when memory is short. */
+/* Returns the token for users (free()); NULL when memory is short. */
 char *aggapi_holder_token(const struct aggapi_holder *holder, const char *driver_token);
 
-/* Splits such a token in place: *ret_driver_token and the names of *ret point into
- * it; the user is left out.
+/* Splits such a token in place: *ret_driver_token and the names of *ret point into it; the
+ * user is not set.
  *
- * CAIRN_UNAUTHENTICATED  not one of ours
+ * CAIRN_UNAUTHENTICATED  not such a token
  */
 int aggapi_holder_split(char *token, const char **ret_driver_token, struct aggapi_holder *ret,
 			struct cairn_err *err);

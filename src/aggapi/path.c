@@ -27,8 +27,8 @@ bool aggapi_name_valid(const char *name)
 	return true;
 }
 
-/* Copies the part up to the next '/' and moves on to it; false when it is empty
- * or no name. */
+/* Copies the part up to the next '/' and advances to it; false if it is empty or not a
+ * name. */
 static bool take_part(const char **at, char *out, size_t cap)
 {
 	size_t n = strcspn(*at, "/");

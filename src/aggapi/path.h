@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a request asks for: its path and method, taken apart. */
+/* Parses the path and method of a request. */
 #ifndef CAIRN_AGGAPI_PATH_H
 #define CAIRN_AGGAPI_PATH_H
 
@@ -30,21 +30,21 @@ enum aggapi_what {
 
 struct aggapi_path {
 	enum aggapi_what what;
-	char ns[AGGAPI_NAMESPACE_MAX]; /* "" where there is none */
+	char ns[AGGAPI_NAMESPACE_MAX]; /* "" if there is none */
 	char name[AGGAPI_NAME_MAX];
 };
 
-/* Takes the decoded path apart. What is not served here is AGGAPI_UNKNOWN. */
+/* Parses the decoded path. AGGAPI_UNKNOWN if it is not served here. */
 void aggapi_path_parse(const char *path, struct aggapi_path *ret);
 
-/* True for paths below the resource, which have verbs of their own. */
+/* True for paths of the resource, which have their own verbs. */
 bool aggapi_path_is_resource(const struct aggapi_path *path);
 
-/* The verb that Kubernetes' authorization knows for a method on the resource;
- * NULL for a method that is none. `watch` as the query says. */
+/* Returns the authorization verb for a method on the resource; NULL for an unknown method.
+ * `watch` is taken from the query. */
 const char *aggapi_verb(const struct aggapi_path *path, const char *method, bool watch);
 
-/* "" or a lower-case DNS label or subdomain of Kubernetes. */
+/* True for "" and for a lower-case DNS label or subdomain as in Kubernetes. */
 bool aggapi_name_valid(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who asks, by the front proxy's word. */
+/* Reads the user from the headers of the front proxy. */
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define HEADER_NAME_MAX 256
 
-/* A list in the ConfigMap is JSON within a text. */
+/* A list in the ConfigMap is a string that contains JSON. */
 static int read_list(const json_t *data, const char *key, bool lower, json_t **ret,
 		     struct cairn_err *err)
 {
@@ -98,7 +98,7 @@ static bool in_list(const json_t *list, const char *text)
 	return false;
 }
 
-/* The first value of the first header in the list that has one. */
+/* Returns the first value of the first header in the list that is present. */
 static const char *first_of(const json_t *headers, aggapi_field_at fields, const void *request)
 {
 	const char *name, *value;
@@ -114,7 +114,7 @@ static const char *first_of(const json_t *headers, aggapi_field_at fields, const
 	return NULL;
 }
 
-/* What follows one of the prefixes, or NULL. */
+/* Returns the part after one of the prefixes, or NULL. */
 static const char *extra_key(const json_t *prefixes, const char *name)
 {
 	const json_t *item;
@@ -130,7 +130,7 @@ static const char *extra_key(const json_t *prefixes, const char *name)
 	return NULL;
 }
 
-/* Keys come percent-encoded, because header names cannot hold every character. */
+/* Keys are percent-encoded, because header names cannot contain every character. */
 static int add_extra(json_t *user, const char *key, const char *value, struct cairn_err *err)
 {
 	char query[HEADER_NAME_MAX + 2] = "k=", decoded[HEADER_NAME_MAX];
@@ -178,8 +178,8 @@ static int add_groups_and_extra(const struct aggapi_proxy_rules *rules, aggapi_f
 	return 0;
 }
 
-/* As every server behind the front proxy does: who is known is authenticated.
- * The API server itself asks for documents as a user without groups. */
+/* Adds system:authenticated, as every server behind the front proxy does. The API server
+ * itself requests documents as a user without groups. */
 static int add_authenticated(json_t *user, struct cairn_err *err)
 {
 	json_t *groups = json_object_get(user, "groups");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Makes a driver's sidecar known: its DriverDiscovery, applied at the start and
- * put back when somebody deletes or changes it. */
+/* Publishes a driver's sidecar as a DriverDiscovery, which is applied at the start and
+ * restored if it is deleted or changed. */
 #ifndef CAIRN_AGGAPI_PUBLISH_H
 #define CAIRN_AGGAPI_PUBLISH_H
 
@@ -13,13 +13,13 @@ struct aggapi_publish_options {
 	const char *driver;
 	const char *url;     /* exactly one of these two */
 	const char *service; /* "namespace/name[:port][/path]" */
-	const char *ca_file; /* PEM, read again when it changes; NULL: the system's authorities */
+	const char *ca_file; /* PEM, read again when it changes; NULL: the system's trust store */
 };
 
-/* Checks the options and begins; the client is borrowed. See kube/publisher.h.
+/* Checks the options and starts; the client is borrowed. See kube/publisher.h.
  *
  * CAIRN_INVALID  an option is wrong
- * others         the authorities can not be read
+ * others         the CA file cannot be read
  */
 int aggapi_publish(struct kube_client *client, const struct aggapi_publish_options *options,
 		   struct kube_publisher **ret, struct cairn_err *err);

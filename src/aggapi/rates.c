@@ -23,7 +23,7 @@ struct bucket {
 struct aggapi_rates {
 	pthread_mutex_t lock;
 	double per_ns, burst;
-	struct cairn_siphash_key key; /* nobody can choose a name that collides with another's */
+	struct cairn_siphash_key key; /* keyed, so that a peer cannot choose a colliding name */
 	struct bucket buckets[BUCKETS];
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How often each user may ask.
+/* Rate limit per user.
  *
- * One token bucket a user, in a table of fixed size: users that collide share
- * one, so a peer with many names can slow others down a little and never grow
- * memory. Any thread; the clock is the caller's.
+ * One token bucket per user, in a table of fixed size. Users that collide share a bucket:
+ * a peer with many names can slow others down a little, but cannot grow memory.
+ * Thread-safe; the caller supplies the clock.
  */
 #ifndef CAIRN_AGGAPI_RATES_H
 #define CAIRN_AGGAPI_RATES_H
@@ -23,7 +23,7 @@ int aggapi_rates_new(uint64_t per_second, uint64_t burst, struct aggapi_rates **
 void aggapi_rates_free(struct aggapi_rates *rates);
 CAIRN_DEFINE_CLEANUP(struct aggapi_rates, aggapi_rates_free);
 
-/* True when the user may ask now; else how many seconds to wait, at least 1. */
+/* Returns true if the user may make a request now; else the seconds to wait, at least 1. */
 bool aggapi_rates_take(struct aggapi_rates *rates, const char *user, uint64_t now_ns,
 		       uint64_t *ret_wait_s);
 

@@ -18,7 +18,7 @@
 #include "kube/object.h"
 #include "kube/wait.h"
 
-#define HANDLES_KEPT 16 /* each with the connections it opened */
+#define HANDLES_KEPT 16 /* each with its open connections */
 
 struct aggapi_remote {
 	struct aggapi_tokens *tokens;
@@ -33,7 +33,7 @@ struct aggapi_remote {
 struct exchange {
 	struct cairn_buf body;
 	const struct kube_wait *wait;
-	int ended; /* the code of its check */
+	int ended; /* code of the failed check */
 	char text[CURL_ERROR_SIZE];
 };
 
@@ -119,7 +119,7 @@ static struct curl_slist *add_line(struct curl_slist *list, const char *line, bo
 	return more ? more : list;
 }
 
-/* A secret text that this file wipes and frees. */
+/* Wipes and frees a secret. */
 static void wipe(char **text)
 {
 	if (*text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Asks the sidecar of a driver for a page, over HTTPS. Calls block; any thread.
- * Connections stay open between calls. */
+/* Requests pages from the sidecar of a driver, over HTTPS. Calls block; thread-safe.
+ * Connections are kept open between calls. */
 #ifndef CAIRN_AGGAPI_REMOTE_H
 #define CAIRN_AGGAPI_REMOTE_H
 
@@ -24,18 +24,18 @@ struct aggapi_remote_options {
 	uint64_t timeout_ms;
 };
 
-/* Texts are copied. */
+/* Strings are copied. */
 int aggapi_remote_new(const struct aggapi_remote_options *options, struct aggapi_remote **ret,
 		      struct cairn_err *err);
 void aggapi_remote_free(struct aggapi_remote *remote);
 CAIRN_DEFINE_CLEANUP(struct aggapi_remote, aggapi_remote_free);
 
-/* A page of the driver, which was checked. The call ends when the caller of `wait` is gone; its
- * deadline, which is for questions to the API server, does not count.
+/* Returns a checked page of the driver. The call is cancelled when the caller of `wait`
+ * has gone; the deadline of `wait` is for API server queries and does not apply.
  *
  * CAIRN_UNAVAILABLE  it cannot be reached, or its certificate is not trusted
- * CAIRN_INTERNAL     an answer that is none
- * others: what the sidecar or its driver said
+ * CAIRN_INTERNAL     an invalid answer
+ * others             the error of the sidecar or its driver
  */
 int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
 		      const struct kube_driver_endpoint *endpoint,

@@ -32,7 +32,7 @@ struct aggapi_server {
 	struct net_metric *seconds;
 };
 
-/* One request on its way. */
+/* One request in progress. */
 struct asked {
 	struct net_http *http;
 	struct aggapi_path path;
@@ -52,9 +52,8 @@ static bool is_signed(const void *request, const char *ca_pem)
 	return net_http_tls_verify(request, ca_pem);
 }
 
-/* The front proxy speaks for others and shows its certificate; everybody else
- * speaks for themselves with a token. Headers without the certificate count for
- * nothing. */
+/* The front proxy acts for users and shows its certificate; all other clients authenticate
+ * with their own token. The headers are ignored without the certificate. */
 static int identify(struct aggapi_server *s, struct asked *a, struct cairn_err *err)
 {
 	const char *token = kube_bearer_token(net_http_field(a->http, "authorization"));
@@ -134,7 +133,7 @@ static bool is_read(const struct net_http *http)
 	       strcmp(net_http_method(http), "HEAD") == 0;
 }
 
-/* Whoever asks is known and may. */
+/* The user is authenticated and authorized. */
 static int answer(struct aggapi_server *s, struct asked *a, struct aggapi_refusal *refusal,
 		  struct cairn_err *err)
 {

@@ -18,7 +18,7 @@ struct kube_informer;
 struct net_http_server;
 struct net_metrics;
 
-/* Questions to the API server for one request take no longer. */
+/* Time limit of the API server queries for one request. */
 #define AGGAPI_ASK_MS 15000U
 
 struct aggapi_server_options {

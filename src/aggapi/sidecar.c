@@ -41,7 +41,7 @@ static int check_certificate(const struct aggapi_sidecar *s, const struct net_ht
 	return 0;
 }
 
-/* Whose token the request carries. */
+/* Authenticates the user of the request's token. */
 static int identify(const struct aggapi_sidecar *s, struct net_http *http,
 		    const struct kube_caller *caller, struct kube_user **ret, struct cairn_err *err)
 {
@@ -55,7 +55,7 @@ static int identify(const struct aggapi_sidecar *s, struct net_http *http,
 	return rc;
 }
 
-/* Pages are for the aggregated API server. */
+/* Only the aggregated API server may request pages. */
 static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 			struct cairn_err *err)
 {
@@ -71,8 +71,8 @@ static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 	return rc ? rc : kube_guard_access(s->options.guard, user, &what, &caller.wait, err);
 }
 
-/* Data is for the user that the token was made for, who still may read the snapshots
- * that it came from. `holder` has their names; its user is filled in. */
+/* Only the user that the token was made for may read data, and must still be allowed to
+ * read its snapshots. `holder` has their names; its user is filled in. */
 static int check_holder(const struct aggapi_sidecar *s, const struct kube_caller *caller,
 			const struct kube_user *user, const struct aggapi_holder *holder,
 			struct cairn_err *err)
@@ -151,15 +151,15 @@ static int handle_deltas(struct net_http *http, void *arg, struct cairn_err *err
 	return rc ? send_failure(http, &why, err) : send_json(http, 200, answer, err);
 }
 
-/* A block on its way out; its head goes with the first piece, so that a token
- * that is no good gets a proper refusal. */
+/* A block in transfer. The head is sent with the first piece, so that an invalid token
+ * gets a proper refusal. */
 struct outgoing {
 	struct net_http *http;
 	bool begun;
-	bool allowed; /* the data token was its user's, and the right was there */
+	bool allowed; /* the data token belongs to the user, who has permission */
 	uint64_t bytes;
 	struct kube_user *user;
-	char *token; /* in pieces that `holder` points to */
+	char *token; /* buffer that `holder` points into */
 	struct aggapi_holder holder;
 };
 
@@ -238,7 +238,7 @@ static int handle_block(struct net_http *http, void *arg, struct cairn_err *err)
 
 	note(arg, "block", rc, &why);
 	audit_block(&out, rc, began);
-	if (rc && out.begun) { /* broken off, so that nobody takes a part for the whole */
+	if (rc && out.begun) { /* aborted, so that the client does not take a part for the whole */
 		if (err)
 			*err = why;
 		return rc;

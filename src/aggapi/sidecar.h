@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The HTTPS sidecar beside a driver (`cairn cbt-http`): wire.h in, CSI out.
+/* The HTTPS sidecar of a driver (`cairn cbt-http`): wire.h in, CSI out.
  *
- * Pages are for the aggregated API server only, which shows a certificate of
- * the authority it was told of, or sends a token whose owner may `post` to the
- * path /v1/deltas (RBAC: nonResourceURLs). Data is for the user that a data token was made
- * for (holder.h): they show a token of their own, and the right to `get` the
- * VolumeSnapshots is asked for again.
+ * Only the aggregated API server may request pages: it shows a certificate of the
+ * configured CA, or sends a token whose user may `post` to the path /v1/deltas (RBAC:
+ * nonResourceURLs). Only the user that a data token was made for (holder.h) may read data:
+ * the user sends a token of their own, and the permission to `get` the VolumeSnapshots is
+ * checked again.
  */
 #ifndef CAIRN_AGGAPI_SIDECAR_H
 #define CAIRN_AGGAPI_SIDECAR_H
@@ -27,10 +27,10 @@ struct aggapi_sidecar_options {
 	struct kube_guard *guard;
 	struct net_metrics *metrics;
 	const char *audience;    /* of tokens */
-	bool certificates;       /* one of the right authority is enough */
-	const char *client_name; /* and this name, unless NULL */
+	bool certificates;       /* a certificate of the right CA is enough */
+	const char *client_name; /* required common name; NULL: any */
 
-	/* Whether this instance serves; when not, why. */
+	/* Whether this instance serves, or why it does not. */
 	bool (*serves)(void *arg);
 	void *arg;
 };

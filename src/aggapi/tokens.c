@@ -20,7 +20,7 @@
 
 #define ACCOUNT_PREFIX "system:serviceaccount:"
 #define DRIVERS_MAX    256U
-#define EXPIRY_S       600U /* the shortest that an API server makes */
+#define EXPIRY_S       600U /* the shortest lifetime that the API server issues */
 #define KEEP_MS        300000U
 #define REFUSAL_MS     2000U
 
@@ -29,7 +29,7 @@ struct aggapi_tokens {
 	struct kube_cache *kept;
 };
 
-/* A token as a value; wiped when nobody uses it any more. */
+/* A token as a cached value; wiped with its last reference. */
 struct token {
 	struct kube_value value;
 	size_t n;
@@ -86,8 +86,8 @@ void aggapi_tokens_free(struct aggapi_tokens *tokens)
 	free(tokens);
 }
 
-/* Namespace and name of the account that we are, split in place; false when the user
- * is something else. */
+/* Splits namespace and name of our account in place; false if the user is not a service
+ * account. */
 static bool split_account(char *user, const char **ret_ns, const char **ret_name)
 {
 	size_t prefix = strlen(ACCOUNT_PREFIX);
@@ -154,7 +154,7 @@ int aggapi_tokens_get(struct aggapi_tokens *tokens, const char *driver,
 
 	if (rc) {
 		cairn_err_wrap(err, "token for the sidecar of '%s'", driver);
-		/* Refused or not there: it is we who are not let, not the caller. */
+		/* Our own account was refused, not the caller. */
 		return rc == CAIRN_DENIED || rc == CAIRN_NOT_FOUND || rc == CAIRN_UNAUTHENTICATED
 			       ? cairn_err_recode(err, CAIRN_INTERNAL)
 			       : rc;

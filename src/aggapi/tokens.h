@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Our own tokens for the sidecars of drivers, one for each: its audience is made of
- * the driver's name, so that the sidecar of one driver can not use it at another's.
+/* Our own tokens for the sidecars of drivers, one for each. The audience contains the
+ * driver's name, so that one driver's sidecar cannot use a token at another's.
  *
- * The API server makes them for the service account that we are; they live for ten
- * minutes and are used for half of that. Thread-safe.
+ * The API server issues them for our service account; they are valid for ten minutes and
+ * used for half of that. Thread-safe.
  */
 #ifndef CAIRN_AGGAPI_TOKENS_H
 #define CAIRN_AGGAPI_TOKENS_H
@@ -16,8 +16,8 @@ struct cairn_err;
 struct kube_client;
 struct kube_wait;
 
-/* The audience of tokens for the sidecar of a driver, ours and those of users who fetch
- * data. The name of any object fits. */
+/* Audience of tokens for a driver's sidecar, both ours and those of users that read data.
+ * The name of any object fits. */
 #define AGGAPI_AUDIENCE_PREFIX "cbt-http."
 #define AGGAPI_AUDIENCE_MAX    320
 void aggapi_audience(const char *driver, char out[AGGAPI_AUDIENCE_MAX]);
@@ -28,7 +28,7 @@ int aggapi_tokens_new(struct kube_client *client, struct aggapi_tokens **ret,
 void aggapi_tokens_free(struct aggapi_tokens *tokens);
 CAIRN_DEFINE_CLEANUP(struct aggapi_tokens, aggapi_tokens_free);
 
-/* A token for the driver's sidecar, "" when we are no service account; the caller
+/* Returns a token for the driver's sidecar, "" if we are not a service account; the caller
  * wipes and frees it. */
 int aggapi_tokens_get(struct aggapi_tokens *tokens, const char *driver,
 		      const struct kube_wait *wait, char **ret, struct cairn_err *err);

@@ -32,7 +32,7 @@ struct aggapi_trust {
 	struct aggapi_proxy_rules rules; /* guarded by lock */
 };
 
-/* A directory that only we can read; /dev/shm where nothing else is writable. */
+/* Creates a private directory; in /dev/shm if nothing else is writable. */
 static int make_dir(struct aggapi_trust *trust, struct cairn_err *err)
 {
 	const char *tmp = getenv("TMPDIR");

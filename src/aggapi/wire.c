@@ -10,7 +10,7 @@
 #include "kube/object.h"
 #include "net/grpc_status.h"
 
-#define CODES 17 /* of gRPC, from 0 on */
+#define CODES 17 /* gRPC codes, from 0 on */
 
 json_t *aggapi_question_object(const struct aggapi_question *q)
 {
@@ -28,7 +28,7 @@ json_t *aggapi_question_object(const struct aggapi_question *q)
 	return cairn_take(object);
 }
 
-/* An absent text is NULL, anything else than a text an error. */
+/* An absent string is NULL; any other type is an error. */
 static int optional_text(const json_t *object, const char *name, const char **ret,
 			 struct cairn_err *err)
 {
@@ -147,7 +147,8 @@ static int code_of_name(const char *name)
 	return CAIRN_UNKNOWN;
 }
 
-/* As for gRPC; but of our own sidecar a 400 says nothing and a 504 is its deadline. */
+/* As for gRPC, except that a 400 of our own sidecar says nothing about the cause, and a
+ * 504 is its deadline. */
 static int code_of_http(int http)
 {
 	if (http == 400)
