@@ -74,7 +74,8 @@ void check_refused(struct suite *suite, struct verdict *v, const struct listing_
 	listing_free(&l);
 }
 
-/* What a listing of the main volume must have; zeros need not be allocated. */
+/* Whether a listing of the main volume must contain the range; zeros need not be
+ * allocated. */
 static bool is_needed(const struct listing *l, const struct scene_range *r)
 {
 	unsigned changes =
@@ -84,7 +85,7 @@ static bool is_needed(const struct listing *l, const struct scene_range *r)
 			   : (r->kind & (SCENE_WRITTEN | SCENE_NEW)) && !r->gone;
 }
 
-/* The first byte from `start` on that is needed and not covered. */
+/* Finds the first byte from `start` on that is required and not covered. */
 static bool find_missed(const struct suite *suite, const struct listing *l, uint64_t start,
 			uint64_t *ret)
 {

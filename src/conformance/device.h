@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Writing known bytes to a published device.
+/* Writes known bytes to a published device.
  *
- * The byte at an offset depends on the offset and on a version; two versions
- * differ in every byte, and none has a zero. Each write is flushed by
- * device_sync(), which is what makes it count for a snapshot.
+ * The byte at an offset depends on the offset and on a version; two versions differ in
+ * every byte, and no byte is zero. device_sync() flushes the writes, so that a snapshot
+ * must contain them.
  */
 #ifndef CAIRN_CONFORMANCE_DEVICE_H
 #define CAIRN_CONFORMANCE_DEVICE_H
@@ -20,13 +20,13 @@ int device_write(int fd, uint64_t offset, uint64_t length, unsigned version, str
 
 /* Punches a hole.
  *
- * CAIRN_UNIMPLEMENTED  the device cannot
+ * CAIRN_UNIMPLEMENTED  the device does not support it
  */
 int device_discard(int fd, uint64_t offset, uint64_t length, struct cairn_err *err);
 
 int device_sync(int fd, struct cairn_err *err);
 
-/* Its bytes now. */
+/* The current size in bytes. */
 int device_size(int fd, uint64_t *ret, struct cairn_err *err);
 
 #endif

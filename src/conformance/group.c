@@ -35,8 +35,7 @@ static int ask(struct target *t, const struct group *g, bool by_name, ProtobufCM
 			    ret, err);
 }
 
-/* One CreateVolumeGroupSnapshot: repeated under the same name it tells how far
- * it is. */
+/* One CreateVolumeGroupSnapshot: repeated under the same name it reports the progress. */
 static int call_create(struct target *t, struct group *g, bool *ret_ready, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A group snapshot of one volume that the suite makes in the driver under test. */
+/* A group snapshot of one volume, which the suite creates in the driver under test. */
 #ifndef CAIRN_CONFORMANCE_GROUP_H
 #define CAIRN_CONFORMANCE_GROUP_H
 
@@ -13,7 +13,7 @@ struct verdict;
 struct group {
 	char *name;
 	char *volume_id;
-	char *id;     /* NULL: not made, or not known to be, or deleted */
+	char *id;     /* NULL: not created, deleted, or creation uncertain */
 	char *member; /* id of its only snapshot */
 	bool tried;
 };
@@ -23,9 +23,9 @@ int group_create(struct target *t, struct group *g, struct cairn_err *err);
 int group_remove(struct target *t, struct group *g, struct cairn_err *err);
 void group_free(struct group *g);
 
-/* Asks for the group again, by CreateVolumeGroupSnapshot (`by_name`) or by
- * GetVolumeGroupSnapshot: group and member must be the same, and the member
- * must name its group. */
+/* Requests the group again, by CreateVolumeGroupSnapshot (`by_name`) or by
+ * GetVolumeGroupSnapshot: group and member must be the same, and the member must contain
+ * the group's id. */
 void group_check(struct target *t, struct verdict *v, const struct group *g, bool by_name);
 
 #endif

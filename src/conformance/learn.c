@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the driver under test says about itself. */
+/* Queries the capabilities of the driver under test. */
 
 #include "conformance/target.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What one stream of block metadata said, kept as it came.
+/* The contents of one block metadata stream, as received.
  *
- * Nothing is refused here: a listing holds what the driver sent, right or
- * wrong, and how the stream ended; judging is the tests' business. Beside the
- * tuples it has the union of them, sorted and merged, which is what a backup
- * would copy.
+ * Nothing is rejected here: a listing holds what the driver sent, right or wrong, and how
+ * the stream ended; the tests judge it. In addition to the tuples it has their union,
+ * sorted and merged, which is what a backup would copy.
  */
 #ifndef CAIRN_CONFORMANCE_LISTING_H
 #define CAIRN_CONFORMANCE_LISTING_H
@@ -18,7 +17,7 @@
 
 struct target;
 
-/* Tuples and messages of one stream: stops a driver that never ends. */
+/* Limit of the tuples and messages of one stream, against a driver that never ends. */
 #define LISTING_MAX (4U << 20)
 
 #define LISTING_TYPE_FIXED    1
@@ -31,9 +30,9 @@ struct listing_request {
 	int32_t max_results;
 	uint64_t timeout_ms; /* 0: the target's */
 	uint64_t grace_ms;   /* see net/client.h */
-	uint64_t pause_ms;   /* with `narrow`: do not read on for so long after a message */
+	uint64_t pause_ms;   /* with `narrow`: pause this long after a message */
 	bool narrow;
-	size_t cancel_after; /* messages; 0: never */
+	size_t cancel_after; /* messages; 0: do not cancel */
 };
 
 struct listing_tuple {
@@ -59,15 +58,15 @@ struct listing {
 	size_t n_tuples, cap_tuples;
 	struct listing_message *messages;
 	size_t n_messages, cap_messages;
-	struct listing_range *cover; /* ascending, apart from each other */
+	struct listing_range *cover; /* ascending and disjoint */
 	size_t n_cover;
 
 	int code; /* how it ended: 0 or a negative gRPC code */
 	struct cairn_err err;
 	bool is_delta;
-	bool local;       /* the end is ours: a limit, malformed bytes, no memory */
-	bool has_text;    /* the status came with a message */
-	bool has_details; /* and with details */
+	bool local;       /* the suite ended it: a limit, malformed bytes, no memory */
+	bool has_text;    /* the status had a message */
+	bool has_details; /* the status had details */
 	char label[96];   /* the call, for diagnostics */
 };
 
@@ -75,12 +74,12 @@ struct listing {
 void listing_get(struct target *t, const struct listing_request *request, struct listing *ret);
 void listing_free(struct listing *l);
 
-/* The first part of [start, end) that is in `a` and not in `b`; false when there
- * is none. */
+/* Finds the first part of [start, end) that is in `a` and not in `b`; false if there is
+ * none. */
 bool listing_missing(const struct listing *a, const struct listing *b, uint64_t start, uint64_t end,
 		     struct listing_range *ret);
 
-/* The first byte of [start, end) that the listing does not cover, or `end`. */
+/* Returns the first byte of [start, end) that the listing does not cover, or `end`. */
 uint64_t listing_uncovered(const struct listing *l, uint64_t start, uint64_t end);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A volume's way to this node and back. */
+/* Publishes a volume on this node and reverses it. */
 
 #include "conformance/volume.h"
 
@@ -18,7 +18,7 @@
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
 
-/* A call whose response holds nothing. */
+/* A call with an empty response. */
 static int call_empty(struct target *t, const char *path, const struct cairn_buf *request,
 		      const ProtobufCMessageDescriptor *type, struct cairn_err *err)
 {
@@ -119,7 +119,7 @@ int volume_publish(struct target *t, struct volume *v, struct cairn_err *err)
 	return rc ? rc : open_device(v, err);
 }
 
-/* The volume's id and one more string: what all steps back ask for. */
+/* Sends the volume's id and one more string: the request of all reverse steps. */
 static int step_back(struct target *t, const char *path, const struct volume *v, const char *second,
 		     const ProtobufCMessageDescriptor *type, struct cairn_err *err)
 {
@@ -131,7 +131,7 @@ static int step_back(struct target *t, const char *path, const struct volume *v,
 	if (type == &csi__v1__controller_unpublish_volume_response__descriptor)
 		request_add_map(&request, 3, &t->secrets);
 	rc = call_empty(t, path, &request, type, err);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* it did not get there */
+	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* the step was not completed */
 }
 
 int volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err)

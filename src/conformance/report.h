@@ -26,23 +26,23 @@ struct report {
 void report_init(struct report *r, bool junit);
 void report_done(struct report *r);
 
-/* The lines before the first result; `n` tests will follow. */
+/* Writes the lines before the first result; `n` tests will follow. */
 void report_begin(struct report *r, const struct target *target, size_t n);
 void report_result(struct report *r, const struct suite_test *test, const struct verdict *v,
 		   uint64_t ns);
 
-/* A remark outside of the tests. */
+/* Writes a remark outside of the tests. */
 void report_remark(struct report *r, const char *remark);
 
-/* Nothing more comes, though more was announced. */
+/* Reports that the remaining tests will not run. */
 void report_bail_out(struct report *r, const char *why);
 
-/* The last line: "N passed, N failed, N skipped". */
+/* Writes the last line: "N passed, N failed, N skipped". */
 void report_end(struct report *r);
 
-/* Writes the XML; made of all results so far.
+/* Writes all results so far as XML.
  *
- * any code of the file system's errors
+ * Codes are those of file system errors.
  */
 int report_write_junit(const struct report *r, const char *path, struct cairn_err *err);
 

@@ -63,7 +63,7 @@ int request_map_parse(struct request_map *map, const char *text, const char *sep
 
 		if (!*item)
 			continue;
-		/* The item may hold a secret: it is not repeated in the text. */
+		/* The item may contain a secret, so the text does not quote it. */
 		if (!equals || equals == item)
 			return cairn_err_set(err, CAIRN_INVALID, "an item is not KEY=VALUE");
 		*equals = '\0';

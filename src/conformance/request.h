@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Requests to the driver under test, written field by field.
+/* Encodes requests to the driver under test field by field.
  *
- * What is wrong on purpose must be possible to say, and the maps of every
- * message are the same bytes, so requests do not go through generated code. The
- * field numbers are those of csi.v1. The buffer's failure says whether all fit.
+ * Requests do not use generated code, because deliberately wrong ones must be possible,
+ * and the maps of all messages have the same encoding. The field numbers are those of
+ * csi.v1. The buffer's failure flag tells whether all fields fit.
  */
 #ifndef CAIRN_CONFORMANCE_REQUEST_H
 #define CAIRN_CONFORMANCE_REQUEST_H
@@ -15,10 +15,10 @@
 struct cairn_buf;
 struct cairn_err;
 
-#define REQUEST_MAX     (64U << 10) /* bytes of one request */
-#define REQUEST_MAP_MAX 64U         /* entries of a map that a driver hands us */
+#define REQUEST_MAX     (64U << 10) /* limit of one request */
+#define REQUEST_MAP_MAX 64U         /* limit of the entries of a driver's map */
 
-/* A map<string, string>: what the user gave, or what a driver said. */
+/* A map<string, string> from the user or from a driver. */
 struct request_map {
 	char **keys;
 	char **values;
@@ -27,20 +27,20 @@ struct request_map {
 
 /* Copies both.
  *
- * CAIRN_NO_SPACE  out of memory, or REQUEST_MAP_MAX entries are there
+ * CAIRN_NO_SPACE  out of memory, or there are REQUEST_MAP_MAX entries
  */
 int request_map_add(struct request_map *map, const char *key, const char *value,
 		    struct cairn_err *err);
 void request_map_done(struct request_map *map);
 
-/* Adds the "KEY=VALUE" items of `text`, which stand between separators.
+/* Adds the "KEY=VALUE" items of `text`, which are separated by `separators`.
  *
  * CAIRN_INVALID  an item has no "="
  */
 int request_map_parse(struct request_map *map, const char *text, const char *separators,
 		      struct cairn_err *err);
 
-/* NULL and "" are left out, and so is 0: proto3 has no other way to say them. */
+/* NULL, "" and 0 are omitted, because proto3 does not distinguish them from absent. */
 void request_add_string(struct cairn_buf *buf, uint32_t field, const char *text);
 void request_add_int(struct cairn_buf *buf, uint32_t field, int64_t value);
 void request_add_map(struct cairn_buf *buf, uint32_t field, const struct request_map *map);
@@ -49,7 +49,7 @@ void request_add_bytes(struct cairn_buf *buf, uint32_t field, const void *data, 
 /* A CapacityRange of at least `bytes`. */
 void request_add_capacity(struct cairn_buf *buf, uint32_t field, uint64_t bytes);
 
-/* The VolumeCapability of all volumes here: block access, one node writes. */
+/* The VolumeCapability of all volumes here: block access, single node writer. */
 void request_add_capability(struct cairn_buf *buf, uint32_t field);
 
 #endif

@@ -36,7 +36,8 @@ int scene_init(struct scene *scene, struct target *target, uint64_t size, const 
 	return 0;
 }
 
-/* A volume of that name, published. It counts as made from the first call on. */
+/* Creates and publishes a volume of that name. It counts as created from the first call
+ * on. */
 static int add_volume(struct scene *scene, const char *name, uint64_t size,
 		      const struct snapshot *from, struct volume **ret, struct cairn_err *err)
 {
@@ -84,15 +85,15 @@ static int add_snapshot(struct scene *scene, const struct volume *v, const char 
 /* --- the main volume --- */
 
 #define SLOT        65536U
-#define RANGES_MAX  65536U /* entries; what is dense stays far below */
+#define RANGES_MAX  65536U /* limit of entries; the dense writes stay far below */
 #define DENSE_MAX   8192U
 #define FIRST_DATA  1U /* versions */
 #define SECOND_DATA 2U
 
-/* What happens in slots of the first quarter, in both phases. */
+/* The actions on slots of the first quarter, in both phases. */
 static const struct plan {
 	unsigned from, to; /* slots, both included */
-	unsigned length;   /* SLOT: all of it, else a block that moves with the slot */
+	unsigned length;   /* SLOT: the whole slot, else a block whose place depends on the slot */
 	enum scene_kind then;
 } plan[] = {
 	{0, 8, SCENE_BLOCK, SCENE_OVERWRITTEN}, {9, 12, SCENE_BLOCK, SCENE_ZEROED},
@@ -170,7 +171,7 @@ static int write_second(struct scene *scene, const struct plan *p, unsigned slot
 	return rc ? rc : remember(scene, r, err);
 }
 
-/* Every second block from the end of the first quarter on, and the last one. */
+/* Writes every second block from the end of the first quarter on, and the last one. */
 static int write_dense(struct scene *scene, enum scene_kind kind, unsigned version,
 		       struct cairn_err *err)
 {
@@ -233,7 +234,7 @@ static int make_main(struct scene *scene, struct cairn_err *err)
 	return rc ? rc : add_snapshot(scene, scene->volume, "same", &scene->same, err);
 }
 
-/* Runs `make` once and repeats what it came to. */
+/* Runs `make` once and returns the same result later. */
 static int once(struct scene *scene, int *state, struct cairn_err *kept,
 		int (*make)(struct scene *scene, struct cairn_err *err), struct cairn_err *err)
 {
@@ -329,8 +330,8 @@ int scene_disturb(struct scene *scene, struct cairn_err *err)
 	return rc ? rc : device_sync(scene->volume->fd, err);
 }
 
-/* Snapshots first: not every driver lets a volume go before them. A second
- * round gets what the first could not, such as a snapshot in use. */
+/* Snapshots first: not every driver can delete a volume before them. A second round
+ * removes what the first could not, such as a snapshot in use. */
 void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text), void *arg)
 {
 	for (int round = 0; round < 2; round++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the tests look at: volumes with a known past, made when first needed.
+/* The tested objects: volumes with a known history, created on first use.
  *
  * The main volume is cut four times:
  *
@@ -12,9 +12,8 @@
  *             for the first time
  *   same      right after that
  *
- * Every byte that counts as changed differs from the byte before it, so that a
- * driver which compares bytes has no excuse either. Everything made here goes
- * away with scene_clean(), whatever happened.
+ * Every byte that counts as changed has a new value, so that a driver that compares bytes
+ * must report it too. scene_clean() removes all objects, also after failures.
  */
 #ifndef CAIRN_CONFORMANCE_SCENE_H
 #define CAIRN_CONFORMANCE_SCENE_H
@@ -35,19 +34,19 @@ struct target;
 /* Kinds of change, as bits. */
 enum scene_kind {
 	SCENE_WRITTEN = 1,     /* before `first` */
-	SCENE_NEW = 2,         /* where nothing was before */
+	SCENE_NEW = 2,         /* not written before */
 	SCENE_OVERWRITTEN = 4, /* with other bytes */
 	SCENE_ZEROED = 8,      /* with zeros */
 	SCENE_DISCARDED = 16,  /* hole punched */
 	SCENE_ONE_BYTE = 32,   /* one byte in a block */
-	SCENE_SAME = 64,       /* with the same bytes: nobody has to tell */
+	SCENE_SAME = 64,       /* with the same bytes: need not be reported */
 };
 
 struct scene_range {
 	uint64_t offset;
 	uint64_t length;
 	enum scene_kind kind;
-	bool gone; /* written before `first`, and zeros in `second` */
+	bool gone; /* written before `first`, zeros in `second` */
 };
 
 #define SCENE_VOLUMES_MAX   8U
@@ -55,30 +54,30 @@ struct scene_range {
 
 struct scene {
 	struct target *target;
-	uint64_t size; /* to ask for */
-	char run[17];  /* in every name */
-	char *dir;     /* of this run */
+	uint64_t size; /* requested size */
+	char run[17];  /* random part of all names */
+	char *dir;     /* directory of this run */
 
 	struct volume volumes[SCENE_VOLUMES_MAX];
 	size_t n_volumes;
 	struct snapshot snapshots[SCENE_SNAPSHOTS_MAX];
 	size_t n_snapshots;
 
-	/* The main volume, and how making it went: 1 before, else a code. */
+	/* The main volume, and the result of creating it: 1 before, else a code. */
 	int main_state;
 	struct cairn_err main_err;
 	struct volume *volume;
 	struct snapshot *empty, *first, *second, *same;
 	struct scene_range *ranges;
 	size_t n_ranges;
-	bool no_discard; /* the device cannot */
+	bool no_discard; /* the device does not support discard */
 
 	/* A volume that grew between two snapshots. */
 	int grown_state;
 	struct cairn_err grown_err;
 	struct volume *grown;
 	struct snapshot *before_growth, *after_growth;
-	struct scene_range grown_range; /* written in what was added */
+	struct scene_range grown_range; /* written in the added part */
 
 	/* Another volume with one snapshot. */
 	int other_state;
@@ -92,24 +91,24 @@ struct scene {
 	struct group group;
 };
 
-/* `parent` is where the directory of this run is made. */
+/* `parent` is the parent of this run's directory. */
 int scene_init(struct scene *scene, struct target *target, uint64_t size, const char *parent,
 	       struct cairn_err *err);
 
-/* Each makes its part on the first call; later calls give the same answer. */
+/* Each function creates its part on the first call; later calls return the same result. */
 int scene_main(struct scene *scene, struct cairn_err *err);
 int scene_grown(struct scene *scene, struct cairn_err *err);
 int scene_other(struct scene *scene, struct cairn_err *err);
 int scene_group(struct scene *scene, struct cairn_err *err);
 
-/* A volume made from a snapshot and published. */
+/* Creates a volume from a snapshot and publishes it. */
 int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
 		  struct cairn_err *err);
 
-/* Writes over the last quarter of the main volume what `first` has in it. */
+/* Overwrites the last quarter of the main volume with its contents in `first`. */
 int scene_disturb(struct scene *scene, struct cairn_err *err);
 
-/* Undoes everything; hands each failure to `tell` and goes on. */
+/* Removes all objects; reports each failure to `tell` and continues. */
 void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text), void *arg);
 
 #endif

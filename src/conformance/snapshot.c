@@ -14,7 +14,7 @@
 
 #define READY_POLL_MS 100
 
-/* One CreateSnapshot: repeated under the same name it tells how far it is. */
+/* One CreateSnapshot: repeated under the same name it reports the progress. */
 static int call_create(struct target *t, struct snapshot *s, bool *ret_ready, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);

@@ -155,7 +155,7 @@ static int conclude(const struct suite *suite, const struct suite_options *optio
 	return 0;
 }
 
-/* With the driver connected and known. */
+/* Runs with the driver connected and its capabilities known. */
 static int run_watched(struct suite *suite, const struct suite_options *options,
 		       struct cairn_err *err)
 {

@@ -2,10 +2,10 @@
 
 /* The conformance suite for the SnapshotMetadata service of a CSI driver.
  *
- * A test is a name, the rule it holds the driver to and a function; each group
- * of tests is a table in a file of its own. Tests run one after another in the
- * order of the tables, because the last group deletes what the others look at.
- * Rule numbers are explained in cairn-conformance(1).
+ * A test is a name, the rule that it checks and a function; each group of tests is a table
+ * in its own file. Tests run one after another in the order of the tables, because the
+ * last group deletes objects that the others use. Rule numbers are explained in
+ * cairn-conformance(1).
  */
 #ifndef CAIRN_CONFORMANCE_SUITE_H
 #define CAIRN_CONFORMANCE_SUITE_H
@@ -19,16 +19,16 @@
 #include "conformance/target.h"
 #include "conformance/verdict.h"
 
-/* Streams that the rules of every stream are checked on. */
+/* Number of streams that the rules for all streams are checked on. */
 #define SUITE_STREAMS_MAX 12U
 
 struct suite {
 	struct target target;
 	struct scene scene;
-	bool thorough; /* try every offset that may matter */
+	bool thorough; /* test every relevant offset */
 
 	struct listing streams[SUITE_STREAMS_MAX];
-	uint64_t stream_sizes[SUITE_STREAMS_MAX]; /* of the snapshot described */
+	uint64_t stream_sizes[SUITE_STREAMS_MAX]; /* size of the snapshot */
 	size_t n_streams;
 };
 

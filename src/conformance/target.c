@@ -14,11 +14,11 @@
 #include "net/client.h"
 #include "proto/message.h"
 
-/* Small enough that a stream of a few thousand tuples does not fit, large
- * enough for any server to make progress. */
+/* Smaller than a stream of a few thousand tuples, but large enough for any server to make
+ * progress. */
 #define NARROW_WINDOW 64U
 
-/* Larger than any driver should send: the suite wants to see it and say so. */
+/* Larger than any driver should send, so that the suite can receive and report it. */
 #define MESSAGE_MAX (32U << 20)
 
 #define ABORTED_PAUSE_MS 50
@@ -53,7 +53,7 @@ void target_done(struct target *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* False when it may not run: there are too many, or the user wants the end. */
+/* False if the call must not start: there are too many, or the run was interrupted. */
 static bool enlist(struct target *t, struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&t->lock);
@@ -88,7 +88,7 @@ int target_open(struct target *t, const struct target_call *call, const struct c
 		net_rpc_free(rpc);
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	}
-	/* What the call came to is what receiving from it says. */
+	/* Receiving reports the result of the call. */
 	net_rpc_send(rpc, request->data, request->len, true, NULL);
 	*ret = rpc;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the driver says it offers, and whether it does. */
+/* Whether the driver implements the capabilities it reports. */
 
 #include "base/err.h"
 #include "conformance/check.h"

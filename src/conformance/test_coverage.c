@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Nothing that was written or changed is missing. */
+/* No written or changed block is missing. */
 
 #include <inttypes.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How streams end: OK says "that was all", so nothing else may end so.
+/* How streams end: OK means that the listing is complete, so incomplete streams must not
+ * end with it.
  *
- * A caller that cancels never hears the driver's own word, so what can be seen
- * of that is whether the driver lives on unharmed. A deadline it can outlive:
- * the tests send a short one and go on listening, with almost no room for data
- * on the way, so that the driver's deadline passes in the middle of a stream.
+ * A caller that cancels does not receive the driver's status, so those tests only check
+ * that the driver is unharmed. For deadlines, the tests send a short one to the driver and
+ * go on listening, with a tiny flow control window, so that the driver's deadline passes
+ * in the middle of a stream.
  */
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 #define THREADS      8
 #define STREAMS_EACH 3
 
-/* A stream that ended OK must be whole. */
+/* A stream that ended with OK must be complete. */
 static void look_at_end(struct verdict *v, const struct listing *full, const struct listing *l,
 			uint64_t timeout_ms)
 {
@@ -103,7 +104,7 @@ static void cancel(struct suite *suite, struct verdict *v, int pair)
 		r.narrow = true;
 		r.cancel_after = 1 + (size_t)i % 3;
 		listing_get(&suite->target, &r, &l);
-		/* A stream that was over before the cancel is fine if it is whole. */
+		/* A stream that ended before the cancel must be complete. */
 		if (l.code == 0)
 			look_at_end(v, &full, &l, 0);
 		if (l.code == CAIRN_DEADLINE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Requests that must be refused, each with its code. */
+/* Requests that must be rejected, each with its code. */
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ enum what {
 	UNKNOWN_TARGET,
 };
 
-/* An id of the same form that no snapshot has: a driver that reads meaning into
- * its ids must still find it well formed. */
+/* Returns an id of the same format that no snapshot has: a driver that parses its ids must
+ * find it well formed. */
 static char *unknown_like(const char *id)
 {
 	char *copy = cairn_strdup(id);
@@ -105,7 +105,7 @@ static void unrelated(struct suite *suite, struct verdict *v, int arg)
 	check_refused(suite, v, &r, codes, 0);
 }
 
-/* Rule 10, on the errors that any driver must give. */
+/* Rule 10, on errors that every driver must return. */
 static void error_form(struct suite *suite, struct verdict *v, int details)
 {
 	struct listing_request r = {.target = ""};

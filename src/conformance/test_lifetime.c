@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The listing of a snapshot does not depend on what happens around it. These
- * come last: they delete. */
+/* The listing of a snapshot does not depend on later changes of other objects. These tests
+ * come last, because they delete objects. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "conformance/check.h"
 
-/* Both listings before and after `change` must be the same. */
+/* The listings before and after `change` must be the same. */
 static void around(struct suite *suite, struct verdict *v,
 		   void (*change)(struct suite *suite, struct verdict *v))
 {
@@ -83,8 +83,8 @@ static void not_published(struct suite *suite, struct verdict *v, int arg)
 	around(suite, v, unpublish);
 }
 
-/* Removes `empty` and asks for a delta from it. A driver may say that it needs
- * the base; if it answers, it must answer right. */
+/* Deletes `empty` and requests a delta from it. A driver may report that it needs the
+ * base; if it answers, the answer must be correct. */
 static void base_deleted(struct suite *suite, struct verdict *v, int arg)
 {
 	cairn_auto_free char *id = NULL;
@@ -128,7 +128,7 @@ static void older_deleted(struct suite *suite, struct verdict *v, int arg)
 	around(suite, v, delete_empty);
 }
 
-/* A snapshot that outlives its volume keeps its metadata. */
+/* A snapshot whose volume was deleted keeps its metadata. */
 static void volume_deleted(struct suite *suite, struct verdict *v, int arg)
 {
 	struct listing_request r = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* max_results: tuples a message, and nothing else. */
+/* max_results limits the tuples of a message, and affects nothing else. */
 
 #include "base/err.h"
 #include "conformance/check.h"
 
-/* A refusal needs no work: a driver that takes longer does not refuse. */
+/* A rejection takes no work: a driver that takes longer did not reject. */
 #define REFUSE_MS 5000U
 
 static void at_most(struct suite *suite, struct verdict *v, int max_results)

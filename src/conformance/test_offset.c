@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* starting_offset: from anywhere, and on from where a stream broke off. */
+/* starting_offset: from any offset, and from where a stream broke. */
 
 #include <inttypes.h>
 
@@ -23,13 +23,13 @@ static void add(struct offsets *o, uint64_t offset)
 		o->at[o->n++] = offset;
 }
 
-/* Which of `n` things to take, so that `each` offsets of them fit. */
+/* Returns the step through `n` items, with `each` offsets per item, such that all fit. */
 static size_t every(const struct offsets *o, size_t n, size_t each)
 {
 	return n / (o->max / each) + 1;
 }
 
-/* Where to start, given the whole listing. */
+/* Chooses starting offsets, given the full listing. */
 typedef void offset_choice(const struct listing *full, struct offsets *o);
 
 static void aligned(const struct listing *full, struct offsets *o)
@@ -76,7 +76,7 @@ static void borders(const struct listing *full, struct offsets *o)
 	}
 }
 
-/* Every tuple's end in turn, from the first on: what resuming asks for. */
+/* The ends of all tuples in order, from which a caller would resume. */
 static void tuple_ends(const struct listing *full, struct offsets *o)
 {
 	size_t step = every(o, full->n_tuples, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the controller tells of snapshots: whoever backs up finds them there. */
+/* What the controller reports about snapshots: backup software finds them this way. */
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static void look(struct search *s, const list_t *page)
 	}
 }
 
-/* One page; `token` of the next goes there. */
+/* Reads one page; `token` receives that of the next. */
 static int list_page(struct target *t, const char *volume, struct search *s, char *token,
 		     size_t cap, struct cairn_err *err)
 {
@@ -82,7 +82,7 @@ static void listed(struct suite *suite, struct verdict *v, int arg)
 				     s.wanted[k]->name, s.found[k]);
 }
 
-/* GetSnapshot; the response is the caller's. */
+/* GetSnapshot; the caller owns the response. */
 static int get(struct target *t, const char *id, ProtobufCMessage **ret, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
@@ -110,7 +110,7 @@ static void get_without_id(struct suite *suite, struct verdict *v, int arg)
 			     cairn_code_name(rc));
 }
 
-/* A member of a group, asked for alone, must name its group. */
+/* A member of a group, read alone, must contain its group's id. */
 static void check_member(struct suite *suite, struct verdict *v, const struct group *g)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What holds for every stream, whatever it tells. */
+/* Rules that hold for every stream. */
 
 #include <inttypes.h>
 
 #include "conformance/check.h"
 
-#define MESSAGE_LIMIT (4U << 20) /* what a gRPC client takes unless told otherwise */
+#define MESSAGE_LIMIT (4U << 20) /* default limit of gRPC clients */
 #define MESSAGE_WISE  (1U << 20)
 
 static bool add_stream(struct suite *suite, struct verdict *v, const struct snapshot *base,
@@ -20,7 +20,7 @@ static bool add_stream(struct suite *suite, struct verdict *v, const struct snap
 	return check_get(suite, v, &r, &suite->streams[i]);
 }
 
-/* Streams of all kinds, once for all tests. */
+/* Reads streams of all kinds, once for all tests. */
 static bool streams(struct suite *suite, struct verdict *v)
 {
 	static const int32_t max_results[] = {0, 2, INT32_MAX};
@@ -40,7 +40,7 @@ static bool streams(struct suite *suite, struct verdict *v)
 	return add_stream(suite, v, scene->second, scene->same, 0) && ok;
 }
 
-/* A rule: the place where a stream breaks it is told in the verdict. */
+/* A rule records in the verdict where a stream violates it. */
 typedef void stream_rule(const struct listing *l, uint64_t size, struct verdict *v);
 
 static void first_message(const struct listing *l, uint64_t size, struct verdict *v)
@@ -86,7 +86,7 @@ static void capacity_constant(const struct listing *l, uint64_t size, struct ver
 
 static void capacity_right(const struct listing *l, uint64_t size, struct verdict *v)
 {
-	/* size_bytes of a snapshot may be unknown: then the volume's must do. */
+	/* size_bytes of a snapshot may be unknown: then use the volume's. */
 	if (size && l->n_messages > 0 && l->messages[0].capacity != (int64_t)size)
 		verdict_fail(v, "%s: capacity is %" PRId64 ", the snapshot has %" PRIu64, l->label,
 			     l->messages[0].capacity, size);
@@ -107,7 +107,7 @@ static void ascending(const struct listing *l, uint64_t size, struct verdict *v)
 	}
 }
 
-/* Tuples that ascend and reach into the next; disorder has a test of its own. */
+/* Finds ascending tuples that overlap; wrong order has its own test. */
 static void no_overlap(const struct listing *l, uint64_t size, struct verdict *v)
 {
 	(void)size;
@@ -136,7 +136,7 @@ static void size_positive(const struct listing *l, uint64_t size, struct verdict
 	}
 }
 
-/* A last block of fixed length may reach past the end, not begin there. */
+/* A last block of fixed length may extend past the end, but not begin there. */
 static void within_capacity(const struct listing *l, uint64_t size, struct verdict *v)
 {
 	(void)size;

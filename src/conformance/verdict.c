@@ -18,7 +18,7 @@ __attribute__((format(printf, 2, 0))) static void add(struct verdict *v, const c
 	vsnprintf(line, VERDICT_LINE_MAX, fmt, ap);
 	for (char *c = line; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = ' '; /* a driver's text must not break our lines */
+			*c = ' '; /* a driver's text must not break our output */
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What one test found. */
+/* The result of one test. */
 #ifndef CAIRN_CONFORMANCE_VERDICT_H
 #define CAIRN_CONFORMANCE_VERDICT_H
 
@@ -16,7 +16,8 @@ enum verdict_state {
 #define VERDICT_LINES_MAX 8U
 #define VERDICT_LINE_MAX  320U
 
-/* A test passes unless it says otherwise. Lines beyond the room are counted. */
+/* A test passes unless a failure or skip is recorded. Lines beyond the limit are only
+ * counted. */
 struct verdict {
 	enum verdict_state state;
 	size_t n_lines;
@@ -24,13 +25,13 @@ struct verdict {
 	char lines[VERDICT_LINES_MAX][VERDICT_LINE_MAX]; /* one fact each, no newline */
 };
 
-/* A rule is broken; a failed test stays failed. */
+/* Records a violated rule; a failed test stays failed. */
 __attribute__((format(printf, 2, 3))) void verdict_fail(struct verdict *v, const char *fmt, ...);
 
-/* It cannot be tested here. */
+/* Records that the test is not possible here. */
 __attribute__((format(printf, 2, 3))) void verdict_skip(struct verdict *v, const char *fmt, ...);
 
-/* Worth knowing, and not wrong. */
+/* Records a remark that is not a failure. */
 __attribute__((format(printf, 2, 3))) void verdict_note(struct verdict *v, const char *fmt, ...);
 
 #endif

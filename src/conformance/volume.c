@@ -133,7 +133,7 @@ int volume_remove(struct target *t, struct volume *v, struct cairn_err *err)
 void volume_free(struct volume *v)
 {
 	if (v->dir) {
-		/* What a driver left there is not ours to take away. */
+		/* Files that a driver left there are not removed. */
 		rmdir(v->staging_path);
 		rmdir(v->dir);
 	}
