@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/lock.h"
 
-/* How many lines strangers may still cause. */
+/* Remaining lines for unauthenticated callers. */
 static struct {
 	pthread_mutex_t lock;
 	uint64_t at_ns; /* when `lines` was counted; 0: never */
@@ -57,7 +57,7 @@ void cairn_audit_format(const struct cairn_audit *audit, uint64_t left_out, stru
 	cairn_buf_adds(out, "}\n");
 }
 
-/* False when the line is to be left out; else how many were before it. */
+/* False if the line must be omitted; else returns how many were omitted before. */
 static bool stranger_may(uint64_t *ret_left_out)
 {
 	cairn_scoped_lock(&strangers.lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The audit: one line of JSON on standard error for every answer with somebody's
- * blocks or data, given or refused. cairn(1) documents its fields. Unlike a log it does
- * not depend on --log-level, and it holds no token and no data.
+/* Audit log: one line of JSON on standard error for every request for blocks or data,
+ * granted or refused. cairn(1) documents its fields. Unlike a log it does not depend on
+ * --log-level, and it contains no token and no data.
  *
- * Callers that are not known can make us write at most CAIRN_AUDIT_STRANGERS lines a
- * second, whatever they send; the next line says how many were left out. Texts are cut
- * at CAIRN_AUDIT_TEXT_MAX bytes.
+ * Unauthenticated callers can cause at most CAIRN_AUDIT_STRANGERS lines a second, whatever
+ * they send; the next line contains the number of omitted ones. Strings are truncated to
+ * CAIRN_AUDIT_TEXT_MAX bytes.
  *
  * Thread-safe.
  */
@@ -18,29 +18,29 @@
 
 struct cairn_buf;
 
-#define CAIRN_AUDIT_STRANGERS 10U /* lines a second, and so many more at once */
+#define CAIRN_AUDIT_STRANGERS 10U /* lines a second, and the burst */
 #define CAIRN_AUDIT_BURST     100U
 #define CAIRN_AUDIT_TEXT_MAX  256U
 #define CAIRN_AUDIT_LINE_MAX  16384U
 
-/* Texts may be NULL, which is "". */
+/* Strings may be NULL, which means "". */
 struct cairn_audit {
 	const char *op;       /* the method, or the path of an HTTP request */
-	bool allowed;         /* the caller was known and had the right */
-	const char *user;     /* "" where nobody was recognized */
+	bool allowed;         /* the caller was authenticated and authorized */
+	const char *user;     /* "" if not authenticated */
 	const char *peer;     /* address and port */
 	const char *ns;       /* of the VolumeSnapshots */
 	const char *snapshot; /* the target */
-	const char *base;     /* name or handle, as the caller named it */
+	const char *base;     /* name or handle, from the request */
 	uint64_t bytes;       /* sent to the caller */
-	int code;             /* how it ended: 0 or one of base/err.h */
-	uint64_t ms;          /* how long it took */
+	int code;             /* result: 0 or a code of base/err.h */
+	uint64_t ms;          /* duration */
 };
 
-/* Writes the line, unless a stranger has caused too many. */
+/* Writes the line, unless unauthenticated callers have caused too many. */
 void cairn_audit_write(const struct cairn_audit *audit);
 
-/* The line, with its line break, for tests. */
+/* Formats the line, including the line break, for tests. */
 void cairn_audit_format(const struct cairn_audit *audit, uint64_t left_out, struct cairn_buf *out);
 
 #endif

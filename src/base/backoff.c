@@ -22,7 +22,7 @@ uint64_t cairn_backoff_ms(const struct cairn_backoff *backoff, uint32_t chance)
 	return spread(pause < backoff->most_ms ? pause : backoff->most_ms, chance);
 }
 
-/* Without randomness there is still a pause, the whole one. */
+/* Without randomness the pause has its full length. */
 static uint32_t chance_of_now(void)
 {
 	uint32_t chance;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Growing pauses between tries: twice the last one, up to the most, and between
- * half of that and all of it by chance, so that many who failed together do not
- * come back together. */
+/* Growing pauses between retries. The pause doubles up to a maximum; the result is a
+ * random value between half of it and all of it, so that callers that failed together do
+ * not retry together. */
 #ifndef CAIRN_BASE_BACKOFF_H
 #define CAIRN_BASE_BACKOFF_H
 
@@ -17,11 +17,12 @@ struct cairn_backoff {
 /* The next pause. */
 uint64_t cairn_backoff_next(struct cairn_backoff *backoff);
 
-/* It went well: the next pause is the first again. */
+/* After a success: the next pause is the first again. */
 void cairn_backoff_reset(struct cairn_backoff *backoff);
 
-/* The pause after so many failures, with all of UINT32_MAX the longest chance; and
- * the part of a pause that chance leaves. */
+/* cairn_backoff_ms() returns the pause after backoff->failures failures; `chance` selects
+ * the value, with UINT32_MAX for the longest. cairn_jitter_ms() returns a random value
+ * between half of a pause and all of it. */
 uint64_t cairn_backoff_ms(const struct cairn_backoff *backoff, uint32_t chance);
 uint64_t cairn_jitter_ms(uint64_t pause_ms);
 

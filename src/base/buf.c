@@ -35,7 +35,7 @@ void cairn_buf_reset(struct cairn_buf *buf)
 	buf->failed = false;
 }
 
-/* One byte beyond `max` is held back for the NUL of take_string. */
+/* Reserves one byte beyond `max` for the NUL of take_string. */
 static bool grow(struct cairn_buf *buf, size_t need)
 {
 	size_t cap = buf->cap ? buf->cap : FIRST_CAPACITY;
@@ -101,7 +101,7 @@ void cairn_buf_addf(struct cairn_buf *buf, const char *fmt, ...)
 		buf->failed = true;
 		return;
 	}
-	at = cairn_buf_reserve(buf, (size_t)n); /* grow() keeps a byte for the NUL */
+	at = cairn_buf_reserve(buf, (size_t)n); /* grow() reserves a byte for the NUL */
 	if (!at)
 		return;
 	va_start(args, fmt);

@@ -2,10 +2,9 @@
 
 /* Growable byte buffer with a maximum.
  *
- * Whatever a peer or a file can make us collect goes into one of these, so a
- * size from outside can never take all memory. The first failed append sticks:
- * later appends do nothing and cairn_buf_failed() tells, so a run of appends
- * needs one check at its end.
+ * All data whose size a peer or a file determines is collected in one of these, so that it
+ * cannot exhaust memory. The first failed append is sticky: later appends do nothing and
+ * cairn_buf_failed() is true, so a sequence of appends needs one check at its end.
  */
 #ifndef CAIRN_BASE_BUF_H
 #define CAIRN_BASE_BUF_H
@@ -38,8 +37,8 @@ void cairn_buf_wipe(struct cairn_buf *buf);
 /* Empties the buffer, keeps its memory, clears a failure. */
 void cairn_buf_reset(struct cairn_buf *buf);
 
-/* Makes room for `n` more bytes and returns where they go, or NULL with the
- * failure set. The caller then adds what it wrote to `len`. */
+/* Makes room for `n` more bytes and returns a pointer to it, or NULL with the failure set.
+ * The caller then adds the number of bytes written to `len`. */
 void *cairn_buf_reserve(struct cairn_buf *buf, size_t n);
 
 void cairn_buf_add(struct cairn_buf *buf, const void *data, size_t n);
@@ -56,8 +55,8 @@ void cairn_buf_consume(struct cairn_buf *buf, size_t n);
 
 bool cairn_buf_failed(const struct cairn_buf *buf);
 
-/* NUL-terminates and hands the bytes over; the buffer is empty afterwards.
- * NULL when an append failed or memory is short. */
+/* NUL-terminates the bytes and passes them to the caller; the buffer is empty afterwards.
+ * NULL if an append failed or memory is short. */
 char *cairn_buf_take_string(struct cairn_buf *buf);
 
 #define cairn_auto_buf        cairn_cleanup(cairn_buf_done)

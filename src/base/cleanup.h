@@ -24,7 +24,7 @@
 	}                                       \
 	struct cairn_cleanup_needs_semicolon
 
-/* Gives the pointer away and leaves NULL behind. */
+/* Passes ownership of the pointer on and sets it to NULL. */
 #define cairn_take(p)                             \
 	__extension__({                           \
 		__typeof__(p) cairn_taken_ = (p); \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A few threads that do the same.
+/* A group of threads that run the same function.
  *
- * Signals are blocked in them: those are for the threads that the program began
- * with.
+ * Signals are blocked in them, so that only the program's first threads handle signals.
  */
 #ifndef CAIRN_BASE_CREW_H
 #define CAIRN_BASE_CREW_H
@@ -12,14 +11,14 @@
 
 #define CAIRN_CREW_MAX 32U
 
-/* Zeroed, it is one of no thread. */
+/* A zeroed crew has no threads. */
 struct cairn_crew {
 	pthread_t threads[CAIRN_CREW_MAX];
 	unsigned n;
 };
 
-/* Starts `run(arg)` on `n` threads, at most CAIRN_CREW_MAX, or on fewer when no
- * more can be had. Returns on how many. */
+/* Starts `run(arg)` on `n` threads, at most CAIRN_CREW_MAX, or on fewer if no more can be
+ * created. Returns the number of threads. */
 unsigned cairn_crew_start(struct cairn_crew *crew, unsigned n, void *(*run)(void *arg), void *arg);
 
 /* Waits until all have returned. */

@@ -14,7 +14,7 @@
 #undef cairn_err_wrap
 #undef cairn_err_recode
 
-/* Cuts at `size` - 1 bytes without leaving half a UTF-8 character behind. */
+/* Truncates to `size` - 1 bytes without splitting a UTF-8 character. */
 static void cut_text(char *text, size_t size)
 {
 	size_t end = strnlen(text, size);

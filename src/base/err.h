@@ -39,7 +39,7 @@ enum cairn_code {
 
 struct cairn_err {
 	int code;
-	int sys_errno; /* 0 when no system call is behind the failure */
+	int sys_errno; /* 0 if no system call failed */
 	char msg[CAIRN_ERR_TEXT_MAX];
 };
 

@@ -136,7 +136,7 @@ struct parse {
 	unsigned how;
 };
 
-/* The value of a boolean where Go's way of writing is allowed. */
+/* Parses the value of a boolean in Go's syntax. */
 static int set_bool(const struct parse *p, const struct cairn_flag *flag, const char *value,
 		    struct cairn_err *err)
 {
@@ -203,7 +203,8 @@ static int parse_short(struct parse *p, const char *letters, struct cairn_err *e
 		int rc;
 
 		if (!flag)
-			/* The rest too where the letter may be part of a character. */
+			/* Quote the rest too if the letter may be part of a multi-byte
+			 * character. */
 			return cairn_err_set(err, CAIRN_INVALID, "unknown option '-%.*s'",
 					     (unsigned char)*letters < 0x80 ? 1 : INT_MAX, letters);
 		if (flag->kind != CAIRN_FLAG_BOOL) {

@@ -43,7 +43,7 @@ struct cairn_flag {
 	enum cairn_flag_kind kind;
 	void *target;
 	const char *value_name; /* what --help calls the value, such as "DIR" */
-	const char *help;       /* one line, no full stop; says the default */
+	const char *help;       /* one line without a full stop; includes the default */
 	const char *const *choices;
 	bool hidden;
 	bool *given; /* set when the flag was given; may be NULL */
@@ -65,21 +65,19 @@ struct cairn_flag {
 		.name = (name_), .kind = CAIRN_FLAG_BOOL, .target = &(target_), .help = (help_) \
 	}
 
-/* How cairn_flags_parse() reads. */
+/* Modes of cairn_flags_parse(). */
 enum cairn_flags_how {
-	/* Parsing ends at the first argument, which is how a command finds its
-	 * subcommand. */
+	/* Parsing ends at the first argument, so that a command can find its subcommand. */
 	CAIRN_FLAGS_STOP = 1,
-	/* Also as Go's flag package has it, for a command that stands in for a Go
-	 * program: one dash before a long name ("-port=1", "-v 4"), and a value for a
-	 * boolean ("--flag=false"). */
+	/* Also accepts the syntax of Go's flag package, for a command that replaces a Go program:
+	 * one dash before a long name ("-port=1", "-v 4"), and a value for a boolean
+	 * ("--flag=false"). */
 	CAIRN_FLAGS_GO = 2,
 };
 
-/* Parses argv[0..argc) against the tables (NULL-terminated list of tables).
- * What is not a flag is moved, in order, to the front of argv, and counted in
- * *ret_argc. `how` is 0 or of enum cairn_flags_how. Strings are borrowed from
- * argv.
+/* Parses argv[0..argc) against the tables (NULL-terminated list of tables). Arguments that
+ * are not flags are moved, in order, to the front of argv and counted in *ret_argc. `how`
+ * is 0 or of enum cairn_flags_how. Strings are borrowed from argv.
  *
  * CAIRN_INVALID  unknown flag, missing or bad value; the text says which
  */

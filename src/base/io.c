@@ -87,8 +87,8 @@ int cairn_write_full(int fd, const void *buf, size_t n)
 	return 0;
 }
 
-/* The size that stat() tells is only a hint: procfs and sysfs files claim 0 or
- * a page, and others may grow meanwhile. */
+/* The size from stat() is only a hint: procfs and sysfs files report 0 or a page, and
+ * other files may grow meanwhile. */
 static int read_to_end(int fd, const char *name, size_t hint, struct cairn_buf *buf,
 		       struct cairn_err *err)
 {
@@ -141,7 +141,7 @@ int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, i
 static int read_whole(int fd, const char *name, const struct stat *st, size_t max, char **ret_data,
 		      size_t *ret_len, struct cairn_err *err)
 {
-	/* One byte more than allowed shows that there is more. */
+	/* Read one byte more than allowed, to detect a larger file. */
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(max < SIZE_MAX ? max + 1 : max);
 	size_t len;
 	int rc = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whole reads and writes, and files that appear whole or not at all. */
+/* Complete reads and writes, and atomic replacement of files. */
 #ifndef CAIRN_BASE_IO_H
 #define CAIRN_BASE_IO_H
 
@@ -10,8 +10,8 @@
 
 struct cairn_err;
 
-/* Reads until `n` bytes are there or the file ends; returns how many, or -1
- * with errno set. Interruptions are retried. */
+/* Reads `n` bytes or up to the end of the file; returns the number of bytes, or -1 with
+ * errno set. Interruptions are retried. */
 ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset);
 ssize_t cairn_read_full(int fd, void *buf, size_t n);
 
@@ -19,7 +19,7 @@ ssize_t cairn_read_full(int fd, void *buf, size_t n);
 int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset);
 int cairn_write_full(int fd, const void *buf, size_t n);
 
-/* Opens a file that the user named, for reading at any offset. A FIFO is refused, without
+/* Opens a file named by the user, for reading at any offset. A FIFO is rejected without
  * waiting for a writer.
  *
  * CAIRN_NOT_FOUND     there is no such file
@@ -51,18 +51,17 @@ int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, i
 int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,
 			    size_t *ret_len, struct cairn_err *err);
 
-/* Replaces or makes `name` with exactly these bytes, durably: a temporary file
- * is written and synced, renamed into place, and the directory synced. After a
- * crash at any point the name holds the old bytes or the new. The temporary
- * name is `name` + ".tmp"; a leftover one is removed, never written to, since it
- * may be another user's link. */
+/* Creates or replaces `name` with exactly these bytes, durably: a temporary file is
+ * written and synced, renamed into place, and the directory synced. After a crash at any
+ * point the file has the old contents or the new. The temporary name is `name` + ".tmp"; a
+ * leftover one is removed and never written to, because it may be another user's link. */
 int cairn_file_replace(int dir_fd, const char *name, const void *data, size_t n,
 		       struct cairn_err *err);
 
 /* fsync() of a directory by descriptor. */
 int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err);
 
-/* Makes a directory and syncs its parent; an existing one is fine. */
+/* Creates a directory and syncs its parent; an existing directory is not an error. */
 int cairn_make_dir(int parent_fd, const char *name, unsigned mode, struct cairn_err *err);
 
 #endif

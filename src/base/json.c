@@ -58,7 +58,7 @@ static void indent(struct cairn_json *json)
 		put(json, "  ");
 }
 
-/* What stands between the last thing and a new value or key. */
+/* Writes the separator before a new value or key. */
 static void separate(struct cairn_json *json)
 {
 	if (json->after_key) {

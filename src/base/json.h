@@ -2,10 +2,10 @@
 
 /* Streaming JSON writer.
  *
- * Output that can be ten million items long never becomes a tree: values are
- * written to a buffer that is flushed to a descriptor as it fills. Commas and
- * colons are the writer's business. The first write error sticks and is
- * reported by cairn_json_finish(). Reading JSON is not done here.
+ * Output may have ten million items, so no tree is built: values are written to a buffer
+ * that is flushed to a descriptor as it fills. The writer adds commas and colons. The
+ * first write error is sticky and reported by cairn_json_finish(). There is no parser
+ * here.
  */
 #ifndef CAIRN_BASE_JSON_H
 #define CAIRN_BASE_JSON_H
@@ -47,16 +47,15 @@ void cairn_json_null(struct cairn_json *json);
 /* Ends an item of an ndjson stream, or the document. */
 void cairn_json_newline(struct cairn_json *json);
 
-/* Bytes that are already JSON, such as a hot loop's own digits. */
+/* Writes bytes that are already JSON, such as digits that a hot loop formats itself. */
 void cairn_json_raw(struct cairn_json *json, const char *bytes, size_t n);
 
-/* A whole value that is JSON already. */
+/* Writes a complete value that is already JSON. */
 void cairn_json_value(struct cairn_json *json, const char *text);
 
-/* How the first character of `text` (not empty) is written inside a string:
- * escaped where JSON or a terminal needs it; bytes that are no UTF-8 become
- * U+FFFD. Returns how many bytes it put to `out`; *ret_used is how many it
- * took. */
+/* Escapes the first character of `text` (not empty) for use in a string, where JSON or a
+ * terminal requires it; bytes that are not UTF-8 become U+FFFD. Returns the number of
+ * bytes written to `out`; *ret_used is the number consumed. */
 #define CAIRN_JSON_ESCAPE_MAX 8
 size_t cairn_json_escape(const char *text, char out[CAIRN_JSON_ESCAPE_MAX], size_t *ret_used);
 

@@ -24,7 +24,7 @@ static int64_t day_of(int64_t ns)
 	return floor_div(ns, DAY);
 }
 
-/* ISO weeks begin on Monday; the first day of 1970 was a Thursday. */
+/* ISO weeks begin on Monday; 1970-01-01 was a Thursday. */
 static int64_t week_of(int64_t ns)
 {
 	return floor_div(day_of(ns) + 3, 7);
@@ -56,7 +56,7 @@ void cairn_keep_init(struct cairn_keep *keep, const struct cairn_keep_policy *po
 }
 
 /* A rule that keeps the newest of each of the last `*left` periods; without `period_of`
- * each moment is one. */
+ * each point is its own period. */
 static bool apply_rule(struct cairn_keep *keep, unsigned index, uint64_t *left,
 		       int64_t (*period_of)(int64_t ns), int64_t time_ns)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Mutexes of a scope, and locks between processes.
+/* Scoped mutexes, and locks between processes.
  *
- * A file lock is one byte of a lock file (an open-file-description lock): the
- * kernel drops it when its holder closes the descriptor or dies, so there is
- * no stale lock, and a million objects need one file. Each open descriptor
- * holds its own locks, so two threads with a descriptor each exclude one
- * another too.
+ * A file lock is one byte of a lock file (an open-file-description lock): the kernel
+ * releases it when its holder closes the descriptor or dies, so there are no stale locks,
+ * and a million objects need one file. Each open descriptor has its own locks, so two
+ * threads with a descriptor each also exclude each other.
  */
 #ifndef CAIRN_BASE_LOCK_H
 #define CAIRN_BASE_LOCK_H
@@ -38,11 +37,11 @@ static inline void cairn_mutex_leavep(pthread_mutex_t **mutex)
 	pthread_mutex_t *CAIRN_LOCK_NAME_(__LINE__) cairn_cleanup(cairn_mutex_leavep) \
 		__attribute__((unused)) = cairn_mutex_enter(mutex)
 
-/* Opens `name` (made if it is not there) for locking and takes byte `slot`.
- * Waits up to `wait_ms` (0 does not wait, UINT64_MAX for ever). The lock lives
- * until the returned descriptor is closed.
+/* Opens `name` (created if missing) for locking and locks byte `slot`. Waits up to
+ * `wait_ms` (0 does not wait, UINT64_MAX has no limit). The lock is held until the
+ * returned descriptor is closed.
  *
- * CAIRN_ABORTED  somebody else still holds it after that time
+ * CAIRN_ABORTED  another holder still has it after that time
  */
 int cairn_file_lock(int dir_fd, const char *name, uint64_t slot, bool exclusive, uint64_t wait_ms,
 		    int *ret_fd, struct cairn_err *err);

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-#define LINE_MAX_BYTES 8192 /* a value from outside cannot make a line longer */
+#define LINE_MAX_BYTES 8192 /* limits the effect of values from outside */
 
 static enum cairn_log_level log_level = CAIRN_LOG_WARN;
 static enum cairn_log_format log_format = CAIRN_LOG_TEXT;
@@ -39,7 +39,7 @@ int cairn_log_level_parse(const char *text)
 	return -1;
 }
 
-/* Everything escaped that could break the line or a terminal. */
+/* Escapes everything that could break the line or a terminal. */
 static void add_escaped(struct cairn_buf *line, const char *text)
 {
 	char code[CAIRN_JSON_ESCAPE_MAX];
@@ -138,7 +138,7 @@ void cairn_log_write(enum cairn_log_level level, const char *msg,
 {
 	cairn_auto_buf struct cairn_buf line = CAIRN_BUF_INIT(LINE_MAX_BYTES);
 
-	/* Too long: the message alone is better than a line cut in the middle. */
+	/* If it is too long, the message alone is better than a truncated line. */
 	if (make_line(&line, level, msg, fields, n) || make_line(&line, level, msg, NULL, 0) ||
 	    make_line(&line, level, "a message too long to log", NULL, 0))
 		(void)cairn_write_full(STDERR_FILENO, line.data, line.len);

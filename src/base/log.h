@@ -2,10 +2,10 @@
 
 /* Structured log lines on standard error.
  *
- * A line is a message and key=value pairs, as text for people or as one JSON
- * object for programs. Library code logs at debug only; the place that handles
- * an error logs it, once. Values are escaped; secrets are never passed here.
- * Lines are written with one write(2), so threads do not mix them.
+ * A line is a message and key=value pairs, as text for people or as one JSON object for
+ * programs. Library code logs at debug level only; the code that handles an error logs it
+ * once. Values are escaped; secrets must not be passed. Each line is one write(2), so
+ * lines of different threads do not mix.
  */
 #ifndef CAIRN_BASE_LOG_H
 #define CAIRN_BASE_LOG_H
@@ -54,7 +54,7 @@ struct cairn_log_field {
 		.key = (k), .kind = CAIRN_FIELD_BOOL, .value.boolean = (v) \
 	}
 
-/* For the whole process; before threads start. Default: warn, text. */
+/* Applies to the whole process; call it before threads start. Default: warn, text. */
 void cairn_log_setup(enum cairn_log_level level, enum cairn_log_format format);
 bool cairn_log_enabled(enum cairn_log_level level);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Allocation through one door.
+/* Memory allocation.
  *
- * Running out of memory is an error that the caller reports, never an exit.
- * Every allocation of ours passes here, so that a test can make the n-th one
- * fail and see that nothing is lost. What is returned is freed with free().
+ * Running out of memory is an error that the caller reports, never an exit. All our
+ * allocations use these functions, so that a test can make the n-th one fail and check
+ * that nothing is lost. Free the results with free().
  */
 #ifndef CAIRN_BASE_MEM_H
 #define CAIRN_BASE_MEM_H
@@ -27,10 +27,9 @@ void *cairn_memdup(const void *p, size_t n) __attribute__((malloc, warn_unused_r
 char *cairn_printf(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), malloc, warn_unused_result));
 
-/* Lets go of mapped pages of programs and libraries that nobody wrote to; those in
- * use come back when they are touched. For a daemon between the steps of its
- * start: loading and setting up thirty libraries touches megabytes that are never
- * looked at again. */
+/* Releases clean mapped pages of programs and libraries; pages in use are read again on
+ * access. For a daemon at the end of each start-up phase: loading and setting up thirty
+ * libraries touches megabytes that are not used again. */
 void cairn_mem_drop_clean(void);
 
 /* For tests: the n-th allocation from now (1 is the next) returns NULL, and so
@@ -38,7 +37,7 @@ void cairn_mem_drop_clean(void);
  * start from the environment: CAIRN_FAIL_ALLOC=n. */
 void cairn_mem_fail_at(size_t n, int and_after);
 
-/* For tests: how many allocations were asked for since the last fail_at. */
+/* For tests: the number of allocations since the last cairn_mem_fail_at(). */
 size_t cairn_mem_count(void);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-#define MAPPINGS_MAX 512 /* four for each library */
+#define MAPPINGS_MAX 512 /* four per library */
 
 struct mapping {
 	uint64_t from, to;
@@ -27,8 +27,8 @@ static bool take_hex(const char **at, char end, uint64_t *ret)
 	return *(*at)++ == end;
 }
 
-/* "from-to perms offset device inode path" begins a mapping. *ret_clean says
- * whether it is of a file and can not be written to. */
+/* A mapping begins with "from-to perms offset device inode path". *ret_clean is true if it
+ * is a file mapping and not writable. */
 static bool is_mapping(const char *line, bool *ret_clean, struct mapping *ret)
 {
 	struct mapping at;
@@ -41,8 +41,8 @@ static bool is_mapping(const char *line, bool *ret_clean, struct mapping *ret)
 	return true;
 }
 
-/* Mappings without a page of their own: dropping one of those would undo what the
- * loader wrote there before it was made read-only. */
+/* Finds mappings without private pages: dropping a private page would undo the relocations
+ * that the loader wrote before it made the page read-only. */
 static size_t find_clean(FILE *smaps, struct mapping *found)
 {
 	static const char none[] = "Anonymous:             0 kB\n";

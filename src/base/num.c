@@ -11,8 +11,8 @@
 
 __extension__ typedef unsigned __int128 wide; /* room for a product of two 64-bit values */
 
-/* Digits from *text on into *ret; moves *text behind them. False when there is
- * none or the value does not fit; *ret_range tells which. */
+/* Parses digits at *text into *ret and advances *text. False if there are none or the
+ * value does not fit; *ret_range tells which. */
 static bool take_digits(const char **text, uint64_t *ret, bool *ret_range)
 {
 	const char *p = *text;
@@ -67,7 +67,7 @@ int cairn_parse_i64(const char *text, int64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
-/* The factor of a unit such as "G", "GiB" or "GB"; 0 when it is none. */
+/* The factor of a unit such as "G", "GiB" or "GB"; 0 if unknown. */
 static uint64_t unit_factor(const char *unit)
 {
 	static const char letters[] = "KMGTPE";
@@ -155,7 +155,7 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 		if (*p)
 			factor = duration_factor(&p);
 		else if (!first)
-			factor = 0; /* "1h30": thirty what? */
+			factor = 0; /* "1h30" has no unit for the 30 */
 		first = false;
 		if (factor == 0)
 			return refuse(err, false, text, what);
@@ -190,7 +190,7 @@ const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX])
 
 size_t cairn_format_u64(uint64_t value, char *out)
 {
-	/* Two digits a division: lists of millions of extents are mostly this. */
+	/* Two digits per division: this dominates the output of millions of extents. */
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 				    "25262728293031323334353637383940414243444546474849"
 				    "50515253545556575859606162636465666768697071727374"
@@ -198,7 +198,7 @@ size_t cairn_format_u64(uint64_t value, char *out)
 	char digits[20];
 	size_t at = sizeof(digits);
 
-	/* Byte by byte: a fortified memcpy() of two bytes is a call. */
+	/* Byte by byte, because a fortified memcpy() of two bytes is a function call. */
 	while (value >= 100) {
 		digits[--at] = pairs[2 * (value % 100) + 1];
 		digits[--at] = pairs[2 * (value % 100)];

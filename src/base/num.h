@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Numbers from text, and text from numbers: the one checked parser.
+/* Checked conversion between numbers and text.
  *
- * Every parser takes the whole string or refuses it with CAIRN_INVALID (not a
- * number) or CAIRN_RANGE (does not fit); nothing is guessed.
+ * Every parser accepts the whole string or rejects it with CAIRN_INVALID (not a number) or
+ * CAIRN_RANGE (does not fit); nothing is guessed.
  */
 #ifndef CAIRN_BASE_NUM_H
 #define CAIRN_BASE_NUM_H
@@ -25,11 +25,11 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 
 #define CAIRN_SIZE_TEXT_MAX 32
 
-/* "8 GiB", "1.5 KiB", "512 B": at most four digits and a unit, cut and
- * not rounded. Returns `out`. */
+/* "8 GiB", "1.5 KiB", "512 B": at most four digits and a unit, truncated and not rounded.
+ * Returns `out`. */
 const char *cairn_format_size(uint64_t bytes, char out[CAIRN_SIZE_TEXT_MAX]);
 
-/* Decimal digits of `value` at `out` (at least 20 bytes); returns how many. */
+/* Writes the decimal digits of `value` to `out` (at least 20 bytes); returns their number. */
 size_t cairn_format_u64(uint64_t value, char *out);
 
 #endif

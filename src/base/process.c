@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-#define SAID_MAX 200 /* of its standard error, the end: that is where the reason stands */
+#define SAID_MAX 200 /* bytes kept from the end of its standard error, which has the reason */
 
 extern char **environ;
 
@@ -38,7 +38,7 @@ static int start(const char *const argv[], int stderr_fd, pid_t *ret_pid)
 	return rc;
 }
 
-/* Reads to the end and keeps the last SAID_MAX - 1 bytes, on one line. */
+/* Reads to the end and keeps the last SAID_MAX - 1 bytes, as one line. */
 static void collect(int fd, char said[SAID_MAX])
 {
 	char chunk[512];

@@ -27,7 +27,7 @@ int cairn_random_bytes(void *out, size_t n, struct cairn_err *err)
 int cairn_random_hex(char *out, size_t n_bytes, struct cairn_err *err)
 {
 	static const char digits[] = "0123456789abcdef";
-	uint8_t *raw = (uint8_t *)out + n_bytes; /* the later half; read before it is overwritten */
+	uint8_t *raw = (uint8_t *)out + n_bytes; /* second half: read first */
 	int rc = cairn_random_bytes(raw, n_bytes, err);
 
 	if (rc)

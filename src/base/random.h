@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Randomness from the kernel. */
+/* Random bytes from the kernel. */
 #ifndef CAIRN_BASE_RANDOM_H
 #define CAIRN_BASE_RANDOM_H
 

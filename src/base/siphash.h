@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* SipHash-2-4: a hash with a key. A peer that does not know the key cannot
- * choose names that fall into the same bucket of a table. */
+/* SipHash-2-4, a keyed hash. A peer that does not know the key cannot choose names that
+ * fall into the same bucket of a table. */
 #ifndef CAIRN_BASE_SIPHASH_H
 #define CAIRN_BASE_SIPHASH_H
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Decodes one character at `p`, before `end`. Returns its length, or 0 when
- * the bytes are no UTF-8. */
+/* Decodes one character at `p`, before `end`. Returns its length, or 0 if the bytes are
+ * not UTF-8. */
 static size_t decode(const unsigned char *p, const unsigned char *end, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -65,8 +65,8 @@ bool cairn_text_printable(const char *text, size_t n)
 	return true;
 }
 
-/* Zero for combining marks and joiners, two for East Asian wide and emoji: the
- * ranges that matter for lining up a table. */
+/* Returns 0 for combining marks and joiners, 2 for East Asian wide characters and emoji:
+ * the ranges that matter for aligning a table. */
 static size_t columns_of(uint32_t c)
 {
 	static const struct {
@@ -121,7 +121,7 @@ size_t cairn_text_distance(const char *a, const char *b)
 {
 	size_t n = strlen(a);
 	size_t m = strlen(b);
-	/* Three rows of the usual matrix: a swap looks two rows back. */
+	/* Three rows of the usual matrix, because a swap needs the row before the previous one. */
 	size_t rows[3][CAIRN_TEXT_DISTANCE_MAX + 1];
 	size_t *before = rows[0];
 	size_t *above = rows[1];

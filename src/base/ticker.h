@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A thread that does something now and then, until it is stopped.
+/* A thread that calls a function periodically until it is stopped.
  *
- * tick() returns in how many milliseconds it wants to be called again. Signals
- * are blocked in the thread: those are for the threads that the program began
- * with.
+ * tick() returns the milliseconds until its next call. Signals are blocked in the thread,
+ * so that only the program's first threads handle signals.
  */
 #ifndef CAIRN_BASE_TICKER_H
 #define CAIRN_BASE_TICKER_H
@@ -15,7 +14,7 @@
 
 struct cairn_err;
 
-/* Zeroed, it is one that was not started. */
+/* A zeroed ticker is not started. */
 struct cairn_ticker {
 	uint64_t (*tick)(void *arg);
 	void *arg;
@@ -30,19 +29,18 @@ struct cairn_ticker {
 	bool stopping;
 };
 
-/* The first tick is `first_ms` from now. CAIRN_UNAVAILABLE and others when there is
- * no thread to be had. */
+/* The first tick is `first_ms` from now. CAIRN_UNAVAILABLE and others if the thread cannot
+ * be created. */
 int cairn_ticker_start(struct cairn_ticker *ticker, const char *name, uint64_t first_ms,
 		       uint64_t (*tick)(void *arg), void *arg, struct cairn_err *err);
 
-/* Ticks at once, or again after the tick that is under way. Any thread. */
+/* Ticks now, or again after the running tick. From any thread. */
 void cairn_ticker_hurry(struct cairn_ticker *ticker);
 
-/* Whether cairn_ticker_stop() was called: for ticks that take long. Any thread. */
+/* True after cairn_ticker_stop() was called: for long ticks. From any thread. */
 bool cairn_ticker_stopping(struct cairn_ticker *ticker);
 
-/* Ends the thread, after the tick that is under way. Does nothing if it was not
- * started. */
+/* Ends the thread after the running tick. Does nothing if it was not started. */
 void cairn_ticker_stop(struct cairn_ticker *ticker);
 
 #endif
