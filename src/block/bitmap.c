@@ -20,7 +20,7 @@ void bitmap_move(struct bitmap *b, uint64_t start)
 }
 
 enum paint {
-	PAINT_CHANGED, /* says nothing about zero */
+	PAINT_CHANGED, /* leaves the zero bits unchanged */
 	PAINT_DATA,
 	PAINT_ZERO,
 };
@@ -50,8 +50,8 @@ static inline void paint_bits(struct bitmap *b, size_t from, size_t to, enum pai
 	paint_word(b, last, tail, paint);
 }
 
-/* A granule of which only a part is said to be zero is zero if it was before,
- * and not otherwise: the other part is as it was. */
+/* If only a part of a granule becomes zero, the granule is zero only if it was zero
+ * before, because its other part is unchanged. */
 static void paint_zero(struct bitmap *b, uint64_t offset, uint64_t end)
 {
 	uint64_t mask = (1ULL << b->shift) - 1;
@@ -72,8 +72,8 @@ static void paint_zero(struct bitmap *b, uint64_t offset, uint64_t end)
 		paint_bits(b, whole_to, to, PAINT_CHANGED);
 }
 
-/* Draws runs [i, n) up to the first that is zero or passes the window's end.
- * All begin at or behind its start and have its granularity. */
+/* Draws runs [i, n) up to the first that is zero or extends past the window's end. All
+ * begin at or after the window's start and have its granularity. */
 static inline size_t draw_plain(struct bitmap *b, const struct set_run *runs, size_t i, size_t n,
 				enum paint paint)
 {
@@ -93,7 +93,7 @@ static inline size_t draw_plain(struct bitmap *b, const struct set_run *runs, si
 	return i;
 }
 
-/* Draws the part of an extent that lies in the window, which it touches. */
+/* Draws the part of an extent that is in the window, which it touches. */
 static void draw_any(struct bitmap *b, const struct block_extent *extent, bool zero_unknown)
 {
 	uint64_t mask = (1ULL << b->shift) - 1;
@@ -108,7 +108,7 @@ static void draw_any(struct bitmap *b, const struct block_extent *extent, bool z
 			   zero_unknown ? PAINT_CHANGED : PAINT_DATA);
 }
 
-/* Widens the range of words that are not empty. */
+/* Extends the range of words that may have bits set. */
 static void note_drawn(struct bitmap *b, uint64_t offset, uint64_t end)
 {
 	size_t word = (size_t)((offset > b->start ? offset - b->start : 0) >> b->shift) / 64;
@@ -133,7 +133,7 @@ size_t bitmap_draw(struct bitmap *b, const struct bitmap_source *source, const s
 		size_t before = i;
 
 		if (same_granules && runs[i].start >= b->start >> b->shift)
-			/* Without a zero bit there is none to clear. */
+			/* If no zero bit is set, none must be cleared. */
 			i = source->zero_unknown || !b->any_zero
 				    ? draw_plain(b, runs, i, n, PAINT_CHANGED)
 				    : draw_plain(b, runs, i, n, PAINT_DATA);
@@ -165,8 +165,8 @@ struct set_drawing bitmap_drawing(struct bitmap *b, const struct bitmap_source *
 	};
 }
 
-/* Where runs begin in a word, and the bits behind their ends; `before` is the
- * bit in front of the word. */
+/* Where runs begin in a word, and the bits after their ends; `before` is the bit before
+ * the word. */
 static inline uint64_t starts_in(uint64_t word, uint64_t before)
 {
 	return word & ~(word << 1 | before);
@@ -177,8 +177,8 @@ static inline uint64_t ends_in(uint64_t word, uint64_t before)
 	return ~word & (word << 1 | before);
 }
 
-/* Lists runs of a word that holds one kind only; `base` is the offset of its
- * first bit. Returns the number of runs that ended. */
+/* Lists the runs of a word that contains one kind only; `base` is the offset of its first
+ * bit. Returns the number of runs that ended. */
 static inline size_t list_one_kind(uint64_t word, bool zero, uint64_t base, unsigned shift,
 				   struct bitmap_open_run *run, struct block_extent *out)
 {
@@ -197,7 +197,7 @@ static inline size_t list_one_kind(uint64_t word, bool zero, uint64_t base, unsi
 	}
 	while (word) {
 		unsigned first = (unsigned)__builtin_ctzll(word);
-		/* Adding its lowest bit to a run carries to the bit behind it. */
+		/* Adding the lowest bit of a run carries to the bit after its end. */
 		uint64_t behind = word + (word & (0 - word));
 		uint64_t offset = base + ((uint64_t)first << shift);
 
@@ -249,12 +249,12 @@ static size_t list_both_kinds(uint64_t data, uint64_t zero, uint64_t base, unsig
 bool bitmap_list(struct bitmap *b, struct bitmap_open_run *run, struct block_extent *out,
 		 size_t max, size_t *ret_n)
 {
-	/* One word more, to end a run that reaches up to there. */
+	/* One word more, to end a run that extends to the last one. */
 	size_t stop = b->end_word < BITMAP_WORDS ? b->end_word + 1 : BITMAP_WORDS;
 	struct bitmap_open_run at = *run;
 	size_t n = 0, word;
 
-	/* A run from before ends where the window begins, unless drawn on. */
+	/* A run from the previous window ends at this one's start, unless it continues. */
 	if (!b->listing && at.open)
 		b->first_word = 0;
 	b->listing = true;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A volume seen as a row of equal cells, for pictures of it.
+/* A volume as a row of equal cells, for drawing a map of it.
  *
- * Each cell counts how many of its bytes are in which state; what was not
- * added is a hole. The last cell may be shorter. A cell that holds several
- * states is shown as the most important one: changed before zeroed before
- * unchanged before hole.
+ * Each cell counts its bytes in each state; bytes that were not added are holes. The last
+ * cell may be shorter. A cell with several states is shown as the most important one:
+ * changed, zeroed, unchanged, hole, in this order.
  */
 #ifndef CAIRN_BLOCK_CELLS_H
 #define CAIRN_BLOCK_CELLS_H
@@ -36,11 +35,11 @@ struct block_cells {
 	struct block_cell *cell;
 };
 
-/* The smallest power of two, at least `least`, that cuts `size` bytes into at
+/* Returns the smallest power of two, at least `least`, that divides `size` bytes into at
  * most `max_cells` cells. `least` is a power of two, `max_cells` above 0. */
 uint64_t block_cells_choose_size(uint64_t size, uint64_t least, size_t max_cells);
 
-/* All hole.
+/* Starts with holes only.
  *
  * CAIRN_INVALID   a size is 0, or there would be too many cells
  * CAIRN_NO_SPACE  out of memory
@@ -49,12 +48,12 @@ int block_cells_init(struct block_cells *cells, uint64_t size, uint64_t cell_siz
 		     struct cairn_err *err);
 void block_cells_done(struct block_cells *cells);
 
-/* Counts the range, clipped to the volume, in a state other than hole. A byte
- * must not be added twice. */
+/* Counts the range, clipped to the volume, in a state other than hole. No byte may be
+ * added twice. */
 void block_cells_add(struct block_cells *cells, enum block_cell_state state, uint64_t offset,
 		     uint64_t length);
 
-/* Bytes that cell `i` spans, and those of them in a state. */
+/* The bytes that cell `i` spans, and those of them in a state. */
 uint64_t block_cells_span(const struct block_cells *cells, size_t i);
 uint64_t block_cells_bytes(const struct block_cells *cells, size_t i, enum block_cell_state state);
 

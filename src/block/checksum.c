@@ -2,7 +2,7 @@
 
 #include "block/checksum.h"
 
-/* Compiled in here and nowhere else: no library to load at start. */
+/* Inlined here only, so that no library must be loaded at the start. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

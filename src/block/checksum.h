@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The checksum of stored block structures: XXH3, 64 bits, seed 0. It finds
- * damage, not forgery. */
+/* The checksum of stored block structures: XXH3, 64 bits, seed 0. It detects damage, not
+ * tampering. */
 #ifndef CAIRN_BLOCK_CHECKSUM_H
 #define CAIRN_BLOCK_CHECKSUM_H
 

@@ -43,7 +43,7 @@ void block_difference_free(struct block_difference *difference)
 	free(difference);
 }
 
-/* The current extent of a side, or NULL at its end. */
+/* Returns the current extent of a side, or NULL at its end. */
 static int peek(struct side *side, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
@@ -56,7 +56,7 @@ static int peek(struct side *side, struct block_extent **ret, struct cairn_err *
 	return rc;
 }
 
-/* The first extent of `without` that ends after `offset`, or NULL. */
+/* Returns the first extent of `without` that ends after `offset`, or NULL. */
 static int peek_after(struct side *without, uint64_t offset, struct block_extent **ret,
 		      struct cairn_err *err)
 {
@@ -69,7 +69,7 @@ static int peek_after(struct side *without, uint64_t offset, struct block_extent
 	return rc;
 }
 
-/* Cuts the front of `extent` off up to `offset`; true if something is left. */
+/* Removes the front of `extent` up to `offset`; true if something is left. */
 static bool drop_front(struct block_extent *extent, uint64_t offset)
 {
 	uint64_t end = block_extent_end(extent);

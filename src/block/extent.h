@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A byte range of a volume, and whoever consumes a run of them.
+/* A byte range of a volume, and the consumer of a sequence of them.
  *
- * `zero` says that the whole range reads as zeros, as far as the storage map
- * tells; false only means "not known to be zero".
+ * `zero` means that the whole range reads as zeros according to the storage map; false
+ * only means "not known to be zero".
  */
 #ifndef CAIRN_BLOCK_EXTENT_H
 #define CAIRN_BLOCK_EXTENT_H
@@ -19,8 +19,8 @@ struct block_extent {
 	bool zero;
 };
 
-/* Takes extents one at a time, ascending and not overlapping; touching ones
- * are allowed. A negative return stops the producer, which returns it. */
+/* Receives extents one at a time, ascending and not overlapping; adjacent ones are
+ * allowed. A negative return value stops the producer, which returns it. */
 struct block_sink {
 	int (*emit)(void *arg, const struct block_extent *extent, struct cairn_err *err);
 	void *arg;

@@ -40,8 +40,8 @@ static int path_add(struct path *path, uint64_t number, bool on_base_side, struc
 	return 0;
 }
 
-/* Replaces *number by its predecessor. `named` says that the caller asked for
- * this very number, so that its absence is no damage. */
+/* Replaces *number by its predecessor. `named` means that the caller passed this number,
+ * so that a missing record is not damage. */
 static int climb(struct block_lineage_source source, uint64_t *number, bool named,
 		 struct cairn_err *err)
 {
@@ -64,15 +64,15 @@ static int climb(struct block_lineage_source source, uint64_t *number, bool name
 	return 0;
 }
 
-/* A predecessor has the smaller number, so the larger of the two can never be
- * the ancestor: raising it finds the nearest common one. */
+/* A predecessor has the smaller number, so the larger of the two can never be the
+ * ancestor: replacing the larger by its predecessor finds the nearest common one. */
 static int find_ancestor(struct block_lineage_source source, uint64_t base, uint64_t target,
 			 struct path *path, struct cairn_err *err)
 {
 	uint64_t on_base = base, on_target = target, parent;
 	int rc = 0;
 
-	/* Nothing is asked about it below. */
+	/* Its record is not read below. */
 	if (base == target)
 		return source.parent(source.arg, base, &parent, err);
 	while (on_base != on_target && rc == 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which change sets lie between two snapshots.
+/* Finds the change sets between two snapshots.
  *
- * Snapshots form a forest: each has at most one predecessor, and a volume made
- * from a snapshot continues that snapshot's line, so lines cross volumes. What
- * differs between two snapshots is covered by the sets on the way from their
- * nearest common ancestor to each of them.
+ * Snapshots form a forest: each has at most one predecessor, and a volume made from a
+ * snapshot continues that snapshot's lineage, so lineages cross volumes. The sets on the
+ * paths from the nearest common ancestor to each of two snapshots cover all differences
+ * between them.
  *
- * Pure: records come from a callback.
+ * No I/O: records come from a callback.
  */
 #ifndef CAIRN_BLOCK_LINEAGE_H
 #define CAIRN_BLOCK_LINEAGE_H
@@ -20,32 +20,32 @@
 
 struct cairn_err;
 
-/* Longest way between two snapshots that is followed: bounds the memory that
- * records from outside can take. */
+/* Limit of the path between two snapshots, which bounds the memory that stored records can
+ * take. */
 #define BLOCK_LINEAGE_STEPS_MAX 1000000U
 
-/* A snapshot is known here by its number: unique in the pool, never re-used,
- * and larger than its predecessor's. */
+/* A snapshot is identified by its number: unique in the pool, never reused, and larger
+ * than its predecessor's. */
 struct block_lineage_source {
-	/* The predecessor's number of `number`; 0 when it has none.
-	 * CAIRN_NOT_FOUND when there is no such snapshot. */
+	/* Returns the predecessor's number of `number`; 0 if it has none. CAIRN_NOT_FOUND if there
+	 * is no such snapshot. */
 	int (*parent)(void *arg, uint64_t number, uint64_t *ret_parent, struct cairn_err *err);
 	void *arg;
 };
 
 struct block_lineage_step {
-	uint64_t number;   /* the snapshot whose set (against its predecessor) is meant */
-	bool on_base_side; /* of a fork: changed on the way to the base, not to the target */
+	uint64_t number;   /* the snapshot whose set (against its predecessor) is used */
+	bool on_base_side; /* of a fork: changed on the path to the base, not to the target */
 };
 
-/* Finds the sets that cover what differs between `base` and `target`, in the
- * order in which a union wants them: base side first, then oldest to newest up
- * to the target. The same snapshot twice gives no steps.
+/* Finds the sets that cover the differences between `base` and `target`, in the order that
+ * a union requires: base side first, then oldest to newest up to the target. There are no
+ * steps if both are the same snapshot.
  *
  * CAIRN_INVALID    `base` is a descendant of `target`, or they have no common
  *                  ancestor, or one is 0
  * CAIRN_NOT_FOUND  there is no `base` or no `target`
- * CAIRN_DATA_LOSS  the records contradict themselves (a predecessor with a
+ * CAIRN_DATA_LOSS  the records are inconsistent (a predecessor with a
  *                  larger number, a missing one)
  * CAIRN_NO_SPACE   more than BLOCK_LINEAGE_STEPS_MAX steps, or out of memory
  */

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A change set: which ranges of a volume one snapshot changed against another,
- * and which of those now read as zeros.
+/* A change set: the ranges of a volume that differ between two snapshots, and which of
+ * those now read as zeros.
  *
- * Sets are written once, in ascending order, and read many times from any
- * offset, so the stored form is a run of blocks of up to 256 extents. An
- * extent is two varints: the gap since the last one ends, and its length with
- * the zero flag in the lowest bit, both in units of the granularity; what random
- * writes leave most often, a single granule that is not zero, is one varint. Each
- * block carries its own checksum, so a reader streams without trusting what it
- * has not checked, and a skip index (one entry a block, itself checksummed)
- * finds any offset with a binary search. man/cairn-changeset.5 is the format.
+ * Sets are written once, in ascending order, and read many times from any offset, so the
+ * stored form is a sequence of blocks of up to 256 extents. An extent is two varints: the
+ * gap since the end of the last one, and its length with the zero flag in the lowest bit,
+ * both in units of the granularity. A single granule that is not zero, the most frequent
+ * result of random writes, is one varint. Each block has its own checksum, so a reader can
+ * stream without trusting unchecked data, and a skip index (with its own checksum) finds
+ * any offset with a binary search. man/cairn-changeset.5 describes the format.
  *
- * Input is bytes from a callback and output is bytes to one: no descriptor is
- * in here. Readers and writers belong to one thread at a time.
+ * Input and output are bytes from and to callbacks; there is no descriptor here. Readers
+ * and writers belong to one thread at a time.
  *
- * Rounding keeps the promise that a change is never missed: a changed range is
- * widened to whole granules, while "zero" is kept only for granules that are
- * zero as a whole. The end of the volume may cut the last granule; extents are
- * reported clipped to the volume size.
+ * Rounding guarantees that no change is missed: a changed range is widened to whole
+ * granules, while "zero" is kept only for granules that are entirely zero. The last
+ * granule may extend past the end of the volume; extents are clipped to the volume size.
  */
 #ifndef CAIRN_BLOCK_SET_H
 #define CAIRN_BLOCK_SET_H
@@ -37,8 +35,8 @@ struct block_set_writer;
 #define BLOCK_GRANULARITY_DEFAULT 4096U
 #define BLOCK_GRANULARITY_MAX     (64U << 20)
 
-/* Largest volume that a set can describe: offsets stay within int64, as every
- * API that carries them asks. */
+/* Largest volume that a set can describe: offsets must fit int64, as in every API that
+ * carries them. */
 #define BLOCK_VOLUME_SIZE_MAX ((uint64_t)INT64_MAX)
 
 struct block_set_info {
@@ -50,22 +48,22 @@ struct block_set_info {
 	uint64_t zero_bytes; /* part of changed_bytes */
 };
 
-/* Where the encoded bytes go, in order. */
+/* Receives the encoded bytes, in order. */
 struct block_output {
 	int (*write)(void *arg, const void *data, size_t n, struct cairn_err *err);
 	void *arg;
 };
 
-/* Where they come from. Exactly `n` bytes must be delivered, or an error. */
+/* Supplies the encoded bytes. It must deliver exactly `n` bytes, or an error. */
 struct block_input {
 	int (*read_at)(void *arg, uint64_t offset, void *data, size_t n, struct cairn_err *err);
 	void *arg;
 	uint64_t size; /* of the stored set in bytes */
 };
 
-/* Starts a set. `info` gives sizes and granularity; its counts are ignored.
+/* Starts a set with the sizes and granularity in `info`; its counts are ignored.
  *
- * CAIRN_INVALID  granularity is no power of two within the limits, or a size
+ * CAIRN_INVALID  granularity is not a power of two within the limits, or a size
  *                is above BLOCK_VOLUME_SIZE_MAX
  */
 int block_set_writer_new(const struct block_set_info *info, struct block_output output,
@@ -73,9 +71,9 @@ int block_set_writer_new(const struct block_set_info *info, struct block_output 
 void block_set_writer_free(struct block_set_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct block_set_writer, block_set_writer_free);
 
-/* Adds a range that is not before the end of the last one (bytes, any
- * alignment). Touching ranges of the same kind become one. The part past the
- * volume size is dropped.
+/* Adds a range in bytes, with any alignment, which must not begin before the end of the
+ * last one. Adjacent ranges of the same kind are merged. The part past the volume size is
+ * dropped.
  *
  * CAIRN_INVALID  length is 0, the range wraps or is out of order
  */
@@ -85,13 +83,13 @@ int block_set_writer_add(struct block_set_writer *writer, const struct block_ext
 /* A sink that adds to the writer. */
 struct block_sink block_set_writer_sink(struct block_set_writer *writer);
 
-/* Writes what is left: last block, skip index, footer. After this only free.
- * `ret_info` may be NULL. */
+/* Writes the last block, the skip index and the footer. Afterwards the writer can only be
+ * freed. `ret_info` may be NULL. */
 int block_set_writer_finish(struct block_set_writer *writer, struct block_set_info *ret_info,
 			    struct cairn_err *err);
 
-/* Opens a stored set: reads and checks its ends, not the blocks. `buffer_size`
- * bounds what one refill reads (0 for a good default).
+/* Opens a stored set: reads and checks the header and the footer, not the blocks.
+ * `buffer_size` limits the bytes of one read (0 selects the default).
  *
  * CAIRN_DATA_LOSS      not a change set, truncated, or a checksum is wrong
  * CAIRN_UNIMPLEMENTED  written by a newer version of the format
@@ -103,18 +101,17 @@ CAIRN_DEFINE_CLEANUP(struct block_set_reader, block_set_reader_free);
 
 const struct block_set_info *block_set_reader_info(const struct block_set_reader *reader);
 
-/* The next extent delivered is the first that ends after `offset`; it is not
- * clipped at its front. */
+/* Makes the next extent the first one that ends after `offset`; its front is not clipped. */
 int block_set_reader_seek(struct block_set_reader *reader, uint64_t offset, struct cairn_err *err);
 
-/* Delivers up to `max` extents; *ret_n == 0 is the end of the set.
+/* Returns up to `max` extents; *ret_n == 0 is the end of the set.
  *
- * CAIRN_DATA_LOSS  a block's checksum is wrong, or what it says is impossible
+ * CAIRN_DATA_LOSS  a block's checksum is wrong, or its contents are impossible
  */
 int block_set_reader_next(struct block_set_reader *reader, struct block_extent *out, size_t max,
 			  size_t *ret_n, struct cairn_err *err);
 
-/* Reads everything once and compares it with the counts in the footer. */
+/* Reads the whole set and compares it with the counts in the footer. */
 int block_set_verify(struct block_set_reader *reader, struct cairn_err *err);
 
 #endif

@@ -2,17 +2,17 @@
 
 #include "block/set_format.h"
 
-/* Where the decoder stands. Whether what it saw is possible is gathered in
- * `bad`, so that the loops have nothing to guess wrong; nothing is believed
- * before that was looked at. */
+/* State of the decoder. Errors are accumulated in `bad` instead of being tested at once,
+ * so that the loops have no branch to mispredict; results are used only after `bad` was
+ * checked. */
 struct decoder {
 	const uint8_t *p;
-	uint64_t at; /* granule behind the last run */
+	uint64_t at; /* granule after the last run */
 	bool zero;   /* its kind */
 	bool bad;
 };
 
-/* One run of any kind; false when it cannot be one. */
+/* Decodes one run of any kind; false if it is invalid. */
 static inline bool decode_one(struct decoder *d, uint64_t granules, bool first, struct set_run *out)
 {
 	uint64_t head, tail = 0, start;
@@ -39,21 +39,21 @@ static inline bool decode_one(struct decoder *d, uint64_t granules, bool first, 
 
 #define EVERY_BYTE(b) (0x0101010101010101ULL * (b))
 
-/* Widest gap that two bytes hold, and what four such runs span at most. */
+/* Widest gap that two bytes hold, and the largest span of four such runs. */
 #define GAP_MAX   8191U
 #define FOUR_SPAN (4 * (GAP_MAX + 1))
 
-/* Four single granules, not zero and at most GAP_MAX apart: what scattered
- * writes leave. They take one or two bytes each, so eight hold them, and
- * shifting a register is faster than finding the next byte in memory. False,
- * and nothing is done, if the next four are of another kind. */
+/* Decodes four single granules, not zero and at most GAP_MAX apart, as scattered writes
+ * cause them. They take one or two bytes each, so eight bytes hold them, and shifting a
+ * register is faster than finding the next byte in memory. Returns false, without any
+ * effect, if the next four runs are of another kind. */
 static inline bool four_gaps(struct decoder *d, uint64_t gaps[4])
 {
 	uint64_t bytes = set_get(d->p, 8), heads = 0, used = 4;
 	uint64_t more = bytes & EVERY_BYTE(0x80);
 	uint64_t zeros = (bytes - EVERY_BYTE(1)) & ~bytes & EVERY_BYTE(0x80);
 
-	/* No value of three bytes, and none that is longer than it need be. */
+	/* Reject values of three bytes, and values that are not in the shortest form. */
 	if (((more | zeros) & more << 8) != 0)
 		return false;
 	for (unsigned i = 0; i < 4; i++) {
@@ -88,7 +88,7 @@ static inline bool draw_four(struct decoder *d, const struct set_drawing *drawin
 	return true;
 }
 
-/* Puts four runs out if they are of that kind. */
+/* Stores four runs if they are of that kind. */
 static inline bool decode_four(struct decoder *d, struct set_run *out)
 {
 	uint64_t gaps[4];

@@ -55,7 +55,7 @@ int set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
 
 	if (memcmp(in, MAGIC, MAGIC_LEN) != 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "not a change set");
-	/* Before the checksum: a newer form may keep it elsewhere. */
+	/* Before the checksum, which a newer version may store elsewhere. */
 	if (set_get(in + 6, 2) != SET_VERSION)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "change set has format version %u, this program knows %u",
@@ -83,7 +83,7 @@ void set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_S
 	memcpy(out + 72, END_MAGIC, 8);
 }
 
-/* Counts fit each other and the volume. */
+/* Checks that the counts fit each other and the volume. */
 static bool counts_possible(const struct set_footer *f, const struct set_header *h)
 {
 	uint64_t granules = set_granules(h->volume_size, (unsigned)__builtin_ctz(h->granularity));
@@ -93,7 +93,7 @@ static bool counts_possible(const struct set_footer *f, const struct set_header 
 	       f->blocks == (f->extents + SET_BLOCK_EXTENTS - 1) / SET_BLOCK_EXTENTS;
 }
 
-/* The smallest one with which the index is not too long. */
+/* Returns the smallest stride with which the index is not too long. */
 static uint64_t index_stride_of(uint64_t blocks)
 {
 	uint64_t stride = 1;
@@ -103,7 +103,7 @@ static uint64_t index_stride_of(uint64_t blocks)
 	return stride;
 }
 
-/* Blocks, index and footer fill the file. */
+/* Checks that blocks, index and footer fill the file. */
 static bool layout_possible(const struct set_footer *f, uint64_t file_size)
 {
 	uint64_t index_end = file_size - SET_FOOTER_SIZE;

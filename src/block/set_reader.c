@@ -12,9 +12,9 @@
 #include "block/set_format.h"
 #include "block/set_reader.h"
 
-/* What one refill reads: too little costs calls, too much costs memory for each
- * of a hundred sets in a union. After a seek the first refill is small and the
- * following ones double, since often a single block is wanted. */
+/* Size of one read: small ones cost calls, large ones cost memory for each of a hundred
+ * sets in a union. After a seek the first read is small and the following ones double,
+ * since often a single block is wanted. */
 #define BUFFER_DEFAULT 32768U
 #define BUFFER_MIN     4352U /* any block fits */
 #define BUFFER_MAX     (16U << 20)
@@ -30,15 +30,14 @@ struct block_set_reader {
 	int failed;        /* code of the first failure; final */
 
 	uint64_t position;       /* file offset of the next block */
-	uint64_t last_end;       /* granule behind the last extent of the block before, or where
-				  * the index says that the next block begins */
+	uint64_t last_end;       /* granule after the last extent of the previous block, or where
+	                          * the index says that the next block begins */
 	bool last_zero;          /* its kind */
-	bool exact;              /* the next block begins at last_end (it was sought) */
-	bool from_start;         /* every block was walked, so the count must be right */
+	bool exact;              /* the next block begins at last_end (after a seek) */
+	bool from_start;         /* all blocks were read, so the count must match */
 	uint64_t extents_walked; /* for that */
 
-	/* The current block, delivered up to block_next; memory is taken when
-	 * it is needed. */
+	/* The current block, returned up to block_next; allocated when needed. */
 	struct set_block *block;
 	unsigned block_next;
 	unsigned block_len;
@@ -47,7 +46,7 @@ struct block_set_reader {
 	size_t buffer_size;
 	uint64_t buffer_offset; /* file offset of its first byte */
 	size_t buffer_len;
-	size_t refill; /* what the next refill reads */
+	size_t refill; /* size of the next read */
 
 	struct set_index_entry *index; /* loaded by the first seek */
 };
@@ -120,7 +119,7 @@ int block_set_reader_new(struct block_input input, size_t buffer_size,
 		buffer_size = BUFFER_MIN;
 	if (buffer_size > BUFFER_MAX)
 		buffer_size = BUFFER_MAX;
-	/* A small set is read at once and needs no more than its own size. */
+	/* A small set is read at once and needs only its own size. */
 	if (buffer_size > r->footer.index_offset - SET_HEADER_SIZE)
 		buffer_size = r->footer.index_offset - SET_HEADER_SIZE;
 	r->buffer_size = buffer_size;
@@ -176,7 +175,7 @@ static int fetch(struct block_set_reader *r, size_t n, const uint8_t **ret, stru
 	return 0;
 }
 
-/* The block follows what came before it. */
+/* Checks that the block follows the previous one. */
 static bool in_sequence(const struct block_set_reader *r, const struct set_block *block)
 {
 	if (r->exact)
@@ -223,8 +222,8 @@ static int decode_block(struct block_set_reader *r, const struct set_drawing *dr
 	return 0;
 }
 
-/* Goes to the next block; block_len is 0 at the end. The first run of a block
- * is always put out, so it is never 0 before. */
+/* Loads the next block; block_len is 0 at the end. The first run of a block is always
+ * stored, so block_len is never 0 before. */
 static int load_block(struct block_set_reader *r, const struct set_drawing *drawing,
 		      struct cairn_err *err)
 {
@@ -290,7 +289,7 @@ int block_set_reader_next(struct block_set_reader *r, struct block_extent *out, 
 	return 0;
 }
 
-/* Fills `index` from its stored form; false when that is impossible. */
+/* Decodes the stored index into `index`; false if it is invalid. */
 static bool decode_index(const struct block_set_reader *r, const uint8_t *p, const uint8_t *end,
 			 struct set_index_entry *index)
 {
@@ -339,7 +338,7 @@ static int load_index(struct block_set_reader *r, struct cairn_err *err)
 	return 0;
 }
 
-/* The last entry that begins at or before the granule; the first one when none
+/* Returns the last entry that begins at or before the granule; the first entry if none
  * does. */
 static const struct set_index_entry *find_entry(const struct block_set_reader *r, uint64_t granule)
 {
@@ -355,7 +354,7 @@ static const struct set_index_entry *find_entry(const struct block_set_reader *r
 	return entry;
 }
 
-/* The first run of the block that ends behind the granule; there is one. */
+/* Returns the first run of the block that ends after the granule; there is one. */
 static unsigned first_behind(const struct block_set_reader *r, uint64_t granule)
 {
 	unsigned low = 0, n = r->block_len;
@@ -404,7 +403,7 @@ int block_set_reader_seek(struct block_set_reader *r, uint64_t offset, struct ca
 	return 0;
 }
 
-/* The index leads to the block that was just read, if it has an entry for it. */
+/* Checks that the index points to the block that was just read, if it has an entry for it. */
 static bool index_agrees(const struct block_set_reader *r, uint64_t number, uint64_t offset)
 {
 	const struct set_index_entry *entry;

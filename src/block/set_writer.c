@@ -11,13 +11,13 @@
 #include "block/checksum.h"
 #include "block/set_format.h"
 
-/* Encoded bytes gathered before they go out. */
+/* Size of the output buffer. */
 #define OUT_SIZE 65536U
 
 /* Granules of one kind. */
 struct run {
 	uint64_t start;
-	uint64_t end; /* == start: nothing there */
+	uint64_t end; /* == start: empty */
 	bool zero;
 };
 
@@ -29,14 +29,14 @@ struct block_set_writer {
 	int failed; /* code of the first failed write; final */
 	bool finished;
 
-	/* Input passes through three stages: bytes that touch and are of one
-	 * kind, then granules of one kind, then the block in the making. */
+	/* Input passes three stages: adjacent bytes of one kind, then granules of one kind, then
+	 * the current block. */
 	uint64_t last_end; /* of what was added, also past the volume's end */
 	struct block_extent bytes;
 	struct run run;
 
 	uint64_t block_start; /* first granule */
-	uint64_t block_end;   /* granule behind the last extent */
+	uint64_t block_end;   /* granule after the last extent */
 	unsigned block_extents;
 	uint8_t *block_tail; /* where the next extent goes */
 	uint8_t block[SET_BLOCK_SIZE_MAX + VARINT_BYTES_MAX];
@@ -113,7 +113,7 @@ static int put_out(struct block_set_writer *w, const void *data, size_t n, struc
 	return 0;
 }
 
-/* Remembers where the block begins, if its number is one that the index keeps. */
+/* Records where the block begins, if the index keeps an entry for its number. */
 static void index_block(struct block_set_writer *w)
 {
 	if (w->footer.blocks % w->footer.index_stride != 0)
@@ -123,7 +123,8 @@ static void index_block(struct block_set_writer *w)
 			w->index[i] = w->index[2 * i];
 		w->index_len = SET_INDEX_MAX / 2;
 		w->footer.index_stride *= 2;
-		/* Full at n * stride blocks with n even: this one is kept. */
+		/* The index is full at n * stride blocks with n even, so this block keeps its
+		 * entry. */
 	}
 	w->index[w->index_len++] = (struct set_index_entry){
 		.granule = w->block_start,
@@ -147,7 +148,7 @@ static int flush_block(struct block_set_writer *w, struct cairn_err *err)
 	return put_out(w, w->block, size, err);
 }
 
-/* Stage three: an extent enters the block. */
+/* Stage three: adds an extent to the block. */
 static int encode_run(struct block_set_writer *w, struct cairn_err *err)
 {
 	const struct run *run = &w->run;
@@ -175,8 +176,8 @@ static int encode_run(struct block_set_writer *w, struct cairn_err *err)
 	return w->block_extents == SET_BLOCK_EXTENTS ? flush_block(w, err) : 0;
 }
 
-/* Stage two. A granule can come twice, from two ranges that each hold a part
- * of it; both times as not zero, so the first may stand. */
+/* Stage two. A granule can occur twice, from two ranges that each contain a part of it;
+ * both times it is not zero, so the first one is kept. */
 static int add_run(struct block_set_writer *w, uint64_t start, uint64_t end, bool zero,
 		   struct cairn_err *err)
 {
@@ -197,8 +198,8 @@ static int add_run(struct block_set_writer *w, uint64_t start, uint64_t end, boo
 	return 0;
 }
 
-/* Rounds the gathered bytes to granules: what changed outward, what is zero
- * inward. The end of the volume is the end of its last granule. */
+/* Rounds the collected bytes to granules: changed ranges outward, zero ranges inward. The
+ * end of the volume is the end of its last granule. */
 static int flush_bytes(struct block_set_writer *w, struct cairn_err *err)
 {
 	uint64_t mask = w->header.granularity - 1ULL;
@@ -280,8 +281,7 @@ struct block_sink block_set_writer_sink(struct block_set_writer *writer)
 	return (struct block_sink){.emit = sink_emit, .arg = writer};
 }
 
-/* The index is small enough to build in the block's place and the out buffer,
- * but its checksum is needed as a whole: it gets memory of its own. */
+/* The index needs its own memory, because its checksum covers the whole of it. */
 static int write_index(struct block_set_writer *w, struct cairn_err *err)
 {
 	struct set_index_entry last = {0};

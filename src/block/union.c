@@ -10,15 +10,15 @@
 #include "block/set.h"
 #include "block/set_reader.h"
 
-/* Shortest stretch without a boundary, in granules, that is worth passing over
- * without the bitmap. */
+/* Shortest stretch without a boundary, in granules, that is worth skipping without the
+ * bitmap. */
 #define STRETCH_MIN 4096U
 
 struct input {
 	struct block_set_reader *reader;
 	struct bitmap_source source;
-	const struct set_run *runs; /* what comes next; lent by the reader */
-	size_t n;                   /* 0: the set is at its end */
+	const struct set_run *runs; /* the next runs; borrowed from the reader */
+	size_t n;                   /* 0: end of the set */
 };
 
 struct block_union {
@@ -30,15 +30,15 @@ struct block_union {
 	bool ended;
 	int failed; /* code of the first failure; final */
 
-	/* Every granule before `position` is decided: listed, or part of `run`,
-	 * or not changed. The window, while it is listed, lies before it. */
+	/* Every granule before `position` is decided: listed, part of `run`, or unchanged. A
+	 * window that is being listed is before it. */
 	uint64_t position;
 	uint64_t limit; /* end of the target's last granule */
 	bool listing;
 	struct bitmap_open_run run;
 	struct bitmap *bitmap;
 
-	/* Extents ready before the caller had room for them. */
+	/* Extents that did not fit the caller's array. */
 	struct block_extent ready[BITMAP_LIST_MIN];
 	size_t ready_next;
 	size_t ready_len;
@@ -46,13 +46,13 @@ struct block_union {
 	struct input inputs[];
 };
 
-/* Drops the first `n` runs, which are dealt with, and gets more if none are
- * left; of these, a part may be drawn already. */
+/* Drops the first `n` runs, which are done, and loads more if none are left; some of these
+ * may be drawn already. */
 static int input_skip(struct input *in, size_t n, const struct set_drawing *drawing,
 		      struct cairn_err *err)
 {
 	set_reader_skip(in->reader, n);
-	if (n > 0) { /* there are no runs, and nothing to add to, before the first peek */
+	if (n > 0) { /* before the first peek there are no runs to add to */
 		in->runs += n;
 		in->n -= n;
 	}
@@ -64,7 +64,7 @@ static struct block_extent input_extent(const struct input *in)
 	return set_run_extent(in->runs, in->source.shift, in->source.volume_size);
 }
 
-/* What holds from the position up to the next boundary of any input. */
+/* The state from the position up to the next boundary of any input. */
 struct stretch {
 	uint64_t end; /* rounded down to a granule */
 	bool changed;
@@ -98,7 +98,7 @@ static struct stretch find_stretch(const struct block_union *u)
 	return s;
 }
 
-/* Passes over a stretch; an extent that it ends is put out. */
+/* Skips a stretch; stores an extent that ends there. */
 static int pass_stretch(struct block_union *u, const struct stretch *s, struct block_extent *out,
 			size_t *ret_n, struct cairn_err *err)
 {
@@ -163,8 +163,7 @@ static int draw_window(struct block_union *u, struct cairn_err *err)
 	return 0;
 }
 
-/* Goes one step on, which may yield extents; `max` is at least
- * BITMAP_LIST_MIN. */
+/* Advances by one step, which may produce extents; `max` is at least BITMAP_LIST_MIN. */
 static int step(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
 		struct cairn_err *err)
 {
@@ -187,7 +186,7 @@ static int step(struct block_union *u, struct block_extent *out, size_t max, siz
 	return draw_window(u, err);
 }
 
-/* Fills `out` as long as there is room for a step. */
+/* Fills `out` while there is room for a step. */
 static int produce(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
 		   struct cairn_err *err)
 {
@@ -204,7 +203,7 @@ static int produce(struct block_union *u, struct block_extent *out, size_t max, 
 	return 0;
 }
 
-/* Clips to what was asked for: only the ends of a listing can stand out. */
+/* Clips to the requested range: only the first and last extent can exceed it. */
 static void clip(const struct block_union *u, struct block_extent *out, size_t n)
 {
 	uint64_t cut;
@@ -218,7 +217,7 @@ static void clip(const struct block_union *u, struct block_extent *out, size_t n
 		out[n - 1].length = u->target_size - out[n - 1].offset;
 }
 
-/* The same into memory of our own, for a caller with little room. */
+/* The same into our own array, for a caller with little room. */
 static int produce_ready(struct block_union *u, struct cairn_err *err)
 {
 	int rc;
@@ -231,7 +230,7 @@ static int produce_ready(struct block_union *u, struct cairn_err *err)
 	return rc;
 }
 
-/* One set as it is. */
+/* Returns a single set unchanged. */
 static int pass_through(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
 			struct cairn_err *err)
 {
@@ -280,7 +279,7 @@ int block_union_next(struct block_union *u, struct block_extent *out, size_t max
 	return 0;
 }
 
-/* What the sets have in common. */
+/* Computes the common properties of the sets. */
 static void look_at_inputs(struct block_union *u)
 {
 	for (size_t i = 0; i < u->n_inputs; i++) {
@@ -291,8 +290,8 @@ static void look_at_inputs(struct block_union *u)
 		in->source.volume_size = info->volume_size;
 		if (in->source.shift > u->shift)
 			u->shift = in->source.shift;
-		/* A set that ends in the middle of a granule of the target must
-		 * be rounded again. */
+		/* A set that ends in the middle of a granule of the target must be rounded
+		 * again. */
 		u->pass_through = u->n_inputs == 1 && !in->source.zero_unknown &&
 				  (info->volume_size >= u->target_size ||
 				   info->volume_size % info->granularity == 0);

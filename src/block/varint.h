@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Unsigned LEB128 as change sets use it: at most eight bytes, 56 bits, and only
- * the shortest form. The limit makes sums of a few values safe in 64 bits. */
+/* Unsigned LEB128 as in change sets: at most eight bytes, 56 bits, and only the shortest
+ * form. The limit makes sums of a few values safe in 64 bits. */
 #ifndef CAIRN_BLOCK_VARINT_H
 #define CAIRN_BLOCK_VARINT_H
 
@@ -11,10 +11,9 @@
 #define VARINT_BYTES_MAX 8U
 #define VARINT_MAX       ((1ULL << 56) - 1)
 
-/* Writes `value` (at most VARINT_MAX); returns the byte behind it. Up to two
- * bytes may be written, whatever the value takes. Without a branch between one
- * and two bytes: which of the two comes next is close to random, so it would be
- * guessed wrong often. */
+/* Writes `value` (at most VARINT_MAX) and returns the byte after it. May always write up
+ * to two bytes. There is no branch between one and two bytes: which comes next is almost
+ * random, so the branch would often be mispredicted. */
 static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
 {
 	uint64_t two;
@@ -29,9 +28,8 @@ static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
 	return p + 1 + two;
 }
 
-/* Reads one value; VARINT_BYTES_MAX bytes must be readable at `p`, whatever
- * they hold. Returns the byte behind it, or NULL when it is too long or not
- * the shortest form. */
+/* Reads one value; VARINT_BYTES_MAX bytes must be readable at `p`, whatever they contain.
+ * Returns the byte after it, or NULL if it is too long or not the shortest form. */
 const uint8_t *varint_get_long(const uint8_t *p, uint64_t *ret);
 
 /* The same, inline for one and two bytes. */
