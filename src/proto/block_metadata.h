@@ -2,12 +2,11 @@
 
 /* Writes and checks block-metadata responses.
  *
- * Four messages have the same fields and numbers: GetMetadataAllocatedResponse
- * and GetMetadataDeltaResponse of csi.v1 and of snapshotmetadata. A volume may
- * need millions of tuples, so they never become objects: the driver writes
- * tuples straight into the buffer that goes to the socket, and whoever receives
- * a message checks it where it lies. The bytes are those that protobuf-c makes
- * for the same content; a test holds them to it.
+ * Four messages have the same fields and numbers: GetMetadataAllocatedResponse and
+ * GetMetadataDeltaResponse of csi.v1 and of snapshotmetadata. A volume may need millions
+ * of tuples, so they never become objects: the driver writes tuples directly into the
+ * buffer that goes to the socket, and the receiver checks a message in place. The bytes
+ * are the same as those of protobuf-c; a test checks that.
  *
  * A writer or a scan belongs to one thread at a time.
  */
@@ -29,20 +28,20 @@ enum proto_block_type {
 	PROTO_BLOCK_VARIABLE = 2,
 };
 
-/* The most that type and capacity take, and the most that one tuple takes
- * (offset and size below 2^63, so nine bytes each). */
+/* Largest size of type and capacity, and of one tuple (offset and size are below 2^63, so
+ * nine bytes each). */
 #define PROTO_BLOCK_HEAD_MAX  13
 #define PROTO_BLOCK_TUPLE_MAX 22
 
-/* Room that the writer keeps at the end of a buffer, because numbers are
- * stored eight bytes at a time. */
+/* Reserve at the end of the buffer, because the writer stores numbers eight bytes at a
+ * time. */
 #define PROTO_BLOCK_SLACK 8
 
-/* The smallest buffer that takes a message of `n` tuples whatever they are. */
+/* The smallest buffer that holds any message of `n` tuples. */
 #define PROTO_BLOCK_ROOM(n) \
 	(PROTO_BLOCK_HEAD_MAX + PROTO_BLOCK_SLACK + (size_t)(n)*PROTO_BLOCK_TUPLE_MAX)
 
-/* A message under construction in memory of the caller. */
+/* A message under construction in the caller's memory. */
 struct proto_block_writer {
 	uint8_t *begin;
 	uint8_t *pos;
@@ -53,16 +52,17 @@ struct proto_block_writer {
 void proto_block_begin(struct proto_block_writer *w, uint8_t *out, size_t cap,
 		       enum proto_block_type type, uint64_t capacity);
 
-/* Appends a tuple. `offset` and `length` must be below 2^63, as every range of
- * a volume is. False when the buffer may not take another one: the message is
- * then complete as it stands. */
+/* Appends a tuple. `offset` and `length` must be below 2^63, as every range of a volume
+ * is. Returns false if the buffer may not hold another tuple: the message is then
+ * complete. */
 static inline bool proto_block_add(struct proto_block_writer *w, uint64_t offset, uint64_t length)
 {
 	uint8_t *p = w->pos;
 
 	if (p > w->full)
 		return false;
-	/* The body is written two bytes on, its length (below 128) put in after. */
+	/* The body is written after two reserved bytes, then its length (below 128) is filled
+	 * in. */
 	p += 2;
 	if (offset) {
 		*p++ = 1 << 3 | PROTO_WIRE_VARINT;
@@ -84,18 +84,18 @@ static inline size_t proto_block_len(const struct proto_block_writer *w)
 	return (size_t)(w->pos - w->begin);
 }
 
-/* What a stream promised and how far it came. Zeroed, then the first group is
- * set by the caller; the rest belongs to proto_block_scan(). */
+/* State of a stream's check. Zero it, then set the first group; the other fields belong to
+ * proto_block_scan(). */
 struct proto_block_scan {
 	/* From the request. */
 	uint64_t starting_offset;
 	uint32_t max_results; /* tuples a message; 0 is any number */
 
-	/* What the stream said so far; for the caller to read. */
+	/* Values of the stream so far; for the caller to read. */
 	uint64_t messages;
 	uint64_t tuples;
 	uint64_t bytes_reported; /* sum of the tuples' sizes */
-	uint64_t end;            /* where the last tuple ends: resume here */
+	uint64_t end;            /* end of the last tuple: resume here */
 	uint64_t capacity;
 	uint32_t type;
 
@@ -103,22 +103,22 @@ struct proto_block_scan {
 	bool lengths_differ;
 };
 
-/* Checks the next message of a stream where it lies, without allocating, and
- * hands each tuple to `sink` unless that is NULL. A tuple is handed over when
- * it is in order; what depends on the whole message (type, capacity, count) is
- * known to hold only when the call returns 0, so a caller that got an error
- * drops the message. After an error the scan must not be used again.
+/* Checks the next message of a stream in place, without allocating, and passes each tuple
+ * to `sink` unless that is NULL. A tuple is passed on when it is valid by itself; the
+ * rules for the whole message (type, capacity, count) are known to hold only when the call
+ * returns 0, so after an error the caller must drop the message. After an error the scan
+ * must not be used again.
  *
- * Unknown fields are passed over, as protobuf wants it. Known fields may come
- * in any order and the last of several counts. A known field with another wire
- * type is refused: readers disagree about it.
+ * Unknown fields are skipped, as protobuf requires. Known fields may come in any order and
+ * the last of several counts. A known field with another wire type is rejected, because
+ * decoders disagree about it.
  *
  * CAIRN_INTERNAL  the message is malformed or breaks a rule of the stream:
  *                 sizes above 0, ascending without overlap over all messages,
  *                 nothing that ends at or before starting_offset, nothing that
  *                 begins past the capacity or ends past 2^63, type and capacity
  *                 constant, one size only if the type is FIXED, max_results
- * other           what the sink returned
+ * other           the return value of the sink
  */
 int proto_block_scan(struct proto_block_scan *scan, const uint8_t *data, size_t len,
 		     const struct block_sink *sink, struct cairn_err *err);

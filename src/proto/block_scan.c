@@ -15,7 +15,7 @@ enum {
 	TUPLE_LENGTH = 2,
 };
 
-/* What one message said about itself. */
+/* Type and capacity of one message. */
 struct head {
 	uint64_t type;
 	uint64_t capacity;
@@ -29,7 +29,7 @@ static int malformed(const struct proto_block_scan *scan, struct cairn_err *err)
 			     scan->messages);
 }
 
-/* A tuple in any form that protobuf allows. */
+/* Decodes a tuple in any form that protobuf allows. */
 static bool tuple_parse(struct proto_in body, uint64_t *ret_offset, uint64_t *ret_length)
 {
 	uint64_t offset = 0, length = 0;
@@ -55,8 +55,8 @@ static bool tuple_parse(struct proto_in body, uint64_t *ret_offset, uint64_t *re
 	return true;
 }
 
-/* Moves the 7-bit groups of `v` together. The instruction for it takes the place of
- * a dozen others; there is no more than one compiled copy of the loop with each. */
+/* Joins the 7-bit groups of `v`. The PEXT instruction replaces a dozen others; the loop is
+ * compiled once with it and once without. */
 static inline __attribute__((always_inline)) uint64_t gather(uint64_t v, bool pext)
 {
 #if defined(__x86_64__)
@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) uint64_t gather(uint64_t v, bool pe
 	return proto_gather56(v & 0x7f7f7f7f7f7f7f7fULL);
 }
 
-/* AMD's family 17h has the instruction as microcode, which is slower than without. */
+/* AMD's family 17h implements the instruction in microcode, which is slower than without. */
 static inline bool has_pext(void)
 {
 #if defined(__x86_64__)
@@ -81,8 +81,8 @@ static inline bool has_pext(void)
 #endif
 }
 
-/* One number of at most eight bytes at `p`; the byte after it, or NULL. Eight
- * bytes must be readable. */
+/* Decodes one number of at most eight bytes at `p`; returns the byte after it, or NULL.
+ * Eight bytes must be readable. */
 static inline __attribute__((always_inline)) const uint8_t *number_usual(const uint8_t *p,
 									 uint64_t *ret, bool pext)
 {
@@ -97,9 +97,9 @@ static inline __attribute__((always_inline)) const uint8_t *number_usual(const u
 	return p + __builtin_ctzll(stop) / 8 + 1;
 }
 
-/* The body of a tuple, from `p` to `end`, in the form that every writer gives
- * it: offset unless 0, then size. False for any other form. Bytes behind the
- * body are looked at but do not count. */
+/* Decodes the body of a tuple, from `p` to `end`, in the form that all encoders write:
+ * offset unless 0, then size. False for any other form. Bytes after the body may be read
+ * but are ignored. */
 static inline __attribute__((always_inline)) bool tuple_parse_usual(const uint8_t *p,
 								    const uint8_t *end,
 								    uint64_t *ret_offset,
@@ -139,14 +139,14 @@ static int tuple_bad(const struct proto_block_scan *scan, uint64_t offset, uint6
 	return tuple_refuse(scan, offset, length, "ends before the offset asked for", err);
 }
 
-/* The rules that hold for a tuple without knowing the rest of its message. */
+/* Checks the rules for a tuple that do not depend on the rest of its message. */
 static int tuple_check(struct proto_block_scan *scan, uint64_t offset, uint64_t length,
 		       struct cairn_err *err)
 {
 	uint64_t end = offset + length;
 	bool early = scan->tuples > 0 ? offset < scan->end : end <= scan->starting_offset;
 
-	/* The sign bit of any of the three is what "too large" looks like. */
+	/* A value that is too large has its sign bit set. */
 	if ((int64_t)(offset | length | end) < 0 || length == 0 || early)
 		return tuple_bad(scan, offset, length, err);
 	if (scan->tuples == 0)
@@ -183,10 +183,10 @@ static int tuple_take(struct proto_block_scan *scan, struct head *head, struct p
 	return sink ? tuple_emit(sink, offset, length, err) : 0;
 }
 
-/* Takes tuples of the usual form as long as they come and are in order; this loop is
- * where a relay spends its time, so its state is in locals. It stops, with the rest
- * left in `in`, at anything else and near the end of the message. The stream had a
- * tuple before. */
+/* Decodes tuples of the usual form while they are valid. A relay spends its time in this
+ * loop, so its state is in locals. It stops at anything else and near the end of the
+ * message, and leaves the remaining bytes in `in`. The stream must have had a tuple
+ * before. */
 static inline __attribute__((always_inline)) int take_usual(struct proto_block_scan *scan,
 							    struct head *head, struct proto_in *in,
 							    const struct block_sink *sink,
@@ -204,7 +204,7 @@ static inline __attribute__((always_inline)) int take_usual(struct proto_block_s
 		if (p[0] != (FIELD_TUPLE << 3 | PROTO_WIRE_LEN) || p[1] > PROTO_BLOCK_TUPLE_MAX ||
 		    !tuple_parse_usual(p + 2, next, &offset, &length, pext))
 			break;
-		/* Numbers of eight bytes are below 2^56: neither they nor their sum are
+		/* Numbers of eight bytes are below 2^56, so neither they nor their sum are
 		 * negative. */
 		if (length == 0 || offset < end)
 			break;
@@ -256,8 +256,8 @@ static int field_take(struct proto_block_scan *scan, struct head *head, struct p
 	return ok ? 0 : malformed(scan, err);
 }
 
-/* The rules that need the whole message. Offsets ascend, so the last one
- * stands for all of them. */
+/* Checks the rules for the whole message. Offsets ascend, so checking the last one is
+ * enough. */
 static int head_check(const struct proto_block_scan *scan, const struct head *head,
 		      struct cairn_err *err)
 {

@@ -20,7 +20,7 @@ bool proto_block_translate(const uint8_t *data, size_t n, uint8_t *out, size_t *
 {
 	struct proto_in in = {.pos = data, .end = data + n};
 	const uint8_t *kept = data; /* copied up to here */
-	uint8_t *to = out + 2;      /* where the new type goes in front */
+	uint8_t *to = out + 2;      /* the new type is written before this */
 	uint64_t type = PROTO_BLOCK_UNKNOWN;
 
 	if (n < 2)
@@ -39,14 +39,14 @@ bool proto_block_translate(const uint8_t *data, size_t n, uint8_t *out, size_t *
 		}
 		if (wire != PROTO_WIRE_VARINT || !proto_varint_get(&in, &type))
 			return false;
-		/* The first type makes the two bytes of room. */
+		/* The first type field frees the two bytes for that. */
 		copy(&to, kept, field);
 		kept = in.pos;
 	}
 	if (type != PROTO_BLOCK_FIXED && type != PROTO_BLOCK_VARIABLE)
 		return false;
 	copy(&to, kept, in.end);
-	if (type == PROTO_BLOCK_FIXED) { /* 0 is not written */
+	if (type == PROTO_BLOCK_FIXED) { /* 0 is not encoded */
 		*ret_n = (size_t)(to - out - 2);
 		memmove(out, out + 2, *ret_n);
 		return true;

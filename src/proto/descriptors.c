@@ -37,7 +37,7 @@ static struct proto_in reader(struct proto_bytes bytes)
 	return (struct proto_in){.pos = bytes.data, .end = bytes.data + bytes.len};
 }
 
-/* The next value of field `wanted`; false at the end. */
+/* Returns the next value of field `wanted`; false at the end. */
 static bool next(struct proto_in *in, uint32_t wanted, struct proto_bytes *ret)
 {
 	while (in->pos < in->end) {
@@ -62,7 +62,7 @@ static bool next(struct proto_in *in, uint32_t wanted, struct proto_bytes *ret)
 	return false;
 }
 
-/* The first value of a field, or no bytes. */
+/* Returns the first value of a field, or no bytes. */
 static struct proto_bytes first(struct proto_bytes message, uint32_t field)
 {
 	struct proto_in in = reader(message);
@@ -77,7 +77,7 @@ static bool equal(struct proto_bytes a, struct proto_bytes b)
 	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* When `*path` is `name` or begins with `name` and a dot, takes that off. */
+/* If `*path` is `name` or begins with `name` and a dot, removes that. */
 static bool path_take(struct proto_bytes *path, struct proto_bytes name)
 {
 	size_t cut = name.len;
@@ -86,14 +86,14 @@ static bool path_take(struct proto_bytes *path, struct proto_bytes name)
 		return false;
 	if (path->len > name.len && path->data[cut++] != '.')
 		return false;
-	if (cut > name.len && cut == path->len) /* nothing behind the dot */
+	if (cut > name.len && cut == path->len) /* nothing after the dot */
 		return false;
 	path->data += cut;
 	path->len -= cut;
 	return true;
 }
 
-/* Has `parent` a child with this very name in `field`? */
+/* Whether `parent` has a child with exactly this name in `field`. */
 static bool child_has(struct proto_bytes parent, uint32_t field, struct proto_bytes path)
 {
 	struct proto_in in = reader(parent);
@@ -120,7 +120,7 @@ static bool service_has(struct proto_bytes file, struct proto_bytes path)
 	return false;
 }
 
-/* Walks down nested messages; the path gets shorter at each step. */
+/* Descends into nested messages; the path gets shorter at each step. */
 static bool message_has(struct proto_bytes parent, uint32_t field, struct proto_bytes path)
 {
 	struct proto_in in = reader(parent);
@@ -133,7 +133,7 @@ static bool message_has(struct proto_bytes parent, uint32_t field, struct proto_
 			continue;
 		if (rest.len == 0 || child_has(message, MESSAGE_ENUM, rest))
 			return true;
-		/* Only one message has this name: go on inside it. */
+		/* Only one message has this name: continue inside it. */
 		in = reader(message);
 		field = MESSAGE_NESTED;
 		path = rest;

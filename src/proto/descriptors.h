@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The .proto files that a server can show to whoever asks by reflection.
+/* The .proto files that a server returns by reflection.
  *
- * A set is a serialized FileDescriptorSet, made by protoc at build time and
- * linked in. Questions are rare and sets small, so each one walks the bytes:
- * there is no index, no memory and no state. The sets are our own, never a
- * peer's; a walk over broken bytes still ends and finds nothing.
+ * A set is a serialized FileDescriptorSet, made by protoc at build time and linked in.
+ * Queries are rare and sets small, so each query scans the bytes: there is no index, no
+ * allocation and no state. The sets are our own, never a peer's; a scan of damaged bytes
+ * still ends and finds nothing.
  */
 #ifndef CAIRN_PROTO_DESCRIPTORS_H
 #define CAIRN_PROTO_DESCRIPTORS_H
@@ -19,11 +19,11 @@ struct proto_bytes {
 	size_t len;
 };
 
-/* More files than one answer may hold: every set of ours is far smaller. */
+/* Limit of the files in one answer: every set of ours is far smaller. */
 #define PROTO_FILES_MAX 64
 
-/* What the roles of cairn speak: csi.v1, cairn.v1, snapshotmetadata and its older
- * flavour, grpc.health.v1, grpc.reflection.v1 and what those import. */
+/* The protocols of all roles of cairn: csi.v1, cairn.v1, snapshotmetadata and its older
+ * flavour, grpc.health.v1, grpc.reflection.v1 and their imports. */
 struct proto_bytes proto_descriptors_cairn(void);
 
 /* Finds a FileDescriptorProto by its file name. */
@@ -35,13 +35,12 @@ bool proto_file_by_name(const struct proto_bytes *sets, size_t n, const char *na
 bool proto_file_by_symbol(const struct proto_bytes *sets, size_t n, const char *symbol,
 			  struct proto_bytes *ret_file);
 
-/* Writes `file` and everything it imports, each once, `file` first; returns how
- * many. */
+/* Returns `file` and everything it imports, each once, `file` first; returns the number. */
 size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto_bytes file,
 			  struct proto_bytes ret_files[PROTO_FILES_MAX]);
 
-/* Calls `visit` with the full name of each service of the sets; each name is
- * valid during the call. Used to check that what a server offers is described. */
+/* Calls `visit` with the full name of each service of the sets; each name is valid during
+ * the call. Used to check that all services of a server are described. */
 void proto_services_each(const struct proto_bytes *sets, size_t n,
 			 void (*visit)(void *arg, const char *name), void *arg);
 

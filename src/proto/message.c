@@ -12,8 +12,7 @@
 #include "base/text.h"
 #include "proto/wire.h"
 
-/* Memory is only counted, never given back: one unpack allocates and does not
- * free unless it fails. */
+/* Counts the allocated memory and never subtracts: an unpack frees only when it fails. */
 struct budget {
 	size_t left;
 	bool spent; /* or memory is short */
@@ -40,7 +39,7 @@ static void budget_free(void *arg, void *p)
 static int check(const ProtobufCMessageDescriptor *type, struct proto_in in, unsigned depth,
 		 struct cairn_err *err);
 
-/* One value of a string or message field; anything else is passed over. */
+/* Checks one value of a string or message field; all other fields are ignored. */
 static int check_value(const ProtobufCFieldDescriptor *field, struct proto_in body, unsigned depth,
 		       struct cairn_err *err)
 {
@@ -87,7 +86,7 @@ static int check(const ProtobufCMessageDescriptor *type, struct proto_in in, uns
 int proto_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t len,
 		 ProtobufCMessage **ret_message, struct cairn_err *err)
 {
-	/* An empty message may come as no bytes at no address. */
+	/* An empty message may be passed as a NULL pointer. */
 	const uint8_t *bytes = len ? data : (const uint8_t *)"";
 	struct proto_in in = {.pos = bytes, .end = bytes + len};
 	struct budget budget = {.left = PROTO_UNPACK_MEMORY_MAX};

@@ -53,7 +53,7 @@ static bool skip_bytes(struct proto_in *in, size_t n)
 	return true;
 }
 
-/* Anything but the marks of a group. */
+/* Skips any value except groups. */
 static bool skip_plain(struct proto_in *in, enum proto_wire wire)
 {
 	struct proto_in body;

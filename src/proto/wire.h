@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The protobuf wire format, as much of it as hand-made coders need.
+/* The part of the protobuf wire format that hand-written coders need.
  *
- * Control messages go through generated code; what carries millions of tuples
- * is written and checked in place with the inline functions below. They are in
- * the header because a call for each number would cost as much as the number.
+ * Control messages use generated code; messages with millions of tuples are written and
+ * checked in place with the inline functions below. They are in the header because a call
+ * for each number would cost as much as decoding it.
  */
 #ifndef CAIRN_PROTO_WIRE_H
 #define CAIRN_PROTO_WIRE_H
@@ -26,11 +26,11 @@ enum proto_wire {
 
 #define PROTO_VARINT_MAX 10
 
-/* Groups inside groups of an unknown field: stops a deep one from using up the
- * stack, here and in whoever gets the bytes next. */
+/* Limit of nested groups in an unknown field: a deep one could exhaust the stack, here and
+ * in the next receiver. */
 #define PROTO_GROUP_DEPTH_MAX 32
 
-/* Bytes still to be read. */
+/* Input not read yet. */
 struct proto_in {
 	const uint8_t *pos;
 	const uint8_t *end;
@@ -41,8 +41,8 @@ static inline size_t proto_in_left(const struct proto_in *in)
 	return (size_t)(in->end - in->pos);
 }
 
-/* Every load below is eight bytes; the spread and the gather move 7-bit groups
- * between a number and the low bits of eight bytes, three steps each way. */
+/* Every load below is eight bytes; spread and gather move 7-bit groups between a number
+ * and the low bits of eight bytes, in three steps each way. */
 static inline uint64_t proto_spread56(uint64_t v)
 {
 	v = (v & 0x000000000fffffffULL) | ((v & 0x00fffffff0000000ULL) << 4);
@@ -62,8 +62,8 @@ static inline size_t proto_varint_size(uint64_t v)
 	return (size_t)(((63 - __builtin_clzll(v | 1)) * 9 + 73) / 64);
 }
 
-/* Writes `v`; returns the byte after it. There must be room for ten bytes:
- * up to eight are written even when fewer count. */
+/* Writes `v` and returns the byte after it. There must be room for ten bytes: up to eight
+ * are written even if fewer count. */
 static inline uint8_t *proto_varint_put(uint8_t *out, uint64_t v)
 {
 	if (v < 0x80) {
@@ -89,7 +89,7 @@ static inline uint8_t *proto_varint_put(uint8_t *out, uint64_t v)
 /* One byte at a time: the end of a buffer, and numbers of nine bytes or more. */
 bool proto_varint_get_slow(struct proto_in *in, uint64_t *ret);
 
-/* False when the bytes end too early or the number passes 64 bits. */
+/* False if the input ends too early or the number exceeds 64 bits. */
 static inline bool proto_varint_get(struct proto_in *in, uint64_t *ret)
 {
 	uint64_t word, stop;
@@ -111,16 +111,15 @@ static inline bool proto_varint_get(struct proto_in *in, uint64_t *ret)
 	return true;
 }
 
-/* Splits off a field's number and wire type; false for number 0, a number past
- * 29 bits, or bytes that end. */
+/* Reads a field's number and wire type; false for number 0, a number over 29 bits, or
+ * truncated input. */
 bool proto_tag_get(struct proto_in *in, uint32_t *ret_field, enum proto_wire *ret_wire);
 
-/* Splits off a length and so many bytes. */
+/* Reads a length and that many bytes. */
 bool proto_len_get(struct proto_in *in, struct proto_in *ret_body);
 
-/* Passes over the value of a field whose tag was just read. False for a wire
- * type that does not exist, an end of group that was never begun, groups too
- * deep, or bytes that end. */
+/* Skips the value of a field whose tag was just read. False for an invalid wire type, an
+ * end of group without a start, groups nested too deeply, or truncated input. */
 bool proto_skip(struct proto_in *in, uint32_t field, enum proto_wire wire);
 
 #endif
