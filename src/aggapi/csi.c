@@ -223,7 +223,7 @@ int aggapi_csi_block(struct aggapi_csi *csi, const char *token, const char *hold
 	request.holder = proto_text(holder);
 	proto_pack(&request.base, &bytes);
 	if (cairn_buf_failed(&bytes))
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is no data token");
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is not a data token");
 	rc = net_rpc_start(csi->channel, &options, &rpc, err);
 	if (!rc)
 		rc = net_rpc_send(rpc, bytes.data, bytes.len, true, err);

@@ -160,7 +160,7 @@ int aggapi_delta_parse(const char *body, size_t n, const char *ns,
 	if (rc == CAIRN_NO_SPACE)
 		return aggapi_refuse_err(refusal, &err);
 	if (rc)
-		return aggapi_refuse(refusal, 400, "BadRequest", "the body is no JSON: %s",
+		return aggapi_refuse(refusal, 400, "BadRequest", "the body is not JSON: %s",
 				     err.msg);
 	rc = check_kind(ret->object, refusal);
 	if (!rc && validation != AGGAPI_IGNORE)
@@ -254,7 +254,7 @@ int aggapi_delta_complete(struct aggapi_delta *delta, const json_t *page, struct
 	if (next && *next) {
 		if (cairn_parse_u64(next, &index, NULL) != 0 || index > INT64_MAX)
 			return cairn_err_set(err, CAIRN_INTERNAL,
-					     "the driver's page token is no block index");
+					     "the driver's page token is not a block index");
 		if (json_object_set_new(status, "continue", json_integer((json_int_t)index)) < 0)
 			return cairn_err_nomem(err, "status");
 	}

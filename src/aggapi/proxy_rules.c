@@ -28,14 +28,15 @@ static int read_list(const json_t *data, const char *key, bool lower, json_t **r
 		return *ret ? 0 : cairn_err_nomem(err, "list");
 	}
 	if (kube_json_parse(text, strlen(text), ret, NULL) != 0 || !json_is_array(*ret))
-		return cairn_err_set(err, CAIRN_INVALID, "%s is no list", key);
+		return cairn_err_set(err, CAIRN_INVALID, "%s is not a list", key);
 	json_array_foreach(*ret, i, item)
 	{
 		char name[HEADER_NAME_MAX];
 		const char *value = json_string_value(item);
 
 		if (!value || strlen(value) >= sizeof(name))
-			return cairn_err_set(err, CAIRN_INVALID, "%s is no list of texts", key);
+			return cairn_err_set(err, CAIRN_INVALID, "%s is not a list of strings",
+					     key);
 		for (size_t k = 0; k <= strlen(value); k++)
 			name[k] = lower ? (char)tolower((unsigned char)value[k]) : value[k];
 		if (json_string_set(item, name) < 0)
@@ -209,11 +210,12 @@ int aggapi_proxy_user(const struct aggapi_proxy_rules *rules, const char *peer_n
 	name = first_of(rules->user_headers, fields, request);
 	if (!name)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
-				     "the front proxy does not say who asks");
+				     "the front proxy sent no user name");
 	uid = first_of(rules->uid_headers, fields, request);
 	user = json_pack("{s:s, s:s*, s:[]}", "username", name, "uid", uid, "groups");
 	if (!user)
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the user's name is no text");
+		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
+				     "the user's name is not a valid string");
 	rc = add_groups_and_extra(rules, fields, request, user, err);
 	if (!rc)
 		rc = add_authenticated(user, err);

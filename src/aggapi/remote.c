@@ -171,7 +171,7 @@ static void set_trust(CURL *curl, const struct aggapi_remote *remote,
 static int failed(CURLcode code, const struct exchange *x, struct cairn_err *err)
 {
 	if (x->ended)
-		return cairn_err_set(err, x->ended, "nobody waits for the answer");
+		return cairn_err_set(err, x->ended, "the caller has gone");
 	if (cairn_buf_failed(&x->body))
 		return cairn_err_set(err, CAIRN_INTERNAL, "the driver's sidecar sent too much");
 	return cairn_err_set(

@@ -92,7 +92,7 @@ static int read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
 	const void *body = net_http_body(http, &n);
 	int rc = kube_json_parse(body, n, ret, err);
 
-	return rc == CAIRN_INVALID ? cairn_err_set(err, rc, "the body is no JSON") : rc;
+	return rc == CAIRN_INVALID ? cairn_err_set(err, rc, "the body is not JSON") : rc;
 }
 
 static int send_json(struct net_http *http, int status, const json_t *object, struct cairn_err *err)

@@ -126,7 +126,7 @@ int aggapi_answer_check(const json_t *answer, uint64_t max_entries, struct cairn
 	if (!json_is_array(blocks))
 		return bad_answer(err, "no list of blocks");
 	if (next && !json_is_string(next))
-		return bad_answer(err, "nextToken is no text");
+		return bad_answer(err, "nextToken is not a string");
 	if (max_entries > 0 && json_array_size(blocks) > max_entries)
 		return bad_answer(err, "more blocks than were asked for");
 	json_array_foreach(blocks, i, block)
