@@ -97,7 +97,7 @@ int block_lineage_path(struct block_lineage_source source, uint64_t base, uint64
 	int rc;
 
 	if (base == 0 || target == 0)
-		return cairn_err_set(err, CAIRN_INVALID, "0 is no snapshot's number");
+		return cairn_err_set(err, CAIRN_INVALID, "0 is not a snapshot number");
 	rc = find_ancestor(source, base, target, &path, err);
 	if (rc < 0)
 		return rc;

@@ -22,7 +22,7 @@ int set_header_check(const struct set_header *header, struct cairn_err *err)
 	if (!is_power_of_two(header->granularity) || header->granularity < BLOCK_GRANULARITY_MIN ||
 	    header->granularity > BLOCK_GRANULARITY_MAX)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "granularity %" PRIu32 " is no power of two from %u to %u",
+				     "granularity %" PRIu32 " is not a power of two from %u to %u",
 				     header->granularity, BLOCK_GRANULARITY_MIN,
 				     BLOCK_GRANULARITY_MAX);
 	if (header->volume_size > BLOCK_VOLUME_SIZE_MAX ||
