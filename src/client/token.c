@@ -160,7 +160,7 @@ static int from_kubernetes(struct client_tokens *tokens, const struct kube_call 
 	int rc;
 
 	if (!tokens->kube)
-		return cairn_err_set(err, CAIRN_INVALID, "there is nobody to ask for a token");
+		return cairn_err_set(err, CAIRN_INVALID, "no source for a token is configured");
 	cairn_scoped_lock(&tokens->lock);
 	if (need == CLIENT_TOKEN_ANY && fits(tokens, audience, tokens->half_ns))
 		return copy(tokens->token, ret, err);
