@@ -159,9 +159,10 @@ static void receive(const struct listing_request *r, struct net_rpc *rpc, struct
 	while ((rc = net_rpc_recv(rpc, &data, &n, &l->err)) == 1) {
 		if (!add_message(l, data, n)) {
 			l->local = true;
-			rc = cairn_err_set(&l->err, CAIRN_INTERNAL,
-					   "message %zu is malformed, or there is no end of them",
-					   l->n_messages);
+			rc = cairn_err_set(
+				&l->err, CAIRN_INTERNAL,
+				"message %zu is malformed, or there are too many messages",
+				l->n_messages);
 			break;
 		}
 		if (l->n_messages == r->cancel_after)
