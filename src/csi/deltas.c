@@ -172,9 +172,10 @@ static int read_request(struct page *page, const Csi__V1__ListSnapshotDeltasRequ
 		rc = cairn_err_set(err, CAIRN_INVALID, "max_entries must not be negative");
 	if (!rc && request->starting_token[0] &&
 	    cairn_parse_u64(request->starting_token, &page->next, NULL) != 0)
-		rc = cairn_err_set(err, CAIRN_ABORTED,
-				   "'%.32s' is no token of this listing; start from the beginning",
-				   request->starting_token);
+		rc = cairn_err_set(
+			err, CAIRN_ABORTED,
+			"'%.32s' is not a token of this listing; start from the beginning",
+			request->starting_token);
 	if (!rc)
 		rc = csi_find_snapshot(page->driver, request->to_snapshot_id, &pool, &target, err);
 	if (!rc)

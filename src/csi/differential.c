@@ -186,8 +186,7 @@ static int read_request(struct page *page, const Csi__V1__DifferentialSnapshotRe
 	if (request->start_offset[0]) {
 		rc = cairn_parse_u64(request->start_offset, &spec->start, err);
 		if (rc)
-			return cairn_err_set(err, CAIRN_INVALID,
-					     "StartOffset '%.32s' is none of ours",
+			return cairn_err_set(err, CAIRN_INVALID, "invalid StartOffset '%.32s'",
 					     request->start_offset);
 	}
 	spec->base = request->snapshot_base;

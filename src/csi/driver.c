@@ -35,7 +35,7 @@ static int check_name(const char *name, struct cairn_err *err)
 		good = good && (isalnum((unsigned char)name[i]) || strchr(".-_", name[i]));
 	if (!good)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no driver name: 2 to %d letters, digits, dots and "
+				     "'%s' is not a driver name: 2 to %d letters, digits, dots and "
 				     "dashes, with letters at both ends",
 				     name, NAME_MAX_BYTES);
 	return 0;
@@ -60,7 +60,7 @@ static int check_node_id(const char *id, bool topology, struct cairn_err *err)
 	if (topology && !label)
 		return cairn_err_set(
 			err, CAIRN_INVALID,
-			"node id '%.64s' can not be a label, as topology needs it: 1 to "
+			"node id '%.64s' is not a valid label value, as topology requires: 1 to "
 			"%d letters, digits, dots and dashes",
 			id, LABEL_MAX_BYTES);
 	return 0;
@@ -156,7 +156,7 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	if (!rc)
 		rc = check_node_id(options->node_id, options->topology, err);
 	if (!rc && options->volumes_max > INT64_MAX)
-		rc = cairn_err_set(err, CAIRN_INVALID, "that many volumes can not be told");
+		rc = cairn_err_set(err, CAIRN_INVALID, "the limit of volumes is too large");
 	if (!rc && options->fixed_length % POOL_SECTOR != 0)
 		rc = cairn_err_set(err, CAIRN_INVALID,
 				   "blocks of fixed length must be a multiple of %u bytes",
@@ -214,7 +214,7 @@ int csi_require_path(const char *value, const char *what, struct cairn_err *err)
 	int rc = csi_require(value, what, err);
 
 	if (!rc && (value[0] != '/' || strlen(value) >= PATH_MAX))
-		rc = cairn_err_set(err, CAIRN_INVALID, "%s is no absolute path of the system",
+		rc = cairn_err_set(err, CAIRN_INVALID, "%s is not an absolute path, or too long",
 				   what);
 	return rc;
 }

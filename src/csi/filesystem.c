@@ -131,7 +131,8 @@ static int collect_options(const struct csi_mount_spec *spec, const char *fs,
 		if (flag || strcmp(option, "rw") == 0 || strcmp(option, "defaults") == 0)
 			continue;
 		if (!option[0] || strchr(option, ','))
-			return cairn_err_set(err, CAIRN_INVALID, "'%s' is no mount option", option);
+			return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a valid mount option",
+					     option);
 		if (data->len)
 			cairn_buf_addc(data, ',');
 		cairn_buf_adds(data, option);

@@ -197,8 +197,9 @@ static CSI_METHOD(create_group_snapshot)
 
 		rc = csi_find_volume(driver, r->source_volume_ids[i], &own, &volume, err);
 		if (!rc && pool && own != pool)
-			rc = cairn_err_set(err, CAIRN_PRECONDITION,
-					   "volumes of several pools can not be cut together");
+			rc = cairn_err_set(
+				err, CAIRN_PRECONDITION,
+				"volumes of several pools cannot be in one group snapshot");
 		pool = own;
 	}
 	if (!rc)

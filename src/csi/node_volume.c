@@ -178,7 +178,7 @@ CSI_METHOD(csi_node_expand)
 		rc = device_refresh_size(place.device, volume.size, err);
 	if (!rc && !place.block && place.read_only)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
-				   "the filesystem is mounted read-only and can not grow");
+				   "the filesystem is mounted read-only and cannot grow");
 	if (!rc && !place.block)
 		rc = csi_filesystem_grow(place.device, r->volume_path, err);
 	if (rc)

@@ -42,7 +42,7 @@ int csi_page_begin(struct csi_page *page, enum csi_page_kind kind, int32_t max_e
 	if (token[0] && !parse_token(page, kind, token))
 		return cairn_err_set(
 			err, CAIRN_ABORTED,
-			"'%.40s' is no token of this listing; start from the beginning", token);
+			"'%.40s' is not a token of this listing; start from the beginning", token);
 	return 0;
 }
 

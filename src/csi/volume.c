@@ -164,7 +164,7 @@ CSI_METHOD(csi_expand_volume)
 	if (!csi_size_fits(&range, volume.size)) {
 		rc = csi_size_choose(&range, 0, &size, err);
 		if (!rc && size < volume.size)
-			rc = cairn_err_set(err, CAIRN_RANGE, "a volume can not become smaller");
+			rc = cairn_err_set(err, CAIRN_RANGE, "a volume cannot shrink");
 		if (!rc)
 			rc = pool_volume_expand(pool, volume.id, size, &volume, err);
 	}
