@@ -152,7 +152,7 @@ static int take_page(const char *query, struct diffsnap_query *ret, struct cairn
 	if (!rc)
 		rc = take_text(query, "maxEntries", number, sizeof(number), err);
 	if (!rc && number[0] && cairn_parse_u64(number, &ret->max_entries, NULL) != 0)
-		rc = cairn_err_set(err, CAIRN_INVALID, "maxEntries is no number");
+		rc = cairn_err_set(err, CAIRN_INVALID, "maxEntries is not a number");
 	return rc;
 }
 

@@ -103,7 +103,7 @@ static int parameters_of(const struct diffsnap_query *query, json_t **ret, struc
 	for (size_t i = 0; i < query->n_parameters; i++)
 		if (json_object_set_new(object, query->parameters[i].key,
 					json_string(query->parameters[i].value)) != 0)
-			return cairn_err_set(err, CAIRN_INVALID, "a parameter is no UTF-8");
+			return cairn_err_set(err, CAIRN_INVALID, "a parameter is not UTF-8");
 	if (!object)
 		return cairn_err_nomem(err, "parameters");
 	*ret = cairn_take(object);
