@@ -182,7 +182,7 @@ int kube_whoami(struct kube_client *client, const struct kube_call *how, json_t 
 		return rc;
 	user = kube_at(answer, "status", "userInfo");
 	if (!user)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server does not say who we are");
+		return cairn_err_set(err, CAIRN_INTERNAL, "the server's answer has no user");
 	*ret_user = json_incref(user);
 	return 0;
 }

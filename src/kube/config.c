@@ -321,7 +321,7 @@ int kube_config_load(const struct kube_config_options *options, struct kube_conf
 		return make(&sources, options, ret, err);
 	rc = kube_config_in_cluster(options->pod_dir, ret, err);
 	if (rc == CAIRN_PRECONDITION)
-		return cairn_err_set(err, rc, "no kubeconfig was found, and this is no pod");
+		return cairn_err_set(err, rc, "no kubeconfig was found, and this is not a pod");
 	return rc;
 }
 
@@ -348,7 +348,7 @@ int kube_config_in_cluster(const char *pod_dir, struct kube_config **ret, struct
 	kube_library_init();
 	if (!given(getenv("KUBERNETES_SERVICE_HOST")) || !given(getenv("KUBERNETES_SERVICE_PORT")))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "this is no pod: KUBERNETES_SERVICE_HOST is not set");
+				     "this is not a pod: KUBERNETES_SERVICE_HOST is not set");
 	config = config_new();
 	ns_file = cairn_printf("%s/namespace", dir);
 	if (!config || !ns_file)

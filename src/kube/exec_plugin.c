@@ -73,7 +73,7 @@ int kube_exec_parse(const char *text, size_t n, const char *api_version,
 	expires = kube_str(object, "status", "expirationTimestamp");
 	if (expires && !kube_time_parse(expires, &answer.expires_ns))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
-				     "the plugin's expirationTimestamp is no time");
+				     "the plugin's expirationTimestamp is not a valid time");
 	*ret = answer;
 	memset(&answer, 0, sizeof(answer));
 	return 0;
@@ -120,8 +120,9 @@ static int set_arguments(struct command *command, const json_t *exec, struct cai
 	json_array_foreach(list, i, item)
 	{
 		if (!json_is_string(item))
-			return cairn_err_set(err, CAIRN_INVALID,
-					     "an argument of exec is no text; put it in quotes");
+			return cairn_err_set(
+				err, CAIRN_INVALID,
+				"an argument of exec is not a string; put it in quotes");
 		command->argv[i + 1] = unconst(json_string_value(item));
 	}
 	return 0;
@@ -151,7 +152,7 @@ static int add_own(struct command *command, const char *name, const char *value,
 
 	if (!text)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "exec's env is no list of names and values");
+				     "exec's env is not a list of names and values");
 	command->own[command->n_own++] = text;
 	return 0;
 }
@@ -219,7 +220,7 @@ static int set_interactive(struct command *command, const json_t *exec, struct c
 
 	if (mode && strcmp(mode, "Always") == 0 && !terminal)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
-				     "the plugin needs a terminal, and there is none");
+				     "the plugin needs a terminal, but standard input is not one");
 	command->interactive = terminal && !(mode && strcmp(mode, "Never") == 0);
 	return 0;
 }

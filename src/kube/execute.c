@@ -184,6 +184,6 @@ int kube_execute_json(struct kube_client *client, const struct kube_request *req
 	body = kube_exchange_body(exchange);
 	rc = kube_json_parse((const char *)body->data, body->len, ret, err);
 	if (rc == CAIRN_INVALID)
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server's answer is no JSON");
+		return cairn_err_set(err, CAIRN_INTERNAL, "the server's answer is not JSON");
 	return rc;
 }

@@ -196,7 +196,7 @@ int kube_guard_user(struct kube_guard *guard, const char *token, const char *aud
 	if (rc == CAIRN_UNAUTHENTICATED)
 		return cairn_err_set(err, rc, "the token is not valid here");
 	if (rc) {
-		cairn_err_wrap(err, "the token can not be checked");
+		cairn_err_wrap(err, "the token cannot be checked");
 		return kube_guard_could_not_ask(rc, err);
 	}
 	*ret = (struct kube_user *)(void *)user;
@@ -280,7 +280,7 @@ int kube_guard_access(struct kube_guard *guard, const struct kube_user *user,
 
 	if (rc == CAIRN_DENIED || rc == 0)
 		return rc;
-	cairn_err_wrap(err, "the right can not be checked");
+	cairn_err_wrap(err, "the permission cannot be checked");
 	return kube_guard_could_not_ask(rc, err);
 }
 

@@ -125,7 +125,7 @@ int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *
 	if (kube_library_starved() || starved)
 		return cairn_err_nomem(err, "JSON");
 	/* jansson's own text quotes the input, which may be a secret. */
-	return cairn_err_set(err, CAIRN_INVALID, "no JSON: at byte %d", error.position);
+	return cairn_err_set(err, CAIRN_INVALID, "not JSON: at byte %d", error.position);
 }
 
 char *kube_json_text(const json_t *json, size_t *ret_len)

@@ -68,7 +68,7 @@ int kube_list_page(struct kube_client *client, const struct kube_ref *ref,
 	if (!json_is_array(json_object_get(page, "items")) &&
 	    (kube_at(page, "items") || !json_is_object(page) ||
 	     kube_set(page, err, json_array(), "items") < 0))
-		return cairn_err_set(err, CAIRN_INTERNAL, "the server's answer is no list");
+		return cairn_err_set(err, CAIRN_INTERNAL, "the server's answer is not a list");
 	*ret = cairn_take(page);
 	return 0;
 }

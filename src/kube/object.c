@@ -71,7 +71,7 @@ static int enter(json_t *object, const char *const path[], json_t **ret, const c
 				return cairn_err_nomem(err, "object");
 		}
 		if (!json_is_object(next))
-			return cairn_err_set(err, CAIRN_INVALID, "'%s' is no object", path[0]);
+			return cairn_err_set(err, CAIRN_INVALID, "'%s' is not an object", path[0]);
 		object = next;
 	}
 	*ret = object;

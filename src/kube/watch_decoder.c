@@ -68,7 +68,7 @@ static int decode(const char *line, size_t n, struct kube_watch_event *ret, stru
 			return 1;
 		}
 	}
-	return cairn_err_set(err, CAIRN_INTERNAL, "a line of the watch is no event");
+	return cairn_err_set(err, CAIRN_INTERNAL, "a line of the watch is not an event");
 }
 
 /* Returns the next non-empty line; NULL if it is incomplete. */
