@@ -50,7 +50,7 @@ int session_admission_parse(const char *body, size_t n, struct session_admission
 	ret->user = kube_at(request, "userInfo");
 	if (!is(kube_str(ret->review, "apiVersion"), API_VERSION) ||
 	    !is(kube_str(ret->review, "kind"), "AdmissionReview") || !ret->uid)
-		rc = cairn_err_set(err, CAIRN_INVALID, "this is no AdmissionReview");
+		rc = cairn_err_set(err, CAIRN_INVALID, "the body is not an AdmissionReview");
 	else if (!is(kube_str(request, "resource", "group"), KUBE_CBT_GROUP) ||
 		 !is(kube_str(request, "resource", "resource"),
 		     kube_snapshotsessionrequests.plural) ||

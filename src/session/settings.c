@@ -20,7 +20,8 @@ int session_settings_read(const json_t *map, struct session_settings *ret, struc
 	if (!text)
 		return 0;
 	if (cairn_parse_duration_ms(text, &ms, NULL) != 0)
-		return cairn_err_set(err, CAIRN_INVALID, "%s: '%.32s' is no time such as 10m",
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "%s: '%.32s' is not a duration such as 10m",
 				     SESSION_EXPIRY_KEY, text);
 	if (ms < SESSION_EXPIRY_MIN_MS || ms > SESSION_EXPIRY_MAX_MS)
 		return cairn_err_set(err, CAIRN_INVALID, "%s: must be between 1s and 7d",
