@@ -62,7 +62,7 @@ static int check_blind(struct sidecar_names *names, const struct sidecar_base *b
 				     "the sidecar may not list VolumeSnapshotContents, and can "
 				     "not tell whose the base snapshot is");
 	if (!atomic_flag_test_and_set(&names->told_blind))
-		cairn_log(CAIRN_LOG_WARN, "base snapshots can not be checked",
+		cairn_log(CAIRN_LOG_WARN, "base snapshots cannot be checked",
 			  CAIRN_STR("why", "not allowed to list volumesnapshotcontents"));
 	return 0;
 }
