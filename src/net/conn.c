@@ -133,6 +133,7 @@ static int read_turn(struct net_conn *conn, struct cairn_err *err)
 	bool stranger = net_conn_is_stranger(conn);
 	int reads = stranger ? 1 : READS_PER_TURN;
 
+	conn->wire.whole_only = stranger;
 	for (int i = 0; i < reads && !conn->dead && may_read(conn); i++) {
 		int rc =
 			net_wire_fill(&conn->wire, stranger ? STRANGER_BYTES : NET_READ_BYTES, err);

@@ -28,6 +28,7 @@
 #define BATCH_CROWDED (64U << 10)
 
 #define GIVE_BACK_BYTES (4U << 20)  /* that are not needed any more */
+#define SWEEP_AFTER     16          /* new connections of a loop, at least */
 #define CONN_BYTES      (32U << 10) /* about what a connection takes */
 
 /* --- connections of one loop --- */
@@ -45,6 +46,7 @@ static void conn_gone(struct net_conn *conn)
 		conn->next->prev = conn->prev;
 	if (conn->why.code == CAIRN_NO_SPACE)
 		net_shares_count_calm(server->shares);
+	part->n_conns--;
 	atomic_fetch_sub(&server->conns_open, 1);
 	cairn_log(CAIRN_LOG_DEBUG, "connection closed", CAIRN_STR("reason", conn->why.msg));
 	net_server_went_quiet(server);
@@ -82,6 +84,26 @@ static void give_up(struct net_server *server, int fd, struct net_shared_peer *p
 	atomic_fetch_sub(&server->conns_open, 1);
 }
 
+/* A displaced connection has no slot any more but takes memory until its loop has seen
+ * that its socket ended, which a loop that is behind does after it has made many new
+ * ones. So those go first: there are never more than a sixteenth and a few more than
+ * have a slot. */
+static void sweep_displaced(struct net_part *part)
+{
+	struct net_conn *next;
+
+	if (part->n_conns < part->sweep_at)
+		return;
+	for (struct net_conn *conn = part->conns; conn; conn = next) {
+		next = conn->next;
+		if (!atomic_load(&conn->peer->slot.displaced))
+			continue;
+		cairn_err_set(&conn->why, CAIRN_UNAVAILABLE, "displaced by another connection");
+		net_conn_abandon(conn);
+	}
+	part->sweep_at = part->n_conns + part->n_conns / 16 + SWEEP_AFTER;
+}
+
 /* A session takes tens of kilobytes: it is made by the loop that will use it, and not
  * for a connection that was displaced on its way there. */
 static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net_shared_peer *peer)
@@ -91,6 +113,7 @@ static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net
 	struct ssl_st *ssl = NULL;
 	struct net_conn *conn;
 
+	sweep_displaced(part);
 	if (atomic_load(&peer->slot.displaced) ||
 	    (tls && net_tls_session(tls, NULL, &ssl, &err) != 0)) {
 		cairn_log(CAIRN_LOG_DEBUG, "connection dropped", CAIRN_STR("reason", err.msg));
@@ -112,6 +135,7 @@ static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net
 	if (conn->next)
 		conn->next->prev = conn;
 	part->conns = conn;
+	part->n_conns++;
 }
 
 struct handover {

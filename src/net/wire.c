@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/records.h"
 #include "net/scratch.h"
 
 #define KEY_UPDATES_AT_ONCE 32 /* in one read(2); no honest peer sends two */
@@ -117,6 +118,7 @@ void net_wire_done(struct net_wire *wire)
 {
 	SSL_free(wire->ssl);
 	free(wire->pending);
+	free(wire->begun);
 	if (wire->fd >= 0)
 		close(wire->fd);
 	*wire = (struct net_wire){.fd = -1};
@@ -251,18 +253,44 @@ int net_wire_handshake(struct net_wire *wire, struct cairn_err *err)
 	return 1;
 }
 
+_Static_assert(NET_READ_BYTES >= 2 * NET_RECORD_BYTES_MAX, "there is room behind a begun record");
+
+/* Puts what was kept of a record before the `n` bytes that came, and keeps what begins
+ * the next one. */
+static int take_whole(struct net_wire *wire, size_t n, struct cairn_err *err)
+{
+	uint8_t *raw = wire->scratch->raw;
+	uint8_t *begun = NULL;
+	size_t whole;
+
+	if (wire->begun_len > 0)
+		memcpy(raw, wire->begun, wire->begun_len);
+	n += wire->begun_len;
+	whole = wire->ssl && wire->whole_only ? net_records_whole(raw, n) : n;
+	if (whole < n) {
+		begun = cairn_memdup(raw + whole, n - whole);
+		if (!begun)
+			return cairn_err_nomem(err, "TLS record");
+	}
+	free(wire->begun);
+	wire->begun = begun;
+	wire->begun_len = n - whole;
+	wire->raw = raw;
+	wire->raw_len = whole;
+	return whole > 0;
+}
+
 int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err)
 {
-	size_t room = max < sizeof(wire->scratch->raw) ? max : sizeof(wire->scratch->raw);
+	size_t left = sizeof(wire->scratch->raw) - wire->begun_len;
+	size_t room = max < left ? max : left;
 
 	for (;;) {
-		ssize_t n = recv(wire->fd, wire->scratch->raw, room, 0);
+		ssize_t n = recv(wire->fd, wire->scratch->raw + wire->begun_len, room, 0);
 
 		if (n > 0) {
-			wire->raw = wire->scratch->raw;
-			wire->raw_len = (size_t)n;
 			wire->was_full = (size_t)n == room;
-			return 1;
+			return take_whole(wire, (size_t)n, err);
 		}
 		if (n == 0) {
 			wire->at_end = true;

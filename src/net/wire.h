@@ -4,7 +4,8 @@
  *
  * OpenSSL is driven through memory: what a read(2) brought is decrypted
  * completely before anything else happens, so nothing can rest inside OpenSSL
- * while the socket is silent; and all records of one write leave by one
+ * while the socket is silent but an incomplete record, which is kept here as it came
+ * if `whole_only` is set; and all records of one write leave by one
  * send(2). Bytes pass through the loop's scratch buffers; only what the socket
  * does not take is kept here, and while anything is kept nothing more is
  * accepted.
@@ -28,10 +29,13 @@ struct net_wire {
 	struct net_scratch *scratch;
 	bool established;
 	bool was_full;
-	bool at_end; /* the peer has closed its side */
-	bool failed; /* a send or TLS error; errno-like text in the connection's error */
+	bool at_end;     /* the peer has closed its side */
+	bool failed;     /* a send or TLS error; errno-like text in the connection's error */
+	bool whole_only; /* for the owner to set: TLS sees complete records only */
 	const uint8_t *raw;
 	size_t raw_len;
+	uint8_t *begun; /* the record that is not complete yet */
+	size_t begun_len;
 	uint8_t *pending;
 	size_t pending_len, pending_at;
 	size_t kept_blocked;  /* added to pending while it was not empty: answers of TLS */
@@ -49,8 +53,8 @@ void net_wire_done(struct net_wire *wire);
  */
 int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
 
-/* One read(2) of at most `max` bytes into the scratch buffer. 1 when bytes came, 0 when there are
- * none now, CAIRN_UNAVAILABLE at the end or on an error. */
+/* One read(2) of at most `max` bytes into the scratch buffer. 1 when there are bytes for TLS, 0 when
+ * there are none now, CAIRN_UNAVAILABLE at the end or on an error. */
 int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err);
 
 /* True when the last read took as much as it could: more may wait. */

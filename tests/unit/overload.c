@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ int overload_dial(unsigned host, uint16_t port)
 	return fd;
 }
 
-static SSL *shake_hands(int fd, const char *protocol)
+static SSL *new_session(const char *protocol)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	SSL *ssl = SSL_new(ctx);
@@ -45,10 +46,53 @@ static SSL *shake_hands(int fd, const char *protocol)
 	alpn[0] = (uint8_t)n;
 	memcpy(alpn + 1, protocol, n);
 	assert_int_equal(SSL_set_alpn_protos(ssl, alpn, (unsigned)n + 1), 0);
-	SSL_set_fd(ssl, fd);
-	assert_int_equal(SSL_connect(ssl), 1);
 	SSL_CTX_free(ctx);
 	return ssl;
+}
+
+static SSL *shake_hands(int fd, const char *protocol)
+{
+	SSL *ssl = new_session(protocol);
+
+	SSL_set_fd(ssl, fd);
+	assert_int_equal(SSL_connect(ssl), 1);
+	return ssl;
+}
+
+static void send_in_pieces(int fd, BIO *from, size_t piece)
+{
+	char *data;
+	size_t n = (size_t)BIO_get_mem_data(from, &data);
+
+	for (size_t at = 0; at < n; at += piece) {
+		size_t part = n - at < piece ? n - at : piece;
+
+		assert_int_equal(send(fd, data + at, part, MSG_NOSIGNAL), part);
+	}
+	(void)BIO_reset(from);
+}
+
+void overload_handshake_in_pieces(int fd, const char *protocol, size_t piece)
+{
+	SSL *ssl = new_session(protocol);
+	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	int on = 1;
+	int rc;
+
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
+	SSL_set_bio(ssl, in, out);
+	while ((rc = SSL_connect(ssl)) != 1) {
+		char data[4096];
+		ssize_t n;
+
+		assert_int_equal(SSL_get_error(ssl, rc), SSL_ERROR_WANT_READ);
+		send_in_pieces(fd, out, piece);
+		n = recv(fd, data, sizeof(data), 0);
+		assert_true(n > 0);
+		assert_int_equal(BIO_write(in, data, (int)n), n);
+	}
+	send_in_pieces(fd, out, piece);
+	SSL_free(ssl);
 }
 
 bool overload_key_updates(int fd, const char *protocol, unsigned n)

@@ -15,6 +15,10 @@ int overload_dial(unsigned host, uint16_t port);
  * the server ended the connection before. */
 bool overload_key_updates(int fd, const char *protocol, unsigned n);
 
+/* Does a TLS handshake on `fd`, of which each send(2) is of at most `piece` bytes and
+ * arrives alone. */
+void overload_handshake_in_pieces(int fd, const char *protocol, size_t piece);
+
 /* Fails when this process has grown by more than `more` bytes since it had `before`. A
  * sanitizer's own memory is not counted: with one it never fails. */
 void overload_assert_memory(size_t before, size_t more);

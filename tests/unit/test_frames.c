@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net/frames.h"
+#include "net/records.h"
 
 #define HEADERS      1
 #define DATA         0
@@ -62,11 +63,34 @@ static void an_empty_block_ends_at_once(void **state)
 	assert_int_equal(frames.blocks, 1);
 }
 
+static void only_complete_records_are_whole(void **state)
+{
+	static const uint8_t two[] = {22, 3, 1, 0, 2, 'a', 'b', 23, 3, 3, 0, 1, 'c'};
+
+	(void)state;
+	for (size_t n = 0; n <= sizeof(two); n++)
+		assert_int_equal(net_records_whole(two, n), n < 7 ? 0 : n < sizeof(two) ? 7 : n);
+}
+
+/* Waiting for the rest of these would only delay the error. */
+static void what_is_no_record_is_whole(void **state)
+{
+	static const uint8_t large[] = {22, 3, 1, 0x48, 1}, largest[] = {22, 3, 1, 0x48, 0};
+
+	(void)state;
+	assert_int_equal(net_records_whole((const uint8_t *)"GET", 3), 3);
+	assert_int_equal(net_records_whole((const uint8_t *)"\x16\x02", 2), 2);
+	assert_int_equal(net_records_whole(large, sizeof(large)), sizeof(large));
+	assert_int_equal(net_records_whole(largest, sizeof(largest)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_lasts_until_the_end_of_its_last_payload),
 		cmocka_unit_test(an_empty_block_ends_at_once),
+		cmocka_unit_test(only_complete_records_are_whole),
+		cmocka_unit_test(what_is_no_record_is_whole),
 	};
 
 	return cmocka_run_group_tests_name("net/frames", tests, NULL, NULL);

@@ -326,6 +326,128 @@ static void a_crowd_delays_only_itself(void **state)
 	sem_destroy(&stuck.go);
 }
 
+struct opened {
+	struct net_task task;
+	struct net_server *server;
+	uint64_t connections;
+	sem_t done;
+};
+
+static void count_opened(struct net_task *task)
+{
+	struct opened *opened = (struct opened *)task;
+	struct net_server_stats stats;
+
+	net_server_stats(opened->server, &stats);
+	opened->connections = stats.connections_open;
+	sem_post(&opened->done);
+}
+
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* All that were dialled were handed to their loops. */
+static void wait_for_connections(struct grpc_fixture *f, uint64_t n)
+{
+	struct net_server_stats stats = {0};
+
+	for (int i = 0; i < RAW_WAIT_MS / 10 && stats.connections_total < n; i++) {
+		cairn_sleep_ms(10);
+		net_server_stats(f->server, &stats);
+	}
+	assert_int_equal(stats.connections_total, n);
+}
+
+/* While their loop was behind, all of its connections were displaced. It counts them
+ * after it has made the new ones and before it looks at any socket. */
+static void displaced_connections_go_before_new_ones_come(void **state)
+{
+	enum { CONNECTIONS = 64, ROUNDS = 3 };
+	static const struct grpc_setup setup = {.tls = true, .limits.connections = CONNECTIONS};
+	struct stuck stuck = {.task.run = be_stuck};
+	struct opened opened = {.task.run = count_opened};
+	static int fds[ROUNDS * CONNECTIONS];
+	struct grpc_fixture f;
+	struct net_loop *loop;
+
+	(void)state;
+	sem_init(&stuck.go, 0, 0);
+	sem_init(&opened.done, 0, 0);
+	grpc_fixture_start(&f, &setup);
+	opened.server = f.server;
+	loop = net_server_loop(f.server, net_server_loops(f.server) - 1);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		if (i == CONNECTIONS) {
+			wait_for_connections(&f, CONNECTIONS);
+			net_loop_call(loop, do_nothing, NULL);
+			net_loop_post(loop, &stuck.task);
+		}
+		fds[i] = overload_dial(2 + (unsigned)(i % 4), f.port);
+	}
+	wait_for_connections(&f, ARRAY_LEN(fds));
+	net_loop_post(loop, &opened.task);
+	sem_post(&stuck.go);
+	while (sem_wait(&opened.done) != 0)
+		;
+	assert_in_range(opened.connections, 1, CONNECTIONS + CONNECTIONS / 2);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	grpc_fixture_stop(&f);
+	sem_destroy(&opened.done);
+	sem_destroy(&stuck.go);
+}
+
+/* 4 bytes of a record cost no buffers of 33 KiB. */
+static void a_begun_record_costs_what_came_of_it(void **state)
+{
+	enum { CONNECTIONS = 800, EACH_BYTES = 16U << 10 };
+	static const struct grpc_setup setup = {.tls = true};
+	static int fds[CONNECTIONS];
+	size_t n = overload_descriptors(2 * (size_t)CONNECTIONS) / 2;
+	struct grpc_fixture f;
+	size_t before;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	others_are_served(&f);
+	before = overload_resident();
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = overload_dial(2 + (unsigned)(i % 4), f.port);
+		assert_int_equal(send(fds[i], "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
+	}
+	/* The connections of an address are worked on in their order. */
+	for (unsigned host = 2; host < 6; host++) {
+		int fd = overload_dial(host, f.port);
+
+		overload_handshake_in_pieces(fd, "h2", SIZE_MAX);
+		close(fd);
+	}
+	overload_assert_memory(before, n * EACH_BYTES);
+	others_are_served(&f);
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	grpc_fixture_stop(&f);
+}
+
+/* A stranger's handshake that comes in pieces. */
+static void records_may_come_in_pieces(void **state)
+{
+	static const struct grpc_setup setup = {.tls = true};
+	struct grpc_fixture f;
+	int fd;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	for (size_t piece = 1; piece <= 64; piece *= 4) {
+		fd = overload_dial(2, f.port);
+		overload_handshake_in_pieces(fd, "h2", piece);
+		close(fd);
+	}
+	grpc_fixture_stop(&f);
+}
+
 struct seen {
 	struct net_loop *loop;
 	int priority;
@@ -390,6 +512,9 @@ int main(void)
 		cmocka_unit_test(handshakes_of_one_address_have_a_rate),
 		cmocka_unit_test(key_updates_have_a_limit),
 		cmocka_unit_test(a_crowd_delays_only_itself),
+		cmocka_unit_test(displaced_connections_go_before_new_ones_come),
+		cmocka_unit_test(a_begun_record_costs_what_came_of_it),
+		cmocka_unit_test(records_may_come_in_pieces),
 		cmocka_unit_test(only_the_loop_of_crowds_has_a_lower_priority),
 	};
 
