@@ -187,6 +187,23 @@ static int list_store(struct check *check, struct cairn_err *err)
 
 /* ---- all of it ----------------------------------------------------------- */
 
+/* The pool was opened by what its directory shows; catalogue and store fit to it. */
+static int check_marker(struct check *check, struct cairn_err *err)
+{
+	struct pool *pool = check->pool;
+	struct cairn_err why = {0};
+	int rc;
+
+	if (!pool->marker_fault)
+		return 0;
+	if (!check->spec->repair) {
+		check_fault(check, POOL_FAULT_FOUND, "%s", pool->marker_fault);
+		return 0;
+	}
+	rc = marker_write(pool->dir_fd, &pool->marker, &why);
+	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, pool->marker_fault, err);
+}
+
 static void catalogue_fault(void *arg, const char *line)
 {
 	check_fault(arg, POOL_FAULT_FOUND, "catalogue: %s", line);
@@ -249,8 +266,10 @@ static int check_all(struct check *check, struct cairn_err *err)
 		check_records, check_lineage, check_indexes, check_others,
 		check_data,    check_sets,    check_strays,
 	};
-	int rc = catalogue_check(check->pool->cat, catalogue_fault, check, err);
+	int rc = check_marker(check, err);
 
+	if (!rc)
+		rc = catalogue_check(check->pool->cat, catalogue_fault, check, err);
 	if (!rc)
 		rc = check_log(check, err);
 	if (!rc)

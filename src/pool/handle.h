@@ -52,6 +52,7 @@ struct pool {
 	bool read_only_fs; /* for everybody */
 	uint64_t lock_wait_ms;
 	struct marker marker;
+	char *marker_fault; /* opened for a check: what is wrong with the file */
 	struct catalogue *cat;
 	struct store *store;
 };

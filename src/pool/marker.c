@@ -73,7 +73,9 @@ static bool apply(struct marker *m, const char *key, const char *value)
 
 static int damaged(struct cairn_err *err, const char *what)
 {
-	return cairn_err_set(err, CAIRN_DATA_LOSS, "%s is damaged: %s", MARKER_NAME, what);
+	return cairn_err_set(err, CAIRN_DATA_LOSS,
+			     "%s is damaged: %s; 'cairn pool check --repair' makes it anew",
+			     MARKER_NAME, what);
 }
 
 /* Version and checksum first: nothing else is looked at before they fit. */
@@ -137,6 +139,24 @@ int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_e
 		return damaged(err, "a line is missing");
 	*ret = m;
 	return 0;
+}
+
+void marker_salvage(const char *text, size_t n, struct marker *ret)
+{
+	const char *end = text + n;
+	struct marker m = {0};
+
+	for (const char *line = text; line < end;) {
+		const char *stop = memchr(line, '\n', (size_t)(end - line));
+		struct marker with = m;
+
+		if (!stop)
+			break;
+		if (!memchr(line, '\0', (size_t)(stop - line)) && apply_line(&with, line, stop))
+			m = with;
+		line = stop + 1;
+	}
+	*ret = m;
 }
 
 int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err)

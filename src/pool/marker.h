@@ -35,6 +35,9 @@ struct marker {
  */
 int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
 
+/* What the lines of a damaged one say, as far as they can be read; the rest is 0. */
+void marker_salvage(const char *text, size_t n, struct marker *ret);
+
 /* Reads it from the pool's directory; CAIRN_NOT_FOUND: no pool there. */
 int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err);
 

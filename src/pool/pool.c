@@ -17,6 +17,7 @@
 #include "pool/image.h"
 #include "pool/ledger.h"
 #include "pool/leftover.h"
+#include "pool/marker_rebuild.h"
 #include "pool/remove.h"
 #include "pool/reserve.h"
 #include "pool/store.h"
@@ -37,10 +38,26 @@ static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
 	return 0;
 }
 
-static int read_marker(struct pool *pool, struct cairn_err *err)
+static int rebuild_marker(struct pool *pool, struct cairn_err *err)
+{
+	struct marker_rebuilt made;
+	int rc = marker_rebuild(pool->dir_fd, pool->dir, &made, err);
+
+	if (rc)
+		return rc;
+	pool->marker = made.marker;
+	free(pool->marker_fault);
+	pool->marker_fault = cairn_strdup(made.fault);
+	return pool->marker_fault ? 0 : cairn_err_nomem(err, "pool");
+}
+
+static int read_marker(struct pool *pool, bool for_check, struct cairn_err *err)
 {
 	int rc = marker_read(pool->dir_fd, &pool->marker, err);
 
+	if (for_check &&
+	    (rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND || rc == CAIRN_UNIMPLEMENTED))
+		rc = rebuild_marker(pool, err);
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return cairn_err_wrap(err, "pool '%s'", pool->dir);
 	return rc;
@@ -49,16 +66,16 @@ static int read_marker(struct pool *pool, struct cairn_err *err)
 /* The marker is read again under the lock: the pool may have been destroyed, or
  * made anew, while this waited. A lock file that was made in a directory without
  * a pool is removed again. */
-static int lock_and_read_marker(struct pool *pool, struct cairn_err *err)
+static int lock_and_read_marker(struct pool *pool, bool for_check, struct cairn_err *err)
 {
-	int rc = read_marker(pool, err);
+	int rc = read_marker(pool, for_check, err);
 
 	if (!rc) {
 		bool made_dir = pool->marker.made_dir;
 
 		rc = handle_lock_pool(pool->dir_fd, false, pool->lock_wait_ms, &pool->lock_fd, err);
 		if (!rc)
-			rc = read_marker(pool, err);
+			rc = read_marker(pool, for_check, err);
 		if (rc == CAIRN_NOT_FOUND) {
 			cairn_closep(&pool->lock_fd);
 			pool->lock_fd = -1;
@@ -143,7 +160,7 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 	pool->lock_wait_ms = spec->lock_wait_ms;
 	rc = open_dir(pool, spec->dir, err);
 	if (!rc)
-		rc = lock_and_read_marker(pool, err);
+		rc = lock_and_read_marker(pool, spec->for_check, err);
 	if (!rc)
 		rc = open_root(pool, err);
 	if (!rc)
@@ -174,6 +191,7 @@ void pool_close(struct pool *pool)
 	cairn_closep(&pool->root_fd);
 	cairn_closep(&pool->lock_fd);
 	cairn_closep(&pool->dir_fd);
+	free(pool->marker_fault);
 	free(pool->root);
 	free(pool->dir);
 	free(pool);

@@ -99,7 +99,7 @@ struct pool_open_spec {
 	const char *dir;
 	bool read_only;
 	bool settle_later; /* the caller does it with pool_settle(): it may take long */
-	bool for_check;    /* also when the catalogue's log is lost; does not settle then */
+	bool for_check;    /* also when the marker or the catalogue's log is lost */
 	uint64_t lock_wait_ms;
 };
 

@@ -65,6 +65,38 @@ class CopyRepair(CliTest):
         kinds = {item["kind"] for item in self.json("pool", "quarantine")}
         self.assertIn("record", kinds)
 
+    def test_a_damaged_marker_is_made_again(self):
+        self.two_snapshots()
+        before = self.contents()
+        info = self.json("pool", "info")
+        marker = self.pool / "cairn.pool"
+        good = marker.read_bytes()
+        flipped = [good[:i] + bytes([good[i] ^ bit]) + good[i + 1:]
+                   for i, bit in ((11, 2), (len(good) // 2, 8))]
+        # One wrong byte comes back exactly; of one that is cut, zeroed or missing, what counts.
+        for text in [*flipped, good[:60], b"\0" * len(good), None]:
+            with self.subTest(text=text and text[:70]):
+                if text is None:
+                    marker.unlink()
+                else:
+                    marker.write_bytes(text)
+                self.cairn("volume", "list", code=NOT_FOUND if text is None else None)
+                self.cairn("pool", "check", code=DATA_LOSS)
+                self.assertEqual(marker.read_bytes() if text is not None else None, text)
+                self.assertIn("cairn.pool", self.out("pool", "check", "--repair"))
+                if text in flipped:
+                    self.assertEqual(marker.read_bytes(), good)
+                self.cairn("pool", "check")
+                # Where blocks can be shared, copies are taken for reflinks when no line is left.
+                self.assertIn(self.json("pool", "info")["backend"],
+                              {info["backend"], "reflink" if self.backend == "copy" else info["backend"]})
+                self.assertEqual(self.json("pool", "info")["image"], info["image"])
+                self.assertEqual(self.contents(), before)
+                marker.write_bytes(good)
+        marker.write_bytes(good[:40])
+        self.assertIn("check --repair", self.cairn("volume", "list", code=DATA_LOSS).stderr)
+        marker.write_bytes(good)
+
     def test_what_no_record_knows_waits_in_quarantine(self):
         self.two_snapshots()
         before = self.contents()
