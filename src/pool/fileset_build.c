@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "pool/owner.h"
 
 int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
 			 struct cairn_err *err)
@@ -95,7 +96,7 @@ int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct
 
 	if (rc)
 		return rc;
-	if (mkdirat(set->kind_fd[ref.kind], name.text, 0700) < 0)
+	if (owner_mkdir(set->kind_fd[ref.kind], name.text) < 0)
 		return cairn_err_sys(err, errno, "make '%s'", name.text);
 	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
 	fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -104,6 +105,7 @@ int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct
 		fileset_abandon(set, ref);
 		return rc;
 	}
+	owner_adopt(fd, set->kind_fd[ref.kind]);
 	*ret_fd = fd;
 	return 0;
 }

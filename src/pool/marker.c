@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "block/checksum.h"
 #include "block/set.h"
+#include "pool/owner.h"
 
 #define FIRST_LINE    "cairn pool "
 #define VERSION_LINE  "1\n" /* what follows on it */
@@ -187,5 +188,5 @@ int marker_write(int dir_fd, const struct marker *m, struct cairn_err *err)
 			       block_checksum(text.data, text.len));
 	if (cairn_buf_failed(&text))
 		return cairn_err_nomem(err, MARKER_NAME);
-	return cairn_file_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
+	return owner_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
 }

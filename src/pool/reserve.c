@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "pool/handle.h"
+#include "pool/owner.h"
 
 /* Of a small filesystem not more than this part. */
 #define SHARE 64U
@@ -93,11 +94,14 @@ static int look(int dir_fd, struct state *ret, struct cairn_err *err)
 
 static int allocate(int dir_fd, uint64_t size, struct cairn_err *err)
 {
-	cairn_auto_fd int fd = -1;
-	int rc = cairn_open_regular(dir_fd, POOL_RESERVE_NAME, O_RDWR | O_CREAT, 0600, &fd, err);
+	cairn_auto_fd int fd = owner_open(dir_fd, POOL_RESERVE_NAME, O_RDWR);
+	struct stat st;
 
-	if (rc)
-		return rc;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "open the pool's reserve");
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file",
+				     POOL_RESERVE_NAME);
 	/* Where blocks cannot be allocated ahead there is no reserve. */
 	if (fallocate(fd, 0, 0, (off_t)size) < 0 && errno != EOPNOTSUPP)
 		return cairn_err_sys(err, errno, "allocate the pool's reserve");

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "pool/owner.h"
 
 #define WRITE_BUFFER 65536
 
@@ -195,8 +196,7 @@ int setfile_writer_new(int sets_fd, const char *name, const struct block_set_inf
 	writer->sets_fd = sets_fd;
 	writer->fd = -1;
 	snprintf(writer->name, sizeof(writer->name), "%s", name);
-	writer->fd = openat(sets_fd, writer->name,
-			    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	writer->fd = owner_open(sets_fd, writer->name, O_WRONLY | O_TRUNC);
 	if (writer->fd < 0)
 		return cairn_err_sys(err, errno, "make change set '%s'", name);
 	rc = block_set_writer_new(info, output, &writer->set, err);

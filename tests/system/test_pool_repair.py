@@ -97,6 +97,29 @@ class CopyRepair(CliTest):
         self.assertIn("check --repair", self.cairn("volume", "list", code=DATA_LOSS).stderr)
         marker.write_bytes(good)
 
+    def test_what_root_makes_belongs_to_the_owner_of_the_pool(self):
+        if os.geteuid() != 0 or self.backend != "copy":
+            self.skipTest("needs root; in images everything is root's")
+        owner = 65534
+        self.two_snapshots()
+        for top, _, names in os.walk(self.pool):
+            for path in (top, *(os.path.join(top, name) for name in names)):
+                os.chown(path, owner, owner)
+        (self.pool / "reserve").unlink()
+        (self.pool / "cairn.pool").write_bytes((self.pool / "cairn.pool").read_bytes()[:60])
+        self.cairn("pool", "check", "--repair")
+        for name in ("catalogue.db-shm", "catalogue.db-trust"):
+            (self.pool / name).unlink()
+        self.make_volume("more", MIB)
+        self.write(0, os.urandom(MIB), "more")
+        self.cairn("snapshot", "create", "more@s1")
+        self.write(0, os.urandom(MIB), "more")
+        self.cairn("snapshot", "create", "more@s2")
+        self.cairn("volume", "create", "clone", "--from", "data@s1")
+        self.assertTrue((self.pool / "reserve").exists())
+        found = [path for path in self.pool.rglob("*") if path.lstat().st_uid != owner]
+        self.assertEqual(found, [])
+
     def test_what_no_record_knows_waits_in_quarantine(self):
         self.two_snapshots()
         before = self.contents()
