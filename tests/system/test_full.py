@@ -91,9 +91,8 @@ class FullTest(CliTest):
         with open(self.path("volume", volume), "rb") as file:
             return file.read()
 
-    def prepare(self):
-        """data with five snapshots, and three volumes to delete."""
-        self.make_volume("data", self.volume_size)
+    def take_all(self):
+        """data with five snapshots, each newer than the one before, and three volumes to delete."""
         for i in range(5):
             self.write(i * MIB, os.urandom(MIB))
             self.cairn("snapshot", "create", f"data@s{i}")
@@ -103,6 +102,10 @@ class FullTest(CliTest):
             self.cairn("snapshot", "create", f"{name}@s")
         self.truth = {f"s{i}": self.read(f"data@s{i}") for i in range(5)}
         self.truth_now = self.content()
+
+    def prepare(self):
+        self.make_volume("data", self.volume_size)
+        self.take_all()
 
     def assert_listed(self):
         self.assertEqual({v["name"] for v in self.items("volume")}, {"data", "one", "two", "three"})
@@ -156,19 +159,11 @@ class FullTest(CliTest):
             self.assertNotEqual(old, new)
             delta = self.json("delta", "data@s3", "data@after")["block_metadata"]
             self.assert_covers(delta, self.changed_blocks("data@s3", "data@after"))
-            self.cairn("snapshot", "delete", "data@after")
-            for name in ("s0", "s4"):
-                self.cairn("snapshot", "create", f"data@{name}")
-                self.truth[name] = self.read(f"data@{name}")
             self.cairn("volume", "delete", "--with-snapshots", "three")
-            self.truth = {name: self.read(f"data@{name}") for name in self.truth}
-            for name in ("one", "two", "three"):
-                for item in self.items("snapshot"):
-                    if item["volume"] == name:
-                        self.cairn("snapshot", "delete", item["id"])
-                self.make_volume(name, MIB)
-                self.write(0, os.urandom(MIB), name)
-                self.cairn("snapshot", "create", f"{name}@s")
+            for item in self.items("snapshot"):
+                self.cairn("snapshot", "delete", item["id"])
+            self.assertEqual({v["name"] for v in self.items("volume")}, {"data"})
+            self.take_all()
 
     def test_all_can_be_deleted_one_after_the_other(self):
         self.prepare()
