@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "repo/blob.h"
+#include "repo/repo.h"
 
 #define BATCH_CHUNKS 2048U        /* fetched at once */
 #define BATCH_BYTES  (4ULL << 20) /* but not more than this, or one chunk */
@@ -39,6 +40,7 @@ struct restoring {
 	uint64_t held_offset;
 	uint64_t bytes_kept;
 
+	atomic_bool settling; /* some thread looks whether an early lock is certain */
 	atomic_ullong bytes_written;
 	atomic_ullong bytes_zeroed;
 	atomic_ullong bytes_found; /* on a target that holds part of the backup */
@@ -233,20 +235,27 @@ static int fetch(struct restoring *r, struct batch *batch, size_t bytes, struct 
 	return rc < 0 ? rc : write_batch(r, batch, err);
 }
 
+/* One thread waits for an early lock to be certain while the others work, so that a restore
+ * that has to begin again does so soon. */
+static int settle_once(struct restoring *r, struct cairn_err *err)
+{
+	return atomic_exchange(&r->settling, true) ? 0 : repo_settle(r->repo, err);
+}
+
 static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
 {
 	struct restoring *r = arg;
 	struct batch *batch = worker;
 	uint64_t offset = task->offset;
 	size_t bytes = 0;
+	int rc = 0;
 
 	batch->n = 0;
 	for (size_t i = task->first; i < task->end; i++) {
 		const struct chunk *chunk = &r->spec->map->at[i];
 
 		if (chunk->kind == CHUNK_ZERO) {
-			int rc = punch(r, offset, chunk->length, err);
-
+			rc = punch(r, offset, chunk->length, err);
 			if (rc)
 				return rc;
 		} else {
@@ -257,7 +266,9 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 		}
 		offset += chunk->length;
 	}
-	return batch->n ? fetch(r, batch, bytes, err) : 0;
+	if (batch->n)
+		rc = fetch(r, batch, bytes, err);
+	return rc ? rc : settle_once(r, err);
 }
 
 static int start(void *arg, void **ret, struct cairn_err *err)

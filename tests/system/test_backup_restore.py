@@ -3,12 +3,58 @@
 """Backups come back: to files, volumes and devices, mounted, and from what restic wrote."""
 import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
+import sys
+import threading
+import time
 
 from backupcli import PASSWORD, RESTIC, BackupTest, digest
 from cairncli import (CAN_MOUNT, BLOCK, DATA_LOSS, EXISTS, INVALID, MIB, OK, PRECONDITION, main)
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "repo"))
+from fakes3 import WAIT, FakeS3, Handler  # noqa: E402
+
+
+class LateLook(FakeS3):
+    """A prune and a restore whose first look misses the prune's lock by a hair. The prune is
+    held behind its own lock until the restore steps back, and the restore's second look until
+    `begun` is true."""
+
+    def __init__(self, begun):
+        super().__init__()
+        self.begun, self.began = begun, False
+        self.looks, self.who = 0, None
+        self.pruning, self.stepped_back = threading.Event(), threading.Event()
+        self.RequestHandlerClass = LateLookHandler
+
+    def wait_until_begun(self):
+        end = time.monotonic() + WAIT
+        while not self.began and time.monotonic() < end:
+            self.began = self.begun()
+            time.sleep(0.02)
+
+
+class LateLookHandler(Handler):
+    def listing(self, query):
+        server, prefix = self.server, query["prefix"][0]
+        if server.who == "prune" and prefix.endswith("/index/"):
+            server.pruning.set()
+            server.stepped_back.wait(WAIT)
+        if server.who == "restore" and prefix.endswith("/locks/"):
+            server.looks += 1
+            if server.looks == 1:
+                return super().listing({"prefix": ["nothing"]})
+            if server.looks == 2:
+                server.wait_until_begun()
+        return super().listing(query)
+
+    def do_DELETE(self):
+        super().do_DELETE()
+        if self.server.who == "restore" and "/locks/" in self.path:
+            self.server.stepped_back.set()
 
 
 class Restore(BackupTest):
@@ -246,6 +292,37 @@ class Restore(BackupTest):
         self.write(0, os.urandom(BLOCK))
         self.snapshot("data@s3")
         self.assertEqual(self.create("data@s3")["mode"], "changed", "a copy can be built upon")
+
+
+class Collision(BackupTest):
+    def environment(self, **extra):
+        return super().environment(**{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+                                      **extra})
+
+    def partial(self):
+        return [p for p in self.scratch.iterdir() if p.name.endswith(".partial")]
+
+    def test_a_new_file_is_filled_early_and_again_when_somebody_prunes(self):
+        server = LateLook(lambda: any(p.stat().st_blocks for p in self.partial()))
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.repository = f"s3:http://127.0.0.1:{server.port()}/bucket/path"
+        self.init()
+        self.two_snapshots()
+        self.create("data@s2")
+        server.who = "prune"
+        pruning = self.start("backup", "forget", "--keep-last", "9", "--prune",
+                             stdout=subprocess.DEVNULL)
+        self.assertTrue(server.pruning.wait(WAIT))
+        server.who = "restore"
+        target = self.scratch / "out"
+        self.backup("restore", "data@s2", "--to", target, "--threads", "4", "--lock-wait", "1m")
+        self.assertEqual(pruning.wait(timeout=WAIT), OK, pruning.communicate()[1])
+        self.assertTrue(server.began, "it did not wait for the lock's second look")
+        self.assertTrue(server.stepped_back.is_set())
+        self.assertGreater(server.looks, 2, "it opened the repository again")
+        self.assertEqual(digest(target), digest(self.path("snapshot", "data@s2")))
+        self.assertEqual(self.partial(), [])
 
 
 if __name__ == "__main__":

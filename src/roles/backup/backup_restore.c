@@ -41,7 +41,6 @@ static void restoring_done(struct restoring *r)
 	pool_closep(&r->pool);
 }
 
-/* Nothing is written to the target before the lock is certain. */
 static int backup_restore_load(struct restoring *r, bool early, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
@@ -53,25 +52,18 @@ static int backup_restore_load(struct restoring *r, bool early, struct cairn_err
 		rc = role_backup_image_load(&r->from, r->options->path, err);
 	if (!rc && !r->options->path)
 		rc = image_check(&r->from.image, err);
-	return rc ? rc : repo_settle(r->from.repo, err);
+	return rc;
 }
 
-/* Again from the beginning when somebody else came at the same moment. */
-static int load_surely(struct restoring *r, struct cairn_err *err)
+/* What exists, and a volume, which others see, is not touched before the lock is certain. A
+ * new file has its name only when it is whole, so it is filled meanwhile. */
+static int open_target(struct restoring *r, const struct target_spec *to, struct cairn_err *err)
 {
-	struct cairn_err why = {0};
-	int rc = backup_restore_load(r, true, &why);
+	int rc = r->pool ? repo_settle(r->from.repo, err) : 0;
 
-	/* What could not be found may have been deleted by somebody whom we have not seen yet. */
-	if (rc && r->from.repo &&
-	    (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo))) {
-		role_backup_image_done(&r->from);
-		why = (struct cairn_err){0};
-		rc = backup_restore_load(r, false, &why);
-	}
-	if (rc && err)
-		*err = why;
-	return rc;
+	if (!rc)
+		rc = target_open(to, &r->target, err);
+	return !rc && !r->target.partial ? repo_settle(r->from.repo, err) : rc;
 }
 
 /* The base that --base names. A target of another size does not hold it. */
@@ -118,7 +110,7 @@ static int restore_image(struct restoring *r, struct cairn_err *err)
 	int rc;
 
 	repo_id_format(&r->from.snapshot->id, id);
-	rc = target_open(&to, &r->target, err);
+	rc = open_target(r, &to, err);
 	/* Nobody can tell what an unfinished restore left, whatever --base says. */
 	if (!rc && !r->target.unfinished)
 		rc = find_held(r, err);
@@ -134,7 +126,43 @@ static int restore_image(struct restoring *r, struct cairn_err *err)
 	if (!rc && r->options->verify)
 		rc = restore_verify(&r->target, &r->from.image.map, spec.threads, spec.progress,
 				    err);
+	if (!rc)
+		rc = repo_settle(r->from.repo, err);
 	return rc ? rc : target_finish(&r->target, err);
+}
+
+static int load_and_restore(struct restoring *r, bool early, struct cairn_err *err)
+{
+	int rc = backup_restore_load(r, early, err);
+
+	return rc ? rc : restore_image(r, err);
+}
+
+/* What could not be found may have been deleted by somebody whom we have not seen yet. A store
+ * that does not answer is not that: what was restored so far is kept then. */
+static bool collided(const struct restoring *r, int rc)
+{
+	return rc && rc != CAIRN_CANCELLED && rc != CAIRN_UNAVAILABLE && r->from.repo &&
+	       (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo));
+}
+
+/* Again from the beginning when somebody else came at the same moment. */
+static int restore_surely(struct restoring *r, struct cairn_err *err)
+{
+	struct cairn_err why = {0};
+	int rc = load_and_restore(r, true, &why);
+
+	if (collided(r, rc)) {
+		target_done(&r->target);
+		r->target = (struct target)TARGET_NONE;
+		held_done(&r->held);
+		role_backup_image_done(&r->from);
+		why = (struct cairn_err){0};
+		rc = load_and_restore(r, false, &why);
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 /* The last line tells what was restored from what. */
@@ -208,9 +236,7 @@ int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_e
 	if (!strchr(options->to, '/'))
 		rc = cmd_pool_open(CMD_WRITE, &r.pool, err);
 	if (!rc)
-		rc = load_surely(&r, err);
-	if (!rc)
-		rc = restore_image(&r, err);
+		rc = restore_surely(&r, err);
 	role_progress_end(&r.progress);
 	/* The next attempt does not begin from the start. */
 	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && target_leave(&r.target))
