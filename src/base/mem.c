@@ -49,6 +49,13 @@ void *cairn_alloc(size_t size)
 	return must_fail() ? NULL : malloc(size ? size : 1);
 }
 
+void *cairn_alloc_aligned(size_t align, size_t size)
+{
+	void *p = NULL;
+
+	return must_fail() || posix_memalign(&p, align, size ? size : 1) != 0 ? NULL : p;
+}
+
 void *cairn_calloc(size_t n, size_t size)
 {
 	return must_fail() ? NULL : calloc(n ? n : 1, size ? size : 1);

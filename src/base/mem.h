@@ -13,6 +13,9 @@
 
 void *cairn_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 
+/* At a multiple of `align`, a power of two. */
+void *cairn_alloc_aligned(size_t align, size_t size) __attribute__((malloc, warn_unused_result));
+
 /* Zeroed; NULL also when n * size overflows. */
 void *cairn_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,6 +16,9 @@
 #include "repo/index.h"
 #include "repo/index_file.h"
 #include "repo/repo_impl.h"
+
+#define LARGE_PAGE ((size_t)2 << 20)
+#define MORE_ROOM  ((size_t)1 << 20) /* than a full pack has: its last blob, and its header */
 
 struct pack {
 	struct pack *next;
@@ -105,6 +109,19 @@ static int pack_add_blob(struct pack *pack, const struct repo_pack_blob *blob)
 	return 0;
 }
 
+/* All at once and in large pages: the kernel clears fewer of them, and a store on a disk writes
+ * from there without a copy. Without this memory the buffer grows as it is filled. */
+static void make_room(struct cairn_buf *bytes, size_t pack_size)
+{
+	size_t cap = pack_size + MORE_ROOM;
+
+	bytes->data = cairn_alloc_aligned(LARGE_PAGE, cap + 1);
+	if (!bytes->data)
+		return;
+	bytes->cap = cap;
+	(void)madvise(bytes->data, cap - cap % LARGE_PAGE, MADV_HUGEPAGE);
+}
+
 static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_err *err)
 {
 	cairn_cleanup(pack_freep) struct pack *pack = packer->spare;
@@ -117,6 +134,7 @@ static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_
 		if (!pack)
 			return cairn_err_nomem(err, "a pack");
 		cairn_buf_init(&pack->bytes, UINT32_MAX);
+		make_room(&pack->bytes, packer->repo->pack_size);
 	}
 	rc = repo_index_pack(packer->repo->index, NULL, REPO_PACK_OPEN, &pack->number, NULL, err);
 	if (rc < 0)

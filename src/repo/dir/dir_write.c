@@ -39,30 +39,47 @@ static bool set_direct(int fd, bool on)
 	return flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
+/* From memory that the disk can read in place, in one go. Returns how many bytes were written. */
+static size_t write_in_place(int fd, const uint8_t *data, size_t n)
+{
+	return cairn_pwrite_full(fd, data, n, 0) == 0 ? n : 0;
+}
+
+/* Through memory that the disk can read in place. */
+static size_t write_copied(int fd, const uint8_t *data, size_t n, uint8_t *aligned)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		size_t part = n - done < STEP ? n - done : STEP;
+
+		memcpy(aligned, data + done, part);
+		if (cairn_pwrite_full(fd, aligned, part, done) < 0)
+			break;
+		done += part;
+	}
+	return done;
+}
+
 /* Writes whole blocks from the beginning past the page cache, as far as that is possible.
  * Returns how many bytes, or -1 with errno set. */
 static ssize_t write_direct(int fd, const uint8_t *data, size_t n)
 {
 	cairn_auto_free uint8_t *memory = NULL;
-	size_t done = 0, end = n - n % ALIGN;
-	uint8_t *aligned;
-	int rc = 0;
+	size_t done, end = n - n % ALIGN;
 
 	if (n < DIRECT_MIN || !does_direct(fd))
 		return 0;
-	memory = cairn_alloc(STEP + ALIGN);
-	if (!memory || !set_direct(fd, true))
-		return 0;
-	aligned = memory + (ALIGN - (uintptr_t)memory % ALIGN);
-	while (rc == 0 && done < end) {
-		size_t part = end - done < STEP ? end - done : STEP;
-
-		memcpy(aligned, data + done, part);
-		rc = cairn_pwrite_full(fd, aligned, part, done);
-		done += rc == 0 ? part : 0;
+	if ((uintptr_t)data % ALIGN != 0) {
+		memory = cairn_alloc_aligned(ALIGN, STEP);
+		if (!memory)
+			return 0;
 	}
+	if (!set_direct(fd, true))
+		return 0;
+	done = memory ? write_copied(fd, data, end, memory) : write_in_place(fd, data, end);
 	/* A disk with larger blocks than we know of: this part is written again. */
-	if (rc < 0 && errno != EINVAL)
+	if (done < end && errno != EINVAL)
 		return -1;
 	return set_direct(fd, false) ? (ssize_t)done : -1;
 }
