@@ -3,16 +3,16 @@
 /* The catalogue half of a pool: an ordered map from keys to small values, with
  * atomic batches.
  *
- * That little is all the pool's logic asks for, so a directory pool keeps it
- * in an SQLite file and a pool in RADOS can keep it in an object's omap. Keys
- * are bytes, compared as bytes. Values carry their own checksum, made and
- * checked here, so a damaged value is never believed.
+ * The pool's logic needs no more than that, so a directory pool keeps it in an
+ * SQLite file and a pool in RADOS can keep it in an object's omap. Keys are
+ * bytes, compared as bytes. Values carry their own checksum, made and checked
+ * here, so a damaged value is never used.
  *
  * A batch is committed whole or not at all, also through kill -9 and power
  * loss. Readers see committed state, are never blocked by a writer and never
  * block one. A batch may state what it expects (`catalogue_expect`): if another
- * process changed one of those keys meanwhile, the commit fails with
- * CAIRN_ABORTED and changes nothing.
+ * process has changed one of those keys, the commit fails with CAIRN_ABORTED
+ * and changes nothing.
  *
  * Thread-safe; a batch belongs to one thread.
  */
@@ -31,7 +31,7 @@ struct catalogue_batch;
 
 #define CATALOGUE_KEY_MAX   512U
 #define CATALOGUE_SUM_LEN   8U     /* of the checksum before each stored value */
-#define CATALOGUE_VALUE_MAX 65536U /* stops a damaged length from taking memory */
+#define CATALOGUE_VALUE_MAX 65536U /* limits the memory that a damaged length can claim */
 
 /* A borrowed run of bytes. */
 struct catalogue_bytes {
@@ -43,49 +43,50 @@ struct catalogue_bytes {
  * (CAIRN_EXISTS). */
 int catalogue_create(const char *dir, struct cairn_err *err);
 
-/* CAIRN_NOT_FOUND      there is none
+/* CAIRN_NOT_FOUND      no catalogue there
  * CAIRN_UNIMPLEMENTED  written by a newer version
  * CAIRN_DATA_LOSS      damaged
- * CAIRN_DENIED         no right to read it
+ * CAIRN_DENIED         no permission to read it
  * A catalogue on a read-only filesystem opens with `writable` false. */
 int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err);
 
-/* The same, also when the log is missing or cut short, which catalogue_open() refuses
- * with CAIRN_DATA_LOSS: for checks. */
+/* Like catalogue_open(), but also opens a catalogue whose log is missing or cut
+ * short, which catalogue_open() refuses with CAIRN_DATA_LOSS. For checks. */
 int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
 			 struct cairn_err *err);
 /* What is wrong with the log ("is missing"), or NULL. */
 const char *catalogue_log_fault(const struct catalogue *cat);
-/* The log counts as whole from now on, as it is. */
+/* Accepts the log as it is: from now on it counts as complete. */
 int catalogue_accept_log(struct catalogue *cat, struct cairn_err *err);
 
 void catalogue_close(struct catalogue *cat);
 CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
 
-/* A descriptor that may cross fork(), which an open catalogue must not. While it is
- * open, also after catalogue_close(), whoever opens the catalogue finds the index of
- * its log made and need not read the log. -1 where there is none. */
+/* Returns a descriptor that may cross fork(), which an open catalogue must not.
+ * While it is open, also after catalogue_close(), a process that opens the catalogue
+ * finds a valid index of the log and need not read the log. -1 if there is nothing
+ * to hold. */
 int catalogue_hold(struct catalogue *cat);
 
 /* The value of a key; *ret_data is owned by the caller and has one NUL byte
  * beyond *ret_len.
  *
  * CAIRN_NOT_FOUND  no such key
- * CAIRN_DATA_LOSS  the stored value does not fit its checksum
+ * CAIRN_DATA_LOSS  the stored value does not match its checksum
  */
 int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
 		  size_t *ret_len, struct cairn_err *err);
 
-/* The stored bytes of a key, checksum and all, whether they fit it or not: for
- * repairs. CAIRN_NOT_FOUND as above. */
+/* The stored bytes of a key including the checksum, whether or not it matches:
+ * for repairs. CAIRN_NOT_FOUND as above. */
 int catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
 			 size_t *ret_len, struct cairn_err *err);
 
-/* Calls `fn` for each key that begins with `prefix` and is greater than
- * `after` (empty: from the start), in order, all of one moment in time. A
- * positive return of `fn` ends the scan, which returns 0; a negative one is
- * returned. `fn` may use the catalogue. `damaged` is set (value empty) where
- * the checksum is wrong: a scan goes on over it. */
+/* Calls `fn` for each key that begins with `prefix` and is greater than `after`
+ * (empty: from the start), in order, from one consistent state. A positive
+ * return of `fn` ends the scan, which returns 0; a negative one is returned.
+ * `fn` may use the catalogue. `damaged` is set (value empty) where the checksum
+ * is wrong: the scan continues. */
 int catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
 		   struct catalogue_bytes after,
 		   int (*fn)(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
@@ -107,19 +108,20 @@ void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key)
 void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
 		      struct catalogue_bytes value);
 
-/* The same for bytes of catalogue_get_stored(). */
+/* The same for bytes from catalogue_get_stored(). */
 void catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
 			     struct catalogue_bytes stored);
 
-/* Makes the commit fail for want of memory: for a caller that could not make
- * what it wanted to put. */
+/* Makes the commit fail with an out-of-memory error: for a caller that could
+ * not allocate a value to put. */
 void catalogue_batch_fail(struct catalogue_batch *batch, const char *what);
 
-/* Adds to the batch what depends on the state at the commit itself: `fn` runs
- * inside the transaction, where nobody else commits, reads with
- * catalogue_batch_get() and puts, deletes and expects. So two batches that both
- * count a number up do not make each other fail. A negative return is the
- * batch's result; CAIRN_ABORTED leaves the batches of others alone.
+/* Adds changes that depend on the state at commit time: `fn` runs inside the
+ * transaction, so no other commit can intervene. It reads with
+ * catalogue_batch_get() and puts, deletes and expects. So two batches that
+ * increment the same counter do not make each other fail. A negative return
+ * becomes the batch's result; CAIRN_ABORTED does not affect other batches of
+ * the group.
  *
  * `fn` may run on another thread while the caller waits in catalogue_commit(),
  * and more than once: what an earlier run added is dropped. It must use nothing
@@ -132,21 +134,22 @@ int catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes ke
 			uint8_t **ret_data, size_t *ret_len, struct cairn_err *err);
 
 enum catalogue_sync {
-	CATALOGUE_DURABLE, /* on disk when commit returns, with all before it */
+	CATALOGUE_DURABLE, /* durable on return, together with all earlier commits */
 	CATALOGUE_ORDERED, /* survives a kill; a power cut may take it, but never
 			    * without all that was committed after it */
 };
 
 /* CAIRN_ABORTED   an expectation does not hold
- * CAIRN_UNAVAILABLE  another process holds the lock for writing and does not go on
+ * CAIRN_UNAVAILABLE  another process holds the write lock and makes no progress
  * CAIRN_NO_SPACE  the disk is full; nothing changed
  * CAIRN_PRECONDITION  opened read-only
  */
 int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
 		     struct cairn_err *err);
 
-/* False after a commit that failed so that the next to open the catalogue may
- * find it done: then nothing must be removed because no record wants it. */
+/* False after a commit failed in such a way that the next process to open the
+ * catalogue may find it committed. Then no object may be removed for lack of a
+ * record. */
 bool catalogue_is_certain(struct catalogue *cat);
 
 /* Checks the file's structure (not the meaning of the values); `report` is

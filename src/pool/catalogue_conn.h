@@ -25,14 +25,14 @@
 #define CATALOGUE_VERSION        1
 #define CATALOGUE_CHECKSUM_LEN   CATALOGUE_SUM_LEN
 
-/* The statement that makes the main file say, once it is copied there, that a log is
- * always beside it. It sets a field of the header that SQLite keeps for a cache size, which
- * each connection here sets for itself; older versions do not look at it. */
+/* Statement that marks the main file, once the page is copied there, as one that always has
+ * a log. It sets a header field that SQLite reserves for a cache size, which each
+ * connection here sets for itself; older versions ignore it. */
 #define CATALOGUE_LOG_PAGES 1021
 #define CATALOGUE_LOG_SQL   "PRAGMA default_cache_size=1021"
 
-/* Pages that a connection keeps, 256 KiB; a driver has many connections, and the kernel
- * keeps the file too. */
+/* Page cache of a connection, 256 KiB: a driver has many connections, and the kernel
+ * caches the file too. */
 #define CATALOGUE_CACHE_SQL "PRAGMA cache_size=-256"
 
 /* How long a writer waits for another process's commit. */
@@ -49,7 +49,7 @@ enum conn_stmt {
 	CONN_STMT_COUNT,
 };
 
-/* What a file looked like; see conn_is_stale(). */
+/* A file's identity and times when it was opened; see conn_is_stale(). */
 struct conn_stamp {
 	uint64_t ino, size, mtime_ns;
 };
@@ -67,23 +67,25 @@ struct conn {
 	int log_pages;      /* in the write-ahead log after the last commit */
 };
 
-/* Opens and checks what file it is; the codes of catalogue_open(). A reader
- * also works where nothing can be written. `path` is absolute. */
+/* Opens the file and checks that it is a catalogue; codes of catalogue_open().
+ * A reader also works where nothing can be written. `path` is absolute. */
 int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err);
 void conn_close(struct conn *conn);
 CAIRN_DEFINE_CLEANUP(struct conn, conn_close);
 
-/* Where not even the shared index of the log can be made, a reader works
- * without locks on the state it found. True when somebody with more rights
- * changed the files since: what was read may be torn. True also when the shared
- * index was removed: others write without regard to this reader. */
+/* If not even the shared index of the log can be created, a reader works
+ * without locks on the state that it found. True when a process with more
+ * rights has changed the files since, so that the data read may be torn. True
+ * also when the shared index was removed, because writers then do not see this
+ * reader's locks. */
 bool conn_is_stale(const struct conn *conn);
 
-/* 1 when the main file says that a log is always beside it (CATALOGUE_LOG_SQL), else 0, or an
- * error. */
+/* 1 when the main file is marked as always having a log (CATALOGUE_LOG_SQL), 0 when not, or
+ * an error. */
 int conn_has_had_log(const struct conn *conn, struct cairn_err *err);
 
-/* The statement, prepared once and kept; borrowed, to be reset after use. */
+/* The statement, prepared once and cached; borrowed, and reset by the caller
+ * after use. */
 int conn_stmt(struct conn *conn, enum conn_stmt which, sqlite3_stmt **ret, struct cairn_err *err);
 
 /* Runs a statement that returns nothing. */
@@ -93,10 +95,11 @@ int conn_exec(struct conn *conn, const char *sql, struct cairn_err *err);
 /* Fills `err` from a result code that is neither OK, ROW nor DONE. */
 int conn_err(struct conn *conn, int rc, struct cairn_err *err);
 
-/* The same for a database that is no connection of ours. */
+/* The same for a database handle that is not a struct conn. */
 int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err);
 
-/* The checksum of a record: over key and value, and where one ends. */
+/* The checksum of a record. It covers the key, the value and the boundary
+ * between them. */
 void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
 			uint8_t ret[CATALOGUE_CHECKSUM_LEN]);
 
@@ -104,8 +107,8 @@ void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value
 bool catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
 		      struct catalogue_bytes *ret);
 
-/* A blob column of the current row, borrowed until the next step; data is
- * never NULL unless memory is short or the column is no blob. */
+/* A blob column of the current row, borrowed until the next step. Data is NULL
+ * only when memory is short or the column is not a blob. */
 struct catalogue_bytes conn_column(sqlite3_stmt *stmt, int column);
 
 #endif

@@ -4,18 +4,18 @@
  * (docs/decisions/003-a-reserve-for-freeing.md).
  *
  * The shared index of the write-ahead log (catalogue.db-shm) keeps its blocks:
- * the first process that opens it clears its header in place. SQLite's own way is
- * to cut the file to nothing and to allocate it again, which fails at 0 bytes
- * free. A page that cannot be allocated when it is written to, on a filesystem
- * that copies on write, is an error here and not SIGBUS.
+ * the first process that opens it clears its header in place. SQLite itself
+ * truncates the file to 0 and allocates it again, which fails at 0 bytes free. On
+ * a copy-on-write filesystem, failure to allocate a page on write is returned as
+ * an error instead of raising SIGBUS.
  *
  * The log (catalogue.db-wal) is allocated before it is written to, so that a
  * commit at 0 bytes free has room.
  *
- * File and lock bytes are those of SQLite: processes with the plain VFS may use
- * the same catalogue at the same time. Locks are open-file-description locks and
- * belong to a connection, so two connections of one process exclude one another
- * without state that they share.
+ * File format and lock bytes are SQLite's, so processes with the plain VFS may
+ * use the same catalogue at the same time. Locks are open-file-description locks
+ * and belong to a connection, so two connections of one process exclude each
+ * other without shared state.
  */
 #ifndef CAIRN_POOL_CATALOGUE_DISK_VFS_H
 #define CAIRN_POOL_CATALOGUE_DISK_VFS_H
@@ -26,33 +26,37 @@
 
 #define CATALOGUE_DISK_VFS "cairn-disk"
 
-/* What a log can hold at 0 bytes free: twice what starts a checkpoint. */
+/* Size to which a log can grow at 0 bytes free: twice the size that starts a
+ * checkpoint. */
 #define CATALOGUE_LOG_RESERVE (1U << 20)
 
 struct sqlite3;
 struct sqlite3_file;
 
-/* Registers it with SQLite, once; returns a result code of SQLite. Thread-safe. */
+/* Registers the VFS with SQLite, once; returns an SQLite result code.
+ * Thread-safe. */
 int catalogue_disk_vfs_register(void);
 
 /* A descriptor that keeps the shared index of an idle connection in use after the
- * connection is closed; see catalogue_hold(). -1 where it has none. */
+ * connection is closed; see catalogue_hold(). -1 if the connection has no index
+ * in use. */
 int catalogue_disk_vfs_hold(struct sqlite3 *db);
 
-/* How much of the log a connection's index holds: shm_log_end(). */
+/* The salt and length of the log that a connection's index covers:
+ * shm_log_end(). */
 bool catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
 
 /* shm_is_linked() and shm_is_current() of a connection's index; true without one. */
 bool catalogue_disk_vfs_is_linked(struct sqlite3 *db);
 bool catalogue_disk_vfs_is_current(struct sqlite3 *db);
 
-/* Reads from the main file, past the log. Nobody may open that file beside SQLite: closing
- * it would drop the locks of every connection. 0 and less than `n` bytes at the end of the
- * file, or -1 with errno set. */
+/* Reads from the main file, bypassing the log. No other descriptor of that file may be
+ * opened in this process: closing it would drop the locks of every connection. Returns 0,
+ * with less than `n` bytes only at the end of the file, or -1 with errno set. */
 int catalogue_disk_vfs_read(struct sqlite3 *db, void *buf, size_t n, uint64_t offset,
 			    size_t *ret_n);
 
-/* The same for a file of SQLite. */
+/* The same for an open SQLite file. */
 int catalogue_file_read(struct sqlite3_file *file, void *buf, size_t n, uint64_t offset,
 			size_t *ret_n);
 

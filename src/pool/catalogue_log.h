@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The frames of an SQLite write-ahead log, as its file format says
+/* The frames of an SQLite write-ahead log, by SQLite's file format
  * (https://www.sqlite.org/fileformat2.html#walformat): a header, then frames of
- * one page each, whose checksums form a chain. What recovery would take is the
- * longest run of frames that fit it. */
+ * one page each, whose checksums form a chain. Recovery accepts the longest
+ * prefix of frames with valid checksums. */
 #ifndef CAIRN_POOL_CATALOGUE_LOG_H
 #define CAIRN_POOL_CATALOGUE_LOG_H
 
@@ -19,16 +19,18 @@
  * is damaged. */
 bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
 
-/* The page in a frame with this header, CATALOGUE_LOG_FRAME bytes; 0 unless it is the
- * last frame of a transaction. */
+/* The page number in this frame header of CATALOGUE_LOG_FRAME bytes, if it is the
+ * last frame of a transaction; otherwise 0. */
 uint32_t catalogue_log_last_page(const uint8_t *frame);
 
-/* False when the log holds no whole transaction; true also where it can not be read. */
+/* False when the log holds no complete transaction; true also when it cannot be
+ * read. */
 bool catalogue_log_has_commit(int fd);
 
-/* Finds the end of the valid frames; 0 when not even the header is. With `rewrite`
- * all of it is written again in place, byte by byte the same: it is dirty then,
- * whatever became of it before. -1 with errno set when a call failed. */
+/* Finds the end of the valid frames; 0 when not even the header is valid. With
+ * `rewrite`, all of it is written again in place with identical bytes, so that its
+ * pages are dirty whatever happened to them before. -1 with errno set when a call
+ * failed. */
 int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end);
 
 #endif

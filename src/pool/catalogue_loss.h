@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether commits are lost with the write-ahead log: what the mark
- * (pool/catalogue_mark.h), the index of the log and the main file prove together.
+/* Detects commits lost with the write-ahead log, from the mark
+ * (pool/catalogue_mark.h), the index of the log and the main file together.
  * docs/decisions/002 lists the cases.
  */
 #ifndef CAIRN_POOL_CATALOGUE_LOSS_H
@@ -10,8 +10,8 @@
 struct cairn_err;
 struct catalogue;
 
-/* Sets catalogue.log_fault. To be called before any connection is open: SQLite makes a
- * log that is missing. */
+/* Sets catalogue.log_fault. Must be called before any connection is open, because
+ * SQLite creates a missing log. */
 int catalogue_find_loss(struct catalogue *cat, struct cairn_err *err);
 
 #endif

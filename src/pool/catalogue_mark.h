@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What "<catalogue>-trust" remembers of the write-ahead log: how far it reached
- * when it was last synced. SQLite takes a log that is missing, empty or cut short
- * for a short one, and what was committed in it is gone without an error.
+/* The file "<catalogue>-trust" records how far the write-ahead log reached when it
+ * was last synced. SQLite treats a missing, empty or truncated log as a valid
+ * shorter one, so the commits in it would be lost without an error.
  *
- * The mark is written behind each sync of a commit and is not synced itself: on
- * disk it is never ahead of the log. A log that was begun anew has a later salt,
- * and was begun because all of the old one is in the main file; then the mark says
- * nothing. A mark that does not fit its checksum counts as missing.
+ * The mark is written after each sync of a commit and is not synced itself, so on
+ * disk it is never ahead of the log. A restarted log has a later salt, and was
+ * restarted because all of the old one is in the main file; the mark is then
+ * ignored. A mark with a wrong checksum counts as missing.
  */
 #ifndef CAIRN_POOL_CATALOGUE_MARK_H
 #define CAIRN_POOL_CATALOGUE_MARK_H
@@ -20,35 +20,38 @@
 struct catalogue_mark {
 	uint8_t salt[CATALOGUE_SALT_SIZE];
 	uint64_t start; /* where the commit begins */
-	uint64_t end;   /* 0: there is no mark */
-	/* When the main file was last written to. Only checkpoints do that, and one
-	 * that SQLite's own programs do when they close it removes the log. */
+	uint64_t end;   /* 0: no mark */
+	/* When the main file was last written. Only checkpoints write it, and the
+	 * checkpoint that SQLite's own programs do on close removes the log. */
 	uint64_t main_ns;
 };
 
-/* One page of the last transaction: checksums of what the main file held at its place
- * when the transaction was written, and of what it wrote. Nothing but a checkpoint
- * changes the main file, so this shows whether the log was copied into it. */
+/* One page of the last transaction: checksums of the main file's contents of that
+ * page when the transaction was written, and of the contents that it wrote. Only a
+ * checkpoint changes the main file, so this shows whether the log was copied into
+ * it. */
 struct catalogue_page {
 	uint32_t number; /* 0: not known */
 	uint32_t size;
 	uint64_t before, after;
 };
 
-/* Fills in the time of the main file at `path`. A failure does not concern the
- * caller: an older mark is never wrong. */
+/* Fills in the time of the main file at `path`. Failures are ignored: an older
+ * mark is still correct. */
 void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
 
-/* The mark of the catalogue at `path`; end 0 where it has none or may not be read. */
+/* The mark of the catalogue at `path`; end is 0 if there is no mark or it cannot be
+ * read. */
 struct catalogue_mark catalogue_mark_read(const char *path);
 
-/* Written behind each transaction, also those that are not synced: what else changes the
- * page must not be taken for the transaction. Failures as above. */
+/* Written after each transaction, also after those that are not synced: a later change
+ * of the page must not be taken for this transaction. Failures are ignored. */
 void catalogue_page_write(int trust_fd, const struct catalogue_page *page);
 struct catalogue_page catalogue_page_read(const char *path);
 
-/* NULL, or what is wrong with the log in a few words. *ret_is_proven is false when it is
- * missing or empty, and only the main file can prove that it held commits. */
+/* NULL, or a short description of the fault in the log. *ret_is_proven is false when it
+ * is missing or empty, because then only the main file can prove that it held
+ * commits. */
 const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
 				 bool *ret_is_proven);
 
@@ -56,13 +59,13 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
  * mark; else 1, or -1 with errno set. */
 int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark);
 
-/* Before the first frame of a transaction is written at `offset` of the log with this salt. A commit that was
- * synced and marked, but is not in the index because its process was killed, is
- * written over by the next one: then the mark ends there, durably. A log that is
- * damaged before the mark keeps it. `trust_fd` may be -1. */
+/* Called before the first frame of a transaction is written at `offset` of the log with this salt.
+ * A commit that was synced and marked, but is not in the index because its process was killed, is
+ * overwritten by the next one: the mark is then lowered to `offset`, durably. A log that is damaged
+ * before the mark keeps it. `trust_fd` may be -1. */
 void catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset);
 
-/* Forgets the mark: the log is accepted as it is. 0, or -1 with errno set. */
+/* Removes the mark, which accepts the log as it is. 0, or -1 with errno set. */
 int catalogue_mark_clear(const char *path);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct shm;
 
-/* Opens the index of the database at `path`, and makes it where it is missing. */
+/* Opens the index of the database at `path`, and creates it if it is missing. */
 int shm_open_for(const char *path, struct shm **ret);
 /* Drops every lock. Accepts NULL. */
 void shm_close(struct shm *shm);
@@ -29,27 +29,27 @@ void shm_close(struct shm *shm);
 int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret);
 
 /* How many bytes of the log the index holds, and the log's salt; false when the
- * index is not made. */
+ * index is not initialised. */
 bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end);
 
-/* False when the file was removed: whoever opens the database next makes another index,
- * and takes no notice of this one's locks. */
+/* False when the file was removed: the next process to open the database creates
+ * another index and does not see the locks of this one. */
 bool shm_is_linked(const struct shm *shm);
-/* The same also when another file has the name. */
+/* False also when another file has taken the name. */
 bool shm_is_current(const struct shm *shm);
 
-/* As xShmLock of sqlite3_io_methods. */
+/* Like xShmLock of sqlite3_io_methods. */
 int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);
 
-/* A descriptor that holds what the connection holds, also after shm_close(): that
- * the index is in use, so that the next process need not make it anew. -1 when it
- * is not in use by this connection. */
+/* A descriptor that keeps the index marked as in use, also after shm_close(), so
+ * that the next process need not rebuild it. -1 when this connection does not use
+ * the index. */
 int shm_hold(const struct shm *shm);
 
-/* Opens a file beside a database for reading and writing. `path` is the file's,
- * and its first `db_len` bytes are the database's, whose owner and mode a new file
- * gets. On btrfs a new file is not copied on write: rewriting it takes no space.
- * 0, or -1 with errno set. */
+/* Opens a file next to a database for reading and writing. `path` names the file;
+ * its first `db_len` bytes are the path of the database, whose owner and mode a
+ * new file gets. On btrfs a new file is not copy-on-write, so rewriting it takes
+ * no space. 0, or -1 with errno set. */
 int shm_open_beside(const char *path, size_t db_len, int *ret_fd);
 
 #endif

@@ -7,17 +7,18 @@
  *   check_other.c    the counter, leftovers, notes
  *   check_data.c     data against records
  *   check_set.c      change sets against records
- *   check_stray.c    data and sets that no record wants
+ *   check_stray.c    data and sets that no record refers to
  *
- * Contradictions within the catalogue are found in one moment of it
- * (inventory.h), so they are never an operation under way. What is outside the
- * catalogue is looked at a second time: a record changes before what it names
- * goes away, and after what it names was made, so something missing is a fault
- * if its record is unchanged afterwards; something unwanted is a fault if it is
- * still there, and unwanted, under the lock of its volume.
+ * Contradictions within the catalogue are looked for in one consistent state of
+ * it (inventory.h), so an operation in progress cannot cause them. Objects
+ * outside the catalogue are checked twice: a record changes before the object
+ * it names is removed, and after the object was created. So a missing object is
+ * a fault only if its record is unchanged afterwards, and an unreferenced
+ * object is a fault only if it is still there and unreferenced under the lock
+ * of its volume.
  *
- * Repairs take that lock, and their commits expect the records that they were
- * decided on; where a commit finds others (CAIRN_ABORTED) the part runs again.
+ * Repairs take that lock, and their commits expect the records on which they
+ * were decided; if a commit finds others (CAIRN_ABORTED), the part runs again.
  */
 #ifndef CAIRN_POOL_CHECK_H
 #define CAIRN_POOL_CHECK_H
@@ -32,9 +33,9 @@ struct inventory;
 struct record_snapshot;
 struct record_volume;
 
-/* How far the counter jumps beyond the highest number that is known when it, or the
- * end of the log, is lost: numbers that were given must not be given again, and nobody
- * ever had so many. */
+/* How far the counter is advanced beyond the highest known number when it, or the end
+ * of the log, is lost: a number must never be assigned twice, and no pool assigns this
+ * many between two states of the log. */
 #define CHECK_NUMBER_JUMP (1ULL << 32)
 
 struct check {
@@ -42,43 +43,46 @@ struct check {
 	const struct pool_check_spec *spec;
 	struct pool_check_result result;
 	struct inventory *inv;
-	uint64_t *stored_snapshots; /* numbers of which the store has data, ascending */
+	uint64_t *stored_snapshots; /* numbers of snapshots with data in the store, ascending */
 	size_t n_stored_snapshots;
 	uint64_t *stored_volumes; /* ascending */
 	size_t n_stored_volumes;
-	bool repaired; /* this part changed something: the inventory is old */
-	bool again;    /* another operation was faster: this part is to run again */
+	bool repaired; /* this part changed something: the inventory is out of date */
+	bool again;    /* another operation intervened: run this part again */
 };
 
 void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* After a repair was tried: 0 counts as repaired, CAIRN_ABORTED runs the part again,
- * what is no fault of the pool (no space, cancelled) ends the check, and any other
- * failure is reported as the fault that stays. The text is of the fault. */
+/* Handles the result of a repair: 0 counts as repaired, CAIRN_ABORTED runs the part
+ * again, an error that is not a fault of the pool (no space, cancelled) ends the
+ * check, and any other failure is reported as a remaining fault. The text describes
+ * the fault. */
 int check_outcome(struct check *check, int rc, const struct cairn_err *why,
 		  enum pool_fault_state repaired, const char *text, struct cairn_err *err);
 
-/* Changes a record that is as the inventory has it, under the volume's lock. */
+/* Changes a record under the volume's lock, provided it is still as in the
+ * inventory. */
 int check_change_snapshot(struct check *check, const struct record_snapshot *old,
 			  const struct record_snapshot *now, struct cairn_err *err);
 int check_change_volume(struct check *check, const struct record_volume *old,
 			const struct record_volume *now, struct cairn_err *err);
 
-/* Is there data of that number, or volume, in the store? As of the last listing. */
+/* True if the store had data of that snapshot or volume at the last listing. */
 bool check_is_stored_snapshot(const struct check *check, uint64_t number);
 bool check_is_stored_volume(const struct check *check, uint64_t bits);
 
-/* Does a record or an index entry speak of it? */
+/* True if a record or an index entry refers to it. */
 bool check_refers_to_volume(const struct inventory *inv, uint64_t bits);
 bool check_refers_to_snapshot(const struct inventory *inv, uint64_t number);
 
-/* The set of a snapshot is damaged, or cannot be proven to be that between the
- * two: it is computed again, or lost. */
+/* For a change set that is damaged, or cannot be proven to belong to the two
+ * snapshots: computes it again, or records it as lost. */
 int check_remake_set(struct check *check, const struct record_snapshot *snapshot,
 		     const char *reason, struct cairn_err *err);
 
-/* Before the parts: the catalogue's log against what was synced of it. */
+/* Runs before the parts: compares the catalogue's log with the mark of its last
+ * sync. */
 int check_log(struct check *check, struct cairn_err *err);
 
 int check_records(struct check *check, struct cairn_err *err);

@@ -2,11 +2,11 @@
 
 /* Cutting snapshots of several volumes at one point in time.
  *
- * Writers are held still or caught in the act:
- *   - a filesystem mounted on the volume's device is frozen, all of them
+ * Writers are either stopped, or detected:
+ *   - filesystems mounted on the volumes' devices are frozen, all of them
  *     together, for the time of the cuts;
- *   - a raw device, or a backing file that somebody has open for writing, can
- *     not be held, so it is cut twice. Each first cut comes before each second
+ *   - a raw device, or a backing file that a process has open for writing, can
+ *     not be stopped, so it is cut twice. Each first cut comes before each second
  *     one, so if none differs from its second, there was a moment, between the
  *     two rounds, at which all volumes were as first cut. That moment is the
  *     snapshot. If one does differ, everything is cut again, a few times.
@@ -37,18 +37,18 @@ struct cut_item {
 
 struct cut;
 
-/* Looks at what holds the volumes; the caller holds their locks. `items` is
- * borrowed; the snapshots' ids may still change. */
+/* Examines devices, mounts and open files of the volumes; the caller holds
+ * their locks. `items` is borrowed; the snapshots' ids may still change. */
 int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
 	    struct cairn_err *err);
 void cut_free(struct cut *cut);
 CAIRN_DEFINE_CLEANUP(struct cut, cut_free);
 
-/* True if the i-th is mounted: the cut will freeze it. */
+/* True if the i-th volume is mounted, so that the cut will freeze it. */
 bool cut_freezes(const struct cut *cut, size_t i);
 
-/* Cuts them all, or none. The caller has noted the snapshots as leftovers, as
- * frozen ones where cut_freezes() says so.
+/* Cuts all of them, or none. The caller has listed the snapshots as leftovers,
+ * as frozen ones if cut_freezes() is true.
  *
  * CAIRN_ABORTED  a raw volume kept changing, or a freeze expired
  */

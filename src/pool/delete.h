@@ -12,11 +12,12 @@ struct pool;
 struct record_snapshot;
 struct record_volume;
 
-/* What must be so before: nobody has it attached, and every set that its data
- * is needed for is made. */
+/* Establishes the preconditions of a deletion: the snapshot is not attached,
+ * and every set that needs its data is computed. */
 int delete_prepare(struct pool *pool, const struct record_snapshot *record, struct cairn_err *err);
 
-/* Adds to the batch what makes it a tombstone, with its data to be looked at. */
+/* Adds the changes to the batch that turn the snapshot into a tombstone, and
+ * lists its data for cleanup. */
 int delete_bury(struct pool *pool, struct catalogue_batch *batch,
 		const struct record_volume *volume, const struct record_snapshot *record,
 		struct cairn_err *err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Volumes as block devices: loop devices over backing files, what is mounted
- * on them, and holding writers still while a snapshot is cut.
+/* Volumes as block devices: loop devices over backing files, the filesystems
+ * mounted on them, and freezing those while a snapshot is cut.
  *
  * A file's loop device is recognised by device and inode number of its backing
- * file, not by path, so a device that somebody attached by hand is found too.
+ * file, not by path, so a device that was attached by hand is found too.
  *
- * Freezing is done by a guard process of our own: it freezes, waits, and thaws
- * when it is told to, when this process dies, or when FREEZE_HOLD_MAX_MS have
- * passed. A cut made under an expired freeze does not count. So a filesystem
- * is never left frozen, whoever is killed.
+ * Freezing is done by a separate guard process: it freezes, waits, and thaws on
+ * request, when this process dies, or after FREEZE_HOLD_MAX_MS. A cut made
+ * under an expired freeze does not count. So a filesystem is never left frozen,
+ * whichever of the two is killed.
  */
 #ifndef CAIRN_POOL_DEVICE_H
 #define CAIRN_POOL_DEVICE_H
@@ -27,14 +27,14 @@ struct device_freeze;
 #define FREEZE_HOLD_MAX_MS 20000 /* writers stall no longer than this */
 
 /* The loop device whose backing file is `path`, or "" in `ret_device` when
- * there is none. Works without root as far as sysfs tells. */
+ * there is none. Works without root as far as sysfs is readable. */
 int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
 
 /* Every loop device over one file. */
 struct device_one {
 	char path[DEVICE_PATH_MAX];
 	bool read_only;
-	char *mount; /* as device_mount_point() says */
+	char *mount; /* see device_mount_point() */
 };
 
 struct device_list {
@@ -42,17 +42,17 @@ struct device_list {
 	size_t n;
 };
 
-/* All of them: each has a cache of its own and may be mounted. `ret` is empty
- * when there are none. */
+/* All loop devices of the file: each has a cache of its own and may be mounted.
+ * `ret` is empty when there are none. */
 int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err);
 void device_list_done(struct device_list *list);
 
-/* Attaches with direct I/O where the filesystem can; a file that has a device
- * already keeps it. 512-byte sectors. Safe to call by two at once: they get the
- * same device.
+/* Attaches with direct I/O where the filesystem supports it, with 512-byte
+ * sectors; a file that already has a device keeps it. Concurrent calls are safe
+ * and get the same device.
  *
- * CAIRN_DENIED         no right to attach loop devices
- * CAIRN_UNIMPLEMENTED  there are none on this machine
+ * CAIRN_DENIED         no permission to attach loop devices
+ * CAIRN_UNIMPLEMENTED  this machine has no loop devices
  * CAIRN_PRECONDITION   wanted writable, but attached read-only already
  */
 int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
@@ -64,30 +64,31 @@ int device_attach_locked(const char *path, bool read_only, uint64_t size,
 			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
 int device_detach_locked(const char *path, struct cairn_err *err);
 
-/* Detaches; a file without device is fine. Returns only when it is gone.
+/* Detaches, and waits until the device is gone. A file without a device is not
+ * an error.
  *
  * CAIRN_PRECONDITION  mounted or open elsewhere; the device stays as it was
  */
 int device_detach(const char *path, struct cairn_err *err);
 
-/* Grows an attached device to `size` bytes of its file; one that has as many
- * stays as it is. */
+/* Grows an attached device to `size` bytes of its file; does nothing if it has
+ * that size. */
 int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err);
 
-/* Writes the device's own dirty pages down to the backing file. */
+/* Flushes the device's dirty pages to the backing file. */
 int device_flush(const char *device, struct cairn_err *err);
 
 /* Where the filesystem on the device is mounted (any one place), or NULL in
  * *ret_mount: not mounted, or only where this process cannot see it. Partitions
- * of the device are not looked at; the kernel makes none on our devices. */
+ * are ignored; our devices are attached without partition scanning. */
 int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err);
 
 /* Freezes all these mounted filesystems, in order; one that is named through
  * two mounts is frozen once. On failure none stays frozen.
  *
- * CAIRN_PRECONDITION   one is frozen already, by somebody else
+ * CAIRN_PRECONDITION   one is already frozen by another process
  * CAIRN_UNIMPLEMENTED  one is of a kind that cannot be frozen, such as vfat
- * CAIRN_DENIED         no right to freeze
+ * CAIRN_DENIED         no permission to freeze
  * CAIRN_RANGE          more than 256 filesystems
  */
 int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
@@ -97,19 +98,20 @@ int device_freeze_begin(const char *const mounts[], size_t n, struct device_free
 int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
 			    struct device_freeze **ret, struct cairn_err *err);
 
-/* Thaws, and says whether all stayed frozen until now. Frees `freeze`.
+/* Thaws, and reports whether all stayed frozen until now. Frees `freeze`.
  *
- * CAIRN_ABORTED  the hold expired, the guard was killed, or somebody else
- *                thawed: what was cut meanwhile does not count
+ * CAIRN_ABORTED  the hold expired, the guard was killed, or another process
+ *                thawed: discard snapshots cut under this freeze
  */
 int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
 
-/* Thaws the filesystem of a device, for when a process died together with its
- * guard (a container that was killed as a whole). Not mounted or not frozen is
- * fine. */
+/* Thaws the filesystem of a device, for the case that a process died together
+ * with its guard (a container that was killed as a whole). A device that is not
+ * mounted or not frozen is not an error. */
 int device_thaw(const char *device, struct cairn_err *err);
 
-/* Thaws without telling; for error paths. Accepts NULL. */
+/* Thaws without reporting whether the freeze lasted; for error paths. Accepts
+ * NULL. */
 void device_freeze_free(struct device_freeze *freeze);
 CAIRN_DEFINE_CLEANUP(struct device_freeze, device_freeze_free);
 

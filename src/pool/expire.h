@@ -6,8 +6,8 @@
 
 struct pool;
 
-/* Merges a few, as a by-work of other operations; what fails is left for the
- * next time. */
+/* Merges a few tombstones as a side task of other operations; failures are left
+ * for the next call. */
 void expire_some(struct pool *pool);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A file's map as FIEMAP tells it.
+/* A file's extent map from FIEMAP.
  *
- * The first call flushes the file (FIEMAP_FLAG_SYNC): an overwrite that is
- * still only in memory shows the old, shared address otherwise. Whatever is
- * encoded, inline, not aligned or not yet placed is opaque: on compressed
+ * The first call flushes the file (FIEMAP_FLAG_SYNC): otherwise an overwrite
+ * that is still only in memory shows the old, shared address. An extent that is
+ * encoded, inline, not aligned or not yet allocated is opaque: on compressed
  * btrfs two extents with one address can hold different data.
  */
 #ifndef CAIRN_POOL_FIEMAP_H
@@ -17,11 +17,11 @@
 
 struct cairn_err;
 
-/* `fd` stays the caller's and open; the map begins with what ends after
- * `start`. */
+/* `fd` stays open and owned by the caller; the map begins with the first extent
+ * that ends after `start`. */
 int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err);
 
-/* Moves to what ends after `start`. */
+/* Moves to the first extent that ends after `start`. */
 void fiemap_source_seek(struct mapping_source *source, uint64_t start);
 void fiemap_source_free(struct mapping_source *source);
 CAIRN_DEFINE_CLEANUP(struct mapping_source, fiemap_source_free);

@@ -3,15 +3,15 @@
 /* The process that holds filesystems frozen.
  *
  * It runs in a child forked from a process that may have many threads, so it
- * calls only what is safe in a signal handler and allocates nothing. It lives
- * in a session of its own: what kills its parent's process group leaves it
- * alive to thaw.
+ * calls only async-signal-safe functions and allocates nothing. It has a
+ * session of its own, so a signal to its parent's process group does not kill
+ * it before it thaws.
  *
- * Talk on the socket: the guard freezes and sends a reply (done, or which one
- * failed and why); a failed guard has thawed what it froze and ends. The parent
- * sends one byte; the guard thaws and sends a second reply (`broken` when the
- * freeze did not last until then), and ends. End of file instead of the byte
- * thaws without a reply.
+ * Protocol on the socket: the guard freezes and sends a reply (done, or which
+ * one failed and why); on failure it has thawed everything and exits. The
+ * parent sends one byte; the guard thaws and sends a second reply (`broken`
+ * when the freeze did not last until then), and exits. End of file instead of
+ * the byte thaws without a reply.
  */
 #ifndef CAIRN_POOL_FREEZE_GUARD_H
 #define CAIRN_POOL_FREEZE_GUARD_H
@@ -19,13 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A group of volumes is no larger, with a few devices on each. */
+/* Enough for the largest group of volumes, with a few devices on each. */
 #define FREEZE_MOUNTS_MAX 256U
 
 enum freeze_broken {
 	FREEZE_HELD,
 	FREEZE_EXPIRED, /* held for the longest time allowed, then thawed */
-	FREEZE_THAWED,  /* somebody else thawed one of them */
+	FREEZE_THAWED,  /* another process thawed one of them */
 };
 
 struct freeze_reply {
@@ -41,7 +41,7 @@ struct freeze_plan {
 	uint64_t hold_max_ms;
 };
 
-/* Freezes in order, waits, thaws in reverse order, and ends the process. */
+/* Freezes in order, waits, thaws in reverse order, and exits the process. */
 _Noreturn void freeze_guard_run(const struct freeze_plan *plan);
 
 #endif

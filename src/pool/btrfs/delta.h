@@ -2,11 +2,12 @@
 
 /* Comparing two snapshots by the cheaper of two methods.
  *
- * Searching both trees costs a little for every extent there is; the send
- * stream costs more for every change, but nothing for what is shared. So the
- * search begins, and when it has not ended after a while, the leaves written
- * since the base was cut are counted (bounded): where they are few, the send
- * stream tells where in the rest to search. docs/decisions has the measurements.
+ * Searching both trees costs a little for every extent; the send stream costs
+ * more for every change, but nothing for shared subtrees. So the comparison
+ * starts with the search. If that has not finished after a budget of extents, it
+ * counts (up to a bound) the leaves written since the base was cut; if they are
+ * few, it uses the send stream to find the ranges of the remainder to search.
+ * docs/decisions has the measurements.
  */
 #ifndef CAIRN_POOL_BTRFS_DELTA_H
 #define CAIRN_POOL_BTRFS_DELTA_H
@@ -45,7 +46,7 @@ struct btrfs_delta {
 int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
 		    struct cairn_err *err);
 
-/* store_delta() of an open btrfs store with a method of choice; for tests and
+/* store_delta() of an open btrfs store with an explicit method; for tests and
  * measurements. */
 int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
 		      const char *target_id, struct block_sink sink,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What changed between two read-only snapshots, as btrfs's own comparison of
- * their trees tells it (BTRFS_IOC_SEND without file data).
+/* The changes between two read-only snapshots, from btrfs's own comparison of
+ * their trees (BTRFS_IOC_SEND without file data).
  *
- * The kernel steps over every subtree that both share, so the cost follows the
- * changes and not the size: the way for few changes in very many extents.
+ * The kernel skips every subtree that both share, so the cost depends on the
+ * number of changes and not on the size. This is the method for few changes in
+ * very many extents.
  */
 #ifndef CAIRN_POOL_BTRFS_SEND_H
 #define CAIRN_POOL_BTRFS_SEND_H
@@ -17,7 +18,8 @@
 struct cairn_err;
 struct store_progress;
 
-/* Ranges collected at most; more is the other method's work. */
+/* Maximum number of ranges collected; with more, the tree search is the better
+ * method. */
 #define SEND_RANGES_MAX 262144U
 
 struct send_spec {
@@ -29,10 +31,10 @@ struct send_spec {
 };
 
 /* The changed ranges of the file below the target's size, sorted and joined;
- * what the target grew is not in it. *ret_ranges is owned by the caller; `zero`
- * is false everywhere.
+ * the part by which the target grew is not included. *ret_ranges is owned by
+ * the caller; `zero` is false everywhere.
  *
- * CAIRN_UNIMPLEMENTED  the stream holds what the decoder does not interpret
+ * CAIRN_UNIMPLEMENTED  the stream has a command that the decoder does not interpret
  * CAIRN_NO_SPACE       more than SEND_RANGES_MAX ranges
  * CAIRN_CANCELLED      the caller asked for it
  */

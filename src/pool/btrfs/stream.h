@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Decoder of btrfs's send stream, for the question "which ranges of this one
- * file changed".
+/* Decoder of btrfs's send stream that extracts which ranges of one file
+ * changed.
  *
- * Bytes in, ranges out; no descriptor in here. The stream is a header and
- * commands of length, number, CRC-32C and attributes. Commands that say where
- * a file's bytes changed are reported; those that change only times, owners or
- * other attributes are passed over; those that change names or that are not
- * known end the decoding with CAIRN_UNIMPLEMENTED, because what they mean for
- * the file's bytes would be a guess.
+ * Bytes in, ranges out; it does no I/O. The stream is a header and commands of
+ * length, number, CRC-32C and attributes. Commands that say where a file's
+ * bytes changed are reported; those that change only times, owners or other
+ * attributes are skipped. Commands that change names, and unknown ones, end the
+ * decoding with CAIRN_UNIMPLEMENTED, because their effect on the file's bytes
+ * is not known.
  */
 #ifndef CAIRN_POOL_BTRFS_STREAM_H
 #define CAIRN_POOL_BTRFS_STREAM_H
@@ -22,8 +22,8 @@
 struct cairn_err;
 struct stream;
 
-/* Longest command taken. The kernel's own limit is 64 KiB without file data in
- * protocol 1; a damaged length must not make us wait for 4 GiB. */
+/* Longest command accepted. The kernel's own limit is 64 KiB without file data
+ * in protocol 1; a damaged length must not make us wait for 4 GiB. */
 #define STREAM_COMMAND_MAX (256U << 10)
 
 struct stream_sink {
@@ -39,15 +39,16 @@ int stream_new(const char *path, struct stream_sink sink, struct stream **ret,
 void stream_free(struct stream *stream);
 CAIRN_DEFINE_CLEANUP(struct stream, stream_free);
 
-/* Takes the next bytes, cut anywhere. An error is final.
+/* Feeds the next bytes; chunks may end anywhere. An error is final.
  *
  * CAIRN_DATA_LOSS      not a send stream, a checksum is wrong, or a command
- *                      lacks what it must have
- * CAIRN_UNIMPLEMENTED  another version, or a command as said above
+ *                      lacks a required attribute
+ * CAIRN_UNIMPLEMENTED  another version, or a command described above
  */
 int stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_err *err);
 
-/* The end command was seen. Without it nothing is complete. */
+/* True once the end command was seen. Without it the reported ranges are
+ * incomplete. */
 bool stream_ended(const struct stream *stream);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Subvolumes: made, snapshotted and destroyed by name in an open directory.
+/* Creates, snapshots and destroys subvolumes by name in an open directory.
  *
- * btrfs changes the tree of names and roots in transactions: after a power cut
- * either all of one is there or none. fsync() of the directory in which a subvolume
- * was renamed or destroyed ends the one under way, without waiting for other volumes'
- * dirty data. So would BTRFS_IOC_START_SYNC, but it asks a thread of the kernel that
- * misses being woken when it is just about to sleep; then everybody waits for the
- * periodic commit, half a minute, and can not even be killed (seen with Linux 6.18).
+ * btrfs changes the tree of names and roots in transactions: after a power cut a
+ * transaction is either complete or absent. fsync() of the directory in which a
+ * subvolume was renamed or destroyed commits the running transaction without waiting
+ * for other volumes' dirty data. BTRFS_IOC_START_SYNC would do so too, but it relies
+ * on a kernel thread that can miss the wakeup when it is about to sleep. All callers
+ * then wait for the periodic commit, half a minute, and cannot be killed meanwhile
+ * (seen with Linux 6.18).
  */
 #ifndef CAIRN_POOL_BTRFS_SUBVOLUME_H
 #define CAIRN_POOL_BTRFS_SUBVOLUME_H
@@ -25,15 +26,14 @@ struct subvolume_info {
 
 int subvolume_create(int dir_fd, const char *name, struct cairn_err *err);
 
-/* Snapshots the subvolume that `source_fd` is the root of. On disk when it
- * returns. */
+/* Snapshots the subvolume whose root is `source_fd`. Durable on return. */
 int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
 		       struct cairn_err *err);
 
-/* Makes the subvolume that `fd` is the root of read-only. */
+/* Makes the subvolume whose root is `fd` read-only. */
 int subvolume_protect(int fd, struct cairn_err *err);
 
-/* CAIRN_NOT_FOUND  there is nothing of that name
+/* CAIRN_NOT_FOUND  no such name
  * CAIRN_INVALID    it is not a subvolume
  */
 int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The back end for any filesystem: snapshots are sparse copies, and what
- * changed is found by comparing bytes.
+/* The back end for any filesystem: snapshots are sparse copies, and changes are
+ * found by comparing bytes.
  *
- * It is slow and obviously right, so tests hold the other back ends to it. A
- * copy takes time: a volume that is written meanwhile is copied anew a few
- * times and then refused.
+ * It is slow and simple, so tests use it as the reference for the other back
+ * ends. A copy takes time: if the volume is written to meanwhile, the copy is
+ * repeated a few times and then fails.
  */
 #ifndef CAIRN_POOL_COPY_COPY_H
 #define CAIRN_POOL_COPY_COPY_H

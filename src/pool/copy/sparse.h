@@ -16,14 +16,15 @@ struct store_progress;
  * zeros become holes. Nothing is synced. */
 int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
 
-/* Like sparse_copy() of the whole file, and nobody wrote to it meanwhile, by its time
- * of change. Both files are on one filesystem.
+/* Like sparse_copy() of the whole file, but checks by the file's change time that it
+ * was not written during the copy, and repeats it a few times. Both files are on one
+ * filesystem.
  *
- * CAIRN_ABORTED  it was written each time
+ * CAIRN_ABORTED  the file was written during every attempt
  */
 int sparse_copy_still(int from, int to, struct cairn_err *err);
 
-/* Emits every 4 KiB of `target` that differs from `base`, and what it has
+/* Emits every 4 KiB block of `target` that differs from `base`, and everything
  * beyond the base's size. */
 int sparse_compare(int base, int target, struct block_sink sink,
 		   const struct store_progress *progress, uint64_t *ret_runs,
