@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The ids that a pool gives away.
+/* The ids that a pool assigns.
  *
  *   vol-<16 hex>            64 random bits
  *   snap-<16 hex>-<number>  its volume's bits, and its number in the pool
  *
- * A number is given once, in ascending order, so an id that was never given
- * can be told from one that has expired without remembering every id.
+ * Numbers are assigned once, in ascending order, so an id that was never
+ * assigned can be distinguished from an expired one without storing every id.
  */
 #ifndef CAIRN_POOL_IDS_H
 #define CAIRN_POOL_IDS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Everything in the catalogue at one moment, for checks.
+/* A consistent copy of the whole catalogue, for checks.
  *
  * A commit changes records and indexes together, so a contradiction within one
- * moment is damage and not an operation under way: what is found here needs no
+ * state is damage and not an operation in progress: a fault found here needs no
  * second look. It is held in memory, about a kilobyte for each snapshot.
  *
  * Read-only after inventory_take().
@@ -24,25 +24,25 @@ struct catalogue;
 enum inventory_state {
 	INVENTORY_GOOD,
 	INVENTORY_DAMAGED,
-	INVENTORY_NEWER, /* a newer version of cairn wrote it: to be left alone */
+	INVENTORY_NEWER, /* written by a newer version of cairn: leave it alone */
 };
 
 struct inventory_volume {
 	uint64_t bits; /* of the key */
 	enum inventory_state state;
 	const char *reason;          /* why it is damaged */
-	struct record_volume record; /* where it is good */
+	struct record_volume record; /* if it is good */
 };
 
 struct inventory_snapshot {
 	uint64_t number; /* of the key */
 	enum inventory_state state;
 	const char *reason;            /* why it is damaged */
-	struct record_snapshot record; /* where it is good */
+	struct record_snapshot record; /* if it is good */
 };
 
-/* An index entry: its kind and parts as in struct ledger_entry; kind '?' for one
- * that makes no sense, with its key. */
+/* An index entry: its kind and parts as in struct ledger_entry; kind '?' and the
+ * key for one that cannot be decoded. */
 struct inventory_entry {
 	char kind;
 	uint64_t a;
@@ -67,7 +67,7 @@ struct inventory {
 	size_t n_entries;
 	struct inventory_other *others;
 	size_t n_others;
-	uint64_t last_number; /* 0: none was given, or the counter is damaged */
+	uint64_t last_number; /* 0: none was assigned, or the counter is damaged */
 };
 
 int inventory_take(struct catalogue *cat, struct inventory **ret, struct cairn_err *err);
@@ -79,7 +79,7 @@ const struct inventory_volume *inventory_find_volume(const struct inventory *inv
 const struct inventory_snapshot *inventory_find_snapshot(const struct inventory *inv,
 							 uint64_t number);
 
-/* The same, but NULL also for one that is not good. */
+/* The same, but NULL also for a record that is not good. */
 const struct record_volume *inventory_good_volume(const struct inventory *inv, uint64_t bits);
 const struct record_snapshot *inventory_good_snapshot(const struct inventory *inv, uint64_t number);
 

@@ -2,8 +2,8 @@
 
 /* Joins ranges that touch and are of the same kind on their way to a sink.
  *
- * Comparing two maps gives one range per pair of mappings; what they cover is
- * often one run, and every range costs later. Belongs to one thread.
+ * Comparing two maps gives one range per pair of mappings. Many of them are
+ * adjacent, and every range costs time and space later. Belongs to one thread.
  */
 #ifndef CAIRN_POOL_JOINER_H
 #define CAIRN_POOL_JOINER_H
@@ -17,14 +17,14 @@ struct cairn_err;
 
 struct joiner {
 	struct block_sink sink;
-	struct block_extent held; /* length 0: nothing is held back */
+	struct block_extent held; /* length 0: no range is pending */
 };
 
-/* Ranges come ascending and do not overlap; length 0 is ignored. */
+/* Ranges must be ascending and must not overlap; length 0 is ignored. */
 int joiner_add(struct joiner *joiner, uint64_t offset, uint64_t length, bool zero,
 	       struct cairn_err *err);
 
-/* Passes on what is held back. */
+/* Passes on the pending range. */
 int joiner_flush(struct joiner *joiner, struct cairn_err *err);
 
 #endif

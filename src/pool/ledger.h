@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Records and their indexes in the catalogue: the one place that knows the
- * keys of record.h, so an index can not be forgotten when a record changes.
+/* Records and their indexes in the catalogue: the one place that knows the keys
+ * of record.h, so a changed record cannot be left with a stale index.
  *
- * A change names the record as it was read and as it shall be. The batch then
- * expects the old one still to be there, so two processes that change one
- * record at once can not overwrite each other: the second commit ends with
- * CAIRN_ABORTED and is tried again by its caller.
+ * A change takes the record as it was read and the new record. The batch
+ * expects the old one to be unchanged, so two processes that change one record
+ * at once cannot overwrite each other: the second commit fails with
+ * CAIRN_ABORTED and its caller retries.
  */
 #ifndef CAIRN_POOL_LEDGER_H
 #define CAIRN_POOL_LEDGER_H
@@ -28,24 +28,24 @@ int ledger_volume_by_name(struct catalogue *cat, const char *name, struct record
 			  struct cairn_err *err);
 int ledger_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
 			struct cairn_err *err);
-/* The live holder of a name, else its newest tombstone. */
+/* The live snapshot of that name, or else its newest tombstone. */
 int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *name,
 			    struct record_snapshot *ret, struct cairn_err *err);
 
-/* `old` NULL makes the record (a taken name fails the commit), `now` NULL
- * removes it. */
+/* `old` NULL creates the record (the commit fails if the name is taken), `now`
+ * NULL removes it. */
 void ledger_volume_change(struct catalogue_batch *batch, const struct record_volume *old,
 			  const struct record_volume *now);
 
-/* The same. Removing needs the catalogue to see whether the name is still
- * this snapshot's. */
+/* The same. Removing reads the catalogue to see whether the name still refers
+ * to this snapshot. */
 int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
 			   const struct record_snapshot *old, const struct record_snapshot *now,
 			   struct cairn_err *err);
 
-/* The same as a change of a live record to another name. A commit is CAIRN_ABORTED where
- * another volume has the new name; a snapshot takes it from whoever had it when this was
- * called. */
+/* Changes the name of a live record. The commit fails with CAIRN_ABORTED if another
+ * volume has the new name; a snapshot takes it from the snapshot that held it when this
+ * was called. */
 void ledger_volume_rename(struct catalogue_batch *batch, const struct record_volume *old,
 			  const struct record_volume *now);
 int ledger_snapshot_rename(struct catalogue *cat, struct catalogue_batch *batch,
@@ -53,20 +53,21 @@ int ledger_snapshot_rename(struct catalogue *cat, struct catalogue_batch *batch,
 			   struct cairn_err *err);
 
 /* These run inside the commit (catalogue_batch_late()), so that commits that
- * count up the same number, or come to depend on the same snapshot, do not fail.
+ * increment the same counter, or begin to depend on the same snapshot, do not
+ * make each other fail.
  *
- * Gives `n` numbers from *ret_first on. */
+ * Assigns `n` numbers from *ret_first on. */
 int ledger_take_numbers(struct catalogue_batch *batch, size_t n, uint64_t *ret_first,
 			struct cairn_err *err);
-/* This number and those below are not given any more. One that is so far ahead that it
- * is never reached, and so was not given by us, changes nothing. */
+/* Ensures that this number and all below are not assigned again. A number so high that
+ * it is never reached, and so was not assigned by us, is ignored. */
 int ledger_pass_number(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err);
-/* Changes the revision of a snapshot that has data. CAIRN_ABORTED when it has none,
- * or is gone: what the caller read has changed. */
+/* Changes the revision of a snapshot that has data. CAIRN_ABORTED when it has none
+ * or was removed, because the state that the caller read has changed. */
 int ledger_snapshot_touch(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err);
-/* For repairs: the number that counts as given last. */
+/* For repairs: sets the number that counts as last assigned. */
 void ledger_set_last_number(struct catalogue_batch *batch, uint64_t number);
-/* The last number given so far. */
+/* The last number assigned so far. */
 int ledger_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err);
 
 enum ledger_index {
@@ -79,15 +80,15 @@ enum ledger_index {
 int ledger_collect(struct catalogue *cat, enum ledger_index index, uint64_t key, uint64_t **ret,
 		   size_t *ret_n, struct cairn_err *err);
 
-/* Numbers of tombstones that expire at or before `now_ns`, the first `skip` of
- * them left out, at most `max`. */
+/* Numbers of tombstones that expire at or before `now_ns`, at most `max`,
+ * without the first `skip`. */
 int ledger_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t max, uint64_t *ret,
 		   size_t *ret_n, struct cairn_err *err);
 
 /* Every volume whose bits are above *after (NULL: all), or every snapshot whose
- * number is. A positive return of `fn` ends the walk. With `fault` given, a
- * record that cannot be read is reported to it and skipped, else it ends the
- * walk with CAIRN_DATA_LOSS. */
+ * number is. A positive return of `fn` ends the walk. With `fault`, a record
+ * that cannot be read is reported to it and skipped; without, it ends the walk
+ * with CAIRN_DATA_LOSS. */
 struct ledger_walk {
 	const uint64_t *after;
 	int (*volume)(void *arg, const struct record_volume *volume, struct cairn_err *err);
@@ -101,8 +102,9 @@ int ledger_walk_volumes(struct catalogue *cat, const struct ledger_walk *walk,
 int ledger_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
 			  struct cairn_err *err);
 
-/* Objects to look at again; `id` is one of ours. Each addition has a stamp of its
- * own, so that one can be taken off only as it was seen. */
+/* The list of objects to clean up; `id` is an id of this pool. Each addition has
+ * a stamp of its own, so that an entry is removed only in the state in which it
+ * was seen. */
 #define LEDGER_STAMP_MAX 17U
 
 struct ledger_leftover {
@@ -117,7 +119,8 @@ void ledger_leftover_add_frozen(struct catalogue_batch *batch, const char *id);
 /* CAIRN_NOT_FOUND when it is not listed. */
 int ledger_leftover_get(struct catalogue *cat, const char *id, struct ledger_leftover *ret,
 			struct cairn_err *err);
-/* Takes it off, unless it was added again since: then the commit is CAIRN_ABORTED. */
+/* Removes the entry; the commit fails with CAIRN_ABORTED if it was added again
+ * since. */
 void ledger_leftover_clear_seen(struct catalogue_batch *batch, const char *id,
 				const struct ledger_leftover *seen);
 void ledger_leftover_clear(struct catalogue_batch *batch, const char *id);
@@ -126,18 +129,21 @@ int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, str
 int ledger_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
 		     size_t max, size_t *ret_n, struct cairn_err *err);
 
-/* For repairs: puts the record with its index entries, whatever is there. */
+/* For repairs: puts the record with its index entries, replacing any that
+ * exist. */
 void ledger_volume_put(struct catalogue_batch *batch, const struct record_volume *volume);
 void ledger_snapshot_put(struct catalogue_batch *batch, const struct record_snapshot *snapshot);
 /* For repairs: makes the snapshot the holder of its name. */
 void ledger_snapshot_put_name(struct catalogue_batch *batch,
 			      const struct record_snapshot *snapshot);
-/* For checks: puts the index entries of a record, whatever is there; of a
- * snapshot's name only when asked to, since a newer one may hold it. */
+/* For checks: puts the index entries of a record, replacing any that exist; the
+ * entry of a snapshot's name only on request, since a newer snapshot may hold
+ * it. */
 void ledger_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume);
 void ledger_snapshot_reindex(struct catalogue_batch *batch, const struct record_snapshot *snapshot,
 			     bool with_name);
-/* For checks: expects the record to be as it was read, and that there is none. */
+/* For checks: the batch expects the record to be as it was read, or to be
+ * absent. */
 void ledger_volume_expect(struct catalogue_batch *batch, const struct record_volume *volume);
 void ledger_snapshot_expect(struct catalogue_batch *batch, const struct record_snapshot *snapshot);
 void ledger_expect_none(struct catalogue_batch *batch, char kind, uint64_t number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keys of the catalogue as bytes: a letter, and parts behind slashes. */
+/* Keys of the catalogue as bytes: a letter, and parts separated by slashes. */
 #ifndef CAIRN_POOL_LEDGER_KEY_H
 #define CAIRN_POOL_LEDGER_KEY_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The file `cairn.pool`, which makes a directory a pool: what pool_create()
- * chose and what it made, so that every later call opens it the same way and
- * pool_destroy() removes just that. Text, one "key value" a line, the last line
- * a checksum of those before.
+/* The file `cairn.pool`, which makes a directory a pool: the choices that
+ * pool_create() made and the objects that it created, so that every later call
+ * opens the pool the same way and pool_destroy() removes only those objects.
+ * Text, one "key value" per line; the last line is a checksum of the others.
  */
 #ifndef CAIRN_POOL_MARKER_H
 #define CAIRN_POOL_MARKER_H
@@ -19,8 +19,8 @@ struct cairn_err;
 #define MARKER_BYTES_MAX 4096
 
 struct marker {
-	bool ready;       /* false: pool_create() did not come to its end */
-	bool made_dir;    /* the directory itself was made by pool_create() */
+	bool ready;       /* false: pool_create() did not finish */
+	bool made_dir;    /* pool_create() created the directory itself */
 	char backend[16]; /* btrfs, reflink, copy */
 	char image[8];    /* btrfs or xfs: a loop-mounted image; none */
 	char id[33];
@@ -28,7 +28,7 @@ struct marker {
 	uint32_t granularity;
 };
 
-/* `text` ends with a NUL behind its `n` bytes.
+/* `text` has a NUL after its `n` bytes.
  *
  * CAIRN_DATA_LOSS      damaged or truncated
  * CAIRN_UNIMPLEMENTED  a newer version

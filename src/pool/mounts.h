@@ -17,8 +17,8 @@ struct cairn_err;
 
 /* A mount point of the filesystem on block device `device` that can be reached
  * by its path, or NULL in *ret_mount, which the caller owns. btrfs has a device
- * number of its own in the table, so the source is looked at as well; of a
- * btrfs over several devices only the one named as source is known. */
+ * number of its own in the table, so the source is compared as well; of a btrfs
+ * over several devices only the one named as source is found. */
 int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err);
 
 /* The number that is the same for all mounts of one filesystem. It differs
@@ -31,18 +31,18 @@ int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err);
 struct mounts_at {
 	bool mounted;
 	bool read_only; /* this mount; others of the filesystem may not be */
-	bool stopped;   /* the filesystem takes no writes any more, after errors */
-	dev_t source;   /* 0 when that is no block device */
+	bool stopped;   /* the filesystem shut down after errors and accepts no writes */
+	dev_t source;   /* 0 when the source is not a block device */
 	char fs_type[MOUNTS_TYPE_MAX];
 };
 
 int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err);
 
-/* The source device alone, 0 also when nothing is mounted there. */
+/* Only the source device; 0 also when nothing is mounted there. */
 int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err);
 
-/* True if `path` is where something is mounted; a missing path is not. A
- * filesystem that has shut down after errors is still mounted. */
+/* True if `path` is a mount point; false for a missing path. A filesystem that
+ * has shut down after errors is still mounted. */
 int mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err);
 
 #endif

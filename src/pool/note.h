@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Small values that a front end keeps with a pool: what was published to Kubernetes
- * about a volume, which snapshots are one group. The pool does not look inside. They
- * live in the catalogue, so they are as durable as the volumes themselves.
+/* Small values that a front end keeps with a pool: state published to Kubernetes
+ * about a volume, or which snapshots form a group. The pool does not interpret them.
+ * They are stored in the catalogue, so they are as durable as the volumes
+ * themselves.
  */
 #ifndef CAIRN_POOL_NOTE_H
 #define CAIRN_POOL_NOTE_H
@@ -29,14 +30,14 @@ int pool_note_get(struct pool *pool, const char *key, char **ret_data, size_t *r
 
 /* Replaces `old` by `now`, either of which may be "no such note"; durable.
  *
- * CAIRN_ABORTED  the note is not `old` any more
+ * CAIRN_ABORTED  the note is no longer `old`
  * CAIRN_INVALID  key or value is too long
  */
 int pool_note_change(struct pool *pool, const char *key, struct pool_note old, struct pool_note now,
 		     struct cairn_err *err);
 
-/* Puts the note, whatever it was; NULL forgets it. Where two do this at once, one
- * fails with CAIRN_ABORTED. */
+/* Puts the note, replacing any value; NULL removes it. Of two concurrent calls
+ * one fails with CAIRN_ABORTED. */
 int pool_note_put(struct pool *pool, const char *key, const char *text, struct cairn_err *err);
 
 /* Calls `fn` for each note whose key begins with `prefix`, in order. A positive

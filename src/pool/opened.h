@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether somebody has a file open. As it is now: somebody may open it at any moment
- * after.
+/* Whether a process has a file open. The answer may be outdated as soon as it is
+ * returned.
  */
 #ifndef CAIRN_POOL_OPENED_H
 #define CAIRN_POOL_OPENED_H
@@ -14,14 +14,15 @@ enum opened {
 	OPENED_UNKNOWN, /* the file cannot be opened, or the filesystem has no leases */
 };
 
-/* Another process, a loop device, or this process by another descriptor. */
+/* By another process, a loop device, or this process through another
+ * descriptor. */
 enum opened opened_for_writing(const char *path);
 
-/* Says of an open file that it is being read, until the descriptor is closed. In the way
- * of nobody; where the filesystem has no locks, nothing is said. */
+/* Marks an open file as being read until the descriptor is closed. The mark blocks no
+ * other process; it has no effect if the filesystem does not support locks. */
 void opened_mark_reader(int fd);
 
-/* True if somebody who has marked it is reading the file. */
+/* True if a reader has marked the file with opened_mark_reader(). */
 bool opened_has_reader(const char *path);
 
 #endif

@@ -9,8 +9,8 @@
 struct cairn_err;
 struct store;
 
-/* Reads only where the store's map cannot tell (compressed extents say nothing
- * about their place, and a rewrite may have put the same bytes), up to the
+/* Reads data only where the store's map proves nothing (the place of compressed
+ * extents is unknown, and a rewrite may have written the same bytes), up to the
  * first difference. */
 int probe_same(struct store *store, const char *first_id, const char *second_id, bool *ret_same,
 	       struct cairn_err *err);

@@ -13,8 +13,8 @@
 struct cairn_err;
 struct pool;
 
-/* Keeps what is stored under `key`, and expects it to be there still when the
- * batch is committed; where nothing is stored, expects that. */
+/* Keeps the bytes stored under `key`, and makes the batch expect them to be
+ * unchanged; if nothing is stored, it expects that. */
 int quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *batch,
 			  struct catalogue_bytes key, struct cairn_err *err);
 

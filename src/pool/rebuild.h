@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making a lost or damaged record again, from the indexes, from the records
- * beside it and from the store.
+/* Recreates a lost or damaged record from the indexes, the related records and the
+ * store.
  *
- * Nothing is assumed that a wrong answer could come from: a change set is computed
- * again where both snapshots have their data, and is lost otherwise. A volume's
- * next snapshot may be compared with any older one that has data. Names that are
- * unknown become "recovered-...". The damaged bytes go to the quarantine in the
- * same commit.
+ * It assumes nothing that could lead to a wrong answer: a change set is computed
+ * again if both snapshots have their data, and is lost otherwise. A volume's next
+ * snapshot may be compared with any older one that has data. Unknown names become
+ * "recovered-...". The damaged bytes go to the quarantine in the same commit.
  *
  * Takes the lock of the volume and then reads everything again.
  */
@@ -32,19 +31,19 @@ struct rebuild_result {
 	char text[300]; /* what was made, for a person */
 };
 
-/* `wanted`: also where nothing but the caller knows of it; without data it is
- * then one that was deleted.
+/* `wanted`: recreate it also if only the caller refers to it; without data it
+ * becomes a deleted one.
  *
- * CAIRN_ABORTED  another operation holds the volume, or was faster
+ * CAIRN_ABORTED  another operation holds the volume, or committed first
  */
 int rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
 		   struct cairn_err *err);
-/* `doubted`: also where the record can be read. */
+/* `doubted`: recreate the record even if it can be read. */
 int rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted, struct rebuild_result *ret,
 		     struct cairn_err *err);
 
-/* The volume that a snapshot without a good record belongs to, by indexes and
- * data; false when nothing tells. */
+/* The volume that a snapshot without a good record belongs to, according to
+ * indexes and data; false when neither shows it. */
 bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
 		       uint64_t *ret_volume);
 

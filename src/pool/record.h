@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the catalogue keeps of a volume and of a snapshot, and how it is
- * written there: a version byte, then the fields in order, numbers as varints
- * and text with its length in front. The catalogue adds the checksum.
+/* The catalogue's records of volumes and snapshots, and their encoding: a
+ * version byte, then the fields in order, numbers as varints and text with its
+ * length before it. The catalogue adds the checksum.
  *
- * Keys (numbers and volume bits as 16 hex digits, so that byte order is
- * numeric order):
- *   n                    the last snapshot number given
+ * Keys (numbers and volume bits as 16 hex digits, so that byte order is numeric
+ * order):
+ *   n                    the last snapshot number assigned
  *   v/<vol>              volume record
  *   w/<name>             a volume's name -> <vol>
  *   s/<num>              snapshot record
@@ -15,7 +15,7 @@
  *   c/<num>/<child num>  snapshots whose predecessor it is
  *   h/<num>/<vol>        volumes whose next snapshot is compared with it
  *   t/<ns>/<num>         tombstones by the time they expire
- *   i/<id>               objects to look at again: see leftover.h
+ *   i/<id>               objects to clean up: see leftover.h
  *   x/<key>              a front end's notes: see note.h
  *   q/<ns>/<key>         damaged bytes that a repair replaced: see quarantine.h
  */
@@ -38,7 +38,7 @@ struct record_volume {
 	uint64_t created_ns;
 	uint64_t origin; /* number of the snapshot it was made from; 0: none */
 	uint64_t origin_volume;
-	uint64_t head; /* what its next snapshot is compared with; 0: nothing */
+	uint64_t head; /* number of the snapshot that its next one is compared with; 0: none */
 	bool deleted;
 	uint64_t retention_ms;                  /* of its change sets; 0: the pool's */
 	uint32_t granularity;                   /* of its change sets; 0: the pool's */
@@ -48,7 +48,7 @@ struct record_volume {
 struct record_snapshot {
 	uint64_t number;
 	uint64_t volume;
-	char name[POOL_NAME_MAX + 1]; /* "" is hidden: made for a clone, born deleted */
+	char name[POOL_NAME_MAX + 1]; /* "" is hidden: created for a clone, already deleted */
 	uint64_t size;
 	uint64_t created_ns;
 	uint64_t parent; /* number of its predecessor; 0: none */

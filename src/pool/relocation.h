@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* When a btrfs may have used an address again.
+/* Detects when a btrfs may have reused an address.
  *
- * Balance and deduplication move data of read-only snapshots, too. An extent that is
- * freed in one transaction can be allocated in a later one only, because it is pinned
- * until that one was committed. So addresses that were read while the filesystem's
- * generation was the same number were not freed and used again in between.
+ * Balance and deduplication also move data of read-only snapshots. An extent that is
+ * freed in one transaction can be allocated only in a later one, because it stays
+ * pinned until the first is committed. So addresses read while the filesystem's
+ * generation was the same were not freed and reused in between.
  */
 #ifndef CAIRN_POOL_RELOCATION_H
 #define CAIRN_POOL_RELOCATION_H
@@ -14,7 +14,7 @@
 
 struct cairn_err;
 
-/* The number of the transaction under way in the filesystem of `fd`.
+/* The number of the current transaction of the filesystem of `fd`.
  *
  * CAIRN_UNIMPLEMENTED  not btrfs, or a kernel before 5.10
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Taking a pool apart: just what its marker says was made. */
+/* Removes a pool: only the objects that its marker lists. */
 #ifndef CAIRN_POOL_REMOVE_H
 #define CAIRN_POOL_REMOVE_H
 
@@ -17,21 +17,21 @@ struct marker;
 int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marker,
 			 struct cairn_err *err);
 
-/* Between the removal of the lock file and that of the directory nobody may make a lock
- * file: the directory would stay, and the pool made in it would not know that the directory
- * goes with it. Whoever does either holds this lock, on the directory itself, until the
- * descriptor is closed or remove_unlock_shell(). A lock that a stranger holds is not
- * waited for. */
+/* Between the removal of the lock file and that of the directory, no process may create a
+ * lock file: the directory would stay, and a pool created in it would not know that the
+ * directory is to be removed with it. Both operations hold this lock, on the directory
+ * itself, until the descriptor is closed or remove_unlock_shell() is called. If an
+ * unrelated process holds the lock, this does not wait for it. */
 void remove_lock_shell(int dir_fd);
 void remove_unlock_shell(int dir_fd);
 
-/* Removes the lock file and, where the pool made it, the directory if it is
- * empty. Does nothing while there is a marker. The caller holds the pool's lock
- * exclusively: anybody else would remove the lock of a pool that is being made. */
+/* Removes the lock file and, if the pool created it, the directory if it is empty.
+ * Does nothing while there is a marker. The caller must hold the pool's lock
+ * exclusively, or it could remove the lock of a pool that is being created. */
 void remove_pool_shell(const char *dir, int dir_fd, bool made_dir);
 
 /* Takes the lock and does the same; for a process that opened a lock file and
- * then found no pool beside it. */
+ * then found no pool in the directory. */
 void remove_abandoned_shell(const char *dir, int dir_fd, bool made_dir);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The space that only freeing may use: a file `reserve` in the pool's data
- * directory, and for an image one more beside the image.
+/* Space reserved for operations that free space: a file `reserve` in the pool's
+ * data directory, and for an image a second one next to the image.
  *
- * Deleting writes before it frees. When that fails for want of space, the reserve
- * is cut by a slice and the operation is repeated. Operations that use space up
- * begin with reserve_require(), which makes the reserve whole again and refuses
- * where it cannot. Sizes and reasons: docs/decisions/003-a-reserve-for-freeing.md.
+ * Deleting writes before it frees. When that fails for lack of space, the reserve
+ * is shortened by a slice and the operation is retried. Operations that consume
+ * space begin with reserve_require(), which refills the reserve and fails if it
+ * cannot. Sizes and reasons: docs/decisions/003-a-reserve-for-freeing.md.
  *
  * Any number of processes may call these at the same time.
  */
@@ -22,29 +22,30 @@ struct pool;
 #define RESERVE_SLICE (1U << 20)
 #define RESERVE_MAX   (8U << 20)
 
-/* Of a filesystem of that many bytes, what is kept; a multiple of a slice. */
+/* Size of the reserve for a filesystem of that many bytes; a multiple of a
+ * slice. */
 uint64_t reserve_size_for(uint64_t total_bytes);
 
 /* Frees a slice of the reserve in this directory; false when there is none left. */
 bool reserve_yield(int dir_fd);
 
 /* After a freeing operation of the pool returned `rc`: true when it failed for
- * want of space and a slice was freed, so that it is to be repeated. */
+ * lack of space and a slice was freed, so that the caller should retry. */
 bool reserve_helps(struct pool *pool, int rc, const struct cairn_err *err);
 
-/* Makes the reserve whole where the space is not needed more elsewhere, for which
- * an image gives its free space back to its host. A failure is no failure of the
+/* Refills the reserve unless the space is needed more elsewhere; for this, an
+ * image returns its free space to its host. Failures are not reported to the
  * caller. */
 void reserve_refill(struct pool *pool);
 
-/* For the begin of an operation that takes space: makes the reserve whole.
+/* Called at the start of an operation that consumes space: refills the reserve.
  *
- * CAIRN_NO_SPACE  there is no space for it, or less than a slice beside it
+ * CAIRN_NO_SPACE  no space for the reserve, or less than a slice besides it
  */
 int reserve_require(struct pool *pool, struct cairn_err *err);
 
-/* Before freeing: an image whose host is full would fail to write what it has to,
- * and its filesystem would stop for good. Frees the host's reserve. */
+/* Called before freeing: an image whose host is full would fail to write, and its
+ * filesystem would shut down. Frees the host's reserve. */
 void reserve_prepare(struct pool *pool);
 
 #endif

@@ -2,10 +2,11 @@
 
 /* Change sets as files: block/set.h's bytes in the directory sets/.
  *
- * The name is the snapshot's number and a generation, and nobody reads a file
- * that the catalogue does not name. So a set is written under its own name, made
- * durable, and counts from the commit on; a merge writes the next generation
- * while the old one stays readable. Unfinished files are leftovers (leftover.h).
+ * The name is the snapshot's number and a generation, and a file that the
+ * catalogue does not name is never read. So a set is written under its final
+ * name, made durable, and becomes valid with the commit; a merge writes the next
+ * generation while the old one stays readable. Unfinished files are leftovers
+ * (leftover.h).
  */
 #ifndef CAIRN_POOL_SETFILE_H
 #define CAIRN_POOL_SETFILE_H
@@ -25,22 +26,24 @@ struct setfile_writer;
 #define SETFILE_NAME_MAX 64
 void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
 
-/* Its parts; false where it is no such name. */
+/* Parses the name; false if it is not the name of a set. */
 bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_generation);
 
-/* The highest generation of which there is a file, in quarantine too; else 0. */
+/* The highest generation for which a file exists, including quarantine; 0 if
+ * none. */
 int setfile_newest_generation(int sets_fd, uint64_t number, uint64_t *ret, struct cairn_err *err);
 
-/* Calls `fn` for every file in sets/ that is named as a set is, `aside` for those
- * in quarantine or those that are not. A negative return ends it. */
+/* Calls `fn` for every set file in sets/: with `aside` those in quarantine,
+ * otherwise the others. A negative return ends the listing. */
 int setfile_list(int sets_fd, bool aside,
 		 int (*fn)(void *arg, const char *name, struct cairn_err *err), void *arg,
 		 struct cairn_err *err);
 
-/* Quarantine: the file becomes "<name>.aside", which nobody reads, and back.
+/* Quarantine: renames the file to "<name>.aside", which is never read, and
+ * back.
  *
  * CAIRN_NOT_FOUND  no such file
- * CAIRN_EXISTS     there is one of the new name
+ * CAIRN_EXISTS     a file with the new name exists
  */
 #define SETFILE_ASIDE ".aside"
 int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err);
@@ -50,7 +53,7 @@ int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err);
 /* Starts the file; a leftover one is overwritten. */
 int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
 		       struct setfile_writer **ret, struct cairn_err *err);
-/* Without finish, the file is removed. */
+/* Removes the file unless it was finished. */
 void setfile_writer_free(struct setfile_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct setfile_writer, setfile_writer_free);
 
@@ -65,7 +68,7 @@ int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *
  */
 int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
 		       struct setfile_reader **ret, struct cairn_err *err);
-/* Frees the set's reader too, unless it was taken. */
+/* Also frees the set's reader, unless it was taken. */
 void setfile_reader_free(struct setfile_reader *reader);
 CAIRN_DEFINE_CLEANUP(struct setfile_reader, setfile_reader_free);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Did a file change between two moments?
+/* Detects whether a file changed between two moments.
  *
- * By its time of change, whatever resolution that has: the first moment is one at which
- * the filesystem itself stamps changes with another time than the file has. A change that
- * was under way at the first moment and goes on is not seen: see sparse_copy.c.
+ * It compares the change time, of whatever resolution: the first moment is chosen such
+ * that the filesystem already stamps changes with a different time than the file has. A
+ * change that was in progress at the first moment and continues is not seen: see
+ * sparse_copy.c.
  */
 #ifndef CAIRN_POOL_STILL_H
 #define CAIRN_POOL_STILL_H
@@ -22,13 +23,13 @@ struct still {
 };
 
 /* The first moment. `scratch` is another file on the filesystem, whose times are set.
- * Takes up to a step of the filesystem's clock, which FAT counts in two seconds.
+ * Takes up to one tick of the filesystem's clock, which is two seconds on FAT.
  *
- * CAIRN_ABORTED  it is being changed all the time
+ * CAIRN_ABORTED  the file is changed continuously
  */
 int still_begin(struct still *still, int fd, int scratch, struct cairn_err *err);
 
-/* The second one. */
+/* The second moment. */
 int still_end(const struct still *still, bool *ret_changed, struct cairn_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The data half of a pool: what holds the bytes of volumes and snapshots.
+/* The data half of a pool: it holds the bytes of volumes and snapshots.
  *
  * One `const struct store_ops` per back end (btrfs, reflink, copy; a network
  * store such as RBD can fill it too), one `struct store` per open pool. Back
@@ -9,14 +9,13 @@
  *
  * Objects are named by the pool's own ids (lower-case letters, digits and
  * dashes), never by user text. A store keeps no catalogue and no state of its
- * own: what exists and why is in the catalogue.
+ * own: the catalogue records what exists and why.
  *
- * Making and removing are idempotent: the caller retries after a crash with no
- * memory of the first attempt. What an operation made is durable when it
- * returns. A snapshot never changes after it was cut: cutting under the id of
- * an existing one is CAIRN_EXISTS, because that one may be older than what was
- * written before the second call. Whoever was interrupted in a cut removes it
- * and cuts again.
+ * Making and removing are idempotent: the caller retries after a crash without
+ * knowing of the first attempt. Results are durable on return. A snapshot never
+ * changes after it was cut: cutting under the id of an existing one is
+ * CAIRN_EXISTS, because that one may lack data written before the second call.
+ * After an interrupted cut the caller removes it and cuts again.
  *
  * Thread-safe: a store has no mutable state after open; the caller makes sure
  * that one object has one writer.
@@ -46,8 +45,8 @@ struct store_ref {
 	const char *id;
 };
 
-/* What a long operation tells while it runs; either may be NULL. `cancelled`
- * is asked often; when it says true the operation ends with CAIRN_CANCELLED. */
+/* Callbacks of a long operation; either may be NULL. `cancelled` is called
+ * often; when it returns true the operation ends with CAIRN_CANCELLED. */
 struct store_progress {
 	void (*report)(void *arg, uint64_t done, uint64_t total);
 	bool (*cancelled)(void *arg);
@@ -55,7 +54,7 @@ struct store_progress {
 };
 
 struct store_delta_stats {
-	uint64_t extents_walked; /* mapping entries looked at, both sides */
+	uint64_t extents_walked; /* mapping entries examined, both sides */
 	const char *method;      /* "tree", "send", "fiemap", "compare" */
 };
 
@@ -64,15 +63,15 @@ struct store_usage {
 	uint64_t free_bytes;
 };
 
-/* What a volume's data is replaced by: the snapshot's first `length` bytes, then zeros up
- * to `size`. */
+/* The new contents of a volume: the snapshot's first `length` bytes, then zeros up to
+ * `size`. */
 struct store_replacement {
 	const char *id, *snapshot_id;
 	uint64_t length, size;
 
-	/* Called when the new file is whole, right before it gets the name; `path` is what
-	 * it has until then. A failure ends the replacement, which changes nothing. May be
-	 * NULL. */
+	/* Called when the new file is complete, right before the rename; `path` is its
+	 * temporary path. If it fails, the replacement is abandoned and changes nothing.
+	 * May be NULL. */
 	int (*ready)(void *arg, const char *path, struct cairn_err *err);
 	void *arg;
 };
@@ -89,35 +88,35 @@ struct store_ops {
 	 * shorter. */
 	int (*volume_clone)(struct store *store, const char *id, const char *snapshot_id,
 			    uint64_t length, uint64_t size, struct cairn_err *err);
-	/* Grows; CAIRN_RANGE when `size` is below what it has. */
+	/* Grows; CAIRN_RANGE when `size` is less than the current size. */
 	int (*volume_resize)(struct store *store, const char *id, uint64_t size,
 			     struct cairn_err *err);
-	/* The volume becomes what volume_clone would make. It has its old data or the
-	 * new, never a mixture, and keeps its path; the file is another one. Nobody has
-	 * the old one open. What is then superfluous stays for volume_sweep. */
+	/* Gives the volume the contents that volume_clone would create. It has its old
+	 * data or the new, never a mixture, and keeps its path; the file is a new one.
+	 * The old file must not be open. Superfluous files remain for volume_sweep. */
 	int (*volume_replace)(struct store *store, const struct store_replacement *spec,
 			      struct cairn_err *err);
-	/* Removes what volume_replace left, whether it succeeded, failed or was
-	 * interrupted. The volume itself stays as it is. */
+	/* Removes files that volume_replace left, whether it succeeded, failed
+	 * or was interrupted. The volume itself is not changed. */
 	int (*volume_sweep)(struct store *store, const char *id, struct cairn_err *err);
-	/* Also removes what an interrupted create left; absent is fine. */
+	/* Also removes remains of an interrupted create; a missing object is
+	 * not an error. */
 	int (*remove)(struct store *store, struct store_ref ref, struct cairn_err *err);
-	/* Cuts a snapshot of the volume's first `size` bytes: what was written
-	 * before the call is in it, and it is one point in time where
-	 * `cut_is_atomic` says so. The caller has flushed devices and frozen
+	/* Cuts a snapshot of the volume's first `size` bytes: it contains
+	 * everything written before the call, and is one point in time if
+	 * `cut_is_atomic` is set. The caller has flushed devices and frozen
 	 * filesystems above. CAIRN_DATA_LOSS when the volume is shorter. */
 	int (*snapshot_cut)(struct store *store, const char *volume_id, const char *snapshot_id,
 			    uint64_t size, struct cairn_err *err);
 	/* Emits every range in which the target may differ from the base, never
-	 * too little, up to the target's size (what it grew included). Both
-	 * snapshots exist and stay as long as this runs. */
+	 * too few, up to the target's size (including its growth). Both
+	 * snapshots must exist until this returns. */
 	int (*delta)(struct store *store, const char *base_id, const char *target_id,
 		     struct block_sink sink, const struct store_progress *progress,
 		     struct store_delta_stats *ret_stats, struct cairn_err *err);
 	/* Fills `out` with up to `max` allocated ranges that end after `start`,
-	 * ascending, the first one clipped to it, touching ones allowed;
-	 * *ret_n == 0: none are left. Holes and unwritten preallocation are
-	 * left out. */
+	 * ascending, the first one clipped to it, touching ones allowed; *ret_n
+	 * == 0: end. Holes and unwritten preallocation are omitted. */
 	int (*allocated)(struct store *store, struct store_ref ref, uint64_t start,
 			 struct block_extent *out, size_t max, size_t *ret_n,
 			 struct cairn_err *err);
@@ -125,20 +124,21 @@ struct store_ops {
 		    struct cairn_err *err);
 	int (*usage)(struct store *store, struct store_usage *ret, struct cairn_err *err);
 	/* Calls `fn` for every object of the kind, known to the catalogue or not,
-	 * also for half-made and half-removed ones; for checks only. A negative
-	 * return of `fn` ends it and is returned. */
+	 * including half-created and half-removed ones; for checks only. A
+	 * negative return of `fn` ends the listing and is returned. */
 	int (*list)(struct store *store, enum store_kind kind,
 		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 		    struct cairn_err *err);
-	/* Quarantine, for checks: takes an object out of the way, whole, so that no
-	 * other operation sees it. CAIRN_NOT_FOUND when there is none, CAIRN_EXISTS
-	 * when one of that id is in quarantine already. */
+	/* Quarantine, for checks: moves a complete object out of the way, so that
+	 * no other operation sees it. CAIRN_NOT_FOUND when there is none,
+	 * CAIRN_EXISTS when quarantine already has one of that id. */
 	int (*set_aside)(struct store *store, struct store_ref ref, struct cairn_err *err);
-	/* The way back; the same codes, seen from the other side. */
+	/* The reverse: CAIRN_NOT_FOUND when it is not in quarantine,
+	 * CAIRN_EXISTS when an object of that id exists. */
 	int (*bring_back)(struct store *store, struct store_ref ref, struct cairn_err *err);
-	/* Removes it from quarantine; absent is fine. */
+	/* Removes it from quarantine; a missing one is not an error. */
 	int (*drop_aside)(struct store *store, struct store_ref ref, struct cairn_err *err);
-	/* Like `list`, for what is in quarantine. */
+	/* Like `list`, for objects in quarantine. */
 	int (*list_aside)(struct store *store, enum store_kind kind,
 			  int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
 			  struct cairn_err *err);
@@ -151,20 +151,20 @@ struct store_ops {
 	int (*path)(struct store *store, struct store_ref ref, char **ret_path,
 		    struct cairn_err *err);
 
-	/* Optional. Begins a cut while writers go on, so that the cut, which follows,
-	 * holds them up for less time. What it leaves goes with the snapshot's removal,
-	 * as after an interrupted cut. */
+	/* Optional. Begins a cut while writers continue, so that the cut itself blocks
+	 * them for less time. Its remains are removed with the snapshot, as after an
+	 * interrupted cut. */
 	int (*snapshot_prepare)(struct store *store, const char *volume_id, const char *snapshot_id,
 				struct cairn_err *err);
 
-	/* False where snapshot_cut copies while others may write (copy): the
-	 * caller then cuts an unfrozen volume that is in use twice. */
+	/* False if snapshot_cut copies while others may write (copy): the
+	 * caller then cuts a volume twice that is in use and not frozen. */
 	bool cut_is_atomic;
 };
 
 struct store {
 	const struct store_ops *ops;
-	bool writable; /* false: whatever changes objects is CAIRN_PRECONDITION */
+	bool writable; /* false: operations that change objects return CAIRN_PRECONDITION */
 };
 
 struct store_reader_ops {
@@ -172,7 +172,7 @@ struct store_reader_ops {
 		    size_t *ret_n, struct cairn_err *err);
 	void (*free)(struct store_reader *reader);
 
-	/* Optional. These bytes are read soon: begin, and do not wait. */
+	/* Optional. Starts reading these bytes ahead, without waiting. */
 	void (*ahead)(struct store_reader *reader, uint64_t offset, uint64_t n);
 };
 
@@ -184,16 +184,16 @@ struct store_reader {
 #define STORE_SIZE_MAX (1ULL << 60) /* what every back end can address */
 
 /* Opens the store in `dir` (its objects live in dir/volumes and dir/snapshots,
- * which are made when absent and `writable`). `backend` is "btrfs", "reflink"
+ * which are created if missing and `writable`). `backend` is "btrfs", "reflink"
  * or "copy".
  *
  * CAIRN_INVALID       unknown back end
- * CAIRN_PRECONDITION  the filesystem or the rights it needs are not there
+ * CAIRN_PRECONDITION  the filesystem or permissions that it needs are missing
  */
 int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
 	       struct cairn_err *err);
 
-/* Opens it for the first time: also tries what the back end will need, for which
+/* Opens a new store: also tests the features that the back end needs, so that
  * opening it later neither writes nor needs space. Codes as above. */
 int store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err);
 void store_close(struct store *store);
@@ -213,7 +213,7 @@ int store_volume_sweep(struct store *store, const char *id, struct cairn_err *er
 int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
 int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 		       uint64_t size, struct cairn_err *err);
-/* Successful where the back end has nothing to prepare. */
+/* Succeeds without effect if the back end has nothing to prepare. */
 int store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
 			   struct cairn_err *err);
 int store_delta(struct store *store, const char *base_id, const char *target_id,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A walk over a target snapshot in segments in each of which nothing differs:
- * whether the delta reports it, whether as zero, and whether base and target
- * have it allocated. The segments cover the target from 0 to its end.
+/* Walks over a target snapshot in uniform segments. Within each, all bytes are
+ * alike in whether the delta reports them, whether as zero, and whether base
+ * and target have them allocated. The segments cover the target from 0 to its
+ * end.
  *
- * What the terminal map draws and what verification reads both follow from
- * these segments. One thread.
+ * Both the terminal map and the verification are based on these segments. For
+ * use by one thread.
  */
 #ifndef CAIRN_POOL_SURVEY_H
 #define CAIRN_POOL_SURVEY_H

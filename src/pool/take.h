@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Taking snapshots: locks, numbers, cut, records. Used for snapshots that the
- * user names and for the hidden ones that a clone of a volume starts from.
+/* Creates snapshots: locks, numbers, cut, records. Used for the snapshots that
+ * the user names and for the hidden ones from which a clone of a volume starts.
  */
 #ifndef CAIRN_POOL_TAKE_H
 #define CAIRN_POOL_TAKE_H
@@ -16,19 +16,19 @@ struct pool;
 
 struct take_item {
 	struct record_volume volume; /* found by the caller; read again under the lock */
-	const char *name;            /* "" makes a hidden one */
+	const char *name;            /* "" creates a hidden one */
 };
 
 /* `ret` has room for `n` records. On failure nothing is left. */
 int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
 		   struct record_snapshot *ret, struct cairn_err *err);
 
-/* Takes one and keeps its volume's lock, which the caller closes: a snapshot that
- * is born expired must not go before it is used. */
+/* Creates one and keeps its volume's lock, which the caller closes: a snapshot
+ * that expires at once must not be removed before it is used. */
 int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
 			 int *ret_lock, struct cairn_err *err);
 
-/* Takes one for a caller that holds the volume's lock. */
+/* Creates one for a caller that holds the volume's lock. */
 int take_snapshot_held(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
 		       struct cairn_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Proof that a delta is right: the data of both snapshots is read wherever the
- * delta reports nothing, and must be equal; what it reports as zero must be
+/* Verifies a delta: reads the data of both snapshots wherever the delta reports
+ * nothing, which must be equal, and checks that ranges reported as zero are
  * zero. Ranges that are holes on both sides are equal without reading.
  */
 #ifndef CAIRN_POOL_VERIFY_H
@@ -15,7 +15,7 @@ struct cairn_err;
 struct pool;
 struct store_progress;
 
-#define POOL_VERIFY_FAULTS_MAX 16 /* ranges kept; the bytes are counted to the end */
+#define POOL_VERIFY_FAULTS_MAX 16 /* ranges stored; bytes are counted beyond that */
 
 struct pool_verify_fault {
 	uint64_t offset; /* of blocks of 4096 bytes, or the volume's end */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The back end for filesystems that share blocks between files (XFS, and btrfs
- * without root): snapshots by FICLONE, changes by comparing the extent maps.
+/* The back end for filesystems that share blocks between files (XFS, and btrfs without
+ * root): snapshots use FICLONE, and changes are found by comparing extent maps.
  *
- * FICLONE takes 10 to 20 us an extent on XFS and holds writers up meanwhile: a volume that
- * is mounted is cut in two steps (twostep.h).
+ * FICLONE takes 10 to 20 us per extent on XFS and blocks writers meanwhile, so a mounted
+ * volume is cut in two steps (twostep.h).
  */
 #ifndef CAIRN_POOL_REFLINK_REFLINK_H
 #define CAIRN_POOL_REFLINK_REFLINK_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Cloning a file of very many extents without holding its writers up for long.
+/* Clones a file of very many extents without blocking its writers for long.
  *
- * FICLONE takes 10 to 20 us an extent on XFS, and nobody writes to the file meanwhile.
+ * FICLONE takes 10 to 20 us per extent on XFS and blocks all writes to the file meanwhile.
  * So the file is first cloned piece by piece while it is in use, and writers wait for one
- * piece at most. Later, with writers held still, both extent maps are compared, which
- * takes 2 to 3 us an extent, and what differs is cloned again. The clone holds a reference
- * on its blocks, so the same block at the same offset was not written since.
+ * piece at most. Later, with writers stopped, both extent maps are compared, which takes 2
+ * to 3 us per extent, and the differing ranges are cloned again. The clone holds a
+ * reference on its blocks, so the same block at the same offset was not written since.
  * docs/decisions/022 has the measurements.
  */
 #ifndef CAIRN_POOL_REFLINK_TWOSTEP_H
@@ -23,11 +23,12 @@ struct cairn_err;
 /* True if the file has at least `min` extents. */
 int twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err);
 
-/* The first step: `to`, which is empty, becomes like `from`, of several moments. */
+/* The first step: fills the empty file `to` with clones of pieces of `from`, each
+ * of a different moment. */
 int twostep_begin(int from, int to, struct cairn_err *err);
 
-/* The second: `to` becomes as `from` is at one moment. *ret_done is false when somebody
- * wrote meanwhile; then `to` is of several moments still. */
+/* The second step: `to` becomes a copy of `from` at one moment. *ret_done is false when
+ * the file was written meanwhile; `to` is then still inconsistent. */
 int twostep_end(int from, int to, bool *ret_done, struct cairn_err *err);
 
 #endif
