@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A unary call whose request and response are messages of ours. */
+/* A unary call with protobuf request and response messages. */
 #ifndef CAIRN_NET_ASK_H
 #define CAIRN_NET_ASK_H
 
@@ -10,14 +10,14 @@
 struct cairn_err;
 struct net_channel;
 
-/* A request that is packed for it. */
+/* Maximum size of the packed request. */
 #define NET_ASK_REQUEST_MAX (4U << 20)
 
-/* Waits through failed attempts to connect until the time is over. *ret is of
- * type `type`; the caller frees it with proto_message_free().
+/* Retries failed connection attempts until the timeout. *ret is of type `type`;
+ * the caller frees it with proto_message_free().
  *
  * CAIRN_INVALID   the request is too large
- * CAIRN_INTERNAL  the answer is no message of that type
+ * CAIRN_INTERNAL  the response is not a message of that type
  * others: the call's status
  */
 int net_ask(struct net_channel *channel, const char *path, uint64_t timeout_ms,

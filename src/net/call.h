@@ -2,9 +2,9 @@
 
 /* A call as its handler sees it.
  *
- * Everything here is for the one thread that runs the handler, and valid until
- * the handler returns; net_call_wake() alone is for any thread. Functions
- * that wait return
+ * All functions are for the thread that runs the handler, and valid until the
+ * handler returns; only net_call_wake() may be called from any thread.
+ * Functions that wait return
  *
  *   CAIRN_CANCELLED  the caller gave up, its connection broke, or the server
  *                    is being stopped
@@ -12,7 +12,7 @@
  *   CAIRN_NO_SPACE   out of memory, or the message is over a limit
  *
  * and every later call returns the same. A handler then returns that code; the
- * peer was already told.
+ * status was already sent to the peer.
  */
 #ifndef CAIRN_NET_CALL_H
 #define CAIRN_NET_CALL_H
@@ -28,20 +28,20 @@ struct net_loop;
 
 /* Waits for the next request message. Returns 1 and the message, whose bytes
  * are borrowed until the next receive; 0 when the peer has sent its last one;
- * or a negative code: those above, CAIRN_UNIMPLEMENTED for an encoding we do
- * not know, CAIRN_INTERNAL for bytes that are no message. A unary or
- * server-streaming call has exactly one message. */
+ * or a negative code: those above, CAIRN_UNIMPLEMENTED for an unknown encoding,
+ * CAIRN_INTERNAL for malformed framing. A unary or server-streaming call has
+ * exactly one message. */
 int net_call_recv(struct net_call *call, const uint8_t **ret_data, size_t *ret_len,
 		  struct cairn_err *err);
 
-/* Sends one message; blocks while too much waits for the peer. */
+/* Sends one message; blocks while the send buffer is full. */
 int net_call_send(struct net_call *call, const void *data, size_t n, struct cairn_err *err);
 
-/* Encode in place: room for a message of at most `max` bytes in the output
- * buffer itself; blocks like send. What is written there becomes a message of
- * `n` <= max bytes with the commit that must follow before any other send, or
- * is forgotten by net_call_commit_none(). With `more` the bytes may wait for
- * company: say so when the next message follows at once. */
+/* Encodes in place: reserves room for a message of at most `max` bytes in the
+ * output buffer itself; blocks like send. The commit, which must follow before
+ * any other send, turns the first `n` <= max bytes into a message;
+ * net_call_commit_none() discards them. With `more` the bytes may be held back:
+ * set it when the next message follows at once. */
 int net_call_reserve(struct net_call *call, size_t max, uint8_t **ret_at, struct cairn_err *err);
 void net_call_commit(struct net_call *call, size_t n, bool more);
 void net_call_commit_none(struct net_call *call);
@@ -51,19 +51,20 @@ int net_call_send_headers(struct net_call *call, struct cairn_err *err);
 
 /* The request's metadata: the first value of a lower-case name, NUL-terminated
  * and borrowed; NULL when absent. The value of a "-bin" name is decoded;
- * *ret_len (may be NULL) tells its length. */
+ * *ret_len (may be NULL) is its length. */
 const char *net_call_metadata(const struct net_call *call, const char *name, size_t *ret_len);
 
-/* The i-th entry, pseudo-headers and grpc- fields left out; false past the end. */
+/* The i-th entry, not counting pseudo-headers and grpc- fields; false past the
+ * end. */
 bool net_call_metadata_at(const struct net_call *call, size_t i, const char **ret_name,
 			  const char **ret_value, size_t *ret_len);
 
 /* Adds to the response headers (before the first message) or the trailers. The
  * bytes of a "-bin" name are encoded here.
  *
- * CAIRN_INVALID       no legal name (lower case, digits, "-_."), a reserved one, or
+ * CAIRN_INVALID       not a legal name (lower case, digits, "-_."), a reserved one, or
  *                     an illegal value
- * CAIRN_PRECONDITION  the headers have gone
+ * CAIRN_PRECONDITION  the headers have been sent
  * CAIRN_NO_SPACE      out of memory
  */
 int net_call_add_header(struct net_call *call, const char *name, const void *value, size_t n,
@@ -82,12 +83,13 @@ const char *net_call_authority(const struct net_call *call);
 /* Monotonic nanoseconds (cairn_monotonic_ns); UINT64_MAX when there is none. */
 uint64_t net_call_deadline(const struct net_call *call);
 
-/* 0 while the call is wanted, else CAIRN_CANCELLED or CAIRN_DEADLINE. Cheap:
- * long computations ask now and then. */
+/* 0 while the call is active, else CAIRN_CANCELLED or CAIRN_DEADLINE. Cheap;
+ * long computations should poll it. */
 int net_call_check(const struct net_call *call);
 
-/* Waits until net_call_wake(), or `ms` went by (UINT64_MAX: no limit): both 0;
- * or a code above. A wake that came before the sleep ends it at once. */
+/* Waits until net_call_wake() is called or `ms` have passed (UINT64_MAX: no
+ * limit), both of which return 0; or returns a code above. A wake before the
+ * sleep ends it at once. */
 int net_call_sleep(struct net_call *call, uint64_t ms, struct cairn_err *err);
 void net_call_wake(struct net_call *call);
 
@@ -101,8 +103,9 @@ struct net_peer {
 	const char *tls_subject; /* of a verified client certificate, or NULL */
 };
 
-/* The caller has proven who it is: its connection is no stranger's any more and
- * goes last when there are too many (net/shares.h). */
+/* Declares that the caller has authenticated: its connection no longer counts
+ * as a stranger's and is among the last to be closed when there are too many
+ * (net/shares.h). */
 void net_call_trust(struct net_call *call);
 
 const struct net_peer *net_call_peer(const struct net_call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A call inside: call.c is the handler's side, call_io.c the loop's. */
+/* Internals of a call: call.c is the handler's side, call_io.c the loop's. */
 #ifndef CAIRN_NET_CALL_IMPL_H
 #define CAIRN_NET_CALL_IMPL_H
 
@@ -14,11 +14,11 @@ struct net_call {
 	const struct net_method *method;
 	struct net_shared_peer *peer;
 	struct net_fields request;
-	size_t charged; /* to the peer, for the call and its fields */
+	size_t charged; /* to the peer, for the memory of the call and its fields */
 	uint64_t started_ns, deadline_ns;
-	bool gzip; /* what grpc-encoding said */
+	bool gzip; /* from grpc-encoding */
 
-	/* Written by the handler, read by the loop once it is told. */
+	/* Written by the handler, read by the loop after it was notified. */
 	struct net_fields headers, trailers;
 	uint8_t *details;
 	size_t details_len;
@@ -35,7 +35,7 @@ struct net_call {
 	bool have_request;
 	bool dispatched;
 	bool headers_sent;
-	size_t refusal_sent; /* bytes of the answer to what is no gRPC */
+	size_t refusal_sent; /* bytes sent of the response to a request that is not gRPC */
 	bool answered;
 };
 
@@ -44,14 +44,14 @@ static inline struct net_call *net_call_of(struct net_stream *stream)
 	return (struct net_call *)stream;
 }
 
-/* call_answer.c: all on the loop's thread, with a connection. Everything in one
- * header block, or as trailers. The handler's own fields are left out when it
- * still runs and may be writing them. */
+/* call_answer.c: all on the loop's thread, with a connection. Sends everything
+ * in one header block, or as trailers. The handler's own fields are left out
+ * while it still runs, because it may be writing them. */
 void net_call_answer_whole(struct net_call *call, int code, const char *text, bool with_fields);
 void net_call_answer_trailers(struct net_call *call, int code, const char *text, bool with_fields);
-/* The response headers, messages to follow. */
+/* Sends the response headers; messages follow. */
 void net_call_submit_headers(struct net_call *call);
-/* For what is no gRPC call. */
+/* Answers a request that is not a gRPC call. */
 void net_call_answer_http(struct net_call *call, const char *status);
 
 /* Runs the handler; on a worker thread, or the loop's for a quick method. */

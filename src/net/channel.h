@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A channel inside: client.h is what others see.
+/* Internals of a channel; client.h is the public interface.
  *
- * On its loop a channel is in one of four states. Calls that come while there
- * is no connection wait in a list; a call whose connection went away before
- * the server saw it comes back to that list.
+ * On its loop a channel is in one of four states. Calls started while there is
+ * no connection wait in a list; a call whose connection ended before the server
+ * saw it returns to that list.
  */
 #ifndef CAIRN_NET_CHANNEL_H
 #define CAIRN_NET_CHANNEL_H
@@ -19,9 +19,9 @@
 
 enum net_channel_state {
 	NET_CHANNEL_IDLE,
-	NET_CHANNEL_CONNECTING, /* until the server's SETTINGS came */
+	NET_CHANNEL_CONNECTING, /* until the server's SETTINGS arrive */
 	NET_CHANNEL_READY,
-	NET_CHANNEL_PAUSED, /* after a failure, until the back-off is over */
+	NET_CHANNEL_PAUSED, /* after a failure, until the back-off has passed */
 };
 
 struct net_channel {
@@ -39,7 +39,7 @@ struct net_channel {
 	enum net_channel_state state;
 	struct net_connector *connector;
 	struct net_conn *current; /* new calls go here */
-	struct net_conn *conns;   /* it, and those that only finish their calls */
+	struct net_conn *conns;   /* `current`, and those that only finish their calls */
 	struct net_rpc *waiting, **waiting_tail;
 	struct net_timer retry, tick;
 	unsigned failures; /* in a row */
@@ -96,9 +96,9 @@ void net_channel_connect_now(struct net_channel *channel);
 void net_channel_connected(void *arg, int fd, const struct cairn_err *why);
 void net_channel_retry(void *arg);
 void net_channel_tick(void *arg);
-/* Ends the calls that wait; those that may wait for readiness only with `all`. */
+/* Ends the waiting calls; those with wait_for_ready only with `all`. */
 void net_channel_fail_waiting(struct net_channel *channel, const struct cairn_err *why, bool all);
-/* Sends the call on the connection, or has it wait for one. */
+/* Sends the call on the connection, or queues it until there is one. */
 void net_channel_route(struct net_channel *channel, struct net_rpc *rpc);
 void net_channel_unwait(struct net_channel *channel, struct net_rpc *rpc);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Work for peers of which one address has many: handshakes and first requests of
- * strangers. A loop does it one connection a turn, the addresses by turns, so that
- * a peer of another address waits for one piece of it and not for all.
+/* Fair scheduling of work for strangers whose address has many connections:
+ * handshakes and first requests. A loop handles one such connection per turn,
+ * round robin over the addresses, so that a peer of another address waits for one
+ * piece of that work and not for all of it.
  *
- * Addresses are put into lanes by a keyed hash. Everything here is for the loop's
- * thread.
+ * Addresses are assigned to lanes by a keyed hash. Everything here is for the
+ * loop's thread.
  */
 #ifndef CAIRN_NET_CROWD_H
 #define CAIRN_NET_CROWD_H
@@ -16,7 +17,7 @@
 #include "net/loop.h"
 #include "net/shares.h"
 
-/* Embedded in what waits. */
+/* Embedded in the object that waits. */
 struct net_crowd_entry {
 	struct net_crowd_entry *prev, *next;
 	uint8_t lane;
@@ -27,7 +28,7 @@ struct net_crowd {
 	struct net_loop *loop;
 	void (*work)(struct net_crowd_entry *entry);
 	struct net_task posted, late;
-	bool asked; /* one of the tasks is under way */
+	bool asked; /* one of the tasks has been posted */
 	uint32_t waiting;
 	uint8_t at; /* the lane whose turn it is */
 	struct {
@@ -35,17 +36,17 @@ struct net_crowd {
 	} lanes[NET_CROWD_LANES];
 };
 
-/* `work` is called for each entry, which does not wait any more then. */
+/* `work` is called for each entry, after it was removed from the queue. */
 void net_crowd_init(struct net_crowd *crowd, struct net_loop *loop,
 		    void (*work)(struct net_crowd_entry *entry));
 
-/* Has no effect on one that waits. */
+/* Has no effect on an entry that is already waiting. */
 void net_crowd_add(struct net_crowd *crowd, struct net_crowd_entry *entry, uint8_t lane);
 
-/* Accepts one that does not wait. */
+/* Has no effect on an entry that is not waiting. */
 void net_crowd_remove(struct net_crowd *crowd, struct net_crowd_entry *entry);
 
-/* The next to be worked on, which does not wait any more; NULL when there is none. */
+/* Removes and returns the next entry to work on; NULL when there is none. */
 struct net_crowd_entry *net_crowd_next(struct net_crowd *crowd);
 
 #endif

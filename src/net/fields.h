@@ -16,16 +16,16 @@
 
 struct cairn_err;
 
-#define NET_FIELDS_BYTES_MAX (1U << 20) /* what we ourselves may put into one list */
+#define NET_FIELDS_BYTES_MAX (1U << 20) /* limit for a list that we send ourselves */
 
 struct net_field {
 	uint32_t name, name_len;
-	uint32_t value, value_len; /* places in the buffer; both are NUL-terminated */
+	uint32_t value, value_len; /* offsets in the buffer; both are NUL-terminated */
 };
 
 #define NET_FIELDS_FIRST 10
 
-#define NET_FIELDS_FIRST_BYTES 512 /* of the first buffer: a usual request */
+#define NET_FIELDS_FIRST_BYTES 512 /* size of the first buffer: fits a typical request */
 
 /* May be moved by assignment. */
 struct net_fields {
@@ -42,12 +42,12 @@ void net_fields_done(struct net_fields *fields);
 bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len, const void *value,
 		    size_t value_len);
 
-/* Adds a field as it came over the wire: a "-bin" value is decoded, and split
- * at commas into several. false when memory is short or it is no base64. */
+/* Adds a field as received: a "-bin" value is decoded, and split at commas into
+ * several. false when memory is short or it is not base64. */
 bool net_fields_add_wire(struct net_fields *fields, const char *name, size_t name_len,
 			 const char *value, size_t value_len);
 
-/* Adds what a program of ours wants sent.
+/* Adds a field to be sent, after checking it.
  *
  * CAIRN_INVALID   illegal or reserved name, illegal value
  * CAIRN_NO_SPACE  out of memory
@@ -63,7 +63,7 @@ static inline const struct net_field *net_fields_at(const struct net_fields *fie
 const char *net_field_name(const struct net_fields *fields, const struct net_field *field);
 const char *net_field_value(const struct net_fields *fields, const struct net_field *field);
 
-/* Memory that the list holds beside itself. */
+/* Memory that the list holds besides the struct itself. */
 size_t net_fields_held(const struct net_fields *fields);
 
 /* The first value of a name, or NULL. `ret_len` may be NULL. */

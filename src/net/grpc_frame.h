@@ -12,7 +12,7 @@
 #define GRPC_PREFIX_BYTES 5
 
 struct grpc_deframer {
-	size_t max; /* longest message taken */
+	size_t max; /* longest message accepted */
 	size_t length, left;
 	bool compressed;
 	bool in_message;
@@ -21,7 +21,7 @@ struct grpc_deframer {
 };
 
 enum grpc_event {
-	GRPC_MORE,      /* all bytes are used up */
+	GRPC_MORE,      /* all bytes were consumed */
 	GRPC_BEGIN,     /* a message begins: `length` and `compressed` are set */
 	GRPC_BODY,      /* bytes of it */
 	GRPC_END,       /* it is complete */
@@ -31,13 +31,13 @@ enum grpc_event {
 
 void grpc_deframer_init(struct grpc_deframer *d, size_t max);
 
-/* Takes the next step through *data, moving it and *n on. For GRPC_BODY the
- * part's place is in *ret_body and *ret_n. After a GRPC_BAD_FLAG or
- * GRPC_TOO_LARGE the deframer must not be used again. */
+/* Consumes the next part of *data and advances it and *n. For GRPC_BODY the
+ * part is in *ret_body and *ret_n. After a GRPC_BAD_FLAG or GRPC_TOO_LARGE the
+ * deframer must not be used again. */
 enum grpc_event grpc_deframe(struct grpc_deframer *d, const uint8_t **data, size_t *n,
 			     const uint8_t **ret_body, size_t *ret_n);
 
-/* True between messages: the only place where a stream may end. */
+/* True between messages, which is the only place where a stream may end. */
 bool grpc_deframer_idle(const struct grpc_deframer *d);
 
 /* Writes the prefix of a message of `n` bytes. */

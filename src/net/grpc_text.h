@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How gRPC writes values in HTTP/2 fields. Bytes in, bytes out. */
+/* Encodings of values in gRPC's HTTP/2 fields. Bytes in, bytes out. */
 #ifndef CAIRN_NET_GRPC_TEXT_H
 #define CAIRN_NET_GRPC_TEXT_H
 
@@ -13,24 +13,24 @@
  * Writes at most 3 * n bytes to `out`; returns how many. */
 size_t grpc_percent_encode(const char *text, size_t n, char *out);
 
-/* The way back; what is no "%XX" stays as it is. At most `n` bytes; in place
- * (out == text) is fine. */
+/* The reverse; sequences that are not "%XX" are copied unchanged. Writes at
+ * most `n` bytes; may work in place (out == text). */
 size_t grpc_percent_decode(const char *text, size_t n, char *out);
 
 #define GRPC_TIMEOUT_TEXT_MAX 12
 
 /* grpc-timeout: 1 to 8 digits and one of H M S m u n. Nanoseconds; false when
- * it is none. */
+ * malformed. */
 bool grpc_timeout_parse(const char *text, size_t n, uint64_t *ret_ns);
 
-/* Rounds up where eight digits are too few; NUL-terminated, returns the length. */
+/* Rounds up if eight digits are too few; NUL-terminated, returns the length. */
 size_t grpc_timeout_format(uint64_t ns, char out[GRPC_TIMEOUT_TEXT_MAX]);
 
 /* A legal metadata name: lower-case letters, digits, "-_.", not empty. */
 bool grpc_name_valid(const char *name, size_t n);
 
-/* True for names that gRPC or HTTP/2 keep for themselves: "grpc-…", ":…",
- * content-type, te, user-agent and the connection fields. */
+/* True for names reserved by gRPC or HTTP/2: "grpc-…", ":…", content-type, te,
+ * user-agent and the connection fields. */
 bool grpc_name_reserved(const char *name, size_t n);
 
 bool grpc_name_is_bin(const char *name, size_t n);

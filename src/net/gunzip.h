@@ -11,14 +11,14 @@ struct cairn_err;
 struct net_msg;
 struct net_stream;
 
-/* Replaces stream->current by what it decompresses to.
+/* Replaces stream->current by its decompressed form.
  *
- * CAIRN_INTERNAL  it is no gzip
- * CAIRN_NO_SPACE  it becomes larger than the stream's message limit
+ * CAIRN_INTERNAL  not gzip data
+ * CAIRN_NO_SPACE  larger than the stream's message limit
  */
 int net_gunzip_current(struct net_stream *stream, struct cairn_err *err);
 
-/* The same on bytes. The message is the caller's to free(). */
+/* The same for bytes. The caller frees the message with free(). */
 int net_gunzip(const uint8_t *data, size_t n, size_t max, struct net_msg **ret,
 	       struct cairn_err *err);
 

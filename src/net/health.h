@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* grpc.health.v1.Health of a server: which services serve, and who watches. */
+/* grpc.health.v1.Health of a server: the state of its services, and the
+ * watchers. */
 #ifndef CAIRN_NET_HEALTH_H
 #define CAIRN_NET_HEALTH_H
 
@@ -22,7 +23,8 @@ int net_health_serve(struct net_health *health, struct net_server *server, struc
 int net_health_set(struct net_health *health, const char *service, bool serving,
 		   struct cairn_err *err);
 
-/* Everything stops serving for good; watchers are told and their calls end. */
+/* All services stop serving permanently; watchers are notified and their calls
+ * end. */
 void net_health_shut_down(struct net_health *health);
 
 #endif

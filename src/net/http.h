@@ -3,13 +3,13 @@
 /* HTTP/1.1 server: health, metrics, webhooks and REST.
  *
  * A connection has a thread while it is open and its handlers are sequential
- * code that may block; a slow peer slows its own handler and nobody else. The
- * requests served this way are few (probes, scrapes, an API server's
- * webhooks), so threads cost less than a second kind of event code would, and
- * each limit below can be kept exactly: libevent's HTTP server can neither
- * bound the time of a whole request head nor count connections.
+ * code that may block; a slow peer slows down only its own handler. The
+ * requests served this way are few (probes, scrapes, an API server's webhooks),
+ * so threads cost less than a second kind of event code would, and each limit
+ * below can be enforced exactly: libevent's HTTP server can neither bound the
+ * time of a whole request head nor count connections.
  *
- * A server is made, given its routes and listeners, started, drained and
+ * A server is created, given its routes and listeners, started, drained and
  * freed, all from one thread. `struct net_http` is one request and belongs to
  * its handler.
  */
@@ -56,15 +56,15 @@ struct net_http_limits {
 	uint64_t stall_ms;     /* a peer that takes nothing of a reply. Slow reader. 30 s */
 };
 
-/* Answers with one of the net_http_reply functions and returns 0. When it
- * returns a negative code without having answered, the peer gets the HTTP
- * status of that code with err->msg. When it has begun to stream, the
- * connection is broken off, so that the peer cannot take a part for the whole. */
+/* Answers with one of the net_http_reply functions and returns 0. If it returns a
+ * negative code without having answered, the peer gets the HTTP status of that
+ * code with err->msg. If it has begun to stream, the connection is aborted, so
+ * that the peer cannot mistake a part for the whole. */
 typedef int (*net_http_handler)(struct net_http *http, void *arg, struct cairn_err *err);
 
 struct net_http_route {
 	const char *method; /* "GET" also serves HEAD; NULL is any */
-	const char *path;   /* "/healthz"; with a "/" at the end also everything below */
+	const char *path;   /* "/healthz"; with a trailing "/" also everything below it */
 	net_http_handler handler;
 	void *arg;
 	size_t body_max; /* 0 takes limits.body_bytes */
@@ -78,19 +78,20 @@ struct net_http_options {
 int net_http_server_new(const struct net_http_options *options, struct net_http_server **ret,
 			struct cairn_err *err);
 
-/* Ends everything at once and frees; waits for running handlers, whose next
- * write fails. Accepts NULL. */
+/* Aborts all connections and frees the server; waits for running handlers,
+ * whose next write fails. Accepts NULL. */
 void net_http_server_free(struct net_http_server *server);
 CAIRN_DEFINE_CLEANUP(struct net_http_server, net_http_server_free);
 
-/* Before the start. Strings are borrowed for the server's life. The longest
- * path that fits a request takes it. */
+/* Call before the start. Strings are borrowed for the server's life. A request
+ * goes to the route with the longest matching path. */
 int net_http_server_add(struct net_http_server *server, const struct net_http_route *routes,
 			size_t n, struct cairn_err *err);
 
-/* Listens on "host:port" with a literal host or none for all; port 0 takes a
- * free one. `tls` (with http1 set) is borrowed for the server's life; NULL is
- * plain HTTP, which for probes and scrapes is allowed on every address. */
+/* Listens on "host:port" with a literal host, or an empty one for all
+ * addresses; port 0 picks a free one. `tls` (with http1 set) is borrowed for
+ * the server's life; NULL is plain HTTP, which for probes and scrapes is
+ * allowed on every address. */
 int net_http_server_listen(struct net_http_server *server, const char *address, struct net_tls *tls,
 			   uint16_t *ret_port, struct cairn_err *err);
 
@@ -99,8 +100,8 @@ int net_http_server_start(struct net_http_server *server, struct cairn_err *err)
 /* From any thread; for metrics. */
 void net_http_server_stats(struct net_http_server *server, struct net_shares_stats *ret);
 
-/* Stops listening, closes idle connections, waits up to `grace_ms` for
- * requests to end, then breaks the rest off. Returns how many were. */
+/* Stops listening, closes idle connections, waits up to `grace_ms` for requests
+ * to end, then aborts the remaining ones and returns their number. */
 unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms);
 
 /* The request; texts are borrowed until the handler returns. */
@@ -112,31 +113,31 @@ const char *net_http_query(const struct net_http *http); /* as it was sent */
 const char *net_http_field(const struct net_http *http, const char *name);
 
 /* The i-th field of the request, in the order sent, the name in lower case;
- * false when there are no more. For fields that come several times. */
+ * false when there are no more. For fields that may occur several times. */
 bool net_http_field_at(const struct net_http *http, size_t i, const char **ret_name,
 		       const char **ret_value);
 const void *net_http_body(const struct net_http *http, size_t *ret_len);
 
-/* Where the request comes from: "10.0.0.7:5123", "[fd00::7]:5123"; "" when the peer has
- * gone. */
+/* Address of the peer: "10.0.0.7:5123", "[fd00::7]:5123"; "" when the peer has
+ * disconnected. */
 const char *net_http_peer(struct net_http *http);
 
 /* Subject of the peer's verified certificate; NULL without one. */
 const char *net_http_tls_subject(const struct net_http *http);
 
-/* The peer has proven who it is, or is a probe: what its connection may claim
- * when there are too many (net/shares.h). A verified certificate is known
- * without it. */
+/* Declares that the peer has authenticated, or is a probe, which decides
+ * whether its connection is displaced when there are too many (net/shares.h). A
+ * verified certificate is recognised without this call. */
 void net_http_trust(struct net_http *http, enum net_slot_trust trust);
 
-/* Its common name; NULL without one, or when it has several. */
+/* The certificate's common name; NULL without one, or when it has several. */
 const char *net_http_tls_name(const struct net_http *http);
 
-/* Whether the peer's certificate is one of these authorities (PEM) now: they may have
- * changed since the connection began. */
+/* True if the peer's certificate is signed by one of these authorities (PEM) now:
+ * they may have changed since the connection was established. */
 bool net_http_tls_verify(const struct net_http *http, const char *ca_pem);
 
-/* Adds a field to the reply that comes.
+/* Adds a field to the reply, before it is sent.
  *
  * CAIRN_INVALID       not a legal name or value
  * CAIRN_PRECONDITION  the reply has begun
@@ -150,15 +151,15 @@ int net_http_reply(struct net_http *http, int status, const char *type, const vo
 int net_http_reply_text(struct net_http *http, int status, const char *text, struct cairn_err *err);
 
 /* Sends the head of a reply of unknown length, then pieces of it; each blocks
- * until the peer has taken enough. The end is where the handler returns 0.
+ * until the peer has taken enough. The reply ends when the handler returns 0.
  *
- * CAIRN_CANCELLED  the peer is gone or the server stops
- * CAIRN_DEADLINE   the peer took nothing for stall_ms
+ * CAIRN_CANCELLED  the peer has disconnected or the server stops
+ * CAIRN_DEADLINE   the peer accepted no bytes for stall_ms
  */
 int net_http_begin(struct net_http *http, int status, const char *type, struct cairn_err *err);
 int net_http_write(struct net_http *http, const void *data, size_t n, struct cairn_err *err);
 
-/* 0 while somebody waits for the reply, else CAIRN_CANCELLED. */
+/* 0 while the peer still waits for the reply, else CAIRN_CANCELLED. */
 int net_http_check(struct net_http *http);
 
 /* The HTTP status for a negative code. */

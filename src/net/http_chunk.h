@@ -10,8 +10,9 @@
 
 struct cairn_buf;
 
-/* Of one size line with its extensions, and of all trailer fields together:
- * both are thrown away, so a peer could send them for ever. */
+/* Maximum length of one size line with its extensions, and of all trailer
+ * fields together: both are discarded, so a peer could otherwise send them
+ * without end. */
 #define NET_HTTP_CHUNK_LINE_MAX 256
 #define NET_HTTP_TRAILERS_MAX   8192
 
@@ -34,10 +35,10 @@ struct net_http_chunks {
 	unsigned in_trailer; /* bytes of this trailer line */
 };
 
-/* Takes bytes from `data`, appends what they decode to and tells in *ret_used
- * how many were taken: all of them unless the body ended. Returns 1 when it
- * ended, 0 to go on, or an HTTP status: 400 for what is no chunked body, 413
- * when `body` is full. */
+/* Decodes bytes of `data`, appends the result to `body` and stores the number
+ * of consumed bytes in *ret_used: all of them unless the body ended. Returns 1
+ * when it ended, 0 to continue, or an HTTP status: 400 for a malformed chunked
+ * body, 413 when `body` is full. */
 int net_http_chunks_feed(struct net_http_chunks *chunks, const char *data, size_t n,
 			 struct cairn_buf *body, size_t *ret_used);
 

@@ -2,9 +2,10 @@
 
 /* Reads the head of an HTTP/1.1 request: bytes in, slices out.
  *
- * Strict where peers are known to read the same bytes differently: lines end
- * with CR LF, nothing is folded, a name stands right before its colon, and a
- * body has exactly one length. What is refused comes with the status to answer.
+ * Strict where implementations are known to read the same bytes differently:
+ * lines end with CR LF, lines are not folded, a name is directly followed by
+ * its colon, and a body has exactly one length. A rejected head comes with the
+ * HTTP status to answer.
  */
 #ifndef CAIRN_NET_HTTP_HEAD_H
 #define CAIRN_NET_HTTP_HEAD_H
@@ -13,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fields of one request: bounds what a peer makes us compare. */
+/* Fields of one request: bounds the comparisons that a peer can cause. */
 #define NET_HTTP_FIELDS_MAX 64
 
 /* Bytes of the request line, and so of a path. */
@@ -39,13 +40,13 @@ struct net_http_head {
 	bool expect_continue;
 };
 
-/* How many of the `n` bytes are a whole head with its empty line, or 0 when it
- * is not complete. `from` says how many were looked at in vain before. */
+/* How many of the `n` bytes form a complete head with its empty line, or 0 when
+ * it is incomplete. The first `from` bytes were already searched without
+ * success. */
 size_t net_http_head_end(const char *bytes, size_t n, size_t from);
 
-/* Parses a whole head of `n` bytes in place: texts are cut out of it and live
- * as long. Returns 0, or the HTTP status to refuse it with (400, 414, 431,
- * 501, 505). */
+/* Parses a whole head of `n` bytes in place: the texts point into it. Returns
+ * 0, or the HTTP status to reject it with (400, 414, 431, 501, 505). */
 int net_http_head_parse(char *bytes, size_t n, struct net_http_head *ret);
 
 /* The value of the first field with this lower-case name, or NULL. */

@@ -16,8 +16,8 @@ struct net_tls;
 
 /* Borrowed for the server's life. */
 struct net_http_standard {
-	/* Says whether the role can do its work; when not, writes a short reason.
-	 * Called on any thread. NULL is always ready. */
+	/* Whether the role can do its work; if not, writes a short reason. Called
+	 * on any thread. NULL: always ready. */
 	bool (*ready)(void *arg, char *reason, size_t cap);
 	void *arg;
 	struct net_metrics *metrics;  /* NULL: no metrics */
@@ -25,8 +25,8 @@ struct net_http_standard {
 	const char *other_ready_path; /* one other path that answers like /readyz; may be NULL */
 };
 
-/* A server of nothing but these routes, and `more` if it is not NULL. `tls` may be
- * NULL: plain HTTP. `ret_port` may be NULL. */
+/* A server that has only these routes, and `more` if it is not NULL. `tls` NULL:
+ * plain HTTP. `ret_port` may be NULL. */
 struct net_http_standard_server {
 	const char *name; /* of its threads */
 	const char *listen;
@@ -38,8 +38,8 @@ int net_http_serve_standard(const struct net_http_standard_server *how,
 			    struct net_http_standard *standard, struct net_http_server **ret,
 			    uint16_t *ret_port, struct cairn_err *err);
 
-/* /healthz answers 200 "ok" as long as requests are served at all; /readyz
- * 200 "ok" or 503 with the reason. */
+/* /healthz answers 200 "ok" while requests are served at all; /readyz answers
+ * 200 "ok", or 503 with the reason. */
 int net_http_add_standard(struct net_http_server *server, struct net_http_standard *standard,
 			  struct cairn_err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a peer may cost us. Each limit says which attack or accident it stops.
- * A field left 0 takes its default, so `(struct net_limits){0}` is a sound
- * setting; times are milliseconds. */
+/* Limits on the resources that a peer can use. Each comment says which attack
+ * or accident the limit stops. A field left 0 takes its default, so `(struct
+ * net_limits){0}` is a sound setting; times are milliseconds. */
 #ifndef CAIRN_NET_LIMITS_H
 #define CAIRN_NET_LIMITS_H
 

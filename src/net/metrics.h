@@ -3,14 +3,13 @@
 /* Counters, gauges and histograms in Prometheus' text format.
  *
  * A metric is registered with its labels and every value that each of them may
- * take, so the number of series is known then: whatever a peer sends can choose
- * among them, never add one. The last value of a label stands for "anything
- * else".
+ * take, so the number of series is fixed: input from peers selects among them
+ * and can never add one. The last value of a label stands for "anything else".
  *
  * Updating is lock-free and may be done from any thread; counts of one series
- * are kept in a few places so that threads do not share a cache line. Metrics
- * live as long as their registry. Rendering reads each number once; a scrape
- * sees every update that happened before it.
+ * are spread over a few cells so that threads do not share a cache line.
+ * Metrics live as long as their registry. Rendering reads each number once; a
+ * scrape sees every update that happened before it.
  */
 #ifndef CAIRN_NET_METRICS_H
 #define CAIRN_NET_METRICS_H
@@ -27,10 +26,10 @@ struct net_metric;
 struct net_metrics;
 
 #define NET_METRIC_LABELS_MAX  4
-#define NET_METRIC_SERIES_MAX  1024 /* of one metric: what a scrape must carry */
+#define NET_METRIC_SERIES_MAX  1024 /* of one metric: bounds the size of a scrape */
 #define NET_METRIC_BUCKETS_MAX 32
 
-/* A buffer for a scrape should allow so much. */
+/* Recommended limit for the buffer of a scrape. */
 #define NET_METRICS_TEXT_MAX (16U << 20)
 
 enum net_metric_kind {
@@ -42,7 +41,8 @@ enum net_metric_kind {
 
 struct net_metric_label {
 	const char *name;
-	const char *const *values; /* ends with NULL; at least one; the last takes the rest */
+	const char *const *values; /* ends with NULL; at least one; the last stands for all
+				    * others */
 };
 
 struct net_metric_spec {
@@ -52,26 +52,26 @@ struct net_metric_spec {
 	struct net_metric_label labels[NET_METRIC_LABELS_MAX]; /* ends at the first without name */
 	const double *buckets; /* of a histogram: upper bounds, ascending, without +Inf */
 	size_t n_buckets;
-	bool sparse; /* series of a histogram that nothing was observed in are not shown */
+	bool sparse; /* omit series of a histogram without observations */
 };
 
 int net_metrics_new(struct net_metrics **ret, struct cairn_err *err);
 
-/* Nothing may update its metrics any more. Accepts NULL. */
+/* No thread may update its metrics any more. Accepts NULL. */
 void net_metrics_free(struct net_metrics *metrics);
 CAIRN_DEFINE_CLEANUP(struct net_metrics, net_metrics_free);
 
-/* Registers a metric; its text is copied. Each series exists, with 0, from here
- * on. The metric belongs to the registry.
+/* Registers a metric; its text is copied. Each series starts at 0 and is shown
+ * from here on. The metric belongs to the registry.
  *
  * CAIRN_EXISTS   the name is taken
- * CAIRN_INVALID  a name is not legal, buckets do not ascend, or a limit is passed
+ * CAIRN_INVALID  a name is not legal, buckets do not ascend, or a limit is exceeded
  */
 int net_metrics_add(struct net_metrics *metrics, const struct net_metric_spec *spec,
 		    struct net_metric **ret, struct cairn_err *err);
 
-/* The position of a value in the i-th label; that of the last value for
- * whatever is not listed. */
+/* The position of a value in the i-th label; that of the last value if it is
+ * not listed. */
 unsigned net_metric_value(const struct net_metric *metric, unsigned label, const char *value);
 
 /* The series at these positions, one for each label. Without labels: 0. */
@@ -95,12 +95,12 @@ void net_metric_observe(struct net_metric *metric, size_t series, double value);
 int net_metrics_on_render(struct net_metrics *metrics, void (*collect)(void *arg), void *arg,
 			  struct cairn_err *err);
 
-/* Appends all metrics, in the order of registration; the buffer's failure tells
- * whether they fit. */
+/* Appends all metrics, in the order of registration; the buffer is marked as
+ * failed if they do not fit. */
 void net_metrics_render(struct net_metrics *metrics, struct cairn_buf *buf);
 
-/* Registers what every process has: start time, CPU time, memory, descriptors, and
- * what peers take of its servers (net/shares.h). */
+/* Registers the metrics of every process: start time, CPU time, memory,
+ * descriptors, and the peers' use of its servers (net/shares.h). */
 int net_metrics_add_process(struct net_metrics *metrics, struct cairn_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How metrics are kept; shared by metrics*.c only. */
+/* Representation of metrics; shared by metrics*.c only. */
 #ifndef CAIRN_NET_METRICS_INTERNAL_H
 #define CAIRN_NET_METRICS_INTERNAL_H
 
@@ -10,7 +10,7 @@
 
 #include "net/metrics.h"
 
-/* Places that threads count in, to keep them off each other's cache lines. */
+/* Cells that threads count in, so that they do not share cache lines. */
 #define METRIC_STRIPES 4
 
 struct net_metric {

@@ -23,8 +23,8 @@ struct net_nv {
 	char text_inline[NET_NV_TEXT];
 };
 
-/* Room for `extra_text` bytes of text beyond what adding `a` and `b` (either
- * may be NULL) needs. */
+/* Reserves `extra_text` bytes of text besides the space for `a` and `b` (either
+ * may be NULL). */
 void net_nv_init(struct net_nv *nv, const struct net_fields *a, const struct net_fields *b,
 		 size_t extra_text);
 void net_nv_done(struct net_nv *nv);

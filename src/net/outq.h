@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes on their way to the peer of one stream.
+/* The send queue of one stream.
  *
- * A queue of chunks. The writer gets room at the end and fills it without a
- * lock; what it commits the reader may take. Chunks grow from small to 64 KiB,
+ * A queue of chunks. The writer reserves room at the end and fills it without a
+ * lock; the reader may take committed bytes. Chunks grow from small to 64 KiB,
  * so a small call costs a small allocation and a stream of large messages few.
- * A queue may keep what was read, so that it can be sent again from the start.
+ * A queue may keep bytes that were read, so that a call can be retried from the
+ * start.
  *
- * One writer and one reader; each call is made under the owner's lock, only
- * filling reserved room is not.
+ * One writer and one reader; each function is called under the owner's lock;
+ * only filling reserved room is not.
  */
 #ifndef CAIRN_NET_OUTQ_H
 #define CAIRN_NET_OUTQ_H
@@ -18,7 +19,7 @@
 #include <stdint.h>
 
 #define NET_OUTQ_CHUNK_BYTES (64U << 10)
-#define NET_OUTQ_KEEP_BYTES  (64U << 10) /* kept for sending again; above it nothing is */
+#define NET_OUTQ_KEEP_BYTES  (64U << 10) /* maximum kept for a retry; above it nothing is kept */
 
 struct net_chunk {
 	struct net_chunk *next;
@@ -34,7 +35,7 @@ struct net_outq {
 	size_t bytes;    /* committed and not taken */
 	size_t held;     /* memory of all chunks */
 	size_t next_cap; /* size of the next chunk */
-	size_t kept;     /* taken but still here */
+	size_t kept;     /* taken, but kept for a retry */
 	bool keep;
 	bool reserved;
 };
@@ -57,7 +58,7 @@ bool net_outq_rewind(struct net_outq *q);
 /* Stops keeping. */
 void net_outq_forget(struct net_outq *q);
 
-/* Drops all bytes; a reservation under way stays valid until its commit. */
+/* Drops all bytes; a pending reservation stays valid until its commit. */
 void net_outq_clear(struct net_outq *q);
 
 #endif

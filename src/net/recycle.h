@@ -4,7 +4,7 @@
  *
  * A small call makes nghttp2 allocate half a dozen small blocks and free them
  * soon after. Those of one loop are only ever touched by its thread, so freed
- * ones are kept in lists by size and used again without the allocator's locks.
+ * blocks are kept in lists by size and reused without the allocator's locks.
  */
 #ifndef CAIRN_NET_RECYCLE_H
 #define CAIRN_NET_RECYCLE_H
@@ -14,8 +14,9 @@
 
 #define NET_RECYCLE_CLASSES 5 /* blocks of up to 64, 128, 256, 512 and 1024 bytes */
 
-/* Free blocks of each class that are kept. AddressSanitizer finds the use of
- * freed memory only if it is freed. */
+/* Number of free blocks of each class that are kept: none under
+ * AddressSanitizer, which finds the use of freed memory only if it is really
+ * freed. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -33,7 +34,7 @@ struct net_recycle {
 	unsigned kept[NET_RECYCLE_CLASSES];
 };
 
-/* Must stay where it is, and outlive its sessions. */
+/* Must not be moved, and must outlive its sessions. */
 void net_recycle_init(struct net_recycle *recycle);
 void net_recycle_done(struct net_recycle *recycle);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* grpc.reflection.v1 over descriptor sets; list_services names what the server
- * really serves. */
+/* grpc.reflection.v1 over descriptor sets; list_services reports the services
+ * that the server really serves. */
 #ifndef CAIRN_NET_REFLECTION_H
 #define CAIRN_NET_REFLECTION_H
 
@@ -11,7 +11,7 @@ struct cairn_err;
 struct net_reflection;
 struct net_server;
 
-/* More than one set may be added. */
+/* Maximum number of descriptor sets. */
 #define NET_REFLECTION_SETS_MAX 4
 
 /* Adds the methods of both protocol versions to the server. */

@@ -2,9 +2,9 @@
 
 /* Copies the responses of one client call to one server call.
  *
- * A handler that has checked a request passes the rest here: messages go from
- * the upstream call to the downstream peer as bytes, on the I/O thread, while
- * the handler's thread waits. A slow downstream peer slows the upstream server
+ * A handler that has checked a request starts a relay: messages go from the
+ * upstream call to the downstream peer as bytes, on the I/O thread, while the
+ * handler's thread waits. A slow downstream peer slows the upstream server
  * through flow control; at most one stream window waits in between. Each
  * message is shown whole to the scan hook before any byte of it is forwarded.
  */
@@ -19,9 +19,9 @@ struct net_call;
 struct net_rpc;
 
 struct net_relay_options {
-	/* Looks at one message; runs on an I/O thread and must not block. Anything but
-	 * 0 stops the relay before this message: upstream is cancelled and that code
-	 * with err's text is returned. NULL looks at nothing. */
+	/* Inspects one message; runs on an I/O thread and must not block. A result
+	 * other than 0 stops the relay before this message: upstream is cancelled and
+	 * that code with err's text is returned. NULL: no inspection. */
 	int (*scan)(void *arg, const uint8_t *message, size_t n, struct cairn_err *err);
 	void *arg;
 	size_t message_max; /* 0 is 4 MiB */
@@ -32,12 +32,13 @@ struct net_relay_result {
 	uint64_t bytes;
 };
 
-/* The upstream call's request must be sent and ended, nothing received from
- * it, and nothing sent on `call`. Returns when upstream ended: 0 for OK, else
- * its status as a negative code with its message, its details and trailers
- * copied to `call`; or the downstream's end (CAIRN_CANCELLED, CAIRN_DEADLINE),
- * for which upstream is cancelled. `ret` may be NULL. The upstream channel must
- * live until this returns: drain the server before its channels are freed. */
+/* The upstream call's request must be sent and ended; nothing may have been
+ * received from it or sent on `call`. Returns when upstream ended: 0 for OK,
+ * else its status as a negative code with its message, its details and trailers
+ * copied to `call`; or the reason why the downstream call ended
+ * (CAIRN_CANCELLED, CAIRN_DEADLINE), on which upstream is cancelled. `ret` may
+ * be NULL. The upstream channel must live until this returns: drain the server
+ * before its channels are freed. */
 int net_relay_run(struct net_call *call, struct net_rpc *upstream,
 		  const struct net_relay_options *options, struct net_relay_result *ret,
 		  struct cairn_err *err);

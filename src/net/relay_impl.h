@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What streams tell a relay; each on the loop of the stream that calls. */
+/* Notifications from streams to a relay; each on the loop of the stream that
+ * calls. */
 #ifndef CAIRN_NET_RELAY_IMPL_H
 #define CAIRN_NET_RELAY_IMPL_H
 
@@ -10,16 +11,16 @@
 
 struct net_relay;
 
-/* DATA came from upstream. */
+/* DATA arrived from upstream. */
 void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n);
 
-/* May upstream send more? */
+/* True if upstream may send more. */
 bool net_relay_has_room(struct net_relay *relay);
 
-/* Bytes left for the downstream peer. */
+/* Bytes were sent to the downstream peer. */
 void net_relay_drained(struct net_relay *relay);
 
-/* One of the two streams is over; called with that stream's lock held. */
+/* One of the two streams has ended; called with that stream's lock held. */
 void net_relay_poke(struct net_relay *relay);
 
 #endif

@@ -2,9 +2,9 @@
 
 /* Buffers and small memory that all connections of a loop share.
  *
- * Bytes pass through them within one turn of the loop and never rest there, so
- * an idle connection holds no buffer at all. Only what a socket would not take
- * is copied to memory of the connection.
+ * Bytes pass through them within one turn of the loop, so an idle connection
+ * holds no buffer at all. Only bytes that the socket did not accept are copied
+ * to memory of the connection.
  */
 #ifndef CAIRN_NET_SCRATCH_H
 #define CAIRN_NET_SCRATCH_H
@@ -17,13 +17,13 @@
 struct net_loop;
 struct net_task;
 
-#define NET_READ_BYTES      (64U << 10)  /* taken from a socket at once */
+#define NET_READ_BYTES      (64U << 10)  /* read from a socket at once */
 #define NET_PLAIN_BYTES     (32U << 10)  /* decrypted at once; two TLS records */
 #define NET_WRITE_BYTES     (256U << 10) /* frames collected for one write */
 #define NET_FRAME_BYTES_MAX (64U << 10)  /* of one DATA frame, either way */
-#define NET_FRAME_ROOM      (80U << 10)  /* what may still be added when that is nearly full */
+#define NET_FRAME_ROOM      (80U << 10)  /* what one more frame may add when that is nearly full */
 
-/* A record adds at most 5 + 16 + 256 bytes to 16 KiB; and room for the rest of
+/* A record adds at most 5 + 16 + 256 bytes to 16 KiB; plus room for the end of
  * a handshake or a key update. */
 #define NET_CIPHER_BYTES (NET_WRITE_BYTES + NET_FRAME_ROOM + (64U << 10))
 

@@ -4,12 +4,11 @@
  *
  * I/O threads own the connections; a method's handler runs on a worker thread
  * as sequential code with the call.h interface and may block. A server is
- * made, given its methods and listeners, started, drained and freed, all from
- * one thread; handlers run on many. Methods are served by exact path.
+ * created, given its methods and listeners, started, drained and freed, all
+ * from one thread; handlers run on many. Methods are served by exact path.
  *
- * A call without grpc-status of its own gets one from what its handler
- * returns: 0 is OK, a negative code its gRPC code with err->msg as the
- * message.
+ * The handler's return value becomes the grpc-status: 0 is OK, a negative code
+ * is its gRPC code with err->msg as the message.
  */
 #ifndef CAIRN_NET_SERVER_H
 #define CAIRN_NET_SERVER_H
@@ -34,8 +33,8 @@ enum net_kind {
 	NET_BIDI,
 };
 
-/* Unary and server-streaming handlers start when the whole request is there;
- * the other two when the headers are. */
+/* Unary and server-streaming handlers start when the whole request has arrived;
+ * the other two when the headers have. */
 typedef int (*net_handler)(struct net_call *call, void *arg, struct cairn_err *err);
 
 struct net_method {
@@ -51,30 +50,31 @@ struct net_method {
 struct net_server_options {
 	const char *name;    /* of the threads, at most 8 bytes; NULL is "grpc" */
 	unsigned io_threads; /* 0 is 1; crowds have one more */
-	bool authenticates;  /* handlers call net_call_trust(), and a peer is a stranger until
-				then; without it a peer is one until it speaks HTTP/2 */
+	bool authenticates;  /* handlers call net_call_trust(), and a peer is a stranger until then;
+			      * otherwise it is a stranger until it speaks HTTP/2 */
 	struct net_limits limits;
 };
 
 int net_server_new(const struct net_server_options *options, struct net_server **ret,
 		   struct cairn_err *err);
 
-/* Ends everything at once (as net_server_drain with no time) and frees. Waits
- * for running handlers, which see CAIRN_CANCELLED. Accepts NULL. */
+/* Ends all calls at once (as net_server_drain() without grace) and frees the
+ * server. Waits for running handlers, which see CAIRN_CANCELLED. Accepts
+ * NULL. */
 void net_server_free(struct net_server *server);
 CAIRN_DEFINE_CLEANUP(struct net_server, net_server_free);
 
 /* Adds `n` methods, before the start. The structs are copied.
  *
- * CAIRN_EXISTS   the path has a handler already
+ * CAIRN_EXISTS   the path already has a handler
  * CAIRN_INVALID  not "/service/method"
  */
 int net_server_add(struct net_server *server, const struct net_method *methods, size_t n,
 		   struct cairn_err *err);
 
-/* Listens on a unix socket whose file gets `mode`. A socket file that nobody
- * listens on any more is replaced; a live one and any other kind of file are
- * left alone.
+/* Listens on a unix socket whose file gets `mode`. A socket file without a
+ * listening process is replaced; a live one, or a file of another kind, is left
+ * alone.
  *
  * CAIRN_EXISTS   another process listens there, or it is not a socket
  * CAIRN_INVALID  the path is too long for a socket
@@ -83,33 +83,34 @@ int net_server_listen_unix(struct net_server *server, const char *path, unsigned
 			   struct cairn_err *err);
 
 /* Listens on `address`, "host:port" with a literal IPv4 or [IPv6] host or an
- * empty one for all addresses; port 0 takes a free one. `tls` is borrowed for
+ * empty one for all addresses; port 0 picks a free one. `tls` is borrowed for
  * the server's life; NULL speaks cleartext HTTP/2 (prior knowledge) and is
  * allowed on loopback only. *ret_port may be NULL.
  *
- * CAIRN_INVALID  no such address form, or cleartext beyond loopback
+ * CAIRN_INVALID  not an address of that form, or cleartext beyond loopback
  */
 int net_server_listen_tcp(struct net_server *server, const char *address, struct net_tls *tls,
 			  uint16_t *ret_port, struct cairn_err *err);
 
-/* Begins to accept. Connections that came since listen wait in the backlog. */
+/* Begins to accept. Connections that arrived since the listen call wait in the
+ * backlog. */
 int net_server_start(struct net_server *server, struct cairn_err *err);
 
-/* Stops listening, tells peers to go away (twice, as HTTP/2 wants), waits up
- * to `grace_ms` for calls to end, then cancels the rest with UNAVAILABLE.
- * Returns when every handler has returned: how many calls were cut off. What
- * handlers use may be freed then. The health service says NOT_SERVING from the
- * beginning of a drain. */
+/* Stops listening, sends GOAWAY (twice, as HTTP/2 requires), waits up to
+ * `grace_ms` for calls to end, then cancels the remaining ones with
+ * UNAVAILABLE. Returns their number when every handler has returned, so objects
+ * used by handlers may then be freed. The health service reports NOT_SERVING
+ * from the beginning of a drain. */
 unsigned net_server_drain(struct net_server *server, uint64_t grace_ms);
 
-/* Sets what grpc.health.v1.Health answers for a service ("" is the server
- * itself, which is SERVING from the start). An unknown service is NOT_FOUND.
- * From any thread. The service exists on every server. */
+/* Sets the state that grpc.health.v1.Health reports for a service ("" is the
+ * server itself, which is SERVING from the start). An unknown service is
+ * NOT_FOUND. From any thread. Every server has the health service. */
 int net_server_set_serving(struct net_server *server, const char *service, bool serving,
 			   struct cairn_err *err);
 
-/* Serves grpc.reflection.v1 (and v1alpha, which older tools ask for) from a
- * serialized FileDescriptorSet, borrowed for the server's life. Before start. */
+/* Serves grpc.reflection.v1 (and v1alpha, for older tools) from a serialized
+ * FileDescriptorSet, borrowed for the server's life. Before start. */
 int net_server_add_reflection(struct net_server *server, const void *descriptor_set, size_t n,
 			      struct cairn_err *err);
 
@@ -131,8 +132,8 @@ struct net_server_stats {
 /* From any thread; the values are read one by one. */
 void net_server_stats(const struct net_server *server, struct net_server_stats *ret);
 
-/* Seen on a worker thread after each call's end; for metrics and access logs.
- * `code` is the gRPC code sent, 0 and up. Before start. */
+/* Called on a worker thread after the end of each call; for metrics and access
+ * logs. `code` is the gRPC code sent, 0 and up. Set it before the start. */
 void net_server_on_call_end(struct net_server *server,
 			    void (*seen)(void *arg, const char *path, int code,
 					 uint64_t duration_ns),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of the server share. */
+/* Internal header of the server's files. */
 #ifndef CAIRN_NET_SERVER_IMPL_H
 #define CAIRN_NET_SERVER_IMPL_H
 
@@ -26,13 +26,13 @@ struct net_part {
 	uint32_t sweep_at; /* so many: displaced ones are looked for */
 	struct net_timer tick;
 	uint64_t tick_ms;
-	struct net_task hand_over; /* the calls of this turn to the workers, at its end */
+	struct net_task hand_over; /* passes the calls of this turn to the workers, at its end */
 	struct net_work *ready, **ready_tail;
 	struct net_crowd crowd;
 
-	/* Of the part for crowds: a thread that its own thread starts would have the lower
-	 * priority too, so its calls go through the first loop. `passing` belongs to the
-	 * loop that the task under way is for. */
+	/* Only in the part for crowds. A thread started by its thread would inherit the
+	 * lower priority, so its calls go through the first loop. `passing` belongs to the
+	 * loop that the pending task is for. */
 	struct net_task pass, passed;
 	struct net_work *passing;
 	bool is_passing;
@@ -43,7 +43,7 @@ struct net_server {
 	struct net_limits limits;
 	struct net_account account;
 	struct net_shares *shares;
-	uint64_t held_peak; /* since memory was last given back; on the last loop */
+	uint64_t held_peak; /* since memory was last released to the system; on the last loop */
 	struct net_part *parts;
 	unsigned n_parts; /* the last one has the connections of crowds */
 	struct net_listener *listeners;
@@ -89,7 +89,7 @@ void net_server_went_quiet(struct net_server *server);
 /* call_io.c: streams of requests. */
 struct net_stream *net_call_new_stream(struct net_conn *conn);
 void net_call_part_init(struct net_part *part, bool crowd);
-/* Cuts a call off with a status, from its loop. */
+/* Ends a call with a status, from its loop. */
 void net_call_abort(struct net_stream *stream, int code, const char *text);
 
 #endif

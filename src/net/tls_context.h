@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* OpenSSL contexts from PEM bytes and checked settings; part of tls.h. */
+/* Creates OpenSSL contexts from PEM bytes and checked settings; part of
+ * tls.h. */
 #ifndef CAIRN_NET_TLS_CONTEXT_H
 #define CAIRN_NET_TLS_CONTEXT_H
 

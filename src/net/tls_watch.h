@@ -2,14 +2,14 @@
 
 /* Keeps TLS settings up to date with their files.
  *
- * Kubernetes replaces a mounted Secret by swapping a symbolic link beside the
- * files, so the directories are watched, not the files. When nothing has
- * changed for a moment the files are read; a pair that does not work is
- * reported and the one in use stays. Since a watch can be lost (a directory
- * that was replaced, another machine's file system), the files are also looked
- * at now and then without any sign.
+ * Kubernetes replaces a mounted Secret by swapping a symbolic link next to the
+ * files, so the directories are watched, not the files. When there was no
+ * further change for a moment, the files are read; an invalid pair is reported
+ * and the one in use stays. Since a watch can be lost (a replaced directory, a
+ * network filesystem), the files are also checked periodically without an
+ * event.
  *
- * One thread of its own, because reading files blocks.
+ * It has a thread of its own, because reading files blocks.
  */
 #ifndef CAIRN_NET_TLS_WATCH_H
 #define CAIRN_NET_TLS_WATCH_H
@@ -24,11 +24,11 @@ struct net_tls_watch;
 
 struct net_tls_watch_options {
 	uint64_t settle_ms; /* quiet time before files are read; 0 is 100 ms */
-	uint64_t look_ms;   /* between looks without a sign; 0 is 60 s */
+	uint64_t look_ms;   /* interval of checks without an event; 0 is 60 s */
 
 	/* Called on the watch's thread after each change: `failure` is NULL when the
 	 * new files are in use, else says why the old ones stay. The same failure is
-	 * told once. May be NULL. */
+	 * reported once. May be NULL. */
 	void (*changed)(void *arg, const struct cairn_err *failure);
 	void *arg;
 };
