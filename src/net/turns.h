@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Threads take turns with work that costs processor time and never waits, one at a
- * time and the lanes by turns: a crowd of one address so delays only itself.
+/* Threads take turns with CPU-bound work that never blocks, one thread at a time
+ * and round robin over the lanes, so that a crowd of one address delays only
+ * itself.
  *
- * From any thread.
+ * All functions may be called from any thread.
  */
 #ifndef CAIRN_NET_TURNS_H
 #define CAIRN_NET_TURNS_H

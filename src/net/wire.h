@@ -39,7 +39,7 @@ struct net_wire {
 	uint8_t *pending;
 	size_t pending_len, pending_at;
 	size_t kept_blocked;  /* added to pending while it was not empty: answers of TLS */
-	uint32_t key_updates; /* and handshakes begun anew, by the peer; the owner counts down */
+	uint32_t key_updates; /* including renegotiations, by the peer; the owner counts down */
 };
 
 /* Takes over `fd` and `ssl` (accept or connect state set; may be NULL). */
@@ -47,9 +47,9 @@ int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_
 		  struct cairn_err *err);
 void net_wire_done(struct net_wire *wire);
 
-/* Goes on with the TLS handshake: 1 when done, 0 when it waits for the peer.
+/* Continues the TLS handshake: 1 when complete, 0 when it waits for the peer.
  *
- * CAIRN_UNAVAILABLE  the peer failed the handshake or speaks no h2; the text says why
+ * CAIRN_UNAVAILABLE  the peer failed the handshake or does not speak h2; the text says why
  */
 int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
 
@@ -57,24 +57,25 @@ int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
  * there are none now, CAIRN_UNAVAILABLE at the end or on an error. */
 int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err);
 
-/* True when the last read took as much as it could: more may wait. */
+/* True when the last read filled the buffer, so that more may be available. */
 bool net_wire_was_full(const struct net_wire *wire);
 
-/* The next piece of what came, decrypted: 1 and the piece; 0 when all is used;
- * CAIRN_UNAVAILABLE when TLS is broken or closed. Call until it is not 1. */
+/* The next piece of the received bytes, decrypted: 1 and the piece; 0 when all
+ * were consumed; CAIRN_UNAVAILABLE when TLS is broken or closed. Call until it
+ * is not 1. */
 int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n,
 		  struct cairn_err *err);
 
 /* True while earlier bytes wait for the socket. */
 bool net_wire_blocked(const struct net_wire *wire);
 
-/* Sends or keeps all of it. Only when not blocked. */
+/* Sends or keeps all of it. Call it only when not blocked. */
 int net_wire_write(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err);
 
-/* Tries again to send what is kept. */
+/* Retries sending the kept bytes. */
 int net_wire_flush(struct net_wire *wire, struct cairn_err *err);
 
-/* Tells a TLS peer that this is the end, if that can be done at once. */
+/* Sends a TLS close notification, if that can be done at once. */
 void net_wire_close_notify(struct net_wire *wire);
 
 #endif
