@@ -2,11 +2,11 @@
 
 /* Blobs: the pieces that files and trees are made of.
  *
- * A blob is known by the hash of its plain bytes, and stored once. The caller's
- * threads hash, compress and encrypt; they append to the open pack of their
- * type, and full packs are sent by threads of the repository. How many packs are
- * in memory is bounded: a put waits when the store is slow. So the way to use all
- * processors is to call repo_blob_put() from as many threads.
+ * A blob is identified by the hash of its plain bytes, and stored once. The
+ * caller's threads hash, compress and encrypt, and append to the open pack of the
+ * blob's type; full packs are sent by threads of the repository. The number of
+ * packs in memory is bounded: a put waits when the store is slow. To use all
+ * processors, call repo_blob_put() from as many threads.
  */
 #ifndef CAIRN_REPO_BLOB_H
 #define CAIRN_REPO_BLOB_H
@@ -25,15 +25,16 @@ enum repo_blob_type {
 	REPO_BLOB_TREE,
 };
 
-/* What a reader takes for a blob at most: nothing of restic's is larger than
- * 8 MiB, ours not larger than 16; a tree of two million chunks has 134 MB. */
+/* Largest blob that a reader accepts: restic's are at most 8 MiB, ours at most
+ * 16; a tree of two million chunks has 134 MB. */
 #define REPO_BLOB_MAX ((size_t)1 << 30)
 
-/* What we put at most; trees, which are copied from others too, up to what is read. */
+/* Largest data blob that is stored; trees, which may be copied from other writers, may
+ * be as large as readers accept. */
 #define REPO_DATA_PUT_MAX ((size_t)64 << 20)
 
-/* Stores the bytes unless they are there. *ret_new (may be NULL) says whether
- * this call stored them. They are durable after the next repo_flush().
+/* Stores the bytes unless they are already stored. *ret_new (may be NULL) says
+ * whether this call stored them. They are durable after the next repo_flush().
  *
  * CAIRN_INVALID       n is 0 or above REPO_DATA_PUT_MAX (a tree: REPO_BLOB_MAX)
  * CAIRN_PRECONDITION  no lock, or the index was not loaded
@@ -46,36 +47,36 @@ bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct rep
 
 /* The plain size, from the index.
  *
- * CAIRN_NOT_FOUND  there is no such blob
+ * CAIRN_NOT_FOUND  no such blob
  */
 int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		   uint64_t *ret_size, struct cairn_err *err);
 
-/* The plain size of a blob that was in a pack that is lost; false when nothing is
- * known of it, or it is there. */
+/* The plain size of a blob that was in a lost pack; false when nothing is known
+ * about it, or it is stored. */
 bool repo_blob_lost(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		    uint64_t *ret_size);
 
 /* The plain bytes, verified; owned by the caller, freed with free().
  *
- * CAIRN_NOT_FOUND     there is no such blob
- * CAIRN_PRECONDITION  it was put and not flushed yet
+ * CAIRN_NOT_FOUND     no such blob
+ * CAIRN_PRECONDITION  it was put, but not flushed yet
  * CAIRN_DATA_LOSS     it is damaged, or its pack is missing or cut short
  */
 int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
 
-/* Takes the plain bytes of wants[i]; they are gone after it returns. A negative
- * return ends the reading and is returned. */
+/* Receives the plain bytes of ids[i], which are valid until it returns. A
+ * negative return ends the reading and is returned. */
 typedef int repo_blob_take_fn(void *arg, size_t i, const uint8_t *data, size_t n,
 			      struct cairn_err *err);
 
-/* Gets many data blobs with few requests: those that lie near each other in a
- * pack come together. `take` is called once for each index of `ids`, in the
- * order in which they are stored, in the calling thread. Ids may repeat. Give it
+/* Gets many data blobs with few requests: blobs that are near each other in a
+ * pack are read together. `take` is called once for each index of `ids`, in the
+ * order in which they are stored, in the calling thread. Ids may repeat. Pass
  * some hundreds at a time, and call it from several threads.
  *
- * Codes as repo_blob_get().
+ * Codes of repo_blob_get().
  */
 int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
@@ -84,23 +85,24 @@ int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 int repo_tree_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 		       repo_blob_take_fn *take, void *arg, struct cairn_err *err);
 
-/* Where a blob goes that repo_blob_get_into() gets. */
+/* Destination of one blob of repo_blob_get_into(). */
 struct repo_blob_room {
 	uint8_t *at;
-	uint64_t n; /* as many bytes as it must have */
+	uint64_t n; /* the size that the blob must have */
 };
 
-/* Like repo_blob_get_many(), but the bytes of ids[i] go to rooms[i]: nothing is
- * copied on the way. What is in the rooms after a failure is undefined.
+/* Like repo_blob_get_many(), but the bytes of ids[i] are decoded directly into
+ * rooms[i]. After a failure the contents of the rooms are undefined.
  *
  * CAIRN_DATA_LOSS  also when a blob has another length than its room
  */
 int repo_blob_get_into(struct repo *repo, const struct repo_id *ids,
 		       const struct repo_blob_room *rooms, size_t n, struct cairn_err *err);
 
-/* Sends the open packs, waits for all of them, and writes the index of what was
- * stored since the last flush. After it, everything put before it is durable
- * and found by others. Index files are also written now and then in between. */
+/* Sends the open packs, waits for all of them, and writes the index of all
+ * blobs stored since the last flush. Everything put before it is then durable
+ * and visible to others. Index files are also written periodically in
+ * between. */
 int repo_flush(struct repo *repo, struct cairn_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Steps of blob.h that others of this directory take singly. */
+/* Steps of blob.h that other files of this directory use individually. */
 #ifndef CAIRN_REPO_BLOB_IMPL_H
 #define CAIRN_REPO_BLOB_IMPL_H
 
@@ -17,18 +17,18 @@ struct repo_place;
 int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		  const void *data, size_t n, bool *ret_new, struct cairn_err *err);
 
-/* Where it is; codes as repo_blob_get(). */
+/* The place of a blob; codes of repo_blob_get(). */
 int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		    struct repo_place *ret, struct cairn_err *err);
 
-/* Opens place->length sealed bytes (overwritten) to `out`, which has room for
- * repo_place_size(), and checks the hash. */
+/* Decrypts place->length sealed bytes (overwritten) to `out`, which has room
+ * for repo_place_size(), and checks the hash. */
 int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 		   const struct repo_place *place, uint8_t *sealed, uint8_t *out,
 		   struct cairn_err *err);
 
-/* Where a blob could not be read or opened, with the code `failed`: 0 when
- * another pack has it whole, in `out`; else `failed`. */
+/* Fallback for a blob that could not be read or opened with the code `failed`:
+ * returns 0 if another pack has an intact copy, in `out`; else `failed`. */
 int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		       uint8_t *out, uint32_t size, int failed);
 

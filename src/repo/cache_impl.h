@@ -15,15 +15,16 @@ struct repo;
 #define REPO_CACHE_SNAPSHOT  "snapshot-"
 #define REPO_CACHE_FILES_MAX 64U
 
-/* So many index files that a cache stands for are read again each time, at most. One of 50 000
- * blobs has 2 MiB; the files of small backups are small. */
+/* How many of the index files represented by a cache are read again each time, at most. One of
+ * 50 000 blobs has 2 MiB; the files of small backups are small. */
 #define REPO_CACHE_CHECK_FILES 2U
 #define REPO_CACHE_CHECK_BYTES ((uint64_t)8 << 20)
 
-/* A name in the repository's directory, or the directory; the caller's. NULL when there is no cache. */
+/* Path of `name` in the repository's cache directory, or of the directory itself; owned by the
+ * caller. NULL when there is no cache. */
 char *repo_cache_path(const struct repo *repo, const char *name);
 
-/* False when nothing can be written there. */
+/* False when the directory is not writable. */
 bool repo_cache_make_dir(const struct repo *repo);
 
 #endif

@@ -20,12 +20,12 @@ struct repo_config {
 	uint64_t polynomial;
 };
 
-/* A new repository's. */
+/* The config of a new repository. */
 int repo_config_random(struct repo_config *ret, struct cairn_err *err);
 void repo_config_encode(const struct repo_config *config, struct cairn_buf *out);
 
 /* CAIRN_UNIMPLEMENTED  another version
- * CAIRN_DATA_LOSS      no config
+ * CAIRN_DATA_LOSS      not a config
  */
 int repo_config_decode(const char *json, size_t n, struct repo_config *ret, struct cairn_err *err);
 

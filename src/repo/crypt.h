@@ -20,7 +20,7 @@ struct repo_crypt;
 #define REPO_MAC_SIZE 16
 #define REPO_SEAL     (REPO_IV_SIZE + REPO_MAC_SIZE) /* what the envelope adds */
 
-/* The MAC's r is kept as it was made; using it clamps it. */
+/* The MAC's r is stored unclamped; it is clamped on use. */
 struct repo_key {
 	uint8_t encrypt[32];
 	uint8_t mac_k[16];
@@ -46,7 +46,7 @@ int repo_crypt_seal(struct repo_crypt *crypt, const void *plain, size_t n, uint8
  */
 int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct cairn_err *err);
 
-/* The same, but the plain bytes go to `out`, and `sealed` stays as it is. */
+/* The same, but the plain bytes go to `out`, and `sealed` is not modified. */
 int repo_crypt_open_to(struct repo_crypt *crypt, const uint8_t *sealed, size_t n, uint8_t *out,
 		       struct cairn_err *err);
 

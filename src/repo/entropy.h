@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A guess whether bytes can be compressed. */
+/* Estimates whether bytes can be compressed. */
 #ifndef CAIRN_REPO_ENTROPY_H
 #define CAIRN_REPO_ENTROPY_H
 
@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True when all values of a byte are about as frequent, as in what is random, encrypted
- * or compressed. It looks at a sample of 1024 bytes: a hundred times faster than
- * compressing. Repetitions are not seen, and less than 1024 bytes are never it. */
+/* True when all byte values are about equally frequent, as in random, encrypted or
+ * compressed data. It examines a sample of 1024 bytes, which is a hundred times faster
+ * than compressing. Repetitions are not detected; false for less than 1024 bytes. */
 bool repo_looks_random(const uint8_t *data, size_t n);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which snapshots a policy keeps: pure.
+/* Decides which snapshots a policy keeps: pure.
  *
  * Snapshots are grouped (by host and paths, as a rule), and the rules of
  * base/keep.h are applied to each group on its own.
  *
- * A clock that was wrong must not cost a backup: one of a time to come would count
+ * A wrong clock must not cost a backup: a snapshot dated in the future would count
  * as the newest for ever, and one that is older than its own parent would be the
- * first to go. Both are kept, and no rule counts them.
+ * first to be removed. Both are kept, and the rules do not count them.
  */
 #ifndef CAIRN_REPO_FORGET_H
 #define CAIRN_REPO_FORGET_H
@@ -24,12 +24,12 @@ struct repo_snapshot;
 #define REPO_KEEP_ALL CAIRN_KEEP_ALL
 
 struct repo_policy {
-	uint64_t last, hourly, daily, weekly, monthly, yearly; /* 0: none by this rule */
+	uint64_t last, hourly, daily, weekly, monthly, yearly; /* 0: the rule keeps none */
 	uint64_t within_ms;      /* all that are younger than the newest by this; 0: none */
 	const char *const *tags; /* keep those with one of these tags */
 	size_t n_tags;
 	bool group_host, group_paths, group_tags;
-	int64_t now_ns; /* what is later is of a time to come; 0: clocks are believed */
+	int64_t now_ns; /* later snapshots are in the future; 0: all times are trusted */
 };
 
 enum repo_keep_reason {
@@ -41,7 +41,7 @@ enum repo_keep_reason {
 	REPO_KEEP_YEARLY = CAIRN_KEEP_YEARLY,
 	REPO_KEEP_WITHIN = CAIRN_KEEP_WITHIN,
 	REPO_KEEP_TAG = CAIRN_KEEP_NEXT,
-	REPO_KEEP_CLOCK = CAIRN_KEEP_NEXT << 1, /* its time cannot be right */
+	REPO_KEEP_CLOCK = CAIRN_KEEP_NEXT << 1, /* its time is implausible */
 };
 
 /* True when the policy has no rule at all: it would delete everything, and is

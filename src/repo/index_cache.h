@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What some index files say, in a file of this machine that is searched in place.
+/* The contents of some index files in a local file that is searched in place.
  *
- * The index of a large volume is some ten million blobs. To decode it for an increment
- * that touches a few thousand would cost more than the increment. So what index files say
- * is kept sorted by id, and only what is asked for is read: one page of entries for a blob.
+ * The index of a large volume has some ten million blobs. Decoding it for an increment that
+ * touches a few thousand would cost more than the increment. So the entries are kept sorted
+ * by id, and a lookup reads only one page of them.
  *
- * A file is a header, entries, then the names of the index files that it stands for, the
- * packs, where in the entries each beginning of an id starts, and a checksum for each page
- * of entries. All but the entries is checked when it is opened, a page of entries when it is
- * read. Nothing depends on the file: without it, or when it is damaged, the index is
- * read from the repository.
+ * A file is a header, entries, then the names of the index files that it represents, the
+ * packs, the position of the first entry for each id prefix, and a checksum for each page of
+ * entries. Everything but the entries is checked on open, a page of entries when it is read.
+ * The file is not essential: if it is missing or damaged, the index is read from the
+ * repository.
  *
  * Thread-safe once it is open.
  */
@@ -32,7 +32,7 @@ struct repo_named;
 /* As it is in the file. */
 struct repo_cached_pack {
 	struct repo_id id;
-	uint64_t size; /* what its file must have at least */
+	uint64_t size; /* minimum size of its file */
 };
 
 struct repo_cached_blob {
@@ -44,7 +44,7 @@ struct repo_cached_blob {
 
 /* `repository` is repo_config_id().
  *
- * CAIRN_DATA_LOSS  it is no such file, damaged, or another repository's
+ * CAIRN_DATA_LOSS  not such a file, damaged, or of another repository
  */
 int repo_index_cache_open(const char *path, const char *repository, struct repo_index_cache **ret,
 			  struct cairn_err *err);
@@ -58,15 +58,15 @@ const struct repo_cached_pack *repo_index_cache_packs(const struct repo_index_ca
 const char *repo_index_cache_path(const struct repo_index_cache *cache);
 size_t repo_index_cache_blobs(const struct repo_index_cache *cache);
 
-/* The copy of that number of a blob, from 0 on; false when there are not so many, *ret_n
- * says how many there are then. A page that is damaged holds nothing, and
- * repo_index_cache_damaged() says so from then on. */
+/* Copy number `number` of a blob, from 0 on; false when there are fewer, and *ret_n is
+ * then their number. A damaged page counts as empty, and repo_index_cache_damaged() is
+ * true from then on. */
 bool repo_index_cache_find(struct repo_index_cache *cache, enum repo_blob_type type,
 			   const struct repo_id *id, unsigned number, struct repo_cached_blob *ret,
 			   unsigned *ret_n);
 bool repo_index_cache_damaged(const struct repo_index_cache *cache);
 
-/* Entries that have one checksum. */
+/* Number of entries that share one checksum. */
 #define REPO_INDEX_CACHE_PAGE 32U
 
 /* The entries of a page, in the order of ids; 0 when it is damaged. */
@@ -75,17 +75,18 @@ size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,
 
 struct repo_index_cache_content {
 	const char *repository;
-	const struct repo_named *names; /* index files that it stands for */
+	const struct repo_named *names; /* index files that it represents */
 	size_t n_names;
 	const struct repo_cached_pack *packs;
 	size_t n_packs;
 	uint32_t n_blobs;
-	/* The next one in the order of ids; false when there is none because of damage. */
+	/* The next entry in the order of ids; false when it cannot be read because of
+	 * damage. */
 	bool (*next)(void *arg, struct repo_cached_blob *ret);
 	void *arg;
 };
 
-/* Makes a file of that path, whole or not at all. */
+/* Writes a file of that path atomically. */
 int repo_index_cache_write(const char *path, const struct repo_index_cache_content *content,
 			   struct cairn_err *err);
 

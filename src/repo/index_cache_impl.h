@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The form of a cache of the index; native byte order, it never leaves the machine. */
+/* File format of an index cache; native byte order, because it is used only on this
+ * machine. */
 #ifndef CAIRN_REPO_INDEX_CACHE_IMPL_H
 #define CAIRN_REPO_INDEX_CACHE_IMPL_H
 
@@ -20,7 +21,7 @@ struct repo_index_cache_header {
 	char repository[64];
 	uint64_t n_blobs, n_names, n_packs;
 	uint64_t fan_bits;
-	struct repo_id sum; /* of the header, with zeros here, and all behind the entries */
+	struct repo_id sum; /* of the header, with zeros here, and everything after the entries */
 };
 
 uint64_t repo_index_cache_sum(const struct repo_cached_blob *blobs, size_t n);

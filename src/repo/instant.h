@@ -11,12 +11,12 @@
 
 #define REPO_INSTANT_TEXT_MAX 40
 
-/* In UTC. Years outside of 0001..9999, which the format has no way to write,
+/* In UTC. Years outside of 0001..9999, which the format cannot represent,
  * become the nearest one. Returns `out`. */
 const char *repo_instant_format(int64_t ns_since_epoch, char out[REPO_INSTANT_TEXT_MAX]);
 
-/* False for anything else than RFC 3339; what int64_t cannot hold (before 1678,
- * after 2261) becomes the nearest it can. */
+/* False for anything other than RFC 3339; times outside the range of int64_t
+ * (before 1678, after 2261) become the nearest value. */
 bool repo_instant_parse(const char *text, size_t n, int64_t *ret);
 
 /* Days since 1970 to the civil date and back. */

@@ -19,12 +19,12 @@ struct cairn_buf;
 #define REPO_KEYFILE_MAX 65536
 #define REPO_SALT_SIZE   64
 
-/* What a key file may ask of us at most: a hostile one must not take all memory
- * or run for hours. */
+/* Limits of the work factors in a key file: a hostile one must not take all
+ * memory or run for hours. */
 #define REPO_SCRYPT_MEMORY_MAX ((uint64_t)1 << 30)
 #define REPO_SCRYPT_P_MAX      64
 
-/* Of a new key: 32 MiB and a tenth of a second; docs/decisions/082. */
+/* Cost of a new key: 32 MiB and a tenth of a second; docs/decisions/082. */
 #define REPO_SCRYPT_N 32768
 #define REPO_SCRYPT_R 8
 #define REPO_SCRYPT_P 1
@@ -41,9 +41,9 @@ int repo_keyfile_encode(const struct repo_key *key, const void *password, size_t
 			const struct repo_keyfile_owner *owner, struct cairn_buf *out,
 			struct cairn_err *err);
 
-/* CAIRN_UNAUTHENTICATED  the password is not this key's
- * CAIRN_DATA_LOSS        no key file
- * CAIRN_UNIMPLEMENTED    it asks for more than the limits above
+/* CAIRN_UNAUTHENTICATED  the password does not open this key
+ * CAIRN_DATA_LOSS        not a key file
+ * CAIRN_UNIMPLEMENTED    it exceeds the limits above
  */
 int repo_keyfile_decode(const char *json, size_t n, const void *password, size_t password_len,
 			struct repo_key *ret, struct cairn_err *err);

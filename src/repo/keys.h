@@ -4,7 +4,7 @@
  *
  * The key that the repository was opened with is never removed, so there is always one that
  * opens it, and the caller knows its password. A new key file is durable, and was read back
- * and opened, before an old one goes.
+ * and opened, before an old one is removed.
  *
  * A user who knew the password may have kept the key itself: removing a key file locks out
  * only users who have not. restic behaves in the same way.
@@ -24,7 +24,7 @@ struct repo;
 struct repo_key_info {
 	struct repo_id id;
 	bool current; /* the repository was opened with it */
-	bool damaged; /* it cannot be read; the rest is not known */
+	bool damaged; /* it cannot be read; the other fields are unknown */
 	char *hostname;
 	char *username;
 	int64_t created_ns;
@@ -42,14 +42,15 @@ void repo_key_list_done(struct repo_key_list *list);
 int repo_key_write(struct repo *repo, const void *password, size_t n, uint64_t kdf_n,
 		   struct repo_id *ret_id, struct cairn_err *err);
 
-/* The same, and makes sure that it opens. Any lock will do. */
+/* The same, and verifies that it can be opened. Any kind of lock is
+ * sufficient. */
 int repo_key_add(struct repo *repo, const void *password, size_t n, struct repo_id *ret_id,
 		 struct cairn_err *err);
 
 /* Removes the key whose id begins with `prefix`. Needs the exclusive lock.
  *
- * CAIRN_PRECONDITION  it is the one that is in use, or that one is not there any more
- * CAIRN_NOT_FOUND, CAIRN_INVALID  no id, or several, begin so
+ * CAIRN_PRECONDITION  it is the key in use, or the key in use no longer exists
+ * CAIRN_NOT_FOUND, CAIRN_INVALID  no id, or several ids, begin with it
  */
 int repo_key_remove(struct repo *repo, const char *prefix, struct repo_id *ret_id,
 		    struct cairn_err *err);

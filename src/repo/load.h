@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading one index file, and headers of packs. */
+/* Reads index files, and headers of packs. */
 #ifndef CAIRN_REPO_LOAD_H
 #define CAIRN_REPO_LOAD_H
 
@@ -13,24 +13,25 @@ struct repo_id;
 struct repo_named;
 struct repo_pack_blob;
 
-/* Adds what the file holds to the repository's index. */
+/* Adds the file's contents to the repository's index. */
 int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err);
 
-/* The blobs of a pack by its own header; *ret is the caller's.
+/* The blobs of a pack, from its own header; *ret is owned by the caller.
  *
  * CAIRN_DATA_LOSS  damaged or missing
  */
 int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
 			  struct repo_pack_blob **ret, size_t *ret_n, struct cairn_err *err);
 
-/* The same from the last `n` of a pack's `size` bytes. When they do not hold the
- * whole header, *ret_need is how many do, and *ret is untouched. */
+/* The same from the last `n` of a pack's `size` bytes. If they do not hold the
+ * whole header, *ret_need is the number of bytes needed, and *ret is
+ * untouched. */
 int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
 			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
 			 struct cairn_err *err);
 
-/* Takes over what a pack that is in no index file holds; the next flush writes it into
- * one. *ret_blobs grows by how many there are. */
+/* Adopts the blobs of a pack that is in no index file; the next flush writes it into
+ * one. *ret_blobs grows by their number. */
 int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *ret_blobs,
 		    struct cairn_err *err);
 

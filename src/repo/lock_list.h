@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The locks of others. */
+/* The locks of other processes. */
 #ifndef CAIRN_REPO_LOCK_LIST_H
 #define CAIRN_REPO_LOCK_LIST_H
 
@@ -12,8 +12,8 @@ struct repo;
 struct repo_id;
 
 /* CAIRN_ABORTED when a lock other than `own` (may be NULL) excludes one of that
- * kind. Stale ones are removed on the way. *ret_own_listed says whether `own` was
- * listed, too; it is not set without `own`. */
+ * kind. Stale locks are removed in passing. *ret_own_listed says whether `own`
+ * was listed; it is not set without `own`. */
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
 		       bool *ret_own_listed, struct cairn_err *err);
 

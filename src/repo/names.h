@@ -23,13 +23,14 @@ struct repo_names {
 	size_t n, cap;
 };
 
-/* More files of one kind than this are refused: a store that goes on for ever
- * must not take all memory. */
+/* More files of one kind than this are an error: an endless listing must not
+ * take all memory. */
 #define REPO_NAMES_MAX ((size_t)64 << 20)
 
 int repo_names_list(struct repo_store *store, enum repo_file kind, struct repo_names *ret,
 		    struct cairn_err *err);
-/* Appends; the list is not sorted then, and repo_names_find() does not work on it. */
+/* Appends without sorting; repo_names_find() does not work until the list is
+ * sorted. */
 int repo_names_add(struct repo_names *names, const struct repo_named *name, struct cairn_err *err);
 void repo_names_sort(struct repo_names *names);
 int repo_names_copy(const struct repo_names *names, struct repo_names *ret, struct cairn_err *err);

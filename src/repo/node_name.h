@@ -12,10 +12,11 @@ struct cairn_buf;
 
 void repo_name_quote(struct cairn_buf *out, const char *name);
 
-/* False when an escape is wrong. */
+/* False when an escape is invalid. */
 bool repo_name_unquote(struct cairn_buf *out, const char *text, size_t n);
 
-/* May stand in a tree: not empty, not "." or "..", no '/' and no NUL. */
+/* True for a valid name in a tree: not empty, not "." or "..", no '/' and no
+ * NUL. */
 bool repo_name_valid(const char *name, size_t n);
 
 #endif

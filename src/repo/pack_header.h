@@ -4,8 +4,8 @@
  *
  * pack = blobs || sealed header || u32le length of the sealed header. A header
  * entry is type(1) length(4) id(32), or, for a compressed blob, type(1)
- * length(4) plain(4) id(32). Blobs stand in the header's order from offset 0 on,
- * without gaps.
+ * length(4) plain(4) id(32). Blobs are stored in the header's order from offset
+ * 0 on, without gaps.
  */
 #ifndef CAIRN_REPO_PACK_HEADER_H
 #define CAIRN_REPO_PACK_HEADER_H
@@ -31,13 +31,14 @@ struct repo_pack_blob {
 	uint8_t type;            /* enum repo_blob_type */
 };
 
-/* What the header takes in the pack, sealed, with its length. */
+/* The size of the sealed header in the pack, including its length field. */
 uint64_t repo_pack_header_size(const struct repo_pack_blob *blobs, size_t n);
 
 /* Appends the plain header; the trailer is not part of it. */
 void repo_pack_header_encode(const struct repo_pack_blob *blobs, size_t n, struct cairn_buf *out);
 
-/* *ret_blobs is the caller's. `body` is how many bytes the blobs must fill.
+/* *ret_blobs is owned by the caller. `body` is the number of bytes that the
+ * blobs must fill.
  *
  * CAIRN_DATA_LOSS  not a header, or the lengths do not fill the pack
  */

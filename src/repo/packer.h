@@ -3,9 +3,9 @@
 /* Fills packs and sends them.
  *
  * One open pack for data and one for trees. A full one is sent by one of the
- * packer's threads, as many at a time as the store likes; when all are busy, who
- * wants to append waits. Packs that were stored are written into an index file
- * when there are enough of them, when some time has passed, and at a flush.
+ * packer's threads, as many at a time as the store supports; when all are busy,
+ * appending waits. Packs that were stored are written into an index file when
+ * there are enough of them, when some time has passed, and at a flush.
  *
  * Thread-safe.
  */
@@ -22,28 +22,30 @@ struct cairn_err;
 struct repo;
 struct repo_packer;
 
-/* Packs in memory beside the open ones, whatever the store could take. */
+/* Maximum number of packs in memory besides the open ones, whatever the store
+ * supports. */
 #define REPO_PACKS_IN_FLIGHT_MAX 4
 
-/* A pack with more blobs is full: all of them stand in one index file. */
+/* A pack with more blobs is full, because all of them must fit into one index
+ * file. */
 #define REPO_PACK_BLOBS_MAX 20000U
 
-/* How long what was stored may be in no index file: it bounds what a crash
- * leaves to be found by repo_adopt_packs(). */
+/* How long stored packs may be in no index file: it bounds what
+ * repo_adopt_packs() must find after a crash. */
 #define REPO_INDEX_EVERY_MS ((uint64_t)5 * 60 * 1000)
 
 int repo_packer_new(struct repo *repo, struct repo_packer **ret, struct cairn_err *err);
 
-/* Waits for packs that are being sent; what is open is dropped. Accepts NULL. */
+/* Waits for packs that are being sent; open packs are dropped. Accepts NULL. */
 void repo_packer_free(struct repo_packer *packer);
 
-/* Appends a sealed blob and tells the index where entry `entry` went. */
+/* Appends a sealed blob and records its place in entry `entry` of the index. */
 int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 		       const struct repo_id *id, uint32_t entry, const uint8_t *sealed, size_t n,
 		       uint32_t plain, struct cairn_err *err);
 
-/* A pack that is stored and in no index file: the next flush writes it into
- * one. Its blobs are in the index already. `blobs` is copied. */
+/* Registers a pack that is stored but in no index file: the next flush writes
+ * it into one. Its blobs are already in the index. `blobs` is copied. */
 int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct repo_id *id,
 		      const struct repo_pack_blob *blobs, size_t n, struct cairn_err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Polynomials over GF(2), as restic's own chunker needs one in the config: an
- * irreducible one of degree 53. We cut by other rules, but who backs files up
- * into the same repository with restic uses it. Bit i is the coefficient of x^i. */
+/* Polynomials over GF(2): the config must hold an irreducible one of degree 53 for
+ * restic's own chunker. We cut by other rules, but restic uses it for file backups
+ * into the same repository. Bit i is the coefficient of x^i. */
 #ifndef CAIRN_REPO_POLY_H
 #define CAIRN_REPO_POLY_H
 

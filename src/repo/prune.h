@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Deleting what no snapshot needs.
+/* Deletes data that no snapshot needs.
  *
- * Marks every blob that a snapshot reaches; packs without a used blob go, packs
- * with too many unused ones are written anew. Of a blob that is stored twice, the
- * copy that stays was read and is whole. In this order: new packs, new
- * index, old index, old packs. After a crash at any point the repository is
- * whole, and the next prune ends the work.
+ * Marks every blob that a snapshot reaches; packs without a used blob are deleted,
+ * packs with too many unused ones are rewritten. Of a blob that is stored twice,
+ * the copy that is kept was read and verified. The order is: new packs, new index,
+ * old index, old packs. After a crash at any point the repository is consistent,
+ * and the next prune completes the work.
  *
- * On a full disk no pack is written anew, and index files are replaced one by one:
- * that takes the room of one index file, which the store's reserve has. The packs
- * that it frees are room for the next prune.
+ * On a full disk no pack is rewritten, and index files are replaced one by one:
+ * that needs the space of one index file, which the store's reserve provides. The
+ * deleted packs make space for the next prune.
  */
 #ifndef CAIRN_REPO_PRUNE_H
 #define CAIRN_REPO_PRUNE_H
@@ -23,7 +23,8 @@ struct repo;
 
 struct repo_prune_options {
 	bool dry_run;              /* only say what would be done */
-	unsigned max_unused_tenth; /* of a percent of what is used may stay unused */
+	unsigned max_unused_tenth; /* unused data allowed, in tenths of a percent of the used
+				    * data */
 	uint64_t max_repack_bytes; /* 0: no limit */
 	/* Called from one thread at a time. */
 	void (*progress)(void *arg, const char *step, uint64_t done, uint64_t total);
@@ -35,20 +36,20 @@ struct repo_prune_stats {
 	uint64_t blobs_used, blobs_unused, blobs_duplicate;
 	uint64_t bytes_used, bytes_unused; /* as stored */
 	uint64_t packs_kept, packs_deleted, packs_repacked;
-	uint64_t packs_put_off; /* not written anew, because the store has no room for it */
+	uint64_t packs_put_off; /* not rewritten, because the store has no space */
 	uint64_t packs_unknown; /* in no index; deleted too */
 	uint64_t files_half;    /* left half-written by a writer that died; deleted too */
 	uint64_t bytes_freed, bytes_repacked;
 };
 
-/* Needs the exclusive lock, or, for a dry run, any or none; loads the index.
+/* Needs the exclusive lock, or, for a dry run, any or no lock; loads the index.
  *
  * CAIRN_DATA_LOSS     a blob that a snapshot needs is missing or damaged: nothing
  *                     was deleted
- * CAIRN_ABORTED       the lock was lost, or a snapshot went away meanwhile
- * CAIRN_CANCELLED     asked for (repo_store_options.cancelled); the next one ends the work
+ * CAIRN_ABORTED       the lock was lost, or a snapshot was removed meanwhile
+ * CAIRN_CANCELLED     requested (repo_store_options.cancelled); the next prune completes the work
  * CAIRN_PRECONDITION  no exclusive lock
- * CAIRN_NO_SPACE      there is no room to write packs anew, and none could go without
+ * CAIRN_NO_SPACE      no space to rewrite packs, and none could be deleted without that
  */
 int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	       struct repo_prune_stats *ret, struct cairn_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which copy of a blob that is stored more than once a prune keeps. */
+/* Chooses which copy of a blob that is stored more than once a prune keeps. */
 #ifndef CAIRN_REPO_PRUNE_COPIES_H
 #define CAIRN_REPO_PRUNE_COPIES_H
 
@@ -9,7 +9,7 @@ struct repo;
 struct repo_walk;
 
 /* Reads the marked copy of every used blob that has several, and moves the mark to
- * the first one that is whole. Blobs that are stored once are not read.
+ * the first intact one. Blobs that are stored once are not read.
  *
  * CAIRN_DATA_LOSS  every copy of a blob is damaged
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a prune will do with each pack: pure but for the index it reads. */
+/* Plans what a prune does with each pack: pure except that it reads the
+ * index. */
 #ifndef CAIRN_REPO_PRUNE_PLAN_H
 #define CAIRN_REPO_PRUNE_PLAN_H
 
@@ -32,12 +33,12 @@ struct repo_prune_plan {
 	struct repo_index_order order;
 };
 
-/* A pack smaller than this part of the target is small: many of them, as small
- * increments leave, are written together. */
+/* A pack smaller than this fraction of the target size is small: many of them,
+ * as small increments leave, are merged. */
 #define REPO_PRUNE_SMALL_PART 5
 
-/* Fills the plan and the statistics that follow from it. `room` is what packs that are
- * written anew may take. */
+/* Fills the plan and the statistics derived from it. `room` is the space that
+ * rewritten packs may take. */
 int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint64_t pack_size,
 		    uint64_t room, const struct repo_prune_options *options,
 		    struct repo_prune_plan *ret, struct repo_prune_stats *stats,

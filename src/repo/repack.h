@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Moving blobs into new packs. */
+/* Copies blobs into new packs. */
 #ifndef CAIRN_REPO_REPACK_H
 #define CAIRN_REPO_REPACK_H
 
@@ -12,7 +12,7 @@ struct repo;
 struct repo_pack_blob;
 
 /* Puts copies of these blobs of pack `pack`, ordered by offset, into the open
- * packs. Each is verified first; the compressed bytes are kept as they are.
+ * packs. Each is verified first; the compressed bytes are reused.
  *
  * CAIRN_DATA_LOSS  one is damaged
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files behind repo.h share. */
+/* Internal header of the files that implement repo.h. */
 #ifndef CAIRN_REPO_REPO_IMPL_H
 #define CAIRN_REPO_REPO_IMPL_H
 
@@ -26,7 +26,7 @@ struct cairn_buf;
 #define REPO_PACK_SIZE_MIN   ((uint64_t)64 << 10)
 #define REPO_PACK_SIZE_MAX   ((uint64_t)512 << 20)
 
-/* What a file other than a pack may have at most, stored and plain. */
+/* Maximum sizes of a file other than a pack, stored and plain. */
 #define REPO_FILE_STORED_MAX ((size_t)512 << 20)
 #define REPO_SNAPSHOT_MAX    ((size_t)16 << 20)
 #define REPO_LOCK_FILE_MAX   ((size_t)64 << 10)
@@ -55,20 +55,20 @@ struct repo {
 	bool packs_whole;                /* all that the index names were in that listing */
 	pthread_mutex_t doubt_mutex;     /* guards what follows */
 	struct repo_names packs_doubted; /* those with blobs that could not be opened */
-	char *cache_dir;                 /* of this machine, for all repositories; or NULL */
-	struct repo_names index_listed;  /* index files when it was loaded */
+	char *cache_dir;                 /* local, for all repositories; or NULL */
+	struct repo_names index_listed;  /* index files at the time of loading */
 	struct repo_names index_known;   /* those whose blobs are in memory; parse_mutex */
-	struct repo_names index_saved;   /* and those that repo_cache_save() has put into a cache */
+	struct repo_names index_saved;   /* those that repo_cache_save() has put into a cache */
 	uint32_t cache_saved;            /* entries of the index that it has */
-	bool cache_used;                 /* something of it was attached */
+	bool cache_used;                 /* a cache was attached */
 	uint32_t cache_min;              /* REPO_CACHE_BLOBS_MIN; less in tests */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
-	atomic_bool early;      /* nobody looked a second time yet */
+	atomic_bool early;      /* the second check is still pending */
 	atomic_bool collided;
-	atomic_bool damaged; /* it was told that something is */
+	atomic_bool damaged; /* damage was reported */
 	bool unlocked;
-	pthread_mutex_t settle_mutex;  /* held while that is waited for; guards what follows */
+	pthread_mutex_t settle_mutex;  /* held while waiting for that; guards what follows */
 	struct repo_names early_names; /* index files that were loaded before it */
 	pthread_mutex_t fail_mutex;    /* guards `failure` */
 	struct cairn_err failure;
@@ -77,22 +77,24 @@ struct repo {
 		bytes_received;
 };
 
-/* A repository that needs no key yet: its store is open, nothing was read. */
+/* Creates a repository object without a key: its store is open, nothing was
+ * read. */
 int repo_new(const struct repo_options *options, struct repo **ret, struct cairn_err *err);
 
 /* The first key that the password opens and that `fits` (NULL: any); a damaged one
- * is reported only if no other fits. An init that died can leave a second key: the
- * password opens it, but it does not open the config. */
+ * is reported only if no other fits. An interrupted init can leave a second key:
+ * the password opens it, but it does not open the config. */
 int repo_find_key(struct repo *repo, const struct repo_options *options,
 		  int (*fits)(struct repo *repo, struct cairn_err *err), struct cairn_err *err);
 
 /* CAIRN_DATA_LOSS  the config is damaged, or sealed with another key */
 int repo_config_read(struct repo *repo, struct repo_config *ret, struct cairn_err *err);
 
-/* Takes the lock that the options ask for, and gets ready to write under it. */
+/* Takes the lock specified in the options, and prepares for writing under
+ * it. */
 int repo_start(struct repo *repo, const struct repo_options *options, struct cairn_err *err);
 
-/* The failure that sticks. repo_fail() keeps the first one and returns its
+/* The sticky failure. repo_fail() keeps the first one and returns its
  * argument's code. */
 int repo_fail(struct repo *repo, const struct cairn_err *err);
 int repo_failed(struct repo *repo, struct cairn_err *err);
@@ -104,12 +106,12 @@ int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id 
 int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err);
 
-/* Reads from the store, counted. */
+/* Reads from the store and counts the bytes. */
 int repo_read(struct repo *repo, const struct repo_id *pack, uint64_t offset, void *out, size_t n,
 	      struct cairn_err *err);
 
-/* CAIRN_CANCELLED when whoever waits does not want to any more: asked between the
- * steps of what takes long. */
+/* CAIRN_CANCELLED when the caller has cancelled: checked between the steps of
+ * long operations. */
 int repo_go_on(const struct repo *repo, struct cairn_err *err);
 
 /* CAIRN_PRECONDITION unless a lock is held and the index loaded. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Snapshots: what can be restored.
+/* Snapshots: the units of restore.
  *
  * A small JSON file that names a root tree. Snapshots never change; restic's
  * `tag` and `rewrite` replace one by another with a new id, so a parent is
- * looked for by host, path and tags and never only by a remembered id. Own facts
- * go into tags or into a file of the tree: unknown fields are dropped by others.
+ * looked up by host, path and tags and never only by a stored id. Our own
+ * metadata goes into tags or into a file of the tree, because other programs
+ * drop unknown fields.
  */
 #ifndef CAIRN_REPO_SNAPSHOT_H
 #define CAIRN_REPO_SNAPSHOT_H
@@ -33,8 +34,8 @@ struct repo_summary {
 	uint64_t total_files_processed, total_bytes_processed;
 };
 
-/* For saving, strings and arrays are the caller's. A loaded one owns them and is
- * released by repo_snapshot_free(). */
+/* For saving, strings and arrays belong to the caller. A loaded snapshot owns
+ * them and is freed by repo_snapshot_free(). */
 struct repo_snapshot {
 	struct repo_id id; /* set by save and load */
 	int64_t time_ns;   /* since 1970 */
@@ -58,8 +59,8 @@ void repo_snapshot_free(struct repo_snapshot *snapshot);
 CAIRN_DEFINE_CLEANUP(struct repo_snapshot, repo_snapshot_free);
 
 /* Flushes (blob.h), then stores the snapshot; durable when it returns. The lock
- * is looked at before and after: when it was lost in between, the snapshot is
- * taken back.
+ * is checked before and after: if it was lost in between, the snapshot is
+ * removed again.
  *
  * CAIRN_NOT_FOUND  the tree is not in the repository
  * CAIRN_ABORTED    the lock was lost; nothing was saved
@@ -72,8 +73,8 @@ int repo_snapshot_load(struct repo *repo, const struct repo_id *id, struct repo_
 
 /* The snapshot whose id begins with `prefix`.
  *
- * CAIRN_NOT_FOUND  no id begins so
- * CAIRN_INVALID    several ids begin so, or the text cannot begin an id
+ * CAIRN_NOT_FOUND  no id begins with it
+ * CAIRN_INVALID    several ids begin with it, or it cannot be the beginning of an id
  * CAIRN_DATA_LOSS  the snapshot cannot be read
  */
 int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapshot **ret,
@@ -82,7 +83,7 @@ int repo_snapshot_find(struct repo *repo, const char *prefix, struct repo_snapsh
 struct repo_snapshot_list {
 	struct repo_snapshot **items; /* oldest first */
 	size_t n;
-	size_t gone;    /* files that were listed and not there any more */
+	size_t gone;    /* files that were listed but no longer exist */
 	size_t damaged; /* files that could not be read; the first one's error: */
 	int damaged_code;
 	char damaged_text[160];
@@ -98,8 +99,8 @@ int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct
  * all are, and a snapshot is newer than its parent whatever their times say. */
 size_t repo_snapshot_newest(struct repo_snapshot *const *items, size_t n);
 
-/* Deletes the snapshot, not what it refers to: prune.h does that. Needs the
- * exclusive lock. Absent is fine. */
+/* Deletes the snapshot, but not the data that it refers to: prune.h does that.
+ * Needs the exclusive lock. A missing snapshot is not an error. */
 int repo_snapshot_remove(struct repo *repo, const struct repo_id *id, struct cairn_err *err);
 
 #endif

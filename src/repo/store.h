@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where the files of a repository are.
+/* The storage of a repository's files.
  *
  * A store keeps whole, immutable files of six kinds under names: 64 hex digits,
- * the hash of what they hold (the config has no name). It knows nothing of
- * what is in them. One `const struct repo_store_ops` for each kind of place
- * (dir/, s3/, rest/), one `struct repo_store` for each open one; places embed
- * the instance as their first member. Callers use the repo_store_*() wrappers.
+ * the hash of their content (the config has no name). It does not interpret
+ * them. One `const struct repo_store_ops` for each kind of place (dir/, s3/,
+ * rest/), one `struct repo_store` for each open one; places embed the instance
+ * as their first member. Callers use the repo_store_*() wrappers.
  *
- * Promises:
- *   - a name is absent or holds the whole file, also after kill -9 and power
+ * Guarantees:
+ *   - a name is absent or refers to a complete file, also after kill -9 and power
  *     loss; a put is durable when it returns;
- *   - to put the same name again, with the same bytes, succeeds;
- *   - to remove what is absent succeeds;
- *   - a list may miss what is put while it runs, never what was there before.
+ *   - putting the same name again, with the same bytes, succeeds;
+ *   - removing a missing file succeeds;
+ *   - a listing may miss files that are put while it runs, but no earlier ones.
  *
- * Every operation may be called from any number of threads. Errors that time
- * may heal (a cut connection, 5xx, throttling) are repeated with back-off inside
- * the store and are CAIRN_UNAVAILABLE when they last.
+ * Every operation may be called from any number of threads. Transient errors (a
+ * lost connection, 5xx, throttling) are retried with back-off inside the store
+ * and are returned as CAIRN_UNAVAILABLE if they persist.
  */
 #ifndef CAIRN_REPO_STORE_H
 #define CAIRN_REPO_STORE_H
@@ -61,8 +61,8 @@ struct repo_store_ops {
 
 	/* Required. `name` is NULL for the config only. */
 	void (*close)(struct repo_store *store);
-	/* Makes the place itself: directories, or what the server needs. Fine
-	 * when it exists. */
+	/* Creates the place itself: directories, or whatever the server needs.
+	 * Succeeds if it exists. */
 	int (*create)(struct repo_store *store, struct cairn_err *err);
 	/* `id_of_data` is the SHA-256 of the bytes, which S3 signs. */
 	int (*put)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -79,18 +79,20 @@ struct repo_store_ops {
 	int (*list)(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
 
-	/* Optional: removes what writers that died left half-written, and counts it.
-	 * Nobody else may be writing. */
+	/* Optional: removes files that dead writers left half-written, and counts
+	 * them. No other process may be writing. */
 	int (*sweep)(struct repo_store *store, struct repo_swept *swept, struct cairn_err *err);
 
 	/* Optional: bytes that can still be written. */
 	int (*space)(struct repo_store *store, uint64_t *ret_free, struct cairn_err *err);
 
-	/* Optional: a reserve is room that only what frees space may use. */
+	/* Optional: a reserve is space that only operations that free space may
+	 * use. */
 	int (*reserve_keep)(struct repo_store *store, struct cairn_err *err);
 	int (*reserve_release)(struct repo_store *store, bool *ret_released, struct cairn_err *err);
 
-	/* Optional: a whole file with one request; as repo_store_get_all(). */
+	/* Optional: reads a whole file with one request; see
+	 * repo_store_get_all(). */
 	int (*get_all)(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       size_t max, uint8_t **ret_data, size_t *ret_n, struct cairn_err *err);
 
@@ -103,8 +105,8 @@ struct repo_store_ops {
 
 struct repo_store {
 	const struct repo_store_ops *ops;
-	unsigned connections; /* how many operations at a time it is good for */
-	/* Requests to it so far, as S3 would count them: a listing is one for each 1000 names. */
+	unsigned connections; /* number of concurrent operations that it supports well */
+	/* Requests so far, as S3 would count them: a listing is one for each 1000 names. */
 	atomic_uint_fast64_t requests;
 };
 
@@ -114,7 +116,7 @@ enum repo_s3_style {
 	REPO_S3_VIRTUAL, /* https://bucket.host/key */
 };
 
-/* Where and how; strings are copied by repo_store_open(). */
+/* Location and options; strings are copied by repo_store_open(). */
 struct repo_store_options {
 	/* "/dir", "local:/dir", "s3:https://host[:port]/bucket[/prefix]",
 	 * "s3:host/bucket", "rest:https://[user:password@]host[:port]/path" */
@@ -128,32 +130,33 @@ struct repo_store_options {
 	const char *region;        /* NULL: us-east-1 */
 	enum repo_s3_style s3_style;
 	uint64_t part_size; /* of multipart uploads; 0: 64 MiB */
-	uint64_t lock_days; /* nobody can delete new files but locks so long; 0: no protection */
+	uint64_t lock_days; /* days for which new files except locks cannot be deleted; 0: no
+			     * protection */
 
-	/* REST server, when the location names none */
+	/* REST server, if the location does not name them */
 	const char *user;
 	const char *password;
 
 	unsigned connections; /* 0: 5, or 2 for a directory */
-	uint64_t retry_ms;    /* how long a failing request is repeated; 0: 15 minutes */
-	uint64_t stall_ms;    /* a request that moves no byte for so long fails; 0: 60 s */
-	/* True when whoever waits does not want to any more; may be NULL. A request that
-	 * fails is not repeated then, and is CAIRN_CANCELLED. From any thread. */
+	uint64_t retry_ms;    /* how long a failing request is retried; 0: 15 minutes */
+	uint64_t stall_ms;    /* timeout of a request without progress; 0: 60 s */
+	/* True when the caller has cancelled; may be NULL. A failed request is then not
+	 * retried, and returns CAIRN_CANCELLED. From any thread. */
 	bool (*cancelled)(void);
-	struct repo_limits *limits; /* of bytes a second; the caller's, NULL: none */
+	struct repo_limits *limits; /* in bytes per second; owned by the caller, NULL: none */
 };
 
-/* Fills what is NULL from the environment: AWS_ACCESS_KEY_ID,
+/* Fills fields that are NULL from the environment: AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION,
- * RESTIC_REST_USERNAME, RESTIC_REST_PASSWORD, RESTIC_CACERT. The strings
- * belong to the environment. */
+ * RESTIC_REST_USERNAME, RESTIC_REST_PASSWORD, RESTIC_CACERT. The strings belong
+ * to the environment. */
 void repo_store_options_from_environment(struct repo_store_options *options);
 
 /* The location without passwords, for messages; owned by the caller. NULL when
  * memory is short. */
 char *repo_store_location_shown(const char *location);
 
-/* Opens without looking whether a repository is there.
+/* Opens the store without checking that it holds a repository.
  *
  * CAIRN_INVALID  the location is not understood, or keys for it are missing
  */
@@ -166,18 +169,18 @@ CAIRN_DEFINE_CLEANUP(struct repo_store, repo_store_close);
 
 int repo_store_create(struct repo_store *store, struct cairn_err *err);
 
-/* Stores the bytes under their hash, which is given back. */
+/* Stores the bytes under their hash, which is returned. */
 int repo_store_put(struct repo_store *store, enum repo_file kind, const void *data, size_t n,
 		   struct repo_id *ret_name, struct cairn_err *err);
-/* CAIRN_EXISTS  there is one, with other bytes; a store may also be unable to tell */
+/* CAIRN_EXISTS  it exists with other bytes; not every store can detect this */
 int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
 			  struct cairn_err *err);
 
 int repo_store_get(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		   uint64_t offset, void *out, size_t n, struct cairn_err *err);
 
-/* A whole file of at most `max` bytes; owned by the caller. Whether it hashes to
- * its name is not looked at.
+/* A whole file of at most `max` bytes; owned by the caller. Its hash is not
+ * compared with its name.
  *
  * CAIRN_RANGE  it is larger
  */
@@ -195,30 +198,31 @@ int repo_store_remove(struct repo_store *store, enum repo_file kind, const struc
 int repo_store_list(struct repo_store *store, enum repo_file kind, repo_store_list_fn *fn,
 		    void *arg, struct cairn_err *err);
 
-/* Protects a file from deletion by anybody until then, in seconds since 1970.
+/* Protects a file from deletion by any user until a time in seconds since 1970.
  *
- * CAIRN_DENIED         it is protected longer already, or we may not
- * CAIRN_UNIMPLEMENTED  the store cannot
+ * CAIRN_DENIED         it is already protected for longer, or permission is missing
+ * CAIRN_UNIMPLEMENTED  not supported by the store
  */
 int repo_store_protect(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		       int64_t until, struct cairn_err *err);
 
-/* Until when it is; 0: it is not. */
+/* Until when the file is protected; 0: not protected. */
 int repo_store_protected_until(struct repo_store *store, enum repo_file kind,
 			       const struct repo_id *name, int64_t *ret, struct cairn_err *err);
 
-/* Removes half-written files; for the holder of the exclusive lock. A store whose
- * server keeps none does nothing. */
+/* Removes half-written files; for the holder of the exclusive lock. Does nothing
+ * for a store whose server keeps none. */
 int repo_store_sweep(struct repo_store *store, struct repo_swept *ret, struct cairn_err *err);
 
-/* Bytes that can still be written; UINT64_MAX when the store cannot tell. */
+/* Bytes that can still be written; UINT64_MAX when unknown. */
 uint64_t repo_store_space(struct repo_store *store);
 
-/* Makes the reserve if it is not there. It is a convenience: failures are ignored. */
+/* Creates the reserve if it does not exist. Failures are ignored, because the reserve
+ * is optional. */
 void repo_store_reserve_keep(struct repo_store *store);
 
-/* Frees the reserve; false when there is none. For the exclusive lock and what is done
- * under it: on a full disk nothing could be deleted otherwise. */
+/* Frees the reserve; false when there is none. For taking the exclusive lock and the
+ * operations under it: on a full disk nothing could be deleted otherwise. */
 bool repo_store_reserve_release(struct repo_store *store);
 
 #endif

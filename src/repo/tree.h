@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Trees: directories and what is in them.
+/* Trees: directories and their entries.
  *
  * A tree is one blob of JSON: a list of nodes, sorted by name. A file's node
  * holds the ids of its content, a quarter of a million for a large volume, so it
- * is written and read as a stream and never becomes a tree of objects in
- * memory. The bytes are exactly those that restic would write.
+ * is written and read as a stream and is never a tree of objects in memory. The
+ * bytes are exactly those that restic would write.
  *
  * A writer or a reader belongs to one thread.
  */
@@ -30,8 +30,8 @@ enum repo_node_type {
 	REPO_NODE_OTHER, /* devices, sockets, …: read only */
 };
 
-/* Names hold any bytes but NUL and '/'. Strings that a reader gives live until
- * its callback returns. */
+/* Names may contain any bytes but NUL and '/'. Strings from a reader are valid
+ * until its callback returns. */
 struct repo_node {
 	const char *name;
 	enum repo_node_type type;
@@ -51,7 +51,7 @@ struct repo_node {
 
 int repo_tree_writer_new(struct repo *repo, struct repo_tree_writer **ret, struct cairn_err *err);
 
-/* Accepts NULL; what was written and not finished is dropped. Before the repository is
+/* Accepts NULL; an unfinished tree is dropped. Call before the repository is
  * closed. */
 void repo_tree_writer_free(struct repo_tree_writer *writer);
 CAIRN_DEFINE_CLEANUP(struct repo_tree_writer, repo_tree_writer_free);
@@ -64,14 +64,14 @@ CAIRN_DEFINE_CLEANUP(struct repo_tree_writer, repo_tree_writer_free);
 int repo_tree_writer_add(struct repo_tree_writer *writer, const struct repo_node *node,
 			 struct cairn_err *err);
 
-/* Like it, of a subtree that the caller knows to be in the repository. */
+/* The same for a subtree that the caller knows to be in the repository. */
 int repo_tree_writer_add_known(struct repo_tree_writer *writer, const struct repo_node *node,
 			       struct cairn_err *err);
 
-/* Adds a file: begin, content in order and in as many parts as one likes, end.
- * A blob that is not in the repository, or lengths that do not add up to
- * node->size, are refused: such a file would be restored wrong and no check
- * would tell.
+/* Adds a file: begin, content in order and in any number of parts, end. A blob
+ * that is not in the repository, or lengths that do not add up to node->size,
+ * are errors: such a file would be restored incorrectly and no check would
+ * detect it.
  *
  * CAIRN_NOT_FOUND  a blob is not in the repository
  * CAIRN_INVALID    the lengths do not add up (end), or as above
@@ -80,7 +80,8 @@ int repo_tree_writer_file_begin(struct repo_tree_writer *writer, const struct re
 				struct cairn_err *err);
 int repo_tree_writer_content(struct repo_tree_writer *writer, const struct repo_id *ids, size_t n,
 			     struct cairn_err *err);
-/* One that the caller has found in the index in this process, with that size, or has put. */
+/* A blob that the caller has found in the index in this process, with that size, or has
+ * put. */
 int repo_tree_writer_content_known(struct repo_tree_writer *writer, const struct repo_id *id,
 				   uint64_t size, struct cairn_err *err);
 int repo_tree_writer_file_end(struct repo_tree_writer *writer, struct cairn_err *err);
@@ -89,13 +90,13 @@ int repo_tree_writer_file_end(struct repo_tree_writer *writer, struct cairn_err 
 int repo_tree_writer_finish(struct repo_tree_writer *writer, struct repo_id *ret_id,
 			    struct cairn_err *err);
 
-/* What a reader calls; each may be NULL. A negative return ends the reading and
- * is returned, and so is a positive one: the way to stop early. */
+/* Callbacks of a reader; each may be NULL. A negative return ends the reading
+ * and is returned, and so is a positive one, which can be used to stop
+ * early. */
 struct repo_tree_visitor {
 	/* Before the content of a file; for a directory node->subtree is set.
-	 * When it stands after the content in the bytes (others may write it
-	 * so), node->size and the like are still right: nodes are scanned
-	 * twice. */
+	 * Fields that follow the content in the bytes (other programs may write
+	 * them so) are set as well, because nodes are scanned twice. */
 	int (*node)(void *arg, const struct repo_node *node, struct cairn_err *err);
 	/* The ids of the file just announced, in order, in parts. */
 	int (*content)(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err);
@@ -106,20 +107,20 @@ struct repo_tree_visitor {
 
 /* Reads the tree, one level.
  *
- * CAIRN_NOT_FOUND  there is no such tree
- * CAIRN_DATA_LOSS  it is damaged, or no tree
+ * CAIRN_NOT_FOUND  no such tree
+ * CAIRN_DATA_LOSS  damaged, or not a tree
  */
 int repo_tree_read(struct repo *repo, const struct repo_id *tree,
 		   const struct repo_tree_visitor *visitor, struct cairn_err *err);
 
-/* The same for bytes at hand: the pure half, for tests and fuzzing. */
+/* The same for bytes in memory: the pure half, for tests and fuzzing. */
 int repo_tree_parse(const char *json, size_t n, const struct repo_tree_visitor *visitor,
 		    struct cairn_err *err);
 
 /* Finds the node at `path` ("/a/b"), its strings valid until *ret_names is
- * freed, and the tree it stands in: read it with repo_tree_read_content().
+ * freed, and the tree that contains it, for repo_tree_read_content().
  *
- * CAIRN_NOT_FOUND  there is none
+ * CAIRN_NOT_FOUND  no such path
  */
 struct repo_found_node {
 	struct repo_node node;

@@ -10,7 +10,7 @@
 
 struct cairn_buf;
 
-/* `c` is at most 0x10ffff and no surrogate. */
+/* `c` is at most 0x10ffff and not a surrogate. */
 void repo_utf8_add(struct cairn_buf *out, uint32_t c);
 
 /* Exactly `n` <= 8 hex digits. */

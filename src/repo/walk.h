@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Marks all that snapshots reach. */
+/* Marks all blobs that snapshots reach. */
 #ifndef CAIRN_REPO_WALK_H
 #define CAIRN_REPO_WALK_H
 
@@ -15,7 +15,7 @@ struct repo;
 
 struct repo_walk {
 	struct repo *repo;
-	/* Something is missing or damaged. 0: go on. */
+	/* Called for missing or damaged objects. Return 0 to continue. */
 	int (*problem)(void *arg, int code, const char *text, struct cairn_err *err);
 	void *arg;
 	uint64_t trees, files;
@@ -32,7 +32,7 @@ struct repo_walk {
 int repo_walk_init(struct repo_walk *walk, struct repo *repo, struct cairn_err *err);
 void repo_walk_done(struct repo_walk *walk);
 
-/* Marks the tree and all below it; what was marked is not read again. */
+/* Marks the tree and everything below it; marked trees are not read again. */
 int repo_walk_tree(struct repo_walk *walk, const struct repo_id *root, struct cairn_err *err);
 
 bool repo_walk_marked(const struct repo_walk *walk, uint32_t entry);

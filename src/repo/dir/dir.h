@@ -2,7 +2,7 @@
 
 /* A repository in a directory: config, keys/, locks/, snapshots/, index/ and
  * data/<first two digits>/. A file appears by rename, after its bytes are on
- * disk; names that are no ids (such as leftovers "<id>-tmp-…") are not seen. */
+ * disk; names that are not ids (such as leftovers "<id>-tmp-…") are ignored. */
 #ifndef CAIRN_REPO_DIR_DIR_H
 #define CAIRN_REPO_DIR_DIR_H
 

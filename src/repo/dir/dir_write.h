@@ -18,9 +18,9 @@ struct dir_write {
 	bool (*cancelled)(void);      /* or NULL */
 };
 
-/* Makes the file, which must not be there, and writes it. What is large goes past the page
- * cache where the filesystem is known to do that well: packs are not read again soon, and
- * copying them into the cache costs as much as hashing them. */
+/* Creates and writes the file, which must not exist. Large files bypass the page cache on
+ * filesystems that are known to do this well: packs are not read again soon, and copying
+ * them into the cache costs as much as hashing them. */
 int dir_write_file(int dir_fd, const char *name, const struct dir_write *write,
 		   struct cairn_err *err);
 

@@ -2,8 +2,8 @@
 
 /* AWS Signature Version 4, for S3: pure.
  *
- * Made here and not by libcurl: Debian 12's 7.88 sends no hash of the body, which
- * S3 demands. */
+ * Done here and not by libcurl, because Debian 12's 7.88 does not send the hash
+ * of the body, which S3 requires. */
 #ifndef CAIRN_REPO_S3_SIGN_H
 #define CAIRN_REPO_S3_SIGN_H
 
@@ -20,7 +20,7 @@ struct s3_credentials {
 	const char *region;
 };
 
-/* What is signed. Path and query are as they go over the wire: percent-encoded,
+/* The signed parts of a request. Path and query are as sent: percent-encoded,
  * parameters in ascending order, each with '='. */
 struct s3_signed {
 	const char *method;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The few answers of S3 that are XML: pure. */
+/* Parser of S3's few XML responses: pure. */
 #ifndef CAIRN_REPO_S3_XML_H
 #define CAIRN_REPO_S3_XML_H
 
@@ -10,7 +10,7 @@
 
 struct cairn_err;
 
-#define S3_TEXT_MAX 2048 /* keys have 1024 bytes at most, tokens are no longer in practice */
+#define S3_TEXT_MAX 2048 /* keys have 1024 bytes at most; tokens are not longer in practice */
 
 /* One page of a listing. */
 struct s3_page {
@@ -20,7 +20,7 @@ struct s3_page {
 
 typedef int s3_key_fn(void *arg, const char *key, uint64_t size, struct cairn_err *err);
 
-/* CAIRN_INTERNAL  no listing */
+/* CAIRN_INTERNAL  not a listing */
 int s3_parse_list(const char *xml, size_t n, s3_key_fn *fn, void *arg, struct s3_page *ret,
 		  struct cairn_err *err);
 
