@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Backups of a claim of a cluster, and restores to one, of any CSI driver.
+/* Backups of a cluster's PersistentVolumeClaims, and restores to them, for any
+ * CSI driver.
  *
  * The work is done where the volume is: by a Job with the program's own image,
- * or, where the driver's socket is at hand, by this process after the driver
- * has published the volume here. What is made for it (snapshot, claim, Job) is
- * taken away again whatever happens; who is killed leaves it to the Job's time
- * to live and to the next run for the same claim. Runs for one claim exclude
+ * or, if the driver's socket is accessible, by this process after the driver
+ * has published the volume here. The objects created for it (snapshot, claim,
+ * Job) are always removed again; if this process is killed, by the Job's time
+ * to live and by the next run for the same claim. Runs for one claim exclude
  * each other by a Lease.
  */
 #ifndef CAIRN_BACKUP_CLUSTER_H
@@ -21,14 +22,14 @@
 
 struct cairn_err;
 
-/* What becomes of the snapshot after the backup. */
+/* Whether the snapshot is kept after the backup. */
 enum cluster_base {
 	CLUSTER_BASE_AUTO, /* kept unless the driver needs no base for a delta */
 	CLUSTER_BASE_KEEP,
 	CLUSTER_BASE_DELETE,
 };
 
-/* A device of this host and what is on it. */
+/* A device of this host and its origin. */
 struct cluster_device {
 	const char *path;
 	const char *snapshot; /* VolumeSnapshot that it was made from; NULL for a restore */
@@ -42,18 +43,18 @@ struct cluster_direct {
 	/* Reads or writes the device. */
 	int (*run)(void *arg, const struct cluster_device *device, struct cairn_err *err);
 
-	/* What a backup is of; *ret is the caller's. */
+	/* Describes the backup; *ret is owned by the caller. */
 	int (*describe)(void *arg, json_t **ret, struct cairn_err *err);
 	void *arg;
 };
 
 struct cluster_options {
-	const char *kubeconfig; /* NULL: searched for */
+	const char *kubeconfig; /* NULL: default search */
 	const char *context;
 	const char *ns;
 	const char *claim;
 
-	const char *snapshot;       /* of a backup: one that exists; NULL: one is made */
+	const char *snapshot;       /* of a backup: an existing one; NULL: one is created */
 	const char *snapshot_class; /* NULL: the driver's */
 	const char *storage_class;  /* NULL: as the claim has it */
 	const char *mode;           /* of a restored claim; NULL: as it was */
@@ -72,16 +73,16 @@ struct cluster_options {
 	const char *const *describe; /* of the one that runs before a restore */
 	struct cluster_direct direct;
 
-	uint64_t ready_ms;   /* for a snapshot, a volume, a pod to be there */
-	uint64_t timeout_ms; /* for the work itself */
-	uint64_t lock_ms;    /* for another run of the same claim to end */
+	uint64_t ready_ms;   /* timeout for a snapshot, a volume or a pod to become ready */
+	uint64_t timeout_ms; /* timeout for the work itself */
+	uint64_t lock_ms;    /* how long to wait for another run of the same claim */
 
 	struct backup_talk talk;
 	struct backup_progress progress;
 };
 
 struct cluster_result {
-	json_t *summary; /* what the command in the Job said; NULL where it is not known */
+	json_t *summary; /* result of the command in the Job; NULL if unknown */
 	bool base_kept;
 	char snapshot[64];
 	char job[64];
@@ -90,16 +91,16 @@ struct cluster_result {
 void cluster_result_done(struct cluster_result *result);
 
 /* CAIRN_NOT_FOUND     no such claim, class, snapshot, secret …
- * CAIRN_PRECONDITION  the claim has no volume of a CSI driver, or several classes would do
- * CAIRN_ABORTED       another run for the claim goes on
+ * CAIRN_PRECONDITION  the claim has no volume of a CSI driver, or several classes match
+ * CAIRN_ABORTED       another run for the claim is in progress
  * CAIRN_DEADLINE      something was not ready in time; the text says what and why
  * CAIRN_CANCELLED     the progress said so
- * and what the command in the Job failed with
+ * and the error of the command in the Job
  */
 int cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
 		   struct cairn_err *err);
 
-/* CAIRN_EXISTS  there is such a claim */
+/* CAIRN_EXISTS  the claim exists */
 int cluster_restore(const struct cluster_options *options, struct cluster_result *ret,
 		    struct cairn_err *err);
 

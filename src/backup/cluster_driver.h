@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A CSI driver whose socket is at hand, asked to make a volume a device of this
- * host, as a kubelet would ask.
+/* Client of a CSI driver with a local socket. It publishes a volume as a device
+ * of this host, as a kubelet would.
  *
- * What is published is noted below a directory of this host, so that the next run
- * can take back what a killed one left. Drivers that want volumes attached
- * first, or secrets, are for Jobs.
+ * Published volumes are recorded below a directory of this host, so that the next
+ * run can unpublish those of a killed one. Drivers that need volumes attached
+ * first, or secrets, require Jobs.
  */
 #ifndef CAIRN_BACKUP_CLUSTER_DRIVER_H
 #define CAIRN_BACKUP_CLUSTER_DRIVER_H
@@ -19,25 +19,25 @@ struct cluster_driver;
 
 #define CLUSTER_DRIVER_DIR "/run/cairn-backup"
 
-/* `dir` is where volumes go.
+/* Volumes are published below `dir`.
  *
- * CAIRN_UNAVAILABLE  nobody answers there
+ * CAIRN_UNAVAILABLE  the driver does not answer
  */
 int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
 			struct cairn_err *err);
 
-/* Takes back what is published. Accepts NULL. */
+/* Unpublishes everything that was published. Accepts NULL. */
 void cluster_driver_close(struct cluster_driver *driver);
 CAIRN_DEFINE_CLEANUP(struct cluster_driver, cluster_driver_close);
 
-/* Takes back what runs left that are no more. */
+/* Unpublishes volumes of dead runs. */
 int cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err);
 
-/* Publishes a PersistentVolume in Block mode; *ret_path is the driver's, until
- * the next call. `name` is for its directory.
+/* Publishes a PersistentVolume in Block mode; *ret_path is borrowed until the
+ * next call. `name` is the name of its directory.
  *
- * CAIRN_PRECONDITION   it is another driver's
- * CAIRN_UNIMPLEMENTED  it wants secrets
+ * CAIRN_PRECONDITION   the volume belongs to another driver
+ * CAIRN_UNIMPLEMENTED  the volume needs secrets
  */
 int cluster_driver_publish(struct cluster_driver *driver, const json_t *volume, const char *name,
 			   const char **ret_path, struct cairn_err *err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The objects of Kubernetes that a backup or a restore makes, and what the
- * server's say. Pure: trees in, trees out.
+/* Builds the Kubernetes objects of a backup or a restore, and interprets those
+ * of the server. Pure: trees in, trees out.
  *
- * All of one run have one name and the same labels. The Job is made first and
- * owns the rest; it has a deadline and a time to live, so whatever happens to
- * who made it, the cluster takes all of it away in the end.
+ * All of one run have one name and the same labels. The Job is created first
+ * and owns the other objects. It has a deadline and a time to live, so the
+ * cluster removes all of them eventually, even if the process that created them
+ * was killed.
  */
 #ifndef CAIRN_BACKUP_CLUSTER_OBJECTS_H
 #define CAIRN_BACKUP_CLUSTER_OBJECTS_H
@@ -29,7 +30,7 @@ struct kube_resource;
 /* Values of CLUSTER_LABEL_ROLE. */
 #define CLUSTER_ROLE_CREATE  "create"
 #define CLUSTER_ROLE_RESTORE "restore"
-#define CLUSTER_ROLE_BASE    "base" /* a snapshot that the next backup compares with */
+#define CLUSTER_ROLE_BASE    "base" /* a snapshot that is the base of the next backup */
 
 /* In the Job's container. */
 #define CLUSTER_DEVICE       "/dev/cairn"
@@ -37,24 +38,24 @@ struct kube_resource;
 #define CLUSTER_OBJECTS_FILE "/cairn/objects/objects.json"
 #define CLUSTER_CA_DIR       "/cairn/ca"
 
-/* The Job's user and group, and the group that Linux distributions give disks to. */
+/* The Job's user and group, and the group that owns disks on Linux distributions. */
 #define CLUSTER_USER       65532
 #define CLUSTER_DISK_GROUP 6
 
-/* Objects to keep with a backup; an annotation takes 256 KiB. */
+/* Limit of the objects kept with a backup; an annotation may have 256 KiB. */
 #define CLUSTER_OBJECTS_MAX (128U << 10)
 
 #define CLUSTER_KEY_MAX  17
 #define CLUSTER_NAME_MAX 64
 #define CLUSTER_RUN_MAX  9
 
-/* A short key of a text for labels, which take no more than 63 characters. */
+/* A short key of a text for labels, which are limited to 63 characters. */
 int cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err);
 
-/* What all objects of a run have in common. */
+/* Common to all objects of a run. */
 struct cluster_names {
 	const char *ns;
-	const char *claim; /* whose backup, or that is restored to */
+	const char *claim; /* that is backed up or restored to */
 	const char *role;
 	char key[CLUSTER_KEY_MAX];        /* of the claim */
 	char repository[CLUSTER_KEY_MAX]; /* of the repository as it was named */
@@ -62,15 +63,17 @@ struct cluster_names {
 	char name[CLUSTER_NAME_MAX];
 };
 
-/* `repository` is any text that tells repositories apart. */
+/* `repository` is any text that distinguishes repositories. */
 int cluster_names_make(const char *ns, const char *claim, const char *role, const char *repository,
 		       uint64_t now_ns, struct cluster_names *ret, struct cairn_err *err);
 
-/* "label=value,…" that selects what runs of that role left for the claim. */
+/* "label=value,…" that selects the objects that runs of that role left for the
+ * claim. */
 int cluster_selector(const struct cluster_names *names, const char *role, char *out, size_t size,
 		     struct cairn_err *err);
 
-/* An object with the labels of the run; `owner` may be NULL. *ret is the caller's. */
+/* An object with the labels of the run; `owner` may be NULL. *ret is owned by the
+ * caller. */
 int cluster_object_new(const struct kube_resource *resource, const struct cluster_names *names,
 		       const char *name, const json_t *owner, json_t **ret, struct cairn_err *err);
 
@@ -79,7 +82,7 @@ struct cluster_job_spec {
 	const char *suffix; /* of the name; NULL: none */
 	const char *image;
 	const char *service_account;  /* NULL: the namespace's default */
-	bool asks_kubernetes;         /* gets the account's token */
+	bool asks_kubernetes;         /* mount the account's token */
 	const char *secret;           /* its keys become variables; or NULL */
 	const char *ca_key;           /* of the secret: certificates to trust; or NULL */
 	const char *repository;       /* location, or NULL: the secret says it */
@@ -91,12 +94,12 @@ struct cluster_job_spec {
 	uint64_t deadline_s;
 	uint64_t keep_s;     /* after its end */
 	const json_t *owner; /* or NULL */
-	const json_t *patch; /* applied at last; or NULL */
+	const json_t *patch; /* applied last; or NULL */
 };
 
-/* In all of these *ret is the caller's.
+/* In all of these *ret is owned by the caller.
  *
- * CAIRN_INVALID   the patch is no object, or it changes the name
+ * CAIRN_INVALID   the patch is not an object, or it changes the name
  * CAIRN_NO_SPACE  out of memory
  */
 int cluster_job(const struct cluster_job_spec *spec, json_t **ret, struct cairn_err *err);
@@ -118,15 +121,15 @@ struct cluster_claim_spec {
 
 int cluster_claim(const struct cluster_claim_spec *spec, json_t **ret, struct cairn_err *err);
 
-/* A copy without what belongs to this cluster at this time: ids, versions,
- * owners, managers of fields, notes of controllers, most of the status. No
- * object that is handed in may be a Secret. NULL when memory is short. */
+/* A copy without parts that are specific to this cluster and time: ids,
+ * versions, owners, field managers, annotations of controllers, most of the
+ * status. The object must not be a Secret. NULL when memory is short. */
 json_t *cluster_sanitised(const json_t *object);
 
-/* An owner reference that does not hold up deletion; NULL when memory is short. */
+/* An owner reference that does not block deletion; NULL when memory is short. */
 json_t *cluster_owner_of(const json_t *object);
 
-/* RFC 7386: `patch` on `target`, which it changes.
+/* Applies the merge patch `patch` (RFC 7386) to `target` in place.
  *
  * CAIRN_INVALID  deeper than CLUSTER_PATCH_DEPTH
  */
@@ -134,14 +137,13 @@ json_t *cluster_owner_of(const json_t *object);
 int cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err);
 
 /* Bytes of a quantity ("64Mi", "1073741824", "1.5G"), rounded up; false when it
- * is none. */
+ * is malformed. */
 bool cluster_quantity(const char *text, uint64_t *ret);
 
-/* The class of that driver to take: the one that is marked as default, or the
- * only one.
+/* Picks a class of that driver: the one marked as default, or the only one.
  *
- * CAIRN_NOT_FOUND     there is none
- * CAIRN_PRECONDITION  there are several and none is marked
+ * CAIRN_NOT_FOUND     no class of that driver
+ * CAIRN_PRECONDITION  there are several and none is the default
  */
 int cluster_pick_class(const json_t *list, const char *driver, const char **ret,
 		       struct cairn_err *err);

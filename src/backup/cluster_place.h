@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where the work of a run is done: in its Job, or here, on a device that the
- * driver publishes. Inside of cluster.h. */
+/* Runs the work of a run: in its Job, or here on a device that the driver
+ * publishes. Internal to cluster.h. */
 #ifndef CAIRN_BACKUP_CLUSTER_PLACE_H
 #define CAIRN_BACKUP_CLUSTER_PLACE_H
 
@@ -16,7 +16,7 @@ struct cluster_work {
 	const char *claim;    /* Block mode */
 	const char *snapshot; /* that the claim is made from; NULL for a restore */
 	const char *objects;  /* or NULL */
-	json_t *summary;      /* what the Job said; NULL where the work was done here */
+	json_t *summary;      /* result of the Job; NULL if the work was done here */
 };
 
 /* For arguments of a command. */
@@ -26,29 +26,30 @@ struct cluster_args {
 	unsigned n;
 };
 
-/* Adds each of the NULL-terminated list; what does not fit is a mistake of ours and
- * shows as CAIRN_INTERNAL from the Job's making. */
+/* Adds each of the NULL-terminated list. An overflow is a bug, which is reported as
+ * CAIRN_INTERNAL when the Job is created. */
 void cluster_args_add(struct cluster_args *args, const char *const more[]);
 
-/* The parts of a Job that the options give. */
+/* The parts of a Job that come from the options. */
 struct cluster_job_spec cluster_job_of(const struct cluster_run *run,
 				       const struct cluster_args *args);
 
-/* Does the work on the claim, which is there, and waits for its end. The Job is
- * the run's. */
+/* Does the work on the claim, which must exist, and waits for its end. The Job
+ * belongs to the run. */
 int cluster_work_do(struct cluster_run *run, struct cluster_driver *driver,
 		    struct cluster_work *work, struct cairn_err *err);
 
-/* Follows a Job with what it says for people. *ret is what it said at last. */
+/* Follows a Job and prints its messages. *ret is its result. */
 int cluster_follow_job(struct cluster_run *run, const char *job, const char *claim, json_t **ret,
 		       struct cairn_err *err);
 
-/* Lets the snapshot of a claim in Filesystem mode become a Block-mode one, and
- * the other way round. */
+/* Allows a change of volume mode between Filesystem and Block for claims made
+ * from the snapshot. */
 int cluster_allow_mode_change(struct cluster_run *run, const json_t *snapshot,
 			      struct cairn_err *err);
 
-/* The driver's class where the options name none; *ret is the caller's. */
+/* The driver's class if the options do not name one; *ret is owned by the
+ * caller. */
 int cluster_find_snapshot_class(struct cluster_run *run, const char *driver, char **ret,
 				struct cairn_err *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the target of a restore holds already.
+/* The current contents of the target of a restore, as far as they are known.
  *
- * Either somebody says so, or the target is a volume of a pool with a snapshot
- * that has a backup: then the volume is that backup, but for what changed since
- * the snapshot, which a new snapshot tells. So a volume is taken back to a backup
- * for the price of what differs.
+ * Either the user names a backup that the target holds, or the target is a volume
+ * of a pool with a snapshot that has a backup: then the volume equals that backup
+ * except for the changes since the snapshot, which a new snapshot shows. So
+ * restoring a volume to a backup costs only the differences.
  */
 #ifndef CAIRN_BACKUP_HELD_H
 #define CAIRN_BACKUP_HELD_H
@@ -23,13 +23,14 @@ struct zeros;
 struct held {
 	bool known;
 	struct image image;
-	struct marks *changed; /* since; or NULL */
+	struct marks *changed; /* since that backup; or NULL */
 };
 
 /* Also a cleanup function. */
 void held_done(struct held *held);
 
-/* The backup of that name, as for backup_select(); `path` as for image_open(). */
+/* Uses the backup of that name, see backup_select(); for `path` see
+ * image_open(). */
 int held_by_name(struct repo *repo, const char *name, const char *path, struct zeros *zeros,
 		 struct held *ret, struct cairn_err *err);
 

@@ -2,14 +2,14 @@
 
 /* Which granules of a volume are marked, and which of those read as zeros.
  *
- * A backup looks at what changed several times: to choose how fine it cuts, to
- * plan, and to count. A change list can be ten million extents long, so it is
- * drawn into two bitmaps once. A granule is 4 KiB, and larger on volumes where
- * the bitmaps would pass MARKS_GRANULES_MAX bits: memory is bounded whatever the
- * volume's size.
+ * A backup walks over the changes several times: to choose chunk sizes, to plan,
+ * and to count. A change list can have ten million extents, so it is converted
+ * to two bitmaps once. A granule is 4 KiB, or larger if the bitmaps would exceed
+ * MARKS_GRANULES_MAX bits: memory is bounded whatever the volume's size.
  *
  * Marking widens to whole granules; "zero" is kept only for granules that are
- * zero as a whole. Not thread-safe while it is drawn; many may read it then.
+ * zero as a whole. Not thread-safe while it is filled; afterwards any number of
+ * threads may read it.
  */
 #ifndef CAIRN_BACKUP_MARKS_H
 #define CAIRN_BACKUP_MARKS_H
@@ -28,9 +28,9 @@ struct cairn_err;
 struct marks {
 	uint64_t size;    /* of the volume */
 	unsigned shift;   /* log2 of the granule */
-	uint64_t *marked; /* a bit a granule */
+	uint64_t *marked; /* one bit per granule */
 	uint64_t *zero;   /* never set where `marked` is not */
-	uint64_t bytes;   /* sum of the extents that were drawn */
+	uint64_t bytes;   /* sum of the extents that were added */
 };
 
 /* CAIRN_NO_SPACE  out of memory */
@@ -38,10 +38,12 @@ int marks_new(uint64_t size, struct marks **ret, struct cairn_err *err);
 void marks_free(struct marks *marks);
 CAIRN_DEFINE_CLEANUP(struct marks, marks_free);
 
-/* Draws an extent over what is there; the part past the volume is dropped. */
+/* Adds an extent, overriding earlier ones; the part past the volume is
+ * dropped. */
 void marks_add(struct marks *marks, const struct block_extent *extent);
 
-/* Marks, as not known to be zero, what of [from, size) is not marked yet. */
+/* Marks everything in [from, size) that is not marked yet, as not known to be
+ * zero. */
 void marks_fill_from(struct marks *marks, uint64_t from);
 
 struct marks_count {
@@ -50,10 +52,10 @@ struct marks_count {
 	uint64_t zero;
 };
 
-/* Of the granules that [offset, offset + length) touches. */
+/* Counts the granules that [offset, offset + length) touches. */
 struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint64_t length);
 
-/* Whether something is marked there, without counting it. */
+/* True if any granule there is marked; cheaper than counting. */
 bool marks_any(const struct marks *marks, uint64_t offset, uint64_t length);
 
 #endif

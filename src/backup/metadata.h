@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The small file beside a volume's image: what the image is a copy of.
+/* The small file next to a volume's image that describes its origin.
  *
- * JSON, described in cairn-backup(5). It repeats what the tags say, so that
- * whoever changes tags loses no backup, and adds what a listing does not need:
- * the chunk sizes, where merging stood, and objects of Kubernetes.
+ * JSON, described in cairn-backup(5). It repeats the contents of the tags, so
+ * that changing tags loses no backup, and adds data that a listing does not
+ * need: the chunk sizes, the position of merging, and Kubernetes objects.
  */
 #ifndef CAIRN_BACKUP_METADATA_H
 #define CAIRN_BACKUP_METADATA_H
@@ -17,8 +17,8 @@ struct cairn_err;
 #define METADATA_VERSION 1
 #define METADATA_MAX     (4U << 20) /* bytes: objects of Kubernetes are small */
 
-/* Strings are the caller's when it is written; a parsed one owns them. NULL or 0
- * where it does not say. */
+/* When written, strings belong to the caller; parsed metadata owns them. Unset
+ * fields are NULL or 0. */
 struct metadata {
 	const char *volume_id;
 	const char *volume_name;
@@ -29,7 +29,7 @@ struct metadata {
 	uint64_t granularity;
 	const char *mode;
 	const char *parent_backup;      /* 64 hex digits */
-	const char *parent_snapshot_id; /* what the change list was asked against */
+	const char *parent_snapshot_id; /* snapshot against which the change list was computed */
 	uint64_t bytes_changed;
 	uint64_t chunk_base;
 	uint64_t chunk_leaf;
@@ -43,18 +43,18 @@ struct metadata {
 
 /* The file's bytes; owned by the caller.
  *
- * CAIRN_INVALID  the objects of Kubernetes are no JSON
+ * CAIRN_INVALID  the Kubernetes objects are not JSON
  * CAIRN_RANGE    it would be larger than METADATA_MAX
  */
 int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 		   struct cairn_err *err);
 
-/* CAIRN_DATA_LOSS      it is no such file
+/* CAIRN_DATA_LOSS      not such a file
  * CAIRN_UNIMPLEMENTED  a newer version wrote it
  */
 int metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err);
 
-/* Releases what metadata_parse() made. Also a cleanup function. */
+/* Frees the strings of metadata_parse(). Also a cleanup function. */
 void metadata_done(struct metadata *metadata);
 
 #endif

@@ -2,13 +2,12 @@
 
 /* Metrics for node_exporter's textfile collector.
  *
- * A file holds what is known of the last attempt and of the last success of each volume. A
- * failure is written too, and leaves what the last success was: so an alert can go by its
- * age, and a file that nobody writes any more becomes old by itself. Volumes of earlier runs
- * that are not in this one stay in the file.
+ * A file holds the last attempt and the last success of each volume. A failure is written
+ * too and keeps the last success, so an alert can use its age, and a file that is no longer
+ * written ages by itself. Volumes of earlier runs that are not in this one stay in the file.
  *
- * The file is replaced, never changed; readable by everybody, as the collector is another
- * user.
+ * The file is replaced atomically and is world-readable, because the collector runs as
+ * another user.
  */
 #ifndef CAIRN_BACKUP_METRICS_FILE_H
 #define CAIRN_BACKUP_METRICS_FILE_H
@@ -23,7 +22,7 @@ struct cairn_err;
 #define METRICS_FORGET "cairn_backup_forget"
 #define METRICS_VERIFY "cairn_backup_verify"
 
-/* What came of one volume, or of a task that is of none. */
+/* Result for one volume, or for a task without a volume. */
 struct metrics_sample {
 	const char *volume; /* NULL: the metrics have no label */
 	bool ok;
@@ -37,8 +36,8 @@ struct metrics_sample {
 /* How samples go into a file. */
 struct metrics_how {
 	const char *family; /* one of the names above */
-	bool others_failed; /* volumes in the file that have no sample failed as well */
-	bool drop_others;   /* they are gone */
+	bool others_failed; /* volumes in the file without a sample have failed as well */
+	bool drop_others;   /* volumes in the file without a sample are removed */
 };
 
 int metrics_file_write(const char *path, const struct metrics_how *how,

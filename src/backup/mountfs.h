@@ -3,10 +3,10 @@
 /* The backups of a repository as a read-only file system.
  *
  *   DIR/0123abcd/volume.img    the volume as it was; can be loop-mounted
- *   DIR/0123abcd/volume.json   what it is of
+ *   DIR/0123abcd/volume.json   its metadata
  *   DIR/data@s1                a link to the newest backup of that snapshot
  *
- * What others wrote into the repository is not shown.
+ * Snapshots of other programs in the repository are not shown.
  */
 #ifndef CAIRN_BACKUP_MOUNTFS_H
 #define CAIRN_BACKUP_MOUNTFS_H
@@ -20,13 +20,13 @@ struct mountfs_spec {
 	struct repo *repo; /* index loaded */
 	const char *dir;
 	bool allow_other;
-	/* Called once it is there to be used; may be NULL. */
+	/* Called once the file system is mounted; may be NULL. */
 	void (*ready)(void *arg);
 	void *arg;
 };
 
 /* Serves until the file system is unmounted or a signal ends it (SIGINT, SIGTERM,
- * SIGHUP); the file system is gone when it returns.
+ * SIGHUP); it is unmounted on return.
  *
  * CAIRN_PRECONDITION  it cannot be mounted there
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What another program prints. */
+/* The output of another program. */
 #ifndef CAIRN_BACKUP_OUTPUT_OF_H
 #define CAIRN_BACKUP_OUTPUT_OF_H
 
@@ -8,11 +8,11 @@
 
 struct cairn_err;
 
-/* Runs words[0] from PATH, without a shell, and gives what it wrote to standard
- * output, at most `max` bytes, NUL-terminated; owned by the caller. Standard input and
- * error are ours.
+/* Runs words[0] from PATH, without a shell, and returns its standard output, at most
+ * `max` bytes, NUL-terminated; owned by the caller. It inherits our standard input and
+ * error.
  *
- * CAIRN_NOT_FOUND     there is no such program
+ * CAIRN_NOT_FOUND     no such program
  * CAIRN_PRECONDITION  it failed
  * CAIRN_RANGE         it printed more
  * CAIRN_INVALID       it printed a NUL byte

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The password of a repository: from a file, a command, the environment or, last,
- * whoever sits at the terminal. Never from the command line, where all could
- * read it. */
+/* The password of a repository: from a file, a command, the environment or, as a
+ * last resort, the terminal. Never from the command line, which other users can
+ * read. */
 #ifndef CAIRN_BACKUP_PASSWORD_H
 #define CAIRN_BACKUP_PASSWORD_H
 
@@ -11,7 +11,7 @@
 
 struct cairn_err;
 
-#define PASSWORD_MAX 65536U /* bytes of a file or of what a command prints */
+#define PASSWORD_MAX 65536U /* limit of a file or of a command's output */
 
 struct password_spec {
 	const char *file;    /* or NULL */
@@ -21,21 +21,21 @@ struct password_spec {
 	const char *file_variable;
 	const char *command_variable;
 	const char *prompt; /* for the terminal */
-	bool twice;         /* ask for it again: it is new */
+	bool twice;         /* ask again to confirm a new password */
 };
 
-/* White space at both ends of what a file or a command holds is dropped, as restic does
- * it; line ends behind a variable's value are dropped too, which restic does not do: see
- * password_uncut(). Owned by the caller: password_free().
+/* White space at both ends of a file's content or a command's output is dropped, as by
+ * restic; line ends after a variable's value are dropped too, which restic does not do:
+ * see password_uncut(). Owned by the caller: password_free().
  *
- * CAIRN_INVALID    there is none, it is empty, or there is a NUL byte in it
- * CAIRN_CANCELLED  interrupted at the terminal, which is put in order first
+ * CAIRN_INVALID    no password, it is empty, or it contains a NUL byte
+ * CAIRN_CANCELLED  interrupted at the terminal, whose settings are restored first
  */
 int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err);
 
-/* The value of the variable that password_get() took, where that dropped line ends; NULL
- * where it did not. A repository that restic made from the same variable has it as its
- * password. */
+/* The unmodified value of the variable that password_get() used, if it dropped line
+ * ends; otherwise NULL. It is the password of a repository that restic created with the
+ * same variable. */
 const char *password_uncut(const struct password_spec *spec);
 
 /* Wipes and frees. Accepts NULL. */

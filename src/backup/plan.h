@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which chunks a backup keeps, which it reads, and how it cuts them.
+/* Plans which chunks a backup keeps, which it reads, and how it splits them.
  *
- * Small chunks store little more than what changed; many chunks make the index
- * and every snapshot's tree large. So there is a budget of chunks, and three
- * sizes follow from it:
+ * Small chunks store little more than the changes; many chunks make the index
+ * and every snapshot's tree large. So there is a budget of chunks, from which
+ * three sizes follow:
  *
- *   base   what data is cut to at first: from 16 KiB up, so that a volume takes
+ *   base   the initial size of chunks: from 16 KiB up, so that a volume takes
  *          six tenths of the budget
- *   leaf   what a chunk is cut down to where something changed in it: 4 KiB, or
- *          more where the budget would not bear it. A chunk in which one block
- *          changed has to be stored again as a whole, whatever it is cut to; cut
+ *   leaf   the size to which a chunk is split around a change: 4 KiB, or
+ *          more if the budget does not allow it. A chunk in which one block
+ *          changed has to be stored again as a whole, however it is split; split
  *          as buddies around the block, the next change there costs a fraction
- *   merge  when the budget is passed, chunks that nothing touched are put
+ *   merge  when the budget is exceeded, unchanged chunks are put
  *          together again up to `base`, from where the last backup stopped
  *          merging: a clock's hand that goes round the volume. It costs reading
  *          and storing them, so it is bounded by what the backup reads anyway
@@ -30,12 +30,13 @@
 struct cairn_err;
 struct marks;
 
-#define PLAN_BUDGET   (1U << 18) /* chunks a volume */
+#define PLAN_BUDGET   (1U << 18) /* chunks per volume */
 #define PLAN_BASE_MIN (16U << 10)
 
 enum plan_mode {
-	PLAN_CHANGED,   /* marks are what changed against `parent` */
-	PLAN_ALLOCATED, /* marks are what is allocated; `parent` (or NULL) gives the cuts only */
+	PLAN_CHANGED,   /* marks are the changes against `parent` */
+	PLAN_ALLOCATED, /* marks are allocated blocks; `parent` (or NULL) gives only the
+			 * boundaries */
 };
 
 struct plan_spec {
@@ -43,8 +44,8 @@ struct plan_spec {
 	const struct chunk_map *parent; /* checked; not longer than the volume */
 	const struct marks *marks;      /* of the volume as it is now */
 	uint64_t budget;                /* 0: PLAN_BUDGET */
-	uint64_t hand;                  /* where merging goes on */
-	uint64_t fixed;                 /* 0; else every chunk is so long: for comparing */
+	uint64_t hand;                  /* where merging continues */
+	uint64_t fixed;                 /* 0, or the length of every chunk: for comparisons */
 };
 
 struct plan {
@@ -55,7 +56,7 @@ struct plan {
 	uint64_t chunks;     /* of data */
 	uint64_t read_bytes; /* of chunks to be read, merging included */
 	uint64_t read_chunks;
-	uint64_t merged_bytes; /* read only to be put together */
+	uint64_t merged_bytes; /* read only in order to be merged */
 };
 
 /* CAIRN_PRECONDITION  the parent is longer than the volume
@@ -63,7 +64,7 @@ struct plan {
 int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err);
 void plan_done(struct plan *plan);
 
-/* The base for so many bytes of data. */
+/* The base for that many bytes of data. */
 uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
 
 /* ---- segments ----------------------------------------------------------------
@@ -73,7 +74,7 @@ uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
  * segment's: docs/decisions/051-segments.md. */
 #define PLAN_FILE_DATA    (4ULL << 30)
 #define PLAN_SEGMENT_BASE (32U << 10)
-#define PLAN_SEGMENT_DATA (256ULL << 30) /* up to this; twice as long for four times as much */
+#define PLAN_SEGMENT_DATA (256ULL << 30) /* up to this; twice the length for four times as much */
 
 uint64_t plan_segment_base(uint64_t data_bytes);
 
@@ -81,12 +82,12 @@ struct plan_segment_spec {
 	enum plan_mode mode;
 	const struct marks *marks; /* of the volume as it is now */
 	uint64_t offset;           /* of the segment */
-	uint64_t length;           /* a power of two, whatever is left of the volume */
+	uint64_t length;           /* a power of two, or the remainder of the volume */
 	uint64_t base;             /* not above the length */
 	uint64_t hand;             /* where in the segment merging begins */
 
-	/* The chunks of the parent from the one on that holds `offset`, which begins at
-	 * `first_offset`; NULL: it has none. */
+	/* The chunks of the parent from the one that contains `offset`, which begins at
+	 * `first_offset`; NULL: no parent. */
 	const struct chunk_map *parent;
 	size_t first;
 	uint64_t first_offset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How long work tells how far it is, and is told to stop. */
+/* Progress and cancellation of long operations. */
 #ifndef CAIRN_BACKUP_PROGRESS_H
 #define CAIRN_BACKUP_PROGRESS_H
 

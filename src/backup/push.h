@@ -10,11 +10,11 @@ struct backup_result;
 struct backup_source;
 struct cairn_err;
 
-#define PUSH_TIMEOUT_MS 10000L /* a gateway that does not answer holds nobody up */
+#define PUSH_TIMEOUT_MS 10000L /* an unresponsive gateway must not delay the backup */
 
 /* Replaces the metrics of the volume's group at the gateway (a base URL).
  *
- * CAIRN_UNAVAILABLE  it cannot be reached, or refused them
+ * CAIRN_UNAVAILABLE  the gateway cannot be reached, or rejected the metrics
  */
 int push_backup(const char *gateway, const struct backup_source *source,
 		const struct backup_result *result, uint64_t elapsed_ns, struct cairn_err *err);

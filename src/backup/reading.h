@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading what a plan wants read, into a repository.
+/* Reads the chunks that a plan marks as to be read, and stores them in a
+ * repository.
  *
- * Neighbours are read with one call. Several threads read, hash, compress and
- * encrypt; memory is a buffer a thread and what the repository keeps to be sent.
+ * Adjacent chunks are read with one call. Several threads read, hash, compress
+ * and encrypt; memory use is one buffer per thread and the packs that the
+ * repository sends.
  */
 #ifndef CAIRN_BACKUP_READING_H
 #define CAIRN_BACKUP_READING_H
@@ -22,7 +24,7 @@ struct reading_result {
 	uint64_t bytes_new;
 };
 
-/* Afterwards no chunk of the map is left to be read: it is kept or zero. */
+/* Afterwards every chunk of the map is kept or zero. */
 int reading_run(struct repo *repo, struct backup_source *source, struct chunk_map *map,
 		unsigned threads, const struct backup_progress *progress,
 		struct reading_result *ret, struct cairn_err *err);

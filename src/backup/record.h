@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a repository's snapshot says of the backup it is.
+/* The backup that a repository's snapshot describes.
  *
- * Who a backup is of and what it cost stands in the snapshot's tags, because a
- * listing must not have to read trees and because restic keeps tags and drops
- * fields it does not know. Snapshots that others made are records too, without
- * those facts: they are listed, restored and copied all the same.
+ * The origin of a backup and its cost are in the snapshot's tags, because a
+ * listing should not have to read trees and because restic keeps tags but drops
+ * unknown fields. Snapshots of other programs are records too, without that
+ * data: they can also be listed, restored and copied.
  */
 #ifndef CAIRN_BACKUP_RECORD_H
 #define CAIRN_BACKUP_RECORD_H
@@ -23,8 +23,8 @@ struct repo_snapshot;
 #define BACKUP_PARTS_NAME    "volume.parts" /* instead of the image: segment.h */
 
 enum backup_mode {
-	BACKUP_CHANGED,   /* what changed against the parent was read */
-	BACKUP_ALLOCATED, /* what is allocated was read */
+	BACKUP_CHANGED,   /* the changes against the parent were read */
+	BACKUP_ALLOCATED, /* the allocated blocks were read */
 	BACKUP_FULL,      /* everything was read */
 };
 #define BACKUP_MODES 3
@@ -32,7 +32,7 @@ enum backup_mode {
 /* "changed", "allocated", "full" */
 const char *backup_mode_name(enum backup_mode mode);
 
-/* Strings are the snapshot's; "" where it does not say. */
+/* Strings belong to the snapshot; "" if unknown. */
 struct backup_record {
 	bool ours; /* has the tag "cairn" */
 	const char *volume;
@@ -48,11 +48,11 @@ struct backup_record {
 
 struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
 
-/* True for a file or device of a host, whose id is "HOST:NAME" (source_file.h). A volume may
- * have the same name, and is another thing. */
+/* True for a file or device of a host, whose id is "HOST:NAME" (source_file.h). A volume of
+ * the same name is a different object. */
 bool backup_record_is_file(const struct backup_record *record);
 
-/* True for tags that record facts of a backup; the others are the user's. */
+/* True for tags that Cairn sets; the others are the user's. */
 bool backup_tag_is_own(const char *tag, size_t n);
 
 /* The tags of a backup: names and values; freed with backup_tags_done(). */
@@ -65,8 +65,8 @@ int backup_tags_make(const struct backup_record *record, struct backup_tags *ret
 		     struct cairn_err *err);
 void backup_tags_done(struct backup_tags *tags);
 
-/* The directory of a volume as a path: its name, where '/', '%' and names that
- * are none are escaped. Owned by the caller; NULL when memory is short. */
+/* The directory of a volume as a path: its name, in which '/', '%' and invalid
+ * names are escaped. Owned by the caller; NULL when memory is short. */
 char *backup_path_of(const char *volume_name);
 
 #endif

@@ -2,9 +2,9 @@
 
 /* The image of a large volume as a directory of segments.
  *
- * A tree stores the list of a file's chunks, so whatever changes in a file stores the
- * whole list again. A large volume is therefore cut into segments of equal length, each a
- * file in a directory of its own; what did not change keeps its tree:
+ * A tree stores the list of a file's chunks, so any change in a file stores the whole
+ * list again. A large volume is therefore split into segments of equal length, each a
+ * file in a directory of its own; unchanged segments keep their trees:
  *
  *   volume.parts/000000/000/img    bytes 0 to 8 MiB - 1
  *   volume.parts/000000/001/img
@@ -12,8 +12,8 @@
  *   volume.parts/000001/000/img    256 segments later
  *
  * The files, concatenated in the order of their names, are the image. All but the last
- * are equally long. Segments of zeros are one tree, groups of such segments too, so a
- * sparse volume costs little.
+ * are equally long. Segments of zeros share one tree, and so do groups of such segments,
+ * so a sparse volume costs little.
  */
 #ifndef CAIRN_BACKUP_SEGMENT_H
 #define CAIRN_BACKUP_SEGMENT_H
@@ -28,14 +28,15 @@ struct cairn_err;
 struct repo;
 struct zeros;
 
-#define SEGMENT_BYTES (8U << 20) /* the longest chunk fits */
+#define SEGMENT_BYTES (8U << 20) /* fits the longest chunk */
 #define SEGMENT_MIN   CHUNK_DATA_MIN
-#define SEGMENT_GROUP 256U /* segments in a directory */
+#define SEGMENT_GROUP 256U /* segments per directory */
 
-/* Limits what a tree that others wrote can make us allocate. */
+/* Limits the memory that another program's tree can make us allocate. */
 #define SEGMENT_GROUPS_MAX (1U << 20)
 
-/* What is known of a segmented image without reading its segments. */
+/* The properties of a segmented image that are known without reading its
+ * segments. */
 struct segments {
 	struct repo_id top; /* the directory of groups */
 	uint64_t size;      /* of the image */
@@ -47,7 +48,8 @@ struct segments {
 /* Also a cleanup function. */
 void segments_done(struct segments *segments);
 
-/* How many segments an image has, and those from a group's first one on in that group. */
+/* The number of segments of an image, and the number in a group that starts at a given
+ * one. */
 uint64_t segments_count(uint64_t size, uint64_t segment);
 size_t segments_in_group(uint64_t count, uint64_t group);
 
@@ -55,37 +57,38 @@ size_t segments_in_group(uint64_t count, uint64_t group);
 uint64_t segments_length(const struct segments *segments, uint64_t number);
 
 /* Opens the directory `top`. `size` and `segment` come from the backup's metadata, and
- * nothing is read; where that is lost both are 0, and are found out.
+ * nothing is read; if that is lost, both are 0, and are determined from the trees.
  *
- * CAIRN_DATA_LOSS  damaged, or its directories are not those of such an image
+ * CAIRN_DATA_LOSS  damaged, or not the directories of such an image
  */
 int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
 		  struct segments *ret, struct cairn_err *err);
 
-/* Reads the directory of groups, unless it was. */
+/* Reads the directory of groups, unless it was read before. */
 int segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err);
 
-/* The trees of a group's segments, after segments_read_groups(); `ret` has room for segments_in_group(). */
+/* The trees of a group's segments, after segments_read_groups(); `ret` has room for
+ * segments_in_group(). */
 int segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
 		    struct repo_id *ret, struct cairn_err *err);
 
-/* The content of one segment as its tree has it. */
+/* The content of one segment from its tree. */
 struct segment_list {
 	struct repo_id *ids;
 	size_t n;
 	uint64_t size;
 };
 
-/* Reads many lists with few requests, from several threads. `lists` has room for `n`; it
- * is released by segment_lists_done() also after a failure. */
+/* Reads many lists with few requests, on several threads. `lists` has room for `n`; the
+ * caller frees it with segment_lists_done(), also after a failure. */
 int segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
 		       struct segment_list *lists, struct cairn_err *err);
 void segment_lists_done(struct segment_list *lists, size_t n);
 
-/* A list as chunks, which must have `length` bytes.
+/* Converts a list to chunks, which must have `length` bytes.
  *
- * CAIRN_NOT_FOUND  nothing is known of a chunk
- * CAIRN_DATA_LOSS  they are another number of bytes
+ * CAIRN_NOT_FOUND  a chunk is unknown
+ * CAIRN_DATA_LOSS  they have another number of bytes
  */
 int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct segment_list *list,
 			uint64_t length, struct chunk_map *map, struct cairn_err *err);

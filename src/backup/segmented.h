@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Backing up a volume into segments (segment.h).
+/* Backs up a volume into segments (segment.h).
  *
- * Only segments in which something changed are planned, read and stored; the others keep
- * the parent's trees, unread. So work and memory follow what changed. Many segments are
- * worked on at a time, not all: a list of all chunks of a large volume is never in memory.
+ * Only changed segments are planned, read and stored; the others keep the parent's trees,
+ * unread. So work and memory depend on the amount of changes. Segments are processed in
+ * batches, so a list of all chunks of a large volume is never in memory.
  */
 #ifndef CAIRN_BACKUP_SEGMENTED_H
 #define CAIRN_BACKUP_SEGMENTED_H
@@ -42,7 +42,7 @@ struct segmented_result {
 	struct reading_result got;
 	uint64_t chunks, data_bytes; /* of data, in all segments */
 	uint64_t hand;
-	struct layout *layout; /* of all segments, the caller's; NULL when nothing changed */
+	struct layout *layout; /* of all segments, owned by the caller; NULL when nothing changed */
 };
 
 int segmented_run(struct repo *repo, const struct segmented_spec *spec,

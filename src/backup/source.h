@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a backup reads: one snapshot of one volume, wherever it is.
+/* The source of a backup: one snapshot of one volume, of any kind.
  *
- * Sources embed the instance as their first member. A source that cannot tell
- * what changed or what is allocated leaves that slot NULL, and a backup then
- * reads more: it never misses anything.
+ * Sources embed the instance as their first member. A source that cannot report
+ * changes or allocated blocks leaves that slot NULL, and the backup then reads
+ * more; it is complete in any case.
  *
- * `reader_open` may be called from any thread, a reader belongs to one; the
- * rest belongs to one thread.
+ * `reader_open` may be called from any thread, a reader belongs to one;
+ * everything else belongs to one thread.
  */
 #ifndef CAIRN_BACKUP_SOURCE_H
 #define CAIRN_BACKUP_SOURCE_H
@@ -30,23 +30,27 @@ struct backup_source_ops {
 	int (*reader_open)(struct backup_source *source, struct store_reader **ret,
 			   struct cairn_err *err);
 
-	/* Optional. Everything that may differ from the snapshot `base`.
+	/* Optional. Reports everything that may differ from the snapshot
+	 * `base`.
 	 *
-	 * CAIRN_CANCELLED  asked for
-	 * any other        it cannot be told; `err` says why, for people
+	 * CAIRN_CANCELLED  requested
+	 * any other        the changes are unknown; `err` says why, for the
+	 * user
 	 */
 	int (*changed)(struct backup_source *source, const char *base, struct block_sink sink,
 		       struct cairn_err *err);
-	/* Optional. Everything that may be other than zeros. */
+	/* Optional. Reports everything that may be other than zeros. */
 	int (*allocated)(struct backup_source *source, struct block_sink sink,
 			 struct cairn_err *err);
-	/* Optional. The snapshots that `changed` may be asked for, nearest first,
-	 * this one itself included. A positive return of `fn` ends it. */
+	/* Optional. Lists the snapshots that `changed` accepts as base, nearest
+	 * first, including this one itself. A positive return of `fn` ends the
+	 * list. */
 	int (*lineage)(struct backup_source *source,
 		       int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err),
 		       void *arg, struct cairn_err *err);
 	/* Optional. Called when everything has been read, before the backup is recorded: a
-	 * failure means that what was read is not what a backup should hold. */
+	 * failure means that the data read is not consistent and must not become a
+	 * backup. */
 	int (*settled)(struct backup_source *source, struct cairn_err *err);
 };
 
@@ -60,18 +64,18 @@ struct backup_source {
 	const char *kubernetes; /* JSON of objects to keep with the backup, or NULL */
 	uint64_t size;
 	uint64_t created_ns; /* of the snapshot */
-	bool dated;          /* by its storage; else that is a guess */
+	bool dated;          /* the storage reported that time; otherwise it is a guess */
 	uint32_t granularity;
 };
 
 void backup_source_close(struct backup_source *source);
 CAIRN_DEFINE_CLEANUP(struct backup_source, backup_source_close);
 
-/* Steps of a pool's lineage that are followed. */
+/* Maximum number of steps of a pool's lineage. */
 #define BACKUP_LINEAGE_MAX 100000U
 
 /* A snapshot of a pool; the pool must outlive it. `progress` (may be NULL) is for
- * a change set that still has to be made.
+ * a change set that still has to be computed.
  *
  * CAIRN_NOT_FOUND     no such snapshot
  * CAIRN_PRECONDITION  it is deleted

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A snapshot in a cluster: a block device (or file) made from it, and the
- * SnapshotMetadata service that says which of its blocks are allocated and which
- * changed. This is what runs where the device is, such as in a pod with a
- * Block-mode claim made from the snapshot; any CSI driver will do.
+ * SnapshotMetadata service that reports its allocated and changed blocks. It
+ * runs where the device is, such as in a pod with a Block-mode claim made from
+ * the snapshot, and works with any CSI driver.
  */
 #ifndef CAIRN_BACKUP_SOURCE_DEVICE_H
 #define CAIRN_BACKUP_SOURCE_DEVICE_H
@@ -22,8 +22,8 @@ struct source_device_spec {
 	const char *namespace_name; /* of the VolumeSnapshot */
 	const char *snapshot;       /* its name */
 
-	/* What the driver calls volume and snapshot, and what the backup is recorded
-	 * as; asked of Kubernetes where NULL. */
+	/* The driver's ids of volume and snapshot, and the name under which the
+	 * backup is recorded; looked up in Kubernetes if NULL. */
 	const char *volume_id;
 	const char *snapshot_id;
 	const char *volume_name; /* default: NAMESPACE/CLAIM */
@@ -34,7 +34,7 @@ struct source_device_spec {
 };
 
 /* CAIRN_NOT_FOUND     no such device or VolumeSnapshot
- * CAIRN_INVALID       neither a device nor a file, or the objects are no JSON
+ * CAIRN_INVALID       neither a device nor a file, or the objects are not JSON
  * CAIRN_UNAVAILABLE   the VolumeSnapshot is not ready
  */
 int backup_source_device(const struct source_device_spec *spec, struct backup_source **ret,

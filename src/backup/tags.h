@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tags that users give to backups, as restic has them.
+/* Tags that users give to backups, compatible with restic.
  *
- * A snapshot's tags also hold what Cairn records of a backup (record.h); those are not a
- * user's, and a user cannot give them. Where backups are chosen, "a,b" means those that have
- * both tags, and several such lists mean those that fit any of them.
+ * A snapshot's tags also hold Cairn's own records of a backup (record.h); users cannot set
+ * those. When selecting backups, "a,b" matches those that have both tags, and several such
+ * lists match backups that match any of them.
  */
 #ifndef CAIRN_BACKUP_TAGS_H
 #define CAIRN_BACKUP_TAGS_H
@@ -24,14 +24,14 @@ struct tags {
 	size_t n;
 };
 
-/* From lists "a,b"; a tag that is there twice counts once.
+/* Parses lists "a,b"; duplicate tags count once.
  *
  * CAIRN_INVALID  one is empty, not printable, or could be one of Cairn's own
  */
 int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn_err *err);
 void tags_done(struct tags *tags);
 
-/* True if the snapshot fits one of the lists, or there are none. */
+/* True if the snapshot matches one of the lists, or there are none. */
 bool tags_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists);
 
 /* "a,b": the user's tags of a snapshot; owned by the caller, NULL when memory is short. */

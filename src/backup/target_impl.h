@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files behind target.h share. */
+/* Internal header of the files that implement target.h. */
 #ifndef CAIRN_BACKUP_TARGET_IMPL_H
 #define CAIRN_BACKUP_TARGET_IMPL_H
 
@@ -8,10 +8,10 @@ struct cairn_err;
 struct target;
 struct target_spec;
 
-/* Opens a file or a block device, new or old. */
+/* Opens a file or a block device, new or existing. */
 int target_open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err);
 
-/* Gives a new file, which is synced, its name. */
+/* Gives a new file, which has been synced, its name. */
 int target_publish(struct target *target, struct cairn_err *err);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Threads that work off one list together.
+/* Threads that process one list together.
  *
- * Each thread asks `take` for work until there is none; `take` runs under the
- * team's lock, `work` does not. The first failure ends the work of all and is
- * what the caller gets.
+ * Each thread calls `take` for work until there is none; `take` runs under the
+ * team's lock, `work` does not. The first failure stops all threads and is
+ * returned to the caller.
  */
 #ifndef CAIRN_BACKUP_TEAM_H
 #define CAIRN_BACKUP_TEAM_H
@@ -16,9 +16,9 @@
 struct backup_progress;
 struct cairn_err;
 
-#define TEAM_MAX 32U /* and base/crew.h has no more */
+#define TEAM_MAX 32U /* the maximum of base/crew.h */
 
-/* What one thread takes at a time: chunks [first, end), the first at `offset`. */
+/* Work of one thread at a time: chunks [first, end), the first at `offset`. */
 struct team_task {
 	size_t first;
 	size_t end;
@@ -29,7 +29,7 @@ struct team_task {
 struct team {
 	/* Fills the next task; false when there is none. */
 	bool (*take)(void *arg, struct team_task *task);
-	/* `worker` is what `start` made. */
+	/* `worker` is the result of `start`. */
 	int (*work)(void *arg, void *worker, const struct team_task *task, struct cairn_err *err);
 	int (*start)(void *arg, void **ret_worker, struct cairn_err *err);
 	void (*stop)(void *arg, void *worker);
@@ -40,10 +40,10 @@ struct team {
 	const struct backup_progress *progress;
 };
 
-/* The number of threads that is good here: one a processor. */
+/* The recommended number of threads: one per processor. */
 unsigned team_size(void);
 
-/* CAIRN_CANCELLED  the progress said so */
+/* CAIRN_CANCELLED  requested by `progress` */
 int team_run(const struct team *team, unsigned threads, struct cairn_err *err);
 
 #endif

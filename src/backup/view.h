@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An image that is read in place, at any offset.
+/* Random read access to an image.
  *
- * Chunks that were fetched are kept for a while: neighbours are asked for next.
- * Reading on where the last read ended fetches ahead. Any number of threads.
+ * Fetched chunks are cached, because adjacent reads follow. A read that
+ * continues where the last one ended fetches ahead. For any number of threads.
  */
 #ifndef CAIRN_BACKUP_VIEW_H
 #define CAIRN_BACKUP_VIEW_H
@@ -18,10 +18,10 @@ struct image;
 struct repo;
 struct view;
 
-#define VIEW_CACHE_BYTES (64ULL << 20) /* of chunks that are kept, about */
-#define VIEW_AHEAD_BYTES (1ULL << 20)  /* fetched at once by who reads on */
+#define VIEW_CACHE_BYTES (64ULL << 20) /* approximate size of the chunk cache */
+#define VIEW_AHEAD_BYTES (1ULL << 20)  /* fetched at once for sequential reads */
 
-/* Takes the image over, also when it fails. */
+/* Takes ownership of the image, also on failure. */
 int view_new(struct repo *repo, struct image *image, struct view **ret, struct cairn_err *err);
 void view_free(struct view *view);
 CAIRN_DEFINE_CLEANUP(struct view, view_free);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The ids of chunks that are all zeros, and how a run of zeros is written.
+/* The ids of chunks of zeros, and how a run of zeros is written.
  *
  * A hole of a volume is written as chunks of few different lengths, each stored
- * once in a repository. restic restores a file sparsely only when one of its
- * chunks is exactly 512 KiB of zeros, so one is cut to that wherever a run is
+ * once in a repository. restic restores a file sparsely only if one of its
+ * chunks is exactly 512 KiB of zeros, so one chunk gets that length if a run is
  * long enough.
  *
  * Belongs to one thread.
@@ -26,13 +26,13 @@ struct zeros;
 #define ZEROS_WHOLE     (1U << 20)   /* runs up to this are one chunk */
 #define ZEROS_MAX       (64U << 20)  /* the longest chunk of zeros */
 #define ZEROS_USUAL     (8U << 20)   /* the longest on volumes of up to half a TiB */
-#define ZEROS_KINDS_MAX 8192U        /* different lengths that are remembered */
+#define ZEROS_KINDS_MAX 8192U        /* different lengths that are cached */
 
 int zeros_new(struct zeros **ret, struct cairn_err *err);
 void zeros_free(struct zeros *zeros);
 CAIRN_DEFINE_CLEANUP(struct zeros, zeros_free);
 
-/* The id of `length` zeros, or NULL when the length is above the maximum, no
+/* The id of `length` zeros, or NULL when the length is above the maximum, not a
  * multiple of 512, or there are too many different ones. */
 const struct repo_id *zeros_id(struct zeros *zeros, uint64_t length);
 
@@ -43,7 +43,7 @@ const uint8_t *zeros_bytes(const struct zeros *zeros);
 uint64_t zeros_longest(uint64_t volume_size);
 
 /* The length of the first chunk of a run of `run` zeros. `*sparse` is set once
- * one of ZEROS_SPARSE was given. */
+ * a chunk of ZEROS_SPARSE was returned. */
 uint64_t zeros_cut(uint64_t run, uint64_t longest, bool *sparse);
 
 #endif
