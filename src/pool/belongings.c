@@ -64,7 +64,7 @@ static bool is_root_name(const char *name)
 	       strncmp(name, ".cairn-", strlen(".cairn-")) == 0;
 }
 
-/* The id in front of what the name of an object ends with that is half-made,
+/* Matches an id followed by the suffix of an object that is half-made,
  * half-removed or in quarantine. */
 static bool is_object_entry(const char *name)
 {

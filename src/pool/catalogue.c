@@ -21,7 +21,8 @@
  * kilobytes of cache. */
 #define IDLE_MAX 8U
 
-/* SQLite looks for a rollback journal beside every file. A catalogue has none. */
+/* SQLite looks for a rollback journal next to every file. A catalogue never has
+ * one. */
 static int look_for_journal(const char *path, struct cairn_err *err)
 {
 	cairn_auto_free char *name = cairn_printf("%s-journal", path);
@@ -34,8 +35,9 @@ static int look_for_journal(const char *path, struct cairn_err *err)
 	return 0;
 }
 
-/* Looks before SQLite does: its own codes cannot tell these cases apart, opening a
- * FIFO would wait for ever, and SQLite removes the log beside an empty file. */
+/* Checks the file before SQLite does: SQLite's codes do not distinguish these
+ * cases, opening a FIFO would block for ever, and SQLite removes the log next to
+ * an empty file. */
 static int look_at_file(const char *path, bool writable, struct cairn_err *err)
 {
 	struct stat st;
@@ -64,7 +66,8 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	pthread_mutex_init(&cat->writer_lock, NULL);
 	cat->group_tail = &cat->group;
 	cat->writable = writable;
-	/* Connections are opened later too, wherever the process then is. */
+	/* Further connections are opened later, when the working directory may
+	 * have changed. */
 	if (!realpath(dir, real))
 		return cairn_err_sys(err, errno, "directory '%s'", dir);
 	cat->path = cairn_printf("%s/" CATALOGUE_FILE, strcmp(real, "/") == 0 ? "" : real);

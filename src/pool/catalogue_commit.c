@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Commits. Those that come while one is under way wait in a queue, and the first
- * of them then commits for all in one transaction with one sync: under many
- * writers each waits for two syncs and not for one after the other's, and in the
- * order of arrival. A batch keeps its own fate. One whose expectations do not
- * hold is left out; when anything else fails, every batch is tried alone. */
+/* Commits. Batches that arrive while a commit is in progress wait in a queue,
+ * and the first of them then commits for all in one transaction with one sync.
+ * So with many writers each waits for at most two syncs, and batches are
+ * committed in the order of arrival. Each batch has its own result: one whose
+ * expectations do not hold is left out; when anything else fails, every batch is
+ * retried alone. */
 
 #include "pool/catalogue.h"
 
@@ -18,11 +19,12 @@
 #include "pool/catalogue_impl.h"
 #include "pool/catalogue_vfs.h"
 
-/* A short log keeps the opening of the catalogue fast, because the first to
- * open reads it all; copying it into the main file costs two syncs. */
+/* A short log keeps opening the catalogue fast, because the first process that
+ * opens it reads all of it; copying it into the main file costs two syncs. */
 #define CHECKPOINT_PAGES 128
 
-/* When readers have kept the log from being reset for so long, wait for them. */
+/* When readers have kept the log from being reset up to this size, wait for
+ * them. */
 #define CHECKPOINT_WAIT_PAGES 8192
 #define CHECKPOINT_WAIT_MS    500
 
@@ -128,7 +130,7 @@ static int run_ops(struct conn *conn, const struct cairn_buf *ops, bool expectat
 }
 
 /* A transaction without a change writes no frame and so syncs nothing, but a
- * durable commit promises that also for all before it: touch page 1. */
+ * durable commit must also make all earlier commits durable: touch page 1. */
 static int touch_if_unchanged(struct conn *conn, int changes_before, struct cairn_err *err)
 {
 	_Static_assert(CATALOGUE_VERSION == 1, "the statement below");
@@ -138,10 +140,10 @@ static int touch_if_unchanged(struct conn *conn, int changes_before, struct cair
 	return conn_exec(conn, "PRAGMA user_version=1", err);
 }
 
-/* A commit whose last step failed, the sync, is undone in memory, but its frames
- * stand whole in the log and the next to open it would take them for committed.
- * A transaction of one frame written over the first of them breaks the chain
- * that they form. */
+/* A commit whose sync failed is undone in memory, but its complete frames are in
+ * the log, and the next process to open it would take them for committed. A
+ * transaction of one frame that overwrites the first of them breaks their
+ * checksum chain. */
 static bool supersede(struct conn *conn)
 {
 	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
@@ -167,8 +169,9 @@ static int run_late(struct conn *conn, struct catalogue_batch *batch, struct cai
 	return rc;
 }
 
-/* *ret_touched: it may have changed something before it failed. What the batch
- * adds inside the transaction is dropped afterwards: another try adds it anew. */
+/* *ret_touched: it may have changed something before it failed. Operations that
+ * the batch added inside the transaction are dropped afterwards, because a retry
+ * adds them again. */
 static int run_batch(struct conn *conn, struct catalogue_batch *batch, bool *ret_touched,
 		     struct cairn_err *err)
 {
@@ -186,7 +189,8 @@ static int run_batch(struct conn *conn, struct catalogue_batch *batch, bool *ret
 	return rc;
 }
 
-/* Those whose expectations do not hold have changed nothing: the others go on. */
+/* Batches whose expectations do not hold have changed nothing, so the others
+ * continue. */
 static int run_batches(struct conn *conn, struct catalogue_waiting *group, struct cairn_err *err)
 {
 	int rc = 0;
@@ -218,8 +222,8 @@ static int begin(struct conn *conn, struct cairn_err *err)
 			     conn->path, CATALOGUE_BUSY_MS / 1000);
 }
 
-/* One transaction for the whole group; a single batch that is not as expected
- * is its failure. */
+/* One transaction for the whole group; an unmet expectation of a single batch
+ * is the failure of that batch only. */
 static int run_transaction(struct conn *conn, struct catalogue_waiting *group, bool *ret_uncertain,
 			   struct cairn_err *err)
 {
@@ -249,14 +253,14 @@ static int run_transaction(struct conn *conn, struct catalogue_waiting *group, b
 	return rc;
 }
 
-/* With a write-ahead log a commit appends frames to one file.
- * "Normal" does not sync it (but once when the log starts again from its
- * beginning); the frames are in the page cache, so a killed process loses
- * nothing. "Full" ends with an fsync of the log, which takes along all frames
- * that earlier commits, also of other processes, wrote to it; frames that had
- * left the log before were synced in both files by the checkpoint that moved
- * them. The checksums of the frames form a chain, so after a power cut what is
- * recovered is a prefix of the commits, never one without its predecessors. */
+/* With a write-ahead log a commit appends frames to one file. "Normal" does not
+ * sync it (except once when the log restarts from its beginning); the frames
+ * are in the page cache, so a killed process loses nothing. "Full" ends with an
+ * fsync of the log, which includes all frames that earlier commits, also of
+ * other processes, wrote to it; frames that had left the log before were synced
+ * in both files by the checkpoint that moved them. The checksums of the frames
+ * form a chain, so after a power cut a prefix of the commits is recovered,
+ * never a commit without its predecessors. */
 static int set_sync(struct conn *conn, bool full, struct cairn_err *err)
 {
 	int rc;
@@ -287,8 +291,8 @@ static int expect_wal(void *arg, int n, char **values, char **names)
 	return 0;
 }
 
-/* Two damaged bytes of the header would make SQLite use a rollback journal, in
- * which readers and the writer block one another. */
+/* Two damaged bytes of the header would make SQLite use a rollback journal,
+ * with which readers and the writer block each other. */
 static int check_journal_mode(struct conn *conn, struct cairn_err *err)
 {
 	bool wal = false;
@@ -320,8 +324,9 @@ static int writer_open(struct catalogue *cat, struct cairn_err *err)
 	return 0;
 }
 
-/* A catalogue that an older version made does not say yet that a log is beside it. Only
- * a checkpoint brings it into the main file, so it is in time before the first. */
+/* The main file of a catalogue from an older version is not yet marked as having a log.
+ * Only a checkpoint copies the mark there, so setting it before the first checkpoint is
+ * early enough. */
 static void say_log(struct conn *conn)
 {
 	if (!conn->says_log && conn_has_had_log(conn, NULL) == 0)
@@ -329,8 +334,8 @@ static void say_log(struct conn *conn)
 	conn->says_log = true;
 }
 
-/* Failing here is no failure of the commit: the next one tries again. A log that is cut
- * to nothing could not be told from one that is lost. */
+/* A failure here is not a failure of the commit: the next one retries. The log is not
+ * truncated to 0, because that could not be distinguished from a lost one. */
 static void keep_log_short(struct conn *conn)
 {
 	int mode = SQLITE_CHECKPOINT_PASSIVE, pages = 0, copied = 0, rc;
@@ -359,9 +364,9 @@ void catalogue_begin_log_anew(struct conn *conn)
 		(void)conn_exec(conn, TOUCH_SQL, NULL);
 }
 
-/* Somebody removed the index under a running process: others make a new one, and commit
- * beside this connection without knowing of it. Of a commit in between it is not known
- * whether it was written over. */
+/* The index was removed while this process was running: other processes create a new
+ * one, and commit without seeing this connection's locks. It is then unknown whether a
+ * commit in between was overwritten. */
 static void leave_removed_index(struct catalogue *cat)
 {
 	if (cat->writer && !catalogue_disk_vfs_is_current(cat->writer->db)) {
@@ -379,7 +384,7 @@ static int check_index(struct catalogue *cat, struct cairn_err *err)
 			     "'%s-shm' was removed during a commit, which may be lost", cat->path);
 }
 
-/* Commits the group, or nothing of it. With the writer's lock. */
+/* Commits the whole group or nothing. Call with the writer's lock held. */
 static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 			struct cairn_err *err)
 {
@@ -398,7 +403,8 @@ static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 	if (rc == 0)
 		rc = check_index(cat, err);
 	if (rc != 0 && rc != CAIRN_ABORTED) {
-		/* What an error left in a connection is not worth knowing. */
+		/* Close the connection, because its state after an error is
+		 * unknown. */
 		conn_close(cat->writer);
 		cat->writer = NULL;
 	}
@@ -425,8 +431,9 @@ static void commit_all(struct catalogue *cat, struct catalogue_waiting *group)
 	}
 	rc = commit_group(cat, group, &err);
 	for (struct catalogue_waiting *w = group; w && rc != 0; w = w->next) {
-		/* What may yet turn out as done is not done once more, and one
-		 * has waited for all where the catalogue is locked. */
+		/* A commit that may yet turn out to be committed must not be
+		 * repeated; and if the catalogue is locked, one wait is enough
+		 * for all. */
 		if (cat->uncertain || rc == CAIRN_UNAVAILABLE) {
 			w->rc = rc;
 			w->err = err;
@@ -436,7 +443,7 @@ static void commit_all(struct catalogue *cat, struct catalogue_waiting *group)
 	}
 }
 
-/* Waits until somebody committed this one, or it is this one's turn to commit. */
+/* Waits until this batch was committed, or it is its turn to commit. */
 static void wait_turn(struct catalogue *cat, struct catalogue_waiting *self)
 {
 	cairn_scoped_lock(&cat->group_lock);
@@ -464,7 +471,7 @@ static struct catalogue_waiting *take_group(struct catalogue *cat)
 	return first;
 }
 
-/* They may return, and their memory is gone then. */
+/* Wakes the owners. They may return at once, which frees their entries. */
 static void release_group(struct catalogue *cat, struct catalogue_waiting *group,
 			  const struct catalogue_waiting *self)
 {

@@ -14,7 +14,7 @@
 /* Of the field "default page cache size" in the header of the main file. */
 #define CACHE_SIZE_OFFSET 48
 
-/* No record or statement of ours is longer; a damaged length stops here. */
+/* No record or statement is longer; this bounds a damaged length. */
 #define CONN_LENGTH_MAX (1 << 20)
 
 static const char *const stmt_text[CONN_STMT_COUNT] = {
@@ -42,8 +42,8 @@ static int code_of_result(int rc)
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return CAIRN_DENIED;
-	/* Our statements are fixed: one that does not compile or does not fit
-	 * has met a schema or a row that is not ours. */
+	/* Our statements are fixed: if one does not compile or match, the
+	 * schema or a row is not ours. */
 	case SQLITE_ERROR:
 	case SQLITE_SCHEMA:
 	case SQLITE_TOOBIG:
@@ -60,9 +60,9 @@ static int code_of_result(int rc)
 	}
 }
 
-/* SQLite keeps the errno of some failures only, and calls a shared-memory file
- * that could not be made "read-only". What errno says of space and memory right
- * after the call is then the cause. */
+/* SQLite keeps errno only for some failures, and reports a shared-memory file
+ * that could not be created as "read-only". If errno right after the call
+ * indicates lack of space or memory, that is the cause. */
 static int cause_of(sqlite3 *db, int rc, int errno_now)
 {
 	int sys_errno = db ? sqlite3_system_errno(db) : 0;
@@ -80,8 +80,8 @@ static int cause_of(sqlite3 *db, int rc, int errno_now)
 	}
 }
 
-/* A record that is absent is CAIRN_NOT_FOUND, and its data are removed: a failure
- * of the catalogue's files must not have that code. */
+/* Callers take CAIRN_NOT_FOUND for a missing record and remove its data, so a
+ * failure of the catalogue's files must not have that code. */
 static int files_err(const char *path, int sys_errno, struct cairn_err *err)
 {
 	int rc = cairn_err_sys(err, sys_errno, "catalogue '%s'", path);
@@ -151,7 +151,8 @@ bool conn_is_stale(const struct conn *conn)
 		 same_stamp(conn->log, log_stamp_of(conn)));
 }
 
-/* "file:" + the path with all that means something in a URI escaped. */
+/* "file:" and the path, with all characters escaped that are special in a
+ * URI. */
 static char *uri_of(const char *path, const char *query)
 {
 	static const char hex[] = "0123456789ABCDEF";
@@ -184,14 +185,14 @@ static int pragma_number(sqlite3 *db, const char *sql, int64_t *ret)
 		rc = sqlite3_step(stmt);
 	if (rc == SQLITE_ROW)
 		*ret = sqlite3_column_int64(stmt, 0);
-	/* Of a step that failed, finalize gives the code again. */
+	/* After a failed step, finalize returns the code again. */
 	int final = sqlite3_finalize(stmt);
 
 	return rc == SQLITE_ROW ? SQLITE_OK : final != SQLITE_OK ? final : rc;
 }
 
 /* A truncated file must be an error and not SIGBUS, hence no mmap; the file is
- * data from outside, hence the rest. */
+ * untrusted input, hence the other settings. */
 static int harden(sqlite3 *db)
 {
 	static const int switches[][2] = {
@@ -199,7 +200,7 @@ static int harden(sqlite3 *db)
 		{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
 		{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
 		{SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-		/* The log stays for the next one to open: a checkpoint at each
+		/* The log stays for the next process: a checkpoint at each
 		 * close would cost every short command two syncs. */
 		{SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
 	};
@@ -247,7 +248,7 @@ int conn_has_had_log(const struct conn *conn, struct cairn_err *err)
 				      (uint32_t)field[2] << 8 | field[3]) == CATALOGUE_LOG_PAGES;
 }
 
-/* What to hand to SQLite for one way of opening. */
+/* Parameters of SQLite for one way of opening. */
 struct open_way {
 	const char *name, *vfs;
 	int flags;
@@ -266,7 +267,8 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 		rc = harden(conn->db);
 	if (rc == SQLITE_OK && way->exclusive)
 		rc = sqlite3_exec(conn->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
-	/* This one looks at the file, so the way of locking must be settled. */
+	/* This statement reads the file, so the locking mode must be set
+	 * before. */
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(conn->db, CATALOGUE_CACHE_SQL, NULL, NULL, NULL);
 	*ret_rc = rc;
@@ -275,9 +277,9 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 	return check_header(conn, ret_rc, err);
 }
 
-/* A reader where the shared index of the log cannot be made: no locks then.
- * With a log present its index is built in memory ("exclusive" keeps it
- * there); without one the main file is all there is. */
+/* For a reader that cannot create the shared index of the log: works without
+ * locks. With a log, its index is built in memory ("exclusive" keeps it there);
+ * without one only the main file is read. */
 static int open_lockless(struct conn *conn, struct cairn_err *err)
 {
 	cairn_auto_free char *uri = uri_of(conn->path, "?immutable=1");

@@ -21,8 +21,8 @@
 #define TEXT2(x) #x
 #define TEXT(x)  TEXT2(x)
 
-/* The journal mode is recorded in the file; changing it last leaves one plain
- * file without a log beside it. */
+/* The journal mode is recorded in the file; setting it last leaves one plain
+ * file without a log. */
 /* clang-format off */
 static const char create_sql[] =
 	"PRAGMA page_size=4096;"
@@ -68,7 +68,7 @@ static int make_temp(int dir_fd, const char *path, struct cairn_err *err)
 	cairn_auto_fd int fd = -1;
 	int rc;
 
-	/* SQLite would make it readable for all; its log takes over the mode. */
+	/* SQLite would make it world-readable; its log gets the same mode. */
 	fd = openat(dir_fd, TEMP_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "create '%s'", path);
@@ -80,10 +80,10 @@ static int make_temp(int dir_fd, const char *path, struct cairn_err *err)
 
 static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 {
-	/* The lock on the directory makes the look and the rename one step. */
+	/* The lock on the directory makes the check and the rename atomic. */
 	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
-	/* An older version leaves this one when it destroys a pool. */
+	/* An older version leaves this file when it destroys a pool. */
 	if (unlinkat(dir_fd, CATALOGUE_FILE "-trust", 0) != 0 && errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s/" CATALOGUE_FILE "-trust'", dir);
 	if (renameat(dir_fd, TEMP_FILE, dir_fd, CATALOGUE_FILE) != 0)
@@ -91,7 +91,7 @@ static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 	return cairn_sync_dir(dir_fd, dir, err);
 }
 
-/* From here on a log is always beside the main file, as that says. */
+/* From here on the main file always has a log, and is marked so. */
 static int begin_log(const char *dir, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;

@@ -20,10 +20,11 @@
 #include "base/cleanup.h"
 #include "pool/catalogue_shm.h"
 
-/* What this VFS keeps of an open main file, behind what the "unix" VFS keeps. */
+/* Data of this VFS for an open main file, stored after that of the "unix"
+ * VFS. */
 struct vfs_file {
 	const sqlite3_io_methods *parent;
-	sqlite3_io_methods methods; /* the parent's, but for those of shared memory */
+	sqlite3_io_methods methods; /* the parent's, except for those of shared memory */
 	struct shm *shm;            /* NULL before the first use */
 	const char *path;           /* of the main file; SQLite's, lives as long as the file */
 };
@@ -67,7 +68,8 @@ static void vfs_shm_barrier(sqlite3_file *file)
 	__sync_synchronize();
 }
 
-/* The file stays also when it is no longer needed: it keeps its blocks. */
+/* The file is kept even when it is no longer needed, so that it keeps its
+ * blocks. */
 static int vfs_shm_unmap(sqlite3_file *file, int delete)
 {
 	struct vfs_file *state = state_of(file);
@@ -88,8 +90,8 @@ static int vfs_close(sqlite3_file *file)
 	return state->parent->xClose(file);
 }
 
-/* No lock of SQLite is on the log, so it may be opened and closed beside it.
- * Where anything here fails, SQLite finds out by itself. */
+/* SQLite has no lock on the log, so it may be opened and closed independently.
+ * Failures are ignored, because SQLite will report them. */
 static void allocate_log(const char *path)
 {
 	cairn_auto_fd int fd = -1;
@@ -126,8 +128,9 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	return SQLITE_OK;
 }
 
-/* True if no link is on the way to `path`, which must hold no "." or ".." and no
- * two slashes in a row, as realpath() gives it. False also where it is not known. */
+/* True if no component of `path` is a symbolic link. The path must not contain "."
+ * or ".." or two slashes in a row, like a result of realpath(). False also if
+ * unknown. */
 static bool has_no_link(const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
@@ -139,7 +142,7 @@ static bool has_no_link(const char *path)
 	return fd >= 0;
 }
 
-/* The "unix" VFS looks at each component of a path for a link. */
+/* Avoids the check of each path component for links by the "unix" VFS. */
 static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int n, char *ret)
 {
 	size_t len = strlen(name);
@@ -186,7 +189,7 @@ bool catalogue_disk_vfs_is_current(sqlite3 *db)
 	return !shm || shm_is_current(shm);
 }
 
-/* SQLite fills up what a short read leaves with zeros, and does not say how much it got. */
+/* SQLite pads a short read with zeros and does not report its length. */
 int catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset, size_t *ret_n)
 {
 	sqlite3_int64 size = 0;

@@ -18,8 +18,8 @@
 #include "pool/catalogue_impl.h"
 #include "pool/catalogue_mark.h"
 
-/* True when the index that was made from the log reaches as far as the mark, or says
- * nothing about it. That of a connection without locks is not known. */
+/* True when the index built from the log reaches the mark, or proves nothing. The
+ * index of a connection without locks is unknown. */
 static bool index_is_whole(const struct conn *conn, const struct catalogue_mark *mark)
 {
 	uint8_t salt[CATALOGUE_SALT_SIZE];
@@ -33,8 +33,9 @@ static bool index_is_whole(const struct conn *conn, const struct catalogue_mark 
 	       memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->end;
 }
 
-/* The index gets a commit after its sync, and the process may be killed in between:
- * then the log itself must reach the mark, unless a later commit moved it. */
+/* A commit is added to the index after its sync, and the process may be killed in
+ * between: then the log itself must reach the mark, unless a later commit moved
+ * it. */
 static int compare_log(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
 		       struct cairn_err *err)
 {
@@ -56,8 +57,8 @@ static int compare_log(struct catalogue *cat, const struct conn *conn, struct ca
 	return 0;
 }
 
-/* 1 when the main file proves that a log which is missing held commits, 0 when it does
- * not, or an error. A page that still is what it was before the last commit was not
+/* 1 when the main file proves that a missing log held commits, 0 when it does not, or
+ * an error. A page that still has its contents from before the last commit was not
  * copied from the log. */
 static int main_proves_loss(const struct conn *conn, const struct catalogue_mark *mark,
 			    struct cairn_err *err)
@@ -79,7 +80,7 @@ static int main_proves_loss(const struct conn *conn, const struct catalogue_mark
 	return block_checksum(bytes, n) == page.before;
 }
 
-/* Another process may have begun a log since the first look. */
+/* Another process may have created a log since the first check. */
 static int ask_main(struct catalogue *cat, const struct conn *conn, struct catalogue_mark *mark,
 		    const char *fault, struct cairn_err *err)
 {

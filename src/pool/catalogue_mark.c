@@ -16,13 +16,13 @@
 #include "block/checksum.h"
 #include "pool/catalogue_log.h"
 
-/* In the trust file, behind its two bytes. */
+/* In the trust file, after its two bytes. */
 #define MARK_OFFSET 16U
 
-/* Behind it, the page. */
+/* The page, after the mark. */
 #define PAGE_OFFSET 64U
 
-/* A reader may meet a mark that is being written. */
+/* A reader may see a mark that is being written. */
 #define READ_TRIES 3
 
 #define GENERATIONS_NEAR 0xffffU
@@ -119,8 +119,9 @@ static uint32_t generation_of(const uint8_t *salt)
 	return (uint32_t)salt[0] << 24 | (uint32_t)salt[1] << 16 | (uint32_t)salt[2] << 8 | salt[3];
 }
 
-/* SQLite counts the first word of the salt up, with wrap-around, when it begins a log
- * anew. Where the file was removed before, the word is random: not near the mark's. */
+/* SQLite increments the first word of the salt, with wrap-around, when it restarts a
+ * log. If the file was removed before, the word is random and not close to the
+ * mark's. */
 static bool is_older(const uint8_t *salt, const uint8_t *marked)
 {
 	uint32_t back = generation_of(marked) - generation_of(salt);
@@ -154,14 +155,15 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 	fd = open_beside(path, "-wal", O_RDONLY);
 	if (fd < 0 && errno == ENOENT)
 		return "is missing";
-	/* The size first: a log is cut only after it has got another salt. */
+	/* Read the size first: a log is truncated only after its salt has
+	 * changed. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
 		    !catalogue_log_salt(header, salt))
 			return "is empty or damaged";
 		fault = compare_mark(mark, salt, (uint64_t)st.st_size);
 		*ret_is_proven = fault != NULL;
-		/* Begun anew, by a process that was killed: the old one may have been lost. */
+		/* Restarted by a process that was killed: the old log may have been lost. */
 		if (!fault && memcmp(salt, mark->salt, sizeof(salt)) != 0 &&
 		    !catalogue_log_has_commit(fd))
 			return "holds no commit";
@@ -184,7 +186,8 @@ int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mar
 		return -1;
 	if ((uint64_t)end >= mark->end)
 		return 1;
-	/* The header last: a log that was begun anew meanwhile has another salt. */
+	/* Read the header last: a log that was restarted meanwhile has another
+	 * salt. */
 	got = cairn_pread_full(fd, header, sizeof(header), 0);
 	if (got < 0)
 		return -1;

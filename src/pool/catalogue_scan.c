@@ -57,7 +57,7 @@ static bool in_prefix(struct catalogue_bytes prefix, struct catalogue_bytes key)
 	       (prefix.len == 0 || memcmp(key.data, prefix.data, prefix.len) == 0);
 }
 
-/* Ends the transaction when the last row has come. */
+/* Ends the transaction after the last row. */
 static int fill_page(struct scan *scan, struct cairn_err *err)
 {
 	int rc;
@@ -91,8 +91,8 @@ static int fill_page(struct scan *scan, struct cairn_err *err)
 	return 0;
 }
 
-/* The smallest key to look at: the prefix, or what follows `after`, whichever
- * is greater. The next key after some bytes is those bytes and a zero. */
+/* The smallest key to read: the prefix or the successor of `after`, whichever
+ * is greater. The successor of a byte string is that string and a zero byte. */
 static int begin(struct scan *scan, struct catalogue_bytes after, struct cairn_err *err)
 {
 	uint8_t from[CATALOGUE_KEY_MAX + 1];

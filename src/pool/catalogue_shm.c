@@ -27,17 +27,18 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* SQLite's file format (walformat.html): eight lock bytes, and one behind them
+/* SQLite's file format (walformat.html): eight lock bytes, and one after them
  * that every process holds shared while it has the index open. */
 #define LOCK_BASE   120
 #define LOCK_ALIVE  (LOCK_BASE + SQLITE_SHM_NLOCK)
 #define HEADER_SIZE 136U
 #define SLOT_WRITE  0 /* the slot; recovery holds it too */
 
-/* A process holds the exclusive form of LOCK_ALIVE for a write of HEADER_SIZE. */
+/* A process holds LOCK_ALIVE exclusively only while it writes HEADER_SIZE
+ * bytes. */
 #define ALIVE_WAIT_MS 5000U
 
-/* Bounds what a damaged log can make us map: 8 GiB of log. */
+/* Limits what a damaged log can make us map: 8 GiB of log. */
 #define REGIONS_MAX 512U
 
 struct shm {
@@ -45,7 +46,8 @@ struct shm {
 	const char *path; /* of the database; borrowed */
 	char *name;       /* of the index */
 	bool read_only;
-	bool joined;                /* a connection that is not reads the log without the index */
+	bool joined;                /* a connection that has not joined reads the log without the
+				     * index */
 	unsigned shared, exclusive; /* bits of the slots that are held */
 	size_t n;
 	size_t region_size;
@@ -64,8 +66,8 @@ static int set_lock(int fd, int type, off_t start, off_t n)
 	return rc;
 }
 
-/* What SQLite does for the files that it makes; a pool's owner must be able to
- * use what root made. */
+/* As SQLite does for the files that it creates: a pool's owner must be able to
+ * use files that root created. */
 static void adopt_owner(int fd, const char *path, size_t db_len)
 {
 	cairn_auto_free char *db = cairn_strndup(path, db_len);
@@ -129,8 +131,9 @@ static bool yield_space(const struct shm *shm)
 	return fd >= 0 && reserve_yield(fd);
 }
 
-/* What an earlier use left in the index may not fit the log any more: after this
- * it counts as not made, and the first transaction makes it from the log. */
+/* The contents from an earlier use may not match the log any more: clearing the
+ * header makes the index uninitialised, and the first transaction rebuilds it
+ * from the log. */
 static int clear_header(struct shm *shm)
 {
 	static const char zeros[HEADER_SIZE];
@@ -149,7 +152,7 @@ static int clear_header(struct shm *shm)
 	return SQLITE_OK;
 }
 
-/* Takes part: as the first, which clears what is there, or as one of several. */
+/* Joins the users of the index: the first one clears it. */
 static int join(struct shm *shm)
 {
 	struct flock others = {
@@ -200,7 +203,7 @@ static int open_files(struct shm *shm, const char *path)
 	return shm->fd < 0 ? SQLITE_CANTOPEN : SQLITE_OK;
 }
 
-/* How far into a page a region begins, where pages are larger than regions. */
+/* The offset of a region within its page, if pages are larger than regions. */
 static size_t page_lead(const struct shm *shm, size_t region)
 {
 	return region * shm->region_size % (size_t)sysconf(_SC_PAGESIZE);
@@ -237,8 +240,8 @@ void shm_close(struct shm *shm)
 }
 
 /* Makes the pages of a region's first `n` bytes writable now. Without this, a
- * filesystem that copies on write and has no block left would answer the write
- * itself with SIGBUS. A kernel before 5.14 does not know the request. */
+ * copy-on-write filesystem without free blocks would raise SIGBUS on the write
+ * itself. Kernels before 5.14 do not support the request. */
 static int make_writable(const struct shm *shm, size_t region, size_t n)
 {
 	size_t lead = page_lead(shm, region);
@@ -257,7 +260,7 @@ static int make_writable(const struct shm *shm, size_t region, size_t n)
 	return SQLITE_OK;
 }
 
-/* Every block is written, so that none is missing when its page is. */
+/* Writes every block, so that none is missing when its page is accessed. */
 static int extend_to(const struct shm *shm, uint64_t from, uint64_t to)
 {
 	static const char zeros[4096];
@@ -320,7 +323,8 @@ int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volat
 	while (shm->n <= region && !is_short) {
 		int rc = map_next(shm, extend, &is_short);
 
-		/* Whoever extends holds a lock and writes to the region next. */
+		/* A caller that extends holds a lock and writes to the region
+		 * next. */
 		if (rc == SQLITE_OK && extend && !is_short && !shm->read_only)
 			rc = make_writable(shm, shm->n - 1, shm->region_size);
 		if (rc != SQLITE_OK)
@@ -351,7 +355,8 @@ bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
 	memcpy(&first, shm->regions[0], sizeof(first));
 	__sync_synchronize();
 	memcpy(&second, (char *)shm->regions[0] + sizeof(first), sizeof(second));
-	/* They differ while a writer is at it: then its commit is not needed. */
+	/* They differ while a writer updates them; its commit is then not
+	 * needed. */
 	if (!first.is_made || memcmp(&first, &second, sizeof(first)) != 0)
 		return false;
 	memcpy(ret_salt, first.salt, sizeof(first.salt));
@@ -394,8 +399,9 @@ static int lock_exclusive(struct shm *shm, off_t start, unsigned n, unsigned mas
 	if (set_lock(shm->fd, F_WRLCK, start, n) < 0)
 		return errno == EAGAIN || errno == EACCES ? SQLITE_BUSY : SQLITE_IOERR_SHMLOCK;
 	shm->exclusive |= mask;
-	/* The index is written to under exclusive locks only: all of it by whoever
-	 * writes to the log or recovers it, else the header. */
+	/* The index is written only under exclusive locks: all of it by the
+	 * process that writes to the log or recovers it, otherwise only the
+	 * header. */
 	if (mask & (1U << SLOT_WRITE)) {
 		for (size_t i = 0; i < shm->n && rc == SQLITE_OK; i++)
 			rc = make_writable(shm, i, shm->region_size);

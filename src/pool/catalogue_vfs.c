@@ -25,13 +25,13 @@
 #define LOG_ENDING   "-wal"
 #define TRUST_ENDING "-trust"
 
-/* How long a checkpoint waits for another process's commit to be on disk. */
+/* How long a checkpoint waits for another process's commit to be synced. */
 #define COMMIT_WAIT_TURNS 10U
 #define COMMIT_WAIT_MS    2U
 
 enum trust_byte {
-	TRUST_COMMIT,     /* changed by the holder of SQLite's lock for writing */
-	TRUST_CHECKPOINT, /* changed by the holder of its lock for checkpoints */
+	TRUST_COMMIT,     /* changed by the holder of SQLite's write lock */
+	TRUST_CHECKPOINT, /* changed by the holder of SQLite's checkpoint lock */
 	TRUST_BYTES,
 };
 
@@ -46,7 +46,7 @@ struct log_file {
 	char *path, *trust_path, *main_path;
 	bool is_dirty;                 /* written to since the last sync of a commit */
 	struct catalogue_mark mark;    /* start and salt of what was written since */
-	int64_t end;                   /* behind the page that was written last */
+	int64_t end;                   /* end of the page that was written last */
 	bool in_transaction;           /* its last frame is not written yet */
 	sqlite3_file *main;            /* SQLite's, or NULL */
 	struct catalogue_page page;    /* of the last transaction; number 0 inside one */
@@ -68,7 +68,7 @@ static sqlite3_file *real_of(sqlite3_file *file)
 
 /* ---- trust ------------------------------------------------------------------ */
 
-/* Another process may have removed the file, and made it anew. -1 when it is missing. */
+/* Another process may have removed and recreated the file. -1 when it is missing. */
 static int trust_fd(struct log_file *log)
 {
 	struct stat st;
@@ -93,14 +93,16 @@ static bool set_trust(int fd, enum trust_byte which, char value)
 	return cairn_pwrite_full(fd, &value, 1, (uint64_t)which) == 0;
 }
 
-/* The last resort works on a full disk, too: a missing file is not trusted. */
+/* The last resort, removing the file, works on a full disk too: without it the
+ * log is not trusted. */
 static void take_trust_back(const struct log_file *log, int fd, enum trust_byte which)
 {
 	if (!set_trust(fd, which, TRUST_TAKEN))
 		unlink(log->trust_path);
 }
 
-/* After a sync of a commit, or of the header alone, which holds nothing. */
+/* After a sync of a commit, or of the header alone, which contains no
+ * commit. */
 static void leave_mark(struct log_file *log, int fd)
 {
 	if (!log->is_dirty || log->end <= CATALOGUE_LOG_HEADER)
@@ -110,9 +112,8 @@ static void leave_mark(struct log_file *log, int fd)
 	log->is_dirty = false;
 }
 
-/* A whole block, so that a filesystem that copies on write does not keep it with
- * its metadata, and it can be written in place. Where trust cannot be given, the next
- * commit writes the log again. */
+/* Writes a whole block, so that a copy-on-write filesystem does not store it inline
+ * and it can be written in place. If this fails, the next commit rewrites the log. */
 static void give_trust(struct log_file *log)
 {
 	static const char block[TRUST_FILE_SIZE] = {TRUST_GIVEN, TRUST_GIVEN};
@@ -174,9 +175,9 @@ static int sync_trusted(struct log_file *log, int fd, int flags)
 	return rc;
 }
 
-/* Writes all of the log again up to what the commit wrote, which is dirty then,
- * syncs it, and reads it back from the disk. The commit holds SQLite's lock for
- * writing, so the log does not change meanwhile. */
+/* Rewrites the log up to the end of the commit, which makes it dirty, syncs it,
+ * and reads it back from the disk. The commit holds SQLite's write lock, so the
+ * log does not change meanwhile. */
 static int sync_again(struct log_file *log, int flags)
 {
 	cairn_auto_fd int fd = open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -186,7 +187,7 @@ static int sync_again(struct log_file *log, int flags)
 	if (fd < 0 || catalogue_log_walk(fd, true, &written) < 0)
 		return SQLITE_IOERR_FSYNC;
 	if (written < log->end) {
-		errno = EIO; /* a part of it was dropped from memory, too */
+		errno = EIO; /* a part of it was dropped from the page cache, too */
 		return SQLITE_IOERR_FSYNC;
 	}
 	log->is_new = true;
@@ -243,9 +244,9 @@ static int log_read(sqlite3_file *file, void *buf, int n, sqlite3_int64 offset)
 	return real->pMethods->xRead(real, buf, n, offset);
 }
 
-/* The lock for writing is held from the first frame of a transaction to its last, so
- * only the first can meet a mark that is further on. A transaction that was rolled
- * back leaves a gap, or its frames are written again. */
+/* The write lock is held from the first frame of a transaction to its last, so only
+ * the first can find a mark beyond its offset. A transaction that was rolled back
+ * leaves a gap, or its frames are overwritten. */
 static void lower_mark(struct log_file *log, const uint8_t *header, int64_t offset)
 {
 	if (!log->in_transaction || offset != log->end)
@@ -270,7 +271,7 @@ static void note_page(struct log_file *log, const void *bytes, size_t size)
 		catalogue_page_write(fd, &log->page);
 }
 
-/* Headers of frames are also written again in place, pages come in order. */
+/* Frame headers are also rewritten in place; pages are written in order. */
 static void note_written(struct log_file *log, const uint8_t *bytes, int n, int64_t offset)
 {
 	struct catalogue_mark *mark = &log->mark;

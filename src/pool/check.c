@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Verifying a pool: records, references between them, indexes, set files, data.
+/* Verifies a pool: records, references between them, indexes, set files, data.
  *
- * Repairing never guesses and removes nothing. Indexes are derived from records
- * and made again from them; a record is made again from what else is known; a set
- * is computed again where both snapshots still have their data; what no record
- * wants is moved to the quarantine. What can not be had again is recorded as lost,
- * so that a query is refused and not answered wrongly.
+ * Repairing never guesses and removes nothing. Indexes are rebuilt from records; a
+ * record is rebuilt from the other information about it; a set is computed again
+ * if both snapshots still have their data; objects without a record are moved to
+ * the quarantine. What cannot be recovered is recorded as lost, so that a query
+ * fails instead of being answered wrongly.
  */
 
 #include "pool/check.h"
@@ -27,7 +27,7 @@
 #include "pool/quarantine.h"
 #include "pool/store.h"
 
-/* How often a part runs again because others were faster. */
+/* How often a part runs again because another operation intervened. */
 #define ROUNDS 8
 
 void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
@@ -70,7 +70,7 @@ int check_outcome(struct check *check, int rc, const struct cairn_err *why,
 	return 0;
 }
 
-/* The lock of a volume, and a batch for what is changed under it. */
+/* Takes the lock of a volume, and creates a batch for the changes under it. */
 static int begin_change(struct check *check, uint64_t volume, int *ret_lock,
 			struct catalogue_batch **ret_batch, struct cairn_err *err)
 {
@@ -216,7 +216,8 @@ static bool is_cancelled(const struct check *check)
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
 
-/* The store first: what a record of this moment names was made before. */
+/* Lists the store before reading the catalogue: an object is created before the
+ * record that names it. */
 static int look_again(struct check *check, struct cairn_err *err)
 {
 	int rc = list_store(check, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The data of volumes and snapshots: there, and of the size that the record says. */
+/* Checks that the data of volumes and snapshots exists and has the recorded size. */
 
 #include "pool/check.h"
 
@@ -17,16 +17,16 @@
 #include "pool/leftover.h"
 #include "pool/store.h"
 
-/* Only data that are not there are lost: a device fails for a while, and what one
- * user may not read another one may. */
+/* Only missing data is lost: a device may fail temporarily, and another user may
+ * have permission to read it. */
 static enum pool_fault_state state_of_loss(const struct check *check, const struct cairn_err *why)
 {
 	return check->spec->repair && why->code == CAIRN_NOT_FOUND ? POOL_FAULT_LOST
 								   : POOL_FAULT_FOUND;
 }
 
-/* A size changes under the lock: so is it looked at. More than the record says is
- * what an expansion that failed leaves, and does no harm. */
+/* A size changes under the lock, so it is read under the lock. A file that is
+ * larger than recorded is the result of a failed expansion, and harmless. */
 static int check_volume_size(struct check *check, const struct record_volume *seen, const char *id,
 			     struct cairn_err *err)
 {
@@ -38,7 +38,7 @@ static int check_volume_size(struct check *check, const struct record_volume *se
 	int rc = handle_lock_volume(pool, seen->volume, pool->lock_wait_ms, &lock, NULL);
 
 	if (rc && !pool->read_only_fs)
-		return 0; /* in use: nothing is known */
+		return 0; /* in use: cannot be checked */
 	rc = ledger_volume_get(pool->cat, seen->volume, &now, err);
 	if (rc || now.deleted)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
@@ -77,7 +77,7 @@ static int check_volume_data(struct check *check, const struct record_volume *vo
 	return 0;
 }
 
-/* Volumes must not compare their next snapshot with data that are gone. */
+/* Volumes must not compare their next snapshot with missing data. */
 static int forget_head(struct check *check, uint64_t number, struct cairn_err *err)
 {
 	const struct inventory *inv = check->inv;
@@ -95,7 +95,7 @@ static int forget_head(struct check *check, uint64_t number, struct cairn_err *e
 	return rc == CAIRN_ABORTED ? 0 : rc;
 }
 
-/* A deleted snapshot needs no data: its record is changed to say that it has none. */
+/* A deleted snapshot needs no data: its record is changed accordingly. */
 static int forget_data(struct check *check, uint64_t number, struct cairn_err *err)
 {
 	struct record_snapshot record;
@@ -109,8 +109,8 @@ static int forget_data(struct check *check, uint64_t number, struct cairn_err *e
 	return check_change_snapshot(check, &record, &now, err);
 }
 
-/* The record of a live one stays, so that the data can come back; sets that would
- * need them are lost. */
+/* The record of a live snapshot is kept, so that the data can be brought back;
+ * sets that need the data are lost. */
 static int give_up_data(struct check *check, const struct record_snapshot *snapshot,
 			struct cairn_err *err)
 {

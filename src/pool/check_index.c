@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Indexes against records, both ways: an entry that no record makes is removed,
- * and one that is missing is put. Each commit expects the record that it was
- * decided on. */
+/* Compares indexes with records in both directions: an entry without a record
+ * is removed, and a missing one is added. Each commit expects the record on
+ * which it was decided. */
 
 #include "pool/check.h"
 
@@ -45,8 +45,8 @@ static bool snapshot_makes(const struct record_snapshot *snapshot,
 	}
 }
 
-/* An entry is kept also where its record cannot be read, or is missing while the
- * data are there: it is what the record is made again from. */
+/* An entry is also kept if its record cannot be read, or is missing while the
+ * data exists: the record is rebuilt from it. */
 static bool entry_stays(const struct check *check, const struct inventory_entry *entry)
 {
 	if (entry->kind == '?')
@@ -126,8 +126,9 @@ static unsigned missing_of_volume(const struct inventory *inv, const struct reco
 	return missing;
 }
 
-/* A name must lead to its live holder. Of deleted ones the newest holds it, and
- * when that expires before an older one the name leads nowhere. */
+/* A name must refer to its live holder. Among deleted snapshots the newest
+ * holds it, and if that expires before an older one the name refers to
+ * nothing. */
 static bool misses_name(const struct inventory *inv, const struct record_snapshot *snapshot)
 {
 	const struct inventory_entry *name;

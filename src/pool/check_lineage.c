@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Records against one another: predecessors, heads, names, and what a record says
- * of itself. */
+/* Compares records with each other: predecessors, heads, names, and
+ * contradictions within a record. */
 
 #include "pool/check.h"
 
@@ -28,8 +28,8 @@ static int mend_snapshot(struct check *check, const struct record_snapshot *old,
 	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
-/* Without its predecessor it is the first of a new line. Its set says what
- * changed since something that is not known. */
+/* Without its predecessor a snapshot becomes the first of a new line, because
+ * the base of its set is unknown. */
 static int cut_line(struct check *check, const struct record_snapshot *old, const char *reason,
 		    struct cairn_err *err)
 {
@@ -47,8 +47,8 @@ static int cut_line(struct check *check, const struct record_snapshot *old, cons
 	return mend_snapshot(check, old, &now, text, err);
 }
 
-/* Another predecessor's index lists it, and the index of its own does not: one
- * of the two is damaged, and the set may be of either. */
+/* The index of another predecessor lists it, and that of its own does not: one
+ * of the two is damaged, and the set may belong to either. */
 static bool index_contradicts(const struct inventory *inv, const struct record_snapshot *snapshot)
 {
 	const struct inventory_entry *entry = NULL;
@@ -72,7 +72,7 @@ static int check_parent(struct check *check, const struct record_snapshot *snaps
 	if (!found)
 		return cut_line(check, snapshot, "has no record", err);
 	if (found->state != INVENTORY_GOOD)
-		return 0; /* reported, and mended or left alone */
+		return 0; /* already reported, and repaired or left alone */
 	if (parent->number >= snapshot->number)
 		return cut_line(check, snapshot, "is newer than itself", err);
 	if (snapshot->set == POOL_SET_READY && index_contradicts(check->inv, snapshot))
@@ -92,7 +92,7 @@ static int check_parent(struct check *check, const struct record_snapshot *snaps
 	return 0;
 }
 
-/* A record that says both "live" and "no data": the store knows. */
+/* For a record that says both "live" and "no data", the store decides. */
 static int check_own_data(struct check *check, const struct record_snapshot *snapshot,
 			  const char *id, struct cairn_err *err)
 {
@@ -115,7 +115,7 @@ static int check_own_data(struct check *check, const struct record_snapshot *sna
 	return mend_snapshot(check, snapshot, &now, text, err);
 }
 
-/* Nothing may expire at once because of a repair. */
+/* A repair must not cause anything to expire at once. */
 static int check_expiry(struct check *check, const struct record_snapshot *snapshot, const char *id,
 			struct cairn_err *err)
 {
@@ -133,7 +133,8 @@ static int check_expiry(struct check *check, const struct record_snapshot *snaps
 	return mend_snapshot(check, snapshot, &now, text, err);
 }
 
-/* Two live snapshots of a volume with one name: the index has the other one. */
+/* Two live snapshots of a volume have the same name: the index refers to the
+ * other one. */
 static int check_name(struct check *check, const struct record_snapshot *snapshot, const char *id,
 		      struct cairn_err *err)
 {
@@ -209,8 +210,8 @@ static int check_head(struct check *check, const struct record_volume *volume,
 	return mend_volume(check, volume, &now, POOL_FAULT_LOST, text, err);
 }
 
-/* Where the record and both the index of names and the store disagree on whether
- * the volume lives, the record is wrong. */
+/* If both the index of names and the store disagree with the record on whether
+ * the volume exists, the record is wrong. */
 static int check_life(struct check *check, const struct record_volume *volume,
 		      struct cairn_err *err)
 {

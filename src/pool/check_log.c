@@ -11,8 +11,8 @@
 
 #define LEFTOVERS_AT_ONCE 64
 
-/* The lost commits may have given numbers. A counter that can not be read jumps when it
- * is repaired. */
+/* The lost commits may have assigned numbers. A counter that cannot be read is advanced
+ * when it is repaired. */
 static int jump_late(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
@@ -47,10 +47,11 @@ static int clear_leftovers(struct catalogue *cat, struct catalogue_batch *batch,
 	return 0;
 }
 
-/* The catalogue is older than the data: what it lists as half-made may have been
- * finished since, and settling the list would remove it. Off the list it is found
- * as data that no record wants, and is kept. All in one commit: it moves the mark that
- * shows the loss, and the next process would settle what is still on the list. */
+/* The catalogue is older than the data: objects that it lists as half-made may have
+ * been finished since, and settling the list would remove them. Once off the list they
+ * are found as data without a record, and are kept. This must be one commit: it moves
+ * the mark that shows the loss, so the next process would settle entries that are
+ * still on the list. */
 static int leave_lost_behind(struct catalogue *cat, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Values of the catalogue that are neither records nor indexes: the last number
- * given, what is to be looked at again, a front end's notes. */
+/* Checks values of the catalogue that are neither records nor indexes: the last
+ * number assigned, the list of leftovers, a front end's notes. */
 
 #include "pool/check.h"
 
@@ -45,7 +45,7 @@ static int jump_counter(struct check *check, struct cairn_err *err)
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* The counter is read in the same moment as the snapshots that it counts. */
+/* The counter is read from the same state as the snapshots that it counts. */
 static int check_counter(struct check *check, struct cairn_err *err)
 {
 	const struct inventory *inv = check->inv;
@@ -69,7 +69,7 @@ static int check_counter(struct check *check, struct cairn_err *err)
 	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
-/* "i/<id>": the key says it all. */
+/* "i/<id>": the key holds all information. */
 static bool is_leftover(const struct inventory_other *other)
 {
 	const char *id = (const char *)other->key + 2;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Records that cannot be read, records of a newer version, and records that are
- * missing although others, or an index and the data, speak of them. */
+/* Checks for records that cannot be read, records of a newer version, and
+ * records that are missing although other records, or an index and the data,
+ * refer to them. */
 
 #include "pool/check.h"
 
@@ -32,7 +33,7 @@ static int report_rebuilt(struct check *check, int rc, const struct rebuild_resu
 	char text[480];
 
 	if (rc == 0 && result->outcome == REBUILD_NOTHING)
-		return 0; /* good by now */
+		return 0; /* good in the meantime */
 	if (rc)
 		return check_outcome(check, rc, why, POOL_FAULT_FOUND, fault, err);
 	if (result->outcome == REBUILD_DROPPED) {
@@ -246,7 +247,7 @@ static int check_owners(struct check *check, struct cairn_err *err)
 		rc = mend_snapshot(check, record->number, true, text, err);
 	}
 	if (!rc && check->repaired)
-		check->again = true; /* what is below looks at the records as they are */
+		check->again = true; /* later parts read the records as they are now */
 	return rc;
 }
 

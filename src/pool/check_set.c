@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Change sets: whole, and those that the records mean. */
+/* Checks that change sets are intact, and are those that the records refer
+ * to. */
 
 #include "pool/check.h"
 
@@ -53,7 +54,7 @@ static bool has_data(struct check *check, const struct record_snapshot *snapshot
 			  NULL) == 0;
 }
 
-/* Whatever the index said, from now on the record is right. */
+/* From now on the record is right, whatever the index said. */
 static void settle_index(struct check *check, struct catalogue_batch *batch,
 			 const struct record_snapshot *snapshot)
 {
@@ -66,7 +67,8 @@ static void settle_index(struct check *check, struct catalogue_batch *batch,
 	ledger_snapshot_reindex(batch, snapshot, false);
 }
 
-/* Both snapshots are there: pending makes it anew. Otherwise it is lost. */
+/* If both snapshots have data, the set becomes pending and is computed again;
+ * otherwise it is lost. */
 static int commit_unmade(struct check *check, const struct record_snapshot *snapshot,
 			 bool *ret_possible, struct cairn_err *err)
 {
@@ -85,7 +87,7 @@ static int commit_unmade(struct check *check, const struct record_snapshot *snap
 	if (!rc && possible) {
 		struct record_snapshot kept = *parent;
 
-		kept.revision++; /* a release of its data at the same time must fail */
+		kept.revision++; /* makes a concurrent release of its data fail */
 		rc = ledger_snapshot_change(check->pool->cat, batch, parent, &kept, err);
 	}
 	if (rc)
@@ -167,7 +169,7 @@ static int check_ready_set(struct check *check, const struct record_snapshot *sn
 		return 0;
 	if (verify_rc == CAIRN_DATA_LOSS || verify_rc == CAIRN_NOT_FOUND)
 		return check_remake_set(check, snapshot, why.msg, err);
-	/* A newer version of the format, or an error that may pass. */
+	/* A newer version of the format, or a transient error. */
 	ids_format_snapshot(snapshot->volume, snapshot->number, id);
 	check_fault(check, POOL_FAULT_FOUND, "the change set of %s can not be read: %s", id,
 		    why.msg);

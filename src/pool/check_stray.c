@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Data and sets that no record wants: the only proof is a record that was read
- * and says so, or that certainly there is none and nothing refers to it. They are
- * moved to the quarantine, never removed, and not while they are in use. */
+/* Finds data and sets that no record refers to. The only proof is a readable
+ * record that says so, or the certainty that there is no record and nothing
+ * refers to the object. They are moved to the quarantine, never removed, and not
+ * while they are in use. */
 
 #include "pool/check.h"
 
@@ -28,11 +29,11 @@ struct stray {
 	enum store_kind kind;
 };
 
-/* What the records say of an object. */
+/* Whether the records refer to an object. */
 enum wanted {
 	WANTED,
-	UNWANTED,     /* a record was read that says so, or there certainly is none */
-	WANT_UNKNOWN, /* the record can not be read: nothing may be done to the object */
+	UNWANTED,     /* a readable record says so, or there certainly is none */
+	WANT_UNKNOWN, /* the record cannot be read: leave the object alone */
 };
 
 static enum wanted volume_is_wanted(struct check *check, uint64_t bits)
@@ -57,7 +58,7 @@ static enum wanted snapshot_is_wanted(struct check *check, uint64_t bits, uint64
 	return rc == CAIRN_NOT_FOUND ? UNWANTED : WANT_UNKNOWN;
 }
 
-/* Wanted also while a leftover's entry promises to look at it. */
+/* An object is also wanted while it is on the list of leftovers. */
 static enum wanted object_is_wanted(struct check *check, enum store_kind kind, const char *id)
 {
 	enum wanted wanted = UNWANTED;
@@ -91,7 +92,7 @@ static int find_mention(void *arg, struct catalogue_bytes key, struct catalogue_
 	(void)err;
 	if (damaged || memmem(key.data, key.len, mention->id, n) ||
 	    (value.len && memmem(value.data, value.len, mention->id, n)))
-		mention->found = true; /* a damaged note may be its */
+		mention->found = true; /* a damaged note may refer to it */
 	return mention->found;
 }
 
@@ -105,7 +106,7 @@ static int note_mentions(struct check *check, const char *id, bool *ret, struct 
 	return rc;
 }
 
-/* A record under a key that makes no sense may be its. */
+/* A record under an invalid key may belong to it. */
 static bool has_unknown_record(const struct inventory *inv)
 {
 	for (size_t i = 0; i < inv->n_others; i++)
@@ -134,8 +135,8 @@ static bool inventory_refers_to(const struct inventory *inv, struct store_ref re
 	return false;
 }
 
-/* Under the lock, from one moment: an index, a record or a note that speaks of it
- * is a reason to leave it where it is. */
+/* Runs under the lock, on one consistent state: if an index, a record or a note
+ * refers to the object, it is left in place. */
 static int is_referred_to(struct check *check, struct store_ref ref, bool *ret,
 			  struct cairn_err *err)
 {
@@ -194,9 +195,9 @@ static int pass_number(void *arg, struct catalogue_batch *batch, struct cairn_er
 	return ledger_pass_number(batch, *(const uint64_t *)arg, err);
 }
 
-/* A power cut can take the reservation of a number and leave what was cut under it. The
- * number is not given again: the next snapshot with it would have the same id, and
- * what is in quarantine could be brought back as its data. */
+/* A power cut can lose the reservation of a number and leave the snapshot that was cut
+ * under it. The number must not be assigned again: the next snapshot with it would have
+ * the same id, and the object in quarantine could be brought back as its data. */
 static int retire_number(struct check *check, struct store_ref ref, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
@@ -213,7 +214,7 @@ static int retire_number(struct check *check, struct store_ref ref, struct cairn
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* What is there under another name than its own is half-made or half-removed. */
+/* An object under a name other than its own is half-made or half-removed. */
 static int set_aside(struct check *check, struct store_ref ref, struct cairn_err *err)
 {
 	int rc = refuse_attached(check, ref, err);
@@ -233,15 +234,15 @@ static int lock_object(struct check *check, const char *id, int *ret_lock)
 	uint64_t number;
 
 	if (check->pool->read_only_fs)
-		return 0; /* it cannot be locked, and nobody writes to it */
+		return 0; /* it cannot be locked, and is not being written */
 	if (ids_parse_volume(id, &volume) || ids_parse_snapshot(id, &volume, &number))
 		return handle_lock_volume(check->pool, volume, check->pool->lock_wait_ms, ret_lock,
 					  NULL);
 	return 0;
 }
 
-/* The object may belong to an operation under way: only what can be locked, and is
- * there and unwanted then, is a fault. */
+/* The object may belong to an operation in progress: it is a fault only if it can
+ * be locked and is then still there and unwanted. */
 static int check_object(void *arg, const char *id, struct cairn_err *err)
 {
 	const struct stray *stray = arg;
@@ -275,9 +276,9 @@ static int check_object(void *arg, const char *id, struct cairn_err *err)
 
 /* ---- sets ---------------------------------------------------------------- */
 
-/* A record that can not be read may want any of its sets. The next generation was
- * made for a commit that a power cut took, and is written over when the set is
- * made or merged. */
+/* If a record cannot be read, any of its sets may be wanted. The next generation
+ * was written for a commit that a power cut lost, and is overwritten when the set
+ * is computed or merged. */
 static enum wanted set_is_wanted(struct check *check, uint64_t number, uint64_t generation,
 				 const char *name)
 {

@@ -15,7 +15,7 @@
 #include "pool/setfile.h"
 #include "pool/store.h"
 
-/* How often a waiter looks whether it was cancelled. */
+/* How often a waiter checks for cancellation. */
 #define WAIT_STEP_MS 200
 
 static bool is_cancelled(const struct store_progress *progress)
@@ -36,8 +36,8 @@ static int lock_patiently(struct pool *pool, uint64_t number, const struct store
 	return rc;
 }
 
-/* A sink before another one. All past the size of the base counts as changed,
- * whatever the store makes of what the base's file holds there. */
+/* A filter before another sink. Everything past the size of the base counts as
+ * changed, whatever the store reports for the base's file there. */
 struct grown {
 	struct block_sink sink;
 	uint64_t at; /* first offset past the base's size that was not passed on yet */
@@ -64,7 +64,7 @@ static int grown_emit(void *arg, const struct block_extent *extent, struct cairn
 	return rc ? rc : grown->sink.emit(grown->sink.arg, extent, err);
 }
 
-/* Compares the two snapshots, as far as their records say that they go. */
+/* Compares the two snapshots up to their recorded sizes. */
 static int compare_snapshots(struct pool *pool, const struct record_snapshot *record,
 			     const struct record_snapshot *parent, struct block_sink sink,
 			     const struct store_progress *progress, struct cairn_err *err)
@@ -112,7 +112,7 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 	return rc ? rc : setfile_writer_finish(writer, ret_info, err);
 }
 
-/* Records the result on whatever the record has become meanwhile. */
+/* Records the result in the record as it is now. */
 static int commit_set(struct pool *pool, uint64_t number, enum pool_set_state state,
 		      uint64_t generation, const struct block_set_info *info, struct cairn_err *err)
 {
@@ -143,7 +143,7 @@ static int commit_set(struct pool *pool, uint64_t number, enum pool_set_state st
 		ids_format_snapshot(old.parent_volume, old.parent, parent_id);
 		if (state == POOL_SET_READY)
 			ledger_leftover_clear(batch, name);
-		ledger_leftover_add(batch, parent_id); /* its data may be free to go now */
+		ledger_leftover_add(batch, parent_id); /* its data may no longer be needed */
 		rc = catalogue_commit(batch, CATALOGUE_ORDERED, err);
 	}
 	return rc;
@@ -220,8 +220,9 @@ static int discard(void *arg, const struct block_extent *extent, struct cairn_er
 	return 0;
 }
 
-/* An EIO of the set's own file or of the catalogue passes, and is no reason to give
- * the set up: the snapshots are read once more, and nothing is written. */
+/* An EIO of the set's own file or of the catalogue may be transient, and is not a
+ * reason to give up the set: the snapshots are read once more, and nothing is
+ * written. */
 static bool data_is_unreadable(struct pool *pool, const struct record_snapshot *record)
 {
 	struct block_sink nowhere = {.emit = discard};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is known to be wrong with a volume. Others may change or delete it at the
- * same time, and the record is always changed before what it names goes away:
- * something missing counts only if the record still wants it afterwards. */
+/* Reports known faults of a volume. Other operations may change or delete it at
+ * the same time, and a record is always changed before the object it names is
+ * removed: a missing object counts only if the record still refers to it
+ * afterwards. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -30,7 +30,7 @@ static int open_subvolume(struct fileset *set, struct store_ref ref, int *ret_fd
 	return 0;
 }
 
-/* Removes a subvolume, or a plain directory where one stands in its place. */
+/* Removes a subvolume, or a plain directory of that name. */
 static int remove_named(struct fileset *set, enum store_kind kind, const char *name,
 			struct cairn_err *err)
 {
@@ -65,8 +65,8 @@ static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct ca
 	return rc ? rc : fileset_settle(set, ref, err);
 }
 
-/* Gives the subvolume ID.new of volumes/ its size, with its first `length` bytes as
- * they are. */
+/* Sets the size of the subvolume ID.new in volumes/ and keeps its first `length`
+ * bytes. */
 static int size_volume(struct fileset *set, const char *id, uint64_t length, uint64_t size,
 		       struct cairn_err *err)
 {
@@ -85,8 +85,8 @@ static int size_volume(struct fileset *set, const char *id, uint64_t length, uin
 	return rc ? rc : fileset_grow(fd, size, err);
 }
 
-/* Gives ID.new its name; with RENAME_EXCHANGE a volume that has the name is ID.new
- * afterwards. */
+/* Renames ID.new to ID; with RENAME_EXCHANGE, an existing volume ID becomes
+ * ID.new. */
 static int name_volume(struct fileset *set, const char *id, unsigned flags, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
@@ -95,13 +95,14 @@ static int name_volume(struct fileset *set, const char *id, unsigned flags, stru
 	if (renameat2(parent, name.text, parent, id, flags) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
 	rc = fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
-	/* What cannot be made durable is taken back, so that a failure changes nothing. */
+	/* Undo a rename that cannot be made durable, so that a failure changes nothing. */
 	if (rc && flags == RENAME_EXCHANGE && renameat2(parent, name.text, parent, id, flags) == 0)
 		(void)fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, NULL);
 	return rc;
 }
 
-/* Makes ID.new, as a snapshot of `source_fd` or empty (-1), then the volume. */
+/* Creates ID.new, as a snapshot of `source_fd` or empty (-1), then renames it
+ * to the volume. */
 static int build_volume(struct fileset *set, const char *id, int source_fd, uint64_t length,
 			uint64_t size, struct cairn_err *err)
 {
@@ -171,14 +172,14 @@ static int btrfs_volume_sweep(struct store *store, const char *id, struct cairn_
 	struct fileset *set = (struct fileset *)store;
 	struct store_ref ref = {STORE_VOLUME, id};
 	struct fileset_name name = fileset_name(id, ".new");
-	/* First it must be certain which of the two is the volume's. */
+	/* The last exchange must be durable before the other one is removed. */
 	int rc = fileset_settle(set, ref, err);
 
 	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
 	return rc ? rc : fileset_settle(set, ref, err);
 }
 
-/* Trims the subvolume ID.new of snapshots/, protects it and gives it its name. */
+/* Trims the subvolume ID.new in snapshots/, makes it read-only and renames it. */
 static int finish_trimmed(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_SNAPSHOT], rc;
@@ -216,7 +217,8 @@ static int cut_trimmed(struct fileset *set, const char *id, int source, uint64_t
 	return rc;
 }
 
-/* Resized by hand between the look at the volume and the cut? */
+/* Detects a volume that was resized by hand between the size check and the
+ * cut. */
 static int check_cut(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, id};
@@ -245,7 +247,7 @@ static int btrfs_snapshot_cut(struct store *store, const char *volume_id, const 
 	rc = rc ? rc : fileset_open_disk(set, volume, O_RDONLY, &file, err);
 	rc = rc ? rc : fileset_fd_size(file, &have, err);
 	rc = rc ? rc : open_subvolume(set, volume, &source, err);
-	/* The ioctl flushes too, but holds every writer of the filesystem up
+	/* The ioctl flushes too, but blocks every writer of the filesystem
 	 * while its transaction commits. */
 	rc = rc ? rc : fileset_sync(file, err);
 	if (rc)
@@ -340,8 +342,8 @@ static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t s
 		*ret_n = 0;
 		return rc;
 	}
-	/* A volume may have data that is in no tree yet; without the right to
-	 * search, there is the other way too. */
+	/* The data of a volume may not be in the tree yet; and without
+	 * permission to search trees, SEEK_DATA works too. */
 	if (ref.kind == STORE_SNAPSHOT) {
 		rc = allocated_tree(fd, start, size, out, max, ret_n, err);
 		if (rc != CAIRN_DENIED)
@@ -374,8 +376,8 @@ static const struct store_ops ops = {
 	.cut_is_atomic = true,
 };
 
-/* The right to search trees is asked for by doing so: inside a user namespace
- * a capability of the right name is not enough. */
+/* Tests the permission to search trees by a search: inside a user namespace
+ * having the capability is not enough. */
 static int check_rights(const char *dir, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -403,7 +405,7 @@ int btrfs_store_open(const char *dir, bool writable, struct store **ret, struct 
 				   "back end btrfs needs btrfs, and '%s' is on another filesystem; "
 				   "use a directory on btrfs, or back end reflink or copy",
 				   dir);
-	/* Reading needs no rights beyond those on the files. */
+	/* Reading needs only permission to read the files. */
 	if (rc == 0 && writable)
 		rc = check_rights(dir, err);
 	rc = rc ? rc : fileset_new(&ops, dir, writable, &set, err);

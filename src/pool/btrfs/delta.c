@@ -14,8 +14,8 @@
 #include "pool/relocation.h"
 #include "pool/store.h"
 
-/* Mappings searched (of both sides) before the send stream is thought of: what
- * is done by then costs about as much as starting it. */
+/* Mappings searched (of both sides) before the send stream is considered:
+ * searching that many costs about as much as starting a stream. */
 #define TREE_FIRST 32768U
 
 /* The stream costs up to this many times as much for each item in a leaf newer
@@ -62,8 +62,9 @@ static int compare_window(struct run *run, uint64_t from, uint64_t to, struct ca
 				   &done, err);
 }
 
-/* The stream tells where to look, and rounds up; the search decides. So both
- * methods find the same. Ranges close to one another are searched in one go. */
+/* The stream reports where to search, rounded up; the search decides. So both
+ * methods find the same changes. Ranges close to each other are searched
+ * together. */
 static int compare_ranges(struct run *run, const struct block_extent *ranges, size_t n,
 			  struct cairn_err *err)
 {
@@ -89,7 +90,7 @@ static int compare_ranges(struct run *run, const struct block_extent *ranges, si
 	return pos < size ? compare_window(run, pos, size, err) : 0;
 }
 
-/* On failure nothing was passed on. */
+/* On failure no range was emitted. */
 static int run_send(struct run *run, struct block_extent **ret_ranges, size_t *ret_n,
 		    struct cairn_err *err)
 {
@@ -109,7 +110,7 @@ static int run_send(struct run *run, struct block_extent **ret_ranges, size_t *r
 	return rc;
 }
 
-/* How many mappings of both sides are left, going by the average so far. */
+/* Estimates the remaining mappings of both sides from the average so far. */
 static uint64_t mappings_left(const struct run *run)
 {
 	const struct mapping_cursor *t = &run->compare.target;
@@ -123,8 +124,8 @@ static uint64_t mappings_left(const struct run *run)
 	return total > t->data_bytes ? 2 * ((total - t->data_bytes) / average) : 0;
 }
 
-/* Is little enough newer than the base in what is left? Asking costs at most
- * a small part of the search that it may save. */
+/* True if few items in the remaining range are newer than the base. The count
+ * costs at most a small part of the search that it may save. */
 static bool few_changes(struct run *run)
 {
 	const struct btrfs_delta *d = run->delta;
@@ -162,7 +163,8 @@ static int run_methods(struct run *run, struct cairn_err *err)
 		run->sent = rc == 0;
 		if (rc == 0)
 			return compare_ranges(run, ranges, n, err);
-		/* The search can do whatever the stream cannot. */
+		/* Fall back to the search, which handles everything the stream
+		 * cannot. */
 		if (rc == CAIRN_CANCELLED || d->method == BTRFS_METHOD_SEND)
 			return rc;
 	}

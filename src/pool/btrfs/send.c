@@ -26,8 +26,8 @@
 
 #define CANCEL_LOOK_MS 100
 
-/* The kernel writes the stream from within the ioctl, so a thread of its own
- * sits in there while this one reads. */
+/* The kernel writes the stream from within the ioctl, so a second thread runs
+ * the ioctl while this one reads. */
 struct sender {
 	pthread_t thread;
 	int target_fd;
@@ -57,7 +57,7 @@ static void *sender_main(void *arg)
 	return NULL;
 }
 
-/* The reader may leave early, and then the kernel raises SIGPIPE in the thread:
+/* The reader may stop early, and then the kernel raises SIGPIPE in the thread:
  * it is started with every signal blocked. */
 static int sender_start(struct sender *sender, struct cairn_err *err)
 {
@@ -107,7 +107,7 @@ static int by_offset(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sorts, and makes one of ranges that overlap or touch. */
+/* Sorts the ranges and merges those that overlap or touch. */
 static void ranges_normalise(struct ranges *r)
 {
 	size_t n = 0;
@@ -145,7 +145,7 @@ static int read_stream(int fd, struct stream *stream, const struct store_progres
 		ssize_t got;
 		int rc;
 
-		/* The kernel may compare for long before it has to write. */
+		/* The kernel may compare for a long time before it writes. */
 		rc = poll(&wait, 1, CANCEL_LOOK_MS);
 		if (cancelled(progress))
 			return cairn_err_set(err, CAIRN_CANCELLED, "comparison cancelled");
@@ -164,7 +164,7 @@ static int read_stream(int fd, struct stream *stream, const struct store_progres
 	}
 }
 
-/* Runs the ioctl and the reader side by side until both are done. */
+/* Runs the ioctl and the reader in parallel until both are done. */
 static int run(struct sender *sender, int read_fd, struct stream *stream,
 	       const struct store_progress *progress, struct cairn_err *err)
 {
@@ -203,7 +203,7 @@ int send_changes(const struct send_spec *spec, struct block_extent **ret_ranges,
 		return rc;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return cairn_err_sys(err, errno, "make a pipe");
-	(void)fcntl(pipe_fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* only faster */
+	(void)fcntl(pipe_fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* only for speed */
 	sender.pipe_fd = pipe_fds[1];
 	sender.parent = base.id;
 	rc = run(&sender, pipe_fds[0], stream, spec->progress, err);

@@ -109,7 +109,8 @@ static int parse_attrs(const struct stream *s, const uint8_t *p, size_t n, struc
 		if (n < 2)
 			return broken("half an attribute", err);
 		type = (size_t)le(p, 2);
-		/* From version 2 on, file data takes the rest and has no length. */
+		/* From version 2 on, file data extends to the end of the command
+		 * and has no length. */
 		if (type == ATTR_DATA && s->version >= 2) {
 			head = 2;
 			len = n - head;
@@ -202,7 +203,7 @@ static bool crc_fits(const uint8_t *command, size_t n)
 	return crc == (uint32_t)le(command + 6, 4);
 }
 
-/* Works off the bytes at `p`; *ret_used == 0 when more are needed. */
+/* Processes the bytes at `p`; *ret_used == 0 when more are needed. */
 static int step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 		struct cairn_err *err)
 {
@@ -241,7 +242,8 @@ static int step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 	return rc;
 }
 
-/* Works off whole commands in [p, p + n); returns how many bytes that was. */
+/* Processes complete commands in [p, p + n); *ret_used is the number of bytes
+ * consumed. */
 static int drain(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 		 struct cairn_err *err)
 {

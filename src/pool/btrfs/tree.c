@@ -19,8 +19,8 @@
  * costs more than the calls it saves. */
 #define BUFFER (64U << 10)
 
-/* How far back an item is looked for that reaches over a position. No disk
- * extent of btrfs is larger than a preallocated one, 256 MiB. */
+/* How far to search backwards for an item that covers a position. The largest
+ * disk extent of btrfs is a preallocated one, 256 MiB. */
 static const uint64_t look_back[] = {64 << 10, 1 << 20, 16 << 20, 1ULL << 30};
 
 struct tree_source {

@@ -101,8 +101,8 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Goes from `pos` to `limit`; where neither file has data, the bytes are zeros
- * in both: equal below the base's size, changed to zero above. */
+/* Compares from `pos` to `limit`; where neither file has data, both are zero:
+ * equal below the base's size, changed to zero above it. */
 static int compare_part(struct comparison *c, uint64_t pos, uint64_t limit, struct cairn_err *err)
 {
 	while (pos < limit) {
@@ -121,7 +121,7 @@ static int compare_part(struct comparison *c, uint64_t pos, uint64_t limit, stru
 			pos = start;
 			continue;
 		}
-		/* At least one of them has data here; go on to where that ends. */
+		/* At least one of them has data here; continue to its end. */
 		end = c->base.start <= pos ? c->base.end : c->target.end;
 		end = min_u64(end, limit);
 		rc = compare_run(c, pos, end, err);

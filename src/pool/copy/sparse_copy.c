@@ -86,8 +86,9 @@ static int refuse_difference(void *arg, const struct block_extent *extent, struc
 	return cairn_err_set(err, CAIRN_ABORTED, "it is being written");
 }
 
-/* A write sets the time when it begins and may go on for long. Finding data waits for it
- * on these, because both take the inode's lock; elsewhere bytes are compared. */
+/* A write sets the change time when it begins and may take long. On these filesystems
+ * SEEK_DATA waits for it, because both take the inode's lock; on others bytes are
+ * compared. */
 static int wait_for_write(int from, int to, struct cairn_err *err)
 {
 	struct statfs fs;
@@ -116,7 +117,7 @@ int sparse_copy_still(int from, int to, struct cairn_err *err)
 
 		rc = still_begin(&still, from, to, err);
 		if (rc == CAIRN_ABORTED)
-			break; /* it was waited for */
+			break; /* the write has finished */
 		if (rc)
 			return rc;
 		if (ftruncate(to, 0) < 0)
