@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making a pool.
+/* Creates a pool.
  *
  * The marker is written first, as "creating", and again as "ready" at the end.
  * A pool that is only "creating" was interrupted; it is removed like any other
- * pool and made anew.
+ * pool and created again.
  */
 
 #include "pool/pool.h"
@@ -30,8 +30,9 @@
 #include "pool/remove.h"
 #include "pool/store.h"
 
-/* Of the free space, what an image takes unless a size is given. It is sparse,
- * so this is a bound, not a cost; the rest keeps the host from filling up. */
+/* Share of the free space that an image takes unless a size is given. The image
+ * is sparse, so this is a bound and not a cost; the remaining space keeps the
+ * host from filling up. */
 #define IMAGE_SHARE_PERCENT 90
 
 /* How long to wait for another process that is making the same pool. */
@@ -146,8 +147,9 @@ static int choose_image_size(struct creation *c, struct cairn_err *err)
 	return 0;
 }
 
-/* Also a directory that was found: whoever made it may have been killed. A parent
- * that this user may not read was not written by this user either. */
+/* Also syncs a directory that existed: its creator may have been killed before
+ * the sync. A parent that this user may not read was not written by this user
+ * either. */
 static int sync_parent(const struct creation *c, struct cairn_err *err)
 {
 	cairn_auto_fd int parent = openat(c->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,7 +161,7 @@ static int sync_parent(const struct creation *c, struct cairn_err *err)
 	return cairn_sync_dir(parent, c->dir, err);
 }
 
-/* Makes the directory when it is not there.
+/* Creates the directory if it does not exist.
  *
  * CAIRN_NOT_FOUND  another process removed it just now, or its parent is missing
  */
@@ -179,8 +181,8 @@ static int enter_dir(struct creation *c, struct cairn_err *err)
 	return sync_parent(c, err);
 }
 
-/* What destroys the outer pool would destroy the inner one with it. A marker
- * that belongs to another user does not count: it could be in /tmp. */
+/* Destroying the outer pool would destroy the inner one with it. A marker that
+ * belongs to another user is ignored: it could be in /tmp. */
 static int refuse_inside_pool(const struct creation *c, struct cairn_err *err)
 {
 	cairn_auto_free char *path = cairn_strdup(c->dir);
@@ -206,7 +208,8 @@ static int refuse_inside_pool(const struct creation *c, struct cairn_err *err)
 	return 0;
 }
 
-/* mkdir() says ENOENT for good when there is no directory to make it in. */
+/* mkdir() fails permanently with ENOENT when the parent directory does not
+ * exist. */
 static bool is_parent_missing(const struct creation *c)
 {
 	cairn_auto_free char *copy = cairn_strdup(c->spec->dir);
@@ -232,9 +235,9 @@ static int try_lock(struct creation *c, struct cairn_err *err)
 	return rc;
 }
 
-/* Takes the pool's lock in a directory that others may be making and removing.
- * A process that made the directory waits also for a finished pool: its marker
- * then has to say who made the directory. */
+/* Takes the pool's lock in a directory that other processes may be creating and
+ * removing. A process that created the directory also waits for a finished
+ * pool, because its marker must then record who created the directory. */
 static int enter_and_lock(struct creation *c, struct cairn_err *err)
 {
 	uint64_t deadline = cairn_monotonic_ns() + CREATE_WAIT_MS * CAIRN_NS_PER_MS;
@@ -265,7 +268,7 @@ static int enter_and_lock(struct creation *c, struct cairn_err *err)
 	}
 }
 
-/* An unfinished pool is cleared away; a finished one is in the way. */
+/* Removes an unfinished pool; a finished one is an error. */
 static int clear_old(struct creation *c, struct cairn_err *err)
 {
 	struct marker old;
@@ -287,8 +290,8 @@ static int clear_old(struct creation *c, struct cairn_err *err)
 	return remove_pool_contents(c->dir, c->dir_fd, &old, err);
 }
 
-/* True for what an older version leaves when it destroys a pool: space that was
- * allocated and never written to. */
+/* True for the file that an older version leaves when it destroys a pool:
+ * allocated space that was never written. */
 static bool is_old_reserve(int dir_fd)
 {
 	cairn_auto_fd int fd = -1;
@@ -408,7 +411,7 @@ int pool_create(const struct pool_create_spec *spec, struct pool_create_result *
 	if (rc && c.lock_fd >= 0)
 		remove_pool_shell(c.dir, c.dir_fd, c.marker.made_dir);
 	else if (rc && c.dir && c.marker.made_dir)
-		rmdir(c.dir); /* nothing happens where somebody has made something in it */
+		rmdir(c.dir); /* fails if the directory is not empty */
 	if (!rc) {
 		c.result.backend = strcmp(c.marker.backend, "btrfs") == 0     ? "btrfs"
 				   : strcmp(c.marker.backend, "reflink") == 0 ? "reflink"

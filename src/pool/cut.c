@@ -15,15 +15,15 @@
 #include "pool/probe.h"
 #include "pool/store.h"
 
-/* How long writers may be held. Cloning a file of many extents takes seconds on
- * XFS; a store that copies needs as long as its data takes. */
+/* How long writers may be blocked. Cloning a file of many extents takes seconds
+ * on XFS; a store that copies needs the time for copying all data. */
 #define HOLD_MAX_MS               60000
 #define HOLD_WHILE_COPYING_MAX_MS 600000
 
 struct target {
 	const struct cut_item *item;
 	struct device_list devices; /* empty when not attached */
-	bool twice;                 /* can not be held still */
+	bool twice;                 /* cannot be frozen */
 };
 
 struct cut {
@@ -42,9 +42,9 @@ static bool is_mounted(const struct target *target)
 	return false;
 }
 
-/* True if something may write that can not be frozen: through a device without a
- * filesystem on it, or straight to the file. A device that can be written to has
- * the file open for writing itself. */
+/* True if there may be a writer that cannot be frozen: through a device without
+ * a mounted filesystem, or directly to the file. A writable device itself has
+ * the file open for writing. */
 static bool has_raw_writer(const struct target *target, const char *path)
 {
 	bool writable = false;
@@ -99,9 +99,10 @@ static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 				       &cut->freeze, err);
 }
 
-/* Some filesystems (vfat) can not be frozen, and one that somebody else froze can
- * be thawed by him at any time: their devices are then raw ones. The leftovers say
- * so too, or what somebody else froze would be thawed after a kill. */
+/* Some filesystems (vfat) cannot be frozen, and one that another process froze may
+ * be thawed by it at any time: their devices are treated as raw. The leftovers are
+ * changed accordingly, or another process's freeze would be thawed after a
+ * kill. */
 static int treat_as_raw(struct cut *cut, struct cairn_err *err)
 {
 	int rc = 0;
@@ -187,8 +188,8 @@ static void remove_cuts(struct cut *cut)
 			&ignored);
 }
 
-/* Whatever can be done before writers are held. A cut that could not be prepared takes
- * longer, that is all. */
+/* Does as much as possible before writers are blocked. A cut that could not be
+ * prepared only takes longer. */
 static void prepare_mounted(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->n; i++) {

@@ -16,7 +16,7 @@
 #include "pool/reserve.h"
 #include "pool/store.h"
 
-/* A device over the snapshot's file is somebody reading it. */
+/* A device over the snapshot's file means that it is being read. */
 static int refuse_attached(struct pool *pool, const char *id, struct cairn_err *err)
 {
 	cairn_auto_free char *path = NULL;
@@ -43,8 +43,8 @@ int delete_prepare(struct pool *pool, const struct record_snapshot *record, stru
 	do
 		rc = complete_family(pool, record->number, record->volume, err);
 	while (reserve_helps(pool, rc, err));
-	/* Without space for a set the data it is made from stays, also of a snapshot
-	 * that is deleted; the set is made later. */
+	/* If there is no space for a set, the data for it is kept, also that of a
+	 * deleted snapshot; the set is computed later. */
 	return rc == CAIRN_NO_SPACE ? 0 : rc;
 }
 

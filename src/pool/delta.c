@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Answering "what changed" from the change sets, and "what is allocated" from
- * the store's map of the target. */
+/* Answers queries for changes from the change sets, and queries for allocated
+ * blocks from the store's map of the target. */
 
 #include "pool/pool.h"
 
@@ -21,7 +21,7 @@
 #include "pool/store.h"
 
 /* Merges may remove a set's file while a query collects its sets; then the
- * lineage is read again. Each try that fails has met another merge. */
+ * lineage is read again. Each failed attempt means another merge. */
 #define OPEN_TRIES 1000
 
 /* For all readers of a query together; each gets its share. */
@@ -70,7 +70,7 @@ static int open_set(struct pool_delta *delta, uint64_t number, size_t buffer,
 		rc = ledger_snapshot_get(pool->cat, number, &record, err);
 	if (rc)
 		return rc;
-	if (record.set == POOL_SET_NONE) /* its line was cut by an expiry just now */
+	if (record.set == POOL_SET_NONE) /* an expiry has just made it the first of its line */
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot %llu has no change set",
 				     (unsigned long long)number);
 	if (record.set == POOL_SET_LOST)
@@ -120,7 +120,8 @@ static int start_union(struct pool_delta *delta, const struct block_lineage_step
 	return block_union_new(&spec, &delta->sets, err);
 }
 
-/* CAIRN_NOT_FOUND and CAIRN_DATA_LOSS: a merge may have been faster. */
+/* CAIRN_NOT_FOUND and CAIRN_DATA_LOSS may be the result of a concurrent
+ * merge. */
 static int try_open(struct pool_delta *delta, uint64_t base, uint64_t target,
 		    const struct pool_delta_spec *spec, struct cairn_err *err)
 {
@@ -137,8 +138,8 @@ static int try_open(struct pool_delta *delta, uint64_t base, uint64_t target,
 	return rc;
 }
 
-/* What was asked for may itself be what was merged away or deleted. By id: its
- * name may be another's by now. */
+/* The requested snapshots themselves may have been merged or deleted. Looked up
+ * by id, because the name may belong to another snapshot by now. */
 static int check_still_there(struct pool_delta *delta, struct cairn_err *err)
 {
 	struct record_snapshot again;
@@ -147,9 +148,9 @@ static int check_still_there(struct pool_delta *delta, struct cairn_err *err)
 	return rc ? rc : handle_find_live_snapshot(delta->pool, delta->info.target.id, &again, err);
 }
 
-/* A record or file that is missing is so for good when another try misses the same
- * one: merges change every record that names something, then remove it, and no
- * number is given twice. */
+/* A missing record or file is permanent if two attempts miss the same one: merges
+ * change every record that names an object before removing it, and numbers are
+ * never reused. */
 static int open_changes(struct pool_delta *delta, const struct record_snapshot *base,
 			const struct record_snapshot *target, const struct pool_delta_spec *spec,
 			struct cairn_err *err)

@@ -43,7 +43,7 @@ int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn
 	return rc;
 }
 
-/* What a file that has a device already is good for. */
+/* Whether the existing device of a file can be used. */
 static int reuse(const struct loop_device *found, bool read_only, struct cairn_err *err)
 {
 	if (!read_only && (found->flags & LO_FLAGS_READ_ONLY))
@@ -151,7 +151,7 @@ void device_list_done(struct device_list *list)
 	*list = (struct device_list){0};
 }
 
-/* The kernel refuses while pages of the device are being written. */
+/* The kernel returns EAGAIN while pages of the device are being written. */
 static int set_limit(int fd, uint64_t size)
 {
 	struct loop_info64 info;
@@ -168,7 +168,7 @@ static int set_limit(int fd, uint64_t size)
 	return rc;
 }
 
-/* Without a limit the device takes its file's size, which may be more. */
+/* Without a limit the device takes its file's size, which may be larger. */
 int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A tombstone T between its predecessor P and its successors C goes like this:
- * each C gets the union of T's set and its own, and P as predecessor; volumes
- * that T was the head of fall back to the nearest ancestor that still has data.
- * All records change in one commit; new sets are written before it, old files
- * and data go after it. Where T has no predecessor its successors become first
- * of their line.
+/* A tombstone T between its predecessor P and its successors C is merged as
+ * follows: each C gets the union of T's set and its own, and P as predecessor;
+ * volumes whose head was T fall back to the nearest ancestor that still has
+ * data. All records change in one commit; new sets are written before it, old
+ * files and data are removed after it. If T has no predecessor, its successors
+ * become first of their line.
  */
 
 #include "pool/expire.h"
@@ -29,17 +29,17 @@
 #include "pool/pool.h"
 #include "pool/setfile.h"
 
-/* What one other operation does on the side, at most. */
+/* Maximum number of merges done as a side task of another operation. */
 #define SOME 4
 
 #define COPY_BATCH   1024
 #define EXPIRE_BATCH 256
 
-/* Tombstones that one call passes over, at most and beyond its maximum: each may
+/* Maximum number of tombstones that one call skips beyond its maximum: each may
  * cost the reading of its sets. */
 #define PASS_MAX 64
 
-/* Each lost to a volume that came to depend on the tombstone meanwhile. */
+/* An attempt fails when a volume begins to depend on the tombstone. */
 #define MERGE_TRIES 4
 
 struct merge {
@@ -186,13 +186,13 @@ static int move_heads(struct merge *m, struct catalogue_batch *batch, struct cai
 	if (!rc && ancestor.number) {
 		struct record_snapshot now = ancestor;
 
-		now.revision++; /* a release of its data at the same time must fail */
+		now.revision++; /* makes a concurrent release of its data fail */
 		rc = ledger_snapshot_change(m->pool->cat, batch, &ancestor, &now, err);
 	}
 	return rc;
 }
 
-/* A deleted volume's record goes with its last snapshot. */
+/* A deleted volume's record is removed with its last snapshot. */
 static int drop_empty_volume(struct merge *m, struct catalogue_batch *batch, struct cairn_err *err)
 {
 	cairn_auto_free uint64_t *numbers = NULL;
@@ -264,8 +264,9 @@ static void settle_old_files(struct merge *m, const char *grave_id)
 	(void)leftover_settle(m->pool, grave_id, m->grave.volume, &ignored);
 }
 
-/* T first, then what depends on it. Whoever comes to depend on T later changes its
- * record, and the commit, which expects it as it was read, is CAIRN_ABORTED. */
+/* Reads T first, then the records that depend on it. An operation that later
+ * begins to depend on T changes its record, and the commit, which expects the
+ * record as read, fails with CAIRN_ABORTED. */
 static int read_family(struct merge *m, struct cairn_err *err)
 {
 	int rc = ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
@@ -297,7 +298,7 @@ static void merge_done(struct merge *m)
 	free(m->after);
 }
 
-/* With the lock of T's volume. */
+/* Call with the lock of T's volume. */
 static int merge_locked(struct pool *pool, uint64_t number, uint64_t now_ns, struct cairn_err *err)
 {
 	cairn_cleanup(merge_done) struct merge m = {.pool = pool, .grave.number = number};
@@ -339,7 +340,7 @@ static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct
 	return rc;
 }
 
-/* Some tombstones that can not be merged must not keep the others from it. */
+/* Tombstones that cannot be merged must not block the others. */
 struct expiry {
 	size_t merged;
 	size_t passed; /* over: these come first among the expired, and stay */
@@ -358,13 +359,13 @@ static void pass_over(struct expiry *expiry, int rc, const struct cairn_err *why
 {
 	expiry->passed++;
 	if (rc == CAIRN_ABORTED || rc == CAIRN_NOT_FOUND || expiry->rc)
-		return; /* somebody is at work on it; or it is not the first failure */
+		return; /* in use by another operation, or not the first failure */
 	expiry->rc = rc;
 	expiry->err = *why;
 }
 
-/* Tries up to `max` of the oldest behind those passed over; *ret_n == 0: no more
- * can be done. */
+/* Tries up to `max` of the oldest tombstones after those skipped; *ret_n == 0:
+ * nothing more can be done. */
 static int expire_batch(struct pool *pool, size_t max, struct expiry *expiry, size_t *ret_n,
 			struct cairn_err *err)
 {
@@ -415,7 +416,8 @@ void expire_some(struct pool *pool)
 
 	int rc = pool_expire(pool, SOME, &merged, &err);
 
-	/* Damage stays until somebody repairs it; other failures pass. */
+	/* Damage persists until it is repaired; other failures are
+	 * transient. */
 	if (rc)
 		cairn_log(rc == CAIRN_DATA_LOSS ? CAIRN_LOG_WARN : CAIRN_LOG_DEBUG,
 			  "expiry left for later", CAIRN_STR("reason", err.msg));

@@ -14,7 +14,7 @@
 
 #define BATCH 512U
 
-/* Flags under which an address says nothing about the bytes. */
+/* Flags with which an address does not identify the bytes. */
 #define PLACE_UNSURE                                                                            \
 	(FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_ENCODED |               \
 	 FIEMAP_EXTENT_DATA_ENCRYPTED | FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_DATA_INLINE | \
@@ -31,14 +31,14 @@ struct fiemap_source {
 
 static enum mapping_kind kind_of(uint32_t flags)
 {
-	/* Bytes that are still to be written have an unwritten extent, too. */
+	/* Delayed writes are also shown as unwritten extents. */
 	if (flags & PLACE_UNSURE)
 		return MAPPING_OPAQUE;
 	return flags & FIEMAP_EXTENT_UNWRITTEN ? MAPPING_ZERO : MAPPING_DATA;
 }
 
-/* Takes one extent over; the part before `at` was delivered already. False
- * when nothing of it is new. */
+/* Converts one extent; the part before `at` was already delivered. False when
+ * no part of it is new. */
 static bool take(struct fiemap_source *f, const struct fiemap_extent *extent, struct mapping *out)
 {
 	uint64_t end = extent->fe_logical + extent->fe_length;

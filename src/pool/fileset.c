@@ -152,8 +152,8 @@ int fileset_grow(int fd, uint64_t size, struct cairn_err *err)
 		return rc;
 	if (size < have)
 		return cairn_err_set(err, CAIRN_RANGE, "a volume cannot shrink");
-	/* Also when it has the size: a sync may have failed since it was set, and
-	 * only what is changed again is written again. */
+	/* Done even if the size is right: an earlier sync may have failed, and
+	 * only changed metadata is written again. */
 	if (ftruncate(fd, (off_t)size) == 0)
 		return 0;
 	if (errno == EFBIG)
@@ -225,8 +225,8 @@ static bool is_one_of(const char *suffix, const char *const suffixes[])
 	return false;
 }
 
-/* The id behind a directory entry, or false when it is not one of ours or has
- * none of the suffixes. */
+/* The id in a directory entry; false when it is not an id or has none of the
+ * suffixes. */
 static bool entry_id(const char *entry, const char *const suffixes[], char id[STORE_ID_MAX + 1])
 {
 	size_t n = strcspn(entry, ".");

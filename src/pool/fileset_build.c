@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making and removing objects that are plain directories. */
+/* Creates and removes objects that are plain directories. */
 #include "pool/fileset.h"
 
 #include <errno.h>
@@ -45,15 +45,17 @@ int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *
 	if (renameat(parent, ref.id, parent, gone.text) == 0)
 		rc = fileset_remove_named(set, ref.kind, gone.text, err);
 	else if (errno == ENOSPC || errno == EDQUOT)
-		/* A full disk has no room for the other name. Interrupted, this leaves
-		 * an empty directory: no object, and nothing in the way of a new one. */
+		/* A full disk has no space for a second name. If interrupted, this
+		 * leaves an empty directory, which is not an object and does not prevent
+		 * a new one. */
 		rc = fileset_remove_named(set, ref.kind, ref.id, err);
 	else if (errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s'", ref.id);
 	return rc ? rc : cairn_sync_dir(parent, ref.id, err);
 }
 
-/* Renames within the directory; what stands at the new name is never replaced. */
+/* Renames within the directory; an existing object at the new name is never
+ * replaced. */
 static int rename_object(struct fileset *set, struct store_ref ref, const char *from,
 			 const char *to, struct cairn_err *err)
 {
@@ -119,7 +121,7 @@ int fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd, str
 	*ret_fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (*ret_fd >= 0)
 		return 0;
-	/* A cut that was killed may have left it without the right to write. */
+	/* A killed cut may have left it without write permission. */
 	if (errno == ENOENT || errno == EACCES)
 		return fileset_build(set, ref, ret_fd, err);
 	return cairn_err_sys(err, errno, "open '%s'", path);
@@ -188,8 +190,8 @@ int fileset_volume_resize(struct store *store, const char *id, uint64_t size, st
 	return rc ? rc : fileset_sync(fd, err);
 }
 
-/* Opens the volume's file, and that of the snapshot ID.new: what fileset_prepare() built,
- * or an empty one. */
+/* Opens the volume's file, and that of the snapshot ID.new: the one from
+ * fileset_prepare(), or an empty one. */
 static int open_pair(struct fileset *set, const char *volume_id, const char *snapshot_id,
 		     bool is_prepared, int *ret_from, int *ret_to, struct cairn_err *err)
 {
@@ -281,9 +283,9 @@ static int open_object_dir(struct fileset *set, struct store_ref ref, int *ret_f
 	return *ret_fd < 0 ? cairn_err_sys(err, errno, "open '%s'", ref.id) : 0;
 }
 
-/* The file of ID and that of ID.new change places, so that a change that cannot be made
- * durable can be taken back. Where the filesystem has no such call the new one replaces
- * the old, which is as atomic. */
+/* Exchanges the files of ID and ID.new, so that a change that cannot be made durable
+ * can be undone. If the filesystem does not support that, the new one replaces the old,
+ * which is also atomic. */
 static int exchange_disks(struct fileset *set, const char *id, int dir, struct cairn_err *err)
 {
 	struct fileset_name name = fileset_name(id, ".new");
@@ -337,7 +339,7 @@ int fileset_replace(struct fileset *set, const struct store_replacement *spec, f
 	return rc ? rc : move_disk_over(set, spec->id, err);
 }
 
-/* First it must be certain which of the two is the volume's. */
+/* The last exchange must be durable before the other file is removed. */
 int fileset_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading objects: bytes, and which ranges hold any. */
+/* Reads objects: bytes, and the ranges that hold data. */
 #include "pool/fileset.h"
 
 #include <errno.h>

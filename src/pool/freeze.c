@@ -17,7 +17,7 @@
 #include "pool/freeze_guard.h"
 #include "pool/mounts.h"
 
-/* Freezing writes everything down first, which may take long on a slow disk. */
+/* Freezing flushes all dirty data first, which may take long on a slow disk. */
 #define FREEZE_BEGIN_MAX_MS 120000
 #define FREEZE_THAW_MAX_MS  30000
 
@@ -49,8 +49,8 @@ static int add_mount(struct device_freeze *freeze, uint64_t ids[FREEZE_MOUNTS_MA
 	if (freeze->n == FREEZE_MOUNTS_MAX)
 		return cairn_err_set(err, CAIRN_RANGE, "more than %u filesystems to freeze",
 				     FREEZE_MOUNTS_MAX);
-	/* Written down while others may still write: what is left to write under
-	 * the freeze is then little. Its errors come up again when freezing. */
+	/* Flush while others may still write, so that little is left to flush
+	 * under the freeze. Freezing reports its errors again. */
 	(void)syncfs(fd);
 	ids[freeze->n] = id;
 	freeze->names[freeze->n] = path;
@@ -90,7 +90,7 @@ static int start_guard(struct device_freeze *freeze, uint64_t hold_max_ms, struc
 	return 0;
 }
 
-/* False when no whole reply came in that time. */
+/* False when no complete reply arrived in that time. */
 static bool read_reply(int socket, int timeout_ms, struct freeze_reply *ret)
 {
 	struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
@@ -104,16 +104,16 @@ static bool read_reply(int socket, int timeout_ms, struct freeze_reply *ret)
 	return recv(socket, ret, sizeof(*ret), MSG_DONTWAIT) == (ssize_t)sizeof(*ret);
 }
 
-/* The guard did not answer: killed, or stopped. Its socket is closed, so if it
- * comes back it thaws too, which does no harm. It is not killed: in the middle
- * of freezing that would leave its last freeze behind. */
+/* The guard did not answer: it was killed or stopped. Its socket is closed, so
+ * if it resumes it thaws too, which is harmless. It is not killed: in the
+ * middle of freezing that would leave its last freeze in place. */
 static void thaw_in_its_place(struct device_freeze *freeze)
 {
 	for (size_t i = freeze->n; i-- > 0;)
 		(void)ioctl(freeze->mounts[i], FITHAW, 0);
 }
 
-/* Ends the talk; `answered` says that the guard ends by itself at once. */
+/* Closes the socket; `answered` says that the guard exits by itself at once. */
 static void release(struct device_freeze *freeze, bool answered)
 {
 	if (freeze->socket >= 0)

@@ -35,7 +35,7 @@ static int next_kept(const struct freeze_plan *plan, int from)
 }
 
 /* Another guard's socket or the write end of a pipe, kept open here, would hide
- * from others that our parent is gone. */
+ * from other processes that our parent has died. */
 static void close_all_others(const struct freeze_plan *plan)
 {
 	int from = 0;
@@ -72,12 +72,12 @@ static enum wake wait_parent(int socket, int timeout_ms)
 
 static void send_reply(int socket, struct freeze_reply reply)
 {
-	/* Small enough to be sent whole; a parent that is gone needs no reply. */
+	/* Small enough to be sent atomically; a dead parent needs no reply. */
 	(void)send(socket, &reply, sizeof(reply), MSG_NOSIGNAL);
 }
 
-/* EINVAL says that it is not frozen. Anything else is tried again: a filesystem
- * that stays frozen is the one thing that must not happen. */
+/* EINVAL means that it is not frozen. Any other error is retried, because a
+ * filesystem must never stay frozen. */
 static bool thaw_one(int mount)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
@@ -150,7 +150,7 @@ _Noreturn void freeze_guard_run(const struct freeze_plan *plan)
 	setsid();
 	prctl(PR_SET_NAME, "cairn-freeze");
 	close_all_others(plan);
-	/* Not to keep the parent's directory from being unmounted. */
+	/* Do not keep the parent's working directory from being unmounted. */
 	if (chdir("/") < 0)
 		_exit(1);
 	deadline = now_ms() + plan->hold_max_ms;

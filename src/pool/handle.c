@@ -52,7 +52,7 @@ int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
 int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
 		       struct cairn_err *err)
 {
-	/* Two volumes that share a slot only wait for one another. */
+	/* Two volumes that share a slot only wait for each other. */
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_VOLUME | (volume & SLOT_MASK),
 			       true, wait_ms, ret_fd, err);
 }
@@ -174,7 +174,7 @@ int handle_find_volume(struct pool *pool, const char *text, struct record_volume
 	return rc;
 }
 
-/* "ID@NAME", which is clear whatever is in the name. */
+/* "ID@NAME", which is unambiguous whatever the name contains. */
 static int find_by_id_and_name(struct pool *pool, const char *text, struct record_snapshot *ret,
 			       struct cairn_err *err)
 {
@@ -187,8 +187,8 @@ static int find_by_id_and_name(struct pool *pool, const char *text, struct recor
 	return ledger_snapshot_by_name(pool->cat, volume, at + 1, ret, err);
 }
 
-/* "VOLUME@NAME": names may hold an '@', so each place where one stands is
- * tried, the last one first. */
+/* "VOLUME@NAME": names may contain an '@', so each one is tried as the
+ * separator, the last one first. */
 static int find_by_names(struct pool *pool, const char *text, struct record_snapshot *ret,
 			 struct cairn_err *err)
 {

@@ -24,14 +24,15 @@
 #include "pool/loop.h"
 #include "pool/mounts.h"
 
-/* Between finding a device and opening it, it may vanish with its last user. */
+/* Between finding a device and opening it, the device may disappear with its
+ * last user. */
 #define MOUNT_TRIES 8U
 
 struct image_fs_kind {
 	const char *name;
-	const char *package; /* what brings its mkfs */
-	/* btrfs gives freed space back to the host in the background; XFS would do
-	 * it within each commit, which costs more than the space is worth. */
+	const char *package; /* package that contains its mkfs */
+	/* btrfs returns freed space to the host in the background; XFS would do it
+	 * within each commit, which costs more than the space is worth. */
 	const char *options;
 	const char *mkfs[4];
 };
@@ -127,7 +128,7 @@ static int hold_device(const char *file, const struct stat *st, struct loop_devi
 	return rc;
 }
 
-/* What is mounted there already must be the image and nothing else. The mount
+/* The filesystem that is already mounted there must be the image. The mount
  * names its device, so no search over all devices is needed. */
 static int check_mounted(const char *file, const struct stat *st, const char *mount_point,
 			 dev_t source, struct cairn_err *err)
@@ -239,7 +240,8 @@ static int unmount_image(const char *mount_point, bool sync, struct cairn_err *e
 				mount_point);
 		return cairn_err_sys(err, errno, "unmount '%s'", mount_point);
 	}
-	/* The caller may go on to remove the image: not before it is let go of. */
+	/* The caller may remove the image next, so wait until the device is
+	 * released. */
 	if (mounts_find_device(source, &elsewhere, NULL) == 0 && !elsewhere)
 		(void)loop_wait_released(source, LOOP_DETACH_WAIT_MS);
 	return 0;

@@ -24,7 +24,7 @@
 
 #define PROBE_BYTES 65536U /* a whole block of every filesystem */
 
-/* A file without a name where that is possible, so that nothing can be left. */
+/* A file without a name where possible, so that nothing is left behind. */
 static int temporary_file(int dir)
 {
 	char name[64];
@@ -51,8 +51,8 @@ static bool try_reflink(int dir)
 	       ioctl(to, FICLONE, from) == 0;
 }
 
-/* The right to search trees is the right to delete any subvolume, and everybody
- * may make one where he may write. */
+/* The permission to search trees implies the permission to delete any
+ * subvolume, and every user may create one in a writable directory. */
 static bool try_tree_search(int dir)
 {
 	struct btrfs_ioctl_search_args args = {
@@ -67,7 +67,8 @@ static bool try_tree_search(int dir)
 	return ioctl(dir, BTRFS_IOC_TREE_SEARCH, &args) == 0;
 }
 
-/* In a mount namespace of its own, where nobody sees it. */
+/* Runs in a mount namespace of its own, so that the mount is not visible
+ * elsewhere. */
 static bool try_mount(void)
 {
 	sigset_t all;
@@ -93,7 +94,7 @@ static bool try_mount(void)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* A container may show the control node and refuse the devices. */
+/* A container may have the control node and no access to the devices. */
 static bool try_loop(void)
 {
 	cairn_auto_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);

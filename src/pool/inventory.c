@@ -14,7 +14,7 @@
 #define PAIR_KEY_LEN   (2 + LEDGER_HEX + 1 + LEDGER_HEX)
 #define NUMBER_KEY_LEN (2 + LEDGER_HEX)
 
-/* One that grows; NULL when memory is short. */
+/* A new slot of a growing array; NULL when memory is short. */
 static void *array_slot(void **array, size_t n, size_t size)
 {
 	if ((n & (n - 1)) == 0) { /* full at every power of two */
@@ -28,7 +28,7 @@ static void *array_slot(void **array, size_t n, size_t size)
 	return (char *)*array + n * size;
 }
 
-/* A zero follows it, so that it may be read as text. */
+/* A NUL is appended, so that the key may be read as text. */
 static uint8_t *copy_key(struct catalogue_bytes key)
 {
 	uint8_t *copy = cairn_alloc(key.len + 1);

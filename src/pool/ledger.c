@@ -14,11 +14,12 @@
 
 #define RECORD_BYTES_MAX 1024
 
-/* A leftover's stamp: its kind and random digits. Entries without are older. */
+/* A leftover's stamp: its kind and random digits. Entries without a stamp are
+ * from older versions. */
 #define STAMP_RANDOM 8U
 #define STAMP_FROZEN 'f'
 
-/* More numbers than are ever given. */
+/* More numbers than are ever assigned. */
 #define NUMBER_FAR (1ULL << 40)
 
 static const struct catalogue_bytes absent = {NULL, 0};
@@ -129,7 +130,8 @@ int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *
 	uint64_t number;
 	int rc = get_number(cat, &key, &number, err);
 
-	/* A tombstone may go just when a new snapshot has its name. */
+	/* A tombstone may be removed just when a new snapshot takes its
+	 * name. */
 	while (rc == 0 && number != before) {
 		rc = ledger_snapshot_get(cat, number, ret, err);
 		if (rc != CAIRN_NOT_FOUND)
@@ -208,7 +210,8 @@ static void put_snapshot_record(struct catalogue_batch *batch, const struct reco
 	put_buf(batch, &key, &after);
 }
 
-/* One index of pairs: the entry follows the value that it is made of. */
+/* Updates one index of pairs after a change of the value that it is derived
+ * from. */
 static void move_entry(struct catalogue_batch *batch, char kind, bool was, uint64_t old_key,
 		       bool is, uint64_t new_key, uint64_t member)
 {
@@ -224,7 +227,7 @@ static void move_entry(struct catalogue_batch *batch, char kind, bool was, uint6
 }
 
 /* The name stays with its newest holder: a tombstone keeps it until a new
- * snapshot takes it or the tombstone goes. */
+ * snapshot takes it or the tombstone is removed. */
 static int drop_name(struct catalogue *cat, struct catalogue_batch *batch,
 		     const struct record_snapshot *snapshot, struct cairn_err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Names in the catalogue that move from one record to itself under another name. */
+/* Changes names of records in the catalogue. */
 
 #include "pool/ledger.h"
 
@@ -11,7 +11,8 @@
 
 static const struct catalogue_bytes absent = {NULL, 0};
 
-/* The entry must be this record's: a repair may have given it to another. */
+/* The entry must refer to this record: a repair may have given the name to
+ * another. */
 static void drop_own_name(struct catalogue_batch *batch, const struct ledger_key *name,
 			  uint64_t number)
 {

@@ -26,7 +26,7 @@
 #define FEW_IDS      4U
 #define PROBE_ENDING "-probe"
 
-/* Each lost to somebody who changed what was looked at. */
+/* An attempt fails when another operation changes the object meanwhile. */
 #define SETTLE_TRIES 8
 
 void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
@@ -83,11 +83,12 @@ static int settle_volume(struct pool *pool, uint64_t volume, const char *id, str
 	rc = store_size(pool->store, ref, &size, err);
 	if (rc == 0 && size < record.size)
 		rc = store_volume_resize(pool->store, id, record.size, err);
-	/* The half of a rollback that is not the volume. */
+	/* Remove the half of a rollback that is not the volume. */
 	return rc ? rc : store_volume_sweep(pool->store, id, err);
 }
 
-/* True in *ret when some volume or unmade set still needs the data. */
+/* True in *ret when a volume or a set that is not yet computed still needs the
+ * data. */
 static int data_is_needed(struct pool *pool, const struct record_snapshot *snapshot, bool *ret,
 			  struct cairn_err *err)
 {
@@ -108,7 +109,7 @@ static int data_is_needed(struct pool *pool, const struct record_snapshot *snaps
 
 		rc = ledger_snapshot_get(pool->cat, children[i], &child, err);
 		if (rc == CAIRN_NOT_FOUND)
-			continue; /* merged away since the index was read */
+			continue; /* merged since the index was read */
 		if (rc)
 			return rc;
 		*ret = child.set == POOL_SET_PENDING;
@@ -116,8 +117,8 @@ static int data_is_needed(struct pool *pool, const struct record_snapshot *snaps
 	return 0;
 }
 
-/* A tombstone's data goes when nothing has to be compared with it any more. No
- * new need can arise: only a live snapshot is cloned. */
+/* A tombstone's data is removed when no comparison needs it any more. No new
+ * need can arise, because only live snapshots are cloned. */
 static int release_data(struct pool *pool, const struct record_snapshot *record,
 			struct cairn_err *err)
 {
@@ -142,8 +143,8 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 	return rc ? rc : store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
 }
 
-/* A cut that was interrupted may have left the volume's filesystem frozen, if
- * the process that would have thawed it was killed as well. */
+/* An interrupted cut may have left the volume's filesystem frozen, if the guard
+ * that would have thawed it was killed as well. */
 static void thaw_volume(struct pool *pool, uint64_t volume)
 {
 	cairn_cleanup(device_list_done) struct device_list devices = {0};
@@ -210,7 +211,7 @@ static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, c
 	return unlink_set(pool, id, err);
 }
 
-/* What an id names. */
+/* The object that an id names. */
 struct object {
 	enum {
 		OBJECT_SET,
@@ -245,7 +246,7 @@ static int lock_object(struct pool *pool, const struct object *object, uint64_t 
 	return handle_lock_volume(pool, object->volume, 0, ret_fd, err);
 }
 
-/* Takes it off the list, if it is on it as it was seen. */
+/* Removes the entry from the list, if it is unchanged. */
 static int clear_seen(struct pool *pool, const char *id, const struct ledger_leftover *seen,
 		      struct cairn_err *err)
 {
@@ -258,9 +259,9 @@ static int clear_seen(struct pool *pool, const char *id, const struct ledger_lef
 	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
-/* With the object's lock, which is also held while it is taken off the list: the
- * next holder may put it there again. So may somebody without the lock, who has
- * changed what was looked at: CAIRN_ABORTED then. */
+/* Call with the object's lock, which is also held while the entry is removed:
+ * the next holder may add it again. A process without the lock may also add it
+ * after changing the object: the result is then CAIRN_ABORTED. */
 static int settle_locked(struct pool *pool, const char *id, const struct object *object,
 			 bool interrupted, struct cairn_err *err)
 {
@@ -292,7 +293,7 @@ int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cai
 	if (!rc)
 		rc = lock_object(pool, &object, held, &lock, &why);
 	if (rc == CAIRN_ABORTED)
-		return 0; /* the next to open the pool will settle it */
+		return 0; /* the next process that opens the pool settles it */
 	if (!rc)
 		rc = CAIRN_ABORTED;
 	for (int try = 0; try < SETTLE_TRIES && rc == CAIRN_ABORTED; try++)
@@ -314,8 +315,8 @@ void leftover_tidy(struct pool *pool, const char *id, uint64_t held)
 
 /* ---- all of them --------------------------------------------------------- */
 
-/* A killed driver with many callers leaves many, and on btrfs each waits for a
- * commit of the filesystem; those that wait at the same time share one. */
+/* A killed driver with many callers leaves many entries, and on btrfs each
+ * waits for a commit of the filesystem; concurrent waiters share one commit. */
 struct sweep {
 	struct pool *pool;
 	char ids[BATCH_OF_IDS][POOL_ID_MAX + 1];
@@ -330,7 +331,8 @@ struct sweeper {
 	pthread_t thread;
 };
 
-/* Those of one volume are settled by one thread: they need the same lock. */
+/* Entries of one volume are settled by one thread, because they need the same
+ * lock. */
 static unsigned sweeper_of(const struct sweep *sweep, const char *id)
 {
 	uint64_t key = 0;
@@ -357,7 +359,8 @@ static void *sweep_some(void *arg)
 	return NULL;
 }
 
-/* A few are settled here; the share of a thread that can not be started too. */
+/* Few entries are settled by this thread, as is the share of a thread that
+ * could not be started. */
 static void sweep_all(struct sweep *sweep)
 {
 	struct sweeper sweepers[SWEEPERS];

@@ -54,8 +54,8 @@ int loop_open(const char *device, const struct stat *file, int flags, int *ret_f
 	return 0;
 }
 
-/* What sysfs tells everybody: the path of the backing file, as of attaching. 1 if
- * that is the file, 0 if not, or a negative errno. */
+/* sysfs shows every user the path of the backing file at the time of attaching.
+ * Returns 1 if that is the file, 0 if not, or a negative errno. */
 static int sysfs_says_same(const char *name, const struct stat *file)
 {
 	char text[BACKING_PATH_MAX];
@@ -76,8 +76,8 @@ static int sysfs_says_same(const char *name, const struct stat *file)
 	return stat(text, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
-/* 1 if the device's backing file is the file, 0 if not, or a negative errno: a
- * device that is overlooked would not be flushed. */
+/* 1 if the device's backing file is the file, 0 if not, or a negative errno: an
+ * overlooked device would not be flushed. */
 static int belongs(const char *name, const struct stat *file, struct loop_device *ret)
 {
 	char path[DEVICE_PATH_MAX];
@@ -203,8 +203,8 @@ bool loop_wait_released(dev_t device, uint64_t wait_ms)
 	}
 }
 
-/* LOOP_CLR_FD on a device that others hold open only marks it to vanish with
- * the last close. Takes that mark back. */
+/* LOOP_CLR_FD on a device that is open elsewhere only marks it to be detached
+ * with the last close. This removes that mark. */
 static void keep_after_all(const char *device, const struct stat *file)
 {
 	struct loop_info64 info;
@@ -218,7 +218,7 @@ static void keep_after_all(const char *device, const struct stat *file)
 	(void)ioctl(fd, LOOP_SET_STATUS64, &info);
 }
 
-/* An error counts as "mounted": the caller then refuses at once instead of waiting. */
+/* An error counts as "mounted": the caller then fails at once instead of waiting. */
 static bool is_mounted(const char *device)
 {
 	cairn_auto_free char *mount = NULL;
@@ -227,9 +227,10 @@ static bool is_mounted(const char *device)
 	return stat(device, &st) < 0 || mounts_find_device(st.st_rdev, &mount, NULL) < 0 || mount;
 }
 
-/* Exclusive, so that nobody mounts the device between the check and the ioctl. After
- * umount(2) the kernel may hold the device until a walk over all filesystems, such as
- * sync(2) of another process, has let go of it: EBUSY passes unless it is mounted. */
+/* Opens exclusively, so that the device cannot be mounted between the check and the
+ * ioctl. After umount(2) the kernel may hold the device until a walk over all
+ * filesystems, such as sync(2) of another process, has released it: EBUSY is
+ * transient unless it is mounted. */
 static int open_exclusively(const char *device, const struct stat *file, int *ret_fd,
 			    struct cairn_err *err)
 {

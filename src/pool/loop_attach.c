@@ -18,10 +18,11 @@
 #include "pool/loop.h"
 
 #define SECTOR_SIZE   512U
-#define ATTACH_TRIES  64U /* each lost to somebody who took the same free device */
+#define ATTACH_TRIES  64U /* an attempt fails when another process takes the same device */
 #define RETRY_WAIT_MS 5U
 
-/* The number at *text, which moves behind it and one dot; 0 when there is none. */
+/* Parses the number at *text and advances past it and one dot; 0 when there is
+ * none. */
 static unsigned take_number(const char **text)
 {
 	unsigned number = 0;
@@ -48,9 +49,9 @@ static bool kernel_at_least(unsigned want_major, unsigned want_minor)
 }
 
 /* A filesystem on the device may change a page while it is being written. With
- * direct I/O such a page reaches btrfs itself, which before Linux 6.15 took its
- * checksum and wrote it at two moments: the block could then never be read
- * again. Through the page cache the same write is safe. */
+ * direct I/O such a page reaches btrfs itself, which before Linux 6.15 computed
+ * its checksum and wrote it at two different moments: the block could then
+ * never be read again. Through the page cache the same write is safe. */
 static bool direct_io_is_safe(int file_fd)
 {
 	struct statfs fs;
@@ -76,7 +77,8 @@ static void fill_config(const struct loop_spec *spec, int file_fd, struct loop_c
 		config->info.lo_sizelimit = spec->size;
 	if (direct_io_is_safe(file_fd))
 		config->info.lo_flags |= LO_FLAGS_DIRECT_IO;
-	/* Only a label for people; the kernel keeps the real path itself. */
+	/* Only an informational label; the kernel keeps the real path
+	 * itself. */
 	snprintf((char *)config->info.lo_file_name, sizeof(config->info.lo_file_name), "%s",
 		 spec->file);
 }
@@ -105,8 +107,8 @@ static int open_control(int *ret_fd, struct cairn_err *err)
 	return cairn_err_sys(err, errno, "open '/dev/loop-control'");
 }
 
-/* One try on the device that is free at this moment. CAIRN_ABORTED when
- * somebody else was faster. */
+/* One attempt on the device that is currently free. CAIRN_ABORTED when another
+ * process took it first. */
 static int try_attach(int control, struct loop_config *config, const struct loop_spec *spec,
 		      struct loop_device *ret, int *ret_fd, struct cairn_err *err)
 {

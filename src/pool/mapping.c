@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "pool/store.h"
 
-/* What one side has at a position. */
+/* The mapping of one side at a position. */
 struct piece {
 	uint64_t until; /* first offset at which something else begins */
 	uint64_t place;
@@ -146,8 +146,8 @@ static int report_progress(const struct mapping_compare *compare,
 	return 0;
 }
 
-/* After a batch was read. *ret_again when an address may have been used again since the
- * other side was read: both are to be read from `pos` on. */
+/* Called after a batch was read. Sets *ret_again when an address may have been reused
+ * since the other side was read: both must be read again from `pos` on. */
 static int check_epoch(struct mapping_compare *compare, bool *ret_again, struct cairn_err *err)
 {
 	const struct mapping_guard *guard = compare->guard;
@@ -173,8 +173,8 @@ static int check_epoch(struct mapping_compare *compare, bool *ret_again, struct 
 	return guard->restart(guard->arg, compare->pos, compare->target.size, err);
 }
 
-/* Steps over mappings that both sides share, without building pieces: most of
- * any volume is like that. */
+/* Skips mappings that both sides share without building pieces, because most of
+ * a volume is unchanged. */
 static void skip_shared(struct mapping_compare *compare)
 {
 	struct mapping_cursor *b = &compare->base, *t = &compare->target;

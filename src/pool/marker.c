@@ -79,7 +79,7 @@ static int damaged(struct cairn_err *err, const char *what)
 			     MARKER_NAME, what);
 }
 
-/* Version and checksum first: nothing else is looked at before they fit. */
+/* Checks version and checksum before anything else is parsed. */
 static int check_frame(const char *text, size_t n, const char **ret_checksum, struct cairn_err *err)
 {
 	const char *sum = strstr(text, "\n" CHECKSUM_LINE);

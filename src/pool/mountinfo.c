@@ -11,8 +11,8 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* The kernel writes space, tab, newline, '#' and backslash as \ooo. Anything
- * else after a backslash is left as it stands. */
+/* The kernel writes space, tab, newline, '#' and backslash as \ooo. Other
+ * sequences with a backslash are left unchanged. */
 static void decode_escapes(char *text)
 {
 	char *out = text;
@@ -29,7 +29,7 @@ static void decode_escapes(char *text)
 	*out = '\0';
 }
 
-/* Cuts the next field off; NULL when the line has no more. */
+/* Splits off the next field; NULL when the line has no more. */
 static char *take_field(char **line)
 {
 	char *field = *line;
@@ -79,8 +79,8 @@ static bool says_read_only(const char *options)
 	return strcmp(options, "ro") == 0 || strncmp(options, "ro,", 3) == 0;
 }
 
-/* What ext4 says of itself after errors, and what any filesystem that the kernel made
- * read-only does. */
+/* The options that ext4 shows after errors, and that any filesystem has which the
+ * kernel made read-only. */
 static bool says_stopped(const char *options, bool mount_is_read_only)
 {
 	static const char *const words[] = {"emergency_ro", "shutdown"};
@@ -124,7 +124,7 @@ static bool parse_line(char *line, struct mountinfo_entry *entry)
 	source = take_field(&line);
 	if (!tag || !fs_type || !source)
 		return false;
-	/* The source alone may be empty: mount(2) takes any text for it. */
+	/* Only the source may be empty: mount(2) accepts any text for it. */
 	if (!*root || !*mount_point || !*fs_type)
 		return false;
 	decode_escapes(root);

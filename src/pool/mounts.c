@@ -31,7 +31,7 @@ static int read_table(char **ret, struct cairn_err *err)
 
 	if (rc < 0)
 		return rc;
-	/* A table cut off at the limit could hide the mount that is asked for. */
+	/* A truncated table could hide the requested mount. */
 	if (len == MOUNTINFO_TEXT_MAX)
 		return cairn_err_set(err, CAIRN_RANGE, "the mount table has more than %u bytes",
 				     MOUNTINFO_TEXT_MAX);
@@ -87,7 +87,7 @@ int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
 		if (!entry_is_on(&entry, device))
 			continue;
 		if (mount_id_of(AT_FDCWD, entry.mount_point, &id) < 0 || id != entry.id)
-			continue; /* covered by another mount, or just gone */
+			continue; /* covered by another mount, or just unmounted */
 		copy = cairn_strdup(entry.mount_point);
 		if (!copy)
 			return cairn_err_nomem(err, "mount point");
@@ -136,7 +136,7 @@ int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
-/* Without asking the filesystem, which may be dead and answer nothing. */
+/* Does not ask the filesystem, which may have shut down and not answer. */
 static int mount_id_by_fdinfo(int fd, uint64_t *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;

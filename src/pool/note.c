@@ -54,7 +54,8 @@ int pool_note_change(struct pool *pool, const char *key, struct pool_note old, s
 			      (struct catalogue_bytes){now.data, now.len});
 	else
 		catalogue_delete(batch, ledger_key_bytes(&at));
-	/* Most of what a driver does to let go of something begins with a note. */
+	/* Retry with space from the reserve: a driver that releases a resource
+	 * usually writes a note first. */
 	do
 		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	while (!now.data && reserve_helps(pool, rc, err));

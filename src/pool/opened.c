@@ -9,10 +9,10 @@
 
 #include "base/cleanup.h"
 
-/* The kernel refuses a read lease while a writer has the file open. Whoever opens it for
- * writing while the lease is held makes the kernel send a signal: one that is ignored by
- * default, since SIGIO would end the process. A write lease would tell readers too, but
- * whoever opens the file meanwhile would fail or wait. */
+/* The kernel refuses a read lease while a writer has the file open. If the file is
+ * opened for writing while the lease is held, the kernel sends a signal: choose one that
+ * is ignored by default, since SIGIO would end the process. A write lease would detect
+ * readers too, but a process that opens the file meanwhile would fail or wait. */
 enum opened opened_for_writing(const char *path)
 {
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -25,7 +25,8 @@ enum opened opened_for_writing(const char *path)
 	return OPENED_NOT;
 }
 
-/* One byte far behind the data: other programs have locks of their own on such files. */
+/* One byte far beyond the data, because other programs have their own locks on such
+ * files. */
 #define READER_BYTE (1LL << 62)
 
 void opened_mark_reader(int fd)

@@ -97,8 +97,8 @@ static int lock_and_read_marker(struct pool *pool, bool for_check, struct cairn_
 	return 0;
 }
 
-/* Mounts it. One that has stopped is mounted again, with space for what it has to
- * write; where it is in use by another process it stays as it is. */
+/* Mounts the image. One that has shut down is mounted again, with space for its
+ * pending writes; if another process uses it, it is left as it is. */
 static int mount_image(struct pool *pool, struct cairn_err *err)
 {
 	enum image_fs fs = strcmp(pool->marker.image, "btrfs") == 0 ? IMAGE_BTRFS : IMAGE_XFS;
@@ -117,7 +117,7 @@ static int mount_image(struct pool *pool, struct cairn_err *err)
 	return rc;
 }
 
-/* Mounts the image where there is one, and opens where the data is. */
+/* Mounts the image if there is one, and opens the data directory. */
 static int open_root(struct pool *pool, struct cairn_err *err)
 {
 	bool has_image = strcmp(pool->marker.image, "none") != 0;
@@ -219,7 +219,7 @@ int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *
 
 	if (rc)
 		return rc;
-	/* An image is sparse: what its host cannot hold is not free. */
+	/* An image is sparse: space that its host does not have is not free. */
 	if (strcmp(pool->marker.image, "none") != 0) {
 		struct statvfs host;
 		uint64_t host_free;

@@ -2,10 +2,10 @@
 
 /* Deleting snapshots by a retention policy.
  *
- * Each volume is looked at on its own. A clock that was wrong must not cost a snapshot:
- * one of a time to come would count as the newest for ever, and one that is older than
- * the snapshot cut before it would be the first to go. Both are kept and not counted, as
- * 'backup forget' does.
+ * Each volume is handled on its own. A wrong clock must not cost a snapshot: one dated
+ * in the future would count as the newest for ever, and one that is older than the
+ * snapshot cut before it would be the first to be deleted. Both are kept and not
+ * counted, as 'backup forget' does.
  */
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void mark_mistimed(struct pruning *p)
 	}
 }
 
-/* The newest is kept whatever the rules say. */
+/* The newest snapshot is always kept. */
 static void apply_rules(struct pruning *p)
 {
 	struct cairn_keep keep;
@@ -82,8 +82,8 @@ static void apply_rules(struct pruning *p)
 	}
 }
 
-/* 0 and no reasons: deleted. Whoever attaches it just now makes it stay; that somebody
- * else deleted it is what was wanted. */
+/* 0 and no reasons: deleted. A snapshot that was attached just now is kept; one that
+ * another process deleted counts as deleted. */
 static int delete_one(struct pruning *p, struct candidate *c, struct cairn_err *err)
 {
 	bool used = false;
@@ -101,7 +101,7 @@ static int delete_one(struct pruning *p, struct candidate *c, struct cairn_err *
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-/* One that cannot be deleted is no reason to keep the others. */
+/* A snapshot that cannot be deleted does not stop the others. */
 static int prune_one(struct pruning *p, struct candidate *c, struct cairn_err *err)
 {
 	struct cairn_err why = {0};

@@ -155,8 +155,7 @@ static int find_item(struct pool *pool, const char *id, struct pool_quarantined 
 	return rc;
 }
 
-/* A record that says it was deleted lets it live again, under a name that nobody
- * else can have taken. */
+/* A record marked as deleted is revived under a name that cannot be taken. */
 static int revive_volume(struct pool *pool, const struct record_volume *record,
 			 struct cairn_err *err)
 {
@@ -217,8 +216,8 @@ static int revive_snapshot(struct pool *pool, const struct record_snapshot *reco
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* Its data are still in quarantine. Data beside a record that denies having any must
- * not be replaced. */
+/* The data is still in quarantine. Data of a snapshot whose record says that it has
+ * none must not be replaced. */
 static int revive_before_data(struct pool *pool, const struct record_snapshot *record,
 			      const char *id, struct cairn_err *err)
 {
@@ -230,8 +229,9 @@ static int revive_before_data(struct pool *pool, const struct record_snapshot *r
 	return rc == CAIRN_NOT_FOUND ? revive_snapshot(pool, record, err) : rc;
 }
 
-/* The record first: data that a record denies are removed as a leftover, also when
- * this is interrupted. Where there is no record the data are what it is made from. */
+/* Change the record first: data of a record that says it has none is removed as a
+ * leftover, also when this is interrupted. Without a record, the record is rebuilt
+ * from the data. */
 static int restore_snapshot(struct pool *pool, const char *id, struct rebuild_result *result,
 			    struct cairn_err *err)
 {

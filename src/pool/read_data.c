@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading all data of a pool, to find out what cannot be read any more. */
+/* Reads all data of a pool to find unreadable parts. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static bool is_cancelled(const struct data_reading *reading)
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
 
-/* Only what a device or a checksum says is a fault of the data. */
+/* Only errors of a device or a checksum are faults of the data. */
 static bool is_unreadable(int rc, const struct cairn_err *why)
 {
 	return rc == CAIRN_DATA_LOSS || (rc < 0 && why->sys_errno == EIO);

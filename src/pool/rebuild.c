@@ -21,7 +21,7 @@
 
 /* ---- volumes ------------------------------------------------------------- */
 
-/* What else is known of a volume. */
+/* Other information about a volume. */
 struct volume_facts {
 	const struct inventory *inv;
 	uint64_t bits;
@@ -111,8 +111,8 @@ static struct record_volume volume_from_facts(const struct volume_facts *facts)
 	return volume;
 }
 
-/* What else the damaged bytes may say that does no harm if it is wrong. A restore
- * that was not finished must not be forgotten: its volume is not to be used. */
+/* Takes further fields from the damaged bytes that are harmless if wrong. An
+ * unfinished restore must be preserved, because its volume must not be used. */
 static void salvage_volume(struct pool *pool, uint64_t bits, struct record_volume *volume)
 {
 	struct ledger_key key = ledger_key_number('v', bits);
@@ -138,7 +138,7 @@ static void salvage_volume(struct pool *pool, uint64_t bits, struct record_volum
 	}
 }
 
-/* A release of the head's data at the same time must fail. */
+/* Makes a concurrent release of the head's data fail. */
 static int keep_head(struct pool *pool, struct catalogue_batch *batch,
 		     const struct record_snapshot *head, struct cairn_err *err)
 {
@@ -245,7 +245,7 @@ bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t 
 	const struct inventory_entry *named = inventory_entry_of(inv, 'm', number, NULL);
 	struct owner_search search = {.number = number};
 
-	/* The name of the data is the best witness. */
+	/* The name of the data is the best evidence. */
 	if (store_list(pool->store, STORE_SNAPSHOT, match_owner, &search, NULL) == 0 &&
 	    search.found)
 		*ret_volume = search.volume;
@@ -256,7 +256,7 @@ bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t 
 	return true;
 }
 
-/* The base size in the set of a successor is the size of this one. */
+/* The base size in a successor's set is the size of this snapshot. */
 static bool size_from_children(struct pool *pool, const struct inventory *inv, uint64_t number,
 			       uint64_t *ret_size)
 {
@@ -280,7 +280,7 @@ static bool size_from_children(struct pool *pool, const struct inventory *inv, u
 	return false;
 }
 
-/* The predecessor that the index names, if it names one only. */
+/* The predecessor according to the index, if it names only one. */
 static const struct record_snapshot *indexed_parent(const struct inventory *inv, uint64_t number)
 {
 	const struct inventory_entry *entry = inventory_entry_of(inv, 'c', number, NULL);
@@ -375,7 +375,7 @@ static int commit_snapshot(struct pool *pool, const struct snapshot_facts *facts
 	return 0;
 }
 
-/* Nothing tells which volume it was of: it has neither data nor an index. */
+/* The volume cannot be determined: there is neither data nor an index entry. */
 static int drop_snapshot(struct pool *pool, uint64_t number, struct rebuild_result *ret,
 			 struct cairn_err *err)
 {

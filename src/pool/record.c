@@ -11,8 +11,8 @@
 
 #define RECORD_VERSION 1
 
-/* A volume whose restore is not finished: one more field. Programs that do not know
- * the field must not attach the volume, hence a version of its own. */
+/* A volume whose restore is not finished: one more field. Older programs, which do
+ * not know the field, must not attach the volume; hence a separate version. */
 #define RECORD_VERSION_RESTORING 2
 
 static void add_text(struct cairn_buf *out, const char *text)
@@ -61,7 +61,7 @@ void record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn
 	cairn_buf_add_varint(out, snapshot->set_zero_bytes);
 }
 
-/* Reads fields one after the other; the first impossible one sticks. */
+/* Reads fields one after the other; the first invalid one is sticky. */
 struct cursor {
 	const uint8_t *at;
 	const uint8_t *end;

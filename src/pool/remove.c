@@ -26,7 +26,7 @@
 struct sweep {
 	struct store *store;
 	enum store_kind kind;
-	bool remove; /* else: only check that it is free and detach it */
+	bool remove; /* otherwise only check that it is not in use and detach it */
 };
 
 static int sweep_object(void *arg, const char *id, struct cairn_err *err)
@@ -43,7 +43,7 @@ static int sweep_object(void *arg, const char *id, struct cairn_err *err)
 	rc = store_path(sweep->store, ref, &path, err);
 	if (!rc)
 		rc = device_detach(path, err);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* half-made: it can not be in use */
+	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* half-made: it cannot be in use */
 }
 
 static int drop_aside(void *arg, const char *id, struct cairn_err *err)
@@ -123,7 +123,7 @@ static int remove_plain(const char *root, int root_fd, const struct marker *mark
 	return rc;
 }
 
-/* The image goes as a whole: with something foreign in it, it stays. */
+/* The image is removed as a whole; if it contains foreign files, it stays. */
 static int refuse_foreign(const char *mount, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,8 +140,8 @@ static int refuse_foreign(const char *mount, struct cairn_err *err)
 	return rc;
 }
 
-/* Mounts an image that is not mounted, to look into it. Where that fails there
- * is nothing that anybody could reach in it. */
+/* Mounts an image that is not mounted, to examine it. If that fails, its
+ * contents are not accessible to any user. */
 static void mount_to_look(const char *dir, const struct marker *marker, const char *mount,
 			  bool *ret_mounted)
 {
@@ -151,8 +151,8 @@ static void mount_to_look(const char *dir, const struct marker *marker, const ch
 	*ret_mounted = image && image_mount(image, fs, mount, NULL) == 0;
 }
 
-/* A filesystem that has stopped, for example because its host was full, cannot be
- * read before it is mounted again. */
+/* A filesystem that has shut down, for example because its host was full, cannot
+ * be read before it is mounted again. */
 static int look_into_image(const char *dir, const struct marker *marker, const char *mount,
 			   bool *mounted, struct cairn_err *err)
 {
@@ -199,7 +199,8 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 		return cairn_err_nomem(err, "pool");
 	if (has_image && faccessat(dir_fd, POOL_MOUNT_NAME, F_OK, 0) == 0)
 		rc = image_is_mounted(mount, &mounted, err);
-	/* What a full host has to hold so that the image can be looked into. */
+	/* Free the reserve of a full host, so that the image can be
+	 * examined. */
 	if (!rc && has_image)
 		rc = unlink_known(dir_fd, POOL_RESERVE_NAME, 0, err);
 	if (!rc && has_image && marker->ready && !mounted)
@@ -242,7 +243,8 @@ static void remove_shell_locked(const char *dir, int dir_fd, bool made_dir)
 	if (fstatat(dir_fd, MARKER_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 ? S_ISREG(st.st_mode)
 									: errno != ENOENT)
 		return;
-	/* Ours is empty; a file with bytes in it is somebody else's. */
+	/* Our lock file is empty; a file with contents belongs to another
+	 * program. */
 	if (fstatat(dir_fd, POOL_LOCK_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
 	    st.st_size == 0)
 		unlinkat(dir_fd, POOL_LOCK_NAME, 0);
@@ -283,7 +285,7 @@ int pool_destroy(const char *dir, struct cairn_err *err)
 	if (rc == CAIRN_ABORTED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "another process is using the pool '%s'", dir);
-	/* Another process may have destroyed it, or made it anew, meanwhile. */
+	/* Another process may have destroyed or recreated it meanwhile. */
 	bool made_dir = marker.made_dir;
 
 	if (!rc)

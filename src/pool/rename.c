@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Renaming volumes and snapshots: one commit in the catalogue. Data, change sets, notes
- * and backups know them by id, and ids do not change.
+/* Renames volumes and snapshots by one commit in the catalogue. Data, change sets,
+ * notes and backups refer to them by id, and ids do not change.
  */
 
 #include <string.h>
@@ -26,7 +26,8 @@ struct renaming {
 	const char *name;
 	struct record_volume volume;
 	struct record_snapshot snapshot;
-	/* Once; CAIRN_ABORTED when a record or a name changed since it was read. */
+	/* One attempt; CAIRN_ABORTED when a record or a name changed since it was
+	 * read. */
 	int (*commit)(struct renaming *r, struct cairn_err *err);
 };
 
@@ -93,7 +94,7 @@ int pool_volume_rename(struct pool *pool, const char *volume, const char *name,
 	return 0;
 }
 
-/* A tombstone that has the name loses it, as to a new snapshot. */
+/* A tombstone that has the name loses it, as it would to a new snapshot. */
 static int commit_snapshot(struct renaming *r, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;

@@ -20,13 +20,13 @@
 #include "pool/handle.h"
 #include "pool/owner.h"
 
-/* Of a small filesystem not more than this part. */
+/* At most this fraction of a small filesystem. */
 #define SHARE 64U
 
 /* The reserve grows by multiples of this. */
 #define REFILL_STEP (64U << 10)
 
-/* How long to wait for what an image does behind a deletion. */
+/* How long to wait for background work of an image after a deletion. */
 #define SETTLE_TURNS    50U
 #define SETTLE_PAUSE_MS 100U
 
@@ -58,7 +58,7 @@ static bool has_image(const struct pool *pool)
 
 bool reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
 {
-	/* Running out of memory has the same code. */
+	/* Out of memory has the same code. */
 	if (rc != CAIRN_NO_SPACE || (err && err->sys_errno == ENOMEM) || pool->read_only)
 		return false;
 	return reserve_yield(pool->root_fd);
@@ -70,7 +70,7 @@ static int no_space(struct cairn_err *err)
 			     "no space left in the pool; delete snapshots or volumes");
 }
 
-/* What is there of a reserve, and what its filesystem has free. */
+/* The size of a reserve, and the free space of its filesystem. */
 struct state {
 	uint64_t want, have, free_bytes;
 };
@@ -108,7 +108,8 @@ static int allocate(int dir_fd, uint64_t size, struct cairn_err *err)
 	return 0;
 }
 
-/* Before space is taken: the reserve is not made from the last bytes. */
+/* Called before space is consumed: the reserve is not created from the last
+ * bytes. */
 static int require(int dir_fd, struct cairn_err *err)
 {
 	struct state state;
@@ -123,8 +124,8 @@ static int require(int dir_fd, struct cairn_err *err)
 	return allocate(dir_fd, state.want, err);
 }
 
-/* After space was freed: what was yielded and not needed is taken back. True when
- * the reserve is whole. */
+/* Called after space was freed: takes back yielded slices. True when the reserve
+ * is complete. */
 static bool refill(int dir_fd)
 {
 	struct state state;
@@ -135,7 +136,7 @@ static bool refill(int dir_fd)
 	n = state.have < state.want ? state.want - state.have : 0;
 	if (n > state.free_bytes)
 		n = state.free_bytes;
-	/* A filesystem needs some of what it says is free for itself. */
+	/* A filesystem needs some of its free space itself. */
 	for (n -= n % REFILL_STEP; n > 0; n = n / 2 - n / 2 % REFILL_STEP)
 		if (allocate(dir_fd, state.have + n, NULL) == 0) {
 			state.have += n;
@@ -150,12 +151,13 @@ int reserve_require(struct pool *pool, struct cairn_err *err)
 
 	if (!rc && has_image(pool))
 		rc = require(pool->dir_fd, err);
-	/* Where nothing but making the file failed, the operation may do. */
+	/* If only the creation of the file failed, the operation may still
+	 * succeed. */
 	return rc == CAIRN_NO_SPACE ? rc : 0;
 }
 
-/* btrfs removes the trees of a deleted subvolume behind the call, and writes to do
- * so. True while it does; an older kernel does not say. */
+/* btrfs removes the trees of a deleted subvolume in the background, and writes
+ * while doing so. True while it does; older kernels do not report it. */
 static bool has_dead_subvolumes(int fd)
 {
 	struct {
@@ -166,15 +168,15 @@ static bool has_dead_subvolumes(int fd)
 	return ioctl(fd, _IOW(BTRFS_IOCTL_MAGIC, 65, wait), &wait) == 0 && wait.count > 0;
 }
 
-/* On btrfs the ioctl also wakes what removes those trees. */
+/* On btrfs the ioctl also wakes the thread that removes those trees. */
 static void sync_image(int fd)
 {
 	if (ioctl(fd, BTRFS_IOC_SYNC) < 0)
 		(void)syncfs(fd);
 }
 
-/* Lets the image write what it has to while there is space on its host, and gives
- * back what is free in it. */
+/* Lets the image complete its writes while its host has space, and returns its
+ * free space to the host. */
 static void settle_image(struct pool *pool)
 {
 	struct fstrim_range all = {.len = UINT64_MAX};

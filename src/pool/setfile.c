@@ -49,7 +49,8 @@ bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_ge
 	       cairn_parse_u64(dash + 1, ret_generation, NULL) == 0;
 }
 
-/* The set that an entry of the directory is, in quarantine or not; false: none. */
+/* The name of the set in a directory entry, in quarantine or not; false if it is
+ * not a set. */
 static bool entry_is_set(const char *entry, bool aside, char name[SETFILE_NAME_MAX])
 {
 	size_t n = strcspn(entry, ".");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading sets. A query reads all sets on its way side by side, a driver answers
- * many queries at once, and a merge removes files that are being read: so each
- * reader holds on to its file, but not with a descriptor each. A small one is read
- * whole. Of the others as many have a descriptor as fit into a share of what the
- * process may open; the rest are mapped, and read through a call, because touching
- * a mapping of a damaged disk would end the process.
+/* Reads sets. A query reads all sets of its lineage in parallel, a driver answers
+ * many queries at once, and a merge removes files that are being read. So each
+ * reader must keep its file, but not all can have a descriptor. Small files are
+ * read into memory. Of the others, as many have a descriptor as fit into a share
+ * of the process's limit; the remaining ones are mapped, and read through a system
+ * call, because accessing a mapping of a damaged disk would end the process.
  */
 
 #include "pool/setfile.h"
@@ -25,10 +25,11 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* What is read whole when the caller names no buffer. */
+/* Maximum size that is read into memory when the caller names no buffer. */
 #define WHOLE_DEFAULT 32768U
 
-/* All readers of the process together hold one in so many of its descriptors. */
+/* All readers of the process together hold at most one in this many of its
+ * descriptors. */
 #define DESCRIPTOR_SHARE 4U
 
 struct setfile_reader {
@@ -59,7 +60,8 @@ static int truncated(const struct setfile_reader *reader, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_DATA_LOSS, "change set '%s' is truncated", reader->name);
 }
 
-/* Through the kernel: a page that cannot be read is an error and no signal. */
+/* Copies through the kernel: a page that cannot be read is then an error and
+ * not a signal. */
 static ssize_t read_mapping(const struct setfile_reader *reader, uint64_t offset, void *data,
 			    size_t n)
 {

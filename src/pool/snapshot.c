@@ -138,7 +138,7 @@ static int list_of_volume(struct listing *listing, uint64_t after, struct cairn_
 			continue;
 		rc = ledger_snapshot_get(listing->pool->cat, numbers[i], &record, err);
 		if (rc == CAIRN_NOT_FOUND)
-			rc = 0; /* merged away since the index was read */
+			rc = 0; /* merged since the index was read */
 		else if (!rc)
 			rc = list_one(listing, &record, err);
 	}
@@ -176,8 +176,8 @@ static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
 	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
 }
 
-/* The same with the lock of its volume, so that nobody deletes it: nothing can be
- * deleted from a read-only filesystem, nor locked in it. */
+/* The same with the lock of its volume, which prevents deletion. On a read-only
+ * filesystem nothing can be deleted, nor locked. */
 static int lock_data_path(struct pool *pool, const char *snapshot, char **ret_path, int *ret_lock,
 			  struct cairn_err *err)
 {

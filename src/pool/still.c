@@ -9,8 +9,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-/* How long a file's last change may take to become older than the filesystem's time, in
- * which FAT counts steps of two seconds; and how many changes in that time are many. */
+/* How long to wait until a file's last change is older than the filesystem's time,
+ * which FAT counts in steps of two seconds; and how many changes in that time are too
+ * many. */
 #define SETTLE_MAX_NS  (3 * CAIRN_NS_PER_SEC)
 #define SETTLE_TURN_MS 10
 #define SETTLE_CHANGES 20
@@ -20,8 +21,8 @@ static int64_t ns_of(struct timespec t)
 	return (int64_t)t.tv_sec * (int64_t)CAIRN_NS_PER_SEC + t.tv_nsec;
 }
 
-/* What a change of a file would leave as its time of change now, by the filesystem that
- * holds `scratch`: its clock and its resolution are what counts, not ours. */
+/* The change time that a change would set now, from the filesystem that holds
+ * `scratch`: its clock and resolution matter, not ours. */
 static int filesystem_time(int scratch, int64_t *ret, struct cairn_err *err)
 {
 	struct stat st;
@@ -32,8 +33,8 @@ static int filesystem_time(int scratch, int64_t *ret, struct cairn_err *err)
 	return 0;
 }
 
-/* Waits until a change would leave another time than the file has now. A time to come
- * is another one as well; *ret_now is the filesystem's time. */
+/* Waits until a change would set another time than the file has now. A time in the
+ * future differs as well; *ret_now is the filesystem's time. */
 static int stat_settled(int fd, int scratch, struct stat *st, int64_t *ret_now,
 			struct cairn_err *err)
 {
@@ -80,8 +81,8 @@ int still_begin(struct still *still, int fd, int scratch, struct cairn_err *err)
 	return 0;
 }
 
-/* A change sets the time of change to what the filesystem has then, `start_ns` to `end`.
- * So an equal time says that nothing changed, unless it is one of those. */
+/* A change sets the change time to the filesystem's time, between `start_ns` and `end`.
+ * So an equal time proves that nothing changed, unless it is in that range. */
 int still_end(const struct still *still, bool *ret_changed, struct cairn_err *err)
 {
 	struct stat st;

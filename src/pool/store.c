@@ -57,7 +57,7 @@ const char *store_backend(const struct store *store)
 	return store->ops->name;
 }
 
-/* Ids become file names, so nothing that a path could be made of passes. */
+/* Ids become file names, so no character with a meaning in paths is allowed. */
 static int check_id(const char *id, struct cairn_err *err)
 {
 	size_t n = id ? strnlen(id, STORE_ID_MAX + 1) : 0;

@@ -10,8 +10,8 @@
 
 #define BATCH 512 /* extents fetched at once from each stream */
 
-/* One stream of extents, of which the first that ends after the position of
- * the walk is looked at. */
+/* A stream of extents. Only the first one that ends after the position of the
+ * walk is examined. */
 struct stream {
 	struct pool_delta *delta; /* NULL: an empty stream */
 	bool ended;

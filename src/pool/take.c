@@ -28,7 +28,7 @@ struct taking {
 	struct record_snapshot *records;
 };
 
-/* Ascending, so that two groups that share volumes can not block each other. */
+/* Ascending, so that two groups that share volumes cannot deadlock. */
 static int by_volume(const void *a, const void *b)
 {
 	const struct take_item *left = *(const struct take_item *const *)a;
@@ -61,8 +61,8 @@ static int lock_volumes(struct taking *t, struct cairn_err *err)
 	return 0;
 }
 
-/* Under the lock: the record as it is, its file not shorter than it says, and
- * the name free. */
+/* Checks under the lock: the current record, that its file is not shorter than
+ * recorded, and that the name is free. */
 static int read_again(struct taking *t, struct take_item *item, struct cairn_err *err)
 {
 	struct record_snapshot holder;
@@ -113,7 +113,7 @@ static void fill_record(struct taking *t, size_t i, uint64_t number)
 	ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);
 }
 
-/* True in *ret if one of the objects that are to be made is there already. */
+/* True in *ret if one of the objects to be created already exists. */
 static int any_exists(struct taking *t, uint64_t first, bool *ret, struct cairn_err *err)
 {
 	*ret = false;
@@ -136,9 +136,9 @@ static int any_exists(struct taking *t, uint64_t first, bool *ret, struct cairn_
 	return 0;
 }
 
-/* A power cut may take the reservation of a number, which is not synced, and leave
- * the snapshot that was cut under it. Such numbers are not given again, and what has
- * them is left for a check to find: it is not proven that nobody wants it. */
+/* A power cut may lose the reservation of a number, which is not synced, and leave
+ * the snapshot that was cut under it. Such numbers are not assigned again, and the
+ * objects are left for a check, because it is not proven that they are unwanted. */
 static int take_free_numbers(struct taking *t, struct catalogue_batch *batch, uint64_t *ret_first,
 			     struct cairn_err *err)
 {
@@ -172,8 +172,8 @@ static int reserve_late(void *arg, struct catalogue_batch *batch, struct cairn_e
 	return rc;
 }
 
-/* Numbers and leftovers, before anything is cut. The numbers are taken inside the
- * commit: any number of volumes may be cut at the same time. */
+/* Reserves numbers and leftovers before anything is cut. The numbers are assigned
+ * inside the commit, so any number of volumes may be cut at the same time. */
 static int reserve(struct taking *t, struct cairn_err *err)
 {
 	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
@@ -185,8 +185,8 @@ static int reserve(struct taking *t, struct cairn_err *err)
 	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
-/* The volume's head was read and then looked for in vain: it has expired in
- * between, which moves the head, or the lineage is broken. */
+/* The volume's head was not found: it has expired since the volume was read,
+ * which moves the head, or the lineage is broken. */
 static int head_is_gone(struct taking *t, const struct record_volume *volume, struct cairn_err *err)
 {
 	struct record_volume now;
@@ -204,9 +204,9 @@ static int head_is_gone(struct taking *t, const struct record_volume *volume, st
 			     volume->name);
 }
 
-/* The predecessor is the volume's head, if its data is there to compare with.
- * One of another volume is not under our lock: its record changes too, so that
- * a merge that did not see this successor fails. */
+/* The predecessor is the volume's head, if it has data to compare with. A head
+ * of another volume is not under our lock: its record is changed too, so that a
+ * merge that did not see this successor fails. */
 static int link_parent(struct taking *t, size_t i, struct cairn_err *err)
 {
 	struct record_snapshot head;
@@ -262,8 +262,8 @@ static int commit_records(struct taking *t, struct cairn_err *err)
 	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-/* A commit can lose against the merge of an expired head, which moves the
- * volume's head elsewhere: read the volumes again, then. */
+/* A commit can conflict with the merge of an expired head, which moves the
+ * volume's head: then read the volumes again. */
 static int commit_with_retry(struct taking *t, struct cairn_err *err)
 {
 	int rc = commit_records(t, err);
@@ -282,7 +282,7 @@ static int commit_with_retry(struct taking *t, struct cairn_err *err)
 	return rc;
 }
 
-/* What is to be cut, as it is under the locks. */
+/* The volumes to be cut, as read under the locks. */
 static int prepare_cut(struct taking *t, struct cairn_err *err)
 {
 	for (size_t i = 0; i < t->n; i++) {

@@ -46,7 +46,7 @@ static const char *key_of(uint64_t number, char key[KEY_MAX])
 	return key;
 }
 
-/* Takes a number that nobody has. */
+/* Takes a number that is not in use. */
 static int take_number(struct pool_temporary *t, struct cairn_err *err)
 {
 	uint64_t number;
@@ -59,7 +59,8 @@ static int take_number(struct pool_temporary *t, struct cairn_err *err)
 	return handle_lock_temporary(t->pool, number, &t->lock_fd, err);
 }
 
-/* The note says which snapshots are still to be deleted; there is none when none is. */
+/* The note lists the snapshots that are still to be deleted; without any, there is no
+ * note. */
 static int write_note(struct pool_temporary *t, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(POOL_NOTE_VALUE_MAX);
@@ -162,7 +163,8 @@ int pool_temporary_cut(struct pool *pool, const char *const *volumes, size_t n, 
 	return 0;
 }
 
-/* One that is gone already, or deleted by somebody else, is fine. */
+/* A snapshot that no longer exists, or was deleted by another process, is not
+ * an error. */
 static int delete_one(struct pool *pool, const char *snapshot, struct cairn_err *err)
 {
 	struct pool_snapshot found;
@@ -200,7 +202,7 @@ void pool_temporary_free(struct pool_temporary *t)
 {
 	if (!t)
 		return;
-	/* An entry that was never cut only leaves the note. */
+	/* For an entry that was never cut, only the note is updated. */
 	for (size_t i = 0; i < t->n && t->lock_fd >= 0; i++)
 		(void)pool_temporary_release(t, i, false, NULL);
 	if (t->lock_fd >= 0)
@@ -246,7 +248,7 @@ int pool_temporary_is_held(struct pool *pool, const struct pool_snapshot *snapsh
 					LEDGER_HEX, &number))
 		return rc;
 	rc = handle_lock_temporary(pool, number, &lock, err);
-	*ret = rc == CAIRN_ABORTED; /* its process lives */
+	*ret = rc == CAIRN_ABORTED; /* its process is alive */
 	return *ret ? 0 : rc;
 }
 
@@ -267,7 +269,8 @@ static int collect_key(void *arg, const char *key, struct pool_note value, struc
 	return 0;
 }
 
-/* Each line's snapshot; *ret_left says that one of them is still there. */
+/* Deletes the snapshot of each line; *ret_left says that one of them could not
+ * be deleted. */
 static int delete_named(struct pool *pool, char *text, uint64_t *ret_deleted, bool *ret_left,
 			struct cairn_err *err)
 {
@@ -315,7 +318,7 @@ static int sweep_note(struct pool *pool, const char *key, uint64_t *ret_deleted,
 		return 0;
 	rc = handle_lock_temporary(pool, number, &lock, err);
 	if (rc == CAIRN_ABORTED)
-		return 0; /* its process lives */
+		return 0; /* its process is alive */
 	if (!rc)
 		rc = pool_note_get(pool, key, &text, &len, err);
 	if (rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What volumes and snapshots take, and who uses them. */
+/* Space used by volumes and snapshots, and their devices and mounts. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -150,7 +150,8 @@ int pool_usage_get(struct pool *pool, const char *volume_or_snapshot,
 	return 0;
 }
 
-/* The bytes of one batch of extents that nothing else refers to; *at moves behind it. */
+/* The bytes of one batch of extents that nothing else refers to; *at is advanced past
+ * it. */
 static uint64_t count_exclusive(const struct fiemap *map, uint64_t *at, bool *ret_last)
 {
 	uint64_t bytes = 0;

@@ -343,7 +343,7 @@ static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t s
 		return rc;
 	}
 	/* The data of a volume may not be in the tree yet; and without
-	 * permission to search trees, SEEK_DATA works too. */
+	 * permission to search trees, FIEMAP works too. */
 	if (ref.kind == STORE_SNAPSHOT) {
 		rc = allocated_tree(fd, start, size, out, max, ret_n, err);
 		if (rc != CAIRN_DENIED)

@@ -20,8 +20,8 @@
 
 static int clone_file(int from, int to, struct cairn_err *err)
 {
-	/* Dirty pages first, so that little is left to write while the clone
-	 * holds the file's writers up. */
+	/* Flush dirty pages first, so that little is left to write while the
+	 * clone blocks the file's writers. */
 	if (fsync(from) < 0)
 		return cairn_err_sys(err, errno, "sync the source of a clone");
 	while (ioctl(to, FICLONE, from) < 0) {
@@ -31,8 +31,8 @@ static int clone_file(int from, int to, struct cairn_err *err)
 	return 0;
 }
 
-/* The second step of a cut that was prepared; otherwise, or when somebody wrote during
- * it, one FICLONE, which no write can come between. */
+/* The second step of a prepared cut; otherwise, or if the file was written during it,
+ * one FICLONE, which is atomic with respect to writes. */
 static int cut_file(int from, int to, struct cairn_err *err)
 {
 	uint64_t prepared = 0;
@@ -102,7 +102,7 @@ static void side_done(struct side *side)
 	cairn_closep(&side->fd);
 }
 
-/* Both sides, where the filesystem moves data behind everybody's back. */
+/* Both sides, for filesystems that move data in the background. */
 struct pair {
 	struct side base, target;
 };
@@ -188,7 +188,7 @@ static int reflink_allocated_fiemap(struct store *store, struct store_ref ref, u
 	}
 
 /* Measured: SEEK_DATA is twice as fast on XFS, FIEMAP on btrfs. Cuts in two steps are for
- * XFS, where a clone is slow, and which moves no blocks of its own accord. */
+ * XFS, where a clone is slow, and which never moves blocks by itself. */
 static const struct store_ops ops_seek =
 	REFLINK_OPS(fileset_allocated_seek, reflink_snapshot_prepare);
 static const struct store_ops ops_fiemap = REFLINK_OPS(reflink_allocated_fiemap, NULL);

@@ -23,8 +23,8 @@
 #define PIECE_EXTENTS 512U /* cloned at a time: some 10 ms */
 #define PIECE_PAUSE   1U   /* ms in which others get the file */
 
-/* What differs after the first step, up to so much; with more of it one FICLONE is as
- * good. */
+/* Maximum number of differing ranges after the first step; with more, one FICLONE is
+ * as fast. */
 #define RANGES_MAX (1U << 18)
 
 struct ranges {
@@ -32,7 +32,7 @@ struct ranges {
 	size_t n, cap;
 };
 
-/* Whole blocks of the filesystem, but for the end of the file. */
+/* Clones whole blocks of the filesystem, except at the end of the file. */
 static int clone_range(int from, int to, uint64_t offset, uint64_t end, uint64_t size,
 		       struct cairn_err *err)
 {
@@ -146,9 +146,9 @@ static int clone_differences(int from, int to, uint64_t size, struct cairn_err *
 	return rc;
 }
 
-/* A write that is under way does not set the time of change again. Cloning takes the
- * inode's lock and so waits for it; what it wrote is then flushed, because a map shows
- * where the blocks are that were written down. */
+/* A write in progress does not set the change time again. Cloning takes the inode's
+ * lock and so waits for the write, whose data is then flushed, because a map shows
+ * only blocks that have been allocated. */
 static int wait_for_write(int from, int to, uint64_t size, struct cairn_err *err)
 {
 	int rc = clone_range(from, to, 0, 1, size, err);
