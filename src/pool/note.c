@@ -54,8 +54,8 @@ int pool_note_change(struct pool *pool, const char *key, struct pool_note old, s
 			      (struct catalogue_bytes){now.data, now.len});
 	else
 		catalogue_delete(batch, ledger_key_bytes(&at));
-	/* Retry with space from the reserve: a driver that releases a resource
-	 * usually writes a note first. */
+	/* Removing a note may use the reserve, because it is part of most
+	 * operations by which a driver releases resources. */
 	do
 		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	while (!now.data && reserve_helps(pool, rc, err));
