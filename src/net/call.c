@@ -217,7 +217,8 @@ static int run_handler(struct net_call *call, struct cairn_err *err)
 	if (rc == 0 && status_follows(call) && call->sent != 1)
 		rc = cairn_err_set(err, CAIRN_INTERNAL, "the handler sent %s",
 				   call->sent ? "more than one message" : "no message");
-	/* A code that is no gRPC status must not become OK or nonsense. */
+	/* A code that is not a gRPC status must not become OK or an invalid
+	 * number. */
 	return rc > 0 || rc < CAIRN_UNAUTHENTICATED ? CAIRN_UNKNOWN : rc;
 }
 

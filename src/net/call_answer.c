@@ -106,7 +106,7 @@ static ssize_t read_not_grpc(nghttp2_session *session, int32_t id, uint8_t *buf,
 	return (ssize_t)n;
 }
 
-/* For whatever is no gRPC client: a status and a sentence that people can read. */
+/* For clients that do not speak gRPC: a status and a readable sentence. */
 void net_call_answer_http(struct net_call *call, const char *status)
 {
 	nghttp2_data_provider source = {.source.ptr = call, .read_callback = read_not_grpc};

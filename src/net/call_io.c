@@ -44,7 +44,7 @@ static bool set_deadline(struct net_call *call)
 	return true;
 }
 
-/* What is wrong with the request's fields: 0, or aborted. */
+/* Checks the request's fields: 0, or the call was aborted. */
 static int check_fields(struct net_call *call)
 {
 	const struct net_fields *request = &call->request;

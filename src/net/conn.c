@@ -20,9 +20,9 @@
 #define STRANGER_BYTES (16U << 10) /* read from one in a turn */
 #define PREFACE_BYTES  24
 
-/* A server whose peer takes nothing goes on reading while less than this waits
- * because of what was read: two ends that both wait for the other to read first
- * would wait for ever. */
+/* A server whose peer reads nothing keeps reading while less than this is
+ * queued because of its input: otherwise two ends that each wait for the other
+ * to read first would deadlock. */
 #define BLOCKED_FRAMES 32
 #define BLOCKED_BYTES  4096
 
@@ -247,7 +247,7 @@ static void take_apart(struct net_conn *conn)
 	net_peer_leave(conn->peer);
 	net_wire_done(&conn->wire);
 	conn->hooks->gone(conn);
-	/* What happened meanwhile may have asked for another turn. */
+	/* Events in the meantime may have requested another turn. */
 	if (conn->turn_end_asked)
 		net_loop_drop_late(conn->loop, &conn->turn_end);
 	net_peer_unref(conn->peer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What ends a connection that goes on for too long or costs too much. */
+/* Ends connections that last too long or cost too much. */
 
 #include <nghttp2/nghttp2.h>
 #include <string.h>

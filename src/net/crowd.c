@@ -11,7 +11,7 @@ static struct net_crowd *crowd_of(struct net_task *task, size_t offset)
 	return (struct net_crowd *)(void *)((char *)task - offset);
 }
 
-/* After the answers of this turn have gone. */
+/* Runs after the answers of this turn were sent. */
 static void run_posted(struct net_task *task)
 {
 	struct net_crowd *crowd = crowd_of(task, offsetof(struct net_crowd, posted));

@@ -107,8 +107,8 @@ static void set_defaults(struct net_http_limits *l)
 static int make_shares(struct net_http_server *server, struct cairn_err *err)
 {
 	const struct net_http_limits *l = &server->limits;
-	/* Few of the peers of this server ever prove who they are, so strangers have
-	 * no lower limit. */
+	/* Few peers of this server ever authenticate, so strangers have no lower
+	 * limit. */
 	const struct net_shares_limits limits = {
 		.connections = l->connections,
 		.connections_each = l->connections_each,
@@ -315,7 +315,8 @@ static bool is_over_peak(struct net_http_server *server)
 	return true;
 }
 
-/* Off the list, so that nobody shuts the descriptor down when it is another one's. */
+/* Remove it from the list, so that its descriptor is not shut down after it was
+ * reused. */
 static bool leave(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
@@ -339,7 +340,7 @@ static void count_end(struct net_http_server *server)
 	pthread_cond_broadcast(&server->ended);
 }
 
-/* What takes time is done without the lock: a thread of a crowd has a low priority, and
+/* Slow work is done without the lock: a thread of a crowd has a low priority, and
  * others would wait for it. */
 static void *connection_run(void *arg)
 {
@@ -353,7 +354,7 @@ static void *connection_run(void *arg)
 	free(connection);
 	if (trim)
 		malloc_trim(0);
-	/* What OpenSSL keeps for a thread goes before others may end the program. */
+	/* Free OpenSSL's per-thread data before the program may exit. */
 	OPENSSL_thread_stop();
 	count_end(server);
 	return NULL;
@@ -508,7 +509,7 @@ static struct connection *next_waiting(struct net_http_server *server)
 	return connection;
 }
 
-/* The acceptor so goes on to those behind them at once. */
+/* So the acceptor continues with the next connections at once. */
 static void *starter_run(void *arg)
 {
 	struct net_http_server *server = arg;

@@ -189,8 +189,8 @@ static size_t field_count(const struct net_http_head *head, const char *name)
 	return n;
 }
 
-/* One length and only one way to tell it; every other mixture has been used to
- * hide a second request in the body of the first. */
+/* Exactly one length, given in one way; every other combination has been used
+ * to hide a second request in the body of the first. */
 static int find_body(struct net_http_head *head)
 {
 	const char *length = net_http_head_field(head, "content-length");

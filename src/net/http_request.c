@@ -105,8 +105,8 @@ static long read_more(struct net_http *http, size_t max, uint64_t until)
 	return n;
 }
 
-/* Collects a whole head. Its length, or 0 when the connection is to be closed;
- * the peer was told why if there was something to tell. */
+/* Receives a complete head. Returns its length, or 0 when the connection must
+ * be closed; an error response was sent if there was a reason to report. */
 static size_t read_head(struct net_http *http)
 {
 	uint64_t until = after(http->limits->idle_ms);
@@ -211,7 +211,7 @@ static int read_body_chunked(struct net_http *http, uint64_t until)
 	}
 }
 
-/* 0, an HTTP status, or -1 when the peer is gone. */
+/* 0, an HTTP status, or -1 when the peer has disconnected. */
 static int read_body(struct net_http *http, size_t max)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";

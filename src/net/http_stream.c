@@ -37,8 +37,8 @@ static int wait_ready(const struct net_http_stream *stream, short events, uint64
 	}
 }
 
-/* What a handler's own use of OpenSSL left in this thread's queue would be taken for an error
- * of the next call: to be called before each. */
+/* Errors that a handler's own use of OpenSSL left in this thread's queue would be taken for
+ * errors of the next call, so this is called before each. */
 static SSL *ssl_of(const struct net_http_stream *stream)
 {
 	ERR_clear_error();

@@ -58,7 +58,7 @@ static int add_listener(struct net_server *server, int *fd, const char *path, st
 	return 0;
 }
 
-/* Removes a socket file that nobody listens on. */
+/* Removes a socket file without a listening process. */
 static int clear_stale(const char *path, const struct net_address *address, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
@@ -95,7 +95,7 @@ int net_server_listen_unix(struct net_server *server, const char *path, unsigned
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "socket");
-	/* Nobody may connect between bind and chmod. */
+	/* No client may connect between bind and chmod. */
 	before = umask(0777);
 	rc = bind(fd, (const struct sockaddr *)&address.addr, address.len);
 	umask(before);

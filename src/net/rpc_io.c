@@ -45,7 +45,7 @@ static void deadline_passed(void *arg)
 {
 	struct net_rpc *rpc = arg;
 
-	/* The caller may free the call as soon as it is told. */
+	/* The caller may free the call as soon as it is notified. */
 	net_stream_ref(&rpc->s);
 	give_up(rpc, CAIRN_DEADLINE, "the deadline passed", true);
 	net_stream_unref(&rpc->s);

@@ -178,8 +178,8 @@ void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 	net_loop_post(part->loop, &h->task);
 }
 
-/* What peers made us take is given back to the system when it was much: the
- * allocator would keep it for the next time. */
+/* Returns memory to the system after a large peak: the allocator would keep
+ * it. */
 static void give_back(struct net_server *server)
 {
 	struct net_shares_stats stats;
@@ -244,8 +244,9 @@ static int make_part(struct net_server *server, unsigned i, bool crowd, struct c
 	return 0;
 }
 
-/* `n` for all, and one for crowds. What those cost delays nobody else: it happens on
- * one thread, which runs when the others leave a processor to it. */
+/* `n` loops for all connections, and one for crowds. Crowds delay no other
+ * connections: they are handled on one thread, which runs when the others leave a
+ * processor idle. */
 static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)
 {
 	n++;

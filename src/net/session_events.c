@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What nghttp2 reports while it reads and writes frames. */
+/* nghttp2's callbacks for reading and writing frames. */
 
 #include <pthread.h>
 #include <string.h>
@@ -280,7 +280,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	stream = stream_of(session, frame->hd.stream_id);
-	/* The answer is complete, so what the client still sends is for nothing. */
+	/* The answer is complete, so further input of the client is useless. */
 	if (stream && !stream->peer_ended)
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
 					  NGHTTP2_NO_ERROR);

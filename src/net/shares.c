@@ -20,7 +20,7 @@
 #define ADDRESSES_MAX 16384U /* remembered; above it those without a slot are forgotten */
 #define ADDRESS_BYTES 17     /* family and address */
 
-/* Who may be displaced, the first of them first. */
+/* Candidates for displacement, in order. */
 enum rank { RANK_SILENT, RANK_IDLE, RANK_BUSY, RANK_KNOWN_IDLE, RANK_NEVER };
 
 struct net_share {
@@ -53,8 +53,8 @@ struct net_shares {
 	uint64_t admitted, refused, displaced, handshakes_refused;
 };
 
-/* All tables of the process, for its metrics, and what those that are gone had
- * counted. Taken before a table's own lock. */
+/* All tables of the process, for its metrics, and the counters of those that
+ * were freed. Taken before a table's own lock. */
 static pthread_mutex_t every_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct net_shares *every;
 static struct net_shares_stats gone;

@@ -302,7 +302,8 @@ int net_tls_client_new(const struct net_tls_options *options, struct net_tls **r
 	return tls_new(options, false, ret, err);
 }
 
-/* An address is compared with the addresses of a certificate and is no SNI. */
+/* An address is compared with the addresses of a certificate and is not sent as
+ * SNI. */
 static bool set_server_name(SSL *ssl, const char *name)
 {
 	uint8_t address[sizeof(struct in6_addr)];

@@ -25,7 +25,8 @@ CAIRN_DEFINE_CLEANUP(X509, X509_free);
 CAIRN_DEFINE_CLEANUP(EVP_PKEY, EVP_PKEY_free);
 CAIRN_DEFINE_CLEANUP(BIO, BIO_free_all);
 
-/* OpenSSL keeps errors in a queue of the thread: take the first, drop the rest. */
+/* OpenSSL keeps errors in a queue of the thread: report the first, drop the
+ * others. */
 static int fail(struct cairn_err *err, int code, const char *what, const char *name)
 {
 	unsigned long e = ERR_get_error();

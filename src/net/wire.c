@@ -84,7 +84,7 @@ static void count_message(int writing, int version, int type, const void *bytes,
 	message = *(const uint8_t *)bytes;
 	if (message != SSL3_MT_KEY_UPDATE && message != SSL3_MT_CLIENT_HELLO)
 		return;
-	/* OpenSSL goes on with all that one read(2) brought before it returns. */
+	/* OpenSSL processes everything from one read(2) before it returns. */
 	if (++wire->key_updates > KEY_UPDATES_AT_ONCE) {
 		wire->at_end = true;
 		wire->raw_len = 0;
@@ -208,7 +208,7 @@ static int tls_failure(struct net_wire *wire, const char *what, struct cairn_err
 	long verify = SSL_get_verify_result(wire->ssl);
 
 	ERR_clear_error();
-	/* The alert that tells the peer why. */
+	/* Send the alert that tells the peer the reason. */
 	(void)send_cipher(wire, NULL);
 	wire->failed = true;
 	if (verify != X509_V_OK)
