@@ -50,7 +50,7 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 	if (rc == 0)
 		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
 					&why);
-	if (rc == 0) /* a failure sticks: no index will tell of it, no snapshot need it */
+	if (rc == 0) /* a failure is sticky: no index will name it and no snapshot need it */
 		rc = repo_codec_check(codec, sealed_n, id, &why);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
@@ -194,7 +194,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	return rc;
 }
 
-/* No copy can be opened. Only who adds to a repository is concerned. */
+/* No copy can be opened. This matters only to writers. */
 static void doubt_copies(struct repo *repo, enum repo_blob_type type, const struct repo_id *id)
 {
 	struct repo_place place;

@@ -53,7 +53,7 @@ static size_t run_of(const struct want *wants, size_t n)
 	return count;
 }
 
-/* Who gets the blobs: either rooms or a function. */
+/* The destination of the blobs: either rooms or a function. */
 struct getting {
 	struct repo *repo;
 	enum repo_blob_type type;
@@ -134,7 +134,7 @@ static int take_run(const struct getting *getting, const struct want *wants, siz
 	if (!sealed)
 		return cairn_err_nomem(err, "blobs");
 	rc = repo_read(getting->repo, &wants[0].place.pack_id, start, sealed, end - start, err);
-	/* What is cut short has its first blobs still: each is asked for by itself. */
+	/* A truncated pack still has its first blobs: request each one separately. */
 	if (rc == CAIRN_DATA_LOSS && n > 1)
 		return take_singly(getting, wants, n, err);
 	return rc < 0 && rc != CAIRN_DATA_LOSS ? rc : open_run(getting, wants, n, sealed, rc, err);

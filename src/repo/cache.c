@@ -33,7 +33,7 @@ char *repo_cache_path(const struct repo *repo, const char *name)
 			    name ? name : "");
 }
 
-/* Nobody else may write there: what is in it is believed. */
+/* No other user may write there, because its contents are trusted. */
 static bool is_private(const char *dir)
 {
 	struct stat st;
@@ -89,7 +89,7 @@ bool repo_cache_get_snapshot(struct repo *repo, const struct repo_id *name, uint
 	return true;
 }
 
-/* Not synced: what is cut short does not hash to its name. */
+/* Not synced: the hash of a truncated file does not match its name. */
 void repo_cache_put_snapshot(struct repo *repo, const struct repo_id *name, const void *data,
 			     size_t n)
 {
@@ -262,7 +262,7 @@ void repo_cache_attach(struct repo *repo)
 	size_t n = 0, snapshots = 0, layouts = 0;
 
 	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir))) {
-		/* Nobody removes those that were forgotten. */
+		/* Entries of forgotten snapshots are not removed otherwise. */
 		if ((is_kind(entry->d_name, REPO_CACHE_SNAPSHOT) && ++snapshots > SNAPSHOTS_MAX) ||
 		    (is_kind(entry->d_name, REPO_CACHE_LAYOUT) && ++layouts > LAYOUTS_MAX))
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Writing a cache of the index: what is in memory, and smaller caches with it, so that
- * there are few. */
+/* Writes a cache of the index: the entries in memory, merged with smaller caches, so
+ * that there are few files. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -226,7 +226,7 @@ static int check_packs(struct repo_checking *checking, struct cairn_err *err)
 
 /* ---- snapshots and trees ---------------------------------------------------- */
 
-/* With a function for damage, that tells which files it is about. */
+/* If there is a function for damage, it reports the files concerned. */
 static int tree_problem(void *arg, int code, const char *text, struct cairn_err *err)
 {
 	struct repo_checking *checking = arg;

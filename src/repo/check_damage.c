@@ -168,7 +168,7 @@ static int survey_snapshot(struct repo_checking *checking, const struct repo_id 
 	int rc = repo_snapshot_load(checking->repo, id, &snapshot, &why);
 
 	if (rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND || rc == CAIRN_RANGE)
-		return 0; /* told of before */
+		return 0; /* already reported */
 	if (rc < 0)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	surveying.snapshot = snapshot;

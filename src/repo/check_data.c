@@ -129,7 +129,7 @@ static int check_blobs(struct repo_checking *checking, uint32_t pack, uint8_t *d
 	return rc;
 }
 
-/* One whose size is wrong was told of before. */
+/* A wrong size was already reported. */
 static int check_damaged(struct repo_checking *checking, uint32_t pack, const uint8_t *data,
 			 size_t n, struct cairn_err *err)
 {
@@ -202,8 +202,8 @@ static int mark_unread(struct repo_checking *checking, uint32_t pack, int rc,
 	return 0;
 }
 
-/* A repair deletes what is damaged: it reads that a second time, for it may have been
- * damaged on its way. */
+/* A repair deletes damaged packs, so it reads them a second time: the data may have
+ * been damaged in transit. */
 static int read_pack(struct repo_checking *checking, const struct repo_id *id, uint8_t *data,
 		     size_t n, struct cairn_err *err)
 {
@@ -217,7 +217,7 @@ static int read_pack(struct repo_checking *checking, const struct repo_id *id, u
 	return repo_id_equal(&got, id) ? 0 : repo_read(checking->repo, id, 0, data, n, err);
 }
 
-/* A pack that is missing was told of before. */
+/* A missing pack was already reported. */
 int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;

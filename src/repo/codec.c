@@ -22,11 +22,13 @@
 /* What large buffers grow by. */
 #define ROOM_STEP ((size_t)1 << 20)
 
-/* What is uncompressed only to be hashed comes in pieces of this size. */
+/* Data that is decompressed only to be hashed is processed in pieces of this
+ * size. */
 #define PIECE_BYTES ((size_t)128 << 10)
 
-/* What looks random is compressed only if this level, several times faster than the usual
- * one, finds something; what does not shrink by a part in GAIN_MIN is stored as it is. */
+/* Data that looks random is compressed only if this level, several times faster than the
+ * usual one, shrinks it; data that does not shrink by one part in GAIN_MIN is stored
+ * uncompressed. */
 #define PROBE_LEVEL (-5)
 #define GAIN_MIN    64
 
@@ -57,7 +59,7 @@ static uint8_t *make_room(struct room *room, size_t n)
 
 	if (room->cap >= n && room->at)
 		return room->at;
-	/* The next one is larger by a little, often: memory that is asked for anew has to be
+	/* The next one is often a little larger, and newly allocated memory has to be
 	 * cleared by the kernel. */
 	cap = n > ROOM_STEP ? n + ROOM_STEP - n % ROOM_STEP : n;
 	at = cairn_alloc(cap);
@@ -351,7 +353,7 @@ int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
 	return 0;
 }
 
-/* Size is not always told in a frame, so it comes in steps. */
+/* A frame does not always contain its size, so the output grows in steps. */
 static int uncompress_all(struct repo_codec *codec, const uint8_t *data, size_t n,
 			  struct cairn_buf *out, struct cairn_err *err)
 {

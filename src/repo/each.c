@@ -47,7 +47,7 @@ int repo_each(size_t n, unsigned threads, int (*fn)(void *arg, size_t i, struct 
 	threads = threads > REPO_EACH_THREADS_MAX ? REPO_EACH_THREADS_MAX : threads;
 	if (threads > n)
 		threads = (unsigned)n;
-	/* It is fine when none starts: the calling one does the work. */
+	/* If no thread can be started, the calling one does the work. */
 	if (threads > 1)
 		cairn_crew_start(&others, threads - 1, run, &work);
 	run(&work);

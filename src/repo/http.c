@@ -22,7 +22,7 @@
 
 #define PAUSE_FIRST_MS 200U
 #define PAUSE_MAX_MS   20000U
-#define PAUSE_SLICE_MS 50U /* how soon one who gives up is heard */
+#define PAUSE_SLICE_MS 50U /* how soon a cancellation is noticed */
 
 #define RECEIVE_BUFFER   131072L
 #define RECEIVE_ROOM_MIN 16384
@@ -162,7 +162,7 @@ static void take_range(struct exchange *exchange, const char *data, size_t n, lo
 	exchange->got += n;
 }
 
-/* What was received waits here until it may have come: the peer stops sending when the
+/* Received data waits here until the limit allows it: the peer stops sending when the
  * socket's buffer is full. */
 static bool wait_to_receive(const struct repo_http *http, size_t n)
 {
@@ -425,7 +425,7 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 
 /* ---- tries ------------------------------------------------------- */
 
-/* False when nobody waits for it any more. */
+/* False when the caller has cancelled. */
 static bool wait_ms(const struct repo_http *http, uint64_t ms)
 {
 	while (ms > 0 && !(http->cancelled && http->cancelled())) {

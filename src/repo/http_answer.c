@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What answers mean. */
+/* Interprets HTTP responses. */
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -66,7 +66,8 @@ static bool good(long status)
 	return status >= 200 && status < 300;
 }
 
-/* What time may heal. Some errors of S3 that do have a status of those that do not. */
+/* True for transient errors. Some transient errors of S3 have a status that is
+ * otherwise permanent. */
 static bool passes(const struct repo_answer *answer)
 {
 	static const char *const codes[] = {"RequestTimeout", "OperationAborted", "SlowDown"};

@@ -174,8 +174,8 @@ static int tell_pack(struct repo_scan *scan, const char *json, const struct repo
 	return rc < 0 ? rc : scan_blobs(scan, json, visitor, err);
 }
 
-/* The id stands before the blobs, as everybody writes it, or after them: then
- * they are passed over first and read behind the end. */
+/* The id precedes the blobs in all known writers, or follows them: then they
+ * are skipped first and parsed afterwards. */
 static int scan_pack(struct repo_scan *scan, const char *json,
 		     const struct repo_index_visitor *visitor, struct cairn_err *err)
 {

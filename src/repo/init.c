@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making a repository. The config comes last: before it there is none.
+/* Creates a repository. The config is written last: without it there is no
+ * repository.
  *
- * Several may try at one time, on stores that have no atomic "write unless it is
- * there". So a repository is made under the exclusive lock, which excludes others
- * also when their locks are sealed with another key, and the config is read back.
+ * Several processes may try at the same time, on stores without an atomic "create
+ * if missing". So a repository is created under the exclusive lock, which
+ * excludes others also when their locks are sealed with another key, and the
+ * config is read back.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,8 +57,8 @@ static int refuse_existing(struct repo *repo, struct cairn_err *err)
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-/* A key without a config is left by an init that died, or the config was lost: the
- * key is used then, so that what is sealed with it can be read. */
+/* A key without a config was left by an interrupted init, or the config was lost:
+ * the key is then reused, so that data sealed with it can be read. */
 static int make_key(struct repo *repo, const struct repo_options *options, bool *ret_made,
 		    struct repo_id *ret_name, struct cairn_err *err)
 {
@@ -93,8 +95,8 @@ static int confirm_config(struct repo *repo, struct cairn_err *err)
 	return rc;
 }
 
-/* The exclusive lock, unless somebody else has made the repository meanwhile. Those who
- * collide step back and come again at random times. */
+/* Takes the exclusive lock, unless another process has created the repository
+ * meanwhile. Processes that collide withdraw and retry at random times. */
 static int lock_alone(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
 		      struct cairn_err *err)
 {

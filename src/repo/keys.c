@@ -154,8 +154,8 @@ static int pick_key(const struct repo_names *names, const char *prefix, struct r
 	return cairn_err_set(err, CAIRN_INVALID, "%zu keys begin with '%s'", found, prefix);
 }
 
-/* The key in use was read before the lock was taken: somebody may have removed it since,
- * and the one to be removed may be the last. */
+/* The key in use was read before the lock was taken: another process may have removed it
+ * since, and the one to be removed may be the last. */
 static int check_in_use(const struct repo *repo, const struct repo_names *names,
 			const struct repo_id *id, struct cairn_err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Loading the index, and finding packs that are in none. */
+/* Loads the index, and finds packs that are in no index file. */
 
 #include <stdlib.h>
 
@@ -99,8 +99,8 @@ static void keep_names(struct repo *repo, struct repo_names *names)
 	*names = (struct repo_names){0};
 }
 
-/* What could not be loaded under an early lock may be somebody else's doing: who
- * opens again without one gets to know. */
+/* A failure to load under an early lock may be caused by another process;
+ * opening again without an early lock shows whether it persists. */
 static int blame_others(struct repo *repo, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
@@ -307,7 +307,8 @@ int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *
 	return rc;
 }
 
-/* Nobody has read it since it was sent: its header can be good and its blobs not. */
+/* It was never read after it was sent: its header can be good and its blobs
+ * damaged. */
 static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
@@ -344,14 +345,14 @@ int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs
 
 		if (repo_index_has_pack(repo->index, &names->items[i].name))
 			continue;
-		/* Before that somebody may still be deleting it. */
+		/* Before that another process may still be deleting it. */
 		rc = repo_settle(repo, &why);
 		if (rc == 0)
 			rc = check_hash(repo, &names->items[i], &why);
 		if (rc == 0)
 			rc = repo_adopt_pack(repo, &names->items[i], &blobs, &why);
 		packs += rc == 0;
-		/* A damaged one is nobody's: prune deletes it. */
+		/* A damaged pack is left alone: prune deletes it. */
 		if (rc == CAIRN_DATA_LOSS)
 			rc = 0;
 		if (rc < 0)

@@ -21,7 +21,7 @@
 #include "repo/lock_list.h"
 #include "repo/repo_impl.h"
 
-#define PAUSE_SLICE_MS 20U /* how soon one who gives up an early lock is heard */
+#define PAUSE_SLICE_MS 20U /* how soon giving up an early lock is noticed */
 
 struct repo_lock {
 	struct repo *repo;
@@ -108,9 +108,10 @@ static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
 	return lock->stop;
 }
 
-/* A new file, then the old one goes: the name that others of this process ask
- * for is there at any time. When the old one is not there any more, somebody may
- * have done anything meanwhile. Called with the mutex held, which is let go. */
+/* Writes a new file, then removes the old one, so that the name that other
+ * threads check always exists. If the old one no longer exists, another process
+ * may have changed anything meanwhile. Called with the mutex held, which is
+ * released. */
 static int renew(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo_id old = lock->name, fresh;
@@ -150,8 +151,8 @@ static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 	return lock->stop;
 }
 
-/* Is it still there, and is nobody else's that excludes it? When it must step back
- * its file goes. */
+/* Checks that the lock still exists and that no other lock excludes it. If it must
+ * withdraw, its file is removed. */
 static int look_again(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
@@ -263,7 +264,7 @@ static void lock_free(struct repo_lock *lock)
 	free(lock);
 }
 
-/* Whoever is to free space finds some for the lock itself. */
+/* An operation that frees space gets space for the lock itself. */
 static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 {
 	int rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
@@ -308,7 +309,8 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 	lock->settled = !early;
 	while ((rc = try_take(lock, early, err)) == CAIRN_ABORTED &&
 	       boot_ms() - start_ms < options->lock_wait_ms && repo_go_on(repo, NULL) == 0) {
-		/* Two who collide again and again must not keep step. */
+		/* Two processes that collide repeatedly must not stay
+		 * synchronised. */
 		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
 		pause = pause < 2000 ? pause * 2 : pause;
 	}

@@ -105,7 +105,8 @@ static int refuse(const struct repo_lock_info *info, struct cairn_err *err)
 			     info->hostname, repo_instant_format(info->time_ns, time));
 }
 
-/* One that cannot be read excludes what deletes: somebody may hold it. */
+/* An unreadable lock excludes operations that delete, because it may have a
+ * holder. */
 static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive,
 		   struct cairn_err *err)
 {
@@ -125,7 +126,7 @@ static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive
 		return 0;
 	here = repo_lock_view_of(repo->here);
 	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), &here)) {
-		/* Nobody holds it, whether we may remove it or not. */
+		/* It has no holder, whether or not we may remove it. */
 		(void)repo_store_remove(repo->store, REPO_FILE_LOCK, name, NULL);
 		return 0;
 	}

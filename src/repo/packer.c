@@ -180,7 +180,8 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 {
 	int rc = close_pack(repo, pack, err);
 
-	/* Before that somebody may take it for nobody's, and delete it. */
+	/* Before that another process may consider it unreferenced and delete
+	 * it. */
 	if (rc == 0)
 		rc = repo_settle(repo, err);
 	if (rc == 0)

@@ -64,8 +64,8 @@ static int mark_all(struct pruning *pruning, const struct repo_snapshot_list *li
 	if (list->damaged)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "%s; nothing was deleted",
 				     list->damaged_text);
-	/* We hold it alone: who removed that one, or where the store mislaid it, is
-	 * to be found out before its data goes. */
+	/* We hold the exclusive lock, so the reason why the snapshot disappeared
+	 * must be found before its data is deleted. */
 	if (list->gone)
 		return cairn_err_set(
 			err, CAIRN_ABORTED,
@@ -223,7 +223,7 @@ static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
 }
 
-/* The lock says that nobody is writing them. */
+/* The lock guarantees that no process is writing them. */
 static int sweep(struct pruning *pruning, struct cairn_err *err)
 {
 	struct repo_swept swept;
@@ -271,7 +271,7 @@ static int carry_out(struct pruning *pruning, struct cairn_err *err)
 	return rc < 0 ? rc : sweep(pruning, err);
 }
 
-/* What is in memory does not describe the repository any more. */
+/* The index in memory no longer describes the repository. */
 static int renew_index(struct repo *repo, struct cairn_err *err)
 {
 	struct repo_index *index = repo_index_new();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Taking packs that are gone or damaged out of the index; check.h says in which order. */
+/* Removes missing and damaged packs from the index; check.h describes the order. */
 
 #include <stdlib.h>
 

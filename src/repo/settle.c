@@ -8,7 +8,8 @@
 #include "repo/lock.h"
 #include "repo/repo_impl.h"
 
-/* Whoever deletes packs first replaces the index files that name them. */
+/* A process that deletes packs first replaces the index files that name
+ * them. */
 static int check_names(struct repo *repo, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names now = {0};

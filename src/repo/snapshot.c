@@ -21,8 +21,8 @@
 
 /* ---- saving ---------------------------------------------------------------- */
 
-/* Others who removed our lock may have deleted what the snapshot needs: then it
- * must not be. */
+/* A process that removed our lock may have deleted data that the snapshot
+ * needs: then the snapshot must not exist. */
 static int save(struct repo *repo, const void *json, size_t n, struct repo_id *ret,
 		struct cairn_err *err)
 {
@@ -97,7 +97,8 @@ struct loading {
 	struct repo_snapshot_list *list;
 };
 
-/* One that is gone meanwhile was forgotten; a damaged one is counted. */
+/* A snapshot that disappeared meanwhile was forgotten; a damaged one is
+ * counted. */
 static int load_one(void *arg, size_t i, struct cairn_err *err)
 {
 	struct loading *loading = arg;

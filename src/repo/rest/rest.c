@@ -183,8 +183,8 @@ static int rest_list(struct repo_store *store, enum repo_file kind, repo_store_l
 	struct cairn_err why = {0};
 	int rc = run(&call, kind, NULL, &why);
 
-	/* rclone lists what is not there as empty, and says 404 when it could not list:
-	 * taken for empty, a prune would delete everything. */
+	/* rclone lists a missing directory as empty, and returns 404 when listing
+	 * failed: if that were taken for empty, a prune would delete everything. */
 	if (rc == CAIRN_NOT_FOUND && !call.answer.rclone)
 		return 0;
 	if (rc == CAIRN_NOT_FOUND)
