@@ -130,7 +130,7 @@ static int pack_objects(struct saving *s, struct cairn_err *err)
 			     CLUSTER_OBJECTS_MAX);
 }
 
-/* Does the driver need the last backup's snapshot to tell what changed? */
+/* Whether the driver needs the last backup's snapshot to report changes. */
 static int choose_base(struct saving *s, struct cairn_err *err)
 {
 	const struct cluster_options *o = s->run.options;
@@ -146,7 +146,7 @@ static int choose_base(struct saving *s, struct cairn_err *err)
 			 &service, err);
 	if (rc == CAIRN_NOT_FOUND) {
 		s->keep = false;
-		return 0; /* nobody tells what changed */
+		return 0; /* changes are not reported */
 	}
 	if (rc)
 		return cairn_err_wrap(err, "SnapshotMetadataService '%s'", s->driver_name);

@@ -43,8 +43,8 @@ struct following {
 	bool log_refused;
 	bool log_missed;                  /* the last time it could not be read */
 	unsigned misses;                  /* after the end of the Job */
-	bool settled;                     /* what went wrong is no matter of waiting */
-	char ended[CLUSTER_LOG_TEXT_MAX]; /* what its pod said at its end */
+	bool settled;                     /* the failure will not go away by waiting */
+	char ended[CLUSTER_LOG_TEXT_MAX]; /* the message of its pod at the end */
 };
 
 static uint64_t ms_since(uint64_t ns)

@@ -63,7 +63,7 @@ int cluster_follow_job(struct cluster_run *run, const char *job, const char *cla
 	return 0;
 }
 
-/* Nobody but a kubelet's controller attaches. */
+/* Only the attach/detach controller attaches volumes. */
 static int refuse_attaching(struct cluster_run *run, const json_t *volume, struct cairn_err *err)
 {
 	const char *name = kube_str(volume, "spec", "csi", "driver");

@@ -236,7 +236,7 @@ static int make_claim(struct restoring *r, const char *name, const char *mode, c
 		return rc;
 	rc = cluster_make(&r->run, &kube_persistentvolumeclaims, object, NULL, err);
 	if (rc == CAIRN_EXISTS)
-		return rc; /* somebody else's */
+		return rc; /* belongs to another program */
 	if (is_new)
 		r->run.made = r->run.names.claim;
 	else

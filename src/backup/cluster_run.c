@@ -91,7 +91,7 @@ static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
 	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
 }
 
-/* Whoever was interrupted while he waited for the next try wants to hear that. */
+/* A user who interrupted a wait for the next attempt expects that result. */
 static int settle(struct cluster_run *run, int rc, struct cairn_err *err)
 {
 	if (rc && unwanted(run))
@@ -127,8 +127,8 @@ int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
 	return settle(run, rc, err);
 }
 
-/* After a failure nobody knows of, the object may be there: it is ours by its
- * label. */
+/* After a failure with unknown outcome the object may exist: its label shows
+ * that it is ours. */
 static int is_ours(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
 		   struct cairn_err *err)
 {
@@ -204,7 +204,7 @@ int cluster_remove(struct cluster_run *run, const struct kube_resource *resource
 
 /* --- begin and end --- */
 
-/* The image of our own pod: whoever deploys changes that in one place, and Jobs follow. */
+/* Use the image of our own pod, so that a deployment changes it in one place. */
 static int find_own_image(struct cluster_run *run, struct cairn_err *err)
 {
 	cairn_auto_free char *selector = cairn_printf("metadata.name=%s", run->options->pod);

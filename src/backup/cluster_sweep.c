@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is left of earlier runs, and snapshots that stay. */
+/* Handles the remains of earlier runs, and snapshots that are kept. */
 
 #include "backup/cluster_run.h"
 

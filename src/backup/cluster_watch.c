@@ -43,7 +43,7 @@ enum cluster_job_state cluster_job_state(const json_t *job, const char **ret_why
 	return state;
 }
 
-/* What no waiting helps against, unless somebody changes something. */
+/* Failures that waiting does not resolve unless a user changes something. */
 static bool is_hopeless(const char *reason)
 {
 	static const char *const reasons[] = {

@@ -82,7 +82,7 @@ static bool fatal(int rc)
 	return rc == CAIRN_CANCELLED || rc == CAIRN_NO_SPACE;
 }
 
-/* What changed against the parent; 1 when that cannot be had. */
+/* Gets the changes against the parent; 1 when they are not available. */
 static int try_changed(struct making *making, struct cairn_err *err)
 {
 	struct backup_result *result = making->result;
@@ -299,7 +299,7 @@ static int read_segments(struct making *making, struct cairn_err *err)
 	return 0;
 }
 
-/* A list of the parent's that nobody looked at before is damaged: without the parent, then. */
+/* A list of the parent that was not read before is damaged: continue without the parent. */
 static int read_again(struct making *making, struct cairn_err *err)
 {
 	int rc;

@@ -113,7 +113,8 @@ int held_by_volume(struct repo *repo, struct pool *pool, const char *volume, str
 		rc = pool_snapshot_list(pool, &of, match, &search, err);
 	if (rc || !search.found)
 		return rc;
-	/* What cannot be told is restored whole: slower, and right. */
+	/* If the changes are unknown, everything is restored: slower, but
+	 * correct. */
 	if (since(pool, volume, search.snapshot_id, &ret->changed, NULL) ||
 	    image_open(repo, search.found, NULL, zeros, &ret->image, NULL)) {
 		held_done(ret);

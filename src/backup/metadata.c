@@ -76,7 +76,7 @@ int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 	if (!text)
 		return cairn_err_nomem(err, "metadata");
 	n = strlen(text);
-	if (n > METADATA_MAX) /* nobody could read it again */
+	if (n > METADATA_MAX) /* it could not be read again */
 		return cairn_err_set(err, CAIRN_RANGE,
 				     "the metadata, with objects of Kubernetes, has more than %u "
 				     "bytes",

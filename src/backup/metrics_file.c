@@ -137,7 +137,8 @@ static int take_line(struct table *table, const char *line, struct cairn_err *er
 	return 0;
 }
 
-/* What is replaced must be a file: not /dev/null, and not a pipe that somebody reads. */
+/* The replaced target must be a regular file: not /dev/null, and not a pipe that a
+ * process reads. */
 static int check_kind(const char *path, struct cairn_err *err)
 {
 	struct stat st;

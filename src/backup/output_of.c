@@ -66,7 +66,7 @@ int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err
 	close(cairn_take_fd(&out));
 	n = cairn_read_full(in, text, max + 1);
 	rc = n < 0 ? cairn_err_sys(err, errno, "read from '%s'", words[0]) : 0;
-	close(cairn_take_fd(&in)); /* one that goes on printing must not wait for us */
+	close(cairn_take_fd(&in)); /* a program that keeps printing must not wait for us */
 	if (rc || n > (ssize_t)max) {
 		(void)ended(pid, words[0], NULL);
 		explicit_bzero(text, max + 1);

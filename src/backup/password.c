@@ -48,7 +48,7 @@ static int from_file(const char *path, char **ret, struct cairn_err *err)
 	size_t n = 0;
 	int rc = cairn_file_read(AT_FDCWD, path, PASSWORD_MAX, &text, &n, err);
 
-	/* What follows it would be no part of the password, and nobody would know. */
+	/* The text after the NUL would silently not be part of the password. */
 	if (!rc && memchr(text, '\0', n))
 		rc = cairn_err_set(err, CAIRN_INVALID, "there is a NUL byte in '%s'", path);
 	if (rc)
@@ -194,7 +194,7 @@ static const char *variable(const char *name)
 	return value && *value ? value : NULL;
 }
 
-/* The length without line ends behind it: who makes a Secret from a file has one. */
+/* The length without trailing line ends: a Secret created from a file has one. */
 static size_t length_cut(const char *text)
 {
 	size_t n = strlen(text);

@@ -121,7 +121,7 @@ static bool same_subject(const struct repo_snapshot *a, const struct repo_snapsh
 	       is_file(a) == is_file(b);
 }
 
-/* A file and a volume with one name are told apart by their ids. */
+/* A file and a volume of the same name are distinguished by their ids. */
 static bool shares_name(const struct selection *s, size_t i)
 {
 	for (size_t k = 0; k < s->n; k++)

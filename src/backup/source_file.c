@@ -109,7 +109,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* The time of change cannot be set back by whoever writes; that of the data can. */
+/* A writer cannot set back the change time (ctime); it can set back the
+ * modification time. */
 static bool is_unwritten(const struct stat *before, const struct stat *now)
 {
 	return now->st_size == before->st_size && same_time(&now->st_mtim, &before->st_mtim) &&
@@ -159,7 +160,8 @@ static int say_in_use(const char *path, struct cairn_err *err)
 			     mount ? "'" : "");
 }
 
-/* Exclusively, unless it is in use and nobody can write to it. */
+/* Opens exclusively, unless it is in use and cannot be written by any
+ * process. */
 static int open_device(struct file_source *f, const struct source_file_spec *spec,
 		       struct cairn_err *err)
 {
@@ -182,7 +184,8 @@ static int open_device(struct file_source *f, const struct source_file_spec *spe
 	return 0;
 }
 
-/* True if somebody has the file open for writing, as far as the filesystem tells. */
+/* True if a process has the file open for writing, as far as the filesystem reports
+ * it. */
 static bool has_writers(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
@@ -240,7 +243,7 @@ static int open_file(struct file_source *f, const struct source_file_spec *spec,
 	return spec->live ? 0 : remember_times(f, spec->path, err);
 }
 
-/* What an unfinished restore left is half of one thing and half of another. */
+/* An unfinished restore leaves a mixture of old and restored data. */
 static int check_whole(const struct file_source *f, const char *path, struct cairn_err *err)
 {
 	char backup[POOL_RESTORING_MAX + 1];

@@ -216,8 +216,8 @@ static int hold_file(struct target *target, struct cairn_err *err)
 	return rc;
 }
 
-/* A rollback that was under way when the file was opened may have replaced it since: what
- * is written to a file without a name is lost. With the lock no rollback begins. */
+/* A rollback in progress when the file was opened may have replaced it since: data
+ * written to an unlinked file is lost. While the lock is held no rollback begins. */
 static int hold_volume(struct target *target, struct cairn_err *err)
 {
 	cairn_auto_free char *path = NULL;

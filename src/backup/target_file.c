@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define FILE_MODE 0600 /* a volume's data is for whoever may read the volume */
+#define FILE_MODE 0600 /* protects the data of the volume */
 #define ID_SHOWN  16   /* of a backup's id, in the name of an unfinished file */
 
 static int measure_old(const struct target_spec *spec, struct target *target, struct cairn_err *err)
@@ -65,8 +65,8 @@ static int open_old(const char *path, struct target *target, struct cairn_err *e
 	return target->device ? 0 : lock_file(target->fd, path, err);
 }
 
-/* What exists is written over if that was said, or if it is what an interrupted restore
- * of the same backup left. */
+/* An existing file is overwritten if that was requested, or if an interrupted restore
+ * of the same backup left it. */
 static int open_existing(const struct target_spec *spec, struct target *target,
 			 struct cairn_err *err)
 {
@@ -94,8 +94,9 @@ static int open_existing(const struct target_spec *spec, struct target *target,
 			     spec->to);
 }
 
-/* What a killed restore of the same backup left is used again, what another one is
- * writing is not. It may be renamed between the opening and the lock. */
+/* The file of a killed restore of the same backup is reused, but not one that
+ * another process is writing. It may be renamed between the opening and the
+ * lock. */
 static int open_partial(struct target *target, struct cairn_err *err)
 {
 	struct stat locked;
@@ -116,8 +117,8 @@ static int open_partial(struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-/* Its name until it is whole has the backup's id in it: no file of somebody else's is
- * called that, and what is there is of the same backup. */
+/* Its temporary name contains the backup's id: it cannot collide with other files,
+ * and an existing one is of the same backup. */
 static int open_new(const char *path, const struct target_spec *spec, struct target *target,
 		    struct cairn_err *err)
 {
