@@ -262,7 +262,8 @@ void repo_cache_attach(struct repo *repo)
 	size_t n = 0, snapshots = 0, layouts = 0;
 
 	while (dir && n < REPO_CACHE_FILES_MAX && (entry = readdir(dir))) {
-		/* Entries of forgotten snapshots are not removed otherwise. */
+		/* Without this limit, entries of forgotten snapshots would
+		 * accumulate. */
 		if ((is_kind(entry->d_name, REPO_CACHE_SNAPSHOT) && ++snapshots > SNAPSHOTS_MAX) ||
 		    (is_kind(entry->d_name, REPO_CACHE_LAYOUT) && ++layouts > LAYOUTS_MAX))
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
