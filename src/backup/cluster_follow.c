@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Following a Job: asked again and again, so that neither a broken connection nor
- * an API server that is rolled out ends it. */
+/* Follows a Job by polling, so that neither a broken connection nor a rollout of
+ * the API server ends it. */
 
 #include "backup/cluster_watch.h"
 
@@ -127,7 +127,7 @@ static int failure(struct following *f, const json_t *job, const char *why, stru
 	const char *reason = kube_str(kube_condition(job, "Failed"), "reason");
 
 	f->settled = true;
-	/* Its pod was told to end, and that is all that it has to say. */
+	/* Its pod was terminated, so its log has no better reason. */
 	if (reason && strcmp(reason, "DeadlineExceeded") == 0)
 		return cairn_err_set(err, CAIRN_DEADLINE,
 				     "Job '%s/%s' did not end within %" PRIu64 " s",
@@ -158,7 +158,8 @@ static int look(struct following *f, struct cairn_err *err)
 	if (rc == CAIRN_NOT_FOUND && !cluster_passes(f->run, rc))
 		return cairn_err_set(err, CAIRN_ABORTED, "somebody deleted Job '%s/%s'", job.ns,
 				     f->job);
-	/* The Job first: whatever its pod wrote is there once it has ended. */
+	/* Read the Job first: once it has ended, the log of its pod is
+	 * complete. */
 	state = cluster_job_state(found, &why);
 	if (!rc)
 		rc = kube_list(f->run->kube, KUBE_REF(&kube_pods, job.ns, NULL), &query, &how,
@@ -168,7 +169,7 @@ static int look(struct following *f, struct cairn_err *err)
 	f->heard_ns = cairn_monotonic_ns();
 	if (state == CLUSTER_JOB_RUNNING || cluster_newest(pods))
 		rc = look_at_pod(f, cluster_newest(pods), err);
-	/* Its last words are worth a few tries. */
+	/* Retry a few times to read the end of its log. */
 	if (state == CLUSTER_JOB_COMPLETE)
 		return !f->log_missed || f->misses++ == MISSES_MAX;
 	if (state == CLUSTER_JOB_FAILED)

@@ -124,11 +124,11 @@ static json_t *make_container(const struct cluster_job_spec *spec)
 			 "readOnlyRootFilesystem", 1, "capabilities", "drop", "ALL");
 }
 
-/* What the PodSecurity standard "restricted" asks for. It stands in the pod and not in the
- * container, so that a merge patch can change one field of it. The node's udev gives block
- * devices to the group of disks; a runtime that gives them to the container's user needs no
- * group. fsGroup only for a repository: of a volume that was restored the kubelet would change
- * the owners of all files. */
+/* The settings that the PodSecurity standard "restricted" requires. They are in the pod and
+ * not in the container, so that a merge patch can change one field of them. The node's udev
+ * gives block devices to the group of disks; a runtime that gives them to the container's user
+ * needs no group. fsGroup is set only for a repository: on a restored volume the kubelet would
+ * change the owners of all files. */
 static int restrict_pod(const struct cluster_job_spec *spec, json_t *pod, struct cairn_err *err)
 {
 	int rc = kube_set(pod, err,
@@ -145,8 +145,8 @@ static int restrict_pod(const struct cluster_job_spec *spec, json_t *pod, struct
 	return rc;
 }
 
-/* What cairn says with its own exit status will be the same the next time, but for
- * what it says passes; what the node does to a pod will not. */
+/* A failure with cairn's own exit status would happen again, except for transient
+ * ones; a disruption of the pod by the node would not. */
 static json_t *failure_policy(void)
 {
 	json_t *codes = json_array();

@@ -10,7 +10,7 @@
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
-/* Copies what a terminal may see. */
+/* Copies only characters that are safe on a terminal. */
 static void copy_text(char out[CLUSTER_LOG_TEXT_MAX], const char *text, size_t n)
 {
 	size_t len = 0;
@@ -29,7 +29,8 @@ static void copy_text(char out[CLUSTER_LOG_TEXT_MAX], const char *text, size_t n
 	out[len] = '\0';
 }
 
-/* One pointer a name, so that who draws sees a step change. */
+/* One pointer per name, so that a change of step can be detected by comparing
+ * pointers. */
 static const char *intern(struct cluster_log *log, const char *step)
 {
 	char(*at)[CLUSTER_LOG_STEP_MAX] = log->steps;
@@ -110,8 +111,8 @@ static void take_object(struct cluster_log *log, json_t *object)
 	}
 }
 
-/* True for a line that was not taken before. *seen counts those of the last time in
- * what is read now. */
+/* True for a line that was not taken before. *seen counts the lines of the last
+ * time in the current read. */
 static bool is_new(struct cluster_log *log, uint64_t at, uint64_t *seen)
 {
 	if (at < log->last_ns)

@@ -29,7 +29,8 @@ int cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *e
 	return 0;
 }
 
-/* "cairn-data-20261116054500-1a2b3c4d": what is no letter or digit becomes '-'. */
+/* "cairn-data-20261116054500-1a2b3c4d": other characters than letters and digits
+ * become '-'. */
 static void name_run(const char *claim, uint64_t now_ns, struct cluster_names *names)
 {
 	time_t seconds = (time_t)(now_ns / CAIRN_NS_PER_SEC);
@@ -264,7 +265,7 @@ int cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err)
 	return merge(target, patch, 0, err);
 }
 
-/* What a suffix multiplies with; 0 when it is none. */
+/* The factor of a suffix; 0 when it is invalid. */
 static double scale_of(const char *suffix)
 {
 	static const struct {

@@ -63,7 +63,8 @@ int cluster_follow_job(struct cluster_run *run, const char *job, const char *cla
 	return 0;
 }
 
-/* Only the attach/detach controller attaches volumes. */
+/* Rejects drivers that need an attach step, which only Kubernetes'
+ * attach/detach controller can do. */
 static int refuse_attaching(struct cluster_run *run, const json_t *volume, struct cairn_err *err)
 {
 	const char *name = kube_str(volume, "spec", "csi", "driver");

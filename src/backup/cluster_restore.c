@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The restore to a new claim. A claim in Block mode is written and is done. One in
- * Filesystem mode cannot be written to as a device, so a Block-mode claim is, and
- * a snapshot of that becomes the claim: the way that Kubernetes has for it. */
+/* Restores to a new claim. A claim in Block mode is written directly. One in
+ * Filesystem mode cannot be written as a device, so a Block-mode claim is written
+ * first, and the claim is then created from a snapshot of it, which is the way
+ * that Kubernetes supports. */
 
 #include "backup/cluster.h"
 
@@ -45,7 +46,8 @@ static void restoring_done(struct restoring *r)
 
 /* --- what is to be made --- */
 
-/* A Job that says what the backup is of: only it can open the repository. */
+/* Runs a Job that describes the backup, because only it can open the
+ * repository. */
 static int describe_by_job(struct restoring *r, struct cairn_err *err)
 {
 	struct cluster_run *run = &r->run;
@@ -119,7 +121,8 @@ static int choose(struct restoring *r, struct cairn_err *err)
 	return rc ? cairn_err_wrap(err, "StorageClass '%s'", r->storage_class) : 0;
 }
 
-/* A claim of that name that is none of a killed run stays as it is. */
+/* An existing claim of that name is left alone, unless a killed run created
+ * it. */
 static int refuse_existing(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_names *names = &r->run.names;
@@ -140,7 +143,8 @@ static int refuse_existing(struct restoring *r, struct cairn_err *err)
 			     names->claim);
 }
 
-/* What an earlier run left under the name must be gone before it is used again. */
+/* Waits until the object of an earlier run is deleted, before its name is used
+ * again. */
 static int wait_gone(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_names *names = &r->run.names;
@@ -199,7 +203,8 @@ static int make_job(struct restoring *r, struct cairn_err *err)
 	struct cluster_job_spec spec;
 	const char *id = kube_str(r->told, "id");
 
-	/* The Job restores what was described: what "latest" means may change meanwhile. */
+	/* The Job must restore the backup that was described: "latest" may change
+	 * meanwhile. */
 	if (!id)
 		return cairn_err_set(err, CAIRN_INTERNAL,
 				     "the Job that described the backup did not report its id");
@@ -236,7 +241,7 @@ static int make_claim(struct restoring *r, const char *name, const char *mode, c
 		return rc;
 	rc = cluster_make(&r->run, &kube_persistentvolumeclaims, object, NULL, err);
 	if (rc == CAIRN_EXISTS)
-		return rc; /* belongs to another program */
+		return rc; /* not created by this run */
 	if (is_new)
 		r->run.made = r->run.names.claim;
 	else
@@ -244,8 +249,8 @@ static int make_claim(struct restoring *r, const char *name, const char *mode, c
 	return rc;
 }
 
-/* The class may wait for a pod before it makes the volume; and whether the files
- * can be mounted is worth knowing. */
+/* The class may wait for a pod before it provisions the volume; and this
+ * verifies that the filesystem can be mounted. */
 static int mount_files(struct restoring *r, struct cairn_err *err)
 {
 	struct cluster_args args = {0};
@@ -293,7 +298,7 @@ static int make_files(struct restoring *r, struct cairn_err *err)
 	return rc ? rc : mount_files(r, err);
 }
 
-/* From here on the claim is the user's and looks like it. */
+/* Removes the labels of the run: from here on the claim belongs to the user. */
 static int hand_over(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_names *names = &r->run.names;

@@ -46,7 +46,7 @@ int cluster_run_check(struct cluster_run *run, struct cairn_err *err)
 		return 0;
 	kube_leader_holder(run->leader, holder);
 	if (!holder[0] || strcmp(holder, run->identity) == 0)
-		return 0; /* the API server is away: others are as blind */
+		return 0; /* the API server is unavailable to the other runs too */
 	return cairn_err_set(err, CAIRN_ABORTED, "another run for '%s/%s' took over: %s",
 			     run->names.ns, run->names.claim, holder);
 }
@@ -83,7 +83,7 @@ static struct kube_call call_of(struct cluster_run *run)
 	return (struct kube_call){.check = ask_user, .check_arg = run};
 }
 
-/* Is it worth trying again after `rc`? Waits before it says so. */
+/* True if a call should be retried after `rc`; waits before it returns true. */
 static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
 {
 	return cluster_passes(run, rc) &&
@@ -91,7 +91,8 @@ static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
 	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
 }
 
-/* A user who interrupted a wait for the next attempt expects that result. */
+/* Reports CAIRN_CANCELLED instead of the last failure if the user interrupted a
+ * retry. */
 static int settle(struct cluster_run *run, int rc, struct cairn_err *err)
 {
 	if (rc && unwanted(run))
@@ -273,8 +274,8 @@ int cluster_run_begin(struct cluster_run *run, const struct cluster_options *opt
 	return choose_image(run, err);
 }
 
-/* Whose the lease is, and goes with; NULL: nobody's. That it is not there is no
- * matter: who renews it makes it again. */
+/* Sets the owner of the lease, with which it is deleted; NULL: none. A missing
+ * lease is not an error, because a renewal creates it again. */
 static int own_lease(struct cluster_run *run, const json_t *owner, struct cairn_err *err)
 {
 	json_t *owners = owner ? json_pack("[o]", cluster_owner_of(owner)) : json_null();
@@ -305,7 +306,8 @@ int cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
 						 "read and changed?",
 						 run->names.ns, run->lease);
 	}
-	/* It may belong to the Job of a killed run, which is about to go. */
+	/* It may belong to the Job of a killed run, which is about to be
+	 * deleted. */
 	return rc ? rc : own_lease(run, NULL, err);
 }
 
@@ -319,8 +321,8 @@ static void remove_or_say(struct cluster_run *run, const struct kube_resource *r
 			   "%s; it goes with its Job or with the next run for the claim", why.msg);
 }
 
-/* Nobody else holds it: then it goes, unless somebody takes it this moment. It may be
- * ours still, where giving it back failed or we were late to renew it. */
+/* Deletes the lease if no other run holds it or takes it at this moment. It may still
+ * be ours, if releasing it failed or it was renewed late. */
 static void remove_lease(struct cluster_run *run)
 {
 	struct kube_call how = {.timeout_ms = REMOVE_MS, .urgent = true};

@@ -59,8 +59,9 @@ int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
 static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *sparse,
 		      struct zeros *zeros, struct repo_tree_writer *writer, struct cairn_err *err)
 {
-	/* A file's last bytes, where they are no whole sectors, are an ordinary chunk: the ids of
-	 * zeros are known for whole sectors only, and a chunk begins at a multiple of its size. */
+	/* The last bytes of a file whose size is not a multiple of a sector are an ordinary chunk:
+	 * ids of zeros are known only for whole sectors, and a chunk begins at a multiple of its
+	 * size. */
 	uint64_t odd = run % POOL_SECTOR ? run % CHUNK_DATA_MIN : 0;
 
 	while (run > 0) {

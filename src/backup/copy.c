@@ -76,8 +76,8 @@ static int add_node(void *arg, const struct repo_node *node, struct cairn_err *e
 	return node->type == REPO_NODE_DIR ? walk(arg, &node->subtree, err) : 0;
 }
 
-/* Also below trees that are there: what a killed copy or a prune left of a backup
- * may be its trees without their data. */
+/* Also walks below trees that exist in the destination: a killed copy or a prune
+ * may have left trees without their data. */
 static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err)
 {
 	struct repo_tree_visitor visitor = {.node = add_node, .content = add_data, .arg = copying};

@@ -184,7 +184,8 @@ static uint64_t data_bytes(const struct making *making)
 	return bytes;
 }
 
-/* The length of a segment; 0 for one file. What is in segments stays so. */
+/* The length of a segment; 0 for one file. A segmented image stays
+ * segmented. */
 static uint64_t choose_layout(const struct making *making)
 {
 	const struct backup_create_options *options = making->options;
@@ -228,7 +229,7 @@ static void keep_sent(struct making *making, int rc)
 		backup_say(&making->options->talk, "what was sent is kept for the next attempt");
 }
 
-/* What an interrupted backup sent, where it is worth looking for. */
+/* Adopts packs that an interrupted backup sent, if the search is worthwhile. */
 static int adopt(struct making *making, uint64_t bytes, struct cairn_err *err)
 {
 	uint64_t *adopted = &making->result->packs_adopted;
@@ -323,7 +324,7 @@ static int read_all(struct making *making, struct cairn_err *err)
 
 	making->segment = choose_layout(making);
 	rc = making->segment ? read_segments(making, &why) : read_file(making, &why);
-	/* What a damaged cache of the index hides is there after all. */
+	/* Blobs hidden by a damaged cache of the index may exist after all. */
 	if ((rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND) && making->segment &&
 	    repo_cache_mend(making->repo, NULL) > 0)
 		rc = read_segments(making, &why);

@@ -110,8 +110,7 @@ static int see_segment(void *arg, uint64_t number, const struct repo_id *leaf,
 	return chunk_map_check(map, err);
 }
 
-/* Unless this machine knows that all that the image needs is there, nothing but the lists
- * themselves shows it. */
+/* Unless the local cache proves that the image is complete, its lists must be read. */
 static int look_at_segments(struct search *search, const struct candidate *candidate,
 			    struct image *image, struct survey *survey, struct cairn_err *err)
 {
@@ -271,9 +270,10 @@ static const struct candidate *next_relative(const struct search *search,
 	return newest;
 }
 
-/* Any backup of the same volume: its cuts are still worth keeping. A source that knows
- * no lineage is asked what changed against it, and says itself what it cannot tell; but
- * not against a snapshot that is younger: who counts generations would say "nothing". */
+/* Tries any backup of the same volume: its chunk boundaries are still useful. A source
+ * without lineage is asked for the changes against it, and reports itself if they are
+ * unknown; but not against a younger snapshot, for which a driver that counts
+ * generations would report no changes. */
 static int try_relatives(struct search *search, struct cairn_err *err)
 {
 	const struct backup_source *source = search->source;
@@ -317,7 +317,7 @@ static int collect(struct search *search, const struct repo_snapshot_list *list,
 	return 0;
 }
 
-/* Nothing here goes by the time, but rules that forget do, and people. */
+/* Nothing here depends on the time, but retention rules and users do. */
 static void say_to_come(const struct search *search)
 {
 	int64_t now = (int64_t)cairn_now_ns();

@@ -386,9 +386,9 @@ int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *
 
 /* ---- one segment ------------------------------------------------------------- */
 
-/* A segment may have so many times the chunks that whole ones of the base would be:
- * above the first, chunks that nothing touched are merged; above the second, changes are
- * cut less finely. */
+/* Limits of a segment's chunks, as multiples of the number of chunks of base size: above
+ * the first, unchanged chunks are merged; above the second, changes are split less
+ * finely. */
 #define SEGMENT_SOFT 2
 #define SEGMENT_HARD 4
 
@@ -432,7 +432,7 @@ int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
 	}
 	if (rc)
 		return rc;
-	/* What nothing changed in is left alone. */
+	/* Unchanged segments are left alone. */
 	if (p.total.read_bytes > 0 && p.total.chunks > most * SEGMENT_SOFT)
 		p.excess = p.total.chunks - most * SEGMENT_SOFT;
 	p.map = map;

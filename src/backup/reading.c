@@ -135,9 +135,9 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 	return rc;
 }
 
-/* Scattered chunks are asked for together before the first is waited for: a disk
- * answers many questions in the time of one. A chunk that was read is not CHUNK_READ any
- * more, but what lies behind it is. */
+/* Scattered chunks are requested together before waiting for the first: a disk serves
+ * many requests in the time of one. A chunk that was read is not CHUNK_READ any more,
+ * but what lies behind it is. */
 static int work(void *arg, void *worker_arg, const struct team_task *task, struct cairn_err *err)
 {
 	struct reading *reading = arg;

@@ -99,8 +99,8 @@ static int punch(struct restoring *r, uint64_t offset, uint64_t length, struct c
 	return target_zero(r->target, offset, length, err);
 }
 
-/* A batch on its way: its blobs come to lie one after the other in the buffer,
- * so that what is contiguous in the volume is written at once. */
+/* A batch in progress: its blobs are placed one after the other in the buffer,
+ * so that contiguous ranges of the volume are written at once. */
 struct batch {
 	struct restoring *restoring;
 	struct repo_id ids[BATCH_CHUNKS];
