@@ -83,8 +83,9 @@ int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, 
 	return rc;
 }
 
-/* Nobody deletes or cuts the volume while a device comes or goes. The file's lock
- * first, as a restore does, which holds it for long. */
+/* Locks that prevent deletion and snapshots of the volume while a device is
+ * attached or detached. The file's lock is taken first, as in a restore, which
+ * holds it for long. */
 struct device_turn {
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];

@@ -199,8 +199,8 @@ int pool_volume_create(struct pool *pool, const struct pool_volume_spec *spec,
 	cairn_closep(&c.source_lock);
 	if (rc)
 		return rc;
-	/* A hidden snapshot's set is nobody's to wait for; if this fails it stays
-	 * pending and whoever needs it makes it. */
+	/* No caller waits for the set of a hidden snapshot; if this fails it
+	 * stays pending and is computed when it is needed. */
 	if (c.source.number && !c.source.name[0])
 		(void)complete_set(pool, c.source.number, LEFTOVER_NO_LOCK, NULL, &ignored);
 	handle_fill_volume(pool, &c.record, ret);

@@ -106,7 +106,8 @@ static void tidy_family(struct pool *pool, const struct record_volume *volume,
 	}
 }
 
-/* All in one commit: nobody sees a volume with some of its snapshots gone. */
+/* One commit for all, so that a volume is never seen with some of its snapshots
+ * deleted. */
 static int commit_delete(struct pool *pool, const struct record_volume *volume, const char *id,
 			 const struct family *family, struct cairn_err *err)
 {

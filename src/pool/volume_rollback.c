@@ -48,8 +48,8 @@ static void rollback_done(struct rollback *r)
 	free(r->path);
 }
 
-/* The volume that the snapshot is of. The file's lock first, as whoever attaches or
- * restores does. */
+/* Locks the volume of the snapshot. The file's lock is taken first, as in attaching
+ * and restoring. */
 static int lock_volume(struct rollback *r, struct cairn_err *err)
 {
 	int rc = handle_find_live_volume(r->pool, r->id, &r->volume, r->id, err);
@@ -84,7 +84,8 @@ static int lock_all(struct rollback *r, struct cairn_err *err)
 	return rc ? rc : handle_find_live_snapshot(r->pool, r->snapshot_id, &r->snapshot, err);
 }
 
-/* Whoever has the old file open would go on writing to what nobody reads. */
+/* A process that has the old file open would keep writing to an unlinked
+ * file. */
 static int refuse_used(const struct rollback *r, struct cairn_err *err)
 {
 	cairn_cleanup(device_list_done) struct device_list devices = {0};
