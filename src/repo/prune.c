@@ -102,7 +102,7 @@ static int check_packs(struct pruning *pruning, struct cairn_err *err)
 	return 0;
 }
 
-/* What packs that are written anew may take: the new index comes first. */
+/* The space that rewritten packs may take, after that for the new index. */
 static uint64_t room_to_repack(struct pruning *pruning)
 {
 	uint64_t space = repo_store_space(pruning->repo->store), index = ROOM_MIN;
@@ -185,8 +185,8 @@ static bool is_kept(void *arg, uint32_t pack)
 	return pruning->plan.packs[pack].fate == REPO_FATE_KEEP;
 }
 
-/* The packs that stay, into new files; those written anew are in files of the
- * flush. */
+/* Writes the packs that are kept into new index files; rewritten ones are in
+ * the files of the flush. */
 static int write_indexes(struct pruning *pruning, struct cairn_err *err)
 {
 	return repo_index_write(pruning->repo, &pruning->plan.order, is_kept, pruning, false, err);

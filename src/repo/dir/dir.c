@@ -98,8 +98,8 @@ static int open_dir_to_write(const struct dir *dir, const char *name, int *ret,
 	return open_dir(dir, name, ret, err);
 }
 
-/* What stands in the directory `name` becomes durable. One that we may not look into
- * is somebody else's, and so is that. */
+/* Makes the entries of the directory `name` durable. A directory that we may not
+ * read was written by another user, who has synced it. */
 static int sync_dir_at(int root, const char *name, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
