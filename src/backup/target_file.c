@@ -53,7 +53,7 @@ static int lock_file(int fd, const char *path, struct cairn_err *err)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return cairn_err_sys(err, errno, "lock '%s'", path);
-	return cairn_err_set(err, CAIRN_ABORTED, "somebody else is restoring to '%s'", path);
+	return cairn_err_set(err, CAIRN_ABORTED, "another process is restoring to '%s'", path);
 }
 
 /* O_EXCL: not a device that is mounted or otherwise in use. */
@@ -111,7 +111,7 @@ static int open_partial(struct target *target, struct cairn_err *err)
 		return rc;
 	if (fstat(target->fd, &locked) < 0 || stat(target->partial, &named) < 0 ||
 	    locked.st_ino != named.st_ino || locked.st_dev != named.st_dev)
-		return cairn_err_set(err, CAIRN_ABORTED, "somebody else restored to '%s'",
+		return cairn_err_set(err, CAIRN_ABORTED, "another process restored to '%s'",
 				     target->path);
 	target->resumes = target->unfinished = locked.st_size > 0;
 	return 0;
@@ -187,8 +187,8 @@ int target_publish(struct target *target, struct cairn_err *err)
 	int rc = rename_new(target->partial, target->path);
 
 	if (rc < 0 && errno == EEXIST)
-		return cairn_err_set(err, CAIRN_EXISTS, "'%s' was made by somebody else meanwhile",
-				     target->path);
+		return cairn_err_set(err, CAIRN_EXISTS,
+				     "'%s' was made by another process meanwhile", target->path);
 	if (rc < 0)
 		return cairn_err_sys(err, errno, "rename '%s'", target->partial);
 	free(target->partial);
