@@ -136,7 +136,7 @@ static int begin_failed(const struct device_freeze *freeze, const struct freeze_
 
 	if (reply->sys_errno == EBUSY)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
-				     "'%s' is already frozen by somebody else", name);
+				     "'%s' is already frozen by another process", name);
 	if (reply->sys_errno == ETIMEDOUT)
 		return cairn_err_set(err, CAIRN_ABORTED,
 				     "freezing took too long before '%s' had its turn", name);
@@ -203,7 +203,7 @@ int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
 				     "the filesystems could not be held frozen that long");
 	if (reply.broken == FREEZE_THAWED)
 		return cairn_err_set(err, CAIRN_ABORTED,
-				     "somebody else thawed a filesystem meanwhile");
+				     "another process thawed a filesystem meanwhile");
 	return 0;
 }
 
