@@ -18,7 +18,7 @@ static int check_names(struct repo *repo, struct cairn_err *err)
 	for (size_t i = 0; rc == 0 && i < repo->early_names.n; i++)
 		if (!repo_names_find(&now, &repo->early_names.items[i].name))
 			rc = cairn_err_set(err, CAIRN_ABORTED,
-					   "somebody pruned the repository while it was opened");
+					   "the repository was pruned while it was opened");
 	return rc;
 }
 
