@@ -70,7 +70,7 @@ static void add_value(struct cairn_buf *line, const struct cairn_log_field *fiel
 	case CAIRN_FIELD_STR:
 		if (!field->value.str)
 			cairn_buf_adds(line, "null");
-		else if (log_format == CAIRN_LOG_JSON || needs_quotes(field->value.str))
+		else if (log_format != CAIRN_LOG_TEXT || needs_quotes(field->value.str))
 			add_quoted(line, field->value.str);
 		else
 			cairn_buf_adds(line, field->value.str);
@@ -92,8 +92,11 @@ static void add_json(struct cairn_buf *line, enum cairn_log_level level, const c
 {
 	char now[CAIRN_TIME_TEXT_MAX];
 
-	cairn_buf_addf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"msg\":",
-		       cairn_format_time(cairn_now_ns(), now), level_names[level]);
+	if (log_format == CAIRN_LOG_HCLOG)
+		cairn_buf_addf(line, "{\"@level\":\"%s\",\"@message\":", level_names[level]);
+	else
+		cairn_buf_addf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"msg\":",
+			       cairn_format_time(cairn_now_ns(), now), level_names[level]);
 	add_quoted(line, msg);
 	for (unsigned i = 0; i < n; i++) {
 		cairn_buf_addc(line, ',');
@@ -125,7 +128,7 @@ static bool make_line(struct cairn_buf *line, enum cairn_log_level level, const 
 		      const struct cairn_log_field *fields, unsigned n)
 {
 	cairn_buf_reset(line);
-	if (log_format == CAIRN_LOG_JSON)
+	if (log_format != CAIRN_LOG_TEXT)
 		add_json(line, level, msg, fields, n);
 	else
 		add_text(line, level, msg, fields, n);

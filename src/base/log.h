@@ -23,6 +23,8 @@ enum cairn_log_level {
 enum cairn_log_format {
 	CAIRN_LOG_TEXT,
 	CAIRN_LOG_JSON,
+	CAIRN_LOG_HCLOG, /* JSON with the keys of HashiCorp's hclog and no time: a program that
+	                    starts this one as its plugin adds the line to its own log */
 };
 
 /* One key=value; made by the macros below. */

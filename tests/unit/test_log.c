@@ -71,6 +71,16 @@ static void a_json_line_is_one_object(void **state)
 			    "\"why\":\"a\\u000ab\\ufffd\",\"n\":1,\"none\":null,\"ok\":false}\n");
 }
 
+static void a_line_for_a_host_of_plugins_has_the_keys_of_hclog(void **state)
+{
+	(void)state;
+	cairn_log_setup(CAIRN_LOG_INFO, CAIRN_LOG_HCLOG);
+	begin();
+	cairn_log(CAIRN_LOG_WARN, "a \"b\"", CAIRN_STR("why", "c d"), CAIRN_U64("n", 1));
+	assert_string_equal(finish(), "{\"@level\":\"warn\",\"@message\":\"a \\\"b\\\"\","
+				      "\"why\":\"c d\",\"n\":1}\n");
+}
+
 static void values_cannot_break_a_line_or_a_terminal(void **state)
 {
 	static const struct {
@@ -172,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_text_line_has_time_level_message_and_fields),
 		cmocka_unit_test(a_json_line_is_one_object),
+		cmocka_unit_test(a_line_for_a_host_of_plugins_has_the_keys_of_hclog),
 		cmocka_unit_test(values_cannot_break_a_line_or_a_terminal),
 		cmocka_unit_test(levels_below_the_chosen_one_are_silent),
 		cmocka_unit_test(level_names_are_read_exactly),
