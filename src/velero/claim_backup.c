@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* BackupItemAction of PersistentVolumeClaims. */
+
+#include "velero/action.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "backup/cluster_objects.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/object.h"
+#include "velero/backup_rules.h"
+#include "velero/csi_snapshot.h"
+#include "velero/names.h"
+#include "velero/snapshot_class.h"
+
+/* Warns of what the user asked for and does not get. */
+static void warn_of_class(const json_t *claim, const struct velero_class_choice *choice)
+{
+	if (choice->missing)
+		cairn_log(CAIRN_LOG_WARN,
+			  "an annotation names a VolumeSnapshotClass that the driver does not have",
+			  CAIRN_STR("namespace", kube_namespace(claim)),
+			  CAIRN_STR("claim", kube_name(claim)),
+			  CAIRN_STR("missing", choice->missing),
+			  CAIRN_STR("class", kube_name(choice->class_object)));
+}
+
+static void warn_of_group(const json_t *claim, const json_t *backup)
+{
+	const char *key = kube_str(backup, "spec", "volumeGroupSnapshotLabelKey");
+	const char *group = kube_label(claim, key && *key ? key : VELERO_LABEL_GROUP_DEFAULT);
+
+	if (group)
+		cairn_log(CAIRN_LOG_WARN,
+			  "group snapshots are not supported yet: the claim has one of its own",
+			  CAIRN_STR("namespace", kube_namespace(claim)),
+			  CAIRN_STR("claim", kube_name(claim)), CAIRN_STR("group", group));
+}
+
+static int choose_class(const struct velero_request *request, const json_t *pv, json_t **ret_list,
+			struct velero_class_choice *ret, struct cairn_err *err)
+{
+	struct kube_client *client;
+	int rc = velero_world_client(request->world, &client, err);
+
+	if (!rc)
+		rc = kube_list(client, KUBE_REF(&kube_volumesnapshotclasses, NULL, NULL), NULL,
+			       &request->how, ret_list, err);
+	if (!rc)
+		rc = velero_class_choose(*ret_list, kube_str(pv, "spec", "csi", "driver"),
+					 request->item, request->owner, ret, err);
+	return rc;
+}
+
+/* A claim that is made from the snapshot must not be smaller than it. */
+static int raise_request(json_t *claim, const json_t *content, struct cairn_err *err)
+{
+	const char *asked = kube_str(claim, "spec", "resources", "requests", "storage");
+	int64_t needed = 0;
+	uint64_t has = 0;
+	char text[32];
+
+	if (!kube_i64(content, &needed, "status", "restoreSize") || needed <= 0)
+		return 0;
+	if (asked && (!cluster_quantity(asked, &has) || has >= (uint64_t)needed))
+		return 0;
+	snprintf(text, sizeof(text), "%" PRId64, needed);
+	return kube_set(claim, err, json_string(text), "spec", "resources", "requests", "storage");
+}
+
+/* On the copy in the backup: where a restore finds the snapshot. */
+static int mark_claim(json_t *claim, const struct velero_csi_snapshot *made, struct cairn_err *err)
+{
+	int rc = kube_set(claim, err, json_string(kube_name(made->snapshot)), "metadata", "labels",
+			  VELERO_LABEL_SNAPSHOT);
+
+	if (!rc)
+		rc = kube_set(claim, err,
+			      json_string(kube_label(made->snapshot, VELERO_LABEL_BACKUP)),
+			      "metadata", "labels", VELERO_LABEL_BACKUP);
+	if (!rc)
+		rc = kube_set(claim, err, json_string("true"), "metadata", "annotations",
+			      VELERO_ANNOTATION_INCLUDE);
+	return rc ? rc : raise_request(claim, made->content, err);
+}
+
+static int relate(struct velero_outcome *ret, const struct velero_csi_snapshot *made,
+		  const char *class_name, struct cairn_err *err)
+{
+	int rc = velero_outcome_relate(ret, &kube_volumesnapshots, kube_namespace(made->snapshot),
+				       kube_name(made->snapshot), err);
+
+	if (!rc)
+		rc = velero_outcome_relate(ret, &kube_volumesnapshotcontents, NULL,
+					   kube_name(made->content), err);
+	return rc ? rc
+		  : velero_outcome_relate(ret, &kube_volumesnapshotclasses, NULL, class_name, err);
+}
+
+int velero_claim_backup(struct velero_request *request, struct velero_outcome *ret,
+			struct cairn_err *err)
+{
+	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
+	kube_auto_json json_t *pv = NULL, *classes = NULL;
+	struct velero_class_choice choice = {0};
+	const char *class_name;
+	int rc = velero_wants_snapshot(request, &pv, err);
+
+	if (rc || !pv)
+		return rc;
+	rc = choose_class(request, pv, &classes, &choice, err);
+	if (rc)
+		return rc;
+	class_name = kube_name(choice.class_object);
+	warn_of_class(request->item, &choice);
+	warn_of_group(request->item, request->owner);
+	rc = velero_csi_snapshot_make(request, class_name, &made, err);
+	if (!rc)
+		rc = mark_claim(request->item, &made, err);
+	if (!rc)
+		rc = relate(ret, &made, class_name, err);
+	if (rc)
+		return rc;
+	ret->changed = true;
+	cairn_log(CAIRN_LOG_INFO, "snapshot taken",
+		  CAIRN_STR("namespace", kube_namespace(request->item)),
+		  CAIRN_STR("claim", kube_name(request->item)),
+		  CAIRN_STR("snapshot", kube_name(made.snapshot)), CAIRN_STR("class", class_name));
+	return 0;
+}
