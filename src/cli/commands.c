@@ -86,6 +86,7 @@ const struct command cmd_cairn = {
 		&cmd_cbt_http,
 		&cmd_manager,
 		&cmd_sidecar,
+		&cmd_velero_plugin,
 		&cmd_conformance,
 		&cmd_help,
 		&cmd_complete,

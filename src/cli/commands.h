@@ -54,6 +54,7 @@ extern const struct command cmd_delta;
 extern const struct command cmd_aggapi;
 extern const struct command cmd_cbt_http;
 extern const struct command cmd_diffsnap;
+extern const struct command cmd_velero_plugin;
 extern const struct command cmd_driver;
 extern const struct command cmd_list_command;
 extern const struct command cmd_sidecar;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The program of `cairn velero-plugin`, which a Velero server executes itself, with its own
+ * flags: nothing else of Cairn is in Velero's container. */
+
+#include "cli/commands.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "roles/role.h"
+#include "velero/handshake.h"
+#include "velero/plugin.h"
+
+#define ARENAS 1 /* heaps that threads share; calls come one after the other */
+
+static int plugin_main(int argc, char **argv)
+{
+	struct cairn_err err = {0};
+
+	mallopt(M_ARENA_MAX, ARENAS);
+	/* Pages that only loading the libraries needed. */
+	cairn_mem_drop_clean();
+	if (velero_plugin_run(argc, argv, &err) == 0)
+		return 0;
+	fprintf(stderr, "cairn-velero-plugin: %s\n", err.msg);
+	return 1;
+}
+
+/* By hand: says what the program is for. */
+static int velero_plugin_refuse(struct cairn_err *err)
+{
+	return velero_handshake_check(getenv, err);
+}
+
+int main(int argc, char **argv)
+{
+	if (getenv(VELERO_COOKIE))
+		return plugin_main(argc, argv);
+	return role_server_main(&cmd_velero_plugin, velero_plugin_refuse, argc, argv);
+}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn-velero-plugin` in a stock Velero server: CSI snapshots in backups, their restore and
+their deletion. docs/velero.md says which sentence of the design each test is for."""
+import json
+
+import velerobed
+
+MIB = 1 << 20
+BACKUP_LABEL, SNAPSHOT_LABEL = "velero.io/backup-name", "velero.io/volume-snapshot-name"
+
+
+class WithoutCsiFeature(velerobed.VeleroTest):
+    """Velero's own CSI actions are off: ours act."""
+
+    def of_kind(self, items, kind):
+        return [item for path, item in items.items() if path.startswith(kind + "/")]
+
+    def test_plugins_are_listed(self):
+        found = self.velero.run("plugin", "get")
+        for name, kind in (("csi-pvc", "BackupItemActionV2"), ("csi-vs", "BackupItemActionV2"),
+                           ("csi-vsc", "BackupItemActionV2"), ("csi-pvc", "RestoreItemActionV2"),
+                           ("csi-vs", "RestoreItemActionV2"), ("csi-vsc", "RestoreItemActionV2"),
+                           ("csi-pv", "RestoreItemActionV2"), ("csi-vsc", "DeleteItemAction")):
+            self.assertRegex(found, rf"cairn\.csi\.dev/{name} +{kind}")
+
+    def check_backup(self, name, namespace):
+        """What the seed says is in the tarball and in the cluster."""
+        items = self.velero.items(name)
+        (claim,) = self.of_kind(items, "persistentvolumeclaims")
+        snapshot = claim["metadata"]["labels"][SNAPSHOT_LABEL]
+        self.assertEqual(claim["metadata"]["labels"][BACKUP_LABEL], name)
+        stored = items[f"volumesnapshots.snapshot.storage.k8s.io/namespaces/{namespace}/"
+                       f"{snapshot}.json"]
+        content = stored["status"]["boundVolumeSnapshotContentName"]
+        stored = items[f"volumesnapshotcontents.snapshot.storage.k8s.io/cluster/{content}.json"]
+        self.assertEqual(stored["metadata"]["labels"][BACKUP_LABEL], name)
+        self.assertTrue(stored["status"]["snapshotHandle"])
+        self.assertIn("volumesnapshotclasses.snapshot.storage.k8s.io/cluster/cairn.json", items)
+        live = self.kube.get("-n", namespace, "volumesnapshot", snapshot)
+        self.assertEqual(live["metadata"]["labels"][BACKUP_LABEL], name)
+        self.assertNotIn("ownerReferences", live["metadata"])
+        live = self.kube.get("volumesnapshotcontent", content)
+        self.assertEqual(live["spec"]["deletionPolicy"], "Retain")
+        return stored["status"]["snapshotHandle"]
+
+    def test_backup_restore_and_deletion(self):
+        self.kube.namespace("shop")
+        self.csi.claim("data", namespace="shop")
+        self.write("data", "shop", b"monday" * 1000)
+        before = set(self.storage_snapshots())
+
+        status = self.velero.backup("b1", "--include-namespaces", "shop")
+        self.assertEqual(status["phase"], "Completed", self.velero.log("b1"))
+        self.assertEqual((status.get("warnings", 0), status.get("errors", 0)), (0, 0))
+        handle = self.check_backup("b1", "shop")
+        self.assertEqual(set(self.storage_snapshots()) - before, {handle})
+        self.assertIn("snapshot taken", self.velero.log("b1"))
+
+        self.write("data", "shop", b"tuesday" * 1000)
+        status = self.velero.restore("r1", "b1", "--namespace-mappings", "shop:copy")
+        self.assertEqual(status["phase"], "Completed", status)
+        self.wait_bound("data", "copy")
+        self.assertEqual(self.read("data", "copy", 6000), b"monday" * 1000)
+        restored = self.kube.get("-n", "copy", "pvc", "data")
+        self.assertEqual(restored["spec"]["dataSource"]["kind"], "VolumeSnapshot")
+
+        # The namespace goes, the backup stays.
+        self.kube.delete("namespace", "shop")
+        self.assertIn(handle, self.storage_snapshots())
+        status = self.velero.restore("r2", "b1")
+        self.assertEqual(status["phase"], "Completed", status)
+        self.wait_bound("data", "shop")
+        self.assertEqual(self.read("data", "shop", 6000), b"monday" * 1000)
+
+        self.velero.delete("b1")
+        self.assertEqual(set(self.storage_snapshots()) & {handle}, set())
+        left = self.kube.get("volumesnapshotcontent")["items"]
+        self.assertEqual([item["metadata"]["name"] for item in left
+                          if item["metadata"].get("labels", {}).get(BACKUP_LABEL) == "b1"], [])
+
+    def test_no_snapshots_where_none_are_wanted(self):
+        self.kube.namespace("quiet")
+        self.csi.claim("data", namespace="quiet")
+        before = self.storage_snapshots()
+        policy = {"apiVersion": "v1", "kind": "ConfigMap",
+                  "metadata": {"name": "skip", "namespace": velerobed.NAMESPACE},
+                  "data": {"p.yaml": json.dumps({"version": "v1", "volumePolicies": [
+                      {"conditions": {"csi": {}}, "action": {"type": "skip"}}]})}}
+        self.kube.apply(policy)
+        for name, words in (("q1", ["--snapshot-volumes=false"]),
+                            ("q2", ["--resource-policies-configmap", "skip"])):
+            status = self.velero.backup(name, "--include-namespaces", "quiet", *words)
+            self.assertEqual(status["phase"], "Completed", self.velero.log(name))
+            (claim,) = self.of_kind(self.velero.items(name), "persistentvolumeclaims")
+            self.assertNotIn(SNAPSHOT_LABEL, claim["metadata"].get("labels", {}))
+        pod = {"apiVersion": "v1", "kind": "Pod",
+               "metadata": {"name": "user", "namespace": "quiet",
+                            "annotations": {"backup.velero.io/backup-volumes": "v"}},
+               "spec": {"containers": [{"name": "c", "image": "none"}], "volumes": [
+                   {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}
+        self.kube.apply(pod)
+        self.velero.backup("q3", "--include-namespaces", "quiet",
+                           "--include-resources", "persistentvolumeclaims")
+        self.assertEqual(self.storage_snapshots(), before)
+
+    def test_a_failing_driver_fails_the_item_and_leaves_nothing(self):
+        self.kube.namespace("broken")
+        self.csi.claim("data", namespace="broken")
+        self.bed.processes.stop("csi-snapshotter")
+        try:
+            status = self.velero.backup("f1", "--include-namespaces", "broken",
+                                        "--csi-snapshot-timeout", "2s")
+        finally:
+            self.bed.processes.start("csi-snapshotter",
+                                     *self.bed.processes.commands["csi-snapshotter"])
+        self.assertEqual(status["phase"], "PartiallyFailed")
+        self.assertEqual(status["errors"], 1, self.velero.log("f1"))
+        velerobed.wait_until(
+            lambda: not self.kube.get("-n", "broken", "volumesnapshots")["items"], 60,
+            "the snapshot is gone")
+
+
+class WithCsiFeature(velerobed.VeleroTest):
+    """Velero's own CSI actions are on: ours act where a volume policy says so."""
+
+    FLAGS = ("--features=EnableCSI",)
+
+    def test_never_two_snapshots_of_one_volume(self):
+        self.kube.namespace("shop")
+        self.csi.claim("data", namespace="shop")
+        self.kube.apply({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "custom", "namespace": velerobed.NAMESPACE},
+            "data": {"p.yaml": json.dumps({"version": "v1", "volumePolicies": [
+                {"conditions": {"csi": {"driver": "cairn.csi.dev"}},
+                 "action": {"type": "custom"}}]})}})
+        for name, words, ours in (("b1", [], False),
+                                  ("b2", ["--resource-policies-configmap", "custom"], True)):
+            before = set(self.storage_snapshots())
+            status = self.velero.backup(name, "--include-namespaces", "shop", *words)
+            self.assertEqual(status["phase"], "Completed", self.velero.log(name))
+            self.assertEqual(len(set(self.storage_snapshots()) - before), 1)
+            self.assertEqual("snapshot taken" in self.velero.log(name), ours)
+            restored = self.velero.restore(f"r-{name}", name, "--namespace-mappings",
+                                           f"shop:{name}")
+            self.assertEqual(restored["phase"], "Completed", restored)
+            self.wait_bound("data", name)
+            self.velero.delete(name)
+            velerobed.wait_until(lambda: set(self.storage_snapshots()) == before, 60,
+                                 "the storage snapshot is gone")
+
+
+if __name__ == "__main__":
+    velerobed.main()
