@@ -78,6 +78,24 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.assertEqual([item["metadata"]["name"] for item in left
                           if item["metadata"].get("labels", {}).get(BACKUP_LABEL) == "b1"], [])
 
+    def test_a_volume_that_is_retained_is_not_restored_in_place_of_the_snapshot(self):
+        self.kube.apply({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                         "metadata": {"name": "retained"}, "provisioner": "cairn.csi.dev",
+                         "reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"})
+        self.kube.namespace("kept")
+        self.csi.claim("data", namespace="kept", storage_class="retained")
+        volume = self.kube.get("-n", "kept", "pvc", "data")["spec"]["volumeName"]
+        self.write("data", "kept", b"monday" * 1000)
+        self.velero.backup("k1", "--include-namespaces", "kept")
+        self.write("data", "kept", b"tuesday" * 1000)
+        self.kube.delete("namespace", "kept")
+        self.kube.delete("pv", volume)  # the storage's volume stays
+        status = self.velero.restore("k1", "k1")
+        self.assertEqual(status["phase"], "Completed", status)
+        self.wait_bound("data", "kept")
+        self.assertEqual(self.read("data", "kept", 6000), b"monday" * 1000)
+        self.assertIsNone(self.kube.get("pv", volume))
+
     def test_no_snapshots_where_none_are_wanted(self):
         self.kube.namespace("quiet")
         self.csi.claim("data", namespace="quiet")
@@ -102,6 +120,20 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.velero.backup("q3", "--include-namespaces", "quiet",
                            "--include-resources", "persistentvolumeclaims")
         self.assertEqual(self.storage_snapshots(), before)
+
+    def test_a_backup_with_a_long_name_is_found_again_and_deleted(self):
+        name = "a-name-of-more-than-sixty-three-characters-which-no-label-takes-as-it-is"
+        self.kube.namespace("long")
+        self.csi.claim("data", namespace="long")
+        before = set(self.storage_snapshots())
+        status = self.velero.backup(name, "--include-namespaces", "long")
+        self.assertEqual(status["phase"], "Completed", self.velero.log(name))
+        self.assertEqual(len(set(self.storage_snapshots()) - before), 1)
+        status = self.velero.restore("l1", name, "--namespace-mappings", "long:longer")
+        self.assertEqual(status["phase"], "Completed", status)
+        self.wait_bound("data", "longer")
+        self.velero.delete(name)
+        self.assertEqual(set(self.storage_snapshots()), before)
 
     def test_a_failing_driver_fails_the_item_and_leaves_nothing(self):
         self.kube.namespace("broken")
