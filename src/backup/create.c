@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "backup/layout.h"
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/plan.h"
-#include "backup/reading.h"
-#include "backup/save.h"
+#include "backup/read_chunks.h"
+#include "backup/write_snapshot.h"
 #include "backup/segment.h"
 #include "backup/segmented.h"
 #include "backup/source.h"
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "repo/blob.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/presence.h"
 #include "repo/repo.h"
 

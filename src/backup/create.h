@@ -18,7 +18,7 @@
 
 #include "backup/parent.h"
 #include "backup/progress.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "repo/id.h"
 
 struct backup_source;

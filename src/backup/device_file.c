@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 struct file_reader {
 	struct store_reader base;

@@ -8,14 +8,14 @@
 
 #include "backup/content.h"
 #include "backup/image_head.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "repo/blob.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "repo/tree.h"
 
 void image_done(struct image *image)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "backup/chunk.h"
-#include "backup/metadata.h"
+#include "backup/image_metadata.h"
 #include "backup/segment.h"
 
 struct cairn_err;

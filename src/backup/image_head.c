@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 
 void image_head_keep(struct repo *repo, const struct repo_id *tree, const struct repo_id *before,
 		     const struct image_head *head)

@@ -7,7 +7,7 @@
 
 #include "backup/chunk.h"
 #include "base/mem.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 
 #define MAGIC    "CAIRNLO1"
 #define RUNS_MAX 64U /* of a segment; one that is cut finer is looked up */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "backup/image.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/view.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "repo/repo.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 #define SHORT_ID     8U
 #define OPEN_SECONDS 3600.0 /* nothing in here ever changes */

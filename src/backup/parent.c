@@ -10,16 +10,16 @@
 
 #include "backup/image.h"
 #include "backup/layout.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/presence.h"
 #include "repo/repo.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 #define TRIES_MAX 8U /* parents that are looked at; each costs reading a tree */
 

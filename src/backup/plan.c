@@ -2,7 +2,7 @@
 
 #include "backup/plan.h"
 
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "backup/chunk.h"
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/target.h"
 #include "backup/target_mark.h"
 #include "backup/team.h"

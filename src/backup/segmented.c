@@ -8,7 +8,7 @@
 
 #include "backup/content.h"
 #include "backup/layout.h"
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/parent.h"
 #include "backup/progress.h"
 #include "backup/segment.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "backup/plan.h"
-#include "backup/reading.h"
+#include "backup/read_chunks.h"
 #include "repo/id.h"
 
 struct backup_progress;

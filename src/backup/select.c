@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 /* An id is shown with so many digits. Shorter ones are looked for among the names
  * of volumes too: "feed" may be either. */

@@ -4,17 +4,17 @@
 
 #include <unistd.h>
 
-#include "backup/cluster_objects.h"
+#include "backup/cluster/cluster_objects.h"
 #include "backup/device_file.h"
 #include "backup/source.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "block/extent.h"
-#include "kube/client.h"
-#include "kube/config.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
 #include "kube/object.h"
-#include "kube/snapshot.h"
+#include "kube/kube_snapshot.h"
 #include "kube/timestamp.h"
 
 struct device_source {

@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "block/extent.h"
-#include "pool/mounts.h"
+#include "pool/device/mounts.h"
 
 #define ID_BYTES  16
 #define STAMP_MAX 32

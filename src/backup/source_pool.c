@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/pool.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define BATCH 1024
 

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/flags.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 #define TAG_BYTES_MAX  256U
 #define TEXT_BYTES_MAX (1U << 20)

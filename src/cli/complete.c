@@ -14,7 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/pool_open.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "pool/pool.h"
 
 struct words {

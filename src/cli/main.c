@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/suggest.h"
-#include "cli/verify.h"
+#include "cli/cmd_verify.h"
 
 int main(int argc, char **argv)
 {

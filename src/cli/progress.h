@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 struct cmd_progress {
 	const char *what; /* "comparing" */

@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/pool_open.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "pool/pool.h"
 
 struct guess {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/verify.h"
+#include "cli/cmd_verify.h"
 
 #include "cli/commands.h"
 

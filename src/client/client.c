@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "client/error.h"
 #include "client/strings.h"
-#include "kube/client.h"
-#include "kube/config.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
 
 /* Longest token lifetime that Kubernetes accepts. */
 #define EXPIRY_MAX (1ULL << 32)

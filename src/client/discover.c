@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/auth.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 
 /* Prefix reserved for the user names of service accounts. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Queries to Kubernetes that a listing needs besides the VolumeSnapshot (kube/snapshot.h):
+/* Queries to Kubernetes that a listing needs besides the VolumeSnapshot (kube/kube_snapshot.h):
  * the address of the driver's SnapshotMetadata service, and our own service account. Each
  * is one request; nothing is cached here.
  */

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "client/cursor.h"
-#include "client/link.h"
+#include "client/client_link.h"
 #include "client/retry.h"
 #include "client/route.h"
 #include "client/token.h"

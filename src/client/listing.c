@@ -14,11 +14,11 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/wait.h"
-#include "client/call.h"
+#include "client/client_call.h"
 #include "client/error.h"
 #include "client/strings.h"
-#include "kube/client.h"
-#include "net/client.h"
+#include "kube/kube_client.h"
+#include "net/grpc/grpc_client.h"
 
 /* Limit of a request, most of which is its token. */
 #define REQUEST_MAX (CLIENT_TOKEN_MAX + (64U << 10))

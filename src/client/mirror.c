@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define MIRROR_CHUNK (1U << 20)
 #define MIRROR_GRAIN 4096U

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "client/handle.h"
-#include "kube/snapshot.h"
+#include "kube/kube_snapshot.h"
 
 void client_route_done(struct client_route *route)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "client/discover.h"
-#include "client/link.h"
+#include "client/client_link.h"
 
 struct cairn_client;
 struct cairn_err;

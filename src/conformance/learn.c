@@ -2,7 +2,7 @@
 
 /* Queries the capabilities of the driver under test. */
 
-#include "conformance/target.h"
+#include "conformance/driver_target.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "csi_client/capabilities.h"
-#include "csi_client/identity.h"
+#include "csi_client/driver_identity.h"
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
 

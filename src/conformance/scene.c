@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "conformance/device.h"
-#include "conformance/target.h"
+#include "conformance/driver_target.h"
 
 int scene_init(struct scene *scene, struct target *target, uint64_t size, const char *parent,
 	       struct cairn_err *err)

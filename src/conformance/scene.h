@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "conformance/group.h"
-#include "conformance/volume.h"
+#include "conformance/group_scene.h"
+#include "conformance/scene_volume.h"
 
 struct target;
 

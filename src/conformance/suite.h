@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conformance/listing.h"
+#include "conformance/block_listing.h"
 #include "conformance/scene.h"
-#include "conformance/target.h"
-#include "conformance/verdict.h"
+#include "conformance/driver_target.h"
+#include "conformance/test_verdict.h"
 
 /* Number of streams that the rules for all streams are checked on. */
 #define SUITE_STREAMS_MAX 12U

@@ -3,7 +3,7 @@
 /* Whether the driver implements the capabilities it reports. */
 
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 static void advertised(struct suite *suite, struct verdict *v, int arg)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 static void list_and_check(struct suite *suite, struct verdict *v, const struct listing_request *r,
 			   unsigned kinds, bool gone_too)

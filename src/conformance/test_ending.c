@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 #define CANCELS      24
 #define HOLD_MS      150U

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 static const int invalid[] = {CAIRN_INVALID, 0};
 static const int not_found[] = {CAIRN_NOT_FOUND, 0};

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 /* The listings before and after `change` must be the same. */
 static void around(struct suite *suite, struct verdict *v,

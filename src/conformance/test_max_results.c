@@ -3,7 +3,7 @@
 /* max_results limits the tuples of a message, and affects nothing else. */
 
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 /* A rejection takes no work: a driver that takes longer did not reject. */
 #define REFUSE_MS 5000U

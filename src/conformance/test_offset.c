@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 /* Offsets for one test and kind of call, usually and with --thorough. */
 #define OFFSETS_USUAL    48U

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 #include "csi_controller.pb-c.h"
 #include "proto/message.h"
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "conformance/check.h"
+#include "conformance/delta_check.h"
 
 #define MESSAGE_LIMIT (4U << 20) /* default limit of gRPC clients */
 #define MESSAGE_WISE  (1U << 20)

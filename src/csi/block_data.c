@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "cairn_data.pb-c.h"
 #include "csi/data_token.h"
-#include "net/call.h"
-#include "pool/store.h"
+#include "net/grpc/call.h"
+#include "pool/store/store.h"
 #include "proto/message.h"
 
 #define PIECE (256U << 10)

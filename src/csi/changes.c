@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "csi/service.h"
-#include "net/call.h"
-#include "pool/store.h"
+#include "net/grpc/call.h"
+#include "pool/store/store.h"
 
 #define BATCH 256U
 

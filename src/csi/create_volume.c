@@ -2,7 +2,7 @@
 
 /* Controller.CreateVolume: idempotent by name over all pools. */
 
-#include "csi/controller.h"
+#include "csi/csi_controller.h"
 
 #include <stdio.h>
 #include <string.h>

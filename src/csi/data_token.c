@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "pool/note.h"
+#include "pool/catalogue/front_end_note.h"
 
 #define VERSION  1
 #define HEAD     30U /* up to the id */

@@ -20,7 +20,7 @@
 #include "csi/changes.h"
 #include "csi/data_token.h"
 #include "csi_differential.pb-c.h"
-#include "net/call.h"
+#include "net/grpc/call.h"
 #include "proto/message.h"
 
 /* Limit of the blocks in one response: 1.7 MiB, below the default limit of 4 MiB in gRPC

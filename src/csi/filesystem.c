@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/process.h"
-#include "pool/mounts.h"
+#include "pool/device/mounts.h"
 
 #define FS_NAME_MAX 32
 

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/note.h"
+#include "pool/catalogue/front_end_note.h"
 
 /* Keys:  group/<id>          -> name, then the members' ids, a line each
  *        group-name/<name>   -> id

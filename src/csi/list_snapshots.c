@@ -2,7 +2,7 @@
 
 /* Controller.ListSnapshots: all snapshots, those of one volume, or one. */
 
-#include "csi/controller.h"
+#include "csi/csi_controller.h"
 
 #include <stdlib.h>
 #include <string.h>

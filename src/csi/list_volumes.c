@@ -3,7 +3,7 @@
 /* Controller.ListVolumes and ControllerGetVolume. A page token is the index of the pool
  * and the id after which the next page begins. */
 
-#include "csi/controller.h"
+#include "csi/csi_controller.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "csi/service.h"
 #include "csi_metadata.pb-c.h"
-#include "net/call.h"
-#include "pool/store.h"
+#include "net/grpc/call.h"
+#include "pool/store/store.h"
 #include "proto/block_metadata.h"
 #include "proto/message.h"
 

@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "csi/registration.h"
 #include "csi/service.h"
-#include "net/http.h"
-#include "net/http_standard.h"
+#include "net/http/http_server.h"
+#include "net/http/http_standard.h"
 #include "net/metrics.h"
-#include "net/server.h"
+#include "net/grpc/grpc_server.h"
 
 #define N_CODES 17 /* gRPC codes, from 0 on */
 

@@ -5,7 +5,7 @@
 #define CAIRN_CSI_NODE_H
 
 #include "csi/capability.h"
-#include "csi/controller.h"
+#include "csi/csi_controller.h"
 
 /* node_stage.c */
 CSI_METHOD(csi_node_stage);

@@ -7,10 +7,10 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
-#include "csi/target.h"
+#include "csi/publish_target.h"
 #include "csi_node.pb-c.h"
-#include "pool/device.h"
-#include "pool/mounts.h"
+#include "pool/device/volume_device.h"
+#include "pool/device/mounts.h"
 
 /* A read-only block volume needs a read-only device: a read-only bind mount of a writable
  * device node does not prevent writes. */

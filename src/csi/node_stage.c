@@ -18,10 +18,10 @@
 #include "csi/filesystem.h"
 #include "csi/published.h"
 #include "csi/staging.h"
-#include "csi/target.h"
+#include "csi/publish_target.h"
 #include "csi_node.pb-c.h"
-#include "pool/device.h"
-#include "pool/mounts.h"
+#include "pool/device/volume_device.h"
+#include "pool/device/mounts.h"
 
 static bool device_is_read_only(const char *device)
 {

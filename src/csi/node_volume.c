@@ -16,8 +16,8 @@
 #include "csi/reply.h"
 #include "csi/size.h"
 #include "csi_node.pb-c.h"
-#include "pool/device.h"
-#include "pool/mounts.h"
+#include "pool/device/volume_device.h"
+#include "pool/device/mounts.h"
 
 struct place {
 	char device[DEVICE_PATH_MAX];

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "pool/ids.h"
+#include "pool/catalogue/ids.h"
 
 static bool parse_token(struct csi_page *page, enum csi_page_kind kind, const char *token)
 {

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "csi/volume_note.h"
-#include "pool/note.h"
+#include "pool/catalogue/front_end_note.h"
 
 #define KIND     "published"
 #define NOTE_LEN 3 /* read-only flag, access mode, block flag: a letter each */

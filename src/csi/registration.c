@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "csi/service.h"
 #include "kubelet_registration.pb-c.h"
-#include "net/call.h"
-#include "net/server.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_server.h"
 #include "proto/message.h"
 
 #define SOCKET_MODE 0600

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "pool/ids.h"
+#include "pool/catalogue/ids.h"
 #include "proto/message.h"
 
 bool csi_topology_is_here(const struct csi_driver *driver, const Csi__V1__Topology *place)

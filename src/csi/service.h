@@ -11,11 +11,11 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "csi/completer.h"
+#include "csi/changeset_worker.h"
 #include "csi/data_token.h"
-#include "csi/driver.h"
-#include "csi/turn.h"
-#include "net/server.h"
+#include "csi/csi_driver.h"
+#include "csi/op_lock.h"
+#include "net/grpc/grpc_server.h"
 #include "pool/pool.h"
 
 struct cairn_buf;

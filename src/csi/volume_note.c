@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "pool/note.h"
+#include "pool/catalogue/front_end_note.h"
 #include "pool/pool.h"
 
 #define KEY_MAX (POOL_ID_MAX + 32)

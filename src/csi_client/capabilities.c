@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "csi_client/identity.h"
+#include "csi_client/driver_identity.h"
 #include "csi_controller.pb-c.h"
 #include "csi_group.pb-c.h"
 #include "csi_node.pb-c.h"

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/config_impl.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "net/address.h"
-#include "net/http.h"
+#include "net/http/http_server.h"
 
 struct kube_digest kube_origin_of(const char *address)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "kube/digest.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 struct net_http;
 

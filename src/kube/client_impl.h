@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/throttle.h"
 
 struct cairn_buf;

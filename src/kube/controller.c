@@ -8,7 +8,7 @@
 #include "base/crew.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/informer.h"
 #include "kube/queue.h"
 

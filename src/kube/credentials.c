@@ -18,7 +18,7 @@
 #include "kube/exec_plugin.h"
 #include "kube/identity.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 
 /* A token is renewed this long before it expires. */
 #define BASIC_MAX        (64U << 10) /* "Basic" and what follows */

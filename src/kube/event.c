@@ -15,10 +15,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/wait.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/event_series.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/timestamp.h"
 
 #define CALL_MS  10000

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kube/slots.h"
+#include "kube/string_index.h"
 
 /* A repetition is written at most this often. */
 #define KUBE_EVENT_COUNT_MS 10000

@@ -12,7 +12,7 @@
 #include "base/wait.h"
 #include "kube/config_impl.h"
 #include "kube/identity.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 
 static bool add_field(struct curl_slist **fields, const char *field)
 {

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "kube/config_impl.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/timestamp.h"
 
 extern char **environ;

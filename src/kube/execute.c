@@ -12,8 +12,8 @@
 #include "kube/credentials.h"
 #include "kube/identity.h"
 #include "kube/object.h"
-#include "kube/patience.h"
-#include "kube/status.h"
+#include "kube/deadline.h"
+#include "kube/kube_status.h"
 #include "kube/transport.h"
 
 #define BREAK_PAUSE_MIN_MS 50

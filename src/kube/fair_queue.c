@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "kube/digest.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 #define BUCKETS 256U
 

@@ -11,7 +11,7 @@
 #include "base/wait.h"
 #include "kube/informer_impl.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/watch.h"
 
 #define SETTLE_MS 1000

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 struct cairn_err;
 struct kube_client;

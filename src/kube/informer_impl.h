@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/informer.h"
-#include "kube/store.h"
+#include "kube/object_store.h"
 
 struct kube_watch;
 

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/library.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
 
 #define PARSE_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)

@@ -5,7 +5,7 @@
 #ifndef CAIRN_KUBE_KINDS_H
 #define CAIRN_KUBE_KINDS_H
 
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 #define KUBE_CBT_GROUP   "cbt.storage.k8s.io"
 #define KUBE_CBT_VERSION "v1alpha2"

@@ -14,10 +14,10 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/wait.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/lease_record.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 
 #define DURATION_MS 15000
 #define RENEW_MS    10000

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 json_t *kube_at_path(const json_t *object, const char *const path[])
 {

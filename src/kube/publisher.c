@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/ticker.h"
 #include "base/wait.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 
 /* An apply is cheap, and the server detects whether anything changed. */

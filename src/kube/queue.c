@@ -11,8 +11,8 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/wait.h"
-#include "kube/patience.h"
-#include "kube/slots.h"
+#include "kube/deadline.h"
+#include "kube/string_index.h"
 
 #define NOWHERE SIZE_MAX
 

@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/watch.h"
 
 #define PAUSE_MIN_MS 200

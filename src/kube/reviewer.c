@@ -7,9 +7,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "kube/auth.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 static int review_token(void *self, const char *token, const char *audience,
 			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)

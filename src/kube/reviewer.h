@@ -2,7 +2,7 @@
 
 /* Interface for token and access reviews, so that decisions can be tested without an API
  * server and a filter can queue reviews fairly. The slots are called from many threads.
- * Failures have the codes of kube/client.h. */
+ * Failures have the codes of kube/kube_client.h. */
 #ifndef CAIRN_KUBE_REVIEWER_H
 #define CAIRN_KUBE_REVIEWER_H
 

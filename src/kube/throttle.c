@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/wait.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 
 struct kube_throttle_waiter {
 	struct kube_throttle_waiter *next;

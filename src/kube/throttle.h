@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "kube/limiter.h"
+#include "kube/kube_limiter.h"
 
 struct cairn_err;
 struct kube_patience;

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "kube/client_impl.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/transport.h"
 
 /* Limit of a path with its query; names have at most a few hundred bytes, continue tokens

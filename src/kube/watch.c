@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "kube/client_impl.h"
-#include "kube/patience.h"
-#include "kube/status.h"
+#include "kube/deadline.h"
+#include "kube/kube_status.h"
 #include "kube/transport.h"
 
 #define PATH_MAX_BYTES 16384

@@ -20,8 +20,8 @@
 #include "net/frames.h"
 #include "net/limits.h"
 #include "net/loop.h"
-#include "net/recent.h"
-#include "net/wire.h"
+#include "net/recent_streams.h"
+#include "net/tls/tls_socket.h"
 
 struct net_account;
 struct net_conn;

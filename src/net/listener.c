@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "net/address.h"
 #include "net/peer.h"
-#include "net/server_impl.h"
+#include "net/grpc/grpc_server_impl.h"
 
 #define ACCEPTS_PER_TURN 64
 #define PAUSE_MS         100 /* when the process is out of descriptors */

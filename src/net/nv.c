@@ -7,8 +7,8 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
-#include "net/fields.h"
-#include "net/grpc_text.h"
+#include "net/header_fields.h"
+#include "net/grpc/grpc_text.h"
 
 #define OWN_FIELDS 10 /* what we add to the lists of others, at most */
 

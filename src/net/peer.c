@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
-#include "net/tls.h"
+#include "net/tls/tls_settings.h"
 
 static void fill_unix(struct net_peer *peer, int fd)
 {

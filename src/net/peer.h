@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "net/call.h"
+#include "net/grpc/call.h"
 #include "net/shares.h"
 
 struct ssl_st;

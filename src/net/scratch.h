@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/recycle.h"
+#include "net/alloc_cache.h"
 
 struct net_loop;
 struct net_task;

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "net/relay_impl.h"
+#include "net/grpc/relay_impl.h"
 
 static void serve_task(struct net_task *task);
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "net/relay_impl.h"
+#include "net/grpc/relay_impl.h"
 #include "net/stream.h"
 
 #define FIRST_ROOM (4U << 10) /* taken on a peer's word; the rest as bytes come */

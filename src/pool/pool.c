@@ -12,15 +12,15 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/catalogue.h"
-#include "pool/handle.h"
-#include "pool/image.h"
-#include "pool/ledger.h"
-#include "pool/leftover.h"
-#include "pool/marker_rebuild.h"
-#include "pool/remove.h"
-#include "pool/reserve.h"
-#include "pool/store.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/store/pool_image.h"
+#include "pool/catalogue/records.h"
+#include "pool/cleanup_queue.h"
+#include "pool/check/pool_config_rebuild.h"
+#include "pool/pool_destroy.h"
+#include "pool/store/reserve.h"
+#include "pool/store/store.h"
 
 static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
 {

@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "block/extent.h"
-#include "pool/handle.h"
+#include "pool/pool_impl.h"
 #include "pool/pool.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define PIECE   (1U << 20) /* read at once */
 #define EXTENTS 256U

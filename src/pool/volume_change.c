@@ -7,14 +7,14 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "block/set.h"
-#include "pool/catalogue.h"
-#include "pool/device.h"
-#include "pool/handle.h"
-#include "pool/ids.h"
-#include "pool/ledger.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
 #include "pool/pool.h"
-#include "pool/reserve.h"
-#include "pool/store.h"
+#include "pool/store/reserve.h"
+#include "pool/store/store.h"
 
 static int commit_size(struct pool *pool, struct record_volume *record, uint64_t size,
 		       struct cairn_err *err)

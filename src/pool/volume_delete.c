@@ -8,16 +8,16 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/catalogue.h"
-#include "pool/delete.h"
-#include "pool/device.h"
-#include "pool/handle.h"
-#include "pool/ids.h"
-#include "pool/ledger.h"
-#include "pool/leftover.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/snapshot_delete.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
+#include "pool/cleanup_queue.h"
 #include "pool/pool.h"
-#include "pool/reserve.h"
-#include "pool/store.h"
+#include "pool/store/reserve.h"
+#include "pool/store/store.h"
 
 static int check_detached(struct pool *pool, const char *id, struct cairn_err *err)
 {

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/cache_impl.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "repo/check_impl.h"
 #include "repo/repo_impl.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "repo/tree.h"
 
 #define DIRECTORIES_MAX ((size_t)1 << 24)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "repo/check.h"
+#include "repo/repo_check.h"
 #include "repo/index.h"
 #include "repo/names.h"
 #include "repo/walk.h"

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/digest.h"
+#include "repo/repo_digest.h"
 #include "repo/entropy.h"
 #include "repo/id.h"
 

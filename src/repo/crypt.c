@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "repo/digest.h"
+#include "repo/repo_digest.h"
 
 struct repo_crypt {
 	EVP_CIPHER_CTX *ctr;

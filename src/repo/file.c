@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/lock.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 
 /* The bytes as they are stored, which hash to their name. */
 static int get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/keep.h"
 #include "base/mem.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 static struct cairn_keep_policy rules_of(const struct repo_policy *p)
 {

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "repo/http.h"
+#include "repo/repo_http.h"
 
 /* Appends text to the reason, without what could disturb a terminal. */
 static void add_why(struct repo_answer *answer, const char *text, size_t n)

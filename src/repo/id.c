@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "repo/digest.h"
+#include "repo/repo_digest.h"
 
 bool repo_id_of(const void *data, size_t n, struct repo_id *ret)
 {

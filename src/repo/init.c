@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "repo/keys.h"
-#include "repo/lock.h"
+#include "repo/repo_lock.h"
 #include "repo/names.h"
 #include "repo/repo.h"
 #include "repo/repo_impl.h"

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "repo/instant.h"
-#include "repo/json.h"
+#include "repo/repo_json.h"
 
 #define SEALED_MAX 4096
 

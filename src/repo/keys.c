@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/instant.h"
-#include "repo/json.h"
+#include "repo/repo_json.h"
 #include "repo/keyfile.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/each.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"

@@ -17,8 +17,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "repo/instant.h"
-#include "repo/json.h"
-#include "repo/lock.h"
+#include "repo/repo_json.h"
+#include "repo/repo_lock.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "repo/id.h"
-#include "repo/store.h"
+#include "repo/repo_store.h"
 
 struct cairn_err;
 

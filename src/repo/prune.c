@@ -20,7 +20,7 @@
 #include "repo/prune_thin.h"
 #include "repo/repack.h"
 #include "repo/repo_impl.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "repo/walk.h"
 
 #define REPACKERS_MAX 3                   /* each holds a pack */

@@ -11,10 +11,10 @@
 
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/index.h"
 #include "repo/keyfile.h"
-#include "repo/lock.h"
+#include "repo/repo_lock.h"
 #include "repo/lock_list.h"
 #include "repo/names.h"
 #include "repo/packer.h"

@@ -30,7 +30,7 @@
 
 #include "base/cleanup.h"
 #include "repo/id.h"
-#include "repo/store.h"
+#include "repo/repo_store.h"
 
 struct cairn_err;
 struct repo;

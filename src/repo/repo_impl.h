@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "repo/codec.h"
-#include "repo/config.h"
+#include "repo/repo_config.h"
 #include "repo/names.h"
 #include "repo/repo.h"
 

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/lock.h"
-#include "repo/lock.h"
+#include "repo/repo_lock.h"
 #include "repo/repo_impl.h"
 
 /* A process that deletes packs first replaces the index files that name

@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/instant.h"
-#include "repo/json.h"
-#include "repo/snapshot.h"
+#include "repo/repo_json.h"
+#include "repo/repo_snapshot.h"
 
 /* ---- writing ---------------------------------------------------------------- */
 

@@ -5,13 +5,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/client.h"
-#include "kube/config.h"
-#include "net/http.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
+#include "net/http/http_server.h"
 #include "net/metrics.h"
 #include "net/signals.h"
-#include "net/tls.h"
-#include "net/tls_watch.h"
+#include "net/tls/tls_settings.h"
+#include "net/tls/tls_watch.h"
 
 int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 		 struct kube_client **ret, struct cairn_err *err)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/http_standard.h"
+#include "net/http/http_standard.h"
 
 struct cairn_err;
 struct kube_client;

@@ -6,13 +6,13 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/cache.h"
+#include "kube/kube_cache.h"
 #include "kube/digest.h"
-#include "kube/guard.h"
+#include "kube/authz_cache.h"
 #include "kube/object.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 #include "kube/value.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 #define AUDIENCES_MAX 16U /* one per driver name, which rarely changes */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Authentication and authorization of callers: kube/guard.h with the audience of the
+/* Authentication and authorization of callers: kube/authz_cache.h with the audience of the
  * driver's SnapshotMetadataService, which is cached for keep_ms too, and with the error
  * texts of the upstream sidecar.
  *
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "kube/cache.h"
+#include "kube/kube_cache.h"
 #include "sidecar/kube.h"
 
 struct cairn_err;

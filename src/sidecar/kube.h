@@ -4,7 +4,7 @@
  *
  * A table, so that every decision can be tested without an API server; kube_client.h
  * implements it with src/kube. The slots are called from many threads. Failures have the
- * codes of kube/client.h.
+ * codes of kube/kube_client.h.
  */
 #ifndef CAIRN_SIDECAR_KUBE_H
 #define CAIRN_SIDECAR_KUBE_H

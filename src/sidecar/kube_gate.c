@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "kube/fair_queue.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 static int enter(const struct sidecar_kube_gate *g, const struct kube_wait *wait,
 		 struct kube_fair_pass *pass, struct cairn_err *err)

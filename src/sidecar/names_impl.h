@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "sidecar/names.h"
+#include "sidecar/resolve.h"
 
 struct sidecar_names {
 	struct sidecar_kube kube;

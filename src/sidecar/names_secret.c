@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "kube/digest.h"
 #include "kube/object.h"
-#include "kube/resource.h"
-#include "kube/wait.h"
+#include "kube/kube_resource.h"
+#include "kube/kube_wait.h"
 #include "sidecar/names_impl.h"
 #include "sidecar/secret.h"
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "proto/message.h"
-#include "sidecar/request.h"
+#include "sidecar/sidecar_request.h"
 #include "snapshot_session.pb-c.h"
 
 static char *copy(const char *text)

@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/digest.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 #define INDEX     "hash"
 #define HASH_TEXT (2 * KUBE_DIGEST_BYTES)

@@ -25,7 +25,7 @@ struct sidecar;
 struct sidecar_sessions;
 
 /* Limit of the data queued for one caller, in addition to one message and the driver's
- * window (sidecar/driver.h). */
+ * window (sidecar/driver_channel.h). */
 #define SIDECAR_READ_AHEAD (128U << 10)
 
 /* Concurrent queries to the API server, in total and for callers at one address. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 #define SNAPSHOTS "volumesnapshots.snapshot.storage.k8s.io"
 #define CONTENTS  "volumesnapshotcontents.snapshot.storage.k8s.io"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "velero/world.h"
 
 struct cairn_err;

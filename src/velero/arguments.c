@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 /* The value of flag `name` at argv[i], which may be the next word; NULL if it is another. */
 static const char *value_at(int argc, char *const *argv, int i, const char *name)

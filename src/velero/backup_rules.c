@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "kube/object.h"
 #include "velero/action.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 #include "velero/pod_volumes.h"
 #include "velero/volume_policy.h"
 

@@ -7,14 +7,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "backup/cluster_objects.h"
+#include "backup/cluster/cluster_objects.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "kube/object.h"
 #include "velero/backup_rules.h"
-#include "velero/csi_snapshot.h"
-#include "velero/names.h"
+#include "velero/claim_snapshot.h"
+#include "velero/velero_names.h"
 #include "velero/snapshot_class.h"
 
 /* Warns of what the user asked for and does not get. */

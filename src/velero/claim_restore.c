@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 #include "velero/restore_rules.h"
 
 /* Set while the claim was bound to another volume, and by actions of the backup. */

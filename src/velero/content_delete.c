@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "kube/object.h"
 #include "velero/backup_rules.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 #include "velero/watch_until.h"
 
 #define GONE_MS 60000U /* for the driver to delete a snapshot */

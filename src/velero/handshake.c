@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 #define COOKIE_VALUE "hello"
 

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "net/server.h"
+#include "net/grpc/grpc_server.h"
 #include "net/signals.h"
 #include "velero/arguments.h"
 #include "velero/handshake.h"

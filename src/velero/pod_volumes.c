@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kube/object.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 static bool volume_copied(const json_t *pod, const char *volume, bool all)
 {

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "net/call.h"
+#include "net/grpc/call.h"
 #include "proto/message.h"
 #include "velero/action.h"
 #include "velero/service_message.h"

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "net/call.h"
+#include "net/grpc/call.h"
 #include "proto/message.h"
 #include "velero/services.h"
 

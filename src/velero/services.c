@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "go_plugin.pb-c.h"
-#include "net/call.h"
-#include "net/server.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_server.h"
 #include "velero/service_actions.h"
 #include "velero/service_message.h"
 

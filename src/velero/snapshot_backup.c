@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "kube/object.h"
 #include "velero/backup_rules.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 /* False for one that another backup made, and in the last phases. */
 static int concerns(const struct velero_request *request, bool *ret, struct cairn_err *err)

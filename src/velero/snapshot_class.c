@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "kube/object.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 #define KEY_MAX 384
 

@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "kube/object.h"
-#include "velero/csi_snapshot.h"
-#include "velero/names.h"
+#include "velero/claim_snapshot.h"
+#include "velero/velero_names.h"
 #include "velero/restore_rules.h"
 
 /* Decides what needs no further look: not ours, or no volumes are wanted. */

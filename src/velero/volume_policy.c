@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backup/cluster_objects.h"
+#include "backup/cluster/cluster_objects.h"
 #include "base/err.h"
 #include "kube/object.h"
 #include "kube/yaml.h"

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/watch.h"
 

@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/lock.h"
-#include "kube/client.h"
-#include "kube/config.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
 
 void velero_world_init(struct velero_world *world, const char *kubeconfig, bool csi_enabled)
 {

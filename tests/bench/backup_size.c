@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "backup/create.h"
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/plan.h"
-#include "backup/save.h"
+#include "backup/write_snapshot.h"
 #include "backup/segment.h"
 #include "backup/segmented.h"
 #include "backup/source.h"
@@ -35,7 +35,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "block/extent.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 #include "repo/index.h"
 #include "repo/pack_header.h"
 #include "repo/packer.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/plan.h"
 #include "base/err.h"
 #include "base/num.h"

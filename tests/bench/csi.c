@@ -32,7 +32,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "csi_client.h"
-#include "net/client.h"
+#include "net/grpc/grpc_client.h"
 
 #define CALL_MS  600000
 #define BLOCK    4096U

@@ -25,9 +25,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "net/server.h"
+#include "net/grpc/grpc_server.h"
 #include "net/signals.h"
-#include "net/tls.h"
+#include "net/tls/tls_settings.h"
 #include "proto/block_metadata.h"
 
 #define STEPS_MAX 32

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "csi_controller.pb-c.h"
 #include "csi_metadata.pb-c.h"
-#include "net/client.h"
+#include "net/grpc/grpc_client.h"
 #include "proto/block_metadata.h"
 #include "proto/message.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "session/admission.h"
+#include "older/session/admission.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggapi/delta.h"
-#include "aggapi/path.h"
-#include "aggapi/status.h"
-#include "aggapi/wire.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "kube/driver_endpoint.h"

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "pool/btrfs/crc32c.h"
-#include "pool/btrfs/stream.h"
+#include "pool/btrfs/btrfs_stream.h"
 
 #define HEADER 17U
 #define HEAD   10U

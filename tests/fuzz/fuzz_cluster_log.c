@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/cluster_log.h"
-#include "backup/cluster_objects.h"
+#include "backup/cluster/cluster_log.h"
+#include "backup/cluster/cluster_objects.h"
 #include "base/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

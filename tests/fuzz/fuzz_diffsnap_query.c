@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "diffsnap/query.h"
+#include "older/diffsnap/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

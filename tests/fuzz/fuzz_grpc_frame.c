@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/grpc_frame.h"
-#include "net/gunzip.h"
+#include "net/grpc/grpc_frame.h"
+#include "net/grpc/gunzip.h"
 #include "net/stream.h"
 
 #define LIMIT 65536

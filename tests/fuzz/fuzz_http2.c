@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/call.h"
-#include "net/server.h"
-#include "net/server_impl.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_server.h"
+#include "net/grpc/grpc_server_impl.h"
 
 #define WAIT_MS 20000
 

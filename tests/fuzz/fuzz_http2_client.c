@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/client.h"
+#include "net/grpc/grpc_client.h"
 #include "net/loop.h"
 
 #define CALL_MS 50 /* for calls that are sent again and then find nobody */

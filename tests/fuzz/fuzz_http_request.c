@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "net/http_chunk.h"
-#include "net/http_head.h"
+#include "net/http/http_chunk.h"
+#include "net/http/http_head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

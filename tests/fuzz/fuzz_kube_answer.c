@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/exec_plugin.h"
-#include "kube/library.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
-#include "kube/status.h"
+#include "kube/kube_status.h"
 #include "kube/timestamp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/config.h"
+#include "kube/kube_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

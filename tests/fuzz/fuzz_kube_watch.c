@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/library.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
 #include "kube/watch_decoder.h"
 

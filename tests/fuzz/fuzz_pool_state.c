@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "block/checksum.h"
-#include "pool/ids.h"
-#include "pool/marker.h"
-#include "pool/record.h"
+#include "pool/catalogue/ids.h"
+#include "pool/pool_config.h"
+#include "pool/catalogue/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "kube/jwt.h"
-#include "sidecar/request.h"
+#include "sidecar/sidecar_request.h"
 #include "sidecar/secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

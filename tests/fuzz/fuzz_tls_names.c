@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/tls_names.h"
+#include "net/tls/tls_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "kube/object.h"
 #include "velero/action.h"
-#include "velero/names.h"
+#include "velero/velero_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

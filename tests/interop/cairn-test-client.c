@@ -22,9 +22,9 @@
 #include "block/extent.h"
 #include "cairn_test.pb-c.h"
 #include "grpc_health.pb-c.h"
-#include "net/client.h"
+#include "net/grpc/grpc_client.h"
 #include "net/signals.h"
-#include "net/tls.h"
+#include "net/tls/tls_settings.h"
 #include "proto/block_metadata.h"
 #include "proto/message.h"
 

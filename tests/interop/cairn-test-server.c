@@ -15,10 +15,10 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "net/server.h"
+#include "net/grpc/grpc_server.h"
 #include "net/signals.h"
-#include "net/tls.h"
-#include "net/tls_watch.h"
+#include "net/tls/tls_settings.h"
+#include "net/tls/tls_watch.h"
 #include "test_service.h"
 
 #define GRACE_MS      5000

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "repo/blob.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "repo/tree.h"
 
 #define THREADS_MAX 16

@@ -15,7 +15,7 @@
  *   repotool has BLOB...
  *
  * The repository is CAIRN_REPOSITORY, its password RESTIC_PASSWORD; keys and
- * certificates as repo/store.h says. REPOTOOL_PACK (bytes), REPOTOOL_THREADS,
+ * certificates as repo/repo_store.h says. REPOTOOL_PACK (bytes), REPOTOOL_THREADS,
  * REPOTOOL_KDF_N, REPOTOOL_RETRY_MS, REPOTOOL_PART, REPOTOOL_VIRTUAL and
  * REPOTOOL_LOCK_OPTIONAL change the options of those names.
  */
@@ -33,9 +33,9 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "repo/blob.h"
-#include "repo/check.h"
+#include "repo/repo_check.h"
 #include "repo/prune.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 uint64_t tool_number(const char *name, uint64_t otherwise)
 {

@@ -35,7 +35,7 @@
 #include "base/num.h"
 #include "block/extent.h"
 #include "csi_client.h"
-#include "net/client.h"
+#include "net/grpc/grpc_client.h"
 #include "net/signals.h"
 
 #define VOLUME_SIZE (16ULL << 20)

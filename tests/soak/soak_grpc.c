@@ -21,7 +21,7 @@
 #include "base/flags.h"
 #include "base/mem.h"
 #include "grpc_fixture.h"
-#include "net/relay.h"
+#include "net/grpc/relay.h"
 #include "unit/cairntest.h"
 
 #define BYTES_MAX   200000

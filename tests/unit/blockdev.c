@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "pool/device.h"
-#include "pool/image.h"
+#include "pool/device/volume_device.h"
+#include "pool/store/pool_image.h"
 
 #define DETACH_TRIES 200U
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pool/catalogue.h"
+#include "pool/catalogue/catalogue.h"
 
 #define catalogue_test(f) cmocka_unit_test_setup_teardown(f, helper_make_dir, helper_remove_dir)
 #define auto_catalogue    cairn_cleanup(catalogue_closep) struct catalogue

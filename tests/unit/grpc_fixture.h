@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "net/call.h"
-#include "net/client.h"
-#include "net/server.h"
-#include "net/tls.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_client.h"
+#include "net/grpc/grpc_server.h"
+#include "net/tls/tls_settings.h"
 
 struct grpc_fixture {
 	struct net_server *server;

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "kube/client.h"
-#include "kube/config.h"
-#include "net/http.h"
-#include "net/tls.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
+#include "net/http/http_server.h"
+#include "net/tls/tls_settings.h"
 #include "tls_files.h"
 
 static void copy(char *to, size_t cap, const char *from)

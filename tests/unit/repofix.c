@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/process.h"
 #include "repo/blob.h"
-#include "repo/check.h"
+#include "repo/repo_check.h"
 #include "repo/tree.h"
 
 struct repo_options repofix_options(const struct repofix *fix, enum repo_lock_kind lock)

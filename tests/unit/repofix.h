@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "repo/repo.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 struct repofix {
 	char dir[64];  /* scratch */

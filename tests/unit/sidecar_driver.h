@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "net/call.h"
-#include "net/client.h"
-#include "net/server.h"
-#include "net/tls.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_client.h"
+#include "net/grpc/grpc_server.h"
+#include "net/tls/tls_settings.h"
 #include "sidecar/sidecar.h"
 #include "sidecar_world.h"
 

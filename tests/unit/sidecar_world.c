@@ -11,7 +11,7 @@
 #include "base/lock.h"
 #include "kube/auth.h"
 #include "kube/object.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 #define KEY_MAX 600
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 #include "sidecar/kube.h"
 
 #define WORLD_DRIVER "driver.test"

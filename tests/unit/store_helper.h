@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "block/extent.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 #include "scratchfs.h"
 
 struct cairn_err;

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggapi/delta.h"
-#include "aggapi/document.h"
-#include "aggapi/path.h"
-#include "aggapi/rates.h"
-#include "aggapi/status.h"
-#include "aggapi/trust.h"
-#include "aggapi/wire.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/document.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/rates.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/trust.h"
+#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/cluster_log.h"
-#include "backup/cluster_objects.h"
-#include "backup/cluster_watch.h"
+#include "backup/cluster/cluster_log.h"
+#include "backup/cluster/cluster_objects.h"
+#include "backup/cluster/cluster_watch.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 #define MONDAY (1794814500ULL * CAIRN_NS_PER_SEC) /* 2026-11-16T07:35:00Z */
 

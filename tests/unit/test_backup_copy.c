@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backup/copy.h"
+#include "backup/copy_snapshot.h"
 #include "base/cleanup.h"
 #include "repo/blob.h"
 #include "repo/tree.h"

@@ -36,8 +36,8 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "block/extent.h"
-#include "pool/store.h"
-#include "repo/check.h"
+#include "pool/store/store.h"
+#include "repo/repo_check.h"
 #include "repo/prune.h"
 
 #define BLOCK     4096U

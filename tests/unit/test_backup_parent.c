@@ -14,7 +14,7 @@
 #include "backup/source.h"
 #include "base/num.h"
 #include "block/extent.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define SIZE (256U << 10)
 

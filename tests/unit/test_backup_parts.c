@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "backup/chunk.h"
-#include "backup/metadata.h"
+#include "backup/image_metadata.h"
 #include "backup/progress.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/team.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 #define KIB 1024ULL
 #define MIB (1024 * KIB)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backup/chunk.h"
-#include "backup/marks.h"
+#include "backup/changed_bitmap.h"
 #include "backup/plan.h"
 #include "base/mem.h"
 #include "block/extent.h"

@@ -22,7 +22,7 @@
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "block/extent.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 #include "repo/blob.h"
 #include "repo/index.h"
 #include "repo/presence.h"

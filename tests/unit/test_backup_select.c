@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/select.h"
 #include "base/cleanup.h"
 

@@ -7,8 +7,8 @@
 
 #include "backup/tags.h"
 #include "base/flags.h"
-#include "repo/check.h"
-#include "repo/snapshot.h"
+#include "repo/repo_check.h"
+#include "repo/repo_snapshot.h"
 
 static void lists_of_tags_are_split_and_counted_once(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What only the btrfs back end has: two methods, and compressed extents. */
-#include "pool/btrfs/delta.h"
+#include "pool/btrfs/btrfs_delta.h"
 
 #include <stdio.h>
 #include <string.h>

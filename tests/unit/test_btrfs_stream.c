@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pool/btrfs/stream.h"
+#include "pool/btrfs/btrfs_stream.h"
 
 #include <string.h>
 

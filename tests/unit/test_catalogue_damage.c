@@ -3,8 +3,8 @@
 /* The catalogue over files that are cut short, overwritten or not its own. */
 
 #include "catalogue_helper.h"
-#include "pool/catalogue_impl.h"
-#include "pool/catalogue_mark.h"
+#include "pool/catalogue/catalogue_impl.h"
+#include "pool/catalogue/catalogue_mark.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -10,7 +10,7 @@
 
 #include <sqlite3.h>
 
-#include "pool/catalogue_disk_vfs.h"
+#include "pool/catalogue/catalogue_disk_vfs.h"
 
 #define ROWS 60
 

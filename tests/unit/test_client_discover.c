@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "cairntest.h"
 #include "client/token.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube_fixture.h"
 
 /* What the server answers with, by the end of the path. */

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cairntest.h"
-#include "net/server.h"
-#include "net/tls.h"
+#include "net/grpc/grpc_server.h"
+#include "net/tls/tls_settings.h"
 #include "scripted_service.h"
 #include "tls_files.h"
 

@@ -10,7 +10,7 @@
 #include <cairn/client.h>
 
 #include "cairntest.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define SIZE (3U << 20)
 

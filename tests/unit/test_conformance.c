@@ -9,9 +9,9 @@
 
 #include "base/err.h"
 #include "base/io.h"
-#include "conformance/listing.h"
+#include "conformance/block_listing.h"
 #include "conformance/report.h"
-#include "conformance/request.h"
+#include "conformance/csi_request.h"
 #include "conformance/suite.h"
 
 static void every_test_has_a_name_of_its_own(void **state)

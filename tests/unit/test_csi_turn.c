@@ -2,7 +2,7 @@
 
 #include "cairntest.h"
 
-#include "csi/turn.h"
+#include "csi/op_lock.h"
 
 static void an_object_has_one_call_at_a_time(void **state)
 {

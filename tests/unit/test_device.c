@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "blockdev.h"
-#include "pool/device.h"
+#include "pool/device/volume_device.h"
 
 #define SIZE (64 * BLOCKDEV_MIB)
 

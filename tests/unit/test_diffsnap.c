@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "diffsnap/answer.h"
-#include "diffsnap/query.h"
-#include "diffsnap/resource.h"
+#include "older/diffsnap/answer.h"
+#include "older/diffsnap/query.h"
+#include "older/diffsnap/diffsnap_resource.h"
 
 static void paths_say_what_is_wanted(void **state)
 {

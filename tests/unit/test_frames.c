@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net/frames.h"
-#include "net/records.h"
+#include "net/tls/tls_records.h"
 
 #define HEADERS      1
 #define DATA         0

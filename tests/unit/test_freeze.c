@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "blockdev.h"
-#include "pool/device.h"
+#include "pool/device/volume_device.h"
 
 #define SIZE (512 * BLOCKDEV_MIB)
 

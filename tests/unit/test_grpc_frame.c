@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/grpc_frame.h"
+#include "net/grpc/grpc_frame.h"
 
 #include "cairntest.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "net/gunzip.h"
+#include "net/grpc/gunzip.h"
 #include "net/outq.h"
 #include "net/stream.h"
 

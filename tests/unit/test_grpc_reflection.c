@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "grpc_reflection.pb-c.h"
-#include "net/client.h"
-#include "net/server.h"
+#include "net/grpc/grpc_client.h"
+#include "net/grpc/grpc_server.h"
 #include "proto/descriptors.h"
 #include "proto/message.h"
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "grpc_fixture.h"
-#include "net/relay.h"
+#include "net/grpc/relay.h"
 
 /* `back` is the server behind; `front` the fixture whose server relays to it. */
 struct world {

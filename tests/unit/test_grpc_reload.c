@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/call.h"
-#include "net/client.h"
-#include "net/server.h"
-#include "net/tls.h"
-#include "net/tls_watch.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_client.h"
+#include "net/grpc/grpc_server.h"
+#include "net/tls/tls_settings.h"
+#include "net/tls/tls_watch.h"
 #include "tls_files.h"
 
 #define DAY (24L * 3600)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/grpc_text.h"
+#include "net/grpc/grpc_text.h"
 
 #include "cairntest.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/grpc_status.h"
+#include "net/grpc/grpc_status.h"
 
 static void percent_encoding_keeps_printable_text_and_nothing_else(void **state)
 {

@@ -19,10 +19,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/http.h"
-#include "net/http_standard.h"
+#include "net/http/http_server.h"
+#include "net/http/http_standard.h"
 #include "net/metrics.h"
-#include "net/tls.h"
+#include "net/tls/tls_settings.h"
 #include "overload.h"
 #include "tls_files.h"
 

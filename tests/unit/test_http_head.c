@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "net/http_chunk.h"
-#include "net/http_head.h"
+#include "net/http/http_chunk.h"
+#include "net/http/http_head.h"
 
 #define HOST "Host: h\r\n"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/http.h"
-#include "net/http_standard.h"
+#include "net/http/http_server.h"
+#include "net/http/http_standard.h"
 #include "net/shares.h"
 #include "overload.h"
 

@@ -14,8 +14,8 @@
 
 #include "base/cleanup.h"
 #include "blockdev.h"
-#include "pool/device.h"
-#include "pool/image.h"
+#include "pool/device/volume_device.h"
+#include "pool/store/pool_image.h"
 
 #define SIZE IMAGE_SIZE_MIN
 

@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "kube/auth.h"
-#include "kube/client.h"
-#include "kube/config.h"
+#include "kube/kube_client.h"
+#include "kube/kube_config.h"
 #include "kube/object.h"
 #include "kube_fixture.h"
-#include "net/http.h"
+#include "net/http/http_server.h"
 
 #define POD \
 	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p\"},\"x\":{\"zero\":0}}"

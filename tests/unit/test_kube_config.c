@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/config.h"
+#include "kube/kube_config.h"
 #include "kube/config_impl.h"
 #include "kube/credentials.h"
 #include "kube/exec_plugin.h"
 #include "kube/identity.h"
-#include "kube/library.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
-#include "kube/patience.h"
+#include "kube/deadline.h"
 #include "kube/yaml.h"
 
 #define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: c\n"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 static const struct kube_wait patience = {.deadline_ns = UINT64_MAX};
 static const struct kube_wait haste = {.deadline_ns = 1};

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "kube/auth.h"
 #include "kube/digest.h"
-#include "kube/guard.h"
+#include "kube/authz_cache.h"
 #include "kube/user.h"
 #include "kube/value.h"
-#include "kube/wait.h"
+#include "kube/kube_wait.h"
 
 #define FOREVER 1000000000U
 #define FLOOD   40U

@@ -12,12 +12,12 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "kube/client.h"
+#include "kube/kube_client.h"
 #include "kube/informer.h"
 #include "kube/object.h"
 #include "kube/watch.h"
 #include "kube_fixture.h"
-#include "net/http.h"
+#include "net/http/http_server.h"
 
 #define PATIENCE_MS 30000
 

@@ -8,11 +8,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/client.h"
-#include "kube/library.h"
+#include "kube/kube_client.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
-#include "kube/resource.h"
-#include "kube/status.h"
+#include "kube/kube_resource.h"
+#include "kube/kube_status.h"
 #include "kube/timestamp.h"
 
 static json_t *parse(const char *text)

@@ -2,14 +2,14 @@
 
 /* Which VolumeSnapshot is good: every rule, on objects in memory. */
 
-#include "kube/snapshot.h"
+#include "kube/kube_snapshot.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "cairntest.h"
 #include "kube/object.h"
-#include "kube/resource.h"
+#include "kube/kube_resource.h"
 
 struct objects {
 	const char *snapshot, *content;

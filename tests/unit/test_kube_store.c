@@ -16,12 +16,12 @@
 #include "kube/event.h"
 #include "kube/event_series.h"
 #include "kube/lease_record.h"
-#include "kube/library.h"
-#include "kube/limiter.h"
+#include "kube/global_init.h"
+#include "kube/kube_limiter.h"
 #include "kube/object.h"
 #include "kube/queue.h"
-#include "kube/resource.h"
-#include "kube/store.h"
+#include "kube/kube_resource.h"
+#include "kube/object_store.h"
 
 #define MS  CAIRN_NS_PER_MS
 #define SEC CAIRN_NS_PER_SEC

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kube/library.h"
+#include "kube/global_init.h"
 #include "kube/object.h"
 #include "kube/watch_decoder.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pool/mapping.h"
+#include "pool/store/mapping.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "cairntest.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 #include "store_helper.h"
 
 #define UNITS 256U

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/mountinfo.h"
+#include "pool/device/mountinfo.h"
 
 #define TEXT_MAX 512
 

@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "grpc_fixture.h"
-#include "net/http.h"
+#include "net/http/http_server.h"
 
 #define DESCRIPTORS 200
 #define WAITING     3

@@ -11,10 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "pool/catalogue.h"
-#include "pool/handle.h"
-#include "pool/ledger.h"
-#include "pool/store.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/records.h"
+#include "pool/store/store.h"
 #include "poolfix.h"
 
 static void make_volume(struct poolfix *fix, const char *name, uint64_t size, const char *from)

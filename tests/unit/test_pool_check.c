@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "pool/catalogue.h"
-#include "pool/ledger.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/catalogue/records.h"
 #include "poolfix.h"
 
 /* Three snapshots, each with another block written. */

@@ -14,10 +14,10 @@
 #include <sqlite3.h>
 
 #include "base/cleanup.h"
-#include "pool/catalogue.h"
-#include "pool/handle.h"
-#include "pool/ids.h"
-#include "pool/ledger.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
 #include "poolfix.h"
 
 static void make_volume(struct poolfix *fix, const char *name)

@@ -14,12 +14,12 @@
 
 #include "base/cleanup.h"
 #include "blockdev.h"
-#include "pool/catalogue.h"
-#include "pool/handle.h"
-#include "pool/ids.h"
-#include "pool/ledger.h"
-#include "pool/leftover.h"
-#include "pool/store.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
+#include "pool/cleanup_queue.h"
+#include "pool/store/store.h"
 #include "poolfix.h"
 
 #define ROUNDS    12

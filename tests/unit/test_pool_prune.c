@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cairntest.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 #include "poolfix.h"
 
 static void make(struct poolfix *fix, int snapshots)

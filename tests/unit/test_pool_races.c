@@ -20,11 +20,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "pool/catalogue.h"
-#include "pool/handle.h"
-#include "pool/ids.h"
-#include "pool/ledger.h"
-#include "pool/leftover.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
+#include "pool/cleanup_queue.h"
 #include "poolfix.h"
 
 #define LONG_WAIT_MS 60000

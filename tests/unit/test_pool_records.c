@@ -22,10 +22,10 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "pool/catalogue.h"
-#include "pool/note.h"
-#include "pool/record.h"
-#include "pool/store.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/catalogue/front_end_note.h"
+#include "pool/catalogue/record.h"
+#include "pool/store/store.h"
 #include "poolfix.h"
 
 #define BLOCKS     16U

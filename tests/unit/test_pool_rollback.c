@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "cairntest.h"
-#include "pool/opened.h"
+#include "pool/device/open_files.h"
 #include "poolfix.h"
 
 static void make(struct poolfix *fix, const char *name)

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool/note.h"
-#include "pool/temporary.h"
+#include "pool/catalogue/front_end_note.h"
+#include "pool/snapshot_temporary.h"
 #include "poolfix.h"
 
 static const char *const both[] = {"data", "logs"};

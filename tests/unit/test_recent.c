@@ -4,7 +4,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "net/recent.h"
+#include "net/recent_streams.h"
 
 static void frames_for_streams_that_are_over_are_errors(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "net/recycle.h"
+#include "net/alloc_cache.h"
 
 static int set_up(void **state)
 {

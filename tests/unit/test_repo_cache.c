@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "repo/blob.h"
-#include "repo/cache.h"
+#include "repo/repo_cache.h"
 #include "repo/index.h"
 #include "repo/presence.h"
 #include "repo/repo_impl.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "repo/forget.h"
 #include "repo/instant.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "repo/snapshot_json.h"
 
 #define N 12

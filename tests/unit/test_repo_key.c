@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "repo/config.h"
+#include "repo/repo_config.h"
 #include "repo/crypt.h"
 #include "repo/keyfile.h"
 #include "repo/poly.h"

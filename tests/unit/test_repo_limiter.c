@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "repo/limiter.h"
+#include "repo/repo_limiter.h"
 
 #define RATE    (1U << 20)
 #define THREADS 3

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "repo/check.h"
+#include "repo/repo_check.h"
 #include "repo/keys.h"
 #include "repo/prune.h"
-#include "repo/store.h"
+#include "repo/repo_store.h"
 
 /* ---- a backup while a check runs --------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "repo/instant.h"
-#include "repo/json.h"
+#include "repo/repo_json.h"
 #include "repo/node_name.h"
 #include "repo/scan.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "kube/object.h"
-#include "session/admission.h"
-#include "session/settings.h"
+#include "older/session/admission.h"
+#include "older/session/settings.h"
 
 static json_t *parse(const char *text)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "pool/setfile.h"
+#include "pool/store/changeset_file.h"
 
 #define GRANULE     4096ULL
 #define EXTENTS     100000U

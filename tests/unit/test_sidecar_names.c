@@ -10,7 +10,7 @@
 #include "kube/object.h"
 #include "kube/user.h"
 #include "sidecar/access.h"
-#include "sidecar/names.h"
+#include "sidecar/resolve.h"
 #include "sidecar/secret.h"
 #include "sidecar_world.h"
 

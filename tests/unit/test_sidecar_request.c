@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/message.h"
-#include "sidecar/request.h"
+#include "sidecar/sidecar_request.h"
 #include "sidecar/secret.h"
 #include "snapshotmetadata.pb-c.h"
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "kube/client.h"
-#include "kube/wait.h"
+#include "kube/kube_client.h"
+#include "kube/kube_wait.h"
 #include "kube_fixture.h"
-#include "net/http.h"
+#include "net/http/http_server.h"
 #include "sidecar/sessions.h"
 #include "sidecar_driver.h"
 

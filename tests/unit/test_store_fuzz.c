@@ -17,7 +17,7 @@
 
 #include "base/num.h"
 #include "cairntest.h"
-#include "pool/btrfs/delta.h"
+#include "pool/btrfs/btrfs_delta.h"
 #include "store_helper.h"
 #include "volume_model.h"
 

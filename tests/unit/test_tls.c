@@ -14,8 +14,8 @@
 #include <openssl/ssl.h>
 
 #include "base/clock.h"
-#include "net/tls.h"
-#include "net/tls_watch.h"
+#include "net/tls/tls_settings.h"
+#include "net/tls/tls_watch.h"
 #include "tls_files.h"
 
 #define DAY (24L * 3600)

@@ -6,7 +6,7 @@
 
 #include <openssl/ssl.h>
 
-#include "net/tls_names.h"
+#include "net/tls/tls_names.h"
 
 static void versions_have_go_names(void **state)
 {

@@ -11,12 +11,12 @@
 #include <linux/magic.h>
 
 #include "base/err.h"
-#include "pool/btrfs/delta.h"
+#include "pool/btrfs/btrfs_delta.h"
 #include "pool/btrfs/subvolume.h"
-#include "pool/btrfs/tree.h"
-#include "pool/fiemap.h"
-#include "pool/fileset.h"
-#include "pool/mapping.h"
+#include "pool/btrfs/btrfs_tree.h"
+#include "pool/store/fiemap.h"
+#include "pool/store/fileset.h"
+#include "pool/store/mapping.h"
 
 static int open_subvolume(struct fileset *set, struct store_ref ref, int *ret_fd,
 			  struct cairn_err *err)

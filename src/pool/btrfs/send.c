@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/btrfs/stream.h"
+#include "pool/btrfs/btrfs_stream.h"
 #include "pool/btrfs/subvolume.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define PIPE_SIZE    (1 << 20)
 #define READ_SIZE    (64U << 10)

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "pool/copy/sparse.h"
-#include "pool/fileset.h"
+#include "pool/store/fileset.h"
 
 static int copy_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 			     uint64_t size, struct cairn_err *err)

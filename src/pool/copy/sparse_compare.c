@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "pool/fileset.h"
-#include "pool/joiner.h"
+#include "pool/store/fileset.h"
+#include "pool/store/extent_merge.h"
 
 #define CHUNK (1U << 20)
 #define UNIT  4096U

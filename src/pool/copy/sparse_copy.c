@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "block/extent.h"
-#include "pool/still.h"
+#include "pool/store/file_unchanged.h"
 
 #define CHUNK    (1U << 20)
 #define HOLE_MIN (64U << 10) /* shorter runs of zeros are written: fewer extents */

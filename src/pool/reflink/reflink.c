@@ -12,11 +12,11 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/fiemap.h"
-#include "pool/fileset.h"
-#include "pool/mapping.h"
+#include "pool/store/fiemap.h"
+#include "pool/store/fileset.h"
+#include "pool/store/mapping.h"
 #include "pool/reflink/twostep.h"
-#include "pool/relocation.h"
+#include "pool/btrfs_relocation.h"
 
 static int clone_file(int from, int to, struct cairn_err *err)
 {

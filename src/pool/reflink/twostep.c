@@ -15,10 +15,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "block/extent.h"
-#include "pool/fiemap.h"
-#include "pool/fileset.h"
-#include "pool/mapping.h"
-#include "pool/still.h"
+#include "pool/store/fiemap.h"
+#include "pool/store/fileset.h"
+#include "pool/store/mapping.h"
+#include "pool/store/file_unchanged.h"
 
 #define PIECE_EXTENTS 512U /* cloned at a time: some 10 ms */
 #define PIECE_PAUSE   1U   /* ms in which others get the file */

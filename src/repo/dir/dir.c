@@ -20,8 +20,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "repo/dir/dir_write.h"
-#include "repo/limiter.h"
-#include "repo/store.h"
+#include "repo/repo_limiter.h"
+#include "repo/repo_store.h"
 
 #define CONNECTIONS 2
 #define PATH_TEXT   128 /* of a name below the directory */

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "repo/limiter.h"
+#include "repo/repo_limiter.h"
 
 #define ALIGN      4096U
 #define DIRECT_MIN ((size_t)1 << 20) /* smaller files are collected by the page cache */

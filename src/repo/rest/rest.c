@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/http.h"
+#include "repo/repo_http.h"
 #include "repo/scan.h"
 
 #define LIST_MAX ((size_t)1 << 30)

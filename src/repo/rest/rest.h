@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "repo/store.h"
+#include "repo/repo_store.h"
 
 struct cairn_err;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backup/metrics_file.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/select.h"
 #include "backup/tags.h"
 #include "base/cleanup.h"
@@ -21,10 +21,10 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "repo/forget.h"
 #include "repo/prune.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 struct forgetting {
 	const struct cmd_backup_forget *options;

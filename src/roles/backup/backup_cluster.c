@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/cluster.h"
-#include "backup/cluster_objects.h"
+#include "backup/cluster/cluster.h"
+#include "backup/cluster/cluster_objects.h"
 #include "backup/select.h"
 #include "backup/tags.h"
 #include "base/cleanup.h"
@@ -22,7 +22,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "kube/object.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "roles/backup/backup_image.h"
 
 #define PATCH_MAX     (1U << 20)

@@ -56,7 +56,7 @@ void role_progress_end(struct role_progress *progress);
 /* Bytes of a step. `arg` is the progress. */
 void role_progress_step(void *arg, const char *step, uint64_t done, uint64_t total);
 
-/* For repo/check.h and repo/prune.h, which count files and packs, and bytes where
+/* For repo/repo_check.h and repo/prune.h, which count files and packs, and bytes where
  * the step is REPO_CHECK_DATA. */
 void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t total);
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "backup/copy.h"
+#include "backup/copy_snapshot.h"
 #include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -12,9 +12,9 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "repo/presence.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 struct copying {
 	const struct cmd_backup_copy *options;

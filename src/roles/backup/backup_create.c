@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "backup/create.h"
-#include "backup/metadata.h"
-#include "backup/push.h"
+#include "backup/image_metadata.h"
+#include "backup/pushgateway.h"
 #include "backup/select.h"
 #include "backup/source.h"
 #include "backup/source_device.h"
@@ -23,9 +23,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "pool/pool.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "roles/backup/backup_run.h"
 
 #define PROGRAM "cairn " CAIRN_VERSION

@@ -4,7 +4,7 @@
 
 #include "backup/select.h"
 #include "backup/zeros.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "roles/backup/backup_common.h"
 
 int role_backup_image_find(struct role_backup_image *i, const struct cmd_repository *repository,

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 
 int role_backup_init(const struct cmd_backup_init *options, struct cairn_err *err)
 {

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "repo/keys.h"
 
 static const struct cmd_column columns[] = {

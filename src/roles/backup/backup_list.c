@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/select.h"
 #include "backup/tags.h"
 #include "base/cleanup.h"
@@ -13,8 +13,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
-#include "repo/snapshot.h"
+#include "cli/output_record.h"
+#include "repo/repo_snapshot.h"
 #include "roles/backup/backup_image.h"
 
 static const struct cmd_column columns[] = {

@@ -14,8 +14,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/record.h"
-#include "repo/check.h"
+#include "cli/output_record.h"
+#include "repo/repo_check.h"
 
 #define QUIET_NS       (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
 #define DRAW_NS        (100 * CAIRN_NS_PER_MS)

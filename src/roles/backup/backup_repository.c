@@ -16,7 +16,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "repo/id.h"
-#include "repo/limiter.h"
+#include "repo/repo_limiter.h"
 #include "repo/protect.h"
 
 #define LARGE_BYTES  (1 << 20)

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "backup/held.h"
-#include "backup/marks.h"
-#include "backup/record.h"
+#include "backup/restore_base.h"
+#include "backup/changed_bitmap.h"
+#include "backup/backup_record.h"
 #include "backup/restore.h"
 #include "backup/select.h"
 #include "backup/target.h"
@@ -18,9 +18,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/pool_open.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "pool/pool.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 #include "roles/backup/backup_image.h"
 
 struct restoring {

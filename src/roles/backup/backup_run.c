@@ -14,7 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/record.h"
+#include "cli/output_record.h"
 #include "repo/protect.h"
 #include "roles/backup/backup_common.h"
 

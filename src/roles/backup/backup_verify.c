@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backup/metrics_file.h"
-#include "backup/record.h"
+#include "backup/backup_record.h"
 #include "backup/select.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -17,10 +17,10 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/record.h"
-#include "repo/check.h"
+#include "cli/output_record.h"
+#include "repo/repo_check.h"
 #include "repo/protect.h"
-#include "repo/snapshot.h"
+#include "repo/repo_snapshot.h"
 
 #define FILES_MAX    20U /* of one backup that are named */
 #define RANGES_SHOWN 4U  /* of a file, as text */

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "cli/options.h"
 #include "cli/pool_open.h"
-#include "pool/temporary.h"
+#include "pool/snapshot_temporary.h"
 #include "roles/backup/backup_common.h"
 #include "roles/backup/backup_options.h"
 

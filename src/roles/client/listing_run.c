@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/ticker.h"
 #include "client/mirror.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define LOOK_MS 100
 

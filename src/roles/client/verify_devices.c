@@ -9,8 +9,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/record.h"
-#include "cli/verify.h"
+#include "cli/output_record.h"
+#include "cli/cmd_verify.h"
 #include "roles/client/listing_run.h"
 
 static void verify_devices_print_text(const struct client_copy_result *result)

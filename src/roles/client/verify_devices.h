@@ -7,7 +7,7 @@
 
 struct cairn_err;
 
-/* Does what cli/verify.h was asked for and prints the result.
+/* Does what cli/cmd_verify.h was asked for and prints the result.
  *
  * CAIRN_DATA_LOSS  the devices differ
  */

@@ -18,8 +18,8 @@
 #include "kube/publisher.h"
 #include "net/signals.h"
 #include "roles/role.h"
-#include "sidecar/advert.h"
-#include "sidecar/kube_client.h"
+#include "sidecar/publish_config.h"
+#include "sidecar/sidecar_kube_client.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
 

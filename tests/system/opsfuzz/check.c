@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "pool/store.h"
+#include "pool/store/store.h"
 
 #define READ_CHUNK  (1U << 20)
 #define EXTENTS_MAX 300U

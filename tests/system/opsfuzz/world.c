@@ -14,8 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "pool/device.h"
-#include "pool/image.h"
+#include "pool/device/volume_device.h"
+#include "pool/store/pool_image.h"
 
 #define IMAGE_SIZE (12ULL << 30) /* sparse */
 

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/note.h"
+#include "pool/catalogue/front_end_note.h"
 
 #define NAME_MAX_BYTES 32
 #define FULL_MAX       (NAME_MAX_BYTES * 2 + 2)

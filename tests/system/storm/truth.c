@@ -12,8 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/ids.h"
-#include "pool/store.h"
+#include "pool/catalogue/ids.h"
+#include "pool/store/store.h"
 
 #define EXTENTS 64
 

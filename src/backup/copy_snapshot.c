@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/copy_snapshot.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/team.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/blob.h"
+#include "repo/index.h"
+#include "repo/presence.h"
+#include "repo/repo_snapshot.h"
+#include "repo/tree.h"
+
+#define BATCH 256U
+
+struct ids {
+	struct repo_id *at;
+	size_t n;
+	size_t room;
+};
+
+struct copying {
+	struct repo *from;
+	struct repo *to;
+	struct ids data;         /* that `to` lacks */
+	struct ids trees;        /* in the order in which they are put: below before above */
+	struct repo_index *seen; /* trees that were walked; snapshots of files share many */
+	uint64_t bytes;
+	size_t next;
+	unsigned depth;
+	atomic_ullong chunks_done;
+};
+
+static int add(struct ids *ids, const struct repo_id *id, struct cairn_err *err)
+{
+	if (ids->n == ids->room) {
+		size_t room = ids->room ? 2 * ids->room : 1024;
+		void *more = cairn_realloc_array(ids->at, room, sizeof(*ids->at));
+
+		if (!more)
+			return cairn_err_nomem(err, "list of chunks");
+		ids->at = more;
+		ids->room = room;
+	}
+	ids->at[ids->n++] = *id;
+	return 0;
+}
+
+static int add_data(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
+{
+	struct copying *copying = arg;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		uint64_t size;
+
+		if (repo_blob_has(copying->to, REPO_BLOB_DATA, &ids[i]))
+			continue;
+		rc = repo_blob_size(copying->from, REPO_BLOB_DATA, &ids[i], &size, err);
+		if (!rc)
+			rc = add(&copying->data, &ids[i], err);
+	}
+	return rc;
+}
+
+static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err);
+
+static int add_node(void *arg, const struct repo_node *node, struct cairn_err *err)
+{
+	return node->type == REPO_NODE_DIR ? walk(arg, &node->subtree, err) : 0;
+}
+
+/* Also walks below trees that exist in the destination: a killed copy or a prune
+ * may have left trees without their data. */
+static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err)
+{
+	struct repo_tree_visitor visitor = {.node = add_node, .content = add_data, .arg = copying};
+	uint32_t entry;
+	bool known;
+	int rc = repo_index_reserve(copying->seen, REPO_BLOB_TREE, tree, &entry, &known, err);
+
+	if (rc || known)
+		return rc;
+	if (copying->depth == COPY_DEPTH_MAX)
+		return cairn_err_set(err, CAIRN_RANGE, "directories are too deep");
+	copying->depth++;
+	rc = repo_tree_read(copying->from, tree, &visitor, err);
+	copying->depth--;
+	return rc ? rc : add(&copying->trees, tree, err);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return repo_id_compare(a, b);
+}
+
+/* Each once; the order is the source's packs' business. */
+static int unique(struct copying *copying, struct cairn_err *err)
+{
+	struct ids *ids = &copying->data;
+	size_t n = 0;
+
+	if (ids->n > 0)
+		qsort(ids->at, ids->n, sizeof(*ids->at), by_id);
+	for (size_t i = 0; i < ids->n; i++) {
+		uint64_t size = 0;
+		int rc;
+
+		if (n > 0 && repo_id_equal(&ids->at[n - 1], &ids->at[i]))
+			continue;
+		rc = repo_blob_size(copying->from, REPO_BLOB_DATA, &ids->at[i], &size, err);
+		if (rc)
+			return rc;
+		copying->bytes += size;
+		ids->at[n++] = ids->at[i];
+	}
+	ids->n = n;
+	return 0;
+}
+
+static bool take(void *arg, struct team_task *task)
+{
+	struct copying *copying = arg;
+	size_t left = copying->data.n - copying->next;
+
+	if (left == 0)
+		return false;
+	*task = (struct team_task){.first = copying->next};
+	copying->next += left < BATCH ? left : BATCH;
+	task->end = copying->next;
+	for (size_t i = task->first; i < task->end; i++) {
+		uint64_t size = 0;
+
+		(void)repo_blob_size(copying->from, REPO_BLOB_DATA, &copying->data.at[i], &size,
+				     NULL);
+		task->bytes += size;
+	}
+	return true;
+}
+
+static int put(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
+{
+	struct copying *copying = arg;
+	struct repo_id id;
+
+	(void)i;
+	atomic_fetch_add(&copying->chunks_done, 1);
+	return repo_blob_put(copying->to, REPO_BLOB_DATA, data, n, &id, NULL, err);
+}
+
+static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+{
+	struct copying *copying = arg;
+
+	(void)worker;
+	return repo_blob_get_many(copying->from, copying->data.at + task->first,
+				  task->end - task->first, put, copying, err);
+}
+
+static int put_trees(struct copying *copying, struct cairn_err *err)
+{
+	for (size_t i = 0; i < copying->trees.n; i++) {
+		cairn_auto_free uint8_t *data = NULL;
+		struct repo_id id;
+		size_t n;
+		int rc;
+
+		if (repo_blob_has(copying->to, REPO_BLOB_TREE, &copying->trees.at[i]))
+			continue;
+		rc = repo_blob_get(copying->from, REPO_BLOB_TREE, &copying->trees.at[i], &data, &n,
+				   err);
+		if (!rc)
+			rc = repo_blob_put(copying->to, REPO_BLOB_TREE, data, n, &id, NULL, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int save(struct copying *copying, const struct repo_snapshot *snapshot,
+		struct cairn_err *err)
+{
+	struct repo_snapshot copy = *snapshot;
+	struct repo_id id;
+
+	/* As restic does it: the parent stays behind, the first one is remembered. */
+	copy.has_parent = false;
+	if (!copy.has_original) {
+		copy.has_original = true;
+		copy.original = snapshot->id;
+	}
+	copy.owned = NULL;
+	return repo_snapshot_save(copying->to, &copy, &id, err);
+}
+
+/* By what both come from: an id, or the "original" of one. */
+static bool is_there(const struct repo_snapshot *snapshot, const struct repo_snapshot_list *there)
+{
+	const struct repo_id *origin = snapshot->has_original ? &snapshot->original : &snapshot->id;
+
+	for (size_t i = 0; i < there->n; i++) {
+		const struct repo_snapshot *other = there->items[i];
+		const struct repo_id *its = other->has_original ? &other->original : &other->id;
+
+		if (repo_id_equal(its, origin) && repo_id_equal(&other->tree, &snapshot->tree))
+			return true;
+	}
+	return false;
+}
+
+int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
+		  const struct repo_snapshot_list *there, unsigned threads,
+		  const struct backup_progress *progress, struct copy_result *ret,
+		  struct cairn_err *err)
+{
+	cairn_cleanup(repo_index_freep) struct repo_index *seen = NULL;
+	struct copying copying = {.from = from, .to = to};
+	struct team team = {
+		.take = take,
+		.work = work,
+		.arg = &copying,
+		.step = "copying",
+		.progress = progress,
+	};
+	int rc;
+
+	*ret = (struct copy_result){.there = is_there(snapshot, there)};
+	if (ret->there && !repo_has_lost_packs(to))
+		return 0;
+	copying.seen = seen = repo_index_new();
+	if (!seen)
+		return cairn_err_nomem(err, "copy");
+	rc = walk(&copying, &snapshot->tree, err);
+	if (!rc)
+		rc = unique(&copying, err);
+	team.total = copying.bytes;
+	if (!rc && copying.data.n > 0)
+		rc = team_run(&team, threads, err);
+	if (!rc)
+		rc = put_trees(&copying, err);
+	if (!rc)
+		rc = ret->there ? repo_flush(to, err) : save(&copying, snapshot, err);
+	ret->chunks = copying.data.n;
+	ret->bytes = copying.bytes;
+	free(copying.data.at);
+	free(copying.trees.at);
+	return rc;
+}

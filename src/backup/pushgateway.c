@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/pushgateway.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "backup/create.h"
+#include "backup/source.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#define TEXT_MAX 65536
+
+CAIRN_DEFINE_CLEANUP(CURL, curl_easy_cleanup);
+CAIRN_DEFINE_CLEANUP(struct curl_slist, curl_slist_free_all);
+
+static void gauge(struct cairn_buf *text, const char *name, const char *help, double value)
+{
+	cairn_buf_addf(text, "# HELP cairn_backup_%s %s\n# TYPE cairn_backup_%s gauge\n", name,
+		       help, name);
+	cairn_buf_addf(text, "cairn_backup_%s %.17g\n", name, value);
+}
+
+static void write_all(struct cairn_buf *text, const struct backup_result *r, uint64_t elapsed_ns)
+{
+	gauge(text, "last_success_timestamp_seconds", "When the last backup ended.",
+	      (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC);
+	gauge(text, "duration_seconds", "How long it took.",
+	      (double)elapsed_ns / (double)CAIRN_NS_PER_SEC);
+	gauge(text, "size_bytes", "Size of the volume.", (double)r->size);
+	gauge(text, "changed_bytes", "What had changed, or was allocated.",
+	      (double)r->bytes_changed);
+	gauge(text, "read_bytes", "What was read.", (double)r->bytes_read);
+	gauge(text, "stored_bytes", "What the repository grew by.", (double)r->bytes_stored);
+	gauge(text, "chunks", "Chunks of the volume.", (double)r->chunks);
+	gauge(text, "incremental", "1 when only what changed was read.", r->mode == BACKUP_CHANGED);
+}
+
+/* URL/metrics/job/cairn_backup/volume/NAME */
+static char *url_of(CURL *curl, const char *gateway, const char *volume)
+{
+	char *escaped = curl_easy_escape(curl, volume, 0);
+	size_t n = strlen(gateway);
+	char *url = NULL;
+
+	while (n > 0 && gateway[n - 1] == '/')
+		n--;
+	if (escaped)
+		url = cairn_printf("%.*s/metrics/job/cairn_backup/volume/%s", (int)n, gateway,
+				   escaped);
+	curl_free(escaped);
+	return url;
+}
+
+static size_t ignore(char *data, size_t size, size_t n, void *arg)
+{
+	(void)data;
+	(void)arg;
+	return size * n;
+}
+
+static int send_text(CURL *curl, const char *url, const struct cairn_buf *text,
+		     struct cairn_err *err)
+{
+	cairn_cleanup(curl_slist_free_allp) struct curl_slist *headers =
+		curl_slist_append(NULL, "Content-Type: text/plain; version=0.0.4");
+	char why[CURL_ERROR_SIZE] = "";
+	long status = 0;
+
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "PUT");
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text->data);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)text->len);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, PUSH_TIMEOUT_MS);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+	if (curl_easy_perform(curl) != CURLE_OK)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: %s", why);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status < 200 || status > 299)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: status %ld", status);
+	return 0;
+}
+
+int push_backup(const char *gateway, const struct backup_source *source,
+		const struct backup_result *result, uint64_t elapsed_ns, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
+	cairn_cleanup(curl_easy_cleanupp) CURL *curl = curl_easy_init();
+	cairn_auto_free char *url = NULL;
+
+	if (curl)
+		url = url_of(curl, gateway, source->volume_name);
+	write_all(&text, result, elapsed_ns);
+	if (!url || cairn_buf_failed(&text))
+		return cairn_err_nomem(err, "metrics");
+	return send_text(curl, url, &text, err);
+}

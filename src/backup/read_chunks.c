@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/read_chunks.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "backup/chunk.h"
+#include "backup/source.h"
+#include "backup/team.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "pool/store/store.h"
+#include "repo/blob.h"
+
+#define BATCH_BYTES (1U << 20) /* what a thread takes at once */
+
+struct reading {
+	struct repo *repo;
+	struct backup_source *source;
+	struct chunk_map *map;
+	size_t buffer_bytes;
+
+	/* Under the team's lock: where the next task is looked for. */
+	size_t next;
+	uint64_t offset;
+
+	atomic_ullong bytes_read;
+	atomic_ullong chunks_new;
+	atomic_ullong bytes_new;
+};
+
+struct worker {
+	struct store_reader *reader;
+	uint8_t *buffer;
+};
+
+/* Chunks up to so many bytes, with what is not read between them left out. */
+static bool take(void *arg, struct team_task *task)
+{
+	struct reading *reading = arg;
+	const struct chunk_map *map = reading->map;
+
+	while (reading->next < map->n && map->at[reading->next].kind != CHUNK_READ)
+		reading->offset += map->at[reading->next++].length;
+	if (reading->next == map->n)
+		return false;
+	*task = (struct team_task){.first = reading->next, .offset = reading->offset};
+	for (; reading->next < map->n; reading->next++) {
+		const struct chunk *chunk = &map->at[reading->next];
+		uint32_t more = chunk->kind == CHUNK_READ ? chunk->length : 0;
+
+		if (task->bytes + more > reading->buffer_bytes)
+			break;
+		task->bytes += more;
+		reading->offset += chunk->length;
+	}
+	task->end = reading->next;
+	return true;
+}
+
+static bool all_zero(const uint8_t *data, size_t n)
+{
+	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
+}
+
+static int store(struct reading *reading, const uint8_t *data, struct chunk *chunk,
+		 struct cairn_err *err)
+{
+	struct repo_id id;
+	bool new = false;
+	int rc;
+
+	if (all_zero(data, chunk->length)) {
+		chunk->kind = CHUNK_ZERO;
+		return 0;
+	}
+	rc = repo_blob_put(reading->repo, REPO_BLOB_DATA, data, chunk->length, &id, &new, err);
+	if (rc)
+		return rc;
+	memcpy(chunk->id, id.bytes, sizeof(chunk->id));
+	chunk->kind = CHUNK_KEPT;
+	atomic_fetch_add(&reading->chunks_new, new);
+	atomic_fetch_add(&reading->bytes_new, new ? chunk->length : 0);
+	return 0;
+}
+
+/* Neighbours of a task: chunks [first, end) to read, the first at `offset`. */
+struct run {
+	size_t first;
+	size_t end;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+/* The next one behind `run`; the first when that is { .end = task->first }. */
+static bool next_run(const struct chunk_map *map, const struct team_task *task, struct run *run)
+{
+	size_t i = run->end;
+	uint64_t offset = run->offset + run->bytes;
+
+	for (; i < task->end && map->at[i].kind != CHUNK_READ; i++)
+		offset += map->at[i].length;
+	if (i == task->end)
+		return false;
+	*run = (struct run){.first = i, .offset = offset};
+	for (; i < task->end && map->at[i].kind == CHUNK_READ; i++)
+		run->bytes += map->at[i].length;
+	run->end = i;
+	return true;
+}
+
+static int read_run(struct reading *reading, struct worker *worker, const struct run *run,
+		    struct cairn_err *err)
+{
+	const uint8_t *at = worker->buffer;
+	size_t n = 0;
+	int rc =
+		store_reader_read(worker->reader, run->offset, worker->buffer, run->bytes, &n, err);
+
+	if (rc)
+		return rc;
+	if (n != run->bytes)
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "the snapshot ends at %" PRIu64 ", before its size",
+				     run->offset + n);
+	atomic_fetch_add(&reading->bytes_read, n);
+	for (size_t i = run->first; i < run->end && !rc; i++) {
+		rc = store(reading, at, &reading->map->at[i], err);
+		at += reading->map->at[i].length;
+	}
+	return rc;
+}
+
+/* Scattered chunks are requested together before waiting for the first: a disk serves
+ * many requests in the time of one. A chunk that was read is not CHUNK_READ any more,
+ * but what lies behind it is. */
+static int work(void *arg, void *worker_arg, const struct team_task *task, struct cairn_err *err)
+{
+	struct reading *reading = arg;
+	struct worker *worker = worker_arg;
+	struct run run = {.end = task->first, .offset = task->offset};
+	int rc = 0;
+
+	while (next_run(reading->map, task, &run))
+		if (run.bytes < task->bytes)
+			store_reader_ahead(worker->reader, run.offset, run.bytes);
+	run = (struct run){.end = task->first, .offset = task->offset};
+	while (!rc && next_run(reading->map, task, &run))
+		rc = read_run(reading, worker, &run, err);
+	return rc;
+}
+
+static void stop(void *arg, void *worker_arg)
+{
+	struct worker *worker = worker_arg;
+
+	(void)arg;
+	store_reader_freep(&worker->reader);
+	free(worker->buffer);
+	free(worker);
+}
+
+static int start(void *arg, void **ret, struct cairn_err *err)
+{
+	struct reading *reading = arg;
+	struct worker *worker = cairn_calloc(1, sizeof(*worker));
+	int rc;
+
+	if (!worker)
+		return cairn_err_nomem(err, "worker");
+	worker->buffer = cairn_alloc(reading->buffer_bytes);
+	rc = worker->buffer
+		     ? reading->source->ops->reader_open(reading->source, &worker->reader, err)
+		     : cairn_err_nomem(err, "worker");
+	if (rc) {
+		stop(arg, worker);
+		return rc;
+	}
+	*ret = worker;
+	return 0;
+}
+
+int reading_run(struct repo *repo, struct backup_source *source, struct chunk_map *map,
+		unsigned threads, const struct backup_progress *progress,
+		struct reading_result *ret, struct cairn_err *err)
+{
+	struct reading reading = {
+		.repo = repo, .source = source, .map = map, .buffer_bytes = BATCH_BYTES};
+	struct team team = {
+		.take = take,
+		.work = work,
+		.start = start,
+		.stop = stop,
+		.arg = &reading,
+		.step = "reading",
+		.progress = progress,
+	};
+	int rc;
+
+	for (size_t i = 0; i < map->n; i++) {
+		if (map->at[i].kind != CHUNK_READ)
+			continue;
+		team.total += map->at[i].length;
+		if (map->at[i].length > reading.buffer_bytes)
+			reading.buffer_bytes = map->at[i].length;
+	}
+	rc = team.total ? team_run(&team, threads, err) : 0;
+	if (rc)
+		return rc;
+	*ret = (struct reading_result){
+		.bytes_read = reading.bytes_read,
+		.chunks_new = reading.chunks_new,
+		.bytes_new = reading.bytes_new,
+	};
+	return 0;
+}

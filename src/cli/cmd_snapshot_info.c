@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/commands.h"
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "base/num.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/pool_open.h"
+#include "cli/output_record.h"
+#include "pool/pool.h"
+
+static bool used;
+
+static const struct cairn_flag snapshot_info_flags[] = {
+	CAIRN_FLAG_SWITCH("used", used, "also what it alone holds; may take long"),
+	CAIRN_FLAG_END,
+};
+
+struct facts {
+	struct pool_snapshot snapshot;
+	uint64_t allocated;
+	struct pool_usage usage;
+	uint64_t exclusive;
+};
+
+static int snapshot_info_collect(struct pool *pool, const char *name, struct facts *facts,
+				 struct cairn_err *err)
+{
+	int rc = pool_snapshot_get(pool, name, &facts->snapshot, err);
+
+	if (rc || facts->snapshot.deleted)
+		return rc;
+	rc = pool_allocated_bytes(pool, facts->snapshot.id, &facts->allocated, err);
+	if (!rc)
+		rc = pool_usage_get(pool, facts->snapshot.id, NULL, &facts->usage, err);
+	if (!rc && used)
+		rc = pool_exclusive_bytes(pool, facts->snapshot.id, &facts->exclusive, err);
+	return rc;
+}
+
+static void print_set(const struct pool_snapshot *snapshot)
+{
+	char changed[CAIRN_SIZE_TEXT_MAX];
+	char zero[CAIRN_SIZE_TEXT_MAX];
+	char count[CMD_COUNT_TEXT_MAX];
+
+	if (snapshot->set != POOL_SET_READY) {
+		cmd_out_fact("change set", "%s", cmd_set_state_text(snapshot->set));
+		return;
+	}
+	cmd_out_fact("change set", "%s in %s, %s of it zeroed",
+		     cairn_format_size(snapshot->set_changed_bytes, changed),
+		     cmd_count_text(snapshot->set_extents, "extent", count),
+		     cairn_format_size(snapshot->set_zero_bytes, zero));
+}
+
+static void snapshot_info_print_facts(const struct facts *facts)
+{
+	const struct pool_snapshot *snapshot = &facts->snapshot;
+	char text[CAIRN_SIZE_TEXT_MAX];
+	char time[CMD_TIME_TEXT_MAX];
+
+	cmd_out_fact("name", "%s@%s", snapshot->volume_name, snapshot->name);
+	cmd_out_fact("id", "%s", snapshot->id);
+	cmd_out_fact("volume id", "%s", snapshot->volume_id);
+	cmd_out_fact("size", "%s", cairn_format_size(snapshot->size, text));
+	cmd_out_fact("created", "%s", cmd_time_text(snapshot->created_ns, time));
+	cmd_out_fact("predecessor", "%s", *snapshot->parent ? snapshot->parent : "-");
+	print_set(snapshot);
+	if (snapshot->deleted) {
+		cmd_out_fact("state", "deleted; answers as base until %s",
+			     cmd_time_text(snapshot->expires_ns, time));
+		return;
+	}
+	cmd_out_fact("allocated", "%s", cairn_format_size(facts->allocated, text));
+	cmd_out_fact("used", "%s", cairn_format_size(facts->usage.used_bytes, text));
+	if (used)
+		cmd_out_fact("alone", "%s", cairn_format_size(facts->exclusive, text));
+	cmd_out_fact("device", "%s", *facts->usage.device ? facts->usage.device : "-");
+	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
+}
+
+static int snapshot_info_print_json(const struct facts *facts, struct cairn_err *err)
+{
+	struct cairn_json json;
+
+	cmd_json_begin(&json);
+	cairn_json_object_begin(&json);
+	cmd_json_snapshot_fields(&json, &facts->snapshot);
+	cmd_json_field_u64(&json, "allocated_bytes", facts->allocated);
+	cmd_json_usage_fields(&json, facts->snapshot.deleted ? NULL : &facts->usage);
+	if (used)
+		cmd_json_field_u64(&json, "exclusive_bytes", facts->exclusive);
+	cairn_json_object_end(&json);
+	return cmd_json_end(&json, err);
+}
+
+static int snapshot_info_run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	struct facts facts = {0};
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_READ, &pool, err);
+	if (!rc)
+		rc = snapshot_info_collect(pool, argv[0], &facts, err);
+	if (rc)
+		return rc;
+	if (cmd_options.output != CMD_OUTPUT_TABLE)
+		return snapshot_info_print_json(&facts, err);
+	snapshot_info_print_facts(&facts);
+	return 0;
+}
+
+const struct command cmd_snapshot_info = {
+	.name = "info",
+	.summary = "show a snapshot",
+	.args = (const struct cmd_arg[]){{.name = "SNAPSHOT", .kind = CMD_ARG_SNAPSHOT},
+					 CMD_ARG_END},
+	.flags = snapshot_info_flags,
+	.has_output = true,
+	.run = snapshot_info_run,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/commands.h"
+
+#include "base/err.h"
+#include "base/flags.h"
+#include "cli/link.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/pool_open.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool.h"
+
+static bool read_only;
+static const char *link_path;
+
+#define LINK_FLAG(text)                                                          \
+	{                                                                        \
+		.name = "link", .kind = CAIRN_FLAG_STRING, .target = &link_path, \
+		.value_name = "FILE", .help = text                               \
+	}
+
+static const struct cairn_flag attach_flags[] = {
+	LINK_FLAG("also make this symbolic link to the device"),
+	{.name = "read-only",
+	 .letter = 'r',
+	 .kind = CAIRN_FLAG_BOOL,
+	 .target = &read_only,
+	 .help = "make a device that refuses writes"},
+	CAIRN_FLAG_END,
+};
+
+static const struct cmd_arg args[] = {{.name = "VOLUME", .kind = CMD_ARG_VOLUME}, CMD_ARG_END};
+
+static int volume_attach_run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	char device[DEVICE_PATH_MAX];
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_WRITE, &pool, err);
+	if (!rc)
+		rc = pool_volume_attach(pool, argv[0], read_only, device, sizeof(device), err);
+	if (rc == CAIRN_DENIED)
+		return cairn_err_wrap(err, "attaching needs root; 'cairn volume path' does not");
+	if (!rc && link_path) {
+		rc = cmd_link_make(link_path, device, err);
+		if (rc)
+			cairn_err_wrap(err, "attached as %s", device);
+	}
+	if (!rc)
+		cmd_outf("%s\n", device);
+	return rc;
+}
+
+const struct command cmd_volume_attach = {
+	.name = "attach",
+	.summary = "make a volume a block device and print its path",
+	.about = "A volume that is attached already keeps its device.\n",
+	.args = args,
+	.flags = attach_flags,
+	.run = volume_attach_run,
+};
+
+static int volume_detach_run(int argc, char **argv, struct cairn_err *err)
+{
+	cairn_cleanup(pool_closep) struct pool *pool = NULL;
+	int rc;
+
+	(void)argc;
+	rc = cmd_pool_open(CMD_WRITE, &pool, err);
+	if (!rc)
+		rc = pool_volume_detach(pool, argv[0], err);
+	/* As long as it is attached, the link leads to it. */
+	if (!rc && link_path)
+		rc = cmd_link_remove(link_path, err);
+	return rc;
+}
+
+static const struct cairn_flag detach_flags[] = {
+	LINK_FLAG("also remove this symbolic link, which 'attach' made"),
+	CAIRN_FLAG_END,
+};
+
+const struct command cmd_volume_detach = {
+	.name = "detach",
+	.summary = "take a volume's block device away",
+	.about = "A volume that is not attached stays as it is.\n",
+	.args = args,
+	.flags = detach_flags,
+	.run = volume_detach_run,
+};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "kube/global_init.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+static _Thread_local bool starved;
+
+static void *allocate(size_t n)
+{
+	void *p = cairn_alloc(n);
+
+	if (!p)
+		starved = true;
+	return p;
+}
+
+bool kube_library_starved(void)
+{
+	bool was = starved;
+
+	starved = false;
+	return was;
+}
+
+static void set_up(void)
+{
+	json_set_alloc_funcs(allocate, free);
+	curl_global_init(CURL_GLOBAL_ALL);
+}
+
+void kube_library_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, set_up);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/alloc_cache.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SMALLEST 64U
+#define NO_CLASS NET_RECYCLE_CLASSES
+#define HEAD     offsetof(struct net_recycle_block, data)
+
+struct net_recycle_block {
+	struct net_recycle_block *next; /* while it is free */
+	size_t size;                    /* that `data` has */
+	_Alignas(max_align_t) uint8_t data[];
+};
+
+static unsigned class_of(size_t size)
+{
+	unsigned class = 0;
+
+	while (class < NO_CLASS && (size_t)SMALLEST << class < size)
+		class ++;
+	return class;
+}
+
+static struct net_recycle_block *block_of(void *p)
+{
+	return (struct net_recycle_block *)(void *)((uint8_t *)p - HEAD);
+}
+
+static void *get(size_t size, void *arg)
+{
+	struct net_recycle *recycle = arg;
+	unsigned class = class_of(size);
+	struct net_recycle_block *block;
+
+	if (class < NO_CLASS) {
+		size = (size_t)SMALLEST << class;
+		block = recycle->free[class];
+		if (block) {
+			recycle->free[class] = block->next;
+			recycle->kept[class]--;
+			return block->data;
+		}
+	}
+	if (size > SIZE_MAX - HEAD)
+		return NULL;
+	block = cairn_alloc(HEAD + size);
+	if (!block)
+		return NULL;
+	block->size = size;
+	return block->data;
+}
+
+static void put(void *p, void *arg)
+{
+	struct net_recycle *recycle = arg;
+	struct net_recycle_block *block;
+	unsigned class;
+
+	if (!p)
+		return;
+	block = block_of(p);
+	class = class_of(block->size);
+	if (class == NO_CLASS || recycle->kept[class] + 1 > NET_RECYCLE_KEPT) {
+		free(block);
+		return;
+	}
+	block->next = recycle->free[class];
+	recycle->free[class] = block;
+	recycle->kept[class]++;
+}
+
+static void *get_zeroed(size_t n, size_t size, void *arg)
+{
+	size_t bytes;
+	void *p;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return NULL;
+	p = get(bytes, arg);
+	if (p)
+		memset(p, 0, bytes);
+	return p;
+}
+
+static void *resize(void *p, size_t size, void *arg)
+{
+	struct net_recycle_block *block = p ? block_of(p) : NULL;
+	void *bigger;
+
+	if (block && size <= block->size)
+		return p;
+	bigger = get(size, arg);
+	if (bigger && block) {
+		memcpy(bigger, p, block->size);
+		put(p, arg);
+	}
+	return bigger;
+}
+
+void net_recycle_init(struct net_recycle *recycle)
+{
+	*recycle = (struct net_recycle){
+		.mem = {.mem_user_data = recycle,
+			.malloc = get,
+			.free = put,
+			.calloc = get_zeroed,
+			.realloc = resize},
+	};
+}
+
+void net_recycle_done(struct net_recycle *recycle)
+{
+	for (unsigned class = 0; class < NET_RECYCLE_CLASSES; class ++) {
+		while (recycle->free[class]) {
+			struct net_recycle_block *block = recycle->free[class];
+
+			recycle->free[class] = block->next;
+			free(block);
+		}
+	}
+}

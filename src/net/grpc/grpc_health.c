@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/grpc/grpc_health.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "grpc_health.pb-c.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_server.h"
+#include "proto/message.h"
+
+#define SERVING         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+#define NOT_SERVING     GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+#define SERVICE_UNKNOWN GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
+
+struct watcher {
+	struct watcher *next;
+	struct net_call *call;
+};
+
+struct net_health {
+	pthread_mutex_t lock;
+	/* Guarded by the lock. */
+	struct {
+		char *name;
+		bool serving;
+	} services[NET_HEALTH_SERVICES_MAX];
+	unsigned n_services;
+	struct watcher *watchers;
+	unsigned n_watchers;
+	bool shut_down;
+};
+
+struct net_health *net_health_new(void)
+{
+	struct net_health *health = cairn_calloc(1, sizeof(*health));
+
+	if (!health)
+		return NULL;
+	pthread_mutex_init(&health->lock, NULL);
+	if (net_health_set(health, "", true, NULL) != 0) {
+		net_health_free(health);
+		return NULL;
+	}
+	return health;
+}
+
+void net_health_free(struct net_health *health)
+{
+	if (!health)
+		return;
+	for (unsigned i = 0; i < health->n_services; i++)
+		free(health->services[i].name);
+	pthread_mutex_destroy(&health->lock);
+	free(health);
+}
+
+static void wake_watchers(struct net_health *health)
+{
+	for (struct watcher *w = health->watchers; w; w = w->next)
+		net_call_wake(w->call);
+}
+
+/* With the lock held; -1 when it is not known. */
+static int find(const struct net_health *health, const char *service)
+{
+	for (unsigned i = 0; i < health->n_services; i++) {
+		if (strcmp(health->services[i].name, service) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+int net_health_set(struct net_health *health, const char *service, bool serving,
+		   struct cairn_err *err)
+{
+	cairn_scoped_lock(&health->lock);
+	int i = find(health, service);
+
+	if (i < 0) {
+		if (health->n_services == NET_HEALTH_SERVICES_MAX)
+			return cairn_err_set(err, CAIRN_NO_SPACE, "more than %d health services",
+					     NET_HEALTH_SERVICES_MAX);
+		i = (int)health->n_services;
+		health->services[i].name = cairn_strdup(service);
+		if (!health->services[i].name)
+			return cairn_err_nomem(err, "health service");
+		health->n_services++;
+	}
+	health->services[i].serving = serving;
+	wake_watchers(health);
+	return 0;
+}
+
+void net_health_shut_down(struct net_health *health)
+{
+	cairn_scoped_lock(&health->lock);
+	health->shut_down = true;
+	wake_watchers(health);
+}
+
+/* --- the service --- */
+
+static int status_of(struct net_health *health, const char *service, bool *ret_last)
+{
+	cairn_scoped_lock(&health->lock);
+	int i = find(health, service);
+
+	*ret_last = health->shut_down;
+	if (i < 0)
+		return SERVICE_UNKNOWN;
+	return health->services[i].serving && !health->shut_down ? SERVING : NOT_SERVING;
+}
+
+static int send_status(struct net_call *call, int status, struct cairn_err *err)
+{
+	Grpc__Health__V1__HealthCheckResponse response;
+	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(64);
+
+	grpc__health__v1__health_check_response__init(&response);
+	response.status = (Grpc__Health__V1__HealthCheckResponse__ServingStatus)status;
+	proto_pack(&response.base, &buf);
+	if (cairn_buf_failed(&buf))
+		return cairn_err_nomem(err, "health response");
+	return net_call_send(call, buf.data, buf.len, err);
+}
+
+static int read_request(struct net_call *call, ProtobufCMessage **ret, struct cairn_err *err)
+{
+	const uint8_t *data;
+	size_t n;
+	int rc = net_call_recv(call, &data, &n, err);
+
+	if (rc < 0)
+		return rc;
+	return proto_unpack(&grpc__health__v1__health_check_request__descriptor, data, n, ret, err);
+}
+
+static int check(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *message = NULL;
+	bool last;
+	int status, rc = read_request(call, &message, err);
+
+	if (rc != 0)
+		return rc;
+	status = status_of(arg, ((Grpc__Health__V1__HealthCheckRequest *)message)->service, &last);
+	if (status == SERVICE_UNKNOWN)
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such service");
+	return send_status(call, status, err);
+}
+
+static int enlist(struct net_health *health, struct watcher *watcher, struct cairn_err *err)
+{
+	cairn_scoped_lock(&health->lock);
+
+	if (health->n_watchers == NET_HEALTH_WATCHERS_MAX)
+		return cairn_err_set(err, CAIRN_NO_SPACE, "more than %d watchers of health",
+				     NET_HEALTH_WATCHERS_MAX);
+	watcher->next = health->watchers;
+	health->watchers = watcher;
+	health->n_watchers++;
+	return 0;
+}
+
+static void leave(struct net_health *health, struct watcher *watcher)
+{
+	cairn_scoped_lock(&health->lock);
+	struct watcher **at = &health->watchers;
+
+	while (*at != watcher)
+		at = &(*at)->next;
+	*at = watcher->next;
+	health->n_watchers--;
+}
+
+static int tell_changes(struct net_health *health, struct net_call *call, const char *service,
+			struct cairn_err *err)
+{
+	int told = -1;
+
+	for (;;) {
+		bool last;
+		int rc = 0, status = status_of(health, service, &last);
+
+		if (status != told)
+			rc = send_status(call, status, err);
+		told = status;
+		if (rc == 0 && last)
+			rc = cairn_err_set(err, CAIRN_UNAVAILABLE, "the server is stopping");
+		if (rc == 0)
+			rc = net_call_sleep(call, UINT64_MAX, err);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+static int watch(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *message = NULL;
+	struct watcher watcher = {.call = call};
+	int rc = read_request(call, &message, err);
+
+	if (rc == 0)
+		rc = enlist(arg, &watcher, err);
+	if (rc != 0)
+		return rc;
+	rc = tell_changes(arg, call, ((Grpc__Health__V1__HealthCheckRequest *)message)->service,
+			  err);
+	leave(arg, &watcher);
+	return rc;
+}
+
+int net_health_serve(struct net_health *health, struct net_server *server, struct cairn_err *err)
+{
+	const struct net_method methods[] = {
+		{"/grpc.health.v1.Health/Check", NET_UNARY, check, health, 4096, .quick = true},
+		{"/grpc.health.v1.Health/Watch", NET_SERVER_STREAM, watch, health, 4096},
+	};
+
+	return net_server_add(server, methods, sizeof(methods) / sizeof(methods[0]), err);
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/grpc/grpc_server.h"
+
+#include <malloc.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/grpc/grpc_health.h"
+#include "net/peer.h"
+#include "net/grpc/reflection.h"
+#include "net/scratch.h"
+#include "net/grpc/grpc_server_impl.h"
+#include "net/tls/tls_settings.h"
+
+#define TICK_MAX_MS   1000
+#define TICK_MIN_MS   10
+#define TICK_DRAIN_MS 50
+#define MANY_CONNS    16 /* above it each gets the smaller write batch */
+#define BATCH_CROWDED (64U << 10)
+
+#define GIVE_BACK_BYTES (4U << 20)  /* that are not needed any more */
+#define SWEEP_AFTER     16          /* new connections of a loop, at least */
+#define CONN_BYTES      (32U << 10) /* about what a connection takes */
+
+/* --- connections of one loop --- */
+
+static void conn_gone(struct net_conn *conn)
+{
+	struct net_part *part = conn->owner;
+	struct net_server *server = part->server;
+
+	if (conn->prev)
+		conn->prev->next = conn->next;
+	else
+		part->conns = conn->next;
+	if (conn->next)
+		conn->next->prev = conn->prev;
+	if (conn->why.code == CAIRN_NO_SPACE)
+		net_shares_count_calm(server->shares);
+	part->n_conns--;
+	atomic_fetch_sub(&server->conns_open, 1);
+	cairn_log(CAIRN_LOG_DEBUG, "connection closed", CAIRN_STR("reason", conn->why.msg));
+	net_server_went_quiet(server);
+}
+
+static void stream_closed(struct net_conn *conn)
+{
+	struct net_part *part = conn->owner;
+
+	if (atomic_load(&part->server->draining))
+		net_conn_want_flush(conn);
+}
+
+static void conn_ready(struct net_conn *conn)
+{
+	const struct net_part *part = conn->owner;
+
+	if (!part->server->authenticates)
+		net_slot_trust(part->server->shares, &conn->peer->slot, NET_SLOT_KNOWN);
+}
+
+static const struct net_conn_hooks server_hooks = {
+	.is_server = true,
+	.ready = conn_ready,
+	.new_stream = net_call_new_stream,
+	.stream_closed = stream_closed,
+	.gone = conn_gone,
+};
+
+static void give_up(struct net_server *server, int fd, struct net_shared_peer *peer)
+{
+	net_peer_leave(peer);
+	net_peer_unref(peer);
+	close(fd);
+	atomic_fetch_sub(&server->conns_open, 1);
+}
+
+/* A displaced connection has no slot any more but takes memory until its loop has seen
+ * that its socket ended, which a loop that is behind does after it has made many new
+ * ones. So those go first: there are never more than a sixteenth and a few more than
+ * have a slot. */
+static void sweep_displaced(struct net_part *part)
+{
+	struct net_conn *next;
+
+	if (part->n_conns < part->sweep_at)
+		return;
+	for (struct net_conn *conn = part->conns; conn; conn = next) {
+		next = conn->next;
+		if (!atomic_load(&conn->peer->slot.displaced))
+			continue;
+		cairn_err_set(&conn->why, CAIRN_UNAVAILABLE, "displaced by another connection");
+		net_conn_abandon(conn);
+	}
+	part->sweep_at = part->n_conns + part->n_conns / 16 + SWEEP_AFTER;
+}
+
+/* A session takes tens of kilobytes: it is made by the loop that will use it, and not
+ * for a connection that was displaced on its way there. */
+static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net_shared_peer *peer)
+{
+	struct net_server *server = part->server;
+	struct cairn_err err = {0};
+	struct ssl_st *ssl = NULL;
+	struct net_conn *conn;
+
+	sweep_displaced(part);
+	if (atomic_load(&peer->slot.displaced) ||
+	    (tls && net_tls_session(tls, NULL, &ssl, &err) != 0)) {
+		cairn_log(CAIRN_LOG_DEBUG, "connection dropped", CAIRN_STR("reason", err.msg));
+		give_up(server, fd, peer);
+		return;
+	}
+	if (ssl)
+		SSL_set_accept_state(ssl);
+	if (net_conn_new(&server_hooks, part, part->loop, &server->limits, fd, ssl, peer, &conn,
+			 &err) != 0) {
+		cairn_log(CAIRN_LOG_DEBUG, "connection refused", CAIRN_STR("reason", err.msg));
+		atomic_fetch_sub(&server->conns_open, 1);
+		return;
+	}
+	if (atomic_load(&server->conns_open) > MANY_CONNS)
+		conn->write_batch = BATCH_CROWDED;
+	conn->crowd = &part->crowd;
+	conn->next = part->conns;
+	if (conn->next)
+		conn->next->prev = conn;
+	part->conns = conn;
+	part->n_conns++;
+}
+
+struct handover {
+	struct net_task task;
+	struct net_part *part;
+	int fd;
+	struct net_tls *tls;
+	struct net_shared_peer *peer;
+};
+
+static void run_handover(struct net_task *task)
+{
+	struct handover *h = (struct handover *)task;
+
+	adopt(h->part, h->fd, h->tls, h->peer);
+	free(h);
+}
+
+void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
+		     struct net_shared_peer *peer)
+{
+	unsigned crowd = server->n_parts - 1;
+	unsigned i = peer->slot.crowd ? crowd : atomic_fetch_add(&server->next_part, 1) % crowd;
+	struct net_part *part = &server->parts[i];
+	struct handover *h;
+
+	atomic_fetch_add(&server->conns_open, 1);
+	atomic_fetch_add(&server->conns_total, 1);
+	if (net_loop_is_current(part->loop)) {
+		adopt(part, fd, tls, peer);
+		return;
+	}
+	h = cairn_alloc(sizeof(*h));
+	if (!h) {
+		give_up(server, fd, peer);
+		return;
+	}
+	*h = (struct handover){
+		.task.run = run_handover, .part = part, .fd = fd, .tls = tls, .peer = peer};
+	net_loop_post(part->loop, &h->task);
+}
+
+/* Returns memory to the system after a large peak: the allocator would keep
+ * it. */
+static void give_back(struct net_server *server)
+{
+	struct net_shares_stats stats;
+	uint64_t held = atomic_load(&server->account.bytes), peak;
+	uint32_t connections;
+
+	net_shares_stats(server->shares, &stats);
+	peak = held + net_shares_take_peak(server->shares, &connections);
+	peak += (uint64_t)connections * CONN_BYTES;
+	held += stats.request_bytes + stats.connections * CONN_BYTES;
+	if (peak > server->held_peak)
+		server->held_peak = peak;
+	if (server->held_peak < held + GIVE_BACK_BYTES)
+		return;
+	server->held_peak = held;
+	malloc_trim(0);
+}
+
+static void tick(void *arg)
+{
+	struct net_part *part = arg;
+	uint64_t now = cairn_monotonic_ns();
+
+	/* It takes milliseconds, for which callers would wait on another loop. */
+	if (part == &part->server->parts[part->server->n_parts - 1])
+		give_back(part->server);
+	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
+		net_conn_tick(conn, now);
+	net_timer_set(&part->tick, part->tick_ms);
+}
+
+static uint64_t tick_interval(const struct net_limits *l)
+{
+	const uint64_t times[] = {l->handshake_ms, l->header_ms,        l->request_ms,
+				  l->idle_ms,      l->stranger_idle_ms, l->stall_ms,
+				  l->keepalive_ms, l->keepalive_wait_ms};
+	uint64_t least = TICK_MAX_MS * 4;
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		least = times[i] < least ? times[i] : least;
+	return least / 4 > TICK_MIN_MS ? least / 4 : TICK_MIN_MS;
+}
+
+/* --- making and starting --- */
+
+static int make_part(struct net_server *server, unsigned i, bool crowd, struct cairn_err *err)
+{
+	struct net_part *part = &server->parts[i];
+	char name[16];
+	int rc;
+
+	snprintf(name, sizeof(name), "%.8s-io%u", server->name, i % 100);
+	part->server = server;
+	net_call_part_init(part, crowd);
+	part->tick_ms = tick_interval(&server->limits);
+	rc = net_loop_new(name, &part->loop, err);
+	if (rc != 0)
+		return rc;
+	net_crowd_init(&part->crowd, part->loop, net_conn_work);
+	if (crowd)
+		net_loop_call(part->loop, net_loop_yield_to_others, NULL);
+	return 0;
+}
+
+/* `n` loops for all connections, and one for crowds. Crowds delay no other
+ * connections: they are handled on one thread, which runs when the others leave a
+ * processor idle. */
+static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)
+{
+	n++;
+	server->parts = cairn_calloc(n, sizeof(*server->parts));
+	server->methods = net_methods_new();
+	if (!server->parts || !server->methods)
+		return cairn_err_nomem(err, "server");
+	for (unsigned i = 0; i < n; i++) {
+		int rc = make_part(server, i, i == n - 1, err);
+
+		if (rc != 0)
+			return rc;
+		server->n_parts++;
+	}
+	return net_workers_new(server->name, server->limits.workers, server->limits.queued_calls,
+			       &server->workers, err);
+}
+
+static int make_shares(struct net_server *server, struct cairn_err *err)
+{
+	const struct net_limits *l = &server->limits;
+	const struct net_shares_limits limits = {
+		.connections = l->connections,
+		.connections_each = l->connections_each,
+		.strangers = l->strangers,
+		.strangers_each = l->strangers_each,
+		.handshakes_burst = l->handshakes_burst,
+		.handshakes_per_second = l->handshakes_per_second,
+		.request_bytes = l->request_bytes,
+		.request_bytes_each = l->request_bytes_each,
+	};
+
+	return net_shares_new(&limits, &server->shares, err);
+}
+
+static int add_health(struct net_server *server, struct cairn_err *err)
+{
+	server->health = net_health_new();
+	if (!server->health)
+		return cairn_err_nomem(err, "health service");
+	return net_health_serve(server->health, server, err);
+}
+
+int net_server_new(const struct net_server_options *options, struct net_server **ret,
+		   struct cairn_err *err)
+{
+	struct net_server *server = cairn_calloc(1, sizeof(*server));
+	pthread_condattr_t attr;
+	int rc;
+
+	if (!server)
+		return cairn_err_nomem(err, "server");
+	snprintf(server->name, sizeof(server->name), "%.8s",
+		 options->name ? options->name : "grpc");
+	server->limits = net_limits_defaulted(&options->limits);
+	server->authenticates = options->authenticates;
+	server->account.max = server->limits.buffered_bytes;
+	pthread_mutex_init(&server->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&server->quiet, &attr);
+	pthread_condattr_destroy(&attr);
+	rc = make_shares(server, err);
+	if (rc == 0)
+		rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
+	if (rc == 0)
+		rc = add_health(server, err);
+	if (rc != 0) {
+		net_server_free(server);
+		return rc;
+	}
+	*ret = server;
+	return 0;
+}
+
+int net_server_add(struct net_server *server, const struct net_method *methods, size_t n,
+		   struct cairn_err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = net_methods_add(server->methods, &methods[i], err);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void start_part(void *arg)
+{
+	struct net_part *part = arg;
+
+	net_timer_init(&part->tick, part->loop, tick, part);
+	net_timer_set(&part->tick, part->tick_ms);
+	if (part == part->server->parts)
+		net_listeners_start(part->server);
+}
+
+int net_server_start(struct net_server *server, struct cairn_err *err)
+{
+	if (server->started)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "the server runs already");
+	server->started = true;
+	for (unsigned i = server->n_parts; i-- > 0;)
+		net_loop_call(server->parts[i].loop, start_part, &server->parts[i]);
+	return 0;
+}
+
+/* --- ending --- */
+
+void net_server_went_quiet(struct net_server *server)
+{
+	if (!atomic_load(&server->draining))
+		return;
+	cairn_scoped_lock(&server->lock);
+	pthread_cond_broadcast(&server->quiet);
+}
+
+static void drain_part(void *arg)
+{
+	struct net_part *part = arg;
+	uint64_t now = cairn_monotonic_ns();
+
+	if (part == part->server->parts)
+		net_listeners_free(part->server);
+	for (struct net_conn *conn = part->conns; conn; conn = conn->next) {
+		if (conn->session)
+			net_conn_drain(conn, now);
+		else
+			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server is stopping");
+	}
+	part->tick_ms = TICK_DRAIN_MS;
+	net_timer_set(&part->tick, part->tick_ms);
+}
+
+struct cut {
+	struct net_part *part;
+	unsigned calls;
+};
+
+static void cut_part(void *arg)
+{
+	struct cut *cut = arg;
+	struct net_conn *next;
+
+	for (struct net_conn *conn = cut->part->conns; conn; conn = next) {
+		next = conn->next;
+		for (struct net_stream *s = conn->streams, *after; s; s = after) {
+			after = s->next;
+			cut->calls++;
+			net_call_abort(s, CAIRN_UNAVAILABLE, "the server is stopping");
+		}
+		if (conn->session && !conn->gone_away) {
+			conn->gone_away = true;
+			nghttp2_submit_goaway(
+				conn->session, NGHTTP2_FLAG_NONE,
+				nghttp2_session_get_last_proc_stream_id(conn->session),
+				NGHTTP2_NO_ERROR, NULL, 0);
+		}
+		net_conn_want_flush(conn);
+		net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server is stopping");
+	}
+	net_timer_done(&cut->part->tick);
+}
+
+static void wait_until(struct net_server *server, bool (*enough)(const struct net_server *server),
+		       uint64_t wait_ms)
+{
+	cairn_scoped_lock(&server->lock);
+	uint64_t end = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
+	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
+			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
+
+	while (!enough(server)) {
+		if (wait_ms == UINT64_MAX)
+			pthread_cond_wait(&server->quiet, &server->lock);
+		else if (pthread_cond_timedwait(&server->quiet, &server->lock, &ts) != 0)
+			return;
+	}
+}
+
+static bool nothing_runs(const struct net_server *server)
+{
+	return atomic_load(&server->calls_open) == 0;
+}
+
+static bool nobody_is_there(const struct net_server *server)
+{
+	return nothing_runs(server) && atomic_load(&server->conns_open) == 0;
+}
+
+unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
+{
+	unsigned calls = 0;
+
+	atomic_store(&server->draining, true);
+	if (server->health)
+		net_health_shut_down(server->health);
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_call(server->parts[i].loop, drain_part, &server->parts[i]);
+	if (grace_ms > 0)
+		wait_until(server, nobody_is_there, grace_ms);
+	for (unsigned i = 0; i < server->n_parts; i++) {
+		struct cut cut = {.part = &server->parts[i]};
+
+		net_loop_call(server->parts[i].loop, cut_part, &cut);
+		calls += cut.calls;
+	}
+	wait_until(server, nothing_runs, UINT64_MAX);
+	return calls;
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+void net_server_free(struct net_server *server)
+{
+	if (!server)
+		return;
+	if (server->n_parts > 0)
+		net_server_drain(server, 0);
+	/* The last call may have ended while the loop that handed it over is still
+	 * about to wake a worker for it. */
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_call(server->parts[i].loop, nothing, NULL);
+	net_workers_free(server->workers);
+	for (unsigned i = 0; i < server->n_parts; i++)
+		net_loop_free(server->parts[i].loop);
+	net_methods_free(server->methods);
+	net_health_free(server->health);
+	net_reflection_free(server->reflection);
+	pthread_cond_destroy(&server->quiet);
+	pthread_mutex_destroy(&server->lock);
+	net_shares_free(server->shares);
+	free(server->parts);
+	free(server);
+}
+
+/* --- services of every server --- */
+
+int net_server_set_serving(struct net_server *server, const char *service, bool serving,
+			   struct cairn_err *err)
+{
+	return net_health_set(server->health, service, serving, err);
+}
+
+int net_server_add_reflection(struct net_server *server, const void *descriptor_set, size_t n,
+			      struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (!server->reflection)
+		rc = net_reflection_new(server, &server->reflection, err);
+	return rc == 0 ? net_reflection_add(server->reflection, descriptor_set, n, err) : rc;
+}
+
+/* --- looking --- */
+
+struct net_loop *net_server_loop(struct net_server *server, unsigned i)
+{
+	return server->parts[i % server->n_parts].loop;
+}
+
+unsigned net_server_loops(const struct net_server *server)
+{
+	return server->n_parts;
+}
+
+void net_server_stats(const struct net_server *server, struct net_server_stats *ret)
+{
+	struct net_shares_stats shares;
+
+	net_shares_stats(server->shares, &shares);
+	*ret = (struct net_server_stats){
+		.connections_open = atomic_load(&server->conns_open),
+		.connections_total = atomic_load(&server->conns_total),
+		.connections_refused = shares.refused,
+		.connections_displaced = shares.displaced,
+		.request_bytes = shares.request_bytes,
+		.requests_refused = shares.requests_refused,
+		.calls_open = atomic_load(&server->calls_open),
+		.calls_total = atomic_load(&server->calls_total),
+		.calls_failed = atomic_load(&server->calls_failed),
+		.bytes_buffered = atomic_load(&server->account.bytes),
+		.peers_calmed = shares.calmed,
+	};
+}
+
+void net_server_on_call_end(struct net_server *server,
+			    void (*seen)(void *arg, const char *path, int code,
+					 uint64_t duration_ns),
+			    void *arg)
+{
+	server->call_end = seen;
+	server->call_end_arg = arg;
+}

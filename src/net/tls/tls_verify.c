@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/tls/tls_settings.h"
+
+#include <string.h>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+static X509_STORE *store_of(const char *ca_pem)
+{
+	X509_STORE *store = X509_STORE_new();
+	BIO *bio = BIO_new_mem_buf(ca_pem, (int)strlen(ca_pem));
+	X509 *one;
+
+	while (store && bio && (one = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
+		(void)X509_STORE_add_cert(store, one);
+		X509_free(one);
+	}
+	BIO_free(bio);
+	ERR_clear_error(); /* the end of the text is one */
+	return store;
+}
+
+static bool verify(X509_STORE *store, X509 *cert, STACK_OF(X509) * chain)
+{
+	X509_STORE_CTX *context = X509_STORE_CTX_new();
+	bool good = context && X509_STORE_CTX_init(context, store, cert, chain) == 1 &&
+		    X509_STORE_CTX_set_purpose(context, X509_PURPOSE_SSL_CLIENT) == 1 &&
+		    X509_verify_cert(context) == 1;
+
+	X509_STORE_CTX_free(context);
+	ERR_clear_error();
+	return good;
+}
+
+bool net_tls_peer_verify(struct ssl_st *ssl, const char *ca_pem)
+{
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+	X509_STORE *store = cert ? store_of(ca_pem) : NULL;
+	bool good = store && verify(store, cert, SSL_get_peer_cert_chain(ssl));
+
+	X509_STORE_free(store);
+	return good;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "older/diffsnap/diffsnap_controller.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "older/diffsnap/diffsnap_driver.h"
+#include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/verdict.h"
+#include "kube/kube_client.h"
+#include "kube/controller.h"
+#include "kube/event.h"
+#include "kube/informer.h"
+#include "kube/kinds.h"
+#include "kube/object.h"
+
+#define WORKERS      2U
+#define PAUSE_MIN_MS 200U
+#define PAUSE_MAX_MS 30000U
+
+struct diffsnap_controller {
+	struct diffsnap_controller_options options;
+	char *address;
+	struct kube_informer *informer;
+	struct kube_controller *common;
+	_Atomic uint64_t counts[4]; /* by enum diffsnap_state; errors for FOREIGN */
+	atomic_bool caught_up;
+};
+
+static void on_change(void *arg, const json_t *old, const json_t *now)
+{
+	struct diffsnap_controller *c = arg;
+
+	kube_controller_add_object(c->common, now ? now : old);
+}
+
+static bool same_text(const json_t *status, const char *name, const char *value)
+{
+	const char *now = kube_str(status, name);
+
+	return strcmp(now ? now : "", value ? value : "") == 0;
+}
+
+/* A field of a merge patch: text, or null to remove it. */
+static json_t *text_or_null(const char *text)
+{
+	return text && text[0] ? json_string(text) : json_null();
+}
+
+static int write_status(struct diffsnap_controller *c, const json_t *object, const char *state,
+			const char *error, const char *url, const char *base_handle,
+			struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	const json_t *status = kube_at(object, "status");
+	kube_auto_json json_t *patch = NULL;
+
+	if (same_text(status, "state", state) && same_text(status, "error", error) &&
+	    same_text(status, "url", url) && same_text(status, "baseSnapshotHandle", base_handle))
+		return 0;
+	patch = json_pack("{s:{s:s}, s:{s:s, s:o, s:o, s:o}}", "metadata", "uid", kube_uid(object),
+			  "status", "state", state, "error", text_or_null(error), "url",
+			  text_or_null(url), "baseSnapshotHandle", text_or_null(base_handle));
+	if (!patch)
+		return cairn_err_nomem(err, "status");
+	return kube_patch(c->options.client,
+			  KUBE_SUB(&kube_differentialsnapshots, kube_namespace(object),
+				   kube_name(object), "status"),
+			  KUBE_PATCH_MERGE, patch, &how, NULL, err);
+}
+
+static int say_success(struct diffsnap_controller *c, const char *key, const json_t *object,
+		       struct diffsnap_verdict *verdict, struct cairn_err *err)
+{
+	const char *before = kube_str(object, "status", "state");
+	cairn_auto_free char *url = cairn_printf("%s/%s", c->address, key);
+	int rc;
+
+	if (!url)
+		return cairn_err_nomem(err, "url");
+	/* The table first: a client that sees the status must find the resource there. */
+	rc = diffsnap_table_put(c->options.table, key, verdict->resource, err);
+	if (!rc)
+		rc = write_status(c, object, diffsnap_state_name(verdict->state), NULL, url,
+				  diffsnap_resource_spec(verdict->resource)->base, err);
+	if (!rc && (!before || strcmp(before, "Success") != 0))
+		kube_event_tell(c->options.recorder, object, false, "Success", "Validate",
+				"changed blocks can be read at %s", url);
+	return rc;
+}
+
+static int say_other(struct diffsnap_controller *c, const char *key, const json_t *object,
+		     const struct diffsnap_verdict *verdict, struct cairn_err *err)
+{
+	const char *before = kube_str(object, "status", "state");
+	const char *state = diffsnap_state_name(verdict->state);
+	int rc;
+
+	diffsnap_table_remove(c->options.table, key);
+	if (verdict->state == DIFFSNAP_FOREIGN)
+		return 0;
+	rc = write_status(c, object, state, verdict->why.msg, NULL,
+			  kube_str(object, "status", "baseSnapshotHandle"), err);
+	if (!rc && verdict->state == DIFFSNAP_FAILURE && (!before || strcmp(before, state) != 0))
+		kube_event_tell(c->options.recorder, object, true, "Failure", "Validate", "%s",
+				verdict->why.msg);
+	return rc;
+}
+
+static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
+{
+	struct diffsnap_controller *c = arg;
+	struct kube_call how = kube_controller_call(c->common);
+	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FOREIGN};
+	kube_auto_json json_t *object = NULL;
+	char buf[KUBE_KEY_MAX];
+	const char *ns;
+	const char *name;
+	int rc;
+
+	kube_key_split(key, buf, &ns, &name);
+	object = kube_informer_get(c->informer, ns, name);
+	if (!object || kube_is_deleted(object)) {
+		diffsnap_table_remove(c->options.table, key);
+		return 0;
+	}
+	rc = diffsnap_judge(c->options.client, c->options.driver, object, &how, &verdict, err);
+	if (rc)
+		return rc;
+	if (verdict.state == DIFFSNAP_SUCCESS)
+		rc = say_success(c, key, object, &verdict, err);
+	else
+		rc = say_other(c, key, object, &verdict, err);
+	diffsnap_resource_unrefp(&verdict.resource);
+	if (!rc && verdict.state != DIFFSNAP_FOREIGN)
+		atomic_fetch_add(&c->counts[verdict.state], 1);
+	if (verdict.state == DIFFSNAP_PENDING)
+		*ret_again_ms = 0;
+	/* Deleted meanwhile; an event will follow. */
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+static void tell_error(void *arg, const char *key, const struct cairn_err *err)
+{
+	struct diffsnap_controller *c = arg;
+
+	atomic_fetch_add(&c->counts[DIFFSNAP_FOREIGN], 1);
+	cairn_log(CAIRN_LOG_WARN, "a DifferentialSnapshot waits", CAIRN_STR("object", key),
+		  CAIRN_STR("error", err->msg));
+}
+
+int diffsnap_controller_new(const struct diffsnap_controller_options *options,
+			    struct diffsnap_controller **ret, struct cairn_err *err)
+{
+	struct kube_informer_options watch = {.resource = &kube_differentialsnapshots};
+	cairn_cleanup(diffsnap_controller_freep) struct diffsnap_controller *c =
+		cairn_calloc(1, sizeof(*c));
+	const struct kube_controller_options common = {
+		.workers = WORKERS,
+		.pause_min_ms = PAUSE_MIN_MS,
+		.pause_max_ms = PAUSE_MAX_MS,
+		.look = look_at,
+		.failed = tell_error,
+		.arg = c,
+	};
+	int rc;
+
+	if (!c)
+		return cairn_err_nomem(err, "controller");
+	c->options = *options;
+	c->address = cairn_strdup(options->address);
+	if (!c->address)
+		return cairn_err_nomem(err, "controller");
+	rc = kube_controller_new(&common, &c->common, err);
+	if (!rc)
+		rc = kube_informer_new(options->client, &watch, &c->informer, err);
+	if (!rc)
+		rc = kube_informer_add_handler(c->informer, on_change, c, err);
+	if (!rc)
+		rc = kube_informer_start(c->informer, err);
+	if (!rc)
+		rc = kube_controller_start(c->common, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(c);
+	return 0;
+}
+
+void diffsnap_controller_free(struct diffsnap_controller *c)
+{
+	if (!c)
+		return;
+	kube_controller_stop(c->common);
+	kube_informer_free(c->informer);
+	kube_controller_free(c->common);
+	free(c->address);
+	free(c);
+}
+
+bool diffsnap_controller_is_ready(struct diffsnap_controller *c)
+{
+	if (!atomic_load(&c->caught_up) && kube_informer_synced(c->informer) &&
+	    kube_controller_idle(c->common))
+		atomic_store(&c->caught_up, true);
+	return atomic_load(&c->caught_up);
+}
+
+void diffsnap_controller_stats(struct diffsnap_controller *c, struct diffsnap_controller_stats *ret)
+{
+	ret->successes = atomic_load(&c->counts[DIFFSNAP_SUCCESS]);
+	ret->failures = atomic_load(&c->counts[DIFFSNAP_FAILURE]);
+	ret->pending = atomic_load(&c->counts[DIFFSNAP_PENDING]);
+	ret->errors = atomic_load(&c->counts[DIFFSNAP_FOREIGN]);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "older/diffsnap/diffsnap_driver.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "csi_client/driver_identity.h"
+#include "older/diffsnap/diffsnap_resource.h"
+#include "net/grpc/unary.h"
+#include "net/grpc/grpc_client.h"
+#include "proto/message.h"
+
+#define MESSAGE_MAX    (8U << 20)
+#define BACKOFF_MAX_MS 5000U
+
+typedef Csi__V1__DifferentialSnapshotRequest__ParametersEntry parameter;
+
+struct diffsnap_driver {
+	struct net_channel *channel;
+	uint64_t timeout_ms;
+	pthread_mutex_t lock; /* guards the name */
+	char *name;
+};
+
+int diffsnap_driver_new(const char *socket, uint64_t timeout_ms, struct diffsnap_driver **ret,
+			struct cairn_err *err)
+{
+	struct net_channel_options options = {
+		.target = socket,
+		.message_max = MESSAGE_MAX,
+		.backoff_max_ms = BACKOFF_MAX_MS,
+	};
+	cairn_cleanup(diffsnap_driver_freep) struct diffsnap_driver *driver =
+		cairn_calloc(1, sizeof(*driver));
+	int rc;
+
+	if (!driver)
+		return cairn_err_nomem(err, "driver");
+	pthread_mutex_init(&driver->lock, NULL);
+	driver->timeout_ms = timeout_ms;
+	rc = net_channel_new(&options, &driver->channel, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(driver);
+	return 0;
+}
+
+void diffsnap_driver_free(struct diffsnap_driver *driver)
+{
+	if (!driver)
+		return;
+	net_channel_free(driver->channel);
+	pthread_mutex_destroy(&driver->lock);
+	free(driver->name);
+	free(driver);
+}
+
+static struct csi_client client_of(const struct diffsnap_driver *driver)
+{
+	return (struct csi_client){.channel = driver->channel, .timeout_ms = driver->timeout_ms};
+}
+
+int diffsnap_driver_name(struct diffsnap_driver *driver, const char **ret, struct cairn_err *err)
+{
+	cairn_scoped_lock(&driver->lock);
+	const struct csi_client client = client_of(driver);
+	int rc = driver->name ? 0 : csi_client_name(&client, &driver->name, NULL, err);
+
+	if (!rc)
+		*ret = driver->name;
+	return rc;
+}
+
+int diffsnap_driver_supports(struct diffsnap_driver *driver, bool *ret, struct cairn_err *err)
+{
+	const struct csi_client client = client_of(driver);
+	struct csi_client_services services;
+	int rc = csi_client_services(&client, &services, err);
+
+	if (!rc)
+		*ret = services.differential_snapshot;
+	return rc;
+}
+
+/* Checks what clients rely on: blocks are ascending, do not overlap and are not empty. */
+static int check_page(const Csi__V1__DifferentialSnapshotResponse *page, struct cairn_err *err)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < page->n_change_block_list; i++) {
+		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
+
+		if (block->size == 0 || block->offset < end ||
+		    __builtin_add_overflow(block->offset, block->size, &end))
+			return cairn_err_set(err, CAIRN_INTERNAL,
+					     "the driver's blocks are out of order at offset "
+					     "%" PRIu64,
+					     block->offset);
+	}
+	return 0;
+}
+
+/* Allocates entries and the pointers to them in one piece, owned by the caller. */
+static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapshotRequest *request,
+			   void **ret_memory, struct cairn_err *err)
+{
+	size_t n = json_object_size(parameters);
+	parameter *entries;
+	parameter **list;
+	const char *key;
+	json_t *value;
+
+	if (n == 0)
+		return 0;
+	entries = cairn_calloc(n, sizeof(*entries) + sizeof(*list));
+	if (!entries)
+		return cairn_err_nomem(err, "parameters");
+	*ret_memory = entries;
+	list = (parameter **)(void *)(entries + n);
+	request->parameters = list;
+	json_object_foreach((json_t *)(uintptr_t)parameters, key, value)
+	{
+		parameter *entry = &entries[request->n_parameters];
+
+		if (!json_is_string(value))
+			continue;
+		csi__v1__differential_snapshot_request__parameters_entry__init(entry);
+		entry->key = proto_text(key);
+		entry->value = proto_text(json_string_value(value));
+		list[request->n_parameters++] = entry;
+	}
+	return 0;
+}
+
+int diffsnap_driver_page(struct diffsnap_driver *driver,
+			 const struct diffsnap_resource_spec *resource, const char *start,
+			 uint64_t max, Csi__V1__DifferentialSnapshotResponse **ret,
+			 struct cairn_err *err)
+{
+	proto_auto_message ProtobufCMessage *answer = NULL;
+	cairn_auto_free void *memory = NULL;
+	Csi__V1__DifferentialSnapshotRequest request;
+	int rc;
+
+	csi__v1__differential_snapshot_request__init(&request);
+	request.snapshot_base = proto_text(resource->base);
+	request.snapshot_target = proto_text(resource->target);
+	request.mode = proto_text(resource->mode);
+	request.volume_id = proto_text(resource->volume_id);
+	request.start_offset = proto_text(start);
+	request.max_entries = max;
+	rc = fill_parameters(resource->parameters, &request, &memory, err);
+	if (!rc)
+		rc = net_ask(driver->channel,
+			     "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
+			     driver->timeout_ms, &request.base,
+			     &csi__v1__differential_snapshot_response__descriptor, &answer, err);
+	if (!rc)
+		rc = check_page((const void *)answer, err);
+	if (rc)
+		return rc;
+	*ret = (void *)cairn_take(answer);
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Processes one SnapshotSessionRequest: new, Pending, Ready or Failed, deleted. */
+
+#include "older/session/session_controller_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "kube/event.h"
+#include "kube/kinds.h"
+#include "kube/object.h"
+#include "kube/timestamp.h"
+#include "older/session/request_validate.h"
+
+#define TOKEN_BYTES 32U
+#define TOKEN_TEXT  (2 * TOKEN_BYTES)
+
+static int patch_status(struct session_controller *c, const json_t *request, json_t *status,
+			struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	kube_auto_json json_t *patch =
+		json_pack("{s:{s:s}, s:o}", "metadata", "uid", kube_uid(request), "status", status);
+
+	if (!patch)
+		return cairn_err_nomem(err, "status");
+	return kube_patch(c->options.client,
+			  KUBE_SUB(&kube_snapshotsessionrequests, kube_namespace(request),
+				   kube_name(request), "status"),
+			  KUBE_PATCH_MERGE, patch, &how, NULL, err);
+}
+
+/* Makes a new request Pending and sets its expiry. */
+static int begin(struct session_controller *c, const json_t *request, struct cairn_err *err)
+{
+	uint64_t end = cairn_now_ns() + atomic_load(&c->expiry_ms) * CAIRN_NS_PER_MS;
+	char time[KUBE_TIME_MAX];
+
+	return patch_status(c, request,
+			    json_pack("{s:s, s:s}", "sessionState", "Pending", "expiryTime",
+				      kube_time(end, time)),
+			    err);
+}
+
+static int fail(struct session_controller *c, const json_t *request,
+		const struct session_verdict *verdict, struct cairn_err *err)
+{
+	int rc = patch_status(
+		c, request,
+		json_pack("{s:s, s:s}", "sessionState", "Failed", "error", verdict->why.msg), err);
+
+	if (rc)
+		return rc;
+	atomic_fetch_add(&c->failed, 1);
+	kube_event_tell(c->options.recorder, request, true, "SessionFailed", "CreateSession", "%s",
+			verdict->why.msg);
+	return 0;
+}
+
+/* Returns the token of data that an earlier attempt created, or "". Reads from the API
+ * server itself, because the informer may lag behind our own write. */
+static int find_token(struct session_controller *c, const json_t *request, const char *ns,
+		      char out[TOKEN_TEXT + 1], struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	kube_auto_json json_t *list = NULL;
+	cairn_auto_free char *selector =
+		cairn_printf("%s=%s", SESSION_UID_LABEL, kube_uid(request));
+	struct kube_list_query query = {.label_selector = selector};
+	const char *name;
+	int rc;
+
+	out[0] = '\0';
+	if (!selector)
+		return cairn_err_nomem(err, "session");
+	rc = kube_list(c->options.client, KUBE_REF(&kube_snapshotsessiondata, ns, NULL), &query,
+		       &how, &list, err);
+	if (rc)
+		return rc;
+	name = kube_name(json_array_get(kube_at(list, "items"), 0));
+	if (strlen(name) == TOKEN_TEXT)
+		memcpy(out, name, TOKEN_TEXT + 1);
+	return 0;
+}
+
+static int make_data(struct session_controller *c, const json_t *request, const char *ns,
+		     char token[TOKEN_TEXT + 1], struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	kube_auto_json json_t *object = NULL;
+	int rc = cairn_random_hex(token, TOKEN_BYTES, err);
+
+	if (rc)
+		return rc;
+	object = kube_object_new(&kube_snapshotsessiondata, ns, token);
+	if (!object)
+		return cairn_err_nomem(err, "session");
+	rc = kube_set(object, err, json_string(kube_uid(request)), "metadata", "labels",
+		      SESSION_UID_LABEL);
+	if (!rc)
+		rc = kube_set(object, err,
+			      json_pack("{s:s, s:s, s:O}", "expiryTime",
+					kube_str(request, "status", "expiryTime"),
+					"snapshotNamespace", kube_namespace(request), "snapshots",
+					kube_at(request, "spec", "snapshots")),
+			      "spec");
+	if (!rc)
+		rc = kube_create(c->options.client, KUBE_REF(&kube_snapshotsessiondata, ns, NULL),
+				 object, &how, NULL, err);
+	return rc;
+}
+
+/* Base64, the JSON encoding of bytes. */
+static json_t *bytes_of(const char *text)
+{
+	cairn_auto_buf struct cairn_buf encoded = CAIRN_BUF_INIT(TOKEN_TEXT * 2);
+
+	cairn_base64_add(&encoded, text, strlen(text));
+	return cairn_buf_failed(&encoded) ? NULL : json_stringn((char *)encoded.data, encoded.len);
+}
+
+static int make_ready(struct session_controller *c, const json_t *request,
+		      const struct session_verdict *verdict, struct cairn_err *err)
+{
+	char token[TOKEN_TEXT + 1];
+	int rc = find_token(c, request, verdict->driver_namespace, token, err);
+
+	if (!rc && !token[0])
+		rc = make_data(c, request, verdict->driver_namespace, token, err);
+	if (!rc)
+		rc = patch_status(c, request,
+				  json_pack("{s:s, s:n, s:o, s:s, s:s}", "sessionState", "Ready",
+					    "error", "sessionToken", bytes_of(token), "sessionURL",
+					    kube_str(verdict->configuration, "spec", "address"),
+					    "caCert",
+					    kube_str(verdict->configuration, "spec", "caCert")),
+				  err);
+	if (rc)
+		return rc;
+	atomic_fetch_add(&c->ready, 1);
+	kube_event_tell(c->options.recorder, request, false, "SessionReady", "CreateSession",
+			"the session can be used until %s",
+			kube_str(request, "status", "expiryTime"));
+	return 0;
+}
+
+/* Reports once why a request is not ready yet. */
+static int stay_pending(struct session_controller *c, const json_t *request,
+			const struct session_verdict *verdict, struct cairn_err *err)
+{
+	const char *said = kube_str(request, "status", "error");
+
+	if (said && strcmp(said, verdict->why.msg) == 0)
+		return 0;
+	return patch_status(c, request, json_pack("{s:s}", "error", verdict->why.msg), err);
+}
+
+static int decide(struct session_controller *c, const json_t *request, uint64_t *ret_again_ms,
+		  struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	struct session_verdict verdict;
+	int rc = session_judge(c->options.client, c->configurations, request, &how, &verdict, err);
+
+	if (rc)
+		return rc;
+	switch (verdict.state) {
+	case SESSION_READY:
+		rc = make_ready(c, request, &verdict, err);
+		break;
+	case SESSION_FAILED:
+		rc = fail(c, request, &verdict, err);
+		break;
+	case SESSION_PENDING:
+		rc = stay_pending(c, request, &verdict, err);
+		*ret_again_ms = 0;
+		break;
+	}
+	json_decref(verdict.configuration);
+	return rc;
+}
+
+static int end(struct session_controller *c, const json_t *request, struct cairn_err *err)
+{
+	struct kube_call how = kube_controller_call(c->common);
+	struct kube_delete_options only = {.uid = kube_uid(request)};
+	int rc = kube_delete(c->options.client,
+			     KUBE_REF(&kube_snapshotsessionrequests, kube_namespace(request),
+				      kube_name(request)),
+			     &only, &how, NULL, err);
+
+	if (!rc)
+		atomic_fetch_add(&c->expired, 1);
+	return rc == CAIRN_ABORTED ? 0 : rc;
+}
+
+int session_request_look(struct session_controller *c, const json_t *request,
+			 uint64_t *ret_again_ms, struct cairn_err *err)
+{
+	const char *state = kube_str(request, "status", "sessionState");
+	const char *expiry = kube_str(request, "status", "expiryTime");
+	uint64_t left = session_time_left(expiry);
+
+	*ret_again_ms = UINT64_MAX;
+	if (kube_is_deleted(request))
+		return 0;
+	if (!state || !expiry)
+		return begin(c, request, err);
+	if (left == 0)
+		return end(c, request, err);
+	*ret_again_ms = left;
+	return strcmp(state, "Pending") == 0 ? decide(c, request, ret_again_ms, err) : 0;
+}

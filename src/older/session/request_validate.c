@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "older/session/request_validate.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "kube/informer.h"
+#include "kube/object.h"
+#include "kube/kube_snapshot.h"
+
+const char *session_state_name(enum session_state state)
+{
+	static const char *const names[] = {"Pending", "Ready", "Failed"};
+
+	return names[state];
+}
+
+static bool is_final(int rc)
+{
+	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID;
+}
+
+/* Finds the driver of one snapshot, which must be that of the previous ones. */
+static int look_at_snapshot(struct kube_client *client, const char *ns, const char *name,
+			    const struct kube_call *how, char **driver, struct session_verdict *ret,
+			    struct cairn_err *err)
+{
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot snapshot = {0};
+	int rc = kube_snapshot_get(client, ns, name, how, &snapshot, err);
+
+	if (is_final(rc) || rc == CAIRN_UNAVAILABLE) {
+		ret->state = is_final(rc) ? SESSION_FAILED : SESSION_PENDING;
+		ret->why = *err;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	if (!*driver) {
+		*driver = cairn_strdup(snapshot.driver);
+		return *driver ? 0 : cairn_err_nomem(err, "session");
+	}
+	if (strcmp(*driver, snapshot.driver) != 0) {
+		ret->state = SESSION_FAILED;
+		cairn_err_set(&ret->why, CAIRN_INVALID,
+			      "the snapshots belong to several drivers: '%s' and '%s'", *driver,
+			      snapshot.driver);
+	}
+	return 0;
+}
+
+static int find_configuration(struct kube_informer *configurations, const char *driver,
+			      struct session_verdict *ret, struct cairn_err *err)
+{
+	json_t **found = NULL;
+	size_t n = 0;
+	int rc = kube_informer_find(configurations, SESSION_DRIVER_INDEX, driver, &found, &n, err);
+
+	if (rc)
+		return rc;
+	if (n == 1) {
+		ret->configuration = json_incref(found[0]);
+		rc = session_driver_namespace(found[0], ret->driver_namespace, &ret->why);
+		if (rc)
+			ret->state = SESSION_FAILED;
+	} else {
+		ret->state = SESSION_FAILED;
+		cairn_err_set(&ret->why, CAIRN_NOT_FOUND,
+			      n ? "there are several SnapshotServicesConfigurations of the driver "
+				  "'%s'"
+				: "there is no SnapshotServicesConfiguration of the driver '%s'",
+			      driver);
+	}
+	kube_objects_free(found, n);
+	return 0;
+}
+
+int session_judge(struct kube_client *client, struct kube_informer *configurations,
+		  const json_t *request, const struct kube_call *how, struct session_verdict *ret,
+		  struct cairn_err *err)
+{
+	const json_t *names = kube_at(request, "spec", "snapshots");
+	cairn_auto_free char *driver = NULL;
+	const json_t *name;
+	size_t i;
+	int rc = 0;
+
+	*ret = (struct session_verdict){.state = SESSION_READY};
+	json_array_foreach(names, i, name)
+	{
+		const char *text = json_string_value(name);
+
+		if (!text)
+			continue;
+		rc = look_at_snapshot(client, kube_namespace(request), text, how, &driver, ret,
+				      err);
+		if (rc || ret->state != SESSION_READY)
+			return rc;
+	}
+	if (!driver) {
+		ret->state = SESSION_FAILED;
+		cairn_err_set(&ret->why, CAIRN_INVALID, "no snapshot is named");
+		return 0;
+	}
+	return find_configuration(configurations, driver, ret, err);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Decides about a pending SnapshotSessionRequest: the driver of its snapshots, and the
+ * address of that driver's service. */
+#ifndef CAIRN_SESSION_JUDGE_H
+#define CAIRN_SESSION_JUDGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "older/session/settings.h"
+
+struct kube_call;
+struct kube_client;
+struct kube_informer;
+
+enum session_state {
+	SESSION_PENDING,
+	SESSION_READY,
+	SESSION_FAILED,
+};
+
+/* "Pending", "Ready", "Failed". */
+const char *session_state_name(enum session_state state);
+
+struct session_verdict {
+	enum session_state state;
+	struct cairn_err why;  /* set unless it is ready */
+	json_t *configuration; /* the driver's; the caller's reference */
+	char driver_namespace[SESSION_NAMESPACE_MAX + 1];
+};
+
+/* `configurations` has an index SESSION_DRIVER_INDEX. Fails if the API server cannot be
+ * reached; everything else is a verdict. */
+#define SESSION_DRIVER_INDEX "driver"
+int session_judge(struct kube_client *client, struct kube_informer *configurations,
+		  const json_t *request, const struct kube_call *how, struct session_verdict *ret,
+		  struct cairn_err *err);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/check/record_rebuild.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "pool/catalogue/catalogue.h"
+#include "pool/pool_impl.h"
+#include "pool/catalogue/ids.h"
+#include "pool/check/inventory.h"
+#include "pool/catalogue/records.h"
+#include "pool/catalogue/record_key.h"
+#include "pool/check/quarantine.h"
+#include "pool/store/changeset_file.h"
+#include "pool/store/store.h"
+
+/* ---- volumes ------------------------------------------------------------- */
+
+/* Other information about a volume. */
+struct volume_facts {
+	const struct inventory *inv;
+	uint64_t bits;
+	bool has_data;
+	uint64_t size; /* of the data */
+	const char *name;
+	const struct record_snapshot *oldest;
+	const struct record_snapshot *newest;
+	const struct record_snapshot *head; /* has data; NULL: none can be */
+	bool has_snapshots;
+};
+
+static int look_for_data(struct pool *pool, struct store_ref ref, bool *ret_has, uint64_t *ret_size,
+			 struct cairn_err *err)
+{
+	int rc = store_size(pool->store, ref, ret_size, err);
+
+	*ret_has = rc == 0;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
+static void collect_volume_snapshots(struct volume_facts *facts)
+{
+	const struct inventory *inv = facts->inv;
+
+	for (size_t i = 0; i < inv->n_snapshots; i++) {
+		const struct record_snapshot *record = &inv->snapshots[i].record;
+
+		if (inv->snapshots[i].state != INVENTORY_GOOD || record->volume != facts->bits)
+			continue;
+		facts->has_snapshots = true;
+		if (!facts->oldest)
+			facts->oldest = record;
+		facts->newest = record;
+		if (record->has_data)
+			facts->head = record;
+	}
+	for (size_t i = 0; i < inv->n_entries; i++)
+		if (inv->entries[i].kind == 'l' && inv->entries[i].a == facts->bits)
+			facts->has_snapshots = true;
+}
+
+static int collect_volume_facts(struct pool *pool, struct volume_facts *facts,
+				struct cairn_err *err)
+{
+	const struct inventory_entry *name = inventory_entry_of(facts->inv, 'w', facts->bits, NULL);
+	const struct inventory_entry *head = inventory_entry_of(facts->inv, 'h', facts->bits, NULL);
+	const struct record_snapshot *indexed =
+		head ? inventory_good_snapshot(facts->inv, head->a) : NULL;
+	char id[POOL_ID_MAX + 1];
+
+	facts->name = name ? name->name : NULL;
+	collect_volume_snapshots(facts);
+	if (indexed && indexed->has_data)
+		facts->head = indexed;
+	ids_format_volume(facts->bits, id);
+	return look_for_data(pool, (struct store_ref){STORE_VOLUME, id}, &facts->has_data,
+			     &facts->size, err);
+}
+
+static struct record_volume volume_from_facts(const struct volume_facts *facts)
+{
+	struct record_volume volume = {
+		.volume = facts->bits,
+		.size = facts->has_data ? facts->size
+			: facts->newest ? facts->newest->size
+					: 0,
+		.created_ns = facts->oldest ? facts->oldest->created_ns : cairn_now_ns(),
+		.deleted = !facts->has_data && !facts->name,
+	};
+	const struct record_snapshot *head = facts->head;
+
+	if (facts->name)
+		snprintf(volume.name, sizeof(volume.name), "%s", facts->name);
+	else
+		snprintf(volume.name, sizeof(volume.name), "recovered-%016" PRIx64, facts->bits);
+	if (head && !volume.deleted)
+		volume.head = head->number;
+	if (head && head->volume != facts->bits) {
+		volume.origin = head->number;
+		volume.origin_volume = head->volume;
+	} else if (facts->oldest && facts->oldest->parent &&
+		   facts->oldest->parent_volume != facts->bits) {
+		volume.origin = facts->oldest->parent;
+		volume.origin_volume = facts->oldest->parent_volume;
+	}
+	return volume;
+}
+
+/* Takes further fields from the damaged bytes that are harmless if wrong. An
+ * unfinished restore must be preserved, because its volume must not be used. */
+static void salvage_volume(struct pool *pool, uint64_t bits, struct record_volume *volume)
+{
+	struct ledger_key key = ledger_key_number('v', bits);
+	cairn_auto_free uint8_t *data = NULL;
+	struct record_volume old;
+	size_t len = 0;
+
+	if (catalogue_get_stored(pool->cat, ledger_key_bytes(&key), &data, &len, NULL) != 0 ||
+	    len <= CATALOGUE_SUM_LEN)
+		return;
+	if (record_volume_decode(data + CATALOGUE_SUM_LEN, len - CATALOGUE_SUM_LEN, &old, NULL) ==
+		    0 &&
+	    old.volume == bits) {
+		memcpy(volume->restoring, old.restoring, sizeof(volume->restoring));
+		if (!volume->origin) {
+			volume->origin = old.origin;
+			volume->origin_volume = old.origin_volume;
+		}
+		if (old.granularity == 0 || handle_check_granularity(old.granularity, NULL) == 0)
+			volume->granularity = old.granularity;
+	} else if (data[CATALOGUE_SUM_LEN] == 2) {
+		snprintf(volume->restoring, sizeof(volume->restoring), "unknown");
+	}
+}
+
+/* Makes a concurrent release of the head's data fail. */
+static int keep_head(struct pool *pool, struct catalogue_batch *batch,
+		     const struct record_snapshot *head, struct cairn_err *err)
+{
+	struct record_snapshot now = *head;
+
+	now.revision++;
+	return ledger_snapshot_change(pool->cat, batch, head, &now, err);
+}
+
+static int commit_volume(struct pool *pool, const struct volume_facts *facts,
+			 struct rebuild_result *ret, struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_volume volume = volume_from_facts(facts);
+	bool keep = facts->has_data || facts->has_snapshots;
+	struct ledger_key key = ledger_key_number('v', facts->bits);
+	char id[POOL_ID_MAX + 1];
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	salvage_volume(pool, facts->bits, &volume);
+	if (!rc)
+		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+	if (!rc && keep && volume.head)
+		rc = keep_head(pool, batch, facts->head, err);
+	if (rc)
+		return rc;
+	if (keep)
+		ledger_volume_put(batch, &volume);
+	else
+		catalogue_delete(batch, ledger_key_bytes(&key));
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	ret->outcome = keep ? REBUILD_DONE : REBUILD_DROPPED;
+	ids_format_volume(facts->bits, id);
+	snprintf(ret->text, sizeof(ret->text), "%s%s '%s', %" PRIu64 " bytes%s", id,
+		 volume.deleted ? ", deleted, was" : " is", volume.name, volume.size,
+		 facts->has_data || volume.deleted ? "" : ", without its data");
+	return 0;
+}
+
+int rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
+		   struct cairn_err *err)
+{
+	cairn_cleanup(inventory_freep) struct inventory *inv = NULL;
+	struct volume_facts facts = {.bits = bits, .has_snapshots = wanted};
+	const struct inventory_volume *found;
+	cairn_auto_fd int lock = -1;
+	int rc = handle_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
+
+	*ret = (struct rebuild_result){.outcome = REBUILD_NOTHING};
+	if (!rc)
+		rc = inventory_take(pool->cat, &inv, err);
+	if (rc)
+		return rc;
+	facts.inv = inv;
+	found = inventory_find_volume(inv, bits);
+	if (found && found->state != INVENTORY_DAMAGED)
+		return 0;
+	rc = collect_volume_facts(pool, &facts, err);
+	if (rc || (!found && !facts.has_data && !facts.has_snapshots))
+		return rc;
+	return commit_volume(pool, &facts, ret, err);
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+struct snapshot_facts {
+	const struct inventory *inv;
+	const struct record_volume *volume;
+	uint64_t number;
+	bool has_data;
+	uint64_t size;
+	const char *name;                     /* NULL: not known */
+	const struct inventory_entry *expiry; /* NULL: not in the index of deleted ones */
+	const struct record_snapshot *parent; /* NULL: none, or not known */
+	uint64_t generation;                  /* of the newest set file */
+};
+
+struct owner_search {
+	uint64_t number;
+	uint64_t volume;
+	bool found;
+};
+
+static int match_owner(void *arg, const char *id, struct cairn_err *err)
+{
+	struct owner_search *search = arg;
+	uint64_t volume;
+	uint64_t number;
+
+	(void)err;
+	if (ids_parse_snapshot(id, &volume, &number) && number == search->number) {
+		search->volume = volume;
+		search->found = true;
+	}
+	return 0;
+}
+
+bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
+		       uint64_t *ret_volume)
+{
+	const struct inventory_entry *listed = inventory_entry_of(inv, 'l', number, NULL);
+	const struct inventory_entry *named = inventory_entry_of(inv, 'm', number, NULL);
+	struct owner_search search = {.number = number};
+
+	/* The name of the data is the best evidence. */
+	if (store_list(pool->store, STORE_SNAPSHOT, match_owner, &search, NULL) == 0 &&
+	    search.found)
+		*ret_volume = search.volume;
+	else if (listed || named)
+		*ret_volume = listed ? listed->a : named->a;
+	else
+		return false;
+	return true;
+}
+
+/* The base size in a successor's set is the size of this snapshot. */
+static bool size_from_children(struct pool *pool, const struct inventory *inv, uint64_t number,
+			       uint64_t *ret_size)
+{
+	for (size_t i = 0; i < inv->n_entries; i++) {
+		cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader = NULL;
+		const struct inventory_entry *entry = &inv->entries[i];
+		const struct record_snapshot *child;
+		char name[SETFILE_NAME_MAX];
+
+		if (entry->kind != 'c' || entry->a != number)
+			continue;
+		child = inventory_good_snapshot(inv, entry->b);
+		if (!child || child->set != POOL_SET_READY || child->parent != number)
+			continue;
+		setfile_name(child->number, child->set_generation, name);
+		if (setfile_reader_new(pool->sets_fd, name, 0, &reader, NULL) != 0)
+			continue;
+		*ret_size = block_set_reader_info(setfile_reader_set(reader))->base_size;
+		return true;
+	}
+	return false;
+}
+
+/* The predecessor according to the index, if it names only one. */
+static const struct record_snapshot *indexed_parent(const struct inventory *inv, uint64_t number)
+{
+	const struct inventory_entry *entry = inventory_entry_of(inv, 'c', number, NULL);
+
+	if (!entry || inventory_entry_of(inv, 'c', number, entry) || entry->a >= number)
+		return NULL;
+	return inventory_good_snapshot(inv, entry->a);
+}
+
+static int collect_snapshot_facts(struct pool *pool, struct snapshot_facts *facts,
+				  struct cairn_err *err)
+{
+	const struct inventory_entry *name =
+		inventory_entry_of(facts->inv, 'm', facts->number, NULL);
+	char id[POOL_ID_MAX + 1];
+	int rc;
+
+	facts->name = name && name->a == facts->volume->volume ? name->name : NULL;
+	facts->expiry = inventory_entry_of(facts->inv, 't', facts->number, NULL);
+	facts->parent = indexed_parent(facts->inv, facts->number);
+	ids_format_snapshot(facts->volume->volume, facts->number, id);
+	rc = look_for_data(pool, (struct store_ref){STORE_SNAPSHOT, id}, &facts->has_data,
+			   &facts->size, err);
+	if (!rc && !facts->has_data &&
+	    !size_from_children(pool, facts->inv, facts->number, &facts->size))
+		facts->size = facts->volume->size;
+	if (!rc)
+		rc = setfile_newest_generation(pool->sets_fd, facts->number, &facts->generation,
+					       err);
+	return rc;
+}
+
+static struct record_snapshot snapshot_from_facts(const struct pool *pool,
+						  const struct snapshot_facts *facts)
+{
+	const struct record_snapshot *parent = facts->parent;
+	struct record_snapshot snapshot = {
+		.number = facts->number,
+		.volume = facts->volume->volume,
+		.size = facts->size,
+		.created_ns = parent ? parent->created_ns + 1 : facts->volume->created_ns,
+		.parent = parent ? parent->number : 0,
+		.parent_volume = parent ? parent->volume : 0,
+		.deleted = facts->expiry || !facts->has_data,
+		.has_data = facts->has_data,
+		.set_generation = facts->generation + 1,
+		.set = !parent                               ? POOL_SET_NONE
+		       : parent->has_data && facts->has_data ? POOL_SET_PENDING
+							     : POOL_SET_LOST,
+	};
+
+	if (snapshot.deleted)
+		snapshot.expires_ns =
+			facts->expiry ? facts->expiry->a : handle_expiry_ns(pool, facts->volume);
+	if (facts->name)
+		snprintf(snapshot.name, sizeof(snapshot.name), "%s", facts->name);
+	else if (!snapshot.deleted)
+		snprintf(snapshot.name, sizeof(snapshot.name), "recovered-%" PRIu64, facts->number);
+	return snapshot;
+}
+
+static int commit_snapshot(struct pool *pool, const struct snapshot_facts *facts,
+			   struct rebuild_result *ret, struct cairn_err *err)
+{
+	static const char *const set_text[] = {
+		[POOL_SET_NONE] = "the first of its line",
+		[POOL_SET_PENDING] = "compared with its predecessor again",
+		[POOL_SET_READY] = "",
+		[POOL_SET_LOST] = "without its change set: deltas over it are refused",
+	};
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct record_snapshot snapshot = snapshot_from_facts(pool, facts);
+	struct ledger_key key = ledger_key_number('s', facts->number);
+	char id[POOL_ID_MAX + 1];
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (!rc)
+		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+	if (!rc && snapshot.set == POOL_SET_PENDING)
+		rc = keep_head(pool, batch, facts->parent, err);
+	if (rc)
+		return rc;
+	ledger_snapshot_put(batch, &snapshot);
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	ret->outcome = REBUILD_DONE;
+	ids_format_snapshot(snapshot.volume, snapshot.number, id);
+	snprintf(ret->text, sizeof(ret->text), "%s is%s '%s', %" PRIu64 " bytes, %s", id,
+		 snapshot.deleted ? " a deleted" : "", snapshot.name, snapshot.size,
+		 set_text[snapshot.set]);
+	return 0;
+}
+
+/* The volume cannot be determined: there is neither data nor an index entry. */
+static int drop_snapshot(struct pool *pool, uint64_t number, struct rebuild_result *ret,
+			 struct cairn_err *err)
+{
+	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct ledger_key key = ledger_key_number('s', number);
+	int rc = catalogue_batch_new(pool->cat, &batch, err);
+
+	if (!rc)
+		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+	if (rc)
+		return rc;
+	catalogue_delete(batch, ledger_key_bytes(&key));
+	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	if (rc)
+		return rc;
+	ret->outcome = REBUILD_DROPPED;
+	snprintf(ret->text, sizeof(ret->text), "snapshot number %" PRIu64, number);
+	return 0;
+}
+
+static bool is_to_be_made(const struct inventory_snapshot *found, bool doubted)
+{
+	return !found || found->state == INVENTORY_DAMAGED ||
+	       (doubted && found->state == INVENTORY_GOOD);
+}
+
+static int rebuild_snapshot_locked(struct pool *pool, const struct inventory *inv, uint64_t number,
+				   uint64_t volume, bool doubted, struct rebuild_result *ret,
+				   struct cairn_err *err)
+{
+	const struct inventory_snapshot *found = inventory_find_snapshot(inv, number);
+	const struct inventory_volume *owner = inventory_find_volume(inv, volume);
+	struct snapshot_facts facts = {.inv = inv, .number = number};
+	uint64_t again;
+	int rc;
+
+	if (!is_to_be_made(found, doubted) || (owner && owner->state == INVENTORY_NEWER))
+		return 0;
+	if (!rebuild_volume_of(pool, inv, number, &again) || again != volume)
+		return cairn_err_set(err, CAIRN_ABORTED, "another operation was faster");
+	if (!owner || owner->state != INVENTORY_GOOD)
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "the record of its volume is damaged");
+	facts.volume = &owner->record;
+	rc = collect_snapshot_facts(pool, &facts, err);
+	if (rc || (!found && !facts.has_data))
+		return rc;
+	return commit_snapshot(pool, &facts, ret, err);
+}
+
+int rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted, struct rebuild_result *ret,
+		     struct cairn_err *err)
+{
+	cairn_cleanup(inventory_freep) struct inventory *before = NULL;
+	cairn_cleanup(inventory_freep) struct inventory *inv = NULL;
+	const struct inventory_snapshot *found;
+	cairn_auto_fd int lock = -1;
+	uint64_t volume;
+	int rc = inventory_take(pool->cat, &before, err);
+
+	*ret = (struct rebuild_result){.outcome = REBUILD_NOTHING};
+	if (rc)
+		return rc;
+	if (!rebuild_volume_of(pool, before, number, &volume)) {
+		found = inventory_find_snapshot(before, number);
+		return found && found->state == INVENTORY_DAMAGED
+			       ? drop_snapshot(pool, number, ret, err)
+			       : 0;
+	}
+	rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
+	if (!rc)
+		rc = inventory_take(pool->cat, &inv, err);
+	return rc ? rc : rebuild_snapshot_locked(pool, inv, number, volume, doubted, ret, err);
+}

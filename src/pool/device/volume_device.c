@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/device/volume_device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/loop.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "pool/device/loop_device.h"
+#include "pool/device/mounts.h"
+
+#define LIMIT_TRIES   100U
+#define LIMIT_WAIT_MS 10U
+
+static int stat_file(const char *path, struct stat *ret, struct cairn_err *err)
+{
+	if (stat(path, ret) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", path);
+	if (!S_ISREG(ret->st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a regular file", path);
+	return 0;
+}
+
+int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
+{
+	struct loop_device found = {.path = ""};
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_find(&file, &found, err);
+	if (rc == 0)
+		memcpy(ret_device, found.path, sizeof(found.path));
+	return rc;
+}
+
+/* Whether the existing device of a file can be used. */
+static int reuse(const struct loop_device *found, bool read_only, struct cairn_err *err)
+{
+	if (!read_only && (found->flags & LO_FLAGS_READ_ONLY))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "already attached read-only as '%s'; detach it first",
+				     found->path);
+	return 0;
+}
+
+int device_attach_locked(const char *path, bool read_only, uint64_t size,
+			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
+{
+	struct loop_spec spec = {.file = path, .read_only = read_only, .size = size};
+	struct loop_device device = {.path = ""};
+	cairn_auto_fd int fd = -1;
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_find(&file, &device, err);
+	if (rc < 0)
+		return rc;
+	rc = device.path[0] ? reuse(&device, read_only, err)
+			    : loop_attach(&spec, &device, &fd, err);
+	if (rc == 0)
+		memcpy(ret_device, device.path, sizeof(device.path));
+	return rc;
+}
+
+int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
+		  struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_lock(path, &lock, err);
+	return rc ? rc : device_attach_locked(path, read_only, 0, ret_device, err);
+}
+
+int device_detach_locked(const char *path, struct cairn_err *err)
+{
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	while (rc == 0) {
+		struct loop_device device = {.path = ""};
+
+		rc = loop_find(&file, &device, err);
+		if (rc == 0 && !device.path[0])
+			return 0;
+		if (rc == 0)
+			rc = loop_detach(device.path, &file, err);
+	}
+	return rc;
+}
+
+int device_detach(const char *path, struct cairn_err *err)
+{
+	cairn_auto_fd int lock = -1;
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_lock(path, &lock, err);
+	return rc ? rc : device_detach_locked(path, err);
+}
+
+static int list_add(void *arg, const struct loop_device *device, struct cairn_err *err)
+{
+	struct device_list *list = arg;
+	struct device_one *grown = cairn_realloc_array(list->list, list->n + 1, sizeof(*grown));
+	struct device_one *one;
+
+	if (!grown)
+		return cairn_err_nomem(err, "devices");
+	list->list = grown;
+	one = &grown[list->n++];
+	*one = (struct device_one){.read_only = device->flags & LO_FLAGS_READ_ONLY};
+	memcpy(one->path, device->path, sizeof(one->path));
+	return device_mount_point(one->path, &one->mount, err);
+}
+
+int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err)
+{
+	struct device_list list = {0};
+	struct stat file;
+	int rc = stat_file(path, &file, err);
+
+	if (rc == 0)
+		rc = loop_find_all(&file, list_add, &list, err);
+	if (rc == 0)
+		*ret = list;
+	else
+		device_list_done(&list);
+	return rc;
+}
+
+void device_list_done(struct device_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->list[i].mount);
+	free(list->list);
+	*list = (struct device_list){0};
+}
+
+/* The kernel returns EAGAIN while pages of the device are being written. */
+static int set_limit(int fd, uint64_t size)
+{
+	struct loop_info64 info;
+	int rc = ioctl(fd, LOOP_GET_STATUS64, &info);
+
+	info.lo_sizelimit = size;
+	for (unsigned i = 0; rc == 0 && i < LIMIT_TRIES; i++) {
+		rc = ioctl(fd, LOOP_SET_STATUS64, &info);
+		if (rc == 0 || errno != EAGAIN)
+			break;
+		rc = 0;
+		cairn_sleep_ms(LIMIT_WAIT_MS);
+	}
+	return rc;
+}
+
+/* Without a limit the device takes its file's size, which may be larger. */
+int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+	struct loop_info64 info;
+	uint64_t have = 0;
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", device);
+	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0 || ioctl(fd, BLKGETSIZE64, &have) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", device);
+	if (have >= size)
+		return 0;
+	if (info.lo_sizelimit == 0 && ioctl(fd, LOOP_SET_CAPACITY, 0) < 0)
+		return cairn_err_sys(err, errno, "new size of '%s'", device);
+	if (ioctl(fd, BLKGETSIZE64, &have) < 0)
+		return cairn_err_sys(err, errno, "size of '%s'", device);
+	if (have != size && set_limit(fd, size) < 0)
+		return cairn_err_sys(err, errno, "new size of '%s'", device);
+	return 0;
+}
+
+int device_flush(const char *device, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return cairn_err_sys(err, errno, "open '%s'", device);
+	if (fsync(fd) < 0)
+		return cairn_err_sys(err, errno, "flush '%s'", device);
+	return 0;
+}
+
+int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err)
+{
+	struct stat st;
+
+	if (stat(device, &st) < 0)
+		return cairn_err_sys(err, errno, "stat '%s'", device);
+	if (!S_ISBLK(st.st_mode))
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a block device", device);
+	return mounts_find_device(st.st_rdev, ret_mount, err);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/store/extent_merge.h"
+
+int joiner_flush(struct joiner *joiner, struct cairn_err *err)
+{
+	struct block_extent held = joiner->held;
+
+	if (held.length == 0)
+		return 0;
+	joiner->held.length = 0;
+	return joiner->sink.emit(joiner->sink.arg, &held, err);
+}
+
+int joiner_add(struct joiner *joiner, uint64_t offset, uint64_t length, bool zero,
+	       struct cairn_err *err)
+{
+	struct block_extent *held = &joiner->held;
+	int rc;
+
+	if (length == 0)
+		return 0;
+	if (held->length > 0 && block_extent_end(held) == offset && held->zero == zero) {
+		held->length += length;
+		return 0;
+	}
+	rc = joiner_flush(joiner, err);
+	if (rc)
+		return rc;
+	*held = (struct block_extent){.offset = offset, .length = length, .zero = zero};
+	return 0;
+}

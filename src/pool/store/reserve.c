@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pool/store/reserve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "pool/pool_impl.h"
+#include "pool/store/file_owner.h"
+
+/* At most this fraction of a small filesystem. */
+#define SHARE 64U
+
+/* The reserve grows by multiples of this. */
+#define REFILL_STEP (64U << 10)
+
+/* How long to wait for background work of an image after a deletion. */
+#define SETTLE_TURNS    50U
+#define SETTLE_PAUSE_MS 100U
+
+uint64_t reserve_size_for(uint64_t total_bytes)
+{
+	uint64_t size = total_bytes / SHARE / RESERVE_SLICE * RESERVE_SLICE;
+
+	return size < RESERVE_SLICE ? RESERVE_SLICE : size > RESERVE_MAX ? RESERVE_MAX : size;
+}
+
+bool reserve_yield(int dir_fd)
+{
+	cairn_auto_fd int fd = -1;
+	struct stat st;
+
+	if (dir_fd < 0 ||
+	    cairn_open_regular(dir_fd, POOL_RESERVE_NAME, O_RDWR, 0, &fd, NULL) != 0 ||
+	    fstat(fd, &st) < 0 || st.st_size <= 0)
+		return false;
+	/* The space of a truncated file may be free only after a commit. */
+	return ftruncate(fd, (st.st_size - 1) / RESERVE_SLICE * RESERVE_SLICE) == 0 &&
+	       fsync(fd) == 0;
+}
+
+static bool has_image(const struct pool *pool)
+{
+	return strcmp(pool->marker.image, "none") != 0;
+}
+
+bool reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
+{
+	/* Out of memory has the same code. */
+	if (rc != CAIRN_NO_SPACE || (err && err->sys_errno == ENOMEM) || pool->read_only)
+		return false;
+	return reserve_yield(pool->root_fd);
+}
+
+static int no_space(struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_NO_SPACE,
+			     "no space left in the pool; delete snapshots or volumes");
+}
+
+/* The size of a reserve, and the free space of its filesystem. */
+struct state {
+	uint64_t want, have, free_bytes;
+};
+
+static int look(int dir_fd, struct state *ret, struct cairn_err *err)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (fstatvfs(dir_fd, &fs) < 0)
+		return cairn_err_sys(err, errno, "space of the pool");
+	*ret = (struct state){
+		.want = reserve_size_for((uint64_t)fs.f_blocks * fs.f_frsize),
+		.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize,
+	};
+	if (fstatat(dir_fd, POOL_RESERVE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode))
+		ret->have = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int allocate(int dir_fd, uint64_t size, struct cairn_err *err)
+{
+	cairn_auto_fd int fd = owner_open(dir_fd, POOL_RESERVE_NAME, O_RDWR);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cairn_err_sys(err, errno, "open the pool's reserve");
+	if (!S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file",
+				     POOL_RESERVE_NAME);
+	/* Where blocks cannot be allocated ahead there is no reserve. */
+	if (fallocate(fd, 0, 0, (off_t)size) < 0 && errno != EOPNOTSUPP)
+		return cairn_err_sys(err, errno, "allocate the pool's reserve");
+	return 0;
+}
+
+/* Called before space is consumed: the reserve is not created from the last
+ * bytes. */
+static int require(int dir_fd, struct cairn_err *err)
+{
+	struct state state;
+	int rc = look(dir_fd, &state, err);
+
+	if (rc)
+		return rc;
+	if (state.have >= state.want)
+		return state.free_bytes >= RESERVE_SLICE ? 0 : no_space(err);
+	if (state.free_bytes < 2 * (state.want - state.have))
+		return no_space(err);
+	return allocate(dir_fd, state.want, err);
+}
+
+/* Called after space was freed: takes back yielded slices. True when the reserve
+ * is complete. */
+static bool refill(int dir_fd)
+{
+	struct state state;
+	uint64_t n;
+
+	if (look(dir_fd, &state, NULL) != 0)
+		return false;
+	n = state.have < state.want ? state.want - state.have : 0;
+	if (n > state.free_bytes)
+		n = state.free_bytes;
+	/* A filesystem needs some of its free space itself. */
+	for (n -= n % REFILL_STEP; n > 0; n = n / 2 - n / 2 % REFILL_STEP)
+		if (allocate(dir_fd, state.have + n, NULL) == 0) {
+			state.have += n;
+			break;
+		}
+	return state.have >= state.want;
+}
+
+int reserve_require(struct pool *pool, struct cairn_err *err)
+{
+	int rc = require(pool->root_fd, err);
+
+	if (!rc && has_image(pool))
+		rc = require(pool->dir_fd, err);
+	/* If only the creation of the file failed, the operation may still
+	 * succeed. */
+	return rc == CAIRN_NO_SPACE ? rc : 0;
+}
+
+/* btrfs removes the trees of a deleted subvolume in the background, and writes
+ * while doing so. True while it does; older kernels do not report it. */
+static bool has_dead_subvolumes(int fd)
+{
+	struct {
+		uint64_t subvolid;
+		uint32_t mode, count;
+	} wait = {.mode = 2}; /* BTRFS_SUBVOL_SYNC_COUNT, Linux 6.13 */
+
+	return ioctl(fd, _IOW(BTRFS_IOCTL_MAGIC, 65, wait), &wait) == 0 && wait.count > 0;
+}
+
+/* On btrfs the ioctl also wakes the thread that removes those trees. */
+static void sync_image(int fd)
+{
+	if (ioctl(fd, BTRFS_IOC_SYNC) < 0)
+		(void)syncfs(fd);
+}
+
+/* Lets the image complete its writes while its host has space, and returns its
+ * free space to the host. */
+static void settle_image(struct pool *pool)
+{
+	struct fstrim_range all = {.len = UINT64_MAX};
+
+	sync_image(pool->root_fd);
+	for (unsigned i = 0; i < SETTLE_TURNS && has_dead_subvolumes(pool->root_fd); i++) {
+		cairn_sleep_ms(SETTLE_PAUSE_MS);
+		sync_image(pool->root_fd);
+	}
+	(void)ioctl(pool->root_fd, FITRIM, &all);
+	sync_image(pool->root_fd);
+}
+
+void reserve_refill(struct pool *pool)
+{
+	struct state host;
+
+	(void)refill(pool->root_fd);
+	if (!has_image(pool) || look(pool->dir_fd, &host, NULL) != 0 || host.have >= host.want)
+		return;
+	settle_image(pool);
+	(void)refill(pool->dir_fd);
+}
+
+void reserve_prepare(struct pool *pool)
+{
+	struct statvfs host;
+
+	if (!has_image(pool) || pool->read_only)
+		return;
+	while (fstatvfs(pool->dir_fd, &host) == 0 &&
+	       (uint64_t)host.f_bavail * host.f_frsize < RESERVE_MAX / 2 &&
+	       reserve_yield(pool->dir_fd))
+		;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "repo/repo_lock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "repo/instant.h"
+#include "repo/repo_json.h"
+#include "repo/lock_list.h"
+#include "repo/repo_impl.h"
+
+#define PAUSE_SLICE_MS 20U /* how soon giving up an early lock is noticed */
+
+struct repo_lock {
+	struct repo *repo;
+	bool exclusive;
+	uint64_t renew_ms, pause_ms;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t mutex; /* guards all below */
+	pthread_cond_t wake;   /* time to stop */
+	pthread_cond_t looked; /* `settled` */
+	bool stop;
+	bool settled; /* looked at again, and this came of it: */
+	int settled_rc;
+	struct cairn_err settled_err;
+	bool lost;
+	struct repo_id name;
+	uint64_t written_ms; /* on the clock below */
+	int64_t ahead_ms;    /* of that clock was the time of day then */
+};
+
+/* Goes on while the machine sleeps, and never jumps. */
+static uint64_t boot_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int64_t ahead_ms(void)
+{
+	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_MS) - (int64_t)boot_ms();
+}
+
+/* The time of day is another than what the last lock says and the time since. */
+static bool clock_jumped(const struct repo_lock *lock)
+{
+	int64_t by = ahead_ms() - lock->ahead_ms;
+
+	return by > (int64_t)REPO_LOCK_JUMP_MS || by < -(int64_t)REPO_LOCK_JUMP_MS;
+}
+
+static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, struct cairn_err *err)
+{
+	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
+	struct repo_lock_view here = repo_lock_view_of(repo->here);
+	char time[REPO_INSTANT_TEXT_MAX];
+
+	cairn_buf_addf(&json, "{\"time\":\"%s\",\"exclusive\":%s,\"hostname\":",
+		       repo_instant_format((int64_t)cairn_now_ns(), time),
+		       exclusive ? "true" : "false");
+	repo_json_string(&json, repo->here);
+	cairn_buf_adds(&json, ",\"username\":");
+	repo_json_string(&json, repo->username);
+	cairn_buf_addf(&json, ",\"pid\":%d,\"uid\":%u,\"gid\":%u", (int)getpid(),
+		       (unsigned)getuid(), (unsigned)getgid());
+	if (here.processes[0]) {
+		cairn_buf_adds(&json, ",\"processes\":");
+		repo_json_string(&json, here.processes);
+	}
+	cairn_buf_addc(&json, '}');
+	if (cairn_buf_failed(&json))
+		return cairn_err_nomem(err, "a lock");
+	return repo_file_save(repo, REPO_FILE_LOCK, json.data, json.len, ret, err);
+}
+
+static int there(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+{
+	uint64_t size;
+	int rc = repo_store_size(repo->store, REPO_FILE_LOCK, name, &size, err);
+
+	if (rc == CAIRN_NOT_FOUND)
+		return cairn_err_set(err, CAIRN_ABORTED,
+				     "the lock on the repository was removed by somebody else");
+	return rc;
+}
+
+static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
+{
+	uint64_t until = cairn_after_ms(ms);
+
+	while (!lock->stop && cairn_cond_wait_until(&lock->wake, &lock->mutex, until))
+		;
+	return lock->stop;
+}
+
+/* Writes a new file, then removes the old one, so that the name that other
+ * threads check always exists. If the old one no longer exists, another process
+ * may have changed anything meanwhile. Called with the mutex held, which is
+ * released. */
+static int renew(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo_id old = lock->name, fresh;
+	int64_t ahead;
+	int rc;
+
+	pthread_mutex_unlock(&lock->mutex);
+	ahead = ahead_ms();
+	rc = there(lock->repo, &old, err);
+	if (rc == 0)
+		rc = write_lock(lock->repo, lock->exclusive, &fresh, err);
+	pthread_mutex_lock(&lock->mutex);
+	if (rc < 0)
+		return rc;
+	lock->name = fresh;
+	lock->written_ms = boot_ms();
+	lock->ahead_ms = ahead;
+	pthread_mutex_unlock(&lock->mutex);
+	rc = repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &old, err);
+	pthread_mutex_lock(&lock->mutex);
+	return rc;
+}
+
+/* Waits until it is to be renewed: after `ms`, or when the clock was set, for then
+ * others may take it for a stale one. True: it is to be given up. */
+static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
+{
+	uint64_t begun = boot_ms(), passed = 0;
+
+	while (passed < ms && !clock_jumped(lock)) {
+		uint64_t left = ms - passed;
+
+		if (wait_for_stop(lock, left < REPO_LOCK_LOOK_MS ? left : REPO_LOCK_LOOK_MS))
+			return true;
+		passed = boot_ms() - begun;
+	}
+	return lock->stop;
+}
+
+/* Checks that the lock still exists and that no other lock excludes it. If it must
+ * withdraw, its file is removed. */
+static int look_again(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo *repo = lock->repo;
+	bool listed = false;
+	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, &listed, err);
+
+	if (rc == 0 && !listed)
+		rc = there(repo, &lock->name, err);
+	if (rc < 0)
+		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	return rc;
+}
+
+/* The pause before that look, in slices: it is as long as it must be whatever the
+ * clocks say. Called with the mutex held, which is let go meanwhile. */
+static bool pause_or_stop(struct repo_lock *lock)
+{
+	uint64_t left = lock->pause_ms;
+
+	while (left > 0 && !lock->stop) {
+		uint64_t slice = left < PAUSE_SLICE_MS ? left : PAUSE_SLICE_MS;
+
+		pthread_mutex_unlock(&lock->mutex);
+		cairn_sleep_ms(slice);
+		pthread_mutex_lock(&lock->mutex);
+		left -= slice;
+	}
+	return lock->stop;
+}
+
+/* Called with the mutex held, which is let go meanwhile. False: not ours to keep. */
+static bool settle(struct repo_lock *lock)
+{
+	struct cairn_err err = {0};
+	int rc;
+
+	if (pause_or_stop(lock)) {
+		rc = cairn_err_set(&err, CAIRN_ABORTED, "the repository is being closed");
+	} else {
+		pthread_mutex_unlock(&lock->mutex);
+		rc = look_again(lock, &err);
+		pthread_mutex_lock(&lock->mutex);
+	}
+	lock->settled = true;
+	lock->settled_rc = rc;
+	lock->settled_err = err;
+	pthread_cond_broadcast(&lock->looked);
+	return rc == 0;
+}
+
+/* A failed renewal is tried again each minute. */
+static void *keep(void *arg)
+{
+	struct repo_lock *lock = arg;
+	uint64_t pause = lock->renew_ms;
+
+	cairn_scoped_lock(&lock->mutex);
+	if (!lock->settled && !settle(lock))
+		return NULL;
+	while (!wait_to_renew(lock, pause) && !lock->lost) {
+		struct cairn_err err = {0};
+		int rc = renew(lock, &err);
+
+		lock->lost = rc == CAIRN_ABORTED;
+		pause = lock->renew_ms;
+		if (rc < 0) {
+			pause = REPO_LOCK_AGAIN_MS;
+			lock->ahead_ms = ahead_ms(); /* a jump is answered once */
+		}
+	}
+	return NULL;
+}
+
+static int start(struct repo_lock *lock, struct cairn_err *err)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* Signals are for the program's own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&lock->thread, NULL, keep, lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+		return cairn_err_sys(err, rc, "start the thread that renews the lock");
+	lock->running = true;
+	return 0;
+}
+
+static struct repo_lock *lock_new(struct repo *repo, bool exclusive)
+{
+	struct repo_lock *lock = cairn_calloc(1, sizeof(*lock));
+
+	if (!lock)
+		return NULL;
+	lock->repo = repo;
+	lock->exclusive = exclusive;
+	pthread_mutex_init(&lock->mutex, NULL);
+	cairn_cond_init(&lock->wake);
+	pthread_cond_init(&lock->looked, NULL);
+	return lock;
+}
+
+static void lock_free(struct repo_lock *lock)
+{
+	pthread_cond_destroy(&lock->wake);
+	pthread_cond_destroy(&lock->looked);
+	pthread_mutex_destroy(&lock->mutex);
+	free(lock);
+}
+
+/* An operation that frees space gets space for the lock itself. */
+static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
+{
+	int rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+
+	if (rc == CAIRN_NO_SPACE && lock->exclusive &&
+	    repo_store_reserve_release(lock->repo->store))
+		rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+	return rc;
+}
+
+/* Looks, writes, waits, looks again; the latter two later when it is early. */
+static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
+{
+	struct repo *repo = lock->repo;
+	int rc = repo_lock_conflict(repo, lock->exclusive, NULL, NULL, err);
+
+	if (rc < 0)
+		return rc;
+	lock->ahead_ms = ahead_ms();
+	rc = write_lock_first(lock, err);
+	if (rc < 0)
+		return rc;
+	lock->written_ms = boot_ms();
+	if (early)
+		return 0;
+	cairn_sleep_ms(lock->pause_ms);
+	return look_again(lock, err);
+}
+
+int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
+		   struct cairn_err *err)
+{
+	struct repo_lock *lock = lock_new(repo, options->lock == REPO_LOCK_EXCLUSIVE);
+	bool early = options->lock_early && options->lock == REPO_LOCK_SHARED;
+	uint64_t start_ms = boot_ms(), pause = 100;
+	int rc;
+
+	if (!lock)
+		return cairn_err_nomem(err, "a lock");
+	lock->renew_ms = options->lock_renew_ms ? options->lock_renew_ms : REPO_LOCK_RENEW_MS;
+	lock->pause_ms = options->lock_pause_ms ? options->lock_pause_ms : REPO_LOCK_PAUSE_MS;
+	lock->settled = !early;
+	while ((rc = try_take(lock, early, err)) == CAIRN_ABORTED &&
+	       boot_ms() - start_ms < options->lock_wait_ms && repo_go_on(repo, NULL) == 0) {
+		/* Two processes that collide repeatedly must not stay
+		 * synchronised. */
+		cairn_sleep_ms(pause + (uint64_t)getpid() % 97);
+		pause = pause < 2000 ? pause * 2 : pause;
+	}
+	if (rc == CAIRN_ABORTED && repo_go_on(repo, NULL) < 0)
+		rc = repo_go_on(repo, err);
+	if (rc == 0) {
+		rc = start(lock, err);
+		if (rc < 0)
+			repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	}
+	if (rc < 0) {
+		if (lock->exclusive && rc != CAIRN_NO_SPACE)
+			repo_store_reserve_keep(repo->store);
+		lock_free(lock);
+		return rc;
+	}
+	*ret = lock;
+	return 0;
+}
+
+int repo_lock_settle(struct repo_lock *lock, struct cairn_err *err)
+{
+	cairn_scoped_lock(&lock->mutex);
+	while (!lock->settled)
+		pthread_cond_wait(&lock->looked, &lock->mutex);
+	if (lock->settled_rc < 0 && err)
+		*err = lock->settled_err;
+	return lock->settled_rc;
+}
+
+static void stop(struct repo_lock *lock)
+{
+	cairn_scoped_lock(&lock->mutex);
+	lock->stop = true;
+	pthread_cond_signal(&lock->wake);
+}
+
+void repo_lock_give_up(struct repo_lock *lock)
+{
+	bool settled;
+
+	if (!lock)
+		return;
+	pthread_mutex_lock(&lock->mutex);
+	settled = lock->settled;
+	pthread_mutex_unlock(&lock->mutex);
+	if (!settled)
+		stop(lock);
+}
+
+void repo_lock_release(struct repo_lock *lock)
+{
+	if (!lock)
+		return;
+	if (lock->running) {
+		stop(lock);
+		pthread_join(lock->thread, NULL);
+	}
+	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
+	if (lock->exclusive)
+		repo_store_reserve_keep(lock->repo->store);
+	lock_free(lock);
+}
+
+bool repo_lock_exclusive(const struct repo_lock *lock)
+{
+	return lock->exclusive;
+}
+
+int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
+{
+	struct repo_id name, now;
+	int rc = 0;
+
+	/* It may be renewed while we ask: then the name has changed. */
+	do {
+		pthread_mutex_lock(&lock->mutex);
+		name = lock->name;
+		if (lock->lost)
+			rc = cairn_err_set(err, CAIRN_ABORTED,
+					   "the lock on the repository was removed by somebody "
+					   "else");
+		else if (boot_ms() - lock->written_ms > REPO_LOCK_LOST_MS)
+			rc = cairn_err_set(err, CAIRN_ABORTED,
+					   "the lock on the repository could not be renewed");
+		pthread_mutex_unlock(&lock->mutex);
+		if (rc == 0)
+			rc = there(lock->repo, &name, err);
+		pthread_mutex_lock(&lock->mutex);
+		now = lock->name;
+		pthread_mutex_unlock(&lock->mutex);
+		if (repo_id_equal(&name, &now))
+			return rc;
+		rc = 0;
+	} while (true);
+}

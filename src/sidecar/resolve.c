@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sidecar/names_impl.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/digest.h"
+#include "kube/object.h"
+#include "kube/kube_resource.h"
+#include "kube/kube_snapshot.h"
+#include "kube/kube_wait.h"
+#include "sidecar/secret.h"
+
+#define CLASSES_MAX 1024U
+
+#define NOTED_SECRET    "snapshot.storage.kubernetes.io/deletion-secret-name"
+#define NOTED_SECRET_NS "snapshot.storage.kubernetes.io/deletion-secret-namespace"
+
+int sidecar_names_new(const struct sidecar_names_options *options, struct sidecar_names **ret,
+		      struct cairn_err *err)
+{
+	cairn_cleanup(sidecar_names_freep) struct sidecar_names *names =
+		cairn_calloc(1, sizeof(*names));
+	struct kube_cache_options cache = {
+		.entries_max = SIDECAR_NAMES_ENTRIES_MAX,
+		.keep_ms = options->keep_ms,
+		.refusal_ms = options->refusal_ms,
+	};
+	int rc;
+
+	if (!names)
+		return cairn_err_nomem(err, "names");
+	names->kube = options->kube;
+	atomic_flag_clear(&names->told_blind);
+	rc = kube_cache_new(&cache, &names->snapshots, err);
+	cache.entries_max = CLASSES_MAX;
+	if (!rc)
+		rc = kube_cache_new(&cache, &names->classes, err);
+	if (rc)
+		return rc;
+	*ret = cairn_take(names);
+	return 0;
+}
+
+void sidecar_names_free(struct sidecar_names *names)
+{
+	if (!names)
+		return;
+	kube_cache_free(names->snapshots);
+	kube_cache_free(names->classes);
+	free(names);
+}
+
+void sidecar_names_sweep(struct sidecar_names *names)
+{
+	kube_cache_sweep(names->snapshots);
+	kube_cache_sweep(names->classes);
+}
+
+void sidecar_names_stats(struct sidecar_names *names, struct kube_cache_stats *ret)
+{
+	kube_cache_stats(names->snapshots, ret);
+}
+
+static void snapshot_destroy(struct kube_value *value)
+{
+	struct sidecar_snapshot *s = (struct sidecar_snapshot *)value;
+
+	sidecar_secret_free(s->secret);
+	free(s->used_secret_ns);
+	free(s->used_secret);
+	free(s->class_name);
+	free(s->volume);
+	free(s->handle);
+	free(s->content);
+	free(s->name);
+	free(s->ns);
+	free(s);
+}
+
+/* Returns true when memory is short. */
+static bool copy(char **to, const char *text)
+{
+	*to = text ? cairn_strdup(text) : NULL;
+	return text && !*to;
+}
+
+int sidecar_read_failed(int rc, struct cairn_err *err)
+{
+	int code = rc;
+
+	/* Forbidden, malformed or unknown kind: the caller cannot fix any of these. */
+	if (rc != CAIRN_NOT_FOUND && rc != CAIRN_UNAVAILABLE && rc != CAIRN_NO_SPACE &&
+	    rc != CAIRN_CANCELLED && rc != CAIRN_DEADLINE)
+		code = CAIRN_INTERNAL;
+	return cairn_err_recode(err, code);
+}
+
+struct question {
+	struct sidecar_names *names;
+	const char *driver;
+	const char *ns;
+	const char *name;
+	const struct kube_wait *wait;
+};
+
+static int read_object(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err)
+{
+	const struct question *q = arg;
+	const struct sidecar_kube *kube = &q->names->kube;
+	int rc = kube->ops->get(kube->self, ref, q->wait, ret, err);
+
+	if (!rc)
+		return 0;
+	if (ref->ns)
+		cairn_err_wrap(err, "failed to get %s '%s/%s'", ref->resource->kind, ref->ns,
+			       ref->name);
+	else
+		cairn_err_wrap(err, "failed to get %s '%s'", ref->resource->kind, ref->name);
+	return sidecar_read_failed(rc, err);
+}
+
+static int make_snapshot(const struct question *q, const struct kube_snapshot *of,
+			 struct sidecar_snapshot **ret, struct cairn_err *err)
+{
+	kube_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
+
+	if (!s)
+		return cairn_err_nomem(err, "snapshot");
+	kube_value_init(&s->value, snapshot_destroy);
+	if (copy(&s->ns, q->ns) || copy(&s->name, q->name) ||
+	    copy(&s->content, kube_name(of->content)) || copy(&s->handle, of->handle) ||
+	    copy(&s->volume, of->volume_handle) ||
+	    copy(&s->class_name, kube_str(of->snapshot, "spec", "volumeSnapshotClassName")) ||
+	    copy(&s->used_secret, kube_annotation(of->content, NOTED_SECRET)) ||
+	    copy(&s->used_secret_ns, kube_annotation(of->content, NOTED_SECRET_NS)))
+		return cairn_err_nomem(err, "snapshot");
+	*ret = cairn_take(s);
+	return 0;
+}
+
+static int ask(void *arg, const struct kube_wait *wait, struct kube_value **ret, uint64_t *until_ns,
+	       struct cairn_err *err)
+{
+	struct question *q = arg;
+	kube_auto_value struct sidecar_snapshot *found = NULL;
+	cairn_cleanup(kube_snapshot_done) struct kube_snapshot of = {0};
+	const struct kube_snapshot_query query = {
+		.ns = q->ns, .name = q->name, .driver = q->driver, .get = read_object, .arg = q};
+	int rc;
+
+	(void)until_ns;
+	q->wait = wait;
+	rc = kube_snapshot_resolve(&query, &of, err);
+	if (!rc)
+		rc = make_snapshot(q, &of, &found, err);
+	if (!rc)
+		rc = sidecar_secret_find(q->names, q->driver, found, wait, &found->secret, err);
+	if (rc)
+		return rc;
+	*ret = &cairn_take(found)->value;
+	return 0;
+}
+
+int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
+		       const char *name, const struct kube_wait *wait,
+		       struct sidecar_snapshot **ret, struct cairn_err *err)
+{
+	struct question q = {.names = names, .driver = driver, .ns = ns, .name = name};
+	struct kube_digest key = kube_digest_of("snapshot", driver, ns, name, NULL);
+	struct kube_value *value;
+	int rc = kube_cache_get(names->snapshots, &key, ask, &q, wait, &value, err);
+
+	if (rc)
+		return rc;
+	*ret = (struct sidecar_snapshot *)(void *)value;
+	return 0;
+}

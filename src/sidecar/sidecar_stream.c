@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A call from its request to its status, as sequential code on a worker thread. */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/audit.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "kube/caller.h"
+#include "kube/digest.h"
+#include "kube/fair_queue.h"
+#include "kube/user.h"
+#include "kube/kube_wait.h"
+#include "net/grpc/call.h"
+#include "net/grpc/grpc_client.h"
+#include "net/grpc/relay.h"
+#include "proto/block_metadata.h"
+#include "sidecar/access.h"
+#include "sidecar/driver_channel.h"
+#include "sidecar/sidecar_metrics.h"
+#include "sidecar/resolve.h"
+#include "sidecar/sidecar_request.h"
+#include "sidecar/sidecar_impl.h"
+#include "sidecar/call_common.h"
+
+struct stream {
+	struct sidecar *sidecar;
+	struct net_call *call;
+	struct sidecar_request request;
+	struct kube_wait wait;
+	const char *driver_name;
+	struct kube_user *user;
+	struct kube_fair_pass place;
+	struct sidecar_snapshot *target;
+	struct proto_block_scan scan;
+	bool allowed; /* token and permission were accepted */
+	bool violated;
+	uint64_t bytes; /* relayed */
+};
+
+static void stream_done(struct stream *s)
+{
+	kube_fair_queue_leave(&s->place);
+	kube_value_unrefp(&s->target);
+	kube_value_unrefp(&s->user);
+	sidecar_request_done(&s->request);
+}
+
+static int read_request(struct stream *s, bool delta, struct cairn_err *err)
+{
+	const uint8_t *data;
+	size_t n;
+	int rc = sidecar_step_recv(s->call, &data, &n, err);
+
+	return rc ? rc : sidecar_request_read(delta, data, n, &s->request, err);
+}
+
+/* Checks the token, then the permission. */
+static int authenticate(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar_access *access = s->sidecar->access;
+	int rc;
+
+	kube_value_unrefp(&s->user);
+	s->user = NULL;
+	rc = sidecar_access_user(access, s->driver_name, s->request.token, &s->wait, &s->user, err);
+	if (rc == 0)
+		net_call_trust(s->call);
+	return rc ? rc
+		  : sidecar_access_check(access, s->user, s->request.ns, s->request.snapshot,
+					 &s->wait, err);
+}
+
+static int check_driver(struct stream *s, struct cairn_err *err)
+{
+	if (s->driver_name && sidecar_driver_ready(s->sidecar->driver, NULL, 0))
+		return 0;
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
+}
+
+/* Waits for a stream place. After a wait the caller is checked again, because its
+ * permission may have been revoked meanwhile. */
+static int take_place(struct stream *s, struct cairn_err *err)
+{
+	int rc = sidecar_step_place(s->sidecar, &s->user->who, &s->wait, &s->place, err);
+
+	if (!rc && s->place.waited)
+		rc = authenticate(s, err);
+	return rc;
+}
+
+static int find_names(struct stream *s, struct cairn_err *err)
+{
+	struct sidecar *sidecar = s->sidecar;
+	struct sidecar_base base = {
+		.driver = s->driver_name,
+		.id = s->request.base,
+		.user = s->user,
+		.access = sidecar->access,
+		.owned = sidecar->options.owned_base,
+	};
+	int rc = sidecar_names_find(sidecar->names, s->driver_name, s->request.ns,
+				    s->request.snapshot, &s->wait, &s->target, err);
+
+	base.target = s->target;
+	if (!rc && s->request.delta)
+		rc = sidecar_names_check_base(sidecar->names, &base, &s->wait, err);
+	return rc;
+}
+
+/* Runs on an I/O thread, for each message. */
+static int look_at(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
+{
+	struct stream *s = arg;
+	int rc = proto_block_scan(&s->scan, message, n, NULL, err);
+
+	s->violated = rc != 0;
+	return rc;
+}
+
+static const char *driver_path(const struct stream *s)
+{
+	return s->request.delta ? SIDECAR_DRIVER_DELTA : SIDECAR_DRIVER_ALLOCATED;
+}
+
+static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err *err)
+{
+	cairn_auto_secret_buf struct cairn_buf request = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
+	int rc = sidecar_request_pack(&s->request, s->target->handle, s->target->secret, &request,
+				      err);
+
+	return rc ? rc
+		  : sidecar_step_driver(s->sidecar, s->call, driver_path(s), &request, &s->wait,
+					ret, err);
+}
+
+/* Maps a driver's failure for the caller: the driver's own status, except for codes that a
+ * driver cannot return. */
+static int explain(struct stream *s, int rc, struct cairn_err *err)
+{
+	if (s->violated) {
+		sidecar_metrics_violation(s->sidecar->metrics);
+		return cairn_err_wrap(err, "the CSI driver broke the protocol");
+	}
+	if (rc == CAIRN_UNAVAILABLE)
+		sidecar_driver_doubt(s->sidecar->driver);
+	if (rc == CAIRN_UNKNOWN) {
+		cairn_err_wrap(err, "failed to get response from CSI driver");
+		return cairn_err_recode(err, CAIRN_INTERNAL);
+	}
+	return rc;
+}
+
+static int relay(struct stream *s, struct cairn_err *err)
+{
+	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
+	struct net_relay_options options = {
+		.scan = look_at, .arg = s, .message_max = s->sidecar->options.message_max};
+	struct net_relay_result result = {0};
+	uint64_t start = cairn_monotonic_ns();
+	int rc = start_driver(s, &rpc, err);
+
+	s->scan.starting_offset = (uint64_t)s->request.starting_offset;
+	s->scan.max_results = (uint32_t)s->request.max_results;
+	if (!rc)
+		rc = net_relay_run(s->call, rpc, &options, &result, err);
+	s->bytes = result.bytes;
+	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
+	sidecar_metrics_ended(s->sidecar->metrics, driver_path(s), -rc,
+			      cairn_monotonic_ns() - start);
+	return rc ? explain(s, rc, err) : 0;
+}
+
+static int serve(struct stream *s, bool delta, struct cairn_err *err)
+{
+	int rc = read_request(s, delta, err);
+
+	/* Without the driver's name the audience of tokens is not known. */
+	if (!rc && !s->driver_name)
+		rc = check_driver(s, err);
+	if (!rc)
+		rc = authenticate(s, err);
+	if (!rc)
+		rc = check_driver(s, err);
+	if (!rc)
+		rc = take_place(s, err);
+	if (!rc)
+		rc = find_names(s, err);
+	s->allowed = rc == 0;
+	return rc ? rc : relay(s, err);
+}
+
+/* Logged once per call, with names only. A caller without a valid token cannot fill the
+ * log. */
+static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
+{
+	bool known = s->user && rc != 0 && rc != CAIRN_CANCELLED;
+	enum cairn_log_level level = known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG;
+
+	if (s->violated || rc == CAIRN_INTERNAL)
+		level = CAIRN_LOG_WARN;
+	cairn_log(level, rc == 0 ? "stream ended" : "stream failed",
+		  CAIRN_STR("op", s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated"),
+		  CAIRN_STR("code", cairn_code_name(rc)), CAIRN_STR("why", rc ? err->msg : ""),
+		  CAIRN_STR("user", s->user ? s->user->name : ""),
+		  CAIRN_STR("peer", net_call_peer(s->call)->address),
+		  CAIRN_STR("namespace", s->request.ns), CAIRN_STR("snapshot", s->request.snapshot),
+		  CAIRN_STR("base", s->request.base), CAIRN_U64("messages", s->scan.messages),
+		  CAIRN_U64("tuples", s->scan.tuples), CAIRN_U64("end", s->scan.end),
+		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
+}
+
+static void audit_end(const struct stream *s, int rc, uint64_t ns)
+{
+	cairn_audit_write(&(struct cairn_audit){
+		.op = s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated",
+		.allowed = s->allowed,
+		.user = s->user ? s->user->name : "",
+		.peer = net_call_peer(s->call)->address,
+		.ns = s->request.ns,
+		.snapshot = s->request.snapshot,
+		.base = s->request.base,
+		.bytes = s->bytes,
+		.code = rc,
+		.ms = ns / CAIRN_NS_PER_MS,
+	});
+}
+
+static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
+{
+	struct kube_digest origin = kube_origin_of(net_call_peer(call)->address);
+	cairn_cleanup(stream_done) struct stream s = {
+		.sidecar = sidecar,
+		.call = call,
+		.driver_name = sidecar_driver_name(sidecar->driver),
+		.wait = sidecar_step_wait(sidecar, call, &origin),
+	};
+	uint64_t start = cairn_monotonic_ns();
+	uint64_t took;
+	int rc = serve(&s, delta, err);
+
+	took = cairn_monotonic_ns() - start;
+	sidecar_metrics_ended(sidecar->metrics,
+			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
+	log_end(&s, rc, err, took);
+	audit_end(&s, rc, took);
+	return rc;
+}
+
+int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, false, err);
+}
+
+int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err)
+{
+	return run(call, arg, true, err);
+}

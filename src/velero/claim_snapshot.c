@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "velero/claim_snapshot.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "velero/action.h"
+#include "velero/go_duration.h"
+#include "velero/velero_names.h"
+#include "velero/watch_until.h"
+
+#define TIMEOUT_DEFAULT_MS (10U * 60U * 1000U)
+#define CLEANUP_MS         30000U
+
+void velero_csi_snapshot_done(struct velero_csi_snapshot *snapshot)
+{
+	json_decref(snapshot->snapshot);
+	json_decref(snapshot->content);
+}
+
+int velero_own_by_backup(json_t *object, const char *name, const char *uid, struct cairn_err *err)
+{
+	return kube_set(object, err,
+			json_pack("[{s:s, s:s, s:s, s:s}]", "apiVersion", "velero.io/v1", "kind",
+				  velero_backups.kind, "name", name, "uid", uid),
+			"metadata", "ownerReferences");
+}
+
+int velero_csi_snapshot_object(const json_t *claim, const json_t *backup, const char *class_name,
+			       json_t **ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *object =
+		kube_object_new(&kube_volumesnapshots, kube_namespace(claim), NULL);
+	cairn_auto_free char *prefix = cairn_printf("velero-%s-", kube_name(claim));
+	char label[VELERO_LABEL_VALUE_MAX];
+	int rc = velero_label_value(kube_name(backup), label, err);
+
+	if (rc)
+		return rc;
+	if (!object || !prefix)
+		return cairn_err_nomem(err, "a VolumeSnapshot");
+	/* The API server cuts it so that the name has at most 63 characters, as a label. */
+	rc = kube_set(object, err, json_string(prefix), "metadata", "generateName");
+	if (!rc)
+		rc = kube_set(object, err, json_string(label), "metadata", "labels",
+			      VELERO_LABEL_BACKUP);
+	if (!rc && strcmp(kube_namespace(claim), kube_namespace(backup)) == 0)
+		rc = velero_own_by_backup(object, kube_name(backup), kube_uid(backup), err);
+	if (!rc)
+		rc = kube_set(object, err,
+			      json_pack("{s:{s:s}, s:s}", "source", "persistentVolumeClaimName",
+					kube_name(claim), "volumeSnapshotClassName", class_name),
+			      "spec");
+	if (!rc)
+		*ret = cairn_take(object);
+	return rc;
+}
+
+static uint64_t deadline_of(const json_t *backup)
+{
+	const char *text = kube_str(backup, "spec", "csiSnapshotTimeout");
+	uint64_t ms = 0;
+
+	if (!text || !velero_go_duration(text, &ms) || ms == 0)
+		ms = TIMEOUT_DEFAULT_MS;
+	return cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
+}
+
+/* What the driver or its controller said last; kept for the error. */
+struct last_error {
+	char text[256];
+};
+
+static void note_error(struct last_error *last, const json_t *object)
+{
+	const char *text = kube_str(object, "status", "error", "message");
+
+	if (text)
+		snprintf(last->text, sizeof(last->text), "%s", text);
+}
+
+static int deleted_meanwhile(struct cairn_err *err)
+{
+	return cairn_err_set(err, CAIRN_ABORTED, "it was deleted while the backup waited for it");
+}
+
+static int is_cut(const json_t *snapshot, void *arg, struct cairn_err *err)
+{
+	if (!snapshot || kube_is_deleted(snapshot))
+		return deleted_meanwhile(err);
+	note_error(arg, snapshot);
+	return kube_str(snapshot, "status", "boundVolumeSnapshotContentName") &&
+	       kube_str(snapshot, "status", "creationTime");
+}
+
+static int has_handle(const json_t *content, void *arg, struct cairn_err *err)
+{
+	const char *handle = kube_str(content, "status", "snapshotHandle");
+
+	if (!content || kube_is_deleted(content))
+		return deleted_meanwhile(err);
+	note_error(arg, content);
+	return handle && *handle;
+}
+
+static int wait_for_handle(struct kube_client *client, const struct velero_request *request,
+			   const json_t *made, struct velero_csi_snapshot *ret,
+			   struct cairn_err *err)
+{
+	const struct kube_ref *snapshot =
+		KUBE_REF(&kube_volumesnapshots, kube_namespace(made), kube_name(made));
+	uint64_t deadline = deadline_of(request->owner);
+	struct last_error last = {0};
+	int rc = velero_watch_until(client, snapshot, &request->how, deadline, is_cut, &last,
+				    &ret->snapshot, err);
+
+	if (!rc)
+		rc = velero_watch_until(client,
+					KUBE_REF(&kube_volumesnapshotcontents, NULL,
+						 kube_str(ret->snapshot, "status",
+							  "boundVolumeSnapshotContentName")),
+					&request->how, deadline, has_handle, &last, &ret->content,
+					err);
+	if (rc == CAIRN_DEADLINE && last.text[0])
+		rc = cairn_err_set(err, CAIRN_DEADLINE, "not taken in time: %s", last.text);
+	return rc ? cairn_err_wrap(err, "VolumeSnapshot %s/%s", kube_namespace(made),
+				   kube_name(made))
+		  : 0;
+}
+
+/* Names the content for this backup, and keeps it when its VolumeSnapshot goes. */
+static int keep_content(struct kube_client *client, const struct velero_request *request,
+			struct velero_csi_snapshot *of, struct cairn_err *err)
+{
+	const char *label = kube_label(of->snapshot, VELERO_LABEL_BACKUP);
+	kube_auto_json json_t *patch =
+		json_pack("{s:{s:{s:s}}, s:{s:s}}", "metadata", "labels", VELERO_LABEL_BACKUP,
+			  label ? label : "", "spec", "deletionPolicy", "Retain");
+	json_t *now = NULL;
+	int rc;
+
+	if (!patch)
+		return cairn_err_nomem(err, "a patch");
+	rc = kube_patch(client,
+			KUBE_REF(&kube_volumesnapshotcontents, NULL, kube_name(of->content)),
+			KUBE_PATCH_MERGE, patch, &request->how, &now, err);
+	if (rc)
+		return cairn_err_wrap(err, "label VolumeSnapshotContent %s",
+				      kube_name(of->content));
+	json_decref(of->content);
+	of->content = now;
+	return 0;
+}
+
+/* The content's policy is Delete unless we have changed it: then the storage snapshot goes too. */
+static int discard_content(struct kube_client *client, const char *name,
+			   const struct kube_call *how, struct cairn_err *err)
+{
+	kube_auto_json json_t *patch = json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Delete");
+
+	if (!patch)
+		return cairn_err_nomem(err, "a patch");
+	return kube_patch(client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name),
+			  KUBE_PATCH_MERGE, patch, how, NULL, err);
+}
+
+/* Also when Velero does not wait any more. */
+static void discard(struct kube_client *client, const json_t *made)
+{
+	const struct kube_call how = {.timeout_ms = CLEANUP_MS};
+	const struct kube_ref *ref =
+		KUBE_REF(&kube_volumesnapshots, kube_namespace(made), kube_name(made));
+	kube_auto_json json_t *snapshot = NULL;
+	struct cairn_err err = {0};
+	const char *content;
+	int rc = kube_get(client, ref, &how, &snapshot, &err);
+
+	content = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	if (!rc && content)
+		rc = discard_content(client, content, &how, &err);
+	if (!rc || rc == CAIRN_NOT_FOUND)
+		rc = kube_delete(client, ref, NULL, &how, NULL, &err);
+	if (rc && rc != CAIRN_NOT_FOUND)
+		cairn_log(CAIRN_LOG_WARN, "a VolumeSnapshot of a failed backup is left",
+			  CAIRN_STR("namespace", kube_namespace(made)),
+			  CAIRN_STR("name", kube_name(made)), CAIRN_STR("error", err.msg));
+}
+
+int velero_csi_snapshot_make(const struct velero_request *request, const char *class_name,
+			     struct velero_csi_snapshot *ret, struct cairn_err *err)
+{
+	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
+	kube_auto_json json_t *object = NULL, *created = NULL;
+	struct kube_client *client;
+	int rc = velero_world_client(request->world, &client, err);
+
+	if (!rc)
+		rc = velero_csi_snapshot_object(request->item, request->owner, class_name, &object,
+						err);
+	if (!rc)
+		rc = kube_create(
+			client,
+			KUBE_REF(&kube_volumesnapshots, kube_namespace(request->item), NULL),
+			object, &request->how, &created, err);
+	if (rc)
+		return cairn_err_wrap(err, "make a VolumeSnapshot");
+	rc = wait_for_handle(client, request, created, &made, err);
+	if (!rc)
+		rc = keep_content(client, request, &made, err);
+	if (rc) {
+		discard(client, created);
+		return rc;
+	}
+	*ret = made;
+	made = (struct velero_csi_snapshot){0};
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "velero/velero_names.h"
+
+#include <openssl/evp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+
+#define SHA256_BYTES  32
+#define KEPT_BYTES    57
+#define SUFFIX_DIGITS 6
+
+const struct kube_resource velero_backups = {
+	.group = "velero.io",
+	.version = "v1",
+	.plural = "backups",
+	.kind = "Backup",
+	.namespaced = true,
+};
+
+/* Of the texts, one after the other. */
+static int sha256_hex(const char *a, const char *b, const char *c, char out[2 * SHA256_BYTES + 1],
+		      struct cairn_err *err)
+{
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	bool made = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+		    EVP_DigestUpdate(context, a, strlen(a)) == 1 &&
+		    EVP_DigestUpdate(context, b, strlen(b)) == 1 &&
+		    EVP_DigestUpdate(context, c, strlen(c)) == 1 &&
+		    EVP_DigestFinal_ex(context, digest, NULL) == 1;
+
+	EVP_MD_CTX_free(context);
+	if (!made)
+		return cairn_err_nomem(err, "a digest");
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return 0;
+}
+
+int velero_label_value(const char *name, char out[VELERO_LABEL_VALUE_MAX], struct cairn_err *err)
+{
+	char hex[2 * SHA256_BYTES + 1];
+	int rc;
+
+	if (strlen(name) < VELERO_LABEL_VALUE_MAX) {
+		snprintf(out, VELERO_LABEL_VALUE_MAX, "%s", name);
+		return 0;
+	}
+	rc = sha256_hex(name, "", "", hex, err);
+	if (!rc)
+		snprintf(out, VELERO_LABEL_VALUE_MAX, "%.*s%.*s", KEPT_BYTES, name, SUFFIX_DIGITS,
+			 hex);
+	return rc;
+}
+
+int velero_restored_name(const char *restore_uid, const char *name,
+			 char out[VELERO_RESTORED_NAME_MAX], struct cairn_err *err)
+{
+	return sha256_hex(restore_uid, "/", name, out, err);
+}
+
+bool velero_list_has(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = list;; p++) {
+		size_t part = strcspn(p, ",");
+
+		if (part == n && strncmp(p, word, n) == 0)
+			return true;
+		p += part;
+		if (!*p)
+			return false;
+	}
+}
