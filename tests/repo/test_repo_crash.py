@@ -10,7 +10,7 @@ n-th failing. After each: every snapshot that was acknowledged restores to the
 same bytes, a check that reads everything finds nothing, and the operation works
 when it is asked again. Without --all, some of the calls are tried.
 
-REPOTOOL is the program, CAIRN_SHIM the shim (tests/shim).
+REPOTOOL is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
 import os
 import shutil

@@ -10,7 +10,7 @@ or an allocation failing. After each, the pool must hold all that was
 acknowledged, show nothing half-made, pass its own check, and do the operation
 when asked again. Without --all a few calls of each operation are tried.
 
-CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/shim).
+CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
 import argparse
 import os

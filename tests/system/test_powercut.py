@@ -4,14 +4,14 @@
 
 Usage: test_powercut.py [--all|--places N] [--case NAME] [--at N] [--seed N]
 
-A copy pool lies on tests/shim/forgetfs, which forgets what was not synced; a sync
+A copy pool lies on tests/tools/shim/forgetfs, which forgets what was not synced; a sync
 that fails there drops the dirty pages and the next one succeeds, as on Linux. One
 story of commands is run again and again, each time with another sync failing, or
 with a kill at another call. After the power cut all that was acknowledged must be
 there with its bytes and deltas, and every command must work again. Without --all a
 few of the places are tried.
 
-CAIRN_BIN is the program, CAIRN_SHIM and CAIRN_FORGETFS are from tests/shim.
+CAIRN_BIN is the program, CAIRN_SHIM and CAIRN_FORGETFS are from tests/tools/shim.
 """
 import argparse
 import itertools

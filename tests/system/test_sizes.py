@@ -11,7 +11,7 @@ volume's bytes up to it, and each delta must hold every block that differs from
 the base or lies past the base's size. A backing file that is shorter than its
 record is an error of every command that would read it.
 
-CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/shim).
+CAIRN_BIN is the program, CAIRN_SHIM the shim (tests/tools/shim).
 """
 import argparse
 import json

@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "grpc_fixture.h"
 #include "net/grpc/relay.h"
-#include "unit/cairntest.h"
+#include "unit/support/cairntest.h"
 
 #define BYTES_MAX   200000
 #define THREADS_MAX 64
