@@ -24,7 +24,7 @@ const char *backup_mode_name(enum backup_mode mode)
 }
 
 /* The value of tag "name=value", or NULL. */
-static const char *value_of(const char *tag, const char *name)
+static const char *backup_record_value_of(const char *tag, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -52,7 +52,8 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->n_tags; i++) {
 		record.ours |= strcmp(snapshot->tags[i], TAG_OURS) == 0;
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
-			const char *value = value_of(snapshot->tags[i], known[k].name);
+			const char *value =
+				backup_record_value_of(snapshot->tags[i], known[k].name);
 
 			if (value)
 				*known[k].value = value;

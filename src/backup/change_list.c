@@ -17,7 +17,7 @@
 
 #define ROUNDING (64U << 10) /* a tracker's last block may be longer than what is left */
 
-static void fclosep(FILE **file)
+static void change_list_fclosep(FILE **file)
 {
 	if (*file)
 		fclose(*file);
@@ -31,7 +31,7 @@ struct listing {
 	bool ended;
 };
 
-static int bad(const struct listing *l, const char *what, struct cairn_err *err)
+static int change_list_bad(const struct listing *l, const char *what, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_INVALID, "line %llu of the list of changes %s",
 			     (unsigned long long)l->line, what);
@@ -45,10 +45,11 @@ static int take_extent(struct listing *l, json_t *extent, struct cairn_err *err)
 
 	if (json_unpack(extent, "{s:I, s:I}", "byte_offset", &offset, "size_bytes", &length) ||
 	    offset < 0 || length < 0)
-		return bad(l, "is no extent: byte_offset and size_bytes are wanted", err);
+		return change_list_bad(l, "is no extent: byte_offset and size_bytes are wanted",
+				       err);
 	end = (uint64_t)offset + (uint64_t)length;
 	if (end > l->size && (end - l->size > ROUNDING || (uint64_t)offset >= l->size))
-		return bad(l, "is past the end: it is the list of another volume", err);
+		return change_list_bad(l, "is past the end: it is the list of another volume", err);
 	if (length == 0)
 		return 0;
 	if (end > l->size)
@@ -60,7 +61,7 @@ static int take_extent(struct listing *l, json_t *extent, struct cairn_err *err)
 }
 
 /* What a document says of itself before its extents, as far as it does. */
-static int check_head(const struct listing *l, json_t *head, struct cairn_err *err)
+static int change_list_check_head(const struct listing *l, json_t *head, struct cairn_err *err)
 {
 	const json_t *base = json_object_get(head, "base");
 	const json_t *capacity = json_object_get(head, "volume_capacity_bytes");
@@ -68,13 +69,15 @@ static int check_head(const struct listing *l, json_t *head, struct cairn_err *e
 	json_int_t size = json_integer_value(capacity);
 
 	if (json_is_null(base))
-		return bad(l, "has no base: it lists what is allocated, not what changed", err);
+		return change_list_bad(
+			l, "has no base: it lists what is allocated, not what changed", err);
 	if (first && (!json_is_integer(first) || json_integer_value(first) != 0))
-		return bad(l, "has a starting_offset: it is a part of a list", err);
+		return change_list_bad(l, "has a starting_offset: it is a part of a list", err);
 	if (capacity && (!json_is_integer(capacity) || size < 0 || (uint64_t)size < l->size ||
 			 (uint64_t)size - l->size > ROUNDING))
-		return bad(l, "has another volume_capacity_bytes: it is the list of another volume",
-			   err);
+		return change_list_bad(
+			l, "has another volume_capacity_bytes: it is the list of another volume",
+			err);
 	return 0;
 }
 
@@ -86,9 +89,9 @@ static int take_head(struct listing *l, char *line, size_t n, struct cairn_err *
 	memcpy(line + n, "]}", 3); /* there is room */
 	head = json_loadb(line, n + 2, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_object_get(head, "block_metadata"))
-		return bad(l, "is no head of a list: block_metadata is wanted", err);
+		return change_list_bad(l, "is no head of a list: block_metadata is wanted", err);
 	l->document = true;
-	return check_head(l, head, err);
+	return change_list_check_head(l, head, err);
 }
 
 static int take_item(struct listing *l, const char *line, size_t n, struct cairn_err *err)
@@ -104,20 +107,20 @@ static int take_item(struct listing *l, const char *line, size_t n, struct cairn
 }
 
 /* `line` has room for two more characters. */
-static int take_line(struct listing *l, char *line, struct cairn_err *err)
+static int change_list_take_line(struct listing *l, char *line, struct cairn_err *err)
 {
 	size_t n = strlen(line);
 
 	l->line++;
 	if (n == CHANGE_LIST_LINE_MAX && line[n - 1] != '\n')
-		return bad(l, "is too long", err);
+		return change_list_bad(l, "is too long", err);
 	if (n == 0 || line[n - 1] != '\n')
-		return bad(l, "has no end: the list was cut short", err);
+		return change_list_bad(l, "has no end: the list was cut short", err);
 	line[--n] = '\0';
 	if (l->ended)
-		return bad(l, "is behind the end", err);
+		return change_list_bad(l, "is behind the end", err);
 	if (n == 0)
-		return bad(l, "is empty", err);
+		return change_list_bad(l, "is empty", err);
 	if (l->line == 1 && line[n - 1] == '[')
 		return take_head(l, line, n, err);
 	if (l->document && strcmp(line, "]}") == 0) {
@@ -137,34 +140,35 @@ static int check_end(const struct listing *l, struct cairn_err *err)
 				     "maker; that of 'cairn delta --output json' says so when "
 				     "nothing changed");
 	if (l->document && !l->ended)
-		return bad(l, "is the last one: the list was cut short", err);
+		return change_list_bad(l, "is the last one: the list was cut short", err);
 	if (!l->ended)
-		return bad(l,
-			   "is the last one, and does not say so: the list may have been cut "
-			   "short; use 'cairn delta --output json', or end it with the line "
-			   "{\"end\":true}",
-			   err);
+		return change_list_bad(
+			l,
+			"is the last one, and does not say so: the list may have been cut "
+			"short; use 'cairn delta --output json', or end it with the line "
+			"{\"end\":true}",
+			err);
 	return 0;
 }
 
-int change_list_parse(FILE *file, uint64_t size, const struct block_sink *sink,
-		      struct cairn_err *err)
+int backup_change_list_parse(FILE *file, uint64_t size, const struct block_sink *sink,
+			     struct cairn_err *err)
 {
 	struct listing l = {.sink = sink, .size = size};
 	char line[CHANGE_LIST_LINE_MAX + 3];
 	int rc = 0;
 
 	while (!rc && fgets(line, CHANGE_LIST_LINE_MAX + 1, file))
-		rc = take_line(&l, line, err);
+		rc = change_list_take_line(&l, line, err);
 	if (!rc && ferror(file))
 		return cairn_err_sys(err, errno, "read the list of changes");
 	return rc ? rc : check_end(&l, err);
 }
 
-int change_list_read(const char *path, uint64_t size, const struct block_sink *sink,
-		     struct cairn_err *err)
+int backup_change_list_read(const char *path, uint64_t size, const struct block_sink *sink,
+			    struct cairn_err *err)
 {
-	cairn_cleanup(fclosep) FILE *file = NULL;
+	cairn_cleanup(change_list_fclosep) FILE *file = NULL;
 	cairn_auto_fd int fd = -1;
 	int rc = cairn_open_readable(AT_FDCWD, path, &fd, err);
 
@@ -174,6 +178,6 @@ int change_list_read(const char *path, uint64_t size, const struct block_sink *s
 	if (!file)
 		return cairn_err_sys(err, errno, "open '%s'", path);
 	(void)cairn_take_fd(&fd);
-	rc = change_list_parse(file, size, sink, err);
+	rc = backup_change_list_parse(file, size, sink, err);
 	return rc ? cairn_err_wrap(err, "'%s'", path) : 0;
 }

@@ -29,11 +29,11 @@ struct cairn_err;
  * CAIRN_INVALID       not such a list, or one of another volume; the text names the line
  * CAIRN_PRECONDITION  it is a FIFO
  */
-int change_list_read(const char *path, uint64_t size, const struct block_sink *sink,
-		     struct cairn_err *err);
+int backup_change_list_read(const char *path, uint64_t size, const struct block_sink *sink,
+			    struct cairn_err *err);
 
 /* The same for an open file. */
-int change_list_parse(FILE *file, uint64_t size, const struct block_sink *sink,
-		      struct cairn_err *err);
+int backup_change_list_parse(FILE *file, uint64_t size, const struct block_sink *sink,
+			     struct cairn_err *err);
 
 #endif

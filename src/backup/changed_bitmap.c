@@ -24,11 +24,12 @@ static unsigned shift_for(uint64_t size)
 	return shift;
 }
 
-int marks_new(uint64_t size, struct marks **ret, struct cairn_err *err)
+int backup_changed_bitmap_new(uint64_t size, struct changed_bitmap **ret, struct cairn_err *err)
 {
 	unsigned shift = shift_for(size);
 	size_t words = granules_of(size, shift) / WORD_BITS + 1;
-	cairn_cleanup(marks_freep) struct marks *marks = cairn_calloc(1, sizeof(*marks));
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks =
+		cairn_calloc(1, sizeof(*marks));
 
 	if (!marks)
 		return cairn_err_nomem(err, "marks");
@@ -42,7 +43,7 @@ int marks_new(uint64_t size, struct marks **ret, struct cairn_err *err)
 	return 0;
 }
 
-void marks_free(struct marks *marks)
+void backup_changed_bitmap_free(struct changed_bitmap *marks)
 {
 	if (!marks)
 		return;
@@ -64,7 +65,7 @@ static uint64_t mask_of(uint64_t word, uint64_t first, uint64_t end)
 	return mask;
 }
 
-static void put(uint64_t *bits, uint64_t first, uint64_t end, bool value)
+static void changed_bitmap_put(uint64_t *bits, uint64_t first, uint64_t end, bool value)
 {
 	for (uint64_t word = first / WORD_BITS; first < end && word <= (end - 1) / WORD_BITS;
 	     word++) {
@@ -77,7 +78,7 @@ static void put(uint64_t *bits, uint64_t first, uint64_t end, bool value)
 	}
 }
 
-void marks_add(struct marks *marks, const struct block_extent *extent)
+void backup_changed_bitmap_add(struct changed_bitmap *marks, const struct block_extent *extent)
 {
 	uint64_t granule = 1ULL << marks->shift;
 	uint64_t end = block_extent_end(extent);
@@ -91,30 +92,31 @@ void marks_add(struct marks *marks, const struct block_extent *extent)
 	marks->bytes += end - extent->offset;
 	first = extent->offset >> marks->shift;
 	last = granules_of(end, marks->shift);
-	put(marks->marked, first, last, true);
-	put(marks->zero, first, last, false);
+	changed_bitmap_put(marks->marked, first, last, true);
+	changed_bitmap_put(marks->zero, first, last, false);
 	if (!extent->zero)
 		return;
 	first = granules_of(extent->offset, marks->shift);
 	if (end != marks->size)
 		last = end / granule;
 	if (first < last)
-		put(marks->zero, first, last, true);
+		changed_bitmap_put(marks->zero, first, last, true);
 }
 
-void marks_fill_from(struct marks *marks, uint64_t from)
+void backup_changed_bitmap_fill_from(struct changed_bitmap *marks, uint64_t from)
 {
 	if (from < marks->size)
-		put(marks->marked, from >> marks->shift, granules_of(marks->size, marks->shift),
-		    true);
+		changed_bitmap_put(marks->marked, from >> marks->shift,
+				   granules_of(marks->size, marks->shift), true);
 }
 
-struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint64_t length)
+struct backup_changed_bitmap_count backup_changed_bitmap_count(const struct changed_bitmap *marks,
+							       uint64_t offset, uint64_t length)
 {
 	uint64_t stop = offset + length < marks->size ? offset + length : marks->size;
 	uint64_t first = offset >> marks->shift;
 	uint64_t end = granules_of(stop, marks->shift);
-	struct marks_count count = {0};
+	struct backup_changed_bitmap_count count = {0};
 
 	if (first >= end)
 		return count;
@@ -128,7 +130,7 @@ struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint6
 	return count;
 }
 
-bool marks_any(const struct marks *marks, uint64_t offset, uint64_t length)
+bool backup_changed_bitmap_any(const struct changed_bitmap *marks, uint64_t offset, uint64_t length)
 {
 	uint64_t stop = offset + length < marks->size ? offset + length : marks->size;
 	uint64_t first = offset >> marks->shift;

@@ -25,7 +25,7 @@ struct cairn_err;
 #define MARKS_GRANULE_MIN  4096U
 #define MARKS_GRANULES_MAX (1ULL << 28) /* 32 MiB a bitmap */
 
-struct marks {
+struct changed_bitmap {
 	uint64_t size;    /* of the volume */
 	unsigned shift;   /* log2 of the granule */
 	uint64_t *marked; /* one bit per granule */
@@ -34,28 +34,30 @@ struct marks {
 };
 
 /* CAIRN_NO_SPACE  out of memory */
-int marks_new(uint64_t size, struct marks **ret, struct cairn_err *err);
-void marks_free(struct marks *marks);
-CAIRN_DEFINE_CLEANUP(struct marks, marks_free);
+int backup_changed_bitmap_new(uint64_t size, struct changed_bitmap **ret, struct cairn_err *err);
+void backup_changed_bitmap_free(struct changed_bitmap *marks);
+CAIRN_DEFINE_CLEANUP(struct changed_bitmap, backup_changed_bitmap_free);
 
 /* Adds an extent, overriding earlier ones; the part past the volume is
  * dropped. */
-void marks_add(struct marks *marks, const struct block_extent *extent);
+void backup_changed_bitmap_add(struct changed_bitmap *marks, const struct block_extent *extent);
 
 /* Marks everything in [from, size) that is not marked yet, as not known to be
  * zero. */
-void marks_fill_from(struct marks *marks, uint64_t from);
+void backup_changed_bitmap_fill_from(struct changed_bitmap *marks, uint64_t from);
 
-struct marks_count {
+struct backup_changed_bitmap_count {
 	uint64_t granules;
 	uint64_t marked;
 	uint64_t zero;
 };
 
 /* Counts the granules that [offset, offset + length) touches. */
-struct marks_count marks_count(const struct marks *marks, uint64_t offset, uint64_t length);
+struct backup_changed_bitmap_count backup_changed_bitmap_count(const struct changed_bitmap *marks,
+							       uint64_t offset, uint64_t length);
 
 /* True if any granule there is marked; cheaper than counting. */
-bool marks_any(const struct marks *marks, uint64_t offset, uint64_t length);
+bool backup_changed_bitmap_any(const struct changed_bitmap *marks, uint64_t offset,
+			       uint64_t length);
 
 #endif

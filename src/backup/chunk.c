@@ -12,7 +12,7 @@
 
 #define ROOM_MIN 1024
 
-void chunk_map_done(struct chunk_map *map)
+void backup_chunk_map_done(struct chunk_map *map)
 {
 	free(map->at);
 	*map = (struct chunk_map){0};
@@ -61,8 +61,8 @@ static int add_zeros(struct chunk_map *map, uint64_t length, struct cairn_err *e
 	return 0;
 }
 
-int chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id, uint64_t length,
-		  struct cairn_err *err)
+int backup_chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id,
+			 uint64_t length, struct cairn_err *err)
 {
 	struct chunk *chunk;
 
@@ -91,7 +91,7 @@ static uint64_t buddy_of(uint64_t length)
 	return buddy;
 }
 
-int chunk_map_check(const struct chunk_map *map, struct cairn_err *err)
+int backup_chunk_map_check(const struct chunk_map *map, struct cairn_err *err)
 {
 	uint64_t offset = 0;
 

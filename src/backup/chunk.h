@@ -52,15 +52,15 @@ struct chunk_map {
 };
 
 /* Also a cleanup function. */
-void chunk_map_done(struct chunk_map *map);
+void backup_chunk_map_done(struct chunk_map *map);
 
 /* Appends; `id` is NULL for anything but CHUNK_KEPT and CHUNK_LOST. Zeros are merged with a
  * run of zeros before them, and may have any `length`.
  *
  * CAIRN_NO_SPACE  out of memory
  */
-int chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id, uint64_t length,
-		  struct cairn_err *err);
+int backup_chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id,
+			 uint64_t length, struct cairn_err *err);
 
 /* Checks that data chunks are aligned powers of two within the limits. Another
  * program's list that does not fulfil this can be restored, but not used as a
@@ -68,6 +68,6 @@ int chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint8_t *id
  *
  * CAIRN_PRECONDITION  they are not
  */
-int chunk_map_check(const struct chunk_map *map, struct cairn_err *err);
+int backup_chunk_map_check(const struct chunk_map *map, struct cairn_err *err);
 
 #endif

@@ -15,20 +15,20 @@ _Static_assert(sizeof(struct repo_id) == CHUNK_ID_BYTES, "a chunk's id is a blob
 static int add_one(struct zeros *zeros, struct chunk_map *map, const struct repo_id *id,
 		   uint64_t length, bool lost, struct cairn_err *err)
 {
-	const struct repo_id *zero = zeros_id(zeros, length);
+	const struct repo_id *zero = backup_zeros_id(zeros, length);
 	enum chunk_kind kind = lost ? CHUNK_LOST : CHUNK_KEPT;
 	int rc;
 
 	if (zero && repo_id_equal(zero, id))
 		kind = CHUNK_ZERO;
-	rc = chunk_map_add(map, kind, id->bytes, length, err);
+	rc = backup_chunk_map_add(map, kind, id->bytes, length, err);
 	if (!rc && lost && kind == CHUNK_ZERO)
 		map->lost_zeros += length;
 	return rc;
 }
 
-int content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
-		      const uint32_t *lengths, size_t n, struct cairn_err *err)
+int backup_content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
+			     const uint32_t *lengths, size_t n, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -37,8 +37,8 @@ int content_add_known(struct zeros *zeros, struct chunk_map *map, const struct r
 	return rc;
 }
 
-int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
-		const struct repo_id *ids, size_t n, struct cairn_err *err)
+int backup_content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
+		       const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t length;
@@ -65,14 +65,14 @@ static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *s
 	uint64_t odd = run % POOL_SECTOR ? run % CHUNK_DATA_MIN : 0;
 
 	while (run > 0) {
-		uint64_t length = run > odd ? zeros_cut(run - odd, longest, sparse) : run;
-		const struct repo_id *id = zeros_id(zeros, length);
+		uint64_t length = run > odd ? backup_zeros_cut(run - odd, longest, sparse) : run;
+		const struct repo_id *id = backup_zeros_id(zeros, length);
 		struct repo_id put;
 		int rc = 0;
 
 		if (!id || !repo_blob_has(repo, REPO_BLOB_DATA, id)) {
-			rc = repo_blob_put(repo, REPO_BLOB_DATA, zeros_bytes(zeros), length, &put,
-					   NULL, err);
+			rc = repo_blob_put(repo, REPO_BLOB_DATA, backup_zeros_bytes(zeros), length,
+					   &put, NULL, err);
 			id = &put;
 		}
 		if (!rc)
@@ -84,8 +84,8 @@ static int save_zeros(struct repo *repo, uint64_t run, uint64_t longest, bool *s
 	return 0;
 }
 
-int content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
-		 struct repo_tree_writer *writer, struct cairn_err *err)
+int backup_content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
+			struct repo_tree_writer *writer, struct cairn_err *err)
 {
 	const struct chunk *chunks = content->chunks;
 	bool sparse = content->sparse;

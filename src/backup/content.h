@@ -25,15 +25,15 @@ struct zeros;
  * CAIRN_NOT_FOUND  a chunk is unknown
  * CAIRN_RANGE      a chunk is longer than a list can hold
  */
-int content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
-		const struct repo_id *ids, size_t n, struct cairn_err *err);
+int backup_content_add(struct repo *repo, struct zeros *zeros, struct chunk_map *map,
+		       const struct repo_id *ids, size_t n, struct cairn_err *err);
 
 /* The same with lengths that the caller knows, for chunks that are not lost. */
-int content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
-		      const uint32_t *lengths, size_t n, struct cairn_err *err);
+int backup_content_add_known(struct zeros *zeros, struct chunk_map *map, const struct repo_id *ids,
+			     const uint32_t *lengths, size_t n, struct cairn_err *err);
 
 struct content {
-	const struct chunk *chunks; /* from content_add() or put; none left to be read */
+	const struct chunk *chunks; /* from backup_content_add() or put; none left to be read */
 	size_t n;
 	uint64_t longest; /* chunk of zeros */
 	bool sparse;      /* no run of zeros needs to be cut for restic to restore it sparsely */
@@ -41,7 +41,7 @@ struct content {
 
 /* Adds the content to a file that was begun: runs of zeros are split and stored
  * if they are not stored yet. */
-int content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
-		 struct repo_tree_writer *writer, struct cairn_err *err);
+int backup_content_save(struct repo *repo, const struct content *content, struct zeros *zeros,
+			struct repo_tree_writer *writer, struct cairn_err *err);
 
 #endif

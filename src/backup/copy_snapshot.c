@@ -37,7 +37,7 @@ struct copying {
 	atomic_ullong chunks_done;
 };
 
-static int add(struct ids *ids, const struct repo_id *id, struct cairn_err *err)
+static int copy_snapshot_add(struct ids *ids, const struct repo_id *id, struct cairn_err *err)
 {
 	if (ids->n == ids->room) {
 		size_t room = ids->room ? 2 * ids->room : 1024;
@@ -64,23 +64,26 @@ static int add_data(void *arg, const struct repo_id *ids, size_t n, struct cairn
 			continue;
 		rc = repo_blob_size(copying->from, REPO_BLOB_DATA, &ids[i], &size, err);
 		if (!rc)
-			rc = add(&copying->data, &ids[i], err);
+			rc = copy_snapshot_add(&copying->data, &ids[i], err);
 	}
 	return rc;
 }
 
-static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err);
+static int copy_snapshot_walk(struct copying *copying, const struct repo_id *tree,
+			      struct cairn_err *err);
 
-static int add_node(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int copy_snapshot_add_node(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
-	return node->type == REPO_NODE_DIR ? walk(arg, &node->subtree, err) : 0;
+	return node->type == REPO_NODE_DIR ? copy_snapshot_walk(arg, &node->subtree, err) : 0;
 }
 
 /* Also walks below trees that exist in the destination: a killed copy or a prune
  * may have left trees without their data. */
-static int walk(struct copying *copying, const struct repo_id *tree, struct cairn_err *err)
+static int copy_snapshot_walk(struct copying *copying, const struct repo_id *tree,
+			      struct cairn_err *err)
 {
-	struct repo_tree_visitor visitor = {.node = add_node, .content = add_data, .arg = copying};
+	struct repo_tree_visitor visitor = {
+		.node = copy_snapshot_add_node, .content = add_data, .arg = copying};
 	uint32_t entry;
 	bool known;
 	int rc = repo_index_reserve(copying->seen, REPO_BLOB_TREE, tree, &entry, &known, err);
@@ -92,22 +95,22 @@ static int walk(struct copying *copying, const struct repo_id *tree, struct cair
 	copying->depth++;
 	rc = repo_tree_read(copying->from, tree, &visitor, err);
 	copying->depth--;
-	return rc ? rc : add(&copying->trees, tree, err);
+	return rc ? rc : copy_snapshot_add(&copying->trees, tree, err);
 }
 
-static int by_id(const void *a, const void *b)
+static int copy_snapshot_by_id(const void *a, const void *b)
 {
 	return repo_id_compare(a, b);
 }
 
 /* Each once; the order is the source's packs' business. */
-static int unique(struct copying *copying, struct cairn_err *err)
+static int copy_snapshot_unique(struct copying *copying, struct cairn_err *err)
 {
 	struct ids *ids = &copying->data;
 	size_t n = 0;
 
 	if (ids->n > 0)
-		qsort(ids->at, ids->n, sizeof(*ids->at), by_id);
+		qsort(ids->at, ids->n, sizeof(*ids->at), copy_snapshot_by_id);
 	for (size_t i = 0; i < ids->n; i++) {
 		uint64_t size = 0;
 		int rc;
@@ -124,7 +127,7 @@ static int unique(struct copying *copying, struct cairn_err *err)
 	return 0;
 }
 
-static bool take(void *arg, struct team_task *task)
+static bool copy_snapshot_take(void *arg, struct team_task *task)
 {
 	struct copying *copying = arg;
 	size_t left = copying->data.n - copying->next;
@@ -144,7 +147,8 @@ static bool take(void *arg, struct team_task *task)
 	return true;
 }
 
-static int put(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
+static int copy_snapshot_put(void *arg, size_t i, const uint8_t *data, size_t n,
+			     struct cairn_err *err)
 {
 	struct copying *copying = arg;
 	struct repo_id id;
@@ -154,13 +158,14 @@ static int put(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_
 	return repo_blob_put(copying->to, REPO_BLOB_DATA, data, n, &id, NULL, err);
 }
 
-static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+static int copy_snapshot_work(void *arg, void *worker, const struct team_task *task,
+			      struct cairn_err *err)
 {
 	struct copying *copying = arg;
 
 	(void)worker;
 	return repo_blob_get_many(copying->from, copying->data.at + task->first,
-				  task->end - task->first, put, copying, err);
+				  task->end - task->first, copy_snapshot_put, copying, err);
 }
 
 static int put_trees(struct copying *copying, struct cairn_err *err)
@@ -183,8 +188,8 @@ static int put_trees(struct copying *copying, struct cairn_err *err)
 	return 0;
 }
 
-static int save(struct copying *copying, const struct repo_snapshot *snapshot,
-		struct cairn_err *err)
+static int copy_snapshot_save(struct copying *copying, const struct repo_snapshot *snapshot,
+			      struct cairn_err *err)
 {
 	struct repo_snapshot copy = *snapshot;
 	struct repo_id id;
@@ -214,16 +219,16 @@ static bool is_there(const struct repo_snapshot *snapshot, const struct repo_sna
 	return false;
 }
 
-int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
-		  const struct repo_snapshot_list *there, unsigned threads,
-		  const struct backup_progress *progress, struct copy_result *ret,
-		  struct cairn_err *err)
+int backup_copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
+			 const struct repo_snapshot_list *there, unsigned threads,
+			 const struct backup_progress *progress, struct copy_result *ret,
+			 struct cairn_err *err)
 {
 	cairn_cleanup(repo_index_freep) struct repo_index *seen = NULL;
 	struct copying copying = {.from = from, .to = to};
 	struct team team = {
-		.take = take,
-		.work = work,
+		.take = copy_snapshot_take,
+		.work = copy_snapshot_work,
 		.arg = &copying,
 		.step = "copying",
 		.progress = progress,
@@ -236,16 +241,16 @@ int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot
 	copying.seen = seen = repo_index_new();
 	if (!seen)
 		return cairn_err_nomem(err, "copy");
-	rc = walk(&copying, &snapshot->tree, err);
+	rc = copy_snapshot_walk(&copying, &snapshot->tree, err);
 	if (!rc)
-		rc = unique(&copying, err);
+		rc = copy_snapshot_unique(&copying, err);
 	team.total = copying.bytes;
 	if (!rc && copying.data.n > 0)
-		rc = team_run(&team, threads, err);
+		rc = backup_team_run(&team, threads, err);
 	if (!rc)
 		rc = put_trees(&copying, err);
 	if (!rc)
-		rc = ret->there ? repo_flush(to, err) : save(&copying, snapshot, err);
+		rc = ret->there ? repo_flush(to, err) : copy_snapshot_save(&copying, snapshot, err);
 	ret->chunks = copying.data.n;
 	ret->bytes = copying.bytes;
 	free(copying.data.at);

@@ -29,9 +29,9 @@ struct copy_result {
 /* Both indexes must be loaded; `there` lists the snapshots of `to`. For a backup that
  * exists in `to`, chunks are copied if packs of `to` were lost (repo/presence.h): so a
  * copy repairs the destination. */
-int copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
-		  const struct repo_snapshot_list *there, unsigned threads,
-		  const struct backup_progress *progress, struct copy_result *ret,
-		  struct cairn_err *err);
+int backup_copy_snapshot(struct repo *from, struct repo *to, const struct repo_snapshot *snapshot,
+			 const struct repo_snapshot_list *there, unsigned threads,
+			 const struct backup_progress *progress, struct copy_result *ret,
+			 struct cairn_err *err);
 
 #endif

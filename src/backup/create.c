@@ -6,22 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backup/layout.h"
 #include "backup/changed_bitmap.h"
+#include "backup/layout.h"
 #include "backup/plan.h"
 #include "backup/read_chunks.h"
-#include "backup/write_snapshot.h"
 #include "backup/segment.h"
 #include "backup/segmented.h"
 #include "backup/source.h"
+#include "backup/write_snapshot.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "repo/blob.h"
-#include "repo/repo_cache.h"
 #include "repo/presence.h"
 #include "repo/repo.h"
+#include "repo/repo_cache.h"
 
 /* From so many bytes on it is worth looking for what an interrupted backup left. */
 #define ADOPT_BYTES (32ULL << 20)
@@ -32,7 +32,7 @@ struct making {
 	const struct backup_create_options *options;
 	struct zeros *zeros;
 	struct parent parent;
-	struct marks *marks;
+	struct changed_bitmap *marks;
 	struct plan plan;                  /* without segments all of it; with them only sizes */
 	uint64_t segment;                  /* the length of one; 0: the image is one file */
 	struct segmented_result segmented; /* with segments */
@@ -43,27 +43,27 @@ struct making {
 
 static void making_done(struct making *making)
 {
-	zeros_freep(&making->zeros);
-	parent_done(&making->parent);
-	marks_freep(&making->marks);
-	plan_done(&making->plan);
-	layout_freep(&making->segmented.layout);
+	backup_zeros_freep(&making->zeros);
+	backup_parent_done(&making->parent);
+	backup_changed_bitmap_freep(&making->marks);
+	backup_plan_done(&making->plan);
+	backup_layout_freep(&making->segmented.layout);
 }
 
-static int mark(void *arg, const struct block_extent *extent, struct cairn_err *err)
+static int create_mark(void *arg, const struct block_extent *extent, struct cairn_err *err)
 {
 	(void)err;
-	marks_add(arg, extent);
+	backup_changed_bitmap_add(arg, extent);
 	return 0;
 }
 
 /* Asks the source; on failure there are no marks, and *ret_why says why. */
-static int ask(struct making *making, bool changed, struct cairn_err *why)
+static int create_ask(struct making *making, bool changed, struct cairn_err *why)
 {
 	struct backup_source *source = making->source;
-	cairn_cleanup(marks_freep) struct marks *marks = NULL;
-	struct block_sink sink = {.emit = mark};
-	int rc = marks_new(source->size, &marks, why);
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = NULL;
+	struct block_sink sink = {.emit = create_mark};
+	int rc = backup_changed_bitmap_new(source->size, &marks, why);
 
 	if (rc)
 		return rc;
@@ -77,7 +77,7 @@ static int ask(struct making *making, bool changed, struct cairn_err *why)
 	return rc;
 }
 
-static bool fatal(int rc)
+static bool create_fatal(int rc)
 {
 	return rc == CAIRN_CANCELLED || rc == CAIRN_NO_SPACE;
 }
@@ -105,14 +105,14 @@ static int try_changed(struct making *making, struct cairn_err *err)
 		backup_say(&making->options->talk, "%s: reading what is allocated", result->reason);
 		return 1;
 	}
-	rc = ask(making, true, &why);
+	rc = create_ask(making, true, &why);
 	if (!rc) {
-		marks_fill_from(making->marks, parent_size(parent));
+		backup_changed_bitmap_fill_from(making->marks, backup_parent_size(parent));
 		result->mode = BACKUP_CHANGED;
 		snprintf(result->reason, sizeof(result->reason), "what changed is known");
 		return 0;
 	}
-	if (fatal(rc)) {
+	if (create_fatal(rc)) {
 		*err = why;
 		return rc;
 	}
@@ -129,12 +129,12 @@ static int try_allocated(struct making *making, struct cairn_err *err)
 
 	if (making->options->best > BACKUP_ALLOCATED || !making->source->ops->allocated)
 		return 1;
-	rc = ask(making, false, &why);
+	rc = create_ask(making, false, &why);
 	if (!rc) {
 		making->result->mode = BACKUP_ALLOCATED;
 		return 0;
 	}
-	if (fatal(rc)) {
+	if (create_fatal(rc)) {
 		*err = why;
 		return rc;
 	}
@@ -144,25 +144,26 @@ static int try_allocated(struct making *making, struct cairn_err *err)
 	return 1;
 }
 
-static int mark_all(struct making *making, struct cairn_err *err)
+static int create_mark_all(struct making *making, struct cairn_err *err)
 {
-	int rc = marks_new(making->source->size, &making->marks, err);
+	int rc = backup_changed_bitmap_new(making->source->size, &making->marks, err);
 
 	if (rc)
 		return rc;
-	marks_add(making->marks, &(struct block_extent){.length = making->source->size});
+	backup_changed_bitmap_add(making->marks,
+				  &(struct block_extent){.length = making->source->size});
 	making->result->mode = BACKUP_FULL;
 	return 0;
 }
 
-static int choose(struct making *making, struct cairn_err *err)
+static int create_choose(struct making *making, struct cairn_err *err)
 {
 	int rc = try_changed(making, err);
 
 	if (rc > 0)
 		rc = try_allocated(making, err);
 	if (rc > 0)
-		rc = mark_all(making, err);
+		rc = create_mark_all(making, err);
 	return rc;
 }
 
@@ -171,7 +172,7 @@ static enum plan_mode plan_mode(const struct making *making)
 	return making->result->mode == BACKUP_CHANGED ? PLAN_CHANGED : PLAN_ALLOCATED;
 }
 
-static uint64_t data_bytes(const struct making *making)
+static uint64_t create_data_bytes(const struct making *making)
 {
 	const struct parent *parent = &making->parent;
 	uint64_t bytes = parent->data_bytes;
@@ -196,7 +197,7 @@ static uint64_t choose_layout(const struct making *making)
 		return making->parent.segments.segment;
 	if (options->segment)
 		return options->segment;
-	return data_bytes(making) > PLAN_FILE_DATA ? SEGMENT_BYTES : 0;
+	return create_data_bytes(making) > PLAN_FILE_DATA ? SEGMENT_BYTES : 0;
 }
 
 static int make_plan(struct making *making, struct cairn_err *err)
@@ -209,14 +210,14 @@ static int make_plan(struct making *making, struct cairn_err *err)
 		.fixed = making->options->fixed,
 		.hand = making->parent.hand,
 	};
-	int rc = plan_make(&spec, &making->plan, err);
+	int rc = backup_plan_make(&spec, &making->plan, err);
 
 	if (rc)
 		return rc;
 	making->result->bytes_changed = making->marks->bytes;
-	marks_freep(&making->marks);
+	backup_changed_bitmap_freep(&making->marks);
 	making->marks = NULL;
-	chunk_map_done(&making->parent.map);
+	backup_chunk_map_done(&making->parent.map);
 	return 0;
 }
 
@@ -230,7 +231,7 @@ static void keep_sent(struct making *making, int rc)
 }
 
 /* Adopts packs that an interrupted backup sent, if the search is worthwhile. */
-static int adopt(struct making *making, uint64_t bytes, struct cairn_err *err)
+static int create_adopt(struct making *making, uint64_t bytes, struct cairn_err *err)
 {
 	uint64_t *adopted = &making->result->packs_adopted;
 	int rc = 0;
@@ -257,10 +258,11 @@ static int read_file(struct making *making, struct cairn_err *err)
 	int rc = make_plan(making, err);
 
 	if (!rc)
-		rc = adopt(making, making->plan.read_bytes, err);
+		rc = create_adopt(making, making->plan.read_bytes, err);
 	if (!rc)
-		rc = reading_run(making->repo, making->source, &making->plan.map,
-				 making->options->threads, &making->options->progress, &got, err);
+		rc = backup_read_chunks(making->repo, making->source, &making->plan.map,
+					making->options->threads, &making->options->progress, &got,
+					err);
 	if (rc)
 		return rc;
 	count_read(making, &got);
@@ -272,7 +274,7 @@ static int read_file(struct making *making, struct cairn_err *err)
 static int read_segments(struct making *making, struct cairn_err *err)
 {
 	struct segmented_result *done = &making->segmented;
-	uint64_t base = plan_segment_base(data_bytes(making));
+	uint64_t base = backup_plan_segment_base(create_data_bytes(making));
 	struct segmented_spec spec = {
 		.source = making->source,
 		.zeros = making->zeros,
@@ -284,10 +286,10 @@ static int read_segments(struct making *making, struct cairn_err *err)
 		.threads = making->options->threads,
 		.progress = &making->options->progress,
 	};
-	int rc = adopt(making, making->marks->bytes, err);
+	int rc = create_adopt(making, making->marks->bytes, err);
 
 	if (!rc)
-		rc = segmented_run(making->repo, &spec, done, err);
+		rc = backup_segmented_run(making->repo, &spec, done, err);
 	if (rc)
 		return rc;
 	count_read(making, &done->got);
@@ -301,23 +303,23 @@ static int read_segments(struct making *making, struct cairn_err *err)
 }
 
 /* A list of the parent that was not read before is damaged: continue without the parent. */
-static int read_again(struct making *making, struct cairn_err *err)
+static int create_read_again(struct making *making, struct cairn_err *err)
 {
 	int rc;
 
 	backup_say(&making->options->talk, "the backup before cannot be built upon: %s", err->msg);
 	*err = (struct cairn_err){0};
-	parent_done(&making->parent);
-	marks_freep(&making->marks);
+	backup_parent_done(&making->parent);
+	backup_changed_bitmap_freep(&making->marks);
 	making->marks = NULL;
 	making->result->has_parent = false;
 	rc = repo_drop_doubted(making->repo, err);
 	if (!rc)
-		rc = choose(making, err);
+		rc = create_choose(making, err);
 	return rc ? rc : read_segments(making, err);
 }
 
-static int read_all(struct making *making, struct cairn_err *err)
+static int create_read_all(struct making *making, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
 	int rc;
@@ -329,7 +331,7 @@ static int read_all(struct making *making, struct cairn_err *err)
 	    repo_cache_mend(making->repo, NULL) > 0)
 		rc = read_segments(making, &why);
 	if ((rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND) && making->parent.segmented)
-		rc = read_again(making, &why);
+		rc = create_read_again(making, &why);
 	if (rc) {
 		keep_sent(making, rc);
 		if (err)
@@ -338,7 +340,7 @@ static int read_all(struct making *making, struct cairn_err *err)
 	return rc;
 }
 
-static int save(struct making *making, struct cairn_err *err)
+static int create_save(struct making *making, struct cairn_err *err)
 {
 	struct save_spec spec = {
 		.source = making->source,
@@ -352,20 +354,20 @@ static int save(struct making *making, struct cairn_err *err)
 		.begun_ns = making->begun_ns,
 		.stored_before = making->stored_before,
 	};
-	int rc = save_backup(making->repo, &spec, making->result, err);
+	int rc = backup_write_snapshot(making->repo, &spec, making->result, err);
 
 	if (rc)
 		return rc;
 	if (making->segment && making->segmented.layout)
-		layout_save(making->repo, &making->segmented.top,
-			    making->parent.segmented ? &making->parent.segments.top : NULL,
-			    making->segmented.layout);
+		backup_layout_save(making->repo, &making->segmented.top,
+				   making->parent.segmented ? &making->parent.segments.top : NULL,
+				   making->segmented.layout);
 	repo_cache_save(making->repo);
 	return 0;
 }
 
 /* The index, less what it says of packs that are not there. */
-static int load_index(struct making *making, struct cairn_err *err)
+static int create_load_index(struct making *making, struct cairn_err *err)
 {
 	uint64_t gone = 0;
 	int rc = repo_load_index_cached(making->repo, err);
@@ -384,36 +386,36 @@ static int load_index(struct making *making, struct cairn_err *err)
 	return 0;
 }
 
-static int find_parent(struct making *making, struct cairn_err *err)
+static int create_find_parent(struct making *making, struct cairn_err *err)
 {
 	const struct backup_create_options *options = making->options;
-	int rc = parent_find(making->repo, making->source, options->parent, making->zeros,
-			     &options->talk, &making->parent, err);
+	int rc = backup_parent_find(making->repo, making->source, options->parent, making->zeros,
+				    &options->talk, &making->parent, err);
 
 	if (!rc)
 		rc = repo_cache_mend(making->repo, err);
 	if (rc <= 0)
 		return rc;
-	parent_done(&making->parent);
-	return parent_find(making->repo, making->source, options->parent, making->zeros,
-			   &options->talk, &making->parent, err);
+	backup_parent_done(&making->parent);
+	return backup_parent_find(making->repo, making->source, options->parent, making->zeros,
+				  &options->talk, &making->parent, err);
 }
 
-static int make(struct making *making, struct cairn_err *err)
+static int create_make(struct making *making, struct cairn_err *err)
 {
 	struct backup_result *result = making->result;
 	struct repo_stats stats;
-	int rc = zeros_new(&making->zeros, err);
+	int rc = backup_zeros_new(&making->zeros, err);
 
 	if (!rc)
-		rc = load_index(making, err);
+		rc = create_load_index(making, err);
 	if (rc)
 		return rc;
 	repo_get_stats(making->repo, &stats);
 	making->stored_before = stats.bytes_stored;
-	rc = find_parent(making, err);
+	rc = create_find_parent(making, err);
 	if (!rc)
-		rc = choose(making, err);
+		rc = create_choose(making, err);
 	if (rc)
 		return rc;
 	result->size = making->source->size;
@@ -424,13 +426,13 @@ static int make(struct making *making, struct cairn_err *err)
 			 making->parent.snapshot_name);
 	}
 	repo_expect(making->repo, making->marks->bytes);
-	rc = read_all(making, err);
+	rc = create_read_all(making, err);
 	if (!rc && making->source->ops->settled)
 		rc = making->source->ops->settled(making->source, err);
-	return rc ? rc : save(making, err);
+	return rc ? rc : create_save(making, err);
 }
 
-static int check_options(const struct backup_create_options *options, struct cairn_err *err)
+static int create_check_options(const struct backup_create_options *options, struct cairn_err *err)
 {
 	uint64_t segment = options->segment;
 
@@ -455,10 +457,10 @@ int backup_create(struct repo *repo, struct backup_source *source,
 		.begun_ns = cairn_now_ns(),
 		.result = &result,
 	};
-	int rc = check_options(options, &why);
+	int rc = create_check_options(options, &why);
 
 	if (!rc)
-		rc = make(&making, &why);
+		rc = create_make(&making, &why);
 
 	if (rc) {
 		if (err)

@@ -20,8 +20,8 @@ struct file_reader {
 	int fd; /* the file's */
 };
 
-static int file_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-		     size_t *ret_n, struct cairn_err *err)
+static int device_file_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+			    size_t *ret_n, struct cairn_err *err)
 {
 	ssize_t got = cairn_pread_full(((struct file_reader *)reader)->fd, buf, n, offset);
 
@@ -31,25 +31,25 @@ static int file_read(struct store_reader *reader, uint64_t offset, void *buf, si
 	return 0;
 }
 
-static void file_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+static void device_file_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
 {
 	(void)posix_fadvise(((struct file_reader *)reader)->fd, (off_t)offset, (off_t)n,
 			    POSIX_FADV_WILLNEED);
 }
 
-static void file_reader_free(struct store_reader *reader)
+static void device_file_reader_free(struct store_reader *reader)
 {
 	free(reader);
 }
 
 static const struct store_reader_ops reader_ops = {
-	.read = file_read,
-	.free = file_reader_free,
-	.ahead = file_ahead,
+	.read = device_file_read,
+	.free = device_file_reader_free,
+	.ahead = device_file_ahead,
 };
 
-int device_file_reader(const struct device_file *file, struct store_reader **ret,
-		       struct cairn_err *err)
+int backup_device_file_reader(const struct device_file *file, struct store_reader **ret,
+			      struct cairn_err *err)
 {
 	struct file_reader *reader = cairn_calloc(1, sizeof(*reader));
 
@@ -61,7 +61,8 @@ int device_file_reader(const struct device_file *file, struct store_reader **ret
 	return 0;
 }
 
-int device_file_open(const char *path, int flags, struct device_file *ret, struct cairn_err *err)
+int backup_device_file_open(const char *path, int flags, struct device_file *ret,
+			    struct cairn_err *err)
 {
 	/* Without O_NONBLOCK a pipe would be waited for. */
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);

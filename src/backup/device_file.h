@@ -20,10 +20,11 @@ struct device_file {
  *
  * CAIRN_INVALID  neither a device nor a regular file
  */
-int device_file_open(const char *path, int flags, struct device_file *ret, struct cairn_err *err);
+int backup_device_file_open(const char *path, int flags, struct device_file *ret,
+			    struct cairn_err *err);
 
 /* The file must outlive the reader. */
-int device_file_reader(const struct device_file *file, struct store_reader **ret,
-		       struct cairn_err *err);
+int backup_device_file_reader(const struct device_file *file, struct store_reader **ret,
+			      struct cairn_err *err);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "backup/backup_record.h"
 #include "backup/content.h"
 #include "backup/image_head.h"
-#include "backup/backup_record.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -18,11 +18,11 @@
 #include "repo/repo_snapshot.h"
 #include "repo/tree.h"
 
-void image_done(struct image *image)
+void backup_image_done(struct image *image)
 {
-	chunk_map_done(&image->map);
-	segments_done(&image->segments);
-	metadata_done(&image->metadata);
+	backup_chunk_map_done(&image->map);
+	backup_segments_done(&image->segments);
+	backup_metadata_done(&image->metadata);
 }
 
 /* The directory of an image, read once: its list of chunks is megabytes long. */
@@ -43,10 +43,10 @@ struct reading {
 static void reading_done(struct reading *reading)
 {
 	cairn_buf_done(&reading->metadata);
-	image_done(&reading->image);
+	backup_image_done(&reading->image);
 }
 
-static int enter(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int image_enter(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
 	struct reading *reading = arg;
 	bool file = node->type == REPO_NODE_FILE;
@@ -98,7 +98,8 @@ static int take_content(void *arg, const struct repo_id *ids, size_t n, struct c
 	struct reading *reading = arg;
 
 	if (reading->in_image)
-		return content_add(reading->repo, reading->zeros, &reading->image.map, ids, n, err);
+		return backup_content_add(reading->repo, reading->zeros, &reading->image.map, ids,
+					  n, err);
 	return reading->in_metadata ? add_blobs(reading, ids, n, err) : 0;
 }
 
@@ -147,14 +148,14 @@ static int open_segments(struct reading *reading, struct cairn_err *err)
 
 	if (reading->found)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "it is there twice, once in segments");
-	rc = segments_open(reading->repo, &reading->parts, image->metadata.size,
-			   image->metadata.segment, &image->segments, err);
+	rc = backup_segments_open(reading->repo, &reading->parts, image->metadata.size,
+				  image->metadata.segment, &image->segments, err);
 	image->size = image->segments.size;
 	return rc;
 }
 
 /* What a reading of the directory found makes an image. */
-static int finish(struct reading *reading, struct cairn_err *err)
+static int image_finish(struct reading *reading, struct cairn_err *err)
 {
 	bool segmented = reading->image.segmented;
 	int rc = segmented ? 0 : check_file(reading, err);
@@ -166,8 +167,8 @@ static int finish(struct reading *reading, struct cairn_err *err)
 			return cairn_err_set(err, CAIRN_NOT_FOUND,
 					     "there is no file '%s' beside it",
 					     BACKUP_METADATA_NAME);
-		rc = metadata_parse((const char *)reading->metadata.data, reading->metadata.len,
-				    &reading->image.metadata, err);
+		rc = backup_metadata_parse((const char *)reading->metadata.data,
+					   reading->metadata.len, &reading->image.metadata, err);
 	}
 	return rc || !segmented ? rc : open_segments(reading, err);
 }
@@ -176,10 +177,10 @@ static int read_image(struct reading *reading, const struct repo_id *directory,
 		      struct cairn_err *err)
 {
 	const struct repo_tree_visitor visitor = {
-		.node = enter, .content = take_content, .arg = reading};
+		.node = image_enter, .content = take_content, .arg = reading};
 	int rc = repo_tree_read(reading->repo, directory, &visitor, err);
 
-	return rc ? rc : finish(reading, err);
+	return rc ? rc : image_finish(reading, err);
 }
 
 static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
@@ -196,8 +197,8 @@ static int refuse_lost(const struct chunk_map *map, struct cairn_err *err)
 			     offset);
 }
 
-static int open_any(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
-		    struct zeros *zeros, struct image *ret, struct cairn_err *err)
+static int image_open_any(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+			  struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
 	cairn_cleanup(reading_done) struct reading reading = {.repo = repo,
 							      .zeros = zeros,
@@ -226,8 +227,8 @@ static int open_any(struct repo *repo, const struct repo_snapshot *snapshot, con
 	return 0;
 }
 
-static int append(void *arg, uint64_t number, const struct repo_id *leaf,
-		  const struct chunk_map *map, struct cairn_err *err)
+static int image_append(void *arg, uint64_t number, const struct repo_id *leaf,
+			const struct chunk_map *map, struct cairn_err *err)
 {
 	struct chunk_map *all = arg;
 	int rc = 0;
@@ -237,20 +238,21 @@ static int append(void *arg, uint64_t number, const struct repo_id *leaf,
 	for (size_t i = 0; i < map->n && !rc; i++) {
 		const struct chunk *chunk = &map->at[i];
 
-		rc = chunk_map_add(all, (enum chunk_kind)chunk->kind, chunk->id, chunk->length,
-				   err);
+		rc = backup_chunk_map_add(all, (enum chunk_kind)chunk->kind, chunk->id,
+					  chunk->length, err);
 	}
 	return rc;
 }
 
-int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
-	       struct zeros *zeros, struct image *ret, struct cairn_err *err)
+int backup_image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+		      struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
-	cairn_cleanup(image_done) struct image image = {0};
-	int rc = open_any(repo, snapshot, path, zeros, &image, err);
+	cairn_cleanup(backup_image_done) struct image image = {0};
+	int rc = image_open_any(repo, snapshot, path, zeros, &image, err);
 
 	if (!rc && image.segmented)
-		rc = segments_walk(repo, zeros, &image.segments, append, &image.map, err);
+		rc = backup_segments_walk(repo, zeros, &image.segments, image_append, &image.map,
+					  err);
 	if (!rc && image.map.lost > 0)
 		rc = refuse_lost(&image.map, err);
 	if (rc)
@@ -260,8 +262,8 @@ int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const ch
 	return 0;
 }
 
-int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
-		      struct image *ret, struct cairn_err *err)
+int backup_image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot,
+			     struct zeros *zeros, struct image *ret, struct cairn_err *err)
 {
 	cairn_cleanup(reading_done) struct reading reading = {.repo = repo,
 							      .zeros = zeros,
@@ -272,19 +274,19 @@ int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, s
 	cairn_auto_free void *bytes = NULL;
 	struct image_head head;
 
-	if (!image_head_find(repo, &snapshot->tree, &head, &bytes))
-		return open_any(repo, snapshot, NULL, zeros, ret, err);
+	if (!backup_image_head_find(repo, &snapshot->tree, &head, &bytes))
+		return image_open_any(repo, snapshot, NULL, zeros, ret, err);
 	reading.image.segmented = true;
 	reading.parts = head.parts;
 	cairn_buf_add(&reading.metadata, head.metadata, head.n);
-	if (finish(&reading, NULL) != 0) /* what the repository says counts */
-		return open_any(repo, snapshot, NULL, zeros, ret, err);
+	if (image_finish(&reading, NULL) != 0) /* what the repository says counts */
+		return image_open_any(repo, snapshot, NULL, zeros, ret, err);
 	*ret = reading.image;
 	memset(&reading.image, 0, sizeof(reading.image)); /* it is the caller's now */
 	return 0;
 }
 
-int image_check(const struct image *image, struct cairn_err *err)
+int backup_image_check(const struct image *image, struct cairn_err *err)
 {
 	if (image->metadata_lost)
 		return 0;

@@ -26,7 +26,7 @@ struct image {
 };
 
 /* Also a cleanup function. */
-void image_done(struct image *image);
+void backup_image_done(struct image *image);
 
 /* Opens the image of a backup, or any regular file of a snapshot: `path` names it, NULL is
  * the image of one of our own backups. The index must be loaded.
@@ -35,19 +35,19 @@ void image_done(struct image *image);
  * CAIRN_INVALID    not a regular file, or no path was given and the snapshot is not ours
  * CAIRN_DATA_LOSS  damaged, its chunks do not add up to its size, or some are lost
  */
-int image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
-	       struct zeros *zeros, struct image *ret, struct cairn_err *err);
+int backup_image_open(struct repo *repo, const struct repo_snapshot *snapshot, const char *path,
+		      struct zeros *zeros, struct image *ret, struct cairn_err *err);
 
 /* The same for one of our images that becomes the parent of a backup. Chunks may be lost
  * if their lengths are known (CHUNK_LOST). Of a segmented image no segment is read, and
  * the map is empty. */
-int image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot, struct zeros *zeros,
-		      struct image *ret, struct cairn_err *err);
+int backup_image_open_parent(struct repo *repo, const struct repo_snapshot *snapshot,
+			     struct zeros *zeros, struct image *ret, struct cairn_err *err);
 
 /* Checks that there is metadata that matches the image, or that it is lost.
  *
  * CAIRN_DATA_LOSS  missing or not matching
  */
-int image_check(const struct image *image, struct cairn_err *err);
+int backup_image_check(const struct image *image, struct cairn_err *err);
 
 #endif

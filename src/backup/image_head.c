@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "repo/repo_cache.h"
 
-void image_head_keep(struct repo *repo, const struct repo_id *tree, const struct repo_id *before,
-		     const struct image_head *head)
+void backup_image_head_keep(struct repo *repo, const struct repo_id *tree,
+			    const struct repo_id *before, const struct image_head *head)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(sizeof(head->parts) + head->n);
 
@@ -24,8 +24,8 @@ void image_head_keep(struct repo *repo, const struct repo_id *tree, const struct
 	repo_cache_set_whole(repo, tree, before);
 }
 
-bool image_head_find(struct repo *repo, const struct repo_id *tree, struct image_head *ret,
-		     void **ret_bytes)
+bool backup_image_head_find(struct repo *repo, const struct repo_id *tree, struct image_head *ret,
+			    void **ret_bytes)
 {
 	cairn_auto_free uint8_t *bytes = NULL;
 	size_t n;

@@ -20,13 +20,13 @@ struct image_head {
 
 /* Caches the head, and that everything the tree needs is in the repository. The
  * entry of `before` (or NULL) is dropped. */
-void image_head_keep(struct repo *repo, const struct repo_id *tree, const struct repo_id *before,
-		     const struct image_head *head);
+void backup_image_head_keep(struct repo *repo, const struct repo_id *tree,
+			    const struct repo_id *before, const struct image_head *head);
 
 /* The head of a snapshot's tree. False when it is not cached, or when data that the
  * tree needs may be missing: then it must be read. `*ret_bytes` holds the metadata and
  * is owned by the caller. */
-bool image_head_find(struct repo *repo, const struct repo_id *tree, struct image_head *ret,
-		     void **ret_bytes);
+bool backup_image_head_find(struct repo *repo, const struct repo_id *tree, struct image_head *ret,
+			    void **ret_bytes);
 
 #endif

@@ -17,46 +17,46 @@ struct owned {
 	char *kubernetes;
 };
 
-static void put_text(json_t *to, const char *key, const char *value)
+static void image_metadata_put_text(json_t *to, const char *key, const char *value)
 {
 	if (value && *value)
 		json_object_set_new(to, key, json_string(value));
 }
 
-static void put_number(json_t *to, const char *key, uint64_t value)
+static void image_metadata_put_number(json_t *to, const char *key, uint64_t value)
 {
 	json_object_set_new(to, key, json_integer((json_int_t)value));
 }
 
-static void put_all(json_t *json, const struct metadata *m)
+static void image_metadata_put_all(json_t *json, const struct metadata *m)
 {
 	json_t *chunks = json_object();
 
-	put_number(json, "version", METADATA_VERSION);
-	put_text(json, "volume_id", m->volume_id);
-	put_text(json, "volume_name", m->volume_name);
-	put_text(json, "snapshot_id", m->snapshot_id);
-	put_text(json, "snapshot_name", m->snapshot_name);
-	put_number(json, "snapshot_time_ns", m->snapshot_time_ns);
-	put_number(json, "size", m->size);
-	put_number(json, "granularity", m->granularity);
-	put_text(json, "mode", m->mode);
-	put_text(json, "parent_backup", m->parent_backup);
-	put_text(json, "parent_snapshot_id", m->parent_snapshot_id);
-	put_number(json, "bytes_changed", m->bytes_changed);
-	put_number(chunks, "base", m->chunk_base);
-	put_number(chunks, "leaf", m->chunk_leaf);
-	put_number(chunks, "merge_hand", m->merge_hand);
+	image_metadata_put_number(json, "version", METADATA_VERSION);
+	image_metadata_put_text(json, "volume_id", m->volume_id);
+	image_metadata_put_text(json, "volume_name", m->volume_name);
+	image_metadata_put_text(json, "snapshot_id", m->snapshot_id);
+	image_metadata_put_text(json, "snapshot_name", m->snapshot_name);
+	image_metadata_put_number(json, "snapshot_time_ns", m->snapshot_time_ns);
+	image_metadata_put_number(json, "size", m->size);
+	image_metadata_put_number(json, "granularity", m->granularity);
+	image_metadata_put_text(json, "mode", m->mode);
+	image_metadata_put_text(json, "parent_backup", m->parent_backup);
+	image_metadata_put_text(json, "parent_snapshot_id", m->parent_snapshot_id);
+	image_metadata_put_number(json, "bytes_changed", m->bytes_changed);
+	image_metadata_put_number(chunks, "base", m->chunk_base);
+	image_metadata_put_number(chunks, "leaf", m->chunk_leaf);
+	image_metadata_put_number(chunks, "merge_hand", m->merge_hand);
 	if (m->segment) {
-		put_number(json, "segment_size", m->segment);
-		put_number(chunks, "count", m->chunk_n);
-		put_number(chunks, "bytes", m->data_bytes);
+		image_metadata_put_number(json, "segment_size", m->segment);
+		image_metadata_put_number(chunks, "count", m->chunk_n);
+		image_metadata_put_number(chunks, "bytes", m->data_bytes);
 	}
 	json_object_set_new(json, "chunks", chunks);
 }
 
-int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
-		   struct cairn_err *err)
+int backup_metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
+			  struct cairn_err *err)
 {
 	cairn_cleanup(json_decrefp) json_t *json = json_object();
 	cairn_auto_free char *text = NULL;
@@ -64,7 +64,7 @@ int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
 
 	if (!json)
 		return cairn_err_nomem(err, "metadata");
-	put_all(json, metadata);
+	image_metadata_put_all(json, metadata);
 	if (metadata->kubernetes) {
 		json_t *objects = json_loads(metadata->kubernetes, 0, NULL);
 
@@ -91,14 +91,14 @@ static const char *get_text(const json_t *json, const char *key)
 	return json_string_value(json_object_get(json, key));
 }
 
-static uint64_t get_number(const json_t *json, const char *key)
+static uint64_t image_metadata_get_number(const json_t *json, const char *key)
 {
 	json_int_t value = json_integer_value(json_object_get(json, key));
 
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-static void get_all(const json_t *json, struct metadata *m)
+static void image_metadata_get_all(const json_t *json, struct metadata *m)
 {
 	const json_t *chunks = json_object_get(json, "chunks");
 
@@ -107,38 +107,38 @@ static void get_all(const json_t *json, struct metadata *m)
 		.volume_name = get_text(json, "volume_name"),
 		.snapshot_id = get_text(json, "snapshot_id"),
 		.snapshot_name = get_text(json, "snapshot_name"),
-		.snapshot_time_ns = get_number(json, "snapshot_time_ns"),
-		.size = get_number(json, "size"),
-		.granularity = get_number(json, "granularity"),
+		.snapshot_time_ns = image_metadata_get_number(json, "snapshot_time_ns"),
+		.size = image_metadata_get_number(json, "size"),
+		.granularity = image_metadata_get_number(json, "granularity"),
 		.mode = get_text(json, "mode"),
 		.parent_backup = get_text(json, "parent_backup"),
 		.parent_snapshot_id = get_text(json, "parent_snapshot_id"),
-		.bytes_changed = get_number(json, "bytes_changed"),
-		.chunk_base = get_number(chunks, "base"),
-		.chunk_leaf = get_number(chunks, "leaf"),
-		.merge_hand = get_number(chunks, "merge_hand"),
-		.segment = get_number(json, "segment_size"),
-		.chunk_n = get_number(chunks, "count"),
-		.data_bytes = get_number(chunks, "bytes"),
+		.bytes_changed = image_metadata_get_number(json, "bytes_changed"),
+		.chunk_base = image_metadata_get_number(chunks, "base"),
+		.chunk_leaf = image_metadata_get_number(chunks, "leaf"),
+		.merge_hand = image_metadata_get_number(chunks, "merge_hand"),
+		.segment = image_metadata_get_number(json, "segment_size"),
+		.chunk_n = image_metadata_get_number(chunks, "count"),
+		.data_bytes = image_metadata_get_number(chunks, "bytes"),
 	};
 }
 
-int metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err)
+int backup_metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err)
 {
 	cairn_cleanup(json_decrefp) json_t *json = json_loadb(text, n, 0, NULL);
 	struct owned *owned;
 
-	if (!json_is_object(json) || !get_number(json, "version"))
+	if (!json_is_object(json) || !image_metadata_get_number(json, "version"))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "the metadata file is damaged");
-	if (get_number(json, "version") > METADATA_VERSION)
+	if (image_metadata_get_number(json, "version") > METADATA_VERSION)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "the metadata file is of version %" PRIu64
 				     ", newer than this program",
-				     get_number(json, "version"));
+				     image_metadata_get_number(json, "version"));
 	owned = cairn_calloc(1, sizeof(*owned));
 	if (!owned)
 		return cairn_err_nomem(err, "metadata");
-	get_all(json, ret);
+	image_metadata_get_all(json, ret);
 	if (json_object_get(json, "kubernetes"))
 		owned->kubernetes = json_dumps(json_object_get(json, "kubernetes"),
 					       JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -148,7 +148,7 @@ int metadata_parse(const char *text, size_t n, struct metadata *ret, struct cair
 	return 0;
 }
 
-void metadata_done(struct metadata *metadata)
+void backup_metadata_done(struct metadata *metadata)
 {
 	struct owned *owned = metadata->owned;
 

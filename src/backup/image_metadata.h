@@ -46,15 +46,15 @@ struct metadata {
  * CAIRN_INVALID  the Kubernetes objects are not JSON
  * CAIRN_RANGE    it would be larger than METADATA_MAX
  */
-int metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
-		   struct cairn_err *err);
+int backup_metadata_write(const struct metadata *metadata, char **ret, size_t *ret_n,
+			  struct cairn_err *err);
 
 /* CAIRN_DATA_LOSS      not such a file
  * CAIRN_UNIMPLEMENTED  a newer version wrote it
  */
-int metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err);
+int backup_metadata_parse(const char *text, size_t n, struct metadata *ret, struct cairn_err *err);
 
-/* Frees the strings of metadata_parse(). Also a cleanup function. */
-void metadata_done(struct metadata *metadata);
+/* Frees the strings of backup_metadata_parse(). Also a cleanup function. */
+void backup_metadata_done(struct metadata *metadata);
 
 #endif

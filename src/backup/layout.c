@@ -32,7 +32,7 @@ struct header {
 	uint64_t count, n_runs;
 };
 
-void layout_free(struct layout *layout)
+void backup_layout_free(struct layout *layout)
 {
 	if (!layout)
 		return;
@@ -53,7 +53,7 @@ static bool make_arrays(struct layout *layout, uint64_t count)
 }
 
 /* Known segments of `old`, which has room in what was made. */
-static bool copy(struct layout *layout, const struct layout *old)
+static bool layout_copy(struct layout *layout, const struct layout *old)
 {
 	uint64_t n = old->count < layout->count ? old->count : layout->count;
 
@@ -69,30 +69,30 @@ static bool copy(struct layout *layout, const struct layout *old)
 	return true;
 }
 
-struct layout *layout_new(uint64_t count, const struct layout *old)
+struct layout *backup_layout_new(uint64_t count, const struct layout *old)
 {
-	cairn_cleanup(layout_freep) struct layout *layout = cairn_calloc(1, sizeof(*layout));
+	cairn_cleanup(backup_layout_freep) struct layout *layout = cairn_calloc(1, sizeof(*layout));
 
-	if (!layout || !make_arrays(layout, count) || (old && !copy(layout, old)))
+	if (!layout || !make_arrays(layout, count) || (old && !layout_copy(layout, old)))
 		return NULL;
 	return cairn_take(layout);
 }
 
-const struct repo_id *layout_leaf(const struct layout *layout, uint64_t number)
+const struct repo_id *backup_layout_leaf(const struct layout *layout, uint64_t number)
 {
 	if (number >= layout->count || repo_id_is_zero(&layout->leaves[number]))
 		return NULL;
 	return &layout->leaves[number];
 }
 
-bool layout_lengths(const struct layout *layout, uint64_t number, size_t n, uint64_t bytes,
-		    uint32_t *ret)
+bool backup_layout_lengths(const struct layout *layout, uint64_t number, size_t n, uint64_t bytes,
+			   uint32_t *ret)
 {
 	const struct run *run;
 	uint64_t sum = 0;
 	size_t at = 0;
 
-	if (!layout_leaf(layout, number) || layout->n_runs[number] == 0)
+	if (!backup_layout_leaf(layout, number) || layout->n_runs[number] == 0)
 		return false;
 	run = &layout->runs[layout->first[number]];
 	for (unsigned i = 0; i < layout->n_runs[number]; i++, run++) {
@@ -105,7 +105,7 @@ bool layout_lengths(const struct layout *layout, uint64_t number, size_t n, uint
 	return at == n && sum == bytes;
 }
 
-void layout_set_leaf(struct layout *layout, uint64_t number, const struct repo_id *leaf)
+void backup_layout_set_leaf(struct layout *layout, uint64_t number, const struct repo_id *leaf)
 {
 	if (number >= layout->count || repo_id_equal(&layout->leaves[number], leaf))
 		return;
@@ -148,8 +148,8 @@ static unsigned count_runs(const struct chunk *chunks, size_t n, struct run *run
 	return count;
 }
 
-void layout_set(struct layout *layout, uint64_t number, const struct repo_id *leaf,
-		const struct chunk *chunks, size_t n)
+void backup_layout_set(struct layout *layout, uint64_t number, const struct repo_id *leaf,
+		       const struct chunk *chunks, size_t n)
 {
 	if (number >= layout->count)
 		return;
@@ -178,9 +178,9 @@ static bool find_runs(struct layout *layout)
 	return at == layout->n;
 }
 
-static struct layout *decode(const uint8_t *data, size_t n, uint64_t count)
+static struct layout *layout_decode(const uint8_t *data, size_t n, uint64_t count)
 {
-	cairn_cleanup(layout_freep) struct layout *layout = layout_new(count, NULL);
+	cairn_cleanup(backup_layout_freep) struct layout *layout = backup_layout_new(count, NULL);
 	const size_t leaves = count * sizeof(*layout->leaves);
 	struct header header;
 
@@ -202,18 +202,18 @@ static struct layout *decode(const uint8_t *data, size_t n, uint64_t count)
 	return find_runs(layout) ? cairn_take(layout) : NULL;
 }
 
-struct layout *layout_load(struct repo *repo, const struct repo_id *top, uint64_t count)
+struct layout *backup_layout_load(struct repo *repo, const struct repo_id *top, uint64_t count)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	size_t n;
 
 	if (!repo_cache_get_sealed(repo, REPO_CACHED_LAYOUT, top, &data, &n))
 		return NULL;
-	return decode(data, n, count);
+	return layout_decode(data, n, count);
 }
 
-void layout_save(struct repo *repo, const struct repo_id *top, const struct repo_id *before,
-		 const struct layout *layout)
+void backup_layout_save(struct repo *repo, const struct repo_id *top, const struct repo_id *before,
+			const struct layout *layout)
 {
 	const size_t leaves = layout->count * sizeof(*layout->leaves);
 	struct header header = {.count = layout->count};

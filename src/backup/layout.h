@@ -28,30 +28,30 @@ struct layout;
 
 /* A layout of `count` segments with the contents of `old` (or NULL); NULL when memory
  * is short. */
-struct layout *layout_new(uint64_t count, const struct layout *old);
-void layout_free(struct layout *layout);
-CAIRN_DEFINE_CLEANUP(struct layout, layout_free);
+struct layout *backup_layout_new(uint64_t count, const struct layout *old);
+void backup_layout_free(struct layout *layout);
+CAIRN_DEFINE_CLEANUP(struct layout, backup_layout_free);
 
 /* The tree of a segment; NULL when it is not known. */
-const struct repo_id *layout_leaf(const struct layout *layout, uint64_t number);
+const struct repo_id *backup_layout_leaf(const struct layout *layout, uint64_t number);
 
 /* The lengths of the `n` chunks of a segment of `bytes`. False when they are not known. */
-bool layout_lengths(const struct layout *layout, uint64_t number, size_t n, uint64_t bytes,
-		    uint32_t *ret);
+bool backup_layout_lengths(const struct layout *layout, uint64_t number, size_t n, uint64_t bytes,
+			   uint32_t *ret);
 
 /* Sets the tree of a segment. Its lengths are kept if the tree is unchanged. */
-void layout_set_leaf(struct layout *layout, uint64_t number, const struct repo_id *leaf);
+void backup_layout_set_leaf(struct layout *layout, uint64_t number, const struct repo_id *leaf);
 
 /* Sets the tree and the chunks of a segment. */
-void layout_set(struct layout *layout, uint64_t number, const struct repo_id *leaf,
-		const struct chunk *chunks, size_t n);
+void backup_layout_set(struct layout *layout, uint64_t number, const struct repo_id *leaf,
+		       const struct chunk *chunks, size_t n);
 
 /* Loads the cached layout; NULL when there is none, or not one of `count`
  * segments. */
-struct layout *layout_load(struct repo *repo, const struct repo_id *top, uint64_t count);
+struct layout *backup_layout_load(struct repo *repo, const struct repo_id *top, uint64_t count);
 
 /* Caches it, and drops the entry of `before` (or NULL). */
-void layout_save(struct repo *repo, const struct repo_id *top, const struct repo_id *before,
-		 const struct layout *layout);
+void backup_layout_save(struct repo *repo, const struct repo_id *top, const struct repo_id *before,
+			const struct layout *layout);
 
 #endif

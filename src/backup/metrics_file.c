@@ -57,7 +57,7 @@ static void table_done(struct table *table)
 	free(table->entries);
 }
 
-static struct entry *find(struct table *table, const char *label, size_t n)
+static struct entry *metrics_file_find(struct table *table, const char *label, size_t n)
 {
 	for (size_t i = 0; i < table->n; i++)
 		if (strlen(table->entries[i].label) == n &&
@@ -67,9 +67,9 @@ static struct entry *find(struct table *table, const char *label, size_t n)
 }
 
 /* The entry of a label, made if it is not there; NULL when memory is short. */
-static struct entry *get(struct table *table, const char *label, size_t n)
+static struct entry *metrics_file_get(struct table *table, const char *label, size_t n)
 {
-	struct entry *found = find(table, label, n);
+	struct entry *found = metrics_file_find(table, label, n);
 	struct entry *more;
 	char *copy;
 
@@ -98,7 +98,7 @@ static const char *end_of_label(const char *text)
 }
 
 /* A line 'FAMILY_NAME{volume="..."} VALUE' or without a label; others are passed over. */
-static int take_line(struct table *table, const char *line, struct cairn_err *err)
+static int metrics_file_take_line(struct table *table, const char *line, struct cairn_err *err)
 {
 	size_t family = strlen(table->family);
 	const char *label = "";
@@ -128,7 +128,7 @@ static int take_line(struct table *table, const char *line, struct cairn_err *er
 		value = strtod(rest, &end);
 		if (end == rest)
 			return 0;
-		entry = get(table, label, label_n);
+		entry = metrics_file_get(table, label, label_n);
 		if (!entry)
 			return cairn_err_nomem(err, "metrics");
 		entry->at[i] = value;
@@ -139,7 +139,7 @@ static int take_line(struct table *table, const char *line, struct cairn_err *er
 
 /* The replaced target must be a regular file: not /dev/null, and not a pipe that a
  * process reads. */
-static int check_kind(const char *path, struct cairn_err *err)
+static int metrics_file_check_kind(const char *path, struct cairn_err *err)
 {
 	struct stat st;
 
@@ -148,7 +148,7 @@ static int check_kind(const char *path, struct cairn_err *err)
 	return 0;
 }
 
-static int load(struct table *table, const char *path, struct cairn_err *err)
+static int metrics_file_load(struct table *table, const char *path, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct cairn_err why = {0};
@@ -165,13 +165,13 @@ static int load(struct table *table, const char *path, struct cairn_err *err)
 	}
 	rest = text;
 	for (char *line = strsep(&rest, "\n"); line && !rc; line = strsep(&rest, "\n"))
-		rc = take_line(table, line, err);
+		rc = metrics_file_take_line(table, line, err);
 	return rc;
 }
 
 /* ---- what is new --------------------------------------------------------------- */
 
-static char *escape(const char *volume)
+static char *metrics_file_escape(const char *volume)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(FILE_MAX_BYTES);
 
@@ -186,7 +186,7 @@ static char *escape(const char *volume)
 	return cairn_buf_take_string(&text);
 }
 
-static double now_seconds(void)
+static double metrics_file_now_seconds(void)
 {
 	return (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC;
 }
@@ -194,13 +194,13 @@ static double now_seconds(void)
 static int put_sample(struct table *table, const struct metrics_sample *sample,
 		      struct cairn_err *err)
 {
-	cairn_auto_free char *label = escape(sample->volume);
-	struct entry *entry = label ? get(table, label, strlen(label)) : NULL;
+	cairn_auto_free char *label = metrics_file_escape(sample->volume);
+	struct entry *entry = label ? metrics_file_get(table, label, strlen(label)) : NULL;
 
 	if (!entry)
 		return cairn_err_nomem(err, "metrics");
 	entry->sampled = true;
-	entry->at[LAST_ATTEMPT] = now_seconds();
+	entry->at[LAST_ATTEMPT] = metrics_file_now_seconds();
 	entry->at[SUCCEEDED] = sample->ok;
 	if (!sample->ok)
 		return 0;
@@ -224,7 +224,7 @@ static void settle_others(struct table *table, const struct metrics_how *how)
 			continue;
 		}
 		if (!entry->sampled && how->others_failed) {
-			entry->at[LAST_ATTEMPT] = now_seconds();
+			entry->at[LAST_ATTEMPT] = metrics_file_now_seconds();
 			entry->at[SUCCEEDED] = 0;
 		}
 		table->entries[kept++] = *entry;
@@ -249,7 +249,8 @@ static void write_value(struct cairn_buf *text, const struct table *table, enum 
 }
 
 /* Under another name first: the collector reads files that end in ".prom". */
-static int replace(const char *path, const struct cairn_buf *text, struct cairn_err *err)
+static int metrics_file_replace(const char *path, const struct cairn_buf *text,
+				struct cairn_err *err)
 {
 	cairn_auto_free char *temporary = cairn_printf("%s.XXXXXX", path);
 	cairn_auto_fd int fd = -1;
@@ -270,16 +271,16 @@ static int replace(const char *path, const struct cairn_buf *text, struct cairn_
 	return rc;
 }
 
-int metrics_file_write(const char *path, const struct metrics_how *how,
-		       const struct metrics_sample *samples, size_t n, struct cairn_err *err)
+int backup_metrics_file_write(const char *path, const struct metrics_how *how,
+			      const struct metrics_sample *samples, size_t n, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(FILE_MAX_BYTES);
 	cairn_cleanup(table_done) struct table table = {.family = how->family};
 	bool backup = strcmp(how->family, METRICS_BACKUP) == 0;
-	int rc = check_kind(path, err);
+	int rc = metrics_file_check_kind(path, err);
 
 	if (!rc)
-		rc = load(&table, path, err);
+		rc = metrics_file_load(&table, path, err);
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = put_sample(&table, &samples[i], err);
 	if (rc)
@@ -290,5 +291,5 @@ int metrics_file_write(const char *path, const struct metrics_how *how,
 			write_value(&text, &table, (enum value)i);
 	if (cairn_buf_failed(&text))
 		return cairn_err_nomem(err, "metrics");
-	return replace(path, &text, err);
+	return metrics_file_replace(path, &text, err);
 }

@@ -40,7 +40,8 @@ struct metrics_how {
 	bool drop_others;   /* volumes in the file without a sample are removed */
 };
 
-int metrics_file_write(const char *path, const struct metrics_how *how,
-		       const struct metrics_sample *samples, size_t n, struct cairn_err *err);
+int backup_metrics_file_write(const char *path, const struct metrics_how *how,
+			      const struct metrics_sample *samples, size_t n,
+			      struct cairn_err *err);
 
 #endif

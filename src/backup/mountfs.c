@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backup/image.h"
 #include "backup/backup_record.h"
+#include "backup/image.h"
 #include "backup/view.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
@@ -48,15 +48,15 @@ struct mountfs {
 	struct zeros *zeros;
 };
 
-static struct mountfs *self(void)
+static struct mountfs *mountfs_self(void)
 {
 	return fuse_get_context()->private_data;
 }
 
 /* The entry of "/0123abcd…", and what follows its name ("" or "/volume.img"). */
-static struct entry *find(const char *path, const char **ret_rest)
+static struct entry *mountfs_find(const char *path, const char **ret_rest)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 
 	for (size_t i = 0; i < fs->n; i++) {
 		if (strncmp(path + 1, fs->entries[i].id, SHORT_ID) == 0 &&
@@ -70,7 +70,7 @@ static struct entry *find(const char *path, const char **ret_rest)
 
 static const struct entry *find_link(const char *path)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 
 	for (size_t i = 0; i < fs->n; i++)
 		if (fs->entries[i].link && strcmp(path + 1, fs->entries[i].link) == 0)
@@ -91,9 +91,9 @@ static int errno_of(int code)
 }
 
 /* Opens the image of an entry, once for all who use it. Lock held. */
-static int use(struct mountfs *fs, struct entry *entry)
+static int mountfs_use(struct mountfs *fs, struct entry *entry)
 {
-	cairn_cleanup(image_done) struct image image = {0};
+	cairn_cleanup(backup_image_done) struct image image = {0};
 	struct cairn_err err = {0};
 	int rc;
 
@@ -101,13 +101,13 @@ static int use(struct mountfs *fs, struct entry *entry)
 		entry->users++;
 		return 0;
 	}
-	rc = image_open(fs->spec->repo, entry->snapshot, NULL, fs->zeros, &image, &err);
+	rc = backup_image_open(fs->spec->repo, entry->snapshot, NULL, fs->zeros, &image, &err);
 	if (!rc && !entry->text) {
 		entry->size = image.map.size;
-		rc = metadata_write(&image.metadata, &entry->text, &entry->text_n, &err);
+		rc = backup_metadata_write(&image.metadata, &entry->text, &entry->text_n, &err);
 	}
 	if (!rc)
-		rc = view_new(fs->spec->repo, &image, &entry->view, &err);
+		rc = backup_view_new(fs->spec->repo, &image, &entry->view, &err);
 	if (rc) {
 		cairn_log(CAIRN_LOG_ERROR, "a backup cannot be opened", CAIRN_STR("id", entry->id),
 			  CAIRN_STR("error", err.msg));
@@ -117,11 +117,11 @@ static int use(struct mountfs *fs, struct entry *entry)
 	return 0;
 }
 
-static void unuse(struct entry *entry)
+static void mountfs_unuse(struct entry *entry)
 {
 	if (--entry->users > 0)
 		return;
-	view_free(entry->view);
+	backup_view_free(entry->view);
 	entry->view = NULL;
 }
 
@@ -144,7 +144,7 @@ static void fill_stat(struct stat *st, const struct entry *entry, mode_t mode, u
 /* The length of volume.json, or of the volume. */
 static int length_of(struct entry *entry, bool image, uint64_t *ret)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 	int rc = 0;
 
 	/* The summary says it without a look, but restic drops one that it does not know. */
@@ -154,9 +154,9 @@ static int length_of(struct entry *entry, bool image, uint64_t *ret)
 	}
 	cairn_scoped_lock(&fs->lock);
 	if (!entry->text) {
-		rc = use(fs, entry);
+		rc = mountfs_use(fs, entry);
 		if (!rc)
-			unuse(entry);
+			mountfs_unuse(entry);
 	}
 	if (!rc)
 		*ret = image ? entry->size : entry->text_n;
@@ -182,7 +182,7 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		fill_stat(st, link, S_IFLNK | 0777, SHORT_ID);
 		return 0;
 	}
-	entry = find(path, &rest);
+	entry = mountfs_find(path, &rest);
 	if (!entry)
 		return -ENOENT;
 	if (!*rest) {
@@ -210,7 +210,7 @@ static int fs_readlink(const char *path, char *buf, size_t n)
 static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
 		      struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 	const char *rest;
 
 	(void)offset;
@@ -219,7 +219,7 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 	fill(buf, ".", NULL, 0, 0);
 	fill(buf, "..", NULL, 0, 0);
 	if (strcmp(path, "/") != 0) {
-		if (!find(path, &rest) || *rest)
+		if (!mountfs_find(path, &rest) || *rest)
 			return -ENOTDIR;
 		fill(buf, BACKUP_IMAGE_NAME, NULL, 0, 0);
 		fill(buf, BACKUP_METADATA_NAME, NULL, 0, 0);
@@ -235,9 +235,9 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 
 static int fs_open(const char *path, struct fuse_file_info *fi)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 	const char *rest;
-	struct entry *entry = find(path, &rest);
+	struct entry *entry = mountfs_find(path, &rest);
 	int rc;
 
 	if (!entry)
@@ -245,7 +245,7 @@ static int fs_open(const char *path, struct fuse_file_info *fi)
 	if ((fi->flags & O_ACCMODE) != O_RDONLY)
 		return -EROFS;
 	cairn_scoped_lock(&fs->lock);
-	rc = use(fs, entry);
+	rc = mountfs_use(fs, entry);
 	if (rc)
 		return rc;
 	fi->keep_cache = 1;
@@ -255,7 +255,7 @@ static int fs_open(const char *path, struct fuse_file_info *fi)
 
 static int fs_read(const char *path, char *buf, size_t n, off_t offset, struct fuse_file_info *fi)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 	struct entry *entry = &fs->entries[fi->fh];
 	size_t name = strlen(path);
 	struct cairn_err err = {0};
@@ -270,7 +270,7 @@ static int fs_read(const char *path, char *buf, size_t n, off_t offset, struct f
 		memcpy(buf, entry->text + (got ? offset : 0), got);
 		return (int)got;
 	}
-	rc = view_read(entry->view, (uint64_t)offset, buf, n, &got, &err);
+	rc = backup_view_read(entry->view, (uint64_t)offset, buf, n, &got, &err);
 	if (rc) {
 		cairn_log(CAIRN_LOG_ERROR, "a backup cannot be read", CAIRN_STR("id", entry->id),
 			  CAIRN_STR("error", err.msg));
@@ -281,11 +281,11 @@ static int fs_read(const char *path, char *buf, size_t n, off_t offset, struct f
 
 static int fs_release(const char *path, struct fuse_file_info *fi)
 {
-	struct mountfs *fs = self();
+	struct mountfs *fs = mountfs_self();
 
 	(void)path;
 	cairn_scoped_lock(&fs->lock);
-	unuse(&fs->entries[fi->fh]);
+	mountfs_unuse(&fs->entries[fi->fh]);
 	return 0;
 }
 
@@ -295,9 +295,9 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->kernel_cache = 1;
 	config->entry_timeout = OPEN_SECONDS;
 	config->attr_timeout = OPEN_SECONDS;
-	if (self()->spec->ready)
-		self()->spec->ready(self()->spec->arg);
-	return self();
+	if (mountfs_self()->spec->ready)
+		mountfs_self()->spec->ready(mountfs_self()->spec->arg);
+	return mountfs_self();
 }
 
 static const struct fuse_operations operations = {
@@ -334,7 +334,7 @@ static int name_links(struct mountfs *fs, struct cairn_err *err)
 	return 0;
 }
 
-static int collect(struct mountfs *fs, struct cairn_err *err)
+static int mountfs_collect(struct mountfs *fs, struct cairn_err *err)
 {
 	int rc = repo_snapshot_list(fs->spec->repo, &fs->list, err);
 
@@ -360,16 +360,16 @@ static int collect(struct mountfs *fs, struct cairn_err *err)
 static void mountfs_done(struct mountfs *fs)
 {
 	for (size_t i = 0; i < fs->n; i++) {
-		view_free(fs->entries[i].view);
+		backup_view_free(fs->entries[i].view);
 		free(fs->entries[i].link);
 		free(fs->entries[i].text);
 	}
 	free(fs->entries);
-	zeros_freep(&fs->zeros);
+	backup_zeros_freep(&fs->zeros);
 	repo_snapshot_list_done(&fs->list);
 }
 
-static int serve(struct mountfs *fs, struct cairn_err *err)
+static int mountfs_serve(struct mountfs *fs, struct cairn_err *err)
 {
 	char name[] = "cairn";
 	char flag[] = "-o";
@@ -398,13 +398,13 @@ static int serve(struct mountfs *fs, struct cairn_err *err)
 	return rc;
 }
 
-int mountfs_run(const struct mountfs_spec *spec, struct cairn_err *err)
+int backup_mountfs_run(const struct mountfs_spec *spec, struct cairn_err *err)
 {
 	cairn_cleanup(mountfs_done) struct mountfs fs = {.spec = spec,
 							 .lock = PTHREAD_MUTEX_INITIALIZER};
-	int rc = collect(&fs, err);
+	int rc = mountfs_collect(&fs, err);
 
 	if (!rc)
-		rc = zeros_new(&fs.zeros, err);
-	return rc ? rc : serve(&fs, err);
+		rc = backup_zeros_new(&fs.zeros, err);
+	return rc ? rc : mountfs_serve(&fs, err);
 }

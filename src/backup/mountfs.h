@@ -30,6 +30,6 @@ struct mountfs_spec {
  *
  * CAIRN_PRECONDITION  it cannot be mounted there
  */
-int mountfs_run(const struct mountfs_spec *spec, struct cairn_err *err);
+int backup_mountfs_run(const struct mountfs_spec *spec, struct cairn_err *err);
 
 #endif

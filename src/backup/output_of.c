@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-static int spawn(char *const words[], int out, pid_t *ret)
+static int output_of_spawn(char *const words[], int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
 	int rc = posix_spawn_file_actions_init(&actions);
@@ -30,7 +30,7 @@ static int spawn(char *const words[], int out, pid_t *ret)
 	return rc;
 }
 
-static int ended(pid_t pid, const char *name, struct cairn_err *err)
+static int output_of_ended(pid_t pid, const char *name, struct cairn_err *err)
 {
 	int status;
 
@@ -44,7 +44,7 @@ static int ended(pid_t pid, const char *name, struct cairn_err *err)
 			     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err)
+int backup_output_of(char *const words[], size_t max, char **ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = cairn_alloc(max + 1);
 	cairn_auto_fd int in = -1;
@@ -60,7 +60,7 @@ int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err
 		return cairn_err_sys(err, errno, "pipe");
 	in = ends[0];
 	out = ends[1];
-	rc = spawn(words, out, &pid);
+	rc = output_of_spawn(words, out, &pid);
 	if (rc)
 		return cairn_err_sys(err, rc, "run '%s'", words[0]);
 	close(cairn_take_fd(&out));
@@ -68,11 +68,11 @@ int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err
 	rc = n < 0 ? cairn_err_sys(err, errno, "read from '%s'", words[0]) : 0;
 	close(cairn_take_fd(&in)); /* a program that keeps printing must not wait for us */
 	if (rc || n > (ssize_t)max) {
-		(void)ended(pid, words[0], NULL);
+		(void)output_of_ended(pid, words[0], NULL);
 		explicit_bzero(text, max + 1);
 		return rc ? rc : cairn_err_set(err, CAIRN_RANGE, "'%s' prints too much", words[0]);
 	}
-	rc = ended(pid, words[0], err);
+	rc = output_of_ended(pid, words[0], err);
 	if (!rc && memchr(text, '\0', (size_t)n))
 		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' prints a NUL byte", words[0]);
 	if (rc) {

@@ -17,6 +17,6 @@ struct cairn_err;
  * CAIRN_RANGE         it printed more
  * CAIRN_INVALID       it printed a NUL byte
  */
-int output_of(char *const words[], size_t max, char **ret, struct cairn_err *err);
+int backup_output_of(char *const words[], size_t max, char **ret, struct cairn_err *err);
 
 #endif

@@ -8,33 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/backup_record.h"
 #include "backup/image.h"
 #include "backup/layout.h"
-#include "backup/backup_record.h"
 #include "backup/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/repo_cache.h"
 #include "repo/presence.h"
 #include "repo/repo.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_snapshot.h"
 
 #define TRIES_MAX 8U /* parents that are looked at; each costs reading a tree */
 
-void parent_done(struct parent *parent)
+void backup_parent_done(struct parent *parent)
 {
 	free(parent->snapshot_id);
 	free(parent->snapshot_name);
-	chunk_map_done(&parent->map);
-	segments_done(&parent->segments);
+	backup_chunk_map_done(&parent->map);
+	backup_segments_done(&parent->segments);
 	free(parent->segments_lost);
-	layout_free(parent->layout);
+	backup_layout_free(parent->layout);
 	*parent = (struct parent){0};
 }
 
-uint64_t parent_size(const struct parent *parent)
+uint64_t backup_parent_size(const struct parent *parent)
 {
 	return parent->segmented ? parent->segments.size : parent->map.size;
 }
@@ -82,41 +82,41 @@ static int by_snapshot(const void *a, const void *b)
 }
 
 /* What reading all lists of a segmented image shows. */
-struct survey {
+struct segment_walk {
 	uint64_t *lost; /* a bit for each segment */
 	uint64_t chunks, data_bytes;
 	struct layout *layout; /* or NULL */
 };
 
-static void survey_done(struct survey *survey)
+static void survey_done(struct segment_walk *survey)
 {
 	free(survey->lost);
-	layout_free(survey->layout);
+	backup_layout_free(survey->layout);
 }
 
 static int see_segment(void *arg, uint64_t number, const struct repo_id *leaf,
 		       const struct chunk_map *map, struct cairn_err *err)
 {
-	struct survey *survey = arg;
+	struct segment_walk *survey = arg;
 
 	if (survey->layout)
-		layout_set(survey->layout, number, leaf, map->at, map->n);
+		backup_layout_set(survey->layout, number, leaf, map->at, map->n);
 	if (map->lost > 0 || map->lost_zeros > 0)
 		survey->lost[number / 64] |= 1ULL << number % 64;
 	for (size_t i = 0; i < map->n; i++) {
 		survey->chunks += map->at[i].kind != CHUNK_ZERO;
 		survey->data_bytes += map->at[i].kind != CHUNK_ZERO ? map->at[i].length : 0;
 	}
-	return chunk_map_check(map, err);
+	return backup_chunk_map_check(map, err);
 }
 
 /* Unless the local cache proves that the image is complete, its lists must be read. */
 static int look_at_segments(struct search *search, const struct candidate *candidate,
-			    struct image *image, struct survey *survey, struct cairn_err *err)
+			    struct image *image, struct segment_walk *survey, struct cairn_err *err)
 {
 	struct segments *segments = &image->segments;
 	uint64_t length = segments->segment;
-	uint64_t count = segments_count(segments->size, length);
+	uint64_t count = backup_segments_count(segments->size, length);
 
 	if (length < SEGMENT_MIN || length > SEGMENT_BYTES || (length & (length - 1)) != 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "its segments are not Cairn's");
@@ -124,23 +124,24 @@ static int look_at_segments(struct search *search, const struct candidate *candi
 	    repo_cache_is_whole(search->repo, &candidate->snapshot->tree)) {
 		survey->chunks = image->metadata.chunk_n;
 		survey->data_bytes = image->metadata.data_bytes;
-		survey->layout = layout_load(search->repo, &segments->top, count);
+		survey->layout = backup_layout_load(search->repo, &segments->top, count);
 		return 0;
 	}
-	survey->layout = layout_new(count, NULL);
+	survey->layout = backup_layout_new(count, NULL);
 	survey->lost = cairn_calloc(count / 64 + 1, sizeof(*survey->lost));
 	if (!survey->lost)
 		return cairn_err_nomem(err, "segments");
-	return segments_walk(search->repo, search->zeros, segments, see_segment, survey, err);
+	return backup_segments_walk(search->repo, search->zeros, segments, see_segment, survey,
+				    err);
 }
 
 static int check_image(struct search *search, const struct candidate *candidate,
-		       struct image *image, struct survey *survey, struct cairn_err *err)
+		       struct image *image, struct segment_walk *survey, struct cairn_err *err)
 {
-	int rc = image_check(image, err);
+	int rc = backup_image_check(image, err);
 
 	if (!rc)
-		rc = chunk_map_check(&image->map, err);
+		rc = backup_chunk_map_check(&image->map, err);
 	if (!rc && image->size > search->source->size)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer then");
 	if (!rc && !image->metadata_lost &&
@@ -162,12 +163,14 @@ static void take_image(struct parent *parent, struct image *image)
 	image->segments = (struct segments){0};
 }
 
-static int load(struct search *search, const struct candidate *candidate, struct cairn_err *err)
+static int parent_load(struct search *search, const struct candidate *candidate,
+		       struct cairn_err *err)
 {
-	cairn_cleanup(image_done) struct image image = {0};
-	cairn_cleanup(survey_done) struct survey survey = {0};
+	cairn_cleanup(backup_image_done) struct image image = {0};
+	cairn_cleanup(survey_done) struct segment_walk survey = {0};
 	struct parent *parent = search->parent;
-	int rc = image_open_parent(search->repo, candidate->snapshot, search->zeros, &image, err);
+	int rc = backup_image_open_parent(search->repo, candidate->snapshot, search->zeros, &image,
+					  err);
 
 	if (!rc)
 		rc = check_image(search, candidate, &image, &survey, err);
@@ -193,7 +196,8 @@ static int load(struct search *search, const struct candidate *candidate, struct
 }
 
 /* 1 when it is taken; 0 to look further. */
-static int try(struct search *search, const struct candidate *candidate, struct cairn_err *err)
+static int parent_try(struct search *search, const struct candidate *candidate,
+		      struct cairn_err *err)
 {
 	char id[REPO_ID_TEXT_MAX];
 	struct cairn_err why = {0};
@@ -201,7 +205,7 @@ static int try(struct search *search, const struct candidate *candidate, struct 
 
 	if (search->tries++ == TRIES_MAX)
 		return 0;
-	rc = load(search, candidate, &why);
+	rc = parent_load(search, candidate, &why);
 	if (rc == CAIRN_NO_SPACE || rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) {
 		if (err)
 			*err = why;
@@ -236,7 +240,7 @@ static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *er
 
 		if (strcmp(candidate->record.snapshot_id, snapshot_id) != 0)
 			return 0;
-		rc = try(search, candidate, err);
+		rc = parent_try(search, candidate, err);
 		if (rc) {
 			search->parent->ancestor = rc > 0;
 			return rc;
@@ -282,7 +286,7 @@ static int try_relatives(struct search *search, struct cairn_err *err)
 	int rc = 0;
 
 	while (rc == 0 && search->tries < TRIES_MAX && (at = next_relative(search, at))) {
-		rc = try(search, at, err);
+		rc = parent_try(search, at, err);
 		if (rc <= 0 || source->ops->lineage)
 			continue;
 		search->parent->ancestor =
@@ -290,18 +294,18 @@ static int try_relatives(struct search *search, struct cairn_err *err)
 		if (search->parent->ancestor)
 			break;
 		younger = younger ? younger : at;
-		parent_done(search->parent);
+		backup_parent_done(search->parent);
 		rc = 0;
 	}
 	if (rc == 0 && younger) {
 		search->tries = 0;
-		rc = try(search, younger, err);
+		rc = parent_try(search, younger, err);
 	}
 	return rc;
 }
 
-static int collect(struct search *search, const struct repo_snapshot_list *list,
-		   const struct repo_snapshot *wanted, struct cairn_err *err)
+static int parent_collect(struct search *search, const struct repo_snapshot_list *list,
+			  const struct repo_snapshot *wanted, struct cairn_err *err)
 {
 	search->candidates = cairn_calloc(list->n + 1, sizeof(*search->candidates));
 	if (!search->candidates)
@@ -334,11 +338,11 @@ static void say_to_come(const struct search *search)
 			   n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
 }
 
-static int look(struct search *search, const struct repo_snapshot_list *list,
-		const struct repo_snapshot *wanted, struct cairn_err *err)
+static int parent_look(struct search *search, const struct repo_snapshot_list *list,
+		       const struct repo_snapshot *wanted, struct cairn_err *err)
 {
 	struct backup_source *source = search->source;
-	int rc = collect(search, list, wanted, err);
+	int rc = parent_collect(search, list, wanted, err);
 
 	if (list->damaged)
 		backup_say(search->talk, "%zu backups cannot be read: %s", list->damaged,
@@ -352,12 +356,12 @@ static int look(struct search *search, const struct repo_snapshot_list *list,
 	return rc < 0 ? rc : 0;
 }
 
-int parent_find(struct repo *repo, struct backup_source *source, const struct repo_snapshot *wanted,
-		struct zeros *zeros, const struct backup_talk *talk, struct parent *ret,
-		struct cairn_err *err)
+int backup_parent_find(struct repo *repo, struct backup_source *source,
+		       const struct repo_snapshot *wanted, struct zeros *zeros,
+		       const struct backup_talk *talk, struct parent *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
-	cairn_cleanup(parent_done) struct parent parent = {0};
+	cairn_cleanup(backup_parent_done) struct parent parent = {0};
 	struct search search = {
 		.repo = repo,
 		.source = source,
@@ -368,7 +372,7 @@ int parent_find(struct repo *repo, struct backup_source *source, const struct re
 	int rc = repo_snapshot_list(repo, &list, err);
 
 	if (!rc)
-		rc = look(&search, &list, wanted, err);
+		rc = parent_look(&search, &list, wanted, err);
 	free(search.candidates);
 	if (rc)
 		return rc;

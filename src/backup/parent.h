@@ -44,9 +44,9 @@ struct parent {
 };
 
 /* Bytes of the image. */
-uint64_t parent_size(const struct parent *parent);
+uint64_t backup_parent_size(const struct parent *parent);
 
-void parent_done(struct parent *parent);
+void backup_parent_done(struct parent *parent);
 
 /* Callbacks by which backups report their decisions. */
 struct backup_talk {
@@ -59,8 +59,8 @@ __attribute__((format(printf, 2, 3))) void backup_say(const struct backup_talk *
 
 /* ret->found is false when there is none. `wanted` (or NULL) is the only
  * acceptable backup. */
-int parent_find(struct repo *repo, struct backup_source *source, const struct repo_snapshot *wanted,
-		struct zeros *zeros, const struct backup_talk *talk, struct parent *ret,
-		struct cairn_err *err);
+int backup_parent_find(struct repo *repo, struct backup_source *source,
+		       const struct repo_snapshot *wanted, struct zeros *zeros,
+		       const struct backup_talk *talk, struct parent *ret, struct cairn_err *err);
 
 #endif

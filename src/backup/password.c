@@ -20,14 +20,14 @@
 #define WORDS_MAX      64
 #define LINE_MAX_BYTES 4097 /* of a terminal: it gives no longer ones */
 
-void password_free(char *password)
+void backup_password_free(char *password)
 {
 	if (password)
 		explicit_bzero(password, strlen(password));
 	free(password);
 }
 
-static char *trimmed(char *text)
+static char *password_trimmed(char *text)
 {
 	char *from = text;
 	size_t n;
@@ -42,9 +42,9 @@ static char *trimmed(char *text)
 	return text;
 }
 
-static int from_file(const char *path, char **ret, struct cairn_err *err)
+static int password_from_file(const char *path, char **ret, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *text = NULL;
+	cairn_cleanup(backup_password_freep) char *text = NULL;
 	size_t n = 0;
 	int rc = cairn_file_read(AT_FDCWD, path, PASSWORD_MAX, &text, &n, err);
 
@@ -53,12 +53,12 @@ static int from_file(const char *path, char **ret, struct cairn_err *err)
 		rc = cairn_err_set(err, CAIRN_INVALID, "there is a NUL byte in '%s'", path);
 	if (rc)
 		return cairn_err_wrap(err, "password file");
-	*ret = trimmed(cairn_take(text));
+	*ret = password_trimmed(cairn_take(text));
 	return 0;
 }
 
 /* Cuts in place. */
-static int split(char *text, char *words[WORDS_MAX + 1], struct cairn_err *err)
+static int password_split(char *text, char *words[WORDS_MAX + 1], struct cairn_err *err)
 {
 	size_t n = 0;
 
@@ -99,12 +99,12 @@ static int from_command(const char *command, char **ret, struct cairn_err *err)
 
 	if (!copy)
 		return cairn_err_nomem(err, "password");
-	rc = split(copy, words, err);
+	rc = password_split(copy, words, err);
 	if (!rc)
-		rc = output_of(words, PASSWORD_MAX, ret, err);
+		rc = backup_output_of(words, PASSWORD_MAX, ret, err);
 	if (rc)
 		return cairn_err_wrap(err, "password command");
-	(void)trimmed(*ret);
+	(void)password_trimmed(*ret);
 	return 0;
 }
 
@@ -145,7 +145,7 @@ static ssize_t read_line(int fd, const struct termios *quiet, const struct termi
 }
 
 /* One line from the terminal, not shown. */
-static int ask(const char *prompt, char **ret, struct cairn_err *err)
+static int password_ask(const char *prompt, char **ret, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	struct termios old;
@@ -174,12 +174,12 @@ static int ask(const char *prompt, char **ret, struct cairn_err *err)
 
 static int ask_twice(const struct password_spec *spec, char **ret, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *first = NULL;
-	cairn_cleanup(password_freep) char *second = NULL;
-	int rc = ask(spec->prompt, &first, err);
+	cairn_cleanup(backup_password_freep) char *first = NULL;
+	cairn_cleanup(backup_password_freep) char *second = NULL;
+	int rc = password_ask(spec->prompt, &first, err);
 
 	if (!rc && spec->twice)
-		rc = ask("once more: ", &second, err);
+		rc = password_ask("once more: ", &second, err);
 	if (!rc && spec->twice && strcmp(first, second) != 0)
 		rc = cairn_err_set(err, CAIRN_INVALID, "the two passwords are not the same");
 	if (!rc)
@@ -187,7 +187,7 @@ static int ask_twice(const struct password_spec *spec, char **ret, struct cairn_
 	return rc;
 }
 
-static const char *variable(const char *name)
+static const char *password_variable(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
 
@@ -204,35 +204,35 @@ static size_t length_cut(const char *text)
 	return n;
 }
 
-const char *password_uncut(const struct password_spec *spec)
+const char *backup_password_uncut(const struct password_spec *spec)
 {
-	const char *value = variable(spec->variable);
+	const char *value = password_variable(spec->variable);
 
 	if (spec->file || spec->command || !value || !value[length_cut(value)])
 		return NULL;
 	return value;
 }
 
-int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err)
+int backup_password_get(const struct password_spec *spec, char **ret, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *password = NULL;
+	cairn_cleanup(backup_password_freep) char *password = NULL;
 	int rc;
 
 	if (spec->file)
-		rc = from_file(spec->file, &password, err);
+		rc = password_from_file(spec->file, &password, err);
 	else if (spec->command)
 		rc = from_command(spec->command, &password, err);
-	else if (variable(spec->variable)) {
-		const char *value = variable(spec->variable);
+	else if (password_variable(spec->variable)) {
+		const char *value = password_variable(spec->variable);
 
 		password = cairn_memdup(value, strlen(value) + 1);
 		rc = password ? 0 : cairn_err_nomem(err, "password");
 		if (!rc)
 			password[length_cut(value)] = '\0';
-	} else if (variable(spec->file_variable))
-		rc = from_file(variable(spec->file_variable), &password, err);
-	else if (variable(spec->command_variable))
-		rc = from_command(variable(spec->command_variable), &password, err);
+	} else if (password_variable(spec->file_variable))
+		rc = password_from_file(password_variable(spec->file_variable), &password, err);
+	else if (password_variable(spec->command_variable))
+		rc = from_command(password_variable(spec->command_variable), &password, err);
 	else
 		rc = ask_twice(spec, &password, err);
 	if (rc)

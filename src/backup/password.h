@@ -26,24 +26,24 @@ struct password_spec {
 
 /* White space at both ends of a file's content or a command's output is dropped, as by
  * restic; line ends after a variable's value are dropped too, which restic does not do:
- * see password_uncut(). Owned by the caller: password_free().
+ * see backup_password_uncut(). Owned by the caller: backup_password_free().
  *
  * CAIRN_INVALID    no password, it is empty, or it contains a NUL byte
  * CAIRN_CANCELLED  interrupted at the terminal, whose settings are restored first
  */
-int password_get(const struct password_spec *spec, char **ret, struct cairn_err *err);
+int backup_password_get(const struct password_spec *spec, char **ret, struct cairn_err *err);
 
-/* The unmodified value of the variable that password_get() used, if it dropped line
+/* The unmodified value of the variable that backup_password_get() used, if it dropped line
  * ends; otherwise NULL. It is the password of a repository that restic created with the
  * same variable. */
-const char *password_uncut(const struct password_spec *spec);
+const char *backup_password_uncut(const struct password_spec *spec);
 
 /* Wipes and frees. Accepts NULL. */
-void password_free(char *password);
+void backup_password_free(char *password);
 
-static inline void password_freep(char **password)
+static inline void backup_password_freep(char **password)
 {
-	password_free(*password);
+	backup_password_free(*password);
 }
 
 #endif

@@ -51,7 +51,7 @@ struct planner {
 	struct cairn_err *err;
 };
 
-uint64_t plan_base(uint64_t data_bytes, uint64_t budget)
+uint64_t backup_plan_base(uint64_t data_bytes, uint64_t budget)
 {
 	uint64_t base = PLAN_BASE_MIN;
 
@@ -60,14 +60,14 @@ uint64_t plan_base(uint64_t data_bytes, uint64_t budget)
 	return base;
 }
 
-static int emit(struct planner *p, enum chunk_kind kind, const uint8_t *id, uint64_t length)
+static int plan_emit(struct planner *p, enum chunk_kind kind, const uint8_t *id, uint64_t length)
 {
 	p->total.chunks += kind != CHUNK_ZERO;
 	if (kind == CHUNK_READ) {
 		p->total.read_bytes += length;
 		p->total.read_chunks++;
 	}
-	return p->map ? chunk_map_add(p->map, kind, id, length, p->err) : 0;
+	return p->map ? backup_chunk_map_add(p->map, kind, id, length, p->err) : 0;
 }
 
 /* Loads what the parent has in [start, end); beyond its end there are zeros. */
@@ -139,7 +139,7 @@ static struct below look_below(const struct planner *p, uint64_t offset, uint64_
 	return below;
 }
 
-static enum chunk_kind kind_of(const struct part *part)
+static enum chunk_kind plan_kind_of(const struct part *part)
 {
 	if (!part->id)
 		return CHUNK_ZERO;
@@ -155,22 +155,22 @@ static bool may_merge(const struct planner *p, uint64_t offset, uint64_t length,
 }
 
 /* Nothing changed in the node. */
-static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct below *below)
+static int plan_keep(struct planner *p, uint64_t offset, uint64_t end, const struct below *below)
 {
 	if (below->data == 0)
-		return emit(p, CHUNK_ZERO, NULL, end - offset);
+		return plan_emit(p, CHUNK_ZERO, NULL, end - offset);
 	if (below->inside)
-		return emit(p, CHUNK_READ, NULL, end - offset);
+		return plan_emit(p, CHUNK_READ, NULL, end - offset);
 	if (may_merge(p, offset, end - offset, below)) {
 		p->excess -= below->data - 1;
 		p->total.merged_bytes += end - offset;
-		return emit(p, CHUNK_READ, NULL, end - offset);
+		return plan_emit(p, CHUNK_READ, NULL, end - offset);
 	}
 	for (size_t i = below->first; i < below->end; i++) {
 		const struct part *part = &p->parts[i];
 		uint64_t from = part->offset > offset ? part->offset : offset;
 		uint64_t to = part->offset + part->length < end ? part->offset + part->length : end;
-		int rc = emit(p, kind_of(part), part->id, to - from);
+		int rc = plan_emit(p, plan_kind_of(part), part->id, to - from);
 
 		if (rc)
 			return rc;
@@ -181,7 +181,8 @@ static int keep(struct planner *p, uint64_t offset, uint64_t end, const struct b
 enum verdict { KEEP, ZERO, READ, SPLIT };
 
 static enum verdict judge_changed(const struct planner *p, uint64_t length,
-				  const struct marks_count *count, const struct below *below)
+				  const struct backup_changed_bitmap_count *count,
+				  const struct below *below)
 {
 	if (count->marked == 0) {
 		/* A node above the base may hold chunks that are worth merging. */
@@ -200,7 +201,8 @@ static enum verdict judge_changed(const struct planner *p, uint64_t length,
 
 /* The parent's cuts are kept, so that what did not change keeps its identity. */
 static enum verdict judge_allocated(const struct planner *p, uint64_t length,
-				    const struct marks_count *count, const struct below *below)
+				    const struct backup_changed_bitmap_count *count,
+				    const struct below *below)
 {
 	if (count->marked == 0)
 		return ZERO;
@@ -212,14 +214,14 @@ static enum verdict judge_allocated(const struct planner *p, uint64_t length,
 static int plan_node(struct planner *p, uint64_t offset, uint64_t length)
 {
 	uint64_t end = offset + length < p->size ? offset + length : p->size;
-	struct marks_count count;
+	struct backup_changed_bitmap_count count;
 	struct below below;
 	enum verdict verdict;
 	int rc;
 
 	if (offset >= p->size)
 		return 0;
-	count = marks_count(p->spec->marks, offset, end - offset);
+	count = backup_changed_bitmap_count(p->spec->marks, offset, end - offset);
 	below = look_below(p, offset, end);
 	if (p->spec->fixed)
 		verdict = length > p->spec->fixed ? SPLIT : count.marked ? READ : KEEP;
@@ -229,11 +231,11 @@ static int plan_node(struct planner *p, uint64_t offset, uint64_t length)
 		verdict = judge_allocated(p, length, &count, &below);
 	switch (verdict) {
 	case KEEP:
-		return keep(p, offset, end, &below);
+		return plan_keep(p, offset, end, &below);
 	case ZERO:
-		return emit(p, CHUNK_ZERO, NULL, end - offset);
+		return plan_emit(p, CHUNK_ZERO, NULL, end - offset);
 	case READ:
-		return emit(p, CHUNK_READ, NULL, end - offset);
+		return plan_emit(p, CHUNK_READ, NULL, end - offset);
 	case SPLIT:
 		break;
 	}
@@ -256,7 +258,7 @@ static int plan_window(struct planner *p, uint64_t window, bool merging)
 
 /* Plans the volume; windows in the arc of `merge` windows from the hand on are
  * merged. */
-static int pass(struct planner *p)
+static int plan_pass(struct planner *p)
 {
 	p->total = (struct plan_tally){0};
 	for (uint64_t window = 0; window < p->windows; window++) {
@@ -299,13 +301,13 @@ static int move_hand(struct planner *p, uint64_t excess, uint64_t most)
 }
 
 /* Chooses the finest leaf that the budget bears. */
-static int choose(struct planner *p, uint64_t budget)
+static int plan_choose(struct planner *p, uint64_t budget)
 {
 	for (p->leaf = CHUNK_DATA_MIN;; p->leaf *= 2) {
 		int rc;
 
 		p->merge = 0;
-		rc = pass(p);
+		rc = plan_pass(p);
 		if (rc || p->total.chunks <= budget || p->spec->mode != PLAN_CHANGED ||
 		    p->spec->fixed)
 			return rc;
@@ -335,7 +337,7 @@ static int find_starts(struct planner *p, struct cairn_err *err)
 	return 0;
 }
 
-static uint64_t data_bytes(const struct plan_spec *spec)
+static uint64_t plan_data_bytes(const struct plan_spec *spec)
 {
 	uint64_t bytes = 0;
 
@@ -347,26 +349,27 @@ static uint64_t data_bytes(const struct plan_spec *spec)
 	return bytes;
 }
 
-static int make(struct planner *p, uint64_t budget, struct chunk_map *map, struct cairn_err *err)
+static int plan_do_make(struct planner *p, uint64_t budget, struct chunk_map *map,
+			struct cairn_err *err)
 {
 	int rc = find_starts(p, err);
 
-	p->base = plan_base(data_bytes(p->spec), budget);
+	p->base = backup_plan_base(plan_data_bytes(p->spec), budget);
 	if (!rc)
-		rc = choose(p, budget);
+		rc = plan_choose(p, budget);
 	p->map = map;
-	return rc ? rc : pass(p);
+	return rc ? rc : plan_pass(p);
 }
 
-int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err)
+int backup_plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err)
 {
-	cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+	cairn_cleanup(backup_chunk_map_done) struct chunk_map map = {0};
 	struct planner p = {.spec = spec, .size = spec->marks->size, .err = err};
 	int rc;
 
 	if (spec->parent && spec->parent->size > p.size)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the volume was longer before");
-	rc = make(&p, spec->budget ? spec->budget : PLAN_BUDGET, &map, err);
+	rc = plan_do_make(&p, spec->budget ? spec->budget : PLAN_BUDGET, &map, err);
 	free(p.starts);
 	if (rc)
 		return rc;
@@ -392,7 +395,7 @@ int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *
 #define SEGMENT_SOFT 2
 #define SEGMENT_HARD 4
 
-uint64_t plan_segment_base(uint64_t data_bytes)
+uint64_t backup_plan_segment_base(uint64_t data_bytes)
 {
 	uint64_t base = PLAN_SEGMENT_BASE;
 
@@ -413,8 +416,8 @@ static int pass_segment(struct planner *p, const struct plan_segment_spec *spec,
 	return plan_node(p, spec->offset, spec->length);
 }
 
-int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
-		 struct plan_tally *tally, struct cairn_err *err)
+int backup_plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
+			struct plan_tally *tally, struct cairn_err *err)
 {
 	struct plan_spec whole = {.mode = spec->mode, .parent = spec->parent, .marks = spec->marks};
 	struct planner p = {
@@ -444,7 +447,7 @@ int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
 	return rc;
 }
 
-void plan_done(struct plan *plan)
+void backup_plan_done(struct plan *plan)
 {
-	chunk_map_done(&plan->map);
+	backup_chunk_map_done(&plan->map);
 }

@@ -28,7 +28,7 @@
 #include "backup/chunk.h"
 
 struct cairn_err;
-struct marks;
+struct changed_bitmap;
 
 #define PLAN_BUDGET   (1U << 18) /* chunks per volume */
 #define PLAN_BASE_MIN (16U << 10)
@@ -41,11 +41,11 @@ enum plan_mode {
 
 struct plan_spec {
 	enum plan_mode mode;
-	const struct chunk_map *parent; /* checked; not longer than the volume */
-	const struct marks *marks;      /* of the volume as it is now */
-	uint64_t budget;                /* 0: PLAN_BUDGET */
-	uint64_t hand;                  /* where merging continues */
-	uint64_t fixed;                 /* 0, or the length of every chunk: for comparisons */
+	const struct chunk_map *parent;     /* checked; not longer than the volume */
+	const struct changed_bitmap *marks; /* of the volume as it is now */
+	uint64_t budget;                    /* 0: PLAN_BUDGET */
+	uint64_t hand;                      /* where merging continues */
+	uint64_t fixed;                     /* 0, or the length of every chunk: for comparisons */
 };
 
 struct plan {
@@ -61,11 +61,11 @@ struct plan {
 
 /* CAIRN_PRECONDITION  the parent is longer than the volume
  * CAIRN_NO_SPACE      out of memory */
-int plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err);
-void plan_done(struct plan *plan);
+int backup_plan_make(const struct plan_spec *spec, struct plan *ret, struct cairn_err *err);
+void backup_plan_done(struct plan *plan);
 
 /* The base for that many bytes of data. */
-uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
+uint64_t backup_plan_base(uint64_t data_bytes, uint64_t budget);
 
 /* ---- segments ----------------------------------------------------------------
  *
@@ -76,15 +76,15 @@ uint64_t plan_base(uint64_t data_bytes, uint64_t budget);
 #define PLAN_SEGMENT_BASE (32U << 10)
 #define PLAN_SEGMENT_DATA (256ULL << 30) /* up to this; twice the length for four times as much */
 
-uint64_t plan_segment_base(uint64_t data_bytes);
+uint64_t backup_plan_segment_base(uint64_t data_bytes);
 
 struct plan_segment_spec {
 	enum plan_mode mode;
-	const struct marks *marks; /* of the volume as it is now */
-	uint64_t offset;           /* of the segment */
-	uint64_t length;           /* a power of two, or the remainder of the volume */
-	uint64_t base;             /* not above the length */
-	uint64_t hand;             /* where in the segment merging begins */
+	const struct changed_bitmap *marks; /* of the volume as it is now */
+	uint64_t offset;                    /* of the segment */
+	uint64_t length;                    /* a power of two, or the remainder of the volume */
+	uint64_t base;                      /* not above the length */
+	uint64_t hand;                      /* where in the segment merging begins */
 
 	/* The chunks of the parent from the one that contains `offset`, which begins at
 	 * `first_offset`; NULL: no parent. */
@@ -101,7 +101,7 @@ struct plan_tally {
 };
 
 /* Appends the segment's chunks to `map`, and adds to `tally`. */
-int plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
-		 struct plan_tally *tally, struct cairn_err *err);
+int backup_plan_segment(const struct plan_segment_spec *spec, struct chunk_map *map,
+			struct plan_tally *tally, struct cairn_err *err);
 
 #endif

@@ -21,26 +21,30 @@
 CAIRN_DEFINE_CLEANUP(CURL, curl_easy_cleanup);
 CAIRN_DEFINE_CLEANUP(struct curl_slist, curl_slist_free_all);
 
-static void gauge(struct cairn_buf *text, const char *name, const char *help, double value)
+static void pushgateway_gauge(struct cairn_buf *text, const char *name, const char *help,
+			      double value)
 {
 	cairn_buf_addf(text, "# HELP cairn_backup_%s %s\n# TYPE cairn_backup_%s gauge\n", name,
 		       help, name);
 	cairn_buf_addf(text, "cairn_backup_%s %.17g\n", name, value);
 }
 
-static void write_all(struct cairn_buf *text, const struct backup_result *r, uint64_t elapsed_ns)
+static void pushgateway_write_all(struct cairn_buf *text, const struct backup_result *r,
+				  uint64_t elapsed_ns)
 {
-	gauge(text, "last_success_timestamp_seconds", "When the last backup ended.",
-	      (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC);
-	gauge(text, "duration_seconds", "How long it took.",
-	      (double)elapsed_ns / (double)CAIRN_NS_PER_SEC);
-	gauge(text, "size_bytes", "Size of the volume.", (double)r->size);
-	gauge(text, "changed_bytes", "What had changed, or was allocated.",
-	      (double)r->bytes_changed);
-	gauge(text, "read_bytes", "What was read.", (double)r->bytes_read);
-	gauge(text, "stored_bytes", "What the repository grew by.", (double)r->bytes_stored);
-	gauge(text, "chunks", "Chunks of the volume.", (double)r->chunks);
-	gauge(text, "incremental", "1 when only what changed was read.", r->mode == BACKUP_CHANGED);
+	pushgateway_gauge(text, "last_success_timestamp_seconds", "When the last backup ended.",
+			  (double)cairn_now_ns() / (double)CAIRN_NS_PER_SEC);
+	pushgateway_gauge(text, "duration_seconds", "How long it took.",
+			  (double)elapsed_ns / (double)CAIRN_NS_PER_SEC);
+	pushgateway_gauge(text, "size_bytes", "Size of the volume.", (double)r->size);
+	pushgateway_gauge(text, "changed_bytes", "What had changed, or was allocated.",
+			  (double)r->bytes_changed);
+	pushgateway_gauge(text, "read_bytes", "What was read.", (double)r->bytes_read);
+	pushgateway_gauge(text, "stored_bytes", "What the repository grew by.",
+			  (double)r->bytes_stored);
+	pushgateway_gauge(text, "chunks", "Chunks of the volume.", (double)r->chunks);
+	pushgateway_gauge(text, "incremental", "1 when only what changed was read.",
+			  r->mode == BACKUP_CHANGED);
 }
 
 /* URL/metrics/job/cairn_backup/volume/NAME */
@@ -59,7 +63,7 @@ static char *url_of(CURL *curl, const char *gateway, const char *volume)
 	return url;
 }
 
-static size_t ignore(char *data, size_t size, size_t n, void *arg)
+static size_t pushgateway_ignore(char *data, size_t size, size_t n, void *arg)
 {
 	(void)data;
 	(void)arg;
@@ -82,7 +86,7 @@ static int send_text(CURL *curl, const char *url, const struct cairn_buf *text,
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, PUSH_TIMEOUT_MS);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, pushgateway_ignore);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
 	if (curl_easy_perform(curl) != CURLE_OK)
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: %s", why);
@@ -92,8 +96,9 @@ static int send_text(CURL *curl, const char *url, const struct cairn_buf *text,
 	return 0;
 }
 
-int push_backup(const char *gateway, const struct backup_source *source,
-		const struct backup_result *result, uint64_t elapsed_ns, struct cairn_err *err)
+int backup_push_metrics(const char *gateway, const struct backup_source *source,
+			const struct backup_result *result, uint64_t elapsed_ns,
+			struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 	cairn_cleanup(curl_easy_cleanupp) CURL *curl = curl_easy_init();
@@ -101,7 +106,7 @@ int push_backup(const char *gateway, const struct backup_source *source,
 
 	if (curl)
 		url = url_of(curl, gateway, source->volume_name);
-	write_all(&text, result, elapsed_ns);
+	pushgateway_write_all(&text, result, elapsed_ns);
 	if (!url || cairn_buf_failed(&text))
 		return cairn_err_nomem(err, "metrics");
 	return send_text(curl, url, &text, err);

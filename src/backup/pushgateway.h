@@ -16,7 +16,8 @@ struct cairn_err;
  *
  * CAIRN_UNAVAILABLE  the gateway cannot be reached, or rejected the metrics
  */
-int push_backup(const char *gateway, const struct backup_source *source,
-		const struct backup_result *result, uint64_t elapsed_ns, struct cairn_err *err);
+int backup_push_metrics(const char *gateway, const struct backup_source *source,
+			const struct backup_result *result, uint64_t elapsed_ns,
+			struct cairn_err *err);
 
 #endif

@@ -39,7 +39,7 @@ struct worker {
 };
 
 /* Chunks up to so many bytes, with what is not read between them left out. */
-static bool take(void *arg, struct team_task *task)
+static bool read_chunks_take(void *arg, struct team_task *task)
 {
 	struct reading *reading = arg;
 	const struct chunk_map *map = reading->map;
@@ -62,19 +62,19 @@ static bool take(void *arg, struct team_task *task)
 	return true;
 }
 
-static bool all_zero(const uint8_t *data, size_t n)
+static bool read_chunks_all_zero(const uint8_t *data, size_t n)
 {
 	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
 }
 
-static int store(struct reading *reading, const uint8_t *data, struct chunk *chunk,
-		 struct cairn_err *err)
+static int read_chunks_store(struct reading *reading, const uint8_t *data, struct chunk *chunk,
+			     struct cairn_err *err)
 {
 	struct repo_id id;
 	bool new = false;
 	int rc;
 
-	if (all_zero(data, chunk->length)) {
+	if (read_chunks_all_zero(data, chunk->length)) {
 		chunk->kind = CHUNK_ZERO;
 		return 0;
 	}
@@ -118,8 +118,8 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 {
 	const uint8_t *at = worker->buffer;
 	size_t n = 0;
-	int rc =
-		store_reader_read(worker->reader, run->offset, worker->buffer, run->bytes, &n, err);
+	int rc = pool_store_reader_read(worker->reader, run->offset, worker->buffer, run->bytes, &n,
+					err);
 
 	if (rc)
 		return rc;
@@ -129,7 +129,7 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 				     run->offset + n);
 	atomic_fetch_add(&reading->bytes_read, n);
 	for (size_t i = run->first; i < run->end && !rc; i++) {
-		rc = store(reading, at, &reading->map->at[i], err);
+		rc = read_chunks_store(reading, at, &reading->map->at[i], err);
 		at += reading->map->at[i].length;
 	}
 	return rc;
@@ -138,7 +138,8 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 /* Scattered chunks are requested together before waiting for the first: a disk serves
  * many requests in the time of one. A chunk that was read is not CHUNK_READ any more,
  * but what lies behind it is. */
-static int work(void *arg, void *worker_arg, const struct team_task *task, struct cairn_err *err)
+static int read_chunks_work(void *arg, void *worker_arg, const struct team_task *task,
+			    struct cairn_err *err)
 {
 	struct reading *reading = arg;
 	struct worker *worker = worker_arg;
@@ -147,24 +148,24 @@ static int work(void *arg, void *worker_arg, const struct team_task *task, struc
 
 	while (next_run(reading->map, task, &run))
 		if (run.bytes < task->bytes)
-			store_reader_ahead(worker->reader, run.offset, run.bytes);
+			pool_store_reader_ahead(worker->reader, run.offset, run.bytes);
 	run = (struct run){.end = task->first, .offset = task->offset};
 	while (!rc && next_run(reading->map, task, &run))
 		rc = read_run(reading, worker, &run, err);
 	return rc;
 }
 
-static void stop(void *arg, void *worker_arg)
+static void read_chunks_stop(void *arg, void *worker_arg)
 {
 	struct worker *worker = worker_arg;
 
 	(void)arg;
-	store_reader_freep(&worker->reader);
+	pool_store_reader_freep(&worker->reader);
 	free(worker->buffer);
 	free(worker);
 }
 
-static int start(void *arg, void **ret, struct cairn_err *err)
+static int read_chunks_start(void *arg, void **ret, struct cairn_err *err)
 {
 	struct reading *reading = arg;
 	struct worker *worker = cairn_calloc(1, sizeof(*worker));
@@ -177,24 +178,24 @@ static int start(void *arg, void **ret, struct cairn_err *err)
 		     ? reading->source->ops->reader_open(reading->source, &worker->reader, err)
 		     : cairn_err_nomem(err, "worker");
 	if (rc) {
-		stop(arg, worker);
+		read_chunks_stop(arg, worker);
 		return rc;
 	}
 	*ret = worker;
 	return 0;
 }
 
-int reading_run(struct repo *repo, struct backup_source *source, struct chunk_map *map,
-		unsigned threads, const struct backup_progress *progress,
-		struct reading_result *ret, struct cairn_err *err)
+int backup_read_chunks(struct repo *repo, struct backup_source *source, struct chunk_map *map,
+		       unsigned threads, const struct backup_progress *progress,
+		       struct reading_result *ret, struct cairn_err *err)
 {
 	struct reading reading = {
 		.repo = repo, .source = source, .map = map, .buffer_bytes = BATCH_BYTES};
 	struct team team = {
-		.take = take,
-		.work = work,
-		.start = start,
-		.stop = stop,
+		.take = read_chunks_take,
+		.work = read_chunks_work,
+		.start = read_chunks_start,
+		.stop = read_chunks_stop,
 		.arg = &reading,
 		.step = "reading",
 		.progress = progress,
@@ -208,7 +209,7 @@ int reading_run(struct repo *repo, struct backup_source *source, struct chunk_ma
 		if (map->at[i].length > reading.buffer_bytes)
 			reading.buffer_bytes = map->at[i].length;
 	}
-	rc = team.total ? team_run(&team, threads, err) : 0;
+	rc = team.total ? backup_team_run(&team, threads, err) : 0;
 	if (rc)
 		return rc;
 	*ret = (struct reading_result){

@@ -25,8 +25,8 @@ struct reading_result {
 };
 
 /* Afterwards every chunk of the map is kept or zero. */
-int reading_run(struct repo *repo, struct backup_source *source, struct chunk_map *map,
-		unsigned threads, const struct backup_progress *progress,
-		struct reading_result *ret, struct cairn_err *err);
+int backup_read_chunks(struct repo *repo, struct backup_source *source, struct chunk_map *map,
+		       unsigned threads, const struct backup_progress *progress,
+		       struct reading_result *ret, struct cairn_err *err);
 
 #endif

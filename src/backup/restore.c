@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "backup/chunk.h"
 #include "backup/changed_bitmap.h"
+#include "backup/chunk.h"
 #include "backup/target.h"
 #include "backup/target_mark.h"
 #include "backup/team.h"
@@ -54,7 +54,8 @@ static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t off
 
 	if (!held)
 		return r->target->fresh && chunk->kind == CHUNK_ZERO;
-	if (r->spec->changed && marks_count(r->spec->changed, offset, chunk->length).marked > 0)
+	if (r->spec->changed &&
+	    backup_changed_bitmap_count(r->spec->changed, offset, chunk->length).marked > 0)
 		return false;
 	while (r->held < held->n && r->held_offset + held->at[r->held].length <= offset)
 		r->held_offset += held->at[r->held++].length;
@@ -68,7 +69,7 @@ static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t off
 	       other->length == chunk->length && memcmp(other->id, chunk->id, CHUNK_ID_BYTES) == 0;
 }
 
-static bool take(void *arg, struct team_task *task)
+static bool restore_take(void *arg, struct team_task *task)
 {
 	struct restoring *r = arg;
 	const struct chunk_map *map = r->spec->map;
@@ -93,10 +94,11 @@ static bool take(void *arg, struct team_task *task)
 	return true;
 }
 
-static int punch(struct restoring *r, uint64_t offset, uint64_t length, struct cairn_err *err)
+static int restore_punch(struct restoring *r, uint64_t offset, uint64_t length,
+			 struct cairn_err *err)
 {
 	atomic_fetch_add(&r->bytes_zeroed, length);
-	return target_zero(r->target, offset, length, err);
+	return backup_target_zero(r->target, offset, length, err);
 }
 
 /* A batch in progress: its blobs are placed one after the other in the buffer,
@@ -130,11 +132,13 @@ static int write_sparse(const struct target *target, const uint8_t *data, size_t
 		if (!block_is_zero(data + at, part))
 			continue;
 		if (at > from)
-			rc = target_write(target, data + from, at - from, offset + from, err);
+			rc = backup_target_write(target, data + from, at - from, offset + from,
+						 err);
 		from = at + part;
 	}
-	return rc == 0 && from < n ? target_write(target, data + from, n - from, offset + from, err)
-				   : rc;
+	return rc == 0 && from < n
+		       ? backup_target_write(target, data + from, n - from, offset + from, err)
+		       : rc;
 }
 
 static int make_buffer(struct batch *batch, size_t n, struct cairn_err *err)
@@ -157,7 +161,7 @@ static int write_run(struct restoring *r, const uint8_t *data, size_t n, uint64_
 		     struct cairn_err *err)
 {
 	int rc = r->target->fresh ? write_sparse(r->target, data, n, offset, err)
-				  : target_write(r->target, data, n, offset, err);
+				  : backup_target_write(r->target, data, n, offset, err);
 
 	if (rc == 0)
 		atomic_fetch_add(&r->bytes_written, n);
@@ -218,7 +222,8 @@ static int leave_out_found(struct restoring *r, struct batch *batch, struct cair
 	return 0;
 }
 
-static int fetch(struct restoring *r, struct batch *batch, size_t bytes, struct cairn_err *err)
+static int restore_fetch(struct restoring *r, struct batch *batch, size_t bytes,
+			 struct cairn_err *err)
 {
 	uint8_t *at;
 	int rc = make_buffer(batch, bytes, err);
@@ -242,7 +247,8 @@ static int settle_once(struct restoring *r, struct cairn_err *err)
 	return atomic_exchange(&r->settling, true) ? 0 : repo_settle(r->repo, err);
 }
 
-static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+static int restore_work(void *arg, void *worker, const struct team_task *task,
+			struct cairn_err *err)
 {
 	struct restoring *r = arg;
 	struct batch *batch = worker;
@@ -255,7 +261,7 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 		const struct chunk *chunk = &r->spec->map->at[i];
 
 		if (chunk->kind == CHUNK_ZERO) {
-			rc = punch(r, offset, chunk->length, err);
+			rc = restore_punch(r, offset, chunk->length, err);
 			if (rc)
 				return rc;
 		} else {
@@ -267,11 +273,11 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 		offset += chunk->length;
 	}
 	if (batch->n)
-		rc = fetch(r, batch, bytes, err);
+		rc = restore_fetch(r, batch, bytes, err);
 	return rc ? rc : settle_once(r, err);
 }
 
-static int start(void *arg, void **ret, struct cairn_err *err)
+static int restore_start(void *arg, void **ret, struct cairn_err *err)
 {
 	struct batch *batch = cairn_calloc(1, sizeof(*batch));
 
@@ -282,7 +288,7 @@ static int start(void *arg, void **ret, struct cairn_err *err)
 	return 0;
 }
 
-static void stop(void *arg, void *worker)
+static void restore_stop(void *arg, void *worker)
 {
 	struct batch *batch = worker;
 
@@ -291,27 +297,28 @@ static void stop(void *arg, void *worker)
 	free(batch);
 }
 
-int restore_run(struct repo *repo, struct target *target, const struct restore_spec *spec,
-		struct restore_result *ret, struct cairn_err *err)
+int backup_restore_write(struct repo *repo, struct target *target, const struct restore_spec *spec,
+			 struct restore_result *ret, struct cairn_err *err)
 {
 	struct restoring restoring = {.repo = repo, .target = target, .spec = spec};
 	struct team team = {
-		.take = take,
-		.work = work,
-		.start = start,
-		.stop = stop,
+		.take = restore_take,
+		.work = restore_work,
+		.start = restore_start,
+		.stop = restore_stop,
 		.arg = &restoring,
 		.step = "restoring",
 		.total = spec->map->size,
 		.progress = spec->progress,
 	};
-	int rc = target->resumes ? target_drop_cache(target, err) : 0;
+	int rc = target->resumes ? backup_target_drop_cache(target, err) : 0;
 
 	if (!rc)
-		rc = team_run(&team, spec->threads ? spec->threads : team_size() + MORE_WORKERS,
-			      err);
+		rc = backup_team_run(
+			&team, spec->threads ? spec->threads : backup_team_size() + MORE_WORKERS,
+			err);
 	if (!rc)
-		rc = target_mark_replace(target, err);
+		rc = backup_target_mark_replace(target, err);
 	if (rc)
 		return rc;
 	*ret = (struct restore_result){

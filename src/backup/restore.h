@@ -16,7 +16,7 @@
 struct backup_progress;
 struct cairn_err;
 struct chunk_map;
-struct marks;
+struct changed_bitmap;
 struct repo;
 struct target;
 
@@ -25,8 +25,8 @@ struct restore_spec {
 	/* What the target holds: this image, except for the parts marked in
 	 * `changed`. NULL: unknown. */
 	const struct chunk_map *held;
-	const struct marks *changed; /* or NULL: nothing */
-	unsigned threads;            /* 0: one per processor */
+	const struct changed_bitmap *changed; /* or NULL: nothing */
+	unsigned threads;                     /* 0: one per processor */
 	const struct backup_progress *progress;
 };
 
@@ -36,14 +36,14 @@ struct restore_result {
 	uint64_t bytes_kept;   /* known to be the same, left unchanged */
 };
 
-int restore_run(struct repo *repo, struct target *target, const struct restore_spec *spec,
-		struct restore_result *ret, struct cairn_err *err);
+int backup_restore_write(struct repo *repo, struct target *target, const struct restore_spec *spec,
+			 struct restore_result *ret, struct cairn_err *err);
 
 /* Reads everything back and compares it with the ids.
  *
  * CAIRN_DATA_LOSS  they differ; the text says where
  */
-int restore_verify(struct target *target, const struct chunk_map *map, unsigned threads,
-		   const struct backup_progress *progress, struct cairn_err *err);
+int backup_restore_verify(struct target *target, const struct chunk_map *map, unsigned threads,
+			  const struct backup_progress *progress, struct cairn_err *err);
 
 #endif

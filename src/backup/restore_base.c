@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "backup/changed_bitmap.h"
 #include "backup/backup_record.h"
+#include "backup/changed_bitmap.h"
 #include "backup/select.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -17,21 +17,21 @@
 
 #define BATCH 1024
 
-void held_done(struct held *held)
+void backup_restore_base_done(struct held *held)
 {
-	image_done(&held->image);
-	marks_freep(&held->changed);
+	backup_image_done(&held->image);
+	backup_changed_bitmap_freep(&held->changed);
 	*held = (struct held){0};
 }
 
-int held_by_name(struct repo *repo, const char *name, const char *path, struct zeros *zeros,
-		 struct held *ret, struct cairn_err *err)
+int backup_restore_base_by_name(struct repo *repo, const char *name, const char *path,
+				struct zeros *zeros, struct held *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
 	int rc = backup_select(repo, &(struct backup_choice){.name = name}, &snapshot, err);
 
 	if (!rc)
-		rc = image_open(repo, snapshot, path, zeros, &ret->image, err);
+		rc = backup_image_open(repo, snapshot, path, zeros, &ret->image, err);
 	ret->known = rc == 0;
 	return rc;
 }
@@ -43,7 +43,8 @@ struct search {
 };
 
 /* Snapshots come oldest first: the last one that has a backup stays. */
-static int match(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
+static int restore_base_match(void *arg, const struct pool_snapshot *snapshot,
+			      struct cairn_err *err)
 {
 	struct search *search = arg;
 
@@ -59,8 +60,8 @@ static int match(void *arg, const struct pool_snapshot *snapshot, struct cairn_e
 	return 0;
 }
 
-static int draw(struct pool *pool, const char *base, const char *target, struct marks *marks,
-		struct cairn_err *err)
+static int restore_base_draw(struct pool *pool, const char *base, const char *target,
+			     struct changed_bitmap *marks, struct cairn_err *err)
 {
 	struct pool_delta_spec spec = {.base = base, .target = target};
 	cairn_cleanup(pool_delta_freep) struct pool_delta *delta = NULL;
@@ -71,16 +72,16 @@ static int draw(struct pool *pool, const char *base, const char *target, struct 
 	while (!rc && n > 0) {
 		rc = pool_delta_next(delta, batch, BATCH, &n, err);
 		for (size_t i = 0; i < n && !rc; i++)
-			marks_add(marks, &batch[i]);
+			backup_changed_bitmap_add(marks, &batch[i]);
 	}
 	return rc;
 }
 
 /* What changed in the volume since the snapshot. */
-static int since(struct pool *pool, const char *volume, const char *snapshot_id, struct marks **ret,
-		 struct cairn_err *err)
+static int restore_base_since(struct pool *pool, const char *volume, const char *snapshot_id,
+			      struct changed_bitmap **ret, struct cairn_err *err)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = NULL;
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = NULL;
 	char name[48] = "cairn-restore-";
 	struct pool_snapshot_spec spec = {.volume = volume, .name = name};
 	struct pool_snapshot made;
@@ -92,17 +93,17 @@ static int since(struct pool *pool, const char *volume, const char *snapshot_id,
 		return rc;
 	rc = pool_snapshot_complete(pool, made.id, NULL, err);
 	if (!rc)
-		rc = marks_new(made.size, &marks, err);
+		rc = backup_changed_bitmap_new(made.size, &marks, err);
 	if (!rc)
-		rc = draw(pool, snapshot_id, made.id, marks, err);
+		rc = restore_base_draw(pool, snapshot_id, made.id, marks, err);
 	(void)pool_snapshot_delete(pool, made.id, NULL);
 	if (!rc)
 		*ret = cairn_take(marks);
 	return rc;
 }
 
-int held_by_volume(struct repo *repo, struct pool *pool, const char *volume, struct zeros *zeros,
-		   struct held *ret, struct cairn_err *err)
+int backup_restore_base_by_volume(struct repo *repo, struct pool *pool, const char *volume,
+				  struct zeros *zeros, struct held *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	struct pool_snapshot_list_spec of = {.volume = volume, .with_deleted = true};
@@ -110,14 +111,14 @@ int held_by_volume(struct repo *repo, struct pool *pool, const char *volume, str
 	int rc = repo_snapshot_list(repo, &list, err);
 
 	if (!rc)
-		rc = pool_snapshot_list(pool, &of, match, &search, err);
+		rc = pool_snapshot_list(pool, &of, restore_base_match, &search, err);
 	if (rc || !search.found)
 		return rc;
 	/* If the changes are unknown, everything is restored: slower, but
 	 * correct. */
-	if (since(pool, volume, search.snapshot_id, &ret->changed, NULL) ||
-	    image_open(repo, search.found, NULL, zeros, &ret->image, NULL)) {
-		held_done(ret);
+	if (restore_base_since(pool, volume, search.snapshot_id, &ret->changed, NULL) ||
+	    backup_image_open(repo, search.found, NULL, zeros, &ret->image, NULL)) {
+		backup_restore_base_done(ret);
 		return 0;
 	}
 	ret->known = true;

@@ -15,7 +15,7 @@
 #include "backup/image.h"
 
 struct cairn_err;
-struct marks;
+struct changed_bitmap;
 struct pool;
 struct repo;
 struct zeros;
@@ -23,20 +23,20 @@ struct zeros;
 struct held {
 	bool known;
 	struct image image;
-	struct marks *changed; /* since that backup; or NULL */
+	struct changed_bitmap *changed; /* since that backup; or NULL */
 };
 
 /* Also a cleanup function. */
-void held_done(struct held *held);
+void backup_restore_base_done(struct held *held);
 
 /* Uses the backup of that name, see backup_select(); for `path` see
- * image_open(). */
-int held_by_name(struct repo *repo, const char *name, const char *path, struct zeros *zeros,
-		 struct held *ret, struct cairn_err *err);
+ * backup_image_open(). */
+int backup_restore_base_by_name(struct repo *repo, const char *name, const char *path,
+				struct zeros *zeros, struct held *ret, struct cairn_err *err);
 
 /* ret->known is false when no snapshot of the volume has a backup here. Cuts a
  * snapshot of the volume and deletes it again. */
-int held_by_volume(struct repo *repo, struct pool *pool, const char *volume, struct zeros *zeros,
-		   struct held *ret, struct cairn_err *err);
+int backup_restore_base_by_volume(struct repo *repo, struct pool *pool, const char *volume,
+				  struct zeros *zeros, struct held *ret, struct cairn_err *err);
 
 #endif

@@ -26,7 +26,7 @@ struct verifying {
 	uint64_t offset;
 };
 
-static bool take(void *arg, struct team_task *task)
+static bool restore_verify_take(void *arg, struct team_task *task)
 {
 	struct verifying *v = arg;
 
@@ -39,12 +39,12 @@ static bool take(void *arg, struct team_task *task)
 	return true;
 }
 
-static bool all_zero(const uint8_t *data, size_t n)
+static bool restore_verify_all_zero(const uint8_t *data, size_t n)
 {
 	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
 }
 
-static int differs(uint64_t offset, struct cairn_err *err)
+static int restore_verify_differs(uint64_t offset, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
 			     "what was restored differs from the backup at %" PRIu64, offset);
@@ -57,7 +57,7 @@ static int read_back(const struct verifying *v, uint8_t *buffer, size_t n, uint6
 
 	if (got < 0)
 		return cairn_err_sys(err, errno, "read at %" PRIu64, offset);
-	return (size_t)got == n ? 0 : differs(offset + (uint64_t)got, err);
+	return (size_t)got == n ? 0 : restore_verify_differs(offset + (uint64_t)got, err);
 }
 
 /* Only what is not a hole is read. */
@@ -81,14 +81,15 @@ static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t off
 		rc = read_back(v, buffer, part, offset, err);
 		if (rc)
 			return rc;
-		if (!all_zero(buffer, part))
-			return differs(offset, err);
+		if (!restore_verify_all_zero(buffer, part))
+			return restore_verify_differs(offset, err);
 		offset += part;
 	}
 	return 0;
 }
 
-static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+static int restore_verify_work(void *arg, void *worker, const struct team_task *task,
+			       struct cairn_err *err)
 {
 	const struct verifying *v = arg;
 	const struct chunk *chunk = &v->map->at[task->first];
@@ -110,31 +111,33 @@ static int work(void *arg, void *worker, const struct team_task *task, struct ca
 		return rc;
 	if (!repo_id_of(buffer, chunk->length, &id))
 		return cairn_err_nomem(err, "hash");
-	return memcmp(id.bytes, chunk->id, CHUNK_ID_BYTES) == 0 ? 0 : differs(task->offset, err);
+	return memcmp(id.bytes, chunk->id, CHUNK_ID_BYTES) == 0
+		       ? 0
+		       : restore_verify_differs(task->offset, err);
 }
 
-static int start(void *arg, void **ret, struct cairn_err *err)
+static int restore_verify_start(void *arg, void **ret, struct cairn_err *err)
 {
 	(void)arg;
 	*ret = cairn_alloc(BUFFER_BYTES);
 	return *ret ? 0 : cairn_err_nomem(err, "worker");
 }
 
-static void stop(void *arg, void *worker)
+static void restore_verify_stop(void *arg, void *worker)
 {
 	(void)arg;
 	free(worker);
 }
 
-int restore_verify(struct target *target, const struct chunk_map *map, unsigned threads,
-		   const struct backup_progress *progress, struct cairn_err *err)
+int backup_restore_verify(struct target *target, const struct chunk_map *map, unsigned threads,
+			  const struct backup_progress *progress, struct cairn_err *err)
 {
 	struct verifying verifying = {.fd = target->fd, .map = map};
 	struct team team = {
-		.take = take,
-		.work = work,
-		.start = start,
-		.stop = stop,
+		.take = restore_verify_take,
+		.work = restore_verify_work,
+		.start = restore_verify_start,
+		.stop = restore_verify_stop,
 		.arg = &verifying,
 		.step = "verifying",
 		.total = map->size,
@@ -142,7 +145,7 @@ int restore_verify(struct target *target, const struct chunk_map *map, unsigned 
 	};
 	off_t end;
 
-	int rc = target_drop_cache(target, err);
+	int rc = backup_target_drop_cache(target, err);
 
 	if (rc)
 		return rc;
@@ -151,6 +154,6 @@ int restore_verify(struct target *target, const struct chunk_map *map, unsigned 
 	if (end < 0)
 		return cairn_err_sys(err, errno, "size of what was restored");
 	if ((uint64_t)end < map->size)
-		return differs((uint64_t)end, err);
-	return team_run(&team, threads, err);
+		return restore_verify_differs((uint64_t)end, err);
+	return backup_team_run(&team, threads, err);
 }

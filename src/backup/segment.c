@@ -20,31 +20,31 @@
 #define LISTS_AT_ONCE  64U /* that a thread asks for together */
 #define GROUPS_AT_ONCE 4U  /* in memory while an image is walked */
 
-const char *segment_name(unsigned digits, size_t number, char out[SEGMENT_NAME_MAX])
+const char *backup_segment_name(unsigned digits, size_t number, char out[SEGMENT_NAME_MAX])
 {
 	snprintf(out, SEGMENT_NAME_MAX, "%0*zu", (int)digits, number);
 	return out;
 }
 
-void segments_done(struct segments *segments)
+void backup_segments_done(struct segments *segments)
 {
 	free(segments->groups);
 	*segments = (struct segments){0};
 }
 
-uint64_t segments_count(uint64_t size, uint64_t segment)
+uint64_t backup_segments_count(uint64_t size, uint64_t segment)
 {
 	return size / segment + (size % segment != 0);
 }
 
-size_t segments_in_group(uint64_t count, uint64_t group)
+size_t backup_segments_in_group(uint64_t count, uint64_t group)
 {
 	uint64_t left = count - group * SEGMENT_GROUP;
 
 	return left < SEGMENT_GROUP ? (size_t)left : SEGMENT_GROUP;
 }
 
-uint64_t segments_length(const struct segments *segments, uint64_t number)
+uint64_t backup_segments_length(const struct segments *segments, uint64_t number)
 {
 	uint64_t left = segments->size - number * segments->segment;
 
@@ -65,7 +65,7 @@ static int add_directory(void *arg, const struct repo_node *node, struct cairn_e
 	char name[SEGMENT_NAME_MAX];
 
 	if (node->type != REPO_NODE_DIR || listing->n == listing->max ||
-	    strcmp(node->name, segment_name(listing->digits, listing->n, name)) != 0)
+	    strcmp(node->name, backup_segment_name(listing->digits, listing->n, name)) != 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no segment", node->name);
 	if (listing->n == listing->room) {
 		size_t room = listing->room ? 2 * listing->room : SEGMENT_GROUP;
@@ -95,10 +95,11 @@ static int read_leaves(struct repo *repo, const struct repo_id *group, struct li
 	return read_directory(repo, group, ret, err);
 }
 
-int segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
-		    struct repo_id *ret, struct cairn_err *err)
+int backup_segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
+			   struct repo_id *ret, struct cairn_err *err)
 {
-	size_t want = segments_in_group(segments_count(segments->size, segments->segment), group);
+	size_t want = backup_segments_in_group(
+		backup_segments_count(segments->size, segments->segment), group);
 	struct listing listing;
 	int rc = read_leaves(repo, &segments->groups[group], &listing, err);
 
@@ -117,15 +118,15 @@ static int measure_leaf(struct repo *repo, const struct repo_id *leaf, uint64_t 
 			struct cairn_err *err)
 {
 	struct segment_list list = {0};
-	int rc = segment_lists_load(repo, leaf, 1, &list, err);
+	int rc = backup_segment_lists_load(repo, leaf, 1, &list, err);
 
 	*ret = list.size;
-	segment_lists_done(&list, 1);
+	backup_segment_lists_done(&list, 1);
 	return rc;
 }
 
 /* The sizes, from the trees alone. */
-static int measure(struct repo *repo, struct segments *segments, struct cairn_err *err)
+static int segment_measure(struct repo *repo, struct segments *segments, struct cairn_err *err)
 {
 	struct listing first, last = {0};
 	uint64_t tail = 0;
@@ -164,7 +165,7 @@ static int read_groups(struct repo *repo, struct segments *segments, struct cair
 	return 0;
 }
 
-int segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err)
+int backup_segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err)
 {
 	size_t want = segments->n_groups;
 	int rc;
@@ -183,23 +184,23 @@ int segments_read_groups(struct repo *repo, struct segments *segments, struct ca
 /* How many groups an image has; 0 when there is no such image. */
 static size_t groups_for(uint64_t size, uint64_t segment)
 {
-	uint64_t count = segment > 0 ? segments_count(size, segment) : 0;
+	uint64_t count = segment > 0 ? backup_segments_count(size, segment) : 0;
 	uint64_t groups = count / SEGMENT_GROUP + (count % SEGMENT_GROUP != 0);
 
 	return segment <= CHUNK_ZERO_MAX && groups <= SEGMENT_GROUPS_MAX ? (size_t)groups : 0;
 }
 
-int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
-		  struct segments *ret, struct cairn_err *err)
+int backup_segments_open(struct repo *repo, const struct repo_id *top, uint64_t size,
+			 uint64_t segment, struct segments *ret, struct cairn_err *err)
 {
-	cairn_cleanup(segments_done) struct segments segments = {
+	cairn_cleanup(backup_segments_done) struct segments segments = {
 		.top = *top, .size = size, .segment = segment};
 	int rc = 0;
 
 	if (segment == 0) {
 		rc = read_groups(repo, &segments, err);
 		if (!rc)
-			rc = measure(repo, &segments, err);
+			rc = segment_measure(repo, &segments, err);
 	} else {
 		segments.n_groups = groups_for(size, segment);
 	}
@@ -215,7 +216,7 @@ int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, u
 
 /* ---- lists ------------------------------------------------------------------- */
 
-void segment_lists_done(struct segment_list *lists, size_t n)
+void backup_segment_lists_done(struct segment_list *lists, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(lists[i].ids);
@@ -273,7 +274,8 @@ struct share {
 	size_t first;
 };
 
-static int parse_list(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
+static int segment_parse_list(void *arg, size_t i, const uint8_t *data, size_t n,
+			      struct cairn_err *err)
 {
 	const struct share *share = arg;
 	struct parsing parsing = {.list = &share->loading->lists[share->first + i]};
@@ -293,16 +295,16 @@ static int load_share(void *arg, size_t i, struct cairn_err *err)
 	size_t left = loading->n - share.first;
 	struct cairn_err why = {0};
 	int rc = repo_tree_get_many(loading->repo, loading->leaves + share.first,
-				    left < LISTS_AT_ONCE ? left : LISTS_AT_ONCE, parse_list, &share,
-				    &why);
+				    left < LISTS_AT_ONCE ? left : LISTS_AT_ONCE, segment_parse_list,
+				    &share, &why);
 
 	if (rc == CAIRN_NOT_FOUND) /* something refers to it */
 		rc = CAIRN_DATA_LOSS;
 	return rc ? cairn_err_set(err, rc, "%s", why.msg) : 0;
 }
 
-int segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
-		       struct segment_list *lists, struct cairn_err *err)
+int backup_segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
+			      struct segment_list *lists, struct cairn_err *err)
 {
 	struct loading loading = {.repo = repo, .leaves = leaves, .n = n, .lists = lists};
 
@@ -311,11 +313,12 @@ int segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n
 			 load_share, &loading, err);
 }
 
-int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct segment_list *list,
-			uint64_t length, struct chunk_map *map, struct cairn_err *err)
+int backup_segment_list_chunks(struct repo *repo, struct zeros *zeros,
+			       const struct segment_list *list, uint64_t length,
+			       struct chunk_map *map, struct cairn_err *err)
 {
 	uint64_t before = map->size;
-	int rc = content_add(repo, zeros, map, list->ids, list->n, err);
+	int rc = backup_content_add(repo, zeros, map, list->ids, list->n, err);
 
 	if (!rc && (list->size != length || map->size - before != length))
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -337,15 +340,16 @@ struct walking {
 	struct segment_list lists[GROUPS_AT_ONCE * SEGMENT_GROUP];
 };
 
-static int visit(struct walking *walking, uint64_t first, size_t n, struct cairn_err *err)
+static int segment_visit(struct walking *walking, uint64_t first, size_t n, struct cairn_err *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
-		cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+		cairn_cleanup(backup_chunk_map_done) struct chunk_map map = {0};
 
-		rc = segment_list_chunks(walking->repo, walking->zeros, &walking->lists[i],
-					 segments_length(walking->segments, first + i), &map, err);
+		rc = backup_segment_list_chunks(
+			walking->repo, walking->zeros, &walking->lists[i],
+			backup_segments_length(walking->segments, first + i), &map, err);
 		if (!rc)
 			rc = walking->fn(walking->arg, first + i, &walking->leaves[i], &map, err);
 	}
@@ -355,31 +359,32 @@ static int visit(struct walking *walking, uint64_t first, size_t n, struct cairn
 static int walk_groups(struct walking *walking, uint64_t group, uint64_t end, struct cairn_err *err)
 {
 	const struct segments *segments = walking->segments;
-	uint64_t count = segments_count(segments->size, segments->segment);
+	uint64_t count = backup_segments_count(segments->size, segments->segment);
 	uint64_t first = group * SEGMENT_GROUP;
 	size_t n = 0;
 	int rc = 0;
 
 	for (; group < end && !rc; group++) {
-		rc = segments_leaves(walking->repo, segments, group, walking->leaves + n, err);
-		n += segments_in_group(count, group);
+		rc = backup_segments_leaves(walking->repo, segments, group, walking->leaves + n,
+					    err);
+		n += backup_segments_in_group(count, group);
 	}
 	if (rc)
 		return rc;
-	rc = segment_lists_load(walking->repo, walking->leaves, n, walking->lists, err);
+	rc = backup_segment_lists_load(walking->repo, walking->leaves, n, walking->lists, err);
 	if (!rc)
-		rc = visit(walking, first, n, err);
-	segment_lists_done(walking->lists, n);
+		rc = segment_visit(walking, first, n, err);
+	backup_segment_lists_done(walking->lists, n);
 	return rc;
 }
 
-int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
-		  int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
-			    const struct chunk_map *map, struct cairn_err *err),
-		  void *arg, struct cairn_err *err)
+int backup_segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
+			 int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
+				   const struct chunk_map *map, struct cairn_err *err),
+			 void *arg, struct cairn_err *err)
 {
 	cairn_auto_free struct walking *walking = cairn_calloc(1, sizeof(*walking));
-	int rc = segments_read_groups(repo, segments, err);
+	int rc = backup_segments_read_groups(repo, segments, err);
 
 	if (rc)
 		return rc;

@@ -46,31 +46,32 @@ struct segments {
 };
 
 /* Also a cleanup function. */
-void segments_done(struct segments *segments);
+void backup_segments_done(struct segments *segments);
 
 /* The number of segments of an image, and the number in a group that starts at a given
  * one. */
-uint64_t segments_count(uint64_t size, uint64_t segment);
-size_t segments_in_group(uint64_t count, uint64_t group);
+uint64_t backup_segments_count(uint64_t size, uint64_t segment);
+size_t backup_segments_in_group(uint64_t count, uint64_t group);
 
 /* The length of segment `number`. */
-uint64_t segments_length(const struct segments *segments, uint64_t number);
+uint64_t backup_segments_length(const struct segments *segments, uint64_t number);
 
 /* Opens the directory `top`. `size` and `segment` come from the backup's metadata, and
  * nothing is read; if that is lost, both are 0, and are determined from the trees.
  *
  * CAIRN_DATA_LOSS  damaged, or not the directories of such an image
  */
-int segments_open(struct repo *repo, const struct repo_id *top, uint64_t size, uint64_t segment,
-		  struct segments *ret, struct cairn_err *err);
+int backup_segments_open(struct repo *repo, const struct repo_id *top, uint64_t size,
+			 uint64_t segment, struct segments *ret, struct cairn_err *err);
 
 /* Reads the directory of groups, unless it was read before. */
-int segments_read_groups(struct repo *repo, struct segments *segments, struct cairn_err *err);
+int backup_segments_read_groups(struct repo *repo, struct segments *segments,
+				struct cairn_err *err);
 
-/* The trees of a group's segments, after segments_read_groups(); `ret` has room for
- * segments_in_group(). */
-int segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
-		    struct repo_id *ret, struct cairn_err *err);
+/* The trees of a group's segments, after backup_segments_read_groups(); `ret` has room for
+ * backup_segments_in_group(). */
+int backup_segments_leaves(struct repo *repo, const struct segments *segments, uint64_t group,
+			   struct repo_id *ret, struct cairn_err *err);
 
 /* The content of one segment from its tree. */
 struct segment_list {
@@ -80,35 +81,37 @@ struct segment_list {
 };
 
 /* Reads many lists with few requests, on several threads. `lists` has room for `n`; the
- * caller frees it with segment_lists_done(), also after a failure. */
-int segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
-		       struct segment_list *lists, struct cairn_err *err);
-void segment_lists_done(struct segment_list *lists, size_t n);
+ * caller frees it with backup_segment_lists_done(), also after a failure. */
+int backup_segment_lists_load(struct repo *repo, const struct repo_id *leaves, size_t n,
+			      struct segment_list *lists, struct cairn_err *err);
+void backup_segment_lists_done(struct segment_list *lists, size_t n);
 
 /* Converts a list to chunks, which must have `length` bytes.
  *
  * CAIRN_NOT_FOUND  a chunk is unknown
  * CAIRN_DATA_LOSS  they have another number of bytes
  */
-int segment_list_chunks(struct repo *repo, struct zeros *zeros, const struct segment_list *list,
-			uint64_t length, struct chunk_map *map, struct cairn_err *err);
+int backup_segment_list_chunks(struct repo *repo, struct zeros *zeros,
+			       const struct segment_list *list, uint64_t length,
+			       struct chunk_map *map, struct cairn_err *err);
 
 /* Calls `fn` for every segment, in order, with its tree and chunks. */
-int segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
-		  int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
-			    const struct chunk_map *map, struct cairn_err *err),
-		  void *arg, struct cairn_err *err);
+int backup_segments_walk(struct repo *repo, struct zeros *zeros, struct segments *segments,
+			 int (*fn)(void *arg, uint64_t number, const struct repo_id *leaf,
+				   const struct chunk_map *map, struct cairn_err *err),
+			 void *arg, struct cairn_err *err);
 
 /* ---- writing ----------------------------------------------------------------- */
 
 /* Stores the tree of segment `number`. */
-int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
-		 const struct chunk *chunks, size_t n, struct repo_id *ret, struct cairn_err *err);
+int backup_segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
+			const struct chunk *chunks, size_t n, struct repo_id *ret,
+			struct cairn_err *err);
 
 /* Stores a directory of groups or of segments. */
-int segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
-			struct repo_id *ret, struct cairn_err *err);
-int segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
-		       struct repo_id *ret, struct cairn_err *err);
+int backup_segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
+			       struct repo_id *ret, struct cairn_err *err);
+int backup_segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
+			      struct repo_id *ret, struct cairn_err *err);
 
 #endif

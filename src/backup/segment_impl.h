@@ -12,6 +12,6 @@
 #define SEGMENT_NAME_MAX     24U
 
 /* Returns `out`: decimal digits, so that the order of names is that of numbers. */
-const char *segment_name(unsigned digits, size_t number, char out[SEGMENT_NAME_MAX]);
+const char *backup_segment_name(unsigned digits, size_t number, char out[SEGMENT_NAME_MAX]);
 
 #endif

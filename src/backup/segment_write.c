@@ -15,7 +15,7 @@
  * segments would not keep their trees. Segments of zeros share one number. */
 enum { INODE_DIR = 3, INODE_ZEROS = 4, INODE_FIRST = 16 };
 
-static struct repo_node node_of(const char *name, bool dir)
+static struct repo_node segment_write_node_of(const char *name, bool dir)
 {
 	return (struct repo_node){
 		.name = name,
@@ -28,11 +28,12 @@ static struct repo_node node_of(const char *name, bool dir)
 	};
 }
 
-int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
-		 const struct chunk *chunks, size_t n, struct repo_id *ret, struct cairn_err *err)
+int backup_segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
+			const struct chunk *chunks, size_t n, struct repo_id *ret,
+			struct cairn_err *err)
 {
 	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
-	struct repo_node node = node_of(SEGMENT_FILE_NAME, false);
+	struct repo_node node = segment_write_node_of(SEGMENT_FILE_NAME, false);
 	struct content content = {.chunks = chunks, .n = n, .longest = ZEROS_USUAL, .sparse = true};
 	int rc;
 
@@ -45,7 +46,7 @@ int segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
 	if (!rc)
 		rc = repo_tree_writer_file_begin(writer, &node, err);
 	if (!rc)
-		rc = content_save(repo, &content, zeros, writer, err);
+		rc = backup_content_save(repo, &content, zeros, writer, err);
 	if (!rc)
 		rc = repo_tree_writer_file_end(writer, err);
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
@@ -60,23 +61,23 @@ static int save_directory(struct repo *repo, unsigned digits, const struct repo_
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		char name[SEGMENT_NAME_MAX];
-		struct repo_node node = node_of(name, true);
+		struct repo_node node = segment_write_node_of(name, true);
 
-		segment_name(digits, i, name);
+		backup_segment_name(digits, i, name);
 		node.subtree = ids[i];
 		rc = repo_tree_writer_add_known(writer, &node, err);
 	}
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }
 
-int segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
-			struct repo_id *ret, struct cairn_err *err)
+int backup_segment_save_groups(struct repo *repo, const struct repo_id *groups, size_t n,
+			       struct repo_id *ret, struct cairn_err *err)
 {
 	return save_directory(repo, SEGMENT_GROUP_DIGITS, groups, n, ret, err);
 }
 
-int segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
-		       struct repo_id *ret, struct cairn_err *err)
+int backup_segment_save_group(struct repo *repo, const struct repo_id *leaves, size_t n,
+			      struct repo_id *ret, struct cairn_err *err)
 {
 	return save_directory(repo, SEGMENT_LEAF_DIGITS, leaves, n, ret, err);
 }

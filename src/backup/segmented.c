@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/changed_bitmap.h"
 #include "backup/content.h"
 #include "backup/layout.h"
-#include "backup/changed_bitmap.h"
 #include "backup/parent.h"
 #include "backup/progress.h"
 #include "backup/segment.h"
@@ -52,13 +52,13 @@ struct making {
 
 static void making_free(struct making *m)
 {
-	segments_done(&m->now);
+	backup_segments_done(&m->now);
 	free(m->leaves);
 	free(m->open);
 	free(m->todo);
-	layout_free(m->layout);
-	segment_lists_done(m->lists, BATCH);
-	chunk_map_done(&m->map);
+	backup_layout_free(m->layout);
+	backup_segment_lists_done(m->lists, BATCH);
+	backup_chunk_map_done(&m->map);
 	free(m);
 }
 CAIRN_DEFINE_CLEANUP(struct making, making_free);
@@ -78,24 +78,24 @@ static bool is_marked(const struct making *m, uint64_t first, uint64_t end)
 {
 	uint64_t from = first * m->now.segment;
 
-	return marks_any(m->spec->marks, from, (end - first) * m->now.segment);
+	return backup_changed_bitmap_any(m->spec->marks, from, (end - first) * m->now.segment);
 }
 
 /* The segments [first, end) are the parent's. */
-static bool is_kept(const struct making *m, uint64_t first, uint64_t end)
+static bool segmented_is_kept(const struct making *m, uint64_t first, uint64_t end)
 {
 	const struct segments *old = &m->spec->parent->segments;
 
 	if (!m->grown_upon || m->spec->mode != PLAN_CHANGED || end > m->parent_count)
 		return false;
-	return segments_length(old, end - 1) == segments_length(&m->now, end - 1) &&
+	return backup_segments_length(old, end - 1) == backup_segments_length(&m->now, end - 1) &&
 	       !is_lost(m->spec->parent, first, end) && !is_marked(m, first, end);
 }
 
 static bool is_zeros(const struct making *m, uint64_t number)
 {
 	return m->spec->mode == PLAN_ALLOCATED && !is_marked(m, number, number + 1) &&
-	       segments_length(&m->now, number) == m->now.segment;
+	       backup_segments_length(&m->now, number) == m->now.segment;
 }
 
 /* The tree of a segment of zeros, stored once. */
@@ -105,7 +105,7 @@ static int put_zeros(struct making *m, struct repo_id *ret, struct cairn_err *er
 	int rc = 0;
 
 	if (!m->has_zeros)
-		rc = segment_save(m->repo, m->spec->zeros, 0, &chunk, 1, &m->zeros, err);
+		rc = backup_segment_save(m->repo, m->spec->zeros, 0, &chunk, 1, &m->zeros, err);
 	m->has_zeros = rc == 0;
 	*ret = m->zeros;
 	return rc;
@@ -116,10 +116,10 @@ static bool recall_group(const struct making *m, uint64_t group)
 {
 	const struct layout *layout = m->spec->parent->layout;
 	uint64_t first = group * SEGMENT_GROUP;
-	uint64_t end = first + segments_in_group(m->parent_count, group);
+	uint64_t end = first + backup_segments_in_group(m->parent_count, group);
 
 	for (uint64_t k = first; k < end; k++) {
-		const struct repo_id *leaf = layout ? layout_leaf(layout, k) : NULL;
+		const struct repo_id *leaf = layout ? backup_layout_leaf(layout, k) : NULL;
 
 		if (!leaf)
 			return false;
@@ -139,20 +139,23 @@ static int load_group(void *arg, size_t i, struct cairn_err *err)
 		return 0;
 	/* The parent may have more segments in it than the volume only if it was longer,
 	 * which it was not. */
-	return segments_leaves(m->repo, &m->spec->parent->segments, group, m->leaves + first, err);
+	return backup_segments_leaves(m->repo, &m->spec->parent->segments, group, m->leaves + first,
+				      err);
 }
 
 static int choose_groups(struct making *m, struct cairn_err *err)
 {
-	int rc = m->grown_upon ? segments_read_groups(m->repo, &m->spec->parent->segments, err) : 0;
+	int rc = m->grown_upon
+			 ? backup_segments_read_groups(m->repo, &m->spec->parent->segments, err)
+			 : 0;
 
 	if (rc)
 		return rc;
 	for (uint64_t group = 0; group < m->now.n_groups; group++) {
 		uint64_t first = group * SEGMENT_GROUP;
-		uint64_t end = first + segments_in_group(m->count, group);
+		uint64_t end = first + backup_segments_in_group(m->count, group);
 
-		if (is_kept(m, first, end))
+		if (segmented_is_kept(m, first, end))
 			m->now.groups[group] = m->spec->parent->segments.groups[group];
 		else
 			m->open[m->n_open++] = group;
@@ -166,10 +169,10 @@ static int choose_segments(struct making *m, struct cairn_err *err)
 
 	for (size_t i = 0; i < m->n_open && !rc; i++) {
 		uint64_t first = m->open[i] * SEGMENT_GROUP;
-		uint64_t end = first + segments_in_group(m->count, m->open[i]);
+		uint64_t end = first + backup_segments_in_group(m->count, m->open[i]);
 
 		for (uint64_t k = first; k < end && !rc; k++) {
-			if (is_kept(m, k, k + 1))
+			if (segmented_is_kept(m, k, k + 1))
 				continue;
 			if (is_zeros(m, k))
 				rc = put_zeros(m, &m->leaves[k], err);
@@ -196,7 +199,7 @@ static int load_lists(struct making *m, struct cairn_err *err)
 	/* They ascend: those that the parent does not have are the last. */
 	for (; n < m->n && m->todo[m->at + n] < m->parent_count; n++)
 		ids[n] = m->leaves[m->todo[m->at + n]];
-	return segment_lists_load(m->repo, ids, n, m->lists, err);
+	return backup_segment_lists_load(m->repo, ids, n, m->lists, err);
 }
 
 static void count_data(const struct chunk_map *map, size_t from, size_t to, uint64_t *chunks,
@@ -214,23 +217,23 @@ static int list_chunks(const struct making *m, size_t i, uint64_t number, struct
 {
 	const struct parent *parent = m->spec->parent;
 	const struct segment_list *list = &m->lists[i];
-	uint64_t length = segments_length(&parent->segments, number);
+	uint64_t length = backup_segments_length(&parent->segments, number);
 	cairn_auto_free uint32_t *lengths = NULL;
 
 	if (parent->layout && list->size == length && !is_lost(parent, number, number + 1)) {
 		lengths = cairn_calloc(list->n + 1, sizeof(*lengths));
 		if (!lengths)
 			return cairn_err_nomem(err, "segments");
-		if (layout_lengths(parent->layout, number, list->n, length, lengths))
-			return content_add_known(m->spec->zeros, map, list->ids, lengths, list->n,
-						 err);
+		if (backup_layout_lengths(parent->layout, number, list->n, length, lengths))
+			return backup_content_add_known(m->spec->zeros, map, list->ids, lengths,
+							list->n, err);
 	}
-	return segment_list_chunks(m->repo, m->spec->zeros, list, length, map, err);
+	return backup_segment_list_chunks(m->repo, m->spec->zeros, list, length, map, err);
 }
 
 /* What of the parent a segment is planned upon. */
-static int find_parent(struct making *m, size_t i, struct plan_segment_spec *spec,
-		       struct chunk_map *own, struct cairn_err *err)
+static int segmented_find_parent(struct making *m, size_t i, struct plan_segment_spec *spec,
+				 struct chunk_map *own, struct cairn_err *err)
 {
 	const struct parent *parent = m->spec->parent;
 	uint64_t number = m->todo[m->at + i], chunks = 0, bytes = 0;
@@ -264,7 +267,7 @@ static int find_parent(struct making *m, size_t i, struct plan_segment_spec *spe
 
 static int plan_one(struct making *m, size_t i, struct cairn_err *err)
 {
-	cairn_cleanup(chunk_map_done) struct chunk_map own = {0};
+	cairn_cleanup(backup_chunk_map_done) struct chunk_map own = {0};
 	uint64_t offset = m->todo[m->at + i] * m->now.segment;
 	struct plan_segment_spec spec = {
 		.mode = m->spec->mode,
@@ -274,19 +277,19 @@ static int plan_one(struct making *m, size_t i, struct cairn_err *err)
 		.base = m->spec->base,
 		.hand = m->spec->parent->hand,
 	};
-	int rc = find_parent(m, i, &spec, &own, err);
+	int rc = segmented_find_parent(m, i, &spec, &own, err);
 
 	/* What lies between the segments is not read. */
 	if (!rc)
-		rc = chunk_map_add(&m->map, CHUNK_ZERO, NULL, offset - m->map.size, err);
+		rc = backup_chunk_map_add(&m->map, CHUNK_ZERO, NULL, offset - m->map.size, err);
 	m->starts[i] = m->map.barrier = m->map.n;
 	if (!rc)
-		rc = plan_segment(&spec, &m->map, &m->result->tally, err);
+		rc = backup_plan_segment(&spec, &m->map, &m->result->tally, err);
 	m->ends[i] = m->map.barrier = m->map.n;
 	return rc;
 }
 
-static void report(void *arg, const char *step, uint64_t done, uint64_t total)
+static void segmented_report(void *arg, const char *step, uint64_t done, uint64_t total)
 {
 	const struct making *m = arg;
 	uint64_t batches = (m->n_todo - m->at + BATCH - 1) / BATCH;
@@ -295,17 +298,18 @@ static void report(void *arg, const char *step, uint64_t done, uint64_t total)
 		      m->read_before + total * batches);
 }
 
-static bool cancelled(void *arg)
+static bool segmented_cancelled(void *arg)
 {
 	return backup_cancelled(((const struct making *)arg)->spec->progress);
 }
 
 static int read_batch(struct making *m, struct cairn_err *err)
 {
-	struct backup_progress progress = {.report = report, .cancelled = cancelled, .arg = m};
+	struct backup_progress progress = {
+		.report = segmented_report, .cancelled = segmented_cancelled, .arg = m};
 	struct reading_result got = {0};
-	int rc = reading_run(m->repo, m->spec->source, &m->map, m->spec->threads, &progress, &got,
-			     err);
+	int rc = backup_read_chunks(m->repo, m->spec->source, &m->map, m->spec->threads, &progress,
+				    &got, err);
 
 	m->read_before += got.bytes_read;
 	m->result->got.bytes_read += got.bytes_read;
@@ -319,7 +323,7 @@ static bool only_zeros(const struct making *m, size_t i)
 	for (size_t k = m->starts[i]; k < m->ends[i]; k++)
 		if (m->map.at[k].kind != CHUNK_ZERO)
 			return false;
-	return segments_length(&m->now, m->todo[m->at + i]) == m->now.segment;
+	return backup_segments_length(&m->now, m->todo[m->at + i]) == m->now.segment;
 }
 
 static int save_one(struct making *m, size_t i, struct cairn_err *err)
@@ -330,22 +334,22 @@ static int save_one(struct making *m, size_t i, struct cairn_err *err)
 	count_data(&m->map, m->starts[i], m->ends[i], &m->result->chunks, &m->result->data_bytes);
 	if (only_zeros(m, i))
 		return put_zeros(m, &m->leaves[number], err);
-	rc = segment_save(m->repo, m->spec->zeros, number, m->map.at + m->starts[i],
-			  m->ends[i] - m->starts[i], &m->leaves[number], err);
+	rc = backup_segment_save(m->repo, m->spec->zeros, number, m->map.at + m->starts[i],
+				 m->ends[i] - m->starts[i], &m->leaves[number], err);
 	if (!rc && m->layout)
-		layout_set(m->layout, number, &m->leaves[number], m->map.at + m->starts[i],
-			   m->ends[i] - m->starts[i]);
+		backup_layout_set(m->layout, number, &m->leaves[number], m->map.at + m->starts[i],
+				  m->ends[i] - m->starts[i]);
 	return rc;
 }
 
-static int run_batch(struct making *m, struct cairn_err *err)
+static int segmented_run_batch(struct making *m, struct cairn_err *err)
 {
 	int rc = load_lists(m, err);
 
-	chunk_map_done(&m->map);
+	backup_chunk_map_done(&m->map);
 	for (size_t i = 0; i < m->n && !rc; i++)
 		rc = plan_one(m, i, err);
-	segment_lists_done(m->lists, m->n);
+	backup_segment_lists_done(m->lists, m->n);
 	if (!rc)
 		rc = read_batch(m, err);
 	for (size_t i = 0; i < m->n && !rc; i++)
@@ -358,10 +362,10 @@ static int run_batch(struct making *m, struct cairn_err *err)
 static void keep_leaves(struct making *m, uint64_t group)
 {
 	uint64_t first = group * SEGMENT_GROUP;
-	uint64_t end = first + segments_in_group(m->count, group);
+	uint64_t end = first + backup_segments_in_group(m->count, group);
 
 	for (uint64_t k = first; m->layout && k < end; k++)
-		layout_set_leaf(m->layout, k, &m->leaves[k]);
+		backup_layout_set_leaf(m->layout, k, &m->leaves[k]);
 }
 
 static int save_groups(struct making *m, struct cairn_err *err)
@@ -372,26 +376,27 @@ static int save_groups(struct making *m, struct cairn_err *err)
 		uint64_t group = m->open[i];
 
 		keep_leaves(m, group);
-		rc = segment_save_group(m->repo, m->leaves + group * SEGMENT_GROUP,
-					segments_in_group(m->count, group), &m->now.groups[group],
-					err);
+		rc = backup_segment_save_group(m->repo, m->leaves + group * SEGMENT_GROUP,
+					       backup_segments_in_group(m->count, group),
+					       &m->now.groups[group], err);
 	}
 	return rc ? rc
-		  : segment_save_groups(m->repo, m->now.groups, m->now.n_groups, &m->result->top,
-					err);
+		  : backup_segment_save_groups(m->repo, m->now.groups, m->now.n_groups,
+					       &m->result->top, err);
 }
 
-static int prepare(struct making *m, struct cairn_err *err)
+static int segmented_prepare(struct making *m, struct cairn_err *err)
 {
 	const struct parent *parent = m->spec->parent;
 
 	m->now.size = m->spec->marks->size;
 	m->now.segment = m->spec->segment;
-	m->count = segments_count(m->now.size, m->now.segment);
+	m->count = backup_segments_count(m->now.size, m->now.segment);
 	m->now.n_groups = (m->count + SEGMENT_GROUP - 1) / SEGMENT_GROUP;
 	m->grown_upon = parent->found && parent->segmented;
 	if (m->grown_upon)
-		m->parent_count = segments_count(parent->segments.size, parent->segments.segment);
+		m->parent_count =
+			backup_segments_count(parent->segments.size, parent->segments.segment);
 	if (m->grown_upon && m->spec->mode == PLAN_CHANGED) {
 		m->result->chunks = parent->chunks;
 		m->result->data_bytes = parent->data_bytes;
@@ -402,12 +407,12 @@ static int prepare(struct making *m, struct cairn_err *err)
 	m->todo = cairn_calloc(m->count, sizeof(*m->todo));
 	if (!m->now.groups || !m->open || !m->leaves || !m->todo)
 		return cairn_err_nomem(err, "segments");
-	m->layout = layout_new(m->count, m->grown_upon ? parent->layout : NULL);
+	m->layout = backup_layout_new(m->count, m->grown_upon ? parent->layout : NULL);
 	return 0;
 }
 
-int segmented_run(struct repo *repo, const struct segmented_spec *spec,
-		  struct segmented_result *ret, struct cairn_err *err)
+int backup_segmented_run(struct repo *repo, const struct segmented_spec *spec,
+			 struct segmented_result *ret, struct cairn_err *err)
 {
 	cairn_cleanup(making_freep) struct making *m = cairn_calloc(1, sizeof(*m));
 	struct segmented_result result = {0};
@@ -418,8 +423,8 @@ int segmented_run(struct repo *repo, const struct segmented_spec *spec,
 	m->repo = repo;
 	m->spec = spec;
 	m->result = &result;
-	rc = prepare(m, err);
-	if (!rc && is_kept(m, 0, m->count)) { /* nothing changed at all */
+	rc = segmented_prepare(m, err);
+	if (!rc && segmented_is_kept(m, 0, m->count)) { /* nothing changed at all */
 		result.top = spec->parent->segments.top;
 		result.hand = spec->parent->hand;
 		*ret = result;
@@ -431,7 +436,7 @@ int segmented_run(struct repo *repo, const struct segmented_spec *spec,
 		rc = choose_segments(m, err);
 	for (; m->at < m->n_todo && !rc; m->at += m->n) {
 		m->n = m->n_todo - m->at < BATCH ? m->n_todo - m->at : BATCH;
-		rc = run_batch(m, err);
+		rc = segmented_run_batch(m, err);
 	}
 	if (!rc)
 		rc = save_groups(m, err);

@@ -19,7 +19,7 @@ struct backup_progress;
 struct backup_source;
 struct cairn_err;
 struct layout;
-struct marks;
+struct changed_bitmap;
 struct parent;
 struct repo;
 struct zeros;
@@ -28,7 +28,7 @@ struct segmented_spec {
 	struct backup_source *source;
 	struct zeros *zeros;
 	struct parent *parent; /* in segments of the same length, one file, or not found */
-	const struct marks *marks;
+	const struct changed_bitmap *marks;
 	enum plan_mode mode;
 	uint64_t segment; /* a power of two */
 	uint64_t base;
@@ -45,7 +45,7 @@ struct segmented_result {
 	struct layout *layout; /* of all segments, owned by the caller; NULL when nothing changed */
 };
 
-int segmented_run(struct repo *repo, const struct segmented_spec *spec,
-		  struct segmented_result *ret, struct cairn_err *err);
+int backup_segmented_run(struct repo *repo, const struct segmented_spec *spec,
+			 struct segmented_result *ret, struct cairn_err *err);
 
 #endif

@@ -35,7 +35,7 @@ static void selection_done(struct selection *s)
 	repo_snapshot_list_done(&s->list);
 }
 
-static const char *host_of(const struct repo_snapshot *snapshot)
+static const char *select_host_of(const struct repo_snapshot *snapshot)
 {
 	return snapshot->hostname ? snapshot->hostname : "";
 }
@@ -48,7 +48,7 @@ static const char *subject_of(const struct repo_snapshot *snapshot)
 	return record.ours ? record.volume : record.path;
 }
 
-static bool is_of_volume(const struct backup_record *record, const char *volume)
+static bool select_is_of_volume(const struct backup_record *record, const char *volume)
 {
 	return record->ours &&
 	       (strcmp(record->volume, volume) == 0 || strcmp(record->volume_id, volume) == 0);
@@ -74,8 +74,8 @@ static bool passes_filters(const struct backup_choice *choice, const struct repo
 {
 	struct backup_record record = backup_record_of(snapshot);
 
-	return (!choice->volume || is_of_volume(&record, choice->volume)) &&
-	       (!choice->host || strcmp(host_of(snapshot), choice->host) == 0);
+	return (!choice->volume || select_is_of_volume(&record, choice->volume)) &&
+	       (!choice->host || strcmp(select_host_of(snapshot), choice->host) == 0);
 }
 
 enum form {
@@ -92,14 +92,14 @@ static bool has_form(const struct repo_snapshot *snapshot, const char *name, enu
 	case FORM_SNAPSHOT:
 		return is_of_snapshot(&record, name);
 	case FORM_VOLUME:
-		return is_of_volume(&record, name);
+		return select_is_of_volume(&record, name);
 	case FORM_LATEST:
 		break;
 	}
 	return true;
 }
 
-static void collect(struct selection *s, enum form form)
+static void select_collect(struct selection *s, enum form form)
 {
 	s->n = 0;
 	for (size_t i = 0; i < s->list.n; i++)
@@ -108,7 +108,7 @@ static void collect(struct selection *s, enum form form)
 			s->fits[s->n++] = s->list.items[i];
 }
 
-static bool is_file(const struct repo_snapshot *snapshot)
+static bool select_is_file(const struct repo_snapshot *snapshot)
 {
 	struct backup_record record = backup_record_of(snapshot);
 
@@ -117,8 +117,8 @@ static bool is_file(const struct repo_snapshot *snapshot)
 
 static bool same_subject(const struct repo_snapshot *a, const struct repo_snapshot *b)
 {
-	return strcmp(host_of(a), host_of(b)) == 0 && strcmp(subject_of(a), subject_of(b)) == 0 &&
-	       is_file(a) == is_file(b);
+	return strcmp(select_host_of(a), select_host_of(b)) == 0 &&
+	       strcmp(subject_of(a), subject_of(b)) == 0 && select_is_file(a) == select_is_file(b);
 }
 
 /* A file and a volume of the same name are distinguished by their ids. */
@@ -126,7 +126,7 @@ static bool shares_name(const struct selection *s, size_t i)
 {
 	for (size_t k = 0; k < s->n; k++)
 		if (strcmp(subject_of(s->fits[k]), subject_of(s->fits[i])) == 0 &&
-		    is_file(s->fits[k]) != is_file(s->fits[i]))
+		    select_is_file(s->fits[k]) != select_is_file(s->fits[i]))
 			return true;
 	return false;
 }
@@ -153,7 +153,7 @@ static char *list_subjects(const struct selection *s)
 			break;
 		}
 		cairn_buf_addf(&text, "%s%s on %s", n > 1 ? ", " : "", subject_of(s->fits[i]),
-			       host_of(s->fits[i]));
+			       select_host_of(s->fits[i]));
 		if (shares_name(s, i))
 			cairn_buf_addf(&text, " with id %s",
 				       backup_record_of(s->fits[i]).volume_id);
@@ -190,7 +190,7 @@ static int select_newest(struct selection *s, enum form form, struct repo_snapsh
 	struct repo_snapshot *newest;
 	int rc;
 
-	collect(s, form);
+	select_collect(s, form);
 	if (s->n == 0)
 		return CAIRN_NOT_FOUND;
 	rc = check_one_subject(s, err);
@@ -237,8 +237,8 @@ static int load_list(struct selection *s, struct repo *repo, struct cairn_err *e
 	return s->fits ? 0 : cairn_err_nomem(err, "list of backups");
 }
 
-static int select_by_name(struct repo *repo, const struct backup_choice *choice,
-			  struct repo_snapshot **ret, struct cairn_err *err)
+static int backup_select_select_by_name(struct repo *repo, const struct backup_choice *choice,
+					struct repo_snapshot **ret, struct cairn_err *err)
 {
 	cairn_cleanup(selection_done) struct selection s = {.choice = choice};
 	int rc = load_list(&s, repo, err);
@@ -265,7 +265,7 @@ static int check_not_a_name(struct repo *repo, const struct backup_choice *choic
 
 	if (strlen(choice->name) >= SHOWN_DIGITS)
 		return 0;
-	rc = select_by_name(repo, choice, &named, &ignored);
+	rc = backup_select_select_by_name(repo, choice, &named, &ignored);
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc && rc != CAIRN_INVALID) {
@@ -286,7 +286,7 @@ static int check_filters(const struct backup_choice *choice, const struct repo_s
 		return 0;
 	return cairn_err_set(err, CAIRN_NOT_FOUND,
 			     "backup '%s' is of %s on host %s, not of what was asked for",
-			     choice->name, subject_of(found), host_of(found));
+			     choice->name, subject_of(found), select_host_of(found));
 }
 
 int backup_select(struct repo *repo, const struct backup_choice *choice, struct repo_snapshot **ret,
@@ -301,7 +301,7 @@ int backup_select(struct repo *repo, const struct backup_choice *choice, struct 
 	if (may_be_id)
 		rc = repo_snapshot_find(repo, choice->name, &found, err);
 	if (rc == CAIRN_NOT_FOUND)
-		return select_by_name(repo, choice, ret, err);
+		return backup_select_select_by_name(repo, choice, ret, err);
 	if (!rc)
 		rc = check_filters(choice, found, err);
 	if (!rc)

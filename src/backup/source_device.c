@@ -13,8 +13,8 @@
 #include "block/extent.h"
 #include "kube/kube_client.h"
 #include "kube/kube_config.h"
-#include "kube/object.h"
 #include "kube/kube_snapshot.h"
+#include "kube/object.h"
 #include "kube/timestamp.h"
 
 struct device_source {
@@ -31,14 +31,14 @@ struct device_source {
 	char *kubernetes;
 };
 
-static struct device_source *own(struct backup_source *source)
+static struct device_source *source_device_own(struct backup_source *source)
 {
 	return (struct device_source *)source;
 }
 
 static void device_close(struct backup_source *source)
 {
-	struct device_source *device = own(source);
+	struct device_source *device = source_device_own(source);
 
 	cairn_client_free(device->client);
 	if (device->file.fd >= 0)
@@ -55,7 +55,7 @@ static void device_close(struct backup_source *source)
 static int device_reader_open(struct backup_source *source, struct store_reader **ret,
 			      struct cairn_err *err)
 {
-	return device_file_reader(&own(source)->file, ret, err);
+	return backup_device_file_reader(&source_device_own(source)->file, ret, err);
 }
 
 /* A listing on its way into a sink. */
@@ -66,7 +66,7 @@ struct taking {
 	struct cairn_err *err;
 };
 
-static int take(void *arg, const struct cairn_block *block)
+static int source_device_take(void *arg, const struct cairn_block *block)
 {
 	struct taking *taking = arg;
 	struct block_extent extent = {.offset = block->offset, .length = block->length};
@@ -79,8 +79,8 @@ static int take(void *arg, const struct cairn_block *block)
 }
 
 /* The volume may not be another one than the device is of. */
-static int check_size(const struct device_source *device, struct cairn_listing *listing,
-		      struct cairn_err *err)
+static int source_device_check_size(const struct device_source *device,
+				    struct cairn_listing *listing, struct cairn_err *err)
 {
 	struct cairn_listing_info info = {.size = sizeof(info)};
 
@@ -93,8 +93,8 @@ static int check_size(const struct device_source *device, struct cairn_listing *
 	return 0;
 }
 
-static int list(struct device_source *device, const char *base, struct block_sink sink,
-		struct cairn_err *err)
+static int source_device_list(struct device_source *device, const char *base,
+			      struct block_sink sink, struct cairn_err *err)
 {
 	struct cairn_listing_query query = {
 		.size = sizeof(query),
@@ -108,13 +108,13 @@ static int list(struct device_source *device, const char *base, struct block_sin
 	int rc = cairn_listing_new(device->client, &query, &listing, &error);
 
 	if (rc == 0)
-		rc = cairn_listing_each(listing, take, &taking, &error);
+		rc = cairn_listing_each(listing, source_device_take, &taking, &error);
 	if (taking.rc)
 		rc = taking.rc;
 	else if (rc < 0)
 		rc = cairn_err_set(err, error.code, "%s", error.message);
 	else
-		rc = check_size(device, listing, err);
+		rc = source_device_check_size(device, listing, err);
 	cairn_listing_free(listing);
 	return rc;
 }
@@ -122,13 +122,13 @@ static int list(struct device_source *device, const char *base, struct block_sin
 static int device_changed(struct backup_source *source, const char *base, struct block_sink sink,
 			  struct cairn_err *err)
 {
-	return list(own(source), base, sink, err);
+	return source_device_list(source_device_own(source), base, sink, err);
 }
 
 static int device_allocated(struct backup_source *source, struct block_sink sink,
 			    struct cairn_err *err)
 {
-	return list(own(source), NULL, sink, err);
+	return source_device_list(source_device_own(source), NULL, sink, err);
 }
 
 static const struct backup_source_ops device_ops = {
@@ -148,17 +148,17 @@ static int keep_objects(struct device_source *device, const struct source_device
 
 	if (!json_is_object(objects))
 		return cairn_err_set(err, CAIRN_INVALID, "objects to keep: no JSON object");
-	if (found->snapshot &&
-	    (json_object_set_new(objects, "volumesnapshot", cluster_sanitised(found->snapshot)) ||
-	     json_object_set_new(objects, "volumesnapshotcontent",
-				 cluster_sanitised(found->content))))
+	if (found->snapshot && (json_object_set_new(objects, "volumesnapshot",
+						    backup_cluster_sanitised(found->snapshot)) ||
+				json_object_set_new(objects, "volumesnapshotcontent",
+						    backup_cluster_sanitised(found->content))))
 		return cairn_err_nomem(err, "source");
 	device->kubernetes = json_dumps(objects, JSON_COMPACT);
 	return device->kubernetes ? 0 : cairn_err_nomem(err, "source");
 }
 
-static int look_up(struct device_source *device, const struct source_device_spec *spec,
-		   struct cairn_err *err)
+static int source_device_look_up(struct device_source *device,
+				 const struct source_device_spec *spec, struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	cairn_cleanup(kube_client_freep) struct kube_client *kube = NULL;
@@ -189,8 +189,8 @@ static int look_up(struct device_source *device, const struct source_device_spec
 	return keep_objects(device, spec, &found, err);
 }
 
-static int name_it(struct device_source *device, const struct source_device_spec *spec,
-		   struct cairn_err *err)
+static int source_device_name_it(struct device_source *device,
+				 const struct source_device_spec *spec, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -200,7 +200,7 @@ static int name_it(struct device_source *device, const struct source_device_spec
 	device->snapshot_name = cairn_strdup(spec->snapshot);
 	device->namespace_name = cairn_strdup(spec->namespace_name);
 	if (!device->volume_id || !device->snapshot_id || !device->volume_name)
-		rc = look_up(device, spec, err);
+		rc = source_device_look_up(device, spec, err);
 	else if (spec->objects)
 		rc = keep_objects(device, spec, &(struct kube_snapshot){0}, err);
 	if (rc)
@@ -232,10 +232,10 @@ int backup_source_device(const struct source_device_spec *spec, struct backup_so
 	source->created_ns = cairn_now_ns();
 	device->progress = spec->progress;
 	device->file.fd = -1;
-	rc = device_file_open(spec->device, 0, &device->file, err);
+	rc = backup_device_file_open(spec->device, 0, &device->file, err);
 	source->size = device->file.size;
 	if (!rc)
-		rc = name_it(device, spec, err);
+		rc = source_device_name_it(device, spec, err);
 	if (rc)
 		return rc;
 	options.size = sizeof(options);

@@ -45,14 +45,14 @@ struct file_source {
 	char snapshot_name[STAMP_MAX];
 };
 
-static struct file_source *own(struct backup_source *source)
+static struct file_source *source_file_own(struct backup_source *source)
 {
 	return (struct file_source *)source;
 }
 
 static void file_close(struct backup_source *source)
 {
-	struct file_source *f = own(source);
+	struct file_source *f = source_file_own(source);
 
 	if (f->file.fd >= 0)
 		close(f->file.fd);
@@ -65,21 +65,21 @@ static void file_close(struct backup_source *source)
 static int file_reader_open(struct backup_source *source, struct store_reader **ret,
 			    struct cairn_err *err)
 {
-	return device_file_reader(&own(source)->file, ret, err);
+	return backup_device_file_reader(&source_file_own(source)->file, ret, err);
 }
 
 static int file_changed(struct backup_source *source, const char *base, struct block_sink sink,
 			struct cairn_err *err)
 {
 	(void)base; /* the caller named it */
-	return change_list_read(own(source)->changes, source->size, &sink, err);
+	return backup_change_list_read(source_file_own(source)->changes, source->size, &sink, err);
 }
 
 /* The parts of a file that are not holes. */
 static int file_allocated(struct backup_source *source, struct block_sink sink,
 			  struct cairn_err *err)
 {
-	int fd = own(source)->file.fd;
+	int fd = source_file_own(source)->file.fd;
 	off_t at = 0;
 	int rc = 0;
 
@@ -120,7 +120,7 @@ static bool is_unwritten(const struct stat *before, const struct stat *now)
 /* A backup of a file that was written meanwhile is of no moment that ever was. */
 static int file_settled(struct backup_source *source, struct cairn_err *err)
 {
-	struct file_source *f = own(source);
+	struct file_source *f = source_file_own(source);
 	struct stat now;
 
 	if (f->live || f->file.block)
@@ -152,7 +152,7 @@ static int say_in_use(const char *path, struct cairn_err *err)
 	struct stat st;
 
 	if (stat(path, &st) == 0)
-		(void)mounts_find_device(st.st_rdev, &mount, NULL);
+		(void)pool_mounts_find_device(st.st_rdev, &mount, NULL);
 	return cairn_err_set(err, CAIRN_PRECONDITION,
 			     "'%s' is %s%s%s: back up a snapshot of it, or say --live and get "
 			     "what may be half of a write",
@@ -162,15 +162,15 @@ static int say_in_use(const char *path, struct cairn_err *err)
 
 /* Opens exclusively, unless it is in use and cannot be written by any
  * process. */
-static int open_device(struct file_source *f, const struct source_file_spec *spec,
-		       struct cairn_err *err)
+static int source_file_open_device(struct file_source *f, const struct source_file_spec *spec,
+				   struct cairn_err *err)
 {
 	struct cairn_err why = {0};
 	int read_only = 0;
-	int rc = device_file_open(spec->path, spec->live ? 0 : O_EXCL, &f->file, &why);
+	int rc = backup_device_file_open(spec->path, spec->live ? 0 : O_EXCL, &f->file, &why);
 
 	if (rc && why.sys_errno == EBUSY && !spec->live) {
-		rc = device_file_open(spec->path, 0, &f->file, &why);
+		rc = backup_device_file_open(spec->path, 0, &f->file, &why);
 		if (!rc && ioctl(f->file.fd, BLKROGET, &read_only) == 0 && !read_only)
 			return say_in_use(spec->path, err);
 	}
@@ -224,10 +224,10 @@ static int remember_times(struct file_source *f, const char *path, struct cairn_
 	return 0;
 }
 
-static int open_file(struct file_source *f, const struct source_file_spec *spec,
-		     struct cairn_err *err)
+static int source_file_open_file(struct file_source *f, const struct source_file_spec *spec,
+				 struct cairn_err *err)
 {
-	int rc = device_file_open(spec->path, 0, &f->file, err);
+	int rc = backup_device_file_open(spec->path, 0, &f->file, err);
 
 	if (rc)
 		return rc;
@@ -247,7 +247,7 @@ static int open_file(struct file_source *f, const struct source_file_spec *spec,
 static int check_whole(const struct file_source *f, const char *path, struct cairn_err *err)
 {
 	char backup[POOL_RESTORING_MAX + 1];
-	int rc = target_mark_read(f->file.fd, backup, err);
+	int rc = backup_target_mark_read(f->file.fd, backup, err);
 
 	if (rc || !*backup)
 		return rc;
@@ -258,7 +258,7 @@ static int check_whole(const struct file_source *f, const char *path, struct cai
 }
 
 /* The last part of a path is not resolved: /dev/vg/lv stays, whatever it points to. */
-static char *absolute(const char *path)
+static char *source_file_absolute(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	cairn_auto_free char *dir =
@@ -270,8 +270,8 @@ static char *absolute(const char *path)
 	return cairn_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, slash ? slash + 1 : path);
 }
 
-static int name_it(struct file_source *f, const struct source_file_spec *spec,
-		   struct cairn_err *err)
+static int source_file_name_it(struct file_source *f, const struct source_file_spec *spec,
+			       struct cairn_err *err)
 {
 	time_t now = (time_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
 	char host[HOST_NAME_MAX + 1] = "";
@@ -279,7 +279,7 @@ static int name_it(struct file_source *f, const struct source_file_spec *spec,
 
 	if (gethostname(host, sizeof(host) - 1) < 0)
 		return cairn_err_sys(err, errno, "name of this host");
-	f->volume_name = spec->name ? cairn_strdup(spec->name) : absolute(spec->path);
+	f->volume_name = spec->name ? cairn_strdup(spec->name) : source_file_absolute(spec->path);
 	if (f->volume_name)
 		f->volume_id =
 			cairn_printf("%s:%s", spec->host ? spec->host : host, f->volume_name);
@@ -295,7 +295,8 @@ static int name_it(struct file_source *f, const struct source_file_spec *spec,
 	return cairn_random_hex(f->snapshot_id, ID_BYTES, err);
 }
 
-static int pass_over(void *arg, const struct block_extent *extent, struct cairn_err *err)
+static int source_file_pass_over(void *arg, const struct block_extent *extent,
+				 struct cairn_err *err)
 {
 	(void)arg;
 	(void)extent;
@@ -306,9 +307,9 @@ static int pass_over(void *arg, const struct block_extent *extent, struct cairn_
 /* A list that cannot be read is the caller's mistake, and not a reason to read everything. */
 static int check_changes(const struct source_file_spec *spec, uint64_t size, struct cairn_err *err)
 {
-	struct block_sink sink = {.emit = pass_over};
+	struct block_sink sink = {.emit = source_file_pass_over};
 
-	return spec->changes ? change_list_read(spec->changes, size, &sink, err) : 0;
+	return spec->changes ? backup_change_list_read(spec->changes, size, &sink, err) : 0;
 }
 
 int backup_source_file(const struct source_file_spec *spec, struct backup_source **ret,
@@ -327,7 +328,8 @@ int backup_source_file(const struct source_file_spec *spec, struct backup_source
 	f->live = spec->live;
 	source = &f->base;
 	source->ops = &f->ops;
-	rc = spec->device ? open_device(f, spec, err) : open_file(f, spec, err);
+	rc = spec->device ? source_file_open_device(f, spec, err)
+			  : source_file_open_file(f, spec, err);
 	if (!rc && f->file.size == 0)
 		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is empty", spec->path);
 	if (!rc)
@@ -335,7 +337,7 @@ int backup_source_file(const struct source_file_spec *spec, struct backup_source
 	if (!rc)
 		rc = check_changes(spec, f->file.size, err);
 	if (!rc)
-		rc = name_it(f, spec, err);
+		rc = source_file_name_it(f, spec, err);
 	if (rc)
 		return rc;
 	source->size = f->file.size;

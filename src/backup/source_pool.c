@@ -18,24 +18,24 @@ struct pool_source {
 	struct pool_snapshot snapshot;
 };
 
-static struct pool_source *own(struct backup_source *source)
+static struct pool_source *source_pool_own(struct backup_source *source)
 {
 	return (struct pool_source *)source;
 }
 
 static void pool_source_close(struct backup_source *source)
 {
-	free(own(source));
+	free(source_pool_own(source));
 }
 
 static int pool_source_reader(struct backup_source *source, struct store_reader **ret,
 			      struct cairn_err *err)
 {
-	return pool_snapshot_reader(own(source)->pool, source->snapshot_id, ret, err);
+	return pool_snapshot_reader(source_pool_own(source)->pool, source->snapshot_id, ret, err);
 }
 
-static int list(struct pool_source *source, const char *base, struct block_sink sink,
-		struct cairn_err *err)
+static int source_pool_list(struct pool_source *source, const char *base, struct block_sink sink,
+			    struct cairn_err *err)
 {
 	cairn_cleanup(pool_delta_freep) struct pool_delta *delta = NULL;
 	struct pool_delta_spec spec = {
@@ -60,20 +60,20 @@ static int list(struct pool_source *source, const char *base, struct block_sink 
 static int pool_source_changed(struct backup_source *source, const char *base,
 			       struct block_sink sink, struct cairn_err *err)
 {
-	return list(own(source), base, sink, err);
+	return source_pool_list(source_pool_own(source), base, sink, err);
 }
 
 static int pool_source_allocated(struct backup_source *source, struct block_sink sink,
 				 struct cairn_err *err)
 {
-	return list(own(source), NULL, sink, err);
+	return source_pool_list(source_pool_own(source), NULL, sink, err);
 }
 
 static int pool_source_lineage(struct backup_source *source,
 			       int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err),
 			       void *arg, struct cairn_err *err)
 {
-	struct pool_snapshot at = own(source)->snapshot;
+	struct pool_snapshot at = source_pool_own(source)->snapshot;
 
 	for (unsigned i = 0; i < BACKUP_LINEAGE_MAX; i++) {
 		char parent[POOL_ID_MAX + 1];
@@ -84,7 +84,7 @@ static int pool_source_lineage(struct backup_source *source,
 		if (!*at.parent)
 			return 0;
 		memcpy(parent, at.parent, sizeof(parent));
-		if (pool_snapshot_get(own(source)->pool, parent, &at, NULL))
+		if (pool_snapshot_get(source_pool_own(source)->pool, parent, &at, NULL))
 			return 0; /* past its retention time: it cannot be a base */
 	}
 	return 0;

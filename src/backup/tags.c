@@ -17,7 +17,7 @@
 #define TAG_BYTES_MAX  256U
 #define TEXT_BYTES_MAX (1U << 20)
 
-void tags_done(struct tags *tags)
+void backup_tag_list_done(struct tags *tags)
 {
 	for (size_t i = 0; i < tags->n; i++)
 		free(tags->at[i]);
@@ -41,7 +41,7 @@ static int check_tag(const char *tag, size_t n, struct cairn_err *err)
 	return 0;
 }
 
-static bool has(const struct tags *tags, const char *tag, size_t n)
+static bool tags_has(const struct tags *tags, const char *tag, size_t n)
 {
 	for (size_t i = 0; i < tags->n; i++)
 		if (strlen(tags->at[i]) == n && memcmp(tags->at[i], tag, n) == 0)
@@ -49,11 +49,11 @@ static bool has(const struct tags *tags, const char *tag, size_t n)
 	return false;
 }
 
-static int add_tag(struct tags *tags, const char *tag, size_t n, struct cairn_err *err)
+static int tags_add_tag(struct tags *tags, const char *tag, size_t n, struct cairn_err *err)
 {
 	int rc = check_tag(tag, n, err);
 
-	if (rc || has(tags, tag, n))
+	if (rc || tags_has(tags, tag, n))
 		return rc;
 	if (tags->n == TAGS_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "a backup has at most %u tags", TAGS_MAX);
@@ -75,7 +75,8 @@ static const char *next_tag(const char **rest, size_t *ret_n)
 	return tag;
 }
 
-int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn_err *err)
+int backup_tag_list_parse(const struct cairn_strings *lists, struct tags *ret,
+			  struct cairn_err *err)
 {
 	struct tags tags = {0};
 	int rc = 0;
@@ -87,11 +88,11 @@ int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn
 			size_t n;
 			const char *tag = next_tag(&rest, &n);
 
-			rc = add_tag(&tags, tag, n, err);
+			rc = tags_add_tag(&tags, tag, n, err);
 		}
 	}
 	if (rc)
-		tags_done(&tags);
+		backup_tag_list_done(&tags);
 	else
 		*ret = tags;
 	return rc;
@@ -105,7 +106,7 @@ static bool snapshot_has(const struct repo_snapshot *snapshot, const char *tag, 
 	return false;
 }
 
-bool tags_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists)
+bool backup_tag_list_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists)
 {
 	for (size_t i = 0; i < lists->n; i++) {
 		const char *rest = lists->at[i];
@@ -123,7 +124,7 @@ bool tags_match(const struct repo_snapshot *snapshot, const struct cairn_strings
 	return lists->n == 0;
 }
 
-char *tags_text(const struct repo_snapshot *snapshot)
+char *backup_tag_list_text(const struct repo_snapshot *snapshot)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_BYTES_MAX);
 	bool first = true;

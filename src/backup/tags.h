@@ -28,13 +28,14 @@ struct tags {
  *
  * CAIRN_INVALID  one is empty, not printable, or could be one of Cairn's own
  */
-int tags_parse(const struct cairn_strings *lists, struct tags *ret, struct cairn_err *err);
-void tags_done(struct tags *tags);
+int backup_tag_list_parse(const struct cairn_strings *lists, struct tags *ret,
+			  struct cairn_err *err);
+void backup_tag_list_done(struct tags *tags);
 
 /* True if the snapshot matches one of the lists, or there are none. */
-bool tags_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists);
+bool backup_tag_list_match(const struct repo_snapshot *snapshot, const struct cairn_strings *lists);
 
 /* "a,b": the user's tags of a snapshot; owned by the caller, NULL when memory is short. */
-char *tags_text(const struct repo_snapshot *snapshot);
+char *backup_tag_list_text(const struct repo_snapshot *snapshot);
 
 #endif

@@ -23,7 +23,7 @@
 /* Shorter pieces are collected by the page cache: the disk would be asked too often. */
 #define DIRECT_MIN (128U << 10)
 
-void target_done(struct target *target)
+void backup_target_done(struct target *target)
 {
 	if (target->partial)
 		unlink(target->partial); /* while it is still ours */
@@ -45,7 +45,7 @@ void target_done(struct target *target)
 	target->head_bytes = 0;
 }
 
-bool target_leave(struct target *target)
+bool backup_target_leave(struct target *target)
 {
 	bool left = target->partial || target->head || *target->volume;
 
@@ -170,14 +170,14 @@ static void open_direct(struct target *target)
 	target->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
 }
 
-int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err)
+int backup_target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err)
 {
-	cairn_cleanup(target_done) struct target target = TARGET_NONE;
+	cairn_cleanup(backup_target_done) struct target target = TARGET_NONE;
 	int rc;
 
 	snprintf(target.backup, sizeof(target.backup), "%s", spec->backup);
 	if (strchr(spec->to, '/'))
-		rc = target_open_path(spec, &target, err);
+		rc = backup_target_open_path(spec, &target, err);
 	else if (spec->pool)
 		rc = open_volume(spec, &target, err);
 	else
@@ -193,7 +193,7 @@ int target_open(const struct target_spec *spec, struct target *ret, struct cairn
 	return 0;
 }
 
-int target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err)
+int backup_target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err)
 {
 	bool longer = target->device || target->pool;
 
@@ -208,7 +208,7 @@ int target_can_hold(const struct target *target, uint64_t size, struct cairn_err
 /* The mark first: from here on it is neither what it was nor what it will be. */
 static int hold_file(struct target *target, struct cairn_err *err)
 {
-	int rc = target->marks ? target_mark_write(target, err) : 0;
+	int rc = target->marks ? backup_target_mark_write(target, err) : 0;
 
 	if (!rc && target->marks && !target->device &&
 	    ftruncate(target->fd, (off_t)target->size) < 0)
@@ -235,7 +235,7 @@ static int hold_volume(struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-int target_hold(struct target *target, struct cairn_err *err)
+int backup_target_hold(struct target *target, struct cairn_err *err)
 {
 	int rc = *target->volume ? hold_volume(target, err) : hold_file(target, err);
 
@@ -243,7 +243,7 @@ int target_hold(struct target *target, struct cairn_err *err)
 		rc = pool_volume_set_restoring(target->pool, target->volume, target->backup, err);
 	/* What lies behind the image's end is not of the backup. */
 	if (!rc && target->end > target->size)
-		rc = target_zero(target, target->size, target->end - target->size, err);
+		rc = backup_target_zero(target, target->size, target->end - target->size, err);
 	return rc;
 }
 
@@ -262,9 +262,10 @@ static int write_zeros(int fd, uint64_t offset, uint64_t length, struct cairn_er
 	return 0;
 }
 
-int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct cairn_err *err)
+int backup_target_zero(const struct target *target, uint64_t offset, uint64_t n,
+		       struct cairn_err *err)
 {
-	size_t kept = target_mark_take(target, NULL, n, offset);
+	size_t kept = backup_target_mark_take(target, NULL, n, offset);
 
 	offset += kept;
 	n -= kept;
@@ -277,10 +278,10 @@ int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct
 	return write_zeros(target->fd, offset, n, err);
 }
 
-int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
-		 struct cairn_err *err)
+int backup_target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
+			struct cairn_err *err)
 {
-	size_t kept = target_mark_take(target, data, n, offset);
+	size_t kept = backup_target_mark_take(target, data, n, offset);
 
 	data = (const uint8_t *)data + kept;
 	offset += kept;
@@ -302,7 +303,7 @@ int target_write(const struct target *target, const void *data, size_t n, uint64
 	return 0;
 }
 
-int target_drop_cache(const struct target *target, struct cairn_err *err)
+int backup_target_drop_cache(const struct target *target, struct cairn_err *err)
 {
 	if (fsync(target->fd) < 0)
 		return cairn_err_sys(err, errno, "sync what was restored");
@@ -310,12 +311,12 @@ int target_drop_cache(const struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-int target_finish(struct target *target, struct cairn_err *err)
+int backup_target_finish(struct target *target, struct cairn_err *err)
 {
 	if (fsync(target->fd) < 0)
 		return cairn_err_sys(err, errno, "sync what was restored");
 	if (target->partial)
-		return target_publish(target, err);
+		return backup_target_publish(target, err);
 	if (*target->volume) {
 		int rc = pool_volume_set_restoring(target->pool, target->volume, NULL, err);
 

@@ -71,48 +71,49 @@ struct target_spec {
  * CAIRN_ABORTED       another process is restoring to it
  * CAIRN_RANGE         a device or file that is too small
  */
-int target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
+int backup_target_open(const struct target_spec *spec, struct target *ret, struct cairn_err *err);
 
 /* Checks whether an existing target can hold an image of that size: a file has the same
  * size, a device or volume may be larger.
  *
  * CAIRN_PRECONDITION  the image does not fit
  */
-int target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err);
+int backup_target_can_hold(const struct target *target, uint64_t size, struct cairn_err *err);
 
-/* target_open() prevents attaching a volume; this function also prevents snapshots,
+/* backup_target_open() prevents attaching a volume; this function also prevents snapshots,
  * growth and deletion of it, by this process too. An existing file or device is
  * marked.
  *
  * CAIRN_ABORTED    another process does one of these, or replaced its file by a rollback
  * CAIRN_NOT_FOUND  it was deleted
  */
-int target_hold(struct target *target, struct cairn_err *err);
+int backup_target_hold(struct target *target, struct cairn_err *err);
 
 /* Writes `n` bytes at `offset`. Long writes aligned to TARGET_ALIGN bypass the
  * page cache: a volume is usually larger than memory and is not read soon, and the
  * final sync has little left to do. From any number of threads. */
-int target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
-		 struct cairn_err *err);
+int backup_target_write(const struct target *target, const void *data, size_t n, uint64_t offset,
+			struct cairn_err *err);
 
 /* Makes `n` bytes at `offset` read as zeros: a hole if the target supports it. */
-int target_zero(const struct target *target, uint64_t offset, uint64_t n, struct cairn_err *err);
+int backup_target_zero(const struct target *target, uint64_t offset, uint64_t n,
+		       struct cairn_err *err);
 
 /* Drops the page cache, so that the next read comes from the disk: pages whose
  * write-back failed look written while they are in memory. */
-int target_drop_cache(const struct target *target, struct cairn_err *err);
+int backup_target_drop_cache(const struct target *target, struct cairn_err *err);
 
 /* Makes the written data durable, and a new file visible.
  *
  * CAIRN_EXISTS  another process created a file of that name; it is left alone
  */
-int target_finish(struct target *target, struct cairn_err *err);
+int backup_target_finish(struct target *target, struct cairn_err *err);
 
 /* Keeps the data written so far, marked, so that the same restore can resume it.
  * True when there is anything to resume. */
-bool target_leave(struct target *target);
+bool backup_target_leave(struct target *target);
 
 /* Also removes an unfinished new file or volume. Also a cleanup function. */
-void target_done(struct target *target);
+void backup_target_done(struct target *target);
 
 #endif

@@ -74,7 +74,7 @@ static int open_existing(const struct target_spec *spec, struct target *target,
 	int rc = open_old(spec->to, target, err);
 
 	if (!rc)
-		rc = target_mark_read(target->fd, marked, err);
+		rc = backup_target_mark_read(target->fd, marked, err);
 	if (!rc)
 		rc = measure_old(spec, target, err);
 	if (rc)
@@ -140,7 +140,8 @@ static int open_new(const char *path, const struct target_spec *spec, struct tar
 	return 0;
 }
 
-int target_open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err)
+int backup_target_open_path(const struct target_spec *spec, struct target *target,
+			    struct cairn_err *err)
 {
 	struct stat st;
 
@@ -157,7 +158,7 @@ int target_open_path(const struct target_spec *spec, struct target *target, stru
 }
 
 /* The name itself must be durable too. */
-static int sync_parent(const char *path, struct cairn_err *err)
+static int target_file_sync_parent(const char *path, struct cairn_err *err)
 {
 	cairn_auto_free char *copy = cairn_strdup(path);
 	cairn_auto_fd int fd = -1;
@@ -171,7 +172,7 @@ static int sync_parent(const char *path, struct cairn_err *err)
 }
 
 /* Fails where there is a file of the new name. Not every filesystem can rename so. */
-static int rename_new(const char *from, const char *to)
+static int target_file_rename_new(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
 		return 0;
@@ -182,9 +183,9 @@ static int rename_new(const char *from, const char *to)
 	return errno == EEXIST ? -1 : rename(from, to);
 }
 
-int target_publish(struct target *target, struct cairn_err *err)
+int backup_target_publish(struct target *target, struct cairn_err *err)
 {
-	int rc = rename_new(target->partial, target->path);
+	int rc = target_file_rename_new(target->partial, target->path);
 
 	if (rc < 0 && errno == EEXIST)
 		return cairn_err_set(err, CAIRN_EXISTS,
@@ -193,5 +194,5 @@ int target_publish(struct target *target, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "rename '%s'", target->partial);
 	free(target->partial);
 	target->partial = NULL;
-	return sync_parent(target->path, err);
+	return target_file_sync_parent(target->path, err);
 }

@@ -9,9 +9,10 @@ struct target;
 struct target_spec;
 
 /* Opens a file or a block device, new or existing. */
-int target_open_path(const struct target_spec *spec, struct target *target, struct cairn_err *err);
+int backup_target_open_path(const struct target_spec *spec, struct target *target,
+			    struct cairn_err *err);
 
 /* Gives a new file, which has been synced, its name. */
-int target_publish(struct target *target, struct cairn_err *err);
+int backup_target_publish(struct target *target, struct cairn_err *err);
 
 #endif

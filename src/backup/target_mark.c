@@ -22,7 +22,7 @@
 
 _Static_assert(sizeof(BEGIN) + POOL_RESTORING_MAX + sizeof(END) <= SECTOR, "a mark is a sector");
 
-int target_mark_read(int fd, char ret[POOL_RESTORING_MAX + 1], struct cairn_err *err)
+int backup_target_mark_read(int fd, char ret[POOL_RESTORING_MAX + 1], struct cairn_err *err)
 {
 	char sector[SECTOR + 1] = {0};
 	ssize_t n = cairn_pread_full(fd, sector, SECTOR, 0);
@@ -58,7 +58,7 @@ static int put_mark(struct target *target, uint8_t *head, size_t n, struct cairn
 	return rc;
 }
 
-int target_mark_write(struct target *target, struct cairn_err *err)
+int backup_target_mark_write(struct target *target, struct cairn_err *err)
 {
 	size_t n = target->size < TARGET_HEAD_BYTES ? (size_t)target->size : TARGET_HEAD_BYTES;
 	cairn_auto_free uint8_t *head = NULL;
@@ -77,7 +77,8 @@ int target_mark_write(struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-size_t target_mark_take(const struct target *target, const void *data, uint64_t n, uint64_t offset)
+size_t backup_target_mark_take(const struct target *target, const void *data, uint64_t n,
+			       uint64_t offset)
 {
 	size_t part;
 
@@ -93,7 +94,7 @@ size_t target_mark_take(const struct target *target, const void *data, uint64_t 
 }
 
 /* The mark itself goes last. */
-int target_mark_replace(struct target *target, struct cairn_err *err)
+int backup_target_mark_replace(struct target *target, struct cairn_err *err)
 {
 	if (!target->head)
 		return 0;

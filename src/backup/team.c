@@ -18,7 +18,7 @@ struct running {
 	struct cairn_err err;
 };
 
-unsigned team_size(void)
+unsigned backup_team_size(void)
 {
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -28,7 +28,7 @@ unsigned team_size(void)
 	return (unsigned)n < TEAM_MAX ? (unsigned)n : TEAM_MAX;
 }
 
-static void fail(struct running *running, int rc, const struct cairn_err *err)
+static void team_fail(struct running *running, int rc, const struct cairn_err *err)
 {
 	cairn_scoped_lock(&running->lock);
 	if (running->rc)
@@ -38,7 +38,7 @@ static void fail(struct running *running, int rc, const struct cairn_err *err)
 }
 
 /* Books what was done and takes the next. */
-static bool next(struct running *running, struct team_task *task)
+static bool team_next(struct running *running, struct team_task *task)
 {
 	const struct team *team = running->team;
 
@@ -55,7 +55,7 @@ static bool next(struct running *running, struct team_task *task)
 	return team->take(team->arg, task);
 }
 
-static void *run(void *arg)
+static void *team_do_run(void *arg)
 {
 	struct running *running = arg;
 	const struct team *team = running->team;
@@ -64,25 +64,25 @@ static void *run(void *arg)
 	void *worker = NULL;
 	int rc = team->start ? team->start(team->arg, &worker, &err) : 0;
 
-	while (!rc && next(running, &task))
+	while (!rc && team_next(running, &task))
 		rc = team->work(team->arg, worker, &task, &err);
 	if (rc)
-		fail(running, rc, &err);
+		team_fail(running, rc, &err);
 	if (team->stop && worker)
 		team->stop(team->arg, worker);
 	return NULL;
 }
 
-int team_run(const struct team *team, unsigned threads, struct cairn_err *err)
+int backup_team_run(const struct team *team, unsigned threads, struct cairn_err *err)
 {
 	struct running running = {.team = team, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct cairn_crew others = {0};
 
 	if (threads == 0)
-		threads = team_size();
+		threads = backup_team_size();
 	/* One thread of them is ours; where no more can be had, the work is done by fewer. */
-	cairn_crew_start(&others, threads - 1, run, &running);
-	run(&running);
+	cairn_crew_start(&others, threads - 1, team_do_run, &running);
+	team_do_run(&running);
 	cairn_crew_join(&others);
 	if (running.rc && err)
 		*err = running.err;

@@ -41,9 +41,9 @@ struct team {
 };
 
 /* The recommended number of threads: one per processor. */
-unsigned team_size(void);
+unsigned backup_team_size(void);
 
 /* CAIRN_CANCELLED  requested by `progress` */
-int team_run(const struct team *team, unsigned threads, struct cairn_err *err);
+int backup_team_run(const struct team *team, unsigned threads, struct cairn_err *err);
 
 #endif

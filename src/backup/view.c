@@ -33,7 +33,7 @@ struct view {
 	uint64_t next; /* where the last read ended */
 };
 
-void view_free(struct view *view)
+void backup_view_free(struct view *view)
 {
 	if (!view)
 		return;
@@ -41,18 +41,19 @@ void view_free(struct view *view)
 		free(view->slots[i].data);
 	free(view->slots);
 	free(view->offsets);
-	image_done(&view->image);
+	backup_image_done(&view->image);
 	free(view);
 }
 
-int view_new(struct repo *repo, struct image *image, struct view **ret, struct cairn_err *err)
+int backup_view_new(struct repo *repo, struct image *image, struct view **ret,
+		    struct cairn_err *err)
 {
-	cairn_cleanup(view_freep) struct view *view = cairn_calloc(1, sizeof(*view));
+	cairn_cleanup(backup_view_freep) struct view *view = cairn_calloc(1, sizeof(*view));
 	uint64_t longest = CHUNK_DATA_MIN;
 	uint64_t offset = 0;
 
 	if (!view) {
-		image_done(image);
+		backup_image_done(image);
 		return cairn_err_nomem(err, "view");
 	}
 	pthread_mutex_init(&view->lock, NULL);
@@ -83,7 +84,7 @@ int view_new(struct repo *repo, struct image *image, struct view **ret, struct c
 	return 0;
 }
 
-uint64_t view_size(const struct view *view)
+uint64_t backup_view_size(const struct view *view)
 {
 	return view->image.map.size;
 }
@@ -132,7 +133,7 @@ static void copy_part(const struct fetch *fetch, size_t chunk, const uint8_t *da
 		memset(fetch->buf + (from - fetch->from), 0, to - from);
 }
 
-static int keep(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
+static int view_keep(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn_err *err)
 {
 	struct fetch *fetch = arg;
 	struct view *view = fetch->view;
@@ -154,7 +155,7 @@ static int keep(void *arg, size_t i, const uint8_t *data, size_t n, struct cairn
 
 /* Serves what is at hand and lists what is not. True when [from, to) goes on
  * behind what was listed. */
-static bool look(struct fetch *fetch, bool ahead)
+static bool view_look(struct fetch *fetch, bool ahead)
 {
 	struct view *view = fetch->view;
 	const struct chunk_map *map = &view->image.map;
@@ -179,10 +180,10 @@ static bool look(struct fetch *fetch, bool ahead)
 	return false;
 }
 
-int view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *ret_n,
-	      struct cairn_err *err)
+int backup_view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *ret_n,
+		     struct cairn_err *err)
 {
-	uint64_t size = view_size(view);
+	uint64_t size = backup_view_size(view);
 	struct fetch fetch = {.view = view, .from = offset, .buf = buf};
 	bool ahead;
 	bool more;
@@ -201,13 +202,13 @@ int view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *r
 		int rc;
 
 		fetch.n = 0;
-		more = look(&fetch, ahead);
+		more = view_look(&fetch, ahead);
 		if (fetch.n == 0)
 			return 0;
 		/* What lies ahead is only worth fetching together with what is wanted. */
 		if (view->offsets[fetch.chunks[0]] >= fetch.to)
 			return 0;
-		rc = repo_blob_get_many(view->repo, fetch.ids, fetch.n, keep, &fetch, err);
+		rc = repo_blob_get_many(view->repo, fetch.ids, fetch.n, view_keep, &fetch, err);
 		if (rc)
 			return rc;
 		if (more) { /* what came is served; go on behind it */

@@ -22,17 +22,18 @@ struct view;
 #define VIEW_AHEAD_BYTES (1ULL << 20)  /* fetched at once for sequential reads */
 
 /* Takes ownership of the image, also on failure. */
-int view_new(struct repo *repo, struct image *image, struct view **ret, struct cairn_err *err);
-void view_free(struct view *view);
-CAIRN_DEFINE_CLEANUP(struct view, view_free);
+int backup_view_new(struct repo *repo, struct image *image, struct view **ret,
+		    struct cairn_err *err);
+void backup_view_free(struct view *view);
+CAIRN_DEFINE_CLEANUP(struct view, backup_view_free);
 
-uint64_t view_size(const struct view *view);
+uint64_t backup_view_size(const struct view *view);
 
 /* Reads like pread(): short only at the end.
  *
  * CAIRN_DATA_LOSS  a chunk is damaged or missing
  */
-int view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *ret_n,
-	      struct cairn_err *err);
+int backup_view_read(struct view *view, uint64_t offset, void *buf, size_t n, size_t *ret_n,
+		     struct cairn_err *err);
 
 #endif

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backup/backup_record.h"
 #include "backup/content.h"
 #include "backup/create.h"
 #include "backup/image_head.h"
 #include "backup/image_metadata.h"
 #include "backup/plan.h"
-#include "backup/backup_record.h"
 #include "backup/segmented.h"
 #include "backup/source.h"
 #include "backup/tags.h"
@@ -27,7 +27,8 @@
 /* Any numbers will do, but restic counts nodes of one inode as one. */
 enum { INODE_DIR = 1, INODE_IMAGE, INODE_METADATA = 5, INODE_PARTS };
 
-static struct repo_node node_of(const struct save_spec *spec, const char *name, uint64_t inode)
+static struct repo_node write_snapshot_node_of(const struct save_spec *spec, const char *name,
+					       uint64_t inode)
 {
 	int64_t time = (int64_t)spec->source->created_ns;
 
@@ -48,16 +49,16 @@ static struct repo_node node_of(const struct save_spec *spec, const char *name, 
 static int put_image(struct repo *repo, const struct save_spec *spec,
 		     struct repo_tree_writer *writer, struct cairn_err *err)
 {
-	struct repo_node node = node_of(spec, BACKUP_IMAGE_NAME, INODE_IMAGE);
+	struct repo_node node = write_snapshot_node_of(spec, BACKUP_IMAGE_NAME, INODE_IMAGE);
 	const struct chunk_map *map = &spec->plan->map;
 	struct content content = {
-		.chunks = map->at, .n = map->n, .longest = zeros_longest(map->size)};
+		.chunks = map->at, .n = map->n, .longest = backup_zeros_longest(map->size)};
 	int rc;
 
 	node.size = map->size;
 	rc = repo_tree_writer_file_begin(writer, &node, err);
 	if (!rc)
-		rc = content_save(repo, &content, spec->zeros, writer, err);
+		rc = backup_content_save(repo, &content, spec->zeros, writer, err);
 	return rc ? rc : repo_tree_writer_file_end(writer, err);
 }
 
@@ -90,14 +91,14 @@ static int make_metadata(const struct save_spec *spec, const struct backup_resul
 	}
 	if (result->has_parent)
 		metadata.parent_backup = repo_id_format(&result->parent, parent);
-	return metadata_write(&metadata, ret, ret_n, err);
+	return backup_metadata_write(&metadata, ret, ret_n, err);
 }
 
 static int put_metadata(struct repo *repo, const struct save_spec *spec,
 			const struct image_head *head, struct repo_tree_writer *writer,
 			struct cairn_err *err)
 {
-	struct repo_node node = node_of(spec, BACKUP_METADATA_NAME, INODE_METADATA);
+	struct repo_node node = write_snapshot_node_of(spec, BACKUP_METADATA_NAME, INODE_METADATA);
 	struct repo_id id;
 	int rc = repo_blob_put(repo, REPO_BLOB_DATA, head->metadata, head->n, &id, NULL, err);
 
@@ -112,7 +113,7 @@ static int put_metadata(struct repo *repo, const struct save_spec *spec,
 static int put_parts(const struct save_spec *spec, struct repo_tree_writer *writer,
 		     struct cairn_err *err)
 {
-	struct repo_node node = node_of(spec, BACKUP_PARTS_NAME, INODE_PARTS);
+	struct repo_node node = write_snapshot_node_of(spec, BACKUP_PARTS_NAME, INODE_PARTS);
 
 	node.type = REPO_NODE_DIR;
 	node.mode = 0700;
@@ -140,7 +141,7 @@ static int put_root(struct repo *repo, const struct save_spec *spec, const char 
 		    const struct repo_id *dir, struct repo_id *ret, struct cairn_err *err)
 {
 	cairn_cleanup(repo_tree_writer_freep) struct repo_tree_writer *writer = NULL;
-	struct repo_node node = node_of(spec, path + 1, INODE_DIR);
+	struct repo_node node = write_snapshot_node_of(spec, path + 1, INODE_DIR);
 	int rc = repo_tree_writer_new(repo, &writer, err);
 
 	node.type = REPO_NODE_DIR;
@@ -152,8 +153,8 @@ static int put_root(struct repo *repo, const struct save_spec *spec, const char 
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }
 
-static struct repo_summary summarise(const struct save_spec *spec,
-				     const struct backup_result *result)
+static struct repo_summary write_snapshot_summarise(const struct save_spec *spec,
+						    const struct backup_result *result)
 {
 	return (struct repo_summary){
 		.given = true,
@@ -200,7 +201,7 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 		.tags = tag_list,
 		.n_tags = BACKUP_TAGS + n_given,
 		.program_version = spec->options->version,
-		.summary = summarise(spec, result),
+		.summary = write_snapshot_summarise(spec, result),
 	};
 	int rc = backup_tags_make(&record, &tags, err);
 
@@ -212,8 +213,8 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 	return repo_snapshot_save(repo, &snapshot, &result->id, err);
 }
 
-int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
-		struct cairn_err *err)
+int backup_write_snapshot(struct repo *repo, const struct save_spec *spec,
+			  struct backup_result *result, struct cairn_err *err)
 {
 	cairn_auto_free char *path = backup_path_of(spec->source->volume_name);
 	cairn_auto_free char *metadata = NULL;
@@ -240,6 +241,6 @@ int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_r
 	if (rc || !spec->segmented)
 		return rc;
 	head.parts = spec->segmented->top;
-	image_head_keep(repo, &root, spec->parent_tree, &head);
+	backup_image_head_keep(repo, &root, spec->parent_tree, &head);
 	return 0;
 }

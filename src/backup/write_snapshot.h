@@ -31,7 +31,7 @@ struct save_spec {
 
 /* Fills id and bytes_stored of `result`; its other fields are saved. All chunks of the
  * backup must have been put, or found in the index. */
-int save_backup(struct repo *repo, const struct save_spec *spec, struct backup_result *result,
-		struct cairn_err *err);
+int backup_write_snapshot(struct repo *repo, const struct save_spec *spec,
+			  struct backup_result *result, struct cairn_err *err);
 
 #endif

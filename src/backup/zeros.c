@@ -21,7 +21,7 @@ struct zeros {
 	struct slot slots[SLOTS];
 };
 
-int zeros_new(struct zeros **ret, struct cairn_err *err)
+int backup_zeros_new(struct zeros **ret, struct cairn_err *err)
 {
 	struct zeros *zeros = cairn_calloc(1, sizeof(*zeros));
 
@@ -36,7 +36,7 @@ int zeros_new(struct zeros **ret, struct cairn_err *err)
 	return 0;
 }
 
-void zeros_free(struct zeros *zeros)
+void backup_zeros_free(struct zeros *zeros)
 {
 	if (!zeros)
 		return;
@@ -44,12 +44,12 @@ void zeros_free(struct zeros *zeros)
 	free(zeros);
 }
 
-const uint8_t *zeros_bytes(const struct zeros *zeros)
+const uint8_t *backup_zeros_bytes(const struct zeros *zeros)
 {
 	return zeros->bytes;
 }
 
-const struct repo_id *zeros_id(struct zeros *zeros, uint64_t length)
+const struct repo_id *backup_zeros_id(struct zeros *zeros, uint64_t length)
 {
 	size_t at = (length / SECTOR * 0x9e3779b97f4a7c15ULL >> 32) % SLOTS;
 
@@ -68,7 +68,7 @@ const struct repo_id *zeros_id(struct zeros *zeros, uint64_t length)
 	return &zeros->slots[at].id;
 }
 
-uint64_t zeros_longest(uint64_t volume_size)
+uint64_t backup_zeros_longest(uint64_t volume_size)
 {
 	uint64_t longest = ZEROS_USUAL;
 
@@ -77,7 +77,7 @@ uint64_t zeros_longest(uint64_t volume_size)
 	return longest;
 }
 
-uint64_t zeros_cut(uint64_t run, uint64_t longest, bool *sparse)
+uint64_t backup_zeros_cut(uint64_t run, uint64_t longest, bool *sparse)
 {
 	uint64_t length = longest;
 

@@ -28,22 +28,22 @@ struct zeros;
 #define ZEROS_USUAL     (8U << 20)   /* the longest on volumes of up to half a TiB */
 #define ZEROS_KINDS_MAX 8192U        /* different lengths that are cached */
 
-int zeros_new(struct zeros **ret, struct cairn_err *err);
-void zeros_free(struct zeros *zeros);
-CAIRN_DEFINE_CLEANUP(struct zeros, zeros_free);
+int backup_zeros_new(struct zeros **ret, struct cairn_err *err);
+void backup_zeros_free(struct zeros *zeros);
+CAIRN_DEFINE_CLEANUP(struct zeros, backup_zeros_free);
 
 /* The id of `length` zeros, or NULL when the length is above the maximum, not a
  * multiple of 512, or there are too many different ones. */
-const struct repo_id *zeros_id(struct zeros *zeros, uint64_t length);
+const struct repo_id *backup_zeros_id(struct zeros *zeros, uint64_t length);
 
 /* ZEROS_MAX zeros. */
-const uint8_t *zeros_bytes(const struct zeros *zeros);
+const uint8_t *backup_zeros_bytes(const struct zeros *zeros);
 
 /* The longest chunk of zeros for a volume of that size. */
-uint64_t zeros_longest(uint64_t volume_size);
+uint64_t backup_zeros_longest(uint64_t volume_size);
 
 /* The length of the first chunk of a run of `run` zeros. `*sparse` is set once
  * a chunk of ZEROS_SPARSE was returned. */
-uint64_t zeros_cut(uint64_t run, uint64_t longest, bool *sparse);
+uint64_t backup_zeros_cut(uint64_t run, uint64_t longest, bool *sparse);
 
 #endif

@@ -22,7 +22,7 @@ static struct {
 	uint64_t left_out;
 } strangers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void add_text(struct cairn_buf *out, const char *key, const char *text)
+static void audit_add_text(struct cairn_buf *out, const char *key, const char *text)
 {
 	char code[CAIRN_JSON_ESCAPE_MAX];
 	size_t used;
@@ -42,15 +42,15 @@ void cairn_audit_format(const struct cairn_audit *audit, uint64_t left_out, stru
 	char now[CAIRN_TIME_TEXT_MAX];
 
 	cairn_buf_addf(out, "{\"time\":\"%s\"", cairn_format_time(cairn_now_ns(), now));
-	add_text(out, "audit", audit->op);
-	add_text(out, "decision", audit->allowed ? "allowed" : "refused");
-	add_text(out, "user", audit->user);
-	add_text(out, "peer", audit->peer);
-	add_text(out, "namespace", audit->ns);
-	add_text(out, "snapshot", audit->snapshot);
-	add_text(out, "base", audit->base);
+	audit_add_text(out, "audit", audit->op);
+	audit_add_text(out, "decision", audit->allowed ? "allowed" : "refused");
+	audit_add_text(out, "user", audit->user);
+	audit_add_text(out, "peer", audit->peer);
+	audit_add_text(out, "namespace", audit->ns);
+	audit_add_text(out, "snapshot", audit->snapshot);
+	audit_add_text(out, "base", audit->base);
 	cairn_buf_addf(out, ",\"bytes\":%" PRIu64, audit->bytes);
-	add_text(out, "code", cairn_code_name(audit->code));
+	audit_add_text(out, "code", cairn_code_name(audit->code));
 	cairn_buf_addf(out, ",\"ms\":%" PRIu64, audit->ms);
 	if (left_out > 0)
 		cairn_buf_addf(out, ",\"left_out\":%" PRIu64, left_out);

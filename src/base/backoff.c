@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 
-static uint64_t spread(uint64_t pause, uint32_t chance)
+static uint64_t backoff_spread(uint64_t pause, uint32_t chance)
 {
 	uint64_t half = pause - pause / 2;
 
@@ -19,7 +19,7 @@ uint64_t cairn_backoff_ms(const struct cairn_backoff *backoff, uint32_t chance)
 
 	for (unsigned i = 0; i < backoff->failures && pause < backoff->most_ms; i++)
 		pause *= 2;
-	return spread(pause < backoff->most_ms ? pause : backoff->most_ms, chance);
+	return backoff_spread(pause < backoff->most_ms ? pause : backoff->most_ms, chance);
 }
 
 /* Without randomness the pause has its full length. */
@@ -32,7 +32,7 @@ static uint32_t chance_of_now(void)
 
 uint64_t cairn_jitter_ms(uint64_t pause_ms)
 {
-	return spread(pause_ms, chance_of_now());
+	return backoff_spread(pause_ms, chance_of_now());
 }
 
 uint64_t cairn_backoff_next(struct cairn_backoff *backoff)

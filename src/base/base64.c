@@ -33,7 +33,7 @@ size_t cairn_base64_encode(const uint8_t *data, size_t n, char *out)
 	return at;
 }
 
-static int value_of(char c)
+static int base64_value_of(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -56,7 +56,7 @@ bool cairn_base64_decode(const char *text, size_t n, uint8_t *out, size_t *ret_n
 	if (n % 4 == 1)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		int value = value_of(text[i]);
+		int value = base64_value_of(text[i]);
 
 		if (value < 0)
 			return false;

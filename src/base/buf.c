@@ -36,7 +36,7 @@ void cairn_buf_reset(struct cairn_buf *buf)
 }
 
 /* Reserves one byte beyond `max` for the NUL of take_string. */
-static bool grow(struct cairn_buf *buf, size_t need)
+static bool buf_grow(struct cairn_buf *buf, size_t need)
 {
 	size_t cap = buf->cap ? buf->cap : FIRST_CAPACITY;
 	uint8_t *data;
@@ -61,7 +61,7 @@ void *cairn_buf_reserve(struct cairn_buf *buf, size_t n)
 		buf->failed = true;
 		return NULL;
 	}
-	if ((!buf->data || buf->len + n > buf->cap) && !grow(buf, buf->len + n)) {
+	if ((!buf->data || buf->len + n > buf->cap) && !buf_grow(buf, buf->len + n)) {
 		buf->failed = true;
 		return NULL;
 	}
@@ -101,7 +101,7 @@ void cairn_buf_addf(struct cairn_buf *buf, const char *fmt, ...)
 		buf->failed = true;
 		return;
 	}
-	at = cairn_buf_reserve(buf, (size_t)n); /* grow() reserves a byte for the NUL */
+	at = cairn_buf_reserve(buf, (size_t)n); /* buf_grow() reserves a byte for the NUL */
 	if (!at)
 		return;
 	va_start(args, fmt);
@@ -142,7 +142,7 @@ char *cairn_buf_take_string(struct cairn_buf *buf)
 {
 	char *text;
 
-	if (buf->failed || (!buf->data && !grow(buf, 0))) {
+	if (buf->failed || (!buf->data && !buf_grow(buf, 0))) {
 		cairn_buf_done(buf);
 		return NULL;
 	}

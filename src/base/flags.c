@@ -49,7 +49,7 @@ static int set_choice(const struct cairn_flag *flag, const char *value, struct c
 	return cairn_err_set(err, CAIRN_INVALID, "'%s' is not one of %s", value, list);
 }
 
-static int add_string(struct cairn_strings *strings, const char *value, struct cairn_err *err)
+static int flags_add_string(struct cairn_strings *strings, const char *value, struct cairn_err *err)
 {
 	if (strings->n == CAIRN_STRINGS_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "given more than %u times",
@@ -88,7 +88,7 @@ static int set_value(const struct cairn_flag *flag, const char *value, struct ca
 		rc = set_choice(flag, value, err);
 		break;
 	case CAIRN_FLAG_STRINGS:
-		rc = add_string(flag->target, value, err);
+		rc = flags_add_string(flag->target, value, err);
 		break;
 	}
 	if (rc) {

@@ -138,8 +138,8 @@ int cairn_open_regular(int dir_fd, const char *name, int flags, unsigned mode, i
 	return open_regular(dir_fd, name, flags, mode, ret_fd, &st, err);
 }
 
-static int read_whole(int fd, const char *name, const struct stat *st, size_t max, char **ret_data,
-		      size_t *ret_len, struct cairn_err *err)
+static int io_read_whole(int fd, const char *name, const struct stat *st, size_t max,
+			 char **ret_data, size_t *ret_len, struct cairn_err *err)
 {
 	/* Read one byte more than allowed, to detect a larger file. */
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(max < SIZE_MAX ? max + 1 : max);
@@ -187,7 +187,7 @@ int cairn_file_read(int dir_fd, const char *name, size_t max, char **ret_data, s
 	struct stat st;
 	int rc = open_readable(dir_fd, name, &fd, &st, err);
 
-	return rc ? rc : read_whole(fd, name, &st, max, ret_data, ret_len, err);
+	return rc ? rc : io_read_whole(fd, name, &st, max, ret_data, ret_len, err);
 }
 
 int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret_data,
@@ -197,7 +197,7 @@ int cairn_file_read_regular(int dir_fd, const char *name, size_t max, char **ret
 	struct stat st;
 	int rc = open_regular(dir_fd, name, O_RDONLY, 0, &fd, &st, err);
 
-	return rc ? rc : read_whole(fd, name, &st, max, ret_data, ret_len, err);
+	return rc ? rc : io_read_whole(fd, name, &st, max, ret_data, ret_len, err);
 }
 
 int cairn_sync_dir(int dir_fd, const char *what, struct cairn_err *err)

@@ -23,7 +23,7 @@ void cairn_json_init(struct cairn_json *json, int fd, bool pretty)
 	json->is_array[0] = false;
 }
 
-static void flush(struct cairn_json *json)
+static void json_flush(struct cairn_json *json)
 {
 	if (json->len > 0 && json->sys_errno == 0 &&
 	    cairn_write_full(json->fd, json->buf, json->len) < 0)
@@ -40,42 +40,42 @@ void cairn_json_raw(struct cairn_json *json, const char *bytes, size_t n)
 		json->len += part;
 		bytes += part;
 		n -= part;
-		flush(json);
+		json_flush(json);
 	}
 	memcpy(json->buf + json->len, bytes, n);
 	json->len += n;
 }
 
-static void put(struct cairn_json *json, const char *text)
+static void json_put(struct cairn_json *json, const char *text)
 {
 	cairn_json_raw(json, text, strlen(text));
 }
 
-static void indent(struct cairn_json *json)
+static void json_indent(struct cairn_json *json)
 {
-	put(json, "\n");
+	json_put(json, "\n");
 	for (unsigned i = 0; i < json->depth; i++)
-		put(json, "  ");
+		json_put(json, "  ");
 }
 
 /* Writes the separator before a new value or key. */
-static void separate(struct cairn_json *json)
+static void json_separate(struct cairn_json *json)
 {
 	if (json->after_key) {
 		json->after_key = false;
 		return;
 	}
 	if (json->comma[json->depth])
-		put(json, ",");
+		json_put(json, ",");
 	json->comma[json->depth] = json->depth > 0;
 	if (json->pretty && json->depth > 0)
-		indent(json);
+		json_indent(json);
 }
 
 static void open_scope(struct cairn_json *json, const char *bracket, bool is_array)
 {
-	separate(json);
-	put(json, bracket);
+	json_separate(json);
+	json_put(json, bracket);
 	if (json->depth + 1 < CAIRN_JSON_DEPTH_MAX)
 		json->depth++;
 	json->comma[json->depth] = false;
@@ -89,8 +89,8 @@ static void close_scope(struct cairn_json *json, const char *bracket)
 	if (json->depth > 0)
 		json->depth--;
 	if (json->pretty && filled)
-		indent(json);
-	put(json, bracket);
+		json_indent(json);
+	json_put(json, bracket);
 }
 
 void cairn_json_object_begin(struct cairn_json *json)
@@ -137,37 +137,37 @@ static void put_escaped(struct cairn_json *json, const char *text)
 	char code[CAIRN_JSON_ESCAPE_MAX];
 	size_t used;
 
-	put(json, "\"");
+	json_put(json, "\"");
 	for (const char *p = text; *p; p += used) {
 		size_t n = cairn_json_escape(p, code, &used);
 
 		cairn_json_raw(json, code, n);
 	}
-	put(json, "\"");
+	json_put(json, "\"");
 }
 
 void cairn_json_key(struct cairn_json *json, const char *key)
 {
-	separate(json);
+	json_separate(json);
 	put_escaped(json, key);
-	put(json, json->pretty ? ": " : ":");
+	json_put(json, json->pretty ? ": " : ":");
 	json->after_key = true;
 }
 
 void cairn_json_string(struct cairn_json *json, const char *value)
 {
-	separate(json);
+	json_separate(json);
 	if (value)
 		put_escaped(json, value);
 	else
-		put(json, "null");
+		json_put(json, "null");
 }
 
 void cairn_json_u64(struct cairn_json *json, uint64_t value)
 {
 	char digits[20];
 
-	separate(json);
+	json_separate(json);
 	cairn_json_raw(json, digits, cairn_format_u64(value, digits));
 }
 
@@ -179,37 +179,37 @@ void cairn_json_i64(struct cairn_json *json, int64_t value)
 	}
 	char digits[21] = "-";
 
-	separate(json);
+	json_separate(json);
 	cairn_json_raw(json, digits, 1 + cairn_format_u64(0 - (uint64_t)value, digits + 1));
 }
 
 void cairn_json_bool(struct cairn_json *json, bool value)
 {
-	separate(json);
-	put(json, value ? "true" : "false");
+	json_separate(json);
+	json_put(json, value ? "true" : "false");
 }
 
 void cairn_json_null(struct cairn_json *json)
 {
-	separate(json);
-	put(json, "null");
+	json_separate(json);
+	json_put(json, "null");
 }
 
 void cairn_json_value(struct cairn_json *json, const char *text)
 {
-	separate(json);
-	put(json, text);
+	json_separate(json);
+	json_put(json, text);
 }
 
 void cairn_json_newline(struct cairn_json *json)
 {
-	put(json, "\n");
+	json_put(json, "\n");
 	json->comma[0] = false;
 }
 
 int cairn_json_finish(struct cairn_json *json, struct cairn_err *err)
 {
-	flush(json);
+	json_flush(json);
 	if (json->sys_errno)
 		return cairn_err_sys(err, json->sys_errno, "write output");
 	return 0;

@@ -12,7 +12,7 @@
 #define POLL_FIRST_MS 1
 #define POLL_MAX_MS   50
 
-static int try_lock(int fd, uint64_t slot, bool exclusive, bool wait)
+static int lock_try_lock(int fd, uint64_t slot, bool exclusive, bool wait)
 {
 	struct flock lock = {
 		.l_type = exclusive ? F_WRLCK : F_RDLCK,
@@ -59,7 +59,7 @@ int cairn_file_lock(int dir_fd, const char *name, uint64_t slot, bool exclusive,
 		(void)cairn_err_wrap(err, "lock file");
 		return rc;
 	}
-	while (try_lock(fd, slot, exclusive, wait_ms == UINT64_MAX) < 0) {
+	while (lock_try_lock(fd, slot, exclusive, wait_ms == UINT64_MAX) < 0) {
 		if (errno != EAGAIN && errno != EACCES)
 			return cairn_err_sys(err, errno, "lock '%s'", name);
 		if (cairn_monotonic_ns() / CAIRN_NS_PER_MS >= deadline)

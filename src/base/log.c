@@ -40,7 +40,7 @@ int cairn_log_level_parse(const char *text)
 }
 
 /* Escapes everything that could break the line or a terminal. */
-static void add_escaped(struct cairn_buf *line, const char *text)
+static void log_add_escaped(struct cairn_buf *line, const char *text)
 {
 	char code[CAIRN_JSON_ESCAPE_MAX];
 	size_t used;
@@ -55,7 +55,7 @@ static void add_escaped(struct cairn_buf *line, const char *text)
 static void add_quoted(struct cairn_buf *line, const char *text)
 {
 	cairn_buf_addc(line, '"');
-	add_escaped(line, text);
+	log_add_escaped(line, text);
 	cairn_buf_addc(line, '"');
 }
 
@@ -64,7 +64,7 @@ static bool needs_quotes(const char *text)
 	return !*text || strpbrk(text, " \"\\=") || !cairn_text_printable(text, strlen(text));
 }
 
-static void add_value(struct cairn_buf *line, const struct cairn_log_field *field)
+static void log_add_value(struct cairn_buf *line, const struct cairn_log_field *field)
 {
 	switch (field->kind) {
 	case CAIRN_FIELD_STR:
@@ -87,8 +87,8 @@ static void add_value(struct cairn_buf *line, const struct cairn_log_field *fiel
 	}
 }
 
-static void add_json(struct cairn_buf *line, enum cairn_log_level level, const char *msg,
-		     const struct cairn_log_field *fields, unsigned n)
+static void log_add_json(struct cairn_buf *line, enum cairn_log_level level, const char *msg,
+			 const struct cairn_log_field *fields, unsigned n)
 {
 	char now[CAIRN_TIME_TEXT_MAX];
 
@@ -102,13 +102,13 @@ static void add_json(struct cairn_buf *line, enum cairn_log_level level, const c
 		cairn_buf_addc(line, ',');
 		add_quoted(line, fields[i].key);
 		cairn_buf_addc(line, ':');
-		add_value(line, &fields[i]);
+		log_add_value(line, &fields[i]);
 	}
 	cairn_buf_adds(line, "}");
 }
 
-static void add_text(struct cairn_buf *line, enum cairn_log_level level, const char *msg,
-		     const struct cairn_log_field *fields, unsigned n)
+static void log_add_text(struct cairn_buf *line, enum cairn_log_level level, const char *msg,
+			 const struct cairn_log_field *fields, unsigned n)
 {
 	char now[CAIRN_TIME_TEXT_MAX];
 
@@ -117,10 +117,10 @@ static void add_text(struct cairn_buf *line, enum cairn_log_level level, const c
 	if (cairn_text_printable(msg, strlen(msg)))
 		cairn_buf_adds(line, msg);
 	else
-		add_escaped(line, msg);
+		log_add_escaped(line, msg);
 	for (unsigned i = 0; i < n; i++) {
 		cairn_buf_addf(line, " %s=", fields[i].key);
-		add_value(line, &fields[i]);
+		log_add_value(line, &fields[i]);
 	}
 }
 
@@ -129,9 +129,9 @@ static bool make_line(struct cairn_buf *line, enum cairn_log_level level, const 
 {
 	cairn_buf_reset(line);
 	if (log_format != CAIRN_LOG_TEXT)
-		add_json(line, level, msg, fields, n);
+		log_add_json(line, level, msg, fields, n);
 	else
-		add_text(line, level, msg, fields, n);
+		log_add_text(line, level, msg, fields, n);
 	cairn_buf_addc(line, '\n');
 	return !cairn_buf_failed(line);
 }

@@ -33,7 +33,7 @@ static bool take_digits(const char **text, uint64_t *ret, bool *ret_range)
 	return true;
 }
 
-static int refuse(struct cairn_err *err, bool range, const char *text, const char *what)
+static int num_refuse(struct cairn_err *err, bool range, const char *text, const char *what)
 {
 	if (range)
 		return cairn_err_set(err, CAIRN_RANGE, "'%s' is too large", text);
@@ -47,7 +47,7 @@ int cairn_parse_u64(const char *text, uint64_t *ret, struct cairn_err *err)
 	bool range;
 
 	if (!take_digits(&p, &value, &range) || *p)
-		return refuse(err, range, text, "a whole number of 0 or more");
+		return num_refuse(err, range, text, "a whole number of 0 or more");
 	*ret = value;
 	return 0;
 }
@@ -60,9 +60,9 @@ int cairn_parse_i64(const char *text, int64_t *ret, struct cairn_err *err)
 	bool range;
 
 	if (!take_digits(&p, &value, &range) || *p)
-		return refuse(err, range, text, "a whole number");
+		return num_refuse(err, range, text, "a whole number");
 	if (value > (uint64_t)INT64_MAX + negative)
-		return refuse(err, true, text, "");
+		return num_refuse(err, true, text, "");
 	*ret = negative ? (int64_t)(0 - value) : (int64_t)value;
 	return 0;
 }
@@ -100,21 +100,21 @@ int cairn_parse_size(const char *text, uint64_t *ret, struct cairn_err *err)
 	bool range;
 
 	if (!take_digits(&p, &whole, &range))
-		return refuse(err, range, text, what);
+		return num_refuse(err, range, text, what);
 	if (*p == '.') {
 		const char *start = ++p;
 
 		if (!take_digits(&p, &tenths, &range) || p - start > 6)
-			return refuse(err, false, text, what);
+			return num_refuse(err, false, text, what);
 		for (; start < p; start++)
 			scale *= 10;
 	}
 	factor = unit_factor(p);
 	if (factor == 0 || (scale > 1 && factor == 1))
-		return refuse(err, false, text, what);
+		return num_refuse(err, false, text, what);
 	if (__builtin_mul_overflow(whole, factor, &whole) ||
 	    __builtin_add_overflow(whole, (uint64_t)((wide)tenths * factor / scale), &whole))
-		return refuse(err, true, text, what);
+		return num_refuse(err, true, text, what);
 	*ret = whole;
 	return 0;
 }
@@ -151,17 +151,17 @@ int cairn_parse_duration_ms(const char *text, uint64_t *ret, struct cairn_err *e
 		uint64_t factor = 1000;
 
 		if (!take_digits(&p, &value, &range))
-			return refuse(err, range, text, what);
+			return num_refuse(err, range, text, what);
 		if (*p)
 			factor = duration_factor(&p);
 		else if (!first)
 			factor = 0; /* "1h30" has no unit for the 30 */
 		first = false;
 		if (factor == 0)
-			return refuse(err, false, text, what);
+			return num_refuse(err, false, text, what);
 		if (__builtin_mul_overflow(value, factor, &value) ||
 		    __builtin_add_overflow(total, value, &total))
-			return refuse(err, true, text, what);
+			return num_refuse(err, true, text, what);
 	} while (*p);
 	*ret = total;
 	return 0;

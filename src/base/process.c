@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-static int start(const char *const argv[], int stderr_fd, pid_t *ret_pid)
+static int process_start(const char *const argv[], int stderr_fd, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	char *const *args;
@@ -39,7 +39,7 @@ static int start(const char *const argv[], int stderr_fd, pid_t *ret_pid)
 }
 
 /* Reads to the end and keeps the last SAID_MAX - 1 bytes, as one line. */
-static void collect(int fd, char said[SAID_MAX])
+static void process_collect(int fd, char said[SAID_MAX])
 {
 	char chunk[512];
 	size_t len = 0;
@@ -79,14 +79,14 @@ int cairn_run_up_to(const char *const argv[], int worst, struct cairn_err *err)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return cairn_err_sys(err, errno, "pipe");
 	read_end = ends[0];
-	rc = start(argv, ends[1], &pid);
+	rc = process_start(argv, ends[1], &pid);
 	close(ends[1]);
 	if (rc == ENOENT)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "program '%s' is not installed",
 				     argv[0]);
 	if (rc)
 		return cairn_err_sys(err, rc, "start '%s'", argv[0]);
-	collect(read_end, said);
+	process_collect(read_end, said);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return cairn_err_sys(err, errno, "wait for '%s'", argv[0]);

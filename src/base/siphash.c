@@ -8,7 +8,7 @@ struct state {
 	uint64_t v0, v1, v2, v3;
 };
 
-static uint64_t rotate(uint64_t x, unsigned bits)
+static uint64_t siphash_rotate(uint64_t x, unsigned bits)
 {
 	return x << bits | x >> (64 - bits);
 }
@@ -16,15 +16,15 @@ static uint64_t rotate(uint64_t x, unsigned bits)
 static void mix_round(struct state *s)
 {
 	s->v0 += s->v1;
-	s->v1 = rotate(s->v1, 13) ^ s->v0;
-	s->v0 = rotate(s->v0, 32);
+	s->v1 = siphash_rotate(s->v1, 13) ^ s->v0;
+	s->v0 = siphash_rotate(s->v0, 32);
 	s->v2 += s->v3;
-	s->v3 = rotate(s->v3, 16) ^ s->v2;
+	s->v3 = siphash_rotate(s->v3, 16) ^ s->v2;
 	s->v0 += s->v3;
-	s->v3 = rotate(s->v3, 21) ^ s->v0;
+	s->v3 = siphash_rotate(s->v3, 21) ^ s->v0;
 	s->v2 += s->v1;
-	s->v1 = rotate(s->v1, 17) ^ s->v2;
-	s->v2 = rotate(s->v2, 32);
+	s->v1 = siphash_rotate(s->v1, 17) ^ s->v2;
+	s->v2 = siphash_rotate(s->v2, 32);
 }
 
 static void mix_word(struct state *s, uint64_t word)

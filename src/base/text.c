@@ -6,7 +6,7 @@
 
 /* Decodes one character at `p`, before `end`. Returns its length, or 0 if the bytes are
  * not UTF-8. */
-static size_t decode(const unsigned char *p, const unsigned char *end, uint32_t *ret)
+static size_t text_decode(const unsigned char *p, const unsigned char *end, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -30,7 +30,7 @@ size_t cairn_utf8_next(const char *text, size_t n, uint32_t *ret)
 {
 	const unsigned char *p = (const unsigned char *)text;
 
-	return decode(p, p + n, ret);
+	return text_decode(p, p + n, ret);
 }
 
 bool cairn_utf8_valid(const char *text, size_t n)
@@ -40,7 +40,7 @@ bool cairn_utf8_valid(const char *text, size_t n)
 	uint32_t c;
 
 	while (p < end) {
-		size_t used = decode(p, end, &c);
+		size_t used = text_decode(p, end, &c);
 
 		if (used == 0)
 			return false;
@@ -56,7 +56,7 @@ bool cairn_text_printable(const char *text, size_t n)
 	uint32_t c;
 
 	while (p < end) {
-		size_t used = decode(p, end, &c);
+		size_t used = text_decode(p, end, &c);
 
 		if (used == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0))
 			return false;
@@ -102,7 +102,7 @@ size_t cairn_text_columns(const char *text)
 
 	while (p < end) {
 		uint32_t c = 0;
-		size_t used = decode(p, end, &c);
+		size_t used = text_decode(p, end, &c);
 
 		columns += used ? columns_of(c) : 1;
 		p += used ? used : 1;

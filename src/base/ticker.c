@@ -19,7 +19,7 @@ static bool wait_for_next(struct cairn_ticker *t)
 	return !t->stopping;
 }
 
-static void *run(void *arg)
+static void *ticker_run(void *arg)
 {
 	struct cairn_ticker *t = arg;
 
@@ -46,7 +46,7 @@ int cairn_ticker_start(struct cairn_ticker *t, const char *name, uint64_t first_
 	t->started = true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&t->thread, NULL, run, t);
+	rc = pthread_create(&t->thread, NULL, ticker_run, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc == 0)
 		return 0;

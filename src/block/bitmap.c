@@ -4,7 +4,7 @@
 
 #include "block/set_reader.h"
 
-void bitmap_move(struct bitmap *b, uint64_t start)
+void block_bitmap_move(struct bitmap *b, uint64_t start)
 {
 	uint64_t mask = (1ULL << b->shift) - 1;
 	uint64_t last = (b->volume_size + mask) & ~mask;
@@ -120,8 +120,8 @@ static void note_drawn(struct bitmap *b, uint64_t offset, uint64_t end)
 		b->end_word = word + 1;
 }
 
-size_t bitmap_draw(struct bitmap *b, const struct bitmap_source *source, const struct set_run *runs,
-		   size_t n)
+size_t block_bitmap_draw(struct bitmap *b, const struct bitmap_source *source,
+			 const struct set_run *runs, size_t n)
 {
 	bool same_granules = source->shift == b->shift;
 	struct block_extent extent = {0};
@@ -153,7 +153,7 @@ size_t bitmap_draw(struct bitmap *b, const struct bitmap_source *source, const s
 	return i;
 }
 
-struct set_drawing bitmap_drawing(struct bitmap *b, const struct bitmap_source *source)
+struct set_drawing block_bitmap_drawing(struct bitmap *b, const struct bitmap_source *source)
 {
 	if (source->shift != b->shift || (b->any_zero && !source->zero_unknown))
 		return (struct set_drawing){0};
@@ -246,8 +246,8 @@ static size_t list_both_kinds(uint64_t data, uint64_t zero, uint64_t base, unsig
 	return ended;
 }
 
-bool bitmap_list(struct bitmap *b, struct bitmap_open_run *run, struct block_extent *out,
-		 size_t max, size_t *ret_n)
+bool block_bitmap_list(struct bitmap *b, struct bitmap_open_run *run, struct block_extent *out,
+		       size_t max, size_t *ret_n)
 {
 	/* One word more, to end a run that extends to the last one. */
 	size_t stop = b->end_word < BITMAP_WORDS ? b->end_word + 1 : BITMAP_WORDS;

@@ -21,7 +21,7 @@
 #define BITMAP_BITS  (1U << 18)
 #define BITMAP_WORDS (BITMAP_BITS / 64)
 
-/* Minimum room for bitmap_list(): all runs that one word can contain and one that was open
+/* Minimum room for block_bitmap_list(): all runs that one word can contain and one that was open
  * before. */
 #define BITMAP_LIST_MIN 66U
 
@@ -48,7 +48,7 @@ struct bitmap_open_run {
 
 /* Moves an empty bitmap to the window that begins at byte `start`. The last granule of the
  * volume counts as complete if it is covered up to the end of the volume. */
-void bitmap_move(struct bitmap *bitmap, uint64_t start);
+void block_bitmap_move(struct bitmap *bitmap, uint64_t start);
 
 /* The set that the runs belong to. */
 struct bitmap_source {
@@ -59,18 +59,18 @@ struct bitmap_source {
 
 /* Draws those of the `n` runs, ascending, that begin before the window's end; none may end
  * before its start. Returns the number of runs that end within it. */
-size_t bitmap_draw(struct bitmap *bitmap, const struct bitmap_source *source,
-		   const struct set_run *runs, size_t n);
+size_t block_bitmap_draw(struct bitmap *bitmap, const struct bitmap_source *source,
+			 const struct set_run *runs, size_t n);
 
 /* Returns where runs of the source may be drawn while they are decoded, if they need no
  * rounding and no zero bit must be cleared. After that, every word of the window may have
  * bits set. */
-struct set_drawing bitmap_drawing(struct bitmap *bitmap, const struct bitmap_source *source);
+struct set_drawing block_bitmap_drawing(struct bitmap *bitmap, const struct bitmap_source *source);
 
 /* Lists runs, continuing from the last call, into `out` with room for `max` (at least
  * BITMAP_LIST_MIN). `run` carries an open run from window to window and call to call.
  * Returns true when the whole window is listed, and empty again. */
-bool bitmap_list(struct bitmap *bitmap, struct bitmap_open_run *run, struct block_extent *out,
-		 size_t max, size_t *ret_n);
+bool block_bitmap_list(struct bitmap *bitmap, struct bitmap_open_run *run, struct block_extent *out,
+		       size_t max, size_t *ret_n);
 
 #endif

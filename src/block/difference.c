@@ -44,7 +44,7 @@ void block_difference_free(struct block_difference *difference)
 }
 
 /* Returns the current extent of a side, or NULL at its end. */
-static int peek(struct side *side, struct block_extent **ret, struct cairn_err *err)
+static int difference_peek(struct side *side, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -60,11 +60,11 @@ static int peek(struct side *side, struct block_extent **ret, struct cairn_err *
 static int peek_after(struct side *without, uint64_t offset, struct block_extent **ret,
 		      struct cairn_err *err)
 {
-	int rc = peek(without, ret, err);
+	int rc = difference_peek(without, ret, err);
 
 	while (rc == 0 && *ret && block_extent_end(*ret) <= offset) {
 		without->next++;
-		rc = peek(without, ret, err);
+		rc = difference_peek(without, ret, err);
 	}
 	return rc;
 }
@@ -90,7 +90,7 @@ int block_difference_next(struct block_difference *difference, struct block_exte
 		struct block_extent *piece;
 		struct block_extent *hole;
 		uint64_t done;
-		int rc = peek(&difference->from, &piece, err);
+		int rc = difference_peek(&difference->from, &piece, err);
 
 		if (!rc && piece)
 			rc = peek_after(&difference->without, piece->offset, &hole, err);

@@ -42,8 +42,8 @@ static int path_add(struct path *path, uint64_t number, bool on_base_side, struc
 
 /* Replaces *number by its predecessor. `named` means that the caller passed this number,
  * so that a missing record is not damage. */
-static int climb(struct block_lineage_source source, uint64_t *number, bool named,
-		 struct cairn_err *err)
+static int lineage_climb(struct block_lineage_source source, uint64_t *number, bool named,
+			 struct cairn_err *err)
 {
 	uint64_t parent = 0;
 	int rc;
@@ -81,7 +81,8 @@ static int find_ancestor(struct block_lineage_source source, uint64_t base, uint
 
 		rc = path_add(path, *larger, base_side, err);
 		if (rc == 0)
-			rc = climb(source, larger, *larger == (base_side ? base : target), err);
+			rc = lineage_climb(source, larger, *larger == (base_side ? base : target),
+					   err);
 	}
 	if (rc == 0 && on_target == target)
 		return cairn_err_set(err, CAIRN_INVALID, "the base is newer than the target");

@@ -103,8 +103,8 @@ static inline bool decode_four(struct decoder *d, struct set_run *out)
 	return true;
 }
 
-bool set_block_decode(const uint8_t *p, size_t n_bytes, uint64_t granules, unsigned n,
-		      const struct set_drawing *drawing, struct set_block *ret)
+bool block_set_block_decode(const uint8_t *p, size_t n_bytes, uint64_t granules, unsigned n,
+			    const struct set_drawing *drawing, struct set_block *ret)
 {
 	const uint8_t *end = p + n_bytes;
 	struct decoder d = {.p = p};

@@ -17,7 +17,7 @@ static bool is_power_of_two(uint64_t n)
 	return n != 0 && (n & (n - 1)) == 0;
 }
 
-int set_header_check(const struct set_header *header, struct cairn_err *err)
+int block_set_header_check(const struct set_header *header, struct cairn_err *err)
 {
 	if (!is_power_of_two(header->granularity) || header->granularity < BLOCK_GRANULARITY_MIN ||
 	    header->granularity > BLOCK_GRANULARITY_MAX)
@@ -31,7 +31,7 @@ int set_header_check(const struct set_header *header, struct cairn_err *err)
 	return 0;
 }
 
-void set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE])
+void block_set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE])
 {
 	memcpy(out, MAGIC, MAGIC_LEN);
 	set_put(out + 6, SET_VERSION, 2);
@@ -43,8 +43,8 @@ void set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE])
 	set_put(out + 32, header->checksum, 8);
 }
 
-int set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
-		      struct cairn_err *err)
+int block_set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
+			    struct cairn_err *err)
 {
 	struct set_header header = {
 		.granularity = (uint32_t)set_get(in + 8, 4),
@@ -62,13 +62,13 @@ int set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
 				     (unsigned)set_get(in + 6, 2), SET_VERSION);
 	if (block_checksum(in, 32) != header.checksum)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set header is damaged");
-	if (set_get(in + 12, 4) != 0 || set_header_check(&header, NULL) != 0)
+	if (set_get(in + 12, 4) != 0 || block_set_header_check(&header, NULL) != 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set header says the impossible");
 	*ret = header;
 	return 0;
 }
 
-void set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_SIZE])
+void block_set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_SIZE])
 {
 	set_put(out, footer->extents, 8);
 	set_put(out + 8, footer->changed_bytes, 8);
@@ -121,8 +121,8 @@ static bool layout_possible(const struct set_footer *f, uint64_t file_size)
 	       index_end - f->index_offset <= 2 * (uint64_t)f->index_entries * VARINT_BYTES_MAX;
 }
 
-int set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
-		      uint64_t file_size, struct set_footer *ret, struct cairn_err *err)
+int block_set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
+			    uint64_t file_size, struct set_footer *ret, struct cairn_err *err)
 {
 	struct set_footer footer = {
 		.extents = set_get(in, 8),

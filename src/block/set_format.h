@@ -63,18 +63,18 @@ struct set_footer {
 };
 
 /* CAIRN_INVALID when granularity or a size is outside the limits of set.h. */
-int set_header_check(const struct set_header *header, struct cairn_err *err);
+int block_set_header_check(const struct set_header *header, struct cairn_err *err);
 
-void set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE]);
-int set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
-		      struct cairn_err *err);
+void block_set_header_encode(struct set_header *header, uint8_t out[SET_HEADER_SIZE]);
+int block_set_header_decode(const uint8_t in[SET_HEADER_SIZE], struct set_header *ret,
+			    struct cairn_err *err);
 
-void set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_SIZE]);
+void block_set_footer_encode(const struct set_footer *footer, uint8_t out[SET_FOOTER_SIZE]);
 
 /* Also checks the numbers against each other, the header and the size of the file: decoded
  * values are safe to compute with. */
-int set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
-		      uint64_t file_size, struct set_footer *ret, struct cairn_err *err);
+int block_set_footer_decode(const uint8_t in[SET_FOOTER_SIZE], const struct set_header *header,
+			    uint64_t file_size, struct set_footer *ret, struct cairn_err *err);
 
 /* A bitmap into which the decoder may draw single granules that are not zero, instead of
  * storing them as runs. This saves storing and reading them again. */
@@ -98,8 +98,8 @@ struct set_block {
  * is not exactly their canonical form, or a run extends past `granules`; bits may have
  * been drawn then. SET_DECODE_SLACK bytes after the payload must be readable. */
 #define SET_DECODE_SLACK (4 * VARINT_BYTES_MAX)
-bool set_block_decode(const uint8_t *p, size_t n_bytes, uint64_t granules, unsigned n,
-		      const struct set_drawing *drawing, struct set_block *ret);
+bool block_set_block_decode(const uint8_t *p, size_t n_bytes, uint64_t granules, unsigned n,
+			    const struct set_drawing *drawing, struct set_block *ret);
 
 /* Granules of a volume, including a partial one at its end. */
 static inline uint64_t set_granules(uint64_t volume_size, unsigned shift)

@@ -51,7 +51,7 @@ struct block_set_reader {
 	struct set_index_entry *index; /* loaded by the first seek */
 };
 
-static int damaged(struct block_set_reader *r, struct cairn_err *err, const char *what)
+static int set_reader_damaged(struct block_set_reader *r, struct cairn_err *err, const char *what)
 {
 	r->failed = CAIRN_DATA_LOSS;
 	return cairn_err_set(err, CAIRN_DATA_LOSS, "change set: %s", what);
@@ -68,12 +68,12 @@ static int load_ends(struct block_set_reader *r, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "change set is cut off");
 	rc = in->read_at(in->arg, 0, header_bytes, sizeof(header_bytes), err);
 	if (rc == 0)
-		rc = set_header_decode(header_bytes, &header, err);
+		rc = block_set_header_decode(header_bytes, &header, err);
 	if (rc == 0)
 		rc = in->read_at(in->arg, in->size - SET_FOOTER_SIZE, footer_bytes,
 				 sizeof(footer_bytes), err);
 	if (rc == 0)
-		rc = set_footer_decode(footer_bytes, &header, in->size, &r->footer, err);
+		rc = block_set_footer_decode(footer_bytes, &header, in->size, &r->footer, err);
 	if (rc != 0)
 		return rc;
 	r->info = (struct block_set_info){
@@ -144,14 +144,15 @@ const struct block_set_info *block_set_reader_info(const struct block_set_reader
 }
 
 /* Makes the `n` bytes at the position readable through *ret. */
-static int fetch(struct block_set_reader *r, size_t n, const uint8_t **ret, struct cairn_err *err)
+static int set_reader_fetch(struct block_set_reader *r, size_t n, const uint8_t **ret,
+			    struct cairn_err *err)
 {
 	uint64_t left = r->footer.index_offset - r->position;
 	size_t want = r->refill;
 	int rc;
 
 	if (n > left)
-		return damaged(r, err, "a block passes the end of the blocks");
+		return set_reader_damaged(r, err, "a block passes the end of the blocks");
 	if (r->position >= r->buffer_offset &&
 	    r->position - r->buffer_offset + n <= r->buffer_len) {
 		*ret = r->buffer + (r->position - r->buffer_offset);
@@ -196,24 +197,25 @@ static int decode_block(struct block_set_reader *r, const struct set_drawing *dr
 	unsigned n;
 	int rc;
 
-	rc = fetch(r, SET_BLOCK_HEADER_SIZE, &p, err);
+	rc = set_reader_fetch(r, SET_BLOCK_HEADER_SIZE, &p, err);
 	if (rc < 0)
 		return rc;
 	payload = set_get(p + 8, 2);
 	n = p[10] + 1U;
 	if (payload > SET_BLOCK_PAYLOAD_MAX)
-		return damaged(r, err, "a block is too long");
-	rc = fetch(r, SET_BLOCK_HEADER_SIZE + payload, &p, err);
+		return set_reader_damaged(r, err, "a block is too long");
+	rc = set_reader_fetch(r, SET_BLOCK_HEADER_SIZE + payload, &p, err);
 	if (rc < 0)
 		return rc;
 	if (block_checksum(p + 8, SET_BLOCK_HEADER_SIZE - 8 + payload) != set_get(p, 8))
-		return damaged(r, err, "a block's checksum is wrong");
-	if (!set_block_decode(p + SET_BLOCK_HEADER_SIZE, payload, r->granules, n, drawing, block) ||
+		return set_reader_damaged(r, err, "a block's checksum is wrong");
+	if (!block_set_block_decode(p + SET_BLOCK_HEADER_SIZE, payload, r->granules, n, drawing,
+				    block) ||
 	    !in_sequence(r, block))
-		return damaged(r, err, "a block says the impossible");
+		return set_reader_damaged(r, err, "a block says the impossible");
 	r->position += SET_BLOCK_HEADER_SIZE + payload;
 	if (n != SET_BLOCK_EXTENTS && r->position != r->footer.index_offset)
-		return damaged(r, err, "a block in the middle is not full");
+		return set_reader_damaged(r, err, "a block in the middle is not full");
 	r->exact = false;
 	r->last_end = block->end;
 	r->last_zero = block->last_zero;
@@ -232,7 +234,7 @@ static int load_block(struct block_set_reader *r, const struct set_drawing *draw
 	r->block_next = r->block_len = 0;
 	if (r->position == r->footer.index_offset) {
 		if (r->from_start && r->extents_walked != r->info.extents)
-			return damaged(r, err, "extents are missing");
+			return set_reader_damaged(r, err, "extents are missing");
 		return 0;
 	}
 	if (!r->block) {
@@ -243,19 +245,19 @@ static int load_block(struct block_set_reader *r, const struct set_drawing *draw
 	return decode_block(r, drawing ? drawing : &nothing, err);
 }
 
-static int usable(const struct block_set_reader *r, struct cairn_err *err)
+static int set_reader_usable(const struct block_set_reader *r, struct cairn_err *err)
 {
 	if (r->failed)
 		return cairn_err_set(err, r->failed, "reading the change set failed before");
 	return 0;
 }
 
-int set_reader_peek(struct block_set_reader *r, const struct set_drawing *drawing,
-		    const struct set_run **ret_runs, size_t *ret_n, struct cairn_err *err)
+int block_set_reader_peek(struct block_set_reader *r, const struct set_drawing *drawing,
+			  const struct set_run **ret_runs, size_t *ret_n, struct cairn_err *err)
 {
 	int rc;
 
-	rc = usable(r, err);
+	rc = set_reader_usable(r, err);
 	if (rc == 0 && r->block_next == r->block_len)
 		rc = load_block(r, drawing, err);
 	if (rc < 0)
@@ -265,7 +267,7 @@ int set_reader_peek(struct block_set_reader *r, const struct set_drawing *drawin
 	return 0;
 }
 
-void set_reader_skip(struct block_set_reader *r, size_t n)
+void block_set_reader_skip(struct block_set_reader *r, size_t n)
 {
 	r->block_next += (unsigned)n;
 }
@@ -277,14 +279,14 @@ int block_set_reader_next(struct block_set_reader *r, struct block_extent *out, 
 	size_t n;
 	int rc;
 
-	rc = set_reader_peek(r, NULL, &runs, &n, err);
+	rc = block_set_reader_peek(r, NULL, &runs, &n, err);
 	if (rc < 0)
 		return rc;
 	if (n > max)
 		n = max;
 	for (size_t i = 0; i < n; i++)
 		out[i] = set_run_extent(&runs[i], r->shift, r->info.volume_size);
-	set_reader_skip(r, n);
+	block_set_reader_skip(r, n);
 	*ret_n = n;
 	return 0;
 }
@@ -314,7 +316,7 @@ static bool decode_index(const struct block_set_reader *r, const uint8_t *p, con
 	return p == end;
 }
 
-static int load_index(struct block_set_reader *r, struct cairn_err *err)
+static int set_reader_load_index(struct block_set_reader *r, struct cairn_err *err)
 {
 	size_t size = r->input.size - SET_FOOTER_SIZE - r->footer.index_offset;
 	cairn_auto_free struct set_index_entry *index = NULL;
@@ -331,16 +333,17 @@ static int load_index(struct block_set_reader *r, struct cairn_err *err)
 	if (rc < 0)
 		return r->failed = rc;
 	if (block_checksum(bytes, size) != r->footer.index_checksum)
-		return damaged(r, err, "the index's checksum is wrong");
+		return set_reader_damaged(r, err, "the index's checksum is wrong");
 	if (!decode_index(r, bytes, bytes + size, index))
-		return damaged(r, err, "the index says the impossible");
+		return set_reader_damaged(r, err, "the index says the impossible");
 	r->index = cairn_take(index);
 	return 0;
 }
 
 /* Returns the last entry that begins at or before the granule; the first entry if none
  * does. */
-static const struct set_index_entry *find_entry(const struct block_set_reader *r, uint64_t granule)
+static const struct set_index_entry *set_reader_find_entry(const struct block_set_reader *r,
+							   uint64_t granule)
 {
 	const struct set_index_entry *entry = r->index;
 	size_t n = r->footer.index_entries;
@@ -375,7 +378,7 @@ int block_set_reader_seek(struct block_set_reader *r, uint64_t offset, struct ca
 	const struct set_index_entry *entry;
 	int rc;
 
-	rc = usable(r, err);
+	rc = set_reader_usable(r, err);
 	if (rc < 0)
 		return rc;
 	rewind_reader(r);
@@ -386,10 +389,10 @@ int block_set_reader_seek(struct block_set_reader *r, uint64_t offset, struct ca
 		r->position = r->footer.index_offset;
 		return 0;
 	}
-	rc = load_index(r, err);
+	rc = set_reader_load_index(r, err);
 	if (rc < 0)
 		return rc;
-	entry = find_entry(r, offset >> r->shift);
+	entry = set_reader_find_entry(r, offset >> r->shift);
 	r->exact = true;
 	r->position = entry->offset;
 	r->last_end = entry->granule;
@@ -421,14 +424,14 @@ int block_set_verify(struct block_set_reader *r, struct cairn_err *err)
 
 	rc = block_set_reader_seek(r, 0, err);
 	if (rc == 0 && r->info.extents > 0)
-		rc = load_index(r, err);
+		rc = set_reader_load_index(r, err);
 	for (uint64_t number = 0; rc == 0; number++) {
 		offset = r->position;
 		rc = load_block(r, NULL, err);
 		if (rc < 0 || r->block_len == 0)
 			break;
 		if (!index_agrees(r, number, offset))
-			return damaged(r, err, "the index is wrong");
+			return set_reader_damaged(r, err, "the index is wrong");
 		for (unsigned i = 0; i < r->block_len; i++) {
 			struct block_extent e =
 				set_run_extent(&r->block->runs[i], r->shift, r->info.volume_size);
@@ -440,6 +443,6 @@ int block_set_verify(struct block_set_reader *r, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	if (changed != r->info.changed_bytes || zero != r->info.zero_bytes)
-		return damaged(r, err, "the counts in the footer are wrong");
+		return set_reader_damaged(r, err, "the counts in the footer are wrong");
 	return 0;
 }

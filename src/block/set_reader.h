@@ -16,11 +16,11 @@ struct cairn_err;
 /* Returns the next runs, at least one unless the set ends, valid until the reader is used
  * again. If a new block is decoded for that, some of its runs may be drawn instead;
  * `drawing` may be NULL. */
-int set_reader_peek(struct block_set_reader *reader, const struct set_drawing *drawing,
-		    const struct set_run **ret_runs, size_t *ret_n, struct cairn_err *err);
+int block_set_reader_peek(struct block_set_reader *reader, const struct set_drawing *drawing,
+			  const struct set_run **ret_runs, size_t *ret_n, struct cairn_err *err);
 
 /* Drops the first `n` of those runs. */
-void set_reader_skip(struct block_set_reader *reader, size_t n);
+void block_set_reader_skip(struct block_set_reader *reader, size_t n);
 
 /* Converts a run to bytes, clipped to the volume. */
 static inline struct block_extent set_run_extent(const struct set_run *run, unsigned shift,

@@ -60,13 +60,13 @@ int block_set_writer_new(const struct block_set_info *info, struct block_output 
 	struct block_set_writer *writer;
 	int rc;
 
-	rc = set_header_check(&header, err);
+	rc = block_set_header_check(&header, err);
 	if (rc < 0)
 		return rc;
 	writer = cairn_calloc(1, sizeof(*writer));
 	if (!writer)
 		return cairn_err_nomem(err, "change set writer");
-	set_header_encode(&header, writer->out);
+	block_set_header_encode(&header, writer->out);
 	writer->out_len = SET_HEADER_SIZE;
 	writer->output = output;
 	writer->header = header;
@@ -224,7 +224,7 @@ static int flush_bytes(struct block_set_writer *w, struct cairn_err *err)
 	return rc;
 }
 
-static int usable(const struct block_set_writer *w, struct cairn_err *err)
+static int set_writer_usable(const struct block_set_writer *w, struct cairn_err *err)
 {
 	if (w->failed)
 		return cairn_err_set(err, w->failed, "writing the change set failed before");
@@ -239,7 +239,7 @@ int block_set_writer_add(struct block_set_writer *w, const struct block_extent *
 	uint64_t end;
 	int rc;
 
-	rc = usable(w, err);
+	rc = set_writer_usable(w, err);
 	if (rc < 0)
 		return rc;
 	if (extent->length == 0 || __builtin_add_overflow(extent->offset, extent->length, &end))
@@ -282,7 +282,7 @@ struct block_sink block_set_writer_sink(struct block_set_writer *writer)
 }
 
 /* The index needs its own memory, because its checksum covers the whole of it. */
-static int write_index(struct block_set_writer *w, struct cairn_err *err)
+static int set_writer_write_index(struct block_set_writer *w, struct cairn_err *err)
 {
 	struct set_index_entry last = {0};
 	cairn_auto_free uint8_t *bytes = NULL;
@@ -316,7 +316,7 @@ int block_set_writer_finish(struct block_set_writer *w, struct block_set_info *r
 	uint8_t footer[SET_FOOTER_SIZE];
 	int rc;
 
-	rc = usable(w, err);
+	rc = set_writer_usable(w, err);
 	if (rc == 0)
 		rc = flush_bytes(w, err);
 	if (rc == 0)
@@ -324,10 +324,10 @@ int block_set_writer_finish(struct block_set_writer *w, struct block_set_info *r
 	if (rc == 0)
 		rc = flush_block(w, err);
 	if (rc == 0)
-		rc = write_index(w, err);
+		rc = set_writer_write_index(w, err);
 	if (rc < 0)
 		return rc;
-	set_footer_encode(&w->footer, footer);
+	block_set_footer_encode(&w->footer, footer);
 	rc = put_out(w, footer, sizeof(footer), err);
 	if (rc == 0)
 		rc = flush_out(w, err);

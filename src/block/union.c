@@ -51,12 +51,12 @@ struct block_union {
 static int input_skip(struct input *in, size_t n, const struct set_drawing *drawing,
 		      struct cairn_err *err)
 {
-	set_reader_skip(in->reader, n);
+	block_set_reader_skip(in->reader, n);
 	if (n > 0) { /* before the first peek there are no runs to add to */
 		in->runs += n;
 		in->n -= n;
 	}
-	return in->n > 0 ? 0 : set_reader_peek(in->reader, drawing, &in->runs, &in->n, err);
+	return in->n > 0 ? 0 : block_set_reader_peek(in->reader, drawing, &in->runs, &in->n, err);
 }
 
 static struct block_extent input_extent(const struct input *in)
@@ -135,13 +135,13 @@ static int pass_stretch(struct block_union *u, const struct stretch *s, struct b
 static int draw_input(struct bitmap *bitmap, struct input *in, struct cairn_err *err)
 {
 	while (in->n > 0) {
-		size_t n = in->n, drawn = bitmap_draw(bitmap, &in->source, in->runs, n);
+		size_t n = in->n, drawn = block_bitmap_draw(bitmap, &in->source, in->runs, n);
 		struct set_drawing drawing;
 		int rc;
 
 		if (drawn == 0)
 			return 0;
-		drawing = bitmap_drawing(bitmap, &in->source);
+		drawing = block_bitmap_drawing(bitmap, &in->source);
 		rc = input_skip(in, drawn, &drawing, err);
 		if (rc < 0 || drawn < n)
 			return rc;
@@ -151,7 +151,7 @@ static int draw_input(struct bitmap *bitmap, struct input *in, struct cairn_err 
 
 static int draw_window(struct block_union *u, struct cairn_err *err)
 {
-	bitmap_move(u->bitmap, u->position);
+	block_bitmap_move(u->bitmap, u->position);
 	for (size_t i = 0; i < u->n_inputs; i++) {
 		int rc = draw_input(u->bitmap, &u->inputs[i], err);
 
@@ -164,13 +164,13 @@ static int draw_window(struct block_union *u, struct cairn_err *err)
 }
 
 /* Advances by one step, which may produce extents; `max` is at least BITMAP_LIST_MIN. */
-static int step(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
-		struct cairn_err *err)
+static int union_step(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
+		      struct cairn_err *err)
 {
 	struct stretch s;
 
 	if (u->listing) {
-		u->listing = !bitmap_list(u->bitmap, &u->run, out, max, ret_n);
+		u->listing = !block_bitmap_list(u->bitmap, &u->run, out, max, ret_n);
 		return 0;
 	}
 	if (u->position >= u->limit) {
@@ -187,14 +187,14 @@ static int step(struct block_union *u, struct block_extent *out, size_t max, siz
 }
 
 /* Fills `out` while there is room for a step. */
-static int produce(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
-		   struct cairn_err *err)
+static int union_produce(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
+			 struct cairn_err *err)
 {
 	size_t n = 0, got;
 	int rc;
 
 	while (!u->ended && max - n >= BITMAP_LIST_MIN) {
-		rc = step(u, out + n, max - n, &got, err);
+		rc = union_step(u, out + n, max - n, &got, err);
 		if (rc < 0)
 			return rc;
 		n += got;
@@ -204,7 +204,7 @@ static int produce(struct block_union *u, struct block_extent *out, size_t max, 
 }
 
 /* Clips to the requested range: only the first and last extent can exceed it. */
-static void clip(const struct block_union *u, struct block_extent *out, size_t n)
+static void union_clip(const struct block_union *u, struct block_extent *out, size_t n)
 {
 	uint64_t cut;
 
@@ -224,15 +224,15 @@ static int produce_ready(struct block_union *u, struct cairn_err *err)
 
 	u->ready_next = u->ready_len = 0;
 	do {
-		rc = produce(u, u->ready, BITMAP_LIST_MIN, &u->ready_len, err);
+		rc = union_produce(u, u->ready, BITMAP_LIST_MIN, &u->ready_len, err);
 	} while (rc == 0 && u->ready_len == 0 && !u->ended);
-	clip(u, u->ready, u->ready_len);
+	union_clip(u, u->ready, u->ready_len);
 	return rc;
 }
 
 /* Returns a single set unchanged. */
-static int pass_through(struct block_union *u, struct block_extent *out, size_t max, size_t *ret_n,
-			struct cairn_err *err)
+static int union_pass_through(struct block_union *u, struct block_extent *out, size_t max,
+			      size_t *ret_n, struct cairn_err *err)
 {
 	size_t n;
 	int rc;
@@ -257,16 +257,16 @@ int block_union_next(struct block_union *u, struct block_extent *out, size_t max
 		return cairn_err_set(err, u->failed, "the union failed before");
 	if (u->ready_next == u->ready_len && !u->ended) {
 		if (u->pass_through)
-			rc = pass_through(u, out, max, &n, err);
+			rc = union_pass_through(u, out, max, &n, err);
 		else if (max >= BITMAP_LIST_MIN)
-			rc = produce(u, out, max, &n, err);
+			rc = union_produce(u, out, max, &n, err);
 		else
 			rc = produce_ready(u, err);
 		if (rc < 0) {
 			u->failed = rc;
 			return rc;
 		}
-		clip(u, out, n);
+		union_clip(u, out, n);
 	}
 	if (n == 0) {
 		n = u->ready_len - u->ready_next;
@@ -298,7 +298,7 @@ static void look_at_inputs(struct block_union *u)
 	}
 }
 
-static int start(struct block_union *u, struct cairn_err *err)
+static int union_start(struct block_union *u, struct cairn_err *err)
 {
 	uint64_t mask;
 	int rc = 0;
@@ -353,7 +353,7 @@ int block_union_new(const struct block_union_spec *spec, struct block_union **re
 		return cairn_err_set(err, CAIRN_INVALID, "target size is above 2^63 - 1");
 	u->target_size = spec->target_size;
 	u->starting_offset = spec->starting_offset;
-	rc = start(u, err);
+	rc = union_start(u, err);
 	if (rc < 0)
 		return rc;
 	*ret = cairn_take(u);

@@ -2,7 +2,7 @@
 
 #include "block/varint.h"
 
-const uint8_t *varint_get_long(const uint8_t *p, uint64_t *ret)
+const uint8_t *block_varint_get_long(const uint8_t *p, uint64_t *ret)
 {
 	uint64_t value = 0;
 

@@ -30,7 +30,7 @@ static inline uint8_t *varint_put(uint8_t *p, uint64_t value)
 
 /* Reads one value; VARINT_BYTES_MAX bytes must be readable at `p`, whatever they contain.
  * Returns the byte after it, or NULL if it is too long or not the shortest form. */
-const uint8_t *varint_get_long(const uint8_t *p, uint64_t *ret);
+const uint8_t *block_varint_get_long(const uint8_t *p, uint64_t *ret);
 
 /* The same, inline for one and two bytes. */
 static inline const uint8_t *varint_get(const uint8_t *p, uint64_t *ret)
@@ -39,7 +39,7 @@ static inline const uint8_t *varint_get(const uint8_t *p, uint64_t *ret)
 	uint64_t high = p[1] & (0 - more);
 
 	if (__builtin_expect((high & 0x80) != 0 || high < more, 0))
-		return varint_get_long(p, ret);
+		return block_varint_get_long(p, ret);
 	*ret = (p[0] & 0x7f) | high << 7;
 	return p + 1 + more;
 }

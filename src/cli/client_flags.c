@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 
-int client_flags_finish(struct client_flags *flags, struct cairn_err *err)
+int cmd_client_flags_finish(struct client_flags *flags, struct cairn_err *err)
 {
 	const struct cairn_client_options *o = &flags->options;
 
@@ -27,7 +27,8 @@ int client_flags_finish(struct client_flags *flags, struct cairn_err *err)
 	return 0;
 }
 
-void client_flags_told_retry(void *progress, const struct cairn_client_error *why, uint64_t wait_ms)
+void cmd_client_flags_told_retry(void *progress, const struct cairn_client_error *why,
+				 uint64_t wait_ms)
 {
 	cmd_progress_clear(progress);
 	cmd_note("%s: %s; trying again in %" PRIu64 ".%" PRIu64 " s", cairn_code_name(why->code),

@@ -80,11 +80,11 @@ struct client_flags {
 
 /* Moves what the flags have in another form, and looks for what is required.
  * Usage errors. */
-int client_flags_finish(struct client_flags *flags, struct cairn_err *err);
+int cmd_client_flags_finish(struct client_flags *flags, struct cairn_err *err);
 
 /* For query.on_retry: says on standard error why the listing pauses. The
  * argument is a struct cmd_progress. */
-void client_flags_told_retry(void *progress, const struct cairn_client_error *why,
-			     uint64_t wait_ms);
+void cmd_client_flags_told_retry(void *progress, const struct cairn_client_error *why,
+				 uint64_t wait_ms);
 
 #endif

@@ -11,9 +11,9 @@
 #include "cli/map_draw.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "cli/progress.h"
-#include "cli/output_record.h"
 #include "pool/pool.h"
 #include "pool/segment_walk.h"
 
@@ -57,11 +57,12 @@ static bool state_applies(enum block_cell_state state, bool allocation)
 	return !allocation || state == BLOCK_CELL_UNCHANGED || state == BLOCK_CELL_HOLE;
 }
 
-static int map_fill(struct pool_survey *survey, struct block_cells *cells, struct cairn_err *err)
+static int map_fill(struct pool_segment_walk *survey, struct block_cells *cells,
+		    struct cairn_err *err)
 {
 	for (;;) {
 		struct pool_segment segment;
-		int rc = pool_survey_next(survey, &segment, err);
+		int rc = pool_segment_walk_next(survey, &segment, err);
 
 		if (rc || segment.length == 0)
 			return rc;
@@ -146,9 +147,9 @@ static int map_print_json(const struct cmd_picture *picture, const struct pool_d
 	return cairn_json_finish(&json, err);
 }
 
-static int map_show(struct pool_survey *survey, struct cairn_err *err)
+static int map_show(struct pool_segment_walk *survey, struct cairn_err *err)
 {
-	const struct pool_delta_info *info = pool_survey_info(survey);
+	const struct pool_delta_info *info = pool_segment_walk_info(survey);
 	cairn_cleanup(block_cells_done) struct block_cells cells = {0};
 	struct cmd_picture picture = {
 		.cells = &cells,
@@ -175,11 +176,11 @@ static int map_show(struct pool_survey *survey, struct cairn_err *err)
 static int map_run(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	cairn_cleanup(pool_survey_freep) struct pool_survey *survey = NULL;
+	cairn_cleanup(pool_segment_walk_freep) struct pool_segment_walk *survey = NULL;
 	struct cmd_progress progress;
-	struct pool_survey_spec spec = {.base = argc > 1 ? argv[0] : NULL,
-					.target = argv[argc - 1],
-					.progress = &progress.hooks};
+	struct pool_segment_walk_spec spec = {.base = argc > 1 ? argv[0] : NULL,
+					      .target = argv[argc - 1],
+					      .progress = &progress.hooks};
 	int rc;
 
 	if (width > WIDTH_MAX || rows == 0 || rows > ROWS_MAX)
@@ -189,7 +190,7 @@ static int map_run(int argc, char **argv, struct cairn_err *err)
 	if (rc)
 		return rc;
 	cmd_progress_begin(&progress, "comparing");
-	rc = pool_survey_open(pool, &spec, &survey, err);
+	rc = pool_segment_walk_open(pool, &spec, &survey, err);
 	cmd_progress_end(&progress);
 	return rc ? rc : map_show(survey, err);
 }

@@ -6,8 +6,8 @@
 #include "base/flags.h"
 #include "base/num.h"
 #include "cli/options.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static bool all;
@@ -126,7 +126,7 @@ static int snapshot_list_on_snapshot(void *arg, const struct pool_snapshot *snap
 	return 0;
 }
 
-static int run_list(int argc, char **argv, struct cairn_err *err)
+static int cmd_snapshot_list_run_list(int argc, char **argv, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
 	struct pool_snapshot_list_spec spec = {.volume = argc > 0 ? argv[0] : NULL,
@@ -159,5 +159,5 @@ const struct command cmd_snapshot_list = {
 			{.name = "VOLUME", .kind = CMD_ARG_VOLUME, .optional = true}, CMD_ARG_END},
 	.flags = snapshot_list_flags,
 	.has_output = true,
-	.run = run_list,
+	.run = cmd_snapshot_list_run_list,
 };

@@ -12,8 +12,8 @@
 #include "cli/keep_flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 #define REASONS_TEXT_MAX 96
@@ -121,8 +121,8 @@ static int snapshot_prune_add_volume(void *arg, const struct pool_volume *volume
 }
 
 /* All names are looked up before anything is deleted. */
-static int find_volumes(struct pool *pool, int argc, char **argv, struct volumes *ret,
-			struct cairn_err *err)
+static int cmd_snapshot_prune_find_volumes(struct pool *pool, int argc, char **argv,
+					   struct volumes *ret, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -188,7 +188,7 @@ static int snapshot_prune_run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "say which snapshots to keep with --keep-...");
 	rc = cmd_pool_open(dry_run ? CMD_READ : CMD_WRITE, &pool, err);
 	if (!rc)
-		rc = find_volumes(pool, argc, argv, &volumes, err);
+		rc = cmd_snapshot_prune_find_volumes(pool, argc, argv, &volumes, err);
 	if (!rc) {
 		int rc_end;
 

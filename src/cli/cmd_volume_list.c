@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cli/options.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static bool all;
@@ -52,7 +52,7 @@ static int volume_list_collect(void *arg, const struct pool_volume *volume, stru
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int cmd_volume_list_by_name(const void *a, const void *b)
 {
 	const struct pool_volume *left = a;
 	const struct pool_volume *right = b;
@@ -170,7 +170,8 @@ static int volume_list_run(int argc, char **argv, struct cairn_err *err)
 		rc = pool_volume_list(pool, NULL, volume_list_collect, &found, err);
 	if (!rc) {
 		if (found.n > 0)
-			qsort(found.volumes, found.n, sizeof(*found.volumes), by_name);
+			qsort(found.volumes, found.n, sizeof(*found.volumes),
+			      cmd_volume_list_by_name);
 		rc = volume_list_print(pool, &found, err);
 	}
 	free(found.volumes);

@@ -11,8 +11,8 @@
 #include "cli/background.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 /* So many rollbacks in one second get a name of their own. */
@@ -45,8 +45,8 @@ static void default_name(unsigned try, char out[POOL_NAME_MAX + 1])
 		snprintf(out, POOL_NAME_MAX + 1, "before-rollback-%s-%u", stamp, try + 1);
 }
 
-static int roll_back(struct pool *pool, const char *snapshot, struct pool_rollback_result *ret,
-		     struct cairn_err *err)
+static int cmd_volume_rollback_roll_back(struct pool *pool, const char *snapshot,
+					 struct pool_rollback_result *ret, struct cairn_err *err)
 {
 	struct pool_rollback_spec spec = {.snapshot = snapshot, .keep_as = snapshot_first};
 	char name[POOL_NAME_MAX + 1];
@@ -119,7 +119,7 @@ static int volume_rollback_run(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--snapshot-first and --no-snapshot exclude each other");
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
-		rc = roll_back(pool, argv[0], &result, err);
+		rc = cmd_volume_rollback_roll_back(pool, argv[0], &result, err);
 	if (rc)
 		return rc;
 	complete_kept(cairn_take(pool), &result.kept);

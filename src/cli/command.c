@@ -141,8 +141,8 @@ static int find_command(struct cmd_path *path, int *argc, char ***argv, struct c
 }
 
 /* Do the arguments fit in number? */
-static int check_arguments(const struct cmd_path *path, int argc, char **argv,
-			   struct cairn_err *err)
+static int command_check_arguments(const struct cmd_path *path, int argc, char **argv,
+				   struct cairn_err *err)
 {
 	const struct cmd_arg *arg = cmd_path_end(path)->args;
 	char text[CMD_PATH_TEXT_MAX];
@@ -179,7 +179,7 @@ static int parse_command(const struct cmd_path *path, int *argc, char **argv, st
 		return 0;
 	if (cmd_options.output_given && !command->has_output)
 		return cmd_usage(err, "--output does not apply to '%s'", text);
-	return check_arguments(path, *argc, argv, err);
+	return command_check_arguments(path, *argc, argv, err);
 }
 
 static const struct command_runner *find_runner(const struct command *command)
@@ -193,7 +193,8 @@ static const struct command_runner *find_runner(const struct command *command)
 
 /* A role's program has a runner for its commands or for the group that they are in; in
  * `cairn` the group or the command names the program. */
-static int run_command(const struct cmd_path *path, int argc, char **argv, struct cairn_err *err)
+static int command_run_command(const struct cmd_path *path, int argc, char **argv,
+			       struct cairn_err *err)
 {
 	const struct command *command = cmd_path_end(path);
 
@@ -233,7 +234,7 @@ static int command_run(struct cmd_path *path, int argc, char **argv, struct cair
 	command = cmd_path_end(path);
 	rc = command->check ? command->check(argc, argv, err) : 0;
 	if (!rc)
-		rc = run_command(path, argc, argv, err);
+		rc = command_run_command(path, argc, argv, err);
 	if (rc == CAIRN_NOT_FOUND && running->suggest)
 		running->suggest(command, argc, argv, err);
 	return rc;
@@ -265,7 +266,7 @@ static void find_output(int argc, char **argv)
 	}
 }
 
-int command_main(const struct command_program *program, int argc, char **argv)
+int cmd_command_main(const struct command_program *program, int argc, char **argv)
 {
 	struct cmd_path path = {.at = {program->root}, .n = 1};
 	struct cairn_err err = {0};

@@ -104,7 +104,7 @@ const char *cmd_path_text(const struct cmd_path *path, char out[CMD_PATH_TEXT_MA
 int cmd_path_descend(struct cmd_path *path, const char *name, struct cairn_err *err);
 
 /* Parses, runs, reports an error and returns the exit status. */
-int command_main(const struct command_program *program, int argc, char **argv);
+int cmd_command_main(const struct command_program *program, int argc, char **argv);
 
 /* The tree that is being run. */
 const struct command *cmd_root(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "cli/cmd_verify.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/suggest.h"
-#include "cli/cmd_verify.h"
 
 int main(int argc, char **argv)
 {
@@ -14,5 +14,5 @@ int main(int argc, char **argv)
 	static const struct command_program program = {
 		.root = &cmd_cairn, .runners = runners, .suggest = cmd_suggest};
 
-	return command_main(&program, argc, argv);
+	return cmd_command_main(&program, argc, argv);
 }

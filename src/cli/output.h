@@ -3,7 +3,7 @@
 /* Standard output of a command: buffered, and never silently lost.
  *
  * The first failed write sticks: later ones do nothing, and cmd_out_finish(),
- * which command_main() calls after every command, turns it into an error. A
+ * which cmd_command_main() calls after every command, turns it into an error. A
  * command that prints without end asks cmd_out_failed() now and then.
  *
  * One for the process, one thread.

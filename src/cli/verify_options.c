@@ -31,7 +31,7 @@ static int verify_options_check(int argc, char **argv, struct cairn_err *err)
 	if (!cmd_verify.source_device != !cmd_verify.target_device)
 		return cmd_usage(err, "--source-device-path and --target-device-path go together");
 	if (cmd_verify.source_device)
-		return client_flags_finish(&cmd_verify.service, err);
+		return cmd_client_flags_finish(&cmd_verify.service, err);
 	if (argc < 2)
 		return cmd_usage(err, "%s is missing; see 'cairn verify --help'",
 				 argc ? "TARGET" : "BASE");

@@ -35,7 +35,7 @@ static const size_t strings[CLIENT_OPTION_STRINGS] = {
 	offsetof(struct cairn_client_options, service_account_namespace),
 };
 
-static int check(const struct cairn_client_options *o, struct cairn_err *err)
+static int client_check(const struct cairn_client_options *o, struct cairn_err *err)
 {
 	if (!o->service_account != !o->service_account_namespace)
 		return cairn_err_set(err, CAIRN_INVALID,
@@ -53,7 +53,7 @@ static bool needs_kubernetes(const struct cairn_client_options *o)
 	       !(o->token || o->token_file || o->token_fn);
 }
 
-static int reach_kubernetes(struct cairn_client *client, struct cairn_err *err)
+static int client_reach_kubernetes(struct cairn_client *client, struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	struct kube_config_options where = {
@@ -69,8 +69,8 @@ static int reach_kubernetes(struct cairn_client *client, struct cairn_err *err)
 	return rc ? rc : kube_client_new(config, &options, &client->kube, err);
 }
 
-static int make(const struct cairn_client_options *options, struct cairn_client **ret,
-		struct cairn_err *err)
+static int client_make(const struct cairn_client_options *options, struct cairn_client **ret,
+		       struct cairn_err *err)
 {
 	struct cairn_client *client = cairn_calloc(1, sizeof(*client));
 	int rc;
@@ -84,9 +84,9 @@ static int make(const struct cairn_client_options *options, struct cairn_client 
 		rc = client_strings_copy(&client->options, strings, CLIENT_OPTION_STRINGS,
 					 client->owned, err);
 	if (!rc)
-		rc = check(&client->options, err);
+		rc = client_check(&client->options, err);
 	if (!rc)
-		rc = reach_kubernetes(client, err);
+		rc = client_reach_kubernetes(client, err);
 	client_tokens_init(&client->tokens, &client->options, client->kube);
 	if (rc) {
 		cairn_client_free(client);
@@ -101,7 +101,7 @@ int cairn_client_new(const struct cairn_client_options *options, struct cairn_cl
 {
 	struct cairn_err err = {0};
 
-	return client_error_set(error, make(options, ret, &err), &err);
+	return client_error_set(error, client_make(options, ret, &err), &err);
 }
 
 void cairn_client_free(struct cairn_client *client)

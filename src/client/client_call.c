@@ -12,7 +12,7 @@ const char *client_call_path(const struct client_call *call)
 			     : "/snapshotmetadata.SnapshotMetadata/GetMetadataAllocated";
 }
 
-static void pack_allocated(const struct client_call *call, struct cairn_buf *buf)
+static void client_call_pack_allocated(const struct client_call *call, struct cairn_buf *buf)
 {
 	Snapshotmetadata__GetMetadataAllocatedRequest request;
 
@@ -30,7 +30,7 @@ void client_call_pack(const struct client_call *call, struct cairn_buf *buf)
 	Snapshotmetadata__GetMetadataDeltaRequest request;
 
 	if (!call->base_id) {
-		pack_allocated(call, buf);
+		client_call_pack_allocated(call, buf);
 		return;
 	}
 	snapshotmetadata__get_metadata_delta_request__init(&request);

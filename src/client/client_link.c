@@ -52,18 +52,20 @@ void client_links_done(struct client_links *links)
 	pthread_mutex_destroy(&links->lock);
 }
 
-static bool same(const char *a, const char *b)
+static bool client_link_same(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 static bool leads_to(const struct client_link *link, const struct client_place *place)
 {
-	return same(link->address, place->address) && same(link->ca_pem, place->ca_pem) &&
-	       same(link->ca_file, place->ca_file) && same(link->server_name, place->server_name);
+	return client_link_same(link->address, place->address) &&
+	       client_link_same(link->ca_pem, place->ca_pem) &&
+	       client_link_same(link->ca_file, place->ca_file) &&
+	       client_link_same(link->server_name, place->server_name);
 }
 
-static int copy(const char *from, char **ret, struct cairn_err *err)
+static int client_link_copy(const char *from, char **ret, struct cairn_err *err)
 {
 	*ret = from ? cairn_strdup(from) : NULL;
 	return from && !*ret ? cairn_err_nomem(err, "connection") : 0;
@@ -100,13 +102,13 @@ static int link_new(const struct client_place *place, struct client_link **ret,
 
 	if (!link)
 		return cairn_err_nomem(err, "connection");
-	rc = copy(place->address, &link->address, err);
+	rc = client_link_copy(place->address, &link->address, err);
 	if (!rc)
-		rc = copy(place->ca_pem, &link->ca_pem, err);
+		rc = client_link_copy(place->ca_pem, &link->ca_pem, err);
 	if (!rc)
-		rc = copy(place->ca_file, &link->ca_file, err);
+		rc = client_link_copy(place->ca_file, &link->ca_file, err);
 	if (!rc)
-		rc = copy(place->server_name, &link->server_name, err);
+		rc = client_link_copy(place->server_name, &link->server_name, err);
 	if (!rc)
 		rc = make_channel(link, err);
 	if (rc)
@@ -143,7 +145,7 @@ int client_link_get(struct client_links *links, const struct client_place *place
 
 /* Removes idle connections beyond the limit from the list, the least recently used first.
  * They are freed without the lock, because that waits for their thread. */
-static struct client_link *surplus(struct client_links *links)
+static struct client_link *client_link_surplus(struct client_links *links)
 {
 	struct client_link *out = NULL;
 	size_t idle = 0;
@@ -170,7 +172,7 @@ void client_link_put(struct client_links *links, struct client_link *link)
 		return;
 	pthread_mutex_lock(&links->lock);
 	link->users--;
-	out = surplus(links);
+	out = client_link_surplus(links);
 	pthread_mutex_unlock(&links->lock);
 	while (out) {
 		struct client_link *next = out->next;

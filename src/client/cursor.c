@@ -32,7 +32,7 @@ void client_cursor_stream(struct client_cursor *cursor)
 	cursor->streams++;
 }
 
-static int grow(struct client_cursor *cursor, struct cairn_err *err)
+static int cursor_grow(struct client_cursor *cursor, struct cairn_err *err)
 {
 	size_t cap = cursor->cap ? cursor->cap * 2 : BATCH_FIRST;
 	struct cairn_block *larger = cairn_realloc_array(cursor->batch, cap, sizeof(*larger));
@@ -44,12 +44,12 @@ static int grow(struct client_cursor *cursor, struct cairn_err *err)
 	return 0;
 }
 
-static int keep(void *arg, const struct block_extent *extent, struct cairn_err *err)
+static int cursor_keep(void *arg, const struct block_extent *extent, struct cairn_err *err)
 {
 	struct client_cursor *cursor = arg;
 
 	if (cursor->taken == cursor->cap) {
-		int rc = grow(cursor, err);
+		int rc = cursor_grow(cursor, err);
 
 		if (rc)
 			return rc;
@@ -85,7 +85,7 @@ static int same_volume(const struct client_cursor *cursor, struct cairn_err *err
 
 /* The first block of a stream may begin before the requested offset. On the first stream
  * it is delivered unchanged; later it is clipped to the blocks already delivered. */
-static void clip(struct client_cursor *cursor)
+static void cursor_clip(struct client_cursor *cursor)
 {
 	struct cairn_block *first = cursor->batch;
 
@@ -98,7 +98,7 @@ static void clip(struct client_cursor *cursor)
 int client_cursor_take(struct client_cursor *cursor, const uint8_t *data, size_t len,
 		       struct cairn_err *err)
 {
-	const struct block_sink sink = {.emit = keep, .arg = cursor};
+	const struct block_sink sink = {.emit = cursor_keep, .arg = cursor};
 	int rc;
 
 	cursor->n = 0;
@@ -109,7 +109,7 @@ int client_cursor_take(struct client_cursor *cursor, const uint8_t *data, size_t
 	if (rc)
 		return rc;
 	cursor->n = cursor->taken;
-	clip(cursor);
+	cursor_clip(cursor);
 	for (size_t i = 0; i < cursor->n; i++)
 		cursor->bytes += cursor->batch[i].length;
 	if (cursor->blocks == 0)

@@ -35,7 +35,7 @@ static const size_t strings[CLIENT_QUERY_STRINGS] = {
 
 /* --- creation --- */
 
-static int check(const struct cairn_listing_query *query, struct cairn_err *err)
+static int listing_check(const struct cairn_listing_query *query, struct cairn_err *err)
 {
 	if (!query->namespace_name)
 		return cairn_err_set(err, CAIRN_INVALID, "the namespace is missing");
@@ -53,7 +53,7 @@ static bool wants_delta(const struct cairn_listing *l)
 	return (l->query.base_id || l->query.base_snapshot) && !l->fell_back;
 }
 
-static void show(struct cairn_listing *l)
+static void listing_show(struct cairn_listing *l)
 {
 	cairn_scoped_lock(&l->lock);
 	l->seen = (struct cairn_listing_info){
@@ -69,33 +69,33 @@ static void show(struct cairn_listing *l)
 	};
 }
 
-static void init(struct cairn_listing *l, struct cairn_client *client)
+static void listing_init(struct cairn_listing *l, struct cairn_client *client)
 {
 	l->client = client;
 	pthread_mutex_init(&l->lock, NULL);
 	cairn_cond_init(&l->changed);
 }
 
-static int make(struct cairn_client *client, const struct cairn_listing_query *query,
-		struct cairn_listing **ret, struct cairn_err *err)
+static int listing_make(struct cairn_client *client, const struct cairn_listing_query *query,
+			struct cairn_listing **ret, struct cairn_err *err)
 {
 	struct cairn_listing *l = cairn_calloc(1, sizeof(*l));
 	int rc;
 
 	if (!l)
 		return cairn_err_nomem(err, "listing");
-	init(l, client);
+	listing_init(l, client);
 	rc = client_struct_copy(&l->query, sizeof(l->query), QUERY_LEAST, query, err);
 	if (!rc)
 		rc = client_strings_copy(&l->query, strings, CLIENT_QUERY_STRINGS, l->owned, err);
 	if (!rc)
-		rc = check(&l->query, err);
+		rc = listing_check(&l->query, err);
 	if (rc) {
 		cairn_listing_free(l);
 		return rc;
 	}
 	client_cursor_init(&l->cursor, l->query.starting_offset, l->query.max_results);
-	show(l);
+	listing_show(l);
 	*ret = l;
 	return 0;
 }
@@ -105,7 +105,7 @@ int cairn_listing_new(struct cairn_client *client, const struct cairn_listing_qu
 {
 	struct cairn_err err = {0};
 
-	return client_error_set(error, make(client, query, ret, &err), &err);
+	return client_error_set(error, listing_make(client, query, ret, &err), &err);
 }
 
 /* --- one stream --- */
@@ -173,7 +173,7 @@ static int send_request(struct cairn_listing *l, const char *token, struct cairn
 	return rc;
 }
 
-static bool cancelled(struct cairn_listing *l)
+static bool listing_cancelled(struct cairn_listing *l)
 {
 	cairn_scoped_lock(&l->lock);
 	return l->cancelled;
@@ -182,10 +182,10 @@ static bool cancelled(struct cairn_listing *l)
 /* Cancels calls to Kubernetes when the listing is cancelled. */
 static int kube_check(void *arg)
 {
-	return cancelled(arg) ? CAIRN_CANCELLED : 0;
+	return listing_cancelled(arg) ? CAIRN_CANCELLED : 0;
 }
 
-static int open_stream(struct cairn_listing *l, struct cairn_err *err)
+static int listing_open_stream(struct cairn_listing *l, struct cairn_err *err)
 {
 	cairn_cleanup(client_token_freep) char *token = NULL;
 	struct client_place place;
@@ -208,7 +208,7 @@ static int open_stream(struct cairn_listing *l, struct cairn_err *err)
 
 /* --- the sequence of streams --- */
 
-static int end(struct cairn_listing *l, int result, const struct cairn_err *why)
+static int listing_end(struct cairn_listing *l, int result, const struct cairn_err *why)
 {
 	close_stream(l);
 	l->ended = true;
@@ -219,7 +219,7 @@ static int end(struct cairn_listing *l, int result, const struct cairn_err *why)
 }
 
 /* Sleeps until the time is over or the listing is cancelled. */
-static void rest(struct cairn_listing *l, uint64_t ms)
+static void listing_rest(struct cairn_listing *l, uint64_t ms)
 {
 	uint64_t until = cairn_after_ms(ms);
 
@@ -267,61 +267,61 @@ static void fall_back(struct cairn_listing *l)
 	client_cursor_init(&l->cursor, l->query.starting_offset, l->query.max_results);
 	l->cursor.streams = streams;
 	client_retry_init(&l->retry, l->retry.patience_ms, cairn_monotonic_ns());
-	show(l);
+	listing_show(l);
 }
 
 /* Handles a failed stream: returns 1 to go on, else the result of the listing. */
-static int recover(struct cairn_listing *l, const struct cairn_err *why)
+static int listing_recover(struct cairn_listing *l, const struct cairn_err *why)
 {
 	struct cairn_client_error told;
 	uint64_t wait_ms;
 
 	close_stream(l);
-	if (cancelled(l)) {
+	if (listing_cancelled(l)) {
 		cairn_err_set(&l->last, CAIRN_CANCELLED, "the listing was cancelled");
-		return end(l, CAIRN_CANCELLED, NULL);
+		return listing_end(l, CAIRN_CANCELLED, NULL);
 	}
 	if (client_cursor_at_end(&l->cursor))
-		return end(l, 0, NULL); /* it broke after the last possible block */
+		return listing_end(l, 0, NULL); /* it broke after the last possible block */
 	if (worth_another(l, why->code, &wait_ms)) {
 		l->need = why->code == CAIRN_UNAUTHENTICATED ? CLIENT_TOKEN_REFUSED
 							     : CLIENT_TOKEN_FRESH;
 		client_error_set(&told, why->code, why);
 		if (l->query.on_retry)
 			l->query.on_retry(l->query.on_retry_arg, &told, wait_ms);
-		rest(l, wait_ms);
+		listing_rest(l, wait_ms);
 		return 1;
 	}
 	if (!may_fall_back(l, why->code))
-		return end(l, why->code, why);
+		return listing_end(l, why->code, why);
 	fall_back(l);
 	return 1;
 }
 
 /* Returns 1 with a message in the cursor, 2 to go on, else the result of the listing. */
-static int step(struct cairn_listing *l)
+static int listing_step(struct cairn_listing *l)
 {
 	struct cairn_err err = {0};
 	const uint8_t *data = NULL;
 	size_t n = 0;
-	int rc = l->rpc ? 0 : open_stream(l, &err);
+	int rc = l->rpc ? 0 : listing_open_stream(l, &err);
 
 	if (!rc)
 		rc = net_rpc_recv(l->rpc, &data, &n, &err);
 	if (rc == 0)
-		return end(l, 0, NULL);
+		return listing_end(l, 0, NULL);
 	if (rc < 0) {
-		rc = recover(l, &err);
+		rc = listing_recover(l, &err);
 		return rc == 1 ? 2 : rc;
 	}
 	rc = client_cursor_take(&l->cursor, data, n, &err);
 	if (rc)
-		return end(l, rc, &err);
+		return listing_end(l, rc, &err);
 	/* Only blocks, or the first message at all, count as progress: a service that sends an
 	 * empty message and fails, repeatedly, must not be retried forever. */
 	if (l->cursor.n > 0 || l->cursor.messages == 1)
 		client_retry_progress(&l->retry, cairn_monotonic_ns());
-	show(l);
+	listing_show(l);
 	return 1;
 }
 
@@ -340,7 +340,7 @@ int cairn_listing_next(struct cairn_listing *l, const struct cairn_block **ret_b
 	else if (l->retry.failures == 0)
 		l->retry.since_ns = cairn_monotonic_ns();
 	while (rc == 2)
-		rc = step(l);
+		rc = listing_step(l);
 	if (rc == 1) {
 		*ret_blocks = l->cursor.batch;
 		*ret_n = l->cursor.n;

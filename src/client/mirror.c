@@ -23,8 +23,8 @@
 #define MIRROR_CHUNK (1U << 20)
 #define MIRROR_GRAIN 4096U
 
-static int open_one(const char *path, int flags, int *ret_fd, uint64_t *ret_size, struct stat *st,
-		    struct cairn_err *err)
+static int mirror_open_one(const char *path, int flags, int *ret_fd, uint64_t *ret_size,
+			   struct stat *st, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(path, flags | O_CLOEXEC);
 	uint64_t size = 0;
@@ -43,7 +43,7 @@ static int open_one(const char *path, int flags, int *ret_fd, uint64_t *ret_size
 	return 0;
 }
 
-static bool same(const struct stat *a, const struct stat *b)
+static bool mirror_same(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
 		return a->st_rdev == b->st_rdev;
@@ -60,12 +60,12 @@ int client_mirror_open(struct client_mirror *mirror, const char *source, const c
 	*mirror = (struct client_mirror)CLIENT_MIRROR_INIT;
 	mirror->source_path = source;
 	mirror->target_path = target;
-	rc = open_one(source, O_RDONLY, &mirror->source, &mirror->size, &from, err);
+	rc = mirror_open_one(source, O_RDONLY, &mirror->source, &mirror->size, &from, err);
 	if (!rc)
-		rc = open_one(target, O_RDWR, &mirror->target, &target_size, &to, err);
+		rc = mirror_open_one(target, O_RDWR, &mirror->target, &target_size, &to, err);
 	if (rc)
 		return rc;
-	if (same(&from, &to))
+	if (mirror_same(&from, &to))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' and '%s' are the same", source,
 				     target);
 	if (mirror->size != target_size)
@@ -98,7 +98,8 @@ static int read_part(int fd, const char *path, uint8_t *to, size_t n, uint64_t o
 	return 0;
 }
 
-static int copy_one(struct client_mirror *mirror, uint64_t at, uint64_t end, struct cairn_err *err)
+static int mirror_copy_one(struct client_mirror *mirror, uint64_t at, uint64_t end,
+			   struct cairn_err *err)
 {
 	while (at < end) {
 		size_t n = end - at < MIRROR_CHUNK ? (size_t)(end - at) : MIRROR_CHUNK;
@@ -127,16 +128,16 @@ int client_mirror_copy(struct client_mirror *mirror, const struct cairn_block *b
 					     "a block begins at %" PRIu64
 					     ", behind the end of '%s'",
 					     blocks[i].offset, mirror->source_path);
-		rc = copy_one(mirror, blocks[i].offset, end < mirror->size ? end : mirror->size,
-			      err);
+		rc = mirror_copy_one(mirror, blocks[i].offset,
+				     end < mirror->size ? end : mirror->size, err);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-static void compare_chunk(const struct client_mirror *mirror, uint64_t at, size_t n,
-			  struct client_mirror_result *result)
+static void mirror_compare_chunk(const struct client_mirror *mirror, uint64_t at, size_t n,
+				 struct client_mirror_result *result)
 {
 	const uint8_t *source = mirror->buffers, *target = mirror->buffers + MIRROR_CHUNK;
 
@@ -171,7 +172,7 @@ int client_mirror_compare(struct client_mirror *mirror, const struct store_progr
 				       mirror->buffers + MIRROR_CHUNK, n, at, err);
 		if (rc)
 			return rc;
-		compare_chunk(mirror, at, n, &result);
+		mirror_compare_chunk(mirror, at, n, &result);
 		result.compared_bytes += n;
 		if (progress && progress->cancelled(progress->arg))
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");

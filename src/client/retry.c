@@ -18,7 +18,7 @@ void client_retry_progress(struct client_retry *retry, uint64_t now_ns)
 	retry->refused = false;
 }
 
-static bool passes(const struct client_retry *retry, int code)
+static bool retry_passes(const struct client_retry *retry, int code)
 {
 	switch (code) {
 	case CAIRN_CANCELLED:
@@ -49,7 +49,7 @@ bool client_retry_failed(struct client_retry *retry, int code, uint64_t now_ns, 
 			 uint64_t *ret_wait_ms)
 {
 	uint64_t waited_ms = (now_ns - retry->since_ns) / CAIRN_NS_PER_MS;
-	bool again = passes(retry, code);
+	bool again = retry_passes(retry, code);
 	uint64_t wait_ms;
 
 	if (!again)

@@ -60,9 +60,9 @@ static int find_driver(struct client_route *route, const struct cairn_client *cl
 	return route->driver ? 0 : cairn_err_nomem(err, "driver");
 }
 
-static int find_base(struct client_route *route, const struct cairn_client *client,
-		     const struct cairn_listing_query *query, const struct kube_call *how,
-		     struct cairn_err *err)
+static int route_find_base(struct client_route *route, const struct cairn_client *client,
+			   const struct cairn_listing_query *query, const struct kube_call *how,
+			   struct cairn_err *err)
 {
 	cairn_cleanup(kube_snapshot_done) struct kube_snapshot snapshot = {0};
 	int rc;
@@ -82,7 +82,7 @@ static int find_base(struct client_route *route, const struct cairn_client *clie
 }
 
 /* Strips the port and brackets from "host:port". */
-static char *host_of(const char *address)
+static char *route_host_of(const char *address)
 {
 	const char *colon = strrchr(address, ':');
 	size_t n = colon ? (size_t)(colon - address) : strlen(address);
@@ -101,7 +101,7 @@ static int find_service(struct client_route *route, const struct cairn_client *c
 
 	if (rc)
 		return route->service.address && rc != CAIRN_NOT_FOUND ? 0 : rc;
-	host = host_of(service.address);
+	host = route_host_of(service.address);
 	if (!host) {
 		client_service_done(&service);
 		return cairn_err_nomem(err, "service");
@@ -124,7 +124,7 @@ int client_route_find(struct client_route *route, const struct cairn_client *cli
 		if (!rc)
 			rc = find_service(route, client, how, err);
 	}
-	return rc || !with_base ? rc : find_base(route, client, query, how, err);
+	return rc || !with_base ? rc : route_find_base(route, client, query, how, err);
 }
 
 struct client_place client_route_place(const struct client_route *route,

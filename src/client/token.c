@@ -55,7 +55,7 @@ static int from_function(const struct cairn_client_options *o, const char *audie
 	return 0;
 }
 
-static int from_file(const char *path, char **ret, struct cairn_err *err)
+static int token_from_file(const char *path, char **ret, struct cairn_err *err)
 {
 	cairn_cleanup(client_token_freep) char *token = NULL;
 	size_t n;
@@ -71,7 +71,7 @@ static int from_file(const char *path, char **ret, struct cairn_err *err)
 	return 0;
 }
 
-static int copy(const char *token, char **ret, struct cairn_err *err)
+static int token_copy(const char *token, char **ret, struct cairn_err *err)
 {
 	char *made = cairn_strdup(token);
 
@@ -108,7 +108,7 @@ static int know_account(struct client_tokens *tokens, const struct kube_call *ho
 	return 0;
 }
 
-static bool fits(const struct client_tokens *tokens, const char *audience, uint64_t until_ns)
+static bool token_fits(const struct client_tokens *tokens, const char *audience, uint64_t until_ns)
 {
 	return tokens->token && strcmp(tokens->audience, audience) == 0 &&
 	       cairn_monotonic_ns() < until_ns;
@@ -122,8 +122,8 @@ static uint64_t life_ns(const struct kube_token *token)
 	return token->expires_ns > now ? token->expires_ns - now : 0;
 }
 
-static int request(struct client_tokens *tokens, const struct kube_call *how, const char *audience,
-		   struct cairn_err *err)
+static int token_request(struct client_tokens *tokens, const struct kube_call *how,
+			 const char *audience, struct cairn_err *err)
 {
 	uint64_t expiry = tokens->options->token_expiry_seconds;
 	const char *const audiences[] = {audience, NULL};
@@ -162,12 +162,12 @@ static int from_kubernetes(struct client_tokens *tokens, const struct kube_call 
 	if (!tokens->kube)
 		return cairn_err_set(err, CAIRN_INVALID, "no source for a token is configured");
 	cairn_scoped_lock(&tokens->lock);
-	if (need == CLIENT_TOKEN_ANY && fits(tokens, audience, tokens->half_ns))
-		return copy(tokens->token, ret, err);
-	rc = request(tokens, how, audience, err);
-	if (rc && (need == CLIENT_TOKEN_REFUSED || !fits(tokens, audience, tokens->end_ns)))
+	if (need == CLIENT_TOKEN_ANY && token_fits(tokens, audience, tokens->half_ns))
+		return token_copy(tokens->token, ret, err);
+	rc = token_request(tokens, how, audience, err);
+	if (rc && (need == CLIENT_TOKEN_REFUSED || !token_fits(tokens, audience, tokens->end_ns)))
 		return rc;
-	return copy(tokens->token, ret, err);
+	return token_copy(tokens->token, ret, err);
 }
 
 int client_token_get(struct client_tokens *tokens, const struct kube_call *how,
@@ -179,8 +179,8 @@ int client_token_get(struct client_tokens *tokens, const struct kube_call *how,
 	if (o->token_fn)
 		return from_function(o, audience, ret, err);
 	if (o->token_file)
-		return from_file(o->token_file, ret, err);
+		return token_from_file(o->token_file, ret, err);
 	if (o->token)
-		return copy(o->token, ret, err);
+		return token_copy(o->token, ret, err);
 	return from_kubernetes(tokens, how, audience ? audience : "", need, ret, err);
 }

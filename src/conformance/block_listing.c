@@ -17,7 +17,7 @@
 #include "proto/wire.h"
 
 /* Room for one more element of `size` bytes. */
-static bool grow(void **array, size_t n, size_t *cap, size_t size)
+static bool block_listing_grow(void **array, size_t n, size_t *cap, size_t size)
 {
 	void *larger;
 
@@ -59,7 +59,7 @@ static bool add_tuple(struct listing *l, struct proto_in body)
 	struct listing_tuple tuple = {.message = l->n_messages};
 	void *array = l->tuples;
 	bool ok = read_tuple(body, &tuple) &&
-		  grow(&array, l->n_tuples, &l->cap_tuples, sizeof(tuple));
+		  block_listing_grow(&array, l->n_tuples, &l->cap_tuples, sizeof(tuple));
 
 	l->tuples = array;
 	if (ok)
@@ -96,7 +96,7 @@ static bool add_message(struct listing *l, const uint8_t *data, size_t n)
 	struct proto_in in = {.pos = data, .end = data + n};
 	struct listing_message message = {.bytes = n};
 	void *array = l->messages;
-	bool ok = grow(&array, l->n_messages, &l->cap_messages, sizeof(message));
+	bool ok = block_listing_grow(&array, l->n_messages, &l->cap_messages, sizeof(message));
 
 	l->messages = array;
 	while (ok && in.pos < in.end)
@@ -108,17 +108,17 @@ static bool add_message(struct listing *l, const uint8_t *data, size_t n)
 
 /* --- the stream --- */
 
-static void write_request(const struct target *t, const struct listing_request *r,
-			  struct cairn_buf *buf)
+static void block_listing_write_request(const struct target *t, const struct listing_request *r,
+					struct cairn_buf *buf)
 {
 	uint32_t field = 1;
 
 	if (r->base)
-		request_add_string(buf, field++, r->base);
-	request_add_string(buf, field++, r->target);
-	request_add_int(buf, field++, r->starting_offset);
-	request_add_int(buf, field++, r->max_results);
-	request_add_map(buf, field, &t->secrets);
+		conformance_request_add_string(buf, field++, r->base);
+	conformance_request_add_string(buf, field++, r->target);
+	conformance_request_add_int(buf, field++, r->starting_offset);
+	conformance_request_add_int(buf, field++, r->max_results);
+	conformance_request_add_map(buf, field, &t->secrets);
 }
 
 /* A google.rpc.Status with its field 3, details. */
@@ -150,7 +150,8 @@ static void note_end(struct listing *l, const struct net_rpc *rpc)
 	l->has_details = status_has_details(value, n);
 }
 
-static void receive(const struct listing_request *r, struct net_rpc *rpc, struct listing *l)
+static void block_listing_receive(const struct listing_request *r, struct net_rpc *rpc,
+				  struct listing *l)
 {
 	const uint8_t *data;
 	size_t n;
@@ -220,7 +221,8 @@ static bool make_cover(struct listing *l)
 	return true;
 }
 
-void listing_get(struct target *t, const struct listing_request *request, struct listing *ret)
+void conformance_listing_get(struct target *t, const struct listing_request *request,
+			     struct listing *ret)
 {
 	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(REQUEST_MAX);
 	struct target_call call = {
@@ -234,20 +236,20 @@ void listing_get(struct target *t, const struct listing_request *request, struct
 
 	*ret = (struct listing){.is_delta = request->base != NULL};
 	write_label(request, ret->label, sizeof(ret->label));
-	write_request(t, request, &bytes);
-	ret->code = target_open(t, &call, &bytes, &rpc, &ret->err);
+	block_listing_write_request(t, request, &bytes);
+	ret->code = conformance_target_open(t, &call, &bytes, &rpc, &ret->err);
 	if (ret->code)
 		ret->local = true;
 	else
-		receive(request, rpc, ret);
-	target_close(t, rpc);
+		block_listing_receive(request, rpc, ret);
+	conformance_target_close(t, rpc);
 	if (!make_cover(ret)) {
 		ret->local = true;
 		ret->code = cairn_err_nomem(&ret->err, "listing");
 	}
 }
 
-void listing_free(struct listing *l)
+void conformance_listing_free(struct listing *l)
 {
 	free(l->tuples);
 	free(l->messages);
@@ -256,7 +258,7 @@ void listing_free(struct listing *l)
 }
 
 /* The first range that ends after `at`. */
-static size_t find(const struct listing *l, uint64_t at)
+static size_t block_listing_find(const struct listing *l, uint64_t at)
 {
 	size_t low = 0, high = l->n_cover;
 
@@ -271,9 +273,9 @@ static size_t find(const struct listing *l, uint64_t at)
 	return low;
 }
 
-uint64_t listing_uncovered(const struct listing *l, uint64_t start, uint64_t end)
+uint64_t conformance_listing_uncovered(const struct listing *l, uint64_t start, uint64_t end)
 {
-	for (size_t i = find(l, start); i < l->n_cover && start < end; i++) {
+	for (size_t i = block_listing_find(l, start); i < l->n_cover && start < end; i++) {
 		if (l->cover[i].start > start)
 			return start;
 		start = l->cover[i].end;
@@ -281,13 +283,14 @@ uint64_t listing_uncovered(const struct listing *l, uint64_t start, uint64_t end
 	return start < end ? start : end;
 }
 
-bool listing_missing(const struct listing *a, const struct listing *b, uint64_t start, uint64_t end,
-		     struct listing_range *ret)
+bool conformance_listing_missing(const struct listing *a, const struct listing *b, uint64_t start,
+				 uint64_t end, struct listing_range *ret)
 {
-	for (size_t i = find(a, start); i < a->n_cover && a->cover[i].start < end; i++) {
+	for (size_t i = block_listing_find(a, start); i < a->n_cover && a->cover[i].start < end;
+	     i++) {
 		uint64_t from = a->cover[i].start > start ? a->cover[i].start : start;
 		uint64_t to = a->cover[i].end < end ? a->cover[i].end : end;
-		uint64_t gap = listing_uncovered(b, from, to);
+		uint64_t gap = conformance_listing_uncovered(b, from, to);
 
 		if (gap < to) {
 			*ret = (struct listing_range){gap, to};

@@ -71,15 +71,16 @@ struct listing {
 };
 
 /* Makes the call and fills `ret`, which need not be initialised. */
-void listing_get(struct target *t, const struct listing_request *request, struct listing *ret);
-void listing_free(struct listing *l);
+void conformance_listing_get(struct target *t, const struct listing_request *request,
+			     struct listing *ret);
+void conformance_listing_free(struct listing *l);
 
 /* Finds the first part of [start, end) that is in `a` and not in `b`; false if there is
  * none. */
-bool listing_missing(const struct listing *a, const struct listing *b, uint64_t start, uint64_t end,
-		     struct listing_range *ret);
+bool conformance_listing_missing(const struct listing *a, const struct listing *b, uint64_t start,
+				 uint64_t end, struct listing_range *ret);
 
 /* Returns the first byte of [start, end) that the listing does not cover, or `end`. */
-uint64_t listing_uncovered(const struct listing *l, uint64_t start, uint64_t end);
+uint64_t conformance_listing_uncovered(const struct listing *l, uint64_t start, uint64_t end);
 
 #endif

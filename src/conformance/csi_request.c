@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "proto/wire.h"
 
-int request_map_add(struct request_map *map, const char *key, const char *value,
-		    struct cairn_err *err)
+int conformance_request_map_add(struct request_map *map, const char *key, const char *value,
+				struct cairn_err *err)
 {
 	char *k, *v;
 
@@ -37,7 +37,7 @@ int request_map_add(struct request_map *map, const char *key, const char *value,
 	return 0;
 }
 
-void request_map_done(struct request_map *map)
+void conformance_request_map_done(struct request_map *map)
 {
 	for (size_t i = 0; i < map->n; i++) {
 		free(map->keys[i]);
@@ -48,8 +48,8 @@ void request_map_done(struct request_map *map)
 	*map = (struct request_map){0};
 }
 
-int request_map_parse(struct request_map *map, const char *text, const char *separators,
-		      struct cairn_err *err)
+int conformance_request_map_parse(struct request_map *map, const char *text, const char *separators,
+				  struct cairn_err *err)
 {
 	cairn_auto_free char *copy = cairn_strdup(text);
 	char *rest = copy;
@@ -67,66 +67,68 @@ int request_map_parse(struct request_map *map, const char *text, const char *sep
 		if (!equals || equals == item)
 			return cairn_err_set(err, CAIRN_INVALID, "an item is not KEY=VALUE");
 		*equals = '\0';
-		rc = request_map_add(map, item, equals + 1, err);
+		rc = conformance_request_map_add(map, item, equals + 1, err);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-static void add_tag(struct cairn_buf *buf, uint32_t field, enum proto_wire wire)
+static void csi_request_add_tag(struct cairn_buf *buf, uint32_t field, enum proto_wire wire)
 {
 	cairn_buf_add_varint(buf, (uint64_t)field << 3 | wire);
 }
 
-void request_add_bytes(struct cairn_buf *buf, uint32_t field, const void *data, size_t n)
+void conformance_request_add_bytes(struct cairn_buf *buf, uint32_t field, const void *data,
+				   size_t n)
 {
-	add_tag(buf, field, PROTO_WIRE_LEN);
+	csi_request_add_tag(buf, field, PROTO_WIRE_LEN);
 	cairn_buf_add_varint(buf, n);
 	cairn_buf_add(buf, data, n);
 }
 
-void request_add_string(struct cairn_buf *buf, uint32_t field, const char *text)
+void conformance_request_add_string(struct cairn_buf *buf, uint32_t field, const char *text)
 {
 	if (text && *text)
-		request_add_bytes(buf, field, text, strlen(text));
+		conformance_request_add_bytes(buf, field, text, strlen(text));
 }
 
-void request_add_int(struct cairn_buf *buf, uint32_t field, int64_t value)
+void conformance_request_add_int(struct cairn_buf *buf, uint32_t field, int64_t value)
 {
 	if (value == 0)
 		return;
-	add_tag(buf, field, PROTO_WIRE_VARINT);
+	csi_request_add_tag(buf, field, PROTO_WIRE_VARINT);
 	cairn_buf_add_varint(buf, (uint64_t)value);
 }
 
-void request_add_map(struct cairn_buf *buf, uint32_t field, const struct request_map *map)
+void conformance_request_add_map(struct cairn_buf *buf, uint32_t field,
+				 const struct request_map *map)
 {
 	for (size_t i = 0; i < map->n; i++) {
 		cairn_auto_buf struct cairn_buf entry = CAIRN_BUF_INIT(REQUEST_MAX);
 
-		request_add_string(&entry, 1, map->keys[i]);
-		request_add_string(&entry, 2, map->values[i]);
-		request_add_bytes(buf, field, entry.data, entry.len);
+		conformance_request_add_string(&entry, 1, map->keys[i]);
+		conformance_request_add_string(&entry, 2, map->values[i]);
+		conformance_request_add_bytes(buf, field, entry.data, entry.len);
 		buf->failed = buf->failed || cairn_buf_failed(&entry);
 	}
 }
 
-void request_add_capacity(struct cairn_buf *buf, uint32_t field, uint64_t bytes)
+void conformance_request_add_capacity(struct cairn_buf *buf, uint32_t field, uint64_t bytes)
 {
 	cairn_auto_buf struct cairn_buf range = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_int(&range, 1, (int64_t)bytes);
-	request_add_bytes(buf, field, range.data, range.len);
+	conformance_request_add_int(&range, 1, (int64_t)bytes);
+	conformance_request_add_bytes(buf, field, range.data, range.len);
 	buf->failed = buf->failed || cairn_buf_failed(&range);
 }
 
-void request_add_capability(struct cairn_buf *buf, uint32_t field)
+void conformance_request_add_capability(struct cairn_buf *buf, uint32_t field)
 {
 	/* block {} and access_mode { SINGLE_NODE_WRITER } */
 	static const uint8_t capability[] = {1 << 3 | PROTO_WIRE_LEN,    0,
 					     3 << 3 | PROTO_WIRE_LEN,    2,
 					     1 << 3 | PROTO_WIRE_VARINT, 1};
 
-	request_add_bytes(buf, field, capability, sizeof(capability));
+	conformance_request_add_bytes(buf, field, capability, sizeof(capability));
 }

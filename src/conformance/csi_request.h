@@ -29,27 +29,29 @@ struct request_map {
  *
  * CAIRN_NO_SPACE  out of memory, or there are REQUEST_MAP_MAX entries
  */
-int request_map_add(struct request_map *map, const char *key, const char *value,
-		    struct cairn_err *err);
-void request_map_done(struct request_map *map);
+int conformance_request_map_add(struct request_map *map, const char *key, const char *value,
+				struct cairn_err *err);
+void conformance_request_map_done(struct request_map *map);
 
 /* Adds the "KEY=VALUE" items of `text`, which are separated by `separators`.
  *
  * CAIRN_INVALID  an item has no "="
  */
-int request_map_parse(struct request_map *map, const char *text, const char *separators,
-		      struct cairn_err *err);
+int conformance_request_map_parse(struct request_map *map, const char *text, const char *separators,
+				  struct cairn_err *err);
 
 /* NULL, "" and 0 are omitted, because proto3 does not distinguish them from absent. */
-void request_add_string(struct cairn_buf *buf, uint32_t field, const char *text);
-void request_add_int(struct cairn_buf *buf, uint32_t field, int64_t value);
-void request_add_map(struct cairn_buf *buf, uint32_t field, const struct request_map *map);
-void request_add_bytes(struct cairn_buf *buf, uint32_t field, const void *data, size_t n);
+void conformance_request_add_string(struct cairn_buf *buf, uint32_t field, const char *text);
+void conformance_request_add_int(struct cairn_buf *buf, uint32_t field, int64_t value);
+void conformance_request_add_map(struct cairn_buf *buf, uint32_t field,
+				 const struct request_map *map);
+void conformance_request_add_bytes(struct cairn_buf *buf, uint32_t field, const void *data,
+				   size_t n);
 
 /* A CapacityRange of at least `bytes`. */
-void request_add_capacity(struct cairn_buf *buf, uint32_t field, uint64_t bytes);
+void conformance_request_add_capacity(struct cairn_buf *buf, uint32_t field, uint64_t bytes);
 
 /* The VolumeCapability of all volumes here: block access, single node writer. */
-void request_add_capability(struct cairn_buf *buf, uint32_t field);
+void conformance_request_add_capability(struct cairn_buf *buf, uint32_t field);
 
 #endif

@@ -6,30 +6,30 @@
 
 #define MISSED_SHOWN 3U
 
-bool check_main(struct suite *suite, struct verdict *v)
+bool conformance_check_main(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 
-	if (scene_main(&suite->scene, &err) == 0)
+	if (conformance_scene_main(&suite->scene, &err) == 0)
 		return true;
-	verdict_fail(v, "the volume and its snapshots cannot be made: %s", err.msg);
+	conformance_verdict_fail(v, "the volume and its snapshots cannot be made: %s", err.msg);
 	return false;
 }
 
-bool check_grown(struct suite *suite, struct verdict *v)
+bool conformance_check_grown(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 
 	if (!suite->target.can_expand)
-		verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
-	else if (scene_grown(&suite->scene, &err) != 0)
-		verdict_fail(v, "a volume cannot be grown: %s", err.msg);
+		conformance_verdict_skip(v, "the driver does not offer EXPAND_VOLUME");
+	else if (conformance_scene_grown(&suite->scene, &err) != 0)
+		conformance_verdict_fail(v, "a volume cannot be grown: %s", err.msg);
 	else
 		return true;
 	return false;
 }
 
-struct listing_request check_request(const struct suite *suite, enum check_pair pair)
+struct listing_request conformance_check_request(const struct suite *suite, enum check_pair pair)
 {
 	return (struct listing_request){
 		.base = pair == CHECK_DELTA ? suite->scene.first->id : NULL,
@@ -37,41 +37,44 @@ struct listing_request check_request(const struct suite *suite, enum check_pair 
 	};
 }
 
-bool check_get(struct suite *suite, struct verdict *v, const struct listing_request *request,
-	       struct listing *ret)
+bool conformance_check_get(struct suite *suite, struct verdict *v,
+			   const struct listing_request *request, struct listing *ret)
 {
-	listing_get(&suite->target, request, ret);
+	conformance_listing_get(&suite->target, request, ret);
 	if (ret->code == 0)
 		return true;
-	verdict_fail(v, "%s: %s: %s", ret->label, cairn_code_name(ret->code), ret->err.msg);
+	conformance_verdict_fail(v, "%s: %s: %s", ret->label, cairn_code_name(ret->code),
+				 ret->err.msg);
 	return false;
 }
 
-void check_refused(struct suite *suite, struct verdict *v, const struct listing_request *request,
-		   const int *codes, uint64_t limit_ms)
+void conformance_check_refused(struct suite *suite, struct verdict *v,
+			       const struct listing_request *request, const int *codes,
+			       uint64_t limit_ms)
 {
 	struct listing_request r = *request;
 	struct listing l;
 
 	if (limit_ms && limit_ms < suite->target.timeout_ms)
 		r.timeout_ms = limit_ms;
-	listing_get(&suite->target, &r, &l);
+	conformance_listing_get(&suite->target, &r, &l);
 	for (const int *code = codes; *code; code++) {
 		if (l.code == *code && !l.local) {
-			listing_free(&l);
+			conformance_listing_free(&l);
 			return;
 		}
 	}
 	if (l.code == 0)
-		verdict_fail(v, "%s: OK with %zu tuples; %s was expected", l.label, l.n_tuples,
-			     cairn_code_name(codes[0]));
+		conformance_verdict_fail(v, "%s: OK with %zu tuples; %s was expected", l.label,
+					 l.n_tuples, cairn_code_name(codes[0]));
 	else if (l.code == CAIRN_DEADLINE)
-		verdict_fail(v, "%s: no answer; %s was expected at once", l.label,
-			     cairn_code_name(codes[0]));
+		conformance_verdict_fail(v, "%s: no answer; %s was expected at once", l.label,
+					 cairn_code_name(codes[0]));
 	else
-		verdict_fail(v, "%s: %s (%s); %s was expected", l.label, cairn_code_name(l.code),
-			     l.err.msg, cairn_code_name(codes[0]));
-	listing_free(&l);
+		conformance_verdict_fail(v, "%s: %s (%s); %s was expected", l.label,
+					 cairn_code_name(l.code), l.err.msg,
+					 cairn_code_name(codes[0]));
+	conformance_listing_free(&l);
 }
 
 /* Whether a listing of the main volume must contain the range; zeros need not be
@@ -96,32 +99,33 @@ static bool find_missed(const struct suite *suite, const struct listing *l, uint
 
 		if (from >= end || !is_needed(l, r))
 			continue;
-		*ret = listing_uncovered(l, from, end);
+		*ret = conformance_listing_uncovered(l, from, end);
 		if (*ret < end)
 			return true;
 	}
 	return false;
 }
 
-void check_same(const struct suite *suite, struct verdict *v, const struct listing *full,
-		const struct listing *part, uint64_t start)
+void conformance_check_same(const struct suite *suite, struct verdict *v,
+			    const struct listing *full, const struct listing *part, uint64_t start)
 {
 	struct listing_range r;
 	uint64_t missed;
 
 	if (find_missed(suite, part, start, &missed))
-		verdict_fail(v, "%s: byte %" PRIu64 " is missing", part->label, missed);
-	else if (listing_missing(full, part, start, UINT64_MAX, &r))
-		verdict_note(v,
-			     "%s: bytes %" PRIu64 " to %" PRIu64 " are only in the whole listing",
-			     part->label, r.start, r.end);
-	if (listing_missing(part, full, start, UINT64_MAX, &r))
-		verdict_note(v, "%s: bytes %" PRIu64 " to %" PRIu64 " are not in the whole listing",
-			     part->label, r.start, r.end);
+		conformance_verdict_fail(v, "%s: byte %" PRIu64 " is missing", part->label, missed);
+	else if (conformance_listing_missing(full, part, start, UINT64_MAX, &r))
+		conformance_verdict_note(
+			v, "%s: bytes %" PRIu64 " to %" PRIu64 " are only in the whole listing",
+			part->label, r.start, r.end);
+	if (conformance_listing_missing(part, full, start, UINT64_MAX, &r))
+		conformance_verdict_note(
+			v, "%s: bytes %" PRIu64 " to %" PRIu64 " are not in the whole listing",
+			part->label, r.start, r.end);
 }
 
-void check_covers(struct suite *suite, struct verdict *v, const struct listing *l, unsigned kinds,
-		  bool gone_too)
+void conformance_check_covers(struct suite *suite, struct verdict *v, const struct listing *l,
+			      unsigned kinds, bool gone_too)
 {
 	unsigned missed = 0, looked = 0;
 
@@ -132,10 +136,12 @@ void check_covers(struct suite *suite, struct verdict *v, const struct listing *
 		if (!(r->kind & kinds) || (r->gone && !gone_too))
 			continue;
 		looked++;
-		at = listing_uncovered(l, r->offset, end);
+		at = conformance_listing_uncovered(l, r->offset, end);
 		if (at < end && missed++ < MISSED_SHOWN)
-			verdict_fail(v, "%s: byte %" PRIu64 " is not reported", l->label, at);
+			conformance_verdict_fail(v, "%s: byte %" PRIu64 " is not reported",
+						 l->label, at);
 	}
 	if (missed)
-		verdict_fail(v, "%s: %u of %u ranges are missed", l->label, missed, looked);
+		conformance_verdict_fail(v, "%s: %u of %u ranges are missed", l->label, missed,
+					 looked);
 }

@@ -21,7 +21,8 @@ static uint8_t byte_at(uint64_t offset, unsigned version)
 	return (uint8_t)(1 + ((offset * 7 + (offset >> 12) * 31 + version) % 255));
 }
 
-int device_write(int fd, uint64_t offset, uint64_t length, unsigned version, struct cairn_err *err)
+int conformance_device_write(int fd, uint64_t offset, uint64_t length, unsigned version,
+			     struct cairn_err *err)
 {
 	uint8_t bytes[CHUNK];
 
@@ -38,7 +39,7 @@ int device_write(int fd, uint64_t offset, uint64_t length, unsigned version, str
 	return 0;
 }
 
-int device_discard(int fd, uint64_t offset, uint64_t length, struct cairn_err *err)
+int conformance_device_discard(int fd, uint64_t offset, uint64_t length, struct cairn_err *err)
 {
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		      (off_t)length) == 0)
@@ -48,12 +49,12 @@ int device_discard(int fd, uint64_t offset, uint64_t length, struct cairn_err *e
 	return cairn_err_sys(err, errno, "discard on the device");
 }
 
-int device_sync(int fd, struct cairn_err *err)
+int conformance_device_sync(int fd, struct cairn_err *err)
 {
 	return fsync(fd) == 0 ? 0 : cairn_err_sys(err, errno, "sync of the device");
 }
 
-int device_size(int fd, uint64_t *ret, struct cairn_err *err)
+int conformance_device_size(int fd, uint64_t *ret, struct cairn_err *err)
 {
 	uint64_t size;
 

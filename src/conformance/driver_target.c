@@ -23,7 +23,8 @@
 
 #define ABORTED_PAUSE_MS 50
 
-int target_init(struct target *t, const char *endpoint, uint64_t timeout_ms, struct cairn_err *err)
+int conformance_target_init(struct target *t, const char *endpoint, uint64_t timeout_ms,
+			    struct cairn_err *err)
 {
 	struct net_channel_options options = {.target = endpoint, .message_max = MESSAGE_MAX};
 	int rc;
@@ -39,14 +40,14 @@ int target_init(struct target *t, const char *endpoint, uint64_t timeout_ms, str
 	return rc ? rc : net_channel_connect(t->channel, timeout_ms, err);
 }
 
-void target_done(struct target *t)
+void conformance_target_done(struct target *t)
 {
 	net_channel_free(t->channel);
 	net_channel_free(t->narrow);
-	request_map_done(&t->parameters);
-	request_map_done(&t->snapshot_parameters);
-	request_map_done(&t->secrets);
-	request_map_done(&t->segments);
+	conformance_request_map_done(&t->parameters);
+	conformance_request_map_done(&t->snapshot_parameters);
+	conformance_request_map_done(&t->secrets);
+	conformance_request_map_done(&t->segments);
 	free(t->name);
 	free(t->version);
 	free(t->node_id);
@@ -54,7 +55,7 @@ void target_done(struct target *t)
 }
 
 /* False if the call must not start: there are too many, or the run was interrupted. */
-static bool enlist(struct target *t, struct net_rpc *rpc)
+static bool driver_target_enlist(struct target *t, struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&t->lock);
 	if (t->stopped && !t->cleaning)
@@ -68,8 +69,9 @@ static bool enlist(struct target *t, struct net_rpc *rpc)
 	return false;
 }
 
-int target_open(struct target *t, const struct target_call *call, const struct cairn_buf *request,
-		struct net_rpc **ret, struct cairn_err *err)
+int conformance_target_open(struct target *t, const struct target_call *call,
+			    const struct cairn_buf *request, struct net_rpc **ret,
+			    struct cairn_err *err)
 {
 	struct net_rpc_options options = {
 		.path = call->path,
@@ -84,7 +86,7 @@ int target_open(struct target *t, const struct target_call *call, const struct c
 	rc = net_rpc_start(call->narrow ? t->narrow : t->channel, &options, &rpc, err);
 	if (rc)
 		return rc;
-	if (!enlist(t, rpc)) {
+	if (!driver_target_enlist(t, rpc)) {
 		net_rpc_free(rpc);
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	}
@@ -94,7 +96,7 @@ int target_open(struct target *t, const struct target_call *call, const struct c
 	return 0;
 }
 
-void target_close(struct target *t, struct net_rpc *rpc)
+void conformance_target_close(struct target *t, struct net_rpc *rpc)
 {
 	if (!rpc)
 		return;
@@ -107,13 +109,13 @@ void target_close(struct target *t, struct net_rpc *rpc)
 	net_rpc_free(rpc);
 }
 
-bool target_unsure(int code)
+bool conformance_target_unsure(int code)
 {
 	return code == CAIRN_CANCELLED || code == CAIRN_DEADLINE || code == CAIRN_UNAVAILABLE ||
 	       code == CAIRN_UNKNOWN;
 }
 
-void target_stop(struct target *t, int signo)
+void conformance_target_stop(struct target *t, int signo)
 {
 	cairn_scoped_lock(&t->lock);
 	t->stopped = signo;
@@ -144,9 +146,9 @@ static int receive_one(struct net_rpc *rpc, const ProtobufCMessageDescriptor *ty
 	return 0;
 }
 
-int target_unary(struct target *t, const char *path, const struct cairn_buf *request,
-		 const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
-		 struct cairn_err *err)
+int conformance_target_unary(struct target *t, const char *path, const struct cairn_buf *request,
+			     const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
+			     struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + t->timeout_ms * CAIRN_NS_PER_MS;
 	struct target_call call = {.path = path};
@@ -155,10 +157,10 @@ int target_unary(struct target *t, const char *path, const struct cairn_buf *req
 	while (rc == CAIRN_ABORTED && cairn_monotonic_ns() < end) {
 		struct net_rpc *rpc = NULL;
 
-		rc = target_open(t, &call, request, &rpc, err);
+		rc = conformance_target_open(t, &call, request, &rpc, err);
 		if (!rc)
 			rc = receive_one(rpc, type, ret, err);
-		target_close(t, rpc);
+		conformance_target_close(t, rpc);
 		if (rc == CAIRN_ABORTED)
 			cairn_sleep_ms(ABORTED_PAUSE_MS);
 	}

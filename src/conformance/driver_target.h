@@ -3,7 +3,7 @@
 /* The driver under test: its connection and its capabilities.
  *
  * Every call has a time limit. The target tracks running calls, so that an interrupt can
- * cancel them; after target_stop() only calls of the clean-up are started. Thread-safe.
+ * cancel them; after conformance_target_stop() only calls of the clean-up are started. Thread-safe.
  */
 #ifndef CAIRN_CONFORMANCE_TARGET_H
 #define CAIRN_CONFORMANCE_TARGET_H
@@ -33,7 +33,7 @@ struct target {
 	struct request_map snapshot_parameters; /* of CreateSnapshot */
 	struct request_map secrets;             /* of every call that takes secrets */
 
-	/* Reported by the driver; target_learn() fills it. */
+	/* Reported by the driver; conformance_target_learn() fills it. */
 	char *name;
 	char *version;
 	char *node_id;
@@ -59,11 +59,12 @@ struct target {
  *
  * CAIRN_UNAVAILABLE, CAIRN_DEADLINE  as net_channel_connect()
  */
-int target_init(struct target *t, const char *endpoint, uint64_t timeout_ms, struct cairn_err *err);
-void target_done(struct target *t);
+int conformance_target_init(struct target *t, const char *endpoint, uint64_t timeout_ms,
+			    struct cairn_err *err);
+void conformance_target_done(struct target *t);
 
 /* Queries names and capabilities. */
-int target_learn(struct target *t, struct cairn_err *err);
+int conformance_target_learn(struct target *t, struct cairn_err *err);
 
 struct target_call {
 	const char *path;
@@ -72,21 +73,22 @@ struct target_call {
 	bool narrow;
 };
 
-/* Starts a call and sends its only request. Always end it with target_close(). */
-int target_open(struct target *t, const struct target_call *call, const struct cairn_buf *request,
-		struct net_rpc **ret, struct cairn_err *err);
-void target_close(struct target *t, struct net_rpc *rpc);
+/* Starts a call and sends its only request. Always end it with conformance_target_close(). */
+int conformance_target_open(struct target *t, const struct target_call *call,
+			    const struct cairn_buf *request, struct net_rpc **ret,
+			    struct cairn_err *err);
+void conformance_target_close(struct target *t, struct net_rpc *rpc);
 
 /* Makes a unary call; the caller frees the response with proto_message_free(). An ABORTED
  * call is retried within the time limit. */
-int target_unary(struct target *t, const char *path, const struct cairn_buf *request,
-		 const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
-		 struct cairn_err *err);
+int conformance_target_unary(struct target *t, const char *path, const struct cairn_buf *request,
+			     const ProtobufCMessageDescriptor *type, ProtobufCMessage **ret,
+			     struct cairn_err *err);
 
 /* True if a call that ended with this code may still have had its effect. */
-bool target_unsure(int code);
+bool conformance_target_unsure(int code);
 
 /* Cancels running calls; from any thread. */
-void target_stop(struct target *t, int signo);
+void conformance_target_stop(struct target *t, int signo);
 
 #endif

@@ -20,29 +20,30 @@
 /* The response of Create and of Get has the same one field. */
 typedef Csi__V1__CreateVolumeGroupSnapshotResponse response_t;
 
-static int ask(struct target *t, const struct group *g, bool by_name, ProtobufCMessage **ret,
-	       struct cairn_err *err)
+static int group_scene_ask(struct target *t, const struct group *g, bool by_name,
+			   ProtobufCMessage **ret, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_string(&request, 1, by_name ? g->name : g->id);
-	request_add_string(&request, 2, by_name ? g->volume_id : g->member);
-	request_add_map(&request, 3, &t->secrets);
-	return target_unary(t,
-			    by_name ? "/csi.v1.GroupController/CreateVolumeGroupSnapshot"
-				    : "/csi.v1.GroupController/GetVolumeGroupSnapshot",
-			    &request, &csi__v1__create_volume_group_snapshot_response__descriptor,
-			    ret, err);
+	conformance_request_add_string(&request, 1, by_name ? g->name : g->id);
+	conformance_request_add_string(&request, 2, by_name ? g->volume_id : g->member);
+	conformance_request_add_map(&request, 3, &t->secrets);
+	return conformance_target_unary(
+		t,
+		by_name ? "/csi.v1.GroupController/CreateVolumeGroupSnapshot"
+			: "/csi.v1.GroupController/GetVolumeGroupSnapshot",
+		&request, &csi__v1__create_volume_group_snapshot_response__descriptor, ret, err);
 }
 
 /* One CreateVolumeGroupSnapshot: repeated under the same name it reports the progress. */
-static int call_create(struct target *t, struct group *g, bool *ret_ready, struct cairn_err *err)
+static int group_scene_call_create(struct target *t, struct group *g, bool *ret_ready,
+				   struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__VolumeGroupSnapshot *made;
-	int rc = ask(t, g, true, &message, err);
+	int rc = group_scene_ask(t, g, true, &message, err);
 
-	g->tried = rc == 0 || target_unsure(rc);
+	g->tried = rc == 0 || conformance_target_unsure(rc);
 	if (rc)
 		return rc;
 	made = ((const response_t *)(const void *)message)->group_snapshot;
@@ -59,23 +60,23 @@ static int call_create(struct target *t, struct group *g, bool *ret_ready, struc
 	return g->id && g->member ? 0 : cairn_err_nomem(err, "group");
 }
 
-int group_create(struct target *t, struct group *g, struct cairn_err *err)
+int conformance_group_create(struct target *t, struct group *g, struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + t->timeout_ms * CAIRN_NS_PER_MS;
 	bool ready = false;
-	int rc = call_create(t, g, &ready, err);
+	int rc = group_scene_call_create(t, g, &ready, err);
 
 	while (!rc && !ready) {
 		if (cairn_monotonic_ns() > end)
 			return cairn_err_set(err, CAIRN_DEADLINE, "group '%s' is not ready yet",
 					     g->id);
 		cairn_sleep_ms(READY_POLL_MS);
-		rc = call_create(t, g, &ready, err);
+		rc = group_scene_call_create(t, g, &ready, err);
 	}
 	return rc;
 }
 
-int group_remove(struct target *t, struct group *g, struct cairn_err *err)
+int conformance_group_remove(struct target *t, struct group *g, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	proto_auto_message ProtobufCMessage *message = NULL;
@@ -83,15 +84,15 @@ int group_remove(struct target *t, struct group *g, struct cairn_err *err)
 	int rc = 0;
 
 	if (!g->id && g->tried)
-		rc = call_create(t, g, &ready, err);
+		rc = group_scene_call_create(t, g, &ready, err);
 	if (rc || !g->id)
 		return rc;
-	request_add_string(&request, 1, g->id);
-	request_add_string(&request, 2, g->member);
-	request_add_map(&request, 3, &t->secrets);
-	rc = target_unary(t, "/csi.v1.GroupController/DeleteVolumeGroupSnapshot", &request,
-			  &csi__v1__delete_volume_group_snapshot_response__descriptor, &message,
-			  err);
+	conformance_request_add_string(&request, 1, g->id);
+	conformance_request_add_string(&request, 2, g->member);
+	conformance_request_add_map(&request, 3, &t->secrets);
+	rc = conformance_target_unary(
+		t, "/csi.v1.GroupController/DeleteVolumeGroupSnapshot", &request,
+		&csi__v1__delete_volume_group_snapshot_response__descriptor, &message, err);
 	if (!rc) {
 		free(g->id);
 		g->id = NULL;
@@ -100,7 +101,7 @@ int group_remove(struct target *t, struct group *g, struct cairn_err *err)
 	return rc;
 }
 
-void group_free(struct group *g)
+void conformance_group_free(struct group *g)
 {
 	free(g->name);
 	free(g->volume_id);
@@ -109,22 +110,23 @@ void group_free(struct group *g)
 	*g = (struct group){0};
 }
 
-void group_check(struct target *t, struct verdict *v, const struct group *g, bool by_name)
+void conformance_group_check(struct target *t, struct verdict *v, const struct group *g,
+			     bool by_name)
 {
 	const char *call = by_name ? "CreateVolumeGroupSnapshot again" : "GetVolumeGroupSnapshot";
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__VolumeGroupSnapshot *told;
 	struct cairn_err err = {0};
 
-	if (ask(t, g, by_name, &message, &err)) {
-		verdict_fail(v, "%s: %s", call, err.msg);
+	if (group_scene_ask(t, g, by_name, &message, &err)) {
+		conformance_verdict_fail(v, "%s: %s", call, err.msg);
 		return;
 	}
 	told = ((const response_t *)(const void *)message)->group_snapshot;
 	if (!told || strcmp(told->group_snapshot_id, g->id) != 0 || told->n_snapshots != 1 ||
 	    strcmp(told->snapshots[0]->snapshot_id, g->member) != 0)
-		verdict_fail(v, "%s: not the group that was made", call);
+		conformance_verdict_fail(v, "%s: not the group that was made", call);
 	else if (strcmp(told->snapshots[0]->group_snapshot_id, g->id) != 0)
-		verdict_fail(v, "%s: the member's group_snapshot_id is '%s', not '%s'", call,
-			     told->snapshots[0]->group_snapshot_id, g->id);
+		conformance_verdict_fail(v, "%s: the member's group_snapshot_id is '%s', not '%s'",
+					 call, told->snapshots[0]->group_snapshot_id, g->id);
 }

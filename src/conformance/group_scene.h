@@ -19,13 +19,14 @@ struct group {
 };
 
 /* Cuts it and waits until it is ready to use. */
-int group_create(struct target *t, struct group *g, struct cairn_err *err);
-int group_remove(struct target *t, struct group *g, struct cairn_err *err);
-void group_free(struct group *g);
+int conformance_group_create(struct target *t, struct group *g, struct cairn_err *err);
+int conformance_group_remove(struct target *t, struct group *g, struct cairn_err *err);
+void conformance_group_free(struct group *g);
 
 /* Requests the group again, by CreateVolumeGroupSnapshot (`by_name`) or by
  * GetVolumeGroupSnapshot: group and member must be the same, and the member must contain
  * the group's id. */
-void group_check(struct target *t, struct verdict *v, const struct group *g, bool by_name);
+void conformance_group_check(struct target *t, struct verdict *v, const struct group *g,
+			     bool by_name);
 
 #endif

@@ -15,12 +15,12 @@
 #include "csi_node.pb-c.h"
 #include "proto/message.h"
 
-static int ask(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
-	       ProtobufCMessage **ret, struct cairn_err *err)
+static int learn_ask(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
+		     ProtobufCMessage **ret, struct cairn_err *err)
 {
 	struct cairn_buf empty = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	return target_unary(arg, path, &empty, type, ret, err);
+	return conformance_target_unary(arg, path, &empty, type, ret, err);
 }
 
 static int learn_plugin(struct target *t, const struct csi_client *client, struct cairn_err *err)
@@ -54,8 +54,8 @@ static int learn_info(struct target *t, const Csi__V1__NodeGetInfoResponse *info
 	if (!t->node_id)
 		return cairn_err_nomem(err, "node id");
 	for (size_t i = 0; !rc && topology && i < topology->n_segments; i++)
-		rc = request_map_add(&t->segments, topology->segments[i]->key,
-				     topology->segments[i]->value, err);
+		rc = conformance_request_map_add(&t->segments, topology->segments[i]->key,
+						 topology->segments[i]->value, err);
 	return rc;
 }
 
@@ -66,8 +66,8 @@ static int learn_node(struct target *t, const struct csi_client *client, struct 
 	int rc = csi_client_node(client, &node, err);
 
 	if (!rc)
-		rc = ask(t, "/csi.v1.Node/NodeGetInfo",
-			 &csi__v1__node_get_info_response__descriptor, &info, err);
+		rc = learn_ask(t, "/csi.v1.Node/NodeGetInfo",
+			       &csi__v1__node_get_info_response__descriptor, &info, err);
 	if (rc)
 		return rc;
 	t->must_stage = node.stage;
@@ -75,9 +75,9 @@ static int learn_node(struct target *t, const struct csi_client *client, struct 
 	return learn_info(t, (const void *)info, err);
 }
 
-int target_learn(struct target *t, struct cairn_err *err)
+int conformance_target_learn(struct target *t, struct cairn_err *err)
 {
-	const struct csi_client client = {.call = ask, .arg = t};
+	const struct csi_client client = {.call = learn_ask, .arg = t};
 	int rc = learn_plugin(t, &client, err);
 
 	return rc ? rc : learn_node(t, &client, err);

@@ -30,6 +30,6 @@ struct suite_options {
  * CAIRN_INVALID    an option is invalid, or no test matches
  * other            the driver cannot be reached or does not report its capabilities
  */
-int suite_run(const struct suite_options *options, struct cairn_err *err);
+int conformance_suite_run(const struct suite_options *options, struct cairn_err *err);
 
 #endif

@@ -24,60 +24,61 @@ static int call_empty(struct target *t, const char *path, const struct cairn_buf
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 
-	return target_unary(t, path, request, type, &message, err);
+	return conformance_target_unary(t, path, request, type, &message, err);
 }
 
-static int attach(struct target *t, struct volume *v, struct cairn_err *err)
+static int publish_volume_attach(struct target *t, struct volume *v, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__ControllerPublishVolumeResponse *said;
 	int rc;
 
-	request_add_string(&request, 1, v->id);
-	request_add_string(&request, 2, t->node_id);
-	request_add_capability(&request, 3);
-	request_add_map(&request, 5, &t->secrets);
-	request_add_map(&request, 6, &v->context);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_string(&request, 2, t->node_id);
+	conformance_request_add_capability(&request, 3);
+	conformance_request_add_map(&request, 5, &t->secrets);
+	conformance_request_add_map(&request, 6, &v->context);
 	v->attached = true;
-	rc = target_unary(t, "/csi.v1.Controller/ControllerPublishVolume", &request,
-			  &csi__v1__controller_publish_volume_response__descriptor, &message, err);
+	rc = conformance_target_unary(t, "/csi.v1.Controller/ControllerPublishVolume", &request,
+				      &csi__v1__controller_publish_volume_response__descriptor,
+				      &message, err);
 	if (rc)
 		return rc;
 	said = (const void *)message;
 	for (size_t i = 0; !rc && i < said->n_publish_context; i++)
-		rc = request_map_add(&v->publish_context, said->publish_context[i]->key,
-				     said->publish_context[i]->value, err);
+		rc = conformance_request_map_add(&v->publish_context, said->publish_context[i]->key,
+						 said->publish_context[i]->value, err);
 	return rc;
 }
 
-static int stage(struct target *t, struct volume *v, struct cairn_err *err)
+static int publish_volume_stage(struct target *t, struct volume *v, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_string(&request, 1, v->id);
-	request_add_map(&request, 2, &v->publish_context);
-	request_add_string(&request, 3, v->staging_path);
-	request_add_capability(&request, 4);
-	request_add_map(&request, 5, &t->secrets);
-	request_add_map(&request, 6, &v->context);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_map(&request, 2, &v->publish_context);
+	conformance_request_add_string(&request, 3, v->staging_path);
+	conformance_request_add_capability(&request, 4);
+	conformance_request_add_map(&request, 5, &t->secrets);
+	conformance_request_add_map(&request, 6, &v->context);
 	v->staged = true;
 	return call_empty(t, "/csi.v1.Node/NodeStageVolume", &request,
 			  &csi__v1__node_stage_volume_response__descriptor, err);
 }
 
-static int publish(struct target *t, struct volume *v, struct cairn_err *err)
+static int publish_volume_publish(struct target *t, struct volume *v, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_string(&request, 1, v->id);
-	request_add_map(&request, 2, &v->publish_context);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_map(&request, 2, &v->publish_context);
 	if (t->must_stage)
-		request_add_string(&request, 3, v->staging_path);
-	request_add_string(&request, 4, v->target_path);
-	request_add_capability(&request, 5);
-	request_add_map(&request, 7, &t->secrets);
-	request_add_map(&request, 8, &v->context);
+		conformance_request_add_string(&request, 3, v->staging_path);
+	conformance_request_add_string(&request, 4, v->target_path);
+	conformance_request_add_capability(&request, 5);
+	conformance_request_add_map(&request, 7, &t->secrets);
+	conformance_request_add_map(&request, 8, &v->context);
 	v->published = true;
 	return call_empty(t, "/csi.v1.Node/NodePublishVolume", &request,
 			  &csi__v1__node_publish_volume_response__descriptor, err);
@@ -92,7 +93,7 @@ static int make_paths(struct volume *v, struct cairn_err *err)
 	return 0;
 }
 
-static int open_device(struct volume *v, struct cairn_err *err)
+static int publish_volume_open_device(struct volume *v, struct cairn_err *err)
 {
 	struct stat st;
 
@@ -106,17 +107,17 @@ static int open_device(struct volume *v, struct cairn_err *err)
 	return 0;
 }
 
-int volume_publish(struct target *t, struct volume *v, struct cairn_err *err)
+int conformance_volume_publish(struct target *t, struct volume *v, struct cairn_err *err)
 {
 	int rc = make_paths(v, err);
 
 	if (!rc && t->can_attach)
-		rc = attach(t, v, err);
+		rc = publish_volume_attach(t, v, err);
 	if (!rc && t->must_stage)
-		rc = stage(t, v, err);
+		rc = publish_volume_stage(t, v, err);
 	if (!rc)
-		rc = publish(t, v, err);
-	return rc ? rc : open_device(v, err);
+		rc = publish_volume_publish(t, v, err);
+	return rc ? rc : publish_volume_open_device(v, err);
 }
 
 /* Sends the volume's id and one more string: the request of all reverse steps. */
@@ -126,15 +127,15 @@ static int step_back(struct target *t, const char *path, const struct volume *v,
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	int rc;
 
-	request_add_string(&request, 1, v->id);
-	request_add_string(&request, 2, second);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_string(&request, 2, second);
 	if (type == &csi__v1__controller_unpublish_volume_response__descriptor)
-		request_add_map(&request, 3, &t->secrets);
+		conformance_request_add_map(&request, 3, &t->secrets);
 	rc = call_empty(t, path, &request, type, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* the step was not completed */
 }
 
-int volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err)
+int conformance_volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err)
 {
 	struct cairn_err later;
 	int first = 0;
@@ -158,7 +159,7 @@ int volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err)
 			       &csi__v1__controller_unpublish_volume_response__descriptor,
 			       first ? &later : err);
 	v->attached = v->attached && rc;
-	request_map_done(&v->publish_context);
+	conformance_request_map_done(&v->publish_context);
 	return first ? first : rc;
 }
 
@@ -166,30 +167,32 @@ static int expand_node(struct target *t, struct volume *v, uint64_t size, struct
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_string(&request, 1, v->id);
-	request_add_string(&request, 2, v->target_path);
-	request_add_capacity(&request, 3, size);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_string(&request, 2, v->target_path);
+	conformance_request_add_capacity(&request, 3, size);
 	if (t->must_stage)
-		request_add_string(&request, 4, v->staging_path);
-	request_add_capability(&request, 5);
-	request_add_map(&request, 6, &t->secrets);
+		conformance_request_add_string(&request, 4, v->staging_path);
+	conformance_request_add_capability(&request, 5);
+	conformance_request_add_map(&request, 6, &t->secrets);
 	return call_empty(t, "/csi.v1.Node/NodeExpandVolume", &request,
 			  &csi__v1__node_expand_volume_response__descriptor, err);
 }
 
-int volume_expand(struct target *t, struct volume *v, uint64_t size, struct cairn_err *err)
+int conformance_volume_expand(struct target *t, struct volume *v, uint64_t size,
+			      struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__ControllerExpandVolumeResponse *said;
 	int rc;
 
-	request_add_string(&request, 1, v->id);
-	request_add_capacity(&request, 2, size);
-	request_add_map(&request, 3, &t->secrets);
-	request_add_capability(&request, 4);
-	rc = target_unary(t, "/csi.v1.Controller/ControllerExpandVolume", &request,
-			  &csi__v1__controller_expand_volume_response__descriptor, &message, err);
+	conformance_request_add_string(&request, 1, v->id);
+	conformance_request_add_capacity(&request, 2, size);
+	conformance_request_add_map(&request, 3, &t->secrets);
+	conformance_request_add_capability(&request, 4);
+	rc = conformance_target_unary(t, "/csi.v1.Controller/ControllerExpandVolume", &request,
+				      &csi__v1__controller_expand_volume_response__descriptor,
+				      &message, err);
 	if (rc)
 		return rc;
 	said = (const void *)message;

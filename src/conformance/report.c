@@ -17,18 +17,18 @@
 #define XML_MAX  (4U << 20)
 #define TEXT_MAX (64U << 10)
 
-void report_init(struct report *r, bool junit)
+void conformance_report_init(struct report *r, bool junit)
 {
 	*r = (struct report){.junit = junit};
 	cairn_buf_init(&r->xml, XML_MAX);
 }
 
-void report_done(struct report *r)
+void conformance_report_done(struct report *r)
 {
 	cairn_buf_done(&r->xml);
 }
 
-static void print(struct report *r, const struct cairn_buf *text)
+static void report_print(struct report *r, const struct cairn_buf *text)
 {
 	if (r->sys_errno)
 		return;
@@ -38,13 +38,13 @@ static void print(struct report *r, const struct cairn_buf *text)
 		r->sys_errno = errno;
 }
 
-void report_begin(struct report *r, const struct target *target, size_t n)
+void conformance_report_begin(struct report *r, const struct target *target, size_t n)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 
 	cairn_buf_addf(&text, "TAP version 13\n# driver %s %s, node %s\n1..%zu\n", target->name,
 		       target->version, target->node_id, n);
-	print(r, &text);
+	report_print(r, &text);
 }
 
 static void add_tap(struct cairn_buf *text, const struct suite_test *test, const struct verdict *v,
@@ -65,7 +65,7 @@ static void add_tap(struct cairn_buf *text, const struct suite_test *test, const
 		cairn_buf_addf(text, "#   and %zu more\n", v->lines_dropped);
 }
 
-static void add_escaped(struct cairn_buf *xml, const char *text)
+static void report_add_escaped(struct cairn_buf *xml, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '&')
@@ -96,12 +96,12 @@ static void add_junit(struct cairn_buf *xml, const struct suite_test *test, cons
 		cairn_buf_addf(xml, "    <%s", elements[v->state]);
 		if (v->state != VERDICT_PASS) {
 			cairn_buf_adds(xml, " message=\"");
-			add_escaped(xml, v->n_lines ? v->lines[0] : "");
+			report_add_escaped(xml, v->n_lines ? v->lines[0] : "");
 			cairn_buf_addc(xml, '"');
 		}
 		cairn_buf_addf(xml, ">rule: %s\n", test->rule);
 		for (size_t i = 0; i < v->n_lines; i++) {
-			add_escaped(xml, v->lines[i]);
+			report_add_escaped(xml, v->lines[i]);
 			cairn_buf_addc(xml, '\n');
 		}
 		cairn_buf_addf(xml, "</%s>\n", elements[v->state]);
@@ -109,8 +109,8 @@ static void add_junit(struct cairn_buf *xml, const struct suite_test *test, cons
 	cairn_buf_adds(xml, "  </testcase>\n");
 }
 
-void report_result(struct report *r, const struct suite_test *test, const struct verdict *v,
-		   uint64_t ns)
+void conformance_report_result(struct report *r, const struct suite_test *test,
+			       const struct verdict *v, uint64_t ns)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 
@@ -119,37 +119,37 @@ void report_result(struct report *r, const struct suite_test *test, const struct
 	r->skipped += v->state == VERDICT_SKIP;
 	r->ns += ns;
 	add_tap(&text, test, v, r->passed + r->failed + r->skipped);
-	print(r, &text);
+	report_print(r, &text);
 	if (r->junit)
 		add_junit(&r->xml, test, v, ns);
 }
 
-void report_remark(struct report *r, const char *remark)
+void conformance_report_remark(struct report *r, const char *remark)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 
 	cairn_buf_addf(&text, "# %s\n", remark);
-	print(r, &text);
+	report_print(r, &text);
 }
 
-void report_bail_out(struct report *r, const char *why)
+void conformance_report_bail_out(struct report *r, const char *why)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 
 	cairn_buf_addf(&text, "Bail out! %s\n", why);
-	print(r, &text);
+	report_print(r, &text);
 }
 
-void report_end(struct report *r)
+void conformance_report_end(struct report *r)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
 
 	cairn_buf_addf(&text, "# %zu passed, %zu failed, %zu skipped\n", r->passed, r->failed,
 		       r->skipped);
-	print(r, &text);
+	report_print(r, &text);
 }
 
-int report_write_junit(const struct report *r, const char *path, struct cairn_err *err)
+int conformance_report_write_junit(const struct report *r, const char *path, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	char head[320];

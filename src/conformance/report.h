@@ -23,27 +23,27 @@ struct report {
 	int sys_errno; /* first failed write */
 };
 
-void report_init(struct report *r, bool junit);
-void report_done(struct report *r);
+void conformance_report_init(struct report *r, bool junit);
+void conformance_report_done(struct report *r);
 
 /* Writes the lines before the first result; `n` tests will follow. */
-void report_begin(struct report *r, const struct target *target, size_t n);
-void report_result(struct report *r, const struct suite_test *test, const struct verdict *v,
-		   uint64_t ns);
+void conformance_report_begin(struct report *r, const struct target *target, size_t n);
+void conformance_report_result(struct report *r, const struct suite_test *test,
+			       const struct verdict *v, uint64_t ns);
 
 /* Writes a remark outside of the tests. */
-void report_remark(struct report *r, const char *remark);
+void conformance_report_remark(struct report *r, const char *remark);
 
 /* Reports that the remaining tests will not run. */
-void report_bail_out(struct report *r, const char *why);
+void conformance_report_bail_out(struct report *r, const char *why);
 
 /* Writes the last line: "N passed, N failed, N skipped". */
-void report_end(struct report *r);
+void conformance_report_end(struct report *r);
 
 /* Writes all results so far as XML.
  *
  * Codes are those of file system errors.
  */
-int report_write_junit(const struct report *r, const char *path, struct cairn_err *err);
+int conformance_report_write_junit(const struct report *r, const char *path, struct cairn_err *err);
 
 #endif

@@ -14,8 +14,8 @@
 #include "conformance/device.h"
 #include "conformance/driver_target.h"
 
-int scene_init(struct scene *scene, struct target *target, uint64_t size, const char *parent,
-	       struct cairn_err *err)
+int conformance_scene_init(struct scene *scene, struct target *target, uint64_t size,
+			   const char *parent, struct cairn_err *err)
 {
 	int rc;
 
@@ -38,8 +38,8 @@ int scene_init(struct scene *scene, struct target *target, uint64_t size, const 
 
 /* Creates and publishes a volume of that name. It counts as created from the first call
  * on. */
-static int add_volume(struct scene *scene, const char *name, uint64_t size,
-		      const struct snapshot *from, struct volume **ret, struct cairn_err *err)
+static int scene_add_volume(struct scene *scene, const char *name, uint64_t size,
+			    const struct snapshot *from, struct volume **ret, struct cairn_err *err)
 {
 	struct volume *v;
 	int rc;
@@ -53,16 +53,16 @@ static int add_volume(struct scene *scene, const char *name, uint64_t size,
 	v->from_snapshot = from ? cairn_strdup(from->id) : NULL;
 	if (!v->name || (from && !v->from_snapshot))
 		return cairn_err_nomem(err, "volume");
-	rc = volume_create(scene->target, v, scene->dir, err);
+	rc = conformance_volume_create(scene->target, v, scene->dir, err);
 	if (!rc)
-		rc = volume_publish(scene->target, v, err);
+		rc = conformance_volume_publish(scene->target, v, err);
 	if (!rc)
 		*ret = v;
 	return rc;
 }
 
-static int add_snapshot(struct scene *scene, const struct volume *v, const char *name,
-			struct snapshot **ret, struct cairn_err *err)
+static int scene_add_snapshot(struct scene *scene, const struct volume *v, const char *name,
+			      struct snapshot **ret, struct cairn_err *err)
 {
 	struct snapshot *s;
 	int rc;
@@ -74,9 +74,9 @@ static int add_snapshot(struct scene *scene, const struct volume *v, const char 
 	s->volume_id = cairn_strdup(v->id);
 	if (!s->name || !s->volume_id)
 		return cairn_err_nomem(err, "snapshot");
-	rc = device_sync(v->fd, err);
+	rc = conformance_device_sync(v->fd, err);
 	if (!rc)
-		rc = snapshot_create(scene->target, s, err);
+		rc = conformance_snapshot_create(scene->target, s, err);
 	if (!rc)
 		*ret = s;
 	return rc;
@@ -103,7 +103,7 @@ static const struct plan {
 	{43, 44, SLOT, SCENE_WRITTEN},          {48, 52, SCENE_BLOCK, SCENE_NEW},
 };
 
-static int remember(struct scene *scene, struct scene_range range, struct cairn_err *err)
+static int scene_remember(struct scene *scene, struct scene_range range, struct cairn_err *err)
 {
 	if (!scene->ranges)
 		scene->ranges = cairn_calloc(RANGES_MAX, sizeof(range));
@@ -113,7 +113,7 @@ static int remember(struct scene *scene, struct scene_range range, struct cairn_
 	return 0;
 }
 
-static struct scene_range place(const struct plan *p, unsigned slot)
+static struct scene_range scene_place(const struct plan *p, unsigned slot)
 {
 	struct scene_range r = {.offset = (uint64_t)slot * SLOT, .length = p->length};
 
@@ -125,21 +125,21 @@ static struct scene_range place(const struct plan *p, unsigned slot)
 static int write_first(struct scene *scene, const struct plan *p, unsigned slot,
 		       struct cairn_err *err)
 {
-	struct scene_range r = place(p, slot);
+	struct scene_range r = scene_place(p, slot);
 	int rc;
 
 	if (p->then == SCENE_NEW)
 		return 0;
 	r.kind = SCENE_WRITTEN;
 	r.gone = p->then == SCENE_ZEROED || p->then == SCENE_DISCARDED;
-	rc = device_write(scene->volume->fd, r.offset, r.length, FIRST_DATA, err);
-	return rc ? rc : remember(scene, r, err);
+	rc = conformance_device_write(scene->volume->fd, r.offset, r.length, FIRST_DATA, err);
+	return rc ? rc : scene_remember(scene, r, err);
 }
 
 static int write_second(struct scene *scene, const struct plan *p, unsigned slot,
 			struct cairn_err *err)
 {
-	struct scene_range r = place(p, slot);
+	struct scene_range r = scene_place(p, slot);
 	int fd = scene->volume->fd;
 	int rc;
 
@@ -148,27 +148,27 @@ static int write_second(struct scene *scene, const struct plan *p, unsigned slot
 	case SCENE_WRITTEN:
 		return 0;
 	case SCENE_SAME:
-		rc = device_write(fd, r.offset, r.length, FIRST_DATA, err);
+		rc = conformance_device_write(fd, r.offset, r.length, FIRST_DATA, err);
 		break;
 	case SCENE_ZEROED:
-		rc = device_write(fd, r.offset, r.length, 0, err);
+		rc = conformance_device_write(fd, r.offset, r.length, 0, err);
 		break;
 	case SCENE_ONE_BYTE:
 		r.offset += SCENE_BLOCK / 3;
 		r.length = 1;
-		rc = device_write(fd, r.offset, 1, SECOND_DATA, err);
+		rc = conformance_device_write(fd, r.offset, 1, SECOND_DATA, err);
 		break;
 	case SCENE_DISCARDED:
-		rc = device_discard(fd, r.offset, r.length, err);
+		rc = conformance_device_discard(fd, r.offset, r.length, err);
 		if (rc == CAIRN_UNIMPLEMENTED) {
 			scene->no_discard = true;
 			return 0;
 		}
 		break;
 	default:
-		rc = device_write(fd, r.offset, r.length, SECOND_DATA, err);
+		rc = conformance_device_write(fd, r.offset, r.length, SECOND_DATA, err);
 	}
-	return rc ? rc : remember(scene, r, err);
+	return rc ? rc : scene_remember(scene, r, err);
 }
 
 /* Writes every second block from the end of the first quarter on, and the last one. */
@@ -183,14 +183,14 @@ static int write_dense(struct scene *scene, enum scene_kind kind, unsigned versi
 	for (r.offset = end / 4 / SCENE_BLOCK * SCENE_BLOCK;
 	     !rc && count < DENSE_MAX && r.offset < end - 2ULL * SCENE_BLOCK;
 	     r.offset += 2ULL * SCENE_BLOCK, count++) {
-		rc = device_write(scene->volume->fd, r.offset, r.length, version, err);
+		rc = conformance_device_write(scene->volume->fd, r.offset, r.length, version, err);
 		if (!rc)
-			rc = remember(scene, r, err);
+			rc = scene_remember(scene, r, err);
 	}
 	r.offset = end - SCENE_BLOCK;
 	if (!rc)
-		rc = device_write(scene->volume->fd, r.offset, r.length, version, err);
-	return rc ? rc : remember(scene, r, err);
+		rc = conformance_device_write(scene->volume->fd, r.offset, r.length, version, err);
+	return rc ? rc : scene_remember(scene, r, err);
 }
 
 static int write_phase(struct scene *scene, bool second, struct cairn_err *err)
@@ -211,10 +211,10 @@ static int write_phase(struct scene *scene, bool second, struct cairn_err *err)
 static int make_main(struct scene *scene, struct cairn_err *err)
 {
 	uint64_t size;
-	int rc = add_volume(scene, "main", scene->size, NULL, &scene->volume, err);
+	int rc = scene_add_volume(scene, "main", scene->size, NULL, &scene->volume, err);
 
 	if (!rc)
-		rc = device_size(scene->volume->fd, &size, err);
+		rc = conformance_device_size(scene->volume->fd, &size, err);
 	if (!rc && size < SCENE_SIZE_MIN)
 		rc = cairn_err_set(err, CAIRN_INTERNAL, "the device has %llu bytes only",
 				   (unsigned long long)size);
@@ -222,21 +222,22 @@ static int make_main(struct scene *scene, struct cairn_err *err)
 		return rc;
 	if (size < scene->volume->size)
 		scene->volume->size = size;
-	rc = add_snapshot(scene, scene->volume, "empty", &scene->empty, err);
+	rc = scene_add_snapshot(scene, scene->volume, "empty", &scene->empty, err);
 	if (!rc)
 		rc = write_phase(scene, false, err);
 	if (!rc)
-		rc = add_snapshot(scene, scene->volume, "first", &scene->first, err);
+		rc = scene_add_snapshot(scene, scene->volume, "first", &scene->first, err);
 	if (!rc)
 		rc = write_phase(scene, true, err);
 	if (!rc)
-		rc = add_snapshot(scene, scene->volume, "second", &scene->second, err);
-	return rc ? rc : add_snapshot(scene, scene->volume, "same", &scene->same, err);
+		rc = scene_add_snapshot(scene, scene->volume, "second", &scene->second, err);
+	return rc ? rc : scene_add_snapshot(scene, scene->volume, "same", &scene->same, err);
 }
 
 /* Runs `make` once and returns the same result later. */
-static int once(struct scene *scene, int *state, struct cairn_err *kept,
-		int (*make)(struct scene *scene, struct cairn_err *err), struct cairn_err *err)
+static int scene_once(struct scene *scene, int *state, struct cairn_err *kept,
+		      int (*make)(struct scene *scene, struct cairn_err *err),
+		      struct cairn_err *err)
 {
 	if (*state > 0)
 		*state = make(scene, kept);
@@ -245,9 +246,9 @@ static int once(struct scene *scene, int *state, struct cairn_err *kept,
 	return *state;
 }
 
-int scene_main(struct scene *scene, struct cairn_err *err)
+int conformance_scene_main(struct scene *scene, struct cairn_err *err)
 {
-	return once(scene, &scene->main_state, &scene->main_err, make_main, err);
+	return scene_once(scene, &scene->main_state, &scene->main_err, make_main, err);
 }
 
 /* --- the others --- */
@@ -255,50 +256,51 @@ int scene_main(struct scene *scene, struct cairn_err *err)
 static int make_grown(struct scene *scene, struct cairn_err *err)
 {
 	uint64_t old = 0, size = 0;
-	int rc = add_volume(scene, "grown", scene->size / 2, NULL, &scene->grown, err);
+	int rc = scene_add_volume(scene, "grown", scene->size / 2, NULL, &scene->grown, err);
 
 	if (!rc)
-		rc = device_write(scene->grown->fd, 0, SLOT, FIRST_DATA, err);
+		rc = conformance_device_write(scene->grown->fd, 0, SLOT, FIRST_DATA, err);
 	if (!rc)
-		rc = add_snapshot(scene, scene->grown, "before", &scene->before_growth, err);
+		rc = scene_add_snapshot(scene, scene->grown, "before", &scene->before_growth, err);
 	if (rc)
 		return rc;
 	old = scene->grown->size;
-	rc = volume_expand(scene->target, scene->grown, old + scene->size / 2, err);
+	rc = conformance_volume_expand(scene->target, scene->grown, old + scene->size / 2, err);
 	if (!rc)
-		rc = device_size(scene->grown->fd, &size, err);
+		rc = conformance_device_size(scene->grown->fd, &size, err);
 	if (!rc && size < old + SLOT)
 		rc = cairn_err_set(err, CAIRN_INTERNAL, "the device did not grow");
 	if (rc)
 		return rc;
 	scene->grown_range = (struct scene_range){.offset = old, .length = SLOT, .kind = SCENE_NEW};
-	rc = device_write(scene->grown->fd, old, SLOT, SECOND_DATA, err);
-	return rc ? rc : add_snapshot(scene, scene->grown, "after", &scene->after_growth, err);
+	rc = conformance_device_write(scene->grown->fd, old, SLOT, SECOND_DATA, err);
+	return rc ? rc
+		  : scene_add_snapshot(scene, scene->grown, "after", &scene->after_growth, err);
 }
 
-int scene_grown(struct scene *scene, struct cairn_err *err)
+int conformance_scene_grown(struct scene *scene, struct cairn_err *err)
 {
-	return once(scene, &scene->grown_state, &scene->grown_err, make_grown, err);
+	return scene_once(scene, &scene->grown_state, &scene->grown_err, make_grown, err);
 }
 
 static int make_other(struct scene *scene, struct cairn_err *err)
 {
-	int rc = add_volume(scene, "other", scene->size / 4, NULL, &scene->other, err);
+	int rc = scene_add_volume(scene, "other", scene->size / 4, NULL, &scene->other, err);
 
 	if (!rc)
-		rc = device_write(scene->other->fd, SLOT, SLOT, FIRST_DATA, err);
-	return rc ? rc : add_snapshot(scene, scene->other, "other", &scene->of_other, err);
+		rc = conformance_device_write(scene->other->fd, SLOT, SLOT, FIRST_DATA, err);
+	return rc ? rc : scene_add_snapshot(scene, scene->other, "other", &scene->of_other, err);
 }
 
-int scene_other(struct scene *scene, struct cairn_err *err)
+int conformance_scene_other(struct scene *scene, struct cairn_err *err)
 {
-	return once(scene, &scene->other_state, &scene->other_err, make_other, err);
+	return scene_once(scene, &scene->other_state, &scene->other_err, make_other, err);
 }
 
 static int make_group(struct scene *scene, struct cairn_err *err)
 {
 	struct group *g = &scene->group;
-	int rc = scene_other(scene, err);
+	int rc = conformance_scene_other(scene, err);
 
 	if (rc)
 		return rc;
@@ -306,53 +308,57 @@ static int make_group(struct scene *scene, struct cairn_err *err)
 	g->volume_id = cairn_strdup(scene->other->id);
 	if (!g->name || !g->volume_id)
 		return cairn_err_nomem(err, "group");
-	return group_create(scene->target, g, err);
+	return conformance_group_create(scene->target, g, err);
 }
 
-int scene_group(struct scene *scene, struct cairn_err *err)
+int conformance_scene_group(struct scene *scene, struct cairn_err *err)
 {
-	return once(scene, &scene->group_state, &scene->group_err, make_group, err);
+	return scene_once(scene, &scene->group_state, &scene->group_err, make_group, err);
 }
 
-int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
-		  struct cairn_err *err)
+int conformance_scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
+			      struct cairn_err *err)
 {
-	return add_volume(scene, "restored", from->size ? from->size : scene->volume->size, from,
-			  ret, err);
+	return scene_add_volume(scene, "restored", from->size ? from->size : scene->volume->size,
+				from, ret, err);
 }
 
-int scene_disturb(struct scene *scene, struct cairn_err *err)
+int conformance_scene_disturb(struct scene *scene, struct cairn_err *err)
 {
 	uint64_t start = scene->volume->size / 4 * 3 / SCENE_BLOCK * SCENE_BLOCK;
-	int rc = device_write(scene->volume->fd, start, scene->volume->size - start, FIRST_DATA,
-			      err);
+	int rc = conformance_device_write(scene->volume->fd, start, scene->volume->size - start,
+					  FIRST_DATA, err);
 
-	return rc ? rc : device_sync(scene->volume->fd, err);
+	return rc ? rc : conformance_device_sync(scene->volume->fd, err);
 }
 
 /* Snapshots first: not every driver can delete a volume before them. A second round
  * removes what the first could not, such as a snapshot in use. */
-void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text), void *arg)
+void conformance_scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text),
+			     void *arg)
 {
 	for (int round = 0; round < 2; round++) {
 		struct cairn_err err = {0};
 
-		if (group_remove(scene->target, &scene->group, &err) && round)
+		if (conformance_group_remove(scene->target, &scene->group, &err) && round)
 			tell(arg, err.msg);
 		for (size_t i = scene->n_snapshots; i-- > 0;) {
-			if (snapshot_remove(scene->target, &scene->snapshots[i], &err) && round)
+			if (conformance_snapshot_remove(scene->target, &scene->snapshots[i],
+							&err) &&
+			    round)
 				tell(arg, err.msg);
 		}
 		for (size_t i = scene->n_volumes; i-- > 0;) {
-			if (volume_remove(scene->target, &scene->volumes[i], &err) && round)
+			if (conformance_volume_remove(scene->target, &scene->volumes[i], &err) &&
+			    round)
 				tell(arg, err.msg);
 		}
 	}
-	group_free(&scene->group);
+	conformance_group_free(&scene->group);
 	for (size_t i = 0; i < scene->n_snapshots; i++)
-		snapshot_free(&scene->snapshots[i]);
+		conformance_snapshot_free(&scene->snapshots[i]);
 	for (size_t i = 0; i < scene->n_volumes; i++)
-		volume_free(&scene->volumes[i]);
+		conformance_volume_free(&scene->volumes[i]);
 	if (scene->dir && rmdir(scene->dir) != 0 && errno != ENOENT)
 		tell(arg, "the driver left something at its paths");
 	free(scene->dir);

@@ -13,7 +13,7 @@
  *   same      right after that
  *
  * Every byte that counts as changed has a new value, so that a driver that compares bytes
- * must report it too. scene_clean() removes all objects, also after failures.
+ * must report it too. conformance_scene_clean() removes all objects, also after failures.
  */
 #ifndef CAIRN_CONFORMANCE_SCENE_H
 #define CAIRN_CONFORMANCE_SCENE_H
@@ -92,23 +92,24 @@ struct scene {
 };
 
 /* `parent` is the parent of this run's directory. */
-int scene_init(struct scene *scene, struct target *target, uint64_t size, const char *parent,
-	       struct cairn_err *err);
+int conformance_scene_init(struct scene *scene, struct target *target, uint64_t size,
+			   const char *parent, struct cairn_err *err);
 
 /* Each function creates its part on the first call; later calls return the same result. */
-int scene_main(struct scene *scene, struct cairn_err *err);
-int scene_grown(struct scene *scene, struct cairn_err *err);
-int scene_other(struct scene *scene, struct cairn_err *err);
-int scene_group(struct scene *scene, struct cairn_err *err);
+int conformance_scene_main(struct scene *scene, struct cairn_err *err);
+int conformance_scene_grown(struct scene *scene, struct cairn_err *err);
+int conformance_scene_other(struct scene *scene, struct cairn_err *err);
+int conformance_scene_group(struct scene *scene, struct cairn_err *err);
 
 /* Creates a volume from a snapshot and publishes it. */
-int scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
-		  struct cairn_err *err);
+int conformance_scene_restore(struct scene *scene, const struct snapshot *from, struct volume **ret,
+			      struct cairn_err *err);
 
 /* Overwrites the last quarter of the main volume with its contents in `first`. */
-int scene_disturb(struct scene *scene, struct cairn_err *err);
+int conformance_scene_disturb(struct scene *scene, struct cairn_err *err);
 
 /* Removes all objects; reports each failure to `tell` and continues. */
-void scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text), void *arg);
+void conformance_scene_clean(struct scene *scene, void (*tell)(void *arg, const char *text),
+			     void *arg);
 
 #endif

@@ -15,21 +15,23 @@
 #define READY_POLL_MS 100
 
 /* One CreateSnapshot: repeated under the same name it reports the progress. */
-static int call_create(struct target *t, struct snapshot *s, bool *ret_ready, struct cairn_err *err)
+static int scene_snapshot_call_create(struct target *t, struct snapshot *s, bool *ret_ready,
+				      struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__Snapshot *made;
 	int rc;
 
-	request_add_string(&request, 1, s->volume_id);
-	request_add_string(&request, 2, s->name);
-	request_add_map(&request, 3, &t->secrets);
-	request_add_map(&request, 4, &t->snapshot_parameters);
+	conformance_request_add_string(&request, 1, s->volume_id);
+	conformance_request_add_string(&request, 2, s->name);
+	conformance_request_add_map(&request, 3, &t->secrets);
+	conformance_request_add_map(&request, 4, &t->snapshot_parameters);
 	s->tried = true;
-	rc = target_unary(t, "/csi.v1.Controller/CreateSnapshot", &request,
-			  &csi__v1__create_snapshot_response__descriptor, &message, err);
-	s->tried = rc == 0 || target_unsure(rc);
+	rc = conformance_target_unary(t, "/csi.v1.Controller/CreateSnapshot", &request,
+				      &csi__v1__create_snapshot_response__descriptor, &message,
+				      err);
+	s->tried = rc == 0 || conformance_target_unsure(rc);
 	if (rc)
 		return rc;
 	made = ((const Csi__V1__CreateSnapshotResponse *)(const void *)message)->snapshot;
@@ -43,23 +45,23 @@ static int call_create(struct target *t, struct snapshot *s, bool *ret_ready, st
 	return s->id ? 0 : cairn_err_nomem(err, "snapshot");
 }
 
-int snapshot_create(struct target *t, struct snapshot *s, struct cairn_err *err)
+int conformance_snapshot_create(struct target *t, struct snapshot *s, struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + t->timeout_ms * CAIRN_NS_PER_MS;
 	bool ready = false;
-	int rc = call_create(t, s, &ready, err);
+	int rc = scene_snapshot_call_create(t, s, &ready, err);
 
 	while (!rc && !ready) {
 		if (cairn_monotonic_ns() > end)
 			return cairn_err_set(err, CAIRN_DEADLINE, "snapshot '%s' is not ready yet",
 					     s->id);
 		cairn_sleep_ms(READY_POLL_MS);
-		rc = call_create(t, s, &ready, err);
+		rc = scene_snapshot_call_create(t, s, &ready, err);
 	}
 	return rc;
 }
 
-int snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err)
+int conformance_snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 	proto_auto_message ProtobufCMessage *message = NULL;
@@ -67,13 +69,14 @@ int snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err)
 	int rc = 0;
 
 	if (!s->id && s->tried)
-		rc = call_create(t, s, &ready, err);
+		rc = scene_snapshot_call_create(t, s, &ready, err);
 	if (rc || !s->id)
 		return rc;
-	request_add_string(&request, 1, s->id);
-	request_add_map(&request, 2, &t->secrets);
-	rc = target_unary(t, "/csi.v1.Controller/DeleteSnapshot", &request,
-			  &csi__v1__delete_snapshot_response__descriptor, &message, err);
+	conformance_request_add_string(&request, 1, s->id);
+	conformance_request_add_map(&request, 2, &t->secrets);
+	rc = conformance_target_unary(t, "/csi.v1.Controller/DeleteSnapshot", &request,
+				      &csi__v1__delete_snapshot_response__descriptor, &message,
+				      err);
 	if (!rc) {
 		free(s->id);
 		s->id = NULL;
@@ -82,7 +85,7 @@ int snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err)
 	return rc;
 }
 
-void snapshot_free(struct snapshot *s)
+void conformance_snapshot_free(struct snapshot *s)
 {
 	free(s->name);
 	free(s->volume_id);

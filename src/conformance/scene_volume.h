@@ -34,21 +34,23 @@ struct volume {
 };
 
 /* Creates it and stores its id and size. `dir` is the parent of its paths. */
-int volume_create(struct target *t, struct volume *v, const char *dir, struct cairn_err *err);
+int conformance_volume_create(struct target *t, struct volume *v, const char *dir,
+			      struct cairn_err *err);
 
 /* Attaches, stages, publishes and opens it for reading and writing. */
-int volume_publish(struct target *t, struct volume *v, struct cairn_err *err);
-int volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err);
+int conformance_volume_publish(struct target *t, struct volume *v, struct cairn_err *err);
+int conformance_volume_unpublish(struct target *t, struct volume *v, struct cairn_err *err);
 
 /* Grows it, on controller and node, while it is published. */
-int volume_expand(struct target *t, struct volume *v, uint64_t size, struct cairn_err *err);
+int conformance_volume_expand(struct target *t, struct volume *v, uint64_t size,
+			      struct cairn_err *err);
 
-/* DeleteVolume alone; the object remains for volume_remove(). */
-int volume_delete(struct target *t, struct volume *v, struct cairn_err *err);
+/* DeleteVolume alone; the object remains for conformance_volume_remove(). */
+int conformance_volume_delete(struct target *t, struct volume *v, struct cairn_err *err);
 
 /* Undoes all completed steps and continues after errors; returns the first one. */
-int volume_remove(struct target *t, struct volume *v, struct cairn_err *err);
-void volume_free(struct volume *v);
+int conformance_volume_remove(struct target *t, struct volume *v, struct cairn_err *err);
+void conformance_volume_free(struct volume *v);
 
 struct snapshot {
 	char *name;
@@ -59,8 +61,8 @@ struct snapshot {
 };
 
 /* Cuts a snapshot and waits until it is ready to use. */
-int snapshot_create(struct target *t, struct snapshot *s, struct cairn_err *err);
-int snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err);
-void snapshot_free(struct snapshot *s);
+int conformance_snapshot_create(struct target *t, struct snapshot *s, struct cairn_err *err);
+int conformance_snapshot_remove(struct target *t, struct snapshot *s, struct cairn_err *err);
+void conformance_snapshot_free(struct snapshot *s);
 
 #endif

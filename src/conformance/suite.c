@@ -28,7 +28,7 @@ static const struct suite_test *const groups[] = {
 	suite_ending_tests,      suite_snapshot_tests, suite_lifetime_tests,
 };
 
-const struct suite_test *suite_test_at(size_t i)
+const struct suite_test *conformance_suite_test_at(size_t i)
 {
 	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++) {
 		for (const struct suite_test *test = groups[g]; test->name; test++) {
@@ -49,7 +49,7 @@ static size_t count_wanted(const struct suite_options *options)
 	const struct suite_test *test;
 	size_t n = 0;
 
-	for (size_t i = 0; (test = suite_test_at(i)); i++)
+	for (size_t i = 0; (test = conformance_suite_test_at(i)); i++)
 		n += is_wanted(options, test);
 	return n;
 }
@@ -58,7 +58,7 @@ static void list_tests(const struct suite_options *options)
 {
 	const struct suite_test *test;
 
-	for (size_t i = 0; (test = suite_test_at(i)); i++) {
+	for (size_t i = 0; (test = conformance_suite_test_at(i)); i++) {
 		if (is_wanted(options, test))
 			printf("%-42s rule: %s\n", test->name, test->rule);
 	}
@@ -81,7 +81,7 @@ static void *watch_signals(void *arg)
 		int signo = net_signals_wait(&w->signals, WATCH_MS);
 
 		if (signo == SIGINT || signo == SIGTERM)
-			target_stop(w->target, signo);
+			conformance_target_stop(w->target, signo);
 	}
 	return NULL;
 }
@@ -93,16 +93,17 @@ static int read_options(struct target *t, const struct suite_options *o, struct 
 	int rc = 0;
 
 	if (o->parameters)
-		rc = request_map_parse(&t->parameters, o->parameters, ",", err);
+		rc = conformance_request_map_parse(&t->parameters, o->parameters, ",", err);
 	if (!rc && o->snapshot_parameters)
-		rc = request_map_parse(&t->snapshot_parameters, o->snapshot_parameters, ",", err);
+		rc = conformance_request_map_parse(&t->snapshot_parameters, o->snapshot_parameters,
+						   ",", err);
 	if (!rc && o->secrets_file) {
 		cairn_auto_free char *text = NULL;
 		size_t n;
 
 		rc = cairn_file_read(AT_FDCWD, o->secrets_file, SECRETS_FILE_MAX, &text, &n, err);
 		if (!rc)
-			rc = request_map_parse(&t->secrets, text, "\n", err);
+			rc = conformance_request_map_parse(&t->secrets, text, "\n", err);
 	}
 	return rc;
 }
@@ -112,8 +113,8 @@ static void run_tests(struct suite *suite, const struct suite_options *options, 
 	static struct verdict verdict;
 	const struct suite_test *test;
 
-	report_begin(r, &suite->target, count_wanted(options));
-	for (size_t i = 0; (test = suite_test_at(i)) && !suite->target.stopped; i++) {
+	conformance_report_begin(r, &suite->target, count_wanted(options));
+	for (size_t i = 0; (test = conformance_suite_test_at(i)) && !suite->target.stopped; i++) {
 		uint64_t started = cairn_monotonic_ns();
 
 		if (!is_wanted(options, test))
@@ -121,7 +122,8 @@ static void run_tests(struct suite *suite, const struct suite_options *options, 
 		verdict = (struct verdict){0};
 		test->run(suite, &verdict, test->arg);
 		if (!suite->target.stopped)
-			report_result(r, test, &verdict, cairn_monotonic_ns() - started);
+			conformance_report_result(r, test, &verdict,
+						  cairn_monotonic_ns() - started);
 	}
 }
 
@@ -130,20 +132,20 @@ static void tell_leftover(void *arg, const char *text)
 	char line[640];
 
 	snprintf(line, sizeof(line), "left behind: %s", text);
-	report_remark(arg, line);
+	conformance_report_remark(arg, line);
 }
 
-static int conclude(const struct suite *suite, const struct suite_options *options,
-		    struct report *r, struct cairn_err *err)
+static int suite_conclude(const struct suite *suite, const struct suite_options *options,
+			  struct report *r, struct cairn_err *err)
 {
 	size_t n = r->passed + r->failed + r->skipped;
 	int rc = 0;
 
 	if (suite->target.stopped)
-		report_bail_out(r, "interrupted");
-	report_end(r);
+		conformance_report_bail_out(r, "interrupted");
+	conformance_report_end(r);
 	if (options->junit_file)
-		rc = report_write_junit(r, options->junit_file, err);
+		rc = conformance_report_write_junit(r, options->junit_file, err);
 	if (rc)
 		return rc;
 	if (r->sys_errno)
@@ -162,21 +164,22 @@ static int run_watched(struct suite *suite, const struct suite_options *options,
 	struct report report;
 	int rc;
 
-	rc = scene_init(&suite->scene, &suite->target, options->size, options->staging_dir, err);
+	rc = conformance_scene_init(&suite->scene, &suite->target, options->size,
+				    options->staging_dir, err);
 	if (rc)
 		return rc;
-	report_init(&report, options->junit_file != NULL);
+	conformance_report_init(&report, options->junit_file != NULL);
 	run_tests(suite, options, &report);
 	suite->target.cleaning = true;
-	scene_clean(&suite->scene, tell_leftover, &report);
+	conformance_scene_clean(&suite->scene, tell_leftover, &report);
 	for (size_t i = 0; i < suite->n_streams; i++)
-		listing_free(&suite->streams[i]);
-	rc = conclude(suite, options, &report, err);
-	report_done(&report);
+		conformance_listing_free(&suite->streams[i]);
+	rc = suite_conclude(suite, options, &report, err);
+	conformance_report_done(&report);
 	return rc;
 }
 
-static int check_options(const struct suite_options *options, struct cairn_err *err)
+static int suite_check_options(const struct suite_options *options, struct cairn_err *err)
 {
 	if (count_wanted(options) == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "no test is called '%s'", options->only);
@@ -185,11 +188,11 @@ static int check_options(const struct suite_options *options, struct cairn_err *
 	return 0;
 }
 
-int suite_run(const struct suite_options *options, struct cairn_err *err)
+int conformance_suite_run(const struct suite_options *options, struct cairn_err *err)
 {
 	struct suite *suite;
 	struct watch watch = {0};
-	int rc = check_options(options, err);
+	int rc = suite_check_options(options, err);
 
 	if (rc)
 		return rc;
@@ -203,19 +206,19 @@ int suite_run(const struct suite_options *options, struct cairn_err *err)
 	suite->thorough = options->thorough;
 	net_signals_block(&watch.signals);
 	watch.target = &suite->target;
-	rc = target_init(&suite->target, options->endpoint, options->timeout_ms, err);
+	rc = conformance_target_init(&suite->target, options->endpoint, options->timeout_ms, err);
 	if (!rc)
 		rc = read_options(&suite->target, options, err);
 	if (!rc && pthread_create(&watch.thread, NULL, watch_signals, &watch) != 0)
 		rc = cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	if (!rc) {
-		rc = target_learn(&suite->target, err);
+		rc = conformance_target_learn(&suite->target, err);
 		if (!rc)
 			rc = run_watched(suite, options, err);
 		watch.done = true;
 		pthread_join(watch.thread, NULL);
 	}
-	target_done(&suite->target);
+	conformance_target_done(&suite->target);
 	free(suite);
 	return rc;
 }

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "conformance/block_listing.h"
-#include "conformance/scene.h"
 #include "conformance/driver_target.h"
+#include "conformance/scene.h"
 #include "conformance/test_verdict.h"
 
 /* Number of streams that the rules for all streams are checked on. */
@@ -50,6 +50,6 @@ extern const struct suite_test suite_snapshot_tests[];
 extern const struct suite_test suite_lifetime_tests[];
 
 /* The i-th test of all, or NULL. */
-const struct suite_test *suite_test_at(size_t i);
+const struct suite_test *conformance_suite_test_at(size_t i);
 
 #endif

@@ -12,9 +12,9 @@ static void list_and_check(struct suite *suite, struct verdict *v, const struct 
 {
 	struct listing l;
 
-	if (check_get(suite, v, r, &l))
-		check_covers(suite, v, &l, kinds, gone_too);
-	listing_free(&l);
+	if (conformance_check_get(suite, v, r, &l))
+		conformance_check_covers(suite, v, &l, kinds, gone_too);
+	conformance_listing_free(&l);
 }
 
 static void allocated_first(struct suite *suite, struct verdict *v, int arg)
@@ -22,7 +22,7 @@ static void allocated_first(struct suite *suite, struct verdict *v, int arg)
 	struct listing_request r = {0};
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	r.target = suite->scene.first->id;
 	list_and_check(suite, v, &r, SCENE_WRITTEN, true);
@@ -33,9 +33,9 @@ static void allocated_later(struct suite *suite, struct verdict *v, int arg)
 	struct listing_request r;
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
-	r = check_request(suite, CHECK_ALLOCATED);
+	r = conformance_check_request(suite, CHECK_ALLOCATED);
 	list_and_check(suite, v, &r, SCENE_WRITTEN | SCENE_NEW, false);
 }
 
@@ -43,13 +43,13 @@ static void delta_kind(struct suite *suite, struct verdict *v, int kind)
 {
 	struct listing_request r;
 
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	if (kind == SCENE_DISCARDED && suite->scene.no_discard) {
-		verdict_skip(v, "the device takes no discard");
+		conformance_verdict_skip(v, "the device takes no discard");
 		return;
 	}
-	r = check_request(suite, CHECK_DELTA);
+	r = conformance_check_request(suite, CHECK_DELTA);
 	list_and_check(suite, v, &r, (unsigned)kind, false);
 }
 
@@ -58,9 +58,9 @@ static void delta_from_empty(struct suite *suite, struct verdict *v, int arg)
 	struct listing_request r;
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
-	r = check_request(suite, CHECK_DELTA);
+	r = conformance_check_request(suite, CHECK_DELTA);
 	r.base = suite->scene.empty->id;
 	list_and_check(suite, v, &r, SCENE_WRITTEN | SCENE_NEW, false);
 }
@@ -71,18 +71,19 @@ static void delta_of_nothing(struct suite *suite, struct verdict *v, int arg)
 	struct listing l;
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	r.base = suite->scene.second->id;
 	r.target = suite->scene.same->id;
-	if (check_get(suite, v, &r, &l)) {
+	if (conformance_check_get(suite, v, &r, &l)) {
 		if (l.n_messages == 0)
-			verdict_fail(v, "%s: no message, so no capacity and no type", l.label);
+			conformance_verdict_fail(v, "%s: no message, so no capacity and no type",
+						 l.label);
 		if (l.n_tuples > 0)
-			verdict_note(v, "%s: %zu tuples although nothing was written", l.label,
-				     l.n_tuples);
+			conformance_verdict_note(v, "%s: %zu tuples although nothing was written",
+						 l.label, l.n_tuples);
 	}
-	listing_free(&l);
+	conformance_listing_free(&l);
 }
 
 static void same_snapshot(struct suite *suite, struct verdict *v, int arg)
@@ -91,19 +92,20 @@ static void same_snapshot(struct suite *suite, struct verdict *v, int arg)
 	struct listing l;
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
-	r = check_request(suite, CHECK_DELTA);
+	r = conformance_check_request(suite, CHECK_DELTA);
 	r.base = r.target;
-	listing_get(&suite->target, &r, &l);
+	conformance_listing_get(&suite->target, &r, &l);
 	if (l.code == CAIRN_INVALID)
-		verdict_note(v, "refused with INVALID_ARGUMENT, which the text allows");
+		conformance_verdict_note(v, "refused with INVALID_ARGUMENT, which the text allows");
 	else if (l.code != 0)
-		verdict_fail(v, "%s: %s: %s", l.label, cairn_code_name(l.code), l.err.msg);
+		conformance_verdict_fail(v, "%s: %s: %s", l.label, cairn_code_name(l.code),
+					 l.err.msg);
 	else if (l.n_tuples > 0)
-		verdict_fail(v, "%s: %zu tuples between a snapshot and itself", l.label,
-			     l.n_tuples);
-	listing_free(&l);
+		conformance_verdict_fail(v, "%s: %zu tuples between a snapshot and itself", l.label,
+					 l.n_tuples);
+	conformance_listing_free(&l);
 }
 
 static void delta_grown(struct suite *suite, struct verdict *v, int arg)
@@ -113,19 +115,20 @@ static void delta_grown(struct suite *suite, struct verdict *v, int arg)
 	uint64_t start, end, at;
 
 	(void)arg;
-	if (!check_grown(suite, v))
+	if (!conformance_check_grown(suite, v))
 		return;
 	r.base = suite->scene.before_growth->id;
 	r.target = suite->scene.after_growth->id;
 	start = suite->scene.grown_range.offset;
 	end = start + suite->scene.grown_range.length;
-	if (check_get(suite, v, &r, &l)) {
-		at = listing_uncovered(&l, start, end);
+	if (conformance_check_get(suite, v, &r, &l)) {
+		at = conformance_listing_uncovered(&l, start, end);
 		if (at < end)
-			verdict_fail(v, "%s: byte %" PRIu64 ", in what was added, is not reported",
-				     l.label, at);
+			conformance_verdict_fail(
+				v, "%s: byte %" PRIu64 ", in what was added, is not reported",
+				l.label, at);
 	}
-	listing_free(&l);
+	conformance_listing_free(&l);
 }
 
 const struct suite_test suite_coverage_tests[] = {

@@ -29,25 +29,26 @@ static void look_at_end(struct verdict *v, const struct listing *full, const str
 {
 	struct listing_range gap;
 
-	if (l->code == 0 && listing_missing(full, l, 0, UINT64_MAX, &gap))
-		verdict_fail(v,
-			     "%s: ended with OK after a deadline of %" PRIu64
-			     " ms, but byte %" PRIu64 " and what follows is missing",
-			     l->label, timeout_ms, gap.start);
+	if (l->code == 0 && conformance_listing_missing(full, l, 0, UINT64_MAX, &gap))
+		conformance_verdict_fail(v,
+					 "%s: ended with OK after a deadline of %" PRIu64
+					 " ms, but byte %" PRIu64 " and what follows is missing",
+					 l->label, timeout_ms, gap.start);
 	if (l->code != 0 && l->code != CAIRN_DEADLINE && l->code != CAIRN_CANCELLED)
-		verdict_note(v, "%s: ended with %s", l->label, cairn_code_name(l->code));
+		conformance_verdict_note(v, "%s: ended with %s", l->label,
+					 cairn_code_name(l->code));
 }
 
-static bool whole(struct suite *suite, struct verdict *v, int pair, struct listing *ret)
+static bool test_ending_whole(struct suite *suite, struct verdict *v, int pair, struct listing *ret)
 {
 	struct listing_request r;
 
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return false;
-	r = check_request(suite, (enum check_pair)pair);
-	if (check_get(suite, v, &r, ret))
+	r = conformance_check_request(suite, (enum check_pair)pair);
+	if (conformance_check_get(suite, v, &r, ret))
 		return true;
-	listing_free(ret);
+	conformance_listing_free(ret);
 	return false;
 }
 
@@ -56,74 +57,75 @@ static void deadline_held(struct suite *suite, struct verdict *v, int pair)
 	struct listing_request r;
 	struct listing full, l;
 
-	if (!whole(suite, v, pair, &full))
+	if (!test_ending_whole(suite, v, pair, &full))
 		return;
-	r = check_request(suite, (enum check_pair)pair);
+	r = conformance_check_request(suite, (enum check_pair)pair);
 	r.max_results = 1;
 	r.narrow = true;
 	r.timeout_ms = HOLD_MS;
 	r.grace_ms = GRACE_MS;
 	r.pause_ms = HOLD_MS * 2;
-	listing_get(&suite->target, &r, &l);
+	conformance_listing_get(&suite->target, &r, &l);
 	look_at_end(v, &full, &l, HOLD_MS);
 	if (l.code == 0)
-		verdict_note(v, "the driver had sent everything before its deadline");
-	listing_free(&l);
-	listing_free(&full);
+		conformance_verdict_note(v, "the driver had sent everything before its deadline");
+	conformance_listing_free(&l);
+	conformance_listing_free(&full);
 }
 
 static void deadline_sweep(struct suite *suite, struct verdict *v, int pair)
 {
 	struct listing full, l;
 
-	if (!whole(suite, v, pair, &full))
+	if (!test_ending_whole(suite, v, pair, &full))
 		return;
 	for (uint64_t ms = 1; ms <= SWEEP_MS && v->state == VERDICT_PASS; ms++) {
-		struct listing_request r = check_request(suite, (enum check_pair)pair);
+		struct listing_request r = conformance_check_request(suite, (enum check_pair)pair);
 
 		r.max_results = (int32_t)(ms % 3);
 		r.timeout_ms = ms;
 		r.grace_ms = GRACE_MS;
-		listing_get(&suite->target, &r, &l);
+		conformance_listing_get(&suite->target, &r, &l);
 		look_at_end(v, &full, &l, ms);
-		listing_free(&l);
+		conformance_listing_free(&l);
 	}
-	listing_free(&full);
+	conformance_listing_free(&full);
 }
 
-static void cancel(struct suite *suite, struct verdict *v, int pair)
+static void test_ending_cancel(struct suite *suite, struct verdict *v, int pair)
 {
 	struct listing_request r;
 	struct listing full, l;
 
-	if (!whole(suite, v, pair, &full))
+	if (!test_ending_whole(suite, v, pair, &full))
 		return;
 	for (int i = 0; i < CANCELS && v->state == VERDICT_PASS; i++) {
-		r = check_request(suite, (enum check_pair)pair);
+		r = conformance_check_request(suite, (enum check_pair)pair);
 		r.max_results = 1;
 		r.narrow = true;
 		r.cancel_after = 1 + (size_t)i % 3;
-		listing_get(&suite->target, &r, &l);
+		conformance_listing_get(&suite->target, &r, &l);
 		/* A stream that ended before the cancel must be complete. */
 		if (l.code == 0)
 			look_at_end(v, &full, &l, 0);
 		if (l.code == CAIRN_DEADLINE)
-			verdict_fail(v, "the driver gives no message after %d cancelled streams",
-				     i);
-		listing_free(&l);
+			conformance_verdict_fail(
+				v, "the driver gives no message after %d cancelled streams", i);
+		conformance_listing_free(&l);
 	}
 	if (v->state != VERDICT_PASS) {
-		listing_free(&full);
+		conformance_listing_free(&full);
 		return;
 	}
-	r = check_request(suite, (enum check_pair)pair);
-	if (check_get(suite, v, &r, &l))
-		check_same(suite, v, &full, &l, 0);
+	r = conformance_check_request(suite, (enum check_pair)pair);
+	if (conformance_check_get(suite, v, &r, &l))
+		conformance_check_same(suite, v, &full, &l, 0);
 	else
-		verdict_fail(v, "the driver does not answer any more after %d cancelled streams",
-			     CANCELS);
-	listing_free(&l);
-	listing_free(&full);
+		conformance_verdict_fail(
+			v, "the driver does not answer any more after %d cancelled streams",
+			CANCELS);
+	conformance_listing_free(&l);
+	conformance_listing_free(&full);
 }
 
 /* --- many at a time --- */
@@ -135,19 +137,21 @@ struct worker {
 	struct verdict verdict;
 };
 
-static void *work(void *arg)
+static void *test_ending_work(void *arg)
 {
 	struct worker *w = arg;
 
 	for (int i = 0; i < STREAMS_EACH; i++) {
 		for (int pair = 0; pair < CHECK_PAIRS; pair++) {
-			struct listing_request r = check_request(w->suite, (enum check_pair)pair);
+			struct listing_request r =
+				conformance_check_request(w->suite, (enum check_pair)pair);
 			struct listing l;
 
 			r.max_results = i * 7;
-			if (check_get(w->suite, &w->verdict, &r, &l))
-				check_same(w->suite, &w->verdict, &w->full[pair], &l, 0);
-			listing_free(&l);
+			if (conformance_check_get(w->suite, &w->verdict, &r, &l))
+				conformance_check_same(w->suite, &w->verdict, &w->full[pair], &l,
+						       0);
+			conformance_listing_free(&l);
 		}
 	}
 	return NULL;
@@ -160,26 +164,27 @@ static void run_workers(struct suite *suite, struct verdict *v, const struct lis
 
 	for (; n < THREADS; n++) {
 		workers[n] = (struct worker){.suite = suite, .full = full};
-		if (pthread_create(&workers[n].thread, NULL, work, &workers[n]) != 0)
+		if (pthread_create(&workers[n].thread, NULL, test_ending_work, &workers[n]) != 0)
 			break;
 	}
 	for (size_t i = 0; i < n; i++) {
 		pthread_join(workers[i].thread, NULL);
 		if (workers[i].verdict.state == VERDICT_FAIL)
-			verdict_fail(v, "stream %zu of %zu: %s", i, n, workers[i].verdict.lines[0]);
+			conformance_verdict_fail(v, "stream %zu of %zu: %s", i, n,
+						 workers[i].verdict.lines[0]);
 	}
 }
 
-static void concurrent(struct suite *suite, struct verdict *v, int arg)
+static void test_ending_concurrent(struct suite *suite, struct verdict *v, int arg)
 {
 	struct listing full[CHECK_PAIRS] = {{0}};
 
 	(void)arg;
-	if (whole(suite, v, CHECK_ALLOCATED, &full[CHECK_ALLOCATED]) &&
-	    whole(suite, v, CHECK_DELTA, &full[CHECK_DELTA]))
+	if (test_ending_whole(suite, v, CHECK_ALLOCATED, &full[CHECK_ALLOCATED]) &&
+	    test_ending_whole(suite, v, CHECK_DELTA, &full[CHECK_DELTA]))
 		run_workers(suite, v, full);
 	for (int i = 0; i < CHECK_PAIRS; i++)
-		listing_free(&full[i]);
+		conformance_listing_free(&full[i]);
 }
 
 const struct suite_test suite_ending_tests[] = {
@@ -187,8 +192,8 @@ const struct suite_test suite_ending_tests[] = {
 	{"ending.deadline-in-mid-stream-delta", "5", deadline_held, CHECK_DELTA},
 	{"ending.short-deadlines-allocated", "5", deadline_sweep, CHECK_ALLOCATED},
 	{"ending.short-deadlines-delta", "5", deadline_sweep, CHECK_DELTA},
-	{"ending.cancel-allocated", "5", cancel, CHECK_ALLOCATED},
-	{"ending.cancel-delta", "5", cancel, CHECK_DELTA},
-	{"ending.concurrent-streams", "5", concurrent, 0},
+	{"ending.cancel-allocated", "5", test_ending_cancel, CHECK_ALLOCATED},
+	{"ending.cancel-delta", "5", test_ending_cancel, CHECK_DELTA},
+	{"ending.concurrent-streams", "5", test_ending_concurrent, 0},
 	{.name = NULL},
 };

@@ -47,16 +47,17 @@ static void bad_id(struct suite *suite, struct verdict *v, int what)
 	cairn_auto_free char *unknown = NULL;
 	struct listing_request r;
 
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	unknown = unknown_like(suite->scene.first->id);
 	if (!unknown || strcmp(unknown, suite->scene.first->id) == 0) {
-		verdict_skip(v, "no id can be made up that looks like '%s'",
-			     suite->scene.first->id);
+		conformance_verdict_skip(v, "no id can be made up that looks like '%s'",
+					 suite->scene.first->id);
 		return;
 	}
-	r = check_request(suite, what == NO_SNAPSHOT || what == UNKNOWN_SNAPSHOT ? CHECK_ALLOCATED
-										 : CHECK_DELTA);
+	r = conformance_check_request(suite, what == NO_SNAPSHOT || what == UNKNOWN_SNAPSHOT
+						     ? CHECK_ALLOCATED
+						     : CHECK_DELTA);
 	switch (what) {
 	case NO_BASE:
 		r.base = "";
@@ -71,38 +72,38 @@ static void bad_id(struct suite *suite, struct verdict *v, int what)
 	default:
 		r.target = unknown;
 	}
-	check_refused(suite, v, &r, what <= NO_TARGET ? invalid : not_found, 0);
+	conformance_check_refused(suite, v, &r, what <= NO_TARGET ? invalid : not_found, 0);
 }
 
-static void swapped(struct suite *suite, struct verdict *v, int arg)
+static void test_errors_swapped(struct suite *suite, struct verdict *v, int arg)
 {
 	static const int codes[] = {CAIRN_INVALID, CAIRN_PRECONDITION, CAIRN_RANGE, 0};
 	struct listing_request r = {0};
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	r.base = suite->scene.second->id;
 	r.target = suite->scene.first->id;
-	check_refused(suite, v, &r, codes, 0);
+	conformance_check_refused(suite, v, &r, codes, 0);
 }
 
-static void unrelated(struct suite *suite, struct verdict *v, int arg)
+static void test_errors_unrelated(struct suite *suite, struct verdict *v, int arg)
 {
 	static const int codes[] = {CAIRN_INVALID, CAIRN_PRECONDITION, CAIRN_NOT_FOUND, 0};
 	struct listing_request r = {0};
 	struct cairn_err err = {0};
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
-	if (scene_other(&suite->scene, &err)) {
-		verdict_fail(v, "another volume cannot be made: %s", err.msg);
+	if (conformance_scene_other(&suite->scene, &err)) {
+		conformance_verdict_fail(v, "another volume cannot be made: %s", err.msg);
 		return;
 	}
 	r.base = suite->scene.first->id;
 	r.target = suite->scene.of_other->id;
-	check_refused(suite, v, &r, codes, 0);
+	conformance_check_refused(suite, v, &r, codes, 0);
 }
 
 /* Rule 10, on errors that every driver must return. */
@@ -110,7 +111,7 @@ static void error_form(struct suite *suite, struct verdict *v, int details)
 {
 	struct listing_request r = {.target = ""};
 
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	for (int i = 0; i < 3; i++) {
 		cairn_auto_free char *unknown = unknown_like(suite->scene.first->id);
@@ -120,13 +121,14 @@ static void error_form(struct suite *suite, struct verdict *v, int details)
 			r.base = "";
 		if (i == 2)
 			r = (struct listing_request){.target = unknown};
-		listing_get(&suite->target, &r, &l);
+		conformance_listing_get(&suite->target, &r, &l);
 		if (l.code != 0 && !l.local && !details && !l.has_text)
-			verdict_fail(v, "%s: %s without a message", l.label,
-				     cairn_code_name(l.code));
+			conformance_verdict_fail(v, "%s: %s without a message", l.label,
+						 cairn_code_name(l.code));
 		if (l.code != 0 && details && l.has_details)
-			verdict_fail(v, "%s: %s with details", l.label, cairn_code_name(l.code));
-		listing_free(&l);
+			conformance_verdict_fail(v, "%s: %s with details", l.label,
+						 cairn_code_name(l.code));
+		conformance_listing_free(&l);
 	}
 }
 
@@ -137,8 +139,8 @@ const struct suite_test suite_error_tests[] = {
 	{"errors.unknown-snapshot", "errors", bad_id, UNKNOWN_SNAPSHOT},
 	{"errors.unknown-base", "errors", bad_id, UNKNOWN_BASE},
 	{"errors.unknown-target", "errors", bad_id, UNKNOWN_TARGET},
-	{"errors.swapped", "errors", swapped, 0},
-	{"errors.unrelated-volumes", "errors", unrelated, 0},
+	{"errors.swapped", "errors", test_errors_swapped, 0},
+	{"errors.unrelated-volumes", "errors", test_errors_unrelated, 0},
 	{"errors.have-a-message", "10", error_form, 0},
 	{"errors.have-no-details", "10", error_form, 1},
 	{.name = NULL},

@@ -12,75 +12,75 @@
 #include "conformance/delta_check.h"
 
 /* The listings before and after `change` must be the same. */
-static void around(struct suite *suite, struct verdict *v,
-		   void (*change)(struct suite *suite, struct verdict *v))
+static void test_lifetime_around(struct suite *suite, struct verdict *v,
+				 void (*change)(struct suite *suite, struct verdict *v))
 {
 	struct listing before[CHECK_PAIRS] = {{0}};
-	bool ok = check_main(suite, v);
+	bool ok = conformance_check_main(suite, v);
 
 	for (int i = 0; ok && i < CHECK_PAIRS; i++) {
-		struct listing_request r = check_request(suite, (enum check_pair)i);
+		struct listing_request r = conformance_check_request(suite, (enum check_pair)i);
 
-		ok = check_get(suite, v, &r, &before[i]);
+		ok = conformance_check_get(suite, v, &r, &before[i]);
 	}
 	if (ok)
 		change(suite, v);
 	for (int i = 0; ok && v->state == VERDICT_PASS && i < CHECK_PAIRS; i++) {
-		struct listing_request r = check_request(suite, (enum check_pair)i);
+		struct listing_request r = conformance_check_request(suite, (enum check_pair)i);
 		struct listing after;
 
-		if (check_get(suite, v, &r, &after))
-			check_same(suite, v, &before[i], &after, 0);
-		listing_free(&after);
+		if (conformance_check_get(suite, v, &r, &after))
+			conformance_check_same(suite, v, &before[i], &after, 0);
+		conformance_listing_free(&after);
 	}
 	for (int i = 0; i < CHECK_PAIRS; i++)
-		listing_free(&before[i]);
+		conformance_listing_free(&before[i]);
 }
 
-static void disturb(struct suite *suite, struct verdict *v)
+static void test_lifetime_disturb(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 
-	if (scene_disturb(&suite->scene, &err))
-		verdict_fail(v, "%s", err.msg);
+	if (conformance_scene_disturb(&suite->scene, &err))
+		conformance_verdict_fail(v, "%s", err.msg);
 }
 
-static void writes(struct suite *suite, struct verdict *v, int arg)
+static void test_lifetime_writes(struct suite *suite, struct verdict *v, int arg)
 {
 	(void)arg;
-	around(suite, v, disturb);
+	test_lifetime_around(suite, v, test_lifetime_disturb);
 }
 
-static void restore(struct suite *suite, struct verdict *v)
+static void test_lifetime_restore(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 	struct volume *restored;
-	int rc = scene_restore(&suite->scene, suite->scene.second, &restored, &err);
+	int rc = conformance_scene_restore(&suite->scene, suite->scene.second, &restored, &err);
 
 	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_INVALID)
-		verdict_skip(v, "no volume can be made from a snapshot: %s", err.msg);
+		conformance_verdict_skip(v, "no volume can be made from a snapshot: %s", err.msg);
 	else if (rc)
-		verdict_fail(v, "a volume cannot be made from a snapshot: %s", err.msg);
+		conformance_verdict_fail(v, "a volume cannot be made from a snapshot: %s", err.msg);
 }
 
 static void while_restored(struct suite *suite, struct verdict *v, int arg)
 {
 	(void)arg;
-	around(suite, v, restore);
+	test_lifetime_around(suite, v, test_lifetime_restore);
 }
 
-static void unpublish(struct suite *suite, struct verdict *v)
+static void test_lifetime_unpublish(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 
-	if (volume_unpublish(&suite->target, suite->scene.volume, &err))
-		verdict_fail(v, "%s", err.msg);
+	if (conformance_volume_unpublish(&suite->target, suite->scene.volume, &err))
+		conformance_verdict_fail(v, "%s", err.msg);
 }
 
 static void not_published(struct suite *suite, struct verdict *v, int arg)
 {
 	(void)arg;
-	around(suite, v, unpublish);
+	test_lifetime_around(suite, v, test_lifetime_unpublish);
 }
 
 /* Deletes `empty` and requests a delta from it. A driver may report that it needs the
@@ -93,39 +93,40 @@ static void base_deleted(struct suite *suite, struct verdict *v, int arg)
 	struct listing l;
 
 	(void)arg;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	id = cairn_strdup(suite->scene.empty->id ? suite->scene.empty->id : "");
-	if (!id || snapshot_remove(&suite->target, suite->scene.empty, &err)) {
-		verdict_fail(v, "the base snapshot cannot be deleted: %s", err.msg);
+	if (!id || conformance_snapshot_remove(&suite->target, suite->scene.empty, &err)) {
+		conformance_verdict_fail(v, "the base snapshot cannot be deleted: %s", err.msg);
 		return;
 	}
 	r.base = id;
 	r.target = suite->scene.second->id;
-	listing_get(&suite->target, &r, &l);
+	conformance_listing_get(&suite->target, &r, &l);
 	if (l.code == CAIRN_NOT_FOUND || l.code == CAIRN_PRECONDITION)
-		verdict_skip(v, "not offered: the driver needs the base (%s)",
-			     cairn_code_name(l.code));
+		conformance_verdict_skip(v, "not offered: the driver needs the base (%s)",
+					 cairn_code_name(l.code));
 	else if (l.code != 0)
-		verdict_fail(v, "%s: %s: %s; OK, NOT_FOUND or FAILED_PRECONDITION was expected",
-			     l.label, cairn_code_name(l.code), l.err.msg);
+		conformance_verdict_fail(
+			v, "%s: %s: %s; OK, NOT_FOUND or FAILED_PRECONDITION was expected", l.label,
+			cairn_code_name(l.code), l.err.msg);
 	else
-		check_covers(suite, v, &l, SCENE_WRITTEN | SCENE_NEW, false);
-	listing_free(&l);
+		conformance_check_covers(suite, v, &l, SCENE_WRITTEN | SCENE_NEW, false);
+	conformance_listing_free(&l);
 }
 
 static void delete_empty(struct suite *suite, struct verdict *v)
 {
 	struct cairn_err err = {0};
 
-	if (snapshot_remove(&suite->target, suite->scene.empty, &err))
-		verdict_fail(v, "a snapshot cannot be deleted: %s", err.msg);
+	if (conformance_snapshot_remove(&suite->target, suite->scene.empty, &err))
+		conformance_verdict_fail(v, "a snapshot cannot be deleted: %s", err.msg);
 }
 
 static void older_deleted(struct suite *suite, struct verdict *v, int arg)
 {
 	(void)arg;
-	around(suite, v, delete_empty);
+	test_lifetime_around(suite, v, delete_empty);
 }
 
 /* A snapshot whose volume was deleted keeps its metadata. */
@@ -135,33 +136,33 @@ static void volume_deleted(struct suite *suite, struct verdict *v, int arg)
 	struct cairn_err err = {0};
 	struct listing before = {0}, after = {0};
 	struct listing_range gap;
-	int rc = scene_other(&suite->scene, &err);
+	int rc = conformance_scene_other(&suite->scene, &err);
 
 	(void)arg;
 	if (!rc)
-		rc = volume_unpublish(&suite->target, suite->scene.other, &err);
+		rc = conformance_volume_unpublish(&suite->target, suite->scene.other, &err);
 	if (rc) {
-		verdict_fail(v, "%s", err.msg);
+		conformance_verdict_fail(v, "%s", err.msg);
 		return;
 	}
 	r.target = suite->scene.of_other->id;
-	if (check_get(suite, v, &r, &before)) {
-		rc = volume_delete(&suite->target, suite->scene.other, &err);
+	if (conformance_check_get(suite, v, &r, &before)) {
+		rc = conformance_volume_delete(&suite->target, suite->scene.other, &err);
 		if (rc == CAIRN_PRECONDITION)
-			verdict_skip(v, "the driver keeps a volume that has snapshots");
+			conformance_verdict_skip(v, "the driver keeps a volume that has snapshots");
 		else if (rc)
-			verdict_fail(v, "%s", err.msg);
-		else if (check_get(suite, v, &r, &after) &&
-			 listing_missing(&before, &after, 0, UINT64_MAX, &gap))
-			verdict_fail(v, "%s: byte %" PRIu64 " is missing now", after.label,
-				     gap.start);
+			conformance_verdict_fail(v, "%s", err.msg);
+		else if (conformance_check_get(suite, v, &r, &after) &&
+			 conformance_listing_missing(&before, &after, 0, UINT64_MAX, &gap))
+			conformance_verdict_fail(v, "%s: byte %" PRIu64 " is missing now",
+						 after.label, gap.start);
 	}
-	listing_free(&before);
-	listing_free(&after);
+	conformance_listing_free(&before);
+	conformance_listing_free(&after);
 }
 
 const struct suite_test suite_lifetime_tests[] = {
-	{"lifetime.volume-written-to", "practice", writes, 0},
+	{"lifetime.volume-written-to", "practice", test_lifetime_writes, 0},
 	{"lifetime.restored-volume-in-use", "practice", while_restored, 0},
 	{"lifetime.volume-not-published", "practice", not_published, 0},
 	{"lifetime.base-deleted", "errors", base_deleted, 0},

@@ -20,7 +20,7 @@ struct search {
 	unsigned found[4];
 };
 
-static void look(struct search *s, const list_t *page)
+static void test_snapshots_look(struct search *s, const list_t *page)
 {
 	for (size_t i = 0; i < page->n_entries; i++) {
 		const Csi__V1__Snapshot *told = page->entries[i]->snapshot;
@@ -39,22 +39,22 @@ static int list_page(struct target *t, const char *volume, struct search *s, cha
 	const list_t *page;
 	int rc;
 
-	request_add_string(&request, 2, token);
-	request_add_string(&request, 3, volume);
-	request_add_map(&request, 5, &t->secrets);
-	rc = target_unary(t, "/csi.v1.Controller/ListSnapshots", &request,
-			  &csi__v1__list_snapshots_response__descriptor, &message, err);
+	conformance_request_add_string(&request, 2, token);
+	conformance_request_add_string(&request, 3, volume);
+	conformance_request_add_map(&request, 5, &t->secrets);
+	rc = conformance_target_unary(t, "/csi.v1.Controller/ListSnapshots", &request,
+				      &csi__v1__list_snapshots_response__descriptor, &message, err);
 	if (rc)
 		return rc;
 	page = (const void *)message;
-	look(s, page);
+	test_snapshots_look(s, page);
 	if (strlen(page->next_token) >= cap)
 		return cairn_err_set(err, CAIRN_INTERNAL, "ListSnapshots: an endless token");
 	memcpy(token, page->next_token, strlen(page->next_token) + 1);
 	return 0;
 }
 
-static void listed(struct suite *suite, struct verdict *v, int arg)
+static void test_snapshots_listed(struct suite *suite, struct verdict *v, int arg)
 {
 	struct scene *scene = &suite->scene;
 	struct cairn_err err = {0};
@@ -65,32 +65,34 @@ static void listed(struct suite *suite, struct verdict *v, int arg)
 
 	(void)arg;
 	if (!suite->target.can_list_snapshots) {
-		verdict_skip(v, "not offered: LIST_SNAPSHOTS");
+		conformance_verdict_skip(v, "not offered: LIST_SNAPSHOTS");
 		return;
 	}
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return;
 	s = (struct search){.wanted = {scene->empty, scene->first, scene->second, scene->same}};
 	do
 		rc = list_page(&suite->target, scene->volume->id, &s, token, sizeof(token), &err);
 	while (!rc && token[0] && ++pages < PAGES_MAX);
 	if (rc)
-		verdict_fail(v, "%s", err.msg);
+		conformance_verdict_fail(v, "%s", err.msg);
 	for (size_t k = 0; !rc && k < 4; k++)
 		if (s.found[k] != 1)
-			verdict_fail(v, "ListSnapshots of the volume tells snapshot '%s' %u times",
-				     s.wanted[k]->name, s.found[k]);
+			conformance_verdict_fail(
+				v, "ListSnapshots of the volume tells snapshot '%s' %u times",
+				s.wanted[k]->name, s.found[k]);
 }
 
 /* GetSnapshot; the caller owns the response. */
-static int get(struct target *t, const char *id, ProtobufCMessage **ret, struct cairn_err *err)
+static int test_snapshots_get(struct target *t, const char *id, ProtobufCMessage **ret,
+			      struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf request = CAIRN_BUF_INIT(REQUEST_MAX);
 
-	request_add_string(&request, 1, id);
-	request_add_map(&request, 2, &t->secrets);
-	return target_unary(t, "/csi.v1.Controller/GetSnapshot", &request,
-			    &csi__v1__get_snapshot_response__descriptor, ret, err);
+	conformance_request_add_string(&request, 1, id);
+	conformance_request_add_map(&request, 2, &t->secrets);
+	return conformance_target_unary(t, "/csi.v1.Controller/GetSnapshot", &request,
+					&csi__v1__get_snapshot_response__descriptor, ret, err);
 }
 
 static void get_without_id(struct suite *suite, struct verdict *v, int arg)
@@ -101,13 +103,14 @@ static void get_without_id(struct suite *suite, struct verdict *v, int arg)
 
 	(void)arg;
 	if (!suite->target.can_get_snapshot) {
-		verdict_skip(v, "not offered: GET_SNAPSHOT");
+		conformance_verdict_skip(v, "not offered: GET_SNAPSHOT");
 		return;
 	}
-	rc = get(&suite->target, "", &message, &err);
+	rc = test_snapshots_get(&suite->target, "", &message, &err);
 	if (rc != CAIRN_INVALID)
-		verdict_fail(v, "GetSnapshot without an id: %s; INVALID_ARGUMENT was expected",
-			     cairn_code_name(rc));
+		conformance_verdict_fail(
+			v, "GetSnapshot without an id: %s; INVALID_ARGUMENT was expected",
+			cairn_code_name(rc));
 }
 
 /* A member of a group, read alone, must contain its group's id. */
@@ -119,13 +122,14 @@ static void check_member(struct suite *suite, struct verdict *v, const struct gr
 
 	if (!suite->target.can_get_snapshot)
 		return;
-	if (get(&suite->target, g->member, &message, &err)) {
-		verdict_fail(v, "GetSnapshot of a group's member: %s", err.msg);
+	if (test_snapshots_get(&suite->target, g->member, &message, &err)) {
+		conformance_verdict_fail(v, "GetSnapshot of a group's member: %s", err.msg);
 		return;
 	}
 	told = ((const Csi__V1__GetSnapshotResponse *)(const void *)message)->snapshot;
 	if (!told || strcmp(told->group_snapshot_id, g->id) != 0)
-		verdict_fail(v, "GetSnapshot of a group's member does not name the group");
+		conformance_verdict_fail(v,
+					 "GetSnapshot of a group's member does not name the group");
 }
 
 static void group_kept(struct suite *suite, struct verdict *v, int arg)
@@ -137,23 +141,23 @@ static void group_kept(struct suite *suite, struct verdict *v, int arg)
 
 	(void)arg;
 	if (!suite->target.can_group) {
-		verdict_skip(v, "not offered: group snapshots");
+		conformance_verdict_skip(v, "not offered: group snapshots");
 		return;
 	}
-	if (scene_group(&suite->scene, &err)) {
-		verdict_fail(v, "a group snapshot cannot be made: %s", err.msg);
+	if (conformance_scene_group(&suite->scene, &err)) {
+		conformance_verdict_fail(v, "a group snapshot cannot be made: %s", err.msg);
 		return;
 	}
-	group_check(&suite->target, v, g, true);
-	group_check(&suite->target, v, g, false);
+	conformance_group_check(&suite->target, v, g, true);
+	conformance_group_check(&suite->target, v, g, false);
 	check_member(suite, v, g);
 	r.target = g->member;
-	check_get(suite, v, &r, &l);
-	listing_free(&l);
+	conformance_check_get(suite, v, &r, &l);
+	conformance_listing_free(&l);
 }
 
 const struct suite_test suite_snapshot_tests[] = {
-	{"snapshots.listed-by-volume", "controller", listed, 0},
+	{"snapshots.listed-by-volume", "controller", test_snapshots_listed, 0},
 	{"snapshots.get-without-id", "controller", get_without_id, 0},
 	{"snapshots.group-kept", "controller", group_kept, 0},
 	{.name = NULL},

@@ -17,11 +17,11 @@ static bool add_stream(struct suite *suite, struct verdict *v, const struct snap
 	size_t i = suite->n_streams++;
 
 	suite->stream_sizes[i] = target->size;
-	return check_get(suite, v, &r, &suite->streams[i]);
+	return conformance_check_get(suite, v, &r, &suite->streams[i]);
 }
 
 /* Reads streams of all kinds, once for all tests. */
-static bool streams(struct suite *suite, struct verdict *v)
+static bool test_stream_streams(struct suite *suite, struct verdict *v)
 {
 	static const int32_t max_results[] = {0, 2, INT32_MAX};
 	const struct scene *scene = &suite->scene;
@@ -29,7 +29,7 @@ static bool streams(struct suite *suite, struct verdict *v)
 
 	if (suite->n_streams > 0)
 		return true;
-	if (!check_main(suite, v))
+	if (!conformance_check_main(suite, v))
 		return false;
 	for (size_t i = 0; i < sizeof(max_results) / sizeof(max_results[0]); i++) {
 		ok = add_stream(suite, v, NULL, scene->second, max_results[i]) && ok;
@@ -47,7 +47,7 @@ static void first_message(const struct listing *l, uint64_t size, struct verdict
 {
 	(void)size;
 	if (l->n_messages == 0)
-		verdict_fail(v, "%s: ended with OK and without a message", l->label);
+		conformance_verdict_fail(v, "%s: ended with OK and without a message", l->label);
 }
 
 static void type_known(const struct listing *l, uint64_t size, struct verdict *v)
@@ -55,8 +55,8 @@ static void type_known(const struct listing *l, uint64_t size, struct verdict *v
 	(void)size;
 	if (l->n_messages > 0 && l->messages[0].type != LISTING_TYPE_FIXED &&
 	    l->messages[0].type != LISTING_TYPE_VARIABLE)
-		verdict_fail(v, "%s: block_metadata_type is %" PRIu64, l->label,
-			     l->messages[0].type);
+		conformance_verdict_fail(v, "%s: block_metadata_type is %" PRIu64, l->label,
+					 l->messages[0].type);
 }
 
 static void type_constant(const struct listing *l, uint64_t size, struct verdict *v)
@@ -64,8 +64,9 @@ static void type_constant(const struct listing *l, uint64_t size, struct verdict
 	(void)size;
 	for (size_t i = 1; i < l->n_messages; i++) {
 		if (l->messages[i].type != l->messages[0].type) {
-			verdict_fail(v, "%s: message %zu has type %" PRIu64 ", the first %" PRIu64,
-				     l->label, i, l->messages[i].type, l->messages[0].type);
+			conformance_verdict_fail(
+				v, "%s: message %zu has type %" PRIu64 ", the first %" PRIu64,
+				l->label, i, l->messages[i].type, l->messages[0].type);
 			return;
 		}
 	}
@@ -76,9 +77,9 @@ static void capacity_constant(const struct listing *l, uint64_t size, struct ver
 	(void)size;
 	for (size_t i = 1; i < l->n_messages; i++) {
 		if (l->messages[i].capacity != l->messages[0].capacity) {
-			verdict_fail(v,
-				     "%s: message %zu has capacity %" PRId64 ", the first %" PRId64,
-				     l->label, i, l->messages[i].capacity, l->messages[0].capacity);
+			conformance_verdict_fail(
+				v, "%s: message %zu has capacity %" PRId64 ", the first %" PRId64,
+				l->label, i, l->messages[i].capacity, l->messages[0].capacity);
 			return;
 		}
 	}
@@ -88,20 +89,21 @@ static void capacity_right(const struct listing *l, uint64_t size, struct verdic
 {
 	/* size_bytes of a snapshot may be unknown: then use the volume's. */
 	if (size && l->n_messages > 0 && l->messages[0].capacity != (int64_t)size)
-		verdict_fail(v, "%s: capacity is %" PRId64 ", the snapshot has %" PRIu64, l->label,
-			     l->messages[0].capacity, size);
+		conformance_verdict_fail(v,
+					 "%s: capacity is %" PRId64 ", the snapshot has %" PRIu64,
+					 l->label, l->messages[0].capacity, size);
 }
 
-static void ascending(const struct listing *l, uint64_t size, struct verdict *v)
+static void test_stream_ascending(const struct listing *l, uint64_t size, struct verdict *v)
 {
 	(void)size;
 	for (size_t i = 1; i < l->n_tuples; i++) {
 		if (l->tuples[i].offset <= l->tuples[i - 1].offset) {
-			verdict_fail(v,
-				     "%s: tuple %zu (message %zu) begins at %" PRId64
-				     ", the one before at %" PRId64,
-				     l->label, i, l->tuples[i].message, l->tuples[i].offset,
-				     l->tuples[i - 1].offset);
+			conformance_verdict_fail(v,
+						 "%s: tuple %zu (message %zu) begins at %" PRId64
+						 ", the one before at %" PRId64,
+						 l->label, i, l->tuples[i].message,
+						 l->tuples[i].offset, l->tuples[i - 1].offset);
 			return;
 		}
 	}
@@ -115,10 +117,11 @@ static void no_overlap(const struct listing *l, uint64_t size, struct verdict *v
 		const struct listing_tuple *a = &l->tuples[i - 1], *b = &l->tuples[i];
 
 		if (b->offset >= a->offset && b->offset - a->offset < a->size) {
-			verdict_fail(v,
-				     "%s: tuple %zu (message %zu) begins at %" PRId64
-				     " within the one before, %" PRId64 "+%" PRId64,
-				     l->label, i, b->message, b->offset, a->offset, a->size);
+			conformance_verdict_fail(v,
+						 "%s: tuple %zu (message %zu) begins at %" PRId64
+						 " within the one before, %" PRId64 "+%" PRId64,
+						 l->label, i, b->message, b->offset, a->offset,
+						 a->size);
 			return;
 		}
 	}
@@ -129,8 +132,9 @@ static void size_positive(const struct listing *l, uint64_t size, struct verdict
 	(void)size;
 	for (size_t i = 0; i < l->n_tuples; i++) {
 		if (l->tuples[i].size <= 0) {
-			verdict_fail(v, "%s: tuple %zu at %" PRId64 " has size %" PRId64, l->label,
-				     i, l->tuples[i].offset, l->tuples[i].size);
+			conformance_verdict_fail(
+				v, "%s: tuple %zu at %" PRId64 " has size %" PRId64, l->label, i,
+				l->tuples[i].offset, l->tuples[i].size);
 			return;
 		}
 	}
@@ -148,10 +152,10 @@ static void within_capacity(const struct listing *l, uint64_t size, struct verdi
 		if (!past && m->type != LISTING_TYPE_FIXED)
 			past = t->size > m->capacity - t->offset;
 		if (past) {
-			verdict_fail(v,
-				     "%s: tuple %zu, %" PRId64 "+%" PRId64
-				     ", is not within the capacity of %" PRId64,
-				     l->label, i, t->offset, t->size, m->capacity);
+			conformance_verdict_fail(v,
+						 "%s: tuple %zu, %" PRId64 "+%" PRId64
+						 ", is not within the capacity of %" PRId64,
+						 l->label, i, t->offset, t->size, m->capacity);
 			return;
 		}
 	}
@@ -164,11 +168,11 @@ static void fixed_length(const struct listing *l, uint64_t size, struct verdict 
 		return;
 	for (size_t i = 1; i < l->n_tuples; i++) {
 		if (l->tuples[i].size != l->tuples[0].size) {
-			verdict_fail(v,
-				     "%s: FIXED_LENGTH, but tuple %zu at %" PRId64
-				     " has size %" PRId64 " and the first %" PRId64,
-				     l->label, i, l->tuples[i].offset, l->tuples[i].size,
-				     l->tuples[0].size);
+			conformance_verdict_fail(v,
+						 "%s: FIXED_LENGTH, but tuple %zu at %" PRId64
+						 " has size %" PRId64 " and the first %" PRId64,
+						 l->label, i, l->tuples[i].offset,
+						 l->tuples[i].size, l->tuples[0].size);
 			return;
 		}
 	}
@@ -179,28 +183,30 @@ static void message_size(const struct listing *l, uint64_t size, struct verdict 
 	(void)size;
 	for (size_t i = 0; i < l->n_messages; i++) {
 		if (l->messages[i].bytes > MESSAGE_LIMIT)
-			verdict_fail(v, "%s: message %zu has %zu bytes, clients take 4 MiB",
-				     l->label, i, l->messages[i].bytes);
+			conformance_verdict_fail(
+				v, "%s: message %zu has %zu bytes, clients take 4 MiB", l->label, i,
+				l->messages[i].bytes);
 		else if (l->messages[i].bytes > MESSAGE_WISE)
-			verdict_note(v, "%s: message %zu has %zu bytes", l->label, i,
-				     l->messages[i].bytes);
+			conformance_verdict_note(v, "%s: message %zu has %zu bytes", l->label, i,
+						 l->messages[i].bytes);
 	}
 }
 
 static stream_rule *const rules[] = {
-	first_message, type_known,    type_constant,   capacity_constant, capacity_right, ascending,
-	no_overlap,    size_positive, within_capacity, fixed_length,      message_size,
+	first_message,         type_known, type_constant, capacity_constant, capacity_right,
+	test_stream_ascending, no_overlap, size_positive, within_capacity,   fixed_length,
+	message_size,
 };
 
 static void run_rule(struct suite *suite, struct verdict *v, int rule)
 {
-	if (!streams(suite, v))
+	if (!test_stream_streams(suite, v))
 		return;
 	for (size_t i = 0; i < suite->n_streams; i++)
 		rules[rule](&suite->streams[i], suite->stream_sizes[i], v);
 	if (rules[rule] == fixed_length && suite->streams[0].n_messages > 0 &&
 	    suite->streams[0].messages[0].type != LISTING_TYPE_FIXED)
-		verdict_note(v, "the driver reports VARIABLE_LENGTH");
+		conformance_verdict_note(v, "the driver reports VARIABLE_LENGTH");
 }
 
 /* A snapshot keeps its size when its volume grows. */
@@ -210,17 +216,17 @@ static void capacity_kept(struct suite *suite, struct verdict *v, int arg)
 	struct listing l;
 
 	(void)arg;
-	if (!check_grown(suite, v))
+	if (!conformance_check_grown(suite, v))
 		return;
 	r.target = suite->scene.before_growth->id;
-	if (check_get(suite, v, &r, &l))
+	if (conformance_check_get(suite, v, &r, &l))
 		capacity_right(&l, suite->scene.before_growth->size, v);
-	listing_free(&l);
+	conformance_listing_free(&l);
 	r.base = suite->scene.before_growth->id;
 	r.target = suite->scene.after_growth->id;
-	if (check_get(suite, v, &r, &l))
+	if (conformance_check_get(suite, v, &r, &l))
 		capacity_right(&l, suite->scene.after_growth->size, v);
-	listing_free(&l);
+	conformance_listing_free(&l);
 }
 
 const struct suite_test suite_stream_tests[] = {

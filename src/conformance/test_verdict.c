@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-__attribute__((format(printf, 2, 0))) static void add(struct verdict *v, const char *fmt,
-						      va_list ap)
+__attribute__((format(printf, 2, 0))) static void test_verdict_add(struct verdict *v,
+								   const char *fmt, va_list ap)
 {
 	char *line;
 
@@ -22,32 +22,32 @@ __attribute__((format(printf, 2, 0))) static void add(struct verdict *v, const c
 	}
 }
 
-void verdict_fail(struct verdict *v, const char *fmt, ...)
+void conformance_verdict_fail(struct verdict *v, const char *fmt, ...)
 {
 	va_list ap;
 
 	v->state = VERDICT_FAIL;
 	va_start(ap, fmt);
-	add(v, fmt, ap);
+	test_verdict_add(v, fmt, ap);
 	va_end(ap);
 }
 
-void verdict_skip(struct verdict *v, const char *fmt, ...)
+void conformance_verdict_skip(struct verdict *v, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (v->state == VERDICT_PASS)
 		v->state = VERDICT_SKIP;
 	va_start(ap, fmt);
-	add(v, fmt, ap);
+	test_verdict_add(v, fmt, ap);
 	va_end(ap);
 }
 
-void verdict_note(struct verdict *v, const char *fmt, ...)
+void conformance_verdict_note(struct verdict *v, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	add(v, fmt, ap);
+	test_verdict_add(v, fmt, ap);
 	va_end(ap);
 }

@@ -26,12 +26,15 @@ struct verdict {
 };
 
 /* Records a violated rule; a failed test stays failed. */
-__attribute__((format(printf, 2, 3))) void verdict_fail(struct verdict *v, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void conformance_verdict_fail(struct verdict *v,
+								    const char *fmt, ...);
 
 /* Records that the test is not possible here. */
-__attribute__((format(printf, 2, 3))) void verdict_skip(struct verdict *v, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void conformance_verdict_skip(struct verdict *v,
+								    const char *fmt, ...);
 
 /* Records a remark that is not a failure. */
-__attribute__((format(printf, 2, 3))) void verdict_note(struct verdict *v, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void conformance_verdict_note(struct verdict *v,
+								    const char *fmt, ...);
 
 #endif

@@ -24,14 +24,14 @@ struct sending {
 	uint8_t *piece;
 };
 
-static int send_piece(struct sending *s, struct cairn_err *err)
+static int block_data_send_piece(struct sending *s, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(PIECE + 64);
 	uint64_t left = s->end - s->at;
 	Cairn__V1__GetBlockResponse response;
 	size_t n;
-	int rc =
-		store_reader_read(s->reader, s->at, s->piece, left < PIECE ? left : PIECE, &n, err);
+	int rc = pool_store_reader_read(s->reader, s->at, s->piece, left < PIECE ? left : PIECE, &n,
+					err);
 
 	if (rc)
 		return rc;
@@ -51,7 +51,7 @@ static int send_piece(struct sending *s, struct cairn_err *err)
 static int send_range(struct net_call *call, struct pool *pool, const struct csi_data_token *token,
 		      uint64_t size, struct cairn_err *err)
 {
-	cairn_cleanup(store_reader_freep) struct store_reader *reader = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *reader = NULL;
 	cairn_auto_free uint8_t *piece = cairn_alloc(PIECE);
 	struct sending s = {.call = call, .at = token->offset, .piece = piece};
 	int rc;
@@ -63,7 +63,7 @@ static int send_range(struct net_call *call, struct pool *pool, const struct csi
 	rc = pool_snapshot_reader(pool, token->snapshot, &reader, err);
 	s.reader = reader;
 	while (!rc && s.at < s.end)
-		rc = send_piece(&s, err);
+		rc = block_data_send_piece(&s, err);
 	return rc ? rc : net_call_check(call);
 }
 

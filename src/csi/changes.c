@@ -24,7 +24,7 @@ struct csi_changes {
 	bool ended;
 };
 
-static bool is_cancelled(void *arg)
+static bool changes_is_cancelled(void *arg)
 {
 	return net_call_check(arg) != 0;
 }
@@ -32,7 +32,7 @@ static bool is_cancelled(void *arg)
 static int open_delta(struct csi_changes *c, struct pool *pool, const struct csi_changes_spec *spec,
 		      const char *base, struct cairn_err *err)
 {
-	struct store_progress progress = {.cancelled = is_cancelled, .arg = spec->call};
+	struct store_progress progress = {.cancelled = changes_is_cancelled, .arg = spec->call};
 	struct pool_delta_spec delta = {
 		.base = base,
 		.target = spec->target,
@@ -105,7 +105,7 @@ const struct pool_snapshot *csi_changes_base(const struct csi_changes *changes)
 }
 
 /* Returns the current extent, or NULL at the end. */
-static int peek(struct csi_changes *c, struct block_extent **ret, struct cairn_err *err)
+static int changes_peek(struct csi_changes *c, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -140,7 +140,7 @@ int csi_changes_next(struct csi_changes *c, struct block_extent *ret, bool *ret_
 {
 	struct block_extent *extent;
 	struct block_extent whole;
-	int rc = peek(c, &extent, err);
+	int rc = changes_peek(c, &extent, err);
 
 	if (rc)
 		return rc;
@@ -152,7 +152,7 @@ int csi_changes_next(struct csi_changes *c, struct block_extent *ret, bool *ret_
 		c->position = block_extent_end(extent);
 		whole.length = c->position - whole.offset;
 		c->next++;
-		rc = peek(c, &extent, err);
+		rc = changes_peek(c, &extent, err);
 	} while (!rc && extent && extent->offset == c->position && extent->zero == whole.zero);
 	if (rc)
 		return rc;

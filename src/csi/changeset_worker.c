@@ -21,7 +21,7 @@ struct work {
 	char snapshot_id[POOL_ID_MAX + 1]; /* "": clean up the pool */
 };
 
-struct csi_completer {
+struct csi_changeset_worker {
 	pthread_t thread;
 	atomic_bool stopping;
 
@@ -34,13 +34,13 @@ struct csi_completer {
 
 static bool is_stopping(void *arg)
 {
-	struct csi_completer *completer = arg;
+	struct csi_changeset_worker *completer = arg;
 
 	return atomic_load(&completer->stopping);
 }
 
 /* Waits for work; false at the shutdown. */
-static bool take_work(struct csi_completer *completer, struct work *ret)
+static bool take_work(struct csi_changeset_worker *completer, struct work *ret)
 {
 	cairn_scoped_lock(&completer->mutex);
 	while (completer->n == 0 && !completer->stopping)
@@ -67,9 +67,9 @@ static void do_work(const struct work *work, const struct store_progress *progre
 		  CAIRN_STR("snapshot", work->snapshot_id), CAIRN_STR("reason", err.msg));
 }
 
-static void *run(void *arg)
+static void *changeset_worker_run(void *arg)
 {
-	struct csi_completer *completer = arg;
+	struct csi_changeset_worker *completer = arg;
 	struct store_progress progress = {.cancelled = is_stopping, .arg = completer};
 	struct work work;
 
@@ -78,23 +78,24 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int csi_completer_new(struct csi_completer **ret, struct cairn_err *err)
+int csi_changeset_worker_new(struct csi_changeset_worker **ret, struct cairn_err *err)
 {
-	cairn_auto_free struct csi_completer *completer = cairn_calloc(1, sizeof(*completer));
+	cairn_auto_free struct csi_changeset_worker *completer =
+		cairn_calloc(1, sizeof(*completer));
 	int rc;
 
 	if (!completer)
 		return cairn_err_nomem(err, "completer");
 	pthread_mutex_init(&completer->mutex, NULL);
 	pthread_cond_init(&completer->changed, NULL);
-	rc = pthread_create(&completer->thread, NULL, run, completer);
+	rc = pthread_create(&completer->thread, NULL, changeset_worker_run, completer);
 	if (rc)
 		return cairn_err_sys(err, rc, "start a thread");
 	*ret = cairn_take(completer);
 	return 0;
 }
 
-void csi_completer_free(struct csi_completer *completer)
+void csi_changeset_worker_free(struct csi_changeset_worker *completer)
 {
 	atomic_store(&completer->stopping, true);
 	pthread_mutex_lock(&completer->mutex);
@@ -106,7 +107,8 @@ void csi_completer_free(struct csi_completer *completer)
 	free(completer);
 }
 
-void csi_completer_add(struct csi_completer *completer, struct pool *pool, const char *snapshot_id)
+void csi_changeset_worker_add(struct csi_changeset_worker *completer, struct pool *pool,
+			      const char *snapshot_id)
 {
 	cairn_scoped_lock(&completer->mutex);
 	if (completer->n == CSI_COMPLETER_QUEUE)

@@ -12,18 +12,19 @@
 #include "base/cleanup.h"
 
 struct cairn_err;
-struct csi_completer;
+struct csi_changeset_worker;
 struct pool;
 
 /* Limit of queued work. */
 #define CSI_COMPLETER_QUEUE 4096U
 
-int csi_completer_new(struct csi_completer **ret, struct cairn_err *err);
+int csi_changeset_worker_new(struct csi_changeset_worker **ret, struct cairn_err *err);
 /* Aborts a running comparison, which is repeated later. */
-void csi_completer_free(struct csi_completer *completer);
-CAIRN_DEFINE_CLEANUP(struct csi_completer, csi_completer_free);
+void csi_changeset_worker_free(struct csi_changeset_worker *completer);
+CAIRN_DEFINE_CLEANUP(struct csi_changeset_worker, csi_changeset_worker_free);
 
 /* With `snapshot_id` NULL: clean up the pool. */
-void csi_completer_add(struct csi_completer *completer, struct pool *pool, const char *snapshot_id);
+void csi_changeset_worker_add(struct csi_changeset_worker *completer, struct pool *pool,
+			      const char *snapshot_id);
 
 #endif

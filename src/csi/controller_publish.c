@@ -42,8 +42,9 @@ static int check_limit(struct csi_driver *driver, struct cairn_err *err)
 	return 0;
 }
 
-static int publish(struct csi_driver *driver, const Csi__V1__ControllerPublishVolumeRequest *r,
-		   struct cairn_err *err)
+static int controller_publish_publish(struct csi_driver *driver,
+				      const Csi__V1__ControllerPublishVolumeRequest *r,
+				      struct cairn_err *err)
 {
 	struct csi_publication want = {
 		.published = true,
@@ -51,7 +52,7 @@ static int publish(struct csi_driver *driver, const Csi__V1__ControllerPublishVo
 		.mode = (int)r->volume_capability->access_mode->mode,
 		.block = csi_capability_is_block(r->volume_capability),
 	};
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct csi_publication is;
 	struct pool_volume volume;
 	struct pool *pool;
@@ -90,7 +91,7 @@ CSI_METHOD(csi_publish_volume)
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
-		rc = publish(driver, r, err);
+		rc = controller_publish_publish(driver, r, err);
 	csi__v1__controller_publish_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
@@ -99,7 +100,7 @@ CSI_METHOD(csi_unpublish_volume)
 {
 	const Csi__V1__ControllerUnpublishVolumeRequest *r = request;
 	Csi__V1__ControllerUnpublishVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);

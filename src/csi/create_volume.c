@@ -25,7 +25,7 @@ struct wish {
 	bool source_gone; /* matters only if the volume does not exist yet */
 };
 
-static int read_parameters(struct wish *w, struct cairn_err *err)
+static int create_volume_read_parameters(struct wish *w, struct cairn_err *err)
 {
 	struct csi_entry entries[CSI_ENTRIES_MAX];
 	const Csi__V1__CreateVolumeRequest *r = w->request;
@@ -40,7 +40,8 @@ static int read_parameters(struct wish *w, struct cairn_err *err)
 	return rc ? rc : csi_mutable_parse(entries, r->n_mutable_parameters, &w->settings, err);
 }
 
-static int find_source(struct csi_driver *driver, struct wish *w, struct cairn_err *err)
+static int create_volume_find_source(struct csi_driver *driver, struct wish *w,
+				     struct cairn_err *err)
 {
 	const Csi__V1__VolumeContentSource *source = w->request->volume_content_source;
 	struct pool_snapshot snapshot;
@@ -107,8 +108,9 @@ static int choose_pool(struct csi_driver *driver, const struct wish *w, struct p
 
 /* Finds the volume of that name in any pool; CAIRN_NOT_FOUND if there is none. The pool
  * also accepts ids as names, which CSI does not. */
-static int find_named(struct csi_driver *driver, const char *name, struct pool **ret_pool,
-		      struct csi_volume_bundle *bundle, struct cairn_err *err)
+static int create_volume_find_named(struct csi_driver *driver, const char *name,
+				    struct pool **ret_pool, struct csi_volume_bundle *bundle,
+				    struct cairn_err *err)
 {
 	int rc = CAIRN_NOT_FOUND;
 
@@ -121,7 +123,7 @@ static int find_named(struct csi_driver *driver, const char *name, struct pool *
 	return rc ? rc : csi_attributes_get(*ret_pool, bundle->volume.id, &bundle->attributes, err);
 }
 
-static bool fits(const struct wish *w, const struct csi_volume_bundle *bundle)
+static bool create_volume_fits(const struct wish *w, const struct csi_volume_bundle *bundle)
 {
 	return csi_size_fits(&w->range, bundle->volume.size) &&
 	       strcmp(bundle->attributes.source, w->attributes.source) == 0 &&
@@ -173,8 +175,8 @@ static int finish_creation(struct pool *pool, const struct wish *w,
 	return csi_attributes_put(pool, bundle->volume.id, &w->attributes, err);
 }
 
-static int create(struct csi_driver *driver, struct wish *w, struct csi_volume_bundle *bundle,
-		  struct cairn_err *err)
+static int create_volume_create(struct csi_driver *driver, struct wish *w,
+				struct csi_volume_bundle *bundle, struct cairn_err *err)
 {
 	struct pool_volume_spec spec = {
 		.name = w->request->name,
@@ -207,11 +209,11 @@ static int read_wish(struct csi_driver *driver, struct wish *w, struct cairn_err
 	if (!rc)
 		rc = csi_size_range(r->capacity_range, &w->range, err);
 	if (!rc)
-		rc = read_parameters(w, err);
+		rc = create_volume_read_parameters(w, err);
 	if (!rc)
 		rc = check_topology(driver, r->accessibility_requirements, err);
 	if (!rc)
-		rc = find_source(driver, w, err);
+		rc = create_volume_find_source(driver, w, err);
 	return rc;
 }
 
@@ -220,23 +222,23 @@ CSI_METHOD(csi_create_volume)
 	struct wish w = {.request = request};
 	Csi__V1__CreateVolumeResponse response;
 	struct csi_volume_bundle bundle = {0};
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool *pool;
 	int rc = read_wish(driver, &w, err);
 
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, w.request->name, &turn, err);
+		rc = csi_op_lock_take(&driver->turns, w.request->name, &turn, err);
 	if (rc)
 		return rc;
-	rc = find_named(driver, w.request->name, &pool, &bundle, err);
+	rc = create_volume_find_named(driver, w.request->name, &pool, &bundle, err);
 	if (rc == 0 && !bundle.attributes.noted)
 		rc = finish_creation(pool, &w, &bundle, err);
-	if (rc == 0 && !fits(&w, &bundle))
+	if (rc == 0 && !create_volume_fits(&w, &bundle))
 		return cairn_err_set(err, CAIRN_EXISTS,
 				     "volume '%s' exists with other size, source or parameters",
 				     w.request->name);
 	if (rc == CAIRN_NOT_FOUND)
-		rc = create(driver, &w, &bundle, err);
+		rc = create_volume_create(driver, &w, &bundle, err);
 	if (rc)
 		return rc;
 	csi_volume_bundle_fill(driver, &bundle);

@@ -25,7 +25,7 @@
 #define LOCK_WAIT_MS 3000
 
 /* Letters at both ends, and letters, digits, dots, dashes and underscores. */
-static int check_name(const char *name, struct cairn_err *err)
+static int csi_driver_check_name(const char *name, struct cairn_err *err)
 {
 	size_t n = strlen(name);
 	bool good = n >= 2 && n <= NAME_MAX_BYTES && isalpha((unsigned char)name[0]) &&
@@ -152,7 +152,7 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	if (!driver)
 		return cairn_err_nomem(err, "driver");
 	csi_turns_init(&driver->turns);
-	rc = check_name(name, err);
+	rc = csi_driver_check_name(name, err);
 	if (!rc)
 		rc = check_node_id(options->node_id, options->topology, err);
 	if (!rc && options->volumes_max > INT64_MAX)
@@ -176,18 +176,18 @@ int csi_driver_new(const struct csi_options *options, struct csi_driver **ret,
 	if (!rc)
 		rc = set_up_older(driver, options, err);
 	if (!rc)
-		rc = csi_completer_new(&driver->completer, err);
+		rc = csi_changeset_worker_new(&driver->completer, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < driver->n_pools; i++)
-		csi_completer_add(driver->completer, driver->pools[i].pool, NULL);
+		csi_changeset_worker_add(driver->completer, driver->pools[i].pool, NULL);
 	*ret = cairn_take(driver);
 	return 0;
 }
 
 void csi_driver_free(struct csi_driver *driver)
 {
-	csi_completer_freep(&driver->completer);
+	csi_changeset_worker_freep(&driver->completer);
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		pool_closep(&driver->pools[i].pool);
 		free(driver->pools[i].name);
@@ -318,7 +318,7 @@ int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; ids_parse_volume(id, &bits) && i < driver->n_pools; i++) {
+	for (size_t i = 0; pool_ids_parse_volume(id, &bits) && i < driver->n_pools; i++) {
 		rc = pool_volume_get(driver->pools[i].pool, id, ret, err);
 		if (rc == 0 && !ret->deleted) {
 			*ret_pool = driver->pools[i].pool;
@@ -330,10 +330,10 @@ int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'", id);
 }
 
-int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_turn *turn,
+int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_op_lock *turn,
 		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err)
 {
-	int rc = csi_turn_take(&driver->turns, id, turn, err);
+	int rc = csi_op_lock_take(&driver->turns, id, turn, err);
 
 	return rc ? rc : csi_find_volume(driver, id, ret_pool, ret, err);
 }
@@ -348,7 +348,8 @@ int csi_find_base(struct csi_driver *driver, const char *id, struct pool **ret_p
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; ids_parse_snapshot(id, &bits, &number) && i < driver->n_pools; i++) {
+	for (size_t i = 0; pool_ids_parse_snapshot(id, &bits, &number) && i < driver->n_pools;
+	     i++) {
 		struct cairn_err why = {0};
 
 		rc = pool_snapshot_get(driver->pools[i].pool, id, ret, &why);

@@ -80,8 +80,8 @@ static int send_group(struct pool *pool, const struct csi_group *group, struct c
 }
 
 /* An existing group of that name must have exactly these volumes. */
-static int check_same(const struct csi_group *group, char *const *volumes, size_t n,
-		      struct cairn_err *err)
+static int csi_group_check_same(const struct csi_group *group, char *const *volumes, size_t n,
+				struct cairn_err *err)
 {
 	bool same = group->n == n;
 
@@ -91,8 +91,8 @@ static int check_same(const struct csi_group *group, char *const *volumes, size_
 		uint64_t number;
 
 		/* A deleted member's id still contains its volume. */
-		if (ids_parse_snapshot(group->members[i], &bits, &number))
-			ids_format_volume(bits, volume);
+		if (pool_ids_parse_snapshot(group->members[i], &bits, &number))
+			pool_ids_format_volume(bits, volume);
 		same = false;
 		for (size_t j = 0; j < n; j++)
 			same = same || strcmp(volume, volumes[j]) == 0;
@@ -105,8 +105,9 @@ static int check_same(const struct csi_group *group, char *const *volumes, size_
 
 /* Members are named after the group, so that a call repeated after a crash finds
  * the cut instead of making another. */
-static int cut_group(struct csi_driver *driver, struct pool *pool, const char *name,
-		     char *const *volumes, size_t n, struct csi_group *ret, struct cairn_err *err)
+static int csi_group_cut_group(struct csi_driver *driver, struct pool *pool, const char *name,
+			       char *const *volumes, size_t n, struct csi_group *ret,
+			       struct cairn_err *err)
 {
 	cairn_auto_free struct pool_snapshot_spec *specs = cairn_calloc(n, sizeof(*specs));
 	cairn_auto_free struct pool_snapshot *made = cairn_calloc(n, sizeof(*made));
@@ -131,7 +132,7 @@ static int cut_group(struct csi_driver *driver, struct pool *pool, const char *n
 		rc = pool_snapshot_create(pool, specs, n, made, err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		memcpy(ret->members[i], made[i].id, sizeof(ret->members[i]));
-		csi_completer_add(driver->completer, pool, made[i].id);
+		csi_changeset_worker_add(driver->completer, pool, made[i].id);
 	}
 	ret->n = n;
 	return rc;
@@ -145,11 +146,12 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 	int rc = csi_group_by_name(pool, r->name, group, err);
 
 	if (rc == 0)
-		return check_same(group, r->source_volume_ids, r->n_source_volume_ids, err);
+		return csi_group_check_same(group, r->source_volume_ids, r->n_source_volume_ids,
+					    err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = cut_group(driver, pool, r->name, r->source_volume_ids, r->n_source_volume_ids, group,
-		       err);
+	rc = csi_group_cut_group(driver, pool, r->name, r->source_volume_ids,
+				 r->n_source_volume_ids, group, err);
 	if (!rc)
 		rc = cairn_random_hex(bits, 8, err);
 	if (rc)
@@ -159,8 +161,8 @@ static int create_group(struct csi_driver *driver, struct pool *pool,
 }
 
 /* A group's name is unique over all pools. */
-static int check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
-				const char *name, struct cairn_err *err)
+static int csi_group_check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
+					  const char *name, struct cairn_err *err)
 {
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		struct csi_group group;
@@ -181,7 +183,7 @@ static int check_name_elsewhere(struct csi_driver *driver, const struct pool *he
 static CSI_METHOD(create_group_snapshot)
 {
 	const Csi__V1__CreateVolumeGroupSnapshotRequest *r = request;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct csi_group group = {.n = 0};
 	struct pool_volume volume;
 	struct pool *pool = NULL;
@@ -203,9 +205,9 @@ static CSI_METHOD(create_group_snapshot)
 		pool = own;
 	}
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->name, &turn, err);
+		rc = csi_op_lock_take(&driver->turns, r->name, &turn, err);
 	if (!rc)
-		rc = check_name_elsewhere(driver, pool, r->name, err);
+		rc = csi_group_check_name_elsewhere(driver, pool, r->name, err);
 	if (!rc)
 		rc = create_group(driver, pool, r, &group, err);
 	return rc ? rc : send_group(pool, &group, reply, err);

@@ -71,8 +71,8 @@ static int get_plugin_capabilities(struct csi_driver *driver, const void *reques
 	return csi_reply(reply, &response.base, err);
 }
 
-static int probe(struct csi_driver *driver, const void *request, struct cairn_buf *reply,
-		 struct cairn_err *err)
+static int csi_identity_probe(struct csi_driver *driver, const void *request,
+			      struct cairn_buf *reply, struct cairn_err *err)
 {
 	Csi__V1__ProbeResponse response;
 	Google__Protobuf__BoolValue ready;
@@ -100,6 +100,6 @@ const struct csi_unary csi_identity_methods[] = {
 	 get_plugin_info},
 	{"/csi.v1.Identity/GetPluginCapabilities",
 	 &csi__v1__get_plugin_capabilities_request__descriptor, get_plugin_capabilities},
-	{"/csi.v1.Identity/Probe", &csi__v1__probe_request__descriptor, probe},
+	{"/csi.v1.Identity/Probe", &csi__v1__probe_request__descriptor, csi_identity_probe},
 };
 const size_t csi_identity_n = sizeof(csi_identity_methods) / sizeof(csi_identity_methods[0]);

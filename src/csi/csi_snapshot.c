@@ -16,8 +16,8 @@
 #include "csi/parameters.h"
 #include "csi/reply.h"
 #include "csi_controller.pb-c.h"
-#include "pool/catalogue/ids.h"
 #include "pool/catalogue/front_end_note.h"
+#include "pool/catalogue/ids.h"
 
 #define KEY_MAX     (POOL_NAME_MAX + 32)
 #define FULL_MAX    (POOL_ID_MAX + POOL_NAME_MAX + 2)
@@ -39,8 +39,8 @@ static int find_in_volume(struct pool *pool, const char *volume_id, const char *
 }
 
 /* Whether the volume has a snapshot of that name. Only CAIRN_NOT_FOUND means no. */
-static int has_snapshot(struct pool *pool, const char *volume_id, const char *name, bool *ret,
-			struct cairn_err *err)
+static int csi_snapshot_has_snapshot(struct pool *pool, const char *volume_id, const char *name,
+				     bool *ret, struct cairn_err *err)
 {
 	struct pool_snapshot snapshot;
 	int rc = find_in_volume(pool, volume_id, name, &snapshot, err);
@@ -69,7 +69,7 @@ static int claim_name(struct pool *pool, const char *name, const char *volume_id
 		old.data = holder;
 		if (holder && strcmp(holder, volume_id) == 0)
 			return 0;
-		rc = holder ? has_snapshot(pool, holder, name, &taken, err) : 0;
+		rc = holder ? csi_snapshot_has_snapshot(pool, holder, name, &taken, err) : 0;
 		if (rc)
 			return rc;
 		if (taken)
@@ -80,8 +80,8 @@ static int claim_name(struct pool *pool, const char *name, const char *volume_id
 	return rc;
 }
 
-static int check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
-				const char *name, struct cairn_err *err)
+static int csi_snapshot_check_name_elsewhere(struct csi_driver *driver, const struct pool *here,
+					     const char *name, struct cairn_err *err)
 {
 	for (size_t i = 0; i < driver->n_pools; i++) {
 		cairn_auto_free char *holder = NULL;
@@ -98,7 +98,7 @@ static int check_name_elsewhere(struct csi_driver *driver, const struct pool *he
 		if (rc == CAIRN_NOT_FOUND)
 			continue;
 		if (!rc)
-			rc = has_snapshot(pool, holder, name, &taken, err);
+			rc = csi_snapshot_has_snapshot(pool, holder, name, &taken, err);
 		if (rc)
 			return rc;
 		if (taken)
@@ -108,8 +108,8 @@ static int check_name_elsewhere(struct csi_driver *driver, const struct pool *he
 	return 0;
 }
 
-static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_id,
-	       const char *name, struct pool_snapshot *ret, struct cairn_err *err)
+static int csi_snapshot_cut(struct csi_driver *driver, struct pool *pool, const char *volume_id,
+			    const char *name, struct pool_snapshot *ret, struct cairn_err *err)
 {
 	struct pool_snapshot_spec spec = {.volume = volume_id, .name = name};
 	int rc = claim_name(pool, name, volume_id, err);
@@ -122,7 +122,7 @@ static int cut(struct csi_driver *driver, struct pool *pool, const char *volume_
 	if (rc == CAIRN_EXISTS) /* a concurrent call with the same arguments */
 		return find_in_volume(pool, volume_id, name, ret, err);
 	if (!rc)
-		csi_completer_add(driver->completer, pool, ret->id);
+		csi_changeset_worker_add(driver->completer, pool, ret->id);
 	return rc;
 }
 
@@ -132,7 +132,7 @@ static int find_of_deleted(struct csi_driver *driver, const char *volume_id, con
 {
 	uint64_t bits;
 
-	for (size_t i = 0; i < driver->n_pools && ids_parse_volume(volume_id, &bits); i++) {
+	for (size_t i = 0; i < driver->n_pools && pool_ids_parse_volume(volume_id, &bits); i++) {
 		int rc;
 
 		*ret_pool = driver->pools[i].pool;
@@ -174,9 +174,9 @@ CSI_METHOD(csi_create_snapshot)
 		return rc;
 	rc = csi_find_volume(driver, r->source_volume_id, &pool, &volume, err);
 	if (!rc)
-		rc = check_name_elsewhere(driver, pool, r->name, err);
+		rc = csi_snapshot_check_name_elsewhere(driver, pool, r->name, err);
 	if (!rc)
-		rc = cut(driver, pool, volume.id, r->name, &bundle.snapshot, err);
+		rc = csi_snapshot_cut(driver, pool, volume.id, r->name, &bundle.snapshot, err);
 	else if (rc == CAIRN_NOT_FOUND)
 		rc = find_of_deleted(driver, r->source_volume_id, r->name, &pool, &bundle.snapshot,
 				     err);
@@ -198,7 +198,7 @@ static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struc
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	if (strcmp(holder, gone->volume_id) != 0)
 		return 0;
-	rc = has_snapshot(pool, gone->volume_id, gone->name, &taken, err);
+	rc = csi_snapshot_has_snapshot(pool, gone->volume_id, gone->name, &taken, err);
 	if (rc || taken)
 		return rc;
 	old.data = holder;
@@ -207,8 +207,8 @@ static int drop_claim(struct pool *pool, const struct pool_snapshot *gone, struc
 }
 
 /* A tombstone is left by an interrupted call: only its name must still be released. */
-static int delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
-			struct cairn_err *err)
+static int csi_snapshot_delete_found(struct pool *pool, const struct pool_snapshot *snapshot,
+				     struct cairn_err *err)
 {
 	char group[POOL_ID_MAX + 1];
 	int rc = 0;
@@ -239,7 +239,7 @@ CSI_METHOD(csi_delete_snapshot)
 	if (rc == CAIRN_PRECONDITION)
 		rc = CAIRN_NOT_FOUND; /* deleted long ago and expired */
 	if (!rc)
-		rc = delete_found(pool, &snapshot, err);
+		rc = csi_snapshot_delete_found(pool, &snapshot, err);
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
 	csi__v1__delete_snapshot_response__init(&response);

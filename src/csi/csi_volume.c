@@ -10,14 +10,14 @@
 #include "csi/attributes.h"
 #include "csi/capability.h"
 #include "csi/parameters.h"
+#include "csi/publish_target.h"
 #include "csi/published.h"
 #include "csi/reply.h"
 #include "csi/size.h"
 #include "csi/staging.h"
-#include "csi/publish_target.h"
 #include "csi_controller.pb-c.h"
 
-static int delete_found(struct pool *pool, const char *id, struct cairn_err *err)
+static int csi_volume_delete_found(struct pool *pool, const char *id, struct cairn_err *err)
 {
 	struct csi_publication publication;
 	int rc = csi_published_get(pool, id, &publication, err);
@@ -51,7 +51,7 @@ CSI_METHOD(csi_delete_volume)
 {
 	const Csi__V1__DeleteVolumeRequest *r = request;
 	Csi__V1__DeleteVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -59,7 +59,7 @@ CSI_METHOD(csi_delete_volume)
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
-		rc = delete_found(pool, volume.id, err);
+		rc = csi_volume_delete_found(pool, volume.id, err);
 	if (!rc || rc == CAIRN_NOT_FOUND)
 		rc = drop_notes(driver, r->volume_id, err);
 	if (rc)
@@ -146,7 +146,7 @@ CSI_METHOD(csi_expand_volume)
 {
 	const Csi__V1__ControllerExpandVolumeRequest *r = request;
 	Csi__V1__ControllerExpandVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct csi_size_range range;
 	struct pool_volume volume;
 	struct pool *pool;

@@ -65,8 +65,8 @@ void csi_token_sealer_free(struct csi_token_sealer *sealer)
 }
 
 /* The data contains its own length, so that no bytes can be moved from it to the holder. */
-static bool sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n, const char *holder,
-		 uint8_t out[CSI_TOKEN_MAC_BYTES])
+static bool data_token_sign(struct csi_token_sealer *sealer, const uint8_t *data, size_t n,
+			    const char *holder, uint8_t out[CSI_TOKEN_MAC_BYTES])
 {
 	size_t holder_len = holder ? strlen(holder) : 0;
 	size_t len;
@@ -129,7 +129,7 @@ size_t csi_token_seal(struct csi_token_sealer *sealer, const struct csi_data_tok
 	*at++ = (uint8_t)id_len;
 	memcpy(at, token->snapshot, id_len);
 	at += id_len;
-	if (!sign(sealer, bytes, (size_t)(at - bytes), token->holder, at))
+	if (!data_token_sign(sealer, bytes, (size_t)(at - bytes), token->holder, at))
 		return 0;
 	return to_text(bytes, (size_t)(at - bytes) + CSI_TOKEN_MAC_BYTES, out);
 }
@@ -150,7 +150,7 @@ static bool from_text(const char *text, uint8_t *out, size_t *ret_n)
 	return to_text(out, *ret_n, again) == len && memcmp(again, text, len) == 0;
 }
 
-static bool parse(const uint8_t *bytes, size_t n, struct csi_data_token *ret)
+static bool data_token_parse(const uint8_t *bytes, size_t n, struct csi_data_token *ret)
 {
 	const uint8_t *at = bytes + 1;
 	size_t id_len;
@@ -193,8 +193,8 @@ int csi_data_token_open(const struct csi_token_key *key, const char *text, const
 
 	if (rc)
 		return rc;
-	if (!from_text(text, bytes, &n) || !parse(bytes, n, &token) ||
-	    !sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, holder, mac) ||
+	if (!from_text(text, bytes, &n) || !data_token_parse(bytes, n, &token) ||
+	    !data_token_sign(sealer, bytes, n - CSI_TOKEN_MAC_BYTES, holder, mac) ||
 	    CRYPTO_memcmp(mac, bytes + n - CSI_TOKEN_MAC_BYTES, sizeof(mac)) != 0)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	rc = check_time(&token, now_s, err);
@@ -203,7 +203,7 @@ int csi_data_token_open(const struct csi_token_key *key, const char *text, const
 	return rc;
 }
 
-static int read_key(struct pool *pool, struct csi_token_key *ret, struct cairn_err *err)
+static int data_token_read_key(struct pool *pool, struct csi_token_key *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *data = NULL;
 	size_t n;
@@ -224,7 +224,7 @@ int csi_token_key_load(struct pool *pool, struct csi_token_key *ret, struct cair
 	struct pool_note none = {.data = NULL};
 	struct csi_token_key key;
 	struct pool_note made = {.data = key.bytes, .len = sizeof(key.bytes)};
-	int rc = read_key(pool, ret, err);
+	int rc = data_token_read_key(pool, ret, err);
 
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
@@ -232,7 +232,7 @@ int csi_token_key_load(struct pool *pool, struct csi_token_key *ret, struct cair
 	if (!rc)
 		rc = pool_note_change(pool, NOTE_KEY, none, made, err);
 	if (rc == CAIRN_ABORTED) /* another driver stored its key first */
-		return read_key(pool, ret, err);
+		return data_token_read_key(pool, ret, err);
 	if (!rc)
 		*ret = key;
 	return rc;

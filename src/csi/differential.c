@@ -48,7 +48,7 @@ struct page {
 	char next_offset[OFFSET_TEXT_MAX];
 };
 
-static void page_done(struct page *page)
+static void differential_page_done(struct page *page)
 {
 	for (size_t i = 0; i < page->n; i++)
 		free(page->blocks[i].token);
@@ -81,7 +81,8 @@ static int add_token(struct page *page, struct block *block, struct cairn_err *e
 	return 0;
 }
 
-static int add_block(struct page *page, const struct block_extent *extent, struct cairn_err *err)
+static int differential_add_block(struct page *page, const struct block_extent *extent,
+				  struct cairn_err *err)
 {
 	struct block *block;
 
@@ -103,7 +104,7 @@ static int add_block(struct page *page, const struct block_extent *extent, struc
 	return page->tokens ? add_token(page, block, err) : 0;
 }
 
-static int fill_page(struct page *page, struct cairn_err *err)
+static int differential_fill_page(struct page *page, struct cairn_err *err)
 {
 	struct block_extent extent;
 	bool some = true;
@@ -115,7 +116,7 @@ static int fill_page(struct page *page, struct cairn_err *err)
 			return rc;
 		if (page->n == page->max)
 			break;
-		rc = add_block(page, &extent, err);
+		rc = differential_add_block(page, &extent, err);
 		if (rc)
 			return rc;
 	}
@@ -131,7 +132,7 @@ static uint64_t available_until(const struct page *page)
 	return base && base->deleted ? base->expires_ns / CAIRN_NS_PER_SEC : 0;
 }
 
-static int send_page(struct net_call *call, struct page *page, struct cairn_err *err)
+static int differential_send_page(struct net_call *call, struct page *page, struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__ChangedBlock **list =
 		cairn_calloc(page->n ? page->n : 1, sizeof(Csi__V1__ChangedBlock *));
@@ -153,8 +154,9 @@ static int send_page(struct net_call *call, struct page *page, struct cairn_err 
 	return rc ? rc : net_call_send(call, reply.data, reply.len, err);
 }
 
-static int read_parameters(struct page *page, const Csi__V1__DifferentialSnapshotRequest *request,
-			   struct cairn_err *err)
+static int differential_read_parameters(struct page *page,
+					const Csi__V1__DifferentialSnapshotRequest *request,
+					struct cairn_err *err)
 {
 	for (size_t i = 0; i < request->n_parameters; i++) {
 		const char *key = request->parameters[i]->key;
@@ -173,8 +175,9 @@ static int read_parameters(struct page *page, const Csi__V1__DifferentialSnapsho
 	return 0;
 }
 
-static int read_request(struct page *page, const Csi__V1__DifferentialSnapshotRequest *request,
-			struct csi_changes_spec *spec, struct cairn_err *err)
+static int differential_read_request(struct page *page,
+				     const Csi__V1__DifferentialSnapshotRequest *request,
+				     struct csi_changes_spec *spec, struct cairn_err *err)
 {
 	int rc = csi_require(request->snapshot_target, "SnapshotTarget", err);
 
@@ -191,14 +194,14 @@ static int read_request(struct page *page, const Csi__V1__DifferentialSnapshotRe
 	}
 	spec->base = request->snapshot_base;
 	spec->target = request->snapshot_target;
-	return read_parameters(page, request, err);
+	return differential_read_parameters(page, request, err);
 }
 
 int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__DifferentialSnapshotRequest *request;
-	cairn_cleanup(page_done) struct page page = {
+	cairn_cleanup(differential_page_done) struct page page = {
 		.driver = arg,
 		.now_s = cairn_now_ns() / CAIRN_NS_PER_SEC,
 	};
@@ -209,7 +212,7 @@ int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = read_request(&page, request, &spec, err);
+	rc = differential_read_request(&page, request, &spec, err);
 	if (!rc)
 		rc = csi_changes_open(page.driver, &spec, &page.changes, err);
 	if (!rc && request->volume_id[0] &&
@@ -217,6 +220,6 @@ int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err
 		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is no snapshot of volume '%s'",
 				   request->snapshot_target, request->volume_id);
 	if (!rc)
-		rc = fill_page(&page, err);
-	return rc ? rc : send_page(call, &page, err);
+		rc = differential_fill_page(&page, err);
+	return rc ? rc : differential_send_page(call, &page, err);
 }

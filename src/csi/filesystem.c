@@ -96,7 +96,7 @@ static int make_filesystem(const char *device, const char *fs, struct cairn_err 
 }
 
 /* XFS and btrfs recover when they are mounted. */
-static int check_filesystem(const char *device, const char *fs, struct cairn_err *err)
+static int filesystem_check_filesystem(const char *device, const char *fs, struct cairn_err *err)
 {
 	const char *const argv[] = {"fsck.ext4", "-p", device, NULL};
 
@@ -183,7 +183,7 @@ int csi_filesystem_mount(const struct csi_mount_spec *spec, struct cairn_err *er
 				   "the volume holds a %s filesystem, and %s is asked for", fs,
 				   spec->fs);
 	else if (!spec->read_only)
-		rc = check_filesystem(spec->device, fs, err);
+		rc = filesystem_check_filesystem(spec->device, fs, err);
 	if (!rc)
 		rc = mount_device(spec, fs[0] ? fs : spec->fs, err);
 	if (rc || !fs[0] || spec->read_only)
@@ -275,7 +275,7 @@ int csi_unmount(const char *path, struct cairn_err *err)
 
 	/* Concurrent repeated calls may have stacked mounts. */
 	while (mounted) {
-		int rc = mounts_is_mount_point(path, &mounted, err);
+		int rc = pool_mounts_is_mount_point(path, &mounted, err);
 
 		if (rc)
 			return rc;

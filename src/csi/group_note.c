@@ -17,8 +17,8 @@
 #define KEY_MAX   (POOL_NAME_MAX + 32)
 #define VALUE_MAX 16384
 
-static int get_id(struct pool *pool, const char *key, char ret[POOL_ID_MAX + 1],
-		  struct cairn_err *err)
+static int group_note_get_id(struct pool *pool, const char *key, char ret[POOL_ID_MAX + 1],
+			     struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	size_t n;
@@ -37,7 +37,7 @@ int csi_group_of(struct pool *pool, const char *snapshot_id, char ret[POOL_ID_MA
 
 	ret[0] = '\0';
 	snprintf(key, sizeof(key), "group-of/%s", snapshot_id);
-	rc = get_id(pool, key, ret, err);
+	rc = group_note_get_id(pool, key, ret, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
@@ -73,7 +73,7 @@ int csi_group_by_name(struct pool *pool, const char *name, struct csi_group *ret
 	int rc;
 
 	snprintf(key, sizeof(key), "group-name/%s", name);
-	rc = get_id(pool, key, id, err);
+	rc = group_note_get_id(pool, key, id, err);
 	return rc ? rc : csi_group_by_id(pool, id, ret, err);
 }
 

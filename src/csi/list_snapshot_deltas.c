@@ -50,14 +50,14 @@ struct page {
 	char next_token[TOKEN_TEXT_MAX];
 };
 
-static void page_done(struct page *page)
+static void list_snapshot_deltas_page_done(struct page *page)
 {
 	free(page->items);
 	csi_token_sealer_free(page->sealer);
 	csi_changes_freep(&page->changes);
 }
 
-static int add_block(struct page *page, uint64_t number, struct cairn_err *err)
+static int list_snapshot_deltas_add_block(struct page *page, uint64_t number, struct cairn_err *err)
 {
 	struct item *item = &page->items[page->n++];
 	struct csi_data_token token = {
@@ -84,8 +84,8 @@ static int add_block(struct page *page, uint64_t number, struct cairn_err *err)
 
 /* Adds the blocks that one range touches; *ret_full is true if the page is full before
  * them. */
-static int add_range(struct page *page, const struct block_extent *extent, bool *ret_full,
-		     struct cairn_err *err)
+static int list_snapshot_deltas_add_range(struct page *page, const struct block_extent *extent,
+					  bool *ret_full, struct cairn_err *err)
 {
 	uint64_t first = extent->offset / page->block_bytes;
 	uint64_t last = (block_extent_end(extent) - 1) / page->block_bytes;
@@ -101,12 +101,12 @@ static int add_range(struct page *page, const struct block_extent *extent, bool 
 			return 0;
 		}
 		page->next = number + 1;
-		rc = add_block(page, number, err);
+		rc = list_snapshot_deltas_add_block(page, number, err);
 	}
 	return rc;
 }
 
-static int fill_page(struct page *page, struct cairn_err *err)
+static int list_snapshot_deltas_fill_page(struct page *page, struct cairn_err *err)
 {
 	struct block_extent extent;
 	bool some = true;
@@ -121,12 +121,13 @@ static int fill_page(struct page *page, struct cairn_err *err)
 	while (!rc && some && !full) {
 		rc = csi_changes_next(page->changes, &extent, &some, err);
 		if (!rc && some)
-			rc = add_range(page, &extent, &full, err);
+			rc = list_snapshot_deltas_add_range(page, &extent, &full, err);
 	}
 	return rc;
 }
 
-static int send_page(struct net_call *call, struct page *page, struct cairn_err *err)
+static int list_snapshot_deltas_send_page(struct net_call *call, struct page *page,
+					  struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__BlockSnapshotChangedBlock **list =
 		cairn_calloc(page->n ? page->n : 1, sizeof(Csi__V1__BlockSnapshotChangedBlock *));
@@ -161,8 +162,9 @@ static int find_start(struct page *page, uint64_t size, uint64_t *ret, struct ca
 	return 0;
 }
 
-static int read_request(struct page *page, const Csi__V1__ListSnapshotDeltasRequest *request,
-			struct csi_changes_spec *spec, struct cairn_err *err)
+static int list_snapshot_deltas_read_request(struct page *page,
+					     const Csi__V1__ListSnapshotDeltasRequest *request,
+					     struct csi_changes_spec *spec, struct cairn_err *err)
 {
 	struct pool_snapshot target;
 	struct pool *pool;
@@ -195,7 +197,7 @@ int csi_deltas_list(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	struct csi_driver *driver = arg;
 	proto_auto_message ProtobufCMessage *message = NULL;
-	cairn_cleanup(page_done) struct page page = {
+	cairn_cleanup(list_snapshot_deltas_page_done) struct page page = {
 		.driver = driver,
 		.block_bytes = driver->delta_block,
 	};
@@ -204,13 +206,13 @@ int csi_deltas_list(struct net_call *call, void *arg, struct cairn_err *err)
 				  &message, err);
 
 	if (!rc)
-		rc = read_request(&page, (const void *)message, &spec, err);
+		rc = list_snapshot_deltas_read_request(&page, (const void *)message, &spec, err);
 	if (rc)
 		return rc;
 	csi_timestamp_fill(&page.issued, cairn_now_ns());
 	page.issued.nanos = 0; /* the token has a resolution of seconds */
 	rc = csi_changes_open(driver, &spec, &page.changes, err);
 	if (!rc)
-		rc = fill_page(&page, err);
-	return rc ? rc : send_page(call, &page, err);
+		rc = list_snapshot_deltas_fill_page(&page, err);
+	return rc ? rc : list_snapshot_deltas_send_page(call, &page, err);
 }

@@ -25,7 +25,8 @@ struct listing {
 	struct item **items;
 };
 
-static int list_one(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
+static int list_snapshots_list_one(void *arg, const struct pool_snapshot *snapshot,
+				   struct cairn_err *err)
 {
 	struct listing *l = arg;
 	struct item *item;
@@ -58,7 +59,7 @@ static int list_single(struct csi_driver *driver, struct listing *l, const char 
 	if (rc == CAIRN_NOT_FOUND ||
 	    (!rc && volume_id[0] && strcmp(snapshot.volume_id, volume_id) != 0))
 		return 0;
-	return rc ? rc : list_one(l, &snapshot, err);
+	return rc ? rc : list_snapshots_list_one(l, &snapshot, err);
 }
 
 static int list_pools(struct csi_driver *driver, struct listing *l, const char *volume_id,
@@ -73,14 +74,15 @@ static int list_pools(struct csi_driver *driver, struct listing *l, const char *
 		};
 
 		l->pool = driver->pools[l->page.pool].pool;
-		rc = pool_snapshot_list(l->pool, &spec, list_one, l, err);
+		rc = pool_snapshot_list(l->pool, &spec, list_snapshots_list_one, l, err);
 		if (rc == CAIRN_NOT_FOUND)
 			rc = 0; /* the volume is not in this pool */
 	}
 	return rc;
 }
 
-static int send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
+static int list_snapshots_send_page(struct listing *l, struct cairn_buf *reply,
+				    struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__ListSnapshotsResponse__Entry **entries =
 		cairn_calloc(l->page.n, sizeof(*entries));
@@ -112,7 +114,7 @@ CSI_METHOD(csi_list_snapshots)
 	rc = r->snapshot_id[0] ? list_single(driver, &l, r->snapshot_id, r->source_volume_id, err)
 			       : list_pools(driver, &l, r->source_volume_id, err);
 	if (!rc)
-		rc = send_page(&l, reply, err);
+		rc = list_snapshots_send_page(&l, reply, err);
 	for (size_t i = 0; i < l.page.n; i++)
 		free(l.items[i]);
 	free(l.items);

@@ -35,7 +35,7 @@ struct listing {
 /* A volume that was deleted since it was listed is not damaged. */
 static int look_at_condition(struct listing *l, struct item *item, struct cairn_err *err)
 {
-	int rc = pool_volume_condition(l->pool, item->bundle.volume.id, &item->known, err);
+	int rc = pool_volume_health(l->pool, item->bundle.volume.id, &item->known, err);
 
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
@@ -67,7 +67,7 @@ static int fill_item(struct listing *l, const struct pool_volume *volume, struct
 	return 0;
 }
 
-static int list_one(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+static int list_volumes_list_one(void *arg, const struct pool_volume *volume, struct cairn_err *err)
 {
 	struct listing *l = arg;
 	struct item *item;
@@ -82,7 +82,7 @@ static int list_one(void *arg, const struct pool_volume *volume, struct cairn_er
 	return fill_item(l, volume, item, err);
 }
 
-static int send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
+static int list_volumes_send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__ListVolumesResponse__Entry **entries =
 		cairn_calloc(l->page.n, sizeof(*entries));
@@ -113,10 +113,10 @@ CSI_METHOD(csi_list_volumes)
 		return cairn_err_nomem(err, "listing");
 	while (!rc && csi_page_next_pool(&l.page)) {
 		l.pool = driver->pools[l.page.pool].pool;
-		rc = pool_volume_list(l.pool, l.page.after, list_one, &l, err);
+		rc = pool_volume_list(l.pool, l.page.after, list_volumes_list_one, &l, err);
 	}
 	if (!rc)
-		rc = send_page(&l, reply, err);
+		rc = list_volumes_send_page(&l, reply, err);
 	for (size_t i = 0; i < l.page.n; i++)
 		free(l.items[i]);
 	free(l.items);

@@ -42,13 +42,13 @@ struct stream {
 	bool ended;
 };
 
-static bool is_cancelled(void *arg)
+static bool metadata_is_cancelled(void *arg)
 {
 	return net_call_check(arg) != 0;
 }
 
 /* Returns the current extent, or NULL at the end. */
-static int peek(struct stream *s, struct block_extent **ret, struct cairn_err *err)
+static int metadata_peek(struct stream *s, struct block_extent **ret, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -78,7 +78,7 @@ static bool take_fixed(struct stream *s, struct block_extent *extent, struct blo
 	return true;
 }
 
-static bool take(struct stream *s, struct block_extent *extent, struct block_extent *out)
+static bool metadata_take(struct stream *s, struct block_extent *extent, struct block_extent *out)
 {
 	if (s->fixed)
 		return take_fixed(s, extent, out);
@@ -96,7 +96,7 @@ static enum proto_block_type block_type(const struct stream *s)
 }
 
 /* Sends one message; *ret_more says whether there is another. */
-static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
+static int metadata_send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
 {
 	enum proto_block_type type = block_type(s);
 	struct proto_block_writer writer;
@@ -109,8 +109,8 @@ static int send_message(struct stream *s, bool *ret_more, struct cairn_err *err)
 	if (rc)
 		return rc;
 	proto_block_begin(&writer, at, PROTO_BLOCK_ROOM(s->per_message), type, s->capacity);
-	while ((rc = peek(s, &extent, err)) == 0 && extent && n < s->per_message) {
-		if (!take(s, extent, &tuple))
+	while ((rc = metadata_peek(s, &extent, err)) == 0 && extent && n < s->per_message) {
+		if (!metadata_take(s, extent, &tuple))
 			continue;
 		proto_block_add(&writer, tuple.offset, tuple.length);
 		n++;
@@ -141,14 +141,14 @@ static int run_stream(struct stream *s, uint64_t capacity, struct pool_delta_spe
 	if (rc)
 		return rc;
 	while (!rc && more)
-		rc = send_message(s, &more, err);
+		rc = metadata_send_message(s, &more, err);
 	pool_delta_free(s->delta);
 	/* A cancelled call must not end with OK. */
 	return rc ? rc : net_call_check(s->call);
 }
 
-static int check_volume(const struct csi_metadata_query *query, const struct pool_snapshot *found,
-			struct cairn_err *err)
+static int metadata_check_volume(const struct csi_metadata_query *query,
+				 const struct pool_snapshot *found, struct cairn_err *err)
 {
 	if (query->volume && strcmp(query->volume, found->volume_id) != 0)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is no snapshot of volume '%s'",
@@ -156,15 +156,15 @@ static int check_volume(const struct csi_metadata_query *query, const struct poo
 	return 0;
 }
 
-static int find_base(struct stream *s, const struct csi_metadata_query *query,
-		     struct cairn_err *err)
+static int metadata_find_base(struct stream *s, const struct csi_metadata_query *query,
+			      struct cairn_err *err)
 {
 	struct pool_snapshot base;
 	struct pool *pool;
 	int rc = csi_find_base(s->driver, query->base, &pool, &base, err);
 
 	if (!rc)
-		rc = check_volume(query, &base, err);
+		rc = metadata_check_volume(query, &base, err);
 	if (!rc && pool != s->pool)
 		rc = cairn_err_set(err, CAIRN_INVALID,
 				   "the two snapshots are of unrelated volumes");
@@ -175,7 +175,7 @@ int csi_metadata_stream(struct net_call *call, struct csi_driver *driver,
 			const struct csi_metadata_query *query, struct cairn_err *err)
 {
 	struct stream s = {.driver = driver, .call = call, .flavour = query->flavour};
-	struct store_progress progress = {.cancelled = is_cancelled, .arg = call};
+	struct store_progress progress = {.cancelled = metadata_is_cancelled, .arg = call};
 	struct pool_delta_spec spec = {
 		.base = query->base,
 		.target = query->target,
@@ -186,9 +186,9 @@ int csi_metadata_stream(struct net_call *call, struct csi_driver *driver,
 	int rc = csi_find_snapshot(driver, query->target, &s.pool, &target, err);
 
 	if (!rc)
-		rc = check_volume(query, &target, err);
+		rc = metadata_check_volume(query, &target, err);
 	if (!rc && query->base)
-		rc = find_base(&s, query, err);
+		rc = metadata_find_base(&s, query, err);
 	if (rc)
 		return rc;
 	s.per_message = query->max_results ? query->max_results : TUPLES_DEFAULT;
@@ -197,7 +197,8 @@ int csi_metadata_stream(struct net_call *call, struct csi_driver *driver,
 	return run_stream(&s, target.size, &spec, err);
 }
 
-static int check_arguments(int64_t starting_offset, int32_t max_results, struct cairn_err *err)
+static int metadata_check_arguments(int64_t starting_offset, int32_t max_results,
+				    struct cairn_err *err)
 {
 	if (starting_offset < 0)
 		return cairn_err_set(err, CAIRN_INVALID, "starting_offset must not be negative");
@@ -218,7 +219,7 @@ int csi_metadata_allocated(struct net_call *call, void *arg, struct cairn_err *e
 	request = (const void *)message;
 	rc = csi_require(request->snapshot_id, "snapshot_id", err);
 	if (!rc)
-		rc = check_arguments(request->starting_offset, request->max_results, err);
+		rc = metadata_check_arguments(request->starting_offset, request->max_results, err);
 	if (rc)
 		return rc;
 	struct csi_metadata_query query = {
@@ -244,7 +245,7 @@ int csi_metadata_delta(struct net_call *call, void *arg, struct cairn_err *err)
 	if (!rc)
 		rc = csi_require(request->target_snapshot_id, "target_snapshot_id", err);
 	if (!rc)
-		rc = check_arguments(request->starting_offset, request->max_results, err);
+		rc = metadata_check_arguments(request->starting_offset, request->max_results, err);
 	if (rc)
 		return rc;
 	struct csi_metadata_query query = {

@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "csi/registration.h"
 #include "csi/service.h"
+#include "net/grpc/grpc_server.h"
 #include "net/http/http_server.h"
 #include "net/http/http_standard.h"
 #include "net/metrics.h"
-#include "net/grpc/grpc_server.h"
 
 #define N_CODES 17 /* gRPC codes, from 0 on */
 
@@ -45,7 +45,7 @@ static void on_call_end(void *arg, const char *path, int code, uint64_t duration
 			   (double)duration_ns / (double)CAIRN_NS_PER_SEC);
 }
 
-static void collect(void *arg)
+static void monitor_collect(void *arg)
 {
 	struct csi_monitor *monitor = arg;
 	struct net_server_stats stats;
@@ -69,7 +69,7 @@ static void collect(void *arg)
 	}
 }
 
-static bool is_ready(void *arg, char *reason, size_t cap)
+static bool monitor_is_ready(void *arg, char *reason, size_t cap)
 {
 	const struct csi_monitor *monitor = arg;
 	const struct csi_driver *driver = monitor->options.driver;
@@ -115,7 +115,7 @@ static int make_labels(struct csi_monitor *monitor, struct cairn_err *err)
 	return 0;
 }
 
-static int add_metrics(struct csi_monitor *monitor, struct cairn_err *err)
+static int monitor_add_metrics(struct csi_monitor *monitor, struct cairn_err *err)
 {
 	const struct net_metric_spec calls = {
 		.name = "cairn_csi_calls_total",
@@ -149,16 +149,16 @@ static int add_metrics(struct csi_monitor *monitor, struct cairn_err *err)
 		rc = net_metrics_add(monitor->metrics, &pool_bytes, &monitor->pool_bytes, err);
 	if (!rc)
 		rc = net_metrics_add_process(monitor->metrics, err);
-	return rc ? rc : net_metrics_on_render(monitor->metrics, collect, monitor, err);
+	return rc ? rc : net_metrics_on_render(monitor->metrics, monitor_collect, monitor, err);
 }
 
-static int serve(struct csi_monitor *monitor, struct cairn_err *err)
+static int monitor_serve(struct csi_monitor *monitor, struct cairn_err *err)
 {
 	const struct net_http_standard_server how = {.name = "http",
 						     .listen = monitor->options.address};
 
 	monitor->standard = (struct net_http_standard){
-		.ready = is_ready, .arg = monitor, .metrics = monitor->metrics};
+		.ready = monitor_is_ready, .arg = monitor, .metrics = monitor->metrics};
 	return net_http_serve_standard(&how, &monitor->standard, &monitor->http, NULL, err);
 }
 
@@ -176,11 +176,11 @@ int csi_monitor_new(const struct csi_monitor_options *options, struct csi_monito
 	if (!rc)
 		rc = net_metrics_new(&monitor->metrics, err);
 	if (!rc)
-		rc = add_metrics(monitor, err);
+		rc = monitor_add_metrics(monitor, err);
 	if (rc)
 		return rc;
 	net_server_on_call_end(options->server, on_call_end, monitor);
-	rc = serve(monitor, err);
+	rc = monitor_serve(monitor, err);
 	if (rc)
 		return cairn_err_wrap(err, "serve metrics on '%s'", options->address);
 	*ret = cairn_take(monitor);

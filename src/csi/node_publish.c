@@ -9,8 +9,8 @@
 #include "csi/filesystem.h"
 #include "csi/publish_target.h"
 #include "csi_node.pb-c.h"
-#include "pool/device/volume_device.h"
 #include "pool/device/mounts.h"
+#include "pool/device/volume_device.h"
 
 /* A read-only block volume needs a read-only device: a read-only bind mount of a writable
  * device node does not prevent writes. */
@@ -64,8 +64,8 @@ static int publish_new(struct pool *pool, const char *id,
 	return rc;
 }
 
-static int publish(struct pool *pool, const char *id, const Csi__V1__NodePublishVolumeRequest *r,
-		   struct cairn_err *err)
+static int node_publish_publish(struct pool *pool, const char *id,
+				const Csi__V1__NodePublishVolumeRequest *r, struct cairn_err *err)
 {
 	bool read_only = r->readonly;
 	struct csi_targets targets;
@@ -103,7 +103,7 @@ CSI_METHOD(csi_node_publish)
 {
 	const Csi__V1__NodePublishVolumeRequest *r = request;
 	Csi__V1__NodePublishVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -115,12 +115,13 @@ CSI_METHOD(csi_node_publish)
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
-		rc = publish(pool, volume.id, r, err);
+		rc = node_publish_publish(pool, volume.id, r, err);
 	csi__v1__node_publish_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
 
-static int unpublish(struct pool *pool, const char *id, const char *path, struct cairn_err *err)
+static int node_publish_unpublish(struct pool *pool, const char *id, const char *path,
+				  struct cairn_err *err)
 {
 	struct csi_targets targets;
 	int rc = csi_targets_get(pool, id, path, &targets, err);
@@ -137,7 +138,7 @@ CSI_METHOD(csi_node_unpublish)
 {
 	const Csi__V1__NodeUnpublishVolumeRequest *r = request;
 	Csi__V1__NodeUnpublishVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -147,7 +148,7 @@ CSI_METHOD(csi_node_unpublish)
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
-		rc = unpublish(pool, volume.id, r->target_path, err);
+		rc = node_publish_unpublish(pool, volume.id, r->target_path, err);
 	csi__v1__node_unpublish_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }

@@ -16,12 +16,12 @@
 #include "base/err.h"
 #include "csi/capability.h"
 #include "csi/filesystem.h"
+#include "csi/publish_target.h"
 #include "csi/published.h"
 #include "csi/staging.h"
-#include "csi/publish_target.h"
 #include "csi_node.pb-c.h"
-#include "pool/device/volume_device.h"
 #include "pool/device/mounts.h"
+#include "pool/device/volume_device.h"
 
 static bool device_is_read_only(const char *device)
 {
@@ -71,7 +71,7 @@ int csi_node_is_mounted(const char *device, const char *path, bool *ret, struct 
 {
 	struct stat st;
 	dev_t source;
-	int rc = mounts_source_of(path, &source, err);
+	int rc = pool_mounts_source_of(path, &source, err);
 
 	*ret = rc == 0 && stat(device, &st) == 0 && source == st.st_rdev;
 	return rc;
@@ -167,7 +167,7 @@ static int stage_filesystem(struct pool *pool, const char *id, const struct csi_
 	if (!rc)
 		rc = csi_node_attach(pool, id, false, device, sizeof(device), err);
 	if (!rc)
-		rc = mounts_look(spec.path, &at, err);
+		rc = pool_mounts_look(spec.path, &at, err);
 	if (rc)
 		return rc;
 	spec.device = device;
@@ -177,8 +177,8 @@ static int stage_filesystem(struct pool *pool, const char *id, const struct csi_
 	return rc ? rc : finish_staging(pool, id, &spec, targets.others, err);
 }
 
-static int stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r, const char *id,
-		 struct cairn_err *err)
+static int node_stage_stage(struct pool *pool, const Csi__V1__NodeStageVolumeRequest *r,
+			    const char *id, struct cairn_err *err)
 {
 	const Csi__V1__VolumeCapability *capability = r->volume_capability;
 	bool read_only = false;
@@ -204,7 +204,7 @@ CSI_METHOD(csi_node_stage)
 {
 	const Csi__V1__NodeStageVolumeRequest *r = request;
 	Csi__V1__NodeStageVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -216,13 +216,14 @@ CSI_METHOD(csi_node_stage)
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
-		rc = stage(pool, r, volume.id, err);
+		rc = node_stage_stage(pool, r, volume.id, err);
 	csi__v1__node_stage_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }
 
 /* Unmounts the volume, and leaves any other mount at the path alone. */
-static int unstage(struct pool *pool, const char *id, const char *path, struct cairn_err *err)
+static int node_stage_unstage(struct pool *pool, const char *id, const char *path,
+			      struct cairn_err *err)
 {
 	char device[DEVICE_PATH_MAX];
 	struct csi_targets targets;
@@ -235,7 +236,7 @@ static int unstage(struct pool *pool, const char *id, const char *path, struct c
 	if (!rc)
 		rc = pool_volume_device(pool, id, device, sizeof(device), err);
 	if (!rc)
-		rc = mounts_is_mount_point(path, &mounted, err);
+		rc = pool_mounts_is_mount_point(path, &mounted, err);
 	if (!rc && mounted && device[0])
 		rc = csi_node_is_mounted(device, path, &ours, err);
 	if (!rc && mounted && !ours)
@@ -252,7 +253,7 @@ CSI_METHOD(csi_node_unstage)
 {
 	const Csi__V1__NodeUnstageVolumeRequest *r = request;
 	Csi__V1__NodeUnstageVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
 	int rc = csi_require(r->volume_id, "the volume id", err);
@@ -262,7 +263,7 @@ CSI_METHOD(csi_node_unstage)
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
-		rc = unstage(pool, volume.id, r->staging_target_path, err);
+		rc = node_stage_unstage(pool, volume.id, r->staging_target_path, err);
 	csi__v1__node_unstage_volume_response__init(&response);
 	return rc ? rc : csi_reply(reply, &response.base, err);
 }

@@ -16,8 +16,8 @@
 #include "csi/reply.h"
 #include "csi/size.h"
 #include "csi_node.pb-c.h"
-#include "pool/device/volume_device.h"
 #include "pool/device/mounts.h"
+#include "pool/device/volume_device.h"
 
 struct place {
 	char device[DEVICE_PATH_MAX];
@@ -28,8 +28,8 @@ struct place {
 };
 
 /* Finds how the volume is mounted at the path; CAIRN_NOT_FOUND if it is not. */
-static int find_place(struct pool *pool, const char *id, const char *path, struct place *ret,
-		      struct cairn_err *err)
+static int node_volume_find_place(struct pool *pool, const char *id, const char *path,
+				  struct place *ret, struct cairn_err *err)
 {
 	struct stat at = {0};
 	struct stat device = {0};
@@ -45,7 +45,7 @@ static int find_place(struct pool *pool, const char *id, const char *path, struc
 	ret->block = !ret->dead && S_ISBLK(at.st_mode);
 	if (ret->block)
 		mount.source = at.st_rdev;
-	else if (mounts_look(path, &mount, NULL) != 0)
+	else if (pool_mounts_look(path, &mount, NULL) != 0)
 		mount.source = 0; /* also for an invalid path */
 	/* A volume is never published at a relative path. */
 	if (path[0] != '/' || !ret->device[0] || stat(ret->device, &device) < 0 ||
@@ -67,7 +67,7 @@ static void fill_usage(Csi__V1__VolumeUsage *usage, uint64_t total, uint64_t ava
 }
 
 /* Reports how the kernel reacted to a damaged filesystem. */
-static void tell_damage(const struct place *place, struct pool_condition *condition)
+static void node_volume_tell_damage(const struct place *place, struct pool_condition *condition)
 {
 	if (condition->abnormal || (!place->dead && !place->stopped))
 		return;
@@ -96,7 +96,7 @@ static int fill_stats(const struct pool_volume *volume, struct place *place, con
 			return cairn_err_sys(err, errno, "statvfs '%s'", path);
 		place->dead = errno;
 	}
-	tell_damage(place, condition);
+	node_volume_tell_damage(place, condition);
 	if (place->dead) {
 		*ret_n = 0;
 		return 0;
@@ -127,10 +127,10 @@ CSI_METHOD(csi_node_stats)
 	if (!rc)
 		rc = csi_find_volume(driver, r->volume_id, &pool, &volume, err);
 	if (!rc)
-		rc = find_place(pool, volume.id, r->volume_path, &place, err);
+		rc = node_volume_find_place(pool, volume.id, r->volume_path, &place, err);
 	csi__v1__node_get_volume_stats_response__init(&response);
 	if (!rc)
-		rc = pool_volume_condition(pool, volume.id, &known, err);
+		rc = pool_volume_health(pool, volume.id, &known, err);
 	if (!rc)
 		rc = fill_stats(&volume, &place, r->volume_path, &known, usages, &response.n_usage,
 				err);
@@ -158,7 +158,7 @@ CSI_METHOD(csi_node_expand)
 {
 	const Csi__V1__NodeExpandVolumeRequest *r = request;
 	Csi__V1__NodeExpandVolumeResponse response;
-	csi_auto_turn struct csi_turn turn = {0};
+	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct place place;
 	struct pool *pool;
@@ -171,11 +171,11 @@ CSI_METHOD(csi_node_expand)
 	if (!rc && r->capacity_range)
 		rc = check_range(r->capacity_range, volume.size, err);
 	if (!rc)
-		rc = csi_turn_take(&driver->turns, r->volume_id, &turn, err);
+		rc = csi_op_lock_take(&driver->turns, r->volume_id, &turn, err);
 	if (!rc)
-		rc = find_place(pool, volume.id, r->volume_path, &place, err);
+		rc = node_volume_find_place(pool, volume.id, r->volume_path, &place, err);
 	if (!rc)
-		rc = device_refresh_size(place.device, volume.size, err);
+		rc = pool_device_refresh_size(place.device, volume.size, err);
 	if (!rc && !place.block && place.read_only)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
 				   "the filesystem is mounted read-only and cannot grow");

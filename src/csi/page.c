@@ -23,8 +23,8 @@ static bool parse_token(struct csi_page *page, enum csi_page_kind kind, const ch
 	number[colon - token] = '\0';
 	if (cairn_parse_u64(number, &pool, NULL) != 0 || pool >= page->n_pools)
 		return false;
-	if (kind == CSI_PAGE_VOLUMES ? !ids_parse_volume(colon + 1, &bits)
-				     : !ids_parse_snapshot(colon + 1, &bits, &count))
+	if (kind == CSI_PAGE_VOLUMES ? !pool_ids_parse_volume(colon + 1, &bits)
+				     : !pool_ids_parse_snapshot(colon + 1, &bits, &count))
 		return false;
 	page->pool = (size_t)pool;
 	snprintf(page->after, sizeof(page->after), "%s", colon + 1);

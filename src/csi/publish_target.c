@@ -11,14 +11,14 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "block/checksum.h"
-#include "pool/device/mounts.h"
 #include "pool/catalogue/front_end_note.h"
+#include "pool/device/mounts.h"
 #include "pool/pool.h"
 
 #define KEY_MAX (POOL_ID_MAX + 64)
 
 /* A path may be longer than a key: the key has its checksum, the value the path. */
-static void make_key(const char *volume_id, const char *path, char out[KEY_MAX])
+static void publish_target_make_key(const char *volume_id, const char *path, char out[KEY_MAX])
 {
 	snprintf(out, KEY_MAX, "target/%s/%016" PRIx64, volume_id,
 		 block_checksum(path, strlen(path)));
@@ -32,7 +32,7 @@ int csi_target_add(struct pool *pool, const char *volume_id, const char *path, b
 
 	if (!value)
 		return cairn_err_nomem(err, "target");
-	make_key(volume_id, path, key);
+	publish_target_make_key(volume_id, path, key);
 	return pool_note_put(pool, key, value, err);
 }
 
@@ -41,7 +41,7 @@ int csi_target_remove(struct pool *pool, const char *volume_id, const char *path
 {
 	char key[KEY_MAX];
 
-	make_key(volume_id, path, key);
+	publish_target_make_key(volume_id, path, key);
 	return pool_note_put(pool, key, NULL, err);
 }
 
@@ -57,7 +57,8 @@ static bool is_device(const char *path)
 	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
 }
 
-static int look_at(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
+static int publish_target_look_at(void *arg, const char *key, struct pool_note value,
+				  struct cairn_err *err)
 {
 	const struct looking *looking = arg;
 	cairn_auto_free char *path = NULL;
@@ -70,7 +71,7 @@ static int look_at(void *arg, const char *key, struct pool_note value, struct ca
 	path = cairn_strndup((const char *)value.data + 1, value.len - 1);
 	if (!path)
 		return cairn_err_nomem(err, "target");
-	rc = mounts_is_mount_point(path, &mounted, err);
+	rc = pool_mounts_is_mount_point(path, &mounted, err);
 	if (rc || !mounted)
 		return rc;
 	looking->ret->devices |= is_device(path);
@@ -94,14 +95,15 @@ int csi_targets_get(struct pool *pool, const char *volume_id, const char *path,
 
 	*ret = (struct csi_targets){0};
 	snprintf(prefix, sizeof(prefix), "target/%s/", volume_id);
-	rc = pool_note_scan(pool, prefix, look_at, &looking, err);
+	rc = pool_note_scan(pool, prefix, publish_target_look_at, &looking, err);
 	if (!rc && path[0] && !ret->this_one)
-		rc = mounts_is_mount_point(path, &ret->foreign, err);
+		rc = pool_mounts_is_mount_point(path, &ret->foreign, err);
 	return rc;
 }
 
 /* One at a time, because a scan cannot modify what it iterates over. */
-static int take_key(void *arg, const char *key, struct pool_note value, struct cairn_err *err)
+static int publish_target_take_key(void *arg, const char *key, struct pool_note value,
+				   struct cairn_err *err)
 {
 	char *out = arg;
 
@@ -120,7 +122,7 @@ int csi_targets_drop(struct pool *pool, const char *volume_id, struct cairn_err 
 	while (!rc) {
 		char key[KEY_MAX] = "";
 
-		rc = pool_note_scan(pool, prefix, take_key, key, err);
+		rc = pool_note_scan(pool, prefix, publish_target_take_key, key, err);
 		if (rc < 0 || !key[0])
 			return rc;
 		rc = pool_note_put(pool, key, NULL, err);

@@ -28,8 +28,8 @@ struct csi_registration {
 	atomic_bool refused;
 };
 
-static int send_message(struct net_call *call, const ProtobufCMessage *message,
-			struct cairn_err *err)
+static int registration_send_message(struct net_call *call, const ProtobufCMessage *message,
+				     struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf reply = CAIRN_BUF_INIT(REPLY_MAX);
 	int rc = csi_reply(&reply, message, err);
@@ -49,10 +49,10 @@ static int get_info(struct net_call *call, void *arg, struct cairn_err *err)
 	info.endpoint = registration->endpoint;
 	info.supported_versions = versions;
 	info.n_supported_versions = 1;
-	return send_message(call, &info.base, err);
+	return registration_send_message(call, &info.base, err);
 }
 
-static int notify(struct net_call *call, void *arg, struct cairn_err *err)
+static int registration_notify(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	struct csi_registration *registration = arg;
 	proto_auto_message ProtobufCMessage *message = NULL;
@@ -73,10 +73,10 @@ static int notify(struct net_call *call, void *arg, struct cairn_err *err)
 			  CAIRN_STR("driver", registration->name),
 			  CAIRN_STR("reason", status->error));
 	pluginregistration__registration_status_response__init(&response);
-	return send_message(call, &response.base, err);
+	return registration_send_message(call, &response.base, err);
 }
 
-static int start(struct csi_registration *registration, struct cairn_err *err)
+static int registration_start(struct csi_registration *registration, struct cairn_err *err)
 {
 	const struct net_method methods[] = {
 		{.path = "/pluginregistration.Registration/GetInfo",
@@ -85,7 +85,7 @@ static int start(struct csi_registration *registration, struct cairn_err *err)
 		 .arg = registration},
 		{.path = "/pluginregistration.Registration/NotifyRegistrationStatus",
 		 .kind = NET_UNARY,
-		 .handler = notify,
+		 .handler = registration_notify,
 		 .arg = registration},
 	};
 	struct net_server_options options = {.name = "kubelet"};
@@ -113,7 +113,7 @@ int csi_registration_new(const struct csi_registration_options *options,
 	registration->socket = cairn_printf("%s/%s-reg.sock", options->directory, options->name);
 	if (!registration->name || !registration->endpoint || !registration->socket)
 		return cairn_err_nomem(err, "registration");
-	rc = start(registration, err);
+	rc = registration_start(registration, err);
 	if (rc)
 		return cairn_err_wrap(err, "register with the kubelet");
 	*ret = cairn_take(registration);

@@ -42,7 +42,7 @@ static void fill_source(struct csi_volume_bundle *bundle)
 	uint64_t bits;
 
 	csi__v1__volume_content_source__init(&bundle->source);
-	if (ids_parse_volume(bundle->attributes.source, &bits)) {
+	if (pool_ids_parse_volume(bundle->attributes.source, &bits)) {
 		csi__v1__volume_content_source__volume_source__init(&bundle->volume_source);
 		bundle->volume_source.volume_id = bundle->attributes.source;
 		bundle->source.type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;

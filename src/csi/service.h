@@ -12,8 +12,8 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "csi/changeset_worker.h"
-#include "csi/data_token.h"
 #include "csi/csi_driver.h"
+#include "csi/data_token.h"
 #include "csi/op_lock.h"
 #include "net/grpc/grpc_server.h"
 #include "pool/pool.h"
@@ -39,7 +39,7 @@ struct csi_driver {
 	struct csi_token_key token_key; /* of the first pool; set only if `older` needs it */
 	struct csi_pool *pools;
 	size_t n_pools;
-	struct csi_completer *completer;
+	struct csi_changeset_worker *completer;
 	struct csi_turns turns;
 	struct csi_unary_binding *bindings; /* arguments of the methods added to the server */
 	size_t n_bindings;
@@ -104,7 +104,7 @@ int csi_reply(struct cairn_buf *reply, const ProtobufCMessage *message, struct c
 int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		    struct pool_volume *ret, struct cairn_err *err);
 /* Takes the volume's turn before it looks the volume up; see csi_auto_turn. */
-int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_turn *turn,
+int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_op_lock *turn,
 		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err);
 int csi_find_snapshot(struct csi_driver *driver, const char *id, struct pool **ret_pool,
 		      struct pool_snapshot *ret, struct cairn_err *err);

@@ -11,7 +11,7 @@
 
 #define KEY_MAX (POOL_ID_MAX + 32)
 
-static void make_key(const char *kind, const char *volume_id, char out[KEY_MAX])
+static void volume_note_make_key(const char *kind, const char *volume_id, char out[KEY_MAX])
 {
 	snprintf(out, KEY_MAX, "%s/%s", kind, volume_id);
 }
@@ -24,7 +24,7 @@ int csi_volume_note_get(struct pool *pool, const char *kind, const char *volume_
 
 	*ret = NULL;
 	*ret_n = 0;
-	make_key(kind, volume_id, key);
+	volume_note_make_key(kind, volume_id, key);
 	rc = pool_note_get(pool, key, ret, ret_n, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
@@ -34,7 +34,7 @@ int csi_volume_note_add(struct pool *pool, const char *kind, const char *volume_
 {
 	char key[KEY_MAX];
 
-	make_key(kind, volume_id, key);
+	volume_note_make_key(kind, volume_id, key);
 	return pool_note_change(pool, key, (struct pool_note){0},
 				(struct pool_note){text, strlen(text)}, err);
 }
@@ -44,7 +44,7 @@ int csi_volume_note_put(struct pool *pool, const char *kind, const char *volume_
 {
 	char key[KEY_MAX];
 
-	make_key(kind, volume_id, key);
+	volume_note_make_key(kind, volume_id, key);
 	return pool_note_put(pool, key, text, err);
 }
 

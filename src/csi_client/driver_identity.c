@@ -22,7 +22,7 @@ int csi_client_ask(const struct csi_client *client, const char *path,
 		return client->call(client->arg, path, type, ret, err);
 	/* An empty message has the same encoding in every type: no bytes. */
 	csi__v1__get_plugin_info_request__init(&empty);
-	return net_ask(client->channel, path, client->timeout_ms, &empty.base, type, ret, err);
+	return net_unary(client->channel, path, client->timeout_ms, &empty.base, type, ret, err);
 }
 
 int csi_client_name(const struct csi_client *client, char **ret_name, char **ret_version,

@@ -14,7 +14,7 @@ struct net_channel;
 /* CSI allows 63 bytes, but drivers with a longer name exist. */
 #define CSI_CLIENT_NAME_MAX 256U
 
-/* How calls are made: by net_ask() on a channel, or by a function of the caller, which may
+/* How calls are made: by net_unary() on a channel, or by a function of the caller, which may
  * count, record or cancel them. All requests are empty messages. Borrows what it points
  * to. */
 struct csi_client {
@@ -22,7 +22,7 @@ struct csi_client {
 	uint64_t timeout_ms;
 
 	int (*call)(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
-		    ProtobufCMessage **ret, struct cairn_err *err); /* NULL: net_ask() */
+		    ProtobufCMessage **ret, struct cairn_err *err); /* NULL: net_unary() */
 	void *arg;
 };
 

@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "kube/kube_client.h"
 #include "kube/config_impl.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
@@ -41,7 +41,7 @@ static json_t *review_new(const struct kube_resource *kind, json_t *spec)
 }
 
 /* Wipes an object that contains a token; the caller must hold the only reference. */
-static void forget(json_t **object)
+static void auth_forget(json_t **object)
 {
 	kube_wipe_json(*object);
 	json_decref(*object);
@@ -51,7 +51,7 @@ int kube_token_review(struct kube_client *client, const char *token, const char 
 		      const struct kube_call *how, struct kube_token_review *ret,
 		      struct cairn_err *err)
 {
-	cairn_cleanup(forget) json_t *question = NULL;
+	cairn_cleanup(auth_forget) json_t *question = NULL;
 	json_t *list = NULL;
 	json_t *answer = NULL;
 	int rc = text_list(audiences, &list, err);
@@ -102,7 +102,7 @@ void kube_token_review_done(struct kube_token_review *review)
 	memset(review, 0, sizeof(*review));
 }
 
-static json_t *attributes(const struct kube_access *what)
+static json_t *auth_attributes(const struct kube_access *what)
 {
 	if (what->path)
 		return json_pack("{s:{s:s, s:s*}}", "nonResourceAttributes", "path", what->path,
@@ -148,7 +148,7 @@ int kube_access_review(struct kube_client *client, const json_t *user,
 		user ? &kube_subjectaccessreviews : &kube_selfsubjectaccessreviews;
 	kube_auto_json json_t *question = NULL;
 	kube_auto_json json_t *answer = NULL;
-	json_t *spec = attributes(what);
+	json_t *spec = auth_attributes(what);
 	int rc = 0;
 
 	if (spec && user)
@@ -216,7 +216,7 @@ static json_t *token_question(const struct kube_token_request *request, struct c
 int kube_token_request(struct kube_client *client, const struct kube_token_request *request,
 		       const struct kube_call *how, struct kube_token *ret, struct cairn_err *err)
 {
-	cairn_cleanup(forget) json_t *answer = NULL;
+	cairn_cleanup(auth_forget) json_t *answer = NULL;
 	kube_auto_json json_t *question = token_question(request, err);
 	const char *text;
 	uint64_t expires_ns;

@@ -10,17 +10,17 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "kube/auth.h"
-#include "kube/kube_cache.h"
-#include "kube/kube_client.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
 #include "kube/jwt.h"
-#include "kube/object.h"
+#include "kube/kube_cache.h"
+#include "kube/kube_client.h"
 #include "kube/kube_resource.h"
 #include "kube/kube_snapshot.h"
+#include "kube/kube_wait.h"
+#include "kube/object.h"
 #include "kube/user.h"
 #include "kube/value.h"
-#include "kube/kube_wait.h"
 
 #define KEEP_DEFAULT_MS    10000U
 #define REFUSAL_DEFAULT_MS 2000U
@@ -32,16 +32,16 @@
 #define QUESTIONS_WAITING      1024U
 #define QUESTIONS_WAITING_EACH 512U
 
-struct kube_guard {
-	struct kube_guard_options options;
+struct kube_authz_cache {
+	struct kube_authz_cache_options options;
 	struct kube_fair_queue *turns; /* NULL if the reviewer queues them */
 	struct kube_cache *tokens;
 	struct kube_cache *rights;
 };
 
-struct kube_guard_options kube_guard_defaults(struct kube_client *client)
+struct kube_authz_cache_options kube_authz_cache_defaults(struct kube_client *client)
 {
-	return (struct kube_guard_options){
+	return (struct kube_authz_cache_options){
 		.reviewer = kube_client_reviewer(client),
 		.client = client,
 		.keep_ms = KEEP_DEFAULT_MS,
@@ -50,10 +50,11 @@ struct kube_guard_options kube_guard_defaults(struct kube_client *client)
 	};
 }
 
-int kube_guard_new(const struct kube_guard_options *options, struct kube_guard **ret,
-		   struct cairn_err *err)
+int kube_authz_cache_new(const struct kube_authz_cache_options *options,
+			 struct kube_authz_cache **ret, struct cairn_err *err)
 {
-	cairn_cleanup(kube_guard_freep) struct kube_guard *guard = cairn_calloc(1, sizeof(*guard));
+	cairn_cleanup(kube_authz_cache_freep) struct kube_authz_cache *guard =
+		cairn_calloc(1, sizeof(*guard));
 	const struct kube_cache_options cache = {
 		.entries_max = KUBE_GUARD_ENTRIES_MAX,
 		.keep_ms = options->keep_ms,
@@ -82,7 +83,7 @@ int kube_guard_new(const struct kube_guard_options *options, struct kube_guard *
 	return 0;
 }
 
-void kube_guard_free(struct kube_guard *guard)
+void kube_authz_cache_free(struct kube_authz_cache *guard)
 {
 	if (!guard)
 		return;
@@ -92,20 +93,20 @@ void kube_guard_free(struct kube_guard *guard)
 	free(guard);
 }
 
-void kube_guard_sweep(struct kube_guard *guard)
+void kube_authz_cache_sweep(struct kube_authz_cache *guard)
 {
 	kube_cache_sweep(guard->tokens);
 	kube_cache_sweep(guard->rights);
 }
 
-void kube_guard_stats(struct kube_guard *guard, struct kube_cache_stats *ret_tokens,
-		      struct kube_cache_stats *ret_rights)
+void kube_authz_cache_stats(struct kube_authz_cache *guard, struct kube_cache_stats *ret_tokens,
+			    struct kube_cache_stats *ret_rights)
 {
 	kube_cache_stats(guard->tokens, ret_tokens);
 	kube_cache_stats(guard->rights, ret_rights);
 }
 
-static int take_turn(struct kube_guard *guard, const struct kube_digest *owner,
+static int take_turn(struct kube_authz_cache *guard, const struct kube_digest *owner,
 		     const struct kube_wait *wait, struct kube_fair_pass *pass,
 		     struct cairn_err *err)
 {
@@ -113,7 +114,7 @@ static int take_turn(struct kube_guard *guard, const struct kube_digest *owner,
 				     : 0;
 }
 
-int kube_guard_could_not_ask(int rc, struct cairn_err *err)
+int kube_authz_cache_could_not_ask(int rc, struct cairn_err *err)
 {
 	int code = rc == CAIRN_UNAVAILABLE || rc == CAIRN_NO_SPACE || rc == CAIRN_CANCELLED ||
 				   rc == CAIRN_DEADLINE
@@ -126,7 +127,7 @@ int kube_guard_could_not_ask(int rc, struct cairn_err *err)
 /* --- the token --- */
 
 struct token_question {
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	const char *token;
 	const char *audience;
 };
@@ -148,8 +149,8 @@ static void heed_expiry(const char *token, uint64_t *until_ns)
 		*until_ns = until;
 }
 
-static int ask_token(void *arg, const struct kube_wait *wait, struct kube_value **ret,
-		     uint64_t *until_ns, struct cairn_err *err)
+static int authz_cache_ask_token(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+				 uint64_t *until_ns, struct cairn_err *err)
 {
 	const struct token_question *q = arg;
 	const struct kube_reviewer *reviewer = &q->guard->options.reviewer;
@@ -178,8 +179,9 @@ static bool could_be_token(const char *token)
 	return n > 0 && n <= KUBE_GUARD_TOKEN_MAX && cairn_utf8_valid(token, n);
 }
 
-int kube_guard_user(struct kube_guard *guard, const char *token, const char *audience,
-		    const struct kube_wait *wait, struct kube_user **ret, struct cairn_err *err)
+int kube_authz_cache_user(struct kube_authz_cache *guard, const char *token, const char *audience,
+			  const struct kube_wait *wait, struct kube_user **ret,
+			  struct cairn_err *err)
 {
 	const char *wanted = audience && audience[0] ? audience : NULL;
 	struct token_question q = {.guard = guard, .token = token, .audience = wanted};
@@ -192,12 +194,12 @@ int kube_guard_user(struct kube_guard *guard, const char *token, const char *aud
 	if (!could_be_token(token))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the token is not valid here");
 	key = kube_digest_of("token", token, wanted ? wanted : "", NULL);
-	rc = kube_cache_get(guard->tokens, &key, ask_token, &q, wait, &user, err);
+	rc = kube_cache_get(guard->tokens, &key, authz_cache_ask_token, &q, wait, &user, err);
 	if (rc == CAIRN_UNAUTHENTICATED)
 		return cairn_err_set(err, rc, "the token is not valid here");
 	if (rc) {
 		cairn_err_wrap(err, "the token cannot be checked");
-		return kube_guard_could_not_ask(rc, err);
+		return kube_authz_cache_could_not_ask(rc, err);
 	}
 	*ret = (struct kube_user *)(void *)user;
 	return 0;
@@ -206,7 +208,7 @@ int kube_guard_user(struct kube_guard *guard, const char *token, const char *aud
 /* --- the right --- */
 
 struct right_question {
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	const struct kube_user *user;
 	const struct kube_access *what;
 };
@@ -217,7 +219,8 @@ static void yes_destroy(struct kube_value *value)
 	free(value);
 }
 
-static int deny(const struct right_question *q, const char *reason, struct cairn_err *err)
+static int authz_cache_deny(const struct right_question *q, const char *reason,
+			    struct cairn_err *err)
 {
 	const struct kube_access *what = q->what;
 
@@ -252,7 +255,7 @@ static int ask_right(void *arg, const struct kube_wait *wait, struct kube_value 
 	if (rc)
 		return rc;
 	if (!answer.allowed || answer.denied)
-		return deny(q, answer.reason, err);
+		return authz_cache_deny(q, answer.reason, err);
 	yes = cairn_alloc(sizeof(*yes));
 	if (!yes)
 		return cairn_err_nomem(err, "right");
@@ -261,31 +264,34 @@ static int ask_right(void *arg, const struct kube_wait *wait, struct kube_value 
 	return 0;
 }
 
-static const char *text(const char *maybe)
+static const char *authz_cache_text(const char *maybe)
 {
 	return maybe ? maybe : "";
 }
 
-int kube_guard_access(struct kube_guard *guard, const struct kube_user *user,
-		      const struct kube_access *what, const struct kube_wait *wait,
-		      struct cairn_err *err)
+int kube_authz_cache_access(struct kube_authz_cache *guard, const struct kube_user *user,
+			    const struct kube_access *what, const struct kube_wait *wait,
+			    struct cairn_err *err)
 {
 	struct right_question q = {.guard = guard, .user = user, .what = what};
 	struct kube_digest key = kube_digest_under(
-		&user->key, text(what->verb), text(what->group), text(what->version),
-		text(what->resource), text(what->subresource), text(what->ns), text(what->name),
-		what->path ? "path" : "", text(what->path), NULL);
+		&user->key, authz_cache_text(what->verb), authz_cache_text(what->group),
+		authz_cache_text(what->version), authz_cache_text(what->resource),
+		authz_cache_text(what->subresource), authz_cache_text(what->ns),
+		authz_cache_text(what->name), what->path ? "path" : "",
+		authz_cache_text(what->path), NULL);
 	kube_auto_value struct kube_value *yes = NULL;
 	int rc = kube_cache_get(guard->rights, &key, ask_right, &q, wait, &yes, err);
 
 	if (rc == CAIRN_DENIED || rc == 0)
 		return rc;
 	cairn_err_wrap(err, "the permission cannot be checked");
-	return kube_guard_could_not_ask(rc, err);
+	return kube_authz_cache_could_not_ask(rc, err);
 }
 
-int kube_guard_may_read(struct kube_guard *guard, const struct kube_user *user, const char *ns,
-			const char *name, const struct kube_wait *wait, struct cairn_err *err)
+int kube_authz_cache_may_read(struct kube_authz_cache *guard, const struct kube_user *user,
+			      const char *ns, const char *name, const struct kube_wait *wait,
+			      struct cairn_err *err)
 {
 	const struct kube_access what = {
 		.verb = "get",
@@ -296,16 +302,16 @@ int kube_guard_may_read(struct kube_guard *guard, const struct kube_user *user, 
 		.name = name,
 	};
 
-	return kube_guard_access(guard, user, &what, wait, err);
+	return kube_authz_cache_access(guard, user, &what, wait, err);
 }
 
-int kube_guard_snapshot(struct kube_guard *guard, const struct kube_user *user, const char *ns,
-			const char *name, const struct kube_wait *wait, struct kube_snapshot *ret,
-			struct cairn_err *err)
+int kube_authz_cache_snapshot(struct kube_authz_cache *guard, const struct kube_user *user,
+			      const char *ns, const char *name, const struct kube_wait *wait,
+			      struct kube_snapshot *ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_fair_queue_leave) struct kube_fair_pass pass = {0};
 	const struct kube_call call = kube_wait_call(wait);
-	int rc = kube_guard_may_read(guard, user, ns, name, wait, err);
+	int rc = kube_authz_cache_may_read(guard, user, ns, name, wait, err);
 
 	if (!rc)
 		rc = take_turn(guard, &user->who, wait, &pass, err);

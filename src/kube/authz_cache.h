@@ -31,7 +31,7 @@ struct cairn_err;
 struct kube_access;
 struct kube_cache_stats;
 struct kube_client;
-struct kube_guard;
+struct kube_authz_cache;
 struct kube_snapshot;
 struct kube_user;
 struct kube_wait;
@@ -43,7 +43,7 @@ struct kube_wait;
 /* Kubernetes issues no longer tokens; longer ones are rejected without a review. */
 #define KUBE_GUARD_TOKEN_MAX 16384U
 
-struct kube_guard_options {
+struct kube_authz_cache_options {
 	struct kube_reviewer reviewer;
 	struct kube_client *client; /* for reading snapshots; NULL if not needed; borrowed */
 	uint64_t keep_ms;           /* 0 disables caching */
@@ -52,12 +52,12 @@ struct kube_guard_options {
 };
 
 /* Defaults for roles that query the API server themselves: 10 s, and 2 s for a rejection. */
-struct kube_guard_options kube_guard_defaults(struct kube_client *client);
+struct kube_authz_cache_options kube_authz_cache_defaults(struct kube_client *client);
 
-int kube_guard_new(const struct kube_guard_options *options, struct kube_guard **ret,
-		   struct cairn_err *err);
-void kube_guard_free(struct kube_guard *guard); /* accepts NULL */
-CAIRN_DEFINE_CLEANUP(struct kube_guard, kube_guard_free);
+int kube_authz_cache_new(const struct kube_authz_cache_options *options,
+			 struct kube_authz_cache **ret, struct cairn_err *err);
+void kube_authz_cache_free(struct kube_authz_cache *guard); /* accepts NULL */
+CAIRN_DEFINE_CLEANUP(struct kube_authz_cache, kube_authz_cache_free);
 
 /* Returns the user of the token, which must be valid for the audience (NULL: the API
  * server's). *ret is the caller's reference.
@@ -67,37 +67,39 @@ CAIRN_DEFINE_CLEANUP(struct kube_guard, kube_guard_free);
  * CAIRN_UNAVAILABLE, CAIRN_CANCELLED, CAIRN_DEADLINE  the review failed; retry
  * CAIRN_INTERNAL         the API server rejects our own credentials, or its answer is malformed
  */
-int kube_guard_user(struct kube_guard *guard, const char *token, const char *audience,
-		    const struct kube_wait *wait, struct kube_user **ret, struct cairn_err *err);
+int kube_authz_cache_user(struct kube_authz_cache *guard, const char *token, const char *audience,
+			  const struct kube_wait *wait, struct kube_user **ret,
+			  struct cairn_err *err);
 
 /* Returns 0 if the user is allowed to.
  *
  * CAIRN_DENIED  not allowed; the text says what, or the authorizer's reason
  * other codes as above
  */
-int kube_guard_access(struct kube_guard *guard, const struct kube_user *user,
-		      const struct kube_access *what, const struct kube_wait *wait,
-		      struct cairn_err *err);
+int kube_authz_cache_access(struct kube_authz_cache *guard, const struct kube_user *user,
+			    const struct kube_access *what, const struct kube_wait *wait,
+			    struct cairn_err *err);
 
 /* Checks that the user may `get` this VolumeSnapshot. Codes as above. */
-int kube_guard_may_read(struct kube_guard *guard, const struct kube_user *user, const char *ns,
-			const char *name, const struct kube_wait *wait, struct cairn_err *err);
+int kube_authz_cache_may_read(struct kube_authz_cache *guard, const struct kube_user *user,
+			      const char *ns, const char *name, const struct kube_wait *wait,
+			      struct cairn_err *err);
 
 /* Returns the VolumeSnapshot if the user may `get` it. Otherwise nothing about the
  * snapshot is revealed, not even whether it exists. Codes as above, and those of
  * kube_snapshot_get(). */
-int kube_guard_snapshot(struct kube_guard *guard, const struct kube_user *user, const char *ns,
-			const char *name, const struct kube_wait *wait, struct kube_snapshot *ret,
-			struct cairn_err *err);
+int kube_authz_cache_snapshot(struct kube_authz_cache *guard, const struct kube_user *user,
+			      const char *ns, const char *name, const struct kube_wait *wait,
+			      struct kube_snapshot *ret, struct cairn_err *err);
 
 /* Drops expired answers. */
-void kube_guard_sweep(struct kube_guard *guard);
-void kube_guard_stats(struct kube_guard *guard, struct kube_cache_stats *ret_tokens,
-		      struct kube_cache_stats *ret_rights);
+void kube_authz_cache_sweep(struct kube_authz_cache *guard);
+void kube_authz_cache_stats(struct kube_authz_cache *guard, struct kube_cache_stats *ret_tokens,
+			    struct kube_cache_stats *ret_rights);
 
 /* Maps the error of a review that failed to the code that the caller receives: a retry
  * helps if the API server cannot be reached, but not if it rejects our credentials. */
-int kube_guard_could_not_ask(int rc, struct cairn_err *err);
+int kube_authz_cache_could_not_ask(int rc, struct cairn_err *err);
 
 /* Returns the token of an Authorization field, "Bearer TOKEN", or NULL. Borrowed. */
 const char *kube_bearer_token(const char *authorization);

@@ -14,7 +14,7 @@
 struct cairn_buf;
 struct kube_credentials;
 struct kube_exchange;
-struct kube_patience;
+struct kube_deadline;
 struct kube_request;
 struct kube_transport;
 

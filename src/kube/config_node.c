@@ -43,8 +43,8 @@ static int get_bool(const json_t *node, const char *field, bool *ret, struct cai
 }
 
 /* A file named in a kubeconfig is relative to that kubeconfig. */
-static int get_file(const json_t *node, const char *field, const char *dir, char **ret,
-		    struct cairn_err *err)
+static int config_node_get_file(const json_t *node, const char *field, const char *dir, char **ret,
+				struct cairn_err *err)
 {
 	cairn_auto_free char *name = NULL;
 	int rc = kube_config_text(node, field, &name, err);
@@ -56,7 +56,7 @@ static int get_file(const json_t *node, const char *field, const char *dir, char
 }
 
 /* Decodes in place; skips blanks and line ends. */
-static int decode(char *text, const char *field, struct cairn_err *err)
+static int config_node_decode(char *text, const char *field, struct cairn_err *err)
 {
 	size_t kept = 0;
 	size_t n;
@@ -78,14 +78,14 @@ static int get_material(const json_t *node, const char *data_field, const char *
 	int rc = kube_config_text(node, data_field, &data, err);
 
 	if (!rc && data)
-		rc = decode(data, data_field, err);
+		rc = config_node_decode(data, data_field, err);
 	if (rc)
 		return rc;
 	if (data) {
 		ret->data = cairn_take(data);
 		return 0;
 	}
-	return get_file(node, file_field, dir, &ret->file, err);
+	return config_node_get_file(node, file_field, dir, &ret->file, err);
 }
 
 /* Returns a copy, because the kubeconfig tree is wiped after it was read. */
@@ -195,7 +195,7 @@ int kube_config_set_user(struct kube_config *config, const json_t *user, const c
 	if (!rc)
 		rc = kube_config_text(user, "token", &config->token.data, err);
 	if (!rc)
-		rc = get_file(user, "tokenFile", dir, &config->token.file, err);
+		rc = config_node_get_file(user, "tokenFile", dir, &config->token.file, err);
 	if (!rc)
 		rc = kube_config_text(user, "username", &config->username, err);
 	if (!rc)

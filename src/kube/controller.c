@@ -8,8 +8,8 @@
 #include "base/crew.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/kube_client.h"
 #include "kube/informer.h"
+#include "kube/kube_client.h"
 #include "kube/queue.h"
 
 struct kube_controller {
@@ -28,7 +28,7 @@ static int check_stop(void *arg)
 	return atomic_load(&c->stopping) || !atomic_load(&c->leads) ? CAIRN_CANCELLED : 0;
 }
 
-static void work_on(struct kube_controller *c, const char *key)
+static void controller_work_on(struct kube_controller *c, const char *key)
 {
 	const struct kube_controller_options *o = &c->options;
 	struct cairn_err err = {0};
@@ -52,14 +52,14 @@ static void work_on(struct kube_controller *c, const char *key)
 		(void)kube_queue_add_after(c->queue, key, again, NULL);
 }
 
-static void *work(void *arg)
+static void *controller_work(void *arg)
 {
 	struct kube_controller *c = arg;
 	char key[KUBE_KEY_MAX];
 
 	while (kube_queue_take(c->queue, key)) {
 		atomic_fetch_add(&c->busy, 1);
-		work_on(c, key);
+		controller_work_on(c, key);
 		atomic_fetch_sub(&c->busy, 1);
 	}
 	return NULL;
@@ -83,7 +83,7 @@ int kube_controller_new(const struct kube_controller_options *options, struct ku
 
 int kube_controller_start(struct kube_controller *c, struct cairn_err *err)
 {
-	if (cairn_crew_start(&c->workers, c->options.workers, work, c) == 0)
+	if (cairn_crew_start(&c->workers, c->options.workers, controller_work, c) == 0)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	return 0;
 }

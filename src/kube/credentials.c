@@ -15,10 +15,10 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "kube/config_impl.h"
+#include "kube/deadline.h"
 #include "kube/exec_plugin.h"
 #include "kube/identity.h"
 #include "kube/object.h"
-#include "kube/deadline.h"
 
 /* A token is renewed this long before it expires. */
 #define BASIC_MAX        (64U << 10) /* "Basic" and what follows */
@@ -86,7 +86,7 @@ static int read_material(const struct kube_material *from, char **ret, struct ca
 	return *ret ? 0 : cairn_err_nomem(err, "credentials");
 }
 
-static void trim(char *text)
+static void credentials_trim(char *text)
 {
 	size_t n = text ? strlen(text) : 0;
 
@@ -94,8 +94,8 @@ static void trim(char *text)
 		text[--n] = '\0';
 }
 
-static int read_all(const struct kube_config *config, struct kube_identity *identity,
-		    struct cairn_err *err)
+static int credentials_read_all(const struct kube_config *config, struct kube_identity *identity,
+				struct cairn_err *err)
 {
 	int rc = read_material(&config->ca, &identity->ca, err);
 
@@ -105,7 +105,7 @@ static int read_all(const struct kube_config *config, struct kube_identity *iden
 		rc = read_material(&config->key, &identity->key, err);
 	if (!rc)
 		rc = read_material(&config->token, &identity->token, err);
-	trim(identity->token);
+	credentials_trim(identity->token);
 	if (!rc && config->token.file && (!identity->token || !identity->token[0]))
 		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' holds no token", config->token.file);
 	return rc;
@@ -117,7 +117,7 @@ static bool wants_plugin(const struct kube_config *config)
 	return config->exec && !config->token.data && !config->token.file;
 }
 
-static int ask_plugin(const struct kube_config *config, const struct kube_patience *patience,
+static int ask_plugin(const struct kube_config *config, const struct kube_deadline *patience,
 		      struct kube_identity *identity, uint64_t *ret_expires, struct cairn_err *err)
 {
 	struct kube_exec_answer answer = {0};
@@ -185,8 +185,8 @@ static char *basic_value(const struct kube_config *config)
 	return cairn_buf_take_string(&value);
 }
 
-static int add_fields(const struct kube_config *config, struct kube_identity *identity,
-		      struct cairn_err *err)
+static int credentials_add_fields(const struct kube_config *config, struct kube_identity *identity,
+				  struct cairn_err *err)
 {
 	cairn_cleanup(kube_wipep) char *value = NULL;
 
@@ -201,8 +201,9 @@ static int add_fields(const struct kube_config *config, struct kube_identity *id
 	return 0;
 }
 
-static int fetch(const struct kube_config *config, const struct kube_patience *patience,
-		 struct kube_identity **ret, uint64_t *ret_expires, struct cairn_err *err)
+static int credentials_fetch(const struct kube_config *config, const struct kube_deadline *patience,
+			     struct kube_identity **ret, uint64_t *ret_expires,
+			     struct cairn_err *err)
 {
 	cairn_cleanup(kube_identity_unrefp) struct kube_identity *identity = kube_identity_new();
 	int rc;
@@ -210,11 +211,11 @@ static int fetch(const struct kube_config *config, const struct kube_patience *p
 	*ret_expires = UINT64_MAX;
 	if (!identity)
 		return cairn_err_nomem(err, "credentials");
-	rc = read_all(config, identity, err);
+	rc = credentials_read_all(config, identity, err);
 	if (!rc && wants_plugin(config))
 		rc = ask_plugin(config, patience, identity, ret_expires, err);
 	if (!rc)
-		rc = add_fields(config, identity, err);
+		rc = credentials_add_fields(config, identity, err);
 	if (!rc)
 		*ret = cairn_take(identity);
 	return rc;
@@ -237,8 +238,8 @@ static bool is_stale(const struct kube_credentials *credentials)
 }
 
 /* With the lock held: replaces the current identity by the fetched one. */
-static void take_over(struct kube_credentials *credentials, struct kube_identity *fresh,
-		      uint64_t expires_ns)
+static void credentials_take_over(struct kube_credentials *credentials, struct kube_identity *fresh,
+				  uint64_t expires_ns)
 {
 	credentials->refused = false;
 	credentials->expires_ns = expires_ns;
@@ -253,8 +254,8 @@ static void take_over(struct kube_credentials *credentials, struct kube_identity
 }
 
 /* With the lock held; releases it meanwhile. */
-static int refresh(struct kube_credentials *credentials, const struct kube_patience *patience,
-		   struct cairn_err *err)
+static int credentials_refresh(struct kube_credentials *credentials,
+			       const struct kube_deadline *patience, struct cairn_err *err)
 {
 	struct kube_identity *fresh = NULL;
 	uint64_t expires_ns;
@@ -262,12 +263,12 @@ static int refresh(struct kube_credentials *credentials, const struct kube_patie
 
 	credentials->fetching = true;
 	pthread_mutex_unlock(&credentials->lock);
-	rc = fetch(credentials->config, patience, &fresh, &expires_ns, err);
+	rc = credentials_fetch(credentials->config, patience, &fresh, &expires_ns, err);
 	pthread_mutex_lock(&credentials->lock);
 	credentials->fetching = false;
 	pthread_cond_broadcast(&credentials->changed);
 	if (!rc) {
-		take_over(credentials, fresh, expires_ns);
+		credentials_take_over(credentials, fresh, expires_ns);
 		return 0;
 	}
 	/* The previous identity may still be accepted. */
@@ -278,21 +279,21 @@ static int refresh(struct kube_credentials *credentials, const struct kube_patie
 	return 0;
 }
 
-int kube_credentials_get(struct kube_credentials *credentials, const struct kube_patience *patience,
+int kube_credentials_get(struct kube_credentials *credentials, const struct kube_deadline *patience,
 			 struct kube_identity **ret, struct cairn_err *err)
 {
 	cairn_scoped_lock(&credentials->lock);
 	while (is_stale(credentials)) {
-		int rc = kube_patience_check(patience, err);
+		int rc = kube_deadline_check(patience, err);
 
 		if (rc)
 			return rc;
 		if (credentials->fetching) {
-			kube_patience_wait(patience, &credentials->changed, &credentials->lock,
+			kube_deadline_wait(patience, &credentials->changed, &credentials->lock,
 					   cairn_monotonic_ns() + CAIRN_NS_PER_SEC / 20);
 			continue;
 		}
-		rc = refresh(credentials, patience, err);
+		rc = credentials_refresh(credentials, patience, err);
 		if (rc)
 			return cairn_err_wrap(err, "credentials");
 		break;

@@ -17,7 +17,7 @@ struct cairn_err;
 struct kube_config;
 struct kube_credentials;
 struct kube_identity;
-struct kube_patience;
+struct kube_deadline;
 
 #define KUBE_CREDENTIALS_FILE_MS 10000
 
@@ -33,9 +33,9 @@ void kube_credentials_free(struct kube_credentials *credentials);
  *
  * CAIRN_NOT_FOUND, CAIRN_INVALID  a file is missing or malformed
  * CAIRN_UNAUTHENTICATED           the plugin failed; the text says how
- * or the codes of kube_patience_check()
+ * or the codes of kube_deadline_check()
  */
-int kube_credentials_get(struct kube_credentials *credentials, const struct kube_patience *patience,
+int kube_credentials_get(struct kube_credentials *credentials, const struct kube_deadline *patience,
 			 struct kube_identity **ret, struct cairn_err *err);
 
 /* The server rejected the identity: the next kube_credentials_get() fetches a new one.

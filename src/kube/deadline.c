@@ -9,10 +9,10 @@
 #include "base/wait.h"
 #include "kube/kube_client.h"
 
-struct kube_patience kube_patience_of(const struct kube_call *how, uint64_t default_ms,
+struct kube_deadline kube_deadline_of(const struct kube_call *how, uint64_t default_ms,
 				      const atomic_bool *shutdown)
 {
-	struct kube_patience patience = {.deadline_ns = cairn_after_ms(default_ms),
+	struct kube_deadline patience = {.deadline_ns = cairn_after_ms(default_ms),
 					 .shutdown = shutdown};
 
 	if (!how)
@@ -26,7 +26,7 @@ struct kube_patience kube_patience_of(const struct kube_call *how, uint64_t defa
 	return patience;
 }
 
-int kube_patience_check(const struct kube_patience *patience, struct cairn_err *err)
+int kube_deadline_check(const struct kube_deadline *patience, struct cairn_err *err)
 {
 	int code;
 
@@ -40,7 +40,7 @@ int kube_patience_check(const struct kube_patience *patience, struct cairn_err *
 	return 0;
 }
 
-void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *cond,
+void kube_deadline_wait(const struct kube_deadline *patience, pthread_cond_t *cond,
 			pthread_mutex_t *lock, uint64_t until_ns)
 {
 	uint64_t until = patience->deadline_ns < until_ns ? patience->deadline_ns : until_ns;
@@ -53,14 +53,14 @@ void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *co
 	(void)cairn_cond_wait_until(cond, lock, until);
 }
 
-int kube_patience_sleep(const struct kube_patience *patience, uint64_t ms, struct cairn_err *err)
+int kube_deadline_sleep(const struct kube_deadline *patience, uint64_t ms, struct cairn_err *err)
 {
 	uint64_t end = cairn_after_ms(ms);
 
 	for (;;) {
 		uint64_t now = cairn_monotonic_ns();
 		uint64_t left;
-		int rc = kube_patience_check(patience, err);
+		int rc = kube_deadline_check(patience, err);
 
 		if (rc)
 			return rc;

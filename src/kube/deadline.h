@@ -15,7 +15,7 @@ struct kube_call;
 
 #define KUBE_PATIENCE_SLICE_MS 50
 
-struct kube_patience {
+struct kube_deadline {
 	uint64_t deadline_ns; /* monotonic; UINT64_MAX is none */
 	int (*check)(void *arg);
 	void *arg;
@@ -23,19 +23,19 @@ struct kube_patience {
 };
 
 /* `how` may be NULL. */
-struct kube_patience kube_patience_of(const struct kube_call *how, uint64_t default_ms,
+struct kube_deadline kube_deadline_of(const struct kube_call *how, uint64_t default_ms,
 				      const atomic_bool *shutdown);
 
 /* Returns 0 to go on waiting, else CAIRN_DEADLINE, CAIRN_CANCELLED or the code of `check`. */
-int kube_patience_check(const struct kube_patience *patience, struct cairn_err *err);
+int kube_deadline_check(const struct kube_deadline *patience, struct cairn_err *err);
 
 /* Waits for the condition (cairn_cond_init) until it is signalled, until the deadline or
  * `until_ns`, or until `check` is due again. The signalling side must also signal at a
  * shutdown. */
-void kube_patience_wait(const struct kube_patience *patience, pthread_cond_t *cond,
+void kube_deadline_wait(const struct kube_deadline *patience, pthread_cond_t *cond,
 			pthread_mutex_t *lock, uint64_t until_ns);
 
-/* Sleeps; fails like kube_patience_check(). */
-int kube_patience_sleep(const struct kube_patience *patience, uint64_t ms, struct cairn_err *err);
+/* Sleeps; fails like kube_deadline_check(). */
+int kube_deadline_sleep(const struct kube_deadline *patience, uint64_t ms, struct cairn_err *err);
 
 #endif

@@ -11,7 +11,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-static void add(SHA256_CTX *ctx, const char *part)
+static void digest_add(SHA256_CTX *ctx, const char *part)
 {
 	uint64_t n = strlen(part);
 
@@ -28,7 +28,7 @@ struct kube_digest kube_digest_of(const char *first, ...)
 	SHA256_Init(&ctx);
 	va_start(args, first);
 	for (const char *part = first; part; part = va_arg(args, const char *))
-		add(&ctx, part);
+		digest_add(&ctx, part);
 	va_end(args);
 	SHA256_Final(key.bytes, &ctx);
 	return key;
@@ -44,7 +44,7 @@ struct kube_digest kube_digest_under(const struct kube_digest *parent, const cha
 	SHA256_Update(&ctx, parent->bytes, KUBE_DIGEST_BYTES);
 	va_start(args, first);
 	for (const char *part = first; part; part = va_arg(args, const char *))
-		add(&ctx, part);
+		digest_add(&ctx, part);
 	va_end(args);
 	SHA256_Final(key.bytes, &ctx);
 	return key;

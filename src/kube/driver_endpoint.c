@@ -77,7 +77,7 @@ static int read_bundle(const char *text, char **ret, struct cairn_err *err)
 	return 0;
 }
 
-static int read_address(const json_t *config, char **ret, struct cairn_err *err)
+static int driver_endpoint_read_address(const json_t *config, char **ret, struct cairn_err *err)
 {
 	const json_t *service = kube_at(config, "service");
 	const char *url = kube_str(config, "url");
@@ -104,7 +104,7 @@ int kube_driver_endpoint_read(const json_t *discovery, struct kube_driver_endpoi
 	int rc;
 
 	*ret = (struct kube_driver_endpoint){0};
-	rc = read_address(config, &ret->url, err);
+	rc = driver_endpoint_read_address(config, &ret->url, err);
 	if (!rc && bundle && bundle[0])
 		rc = read_bundle(bundle, &ret->ca_pem, err);
 	if (rc)
@@ -120,7 +120,7 @@ void kube_driver_endpoint_done(struct kube_driver_endpoint *endpoint)
 }
 
 /* Discards the body: only the fact that there was an answer counts. */
-static size_t drop(char *data, size_t size, size_t n, void *arg)
+static size_t driver_endpoint_drop(char *data, size_t size, size_t n, void *arg)
 {
 	(void)data;
 	(void)arg;
@@ -147,7 +147,7 @@ int kube_driver_endpoint_probe(const struct kube_driver_endpoint *endpoint, uint
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, driver_endpoint_drop);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
 	rc = curl_easy_perform(curl);
 	curl_easy_cleanup(curl);

@@ -15,10 +15,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/wait.h"
-#include "kube/kube_client.h"
-#include "kube/event_series.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/event_series.h"
+#include "kube/kube_client.h"
+#include "kube/object.h"
 #include "kube/timestamp.h"
 
 #define CALL_MS  10000
@@ -46,7 +46,7 @@ struct kube_recorder {
 };
 
 /* Truncates a text to `max` bytes between characters. */
-static void cut(char *text, size_t max)
+static void event_cut(char *text, size_t max)
 {
 	size_t n = strlen(text);
 
@@ -117,7 +117,7 @@ static char *object_key(const json_t *object)
 			    kube_namespace(object), kube_name(object), kube_uid(object));
 }
 
-static void add(struct kube_recorder *recorder, const struct told *told)
+static void event_add(struct kube_recorder *recorder, const struct told *told)
 {
 	cairn_auto_free char *object = object_key(told->object);
 	cairn_auto_free char *key = object ? cairn_printf("%s|%d|%s|%s|%s", object, told->warning,
@@ -154,11 +154,11 @@ void kube_event_tell(struct kube_recorder *recorder, const json_t *object, bool 
 	va_start(args, note);
 	vsnprintf(text, sizeof(text), note, args);
 	va_end(args);
-	cut(text, KUBE_EVENT_NOTE_MAX);
-	add(recorder, &told);
+	event_cut(text, KUBE_EVENT_NOTE_MAX);
+	event_add(recorder, &told);
 }
 
-static int abandoned(void *arg)
+static int event_abandoned(void *arg)
 {
 	const struct kube_recorder *recorder = arg;
 
@@ -172,7 +172,7 @@ static enum kube_event_outcome write_one(struct kube_recorder *recorder, const j
 	const struct kube_ref *ref =
 		KUBE_REF(&kube_events, kube_namespace(event), kube_name(event));
 	const struct kube_call how = {
-		.timeout_ms = CALL_MS, .check = abandoned, .check_arg = recorder};
+		.timeout_ms = CALL_MS, .check = event_abandoned, .check_arg = recorder};
 	int rc;
 
 	if (!body)
@@ -191,7 +191,7 @@ static enum kube_event_outcome write_one(struct kube_recorder *recorder, const j
 }
 
 /* Writes the event at place `at`; with the lock held, which is released meanwhile. */
-static void work_on(struct kube_recorder *recorder, size_t at)
+static void event_work_on(struct kube_recorder *recorder, size_t at)
 {
 	struct kube_event_one one = recorder->series.all[at];
 	kube_auto_json json_t *body = kube_event_series_body(&one);
@@ -211,9 +211,9 @@ static void work_on(struct kube_recorder *recorder, size_t at)
 }
 
 /* Writes due events until the end; with the lock held. */
-static void work(struct kube_recorder *recorder)
+static void event_work(struct kube_recorder *recorder)
 {
-	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
+	const struct kube_deadline patience = {.deadline_ns = UINT64_MAX};
 
 	for (;;) {
 		uint64_t due_ns, now = cairn_monotonic_ns();
@@ -224,18 +224,18 @@ static void work(struct kube_recorder *recorder)
 			return;
 		/* At the end, counts are written before they are due. */
 		if (at != KUBE_SLOT_NONE && (now >= due_ns || ending))
-			work_on(recorder, at);
+			event_work_on(recorder, at);
 		else
-			kube_patience_wait(&patience, &recorder->changed, &recorder->lock, due_ns);
+			kube_deadline_wait(&patience, &recorder->changed, &recorder->lock, due_ns);
 	}
 }
 
-static void *run(void *arg)
+static void *event_run(void *arg)
 {
 	struct kube_recorder *recorder = arg;
 
 	cairn_scoped_lock(&recorder->lock);
-	work(recorder);
+	event_work(recorder);
 	recorder->done = true;
 	pthread_cond_broadcast(&recorder->changed);
 	return NULL;
@@ -269,9 +269,9 @@ int kube_recorder_new(struct kube_client *client, const char *component, const c
 	if (!recorder->component || !recorder->instance ||
 	    kube_event_series_init(&recorder->series) < 0)
 		return cairn_err_nomem(err, "recorder");
-	cut(recorder->component, WORD_MAX);
-	cut(recorder->instance, WORD_MAX);
-	rc = pthread_create(&recorder->thread, NULL, run, recorder);
+	event_cut(recorder->component, WORD_MAX);
+	event_cut(recorder->instance, WORD_MAX);
+	rc = pthread_create(&recorder->thread, NULL, event_run, recorder);
 	if (rc)
 		return cairn_err_sys(err, rc, "thread of events");
 	pthread_setname_np(recorder->thread, "kube-events");
@@ -281,16 +281,16 @@ int kube_recorder_new(struct kube_client *client, const char *component, const c
 }
 
 /* Waits for the thread for the grace period, then cancels its current call. */
-static void end(struct kube_recorder *recorder, uint64_t grace_ms)
+static void event_end(struct kube_recorder *recorder, uint64_t grace_ms)
 {
-	const struct kube_patience patience = {.deadline_ns = cairn_monotonic_ns() +
+	const struct kube_deadline patience = {.deadline_ns = cairn_monotonic_ns() +
 							      grace_ms * CAIRN_NS_PER_MS};
 
 	pthread_mutex_lock(&recorder->lock);
 	recorder->end_ns = patience.deadline_ns;
 	pthread_cond_broadcast(&recorder->changed);
-	while (!recorder->done && kube_patience_check(&patience, NULL) == 0)
-		kube_patience_wait(&patience, &recorder->changed, &recorder->lock, UINT64_MAX);
+	while (!recorder->done && kube_deadline_check(&patience, NULL) == 0)
+		kube_deadline_wait(&patience, &recorder->changed, &recorder->lock, UINT64_MAX);
 	pthread_mutex_unlock(&recorder->lock);
 	atomic_store(&recorder->abandon, true);
 	pthread_join(recorder->thread, NULL);
@@ -301,7 +301,7 @@ void kube_recorder_free_after(struct kube_recorder *recorder, uint64_t grace_ms)
 	if (!recorder)
 		return;
 	if (recorder->running)
-		end(recorder, grace_ms);
+		event_end(recorder, grace_ms);
 	kube_event_series_done(&recorder->series);
 	pthread_cond_destroy(&recorder->changed);
 	pthread_mutex_destroy(&recorder->lock);

@@ -21,20 +21,20 @@ int kube_event_series_init(struct kube_event_series *series)
 	memset(series, 0, sizeof(*series));
 	series->all = cairn_calloc(KUBE_EVENTS_SERIES_MAX, sizeof(*series->all));
 	series->allowances = cairn_calloc(KUBE_EVENTS_SERIES_MAX, sizeof(*series->allowances));
-	if (!series->all || !series->allowances || kube_slots_init(&series->index) < 0 ||
-	    kube_slots_init(&series->allowance_index) < 0) {
+	if (!series->all || !series->allowances || kube_string_index_init(&series->index) < 0 ||
+	    kube_string_index_init(&series->allowance_index) < 0) {
 		kube_event_series_done(series);
 		return -1;
 	}
 	return 0;
 }
 
-static void clear(struct kube_event_series *series, size_t at)
+static void event_series_clear(struct kube_event_series *series, size_t at)
 {
 	struct kube_event_one *one = &series->all[at];
 
 	if (one->key) {
-		kube_slots_remove(&series->index, one->key);
+		kube_string_index_remove(&series->index, one->key);
 		if (!one->created)
 			series->waiting--;
 	}
@@ -48,11 +48,11 @@ static void clear(struct kube_event_series *series, size_t at)
 void kube_event_series_done(struct kube_event_series *series)
 {
 	for (size_t i = 0; series->all && i < KUBE_EVENTS_SERIES_MAX; i++)
-		clear(series, i);
+		event_series_clear(series, i);
 	for (size_t i = 0; series->allowances && i < KUBE_EVENTS_SERIES_MAX; i++)
 		free(series->allowances[i].object);
-	kube_slots_done(&series->index);
-	kube_slots_done(&series->allowance_index);
+	kube_string_index_done(&series->index);
+	kube_string_index_done(&series->allowance_index);
 	free(series->all);
 	free(series->allowances);
 	series->all = NULL;
@@ -63,7 +63,7 @@ void kube_event_series_done(struct kube_event_series *series)
 static struct kube_event_allowance *allowance_of(struct kube_event_series *series,
 						 const char *object, uint64_t now_ns)
 {
-	size_t at = kube_slots_find(&series->allowance_index, object);
+	size_t at = kube_string_index_find(&series->allowance_index, object);
 	size_t oldest = 0;
 	char *copy;
 
@@ -75,12 +75,12 @@ static struct kube_event_allowance *allowance_of(struct kube_event_series *serie
 	if (at == KUBE_EVENTS_SERIES_MAX)
 		at = oldest;
 	copy = cairn_strdup(object);
-	if (!copy || kube_slots_put(&series->allowance_index, object, at) < 0) {
+	if (!copy || kube_string_index_put(&series->allowance_index, object, at) < 0) {
 		free(copy);
 		return NULL;
 	}
 	if (series->allowances[at].object)
-		kube_slots_remove(&series->allowance_index, series->allowances[at].object);
+		kube_string_index_remove(&series->allowance_index, series->allowances[at].object);
 	free(series->allowances[at].object);
 	series->allowances[at] = (struct kube_event_allowance){
 		.object = copy, .tokens = KUBE_EVENT_BURST, .at_ns = now_ns};
@@ -106,7 +106,7 @@ static bool is_allowed(struct kube_event_series *series, const char *object, uin
 
 /* Returns a place for a new event: a free one, or that of the oldest event with nothing to
  * write. */
-static size_t find_place(struct kube_event_series *series)
+static size_t event_series_find_place(struct kube_event_series *series)
 {
 	size_t oldest = KUBE_SLOT_NONE;
 
@@ -122,7 +122,7 @@ static size_t find_place(struct kube_event_series *series)
 	return oldest;
 }
 
-static void repeat(struct kube_event_one *one, uint64_t now_ns, uint64_t wall_ns)
+static void event_series_repeat(struct kube_event_one *one, uint64_t now_ns, uint64_t wall_ns)
 {
 	one->count++;
 	one->last_ns = now_ns;
@@ -143,7 +143,7 @@ static bool add_new(struct kube_event_series *series, const char *key, const cha
 
 	if (series->waiting >= KUBE_EVENTS_WAITING_MAX || !is_allowed(series, object, now_ns))
 		return false;
-	at = find_place(series);
+	at = event_series_find_place(series);
 	fresh.key = cairn_strdup(key);
 	fresh.object = cairn_strdup(object);
 	if (at == KUBE_SLOT_NONE || !fresh.key || !fresh.object) {
@@ -151,8 +151,8 @@ static bool add_new(struct kube_event_series *series, const char *key, const cha
 		free(fresh.object);
 		return false;
 	}
-	clear(series, at);
-	if (kube_slots_put(&series->index, key, at) < 0) {
+	event_series_clear(series, at);
+	if (kube_string_index_put(&series->index, key, at) < 0) {
 		free(fresh.key);
 		free(fresh.object);
 		return false;
@@ -167,7 +167,7 @@ bool kube_event_series_add(struct kube_event_series *series, const char *key, co
 			   json_t *event, uint64_t now_ns, uint64_t wall_ns)
 {
 	kube_auto_json json_t *owned = event;
-	size_t at = kube_slots_find(&series->index, key);
+	size_t at = kube_string_index_find(&series->index, key);
 
 	if (!owned)
 		return false;
@@ -176,10 +176,10 @@ bool kube_event_series_add(struct kube_event_series *series, const char *key, co
 
 		if (!one->created ||
 		    now_ns - one->last_ns < KUBE_EVENT_SERIES_MS * CAIRN_NS_PER_MS) {
-			repeat(one, now_ns, wall_ns);
+			event_series_repeat(one, now_ns, wall_ns);
 			return true;
 		}
-		clear(series, at);
+		event_series_clear(series, at);
 	}
 	return add_new(series, key, object, owned, now_ns, wall_ns);
 }
@@ -219,13 +219,14 @@ json_t *kube_event_series_body(const struct kube_event_one *one)
 	return cairn_take(body);
 }
 
-static bool fail(struct kube_event_series *series, size_t at, bool later, uint64_t now_ns)
+static bool event_series_fail(struct kube_event_series *series, size_t at, bool later,
+			      uint64_t now_ns)
 {
 	struct kube_event_one *one = &series->all[at];
 	uint64_t pause = RETRY_MS;
 
 	if (!later || ++one->failures >= KUBE_EVENT_TRIES) {
-		clear(series, at);
+		event_series_clear(series, at);
 		return false;
 	}
 	for (unsigned i = 1; i < one->failures && pause < RETRY_MAX_MS; i++)
@@ -244,7 +245,7 @@ bool kube_event_series_settle(struct kube_event_series *series, size_t at, uint6
 	if (!one->key || one->number != number)
 		return true;
 	if (outcome == KUBE_EVENT_LATER || outcome == KUBE_EVENT_LOST)
-		return fail(series, at, outcome == KUBE_EVENT_LATER, now_ns);
+		return event_series_fail(series, at, outcome == KUBE_EVENT_LATER, now_ns);
 	one->failures = 0;
 	if (outcome == KUBE_EVENT_GONE) {
 		if (one->created)

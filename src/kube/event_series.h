@@ -39,9 +39,9 @@ struct kube_event_allowance {
 };
 
 struct kube_event_series {
-	struct kube_slots index;
+	struct kube_string_index index;
 	struct kube_event_one *all; /* KUBE_EVENTS_SERIES_MAX places */
-	struct kube_slots allowance_index;
+	struct kube_string_index allowance_index;
 	struct kube_event_allowance *allowances; /* as many */
 	uint64_t numbers;
 	size_t waiting; /* events not created yet */

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "kube/config_impl.h"
-#include "kube/identity.h"
 #include "kube/deadline.h"
+#include "kube/identity.h"
 
 static bool add_field(struct curl_slist **fields, const char *field)
 {
@@ -24,7 +24,7 @@ static bool add_field(struct curl_slist **fields, const char *field)
 }
 
 /* Copies field by field, because the identity's list is shared. */
-static bool make_fields(struct kube_exchange *exchange)
+static bool exchange_make_fields(struct kube_exchange *exchange)
 {
 	const char *type = exchange->request.content_type;
 	bool ok = add_field(&exchange->fields, "Accept: application/json") &&
@@ -55,7 +55,7 @@ int kube_exchange_new(struct kube_transport *transport, const struct kube_reques
 	pthread_mutex_init(&exchange->lock, NULL);
 	cairn_cond_init(&exchange->changed);
 	exchange->url = cairn_printf("%s%s", transport->base_url, request->path);
-	if (!exchange->url || !make_fields(exchange)) {
+	if (!exchange->url || !exchange_make_fields(exchange)) {
 		kube_exchange_free(exchange);
 		return cairn_err_nomem(err, "request");
 	}
@@ -83,7 +83,7 @@ void kube_exchange_start(struct kube_exchange *exchange)
 	curl_multi_wakeup(transport->multi);
 }
 
-static int stopped(struct cairn_err *err)
+static int exchange_stopped(struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_CANCELLED, "broken off");
 }
@@ -104,37 +104,37 @@ static int result_of(const struct kube_exchange *exchange, struct cairn_err *err
 			     why ? why : curl_easy_strerror(exchange->result));
 }
 
-static int wait_for(struct kube_exchange *exchange, const struct kube_patience *patience, bool head,
-		    struct cairn_err *err)
+static int exchange_wait_for(struct kube_exchange *exchange, const struct kube_deadline *patience,
+			     bool head, struct cairn_err *err)
 {
 	cairn_scoped_lock(&exchange->lock);
 	for (;;) {
 		int rc;
 
 		if (exchange->stopped)
-			return stopped(err);
+			return exchange_stopped(err);
 		/* Data that arrived before the end is returned, however the exchange ended. */
 		if (head && exchange->have_head)
 			return 0;
 		if (exchange->state == KUBE_EXCHANGE_OVER)
 			return result_of(exchange, err);
-		rc = kube_patience_check(patience, err);
+		rc = kube_deadline_check(patience, err);
 		if (rc)
 			return rc;
-		kube_patience_wait(patience, &exchange->changed, &exchange->lock, UINT64_MAX);
+		kube_deadline_wait(patience, &exchange->changed, &exchange->lock, UINT64_MAX);
 	}
 }
 
-int kube_exchange_wait(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_wait(struct kube_exchange *exchange, const struct kube_deadline *patience,
 		       struct cairn_err *err)
 {
-	return wait_for(exchange, patience, false, err);
+	return exchange_wait_for(exchange, patience, false, err);
 }
 
-int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_deadline *patience,
 			    struct cairn_err *err)
 {
-	return wait_for(exchange, patience, true, err);
+	return exchange_wait_for(exchange, patience, true, err);
 }
 
 /* Hands out the bytes and takes the empty buffer for those to come. */
@@ -148,7 +148,7 @@ static void swap_body(struct kube_exchange *exchange, struct cairn_buf *into)
 	cairn_buf_reset(&exchange->body);
 }
 
-int kube_exchange_read(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadline *patience,
 		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
 {
 	cairn_scoped_lock(&exchange->lock);
@@ -156,19 +156,19 @@ int kube_exchange_read(struct kube_exchange *exchange, const struct kube_patienc
 		int rc;
 
 		if (exchange->stopped)
-			return stopped(err);
+			return exchange_stopped(err);
 		if (exchange->body.len > 0) {
 			swap_body(exchange, into);
 			return 1;
 		}
 		if (exchange->state == KUBE_EXCHANGE_OVER)
 			return result_of(exchange, err);
-		rc = kube_patience_check(patience, err);
+		rc = kube_deadline_check(patience, err);
 		if (rc)
 			return rc;
 		if (cairn_monotonic_ns() >= until_ns)
 			return cairn_err_set(err, CAIRN_DEADLINE, "nothing came");
-		kube_patience_wait(patience, &exchange->changed, &exchange->lock, until_ns);
+		kube_deadline_wait(patience, &exchange->changed, &exchange->lock, until_ns);
 	}
 }
 
@@ -202,7 +202,7 @@ bool kube_exchange_unsent(const struct kube_exchange *exchange)
 }
 
 /* Makes the transport release the exchange. */
-static void detach(struct kube_exchange *exchange)
+static void exchange_detach(struct kube_exchange *exchange)
 {
 	struct kube_transport *transport = exchange->transport;
 
@@ -228,7 +228,7 @@ void kube_exchange_free(struct kube_exchange *exchange)
 	if (!exchange)
 		return;
 	if (exchange->started)
-		detach(exchange);
+		exchange_detach(exchange);
 	cairn_buf_wipe(&exchange->body);
 	kube_fields_free(exchange->fields);
 	kube_identity_unref(exchange->identity);

@@ -22,7 +22,7 @@
  * one. */
 #define IDLE_MAX_S 86400L
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static size_t exchange_curl_on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct kube_exchange *exchange = arg;
 
@@ -125,7 +125,7 @@ static bool set_tls(const struct kube_exchange *exchange, CURL *easy)
 	return ok;
 }
 
-static bool set_connection(const struct kube_exchange *exchange, CURL *easy)
+static bool exchange_curl_set_connection(const struct kube_exchange *exchange, CURL *easy)
 {
 	const struct kube_transport *transport = exchange->transport;
 	long version = transport->http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS;
@@ -148,7 +148,7 @@ static bool set_connection(const struct kube_exchange *exchange, CURL *easy)
 	return ok;
 }
 
-static bool set_request(struct kube_exchange *exchange, CURL *easy)
+static bool exchange_curl_set_request(struct kube_exchange *exchange, CURL *easy)
 {
 	const struct kube_request *request = &exchange->request;
 	bool ok = true;
@@ -161,7 +161,7 @@ static bool set_request(struct kube_exchange *exchange, CURL *easy)
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len);
 	}
 	SET(CURLOPT_CUSTOMREQUEST, request->method);
-	SET(CURLOPT_WRITEFUNCTION, on_body);
+	SET(CURLOPT_WRITEFUNCTION, exchange_curl_on_body);
 	SET(CURLOPT_WRITEDATA, exchange);
 	SET(CURLOPT_HEADERFUNCTION, on_field);
 	SET(CURLOPT_HEADERDATA, exchange);
@@ -172,8 +172,8 @@ static bool set_request(struct kube_exchange *exchange, CURL *easy)
 
 bool kube_exchange_prepare(struct kube_exchange *exchange, CURL *easy)
 {
-	return set_request(exchange, easy) && set_connection(exchange, easy) &&
-	       set_tls(exchange, easy);
+	return exchange_curl_set_request(exchange, easy) &&
+	       exchange_curl_set_connection(exchange, easy) && set_tls(exchange, easy);
 }
 
 void kube_exchange_finish(struct kube_exchange *exchange, CURLcode result)

@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/config_impl.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/object.h"
 #include "kube/timestamp.h"
 
 extern char **environ;
@@ -32,7 +32,7 @@ void kube_exec_answer_done(struct kube_exec_answer *answer)
 	memset(answer, 0, sizeof(*answer));
 }
 
-static void forget(json_t **object)
+static void exec_plugin_forget(json_t **object)
 {
 	kube_wipe_json(*object);
 	json_decref(*object);
@@ -47,7 +47,7 @@ int kube_exec_parse(const char *text, size_t n, const char *api_version,
 		    struct kube_exec_answer *ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_exec_answer_done) struct kube_exec_answer answer = {0};
-	cairn_cleanup(forget) json_t *object = NULL;
+	cairn_cleanup(exec_plugin_forget) json_t *object = NULL;
 	const char *token, *cert, *key, *expires, *version;
 
 	if (kube_json_parse(text, n, &object, err) < 0)
@@ -99,7 +99,7 @@ static void command_done(struct command *command)
 }
 
 /* posix_spawn() does not write to what it is given; its prototype predates const. */
-static char *unconst(const char *text)
+static char *exec_plugin_unconst(const char *text)
 {
 	char *plain;
 
@@ -116,14 +116,14 @@ static int set_arguments(struct command *command, const json_t *exec, struct cai
 	if (json_array_size(list) > KUBE_EXEC_ARGUMENTS_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "exec has more than %d arguments",
 				     KUBE_EXEC_ARGUMENTS_MAX);
-	command->argv[0] = unconst(kube_str(exec, "command"));
+	command->argv[0] = exec_plugin_unconst(kube_str(exec, "command"));
 	json_array_foreach(list, i, item)
 	{
 		if (!json_is_string(item))
 			return cairn_err_set(
 				err, CAIRN_INVALID,
 				"an argument of exec is not a string; put it in quotes");
-		command->argv[i + 1] = unconst(json_string_value(item));
+		command->argv[i + 1] = exec_plugin_unconst(json_string_value(item));
 	}
 	return 0;
 }
@@ -145,8 +145,8 @@ static bool is_set_in(const json_t *env, const char *variable)
 	return false;
 }
 
-static int add_own(struct command *command, const char *name, const char *value,
-		   struct cairn_err *err)
+static int exec_plugin_add_own(struct command *command, const char *name, const char *value,
+			       struct cairn_err *err)
 {
 	char *text = name && value ? cairn_printf("%s=%s", name, value) : NULL;
 
@@ -173,11 +173,12 @@ static int set_environment(struct command *command, const json_t *exec, struct c
 	command->envp = cairn_calloc(n + json_array_size(env) + 2, sizeof(char *));
 	if (!command->own || !command->envp)
 		return cairn_err_nomem(err, "environment");
-	rc = add_own(command, "KUBERNETES_EXEC_INFO", command->info, err);
+	rc = exec_plugin_add_own(command, "KUBERNETES_EXEC_INFO", command->info, err);
 	json_array_foreach(env, i, item)
 	{
 		if (!rc)
-			rc = add_own(command, kube_str(item, "name"), kube_str(item, "value"), err);
+			rc = exec_plugin_add_own(command, kube_str(item, "name"),
+						 kube_str(item, "value"), err);
 	}
 	for (i = 0; i < command->n_own; i++)
 		command->envp[at++] = command->own[i];
@@ -225,7 +226,7 @@ static int set_interactive(struct command *command, const json_t *exec, struct c
 	return 0;
 }
 
-static int start(const struct command *command, int stdout_fd, pid_t *ret_pid)
+static int exec_plugin_start(const struct command *command, int stdout_fd, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	int rc = posix_spawn_file_actions_init(&actions);
@@ -245,13 +246,13 @@ static int start(const struct command *command, int stdout_fd, pid_t *ret_pid)
 	return rc;
 }
 
-static int read_output(int fd, const struct kube_patience *patience, struct cairn_buf *out,
+static int read_output(int fd, const struct kube_deadline *patience, struct cairn_buf *out,
 		       struct cairn_err *err)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 
 	for (;;) {
-		int rc = kube_patience_check(patience, err);
+		int rc = kube_deadline_check(patience, err);
 		ssize_t got;
 		char *to;
 
@@ -274,7 +275,7 @@ static int read_output(int fd, const struct kube_patience *patience, struct cair
 }
 
 /* A plugin that has closed its output may take some time to exit. */
-static int wait_end(pid_t pid, const struct kube_patience *patience, int *ret_status,
+static int wait_end(pid_t pid, const struct kube_deadline *patience, int *ret_status,
 		    struct cairn_err *err)
 {
 	for (;;) {
@@ -285,14 +286,14 @@ static int wait_end(pid_t pid, const struct kube_patience *patience, int *ret_st
 			return 0;
 		if (got < 0 && errno != EINTR)
 			return cairn_err_sys(err, errno, "wait for the plugin");
-		rc = kube_patience_check(patience, err);
+		rc = kube_deadline_check(patience, err);
 		if (rc)
 			return rc;
 		cairn_sleep_ms(5);
 	}
 }
 
-static int judge(const struct command *command, int status, struct cairn_err *err)
+static int exec_plugin_judge(const struct command *command, int status, struct cairn_err *err)
 {
 	if (WIFSIGNALED(status))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "%s was ended by signal %d",
@@ -303,8 +304,9 @@ static int judge(const struct command *command, int status, struct cairn_err *er
 	return 0;
 }
 
-static int run(const struct command *command, const json_t *exec,
-	       const struct kube_patience *patience, struct cairn_buf *out, struct cairn_err *err)
+static int exec_plugin_run(const struct command *command, const json_t *exec,
+			   const struct kube_deadline *patience, struct cairn_buf *out,
+			   struct cairn_err *err)
 {
 	const char *hint = kube_str(exec, "installHint");
 	cairn_auto_fd int read_end = -1;
@@ -314,7 +316,7 @@ static int run(const struct command *command, const json_t *exec,
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return cairn_err_sys(err, errno, "pipe");
 	read_end = ends[0];
-	rc = start(command, ends[1], &pid);
+	rc = exec_plugin_start(command, ends[1], &pid);
 	close(ends[1]);
 	if (rc == ENOENT)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "%s is not installed%s%s",
@@ -325,14 +327,14 @@ static int run(const struct command *command, const json_t *exec,
 	if (!rc)
 		rc = wait_end(pid, patience, &status, err);
 	if (!rc)
-		return judge(command, status, err);
+		return exec_plugin_judge(command, status, err);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return rc;
 }
 
-int kube_exec_run(const struct kube_config *config, const struct kube_patience *patience,
+int kube_exec_run(const struct kube_config *config, const struct kube_deadline *patience,
 		  struct kube_exec_answer *ret, struct cairn_err *err)
 {
 	const char *version = kube_str(config->exec, "apiVersion");
@@ -353,7 +355,7 @@ int kube_exec_run(const struct kube_config *config, const struct kube_patience *
 	if (!rc)
 		rc = set_environment(&command, config->exec, err);
 	if (!rc)
-		rc = run(&command, config->exec, patience, &out, err);
+		rc = exec_plugin_run(&command, config->exec, patience, &out, err);
 	if (!rc)
 		rc = kube_exec_parse((const char *)out.data, out.len, version, ret, err);
 	return rc;

@@ -10,7 +10,7 @@
 
 struct cairn_err;
 struct kube_config;
-struct kube_patience;
+struct kube_deadline;
 
 #define KUBE_EXEC_ARGUMENTS_MAX 256
 #define KUBE_EXEC_OUTPUT_MAX    (1U << 20)
@@ -29,7 +29,7 @@ struct kube_exec_answer {
  * CAIRN_UNAUTHENTICATED  it failed or returned no credentials
  * CAIRN_INVALID          the settings are wrong
  */
-int kube_exec_run(const struct kube_config *config, const struct kube_patience *patience,
+int kube_exec_run(const struct kube_config *config, const struct kube_deadline *patience,
 		  struct kube_exec_answer *ret, struct cairn_err *err);
 
 /* Parses the output of a plugin, an ExecCredential of `api_version`. */

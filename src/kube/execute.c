@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "kube/credentials.h"
-#include "kube/identity.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/identity.h"
 #include "kube/kube_status.h"
+#include "kube/object.h"
 #include "kube/transport.h"
 
 #define BREAK_PAUSE_MIN_MS 50
@@ -26,7 +26,7 @@ struct attempt {
 	struct kube_client *client;
 	const struct kube_request *request;
 	const struct kube_call *how;
-	struct kube_patience patience;
+	struct kube_deadline patience;
 	struct kube_status status;
 	struct cairn_backoff backoff;
 	struct cairn_backoff spread; /* random pause added to the server's */
@@ -34,8 +34,8 @@ struct attempt {
 	bool reidentified;           /* credentials were renewed after a 401 */
 };
 
-static int limit(struct kube_client *client, const struct kube_patience *patience,
-		 struct cairn_err *err)
+static int execute_limit(struct kube_client *client, const struct kube_deadline *patience,
+			 struct cairn_err *err)
 {
 	uint64_t waited;
 	int rc = kube_throttle_pass(&client->throttle, patience, &waited, err);
@@ -44,13 +44,14 @@ static int limit(struct kube_client *client, const struct kube_patience *patienc
 	return rc;
 }
 
-static bool is_read(const struct kube_request *request)
+static bool execute_is_read(const struct kube_request *request)
 {
 	return strcmp(request->method, "GET") == 0;
 }
 
 /* Reads an error answer to its end and returns its code. */
-static int refusal(struct attempt *attempt, struct kube_exchange *exchange, struct cairn_err *err)
+static int execute_refusal(struct attempt *attempt, struct kube_exchange *exchange,
+			   struct cairn_err *err)
 {
 	const struct cairn_buf *body = kube_exchange_body(exchange);
 	uint64_t wait_ms;
@@ -84,7 +85,7 @@ static uint64_t pause_before_retry(struct attempt *attempt, int rc, bool unsent)
 	}
 	if (rc != CAIRN_UNAVAILABLE && !(rc == CAIRN_DEADLINE && http == 504))
 		return UINT64_MAX;
-	if (!(http == 0 && unsent) && !is_read(attempt->request))
+	if (!(http == 0 && unsent) && !execute_is_read(attempt->request))
 		return UINT64_MAX;
 	if (attempt->backoff.failures >= KUBE_BREAKS)
 		return UINT64_MAX;
@@ -112,23 +113,23 @@ static int exchange_once(struct attempt *attempt, struct kube_identity *identity
 	}
 	attempt->status.http = kube_exchange_http(exchange);
 	if (attempt->status.http < 200 || attempt->status.http > 299)
-		return refusal(attempt, exchange, err);
+		return execute_refusal(attempt, exchange, err);
 	*ret = cairn_take(exchange);
 	return 0;
 }
 
 /* One attempt. Returns 1 if another may help, after the pause. */
-static int try(struct attempt *attempt, struct kube_exchange **ret, struct cairn_err *err)
+static int execute_try(struct attempt *attempt, struct kube_exchange **ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_identity_unrefp) struct kube_identity *identity = NULL;
 	struct kube_client *client = attempt->client;
-	const struct kube_patience *patience = &attempt->patience;
+	const struct kube_deadline *patience = &attempt->patience;
 	uint64_t pause;
 	bool unsent;
-	int rc = kube_patience_check(patience, err);
+	int rc = kube_deadline_check(patience, err);
 
 	if (!rc && !(attempt->how && attempt->how->urgent))
-		rc = limit(client, patience, err);
+		rc = execute_limit(client, patience, err);
 	if (!rc)
 		rc = kube_credentials_get(client->credentials, patience, &identity, err);
 	if (rc)
@@ -146,7 +147,7 @@ static int try(struct attempt *attempt, struct kube_exchange **ret, struct cairn
 	    (patience->deadline_ns != UINT64_MAX &&
 	     cairn_monotonic_ns() + pause * CAIRN_NS_PER_MS >= patience->deadline_ns))
 		return rc;
-	return kube_patience_sleep(patience, pause, err) ? rc : 1;
+	return kube_deadline_sleep(patience, pause, err) ? rc : 1;
 }
 
 int kube_execute(struct kube_client *client, const struct kube_request *request,
@@ -157,7 +158,7 @@ int kube_execute(struct kube_client *client, const struct kube_request *request,
 		.client = client,
 		.request = request,
 		.how = how,
-		.patience = kube_patience_of(how, client->timeout_ms, &client->shutdown),
+		.patience = kube_deadline_of(how, client->timeout_ms, &client->shutdown),
 		.backoff = {.first_ms = BREAK_PAUSE_MIN_MS, .most_ms = BREAK_PAUSE_MAX_MS},
 		.spread = {.first_ms = BREAK_PAUSE_MIN_MS, .most_ms = BREAK_PAUSE_MAX_MS},
 	};
@@ -165,7 +166,7 @@ int kube_execute(struct kube_client *client, const struct kube_request *request,
 
 	if (!err)
 		err = &own;
-	while ((rc = try(&attempt, ret, err)) == 1)
+	while ((rc = execute_try(&attempt, ret, err)) == 1)
 		atomic_fetch_add(&client->retries, 1);
 	if (how && how->status)
 		*how->status = attempt.status;

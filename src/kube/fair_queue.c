@@ -64,8 +64,8 @@ void kube_fair_queue_free(struct kube_fair_queue *gate)
 
 /* --- with the lock held --- */
 
-static struct kube_fair_queue_owner **slot_of(struct kube_fair_queue *gate,
-					      const struct kube_digest *key)
+static struct kube_fair_queue_owner **fair_queue_slot_of(struct kube_fair_queue *gate,
+							 const struct kube_digest *key)
 {
 	struct kube_fair_queue_owner **at = &gate->buckets[key->bytes[0] % BUCKETS];
 
@@ -77,7 +77,7 @@ static struct kube_fair_queue_owner **slot_of(struct kube_fair_queue *gate,
 static struct kube_fair_queue_owner *owner_of(struct kube_fair_queue *gate,
 					      const struct kube_digest *key)
 {
-	struct kube_fair_queue_owner **at = slot_of(gate, key);
+	struct kube_fair_queue_owner **at = fair_queue_slot_of(gate, key);
 	struct kube_fair_queue_owner *owner = *at;
 
 	if (owner)
@@ -98,7 +98,7 @@ static void drop_if_idle(struct kube_fair_queue *gate, struct kube_fair_queue_ow
 
 	if (owner->inside > 0 || owner->waiting > 0 || owner->held > 0)
 		return;
-	at = slot_of(gate, &owner->key);
+	at = fair_queue_slot_of(gate, &owner->key);
 	*at = owner->next;
 	gate->owners--;
 	free(owner);
@@ -127,7 +127,7 @@ static bool has_place(const struct kube_fair_queue *gate, const struct kube_fair
 	return gate->inside < gate->options.total && owner->inside < gate->options.each;
 }
 
-static void admit(struct kube_fair_queue *gate, struct kube_fair_queue_owner *owner)
+static void fair_queue_admit(struct kube_fair_queue *gate, struct kube_fair_queue_owner *owner)
 {
 	gate->inside++;
 	owner->inside++;
@@ -143,7 +143,7 @@ static void admit_first(struct kube_fair_queue *gate, struct kube_fair_queue_own
 	owner->waiting--;
 	gate->waiting--;
 	waiter->admitted = true;
-	admit(gate, owner);
+	fair_queue_admit(gate, owner);
 	pthread_cond_signal(&waiter->called);
 }
 
@@ -195,8 +195,9 @@ static void step_out(struct kube_fair_queue *gate, struct kube_fair_queue_owner 
 		ring_remove(gate, owner);
 }
 
-static int wait_in_line(struct kube_fair_queue *gate, struct kube_fair_queue_owner *owner,
-			const struct kube_wait *wait, struct cairn_err *err)
+static int fair_queue_wait_in_line(struct kube_fair_queue *gate,
+				   struct kube_fair_queue_owner *owner,
+				   const struct kube_wait *wait, struct cairn_err *err)
 {
 	struct waiter waiter = {0};
 	int rc = 0;
@@ -236,9 +237,9 @@ int kube_fair_queue_enter(struct kube_fair_queue *gate, const struct kube_digest
 	waits = owner->waiting > 0 || !has_place(gate, owner);
 	owner->held++;
 	if (waits)
-		rc = wait_in_line(gate, owner, wait, err);
+		rc = fair_queue_wait_in_line(gate, owner, wait, err);
 	else
-		admit(gate, owner);
+		fair_queue_admit(gate, owner);
 	owner->held--;
 	if (rc != 0) {
 		drop_if_idle(gate, owner);

@@ -11,7 +11,7 @@
 
 static _Thread_local bool starved;
 
-static void *allocate(size_t n)
+static void *global_init_allocate(size_t n)
 {
 	void *p = cairn_alloc(n);
 
@@ -20,7 +20,7 @@ static void *allocate(size_t n)
 	return p;
 }
 
-bool kube_library_starved(void)
+bool kube_global_starved(void)
 {
 	bool was = starved;
 
@@ -28,15 +28,15 @@ bool kube_library_starved(void)
 	return was;
 }
 
-static void set_up(void)
+static void global_init_set_up(void)
 {
-	json_set_alloc_funcs(allocate, free);
+	json_set_alloc_funcs(global_init_allocate, free);
 	curl_global_init(CURL_GLOBAL_ALL);
 }
 
-void kube_library_init(void)
+void kube_global_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, set_up);
+	pthread_once(&once, global_init_set_up);
 }

@@ -8,10 +8,10 @@
 
 /* Makes jansson allocate through base/mem.h and initializes libcurl. Idempotent; from any
  * thread. */
-void kube_library_init(void);
+void kube_global_init(void);
 
 /* True if an allocation by jansson failed in this thread since the last call. jansson
  * reports that as invalid input. */
-bool kube_library_starved(void);
+bool kube_global_starved(void);
 
 #endif

@@ -42,15 +42,15 @@ void kube_identity_unref(struct kube_identity *identity)
 	free(identity);
 }
 
-static bool same(const char *a, const char *b)
+static bool identity_same(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 bool kube_identity_equal(const struct kube_identity *a, const struct kube_identity *b)
 {
-	return same(a->ca, b->ca) && same(a->cert, b->cert) && same(a->key, b->key) &&
-	       same(a->token, b->token);
+	return identity_same(a->ca, b->ca) && identity_same(a->cert, b->cert) &&
+	       identity_same(a->key, b->key) && identity_same(a->token, b->token);
 }
 
 bool kube_identity_add(struct kube_identity *identity, const char *name, const char *value)

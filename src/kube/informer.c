@@ -9,9 +9,9 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/wait.h"
+#include "kube/deadline.h"
 #include "kube/informer_impl.h"
 #include "kube/object.h"
-#include "kube/deadline.h"
 #include "kube/watch.h"
 
 #define SETTLE_MS 1000
@@ -21,7 +21,7 @@ static void trim_managed_fields(json_t *object)
 	kube_remove(object, "metadata", "managedFields");
 }
 
-static int copy_text(const char *text, char **ret, struct cairn_err *err)
+static int informer_copy_text(const char *text, char **ret, struct cairn_err *err)
 {
 	if (!text || !text[0])
 		return 0;
@@ -45,11 +45,11 @@ int kube_informer_new(struct kube_client *client, const struct kube_informer_opt
 	informer->resource = options->resource;
 	informer->trim = options->trim ? options->trim : trim_managed_fields;
 	informer->resync_ms = options->resync_ms;
-	rc = copy_text(options->ns, &informer->ns, err);
+	rc = informer_copy_text(options->ns, &informer->ns, err);
 	if (!rc)
-		rc = copy_text(options->label_selector, &informer->label_selector, err);
+		rc = informer_copy_text(options->label_selector, &informer->label_selector, err);
 	if (!rc)
-		rc = copy_text(options->field_selector, &informer->field_selector, err);
+		rc = informer_copy_text(options->field_selector, &informer->field_selector, err);
 	if (!rc)
 		rc = kube_store_new(options->indexes, &informer->store, err);
 	if (!rc)
@@ -152,11 +152,11 @@ int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,
 {
 	const struct kube_call how = {
 		.timeout_ms = wait_ms ? wait_ms : 1, .check = check, .check_arg = arg};
-	const struct kube_patience patience = kube_patience_of(&how, 0, &informer->stop);
+	const struct kube_deadline patience = kube_deadline_of(&how, 0, &informer->stop);
 
 	cairn_scoped_lock(&informer->lock);
 	while (!informer->synced) {
-		int rc = kube_patience_check(&patience, err);
+		int rc = kube_deadline_check(&patience, err);
 
 		if (rc == CAIRN_DEADLINE && informer->stats.last_error[0])
 			return cairn_err_set(err, rc, "no list of %s in time: %s",
@@ -164,7 +164,7 @@ int kube_informer_wait_synced(struct kube_informer *informer, uint64_t wait_ms,
 					     informer->stats.last_error);
 		if (rc)
 			return rc;
-		kube_patience_wait(&patience, &informer->changed, &informer->lock, UINT64_MAX);
+		kube_deadline_wait(&patience, &informer->changed, &informer->lock, UINT64_MAX);
 	}
 	return 0;
 }

@@ -114,7 +114,7 @@ int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *
 
 	if (!text)
 		text = ""; /* an empty body */
-	(void)kube_library_starved();
+	(void)kube_global_starved();
 	json = json_loadb(text, n, PARSE_FLAGS, &error);
 	if (!json && is_curable(&error))
 		json = parse_cured(text, n, &starved, &error);
@@ -122,7 +122,7 @@ int kube_json_parse(const char *text, size_t n, json_t **ret, struct cairn_err *
 		*ret = json;
 		return 0;
 	}
-	if (kube_library_starved() || starved)
+	if (kube_global_starved() || starved)
 		return cairn_err_nomem(err, "JSON");
 	/* jansson's own text quotes the input, which may be a secret. */
 	return cairn_err_set(err, CAIRN_INVALID, "not JSON: at byte %d", error.position);

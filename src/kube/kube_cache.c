@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "kube/digest.h"
-#include "kube/value.h"
 #include "kube/kube_wait.h"
+#include "kube/value.h"
 
 #define BUCKETS_MIN 64
 
@@ -74,7 +74,7 @@ static struct entry **bucket_of(struct kube_cache *cache, const struct kube_dige
 	return &cache->buckets[hash & (cache->n_buckets - 1)];
 }
 
-static struct entry *find(struct kube_cache *cache, const struct kube_digest *key)
+static struct entry *kube_cache_find(struct kube_cache *cache, const struct kube_digest *key)
 {
 	struct entry *entry = *bucket_of(cache, key);
 
@@ -105,7 +105,7 @@ static void forget_answer(struct entry *entry)
 	entry->failure = NULL;
 }
 
-static void drop(struct kube_cache *cache, struct entry *entry)
+static void kube_cache_drop(struct kube_cache *cache, struct entry *entry)
 {
 	struct entry **at = bucket_of(cache, &entry->key);
 
@@ -119,7 +119,7 @@ static void drop(struct kube_cache *cache, struct entry *entry)
 }
 
 /* Makes room for one entry: evicts a refusal first, else the oldest. */
-static void make_room(struct kube_cache *cache)
+static void kube_cache_make_room(struct kube_cache *cache)
 {
 	struct entry *victim = NULL;
 
@@ -136,15 +136,15 @@ static void make_room(struct kube_cache *cache)
 		}
 	}
 	if (victim)
-		drop(cache, victim);
+		kube_cache_drop(cache, victim);
 }
 
-static struct entry *insert(struct kube_cache *cache, const struct kube_digest *key)
+static struct entry *kube_cache_insert(struct kube_cache *cache, const struct kube_digest *key)
 {
 	struct entry **at = bucket_of(cache, key);
 	struct entry *entry;
 
-	make_room(cache);
+	kube_cache_make_room(cache);
 	if (cache->stats.entries >= cache->options.entries_max)
 		return NULL; /* all entries are in use */
 	entry = cairn_calloc(1, sizeof(*entry));
@@ -158,11 +158,11 @@ static struct entry *insert(struct kube_cache *cache, const struct kube_digest *
 	return entry;
 }
 
-static void leave(struct kube_cache *cache, struct entry *entry)
+static void kube_cache_leave(struct kube_cache *cache, struct entry *entry)
 {
 	entry->users--;
 	if (entry->users == 0 && !entry->asking && entry->until_ns <= cache->options.now())
-		drop(cache, entry);
+		kube_cache_drop(cache, entry);
 }
 
 /* --- asking --- */
@@ -174,12 +174,13 @@ static bool says_no(int code)
 }
 
 /* The querying caller gave up: that is not an answer for the others. */
-static bool gave_up(int code)
+static bool kube_cache_gave_up(int code)
 {
 	return code == CAIRN_CANCELLED || code == CAIRN_DEADLINE;
 }
 
-static int take(const struct entry *entry, struct kube_value **ret, struct cairn_err *err)
+static int kube_cache_take(const struct entry *entry, struct kube_value **ret,
+			   struct cairn_err *err)
 {
 	if (entry->failure) {
 		if (err)
@@ -190,15 +191,16 @@ static int take(const struct entry *entry, struct kube_value **ret, struct cairn
 	return 0;
 }
 
-static void store(struct kube_cache *cache, struct entry *entry, int rc, struct kube_value *value,
-		  uint64_t until_ns, const struct cairn_err *failure)
+static void kube_cache_store(struct kube_cache *cache, struct entry *entry, int rc,
+			     struct kube_value *value, uint64_t until_ns,
+			     const struct cairn_err *failure)
 {
 	forget_answer(entry);
 	entry->until_ns = 0;
 	if (rc == 0) {
 		entry->value = kube_value_ref(value);
 		entry->until_ns = until_ns;
-	} else if (!gave_up(rc)) {
+	} else if (!kube_cache_gave_up(rc)) {
 		entry->failure = cairn_memdup(failure, sizeof(*failure));
 		if (entry->failure && says_no(rc))
 			entry->until_ns =
@@ -228,7 +230,7 @@ static int ask_for(struct kube_cache *cache, struct entry *entry, kube_cache_ask
 	if (entry) {
 		entry->asking = false;
 		entry->round++;
-		store(cache, entry, rc, value, until_ns, &failure);
+		kube_cache_store(cache, entry, rc, value, until_ns, &failure);
 		pthread_cond_broadcast(&cache->answered);
 	}
 	if (rc != 0 && err)
@@ -239,8 +241,8 @@ static int ask_for(struct kube_cache *cache, struct entry *entry, kube_cache_ask
 }
 
 /* Waits while another thread queries. Returns 1 if an answer came for the waiting ones. */
-static int wait_for(struct kube_cache *cache, struct entry *entry, const struct kube_wait *wait,
-		    struct cairn_err *err)
+static int kube_cache_wait_for(struct kube_cache *cache, struct entry *entry,
+			       const struct kube_wait *wait, struct cairn_err *err)
 {
 	uint64_t round = entry->round;
 	int rc;
@@ -258,23 +260,23 @@ int kube_cache_get(struct kube_cache *cache, const struct kube_digest *key, kube
 		   struct cairn_err *err)
 {
 	cairn_scoped_lock(&cache->lock);
-	struct entry *entry = find(cache, key);
+	struct entry *entry = kube_cache_find(cache, key);
 	int rc = 0;
 
 	if (!entry)
-		entry = insert(cache, key);
+		entry = kube_cache_insert(cache, key);
 	if (!entry)
 		return ask_for(cache, NULL, ask, arg, wait, ret, err);
 	entry->users++;
 	while (rc == 0 && entry->asking)
-		rc = wait_for(cache, entry, wait, err);
+		rc = kube_cache_wait_for(cache, entry, wait, err);
 	if (rc == 1 || (rc == 0 && entry->until_ns > cache->options.now())) {
 		cache->stats.hits++;
-		rc = take(entry, ret, err);
+		rc = kube_cache_take(entry, ret, err);
 	} else if (rc == 0) {
 		rc = ask_for(cache, entry, ask, arg, wait, ret, err);
 	}
-	leave(cache, entry);
+	kube_cache_leave(cache, entry);
 	return rc;
 }
 
@@ -287,7 +289,7 @@ void kube_cache_sweep(struct kube_cache *cache)
 	for (struct entry *entry = cache->oldest; entry; entry = newer) {
 		newer = entry->newer;
 		if (entry->users == 0 && entry->until_ns <= now)
-			drop(cache, entry);
+			kube_cache_drop(cache, entry);
 	}
 }
 
@@ -302,7 +304,7 @@ void kube_cache_free(struct kube_cache *cache)
 	if (!cache)
 		return;
 	while (cache->oldest)
-		drop(cache, cache->oldest);
+		kube_cache_drop(cache, cache->oldest);
 	pthread_cond_destroy(&cache->answered);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache->buckets);

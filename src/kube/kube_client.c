@@ -6,17 +6,17 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/client_impl.h"
-#include "kube/kube_config.h"
 #include "kube/config_impl.h"
 #include "kube/credentials.h"
 #include "kube/global_init.h"
+#include "kube/kube_config.h"
 #include "kube/transport.h"
 
 #define DEFAULT_QPS        50.0
 #define DEFAULT_TIMEOUT_MS 30000
 
-static int fill(struct kube_client *client, const struct kube_config *config,
-		const struct kube_client_options *options, struct cairn_err *err)
+static int kube_client_fill(struct kube_client *client, const struct kube_config *config,
+			    const struct kube_client_options *options, struct cairn_err *err)
 {
 	struct kube_transport_options how = {.http1 = options->http1};
 	double qps = options->qps == 0 ? DEFAULT_QPS : options->qps;
@@ -45,11 +45,11 @@ int kube_client_new(const struct kube_config *config, const struct kube_client_o
 	struct kube_client *client;
 	int rc;
 
-	kube_library_init();
+	kube_global_init();
 	client = cairn_calloc(1, sizeof(*client));
 	if (!client)
 		return cairn_err_nomem(err, "client");
-	rc = fill(client, config, options ? options : &defaults, err);
+	rc = kube_client_fill(client, config, options ? options : &defaults, err);
 	if (rc) {
 		kube_client_free(client);
 		return rc;

@@ -138,8 +138,8 @@ static char *dir_of(const char *path)
 	return cairn_strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-static int add_text(struct sources *sources, const char *text, size_t n, const char *path,
-		    struct cairn_err *err)
+static int kube_config_add_text(struct sources *sources, const char *text, size_t n,
+				const char *path, struct cairn_err *err)
 {
 	struct source source = {0};
 	int rc;
@@ -167,7 +167,7 @@ static int add_file(struct sources *sources, const char *path, struct cairn_err 
 	size_t n = 0;
 	int rc = cairn_file_read(AT_FDCWD, path, KUBE_CONFIG_FILE_MAX, &text, &n, err);
 
-	return rc ? rc : add_text(sources, text, n, path, err);
+	return rc ? rc : kube_config_add_text(sources, text, n, path, err);
 }
 
 /* Adds those files of KUBECONFIG that exist. */
@@ -206,8 +206,9 @@ static int add_home(struct sources *sources, struct cairn_err *err)
 
 /* Returns the first entry of that name in a list of named entries ("clusters"), and the
  * directory of its file. */
-static const json_t *find_named(const struct sources *sources, const char *list_name,
-				const char *part, const char *name, const char **ret_dir)
+static const json_t *kube_config_find_named(const struct sources *sources, const char *list_name,
+					    const char *part, const char *name,
+					    const char **ret_dir)
 {
 	for (size_t i = 0; i < sources->n; i++) {
 		const json_t *list = kube_at(sources->at[i].root, list_name);
@@ -237,34 +238,36 @@ static const char *current_context(const struct sources *sources)
 	return NULL;
 }
 
-static const char *given(const char *text)
+static const char *kube_config_given(const char *text)
 {
 	return text && text[0] ? text : NULL;
 }
 
-static int fill(struct kube_config *config, const struct sources *sources,
-		const struct kube_config_options *options, struct cairn_err *err)
+static int kube_config_fill(struct kube_config *config, const struct sources *sources,
+			    const struct kube_config_options *options, struct cairn_err *err)
 {
-	const char *name = given(options->context) ? options->context : current_context(sources);
+	const char *name =
+		kube_config_given(options->context) ? options->context : current_context(sources);
 	const json_t *context = NULL, *cluster, *user = NULL;
 	const char *cluster_name, *user_name, *dir = "";
 	int rc;
 
 	if (name)
-		context = find_named(sources, "contexts", "context", name, &dir);
+		context = kube_config_find_named(sources, "contexts", "context", name, &dir);
 	if (name && !context)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no context '%s' in kubeconfig", name);
-	cluster_name = given(options->cluster) ? options->cluster : kube_str(context, "cluster");
-	user_name = given(options->user) ? options->user : kube_str(context, "user");
-	if (!given(cluster_name))
+	cluster_name = kube_config_given(options->cluster) ? options->cluster
+							   : kube_str(context, "cluster");
+	user_name = kube_config_given(options->user) ? options->user : kube_str(context, "user");
+	if (!kube_config_given(cluster_name))
 		return cairn_err_set(err, CAIRN_INVALID, "kubeconfig names no current context");
-	cluster = find_named(sources, "clusters", "cluster", cluster_name, &dir);
+	cluster = kube_config_find_named(sources, "clusters", "cluster", cluster_name, &dir);
 	if (!cluster)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no cluster '%s' in kubeconfig",
 				     cluster_name);
 	rc = kube_config_set_cluster(config, cluster, dir, err);
-	if (!rc && given(user_name)) {
-		user = find_named(sources, "users", "user", user_name, &dir);
+	if (!rc && kube_config_given(user_name)) {
+		user = kube_config_find_named(sources, "users", "user", user_name, &dir);
 		if (!user)
 			return cairn_err_set(err, CAIRN_NOT_FOUND, "no user '%s' in kubeconfig",
 					     user_name);
@@ -275,15 +278,16 @@ static int fill(struct kube_config *config, const struct sources *sources,
 	return rc;
 }
 
-static int make(const struct sources *sources, const struct kube_config_options *options,
-		struct kube_config **ret, struct cairn_err *err)
+static int kube_config_make(const struct sources *sources,
+			    const struct kube_config_options *options, struct kube_config **ret,
+			    struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = config_new();
 	int rc;
 
 	if (!config)
 		return cairn_err_nomem(err, "configuration");
-	rc = fill(config, sources, options, err);
+	rc = kube_config_fill(config, sources, options, err);
 	if (!rc)
 		*ret = cairn_take(config);
 	return rc;
@@ -296,9 +300,9 @@ int kube_config_parse(const char *text, size_t n, const char *path, const char *
 	cairn_cleanup(sources_done) struct sources sources = {.n = 0};
 	int rc;
 
-	kube_library_init();
-	rc = add_text(&sources, text, n, path, err);
-	return rc ? rc : make(&sources, &options, ret, err);
+	kube_global_init();
+	rc = kube_config_add_text(&sources, text, n, path, err);
+	return rc ? rc : kube_config_make(&sources, &options, ret, err);
 }
 
 int kube_config_load(const struct kube_config_options *options, struct kube_config **ret,
@@ -308,17 +312,17 @@ int kube_config_load(const struct kube_config_options *options, struct kube_conf
 	const char *listed = getenv("KUBECONFIG");
 	int rc;
 
-	kube_library_init();
-	if (given(options->kubeconfig))
+	kube_global_init();
+	if (kube_config_given(options->kubeconfig))
 		rc = add_file(&sources, options->kubeconfig, err);
-	else if (given(listed))
+	else if (kube_config_given(listed))
 		rc = add_listed(&sources, listed, err);
 	else
 		rc = add_home(&sources, err);
 	if (rc)
 		return rc;
 	if (sources.n > 0)
-		return make(&sources, options, ret, err);
+		return kube_config_make(&sources, options, ret, err);
 	rc = kube_config_in_cluster(options->pod_dir, ret, err);
 	if (rc == CAIRN_PRECONDITION)
 		return cairn_err_set(err, rc, "no kubeconfig was found, and this is not a pod");
@@ -330,7 +334,7 @@ static char *pod_server(void)
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *port = getenv("KUBERNETES_SERVICE_PORT");
 
-	if (!given(host) || !given(port))
+	if (!kube_config_given(host) || !kube_config_given(port))
 		return NULL;
 	if (strchr(host, ':'))
 		return cairn_printf("https://[%s]:%s", host, port);
@@ -340,13 +344,14 @@ static char *pod_server(void)
 int kube_config_in_cluster(const char *pod_dir, struct kube_config **ret, struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
-	const char *dir = given(pod_dir) ? pod_dir : POD_DIR;
+	const char *dir = kube_config_given(pod_dir) ? pod_dir : POD_DIR;
 	cairn_auto_free char *ns_file = NULL;
 	size_t n;
 	int rc;
 
-	kube_library_init();
-	if (!given(getenv("KUBERNETES_SERVICE_HOST")) || !given(getenv("KUBERNETES_SERVICE_PORT")))
+	kube_global_init();
+	if (!kube_config_given(getenv("KUBERNETES_SERVICE_HOST")) ||
+	    !kube_config_given(getenv("KUBERNETES_SERVICE_PORT")))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "this is not a pod: KUBERNETES_SERVICE_HOST is not set");
 	config = config_new();

@@ -13,7 +13,7 @@
 #define PAGE_ITEMS     500
 #define PATH_MAX_BYTES 65536
 
-static void add_number(struct cairn_buf *path, const char *name, uint64_t value)
+static void kube_list_add_number(struct cairn_buf *path, const char *name, uint64_t value)
 {
 	char text[24];
 
@@ -36,7 +36,7 @@ static int list_path(const struct kube_ref *ref, const struct kube_list_query *q
 		kube_query_add(path, "labelSelector", query->label_selector);
 		kube_query_add(path, "fieldSelector", query->field_selector);
 		kube_query_add(path, "continue", query->continue_token);
-		add_number(path, "limit", query->limit);
+		kube_list_add_number(path, "limit", query->limit);
 		/* A continuation has its resource version in the token. */
 		if (!query->continue_token || !query->continue_token[0]) {
 			kube_query_add(path, "resourceVersion", query->resource_version);
@@ -74,7 +74,7 @@ int kube_list_page(struct kube_client *client, const struct kube_ref *ref,
 }
 
 /* Appends the items of `page` to `all`, which becomes the first page if it is NULL. */
-static int gather(json_t **all, json_t **page, struct cairn_err *err)
+static int kube_list_gather(json_t **all, json_t **page, struct cairn_err *err)
 {
 	json_t *items;
 
@@ -108,7 +108,7 @@ static int list_paged(struct kube_client *client, const struct kube_ref *ref,
 		json_decref(next);
 		next = json_incref(kube_at(page, "metadata", "continue"));
 		token = json_string_value(next);
-		rc = gather(&all, &page, err);
+		rc = kube_list_gather(&all, &page, err);
 		if (rc)
 			return rc;
 		if (!token || !token[0])

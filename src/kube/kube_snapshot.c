@@ -5,12 +5,13 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "kube/kube_client.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 
 /* A new snapshot has no status at all. */
-static int check_snapshot(const struct kube_snapshot_query *query, const json_t *snapshot,
-			  const char **ret_content, struct cairn_err *err)
+static int kube_snapshot_check_snapshot(const struct kube_snapshot_query *query,
+					const json_t *snapshot, const char **ret_content,
+					struct cairn_err *err)
 {
 	const char *bound = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
 
@@ -38,8 +39,8 @@ static bool refers_back(const struct kube_snapshot_query *query, const json_t *s
 	       (!uid || !uid[0] || cairn_text_same(uid, kube_uid(snapshot)));
 }
 
-static int check_driver(const struct kube_snapshot_query *query, const json_t *content,
-			struct cairn_err *err)
+static int kube_snapshot_check_driver(const struct kube_snapshot_query *query,
+				      const json_t *content, struct cairn_err *err)
 {
 	const char *driver = kube_str(content, "spec", "driver");
 
@@ -66,7 +67,7 @@ static int check_content(const struct kube_snapshot_query *query, const json_t *
 				     "VolumeSnapshotContent '%s' is not bound to VolumeSnapshot "
 				     "'%s/%s'",
 				     name, query->ns, query->name);
-	rc = check_driver(query, content, err);
+	rc = kube_snapshot_check_driver(query, content, err);
 	if (rc)
 		return rc;
 	if (!kube_is(content, "status", "readyToUse"))
@@ -90,7 +91,7 @@ int kube_snapshot_resolve(const struct kube_snapshot_query *query, struct kube_s
 			    &snapshot, err);
 
 	if (!rc)
-		rc = check_snapshot(query, snapshot, &bound, err);
+		rc = kube_snapshot_check_snapshot(query, snapshot, &bound, err);
 	if (!rc)
 		rc = query->get(query->arg, KUBE_REF(&kube_volumesnapshotcontents, NULL, bound),
 				&content, err);

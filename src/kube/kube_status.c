@@ -70,7 +70,8 @@ bool kube_status_is(const json_t *object)
 	return kind && version && strcmp(kind, "Status") == 0 && strcmp(version, "v1") == 0;
 }
 
-static void fill(const json_t *object, int http, const char *reason, struct kube_status *ret)
+static void kube_status_fill(const json_t *object, int http, const char *reason,
+			     struct kube_status *ret)
 {
 	const char *next = kube_str(object, "metadata", "continue");
 	int64_t seconds;
@@ -97,7 +98,7 @@ int kube_status_fail(const json_t *object, int http, struct kube_status *ret, st
 	if (!reason)
 		reason = "";
 	if (ret)
-		fill(object, http, reason, ret);
+		kube_status_fill(object, http, reason, ret);
 	if (message && message[0])
 		return cairn_err_set(err, kube_status_code(http, reason), "%s", message);
 	return cairn_err_set(err, kube_status_code(http, reason), "HTTP status %d %s", http,
@@ -105,7 +106,7 @@ int kube_status_fail(const json_t *object, int http, struct kube_status *ret, st
 }
 
 /* Copies the beginning of a readable body as one line. */
-static void quote(const char *body, size_t n, char out[QUOTED_MAX])
+static void kube_status_quote(const char *body, size_t n, char out[QUOTED_MAX])
 {
 	size_t len = n < QUOTED_MAX - 1 ? n : QUOTED_MAX - 1;
 
@@ -126,7 +127,7 @@ int kube_status_fail_body(const char *body, size_t n, int http, struct kube_stat
 		return kube_status_fail(object, http, ret, err);
 	if (ret)
 		ret->http = http;
-	quote(body, n, said);
+	kube_status_quote(body, n, said);
 	return cairn_err_set(err, kube_status_code(http, ""), "HTTP status %d%s%s", http,
 			     said[0] ? ": " : "", said);
 }

@@ -14,10 +14,10 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/wait.h"
+#include "kube/deadline.h"
 #include "kube/kube_client.h"
 #include "kube/lease_record.h"
 #include "kube/object.h"
-#include "kube/deadline.h"
 
 #define DURATION_MS 15000
 #define RENEW_MS    10000
@@ -51,7 +51,7 @@ struct kube_leader {
 	char holder[KUBE_LEADER_NAME_MAX];
 };
 
-static int stopped(void *arg)
+static int lease_stopped(void *arg)
 {
 	const struct kube_leader *leader = arg;
 
@@ -59,7 +59,7 @@ static int stopped(void *arg)
 }
 
 /* With the lock held. */
-static bool leads(const struct kube_leader *leader)
+static bool lease_leads(const struct kube_leader *leader)
 {
 	return leader->held &&
 	       cairn_monotonic_ns() - leader->renewed_ns < leader->renew_ms * CAIRN_NS_PER_MS;
@@ -68,14 +68,14 @@ static bool leads(const struct kube_leader *leader)
 bool kube_leader_leads(struct kube_leader *leader)
 {
 	cairn_scoped_lock(&leader->lock);
-	return leads(leader);
+	return lease_leads(leader);
 }
 
 /* A leader's call must not take longer than its lease lasts. */
-static struct kube_call call_of(struct kube_leader *leader)
+static struct kube_call lease_call_of(struct kube_leader *leader)
 {
 	struct kube_call how = {.urgent = true,
-				.check = stopped,
+				.check = lease_stopped,
 				.check_arg = leader,
 				.timeout_ms = leader->renew_ms};
 	uint64_t now = cairn_monotonic_ns();
@@ -83,14 +83,14 @@ static struct kube_call call_of(struct kube_leader *leader)
 
 	cairn_scoped_lock(&leader->lock);
 	end = leader->renewed_ns + leader->renew_ms * CAIRN_NS_PER_MS;
-	if (leads(leader) && end > now)
+	if (lease_leads(leader) && end > now)
 		how.timeout_ms = (end - now) / CAIRN_NS_PER_MS;
 	if (how.timeout_ms < CALL_MIN_MS && leader->renew_ms > CALL_MIN_MS)
 		how.timeout_ms = CALL_MIN_MS;
 	return how;
 }
 
-static void forget(struct kube_leader *leader)
+static void lease_forget(struct kube_leader *leader)
 {
 	json_decref(leader->lease);
 	leader->lease = NULL;
@@ -116,10 +116,10 @@ static int read_or_make(struct kube_leader *leader, const struct kube_call *how,
 }
 
 /* One attempt to take or renew it: 1 if it is ours, 0 if another process holds it. */
-static int try(struct kube_leader *leader, struct cairn_err *err)
+static int lease_try(struct kube_leader *leader, struct cairn_err *err)
 {
 	const struct kube_ref *ref = KUBE_REF(&kube_leases, leader->ns, leader->name);
-	const struct kube_call how = call_of(leader);
+	const struct kube_call how = lease_call_of(leader);
 	kube_auto_json json_t *wanted = NULL;
 	json_t *now = NULL;
 	int rc;
@@ -143,12 +143,12 @@ static int try(struct kube_leader *leader, struct cairn_err *err)
 		rc = kube_update(leader->client, ref, wanted, &how, &now, err);
 	if (rc)
 		return rc;
-	forget(leader);
+	lease_forget(leader);
 	leader->lease = now;
 	return 1;
 }
 
-static void note(struct kube_leader *leader, int rc, uint64_t began_ns)
+static void lease_note(struct kube_leader *leader, int rc, uint64_t began_ns)
 {
 	cairn_scoped_lock(&leader->lock);
 	if (rc == 1) {
@@ -160,12 +160,12 @@ static void note(struct kube_leader *leader, int rc, uint64_t began_ns)
 	if (leader->lease)
 		snprintf(leader->holder, sizeof(leader->holder), "%s",
 			 kube_lease_holder(leader->lease));
-	if (!leads(leader))
+	if (!lease_leads(leader))
 		leader->held = false;
 	pthread_cond_broadcast(&leader->changed);
 }
 
-static void tell(struct kube_leader *leader)
+static void lease_tell(struct kube_leader *leader)
 {
 	bool now = kube_leader_leads(leader);
 
@@ -177,20 +177,20 @@ static void tell(struct kube_leader *leader)
 }
 
 /* Sleeps until the next attempt, or until the lease would expire if that is earlier. */
-static void rest(struct kube_leader *leader)
+static void lease_rest(struct kube_leader *leader)
 {
 	uint64_t until = cairn_monotonic_ns() + leader->retry_ms * CAIRN_NS_PER_MS;
-	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
+	const struct kube_deadline patience = {.deadline_ns = UINT64_MAX};
 
 	cairn_scoped_lock(&leader->lock);
-	if (leads(leader) && leader->renewed_ns + leader->renew_ms * CAIRN_NS_PER_MS < until)
+	if (lease_leads(leader) && leader->renewed_ns + leader->renew_ms * CAIRN_NS_PER_MS < until)
 		until = leader->renewed_ns + leader->renew_ms * CAIRN_NS_PER_MS;
 	while (!atomic_load(&leader->stop) && cairn_monotonic_ns() < until)
-		kube_patience_wait(&patience, &leader->changed, &leader->lock, until);
+		kube_deadline_wait(&patience, &leader->changed, &leader->lock, until);
 }
 
 /* Releases the lease, so that the next leader need not wait for it to expire. */
-static void give_back(struct kube_leader *leader)
+static void lease_give_back(struct kube_leader *leader)
 {
 	const struct kube_call how = {.urgent = true, .timeout_ms = RELEASE_MS};
 	kube_auto_json json_t *wanted = NULL;
@@ -204,10 +204,10 @@ static void give_back(struct kube_leader *leader)
 	pthread_mutex_lock(&leader->lock);
 	leader->held = false;
 	pthread_mutex_unlock(&leader->lock);
-	tell(leader);
+	lease_tell(leader);
 }
 
-static void *run(void *arg)
+static void *lease_run(void *arg)
 {
 	struct kube_leader *leader = arg;
 
@@ -216,16 +216,16 @@ static void *run(void *arg)
 		uint64_t began = cairn_monotonic_ns();
 		int rc;
 
-		tell(leader); /* the lease may have expired */
-		rc = try(leader, &err);
-		note(leader, rc, began);
+		lease_tell(leader); /* the lease may have expired */
+		rc = lease_try(leader, &err);
+		lease_note(leader, rc, began);
 		/* Only the result of our own write is reused; otherwise read the lease again. */
 		if (rc != 1)
-			forget(leader);
-		tell(leader);
-		rest(leader);
+			lease_forget(leader);
+		lease_tell(leader);
+		lease_rest(leader);
 	}
-	give_back(leader);
+	lease_give_back(leader);
 	return NULL;
 }
 
@@ -247,8 +247,8 @@ static int make_identity(const struct kube_leader_options *options, char **ret,
 	return *ret ? 0 : cairn_err_nomem(err, "identity");
 }
 
-static int fill(struct kube_leader *leader, const struct kube_leader_options *options,
-		struct cairn_err *err)
+static int lease_fill(struct kube_leader *leader, const struct kube_leader_options *options,
+		      struct cairn_err *err)
 {
 	leader->duration_ms = options->duration_ms ? options->duration_ms : DURATION_MS;
 	leader->renew_ms = options->renew_ms ? options->renew_ms : RENEW_MS;
@@ -280,10 +280,10 @@ int kube_leader_new(struct kube_client *client, const struct kube_leader_options
 	pthread_mutex_init(&leader->lock, NULL);
 	cairn_cond_init(&leader->changed);
 	leader->client = client;
-	rc = fill(leader, options, err);
+	rc = lease_fill(leader, options, err);
 	if (rc)
 		return rc;
-	rc = pthread_create(&leader->thread, NULL, run, leader);
+	rc = pthread_create(&leader->thread, NULL, lease_run, leader);
 	if (rc)
 		return cairn_err_sys(err, rc, "thread of a lease");
 	pthread_setname_np(leader->thread, "kube-lease");
@@ -303,7 +303,7 @@ void kube_leader_free(struct kube_leader *leader)
 		pthread_mutex_unlock(&leader->lock);
 		pthread_join(leader->thread, NULL);
 	}
-	forget(leader);
+	lease_forget(leader);
 	kube_lease_seen_done(&leader->seen);
 	pthread_cond_destroy(&leader->changed);
 	pthread_mutex_destroy(&leader->lock);
@@ -318,15 +318,15 @@ int kube_leader_wait(struct kube_leader *leader, uint64_t wait_ms, int (*check)(
 {
 	const struct kube_call how = {
 		.timeout_ms = wait_ms ? wait_ms : 1, .check = check, .check_arg = arg};
-	const struct kube_patience patience = kube_patience_of(&how, 0, &leader->stop);
+	const struct kube_deadline patience = kube_deadline_of(&how, 0, &leader->stop);
 
 	cairn_scoped_lock(&leader->lock);
-	while (!leads(leader)) {
-		int rc = kube_patience_check(&patience, err);
+	while (!lease_leads(leader)) {
+		int rc = kube_deadline_check(&patience, err);
 
 		if (rc)
 			return rc;
-		kube_patience_wait(&patience, &leader->changed, &leader->lock, UINT64_MAX);
+		kube_deadline_wait(&patience, &leader->changed, &leader->lock, UINT64_MAX);
 	}
 	return 0;
 }

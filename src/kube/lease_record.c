@@ -59,7 +59,7 @@ bool kube_lease_is_free(const struct kube_lease_seen *seen, const json_t *lease,
 }
 
 /* A new holder. */
-static int begin(json_t *lease, const char *time, struct cairn_err *err)
+static int lease_record_begin(json_t *lease, const char *time, struct cairn_err *err)
 {
 	int64_t transitions = 0;
 	bool known = kube_i64(lease, &transitions, "spec", "leaseTransitions");
@@ -80,7 +80,7 @@ int kube_lease_hold(json_t *lease, const char *identity, uint64_t duration_ms, u
 
 	kube_time_micro(wall_ns, time);
 	if (identity[0] && strcmp(kube_lease_holder(lease), identity) != 0)
-		rc = begin(lease, time, err);
+		rc = lease_record_begin(lease, time, err);
 	if (!rc)
 		rc = kube_set(lease, err, json_string(identity), "spec", "holderIdentity");
 	if (!rc)

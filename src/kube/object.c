@@ -21,7 +21,7 @@ json_t *kube_at_path(const json_t *object, const char *const path[])
 	return json_is_null(found) ? NULL : found;
 }
 
-static const char *text_of(const json_t *json)
+static const char *object_text_of(const json_t *json)
 {
 	const char *text = json_string_value(json);
 
@@ -30,7 +30,7 @@ static const char *text_of(const json_t *json)
 
 const char *kube_str_path(const json_t *object, const char *const path[])
 {
-	return text_of(kube_at_path(object, path));
+	return object_text_of(kube_at_path(object, path));
 }
 
 bool kube_i64_path(const json_t *object, int64_t *ret, const char *const path[])
@@ -59,8 +59,8 @@ bool kube_is_path(const json_t *object, const char *const path[])
 }
 
 /* Returns the object that contains the last part of the path; creates missing parents. */
-static int enter(json_t *object, const char *const path[], json_t **ret, const char **ret_last,
-		 struct cairn_err *err)
+static int object_enter(json_t *object, const char *const path[], json_t **ret,
+			const char **ret_last, struct cairn_err *err)
 {
 	for (; path[1]; path++) {
 		json_t *next = json_object_get(object, path[0]);
@@ -90,7 +90,7 @@ int kube_set_path(json_t *object, const char *const path[], json_t *value, struc
 		return cairn_err_nomem(err, "value");
 	if (!json_is_object(object))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' in no object", path[0]);
-	rc = enter(object, path, &in, &last, err);
+	rc = object_enter(object, path, &in, &last, err);
 	if (rc)
 		return rc;
 	if (json_object_set(in, last, owned) < 0)
@@ -106,7 +106,7 @@ void kube_remove_path(json_t *object, const char *const path[])
 		json_object_del(object, path[0]);
 }
 
-static const char *metadata(const json_t *object, const char *field)
+static const char *object_metadata(const json_t *object, const char *field)
 {
 	const char *text = kube_str(object, "metadata", field);
 
@@ -115,22 +115,22 @@ static const char *metadata(const json_t *object, const char *field)
 
 const char *kube_name(const json_t *object)
 {
-	return metadata(object, "name");
+	return object_metadata(object, "name");
 }
 
 const char *kube_namespace(const json_t *object)
 {
-	return metadata(object, "namespace");
+	return object_metadata(object, "namespace");
 }
 
 const char *kube_uid(const json_t *object)
 {
-	return metadata(object, "uid");
+	return object_metadata(object, "uid");
 }
 
 const char *kube_resource_version(const json_t *object)
 {
-	return metadata(object, "resourceVersion");
+	return object_metadata(object, "resourceVersion");
 }
 
 const char *kube_label(const json_t *object, const char *key)
@@ -156,7 +156,7 @@ bool kube_has_finalizer(const json_t *object, const char *finalizer)
 
 	json_array_foreach(list, i, item)
 	{
-		const char *text = text_of(item);
+		const char *text = object_text_of(item);
 
 		if (text && strcmp(text, finalizer) == 0)
 			return true;
@@ -223,7 +223,7 @@ json_t *kube_condition(const json_t *object, const char *type)
 	return NULL;
 }
 
-static const char *text_or_null(const char *text)
+static const char *object_text_or_null(const char *text)
 {
 	return text[0] ? text : NULL;
 }
@@ -232,7 +232,8 @@ json_t *kube_reference_to(const json_t *object)
 {
 	return json_pack("{s:s*, s:s*, s:s*, s:s*, s:s*, s:s*}", "apiVersion",
 			 kube_str(object, "apiVersion"), "kind", kube_str(object, "kind"),
-			 "namespace", text_or_null(kube_namespace(object)), "name",
-			 text_or_null(kube_name(object)), "uid", text_or_null(kube_uid(object)),
-			 "resourceVersion", text_or_null(kube_resource_version(object)));
+			 "namespace", object_text_or_null(kube_namespace(object)), "name",
+			 object_text_or_null(kube_name(object)), "uid",
+			 object_text_or_null(kube_uid(object)), "resourceVersion",
+			 object_text_or_null(kube_resource_version(object)));
 }

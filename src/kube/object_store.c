@@ -54,7 +54,7 @@ struct indexing {
 	bool missing; /* for the check */
 };
 
-static void insert(void *to, const char *text)
+static void object_store_insert(void *to, const char *text)
 {
 	struct indexing *in = to;
 	json_t *keys = json_object_get(in->map, text);
@@ -70,7 +70,7 @@ static void insert(void *to, const char *text)
 		in->failed = true;
 }
 
-static void erase(void *to, const char *text)
+static void object_store_erase(void *to, const char *text)
 {
 	struct indexing *in = to;
 	json_t *keys = json_object_get(in->map, text);
@@ -85,7 +85,7 @@ static bool index_add(struct kube_store *store, const char *key, const json_t *o
 	for (size_t i = 0; i < store->n_indexes; i++) {
 		struct indexing in = {.map = store->maps[i], .key = key};
 
-		store->indexes[i].texts(object, insert, &in);
+		store->indexes[i].texts(object, object_store_insert, &in);
 		if (in.failed)
 			return false;
 	}
@@ -97,7 +97,7 @@ static void index_remove(struct kube_store *store, const char *key, const json_t
 	for (size_t i = 0; i < store->n_indexes; i++) {
 		struct indexing in = {.map = store->maps[i], .key = key};
 
-		store->indexes[i].texts(object, erase, &in);
+		store->indexes[i].texts(object, object_store_erase, &in);
 	}
 }
 
@@ -145,8 +145,8 @@ int kube_store_put(struct kube_store *store, const char *key, json_t *object, js
 }
 
 /* Returns references to the objects of the keys in `keys`, whose values are ignored. */
-static int collect(const struct kube_store *store, json_t *keys, json_t ***ret, size_t *ret_n,
-		   struct cairn_err *err)
+static int object_store_collect(const struct kube_store *store, json_t *keys, json_t ***ret,
+				size_t *ret_n, struct cairn_err *err)
 {
 	size_t n = json_object_size(keys), at = 0;
 	json_t **objects = cairn_calloc(n + 1, sizeof(json_t *));
@@ -169,18 +169,18 @@ int kube_store_find(const struct kube_store *store, const char *index, const cha
 {
 	for (size_t i = 0; i < store->n_indexes; i++)
 		if (strcmp(store->indexes[i].name, index) == 0)
-			return collect(store, json_object_get(store->maps[i], text), ret, ret_n,
-				       err);
+			return object_store_collect(store, json_object_get(store->maps[i], text),
+						    ret, ret_n, err);
 	return cairn_err_set(err, CAIRN_INVALID, "no index '%s'", index);
 }
 
 int kube_store_list(const struct kube_store *store, json_t ***ret, size_t *ret_n,
 		    struct cairn_err *err)
 {
-	return collect(store, store->objects, ret, ret_n, err);
+	return object_store_collect(store, store->objects, ret, ret_n, err);
 }
 
-static void look(void *to, const char *text)
+static void object_store_look(void *to, const char *text)
 {
 	struct indexing *in = to;
 
@@ -217,7 +217,7 @@ bool kube_store_check(const struct kube_store *store)
 		{
 			struct indexing in = {.map = store->maps[i], .key = key};
 
-			store->indexes[i].texts(object, look, &in);
+			store->indexes[i].texts(object, object_store_look, &in);
 			if (in.missing)
 				return false;
 		}

@@ -65,14 +65,14 @@ static int take_bundle(struct kube_publisher *p, bool *ret_news, struct cairn_er
 	return kube_set_path(p->object, p->ca_path, json_string(text), err);
 }
 
-static int is_stopped(void *arg)
+static int publisher_is_stopped(void *arg)
 {
 	struct kube_publisher *p = arg;
 
 	return cairn_ticker_stopping(&p->ticker) ? CAIRN_CANCELLED : 0;
 }
 
-static void tell(struct kube_publisher *p, const struct cairn_err *failure)
+static void publisher_tell(struct kube_publisher *p, const struct cairn_err *failure)
 {
 	if (p->told)
 		p->told(p->object, failure);
@@ -85,25 +85,25 @@ static bool has_news(struct kube_publisher *p)
 	bool lost = p->ca_file && take_bundle(p, &news, &err) != 0;
 
 	if (lost && !p->ca_lost)
-		tell(p, &err);
+		publisher_tell(p, &err);
 	p->ca_lost = lost;
 	return news;
 }
 
-static int publish(struct kube_publisher *p)
+static int publisher_publish(struct kube_publisher *p)
 {
 	struct kube_call how = {
-		.check = is_stopped, .check_arg = p, .field_manager = p->field_manager};
+		.check = publisher_is_stopped, .check_arg = p, .field_manager = p->field_manager};
 	struct cairn_err err = {0};
 	int rc = kube_apply(p->client, KUBE_REF(p->resource, NULL, kube_name(p->object)), p->object,
 			    true, &how, NULL, &err);
 
 	if (rc && rc != CAIRN_CANCELLED)
-		tell(p, &err);
+		publisher_tell(p, &err);
 	return rc;
 }
 
-static uint64_t look(void *arg)
+static uint64_t publisher_look(void *arg)
 {
 	struct kube_publisher *p = arg;
 	uint64_t ms = AGAIN_MS;
@@ -111,20 +111,20 @@ static uint64_t look(void *arg)
 
 	if (!news && cairn_monotonic_ns() < p->due_ns)
 		return LOOK_MS;
-	if (publish(p) != 0) {
+	if (publisher_publish(p) != 0) {
 		ms = cairn_backoff_next(&p->backoff);
 	} else {
 		cairn_backoff_reset(&p->backoff);
 		if (news || !p->published)
-			tell(p, NULL);
+			publisher_tell(p, NULL);
 		p->published = true;
 	}
 	p->due_ns = cairn_after_ms(ms);
 	return LOOK_MS;
 }
 
-static int begin(struct kube_publisher *p, const struct kube_publish_options *o,
-		 struct cairn_err *err)
+static int publisher_begin(struct kube_publisher *p, const struct kube_publish_options *o,
+			   struct cairn_err *err)
 {
 	bool news;
 	int rc = 0;
@@ -137,7 +137,7 @@ static int begin(struct kube_publisher *p, const struct kube_publish_options *o,
 	}
 	if (rc)
 		return rc;
-	return cairn_ticker_start(&p->ticker, "publish", 0, look, p, err);
+	return cairn_ticker_start(&p->ticker, "publish", 0, publisher_look, p, err);
 }
 
 int kube_publisher_new(struct kube_client *client, const struct kube_publish_options *options,
@@ -157,7 +157,7 @@ int kube_publisher_new(struct kube_client *client, const struct kube_publish_opt
 	p->field_manager = options->field_manager;
 	p->told = options->told;
 	p->backoff = (struct cairn_backoff){.first_ms = LOOK_MS, .most_ms = BACKOFF_MAX_MS};
-	rc = begin(p, options, err);
+	rc = publisher_begin(p, options, err);
 	if (!rc)
 		*ret = cairn_take(p);
 	return rc;

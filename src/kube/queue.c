@@ -35,7 +35,7 @@ struct kube_queue {
 	pthread_cond_t changed;
 	/* guarded by lock; the arrays have `room` places each, so that only adding a
 	 * key needs memory */
-	struct kube_slots slots;
+	struct kube_string_index slots;
 	size_t room;
 	struct entry *entries;
 	size_t *unused; /* places without a key */
@@ -58,7 +58,7 @@ int kube_queue_new(uint64_t pause_min_ms, uint64_t pause_max_ms, struct kube_que
 	cairn_cond_init(&queue->changed);
 	queue->pause_min_ms = pause_min_ms ? pause_min_ms : KUBE_QUEUE_PAUSE_MIN_MS;
 	queue->pause_max_ms = pause_max_ms ? pause_max_ms : KUBE_QUEUE_PAUSE_MAX_MS;
-	if (kube_slots_init(&queue->slots) < 0) {
+	if (kube_string_index_init(&queue->slots) < 0) {
 		kube_queue_free(queue);
 		return cairn_err_nomem(err, "queue");
 	}
@@ -72,7 +72,7 @@ void kube_queue_free(struct kube_queue *queue)
 		return;
 	for (size_t i = 0; i < queue->room; i++)
 		free(queue->entries[i].key);
-	kube_slots_done(&queue->slots);
+	kube_string_index_done(&queue->slots);
 	pthread_cond_destroy(&queue->changed);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue->entries);
@@ -144,7 +144,7 @@ static void plan_set(struct kube_queue *queue, size_t slot, uint64_t due_ns)
 	plan_settle(queue, entry->plan_at);
 }
 
-static void make_ready(struct kube_queue *queue, size_t slot)
+static void queue_make_ready(struct kube_queue *queue, size_t slot)
 {
 	struct entry *entry = &queue->entries[slot];
 
@@ -169,7 +169,7 @@ static bool grow_array(void *array, size_t n, size_t size)
 	return grown != NULL;
 }
 
-static int grow(struct kube_queue *queue)
+static int queue_grow(struct kube_queue *queue)
 {
 	size_t room = queue->room ? queue->room * 2 : 16;
 	size_t *ring = cairn_calloc(room, sizeof(*ring));
@@ -194,18 +194,18 @@ static int grow(struct kube_queue *queue)
 }
 
 /* The place of a key, made if it has none; NOWHERE when memory is short. */
-static size_t place(struct kube_queue *queue, const char *key)
+static size_t queue_place(struct kube_queue *queue, const char *key)
 {
-	size_t slot = kube_slots_find(&queue->slots, key);
+	size_t slot = kube_string_index_find(&queue->slots, key);
 	char *copy;
 
 	if (slot != KUBE_SLOT_NONE)
 		return slot;
-	if (queue->n_unused == 0 && grow(queue) < 0)
+	if (queue->n_unused == 0 && queue_grow(queue) < 0)
 		return NOWHERE;
 	copy = cairn_strdup(key);
 	slot = queue->unused[queue->n_unused - 1];
-	if (!copy || kube_slots_put(&queue->slots, key, slot) < 0) {
+	if (!copy || kube_string_index_put(&queue->slots, key, slot) < 0) {
 		free(copy);
 		return NOWHERE;
 	}
@@ -229,12 +229,12 @@ int kube_queue_add_after(struct kube_queue *queue, const char *key, uint64_t ms,
 	cairn_scoped_lock(&queue->lock);
 	if (queue->shutdown)
 		return 0;
-	slot = place(queue, key);
+	slot = queue_place(queue, key);
 	if (slot == NOWHERE)
 		return cairn_err_nomem(err, "queue");
 	entry = &queue->entries[slot];
 	if (ms == 0) {
-		make_ready(queue, slot);
+		queue_make_ready(queue, slot);
 	} else if (!entry->ready && !entry->again &&
 		   (entry->plan_at == NOWHERE || due_ns < entry->due_ns)) {
 		plan_set(queue, slot, due_ns);
@@ -248,27 +248,27 @@ int kube_queue_add(struct kube_queue *queue, const char *key, struct cairn_err *
 	return kube_queue_add_after(queue, key, 0, err);
 }
 
-static void promote(struct kube_queue *queue)
+static void queue_promote(struct kube_queue *queue)
 {
 	uint64_t now = cairn_monotonic_ns();
 
 	while (queue->n_plan > 0 && queue->entries[queue->plan[0]].due_ns <= now)
-		make_ready(queue, queue->plan[0]);
+		queue_make_ready(queue, queue->plan[0]);
 }
 
 int kube_queue_take(struct kube_queue *queue, char ret_key[KUBE_KEY_MAX])
 {
-	const struct kube_patience for_ever = {.deadline_ns = UINT64_MAX};
+	const struct kube_deadline for_ever = {.deadline_ns = UINT64_MAX};
 	struct entry *entry;
 
 	cairn_scoped_lock(&queue->lock);
 	for (;;) {
 		if (queue->shutdown)
 			return 0;
-		promote(queue);
+		queue_promote(queue);
 		if (queue->n_ready > 0)
 			break;
-		kube_patience_wait(&for_ever, &queue->changed, &queue->lock,
+		kube_deadline_wait(&for_ever, &queue->changed, &queue->lock,
 				   queue->n_plan ? queue->entries[queue->plan[0]].due_ns
 						 : UINT64_MAX);
 	}
@@ -284,16 +284,16 @@ int kube_queue_take(struct kube_queue *queue, char ret_key[KUBE_KEY_MAX])
 }
 
 /* With the lock held: what becomes of a key that is worked on no more. */
-static void settle(struct kube_queue *queue, size_t slot)
+static void queue_settle(struct kube_queue *queue, size_t slot)
 {
 	struct entry *entry = &queue->entries[slot];
 
 	entry->working = false;
 	if (entry->again) {
 		entry->again = false;
-		make_ready(queue, slot);
+		queue_make_ready(queue, slot);
 	} else if (entry->plan_at == NOWHERE) {
-		kube_slots_remove(&queue->slots, entry->key);
+		kube_string_index_remove(&queue->slots, entry->key);
 		free(entry->key);
 		entry->key = NULL;
 		queue->unused[queue->n_unused++] = slot;
@@ -305,11 +305,11 @@ void kube_queue_done(struct kube_queue *queue, const char *key)
 	size_t slot;
 
 	cairn_scoped_lock(&queue->lock);
-	slot = kube_slots_find(&queue->slots, key);
+	slot = kube_string_index_find(&queue->slots, key);
 	if (slot == KUBE_SLOT_NONE || !queue->entries[slot].working)
 		return;
 	queue->entries[slot].failures = 0;
-	settle(queue, slot);
+	queue_settle(queue, slot);
 }
 
 uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
@@ -319,7 +319,7 @@ uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
 	size_t slot;
 
 	cairn_scoped_lock(&queue->lock);
-	slot = kube_slots_find(&queue->slots, key);
+	slot = kube_string_index_find(&queue->slots, key);
 	if (slot == KUBE_SLOT_NONE || !queue->entries[slot].working)
 		return 0;
 	entry = &queue->entries[slot];
@@ -334,7 +334,7 @@ uint64_t kube_queue_retry(struct kube_queue *queue, const char *key)
 		if (entry->plan_at == NOWHERE || due_ns < entry->due_ns)
 			plan_set(queue, slot, due_ns);
 	}
-	settle(queue, slot);
+	queue_settle(queue, slot);
 	pthread_cond_signal(&queue->changed);
 	return pause;
 }
@@ -349,6 +349,6 @@ void kube_queue_shutdown(struct kube_queue *queue)
 size_t kube_queue_length(struct kube_queue *queue)
 {
 	cairn_scoped_lock(&queue->lock);
-	promote(queue);
+	queue_promote(queue);
 	return queue->n_ready;
 }

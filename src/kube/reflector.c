@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/object.h"
 #include "kube/watch.h"
 
 #define PAUSE_MIN_MS 200
@@ -28,21 +28,22 @@
 /* A watch that ends sooner than this without an event counts as failed. */
 #define SHORT_WATCH_MS 1000
 
-static int stopped(void *arg)
+static int reflector_stopped(void *arg)
 {
 	const struct kube_informer *informer = arg;
 
 	return atomic_load(&informer->stop) ? CAIRN_CANCELLED : 0;
 }
 
-static void tell(struct kube_informer *informer, const json_t *old, const json_t *now)
+static void reflector_tell(struct kube_informer *informer, const json_t *old, const json_t *now)
 {
 	for (size_t i = 0; i < informer->n_handlers; i++)
 		informer->handlers[i].handler(informer->handlers[i].arg, old, now);
 }
 
 /* Items of a list lack apiVersion and kind; add them. */
-static int complete(const struct kube_informer *informer, json_t *object, struct cairn_err *err)
+static int reflector_complete(const struct kube_informer *informer, json_t *object,
+			      struct cairn_err *err)
 {
 	char version[KUBE_API_VERSION_MAX];
 	int rc = 0;
@@ -87,10 +88,10 @@ static int take_in(struct kube_informer *informer, const char *key, json_t *obje
 		return 0;
 	/* Deleted and created again between two lists: report both. */
 	if (old && strcmp(kube_uid(old), kube_uid(object)) != 0) {
-		tell(informer, old, NULL);
-		tell(informer, NULL, object);
+		reflector_tell(informer, old, NULL);
+		reflector_tell(informer, NULL, object);
 	} else {
-		tell(informer, old, object);
+		reflector_tell(informer, old, object);
 	}
 	return 0;
 }
@@ -106,11 +107,11 @@ static void take_out(struct kube_informer *informer, const char *key, const json
 		informer->stats.events++;
 	pthread_mutex_unlock(&informer->lock);
 	if (old)
-		tell(informer, last ? last : old, NULL);
+		reflector_tell(informer, last ? last : old, NULL);
 }
 
 /* Returns the keys of the copy that are not in `listed`, as an array of strings. */
-static json_t *gone(struct kube_informer *informer, const json_t *listed)
+static json_t *reflector_gone(struct kube_informer *informer, const json_t *listed)
 {
 	json_t *keys = json_array();
 	const char *key;
@@ -128,7 +129,7 @@ static json_t *gone(struct kube_informer *informer, const json_t *listed)
 	return keys;
 }
 
-static int replace(struct kube_informer *informer, json_t *list, struct cairn_err *err)
+static int reflector_replace(struct kube_informer *informer, json_t *list, struct cairn_err *err)
 {
 	kube_auto_json json_t *listed = json_object();
 	kube_auto_json json_t *lost = NULL;
@@ -142,7 +143,7 @@ static int replace(struct kube_informer *informer, json_t *list, struct cairn_er
 	json_array_foreach(items, i, object)
 	{
 		char key[KUBE_KEY_MAX];
-		int rc = complete(informer, object, err);
+		int rc = reflector_complete(informer, object, err);
 
 		if (!rc && !kube_key(object, key))
 			continue; /* not an object: it has no name */
@@ -153,7 +154,7 @@ static int replace(struct kube_informer *informer, json_t *list, struct cairn_er
 		if (rc)
 			return rc;
 	}
-	lost = gone(informer, listed);
+	lost = reflector_gone(informer, listed);
 	if (!lost)
 		return cairn_err_nomem(err, "list");
 	json_array_foreach(lost, i, object)
@@ -199,13 +200,13 @@ static int list_all(struct kube_informer *informer, struct cairn_err *err)
 	const struct kube_list_query query = {.label_selector = informer->label_selector,
 					      .field_selector = informer->field_selector};
 	const struct kube_call how = {
-		.timeout_ms = LIST_TIMEOUT_MS, .check = stopped, .check_arg = informer};
+		.timeout_ms = LIST_TIMEOUT_MS, .check = reflector_stopped, .check_arg = informer};
 	kube_auto_json json_t *list = NULL;
 	int rc = kube_list(informer->client, KUBE_REF(informer->resource, informer->ns, NULL),
 			   &query, &how, &list, err);
 
 	if (!rc)
-		rc = replace(informer, list, err);
+		rc = reflector_replace(informer, list, err);
 	if (!rc)
 		rc = set_version(informer, kube_resource_version(list), err);
 	if (rc)
@@ -219,14 +220,14 @@ static int list_all(struct kube_informer *informer, struct cairn_err *err)
 	return 0;
 }
 
-static int apply(struct kube_informer *informer, const struct kube_watch_event *event,
-		 struct cairn_err *err)
+static int reflector_apply(struct kube_informer *informer, const struct kube_watch_event *event,
+			   struct cairn_err *err)
 {
 	char key[KUBE_KEY_MAX];
 	int rc = 0;
 
 	if (event->type != KUBE_BOOKMARK) {
-		rc = complete(informer, event->object, err);
+		rc = reflector_complete(informer, event->object, err);
 		if (rc || !kube_key(event->object, key))
 			return rc;
 		cairn_scoped_lock(&informer->telling);
@@ -242,7 +243,7 @@ static int apply(struct kube_informer *informer, const struct kube_watch_event *
 	return rc;
 }
 
-static void resync(struct kube_informer *informer)
+static void reflector_resync(struct kube_informer *informer)
 {
 	json_t **objects;
 	size_t n;
@@ -253,7 +254,7 @@ static void resync(struct kube_informer *informer)
 	if (kube_informer_list(informer, &objects, &n, NULL) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
-		tell(informer, objects[i], objects[i]);
+		reflector_tell(informer, objects[i], objects[i]);
 	kube_objects_free(objects, n);
 }
 
@@ -264,12 +265,12 @@ static uint64_t until_resync_ms(struct kube_informer *informer)
 	if (informer->resync_ms == 0)
 		return UINT64_MAX;
 	if (now >= informer->resync_at_ns)
-		resync(informer);
+		reflector_resync(informer);
 	return (informer->resync_at_ns - now) / CAIRN_NS_PER_MS + 1;
 }
 
-static int follow(struct kube_informer *informer, struct kube_watch *watch, bool *ret_any,
-		  struct cairn_err *err)
+static int reflector_follow(struct kube_informer *informer, struct kube_watch *watch, bool *ret_any,
+			    struct cairn_err *err)
 {
 	for (;;) {
 		struct kube_watch_event event;
@@ -280,7 +281,7 @@ static int follow(struct kube_informer *informer, struct kube_watch *watch, bool
 		if (rc <= 0)
 			return rc;
 		*ret_any = true;
-		rc = apply(informer, &event, err);
+		rc = reflector_apply(informer, &event, err);
 		kube_watch_event_done(&event);
 		if (rc)
 			return rc;
@@ -288,7 +289,7 @@ static int follow(struct kube_informer *informer, struct kube_watch *watch, bool
 }
 
 /* Publishes the watch, so that a stop can end it; CAIRN_CANCELLED if already stopped. */
-static int show(struct kube_informer *informer, struct kube_watch *watch)
+static int reflector_show(struct kube_informer *informer, struct kube_watch *watch)
 {
 	cairn_scoped_lock(&informer->lock);
 	informer->watch = watch;
@@ -306,7 +307,7 @@ static int watch_on(struct kube_informer *informer, struct cairn_err *err)
 						   .open_only = true};
 	struct kube_status status = {0};
 	struct kube_call how = {.timeout_ms = WATCH_TIMEOUT_MS,
-				.check = stopped,
+				.check = reflector_stopped,
 				.check_arg = informer,
 				.status = &status};
 	uint64_t began = cairn_monotonic_ns();
@@ -322,10 +323,10 @@ static int watch_on(struct kube_informer *informer, struct cairn_err *err)
 		return rc;
 	}
 	note_contact(informer, &informer->stats.watches);
-	rc = show(informer, watch);
+	rc = reflector_show(informer, watch);
 	if (!rc)
-		rc = follow(informer, watch, &any, err);
-	show(informer, NULL);
+		rc = reflector_follow(informer, watch, &any, err);
+	reflector_show(informer, NULL);
 	if (rc == CAIRN_RANGE)
 		forget_version(informer);
 	if (rc == 0 && !any && cairn_monotonic_ns() - began < SHORT_WATCH_MS * CAIRN_NS_PER_MS)
@@ -338,18 +339,18 @@ static void pause_for(struct kube_informer *informer, uint64_t ms)
 {
 	uint64_t now = cairn_monotonic_ns();
 	uint64_t until = now + ms * CAIRN_NS_PER_MS, soon = now + PAUSE_HURRY_MS * CAIRN_NS_PER_MS;
-	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
+	const struct kube_deadline patience = {.deadline_ns = UINT64_MAX};
 
 	cairn_scoped_lock(&informer->lock);
 	informer->hurry = false;
 	while (!atomic_load(&informer->stop) && cairn_monotonic_ns() < until) {
 		if (informer->hurry && soon < until)
 			until = soon;
-		kube_patience_wait(&patience, &informer->changed, &informer->lock, until);
+		kube_deadline_wait(&patience, &informer->changed, &informer->lock, until);
 	}
 }
 
-static void note_error(struct kube_informer *informer, const struct cairn_err *err)
+static void reflector_note_error(struct kube_informer *informer, const struct cairn_err *err)
 {
 	cairn_scoped_lock(&informer->lock);
 	informer->stats.errors++;
@@ -379,7 +380,7 @@ void *kube_informer_run(void *arg)
 		}
 		if (rc == CAIRN_CANCELLED && atomic_load(&informer->stop))
 			break;
-		note_error(informer, &err);
+		reflector_note_error(informer, &err);
 		/* After a longer success the next retry is soon. */
 		if (cairn_monotonic_ns() - began > PAUSE_MAX_MS * CAIRN_NS_PER_MS)
 			cairn_backoff_reset(&backoff);

@@ -8,11 +8,12 @@
 #include "base/err.h"
 #include "kube/auth.h"
 #include "kube/kube_client.h"
-#include "kube/object.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
 
-static int review_token(void *self, const char *token, const char *audience,
-			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
+static int reviewer_review_token(void *self, const char *token, const char *audience,
+				 const struct kube_wait *wait, json_t **ret_user,
+				 struct cairn_err *err)
 {
 	const char *const audiences[] = {audience, NULL};
 	const struct kube_call call = kube_wait_call(wait);
@@ -33,9 +34,9 @@ static int review_token(void *self, const char *token, const char *audience,
 	return rc;
 }
 
-static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct kube_wait *wait, struct kube_access_answer *ret,
-			 struct cairn_err *err)
+static int reviewer_review_access(void *self, const json_t *user, const struct kube_access *what,
+				  const struct kube_wait *wait, struct kube_access_answer *ret,
+				  struct cairn_err *err)
 {
 	const struct kube_call call = kube_wait_call(wait);
 
@@ -43,8 +44,8 @@ static int review_access(void *self, const json_t *user, const struct kube_acces
 }
 
 static const struct kube_reviewer_ops client_ops = {
-	.review_token = review_token,
-	.review_access = review_access,
+	.review_token = reviewer_review_token,
+	.review_access = reviewer_review_access,
 };
 
 struct kube_reviewer kube_client_reviewer(struct kube_client *client)

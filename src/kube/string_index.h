@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 /* The map is a JSON object, because its hash function resists chosen collisions. */
-struct kube_slots {
+struct kube_string_index {
 	json_t *map;
 };
 
-int kube_slots_init(struct kube_slots *slots); /* -1 when memory is short */
-void kube_slots_done(struct kube_slots *slots);
+int kube_string_index_init(struct kube_string_index *slots); /* -1 when memory is short */
+void kube_string_index_done(struct kube_string_index *slots);
 
 #define KUBE_SLOT_NONE SIZE_MAX
 
-size_t kube_slots_find(const struct kube_slots *slots, const char *text);
-int kube_slots_put(struct kube_slots *slots, const char *text, size_t slot);
-void kube_slots_remove(struct kube_slots *slots, const char *text);
+size_t kube_string_index_find(const struct kube_string_index *slots, const char *text);
+int kube_string_index_put(struct kube_string_index *slots, const char *text, size_t slot);
+void kube_string_index_remove(struct kube_string_index *slots, const char *text);
 
 #endif

@@ -52,13 +52,13 @@ static void leave_line(struct kube_throttle *throttle, struct kube_throttle_wait
 }
 
 /* Returns 0 with the token taken. */
-static int wait_in_line(struct kube_throttle *throttle, struct kube_throttle_waiter *self,
-			const struct kube_patience *patience, struct cairn_err *err)
+static int throttle_wait_in_line(struct kube_throttle *throttle, struct kube_throttle_waiter *self,
+				 const struct kube_deadline *patience, struct cairn_err *err)
 {
 	for (;;) {
 		uint64_t now = cairn_monotonic_ns();
 		uint64_t until = UINT64_MAX;
-		int rc = kube_patience_check(patience, err);
+		int rc = kube_deadline_check(patience, err);
 
 		if (rc)
 			return rc;
@@ -67,11 +67,11 @@ static int wait_in_line(struct kube_throttle *throttle, struct kube_throttle_wai
 				return 0;
 			until = now + kube_limiter_wait(&throttle->limiter, now, 1);
 		}
-		kube_patience_wait(patience, &self->moved, &throttle->lock, until);
+		kube_deadline_wait(patience, &self->moved, &throttle->lock, until);
 	}
 }
 
-int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_patience *patience,
+int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_deadline *patience,
 		       uint64_t *ret_waited_ns, struct cairn_err *err)
 {
 	cairn_scoped_lock(&throttle->lock);
@@ -90,7 +90,7 @@ int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_patienc
 				     "the client's own rate limit leaves no time for the call");
 	cairn_cond_init(&self.moved);
 	join_line(throttle, &self);
-	rc = wait_in_line(throttle, &self, patience, err);
+	rc = throttle_wait_in_line(throttle, &self, patience, err);
 	leave_line(throttle, &self);
 	pthread_cond_destroy(&self.moved);
 	*ret_waited_ns = cairn_monotonic_ns() - began;

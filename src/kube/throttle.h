@@ -17,7 +17,7 @@
 #include "kube/kube_limiter.h"
 
 struct cairn_err;
-struct kube_patience;
+struct kube_deadline;
 struct kube_throttle_waiter;
 
 struct kube_throttle {
@@ -37,9 +37,9 @@ void kube_throttle_done(struct kube_throttle *throttle);
 /* Waits for a token; *ret_waited_ns is the time spent waiting, also on failure.
  *
  * CAIRN_DEADLINE  the token would come after the caller's deadline
- * others          as returned by kube_patience_check()
+ * others          as returned by kube_deadline_check()
  */
-int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_patience *patience,
+int kube_throttle_pass(struct kube_throttle *throttle, const struct kube_deadline *patience,
 		       uint64_t *ret_waited_ns, struct cairn_err *err);
 
 /* Makes waiting callers check their patience: after a shutdown. */

@@ -10,7 +10,7 @@
 
 #define SECONDS_MAX 253402300799 /* the end of the year 9999 */
 
-static struct tm utc(uint64_t ns)
+static struct tm timestamp_utc(uint64_t ns)
 {
 	uint64_t seconds = ns / CAIRN_NS_PER_SEC;
 	time_t when = (time_t)seconds;
@@ -22,7 +22,7 @@ static struct tm utc(uint64_t ns)
 
 const char *kube_time(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX])
 {
-	struct tm tm = utc(ns_since_epoch);
+	struct tm tm = timestamp_utc(ns_since_epoch);
 
 	strftime(out, KUBE_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
 	return out;
@@ -30,7 +30,7 @@ const char *kube_time(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX])
 
 const char *kube_time_micro(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX])
 {
-	struct tm tm = utc(ns_since_epoch);
+	struct tm tm = timestamp_utc(ns_since_epoch);
 	char seconds[KUBE_TIME_MAX - 8];
 
 	strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
@@ -40,7 +40,7 @@ const char *kube_time_micro(uint64_t ns_since_epoch, char out[KUBE_TIME_MAX])
 }
 
 /* Parses exactly `n` digits and advances. */
-static bool number(const char **p, unsigned n, int *ret)
+static bool timestamp_number(const char **p, unsigned n, int *ret)
 {
 	int value = 0;
 
@@ -53,7 +53,7 @@ static bool number(const char **p, unsigned n, int *ret)
 	return true;
 }
 
-static bool literal(const char **p, char c)
+static bool timestamp_literal(const char **p, char c)
 {
 	if (**p != c)
 		return false;
@@ -61,7 +61,7 @@ static bool literal(const char **p, char c)
 	return true;
 }
 
-static bool fraction(const char **p, uint64_t *ret_ns)
+static bool timestamp_fraction(const char **p, uint64_t *ret_ns)
 {
 	uint64_t scale = CAIRN_NS_PER_SEC / 10;
 
@@ -77,7 +77,7 @@ static bool fraction(const char **p, uint64_t *ret_ns)
 }
 
 /* Seconds east of Greenwich; the zone must end the text. */
-static bool zone(const char *p, int *ret)
+static bool timestamp_zone(const char *p, int *ret)
 {
 	bool west = *p == '-';
 	int hours, minutes;
@@ -89,7 +89,8 @@ static bool zone(const char *p, int *ret)
 	if (*p != '+' && *p != '-')
 		return false;
 	p++;
-	if (!number(&p, 2, &hours) || !literal(&p, ':') || !number(&p, 2, &minutes) || *p)
+	if (!timestamp_number(&p, 2, &hours) || !timestamp_literal(&p, ':') ||
+	    !timestamp_number(&p, 2, &minutes) || *p)
 		return false;
 	if (hours > 23 || minutes > 59)
 		return false;
@@ -99,14 +100,16 @@ static bool zone(const char *p, int *ret)
 
 static bool date_and_time(const char **p, struct tm *tm)
 {
-	if (!number(p, 4, &tm->tm_year) || !literal(p, '-') || !number(p, 2, &tm->tm_mon) ||
-	    !literal(p, '-') || !number(p, 2, &tm->tm_mday))
+	if (!timestamp_number(p, 4, &tm->tm_year) || !timestamp_literal(p, '-') ||
+	    !timestamp_number(p, 2, &tm->tm_mon) || !timestamp_literal(p, '-') ||
+	    !timestamp_number(p, 2, &tm->tm_mday))
 		return false;
 	if (**p != 'T' && **p != 't')
 		return false;
 	(*p)++;
-	if (!number(p, 2, &tm->tm_hour) || !literal(p, ':') || !number(p, 2, &tm->tm_min) ||
-	    !literal(p, ':') || !number(p, 2, &tm->tm_sec))
+	if (!timestamp_number(p, 2, &tm->tm_hour) || !timestamp_literal(p, ':') ||
+	    !timestamp_number(p, 2, &tm->tm_min) || !timestamp_literal(p, ':') ||
+	    !timestamp_number(p, 2, &tm->tm_sec))
 		return false;
 	if (tm->tm_mon < 1 || tm->tm_mon > 12 || tm->tm_mday < 1 || tm->tm_mday > 31 ||
 	    tm->tm_hour > 23 || tm->tm_min > 59 || tm->tm_sec > 60)
@@ -123,8 +126,8 @@ bool kube_time_parse(const char *text, uint64_t *ret_ns)
 	int64_t seconds;
 	int east;
 
-	if (!text || !date_and_time(&text, &tm) || !fraction(&text, &nanoseconds) ||
-	    !zone(text, &east))
+	if (!text || !date_and_time(&text, &tm) || !timestamp_fraction(&text, &nanoseconds) ||
+	    !timestamp_zone(text, &east))
 		return false;
 	seconds = (int64_t)timegm(&tm) - east;
 	if (seconds < 0 || seconds > SECONDS_MAX)

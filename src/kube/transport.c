@@ -22,7 +22,7 @@
 #define CONNECTIONS_KEPT 64L
 #define STREAMS_MAX      250L
 
-static CURL *take_handle(struct kube_transport *transport)
+static CURL *transport_take_handle(struct kube_transport *transport)
 {
 	if (transport->n_idle > 0)
 		return transport->idle[--transport->n_idle];
@@ -40,7 +40,8 @@ static void put_handle(struct kube_transport *transport, CURL *easy)
 }
 
 /* Removes the exchange from libcurl; with the lock held. */
-static void end(struct kube_transport *transport, struct kube_exchange *exchange, CURLcode result)
+static void transport_end(struct kube_transport *transport, struct kube_exchange *exchange,
+			  CURLcode result)
 {
 	CURL *easy = exchange->easy;
 
@@ -53,9 +54,9 @@ static void end(struct kube_transport *transport, struct kube_exchange *exchange
 		put_handle(transport, easy);
 }
 
-static void begin(struct kube_transport *transport, struct kube_exchange *exchange)
+static void transport_begin(struct kube_transport *transport, struct kube_exchange *exchange)
 {
-	CURL *easy = take_handle(transport);
+	CURL *easy = transport_take_handle(transport);
 
 	if (easy && kube_exchange_prepare(exchange, easy) &&
 	    curl_multi_add_handle(transport->multi, easy) == CURLM_OK) {
@@ -65,7 +66,7 @@ static void begin(struct kube_transport *transport, struct kube_exchange *exchan
 	}
 	if (easy)
 		curl_easy_cleanup(easy);
-	end(transport, exchange, CURLE_OUT_OF_MEMORY);
+	transport_end(transport, exchange, CURLE_OUT_OF_MEMORY);
 }
 
 /* The next action for an exchange in the list; with the transport's lock held. */
@@ -85,7 +86,7 @@ static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool 
 }
 
 /* Starts and releases exchanges as callers request; false when the thread must end. */
-static bool serve(struct kube_transport *transport)
+static bool transport_serve(struct kube_transport *transport)
 {
 	struct kube_exchange *at, *next;
 
@@ -98,14 +99,14 @@ static bool serve(struct kube_transport *transport)
 
 		next = at->next;
 		if (step == BEGIN)
-			begin(transport, at);
+			transport_begin(transport, at);
 		else if (step == END)
-			end(transport, at, CURLE_ABORTED_BY_CALLBACK);
+			transport_end(transport, at, CURLE_ABORTED_BY_CALLBACK);
 	}
 	return !transport->quit;
 }
 
-static void collect(struct kube_transport *transport)
+static void transport_collect(struct kube_transport *transport)
 {
 	const CURLMsg *message;
 	int left;
@@ -118,18 +119,18 @@ static void collect(struct kube_transport *transport)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
 		cairn_scoped_lock(&transport->lock);
-		end(transport, exchange, result);
+		transport_end(transport, exchange, result);
 	}
 }
 
-static void *run(void *arg)
+static void *transport_run(void *arg)
 {
 	struct kube_transport *transport = arg;
 	int running;
 
-	while (serve(transport)) {
+	while (transport_serve(transport)) {
 		curl_multi_perform(transport->multi, &running);
-		collect(transport);
+		transport_collect(transport);
 		curl_multi_poll(transport->multi, NULL, 0,
 				transport->n_asked > 0 ? ASKED_POLL_MS : POLL_MS, NULL);
 	}
@@ -165,7 +166,7 @@ static int rename_host(struct kube_transport *transport, const char *name)
 	return rc;
 }
 
-static int start_thread(struct kube_transport *transport, struct cairn_err *err)
+static int transport_start_thread(struct kube_transport *transport, struct cairn_err *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -174,7 +175,7 @@ static int start_thread(struct kube_transport *transport, struct cairn_err *err)
 	 * signals to other threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&transport->thread, NULL, run, transport);
+	rc = pthread_create(&transport->thread, NULL, transport_run, transport);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		return cairn_err_sys(err, rc, "thread");
@@ -205,7 +206,7 @@ int kube_transport_new(const struct kube_config *config,
 	}
 	curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT);
 	curl_multi_setopt(transport->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, STREAMS_MAX);
-	rc = start_thread(transport, err);
+	rc = transport_start_thread(transport, err);
 	if (rc) {
 		kube_transport_free(transport);
 		return rc;
@@ -222,7 +223,7 @@ void kube_transport_shutdown(struct kube_transport *transport)
 	curl_multi_wakeup(transport->multi);
 }
 
-static void join(struct kube_transport *transport)
+static void transport_join(struct kube_transport *transport)
 {
 	pthread_mutex_lock(&transport->lock);
 	transport->quit = true;
@@ -236,7 +237,7 @@ void kube_transport_free(struct kube_transport *transport)
 	if (!transport)
 		return;
 	if (transport->running)
-		join(transport);
+		transport_join(transport);
 	for (size_t i = 0; i < transport->n_idle; i++)
 		curl_easy_cleanup(transport->idle[i]);
 	if (transport->multi)

@@ -20,7 +20,7 @@ struct cairn_err;
 struct kube_config;
 struct kube_exchange;
 struct kube_identity;
-struct kube_patience;
+struct kube_deadline;
 struct kube_transport;
 
 /* A peer that does not acknowledge packets for this time is considered dead. This ends a
@@ -73,18 +73,18 @@ void kube_exchange_start(struct kube_exchange *exchange);
  *
  * CAIRN_UNAVAILABLE  no connection, or it broke
  * CAIRN_NO_SPACE     the answer is over its limit
- * or the codes of kube_patience_check()
+ * or the codes of kube_deadline_check()
  */
-int kube_exchange_wait(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_wait(struct kube_exchange *exchange, const struct kube_deadline *patience,
 		       struct cairn_err *err);
 
 /* Waits until the status of the answer has arrived. */
-int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_wait_head(struct kube_exchange *exchange, const struct kube_deadline *patience,
 			    struct cairn_err *err);
 
 /* Waits for bytes of a streamed answer and moves them to `into`, which must be empty.
  * Returns 1 with bytes, 0 at the end of a complete answer, or an error code. */
-int kube_exchange_read(struct kube_exchange *exchange, const struct kube_patience *patience,
+int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadline *patience,
 		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err);
 
 /* Wakes the waiting caller, which gets CAIRN_CANCELLED. From any thread. */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
-static void destroy(struct kube_value *value)
+static void user_destroy(struct kube_value *value)
 {
 	struct kube_user *user = (struct kube_user *)value;
 
@@ -26,7 +26,7 @@ int kube_user_new(json_t *info, struct kube_user **ret, struct cairn_err *err)
 		free(user);
 		return cairn_err_nomem(err, "user");
 	}
-	kube_value_init(&user->value, destroy);
+	kube_value_init(&user->value, user_destroy);
 	user->info = json_incref(info);
 	user->name = name ? name : "";
 	user->key = kube_digest_of("user", text, NULL);

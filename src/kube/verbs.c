@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/client_impl.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/object.h"
 #include "kube/transport.h"
 
 /* Limit of a path with its query; names have at most a few hundred bytes, continue tokens
@@ -54,8 +54,8 @@ static void wipe_text(char *text, size_t n)
 	free(text);
 }
 
-static int send_json(struct kube_client *client, const char *path, const struct sending *what,
-		     const struct kube_call *how, json_t **ret, struct cairn_err *err)
+static int verbs_send_json(struct kube_client *client, const char *path, const struct sending *what,
+			   const struct kube_call *how, json_t **ret, struct cairn_err *err)
 {
 	struct kube_request request = {
 		.method = what->method,
@@ -86,7 +86,7 @@ int kube_get(struct kube_client *client, const struct kube_ref *ref, const struc
 	cairn_auto_buf struct cairn_buf path = CAIRN_BUF_INIT(PATH_MAX_BYTES);
 	int rc = write_path(client, ref, NULL, false, &path, err);
 
-	return rc ? rc : send_json(client, (const char *)path.data, &what, how, ret, err);
+	return rc ? rc : verbs_send_json(client, (const char *)path.data, &what, how, ret, err);
 }
 
 int kube_create(struct kube_client *client, const struct kube_ref *ref, const json_t *object,
@@ -101,7 +101,7 @@ int kube_create(struct kube_client *client, const struct kube_ref *ref, const js
 	if (!into.subresource)
 		into.name = NULL;
 	rc = write_path(client, &into, how, true, &path, err);
-	return rc ? rc : send_json(client, (const char *)path.data, &what, how, ret, err);
+	return rc ? rc : verbs_send_json(client, (const char *)path.data, &what, how, ret, err);
 }
 
 int kube_update(struct kube_client *client, const struct kube_ref *ref, const json_t *object,
@@ -111,7 +111,7 @@ int kube_update(struct kube_client *client, const struct kube_ref *ref, const js
 	cairn_auto_buf struct cairn_buf path = CAIRN_BUF_INIT(PATH_MAX_BYTES);
 	int rc = write_path(client, ref, how, true, &path, err);
 
-	return rc ? rc : send_json(client, (const char *)path.data, &what, how, ret, err);
+	return rc ? rc : verbs_send_json(client, (const char *)path.data, &what, how, ret, err);
 }
 
 static int send_patch(struct kube_client *client, const struct kube_ref *ref,
@@ -130,7 +130,7 @@ static int send_patch(struct kube_client *client, const struct kube_ref *ref,
 		if (cairn_buf_failed(&path))
 			return cairn_err_nomem(err, "path");
 	}
-	return send_json(client, (const char *)path.data, what, how, ret, err);
+	return verbs_send_json(client, (const char *)path.data, what, how, ret, err);
 }
 
 int kube_patch(struct kube_client *client, const struct kube_ref *ref, enum kube_patch_kind kind,
@@ -193,7 +193,7 @@ int kube_delete(struct kube_client *client, const struct kube_ref *ref,
 		what.body = body;
 	}
 	rc = write_path(client, ref, how, false, &path, err);
-	return rc ? rc : send_json(client, (const char *)path.data, &what, how, ret, err);
+	return rc ? rc : verbs_send_json(client, (const char *)path.data, &what, how, ret, err);
 }
 
 static int modify_once(struct kube_client *client, const struct kube_ref *ref,
@@ -216,8 +216,8 @@ int kube_modify(struct kube_client *client, const struct kube_ref *ref,
 		int (*change)(json_t *object, void *arg, struct cairn_err *err), void *arg,
 		const struct kube_call *how, json_t **ret, struct cairn_err *err)
 {
-	const struct kube_patience patience =
-		kube_patience_of(how, client->timeout_ms, &client->shutdown);
+	const struct kube_deadline patience =
+		kube_deadline_of(how, client->timeout_ms, &client->shutdown);
 	struct cairn_backoff backoff = {.first_ms = MODIFY_PAUSE_MIN_MS,
 					.most_ms = MODIFY_PAUSE_MAX_MS};
 	struct cairn_err own = {0};
@@ -228,7 +228,7 @@ int kube_modify(struct kube_client *client, const struct kube_ref *ref,
 	for (;;) {
 		rc = modify_once(client, ref, change, arg, how, ret, err);
 		if (rc != CAIRN_ABORTED || backoff.failures >= KUBE_RETRIES ||
-		    kube_patience_sleep(&patience, cairn_backoff_next(&backoff), NULL) < 0)
+		    kube_deadline_sleep(&patience, cairn_backoff_next(&backoff), NULL) < 0)
 			return rc;
 	}
 }

@@ -27,7 +27,7 @@
 struct kube_watch {
 	struct kube_exchange *exchange;
 	struct cairn_buf path;
-	struct kube_patience patience;
+	struct kube_deadline patience;
 	struct kube_watch_decoder decoder;
 	struct cairn_buf piece; /* the last piece received */
 	size_t piece_at;        /* bytes of it that the decoder has */
@@ -112,7 +112,7 @@ int kube_watch_open(struct kube_client *client, const struct kube_ref *ref,
 	rc = kube_execute(client, &request, how, &watch->exchange, err);
 	if (rc)
 		return rc;
-	watch->patience = kube_patience_of(how, UINT64_MAX, &client->shutdown);
+	watch->patience = kube_deadline_of(how, UINT64_MAX, &client->shutdown);
 	watch->patience.deadline_ns = UINT64_MAX;
 	if (options->open_only)
 		watch->patience.check = NULL;
@@ -121,7 +121,7 @@ int kube_watch_open(struct kube_client *client, const struct kube_ref *ref,
 }
 
 /* Passes the next piece to the decoder. Returns 1 if there was one, 0 at the end. */
-static int feed(struct kube_watch *watch, uint64_t until_ns, struct cairn_err *err)
+static int watch_feed(struct kube_watch *watch, uint64_t until_ns, struct cairn_err *err)
 {
 	size_t n;
 	int rc = 1;
@@ -160,7 +160,7 @@ int kube_watch_next(struct kube_watch *watch, uint64_t wait_ms, struct kube_watc
 		    struct cairn_err *err)
 {
 	struct kube_call how = {.timeout_ms = wait_ms ? wait_ms : 1};
-	uint64_t until_ns = kube_patience_of(&how, 0, NULL).deadline_ns;
+	uint64_t until_ns = kube_deadline_of(&how, 0, NULL).deadline_ns;
 
 	for (;;) {
 		struct kube_watch_event event = {.object = NULL};
@@ -172,7 +172,7 @@ int kube_watch_next(struct kube_watch *watch, uint64_t wait_ms, struct kube_watc
 			*ret = event;
 		if (rc)
 			return rc;
-		rc = feed(watch, until_ns, err);
+		rc = watch_feed(watch, until_ns, err);
 		if (rc == 0 && !kube_watch_decoder_is_empty(&watch->decoder))
 			return cairn_err_set(err, CAIRN_UNAVAILABLE,
 					     "the watch was cut off in an event");

@@ -50,7 +50,8 @@ int kube_watch_decoder_push(struct kube_watch_decoder *decoder, const void *data
 }
 
 /* Decodes one non-empty line. */
-static int decode(const char *line, size_t n, struct kube_watch_event *ret, struct cairn_err *err)
+static int watch_decoder_decode(const char *line, size_t n, struct kube_watch_event *ret,
+				struct cairn_err *err)
 {
 	kube_auto_json json_t *json = NULL;
 	const char *type;
@@ -112,7 +113,7 @@ int kube_watch_decoder_next(struct kube_watch_decoder *decoder, struct kube_watc
 				   "an event of the watch is larger than %zu bytes",
 				   decoder->line_max);
 	else if (line)
-		rc = decode(line, n, ret, err);
+		rc = watch_decoder_decode(line, n, ret, err);
 	decoder->failed = rc < 0;
 	return rc;
 }

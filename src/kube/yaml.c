@@ -13,35 +13,35 @@ struct conversion {
 	size_t nodes;
 };
 
-static int convert(struct conversion *in, int index, unsigned depth, json_t **ret,
-		   struct cairn_err *err);
+static int yaml_convert(struct conversion *in, int index, unsigned depth, json_t **ret,
+			struct cairn_err *err);
 
-static bool is_plain(const yaml_node_t *node, const char *text)
+static bool yaml_is_plain(const yaml_node_t *node, const char *text)
 {
 	return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
 	       node->data.scalar.length == strlen(text) &&
 	       memcmp(node->data.scalar.value, text, strlen(text)) == 0;
 }
 
-static json_t *scalar(const yaml_node_t *node)
+static json_t *yaml_scalar(const yaml_node_t *node)
 {
-	if (is_plain(node, "") || is_plain(node, "~") || is_plain(node, "null"))
+	if (yaml_is_plain(node, "") || yaml_is_plain(node, "~") || yaml_is_plain(node, "null"))
 		return json_null();
-	if (is_plain(node, "true") || is_plain(node, "True"))
+	if (yaml_is_plain(node, "true") || yaml_is_plain(node, "True"))
 		return json_true();
-	if (is_plain(node, "false") || is_plain(node, "False"))
+	if (yaml_is_plain(node, "false") || yaml_is_plain(node, "False"))
 		return json_false();
 	return json_stringn((const char *)node->data.scalar.value, node->data.scalar.length);
 }
 
-static int sequence(struct conversion *in, const yaml_node_t *node, unsigned depth, json_t *array,
-		    struct cairn_err *err)
+static int yaml_sequence(struct conversion *in, const yaml_node_t *node, unsigned depth,
+			 json_t *array, struct cairn_err *err)
 {
 	const yaml_node_item_t *item = node->data.sequence.items.start;
 
 	for (; item < node->data.sequence.items.top; item++) {
 		json_t *value = NULL;
-		int rc = convert(in, *item, depth + 1, &value, err);
+		int rc = yaml_convert(in, *item, depth + 1, &value, err);
 
 		if (rc)
 			return rc;
@@ -51,8 +51,8 @@ static int sequence(struct conversion *in, const yaml_node_t *node, unsigned dep
 	return 0;
 }
 
-static int mapping(struct conversion *in, const yaml_node_t *node, unsigned depth, json_t *object,
-		   struct cairn_err *err)
+static int yaml_mapping(struct conversion *in, const yaml_node_t *node, unsigned depth,
+			json_t *object, struct cairn_err *err)
 {
 	const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 
@@ -65,7 +65,7 @@ static int mapping(struct conversion *in, const yaml_node_t *node, unsigned dept
 		    strlen((const char *)key->data.scalar.value) != key->data.scalar.length)
 			return cairn_err_set(err, CAIRN_INVALID, "line %zu: a key is no text",
 					     node->start_mark.line + 1);
-		rc = convert(in, pair->value, depth + 1, &value, err);
+		rc = yaml_convert(in, pair->value, depth + 1, &value, err);
 		if (rc)
 			return rc;
 		if (json_object_set_new(object, (const char *)key->data.scalar.value, value) < 0)
@@ -74,8 +74,8 @@ static int mapping(struct conversion *in, const yaml_node_t *node, unsigned dept
 	return 0;
 }
 
-static int convert(struct conversion *in, int index, unsigned depth, json_t **ret,
-		   struct cairn_err *err)
+static int yaml_convert(struct conversion *in, int index, unsigned depth, json_t **ret,
+			struct cairn_err *err)
 {
 	const yaml_node_t *node = yaml_document_get_node(in->document, index);
 	kube_auto_json json_t *made = NULL;
@@ -88,13 +88,13 @@ static int convert(struct conversion *in, int index, unsigned depth, json_t **re
 	else if (node->type == YAML_MAPPING_NODE)
 		made = json_object();
 	else
-		made = scalar(node);
+		made = yaml_scalar(node);
 	if (!made)
 		return cairn_err_nomem(err, "YAML value");
 	if (node->type == YAML_SEQUENCE_NODE)
-		rc = sequence(in, node, depth, made, err);
+		rc = yaml_sequence(in, node, depth, made, err);
 	else if (node->type == YAML_MAPPING_NODE)
-		rc = mapping(in, node, depth, made, err);
+		rc = yaml_mapping(in, node, depth, made, err);
 	if (!rc)
 		*ret = cairn_take(made);
 	return rc;
@@ -108,7 +108,7 @@ static int convert_document(yaml_document_t *document, json_t **ret, struct cair
 		*ret = json_null();
 		return 0;
 	}
-	return convert(&in, 1, 0, ret, err);
+	return yaml_convert(&in, 1, 0, ret, err);
 }
 
 int kube_yaml_parse(const char *text, size_t n, json_t **ret, struct cairn_err *err)

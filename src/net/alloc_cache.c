@@ -10,15 +10,15 @@
 
 #define SMALLEST 64U
 #define NO_CLASS NET_RECYCLE_CLASSES
-#define HEAD     offsetof(struct net_recycle_block, data)
+#define HEAD     offsetof(struct net_alloc_cache_block, data)
 
-struct net_recycle_block {
-	struct net_recycle_block *next; /* while it is free */
-	size_t size;                    /* that `data` has */
+struct net_alloc_cache_block {
+	struct net_alloc_cache_block *next; /* while it is free */
+	size_t size;                        /* that `data` has */
 	_Alignas(max_align_t) uint8_t data[];
 };
 
-static unsigned class_of(size_t size)
+static unsigned alloc_cache_class_of(size_t size)
 {
 	unsigned class = 0;
 
@@ -27,16 +27,16 @@ static unsigned class_of(size_t size)
 	return class;
 }
 
-static struct net_recycle_block *block_of(void *p)
+static struct net_alloc_cache_block *block_of(void *p)
 {
-	return (struct net_recycle_block *)(void *)((uint8_t *)p - HEAD);
+	return (struct net_alloc_cache_block *)(void *)((uint8_t *)p - HEAD);
 }
 
-static void *get(size_t size, void *arg)
+static void *alloc_cache_get(size_t size, void *arg)
 {
-	struct net_recycle *recycle = arg;
-	unsigned class = class_of(size);
-	struct net_recycle_block *block;
+	struct net_alloc_cache *recycle = arg;
+	unsigned class = alloc_cache_class_of(size);
+	struct net_alloc_cache_block *block;
 
 	if (class < NO_CLASS) {
 		size = (size_t)SMALLEST << class;
@@ -56,16 +56,16 @@ static void *get(size_t size, void *arg)
 	return block->data;
 }
 
-static void put(void *p, void *arg)
+static void alloc_cache_put(void *p, void *arg)
 {
-	struct net_recycle *recycle = arg;
-	struct net_recycle_block *block;
+	struct net_alloc_cache *recycle = arg;
+	struct net_alloc_cache_block *block;
 	unsigned class;
 
 	if (!p)
 		return;
 	block = block_of(p);
-	class = class_of(block->size);
+	class = alloc_cache_class_of(block->size);
 	if (class == NO_CLASS || recycle->kept[class] + 1 > NET_RECYCLE_KEPT) {
 		free(block);
 		return;
@@ -82,43 +82,43 @@ static void *get_zeroed(size_t n, size_t size, void *arg)
 
 	if (__builtin_mul_overflow(n, size, &bytes))
 		return NULL;
-	p = get(bytes, arg);
+	p = alloc_cache_get(bytes, arg);
 	if (p)
 		memset(p, 0, bytes);
 	return p;
 }
 
-static void *resize(void *p, size_t size, void *arg)
+static void *alloc_cache_resize(void *p, size_t size, void *arg)
 {
-	struct net_recycle_block *block = p ? block_of(p) : NULL;
+	struct net_alloc_cache_block *block = p ? block_of(p) : NULL;
 	void *bigger;
 
 	if (block && size <= block->size)
 		return p;
-	bigger = get(size, arg);
+	bigger = alloc_cache_get(size, arg);
 	if (bigger && block) {
 		memcpy(bigger, p, block->size);
-		put(p, arg);
+		alloc_cache_put(p, arg);
 	}
 	return bigger;
 }
 
-void net_recycle_init(struct net_recycle *recycle)
+void net_alloc_cache_init(struct net_alloc_cache *recycle)
 {
-	*recycle = (struct net_recycle){
+	*recycle = (struct net_alloc_cache){
 		.mem = {.mem_user_data = recycle,
-			.malloc = get,
-			.free = put,
+			.malloc = alloc_cache_get,
+			.free = alloc_cache_put,
 			.calloc = get_zeroed,
-			.realloc = resize},
+			.realloc = alloc_cache_resize},
 	};
 }
 
-void net_recycle_done(struct net_recycle *recycle)
+void net_alloc_cache_done(struct net_alloc_cache *recycle)
 {
 	for (unsigned class = 0; class < NET_RECYCLE_CLASSES; class ++) {
 		while (recycle->free[class]) {
-			struct net_recycle_block *block = recycle->free[class];
+			struct net_alloc_cache_block *block = recycle->free[class];
 
 			recycle->free[class] = block->next;
 			free(block);

@@ -26,16 +26,16 @@
 #define NET_RECYCLE_KEPT 128
 #endif
 
-struct net_recycle_block;
+struct net_alloc_cache_block;
 
-struct net_recycle {
+struct net_alloc_cache {
 	nghttp2_mem mem; /* for nghttp2_session_*_new3() */
-	struct net_recycle_block *free[NET_RECYCLE_CLASSES];
+	struct net_alloc_cache_block *free[NET_RECYCLE_CLASSES];
 	unsigned kept[NET_RECYCLE_CLASSES];
 };
 
 /* Must not be moved, and must outlive its sessions. */
-void net_recycle_init(struct net_recycle *recycle);
-void net_recycle_done(struct net_recycle *recycle);
+void net_alloc_cache_init(struct net_alloc_cache *recycle);
+void net_alloc_cache_done(struct net_alloc_cache *recycle);
 
 #endif

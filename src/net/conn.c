@@ -87,13 +87,13 @@ static bool spend_key_updates(struct net_conn *conn)
 }
 
 /* Hands everything that one read(2) brought to nghttp2. */
-static int digest(struct net_conn *conn, struct cairn_err *err)
+static int conn_digest(struct net_conn *conn, struct cairn_err *err)
 {
 	for (;;) {
 		const uint8_t *data;
 		size_t n;
 		ssize_t used;
-		int rc = net_wire_next(&conn->wire, &data, &n, err);
+		int rc = net_tls_socket_next(&conn->wire, &data, &n, err);
 
 		if (!spend_key_updates(conn))
 			return cairn_err_set(err, CAIRN_NO_SPACE, "too many TLS key updates");
@@ -107,9 +107,9 @@ static int digest(struct net_conn *conn, struct cairn_err *err)
 	}
 }
 
-static int shake_hands(struct net_conn *conn, struct cairn_err *err)
+static int conn_shake_hands(struct net_conn *conn, struct cairn_err *err)
 {
-	int rc = net_wire_handshake(&conn->wire, err);
+	int rc = net_tls_socket_handshake(&conn->wire, err);
 
 	if (rc != 1)
 		return rc;
@@ -121,7 +121,7 @@ static int shake_hands(struct net_conn *conn, struct cairn_err *err)
 /* False while the peer does not take what it made us say. */
 static bool may_read(const struct net_conn *conn)
 {
-	if (!conn->hooks->is_server || !net_wire_blocked(&conn->wire))
+	if (!conn->hooks->is_server || !net_tls_socket_blocked(&conn->wire))
 		return true;
 	return conn->wire.kept_blocked < BLOCKED_BYTES &&
 	       (!conn->session ||
@@ -135,20 +135,20 @@ static int read_turn(struct net_conn *conn, struct cairn_err *err)
 
 	conn->wire.whole_only = stranger;
 	for (int i = 0; i < reads && !conn->dead && may_read(conn); i++) {
-		int rc =
-			net_wire_fill(&conn->wire, stranger ? STRANGER_BYTES : NET_READ_BYTES, err);
+		int rc = net_tls_socket_fill(&conn->wire,
+					     stranger ? STRANGER_BYTES : NET_READ_BYTES, err);
 
 		if (rc != 1)
 			return rc;
 		conn->heard_ns = cairn_monotonic_ns();
 		if (!conn->session)
-			rc = shake_hands(conn, err);
+			rc = conn_shake_hands(conn, err);
 		if (rc >= 0 && conn->session)
-			rc = digest(conn, err);
+			rc = conn_digest(conn, err);
 		if (rc < 0)
 			return rc;
 		/* A short read emptied the socket; if not, we are called again. */
-		if (!net_wire_was_full(&conn->wire))
+		if (!net_tls_socket_was_full(&conn->wire))
 			break;
 	}
 	return 0;
@@ -158,7 +158,7 @@ static void watch_socket(struct net_conn *conn)
 {
 	bool reading = may_read(conn);
 
-	if (net_wire_blocked(&conn->wire))
+	if (net_tls_socket_blocked(&conn->wire))
 		event_add(&conn->writable, NULL);
 	if (reading == conn->reading)
 		return;
@@ -198,29 +198,30 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		read_and_answer(conn);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void conn_on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct net_conn *conn = arg;
 	struct cairn_err err = {0};
 
 	(void)fd;
 	(void)what;
-	if (net_wire_flush(&conn->wire, &err) < 0)
+	if (net_tls_socket_flush(&conn->wire, &err) < 0)
 		fail_with(conn, &err);
 	net_conn_want_flush(conn);
 }
 
-static int flush(struct net_conn *conn, struct cairn_err *err)
+static int conn_flush(struct net_conn *conn, struct cairn_err *err)
 {
 	struct net_scratch *scratch = net_loop_scratch(conn->loop);
 
-	while (!net_wire_blocked(&conn->wire)) {
+	while (!net_tls_socket_blocked(&conn->wire)) {
 		int rc = net_session_collect(conn, err);
 
 		if (rc == 0 && scratch->frames_len == 0)
 			return 0;
 		if (rc == 0)
-			rc = net_wire_write(&conn->wire, scratch->frames, scratch->frames_len, err);
+			rc = net_tls_socket_write(&conn->wire, scratch->frames, scratch->frames_len,
+						  err);
 		if (rc != 0)
 			return rc;
 	}
@@ -233,7 +234,7 @@ static void take_apart(struct net_conn *conn)
 		net_crowd_remove(conn->crowd, &conn->entry);
 	event_del(&conn->readable);
 	event_del(&conn->writable);
-	net_wire_close_notify(&conn->wire);
+	net_tls_socket_close_notify(&conn->wire);
 	/* nghttp2_session_del() reports no stream as closed. */
 	while (conn->streams) {
 		struct net_stream *stream = conn->streams;
@@ -245,7 +246,7 @@ static void take_apart(struct net_conn *conn)
 	}
 	nghttp2_session_del(conn->session);
 	net_peer_leave(conn->peer);
-	net_wire_done(&conn->wire);
+	net_tls_socket_done(&conn->wire);
 	conn->hooks->gone(conn);
 	/* Events in the meantime may have requested another turn. */
 	if (conn->turn_end_asked)
@@ -263,11 +264,11 @@ static void end_turn(struct net_task *task)
 	conn->turn_end_asked = false;
 	if (conn->want_flush && conn->session && !conn->wire.failed) {
 		conn->want_flush = false;
-		if (flush(conn, &err) < 0)
+		if (conn_flush(conn, &err) < 0)
 			fail_with(conn, &err);
 		else if (!nghttp2_session_want_read(conn->session) &&
 			 !nghttp2_session_want_write(conn->session) &&
-			 !net_wire_blocked(&conn->wire))
+			 !net_tls_socket_blocked(&conn->wire))
 			net_conn_fail(conn, CAIRN_UNAVAILABLE, "HTTP/2: the session ended");
 	}
 	if (conn->dead) {
@@ -277,22 +278,23 @@ static void end_turn(struct net_task *task)
 	watch_socket(conn);
 }
 
-static int set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct cairn_err *err)
+static int conn_set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct cairn_err *err)
 {
-	int rc = net_wire_init(&conn->wire, fd, ssl, net_loop_scratch(conn->loop), err);
+	int rc = net_tls_socket_init(&conn->wire, fd, ssl, net_loop_scratch(conn->loop), err);
 
 	if (rc != 0)
 		return rc;
 	event_assign(&conn->readable, net_loop_base(conn->loop), fd, EV_READ | EV_PERSIST,
 		     on_readable, conn);
-	event_assign(&conn->writable, net_loop_base(conn->loop), fd, EV_WRITE, on_writable, conn);
+	event_assign(&conn->writable, net_loop_base(conn->loop), fd, EV_WRITE, conn_on_writable,
+		     conn);
 	if (event_add(&conn->readable, NULL) < 0)
 		return cairn_err_nomem(err, "connection");
 	conn->reading = true;
 	if (!ssl)
 		return net_session_start(conn, err);
 	/* A client speaks first. */
-	rc = conn->hooks->is_server ? 0 : net_wire_handshake(&conn->wire, err);
+	rc = conn->hooks->is_server ? 0 : net_tls_socket_handshake(&conn->wire, err);
 	watch_socket(conn);
 	return rc < 0 ? rc : 0;
 }
@@ -339,7 +341,7 @@ int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loo
 	conn->peer = peer;
 	init_buckets(conn);
 	net_frames_init(&conn->frames, hooks->is_server ? PREFACE_BYTES : 0);
-	rc = set_up(conn, fd, ssl, err);
+	rc = conn_set_up(conn, fd, ssl, err);
 	if (rc != 0) {
 		if (event_initialized(&conn->readable))
 			event_del(&conn->readable);
@@ -347,7 +349,7 @@ int net_conn_new(const struct net_conn_hooks *hooks, void *owner, struct net_loo
 			net_loop_drop_late(loop, &conn->turn_end);
 		nghttp2_session_del(conn->session);
 		net_peer_leave(peer);
-		net_wire_done(&conn->wire);
+		net_tls_socket_done(&conn->wire);
 		net_peer_unref(peer);
 		free(conn);
 		return rc;

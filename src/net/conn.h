@@ -56,7 +56,7 @@ struct net_conn {
 	const struct net_limits *limits;
 	struct net_conn *prev, *next; /* for the owner */
 
-	struct net_wire wire;
+	struct net_tls_socket wire;
 	struct event readable, writable;
 	nghttp2_session *session;
 	struct net_task turn_end;
@@ -80,11 +80,11 @@ struct net_conn {
 	struct net_frames frames;
 	uint64_t blocks_seen; /* header blocks that had begun when headers_ns was set */
 	struct net_bucket pings, oddities, resets;
-	bool reading;                 /* the socket is being watched for input */
-	struct net_crowd *crowd;      /* servers only: of its loop */
-	struct net_crowd_entry entry; /* in it */
-	struct net_recent recent;     /* servers only */
-	struct net_shared_peer *peer; /* servers only */
+	bool reading;                     /* the socket is being watched for input */
+	struct net_crowd *crowd;          /* servers only: of its loop */
+	struct net_crowd_entry entry;     /* in it */
+	struct net_recent_streams recent; /* servers only */
+	struct net_shared_peer *peer;     /* servers only */
 };
 
 /* Takes over `fd`, `ssl` and the reference `peer`, which only servers have. On

@@ -14,7 +14,7 @@
 #define STRANGER_COST   8   /* what one event of a stranger takes from a bucket */
 #define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams that cross the first */
 
-static bool longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
+static bool conn_watch_longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
 {
 	return now_ns > since_ns && now_ns - since_ns > ms * CAIRN_NS_PER_MS;
 }
@@ -64,7 +64,7 @@ void net_conn_drain(struct net_conn *conn, uint64_t now_ns)
 		conn->going = true;
 		conn->going_ns = now_ns;
 		nghttp2_submit_shutdown_notice(conn->session);
-	} else if (longer(now_ns, conn->going_ns, DRAIN_NOTICE_MS)) {
+	} else if (conn_watch_longer(now_ns, conn->going_ns, DRAIN_NOTICE_MS)) {
 		conn->gone_away = true;
 		nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
 				      nghttp2_session_get_last_proc_stream_id(conn->session),
@@ -80,11 +80,11 @@ static void check_keepalive(struct net_conn *conn, uint64_t now_ns)
 	if (conn->pinged) {
 		if (conn->heard_ns > conn->pinged_ns)
 			conn->pinged = false;
-		else if (longer(now_ns, conn->pinged_ns, l->keepalive_wait_ms))
+		else if (conn_watch_longer(now_ns, conn->pinged_ns, l->keepalive_wait_ms))
 			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the peer answers no ping");
 		return;
 	}
-	if (!longer(now_ns, conn->heard_ns, l->keepalive_ms))
+	if (!conn_watch_longer(now_ns, conn->heard_ns, l->keepalive_ms))
 		return;
 	/* A client keeps quiet on an idle connection: servers count pings there. */
 	if (!conn->hooks->is_server && conn->n_streams == 0)
@@ -96,7 +96,7 @@ static void check_keepalive(struct net_conn *conn, uint64_t now_ns)
 	}
 }
 
-static bool stalled(struct net_stream *stream, uint64_t now_ns, uint64_t stall_ms)
+static bool conn_watch_stalled(struct net_stream *stream, uint64_t now_ns, uint64_t stall_ms)
 {
 	cairn_scoped_lock(&stream->lock);
 
@@ -106,7 +106,7 @@ static bool stalled(struct net_stream *stream, uint64_t now_ns, uint64_t stall_m
 		stream->taken_mark_ns = now_ns;
 		return false;
 	}
-	return longer(now_ns, stream->taken_mark_ns, stall_ms);
+	return conn_watch_longer(now_ns, stream->taken_mark_ns, stall_ms);
 }
 
 static void check_streams(struct net_conn *conn, uint64_t now_ns)
@@ -115,7 +115,7 @@ static void check_streams(struct net_conn *conn, uint64_t now_ns)
 
 	for (struct net_stream *stream = conn->streams; stream; stream = next) {
 		next = stream->next;
-		if (stalled(stream, now_ns, conn->limits->stall_ms)) {
+		if (conn_watch_stalled(stream, now_ns, conn->limits->stall_ms)) {
 			net_stream_set_over(stream, CAIRN_CANCELLED, "the peer takes no data",
 					    true);
 			net_session_reset(stream, NGHTTP2_CANCEL);
@@ -141,11 +141,11 @@ void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 	if (conn->dead)
 		return;
 	if (!conn->ready) {
-		if (longer(now_ns, conn->opened_ns, l->handshake_ms))
+		if (conn_watch_longer(now_ns, conn->opened_ns, l->handshake_ms))
 			net_conn_fail(conn, CAIRN_UNAVAILABLE, "the handshake takes too long");
 		return;
 	}
-	if (conn->headers_ns && longer(now_ns, conn->headers_ns, l->header_ms)) {
+	if (conn->headers_ns && conn_watch_longer(now_ns, conn->headers_ns, l->header_ms)) {
 		nghttp2_session_terminate_session(conn->session, NGHTTP2_ENHANCE_YOUR_CALM);
 		net_conn_want_flush(conn);
 		net_conn_fail(conn, CAIRN_UNAVAILABLE, "headers take too long");
@@ -154,6 +154,6 @@ void net_conn_tick(struct net_conn *conn, uint64_t now_ns)
 	check_streams(conn, now_ns);
 	check_keepalive(conn, now_ns);
 	if (conn->going || (conn->hooks->is_server && conn->n_streams == 0 &&
-			    longer(now_ns, conn->busy_ns, idle_limit(conn))))
+			    conn_watch_longer(now_ns, conn->busy_ns, idle_limit(conn))))
 		net_conn_drain(conn, now_ns);
 }

@@ -131,7 +131,7 @@ bool net_connector_is_local(const struct net_connector *c)
 	return strcmp(c->host, "localhost") == 0;
 }
 
-static void clean(struct net_connector *c)
+static void connector_clean(struct net_connector *c)
 {
 	if (c->writable)
 		event_free(c->writable);
@@ -142,26 +142,26 @@ static void clean(struct net_connector *c)
 	c->fd = -1;
 }
 
-static void finish(struct net_connector *c, const struct cairn_err *err)
+static void connector_finish(struct net_connector *c, const struct cairn_err *err)
 {
 	int fd = err ? -1 : cairn_take_fd(&c->fd);
 
-	clean(c);
+	connector_clean(c);
 	c->done(c->arg, fd, err);
 }
 
-static void fail(struct net_connector *c, int sys_errno)
+static void connector_fail(struct net_connector *c, int sys_errno)
 {
 	struct cairn_err err = {0};
 
 	cairn_err_sys(&err, sys_errno, "connect to %s", c->is_unix ? "socket" : c->authority);
 	err.code = CAIRN_UNAVAILABLE;
-	finish(c, &err);
+	connector_finish(c, &err);
 }
 
 static void try_next(struct net_connector *c, int last_errno);
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void connector_on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct net_connector *c = arg;
 	int problem = 0;
@@ -171,7 +171,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &n) < 0)
 		problem = errno;
 	if (problem == 0) {
-		finish(c, NULL);
+		connector_finish(c, NULL);
 		return;
 	}
 	event_free(c->writable);
@@ -195,13 +195,13 @@ static void try_next(struct net_connector *c, int last_errno)
 		if (!c->is_unix)
 			setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		if (connect(c->fd, (const struct sockaddr *)&a->addr, a->len) == 0) {
-			finish(c, NULL);
+			connector_finish(c, NULL);
 			return;
 		}
 		last_errno = errno;
 		if (errno == EINPROGRESS) {
-			c->writable =
-				event_new(net_loop_base(c->loop), c->fd, EV_WRITE, on_writable, c);
+			c->writable = event_new(net_loop_base(c->loop), c->fd, EV_WRITE,
+						connector_on_writable, c);
 			if (c->writable && event_add(c->writable, NULL) == 0)
 				return;
 			last_errno = ENOMEM;
@@ -209,12 +209,12 @@ static void try_next(struct net_connector *c, int last_errno)
 		close(c->fd);
 		c->fd = -1;
 	}
-	fail(c, last_errno);
+	connector_fail(c, last_errno);
 }
 
 static void timed_out(void *arg)
 {
-	fail(arg, ETIMEDOUT);
+	connector_fail(arg, ETIMEDOUT);
 }
 
 static void begin_trying(struct net_connector *c)
@@ -224,7 +224,7 @@ static void begin_trying(struct net_connector *c)
 	try_next(c, ENOENT);
 }
 
-static void *look_up(void *arg)
+static void *connector_look_up(void *arg)
 {
 	struct net_connector *c = arg;
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
@@ -266,7 +266,7 @@ static void on_looked_up(struct net_task *task)
 	}
 	cairn_err_set(&err, CAIRN_UNAVAILABLE, "look up %s: %s", c->host,
 		      gai_strerror(c->lookup_rc));
-	finish(c, &err);
+	connector_finish(c, &err);
 }
 
 void net_connector_start(struct net_connector *c, uint64_t wait_ms)
@@ -283,10 +283,10 @@ void net_connector_start(struct net_connector *c, uint64_t wait_ms)
 	c->looked_up.run = on_looked_up;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&c->thread, NULL, look_up, c);
+	rc = pthread_create(&c->thread, NULL, connector_look_up, c);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
-		fail(c, rc);
+		connector_fail(c, rc);
 	else
 		c->looking = true;
 }
@@ -298,5 +298,5 @@ void net_connector_stop(struct net_connector *c)
 		c->looking = false;
 		c->orphaned = true;
 	}
-	clean(c);
+	connector_clean(c);
 }

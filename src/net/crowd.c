@@ -12,14 +12,14 @@ static struct net_crowd *crowd_of(struct net_task *task, size_t offset)
 }
 
 /* Runs after the answers of this turn were sent. */
-static void run_posted(struct net_task *task)
+static void crowd_run_posted(struct net_task *task)
 {
 	struct net_crowd *crowd = crowd_of(task, offsetof(struct net_crowd, posted));
 
 	net_loop_late(crowd->loop, &crowd->late);
 }
 
-static void ask(struct net_crowd *crowd)
+static void crowd_ask(struct net_crowd *crowd)
 {
 	if (crowd->asked || crowd->waiting == 0)
 		return;
@@ -27,7 +27,7 @@ static void ask(struct net_crowd *crowd)
 	net_loop_post(crowd->loop, &crowd->posted);
 }
 
-static void run_late(struct net_task *task)
+static void crowd_run_late(struct net_task *task)
 {
 	struct net_crowd *crowd = crowd_of(task, offsetof(struct net_crowd, late));
 	struct net_crowd_entry *entry = net_crowd_next(crowd);
@@ -36,14 +36,16 @@ static void run_late(struct net_task *task)
 	if (entry)
 		crowd->work(entry);
 	/* In the next turn, for which the loop looks at all sockets first. */
-	ask(crowd);
+	crowd_ask(crowd);
 }
 
 void net_crowd_init(struct net_crowd *crowd, struct net_loop *loop,
 		    void (*work)(struct net_crowd_entry *entry))
 {
-	*crowd = (struct net_crowd){
-		.loop = loop, .work = work, .posted.run = run_posted, .late.run = run_late};
+	*crowd = (struct net_crowd){.loop = loop,
+				    .work = work,
+				    .posted.run = crowd_run_posted,
+				    .late.run = crowd_run_late};
 }
 
 void net_crowd_add(struct net_crowd *crowd, struct net_crowd_entry *entry, uint8_t lane)
@@ -58,7 +60,7 @@ void net_crowd_add(struct net_crowd *crowd, struct net_crowd_entry *entry, uint8
 		crowd->lanes[lane].first = entry;
 	crowd->lanes[lane].last = entry;
 	crowd->waiting++;
-	ask(crowd);
+	crowd_ask(crowd);
 }
 
 void net_crowd_remove(struct net_crowd *crowd, struct net_crowd_entry *entry)

@@ -10,7 +10,7 @@
 #include "net/scratch.h"
 #include "net/stream.h"
 
-static void set_options(nghttp2_option *option, const struct net_limits *limits)
+static void h2_session_set_options(nghttp2_option *option, const struct net_limits *limits)
 {
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_max_reserved_remote_streams(option, 0);
@@ -27,7 +27,7 @@ static void set_options(nghttp2_option *option, const struct net_limits *limits)
 	(void)limits;
 }
 
-static int make_session(struct net_conn *conn)
+static int h2_session_make_session(struct net_conn *conn)
 {
 	nghttp2_mem *mem = &net_loop_scratch(conn->loop)->recycle.mem;
 	nghttp2_option *option;
@@ -35,7 +35,7 @@ static int make_session(struct net_conn *conn)
 
 	if (rc != 0)
 		return rc;
-	set_options(option, conn->limits);
+	h2_session_set_options(option, conn->limits);
 	if (conn->hooks->is_server)
 		rc = nghttp2_session_server_new3(&conn->session, net_session_callbacks(), conn,
 						 option, mem);
@@ -76,7 +76,7 @@ static int send_settings(struct net_conn *conn)
 
 int net_session_start(struct net_conn *conn, struct cairn_err *err)
 {
-	int rc = net_session_callbacks() ? make_session(conn) : NGHTTP2_ERR_NOMEM;
+	int rc = net_session_callbacks() ? h2_session_make_session(conn) : NGHTTP2_ERR_NOMEM;
 
 	if (rc == 0)
 		rc = send_settings(conn);

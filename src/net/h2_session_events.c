@@ -43,12 +43,12 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		return 0;
 	if (hd->stream_id > conn->recent.last) {
 		if (is_headers)
-			net_recent_open(&conn->recent, hd->stream_id);
+			net_recent_streams_open(&conn->recent, hd->stream_id);
 		return 0;
 	}
 	if (nghttp2_session_find_stream(session, hd->stream_id))
 		return 0;
-	error = net_recent_error(&conn->recent, hd->stream_id, is_headers);
+	error = net_recent_streams_error(&conn->recent, hd->stream_id, is_headers);
 	if (error == 0)
 		return 0;
 	nghttp2_session_terminate_session(session, error);
@@ -144,8 +144,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
-		   size_t n, void *arg)
+static int h2_session_events_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+				     const uint8_t *data, size_t n, void *arg)
 {
 	struct net_conn *conn = arg;
 	struct net_stream *stream = stream_of(session, id);
@@ -180,7 +180,7 @@ static void got_settings(struct net_conn *conn, const nghttp2_frame *frame)
 	}
 }
 
-static void got_headers(struct net_stream *stream, const nghttp2_frame *frame)
+static void h2_session_events_got_headers(struct net_stream *stream, const nghttp2_frame *frame)
 {
 	bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
@@ -214,7 +214,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
-		got_headers(stream, frame);
+		h2_session_events_got_headers(stream, frame);
 		break;
 	case NGHTTP2_DATA:
 		got_data(conn, stream, frame);
@@ -248,7 +248,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t h2_err
 	if (!stream)
 		return 0;
 	net_stream_ref(stream);
-	net_recent_close(&conn->recent, id, stream->reset_sent);
+	net_recent_streams_close(&conn->recent, id, stream->reset_sent);
 	nghttp2_session_set_stream_user_data(session, id, NULL);
 	net_conn_remove_stream(conn, stream);
 	stream->hooks->closed(stream, h2_error, NULL);
@@ -354,7 +354,8 @@ static void make_callbacks(void)
 	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+								  h2_session_events_on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
 	nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);

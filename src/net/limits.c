@@ -2,7 +2,7 @@
 
 #include "net/limits.h"
 
-static uint32_t quarter(uint32_t n)
+static uint32_t limits_quarter(uint32_t n)
 {
 	return n > 4 ? n / 4 : 1;
 }
@@ -13,9 +13,9 @@ struct net_limits net_limits_defaulted(const struct net_limits *limits)
 
 #define OR_DEFAULT(field, value) l.field = l.field ? l.field : (value)
 	OR_DEFAULT(connections, 1024);
-	OR_DEFAULT(connections_each, quarter(l.connections));
+	OR_DEFAULT(connections_each, limits_quarter(l.connections));
 	OR_DEFAULT(strangers, l.connections < 1024 ? l.connections : 1024);
-	OR_DEFAULT(strangers_each, quarter(l.strangers));
+	OR_DEFAULT(strangers_each, limits_quarter(l.strangers));
 	OR_DEFAULT(handshakes_burst, 512);
 	OR_DEFAULT(handshakes_per_second, 64);
 	OR_DEFAULT(request_bytes, 32U << 20);

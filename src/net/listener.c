@@ -14,8 +14,8 @@
 
 #include "base/mem.h"
 #include "net/address.h"
-#include "net/peer.h"
 #include "net/grpc/grpc_server_impl.h"
+#include "net/peer.h"
 
 #define ACCEPTS_PER_TURN 64
 #define PAUSE_MS         100 /* when the process is out of descriptors */
@@ -120,7 +120,7 @@ static int bind_tcp(int fd, const struct net_address *address, const char *text,
 	return 0;
 }
 
-static uint16_t port_of(int fd)
+static uint16_t listener_port_of(int fd)
 {
 	union {
 		struct sockaddr any;
@@ -152,7 +152,7 @@ int net_server_listen_tcp(struct net_server *server, const char *address, struct
 	rc = bind_tcp(fd, &parsed, address, err);
 	if (rc != 0)
 		return rc;
-	port = port_of(fd);
+	port = listener_port_of(fd);
 	rc = add_listener(server, &fd, NULL, tls, err);
 	if (rc == 0 && ret_port)
 		*ret_port = port;
@@ -200,7 +200,7 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-static void resume(void *arg)
+static void listener_resume(void *arg)
 {
 	struct net_listener *l = arg;
 
@@ -214,7 +214,7 @@ void net_listeners_start(struct net_server *server)
 	for (struct net_listener *l = server->listeners; l; l = l->next) {
 		l->readable = event_new(net_loop_base(loop), l->fd, EV_READ | EV_PERSIST,
 					on_acceptable, l);
-		net_timer_init(&l->pause, loop, resume, l);
+		net_timer_init(&l->pause, loop, listener_resume, l);
 		if (l->readable)
 			event_add(l->readable, NULL);
 	}

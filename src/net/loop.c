@@ -43,7 +43,7 @@ static void wake_up(evutil_socket_t fd, short what, void *arg)
 	(void)arg;
 }
 
-static void run_list(struct net_task *task)
+static void loop_run_list(struct net_task *task)
 {
 	while (task) {
 		struct net_task *next = task->next;
@@ -54,7 +54,7 @@ static void run_list(struct net_task *task)
 	}
 }
 
-static void run_posted(struct net_loop *loop)
+static void loop_run_posted(struct net_loop *loop)
 {
 	struct net_task *list;
 
@@ -64,17 +64,17 @@ static void run_posted(struct net_loop *loop)
 	loop->head = NULL;
 	loop->tail = &loop->head;
 	pthread_mutex_unlock(&loop->lock);
-	run_list(list);
+	loop_run_list(list);
 }
 
-static void run_late(struct net_loop *loop)
+static void loop_run_late(struct net_loop *loop)
 {
 	while (loop->late_head) {
 		struct net_task *list = loop->late_head;
 
 		loop->late_head = NULL;
 		loop->late_tail = &loop->late_head;
-		run_list(list);
+		loop_run_list(list);
 	}
 }
 
@@ -92,11 +92,11 @@ static void *loop_main(void *arg)
 		loop->sleeping = empty;
 		pthread_mutex_unlock(&loop->lock);
 		event_base_loop(loop->base, empty ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
-		run_posted(loop);
-		run_late(loop);
+		loop_run_posted(loop);
+		loop_run_late(loop);
 	}
-	run_posted(loop);
-	run_late(loop);
+	loop_run_posted(loop);
+	loop_run_late(loop);
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ static int make_base(struct net_loop *loop, struct cairn_err *err)
 	return 0;
 }
 
-static void destroy(struct net_loop *loop)
+static void loop_destroy(struct net_loop *loop)
 {
 	if (loop->wake)
 		event_free(loop->wake);
@@ -128,12 +128,12 @@ static void destroy(struct net_loop *loop)
 		close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);
 	if (loop->scratch)
-		net_recycle_done(&loop->scratch->recycle);
+		net_alloc_cache_done(&loop->scratch->recycle);
 	free(loop->scratch);
 	free(loop);
 }
 
-static int start_thread(struct net_loop *loop, const char *name, struct cairn_err *err)
+static int loop_start_thread(struct net_loop *loop, const char *name, struct cairn_err *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -167,11 +167,11 @@ int net_loop_new(const char *name, struct net_loop **ret, struct cairn_err *err)
 	else
 		rc = make_base(loop, err);
 	if (rc == 0) {
-		net_recycle_init(&loop->scratch->recycle);
-		rc = start_thread(loop, name, err);
+		net_alloc_cache_init(&loop->scratch->recycle);
+		rc = loop_start_thread(loop, name, err);
 	}
 	if (rc != 0) {
-		destroy(loop);
+		loop_destroy(loop);
 		return rc;
 	}
 	*ret = loop;
@@ -191,7 +191,7 @@ void net_loop_free(struct net_loop *loop)
 		return;
 	net_loop_call(loop, stop_loop, loop);
 	pthread_join(loop->thread, NULL);
-	destroy(loop);
+	loop_destroy(loop);
 }
 
 void net_loop_post(struct net_loop *loop, struct net_task *task)

@@ -30,7 +30,7 @@ static atomic_uint_fast64_t *cell_at(const struct net_metric *metric, unsigned s
 	return &metric->numbers[(stripe * metric->n_series + series) * metric->cells + cell];
 }
 
-static double real_of(uint64_t bits)
+static double metrics_real_of(uint64_t bits)
 {
 	double value;
 
@@ -50,7 +50,8 @@ static void real_add(atomic_uint_fast64_t *cell, double by)
 {
 	uint_fast64_t seen = atomic_load_explicit(cell, memory_order_relaxed);
 
-	while (!atomic_compare_exchange_weak_explicit(cell, &seen, bits_of(real_of(seen) + by),
+	while (!atomic_compare_exchange_weak_explicit(cell, &seen,
+						      bits_of(metrics_real_of(seen) + by),
 						      memory_order_relaxed, memory_order_relaxed))
 		continue;
 }
@@ -89,7 +90,7 @@ void net_metric_observe(struct net_metric *metric, size_t series, double value)
 	real_add(cell_at(metric, stripe, series, metric->n_buckets + 1), value);
 }
 
-uint64_t metric_total(const struct net_metric *metric, size_t series, size_t cell)
+uint64_t net_metric_total(const struct net_metric *metric, size_t series, size_t cell)
 {
 	uint64_t sum = 0;
 
@@ -98,13 +99,13 @@ uint64_t metric_total(const struct net_metric *metric, size_t series, size_t cel
 	return sum;
 }
 
-double metric_total_real(const struct net_metric *metric, size_t series, size_t cell)
+double net_metric_total_real(const struct net_metric *metric, size_t series, size_t cell)
 {
 	double sum = 0;
 
 	for (unsigned s = 0; s < METRIC_STRIPES; s++)
-		sum += real_of(atomic_load_explicit(cell_at(metric, s, series, cell),
-						    memory_order_relaxed));
+		sum += metrics_real_of(atomic_load_explicit(cell_at(metric, s, series, cell),
+							    memory_order_relaxed));
 	return sum;
 }
 
@@ -186,7 +187,7 @@ void net_metrics_free(struct net_metrics *metrics)
 }
 
 /* Letters, digits, underscores, and colons in the names of metrics. */
-static bool name_legal(const char *name, bool colons)
+static bool metrics_name_legal(const char *name, bool colons)
 {
 	if (!name || !*name || isdigit((unsigned char)*name))
 		return false;
@@ -201,7 +202,7 @@ static int copy_label(struct net_metric *metric, const struct net_metric_label *
 {
 	unsigned i = metric->n_labels, n = 0;
 
-	if (!name_legal(label->name, false) || strncmp(label->name, "__", 2) == 0 ||
+	if (!metrics_name_legal(label->name, false) || strncmp(label->name, "__", 2) == 0 ||
 	    strcmp(label->name, "le") == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "illegal label name '%s'", label->name);
 	while (label->values && label->values[n])
@@ -278,7 +279,7 @@ int net_metrics_add(struct net_metrics *metrics, const struct net_metric_spec *s
 	struct net_metric *metric;
 	int rc;
 
-	if (!name_legal(spec->name, true))
+	if (!metrics_name_legal(spec->name, true))
 		return cairn_err_set(err, CAIRN_INVALID, "illegal metric name '%s'",
 				     spec->name ? spec->name : "");
 	cairn_scoped_lock(&metrics->lock);

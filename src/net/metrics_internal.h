@@ -50,7 +50,7 @@ struct net_metrics {
 };
 
 /* The sum of a cell over all stripes, as a count or as a double. */
-uint64_t metric_total(const struct net_metric *metric, size_t series, size_t cell);
-double metric_total_real(const struct net_metric *metric, size_t series, size_t cell);
+uint64_t net_metric_total(const struct net_metric *metric, size_t series, size_t cell);
+double net_metric_total_real(const struct net_metric *metric, size_t series, size_t cell);
 
 #endif

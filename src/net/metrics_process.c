@@ -105,7 +105,7 @@ static double resident_bytes(void)
 	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static double open_files(void)
+static double metrics_process_open_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -137,13 +137,13 @@ static void collect_servers(struct net_metrics *metrics)
 	net_metric_set(metrics->process[CALMED], 0, (double)s.calmed);
 }
 
-static void collect(void *arg)
+static void metrics_process_collect(void *arg)
 {
 	struct net_metrics *metrics = arg;
 
 	net_metric_set(metrics->process[CPU], 0, cpu_seconds());
 	net_metric_set(metrics->process[MEMORY], 0, resident_bytes());
-	net_metric_set(metrics->process[FILES], 0, open_files());
+	net_metric_set(metrics->process[FILES], 0, metrics_process_open_files());
 	collect_servers(metrics);
 }
 
@@ -156,5 +156,5 @@ int net_metrics_add_process(struct net_metrics *metrics, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	net_metric_set(metrics->process[START], 0, (double)cairn_now_ns() / CAIRN_NS_PER_SEC);
-	return net_metrics_on_render(metrics, collect, metrics, err);
+	return net_metrics_on_render(metrics, metrics_process_collect, metrics, err);
 }

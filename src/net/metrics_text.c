@@ -33,7 +33,7 @@ static void add_real(struct cairn_buf *buf, double value)
 }
 
 /* Backslash and line feed are escaped everywhere, quotes in label values. */
-static void add_escaped(struct cairn_buf *buf, const char *text, bool quotes)
+static void metrics_text_add_escaped(struct cairn_buf *buf, const char *text, bool quotes)
 {
 	for (; *text; text++) {
 		if (*text == '\n') {
@@ -60,7 +60,7 @@ static void add_labels(struct cairn_buf *buf, const struct net_metric *metric, s
 		cairn_buf_adds(buf, i ? "," : "");
 		cairn_buf_adds(buf, metric->label_names[i]);
 		cairn_buf_adds(buf, "=\"");
-		add_escaped(buf, metric->label_values[i][series / rest], true);
+		metrics_text_add_escaped(buf, metric->label_values[i][series / rest], true);
 		cairn_buf_addc(buf, '"');
 		series %= rest;
 	}
@@ -72,8 +72,8 @@ static void add_labels(struct cairn_buf *buf, const struct net_metric *metric, s
 	cairn_buf_addc(buf, '}');
 }
 
-static void add_name(struct cairn_buf *buf, const struct net_metric *metric, const char *suffix,
-		     size_t series, const double *bound)
+static void metrics_text_add_name(struct cairn_buf *buf, const struct net_metric *metric,
+				  const char *suffix, size_t series, const double *bound)
 {
 	cairn_buf_adds(buf, metric->name);
 	cairn_buf_adds(buf, suffix);
@@ -84,7 +84,7 @@ static void add_name(struct cairn_buf *buf, const struct net_metric *metric, con
 static bool is_empty(const struct net_metric *metric, size_t series)
 {
 	for (size_t i = 0; i <= metric->n_buckets; i++)
-		if (metric_total(metric, series, i) > 0)
+		if (net_metric_total(metric, series, i) > 0)
 			return false;
 	return true;
 }
@@ -95,15 +95,15 @@ static void add_histogram(struct cairn_buf *buf, const struct net_metric *metric
 	uint64_t count = 0;
 
 	for (size_t i = 0; i <= metric->n_buckets; i++) {
-		count += metric_total(metric, series, i);
-		add_name(buf, metric, "_bucket", series,
-			 i < metric->n_buckets ? &metric->buckets[i] : &infinity);
+		count += net_metric_total(metric, series, i);
+		metrics_text_add_name(buf, metric, "_bucket", series,
+				      i < metric->n_buckets ? &metric->buckets[i] : &infinity);
 		cairn_buf_addf(buf, "%" PRIu64 "\n", count);
 	}
-	add_name(buf, metric, "_sum", series, NULL);
-	add_real(buf, metric_total_real(metric, series, metric->n_buckets + 1));
+	metrics_text_add_name(buf, metric, "_sum", series, NULL);
+	add_real(buf, net_metric_total_real(metric, series, metric->n_buckets + 1));
 	cairn_buf_addc(buf, '\n');
-	add_name(buf, metric, "_count", series, NULL);
+	metrics_text_add_name(buf, metric, "_count", series, NULL);
 	cairn_buf_addf(buf, "%" PRIu64 "\n", count);
 }
 
@@ -112,7 +112,7 @@ static void add_metric(struct cairn_buf *buf, const struct net_metric *metric)
 	static const char *const kinds[] = {"counter", "gauge", "histogram", "counter"};
 
 	cairn_buf_addf(buf, "# HELP %s ", metric->name);
-	add_escaped(buf, metric->help, false);
+	metrics_text_add_escaped(buf, metric->help, false);
 	cairn_buf_addf(buf, "\n# TYPE %s %s\n", metric->name, kinds[metric->kind]);
 	for (size_t i = 0; i < metric->n_series; i++) {
 		if (metric->kind == NET_HISTOGRAM) {
@@ -120,11 +120,11 @@ static void add_metric(struct cairn_buf *buf, const struct net_metric *metric)
 				add_histogram(buf, metric, i);
 			continue;
 		}
-		add_name(buf, metric, "", i, NULL);
+		metrics_text_add_name(buf, metric, "", i, NULL);
 		if (metric->kind == NET_COUNTER)
-			cairn_buf_addf(buf, "%" PRIu64, metric_total(metric, i, 0));
+			cairn_buf_addf(buf, "%" PRIu64, net_metric_total(metric, i, 0));
 		else
-			add_real(buf, metric_total_real(metric, i, 0));
+			add_real(buf, net_metric_total_real(metric, i, 0));
 		cairn_buf_addc(buf, '\n');
 	}
 }

@@ -7,12 +7,12 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
-#include "net/header_fields.h"
 #include "net/grpc/grpc_text.h"
+#include "net/header_fields.h"
 
 #define OWN_FIELDS 10 /* what we add to the lists of others, at most */
 
-static size_t text_of(const struct net_fields *fields)
+static size_t nv_text_of(const struct net_fields *fields)
 {
 	size_t sum = 0;
 
@@ -25,7 +25,7 @@ void net_nv_init(struct net_nv *nv, const struct net_fields *a, const struct net
 		 size_t extra_text)
 {
 	size_t cap = OWN_FIELDS + (a ? a->n : 0) + (b ? b->n : 0);
-	size_t text = text_of(a) + text_of(b) + extra_text;
+	size_t text = nv_text_of(a) + nv_text_of(b) + extra_text;
 
 	nv->n = nv->text_len = 0;
 	nv->failed = false;

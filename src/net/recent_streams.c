@@ -4,7 +4,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-void net_recent_open(struct net_recent *recent, int32_t id)
+void net_recent_streams_open(struct net_recent_streams *recent, int32_t id)
 {
 	recent->streams[recent->next].id = id;
 	recent->streams[recent->next].closed = false;
@@ -12,14 +12,15 @@ void net_recent_open(struct net_recent *recent, int32_t id)
 	recent->next = (recent->next + 1) % NET_RECENT_STREAMS;
 }
 
-void net_recent_close(struct net_recent *recent, int32_t id, bool ours)
+void net_recent_streams_close(struct net_recent_streams *recent, int32_t id, bool ours)
 {
 	for (unsigned i = 0; i < NET_RECENT_STREAMS; i++)
 		if (recent->streams[i].id == id)
 			recent->streams[i].closed = !ours;
 }
 
-uint32_t net_recent_error(const struct net_recent *recent, int32_t id, bool is_headers)
+uint32_t net_recent_streams_error(const struct net_recent_streams *recent, int32_t id,
+				  bool is_headers)
 {
 	/* The place that is overwritten next holds the oldest, or 0. */
 	int32_t oldest = recent->streams[recent->next].id;

@@ -16,7 +16,7 @@
 
 #define NET_RECENT_STREAMS 16
 
-struct net_recent {
+struct net_recent_streams {
 	struct {
 		int32_t id;
 		bool closed; /* by both sides, or by the peer's reset */
@@ -26,13 +26,14 @@ struct net_recent {
 };
 
 /* The peer opens a stream, which we may still refuse; `id` is above `last`. */
-void net_recent_open(struct net_recent *recent, int32_t id);
+void net_recent_streams_open(struct net_recent_streams *recent, int32_t id);
 
 /* The stream was closed; `ours` when we reset it. */
-void net_recent_close(struct net_recent *recent, int32_t id, bool ours);
+void net_recent_streams_close(struct net_recent_streams *recent, int32_t id, bool ours);
 
 /* For a frame on a stream that no longer exists: 0 to ignore it, else the
  * HTTP/2 error to report. */
-uint32_t net_recent_error(const struct net_recent *recent, int32_t id, bool is_headers);
+uint32_t net_recent_streams_error(const struct net_recent_streams *recent, int32_t id,
+				  bool is_headers);
 
 #endif

@@ -30,7 +30,7 @@ struct net_task;
 _Static_assert(NET_FRAME_ROOM >= NET_FRAME_BYTES_MAX + 9 + 256, "a frame fits behind a full batch");
 
 struct net_scratch {
-	struct net_recycle recycle;
+	struct net_alloc_cache recycle;
 	uint8_t raw[NET_READ_BYTES];
 	uint8_t plain[NET_PLAIN_BYTES];
 	uint8_t frames[NET_WRITE_BYTES + NET_FRAME_ROOM];

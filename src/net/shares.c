@@ -69,7 +69,7 @@ static void add_counts(struct net_shares_stats *sum, const struct net_shares_sta
 	sum->calmed += more->calmed;
 }
 
-static void enlist(struct net_shares *shares)
+static void shares_enlist(struct net_shares *shares)
 {
 	cairn_scoped_lock(&every_lock);
 	shares->next = every;
@@ -78,7 +78,7 @@ static void enlist(struct net_shares *shares)
 	every = shares;
 }
 
-static void delist(struct net_shares *shares)
+static void shares_delist(struct net_shares *shares)
 {
 	struct net_shares_stats stats;
 
@@ -119,7 +119,7 @@ int net_shares_new(const struct net_shares_limits *limits, struct net_shares **r
 		return cairn_err_nomem(err, "shares of addresses");
 	shares->limits = *limits;
 	pthread_mutex_init(&shares->lock, NULL);
-	enlist(shares);
+	shares_enlist(shares);
 	rc = cairn_random_bytes(&shares->key, sizeof(shares->key), err);
 	if (rc != 0) {
 		net_shares_free(shares);
@@ -133,7 +133,7 @@ void net_shares_free(struct net_shares *shares)
 {
 	if (!shares)
 		return;
-	delist(shares);
+	shares_delist(shares);
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		while (shares->buckets[i]) {
 			struct net_share *share = shares->buckets[i];
@@ -149,7 +149,7 @@ void net_shares_free(struct net_shares *shares)
 /* --- addresses --- */
 
 /* True for a unix socket. What has no address shares the empty one. */
-static bool read_address(int fd, uint8_t out[ADDRESS_BYTES])
+static bool shares_read_address(int fd, uint8_t out[ADDRESS_BYTES])
 {
 	struct net_address peer = {.len = sizeof(peer.addr)};
 	const struct sockaddr_in *v4 = (const void *)&peer.addr;
@@ -170,21 +170,21 @@ static bool read_address(int fd, uint8_t out[ADDRESS_BYTES])
 	return false;
 }
 
-static double refilled(double level, double seconds, uint32_t per_second, uint32_t burst)
+static double shares_refilled(double level, double seconds, uint32_t per_second, uint32_t burst)
 {
 	level += seconds * per_second;
 	return level < burst ? level : burst;
 }
 
-static void refill(const struct net_shares *shares, struct net_share *share, uint64_t now_ns)
+static void shares_refill(const struct net_shares *shares, struct net_share *share, uint64_t now_ns)
 {
 	const struct net_shares_limits *l = &shares->limits;
 	double seconds = (double)(now_ns - share->refilled_ns) / (double)CAIRN_NS_PER_SEC;
 
-	share->handshakes =
-		refilled(share->handshakes, seconds, l->handshakes_per_second, l->handshakes_burst);
-	share->requests =
-		refilled(share->requests, seconds, l->requests_per_second, l->requests_burst);
+	share->handshakes = shares_refilled(share->handshakes, seconds, l->handshakes_per_second,
+					    l->handshakes_burst);
+	share->requests = shares_refilled(share->requests, seconds, l->requests_per_second,
+					  l->requests_burst);
 	share->refilled_ns = now_ns;
 }
 
@@ -194,7 +194,7 @@ static bool is_forgettable(const struct net_shares *shares, struct net_share *sh
 {
 	if (share->n > 0 || share->refs > 0 || now_ns < share->reserve_until_ns)
 		return false;
-	refill(shares, share, now_ns);
+	shares_refill(shares, share, now_ns);
 	return share->handshakes >= shares->limits.handshakes_burst &&
 	       share->requests >= shares->limits.requests_burst;
 }
@@ -241,7 +241,7 @@ static struct net_share *new_share(struct net_shares *shares, unsigned bucket,
 static struct net_share *find_share(struct net_shares *shares, int fd, uint64_t now_ns)
 {
 	uint8_t address[ADDRESS_BYTES];
-	bool local = read_address(fd, address);
+	bool local = shares_read_address(fd, address);
 	uint64_t hash = cairn_siphash(&shares->key, address, sizeof(address));
 	unsigned bucket = (unsigned)(hash % BUCKETS);
 	struct net_share *share;
@@ -380,7 +380,7 @@ static struct net_slot *pick_own(const struct net_share *share, uint64_t now_ns)
 	return pick_slot(share, RANK_BUSY, now_ns > grace_ns ? now_ns - grace_ns : 0);
 }
 
-static bool displace(struct net_shares *shares, struct net_slot *slot)
+static bool shares_displace(struct net_shares *shares, struct net_slot *slot)
 {
 	if (!slot)
 		return false;
@@ -417,7 +417,7 @@ static struct net_slot *pick_elsewhere(const struct net_shares *shares,
 	return best;
 }
 
-static bool make_room(struct net_shares *shares, struct net_share *share, uint64_t now_ns)
+static bool shares_make_room(struct net_shares *shares, struct net_share *share, uint64_t now_ns)
 {
 	const struct net_shares_limits *l = &shares->limits;
 	struct net_slot *slot;
@@ -425,12 +425,12 @@ static bool make_room(struct net_shares *shares, struct net_share *share, uint64
 	if (share->local)
 		return shares->n < l->connections;
 	if ((share->n >= l->connections_each || share->strangers >= l->strangers_each) &&
-	    !displace(shares, pick_own(share, now_ns)))
+	    !shares_displace(shares, pick_own(share, now_ns)))
 		return false;
 	if (shares->n < l->connections && shares->strangers < l->strangers)
 		return true;
 	slot = pick_elsewhere(shares, share, shares->n < l->connections);
-	return displace(shares, slot ? slot : pick_own(share, now_ns));
+	return shares_displace(shares, slot ? slot : pick_own(share, now_ns));
 }
 
 static bool use_reserve(struct net_shares *shares, struct net_share *share, uint64_t now_ns)
@@ -447,7 +447,7 @@ static bool spend_handshake(struct net_shares *shares, struct net_share *share, 
 {
 	if (share->local)
 		return true;
-	refill(shares, share, now_ns);
+	shares_refill(shares, share, now_ns);
 	if (share->handshakes < 1) {
 		shares->handshakes_refused++;
 		return false;
@@ -468,7 +468,7 @@ bool net_shares_admit(struct net_shares *shares, struct net_slot *slot, int fd, 
 		shares->refused++;
 		return false;
 	}
-	if (!make_room(shares, share, now)) {
+	if (!shares_make_room(shares, share, now)) {
 		reserved = use_reserve(shares, share, now);
 		if (!reserved) {
 			shares->refused++;
@@ -525,7 +525,7 @@ uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot)
 	share = slot->share;
 	if (!share)
 		return 0;
-	refill(shares, share, cairn_monotonic_ns());
+	shares_refill(shares, share, cairn_monotonic_ns());
 	/* Each that waits has its own time, so that none wakes up in vain. */
 	share->requests -= 1;
 	if (share->requests >= 0)

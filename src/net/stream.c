@@ -204,7 +204,7 @@ bool net_stream_rewind(struct net_stream *stream)
 	return true;
 }
 
-static int wait_for_room(struct net_stream *stream, struct cairn_err *err)
+static int stream_wait_for_room(struct net_stream *stream, struct cairn_err *err)
 {
 	while (!stream->over && stream->out.bytes >= net_stream_send_limit(stream)) {
 		stream->hold = false;
@@ -226,7 +226,7 @@ int net_stream_reserve(struct net_stream *stream, size_t max, uint8_t **ret_at,
 	if (max > UINT32_MAX)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "a message of %zu bytes is too long",
 				     max);
-	rc = wait_for_room(stream, err);
+	rc = stream_wait_for_room(stream, err);
 	if (rc != 0)
 		return rc;
 	at = net_outq_reserve(&stream->out, max + GRPC_PREFIX_BYTES);

@@ -46,7 +46,7 @@ static bool begin_message(struct net_stream *stream, size_t at_hand)
 }
 
 /* With the lock held. */
-static void append(struct net_stream *stream, struct net_msg *msg)
+static void stream_recv_append(struct net_stream *stream, struct net_msg *msg)
 {
 	if (stream->in_tail)
 		stream->in_tail->next = msg;
@@ -56,7 +56,7 @@ static void append(struct net_stream *stream, struct net_msg *msg)
 	stream->in_bytes += msg->len;
 }
 
-static void deliver(struct net_stream *stream)
+static void stream_recv_deliver(struct net_stream *stream)
 {
 	struct net_msg *msg = stream->building;
 	bool over;
@@ -65,7 +65,7 @@ static void deliver(struct net_stream *stream)
 	pthread_mutex_lock(&stream->lock);
 	over = stream->over;
 	if (!over)
-		append(stream, msg);
+		stream_recv_append(stream, msg);
 	pthread_mutex_unlock(&stream->lock);
 	if (over)
 		net_stream_free_msg(stream, msg);
@@ -91,7 +91,7 @@ static bool add_body(struct net_stream *stream, const uint8_t *body, size_t n)
 	return true;
 }
 
-static void give_up(struct net_stream *stream, int code, const char *text)
+static void stream_recv_give_up(struct net_stream *stream, int code, const char *text)
 {
 	stream->discard = true;
 	stream->hooks->broken(stream, code, text);
@@ -113,27 +113,28 @@ void net_stream_data(struct net_stream *stream, const uint8_t *data, size_t n)
 			return;
 		case GRPC_BEGIN:
 			if (over_budget(stream) || !begin_message(stream, n))
-				give_up(stream, CAIRN_NO_SPACE, too_much);
+				stream_recv_give_up(stream, CAIRN_NO_SPACE, too_much);
 			break;
 		case GRPC_BODY:
 			if (over_budget(stream) || !add_body(stream, body, body_n))
-				give_up(stream, CAIRN_NO_SPACE, too_much);
+				stream_recv_give_up(stream, CAIRN_NO_SPACE, too_much);
 			break;
 		case GRPC_END:
-			deliver(stream);
+			stream_recv_deliver(stream);
 			break;
 		case GRPC_BAD_FLAG:
-			give_up(stream, CAIRN_INTERNAL, "bytes that are no message");
+			stream_recv_give_up(stream, CAIRN_INTERNAL, "bytes that are no message");
 			break;
 		case GRPC_TOO_LARGE:
-			give_up(stream, CAIRN_NO_SPACE, "message is larger than the limit");
+			stream_recv_give_up(stream, CAIRN_NO_SPACE,
+					    "message is larger than the limit");
 			break;
 		}
 	}
 }
 
 /* With the lock held. */
-static struct net_msg *pop(struct net_stream *stream)
+static struct net_msg *stream_recv_pop(struct net_stream *stream)
 {
 	struct net_msg *msg = stream->in_head;
 
@@ -149,7 +150,7 @@ static struct net_msg *pop(struct net_stream *stream)
 struct net_msg *net_stream_pop(struct net_stream *stream)
 {
 	cairn_scoped_lock(&stream->lock);
-	return pop(stream);
+	return stream_recv_pop(stream);
 }
 
 int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
@@ -164,7 +165,7 @@ int net_stream_recv(struct net_stream *stream, struct cairn_err *err)
 	}
 	while (!stream->in_head && !stream->in_end && !stream->over)
 		net_stream_wait(stream, UINT64_MAX);
-	msg = pop(stream);
+	msg = stream_recv_pop(stream);
 	if (!msg)
 		return stream->over && stream->code != 0 ? net_stream_over_code(stream, err) : 0;
 	if (stream->uncredited > 0 && stream->in_bytes < stream->recv_max)

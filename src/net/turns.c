@@ -25,7 +25,7 @@ void net_turns_done(struct net_turns *turns)
 	pthread_mutex_destroy(&turns->lock);
 }
 
-static void enqueue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
+static void turns_enqueue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
 {
 	turn->prev = turns->lanes[lane].last;
 	if (turn->prev)
@@ -35,7 +35,7 @@ static void enqueue(struct net_turns *turns, uint8_t lane, struct net_turn *turn
 	turns->lanes[lane].last = turn;
 }
 
-static void dequeue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
+static void turns_dequeue(struct net_turns *turns, uint8_t lane, struct net_turn *turn)
 {
 	if (turn->prev)
 		turn->prev->next = turn->next;
@@ -48,7 +48,7 @@ static void dequeue(struct net_turns *turns, uint8_t lane, struct net_turn *turn
 }
 
 /* Until it is granted; false when `gone`. With the lock. */
-static bool wait_for(struct net_turns *turns, struct net_turn *turn, const atomic_bool *gone)
+static bool turns_wait_for(struct net_turns *turns, struct net_turn *turn, const atomic_bool *gone)
 {
 	while (!turn->granted && !atomic_load_explicit(gone, memory_order_relaxed))
 		(void)cairn_cond_wait_until(&turn->changed, &turns->lock, cairn_after_ms(LOOK_MS));
@@ -66,10 +66,10 @@ bool net_turns_take(struct net_turns *turns, uint8_t lane, const atomic_bool *go
 		return true;
 	}
 	cairn_cond_init(&turn.changed);
-	enqueue(turns, lane, &turn);
-	granted = wait_for(turns, &turn, gone);
+	turns_enqueue(turns, lane, &turn);
+	granted = turns_wait_for(turns, &turn, gone);
 	if (!granted)
-		dequeue(turns, lane, &turn);
+		turns_dequeue(turns, lane, &turn);
 	pthread_cond_destroy(&turn.changed);
 	return granted;
 }
@@ -84,7 +84,7 @@ void net_turns_give(struct net_turns *turns)
 		turns->at = (uint8_t)((lane + 1) % NET_CROWD_LANES);
 		if (!turn)
 			continue;
-		dequeue(turns, lane, turn);
+		turns_dequeue(turns, lane, turn);
 		turn->granted = true;
 		pthread_cond_signal(&turn->changed);
 		return;

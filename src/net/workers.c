@@ -31,7 +31,7 @@ struct net_workers {
 
 static void *worker_main(void *arg);
 
-static bool start_thread(struct net_workers *w)
+static bool workers_start_thread(struct net_workers *w)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -63,7 +63,7 @@ static bool get_help(struct net_workers *w)
 		return true;
 	}
 	if (w->threads < w->max)
-		w->waking = start_thread(w);
+		w->waking = workers_start_thread(w);
 	return false;
 }
 
@@ -150,9 +150,9 @@ void net_workers_free(struct net_workers *w)
 	free(w);
 }
 
-static bool enqueue(struct net_workers *w, struct net_work *work)
+static bool workers_enqueue(struct net_workers *w, struct net_work *work)
 {
-	if (w->queued >= w->queue_max || (w->threads == 0 && !start_thread(w)))
+	if (w->queued >= w->queue_max || (w->threads == 0 && !workers_start_thread(w)))
 		return false;
 	work->next = NULL;
 	*w->tail = work;
@@ -169,7 +169,7 @@ struct net_work *net_workers_submit(struct net_workers *w, struct net_work *list
 	while (list) {
 		struct net_work *next = list->next;
 
-		if (!enqueue(w, list))
+		if (!workers_enqueue(w, list))
 			break;
 		list = next;
 	}

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-int relocation_epoch(int fd, uint64_t *ret, struct cairn_err *err)
+int pool_relocation_epoch(int fd, uint64_t *ret, struct cairn_err *err)
 {
 	struct btrfs_ioctl_fs_info_args info = {.flags = BTRFS_FS_INFO_FLAG_GENERATION};
 

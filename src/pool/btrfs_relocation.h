@@ -18,6 +18,6 @@ struct cairn_err;
  *
  * CAIRN_UNIMPLEMENTED  not btrfs, or a kernel before 5.10
  */
-int relocation_epoch(int fd, uint64_t *ret, struct cairn_err *err);
+int pool_relocation_epoch(int fd, uint64_t *ret, struct cairn_err *err);
 
 #endif

@@ -7,18 +7,18 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
 /* How often a waiter checks for cancellation. */
 #define WAIT_STEP_MS 200
 
-static bool is_cancelled(const struct store_progress *progress)
+static bool changeset_build_is_cancelled(const struct store_progress *progress)
 {
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
@@ -29,9 +29,9 @@ static int lock_patiently(struct pool *pool, uint64_t number, const struct store
 	int rc;
 
 	do {
-		if (is_cancelled(progress))
+		if (changeset_build_is_cancelled(progress))
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
-		rc = handle_lock_set(pool, number, WAIT_STEP_MS, ret_fd, err);
+		rc = pool_impl_lock_set(pool, number, WAIT_STEP_MS, ret_fd, err);
 	} while (rc == CAIRN_ABORTED);
 	return rc;
 }
@@ -76,14 +76,14 @@ static int compare_snapshots(struct pool *pool, const struct record_snapshot *re
 	uint64_t size;
 	int rc;
 
-	ids_format_snapshot(parent->volume, parent->number, base_id);
-	ids_format_snapshot(record->volume, record->number, target_id);
-	rc = handle_data_size(pool, (struct store_ref){STORE_SNAPSHOT, target_id}, record->size,
-			      &size, err);
+	pool_ids_format_snapshot(parent->volume, parent->number, base_id);
+	pool_ids_format_snapshot(record->volume, record->number, target_id);
+	rc = pool_impl_data_size(pool, (struct store_ref){STORE_SNAPSHOT, target_id}, record->size,
+				 &size, err);
 	if (!rc)
-		rc = store_delta(pool->store, base_id, target_id,
-				 (struct block_sink){.emit = grown_emit, .arg = &grown}, progress,
-				 &stats, err);
+		rc = pool_store_delta(pool->store, base_id, target_id,
+				      (struct block_sink){.emit = grown_emit, .arg = &grown},
+				      progress, &stats, err);
 	return rc ? rc : grown_fill(&grown, record->size, err);
 }
 
@@ -93,23 +93,24 @@ static int write_set(struct pool *pool, const struct record_snapshot *record,
 		     const struct store_progress *progress, struct block_set_info *ret_info,
 		     struct cairn_err *err)
 {
-	cairn_cleanup(setfile_writer_freep) struct setfile_writer *writer = NULL;
+	cairn_cleanup(pool_changeset_file_writer_freep) struct setfile_writer *writer = NULL;
 	struct block_set_info info = {
 		.volume_size = record->size,
 		.base_size = parent->size,
 	};
 	struct record_volume volume;
-	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
+	int rc = pool_records_volume_get(pool->cat, record->volume, &volume, err);
 
 	if (rc)
 		return rc;
-	info.granularity = handle_granularity(pool, &volume);
-	rc = setfile_writer_new(pool->sets_fd, name, &info, &writer, err);
+	info.granularity = pool_impl_granularity(pool, &volume);
+	rc = pool_changeset_file_writer_new(pool->sets_fd, name, &info, &writer, err);
 	if (rc)
 		return rc;
 	rc = compare_snapshots(pool, record, parent,
-			       block_set_writer_sink(setfile_writer_set(writer)), progress, err);
-	return rc ? rc : setfile_writer_finish(writer, ret_info, err);
+			       block_set_writer_sink(pool_changeset_file_writer_set(writer)),
+			       progress, err);
+	return rc ? rc : pool_changeset_file_writer_finish(writer, ret_info, err);
 }
 
 /* Records the result in the record as it is now. */
@@ -119,15 +120,15 @@ static int commit_set(struct pool *pool, uint64_t number, enum pool_set_state st
 	int rc = CAIRN_ABORTED;
 
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+		cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 		struct record_snapshot old;
 		struct record_snapshot now;
 		char parent_id[POOL_ID_MAX + 1];
 		char name[SETFILE_NAME_MAX];
 
-		rc = ledger_snapshot_get(pool->cat, number, &old, err);
+		rc = pool_records_snapshot_get(pool->cat, number, &old, err);
 		if (!rc)
-			rc = catalogue_batch_new(pool->cat, &batch, err);
+			rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 		if (rc)
 			return rc;
 		now = old;
@@ -136,15 +137,15 @@ static int commit_set(struct pool *pool, uint64_t number, enum pool_set_state st
 		now.set_extents = info->extents;
 		now.set_changed_bytes = info->changed_bytes;
 		now.set_zero_bytes = info->zero_bytes;
-		rc = ledger_snapshot_change(pool->cat, batch, &old, &now, err);
+		rc = pool_records_snapshot_change(pool->cat, batch, &old, &now, err);
 		if (rc)
 			return rc;
-		setfile_name(number, generation, name);
-		ids_format_snapshot(old.parent_volume, old.parent, parent_id);
+		pool_changeset_file_name(number, generation, name);
+		pool_ids_format_snapshot(old.parent_volume, old.parent, parent_id);
 		if (state == POOL_SET_READY)
-			ledger_leftover_clear(batch, name);
-		ledger_leftover_add(batch, parent_id); /* its data may no longer be needed */
-		rc = catalogue_commit(batch, CATALOGUE_ORDERED, err);
+			pool_records_cleanup_clear(batch, name);
+		pool_records_cleanup_add(batch, parent_id); /* its data may no longer be needed */
+		rc = pool_catalogue_commit(batch, CATALOGUE_ORDERED, err);
 	}
 	return rc;
 }
@@ -157,32 +158,32 @@ static int make_set(struct pool *pool, const struct record_snapshot *record, uin
 	struct record_snapshot parent;
 	char parent_id[POOL_ID_MAX + 1];
 	char name[SETFILE_NAME_MAX];
-	int rc = ledger_snapshot_get(pool->cat, record->parent, &parent, err);
+	int rc = pool_records_snapshot_get(pool->cat, record->parent, &parent, err);
 
 	if (rc)
 		return cairn_err_wrap(err, "predecessor");
 	if (!parent.has_data)
 		return commit_set(pool, record->number, POOL_SET_LOST, generation, &info, err);
-	setfile_name(record->number, generation, name);
-	rc = leftover_note(pool, name, err);
+	pool_changeset_file_name(record->number, generation, name);
+	rc = pool_cleanup_note(pool, name, err);
 	if (!rc)
 		rc = write_set(pool, record, &parent, name, progress, &info, err);
 	if (!rc)
 		rc = commit_set(pool, record->number, POOL_SET_READY, generation, &info, err);
 	if (rc)
 		return rc;
-	ids_format_snapshot(parent.volume, parent.number, parent_id);
-	leftover_tidy(pool, parent_id, held);
+	pool_ids_format_snapshot(parent.volume, parent.number, parent_id);
+	pool_cleanup_tidy(pool, parent_id, held);
 	return 0;
 }
 
-int complete_set(struct pool *pool, uint64_t number, uint64_t held,
-		 const struct store_progress *progress, struct cairn_err *err)
+int pool_changeset_build(struct pool *pool, uint64_t number, uint64_t held,
+			 const struct store_progress *progress, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
 	struct record_snapshot record;
 	char id[POOL_ID_MAX + 1];
-	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 
 	if (rc || record.set != POOL_SET_PENDING)
 		return rc;
@@ -191,12 +192,12 @@ int complete_set(struct pool *pool, uint64_t number, uint64_t held,
 				     "a change set is not made yet, and the pool is read-only");
 	rc = lock_patiently(pool, number, progress, &lock, err);
 	if (!rc)
-		rc = ledger_snapshot_get(pool->cat, number, &record, err);
+		rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 	if (rc || record.set != POOL_SET_PENDING)
 		return rc;
 	rc = make_set(pool, &record, held, progress, err);
 	if (rc) {
-		ids_format_snapshot(record.volume, record.number, id);
+		pool_ids_format_snapshot(record.volume, record.number, id);
 		return cairn_err_wrap(err, "change set of %s", id);
 	}
 	return 0;
@@ -207,12 +208,13 @@ static bool data_is_missing(struct pool *pool, uint64_t volume, uint64_t number)
 	char id[POOL_ID_MAX + 1];
 	uint64_t size;
 
-	ids_format_snapshot(volume, number, id);
-	return store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, NULL) ==
+	pool_ids_format_snapshot(volume, number, id);
+	return pool_store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, NULL) ==
 	       CAIRN_NOT_FOUND;
 }
 
-static int discard(void *arg, const struct block_extent *extent, struct cairn_err *err)
+static int changeset_build_discard(void *arg, const struct block_extent *extent,
+				   struct cairn_err *err)
 {
 	(void)arg;
 	(void)extent;
@@ -225,15 +227,16 @@ static int discard(void *arg, const struct block_extent *extent, struct cairn_er
  * written. */
 static bool data_is_unreadable(struct pool *pool, const struct record_snapshot *record)
 {
-	struct block_sink nowhere = {.emit = discard};
+	struct block_sink nowhere = {.emit = changeset_build_discard};
 	struct store_delta_stats stats;
 	struct cairn_err why = {0};
 	char base_id[POOL_ID_MAX + 1];
 	char target_id[POOL_ID_MAX + 1];
 
-	ids_format_snapshot(record->parent_volume, record->parent, base_id);
-	ids_format_snapshot(record->volume, record->number, target_id);
-	return store_delta(pool->store, base_id, target_id, nowhere, NULL, &stats, &why) != 0 &&
+	pool_ids_format_snapshot(record->parent_volume, record->parent, base_id);
+	pool_ids_format_snapshot(record->volume, record->number, target_id);
+	return pool_store_delta(pool->store, base_id, target_id, nowhere, NULL, &stats, &why) !=
+		       0 &&
 	       why.sys_errno == EIO;
 }
 
@@ -246,23 +249,25 @@ static bool set_is_impossible(struct pool *pool, const struct record_snapshot *r
 	    data_is_missing(pool, record->parent_volume, record->parent) ||
 	    (why->sys_errno == EIO && data_is_unreadable(pool, record)))
 		return true;
-	return ledger_snapshot_get(pool->cat, record->parent, &parent, NULL) == CAIRN_NOT_FOUND;
+	return pool_records_snapshot_get(pool->cat, record->parent, &parent, NULL) ==
+	       CAIRN_NOT_FOUND;
 }
 
-int complete_set_or_lose(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
+int pool_changeset_build_or_lose(struct pool *pool, uint64_t number, uint64_t held,
+				 struct cairn_err *err)
 {
 	const struct block_set_info nothing = {0};
 	cairn_auto_fd int lock = -1;
 	struct record_snapshot record;
 	struct cairn_err why = {0};
-	int rc = complete_set(pool, number, held, NULL, &why);
+	int rc = pool_changeset_build(pool, number, held, NULL, &why);
 
 	if (!rc)
 		return 0;
 	if (err)
 		*err = why;
-	if (handle_lock_set(pool, number, pool->lock_wait_ms, &lock, NULL) != 0 ||
-	    ledger_snapshot_get(pool->cat, number, &record, NULL) != 0)
+	if (pool_impl_lock_set(pool, number, pool->lock_wait_ms, &lock, NULL) != 0 ||
+	    pool_records_snapshot_get(pool->cat, number, &record, NULL) != 0)
 		return rc;
 	if (record.set != POOL_SET_PENDING)
 		return 0;
@@ -275,22 +280,23 @@ int complete_set_or_lose(struct pool *pool, uint64_t number, uint64_t held, stru
 static int complete_child(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
 {
 	struct record_snapshot gone;
-	int rc = complete_set_or_lose(pool, number, held, err);
+	int rc = pool_changeset_build_or_lose(pool, number, held, err);
 
 	if (rc == CAIRN_NOT_FOUND &&
-	    ledger_snapshot_get(pool->cat, number, &gone, NULL) == CAIRN_NOT_FOUND)
+	    pool_records_snapshot_get(pool->cat, number, &gone, NULL) == CAIRN_NOT_FOUND)
 		return 0;
 	return rc;
 }
 
-int complete_family(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err)
+int pool_changeset_build_family(struct pool *pool, uint64_t number, uint64_t held,
+				struct cairn_err *err)
 {
 	cairn_auto_free uint64_t *children = NULL;
 	size_t n = 0;
-	int rc = complete_set_or_lose(pool, number, held, err);
+	int rc = pool_changeset_build_or_lose(pool, number, held, err);
 
 	if (!rc)
-		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, number, &children, &n, err);
+		rc = pool_records_collect(pool->cat, LEDGER_CHILDREN, number, &children, &n, err);
 	for (size_t i = 0; i < n && !rc; i++)
 		rc = complete_child(pool, children[i], held, err);
 	return rc;
@@ -300,7 +306,7 @@ int pool_snapshot_complete(struct pool *pool, const char *snapshot,
 			   const struct store_progress *progress, struct cairn_err *err)
 {
 	struct record_snapshot record;
-	int rc = handle_find_snapshot(pool, snapshot, &record, err);
+	int rc = pool_impl_find_snapshot(pool, snapshot, &record, err);
 
-	return rc ? rc : complete_set(pool, record.number, LEFTOVER_NO_LOCK, progress, err);
+	return rc ? rc : pool_changeset_build(pool, record.number, LEFTOVER_NO_LOCK, progress, err);
 }

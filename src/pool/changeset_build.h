@@ -16,16 +16,18 @@ struct store_progress;
 
 /* Waits for the set of snapshot `number`, or computes it. `held` is the volume
  * whose lock the caller holds, or LEFTOVER_NO_LOCK. */
-int complete_set(struct pool *pool, uint64_t number, uint64_t held,
-		 const struct store_progress *progress, struct cairn_err *err);
+int pool_changeset_build(struct pool *pool, uint64_t number, uint64_t held,
+			 const struct store_progress *progress, struct cairn_err *err);
 
 /* The same for a caller that is about to delete one of the two snapshots: a set
  * that can never be computed, because data is missing or unreadable, is
  * recorded as lost. */
-int complete_set_or_lose(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err);
+int pool_changeset_build_or_lose(struct pool *pool, uint64_t number, uint64_t held,
+				 struct cairn_err *err);
 
 /* The same for all sets that are computed from this snapshot's data: its own and
  * its successors'. */
-int complete_family(struct pool *pool, uint64_t number, uint64_t held, struct cairn_err *err);
+int pool_changeset_build_family(struct pool *pool, uint64_t number, uint64_t held,
+				struct cairn_err *err);
 
 #endif

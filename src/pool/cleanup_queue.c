@@ -13,12 +13,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
-#include "pool/store/reserve.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
+#include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
 #define BATCH_OF_IDS 128
@@ -29,12 +29,12 @@
 /* An attempt fails when another operation changes the object meanwhile. */
 #define SETTLE_TRIES 8
 
-void leftover_probe_id(const char *snapshot_id, char *out, unsigned size)
+void pool_cleanup_probe_id(const char *snapshot_id, char *out, unsigned size)
 {
 	snprintf(out, size, "%s" PROBE_ENDING, snapshot_id);
 }
 
-int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err)
+int pool_cleanup_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err)
 {
 	static const char *const endings[] = {"", PROBE_ENDING};
 	char id[POOL_ID_MAX + 1];
@@ -50,22 +50,22 @@ int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct ca
 			continue;
 		memcpy(id, name, len - cut);
 		id[len - cut] = '\0';
-		rc = ledger_leftover_listed(pool->cat, id, ret, err);
+		rc = pool_records_cleanup_listed(pool->cat, id, ret, err);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-int leftover_note(struct pool *pool, const char *id, struct cairn_err *err)
+int pool_cleanup_note(struct pool *pool, const char *id, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	ledger_leftover_add(batch, id);
-	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+	pool_records_cleanup_add(batch, id);
+	return pool_catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
 static int settle_volume(struct pool *pool, uint64_t volume, const char *id, struct cairn_err *err)
@@ -73,18 +73,18 @@ static int settle_volume(struct pool *pool, uint64_t volume, const char *id, str
 	struct store_ref ref = {STORE_VOLUME, id};
 	struct record_volume record;
 	uint64_t size;
-	int rc = ledger_volume_get(pool->cat, volume, &record, err);
+	int rc = pool_records_volume_get(pool->cat, volume, &record, err);
 
 	if (rc == CAIRN_NOT_FOUND || (rc == 0 && record.deleted))
-		return store_remove(pool->store, ref, err);
+		return pool_store_remove(pool->store, ref, err);
 	if (rc)
 		return rc;
 	/* An older version recorded the new size before it grew the file. */
-	rc = store_size(pool->store, ref, &size, err);
+	rc = pool_store_size(pool->store, ref, &size, err);
 	if (rc == 0 && size < record.size)
-		rc = store_volume_resize(pool->store, id, record.size, err);
+		rc = pool_store_volume_resize(pool->store, id, record.size, err);
 	/* Remove the half of a rollback that is not the volume. */
-	return rc ? rc : store_volume_sweep(pool->store, id, err);
+	return rc ? rc : pool_store_volume_sweep(pool->store, id, err);
 }
 
 /* True in *ret when a volume or a set that is not yet computed still needs the
@@ -96,18 +96,19 @@ static int data_is_needed(struct pool *pool, const struct record_snapshot *snaps
 	cairn_auto_free uint64_t *children = NULL;
 	size_t n_heads;
 	size_t n_children;
-	int rc = ledger_collect(pool->cat, LEDGER_HEADS, snapshot->number, &heads, &n_heads, err);
+	int rc = pool_records_collect(pool->cat, LEDGER_HEADS, snapshot->number, &heads, &n_heads,
+				      err);
 
 	if (!rc)
-		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children,
-				    &n_children, err);
+		rc = pool_records_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children,
+					  &n_children, err);
 	if (rc)
 		return rc;
 	*ret = n_heads > 0 || snapshot->set == POOL_SET_PENDING;
 	for (size_t i = 0; i < n_children && !*ret; i++) {
 		struct record_snapshot child;
 
-		rc = ledger_snapshot_get(pool->cat, children[i], &child, err);
+		rc = pool_records_snapshot_get(pool->cat, children[i], &child, err);
 		if (rc == CAIRN_NOT_FOUND)
 			continue; /* merged since the index was read */
 		if (rc)
@@ -122,15 +123,15 @@ static int data_is_needed(struct pool *pool, const struct record_snapshot *snaps
 static int release_data(struct pool *pool, const struct record_snapshot *record,
 			struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_snapshot now = *record;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
 	now.has_data = false;
-	rc = ledger_snapshot_change(pool->cat, batch, record, &now, err);
-	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	rc = pool_records_snapshot_change(pool->cat, batch, record, &now, err);
+	return rc ? rc : pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_err *err)
@@ -138,27 +139,28 @@ static int remove_snapshot_data(struct pool *pool, const char *id, struct cairn_
 	char probe[POOL_ID_MAX + 8];
 	int rc;
 
-	leftover_probe_id(id, probe, sizeof(probe));
-	rc = store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, probe}, err);
-	return rc ? rc : store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
+	pool_cleanup_probe_id(id, probe, sizeof(probe));
+	rc = pool_store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, probe}, err);
+	return rc ? rc
+		  : pool_store_remove(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
 }
 
 /* An interrupted cut may have left the volume's filesystem frozen, if the guard
  * that would have thawed it was killed as well. */
 static void thaw_volume(struct pool *pool, uint64_t volume)
 {
-	cairn_cleanup(device_list_done) struct device_list devices = {0};
+	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
 	cairn_auto_free char *path = NULL;
 	char id[POOL_ID_MAX + 1];
 	struct cairn_err err = {0};
 	int rc;
 
-	ids_format_volume(volume, id);
-	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, &err);
+	pool_ids_format_volume(volume, id);
+	rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, &err);
 	if (!rc)
-		rc = device_list_get(path, &devices, &err);
+		rc = pool_device_list_get(path, &devices, &err);
 	for (size_t i = 0; i < devices.n && !rc; i++)
-		rc = device_thaw(devices.list[i].path, &err);
+		rc = pool_device_thaw(devices.list[i].path, &err);
 	if (rc && rc != CAIRN_NOT_FOUND)
 		cairn_log(CAIRN_LOG_DEBUG, "could not thaw", CAIRN_STR("volume", id),
 			  CAIRN_STR("reason", err.msg));
@@ -169,7 +171,7 @@ static int settle_snapshot(struct pool *pool, uint64_t volume, uint64_t number, 
 {
 	struct record_snapshot record;
 	bool needed;
-	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
 		if (frozen)
@@ -202,7 +204,7 @@ static int settle_set(struct pool *pool, uint64_t number, uint64_t generation, c
 		      struct cairn_err *err)
 {
 	struct record_snapshot record;
-	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 
 	if (rc == 0 && record.set == POOL_SET_READY && record.set_generation == generation)
 		return 0;
@@ -225,38 +227,38 @@ struct object {
 
 static int parse_object(const char *id, struct object *ret, struct cairn_err *err)
 {
-	if (setfile_parse_name(id, &ret->number, &ret->generation))
+	if (pool_changeset_file_parse_name(id, &ret->number, &ret->generation))
 		ret->kind = OBJECT_SET;
-	else if (ids_parse_snapshot(id, &ret->volume, &ret->number))
+	else if (pool_ids_parse_snapshot(id, &ret->volume, &ret->number))
 		ret->kind = OBJECT_SNAPSHOT;
-	else if (ids_parse_volume(id, &ret->volume))
+	else if (pool_ids_parse_volume(id, &ret->volume))
 		ret->kind = OBJECT_VOLUME;
 	else
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no id of ours", id);
 	return 0;
 }
 
-static int lock_object(struct pool *pool, const struct object *object, uint64_t held, int *ret_fd,
-		       struct cairn_err *err)
+static int cleanup_queue_lock_object(struct pool *pool, const struct object *object, uint64_t held,
+				     int *ret_fd, struct cairn_err *err)
 {
 	if (object->kind == OBJECT_SET)
-		return handle_lock_set(pool, object->number, 0, ret_fd, err);
+		return pool_impl_lock_set(pool, object->number, 0, ret_fd, err);
 	if (held != LEFTOVER_NO_LOCK && held == object->volume)
 		return 0;
-	return handle_lock_volume(pool, object->volume, 0, ret_fd, err);
+	return pool_impl_lock_volume(pool, object->volume, 0, ret_fd, err);
 }
 
 /* Removes the entry from the list, if it is unchanged. */
 static int clear_seen(struct pool *pool, const char *id, const struct ledger_leftover *seen,
 		      struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	ledger_leftover_clear_seen(batch, id, seen);
-	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+	pool_records_cleanup_clear_seen(batch, id, seen);
+	return pool_catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
 /* Call with the object's lock, which is also held while the entry is removed:
@@ -266,7 +268,7 @@ static int settle_locked(struct pool *pool, const char *id, const struct object 
 			 bool interrupted, struct cairn_err *err)
 {
 	struct ledger_leftover seen;
-	int found = ledger_leftover_get(pool->cat, id, &seen, err);
+	int found = pool_records_cleanup_get(pool->cat, id, &seen, err);
 	int rc;
 
 	if (found && found != CAIRN_NOT_FOUND)
@@ -281,17 +283,17 @@ static int settle_locked(struct pool *pool, const char *id, const struct object 
 	return rc || found ? rc : clear_seen(pool, id, &seen, err);
 }
 
-int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
+int pool_cleanup_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err)
 {
 	struct object object = {0};
 	struct cairn_err why = {0};
 	cairn_auto_fd int lock = -1;
 	int rc = parse_object(id, &object, &why);
 
-	if (!rc && !catalogue_is_certain(pool->cat))
+	if (!rc && !pool_catalogue_is_certain(pool->cat))
 		rc = cairn_err_set(&why, CAIRN_UNAVAILABLE, "it may be wanted after all");
 	if (!rc)
-		rc = lock_object(pool, &object, held, &lock, &why);
+		rc = cleanup_queue_lock_object(pool, &object, held, &lock, &why);
 	if (rc == CAIRN_ABORTED)
 		return 0; /* the next process that opens the pool settles it */
 	if (!rc)
@@ -299,17 +301,17 @@ int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cai
 	for (int try = 0; try < SETTLE_TRIES && rc == CAIRN_ABORTED; try++)
 		do
 			rc = settle_locked(pool, id, &object, held == LEFTOVER_NO_LOCK, &why);
-		while (reserve_helps(pool, rc, &why));
+		while (pool_reserve_helps(pool, rc, &why));
 	if (rc && err)
 		*err = why;
 	return rc ? cairn_err_wrap(err, "clean up '%s'", id) : 0;
 }
 
-void leftover_tidy(struct pool *pool, const char *id, uint64_t held)
+void pool_cleanup_tidy(struct pool *pool, const char *id, uint64_t held)
 {
 	struct cairn_err err = {0};
 
-	if (leftover_settle(pool, id, held, &err))
+	if (pool_cleanup_settle(pool, id, held, &err))
 		cairn_log(CAIRN_LOG_DEBUG, "left for later", CAIRN_STR("reason", err.msg));
 }
 
@@ -338,12 +340,12 @@ static unsigned sweeper_of(const struct sweep *sweep, const char *id)
 	uint64_t key = 0;
 	uint64_t number;
 
-	if (!ids_parse_volume(id, &key) && !ids_parse_snapshot(id, &key, &number))
-		(void)setfile_parse_name(id, &key, &number);
+	if (!pool_ids_parse_volume(id, &key) && !pool_ids_parse_snapshot(id, &key, &number))
+		(void)pool_changeset_file_parse_name(id, &key, &number);
 	return (unsigned)(key % sweep->n_threads);
 }
 
-static bool is_cancelled(const struct store_progress *progress)
+static bool cleanup_queue_is_cancelled(const struct store_progress *progress)
 {
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
@@ -353,9 +355,9 @@ static void *sweep_some(void *arg)
 	struct sweeper *self = arg;
 	struct sweep *sweep = self->sweep;
 
-	for (size_t i = 0; i < sweep->n && !is_cancelled(sweep->progress); i++)
+	for (size_t i = 0; i < sweep->n && !cleanup_queue_is_cancelled(sweep->progress); i++)
 		if (sweeper_of(sweep, sweep->ids[i]) == self->index)
-			leftover_tidy(sweep->pool, sweep->ids[i], LEFTOVER_NO_LOCK);
+			pool_cleanup_tidy(sweep->pool, sweep->ids[i], LEFTOVER_NO_LOCK);
 	return NULL;
 }
 
@@ -379,18 +381,19 @@ static void sweep_all(struct sweep *sweep)
 			pthread_join(sweepers[i].thread, NULL);
 }
 
-int leftover_settle_all(struct pool *pool, const struct store_progress *progress,
-			struct cairn_err *err)
+int pool_cleanup_settle_all(struct pool *pool, const struct store_progress *progress,
+			    struct cairn_err *err)
 {
 	struct sweep sweep = {.pool = pool, .progress = progress};
 	char after[POOL_ID_MAX + 1] = "";
 
 	do {
-		int rc = ledger_leftovers(pool->cat, after, sweep.ids, BATCH_OF_IDS, &sweep.n, err);
+		int rc = pool_records_leftovers(pool->cat, after, sweep.ids, BATCH_OF_IDS, &sweep.n,
+						err);
 
 		if (rc)
 			return rc;
-		if (is_cancelled(progress))
+		if (cleanup_queue_is_cancelled(progress))
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 		sweep_all(&sweep);
 		if (sweep.n > 0)

@@ -26,27 +26,27 @@ struct store_progress;
 /* True in *ret if the object `name` will be cleaned up by the next process that
  * opens the pool for writing: it, or the snapshot of which it is the second
  * cut, is on the list. */
-int leftover_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err);
+int pool_cleanup_is_listed(struct pool *pool, const char *name, bool *ret, struct cairn_err *err);
 
 /* Puts the id on the list. */
-int leftover_note(struct pool *pool, const char *id, struct cairn_err *err);
+int pool_cleanup_note(struct pool *pool, const char *id, struct cairn_err *err);
 
 /* Settles one object and takes it off the list, under its lock. `held` is the
  * volume whose lock the caller holds. If that lock is held elsewhere, the id
  * stays listed. */
-int leftover_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err);
+int pool_cleanup_settle(struct pool *pool, const char *id, uint64_t held, struct cairn_err *err);
 
 /* Tries to settle the object. For use after the commit that completed an
  * operation: the operation has succeeded, and whatever cannot be cleaned up now
  * stays listed. */
-void leftover_tidy(struct pool *pool, const char *id, uint64_t held);
+void pool_cleanup_tidy(struct pool *pool, const char *id, uint64_t held);
 
 /* Settles all listed objects on which no operation is in progress, as far as
  * possible. `progress` may be NULL; CAIRN_CANCELLED when it says so. */
-int leftover_settle_all(struct pool *pool, const struct store_progress *progress,
-			struct cairn_err *err);
+int pool_cleanup_settle_all(struct pool *pool, const struct store_progress *progress,
+			    struct cairn_err *err);
 
 /* The second cut of a snapshot, see cut.c; removed with its leftovers. */
-void leftover_probe_id(const char *snapshot_id, char *out, unsigned size);
+void pool_cleanup_probe_id(const char *snapshot_id, char *out, unsigned size);
 
 #endif

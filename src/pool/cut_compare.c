@@ -17,13 +17,14 @@ struct probe {
 	bool differ;
 };
 
-static int compare_chunk(struct probe *probe, uint64_t offset, size_t n, struct cairn_err *err)
+static int cut_compare_chunk(struct probe *probe, uint64_t offset, size_t n, struct cairn_err *err)
 {
 	size_t a, b;
-	int rc = store_reader_read(probe->first, offset, probe->bytes, n, &a, err);
+	int rc = pool_store_reader_read(probe->first, offset, probe->bytes, n, &a, err);
 
 	if (!rc)
-		rc = store_reader_read(probe->second, offset, probe->bytes + CHUNK, n, &b, err);
+		rc = pool_store_reader_read(probe->second, offset, probe->bytes + CHUNK, n, &b,
+					    err);
 	if (!rc)
 		probe->differ = a != b || memcmp(probe->bytes, probe->bytes + CHUNK, a) != 0;
 	return rc;
@@ -36,7 +37,7 @@ static int compare_extent(void *arg, const struct block_extent *extent, struct c
 
 	for (uint64_t at = extent->offset; at < end; at += CHUNK) {
 		size_t n = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-		int rc = compare_chunk(probe, at, n, err);
+		int rc = cut_compare_chunk(probe, at, n, err);
 
 		if (rc)
 			return rc;
@@ -46,11 +47,11 @@ static int compare_extent(void *arg, const struct block_extent *extent, struct c
 	return 0;
 }
 
-int probe_same(struct store *store, const char *first_id, const char *second_id, bool *ret_same,
-	       struct cairn_err *err)
+int pool_cuts_are_same(struct store *store, const char *first_id, const char *second_id,
+		       bool *ret_same, struct cairn_err *err)
 {
-	cairn_cleanup(store_reader_freep) struct store_reader *first = NULL;
-	cairn_cleanup(store_reader_freep) struct store_reader *second = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *first = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *second = NULL;
 	cairn_auto_free uint8_t *bytes = cairn_alloc(2 * (size_t)CHUNK);
 	struct probe probe = {.bytes = bytes};
 	struct store_delta_stats stats;
@@ -58,17 +59,18 @@ int probe_same(struct store *store, const char *first_id, const char *second_id,
 
 	if (!bytes)
 		return cairn_err_nomem(err, "comparison");
-	rc = store_reader_open(store, (struct store_ref){STORE_SNAPSHOT, first_id}, &first, err);
+	rc = pool_store_reader_open(store, (struct store_ref){STORE_SNAPSHOT, first_id}, &first,
+				    err);
 	if (!rc)
-		rc = store_reader_open(store, (struct store_ref){STORE_SNAPSHOT, second_id},
-				       &second, err);
+		rc = pool_store_reader_open(store, (struct store_ref){STORE_SNAPSHOT, second_id},
+					    &second, err);
 	if (rc)
 		return rc;
 	probe.first = first;
 	probe.second = second;
-	rc = store_delta(store, first_id, second_id,
-			 (struct block_sink){.emit = compare_extent, .arg = &probe}, NULL, &stats,
-			 err);
+	rc = pool_store_delta(store, first_id, second_id,
+			      (struct block_sink){.emit = compare_extent, .arg = &probe}, NULL,
+			      &stats, err);
 	if (rc && !probe.differ)
 		return rc;
 	*ret_same = !probe.differ;

@@ -12,7 +12,7 @@ struct store;
 /* Reads data only where the store's map proves nothing (the place of compressed
  * extents is unknown, and a rewrite may have written the same bytes), up to the
  * first difference. */
-int probe_same(struct store *store, const char *first_id, const char *second_id, bool *ret_same,
-	       struct cairn_err *err);
+int pool_cuts_are_same(struct store *store, const char *first_id, const char *second_id,
+		       bool *ret_same, struct cairn_err *err);
 
 #endif

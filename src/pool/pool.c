@@ -13,16 +13,16 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/catalogue/catalogue.h"
+#include "pool/catalogue/records.h"
+#include "pool/check/pool_config_rebuild.h"
+#include "pool/cleanup_queue.h"
+#include "pool/pool_destroy.h"
 #include "pool/pool_impl.h"
 #include "pool/store/pool_image.h"
-#include "pool/catalogue/records.h"
-#include "pool/cleanup_queue.h"
-#include "pool/check/pool_config_rebuild.h"
-#include "pool/pool_destroy.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
-static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
+static int pool_open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
 {
 	pool->dir = realpath(dir, NULL);
 	if (!pool->dir && errno == ENOENT)
@@ -41,7 +41,7 @@ static int open_dir(struct pool *pool, const char *dir, struct cairn_err *err)
 static int rebuild_marker(struct pool *pool, struct cairn_err *err)
 {
 	struct marker_rebuilt made;
-	int rc = marker_rebuild(pool->dir_fd, pool->dir, &made, err);
+	int rc = pool_config_rebuild(pool->dir_fd, pool->dir, &made, err);
 
 	if (rc)
 		return rc;
@@ -53,7 +53,7 @@ static int rebuild_marker(struct pool *pool, struct cairn_err *err)
 
 static int read_marker(struct pool *pool, bool for_check, struct cairn_err *err)
 {
-	int rc = marker_read(pool->dir_fd, &pool->marker, err);
+	int rc = pool_config_read(pool->dir_fd, &pool->marker, err);
 
 	if (for_check &&
 	    (rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND || rc == CAIRN_UNIMPLEMENTED))
@@ -73,13 +73,14 @@ static int lock_and_read_marker(struct pool *pool, bool for_check, struct cairn_
 	if (!rc) {
 		bool made_dir = pool->marker.made_dir;
 
-		rc = handle_lock_pool(pool->dir_fd, false, pool->lock_wait_ms, &pool->lock_fd, err);
+		rc = pool_impl_lock_pool(pool->dir_fd, false, pool->lock_wait_ms, &pool->lock_fd,
+					 err);
 		if (!rc)
 			rc = read_marker(pool, for_check, err);
 		if (rc == CAIRN_NOT_FOUND) {
 			cairn_closep(&pool->lock_fd);
 			pool->lock_fd = -1;
-			remove_abandoned_shell(pool->dir, pool->dir_fd, made_dir);
+			pool_destroy_abandoned_shell(pool->dir, pool->dir_fd, made_dir);
 		}
 	}
 	if (rc == CAIRN_NOT_FOUND)
@@ -108,17 +109,17 @@ static int mount_image(struct pool *pool, struct cairn_err *err)
 
 	if (!image)
 		return cairn_err_nomem(err, "pool");
-	rc = image_mount_look(image, fs, pool->root, &stopped, err);
+	rc = pool_image_mount_look(image, fs, pool->root, &stopped, err);
 	if (!rc && stopped && !pool->read_only) {
-		reserve_prepare(pool);
-		if (image_unmount_unsynced(pool->root, NULL) == 0)
-			rc = image_mount(image, fs, pool->root, err);
+		pool_reserve_prepare(pool);
+		if (pool_image_unmount_unsynced(pool->root, NULL) == 0)
+			rc = pool_image_mount(image, fs, pool->root, err);
 	}
 	return rc;
 }
 
 /* Mounts the image if there is one, and opens the data directory. */
-static int open_root(struct pool *pool, struct cairn_err *err)
+static int pool_open_root(struct pool *pool, struct cairn_err *err)
 {
 	bool has_image = strcmp(pool->marker.image, "none") != 0;
 	struct statvfs vfs;
@@ -150,7 +151,7 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 {
 	cairn_cleanup(pool_closep) struct pool *pool = cairn_calloc(1, sizeof(*pool));
 	int (*open_catalogue)(const char *, bool, struct catalogue **, struct cairn_err *) =
-		spec->for_check ? catalogue_open_lossy : catalogue_open;
+		spec->for_check ? pool_catalogue_open_lossy : pool_catalogue_open;
 	int rc;
 
 	if (!pool)
@@ -158,19 +159,19 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 	pool->dir_fd = pool->root_fd = pool->sets_fd = pool->lock_fd = -1;
 	pool->read_only = spec->read_only;
 	pool->lock_wait_ms = spec->lock_wait_ms;
-	rc = open_dir(pool, spec->dir, err);
+	rc = pool_open_dir(pool, spec->dir, err);
 	if (!rc)
 		rc = lock_and_read_marker(pool, spec->for_check, err);
 	if (!rc)
-		rc = open_root(pool, err);
+		rc = pool_open_root(pool, err);
 	if (!rc)
 		rc = open_catalogue(pool->root, !pool->read_only, &pool->cat, err);
-	while (reserve_helps(pool, rc, err))
+	while (pool_reserve_helps(pool, rc, err))
 		rc = open_catalogue(pool->root, !pool->read_only, &pool->cat, err);
 	if (!rc)
-		rc = store_open(pool->marker.backend, pool->root, !pool->read_only, &pool->store,
-				err);
-	if (!rc && !spec->settle_later && !catalogue_log_fault(pool->cat))
+		rc = pool_store_open(pool->marker.backend, pool->root, !pool->read_only,
+				     &pool->store, err);
+	if (!rc && !spec->settle_later && !pool_catalogue_log_fault(pool->cat))
 		rc = pool_settle(pool, NULL, err);
 	if (rc)
 		return rc;
@@ -180,13 +181,13 @@ int pool_open(const struct pool_open_spec *spec, struct pool **ret, struct cairn
 
 int pool_settle(struct pool *pool, const struct store_progress *progress, struct cairn_err *err)
 {
-	return pool->read_only ? 0 : leftover_settle_all(pool, progress, err);
+	return pool->read_only ? 0 : pool_cleanup_settle_all(pool, progress, err);
 }
 
 void pool_close(struct pool *pool)
 {
-	store_closep(&pool->store);
-	catalogue_closep(&pool->cat);
+	pool_store_closep(&pool->store);
+	pool_catalogue_closep(&pool->cat);
 	cairn_closep(&pool->sets_fd);
 	cairn_closep(&pool->root_fd);
 	cairn_closep(&pool->lock_fd);
@@ -201,7 +202,7 @@ struct pool_hold pool_hold_take(struct pool *pool)
 {
 	return (struct pool_hold){
 		.lock_fd = fcntl(pool->lock_fd, F_DUPFD_CLOEXEC, 3),
-		.index_fd = catalogue_hold(pool->cat),
+		.index_fd = pool_catalogue_hold(pool->cat),
 	};
 }
 
@@ -215,7 +216,7 @@ void pool_hold_release(struct pool_hold *hold)
 int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *err)
 {
 	struct store_usage usage;
-	int rc = store_usage_get(pool->store, &usage, err);
+	int rc = pool_store_usage_get(pool->store, &usage, err);
 
 	if (rc)
 		return rc;
@@ -234,7 +235,7 @@ int pool_space_get(struct pool *pool, struct pool_space *ret, struct cairn_err *
 	return 0;
 }
 
-static int count_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
+static int pool_count_volume(void *arg, const struct record_volume *volume, struct cairn_err *err)
 {
 	struct pool_info *info = arg;
 
@@ -259,21 +260,21 @@ static int count_snapshot(void *arg, const struct record_snapshot *snapshot, str
 int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err)
 {
 	struct pool_info info = {
-		.backend = store_backend(pool->store),
+		.backend = pool_store_backend(pool->store),
 		.image = strcmp(pool->marker.image, "none") != 0,
 		.read_only = pool->read_only_fs,
 		.retention_ms = pool->marker.retention_ms,
 		.granularity = pool->marker.granularity,
 	};
 	struct ledger_walk walk = {
-		.volume = count_volume, .snapshot = count_snapshot, .arg = &info};
+		.volume = pool_count_volume, .snapshot = count_snapshot, .arg = &info};
 	struct pool_space space;
 	int rc = pool_space_get(pool, &space, err);
 
 	if (!rc)
-		rc = ledger_walk_volumes(pool->cat, &walk, err);
+		rc = pool_records_walk_volumes(pool->cat, &walk, err);
 	if (!rc)
-		rc = ledger_walk_snapshots(pool->cat, &walk, err);
+		rc = pool_records_walk_snapshots(pool->cat, &walk, err);
 	if (rc)
 		return rc;
 	snprintf(info.dir, sizeof(info.dir), "%s", pool->dir);

@@ -269,8 +269,8 @@ struct pool_condition {
 };
 
 /* Costs a few lookups for each of the volume's snapshots. */
-int pool_volume_condition(struct pool *pool, const char *volume, struct pool_condition *ret,
-			  struct cairn_err *err);
+int pool_volume_health(struct pool *pool, const char *volume, struct pool_condition *ret,
+		       struct cairn_err *err);
 
 /* Bytes that the volume or snapshot has allocated. */
 int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint64_t *ret,

@@ -20,7 +20,7 @@
 #define CHECKSUM_LINE "checksum "
 
 /* Copies a value that fits; anything else is damage. */
-static bool keep(char *out, size_t size, const char *value)
+static bool pool_config_keep(char *out, size_t size, const char *value)
 {
 	size_t n = strlen(value);
 
@@ -34,11 +34,11 @@ static bool keep_one_of(char *out, size_t size, const char *value, const char *c
 {
 	for (; *names; names++)
 		if (strcmp(*names, value) == 0)
-			return keep(out, size, value);
+			return pool_config_keep(out, size, value);
 	return false;
 }
 
-static bool apply(struct marker *m, const char *key, const char *value)
+static bool pool_config_apply(struct marker *m, const char *key, const char *value)
 {
 	static const char *const backends[] = {"btrfs", "reflink", "copy", NULL};
 	static const char *const images[] = {"btrfs", "xfs", "none", NULL};
@@ -57,7 +57,7 @@ static bool apply(struct marker *m, const char *key, const char *value)
 	if (strcmp(key, "image") == 0)
 		return keep_one_of(m->image, sizeof(m->image), value, images);
 	if (strcmp(key, "id") == 0)
-		return keep(m->id, sizeof(m->id), value);
+		return pool_config_keep(m->id, sizeof(m->id), value);
 	if (cairn_parse_u64(value, &n, NULL) != 0)
 		return false;
 	if (strcmp(key, "retention-ms") == 0) {
@@ -72,7 +72,7 @@ static bool apply(struct marker *m, const char *key, const char *value)
 	return false;
 }
 
-static int damaged(struct cairn_err *err, const char *what)
+static int pool_config_damaged(struct cairn_err *err, const char *what)
 {
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
 			     "%s is damaged: %s; 'cairn pool check --repair' makes it anew",
@@ -80,23 +80,24 @@ static int damaged(struct cairn_err *err, const char *what)
 }
 
 /* Checks version and checksum before anything else is parsed. */
-static int check_frame(const char *text, size_t n, const char **ret_checksum, struct cairn_err *err)
+static int pool_config_check_frame(const char *text, size_t n, const char **ret_checksum,
+				   struct cairn_err *err)
 {
 	const char *sum = strstr(text, "\n" CHECKSUM_LINE);
 	char want[17];
 
 	if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) != 0)
-		return damaged(err, "it does not begin as one");
+		return pool_config_damaged(err, "it does not begin as one");
 	if (strncmp(text + strlen(FIRST_LINE), VERSION_LINE, strlen(VERSION_LINE)) != 0)
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "this pool was made by a newer version of cairn");
 	if (!sum)
-		return damaged(err, "it has no checksum");
+		return pool_config_damaged(err, "it has no checksum");
 	sum++;
 	snprintf(want, sizeof(want), "%016" PRIx64, block_checksum(text, (size_t)(sum - text)));
 	sum += strlen(CHECKSUM_LINE);
 	if ((size_t)(text + n - sum) != 17 || memcmp(sum, want, 16) != 0 || sum[16] != '\n')
-		return damaged(err, "its checksum does not fit");
+		return pool_config_damaged(err, "its checksum does not fit");
 	*ret_checksum = sum - strlen(CHECKSUM_LINE);
 	return 0;
 }
@@ -115,10 +116,10 @@ static bool apply_line(struct marker *m, const char *line, const char *stop)
 	key[space - line] = '\0';
 	memcpy(value, space + 1, (size_t)(stop - space - 1));
 	value[stop - space - 1] = '\0';
-	return apply(m, key, value);
+	return pool_config_apply(m, key, value);
 }
 
-int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err)
+int pool_config_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err)
 {
 	struct marker m = {0};
 	const char *end = NULL;
@@ -127,22 +128,22 @@ int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_e
 	int rc;
 
 	if (n > MARKER_BYTES_MAX || memchr(text, '\0', n))
-		return damaged(err, "it is not text");
-	rc = check_frame(text, n, &end, err);
+		return pool_config_damaged(err, "it is not text");
+	rc = pool_config_check_frame(text, n, &end, err);
 	if (rc)
 		return rc;
 	for (line = text + strlen(FIRST_LINE VERSION_LINE); line < end; line = stop + 1) {
 		stop = memchr(line, '\n', (size_t)(end - line));
 		if (!stop || !apply_line(&m, line, stop))
-			return damaged(err, "a line makes no sense");
+			return pool_config_damaged(err, "a line makes no sense");
 	}
 	if (!m.backend[0] || !m.image[0] || !m.id[0] || !m.granularity)
-		return damaged(err, "a line is missing");
+		return pool_config_damaged(err, "a line is missing");
 	*ret = m;
 	return 0;
 }
 
-void marker_salvage(const char *text, size_t n, struct marker *ret)
+void pool_config_salvage(const char *text, size_t n, struct marker *ret)
 {
 	const char *end = text + n;
 	struct marker m = {0};
@@ -160,18 +161,18 @@ void marker_salvage(const char *text, size_t n, struct marker *ret)
 	*ret = m;
 }
 
-int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err)
+int pool_config_read(int dir_fd, struct marker *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	size_t n;
 	int rc = cairn_file_read_regular(dir_fd, MARKER_NAME, MARKER_BYTES_MAX, &text, &n, err);
 
 	if (rc == CAIRN_RANGE)
-		return damaged(err, "it is too long");
-	return rc ? rc : marker_decode(text, n, ret, err);
+		return pool_config_damaged(err, "it is too long");
+	return rc ? rc : pool_config_decode(text, n, ret, err);
 }
 
-int marker_write(int dir_fd, const struct marker *m, struct cairn_err *err)
+int pool_config_write(int dir_fd, const struct marker *m, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(MARKER_BYTES_MAX);
 
@@ -188,5 +189,5 @@ int marker_write(int dir_fd, const struct marker *m, struct cairn_err *err)
 			       block_checksum(text.data, text.len));
 	if (cairn_buf_failed(&text))
 		return cairn_err_nomem(err, MARKER_NAME);
-	return owner_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
+	return pool_owner_replace(dir_fd, MARKER_NAME, text.data, text.len, err);
 }

@@ -33,15 +33,15 @@ struct marker {
  * CAIRN_DATA_LOSS      damaged or truncated
  * CAIRN_UNIMPLEMENTED  a newer version
  */
-int marker_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
+int pool_config_decode(const char *text, size_t n, struct marker *ret, struct cairn_err *err);
 
 /* What the lines of a damaged one say, as far as they can be read; the rest is 0. */
-void marker_salvage(const char *text, size_t n, struct marker *ret);
+void pool_config_salvage(const char *text, size_t n, struct marker *ret);
 
 /* Reads it from the pool's directory; CAIRN_NOT_FOUND: no pool there. */
-int marker_read(int dir_fd, struct marker *ret, struct cairn_err *err);
+int pool_config_read(int dir_fd, struct marker *ret, struct cairn_err *err);
 
 /* Writes it durably. */
-int marker_write(int dir_fd, const struct marker *marker, struct cairn_err *err);
+int pool_config_write(int dir_fd, const struct marker *marker, struct cairn_err *err);
 
 #endif

@@ -25,9 +25,9 @@
 #include "base/random.h"
 #include "block/set.h"
 #include "pool/catalogue/catalogue.h"
+#include "pool/pool_destroy.h"
 #include "pool/pool_impl.h"
 #include "pool/store/pool_image.h"
-#include "pool/pool_destroy.h"
 #include "pool/store/store.h"
 
 /* Share of the free space that an image takes unless a size is given. The image
@@ -49,7 +49,8 @@ struct creation {
 	struct pool_create_result result;
 };
 
-static void choose(struct creation *c, const char *backend, const char *image, const char *why)
+static void pool_create_choose(struct creation *c, const char *backend, const char *image,
+			       const char *why)
 {
 	snprintf(c->marker.backend, sizeof(c->marker.backend), "%s", backend);
 	snprintf(c->marker.image, sizeof(c->marker.image), "%s", image);
@@ -61,29 +62,34 @@ static void choose_auto(struct creation *c)
 	const struct image_host *host = &c->host;
 
 	if (host->is_btrfs && host->can_tree_search)
-		choose(c, "btrfs", "none", "the directory is on btrfs");
+		pool_create_choose(c, "btrfs", "none", "the directory is on btrfs");
 	else if (host->is_btrfs && host->can_reflink)
-		choose(c, "reflink", "none",
-		       "the directory is on btrfs, and without root its blocks can be shared but "
-		       "its trees not read");
+		pool_create_choose(
+			c, "reflink", "none",
+			"the directory is on btrfs, and without root its blocks can be shared but "
+			"its trees not read");
 	else if (host->can_reflink)
-		choose(c, "reflink", "none", "the directory is on a filesystem that shares blocks");
+		pool_create_choose(c, "reflink", "none",
+				   "the directory is on a filesystem that shares blocks");
 	else if (host->can_mount)
-		choose(c, "btrfs", "btrfs",
-		       "the directory's filesystem cannot share blocks, so a btrfs image is "
-		       "mounted in it");
+		pool_create_choose(
+			c, "btrfs", "btrfs",
+			"the directory's filesystem cannot share blocks, so a btrfs image is "
+			"mounted in it");
 	else
-		choose(c, "copy", "none",
-		       "the directory's filesystem cannot share blocks and mounting is not "
-		       "allowed here: every snapshot is a sparse copy");
+		pool_create_choose(
+			c, "copy", "none",
+			"the directory's filesystem cannot share blocks and mounting is not "
+			"allowed here: every snapshot is a sparse copy");
 }
 
 static int choose_btrfs(struct creation *c, struct cairn_err *err)
 {
 	if (c->host.is_btrfs && c->host.can_tree_search)
-		choose(c, "btrfs", "none", "the directory is on btrfs");
+		pool_create_choose(c, "btrfs", "none", "the directory is on btrfs");
 	else if (c->host.can_mount)
-		choose(c, "btrfs", "btrfs", "a btrfs image is mounted in the directory");
+		pool_create_choose(c, "btrfs", "btrfs",
+				   "a btrfs image is mounted in the directory");
 	else
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the btrfs back end needs root, and a btrfs directory or the "
@@ -94,9 +100,10 @@ static int choose_btrfs(struct creation *c, struct cairn_err *err)
 static int choose_reflink(struct creation *c, struct cairn_err *err)
 {
 	if (c->host.can_reflink)
-		choose(c, "reflink", "none", "the directory is on a filesystem that shares blocks");
+		pool_create_choose(c, "reflink", "none",
+				   "the directory is on a filesystem that shares blocks");
 	else if (c->host.can_mount)
-		choose(c, "reflink", "xfs", "an XFS image is mounted in the directory");
+		pool_create_choose(c, "reflink", "xfs", "an XFS image is mounted in the directory");
 	else
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the reflink back end needs a filesystem that shares blocks "
@@ -115,7 +122,7 @@ static int choose_backend(struct creation *c, struct cairn_err *err)
 	case POOL_BACKEND_REFLINK:
 		return choose_reflink(c, err);
 	case POOL_BACKEND_COPY:
-		choose(c, "copy", "none", "asked for: every snapshot is a sparse copy");
+		pool_create_choose(c, "copy", "none", "asked for: every snapshot is a sparse copy");
 		return 0;
 	}
 	return cairn_err_set(err, CAIRN_INVALID, "unknown back end");
@@ -150,7 +157,7 @@ static int choose_image_size(struct creation *c, struct cairn_err *err)
 /* Also syncs a directory that existed: its creator may have been killed before
  * the sync. A parent that this user may not read was not written by this user
  * either. */
-static int sync_parent(const struct creation *c, struct cairn_err *err)
+static int pool_create_sync_parent(const struct creation *c, struct cairn_err *err)
 {
 	cairn_auto_fd int parent = openat(c->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -178,7 +185,7 @@ static int enter_dir(struct creation *c, struct cairn_err *err)
 	c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!c->dir || c->dir_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", dir);
-	return sync_parent(c, err);
+	return pool_create_sync_parent(c, err);
 }
 
 /* Destroying the outer pool would destroy the inner one with it. A marker that
@@ -222,16 +229,16 @@ static bool is_made(const struct creation *c)
 {
 	struct marker other;
 
-	return marker_read(c->dir_fd, &other, NULL) == 0 && other.ready;
+	return pool_config_read(c->dir_fd, &other, NULL) == 0 && other.ready;
 }
 
-static int try_lock(struct creation *c, struct cairn_err *err)
+static int pool_create_try_lock(struct creation *c, struct cairn_err *err)
 {
 	int rc;
 
-	remove_lock_shell(c->dir_fd);
-	rc = handle_lock_pool(c->dir_fd, true, 0, &c->lock_fd, err);
-	remove_unlock_shell(c->dir_fd);
+	pool_remove_lock_shell(c->dir_fd);
+	rc = pool_impl_lock_pool(c->dir_fd, true, 0, &c->lock_fd, err);
+	pool_remove_unlock_shell(c->dir_fd);
 	return rc;
 }
 
@@ -248,7 +255,7 @@ static int enter_and_lock(struct creation *c, struct cairn_err *err)
 		if (!rc)
 			rc = refuse_inside_pool(c, err);
 		if (!rc)
-			rc = try_lock(c, err);
+			rc = pool_create_try_lock(c, err);
 		if (rc != CAIRN_ABORTED && rc != CAIRN_NOT_FOUND)
 			return rc;
 		bool late = cairn_monotonic_ns() >= deadline;
@@ -272,7 +279,7 @@ static int enter_and_lock(struct creation *c, struct cairn_err *err)
 static int clear_old(struct creation *c, struct cairn_err *err)
 {
 	struct marker old;
-	int rc = marker_read(c->dir_fd, &old, err);
+	int rc = pool_config_read(c->dir_fd, &old, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
@@ -280,14 +287,14 @@ static int clear_old(struct creation *c, struct cairn_err *err)
 		return rc;
 	if (old.ready && c->marker.made_dir && !old.made_dir) {
 		old.made_dir = true;
-		rc = marker_write(c->dir_fd, &old, err);
+		rc = pool_config_write(c->dir_fd, &old, err);
 	}
 	if (rc)
 		return rc;
 	if (old.ready)
 		return cairn_err_set(err, CAIRN_EXISTS, "there is a pool in '%s' already", c->dir);
 	c->marker.made_dir = c->marker.made_dir || old.made_dir;
-	return remove_pool_contents(c->dir, c->dir_fd, &old, err);
+	return pool_destroy_contents(c->dir, c->dir_fd, &old, err);
 }
 
 /* True for the file that an older version leaves when it destroys a pool:
@@ -334,16 +341,16 @@ static int make_contents(struct creation *c, struct cairn_err *err)
 	cairn_auto_free char *image = cairn_printf("%s/%s", c->dir, POOL_IMAGE_NAME);
 	cairn_auto_free char *root =
 		has_image ? cairn_printf("%s/%s", c->dir, POOL_MOUNT_NAME) : cairn_strdup(c->dir);
-	cairn_cleanup(store_closep) struct store *store = NULL;
+	cairn_cleanup(pool_store_closep) struct store *store = NULL;
 	cairn_auto_fd int root_fd = -1;
 	int rc = 0;
 
 	if (!image || !root)
 		return cairn_err_nomem(err, "pool");
 	if (has_image)
-		rc = image_make(image, fs, c->image_size, err);
+		rc = pool_image_make(image, fs, c->image_size, err);
 	if (!rc && has_image)
-		rc = image_mount(image, fs, root, err);
+		rc = pool_image_mount(image, fs, root, err);
 	if (rc)
 		return rc;
 	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -351,13 +358,13 @@ static int make_contents(struct creation *c, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "open '%s'", root);
 	rc = cairn_make_dir(root_fd, POOL_SETS_NAME, 0700, err);
 	if (!rc)
-		rc = catalogue_create(root, err);
+		rc = pool_catalogue_create(root, err);
 	if (!rc)
-		rc = store_make(c->marker.backend, root, &store, err);
+		rc = pool_store_make(c->marker.backend, root, &store, err);
 	return rc;
 }
 
-static int prepare(struct creation *c, struct cairn_err *err)
+static int pool_create_prepare(struct creation *c, struct cairn_err *err)
 {
 	uint32_t granularity = c->spec->granularity;
 	int rc;
@@ -365,9 +372,9 @@ static int prepare(struct creation *c, struct cairn_err *err)
 	c->marker.retention_ms =
 		c->spec->retention_ms ? c->spec->retention_ms : POOL_RETENTION_DEFAULT_MS;
 	c->marker.granularity = granularity ? granularity : BLOCK_GRANULARITY_DEFAULT;
-	rc = handle_check_granularity(c->marker.granularity, err);
+	rc = pool_impl_check_granularity(c->marker.granularity, err);
 	if (!rc)
-		rc = image_probe(c->dir, &c->host, err);
+		rc = pool_image_probe(c->dir, &c->host, err);
 	if (!rc)
 		rc = choose_backend(c, err);
 	if (!rc)
@@ -385,18 +392,18 @@ static int create_locked(struct creation *c, struct cairn_err *err)
 	int rc = clear_old(c, err);
 
 	if (!rc)
-		rc = prepare(c, err);
+		rc = pool_create_prepare(c, err);
 	if (!rc)
-		rc = marker_write(c->dir_fd, &c->marker, err);
+		rc = pool_config_write(c->dir_fd, &c->marker, err);
 	if (rc)
 		return rc;
 	rc = make_contents(c, err);
 	if (!rc) {
 		c->marker.ready = true;
-		rc = marker_write(c->dir_fd, &c->marker, err);
+		rc = pool_config_write(c->dir_fd, &c->marker, err);
 	}
 	if (rc)
-		(void)remove_pool_contents(c->dir, c->dir_fd, &c->marker, &ignored);
+		(void)pool_destroy_contents(c->dir, c->dir_fd, &c->marker, &ignored);
 	return rc;
 }
 
@@ -409,7 +416,7 @@ int pool_create(const struct pool_create_spec *spec, struct pool_create_result *
 	if (!rc)
 		rc = create_locked(&c, err);
 	if (rc && c.lock_fd >= 0)
-		remove_pool_shell(c.dir, c.dir_fd, c.marker.made_dir);
+		pool_destroy_shell(c.dir, c.dir_fd, c.marker.made_dir);
 	else if (rc && c.dir && c.marker.made_dir)
 		rmdir(c.dir); /* fails if the directory is not empty */
 	if (!rc) {

@@ -12,11 +12,11 @@
 #include "base/mem.h"
 #include "block/lineage.h"
 #include "block/union.h"
-#include "pool/changeset_build.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/changeset_build.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -42,7 +42,7 @@ static int parent_of(void *arg, uint64_t number, uint64_t *ret_parent, struct ca
 {
 	struct pool *pool = arg;
 	struct record_snapshot record;
-	int rc = ledger_snapshot_get(pool->cat, number, &record, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 
 	if (!rc)
 		*ret_parent = record.parent;
@@ -52,7 +52,7 @@ static int parent_of(void *arg, uint64_t number, uint64_t *ret_parent, struct ca
 static void close_files(struct pool_delta *delta)
 {
 	for (size_t i = 0; i < delta->n_files; i++)
-		setfile_reader_freep(&delta->files[i]);
+		pool_changeset_file_reader_freep(&delta->files[i]);
 	free(delta->files);
 	delta->files = NULL;
 	delta->n_files = 0;
@@ -64,10 +64,10 @@ static int open_set(struct pool_delta *delta, uint64_t number, size_t buffer,
 	struct pool *pool = delta->pool;
 	struct record_snapshot record;
 	char name[SETFILE_NAME_MAX];
-	int rc = complete_set(pool, number, LEFTOVER_NO_LOCK, progress, err);
+	int rc = pool_changeset_build(pool, number, LEFTOVER_NO_LOCK, progress, err);
 
 	if (!rc)
-		rc = ledger_snapshot_get(pool->cat, number, &record, err);
+		rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 	if (rc)
 		return rc;
 	if (record.set == POOL_SET_NONE) /* an expiry has just made it the first of its line */
@@ -77,8 +77,9 @@ static int open_set(struct pool_delta *delta, uint64_t number, size_t buffer,
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "a change set between the two snapshots was lost: what "
 				     "changed is not known, do a full backup");
-	setfile_name(number, record.set_generation, name);
-	rc = setfile_reader_new(pool->sets_fd, name, buffer, &delta->files[delta->n_files], err);
+	pool_changeset_file_name(number, record.set_generation, name);
+	rc = pool_changeset_file_reader_new(pool->sets_fd, name, buffer,
+					    &delta->files[delta->n_files], err);
 	if (!rc)
 		delta->n_files++;
 	return rc;
@@ -114,7 +115,7 @@ static int start_union(struct pool_delta *delta, const struct block_lineage_step
 	if (!inputs)
 		return cairn_err_nomem(err, "delta");
 	for (size_t i = 0; i < n; i++) {
-		inputs[i].reader = setfile_reader_take(delta->files[i]);
+		inputs[i].reader = pool_changeset_file_reader_take(delta->files[i]);
 		inputs[i].zero_unknown = steps[i].on_base_side;
 	}
 	return block_union_new(&spec, &delta->sets, err);
@@ -143,9 +144,10 @@ static int try_open(struct pool_delta *delta, uint64_t base, uint64_t target,
 static int check_still_there(struct pool_delta *delta, struct cairn_err *err)
 {
 	struct record_snapshot again;
-	int rc = handle_find_snapshot(delta->pool, delta->info.base.id, &again, err);
+	int rc = pool_impl_find_snapshot(delta->pool, delta->info.base.id, &again, err);
 
-	return rc ? rc : handle_find_live_snapshot(delta->pool, delta->info.target.id, &again, err);
+	return rc ? rc
+		  : pool_impl_find_live_snapshot(delta->pool, delta->info.target.id, &again, err);
 }
 
 /* A missing record or file is permanent if two attempts miss the same one: merges
@@ -187,18 +189,18 @@ static int open_changes(struct pool_delta *delta, const struct record_snapshot *
 			     "the change sets between the two keep being merged; try again");
 }
 
-static int resolve(struct pool_delta *delta, const struct pool_delta_spec *spec,
-		   struct record_snapshot *ret_base, struct record_snapshot *ret_target,
-		   struct cairn_err *err)
+static int pool_delta_resolve(struct pool_delta *delta, const struct pool_delta_spec *spec,
+			      struct record_snapshot *ret_base, struct record_snapshot *ret_target,
+			      struct cairn_err *err)
 {
-	int rc = handle_find_live_snapshot(delta->pool, spec->target, ret_target, err);
+	int rc = pool_impl_find_live_snapshot(delta->pool, spec->target, ret_target, err);
 
 	if (!rc)
-		rc = handle_fill_snapshot(delta->pool, ret_target, &delta->info.target, err);
+		rc = pool_impl_fill_snapshot(delta->pool, ret_target, &delta->info.target, err);
 	if (!rc && spec->base)
-		rc = handle_find_snapshot(delta->pool, spec->base, ret_base, err);
+		rc = pool_impl_find_snapshot(delta->pool, spec->base, ret_base, err);
 	if (!rc && spec->base)
-		rc = handle_fill_snapshot(delta->pool, ret_base, &delta->info.base, err);
+		rc = pool_impl_fill_snapshot(delta->pool, ret_base, &delta->info.base, err);
 	if (rc)
 		return rc;
 	delta->info.capacity = ret_target->size;
@@ -222,7 +224,7 @@ int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struc
 		return cairn_err_nomem(err, "delta");
 	delta->pool = pool;
 	delta->position = spec->starting_offset;
-	rc = resolve(delta, spec, &base, &target, err);
+	rc = pool_delta_resolve(delta, spec, &base, &target, err);
 	if (!rc && spec->base)
 		rc = open_changes(delta, &base, &target, spec, err);
 	if (rc)
@@ -250,7 +252,7 @@ static int next_allocated(struct pool_delta *delta, struct block_extent *out, si
 	struct store_ref ref = {STORE_SNAPSHOT, delta->info.target.id};
 	size_t kept = 0;
 	size_t n;
-	int rc = store_allocated(delta->pool->store, ref, delta->position, out, max, &n, err);
+	int rc = pool_store_allocated(delta->pool->store, ref, delta->position, out, max, &n, err);
 
 	if (rc)
 		return rc;

@@ -15,12 +15,12 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "pool/store/belongings.h"
 #include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
-#include "pool/store/pool_image.h"
-#include "pool/pool_config.h"
 #include "pool/pool.h"
+#include "pool/pool_config.h"
+#include "pool/pool_impl.h"
+#include "pool/store/belongings.h"
+#include "pool/store/pool_image.h"
 #include "pool/store/store.h"
 
 struct sweep {
@@ -36,13 +36,13 @@ static int sweep_object(void *arg, const char *id, struct cairn_err *err)
 	cairn_auto_free char *path = NULL;
 	int rc;
 
-	if (!belongings_is_object(id))
+	if (!pool_belongings_is_object(id))
 		return 0;
 	if (sweep->remove)
-		return store_remove(sweep->store, ref, err);
-	rc = store_path(sweep->store, ref, &path, err);
+		return pool_store_remove(sweep->store, ref, err);
+	rc = pool_store_path(sweep->store, ref, &path, err);
 	if (!rc)
-		rc = device_detach(path, err);
+		rc = pool_device_detach(path, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc; /* half-made: it cannot be in use */
 }
 
@@ -50,9 +50,9 @@ static int drop_aside(void *arg, const char *id, struct cairn_err *err)
 {
 	const struct sweep *sweep = arg;
 
-	if (!belongings_is_object(id))
+	if (!pool_belongings_is_object(id))
 		return 0;
-	return store_drop_aside(sweep->store, (struct store_ref){sweep->kind, id}, err);
+	return pool_store_drop_aside(sweep->store, (struct store_ref){sweep->kind, id}, err);
 }
 
 static int sweep_store(struct store *store, bool remove, struct cairn_err *err)
@@ -61,10 +61,10 @@ static int sweep_store(struct store *store, bool remove, struct cairn_err *err)
 
 	for (size_t i = 0; i < 2; i++) {
 		struct sweep sweep = {.store = store, .kind = kinds[i], .remove = remove};
-		int rc = store_list(store, kinds[i], sweep_object, &sweep, err);
+		int rc = pool_store_list(store, kinds[i], sweep_object, &sweep, err);
 
 		if (!rc && remove)
-			rc = store_list_aside(store, kinds[i], drop_aside, &sweep, err);
+			rc = pool_store_list_aside(store, kinds[i], drop_aside, &sweep, err);
 		if (rc)
 			return rc;
 	}
@@ -91,7 +91,7 @@ static int remove_sets(int root_fd, struct cairn_err *err)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "open '%s'", POOL_SETS_NAME);
 	}
 	while ((entry = readdir(dir)))
-		if (belongings_is_set(entry->d_name))
+		if (pool_belongings_is_set(entry->d_name))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 	if (unlinkat(root_fd, POOL_SETS_NAME, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY &&
@@ -107,8 +107,8 @@ static int remove_plain(const char *root, int root_fd, const struct marker *mark
 					    "catalogue.db-shm",   "catalogue.db-journal",
 					    "catalogue.db-trust", POOL_RESERVE_NAME};
 	static const char *const dirs[] = {"volumes", "snapshots"};
-	cairn_cleanup(store_closep) struct store *store = NULL;
-	int rc = store_open(marker->backend, root, true, &store, err);
+	cairn_cleanup(pool_store_closep) struct store *store = NULL;
+	int rc = pool_store_open(marker->backend, root, true, &store, err);
 
 	if (!rc)
 		rc = sweep_store(store, true, err);
@@ -132,7 +132,7 @@ static int refuse_foreign(const char *mount, struct cairn_err *err)
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", mount);
-	rc = belongings_find_foreign(fd, &foreign, err);
+	rc = pool_belongings_find_foreign(fd, &foreign, err);
 	if (!rc && foreign)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "'%s/%s' is not part of the pool; move it away first", mount,
@@ -148,7 +148,7 @@ static void mount_to_look(const char *dir, const struct marker *marker, const ch
 	cairn_auto_free char *image = cairn_printf("%s/%s", dir, POOL_IMAGE_NAME);
 	enum image_fs fs = strcmp(marker->image, "btrfs") == 0 ? IMAGE_BTRFS : IMAGE_XFS;
 
-	*ret_mounted = image && image_mount(image, fs, mount, NULL) == 0;
+	*ret_mounted = image && pool_image_mount(image, fs, mount, NULL) == 0;
 }
 
 /* A filesystem that has shut down, for example because its host was full, cannot
@@ -160,7 +160,7 @@ static int look_into_image(const char *dir, const struct marker *marker, const c
 
 	if (rc == 0 || rc == CAIRN_PRECONDITION)
 		return rc;
-	rc = image_unmount_unsynced(mount, err);
+	rc = pool_image_unmount_unsynced(mount, err);
 	if (rc)
 		return rc;
 	mount_to_look(dir, marker, mount, mounted);
@@ -169,7 +169,7 @@ static int look_into_image(const char *dir, const struct marker *marker, const c
 
 static int remove_image(int dir_fd, const char *mount, struct cairn_err *err)
 {
-	int rc = image_unmount_unsynced(mount, err);
+	int rc = pool_image_unmount_unsynced(mount, err);
 
 	if (!rc)
 		rc = unlink_known(dir_fd, POOL_IMAGE_NAME, 0, err);
@@ -181,14 +181,14 @@ static int remove_image(int dir_fd, const char *mount, struct cairn_err *err)
 /* Detaches every volume first: if one is in use nothing is removed. */
 static int detach_all(const char *root, const struct marker *marker, struct cairn_err *err)
 {
-	cairn_cleanup(store_closep) struct store *store = NULL;
-	int rc = store_open(marker->backend, root, true, &store, err);
+	cairn_cleanup(pool_store_closep) struct store *store = NULL;
+	int rc = pool_store_open(marker->backend, root, true, &store, err);
 
 	return rc ? rc : sweep_store(store, false, err);
 }
 
-int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marker,
-			 struct cairn_err *err)
+int pool_destroy_contents(const char *dir, int dir_fd, const struct marker *marker,
+			  struct cairn_err *err)
 {
 	bool has_image = strcmp(marker->image, "none") != 0;
 	cairn_auto_free char *mount = cairn_printf("%s/%s", dir, POOL_MOUNT_NAME);
@@ -198,7 +198,7 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 	if (!mount)
 		return cairn_err_nomem(err, "pool");
 	if (has_image && faccessat(dir_fd, POOL_MOUNT_NAME, F_OK, 0) == 0)
-		rc = image_is_mounted(mount, &mounted, err);
+		rc = pool_image_is_mounted(mount, &mounted, err);
 	/* Free the reserve of a full host, so that the image can be
 	 * examined. */
 	if (!rc && has_image)
@@ -222,7 +222,7 @@ int remove_pool_contents(const char *dir, int dir_fd, const struct marker *marke
 /* It is held for a few system calls. */
 #define SHELL_WAIT_MS 2000U
 
-void remove_lock_shell(int dir_fd)
+void pool_remove_lock_shell(int dir_fd)
 {
 	for (unsigned i = 0; i < SHELL_WAIT_MS && flock(dir_fd, LOCK_EX | LOCK_NB) < 0; i++) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
@@ -231,7 +231,7 @@ void remove_lock_shell(int dir_fd)
 	}
 }
 
-void remove_unlock_shell(int dir_fd)
+void pool_remove_unlock_shell(int dir_fd)
 {
 	(void)flock(dir_fd, LOCK_UN);
 }
@@ -252,19 +252,19 @@ static void remove_shell_locked(const char *dir, int dir_fd, bool made_dir)
 		rmdir(dir);
 }
 
-void remove_pool_shell(const char *dir, int dir_fd, bool made_dir)
+void pool_destroy_shell(const char *dir, int dir_fd, bool made_dir)
 {
-	remove_lock_shell(dir_fd);
+	pool_remove_lock_shell(dir_fd);
 	remove_shell_locked(dir, dir_fd, made_dir);
-	remove_unlock_shell(dir_fd);
+	pool_remove_unlock_shell(dir_fd);
 }
 
-void remove_abandoned_shell(const char *dir, int dir_fd, bool made_dir)
+void pool_destroy_abandoned_shell(const char *dir, int dir_fd, bool made_dir)
 {
 	cairn_auto_fd int lock = -1;
 
-	if (handle_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, NULL) == 0)
-		remove_pool_shell(dir, dir_fd, made_dir);
+	if (pool_impl_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, NULL) == 0)
+		pool_destroy_shell(dir, dir_fd, made_dir);
 }
 
 int pool_destroy(const char *dir, struct cairn_err *err)
@@ -276,12 +276,12 @@ int pool_destroy(const char *dir, struct cairn_err *err)
 	int rc;
 
 	dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	rc = dir_fd < 0 ? CAIRN_NOT_FOUND : marker_read(dir_fd, &marker, err);
+	rc = dir_fd < 0 ? CAIRN_NOT_FOUND : pool_config_read(dir_fd, &marker, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no pool in '%s'", dir);
 	if (rc)
 		return rc;
-	rc = handle_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, err);
+	rc = pool_impl_lock_pool(dir_fd, true, POOL_DESTROY_WAIT_MS, &lock, err);
 	if (rc == CAIRN_ABORTED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "another process is using the pool '%s'", dir);
@@ -289,14 +289,14 @@ int pool_destroy(const char *dir, struct cairn_err *err)
 	bool made_dir = marker.made_dir;
 
 	if (!rc)
-		rc = marker_read(dir_fd, &marker, err);
+		rc = pool_config_read(dir_fd, &marker, err);
 	if (!rc) {
 		made_dir = marker.made_dir;
-		rc = remove_pool_contents(path, dir_fd, &marker, err);
+		rc = pool_destroy_contents(path, dir_fd, &marker, err);
 	} else if (rc == CAIRN_NOT_FOUND) {
 		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "there is no pool in '%s'", dir);
 	}
 	if (lock >= 0)
-		remove_pool_shell(path, dir_fd, made_dir);
+		pool_destroy_shell(path, dir_fd, made_dir);
 	return rc;
 }

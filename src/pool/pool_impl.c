@@ -26,8 +26,8 @@
 #define SLOT_MASK      (SLOT_VOLUME - 1)
 #define SLOT_TEMPORARY (SLOT_VOLUME | SLOT_SET)
 
-int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
-		     struct cairn_err *err)
+int pool_impl_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
+			struct cairn_err *err)
 {
 	for (int try = 0; try < POOL_COMMIT_TRIES; try++) {
 		cairn_auto_fd int fd = -1;
@@ -49,35 +49,35 @@ int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
 			     "the pool's lock is made and removed all the time");
 }
 
-int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
-		       struct cairn_err *err)
+int pool_impl_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
+			  struct cairn_err *err)
 {
 	/* Two volumes that share a slot only wait for each other. */
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_VOLUME | (volume & SLOT_MASK),
 			       true, wait_ms, ret_fd, err);
 }
 
-int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
-		    struct cairn_err *err)
+int pool_impl_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
+		       struct cairn_err *err)
 {
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_SET | (number & SLOT_MASK), true,
 			       wait_ms, ret_fd, err);
 }
 
-int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
+int pool_impl_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
 {
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME, SLOT_MERGE | (number & SLOT_MASK),
 			       true, 0, ret_fd, err);
 }
 
-int handle_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
+int pool_impl_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err)
 {
 	return cairn_file_lock(pool->dir_fd, POOL_LOCK_NAME,
 			       SLOT_TEMPORARY | (number & HANDLE_TEMPORARY_MASK), true, 0, ret_fd,
 			       err);
 }
 
-int handle_check_writable(const struct pool *pool, struct cairn_err *err)
+int pool_impl_check_writable(const struct pool *pool, struct cairn_err *err)
 {
 	if (pool->read_only)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the pool '%s' is read-only",
@@ -103,13 +103,13 @@ int pool_name_check(const char *what, const char *name, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the name of a %s must be UTF-8 without control characters",
 				     what);
-	if (ids_parse_volume(name, &a) || ids_parse_snapshot(name, &a, &b))
+	if (pool_ids_parse_volume(name, &a) || pool_ids_parse_snapshot(name, &a, &b))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "'%s' has the form of an id, not of a name", name);
 	return 0;
 }
 
-int handle_check_size(uint64_t size, struct cairn_err *err)
+int pool_impl_check_size(uint64_t size, struct cairn_err *err)
 {
 	char text[CAIRN_SIZE_TEXT_MAX];
 
@@ -125,7 +125,7 @@ int handle_check_size(uint64_t size, struct cairn_err *err)
 	return 0;
 }
 
-int handle_check_granularity(uint32_t granularity, struct cairn_err *err)
+int pool_impl_check_granularity(uint32_t granularity, struct cairn_err *err)
 {
 	if (granularity < BLOCK_GRANULARITY_MIN || granularity > BLOCK_GRANULARITY_MAX ||
 	    (granularity & (granularity - 1)) != 0)
@@ -135,11 +135,11 @@ int handle_check_granularity(uint32_t granularity, struct cairn_err *err)
 	return 0;
 }
 
-int handle_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
-		     struct cairn_err *err)
+int pool_impl_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
+			struct cairn_err *err)
 {
 	uint64_t size;
-	int rc = store_size(pool->store, ref, &size, err);
+	int rc = pool_store_size(pool->store, ref, &size, err);
 
 	if (rc)
 		return rc;
@@ -158,16 +158,16 @@ static bool name_is_possible(const char *name)
 	return name && pool_name_check("", name, NULL) == 0;
 }
 
-int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
-		       struct cairn_err *err)
+int pool_impl_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			  struct cairn_err *err)
 {
 	int rc = CAIRN_NOT_FOUND;
 	uint64_t volume;
 
-	if (text && ids_parse_volume(text, &volume))
-		rc = ledger_volume_get(pool->cat, volume, ret, err);
+	if (text && pool_ids_parse_volume(text, &volume))
+		rc = pool_records_volume_get(pool->cat, volume, ret, err);
 	else if (name_is_possible(text))
-		rc = ledger_volume_by_name(pool->cat, text, ret, err);
+		rc = pool_records_volume_by_name(pool->cat, text, ret, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no volume '%s'",
 				     text ? text : "");
@@ -182,9 +182,9 @@ static int find_by_id_and_name(struct pool *pool, const char *text, struct recor
 	cairn_auto_free char *id = at ? cairn_strndup(text, (size_t)(at - text)) : NULL;
 	uint64_t volume;
 
-	if (!id || !ids_parse_volume(id, &volume) || !name_is_possible(at + 1))
+	if (!id || !pool_ids_parse_volume(id, &volume) || !name_is_possible(at + 1))
 		return CAIRN_NOT_FOUND;
-	return ledger_snapshot_by_name(pool->cat, volume, at + 1, ret, err);
+	return pool_records_snapshot_by_name(pool->cat, volume, at + 1, ret, err);
 }
 
 /* "VOLUME@NAME": names may contain an '@', so each one is tried as the
@@ -208,9 +208,10 @@ static int find_by_names(struct pool *pool, const char *text, struct record_snap
 		*at = '\0';
 		if (!name_is_possible(name))
 			continue;
-		rc = handle_find_volume(pool, copy, &volume, err);
+		rc = pool_impl_find_volume(pool, copy, &volume, err);
 		if (rc == 0)
-			rc = ledger_snapshot_by_name(pool->cat, volume.volume, name, ret, err);
+			rc = pool_records_snapshot_by_name(pool->cat, volume.volume, name, ret,
+							   err);
 		if (rc != CAIRN_NOT_FOUND)
 			return rc;
 	}
@@ -222,7 +223,7 @@ static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number, const
 {
 	struct record_snapshot found;
 	uint64_t last;
-	int rc = ledger_snapshot_get(pool->cat, number, &found, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &found, err);
 
 	if (rc == 0 && found.volume == volume) {
 		*ret = found;
@@ -230,13 +231,13 @@ static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number, const
 	}
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = ledger_last_number(pool->cat, &last, err);
+	rc = pool_records_last_number(pool->cat, &last, err);
 	if (rc)
 		return rc;
 	if (rc == 0 && number <= last) {
 		struct record_volume owner;
 
-		rc = ledger_volume_get(pool->cat, volume, &owner, err);
+		rc = pool_records_volume_get(pool->cat, volume, &owner, err);
 		if (rc == 0)
 			return cairn_err_set(
 				err, CAIRN_PRECONDITION,
@@ -249,49 +250,49 @@ static int find_by_id(struct pool *pool, uint64_t volume, uint64_t number, const
 	return CAIRN_NOT_FOUND;
 }
 
-int handle_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			 struct cairn_err *err)
+int pool_impl_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			    struct cairn_err *err)
 {
 	uint64_t volume;
 	uint64_t number;
 	int rc;
 
-	if (ids_parse_snapshot(text, &volume, &number))
+	if (pool_ids_parse_snapshot(text, &volume, &number))
 		rc = find_by_id(pool, volume, number, text, ret, err);
 	else
 		rc = find_by_names(pool, text, ret, err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	if (!strchr(text, '@') && !ids_parse_snapshot(text, &volume, &number))
+	if (!strchr(text, '@') && !pool_ids_parse_snapshot(text, &volume, &number))
 		return cairn_err_set(err, CAIRN_NOT_FOUND,
 				     "there is no snapshot '%s' (write VOLUME@SNAPSHOT or an id)",
 				     text);
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no snapshot '%s'", text);
 }
 
-int handle_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			      struct cairn_err *err)
+int pool_impl_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+				 struct cairn_err *err)
 {
-	int rc = handle_find_snapshot(pool, text, ret, err);
+	int rc = pool_impl_find_snapshot(pool, text, ret, err);
 
 	if (rc == 0 && ret->deleted)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted", text);
 	return rc;
 }
 
-int handle_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
-			    char id[POOL_ID_MAX + 1], struct cairn_err *err)
+int pool_impl_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			       char id[POOL_ID_MAX + 1], struct cairn_err *err)
 {
-	int rc = handle_find_volume(pool, text, ret, err);
+	int rc = pool_impl_find_volume(pool, text, ret, err);
 
 	if (!rc && ret->deleted)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted", text);
 	if (!rc)
-		ids_format_volume(ret->volume, id);
+		pool_ids_format_volume(ret->volume, id);
 	return rc;
 }
 
-int handle_check_restoring(const char *backup, struct cairn_err *err)
+int pool_impl_check_restoring(const char *backup, struct cairn_err *err)
 {
 	size_t n = strlen(backup);
 
@@ -302,7 +303,7 @@ int handle_check_restoring(const char *backup, struct cairn_err *err)
 	return 0;
 }
 
-int handle_check_whole(const struct record_volume *volume, struct cairn_err *err)
+int pool_impl_check_whole(const struct record_volume *volume, struct cairn_err *err)
 {
 	if (!volume->restoring[0])
 		return 0;
@@ -313,17 +314,17 @@ int handle_check_whole(const struct record_volume *volume, struct cairn_err *err
 		volume->name, volume->restoring, volume->name);
 }
 
-int handle_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
-			    char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err)
+int pool_impl_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			       char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
-	int rc = handle_find_live_volume(pool, text, ret, id, err);
+	int rc = pool_impl_find_live_volume(pool, text, ret, id, err);
 
 	if (!rc)
-		rc = handle_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
+		rc = pool_impl_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
 	if (rc)
 		return rc;
-	rc = ledger_volume_get(pool->cat, ret->volume, ret, err);
+	rc = pool_records_volume_get(pool->cat, ret->volume, ret, err);
 	if (rc == CAIRN_NOT_FOUND || (!rc && ret->deleted))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted", text);
 	if (!rc)
@@ -331,17 +332,17 @@ int handle_lock_live_volume(struct pool *pool, const char *text, struct record_v
 	return rc;
 }
 
-int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			      int *ret_fd, struct cairn_err *err)
+int pool_impl_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+				 int *ret_fd, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
-	int rc = handle_find_live_snapshot(pool, text, ret, err);
+	int rc = pool_impl_find_live_snapshot(pool, text, ret, err);
 
 	if (!rc)
-		rc = handle_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
+		rc = pool_impl_lock_volume(pool, ret->volume, pool->lock_wait_ms, &lock, err);
 	if (rc)
 		return rc;
-	rc = ledger_snapshot_get(pool->cat, ret->number, ret, err);
+	rc = pool_records_snapshot_get(pool->cat, ret->number, ret, err);
 	if (rc == CAIRN_NOT_FOUND || (!rc && ret->deleted))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "snapshot '%s' was deleted", text);
 	if (!rc)
@@ -349,57 +350,57 @@ int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record
 	return rc;
 }
 
-int handle_commit_volume(struct pool *pool, const struct record_volume *old,
-			 const struct record_volume *now, struct cairn_err *err)
+int pool_impl_commit_volume(struct pool *pool, const struct record_volume *old,
+			    const struct record_volume *now, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	ledger_volume_change(batch, old, now);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_volume_change(batch, old, now);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume)
+uint64_t pool_impl_retention_ms(const struct pool *pool, const struct record_volume *volume)
 {
 	return volume->retention_ms ? volume->retention_ms : pool->marker.retention_ms;
 }
 
-uint32_t handle_granularity(const struct pool *pool, const struct record_volume *volume)
+uint32_t pool_impl_granularity(const struct pool *pool, const struct record_volume *volume)
 {
 	return volume->granularity ? volume->granularity : pool->marker.granularity;
 }
 
-uint64_t handle_expiry_ns(const struct pool *pool, const struct record_volume *volume)
+uint64_t pool_impl_expiry_ns(const struct pool *pool, const struct record_volume *volume)
 {
 	uint64_t when;
 
-	if (__builtin_mul_overflow(handle_retention_ms(pool, volume), CAIRN_NS_PER_MS, &when) ||
+	if (__builtin_mul_overflow(pool_impl_retention_ms(pool, volume), CAIRN_NS_PER_MS, &when) ||
 	    __builtin_add_overflow(when, cairn_now_ns(), &when))
 		return UINT64_MAX;
 	return when;
 }
 
-void handle_fill_volume(const struct pool *pool, const struct record_volume *record,
-			struct pool_volume *ret)
+void pool_impl_fill_volume(const struct pool *pool, const struct record_volume *record,
+			   struct pool_volume *ret)
 {
 	*ret = (struct pool_volume){
 		.size = record->size,
 		.created_ns = record->created_ns,
 		.deleted = record->deleted,
-		.retention_ms = handle_retention_ms(pool, record),
-		.granularity = handle_granularity(pool, record),
+		.retention_ms = pool_impl_retention_ms(pool, record),
+		.granularity = pool_impl_granularity(pool, record),
 	};
-	ids_format_volume(record->volume, ret->id);
+	pool_ids_format_volume(record->volume, ret->id);
 	memcpy(ret->name, record->name, sizeof(ret->name));
 	memcpy(ret->restoring, record->restoring, sizeof(ret->restoring));
 	if (record->origin)
-		ids_format_snapshot(record->origin_volume, record->origin, ret->origin);
+		pool_ids_format_snapshot(record->origin_volume, record->origin, ret->origin);
 }
 
-void handle_fill_snapshot_of(const struct record_volume *volume,
-			     const struct record_snapshot *record, struct pool_snapshot *ret)
+void pool_impl_fill_snapshot_of(const struct record_volume *volume,
+				const struct record_snapshot *record, struct pool_snapshot *ret)
 {
 	*ret = (struct pool_snapshot){
 		.size = record->size,
@@ -411,23 +412,23 @@ void handle_fill_snapshot_of(const struct record_volume *volume,
 		.set_changed_bytes = record->set_changed_bytes,
 		.set_zero_bytes = record->set_zero_bytes,
 	};
-	ids_format_snapshot(record->volume, record->number, ret->id);
-	ids_format_volume(record->volume, ret->volume_id);
+	pool_ids_format_snapshot(record->volume, record->number, ret->id);
+	pool_ids_format_volume(record->volume, ret->volume_id);
 	memcpy(ret->name, record->name, sizeof(ret->name));
 	memcpy(ret->volume_name, volume->name, sizeof(ret->volume_name));
 	if (record->parent)
-		ids_format_snapshot(record->parent_volume, record->parent, ret->parent);
+		pool_ids_format_snapshot(record->parent_volume, record->parent, ret->parent);
 }
 
-int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
-			 struct pool_snapshot *ret, struct cairn_err *err)
+int pool_impl_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
+			    struct pool_snapshot *ret, struct cairn_err *err)
 {
 	struct record_volume volume;
-	int rc = ledger_volume_get(pool->cat, record->volume, &volume, err);
+	int rc = pool_records_volume_get(pool->cat, record->volume, &volume, err);
 
 	if (rc)
 		return cairn_err_wrap(err, "volume of snapshot %llu",
 				      (unsigned long long)record->number);
-	handle_fill_snapshot_of(&volume, record, ret);
+	pool_impl_fill_snapshot_of(&volume, record, ret);
 	return 0;
 }

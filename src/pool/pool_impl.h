@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/pool_config.h"
-#include "pool/pool.h"
 #include "pool/catalogue/record.h"
+#include "pool/pool.h"
+#include "pool/pool_config.h"
 #include "pool/store/store.h"
 
 struct cairn_err;
@@ -63,47 +63,48 @@ struct pool {
  *
  * CAIRN_NOT_FOUND  the directory itself was removed
  */
-int handle_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
-		     struct cairn_err *err);
-int handle_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
+int pool_impl_lock_pool(int dir_fd, bool exclusive, uint64_t wait_ms, int *ret_fd,
+			struct cairn_err *err);
+int pool_impl_lock_volume(struct pool *pool, uint64_t volume, uint64_t wait_ms, int *ret_fd,
+			  struct cairn_err *err);
+int pool_impl_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
 		       struct cairn_err *err);
-int handle_lock_set(struct pool *pool, uint64_t number, uint64_t wait_ms, int *ret_fd,
-		    struct cairn_err *err);
 
 /* Does not wait. */
-int handle_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
+int pool_impl_lock_merge(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
 
 /* The lock of a process that has temporary snapshots (temporary.h). Does not wait. */
 #define HANDLE_TEMPORARY_MASK ((1ULL << 60) - 1)
-int handle_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd, struct cairn_err *err);
+int pool_impl_lock_temporary(struct pool *pool, uint64_t number, int *ret_fd,
+			     struct cairn_err *err);
 
 /* CAIRN_PRECONDITION on a read-only pool. */
-int handle_check_writable(const struct pool *pool, struct cairn_err *err);
+int pool_impl_check_writable(const struct pool *pool, struct cairn_err *err);
 
 /* A volume's size: above 0, a multiple of a sector, at most the maximum. */
-int handle_check_size(uint64_t size, struct cairn_err *err);
-int handle_check_granularity(uint32_t granularity, struct cairn_err *err);
+int pool_impl_check_size(uint64_t size, struct cairn_err *err);
+int pool_impl_check_granularity(uint32_t granularity, struct cairn_err *err);
 
 /* The size of an object's data, which may be more than its record says after a
  * failed expansion, or if the file was grown by hand. Bytes past the recorded
  * size do not belong to the object. CAIRN_DATA_LOSS when it is less. */
-int handle_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
-		     struct cairn_err *err);
+int pool_impl_data_size(struct pool *pool, struct store_ref ref, uint64_t recorded, uint64_t *ret,
+			struct cairn_err *err);
 
 /* Finds a volume by id or by name; a deleted one only by id. */
-int handle_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
-		       struct cairn_err *err);
+int pool_impl_find_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			  struct cairn_err *err);
 
 /* The same, but CAIRN_NOT_FOUND for a deleted volume, also by id. */
-int handle_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
-			    char id[POOL_ID_MAX + 1], struct cairn_err *err);
+int pool_impl_find_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			       char id[POOL_ID_MAX + 1], struct cairn_err *err);
 
 /* CAIRN_INVALID unless the text may name a restore: see
  * pool_volume_set_restoring(). */
-int handle_check_restoring(const char *backup, struct cairn_err *err);
+int pool_impl_check_restoring(const char *backup, struct cairn_err *err);
 
 /* CAIRN_PRECONDITION when a restore to the volume is not finished. */
-int handle_check_whole(const struct record_volume *volume, struct cairn_err *err);
+int pool_impl_check_whole(const struct record_volume *volume, struct cairn_err *err);
 
 /* Locks a volume that is not deleted and returns its record as read under the
  * lock. Its name may since have been given to another volume, so use only the id
@@ -111,39 +112,39 @@ int handle_check_whole(const struct record_volume *volume, struct cairn_err *err
  *
  * CAIRN_ABORTED  another holder kept it for longer than `lock_wait_ms`
  */
-int handle_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
-			    char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err);
+int pool_impl_lock_live_volume(struct pool *pool, const char *text, struct record_volume *ret,
+			       char id[POOL_ID_MAX + 1], int *ret_fd, struct cairn_err *err);
 
 /* The same for a snapshot that is not deleted: the lock is its volume's. */
-int handle_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			      int *ret_fd, struct cairn_err *err);
+int pool_impl_lock_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+				 int *ret_fd, struct cairn_err *err);
 
 /* Commits the changed record of a volume, durably.
  *
  * CAIRN_ABORTED  the record is no longer `old`
  */
-int handle_commit_volume(struct pool *pool, const struct record_volume *old,
-			 const struct record_volume *now, struct cairn_err *err);
+int pool_impl_commit_volume(struct pool *pool, const struct record_volume *old,
+			    const struct record_volume *now, struct cairn_err *err);
 
 /* A volume's own settings, or the pool's. */
-uint64_t handle_retention_ms(const struct pool *pool, const struct record_volume *volume);
-uint32_t handle_granularity(const struct pool *pool, const struct record_volume *volume);
+uint64_t pool_impl_retention_ms(const struct pool *pool, const struct record_volume *volume);
+uint32_t pool_impl_granularity(const struct pool *pool, const struct record_volume *volume);
 /* When a snapshot of the volume expires if it is deleted now. */
-uint64_t handle_expiry_ns(const struct pool *pool, const struct record_volume *volume);
+uint64_t pool_impl_expiry_ns(const struct pool *pool, const struct record_volume *volume);
 
 /* As pool_snapshot_get() describes. */
-int handle_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			 struct cairn_err *err);
+int pool_impl_find_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+			    struct cairn_err *err);
 /* The same, but CAIRN_NOT_FOUND for a tombstone. */
-int handle_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
-			      struct cairn_err *err);
+int pool_impl_find_live_snapshot(struct pool *pool, const char *text, struct record_snapshot *ret,
+				 struct cairn_err *err);
 
-void handle_fill_volume(const struct pool *pool, const struct record_volume *record,
-			struct pool_volume *ret);
+void pool_impl_fill_volume(const struct pool *pool, const struct record_volume *record,
+			   struct pool_volume *ret);
 /* Cannot fail, so it can be used after a commit. */
-void handle_fill_snapshot_of(const struct record_volume *volume,
-			     const struct record_snapshot *record, struct pool_snapshot *ret);
-int handle_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
-			 struct pool_snapshot *ret, struct cairn_err *err);
+void pool_impl_fill_snapshot_of(const struct record_volume *volume,
+				const struct record_snapshot *record, struct pool_snapshot *ret);
+int pool_impl_fill_snapshot(struct pool *pool, const struct record_snapshot *record,
+			    struct pool_snapshot *ret, struct cairn_err *err);
 
 #endif

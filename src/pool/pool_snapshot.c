@@ -9,14 +9,14 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/device/volume_device.h"
-#include "pool/snapshot_expire.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
+#include "pool/snapshot_create.h"
+#include "pool/snapshot_expire.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
-#include "pool/snapshot_create.h"
 
 int pool_snapshot_spec_parse(struct pool *pool, const char *text, char **ret_volume,
 			     char **ret_name, struct cairn_err *err)
@@ -35,7 +35,7 @@ int pool_snapshot_spec_parse(struct pool *pool, const char *text, char **ret_vol
 		int rc;
 
 		*at = '\0';
-		rc = handle_find_volume(pool, volume, &found, err);
+		rc = pool_impl_find_volume(pool, volume, &found, err);
 		if (rc == CAIRN_NOT_FOUND)
 			continue;
 		if (rc)
@@ -56,7 +56,7 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 {
 	cairn_auto_free struct take_item *items = cairn_calloc(n, sizeof(*items));
 	cairn_auto_free struct record_snapshot *records = cairn_calloc(n, sizeof(*records));
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (rc)
 		return rc;
@@ -65,19 +65,19 @@ int pool_snapshot_create(struct pool *pool, const struct pool_snapshot_spec *spe
 	for (size_t i = 0; i < n; i++) {
 		rc = pool_name_check("snapshot", specs[i].name, err);
 		if (!rc)
-			rc = handle_find_volume(pool, specs[i].volume, &items[i].volume, err);
+			rc = pool_impl_find_volume(pool, specs[i].volume, &items[i].volume, err);
 		if (rc)
 			return rc;
 		items[i].name = specs[i].name;
 	}
-	rc = reserve_require(pool, err);
+	rc = pool_reserve_require(pool, err);
 	if (!rc)
-		rc = take_snapshots(pool, items, n, records, err);
+		rc = pool_snapshots_create(pool, items, n, records, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n; i++)
-		handle_fill_snapshot_of(&items[i].volume, &records[i], &ret[i]);
-	expire_some(pool);
+		pool_impl_fill_snapshot_of(&items[i].volume, &records[i], &ret[i]);
+	pool_expire_some(pool);
 	return 0;
 }
 
@@ -85,9 +85,9 @@ int pool_snapshot_get(struct pool *pool, const char *snapshot, struct pool_snaps
 		      struct cairn_err *err)
 {
 	struct record_snapshot record;
-	int rc = handle_find_snapshot(pool, snapshot, &record, err);
+	int rc = pool_impl_find_snapshot(pool, snapshot, &record, err);
 
-	return rc ? rc : handle_fill_snapshot(pool, &record, ret, err);
+	return rc ? rc : pool_impl_fill_snapshot(pool, &record, ret, err);
 }
 
 struct listing {
@@ -97,7 +97,8 @@ struct listing {
 	void *arg;
 };
 
-static int list_one(void *arg, const struct record_snapshot *record, struct cairn_err *err)
+static int pool_snapshot_list_one(void *arg, const struct record_snapshot *record,
+				  struct cairn_err *err)
 {
 	const struct listing *listing = arg;
 	struct pool_snapshot snapshot;
@@ -105,12 +106,12 @@ static int list_one(void *arg, const struct record_snapshot *record, struct cair
 
 	if (record->deleted && !listing->spec->with_deleted)
 		return 0;
-	rc = handle_fill_snapshot(listing->pool, record, &snapshot, err);
+	rc = pool_impl_fill_snapshot(listing->pool, record, &snapshot, err);
 	/* The last snapshot of a deleted volume expires together with its volume. */
 	if (rc == CAIRN_NOT_FOUND) {
 		struct record_snapshot again;
 
-		if (ledger_snapshot_get(listing->pool->cat, record->number, &again, err) ==
+		if (pool_records_snapshot_get(listing->pool->cat, record->number, &again, err) ==
 		    CAIRN_NOT_FOUND)
 			return 0;
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -126,21 +127,21 @@ static int list_of_volume(struct listing *listing, uint64_t after, struct cairn_
 	cairn_auto_free uint64_t *numbers = NULL;
 	struct record_volume volume;
 	size_t n;
-	int rc = handle_find_volume(listing->pool, listing->spec->volume, &volume, err);
+	int rc = pool_impl_find_volume(listing->pool, listing->spec->volume, &volume, err);
 
 	if (!rc)
-		rc = ledger_collect(listing->pool->cat, LEDGER_SNAPSHOTS, volume.volume, &numbers,
-				    &n, err);
+		rc = pool_records_collect(listing->pool->cat, LEDGER_SNAPSHOTS, volume.volume,
+					  &numbers, &n, err);
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct record_snapshot record;
 
 		if (numbers[i] <= after)
 			continue;
-		rc = ledger_snapshot_get(listing->pool->cat, numbers[i], &record, err);
+		rc = pool_records_snapshot_get(listing->pool->cat, numbers[i], &record, err);
 		if (rc == CAIRN_NOT_FOUND)
 			rc = 0; /* merged since the index was read */
 		else if (!rc)
-			rc = list_one(listing, &record, err);
+			rc = pool_snapshot_list_one(listing, &record, err);
 	}
 	return rc > 0 ? 0 : rc;
 }
@@ -154,13 +155,14 @@ int pool_snapshot_list(struct pool *pool, const struct pool_snapshot_list_spec *
 	uint64_t after = 0;
 	uint64_t volume;
 
-	if (spec->after && !ids_parse_snapshot(spec->after, &volume, &after))
+	if (spec->after && !pool_ids_parse_snapshot(spec->after, &volume, &after))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no snapshot id", spec->after);
 	if (spec->volume)
 		return list_of_volume(&listing, after, err);
-	struct ledger_walk walk = {.after = &after, .snapshot = list_one, .arg = &listing};
+	struct ledger_walk walk = {
+		.after = &after, .snapshot = pool_snapshot_list_one, .arg = &listing};
 
-	return ledger_walk_snapshots(pool->cat, &walk, err);
+	return pool_records_walk_snapshots(pool->cat, &walk, err);
 }
 
 static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
@@ -168,12 +170,12 @@ static int data_path(struct pool *pool, const char *snapshot, char **ret_path,
 {
 	struct record_snapshot record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_find_live_snapshot(pool, snapshot, &record, err);
+	int rc = pool_impl_find_live_snapshot(pool, snapshot, &record, err);
 
 	if (rc)
 		return rc;
-	ids_format_snapshot(record.volume, record.number, id);
-	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
+	pool_ids_format_snapshot(record.volume, record.number, id);
+	return pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
 }
 
 /* The same with the lock of its volume, which prevents deletion. On a read-only
@@ -187,11 +189,11 @@ static int lock_data_path(struct pool *pool, const char *snapshot, char **ret_pa
 
 	if (pool->read_only_fs)
 		return data_path(pool, snapshot, ret_path, err);
-	rc = handle_lock_live_snapshot(pool, snapshot, &record, ret_lock, err);
+	rc = pool_impl_lock_live_snapshot(pool, snapshot, &record, ret_lock, err);
 	if (rc)
 		return rc;
-	ids_format_snapshot(record.volume, record.number, id);
-	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
+	pool_ids_format_snapshot(record.volume, record.number, id);
+	return pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret_path, err);
 }
 
 int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
@@ -208,7 +210,7 @@ int pool_snapshot_device(struct pool *pool, const char *snapshot, char *ret_devi
 	int rc = data_path(pool, snapshot, &path, err);
 
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -223,7 +225,7 @@ int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_devi
 	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
 
 	if (!rc)
-		rc = device_attach(path, true, device, err);
+		rc = pool_device_attach(path, true, device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -235,7 +237,7 @@ int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_e
 	cairn_auto_free char *path = NULL;
 	int rc = lock_data_path(pool, snapshot, &path, &lock, err);
 
-	return rc ? rc : device_detach(path, err);
+	return rc ? rc : pool_device_detach(path, err);
 }
 
 int pool_snapshot_reader(struct pool *pool, const char *snapshot, struct store_reader **ret,
@@ -243,13 +245,14 @@ int pool_snapshot_reader(struct pool *pool, const char *snapshot, struct store_r
 {
 	struct record_snapshot record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_find_snapshot(pool, snapshot, &record, err);
+	int rc = pool_impl_find_snapshot(pool, snapshot, &record, err);
 
 	if (rc)
 		return rc;
 	if (!record.has_data)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "snapshot '%s' was deleted and its data is gone", snapshot);
-	ids_format_snapshot(record.volume, record.number, id);
-	return store_reader_open(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret, err);
+	pool_ids_format_snapshot(record.volume, record.number, id);
+	return pool_store_reader_open(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret,
+				      err);
 }

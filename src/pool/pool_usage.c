@@ -19,38 +19,39 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/device/open_files.h"
+#include "pool/device/volume_device.h"
 #include "pool/pool.h"
-#include "pool/store/store.h"
+#include "pool/pool_impl.h"
 #include "pool/snapshot_temporary.h"
+#include "pool/store/store.h"
 
 #define BATCH 512U
 
 /* Paths of the backing files of all loop devices: thousands of them. */
 #define BACKING_FILES_MAX (16UL << 20)
 
-static int path_of(struct pool *pool, const char *volume_or_snapshot, char id[POOL_ID_MAX + 1],
-		   char **ret, struct cairn_err *err)
+static int pool_usage_path_of(struct pool *pool, const char *volume_or_snapshot,
+			      char id[POOL_ID_MAX + 1], char **ret, struct cairn_err *err)
 {
 	struct record_volume volume;
 	struct record_snapshot snapshot;
-	int rc = handle_find_live_volume(pool, volume_or_snapshot, &volume, id, err);
+	int rc = pool_impl_find_live_volume(pool, volume_or_snapshot, &volume, id, err);
 
 	if (rc == 0)
-		return store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, ret, err);
+		return pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, ret, err);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = handle_find_live_snapshot(pool, volume_or_snapshot, &snapshot, err);
+	rc = pool_impl_find_live_snapshot(pool, volume_or_snapshot, &snapshot, err);
 	if (rc)
 		return rc;
-	ids_format_snapshot(snapshot.volume, snapshot.number, id);
-	return store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret, err);
+	pool_ids_format_snapshot(snapshot.volume, snapshot.number, id);
+	return pool_store_path(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, ret, err);
 }
 
-static int open_file(const char *path, int *ret_fd, struct stat *ret_st, struct cairn_err *err)
+static int pool_usage_open_file(const char *path, int *ret_fd, struct stat *ret_st,
+				struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
@@ -72,7 +73,7 @@ void pool_attached_free(struct pool_attached *attached)
 }
 
 /* The file of a volume or snapshot is below a directory with its id as name. */
-static bool may_be_attached(const struct pool_attached *attached, const char *id)
+static bool pool_usage_may_be_attached(const struct pool_attached *attached, const char *id)
 {
 	return !attached || !attached->files || strstr(attached->files, id);
 }
@@ -114,8 +115,8 @@ int pool_attached_get(struct pool_attached **ret, struct cairn_err *err)
 
 static int look_at_devices(const char *path, struct pool_usage *ret, struct cairn_err *err)
 {
-	cairn_cleanup(device_list_done) struct device_list devices = {0};
-	int rc = device_list_get(path, &devices, err);
+	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
+	int rc = pool_device_list_get(path, &devices, err);
 
 	for (size_t i = 0; i < devices.n && !rc; i++) {
 		if (!ret->device[0])
@@ -137,11 +138,11 @@ int pool_usage_get(struct pool *pool, const char *volume_or_snapshot,
 	struct pool_usage usage = {0};
 	char id[POOL_ID_MAX + 1];
 	struct stat st;
-	int rc = path_of(pool, volume_or_snapshot, id, &path, err);
+	int rc = pool_usage_path_of(pool, volume_or_snapshot, id, &path, err);
 
 	if (!rc)
-		rc = open_file(path, &fd, &st, err);
-	if (!rc && may_be_attached(attached, id))
+		rc = pool_usage_open_file(path, &fd, &st, err);
+	if (!rc && pool_usage_may_be_attached(attached, id))
 		rc = look_at_devices(path, &usage, err);
 	if (rc)
 		return rc;
@@ -196,14 +197,14 @@ int pool_exclusive_bytes(struct pool *pool, const char *volume_or_snapshot, uint
 	cairn_auto_fd int fd = -1;
 	char id[POOL_ID_MAX + 1];
 	struct stat st;
-	int rc = path_of(pool, volume_or_snapshot, id, &path, err);
+	int rc = pool_usage_path_of(pool, volume_or_snapshot, id, &path, err);
 
 	if (!rc)
-		rc = open_file(path, &fd, &st, err);
+		rc = pool_usage_open_file(path, &fd, &st, err);
 	if (rc)
 		return rc;
 	/* Copies share nothing. */
-	if (strcmp(store_backend(pool->store), "copy") == 0) {
+	if (strcmp(pool_store_backend(pool->store), "copy") == 0) {
 		*ret = (uint64_t)st.st_blocks * 512;
 		return 0;
 	}
@@ -219,12 +220,12 @@ int pool_snapshot_in_use(struct pool *pool, const char *snapshot, bool *ret, str
 	int rc = pool_snapshot_path(pool, snapshot, &path, err);
 
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc)
 		rc = pool_snapshot_get(pool, snapshot, &found, err);
 	if (!rc)
 		rc = pool_temporary_is_held(pool, &found, &is_held, err);
 	if (!rc)
-		*ret = is_held || device[0] || opened_has_reader(path);
+		*ret = is_held || device[0] || pool_open_files_has_reader(path);
 	return rc;
 }

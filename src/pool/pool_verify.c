@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/pool.h"
-#include "pool/store/store.h"
 #include "pool/segment_walk.h"
+#include "pool/store/store.h"
 
 #define CHUNK (256U << 10)
 #define BLOCK 4096U
@@ -50,8 +50,8 @@ static void add_fault(struct pool_verify_result *result, uint64_t offset, uint64
 }
 
 /* Which blocks of a chunk differ; `b` NULL compares with zeros. */
-static void compare(struct pool_verify_result *result, uint64_t offset, const uint8_t *a,
-		    const uint8_t *b, size_t n)
+static void pool_verify_compare(struct pool_verify_result *result, uint64_t offset,
+				const uint8_t *a, const uint8_t *b, size_t n)
 {
 	static const uint8_t zeros[BLOCK];
 
@@ -78,7 +78,7 @@ static int side_at(struct side *side, uint64_t offset, const uint8_t **ret, stru
 
 	if (side->loaded != start) {
 		side->loaded = UINT64_MAX;
-		rc = store_reader_read(side->reader, start, side->bytes, want, &got, err);
+		rc = pool_store_reader_read(side->reader, start, side->bytes, want, &got, err);
 		if (!rc && got < want)
 			rc = cairn_err_set(err, CAIRN_DATA_LOSS,
 					   "the %s's data ends before its recorded size",
@@ -101,18 +101,18 @@ static int verify_chunk(struct verify *v, const struct pool_segment *segment, ui
 	if (rc)
 		return rc;
 	if (segment->reported) {
-		compare(v->result, offset, target, NULL, n);
+		pool_verify_compare(v->result, offset, target, NULL, n);
 		return 0;
 	}
 	rc = side_at(&v->base, offset, &base, err);
 	if (rc)
 		return rc;
 	v->result->compared_bytes += n;
-	compare(v->result, offset, target, base, n);
+	pool_verify_compare(v->result, offset, target, base, n);
 	return 0;
 }
 
-static int report(const struct verify *v, struct cairn_err *err)
+static int pool_verify_report(const struct verify *v, struct cairn_err *err)
 {
 	const struct store_progress *progress = v->progress;
 
@@ -160,16 +160,17 @@ static int verify_segment(struct verify *v, const struct pool_segment *segment,
 		offset += n;
 		v->done += segment->target_allocated ? n : 0;
 		if (!rc)
-			rc = report(v, err);
+			rc = pool_verify_report(v, err);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-static int walk(struct verify *v, struct pool_survey *survey, struct cairn_err *err)
+static int pool_verify_walk(struct verify *v, struct pool_segment_walk *survey,
+			    struct cairn_err *err)
 {
-	const struct pool_delta_info *info = pool_survey_info(survey);
+	const struct pool_delta_info *info = pool_segment_walk_info(survey);
 	struct pool_segment segment;
 	int rc;
 
@@ -177,12 +178,12 @@ static int walk(struct verify *v, struct pool_survey *survey, struct cairn_err *
 	v->base.size = info->base.size;
 	v->target.size = info->capacity;
 	for (;;) {
-		rc = pool_survey_next(survey, &segment, err);
+		rc = pool_segment_walk_next(survey, &segment, err);
 		if (rc || segment.length == 0)
 			return rc;
 		rc = verify_segment(v, &segment, err);
 		if (!rc)
-			rc = report(v, err);
+			rc = pool_verify_report(v, err);
 		if (rc)
 			return rc;
 	}
@@ -206,9 +207,9 @@ int pool_verify(struct pool *pool, const char *base, const char *target,
 		const struct store_progress *progress, struct pool_verify_result *ret,
 		struct cairn_err *err)
 {
-	cairn_cleanup(pool_survey_freep) struct pool_survey *survey = NULL;
+	cairn_cleanup(pool_segment_walk_freep) struct pool_segment_walk *survey = NULL;
 	cairn_auto_free uint8_t *bytes = cairn_alloc((size_t)2 * CHUNK);
-	struct pool_survey_spec spec = {
+	struct pool_segment_walk_spec spec = {
 		.base = base, .target = target, .with_base_allocation = true, .progress = progress};
 	struct pool_verify_result result = {0};
 	struct verify v = {
@@ -229,15 +230,15 @@ int pool_verify(struct pool *pool, const char *base, const char *target,
 	if (!rc)
 		rc = pool_allocated_bytes(pool, target, &v.total, err);
 	if (!rc)
-		rc = pool_survey_open(pool, &spec, &survey, err);
+		rc = pool_segment_walk_open(pool, &spec, &survey, err);
 	if (!rc)
 		rc = pool_snapshot_reader(pool, base, &v.base.reader, err);
 	if (!rc)
 		rc = pool_snapshot_reader(pool, target, &v.target.reader, err);
 	if (!rc)
-		rc = walk(&v, survey, err);
-	store_reader_freep(&v.base.reader);
-	store_reader_freep(&v.target.reader);
+		rc = pool_verify_walk(&v, survey, err);
+	pool_store_reader_freep(&v.base.reader);
+	pool_store_reader_freep(&v.target.reader);
 	if (!rc)
 		*ret = result;
 	return rc;

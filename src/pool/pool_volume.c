@@ -8,21 +8,21 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/device/loop_device.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
 int pool_volume_get(struct pool *pool, const char *volume, struct pool_volume *ret,
 		    struct cairn_err *err)
 {
 	struct record_volume record;
-	int rc = handle_find_volume(pool, volume, &record, err);
+	int rc = pool_impl_find_volume(pool, volume, &record, err);
 
 	if (!rc)
-		handle_fill_volume(pool, &record, ret);
+		pool_impl_fill_volume(pool, &record, ret);
 	return rc;
 }
 
@@ -32,14 +32,15 @@ struct listing {
 	void *arg;
 };
 
-static int list_one(void *arg, const struct record_volume *record, struct cairn_err *err)
+static int pool_volume_list_one(void *arg, const struct record_volume *record,
+				struct cairn_err *err)
 {
 	const struct listing *listing = arg;
 	struct pool_volume volume;
 
 	if (record->deleted)
 		return 0;
-	handle_fill_volume(listing->pool, record, &volume);
+	pool_impl_fill_volume(listing->pool, record, &volume);
 	return listing->fn(listing->arg, &volume, err);
 }
 
@@ -48,25 +49,26 @@ int pool_volume_list(struct pool *pool, const char *after,
 		     void *arg, struct cairn_err *err)
 {
 	struct listing listing = {.pool = pool, .fn = fn, .arg = arg};
-	struct ledger_walk walk = {.volume = list_one, .arg = &listing};
+	struct ledger_walk walk = {.volume = pool_volume_list_one, .arg = &listing};
 	uint64_t volume;
 
 	if (after && after[0]) {
-		if (!ids_parse_volume(after, &volume))
+		if (!pool_ids_parse_volume(after, &volume))
 			return cairn_err_set(err, CAIRN_INVALID, "'%s' is no volume id", after);
 		walk.after = &volume;
 	}
-	return ledger_walk_volumes(pool->cat, &walk, err);
+	return pool_records_walk_volumes(pool->cat, &walk, err);
 }
 
 int pool_volume_path(struct pool *pool, const char *volume, char **ret_path, struct cairn_err *err)
 {
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_find_live_volume(pool, volume, &record, id, err);
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
 
 	return rc ? rc
-		  : store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, ret_path, err);
+		  : pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, ret_path,
+				    err);
 }
 
 int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, size_t n,
@@ -77,7 +79,7 @@ int pool_volume_device(struct pool *pool, const char *volume, char *ret_device, 
 	int rc = pool_volume_path(pool, volume, &path, err);
 
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -104,17 +106,17 @@ static void device_turn_end(struct device_turn *turn)
 static int device_turn_take(struct pool *pool, const char *volume, struct device_turn *turn,
 			    struct cairn_err *err)
 {
-	int rc = handle_find_live_volume(pool, volume, &turn->record, turn->id, err);
+	int rc = pool_impl_find_live_volume(pool, volume, &turn->record, turn->id, err);
 
 	if (!rc)
-		rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, turn->id},
-				&turn->path, err);
+		rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, turn->id},
+				     &turn->path, err);
 	if (!rc)
-		rc = loop_lock(turn->path, &turn->file_lock, err);
+		rc = pool_loop_lock(turn->path, &turn->file_lock, err);
 	/* Nothing can be deleted from a read-only filesystem, nor locked in it. */
 	if (!rc && !pool->read_only_fs)
-		rc = handle_lock_live_volume(pool, turn->id, &turn->record, turn->id, &turn->lock,
-					     err);
+		rc = pool_impl_lock_live_volume(pool, turn->id, &turn->record, turn->id,
+						&turn->lock, err);
 	return rc;
 }
 
@@ -127,13 +129,13 @@ int pool_volume_attach(struct pool *pool, const char *volume, bool read_only, ch
 	int rc = device_turn_take(pool, volume, &turn, err);
 
 	if (!rc)
-		rc = handle_check_whole(&turn.record, err);
+		rc = pool_impl_check_whole(&turn.record, err);
 	if (!rc)
-		rc = handle_data_size(pool, (struct store_ref){STORE_VOLUME, turn.id},
-				      turn.record.size, &size, err);
+		rc = pool_impl_data_size(pool, (struct store_ref){STORE_VOLUME, turn.id},
+					 turn.record.size, &size, err);
 	if (!rc)
-		rc = device_attach_locked(turn.path, read_only || pool->read_only, turn.record.size,
-					  device, err);
+		rc = pool_device_attach_locked(turn.path, read_only || pool->read_only,
+					       turn.record.size, device, err);
 	if (!rc)
 		snprintf(ret_device, n, "%s", device);
 	return rc;
@@ -144,7 +146,7 @@ int pool_volume_detach(struct pool *pool, const char *volume, struct cairn_err *
 	cairn_cleanup(device_turn_end) struct device_turn turn = {.file_lock = -1, .lock = -1};
 	int rc = device_turn_take(pool, volume, &turn, err);
 
-	return rc ? rc : device_detach_locked(turn.path, err);
+	return rc ? rc : pool_device_detach_locked(turn.path, err);
 }
 
 int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, struct cairn_err *err)
@@ -155,9 +157,9 @@ int pool_volume_lock_file(struct pool *pool, const char *volume, int *ret_fd, st
 	int rc = pool_volume_path(pool, volume, &path, err);
 
 	if (!rc)
-		rc = loop_lock(path, &lock, err);
+		rc = pool_loop_lock(path, &lock, err);
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc && device[0])
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is attached as %s", volume,
 				   device);
@@ -171,7 +173,7 @@ int pool_volume_lock(struct pool *pool, const char *volume, int *ret_fd, struct 
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
 
-	return handle_lock_live_volume(pool, volume, &record, id, ret_fd, err);
+	return pool_impl_lock_live_volume(pool, volume, &record, id, ret_fd, err);
 }
 
 #define ALLOCATED_BATCH 1024
@@ -187,17 +189,18 @@ int pool_allocated_bytes(struct pool *pool, const char *volume_or_snapshot, uint
 	uint64_t total = 0;
 	uint64_t position = 0;
 	size_t n = 0;
-	int rc = handle_find_live_volume(pool, volume_or_snapshot, &volume, id, err);
+	int rc = pool_impl_find_live_volume(pool, volume_or_snapshot, &volume, id, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
-		rc = handle_find_live_snapshot(pool, volume_or_snapshot, &snapshot, err);
+		rc = pool_impl_find_live_snapshot(pool, volume_or_snapshot, &snapshot, err);
 		ref.kind = STORE_SNAPSHOT;
 		if (!rc)
-			ids_format_snapshot(snapshot.volume, snapshot.number, id);
+			pool_ids_format_snapshot(snapshot.volume, snapshot.number, id);
 	}
 	ref.id = id;
 	while (!rc) {
-		rc = store_allocated(pool->store, ref, position, extents, ALLOCATED_BATCH, &n, err);
+		rc = pool_store_allocated(pool->store, ref, position, extents, ALLOCATED_BATCH, &n,
+					  err);
 		if (rc || n == 0)
 			break;
 		for (size_t i = 0; i < n; i++)

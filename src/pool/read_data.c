@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "block/extent.h"
-#include "pool/pool_impl.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
 #define PIECE   (1U << 20) /* read at once */
@@ -33,7 +33,7 @@ struct object {
 	uint64_t first;
 };
 
-static bool is_cancelled(const struct data_reading *reading)
+static bool read_data_is_cancelled(const struct data_reading *reading)
 {
 	const struct store_progress *progress = reading->spec->progress;
 
@@ -53,9 +53,9 @@ static int read_piece(struct data_reading *reading, struct object *object, uint6
 	size_t got = 0;
 	int rc;
 
-	if (is_cancelled(reading))
+	if (read_data_is_cancelled(reading))
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
-	rc = store_reader_read(object->reader, offset, reading->buffer, n, &got, &why);
+	rc = pool_store_reader_read(object->reader, offset, reading->buffer, n, &got, &why);
 	if (is_unreadable(rc, &why)) {
 		if (object->bad == 0)
 			object->first = offset;
@@ -88,8 +88,8 @@ static int read_extents(struct data_reading *reading, struct object *object, str
 	int rc = 0;
 
 	while (rc == 0 && n == EXTENTS) {
-		rc = store_allocated(reading->pool->store, object->ref, start, extents, EXTENTS, &n,
-				     err);
+		rc = pool_store_allocated(reading->pool->store, object->ref, start, extents,
+					  EXTENTS, &n, err);
 		for (size_t i = 0; rc == 0 && i < n; i++)
 			rc = read_extent(reading, object, &extents[i], err);
 		if (n > 0)
@@ -98,7 +98,7 @@ static int read_extents(struct data_reading *reading, struct object *object, str
 	return rc;
 }
 
-static void tell_unreadable(struct data_reading *reading, const struct object *object)
+static void read_data_tell_unreadable(struct data_reading *reading, const struct object *object)
 {
 	char line[sizeof(object->text) + 160];
 
@@ -111,18 +111,19 @@ static void tell_unreadable(struct data_reading *reading, const struct object *o
 		reading->spec->fault(reading->spec->arg, POOL_FAULT_FOUND, line);
 }
 
-static int read_object(struct data_reading *reading, struct object *object, struct cairn_err *err)
+static int read_data_read_object(struct data_reading *reading, struct object *object,
+				 struct cairn_err *err)
 {
-	int rc = store_reader_open(reading->pool->store, object->ref, &object->reader, err);
+	int rc = pool_store_reader_open(reading->pool->store, object->ref, &object->reader, err);
 
 	/* Deleted meanwhile; pool_check() reports a live one without data. */
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc == 0)
 		rc = read_extents(reading, object, err);
-	store_reader_free(object->reader);
+	pool_store_reader_free(object->reader);
 	if (rc == 0 && object->bad > 0)
-		tell_unreadable(reading, object);
+		read_data_tell_unreadable(reading, object);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
@@ -133,7 +134,7 @@ static int read_volume(void *arg, const struct pool_volume *volume, struct cairn
 	if (volume->deleted)
 		return 0;
 	snprintf(object.text, sizeof(object.text), "volume '%s'", volume->name);
-	return read_object(arg, &object, err);
+	return read_data_read_object(arg, &object, err);
 }
 
 static int read_snapshot(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
@@ -142,7 +143,7 @@ static int read_snapshot(void *arg, const struct pool_snapshot *snapshot, struct
 
 	snprintf(object.text, sizeof(object.text), "snapshot '%s@%s'", snapshot->volume_name,
 		 snapshot->name);
-	return read_object(arg, &object, err);
+	return read_data_read_object(arg, &object, err);
 }
 
 int pool_read_data(struct pool *pool, const struct pool_check_spec *spec,

@@ -22,7 +22,7 @@ struct stream {
 
 enum { STREAM_CHANGES, STREAM_TARGET, STREAM_BASE, STREAMS };
 
-struct pool_survey {
+struct pool_segment_walk {
 	uint64_t capacity;
 	uint64_t position;
 	struct stream streams[STREAMS];
@@ -37,10 +37,10 @@ static int stream_open(struct pool *pool, const char *base, const char *target,
 	return pool_delta_open(pool, &spec, &stream->delta, err);
 }
 
-int pool_survey_open(struct pool *pool, const struct pool_survey_spec *spec,
-		     struct pool_survey **ret, struct cairn_err *err)
+int pool_segment_walk_open(struct pool *pool, const struct pool_segment_walk_spec *spec,
+			   struct pool_segment_walk **ret, struct cairn_err *err)
 {
-	cairn_cleanup(pool_survey_freep) struct pool_survey *survey = NULL;
+	cairn_cleanup(pool_segment_walk_freep) struct pool_segment_walk *survey = NULL;
 	struct stream *streams;
 	int rc = 0;
 
@@ -64,7 +64,7 @@ int pool_survey_open(struct pool *pool, const struct pool_survey_spec *spec,
 	return 0;
 }
 
-void pool_survey_free(struct pool_survey *survey)
+void pool_segment_walk_free(struct pool_segment_walk *survey)
 {
 	if (!survey)
 		return;
@@ -74,7 +74,7 @@ void pool_survey_free(struct pool_survey *survey)
 	free(survey);
 }
 
-const struct pool_delta_info *pool_survey_info(const struct pool_survey *survey)
+const struct pool_delta_info *pool_segment_walk_info(const struct pool_segment_walk *survey)
 {
 	const struct stream *changes = &survey->streams[STREAM_CHANGES];
 
@@ -106,7 +106,8 @@ static int stream_at(struct stream *stream, uint64_t position, const struct bloc
 	return 0;
 }
 
-int pool_survey_next(struct pool_survey *survey, struct pool_segment *ret, struct cairn_err *err)
+int pool_segment_walk_next(struct pool_segment_walk *survey, struct pool_segment *ret,
+			   struct cairn_err *err)
 {
 	uint64_t end = survey->capacity;
 	bool inside[STREAMS] = {false};

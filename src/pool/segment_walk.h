@@ -19,7 +19,7 @@
 struct cairn_err;
 struct pool;
 struct pool_delta_info;
-struct pool_survey;
+struct pool_segment_walk;
 struct store_progress;
 
 struct pool_segment {
@@ -31,7 +31,7 @@ struct pool_segment {
 	bool target_allocated;
 };
 
-struct pool_survey_spec {
+struct pool_segment_walk_spec {
 	const char *base; /* NULL: no delta and no base */
 	const char *target;
 	bool with_base_allocation; /* needs the base's data */
@@ -39,15 +39,16 @@ struct pool_survey_spec {
 };
 
 /* Errors: those of pool_delta_open(). */
-int pool_survey_open(struct pool *pool, const struct pool_survey_spec *spec,
-		     struct pool_survey **ret, struct cairn_err *err);
-void pool_survey_free(struct pool_survey *survey);
-CAIRN_DEFINE_CLEANUP(struct pool_survey, pool_survey_free);
+int pool_segment_walk_open(struct pool *pool, const struct pool_segment_walk_spec *spec,
+			   struct pool_segment_walk **ret, struct cairn_err *err);
+void pool_segment_walk_free(struct pool_segment_walk *survey);
+CAIRN_DEFINE_CLEANUP(struct pool_segment_walk, pool_segment_walk_free);
 
 /* Of the delta; of the target alone where there is no base. */
-const struct pool_delta_info *pool_survey_info(const struct pool_survey *survey);
+const struct pool_delta_info *pool_segment_walk_info(const struct pool_segment_walk *survey);
 
 /* The next segment; length 0 is the end. An error is final. */
-int pool_survey_next(struct pool_survey *survey, struct pool_segment *ret, struct cairn_err *err);
+int pool_segment_walk_next(struct pool_segment_walk *survey, struct pool_segment *ret,
+			   struct cairn_err *err);
 
 #endif

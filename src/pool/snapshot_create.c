@@ -11,11 +11,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/snapshot_cut.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
+#include "pool/snapshot_cut.h"
 #include "pool/store/store.h"
 
 struct taking {
@@ -53,8 +53,8 @@ static int lock_volumes(struct taking *t, struct cairn_err *err)
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "volume '%s' is named twice in one point in time",
 					     sorted[i]->volume.name);
-		rc = handle_lock_volume(t->pool, sorted[i]->volume.volume, t->pool->lock_wait_ms,
-					&t->locks[i], err);
+		rc = pool_impl_lock_volume(t->pool, sorted[i]->volume.volume, t->pool->lock_wait_ms,
+					   &t->locks[i], err);
 		if (rc)
 			return cairn_err_wrap(err, "volume '%s'", sorted[i]->volume.name);
 	}
@@ -63,26 +63,28 @@ static int lock_volumes(struct taking *t, struct cairn_err *err)
 
 /* Checks under the lock: the current record, that its file is not shorter than
  * recorded, and that the name is free. */
-static int read_again(struct taking *t, struct take_item *item, struct cairn_err *err)
+static int snapshot_create_read_again(struct taking *t, struct take_item *item,
+				      struct cairn_err *err)
 {
 	struct record_snapshot holder;
 	char id[POOL_ID_MAX + 1];
 	uint64_t size;
-	int rc = ledger_volume_get(t->pool->cat, item->volume.volume, &item->volume, err);
+	int rc = pool_records_volume_get(t->pool->cat, item->volume.volume, &item->volume, err);
 
 	if (rc == CAIRN_NOT_FOUND || (rc == 0 && item->volume.deleted))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "volume '%s' was deleted",
 				     item->volume.name);
 	if (!rc)
-		rc = handle_check_whole(&item->volume, err);
+		rc = pool_impl_check_whole(&item->volume, err);
 	if (rc)
 		return rc;
-	ids_format_volume(item->volume.volume, id);
-	rc = handle_data_size(t->pool, (struct store_ref){STORE_VOLUME, id}, item->volume.size,
-			      &size, err);
+	pool_ids_format_volume(item->volume.volume, id);
+	rc = pool_impl_data_size(t->pool, (struct store_ref){STORE_VOLUME, id}, item->volume.size,
+				 &size, err);
 	if (rc || !item->name[0])
 		return rc;
-	rc = ledger_snapshot_by_name(t->pool->cat, item->volume.volume, item->name, &holder, err);
+	rc = pool_records_snapshot_by_name(t->pool->cat, item->volume.volume, item->name, &holder,
+					   err);
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc == 0 && !holder.deleted)
@@ -108,9 +110,9 @@ static void fill_record(struct taking *t, size_t i, uint64_t number)
 	memcpy(record->name, item->name, strlen(item->name) + 1);
 	if (!item->name[0]) {
 		record->deleted = true;
-		record->expires_ns = handle_expiry_ns(t->pool, &item->volume);
+		record->expires_ns = pool_impl_expiry_ns(t->pool, &item->volume);
 	}
-	ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);
+	pool_ids_format_snapshot(item->volume.volume, number, cut->snapshot_id);
 }
 
 /* True in *ret if one of the objects to be created already exists. */
@@ -123,9 +125,9 @@ static int any_exists(struct taking *t, uint64_t first, bool *ret, struct cairn_
 		uint64_t size;
 		int rc;
 
-		ids_format_snapshot(t->items[i].volume.volume, first + i, id);
-		rc = store_size(t->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
-				&why);
+		pool_ids_format_snapshot(t->items[i].volume.volume, first + i, id);
+		rc = pool_store_size(t->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+				     &why);
 		if (rc && rc != CAIRN_NOT_FOUND) {
 			if (err)
 				*err = why;
@@ -148,7 +150,7 @@ static int take_free_numbers(struct taking *t, struct catalogue_batch *batch, ui
 	int rc = 0;
 
 	for (; !rc && exists; skip += exists ? 1 : 0) {
-		rc = ledger_take_numbers(batch, skip + t->n, &first, err);
+		rc = pool_records_take_numbers(batch, skip + t->n, &first, err);
 		if (!rc)
 			rc = any_exists(t, first + skip, &exists, err);
 	}
@@ -164,25 +166,25 @@ static int reserve_late(void *arg, struct catalogue_batch *batch, struct cairn_e
 
 	for (size_t i = 0; i < t->n && !rc; i++) {
 		fill_record(t, i, first + i);
-		if (cut_freezes(t->cut, i))
-			ledger_leftover_add_frozen(batch, t->cuts[i].snapshot_id);
+		if (pool_cut_freezes(t->cut, i))
+			pool_records_cleanup_add_frozen(batch, t->cuts[i].snapshot_id);
 		else
-			ledger_leftover_add(batch, t->cuts[i].snapshot_id);
+			pool_records_cleanup_add(batch, t->cuts[i].snapshot_id);
 	}
 	return rc;
 }
 
 /* Reserves numbers and leftovers before anything is cut. The numbers are assigned
  * inside the commit, so any number of volumes may be cut at the same time. */
-static int reserve(struct taking *t, struct cairn_err *err)
+static int snapshot_create_reserve(struct taking *t, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(t->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(t->pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	catalogue_batch_late(batch, reserve_late, t);
-	return catalogue_commit(batch, CATALOGUE_ORDERED, err);
+	pool_catalogue_batch_late(batch, reserve_late, t);
+	return pool_catalogue_commit(batch, CATALOGUE_ORDERED, err);
 }
 
 /* The volume's head was not found: it has expired since the volume was read,
@@ -190,7 +192,7 @@ static int reserve(struct taking *t, struct cairn_err *err)
 static int head_is_gone(struct taking *t, const struct record_volume *volume, struct cairn_err *err)
 {
 	struct record_volume now;
-	int rc = ledger_volume_get(t->pool->cat, volume->volume, &now, err);
+	int rc = pool_records_volume_get(t->pool->cat, volume->volume, &now, err);
 
 	if (rc)
 		return rc;
@@ -215,7 +217,7 @@ static int link_parent(struct taking *t, size_t i, struct cairn_err *err)
 
 	if (!number)
 		return 0;
-	rc = ledger_snapshot_get(t->pool->cat, number, &head, err);
+	rc = pool_records_snapshot_get(t->pool->cat, number, &head, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return head_is_gone(t, &t->items[i].volume, err);
 	if (rc)
@@ -236,14 +238,14 @@ static int touch_parents(void *arg, struct catalogue_batch *batch, struct cairn_
 
 	for (size_t i = 0; i < t->n && !rc; i++)
 		if (t->records[i].parent && t->records[i].parent_volume != t->records[i].volume)
-			rc = ledger_snapshot_touch(batch, t->records[i].parent, err);
+			rc = pool_records_snapshot_touch(batch, t->records[i].parent, err);
 	return rc;
 }
 
 static int commit_records(struct taking *t, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(t->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(t->pool->cat, &batch, err);
 
 	for (size_t i = 0; i < t->n && !rc; i++) {
 		struct record_volume now = t->items[i].volume;
@@ -252,14 +254,14 @@ static int commit_records(struct taking *t, struct cairn_err *err)
 		if (rc)
 			return rc;
 		now.head = t->records[i].number;
-		ledger_volume_change(batch, &t->items[i].volume, &now);
-		rc = ledger_snapshot_change(t->pool->cat, batch, NULL, &t->records[i], err);
-		ledger_leftover_clear(batch, t->cuts[i].snapshot_id);
+		pool_records_volume_change(batch, &t->items[i].volume, &now);
+		rc = pool_records_snapshot_change(t->pool->cat, batch, NULL, &t->records[i], err);
+		pool_records_cleanup_clear(batch, t->cuts[i].snapshot_id);
 	}
 	if (rc)
 		return rc;
-	catalogue_batch_late(batch, touch_parents, t);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_catalogue_batch_late(batch, touch_parents, t);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* A commit can conflict with the merge of an expired head, which moves the
@@ -273,8 +275,8 @@ static int commit_with_retry(struct taking *t, struct cairn_err *err)
 		for (size_t i = 0; i < t->n && !rc; i++) {
 			t->records[i].parent = 0;
 			t->records[i].set = POOL_SET_NONE;
-			rc = ledger_volume_get(t->pool->cat, t->items[i].volume.volume,
-					       &t->items[i].volume, err);
+			rc = pool_records_volume_get(t->pool->cat, t->items[i].volume.volume,
+						     &t->items[i].volume, err);
 		}
 		if (!rc)
 			rc = commit_records(t, err);
@@ -286,18 +288,18 @@ static int commit_with_retry(struct taking *t, struct cairn_err *err)
 static int prepare_cut(struct taking *t, struct cairn_err *err)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		int rc = read_again(t, &t->items[i], err);
+		int rc = snapshot_create_read_again(t, &t->items[i], err);
 
 		if (rc)
 			return rc;
-		ids_format_volume(t->items[i].volume.volume, t->cuts[i].volume_id);
+		pool_ids_format_volume(t->items[i].volume.volume, t->cuts[i].volume_id);
 		t->cuts[i].volume_name = t->items[i].volume.name;
 		t->cuts[i].size = t->items[i].volume.size;
 	}
-	return cut_new(t->pool, t->cuts, t->n, &t->cut, err);
+	return pool_cut_new(t->pool, t->cuts, t->n, &t->cut, err);
 }
 
-static int take_all(struct taking *t, struct cairn_err *err)
+static int snapshot_create_take_all(struct taking *t, struct cairn_err *err)
 {
 	bool reserved = false;
 	int rc = t->locks ? lock_volumes(t, err) : 0;
@@ -305,48 +307,48 @@ static int take_all(struct taking *t, struct cairn_err *err)
 	if (!rc)
 		rc = prepare_cut(t, err);
 	if (!rc)
-		rc = reserve(t, err);
+		rc = snapshot_create_reserve(t, err);
 	if (!rc) {
 		reserved = true;
-		rc = cut_take(t->cut, err);
+		rc = pool_cut_take(t->cut, err);
 	}
-	cut_freep(&t->cut);
+	pool_cut_freep(&t->cut);
 	if (!rc)
 		rc = commit_with_retry(t, err);
 	for (size_t i = 0; i < t->n && rc && reserved; i++) {
 		struct cairn_err ignored;
 
-		(void)leftover_settle(t->pool, t->cuts[i].snapshot_id, t->records[i].volume,
-				      &ignored);
+		(void)pool_cleanup_settle(t->pool, t->cuts[i].snapshot_id, t->records[i].volume,
+					  &ignored);
 	}
 	return rc;
 }
 
-int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
-			 int *ret_lock, struct cairn_err *err)
+int pool_snapshot_create_locked(struct pool *pool, struct take_item *item,
+				struct record_snapshot *ret, int *ret_lock, struct cairn_err *err)
 {
 	struct cut_item cut = {0};
 	cairn_auto_fd int lock = -1;
 	struct taking t = {
 		.pool = pool, .items = item, .n = 1, .locks = &lock, .cuts = &cut, .records = ret};
-	int rc = take_all(&t, err);
+	int rc = snapshot_create_take_all(&t, err);
 
 	if (!rc)
 		*ret_lock = cairn_take_fd(&lock);
 	return rc;
 }
 
-int take_snapshot_held(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
-		       struct cairn_err *err)
+int pool_snapshot_create_held(struct pool *pool, struct take_item *item,
+			      struct record_snapshot *ret, struct cairn_err *err)
 {
 	struct cut_item cut = {0};
 	struct taking t = {.pool = pool, .items = item, .n = 1, .cuts = &cut, .records = ret};
 
-	return take_all(&t, err);
+	return snapshot_create_take_all(&t, err);
 }
 
-int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
-		   struct record_snapshot *ret, struct cairn_err *err)
+int pool_snapshots_create(struct pool *pool, struct take_item *items, size_t n,
+			  struct record_snapshot *ret, struct cairn_err *err)
 {
 	struct taking t = {.pool = pool, .items = items, .n = n, .records = ret};
 	cairn_auto_free int *locks = NULL;
@@ -365,7 +367,7 @@ int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
 		locks[i] = -1;
 	t.locks = locks;
 	t.cuts = cuts;
-	rc = take_all(&t, err);
+	rc = snapshot_create_take_all(&t, err);
 	for (size_t i = 0; i < n; i++)
 		cairn_closep(&locks[i]);
 	return rc;

@@ -20,16 +20,16 @@ struct take_item {
 };
 
 /* `ret` has room for `n` records. On failure nothing is left. */
-int take_snapshots(struct pool *pool, struct take_item *items, size_t n,
-		   struct record_snapshot *ret, struct cairn_err *err);
+int pool_snapshots_create(struct pool *pool, struct take_item *items, size_t n,
+			  struct record_snapshot *ret, struct cairn_err *err);
 
 /* Creates one and keeps its volume's lock, which the caller closes: a snapshot
  * that expires at once must not be removed before it is used. */
-int take_snapshot_locked(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
-			 int *ret_lock, struct cairn_err *err);
+int pool_snapshot_create_locked(struct pool *pool, struct take_item *item,
+				struct record_snapshot *ret, int *ret_lock, struct cairn_err *err);
 
 /* Creates one for a caller that holds the volume's lock. */
-int take_snapshot_held(struct pool *pool, struct take_item *item, struct record_snapshot *ret,
-		       struct cairn_err *err);
+int pool_snapshot_create_held(struct pool *pool, struct take_item *item,
+			      struct record_snapshot *ret, struct cairn_err *err);
 
 #endif

@@ -7,12 +7,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/device/volume_device.h"
-#include "pool/device/freeze_guard.h"
-#include "pool/pool_impl.h"
 #include "pool/cleanup_queue.h"
-#include "pool/device/open_files.h"
 #include "pool/cut_compare.h"
+#include "pool/device/freeze_guard.h"
+#include "pool/device/open_files.h"
+#include "pool/device/volume_device.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
 /* How long writers may be blocked. Cloning a file of many extents takes seconds
@@ -34,7 +34,7 @@ struct cut {
 	struct device_freeze *freeze;
 };
 
-static bool is_mounted(const struct target *target)
+static bool snapshot_cut_is_mounted(const struct target *target)
 {
 	for (size_t i = 0; i < target->devices.n; i++)
 		if (target->devices.list[i].mount)
@@ -56,17 +56,17 @@ static bool has_raw_writer(const struct target *target, const char *path)
 			return true;
 		writable = writable || !device->read_only;
 	}
-	return !writable && opened_for_writing(path) != OPENED_NOT;
+	return !writable && pool_open_files_for_writing(path) != OPENED_NOT;
 }
 
-static int examine(struct cut *cut, struct target *target, struct cairn_err *err)
+static int snapshot_cut_examine(struct cut *cut, struct target *target, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, target->item->volume_id};
 	cairn_auto_free char *path = NULL;
-	int rc = store_path(cut->pool->store, ref, &path, err);
+	int rc = pool_store_path(cut->pool->store, ref, &path, err);
 
 	if (!rc)
-		rc = device_list_get(path, &target->devices, err);
+		rc = pool_device_list_get(path, &target->devices, err);
 	if (rc)
 		return rc;
 	if (cut->n > 1 || !cut->atomic)
@@ -94,9 +94,9 @@ static int freeze_mounted(struct cut *cut, struct cairn_err *err)
 	}
 	if (n == 0)
 		return 0;
-	return device_freeze_begin_for(mounts, n,
-				       cut->atomic ? HOLD_MAX_MS : HOLD_WHILE_COPYING_MAX_MS,
-				       &cut->freeze, err);
+	return pool_device_freeze_begin_for(mounts, n,
+					    cut->atomic ? HOLD_MAX_MS : HOLD_WHILE_COPYING_MAX_MS,
+					    &cut->freeze, err);
 }
 
 /* Some filesystems (vfat) cannot be frozen, and one that another process froze may
@@ -110,14 +110,14 @@ static int treat_as_raw(struct cut *cut, struct cairn_err *err)
 	for (size_t i = 0; i < cut->n && !rc; i++) {
 		struct target *target = &cut->targets[i];
 
-		if (!is_mounted(target))
+		if (!snapshot_cut_is_mounted(target))
 			continue;
 		for (size_t j = 0; j < target->devices.n; j++) {
 			free(target->devices.list[j].mount);
 			target->devices.list[j].mount = NULL;
 		}
 		target->twice = cut->n > 1 || !cut->atomic;
-		rc = leftover_note(cut->pool, target->item->snapshot_id, err);
+		rc = pool_cleanup_note(cut->pool, target->item->snapshot_id, err);
 	}
 	return rc;
 }
@@ -128,28 +128,29 @@ static int cut_one(struct cut *cut, const struct target *target, const char *sna
 	int rc = 0;
 
 	for (size_t i = 0; i < target->devices.n && !rc; i++)
-		rc = device_flush(target->devices.list[i].path, err);
+		rc = pool_device_flush(target->devices.list[i].path, err);
 	if (!rc)
-		rc = store_snapshot_cut(cut->pool->store, target->item->volume_id, snapshot_id,
-					target->item->size, err);
+		rc = pool_store_snapshot_cut(cut->pool->store, target->item->volume_id, snapshot_id,
+					     target->item->size, err);
 	return rc ? cairn_err_wrap(err, "volume '%s'", target->item->volume_name) : 0;
 }
 
 /* Cuts again and compares; the second cut is removed at once. */
-static int probe(struct cut *cut, const struct target *target, bool *ret_changed,
-		 struct cairn_err *err)
+static int snapshot_cut_probe(struct cut *cut, const struct target *target, bool *ret_changed,
+			      struct cairn_err *err)
 {
 	char id[POOL_ID_MAX + 8];
 	struct cairn_err ignored;
 	bool same = true;
 	int rc;
 
-	leftover_probe_id(target->item->snapshot_id, id, sizeof(id));
+	pool_cleanup_probe_id(target->item->snapshot_id, id, sizeof(id));
 	rc = cut_one(cut, target, id, err);
 	if (!rc)
-		rc = probe_same(cut->pool->store, target->item->snapshot_id, id, &same, err);
+		rc = pool_cuts_are_same(cut->pool->store, target->item->snapshot_id, id, &same,
+					err);
 	*ret_changed = !same;
-	(void)store_remove(cut->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &ignored);
+	(void)pool_store_remove(cut->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &ignored);
 	return rc;
 }
 
@@ -165,7 +166,9 @@ static int cut_round(struct cut *cut, const struct target **ret_restless, struct
 	}
 	for (size_t i = 0; i < cut->n; i++) {
 		bool changed = false;
-		int rc = cut->targets[i].twice ? probe(cut, &cut->targets[i], &changed, err) : 0;
+		int rc = cut->targets[i].twice
+				 ? snapshot_cut_probe(cut, &cut->targets[i], &changed, err)
+				 : 0;
 
 		if (rc)
 			return rc;
@@ -182,7 +185,7 @@ static void remove_cuts(struct cut *cut)
 	struct cairn_err ignored;
 
 	for (size_t i = 0; i < cut->n; i++)
-		(void)store_remove(
+		(void)pool_store_remove(
 			cut->pool->store,
 			(struct store_ref){STORE_SNAPSHOT, cut->targets[i].item->snapshot_id},
 			&ignored);
@@ -195,13 +198,14 @@ static void prepare_mounted(struct cut *cut)
 	for (size_t i = 0; i < cut->n; i++) {
 		const struct cut_item *item = cut->targets[i].item;
 
-		if (is_mounted(&cut->targets[i]))
-			(void)store_snapshot_prepare(cut->pool->store, item->volume_id,
-						     item->snapshot_id, NULL);
+		if (snapshot_cut_is_mounted(&cut->targets[i]))
+			(void)pool_store_snapshot_prepare(cut->pool->store, item->volume_id,
+							  item->snapshot_id, NULL);
 	}
 }
 
-static int attempt(struct cut *cut, const struct target **ret_restless, struct cairn_err *err)
+static int snapshot_cut_attempt(struct cut *cut, const struct target **ret_restless,
+				struct cairn_err *err)
 {
 	int rc;
 
@@ -212,20 +216,20 @@ static int attempt(struct cut *cut, const struct target **ret_restless, struct c
 	if (!rc)
 		rc = cut_round(cut, ret_restless, err);
 	if (!rc && cut->freeze)
-		rc = device_freeze_end(cairn_take(cut->freeze), err);
-	device_freeze_freep(&cut->freeze);
+		rc = pool_device_freeze_end(cairn_take(cut->freeze), err);
+	pool_device_freeze_freep(&cut->freeze);
 	cut->freeze = NULL;
 	if (rc || *ret_restless)
 		remove_cuts(cut);
 	return rc;
 }
 
-int cut_take(struct cut *cut, struct cairn_err *err)
+int pool_cut_take(struct cut *cut, struct cairn_err *err)
 {
 	const struct target *restless = NULL;
 
 	for (int try = 0; try < CUT_TRIES; try++) {
-		int rc = attempt(cut, &restless, err);
+		int rc = snapshot_cut_attempt(cut, &restless, err);
 
 		if (rc || !restless)
 			return rc;
@@ -236,15 +240,15 @@ int cut_take(struct cut *cut, struct cairn_err *err)
 			     restless->item->volume_name, CUT_TRIES);
 }
 
-bool cut_freezes(const struct cut *cut, size_t i)
+bool pool_cut_freezes(const struct cut *cut, size_t i)
 {
-	return is_mounted(&cut->targets[i]);
+	return snapshot_cut_is_mounted(&cut->targets[i]);
 }
 
-int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
-	    struct cairn_err *err)
+int pool_cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
+		 struct cairn_err *err)
 {
-	cairn_cleanup(cut_freep) struct cut *cut = cairn_calloc(1, sizeof(*cut));
+	cairn_cleanup(pool_cut_freep) struct cut *cut = cairn_calloc(1, sizeof(*cut));
 
 	if (!cut)
 		return cairn_err_nomem(err, "snapshot");
@@ -258,7 +262,7 @@ int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cu
 		int rc;
 
 		cut->targets[i].item = &items[i];
-		rc = examine(cut, &cut->targets[i], err);
+		rc = snapshot_cut_examine(cut, &cut->targets[i], err);
 		if (rc)
 			return rc;
 	}
@@ -266,10 +270,10 @@ int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cu
 	return 0;
 }
 
-void cut_free(struct cut *cut)
+void pool_cut_free(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->n; i++)
-		device_list_done(&cut->targets[i].devices);
+		pool_device_list_done(&cut->targets[i].devices);
 	free(cut->targets);
 	free(cut);
 }

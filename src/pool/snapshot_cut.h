@@ -39,19 +39,19 @@ struct cut;
 
 /* Examines devices, mounts and open files of the volumes; the caller holds
  * their locks. `items` is borrowed; the snapshots' ids may still change. */
-int cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
-	    struct cairn_err *err);
-void cut_free(struct cut *cut);
-CAIRN_DEFINE_CLEANUP(struct cut, cut_free);
+int pool_cut_new(struct pool *pool, const struct cut_item *items, size_t n, struct cut **ret,
+		 struct cairn_err *err);
+void pool_cut_free(struct cut *cut);
+CAIRN_DEFINE_CLEANUP(struct cut, pool_cut_free);
 
 /* True if the i-th volume is mounted, so that the cut will freeze it. */
-bool cut_freezes(const struct cut *cut, size_t i);
+bool pool_cut_freezes(const struct cut *cut, size_t i);
 
 /* Cuts all of them, or none. The caller has listed the snapshots as leftovers,
- * as frozen ones if cut_freezes() is true.
+ * as frozen ones if pool_cut_freezes() is true.
  *
  * CAIRN_ABORTED  a raw volume kept changing, or a freeze expired
  */
-int cut_take(struct cut *cut, struct cairn_err *err);
+int pool_cut_take(struct cut *cut, struct cairn_err *err);
 
 #endif

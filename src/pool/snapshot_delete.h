@@ -14,12 +14,13 @@ struct record_volume;
 
 /* Establishes the preconditions of a deletion: the snapshot is not attached,
  * and every set that needs its data is computed. */
-int delete_prepare(struct pool *pool, const struct record_snapshot *record, struct cairn_err *err);
+int pool_snapshot_bury_prepare(struct pool *pool, const struct record_snapshot *record,
+			       struct cairn_err *err);
 
 /* Adds the changes to the batch that turn the snapshot into a tombstone, and
  * lists its data for cleanup. */
-int delete_bury(struct pool *pool, struct catalogue_batch *batch,
-		const struct record_volume *volume, const struct record_snapshot *record,
-		struct cairn_err *err);
+int pool_snapshot_bury(struct pool *pool, struct catalogue_batch *batch,
+		       const struct record_volume *volume, const struct record_snapshot *record,
+		       struct cairn_err *err);
 
 #endif

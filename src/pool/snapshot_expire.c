@@ -21,12 +21,12 @@
 #include "base/mem.h"
 #include "block/union.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/changeset_build.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/changeset_build.h"
 #include "pool/cleanup_queue.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 
 /* Maximum number of merges done as a side task of another operation. */
@@ -61,7 +61,8 @@ static int copy_union(struct block_union *u, struct setfile_writer *writer, stru
 		int rc = block_union_next(u, extents, COPY_BATCH, &n, err);
 
 		for (size_t i = 0; i < n && !rc; i++)
-			rc = block_set_writer_add(setfile_writer_set(writer), &extents[i], err);
+			rc = block_set_writer_add(pool_changeset_file_writer_set(writer),
+						  &extents[i], err);
 		if (rc)
 			return rc;
 	} while (n > 0);
@@ -72,10 +73,10 @@ static int copy_union(struct block_union *u, struct setfile_writer *writer, stru
 static int write_merged(struct merge *m, const struct record_snapshot *child,
 			struct record_snapshot *now, struct cairn_err *err)
 {
-	cairn_cleanup(setfile_reader_freep) struct setfile_reader *older = NULL;
-	cairn_cleanup(setfile_reader_freep) struct setfile_reader *newer = NULL;
+	cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *older = NULL;
+	cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *newer = NULL;
 	cairn_cleanup(block_union_freep) struct block_union *u = NULL;
-	cairn_cleanup(setfile_writer_freep) struct setfile_writer *writer = NULL;
+	cairn_cleanup(pool_changeset_file_writer_freep) struct setfile_writer *writer = NULL;
 	struct block_union_input inputs[2] = {0};
 	struct block_union_spec spec = {
 		.inputs = inputs, .n_inputs = 2, .target_size = child->size};
@@ -83,25 +84,25 @@ static int write_merged(struct merge *m, const struct record_snapshot *child,
 	char name[SETFILE_NAME_MAX];
 	int rc;
 
-	setfile_name(m->grave.number, m->grave.set_generation, name);
-	rc = setfile_reader_new(m->pool->sets_fd, name, 0, &older, err);
-	setfile_name(child->number, child->set_generation, name);
+	pool_changeset_file_name(m->grave.number, m->grave.set_generation, name);
+	rc = pool_changeset_file_reader_new(m->pool->sets_fd, name, 0, &older, err);
+	pool_changeset_file_name(child->number, child->set_generation, name);
 	if (!rc)
-		rc = setfile_reader_new(m->pool->sets_fd, name, 0, &newer, err);
+		rc = pool_changeset_file_reader_new(m->pool->sets_fd, name, 0, &newer, err);
 	if (rc)
 		return rc;
-	info = *block_set_reader_info(setfile_reader_set(newer));
-	info.base_size = block_set_reader_info(setfile_reader_set(older))->base_size;
-	inputs[0].reader = setfile_reader_take(older);
-	inputs[1].reader = setfile_reader_take(newer);
+	info = *block_set_reader_info(pool_changeset_file_reader_set(newer));
+	info.base_size = block_set_reader_info(pool_changeset_file_reader_set(older))->base_size;
+	inputs[0].reader = pool_changeset_file_reader_take(older);
+	inputs[1].reader = pool_changeset_file_reader_take(newer);
 	rc = block_union_new(&spec, &u, err);
-	setfile_name(child->number, now->set_generation, name);
+	pool_changeset_file_name(child->number, now->set_generation, name);
 	if (!rc)
-		rc = setfile_writer_new(m->pool->sets_fd, name, &info, &writer, err);
+		rc = pool_changeset_file_writer_new(m->pool->sets_fd, name, &info, &writer, err);
 	if (!rc)
 		rc = copy_union(u, writer, err);
 	if (!rc)
-		rc = setfile_writer_finish(writer, &info, err);
+		rc = pool_changeset_file_writer_finish(writer, &info, err);
 	if (rc)
 		return rc;
 	now->set_extents = info.extents;
@@ -115,10 +116,10 @@ static int prepare_child(struct merge *m, size_t i, struct cairn_err *err)
 {
 	struct record_snapshot *now = &m->after[i];
 	char name[SETFILE_NAME_MAX];
-	int rc = handle_lock_set(m->pool, m->children[i], 0, &m->set_locks[i], err);
+	int rc = pool_impl_lock_set(m->pool, m->children[i], 0, &m->set_locks[i], err);
 
 	if (!rc)
-		rc = ledger_snapshot_get(m->pool->cat, m->children[i], &m->before[i], err);
+		rc = pool_records_snapshot_get(m->pool->cat, m->children[i], &m->before[i], err);
 	if (rc)
 		return rc;
 	if (m->before[i].set == POOL_SET_PENDING)
@@ -136,8 +137,8 @@ static int prepare_child(struct merge *m, size_t i, struct cairn_err *err)
 		now->set = POOL_SET_LOST;
 		return 0;
 	}
-	setfile_name(now->number, now->set_generation, name);
-	rc = leftover_note(m->pool, name, err);
+	pool_changeset_file_name(now->number, now->set_generation, name);
+	rc = pool_cleanup_note(m->pool, name, err);
 	return rc ? rc : write_merged(m, &m->before[i], now, err);
 }
 
@@ -148,7 +149,7 @@ static int find_ancestor_with_data(struct pool *pool, uint64_t number, struct re
 	*ret = (struct record_snapshot){0};
 	while (number) {
 		struct record_snapshot ancestor;
-		int rc = ledger_snapshot_get(pool->cat, number, &ancestor, err);
+		int rc = pool_records_snapshot_get(pool->cat, number, &ancestor, err);
 
 		if (rc)
 			return rc;
@@ -167,7 +168,8 @@ static int move_heads(struct merge *m, struct catalogue_batch *batch, struct cai
 	cairn_auto_free uint64_t *volumes = NULL;
 	struct record_snapshot ancestor;
 	size_t n;
-	int rc = ledger_collect(m->pool->cat, LEDGER_HEADS, m->grave.number, &volumes, &n, err);
+	int rc = pool_records_collect(m->pool->cat, LEDGER_HEADS, m->grave.number, &volumes, &n,
+				      err);
 
 	if (rc || n == 0)
 		return rc;
@@ -176,18 +178,18 @@ static int move_heads(struct merge *m, struct catalogue_batch *batch, struct cai
 		struct record_volume old;
 		struct record_volume now;
 
-		rc = ledger_volume_get(m->pool->cat, volumes[i], &old, err);
+		rc = pool_records_volume_get(m->pool->cat, volumes[i], &old, err);
 		if (rc)
 			return rc;
 		now = old;
 		now.head = ancestor.number;
-		ledger_volume_change(batch, &old, &now);
+		pool_records_volume_change(batch, &old, &now);
 	}
 	if (!rc && ancestor.number) {
 		struct record_snapshot now = ancestor;
 
 		now.revision++; /* makes a concurrent release of its data fail */
-		rc = ledger_snapshot_change(m->pool->cat, batch, &ancestor, &now, err);
+		rc = pool_records_snapshot_change(m->pool->cat, batch, &ancestor, &now, err);
 	}
 	return rc;
 }
@@ -198,13 +200,13 @@ static int drop_empty_volume(struct merge *m, struct catalogue_batch *batch, str
 	cairn_auto_free uint64_t *numbers = NULL;
 	struct record_volume volume;
 	size_t n;
-	int rc = ledger_volume_get(m->pool->cat, m->grave.volume, &volume, err);
+	int rc = pool_records_volume_get(m->pool->cat, m->grave.volume, &volume, err);
 
 	if (rc || !volume.deleted)
 		return rc;
-	rc = ledger_collect(m->pool->cat, LEDGER_SNAPSHOTS, volume.volume, &numbers, &n, err);
+	rc = pool_records_collect(m->pool->cat, LEDGER_SNAPSHOTS, volume.volume, &numbers, &n, err);
 	if (!rc && n == 1)
-		ledger_volume_change(batch, &volume, NULL);
+		pool_records_volume_change(batch, &volume, NULL);
 	return rc;
 }
 
@@ -212,39 +214,40 @@ static void note_old_files(struct merge *m, struct catalogue_batch *batch, char 
 {
 	char name[SETFILE_NAME_MAX];
 
-	ids_format_snapshot(m->grave.volume, m->grave.number, grave_id);
-	ledger_leftover_add(batch, grave_id);
-	setfile_name(m->grave.number, m->grave.set_generation, name);
+	pool_ids_format_snapshot(m->grave.volume, m->grave.number, grave_id);
+	pool_records_cleanup_add(batch, grave_id);
+	pool_changeset_file_name(m->grave.number, m->grave.set_generation, name);
 	if (m->grave.set == POOL_SET_READY)
-		ledger_leftover_add(batch, name);
+		pool_records_cleanup_add(batch, name);
 	for (size_t i = 0; i < m->n_children; i++) {
-		setfile_name(m->before[i].number, m->before[i].set_generation, name);
+		pool_changeset_file_name(m->before[i].number, m->before[i].set_generation, name);
 		if (m->before[i].set == POOL_SET_READY)
-			ledger_leftover_add(batch, name);
+			pool_records_cleanup_add(batch, name);
 		/* Without a set, an attempt that failed may have left its file. */
-		setfile_name(m->after[i].number, m->after[i].set_generation, name);
+		pool_changeset_file_name(m->after[i].number, m->after[i].set_generation, name);
 		if (m->after[i].set == POOL_SET_READY)
-			ledger_leftover_clear(batch, name);
+			pool_records_cleanup_clear(batch, name);
 	}
 }
 
 static int commit_merge(struct merge *m, char *grave_id, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(m->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(m->pool->cat, &batch, err);
 
 	for (size_t i = 0; i < m->n_children && !rc; i++)
-		rc = ledger_snapshot_change(m->pool->cat, batch, &m->before[i], &m->after[i], err);
+		rc = pool_records_snapshot_change(m->pool->cat, batch, &m->before[i], &m->after[i],
+						  err);
 	if (!rc)
 		rc = move_heads(m, batch, err);
 	if (!rc)
 		rc = drop_empty_volume(m, batch, err);
 	if (!rc)
-		rc = ledger_snapshot_change(m->pool->cat, batch, &m->grave, NULL, err);
+		rc = pool_records_snapshot_change(m->pool->cat, batch, &m->grave, NULL, err);
 	if (rc)
 		return rc;
 	note_old_files(m, batch, grave_id);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static void settle_old_files(struct merge *m, const char *grave_id)
@@ -255,13 +258,13 @@ static void settle_old_files(struct merge *m, const char *grave_id)
 	for (size_t i = 0; i < m->n_children; i++) {
 		cairn_closep(&m->set_locks[i]);
 		m->set_locks[i] = -1;
-		setfile_name(m->before[i].number, m->before[i].set_generation, name);
-		(void)leftover_settle(m->pool, name, m->grave.volume, &ignored);
+		pool_changeset_file_name(m->before[i].number, m->before[i].set_generation, name);
+		(void)pool_cleanup_settle(m->pool, name, m->grave.volume, &ignored);
 	}
-	setfile_name(m->grave.number, m->grave.set_generation, name);
+	pool_changeset_file_name(m->grave.number, m->grave.set_generation, name);
 	if (m->grave.set == POOL_SET_READY)
-		(void)leftover_settle(m->pool, name, m->grave.volume, &ignored);
-	(void)leftover_settle(m->pool, grave_id, m->grave.volume, &ignored);
+		(void)pool_cleanup_settle(m->pool, name, m->grave.volume, &ignored);
+	(void)pool_cleanup_settle(m->pool, grave_id, m->grave.volume, &ignored);
 }
 
 /* Reads T first, then the records that depend on it. An operation that later
@@ -269,13 +272,13 @@ static void settle_old_files(struct merge *m, const char *grave_id)
  * record as read, fails with CAIRN_ABORTED. */
 static int read_family(struct merge *m, struct cairn_err *err)
 {
-	int rc = ledger_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
+	int rc = pool_records_snapshot_get(m->pool->cat, m->grave.number, &m->grave, err);
 
 	if (!rc && m->grave.set == POOL_SET_PENDING)
 		rc = cairn_err_set(err, CAIRN_ABORTED, "a change set is not made yet");
 	if (!rc)
-		rc = ledger_collect(m->pool->cat, LEDGER_CHILDREN, m->grave.number, &m->children,
-				    &m->n_children, err);
+		rc = pool_records_collect(m->pool->cat, LEDGER_CHILDREN, m->grave.number,
+					  &m->children, &m->n_children, err);
 	if (rc)
 		return rc;
 	m->set_locks = cairn_calloc(m->n_children, sizeof(*m->set_locks));
@@ -319,7 +322,7 @@ static int merge_locked(struct pool *pool, uint64_t number, uint64_t now_ns, str
 static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct cairn_err *err)
 {
 	cairn_auto_fd int turn = -1;
-	int rc = handle_lock_merge(pool, number, &turn, err);
+	int rc = pool_impl_lock_merge(pool, number, &turn, err);
 
 	if (rc)
 		return rc;
@@ -328,11 +331,11 @@ static int merge_one(struct pool *pool, uint64_t number, uint64_t now_ns, struct
 		cairn_auto_fd int lock = -1;
 		struct record_snapshot grave;
 
-		rc = ledger_snapshot_get(pool->cat, number, &grave, err);
+		rc = pool_records_snapshot_get(pool->cat, number, &grave, err);
 		if (!rc) /* it may take long: without the lock */
-			rc = complete_family(pool, number, LEFTOVER_NO_LOCK, err);
+			rc = pool_changeset_build_family(pool, number, LEFTOVER_NO_LOCK, err);
 		if (!rc)
-			rc = handle_lock_volume(pool, grave.volume, 0, &lock, err);
+			rc = pool_impl_lock_volume(pool, grave.volume, 0, &lock, err);
 		if (rc)
 			return rc;
 		rc = merge_locked(pool, number, now_ns, err);
@@ -355,7 +358,7 @@ static bool ends_expiry(int rc)
 	       rc == CAIRN_PRECONDITION || rc == CAIRN_UNAVAILABLE;
 }
 
-static void pass_over(struct expiry *expiry, int rc, const struct cairn_err *why)
+static void snapshot_expire_pass_over(struct expiry *expiry, int rc, const struct cairn_err *why)
 {
 	expiry->passed++;
 	if (rc == CAIRN_ABORTED || rc == CAIRN_NOT_FOUND || expiry->rc)
@@ -371,8 +374,8 @@ static int expire_batch(struct pool *pool, size_t max, struct expiry *expiry, si
 {
 	uint64_t numbers[EXPIRE_BATCH];
 	uint64_t now_ns = cairn_now_ns();
-	int rc = ledger_expired(pool->cat, now_ns, expiry->passed,
-				max < EXPIRE_BATCH ? max : EXPIRE_BATCH, numbers, ret_n, err);
+	int rc = pool_records_expired(pool->cat, now_ns, expiry->passed,
+				      max < EXPIRE_BATCH ? max : EXPIRE_BATCH, numbers, ret_n, err);
 
 	for (size_t i = 0; i < *ret_n && !rc; i++) {
 		struct cairn_err why = {0};
@@ -381,7 +384,7 @@ static int expire_batch(struct pool *pool, size_t max, struct expiry *expiry, si
 		if (!merge_rc)
 			expiry->merged++;
 		else if (!ends_expiry(merge_rc))
-			pass_over(expiry, merge_rc, &why);
+			snapshot_expire_pass_over(expiry, merge_rc, &why);
 		else
 			rc = merge_rc;
 		if (rc && err)
@@ -395,7 +398,7 @@ int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_
 	struct expiry expiry = {.merged = 0};
 	size_t passes = max < SIZE_MAX - PASS_MAX ? max + PASS_MAX : SIZE_MAX;
 	size_t n = 1;
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	while (!rc && n > 0 && expiry.merged < max && expiry.passed < passes)
 		rc = expire_batch(pool, max - expiry.merged, &expiry, &n, err);
@@ -409,7 +412,7 @@ int pool_expire(struct pool *pool, size_t max, size_t *ret_merged, struct cairn_
 	return rc;
 }
 
-void expire_some(struct pool *pool)
+void pool_expire_some(struct pool *pool)
 {
 	struct cairn_err err = {0};
 	size_t merged;

@@ -8,6 +8,6 @@ struct pool;
 
 /* Merges a few tombstones as a side task of other operations; failures are left
  * for the next call. */
-void expire_some(struct pool *pool);
+void pool_expire_some(struct pool *pool);
 
 #endif

@@ -33,7 +33,8 @@ struct pruning {
 	int rc;
 };
 
-static int collect(void *arg, const struct pool_snapshot *snapshot, struct cairn_err *err)
+static int snapshot_prune_collect(void *arg, const struct pool_snapshot *snapshot,
+				  struct cairn_err *err)
 {
 	struct pruning *p = arg;
 
@@ -84,7 +85,7 @@ static void apply_rules(struct pruning *p)
 
 /* 0 and no reasons: deleted. A snapshot that was attached just now is kept; one that
  * another process deleted counts as deleted. */
-static int delete_one(struct pruning *p, struct candidate *c, struct cairn_err *err)
+static int snapshot_prune_delete_one(struct pruning *p, struct candidate *c, struct cairn_err *err)
 {
 	bool used = false;
 	int rc = pool_snapshot_in_use(p->pool, c->snapshot.id, &used, err);
@@ -105,7 +106,7 @@ static int delete_one(struct pruning *p, struct candidate *c, struct cairn_err *
 static int prune_one(struct pruning *p, struct candidate *c, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = c->reasons ? 0 : delete_one(p, c, &why);
+	int rc = c->reasons ? 0 : snapshot_prune_delete_one(p, c, &why);
 
 	if (!rc)
 		return p->spec->fn(p->spec->arg, &c->snapshot, c->reasons, err);
@@ -126,7 +127,7 @@ int pool_snapshot_prune(struct pool *pool, const struct pool_prune_spec *spec,
 	if (cairn_keep_policy_empty(&spec->keep))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "no rule says what to keep; all but one would be deleted");
-	rc = pool_snapshot_list(pool, &list, collect, &p, err);
+	rc = pool_snapshot_list(pool, &list, snapshot_prune_collect, &p, err);
 	if (!rc)
 		apply_rules(&p);
 	for (size_t i = 0; i < p.n && !rc; i++)

@@ -14,10 +14,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "pool/pool_impl.h"
-#include "pool/catalogue/record_key.h"
 #include "pool/catalogue/front_end_note.h"
+#include "pool/catalogue/record_key.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 
 #define KEY_PREFIX   "temporary/"
 #define KEY_MAX      (sizeof(KEY_PREFIX) + 16)
@@ -47,7 +47,7 @@ static const char *key_of(uint64_t number, char key[KEY_MAX])
 }
 
 /* Takes a number that is not in use. */
-static int take_number(struct pool_temporary *t, struct cairn_err *err)
+static int snapshot_temporary_take_number(struct pool_temporary *t, struct cairn_err *err)
 {
 	uint64_t number;
 	int rc = cairn_random_bytes(&number, sizeof(number), err);
@@ -56,7 +56,7 @@ static int take_number(struct pool_temporary *t, struct cairn_err *err)
 		return rc;
 	number &= HANDLE_TEMPORARY_MASK;
 	key_of(number, t->key);
-	return handle_lock_temporary(t->pool, number, &t->lock_fd, err);
+	return pool_impl_lock_temporary(t->pool, number, &t->lock_fd, err);
 }
 
 /* The note lists the snapshots that are still to be deleted; without any, there is no
@@ -93,7 +93,8 @@ static int name_entries(struct pool_temporary *t, const char *prefix, struct cai
 	return rc;
 }
 
-static int find_volumes(struct pool_temporary *t, const char *const *volumes, struct cairn_err *err)
+static int snapshot_temporary_find_volumes(struct pool_temporary *t, const char *const *volumes,
+					   struct cairn_err *err)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct pool_volume volume;
@@ -106,7 +107,8 @@ static int find_volumes(struct pool_temporary *t, const char *const *volumes, st
 	return 0;
 }
 
-static int cut(struct pool_temporary *t, struct pool_snapshot *ret, struct cairn_err *err)
+static int snapshot_temporary_cut(struct pool_temporary *t, struct pool_snapshot *ret,
+				  struct cairn_err *err)
 {
 	struct pool_snapshot_spec specs[POOL_GROUP_MAX];
 	int rc;
@@ -130,7 +132,7 @@ static int cut_with_free_name(struct pool_temporary *t, const char *prefix,
 	for (unsigned try = 0; try < NAME_TRIES && rc == CAIRN_EXISTS; try++) {
 		rc = name_entries(t, prefix, err);
 		if (!rc)
-			rc = cut(t, ret, err);
+			rc = snapshot_temporary_cut(t, ret, err);
 	}
 	return rc;
 }
@@ -152,9 +154,9 @@ int pool_temporary_cut(struct pool *pool, const char *const *volumes, size_t n, 
 	t->pool = pool;
 	t->lock_fd = -1;
 	t->n = n;
-	rc = find_volumes(t, volumes, err);
+	rc = snapshot_temporary_find_volumes(t, volumes, err);
 	if (!rc)
-		rc = take_number(t, err);
+		rc = snapshot_temporary_take_number(t, err);
 	if (!rc)
 		rc = cut_with_free_name(t, prefix, ret_snapshots, err);
 	if (rc)
@@ -165,7 +167,8 @@ int pool_temporary_cut(struct pool *pool, const char *const *volumes, size_t n, 
 
 /* A snapshot that no longer exists, or was deleted by another process, is not
  * an error. */
-static int delete_one(struct pool *pool, const char *snapshot, struct cairn_err *err)
+static int snapshot_temporary_delete_one(struct pool *pool, const char *snapshot,
+					 struct cairn_err *err)
 {
 	struct pool_snapshot found;
 	struct cairn_err why = {0};
@@ -191,7 +194,7 @@ int pool_temporary_release(struct pool_temporary *t, size_t i, bool keep, struct
 	if (entry->released)
 		return 0;
 	if (!keep && *entry->snapshot)
-		rc = delete_one(t->pool, entry->snapshot, err);
+		rc = snapshot_temporary_delete_one(t->pool, entry->snapshot, err);
 	if (rc)
 		return rc;
 	entry->released = true;
@@ -244,10 +247,10 @@ int pool_temporary_is_held(struct pool *pool, const struct pool_snapshot *snapsh
 	if (!line)
 		return cairn_err_nomem(err, "temporary snapshots");
 	rc = pool_note_scan(pool, KEY_PREFIX, find_line, &search, err);
-	if (rc || !ledger_key_parse_hex(search.key + (*search.key ? strlen(KEY_PREFIX) : 0),
-					LEDGER_HEX, &number))
+	if (rc || !pool_records_key_parse_hex(search.key + (*search.key ? strlen(KEY_PREFIX) : 0),
+					      LEDGER_HEX, &number))
 		return rc;
-	rc = handle_lock_temporary(pool, number, &lock, err);
+	rc = pool_impl_lock_temporary(pool, number, &lock, err);
 	*ret = rc == CAIRN_ABORTED; /* its process is alive */
 	return *ret ? 0 : rc;
 }
@@ -314,9 +317,9 @@ static int sweep_note(struct pool *pool, const char *key, uint64_t *ret_deleted,
 	size_t len;
 	int rc;
 
-	if (!ledger_key_parse_hex(key + strlen(KEY_PREFIX), LEDGER_HEX, &number))
+	if (!pool_records_key_parse_hex(key + strlen(KEY_PREFIX), LEDGER_HEX, &number))
 		return 0;
-	rc = handle_lock_temporary(pool, number, &lock, err);
+	rc = pool_impl_lock_temporary(pool, number, &lock, err);
 	if (rc == CAIRN_ABORTED)
 		return 0; /* its process is alive */
 	if (!rc)

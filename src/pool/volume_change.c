@@ -8,11 +8,11 @@
 #include "base/err.h"
 #include "block/set.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/device/volume_device.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
@@ -23,7 +23,7 @@ static int commit_size(struct pool *pool, struct record_volume *record, uint64_t
 	int rc;
 
 	now.size = size;
-	rc = handle_commit_volume(pool, record, &now, err);
+	rc = pool_impl_commit_volume(pool, record, &now, err);
 	if (!rc)
 		*record = now;
 	return rc;
@@ -36,7 +36,7 @@ static int record_size(struct pool *pool, struct record_volume *record, uint64_t
 	int rc = commit_size(pool, record, size, err);
 
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		rc = ledger_volume_get(pool->cat, record->volume, record, err);
+		rc = pool_records_volume_get(pool->cat, record->volume, record, err);
 		if (!rc)
 			rc = commit_size(pool, record, size, err);
 	}
@@ -51,30 +51,30 @@ static int grow_volume(struct pool *pool, struct record_volume *record, uint64_t
 {
 	struct store_ref ref = {STORE_VOLUME, id};
 	uint64_t have;
-	int rc = handle_data_size(pool, ref, record->size, &have, err);
+	int rc = pool_impl_data_size(pool, ref, record->size, &have, err);
 
 	if (rc || size == record->size)
 		return rc;
-	rc = store_volume_resize(pool->store, id, have > size ? have : size, err);
+	rc = pool_store_volume_resize(pool->store, id, have > size ? have : size, err);
 	return rc ? rc : record_size(pool, record, size, err);
 }
 
 static int expand_locked(struct pool *pool, struct record_volume *record, uint64_t size,
 			 const char *id, struct cairn_err *err)
 {
-	cairn_cleanup(device_list_done) struct device_list devices = {0};
+	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
 	cairn_auto_free char *path = NULL;
 	int rc;
 
 	if (size < record->size)
 		return cairn_err_set(err, CAIRN_INVALID, "a volume can only grow");
-	rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
+	rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
 	if (!rc)
 		rc = grow_volume(pool, record, size, id, err);
 	if (!rc)
-		rc = device_list_get(path, &devices, err);
+		rc = pool_device_list_get(path, &devices, err);
 	for (size_t i = 0; i < devices.n && !rc; i++)
-		rc = device_refresh_size(devices.list[i].path, size, err);
+		rc = pool_device_refresh_size(devices.list[i].path, size, err);
 	return rc;
 }
 
@@ -84,28 +84,28 @@ int pool_volume_expand(struct pool *pool, const char *volume, uint64_t size,
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc)
-		rc = handle_check_size(size, err);
+		rc = pool_impl_check_size(size, err);
 	if (!rc)
-		rc = reserve_require(pool, err);
+		rc = pool_reserve_require(pool, err);
 	if (!rc)
-		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
+		rc = pool_impl_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
 		rc = expand_locked(pool, &record, size, id, err);
 	if (rc)
 		return cairn_err_wrap(err, "expand volume '%s'", volume);
-	handle_fill_volume(pool, &record, ret);
+	pool_impl_fill_volume(pool, &record, ret);
 	return 0;
 }
 
 static int commit_settings(struct pool *pool, const struct pool_volume_settings *settings,
 			   struct record_volume *ret, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume old = *ret;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
@@ -113,8 +113,8 @@ static int commit_settings(struct pool *pool, const struct pool_volume_settings 
 		ret->retention_ms = settings->retention_ms;
 	if (settings->set_granularity)
 		ret->granularity = settings->granularity;
-	ledger_volume_change(batch, &old, ret);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_volume_change(batch, &old, ret);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* An expiry on another volume may move the head at any time. */
@@ -124,7 +124,7 @@ static int modify_locked(struct pool *pool, const struct pool_volume_settings *s
 	int rc = commit_settings(pool, settings, ret, err);
 
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
-		rc = ledger_volume_get(pool->cat, ret->volume, ret, err);
+		rc = pool_records_volume_get(pool->cat, ret->volume, ret, err);
 		if (!rc)
 			rc = commit_settings(pool, settings, ret, err);
 	}
@@ -136,31 +136,31 @@ static int modify_locked(struct pool *pool, const struct pool_volume_settings *s
 static int record_restoring(struct pool *pool, const char *volume, const char *backup,
 			    struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume old;
 	struct record_volume now;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_find_live_volume(pool, volume, &old, id, err);
+	int rc = pool_impl_find_live_volume(pool, volume, &old, id, err);
 
 	if (!rc)
-		rc = catalogue_batch_new(pool->cat, &batch, err);
+		rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 	if (rc)
 		return rc;
 	now = old;
 	memset(now.restoring, 0, sizeof(now.restoring));
 	if (backup)
 		memcpy(now.restoring, backup, strlen(backup) + 1);
-	ledger_volume_change(batch, &old, &now);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_volume_change(batch, &old, &now);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 int pool_volume_set_restoring(struct pool *pool, const char *volume, const char *backup,
 			      struct cairn_err *err)
 {
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc && backup)
-		rc = handle_check_restoring(backup, err);
+		rc = pool_impl_check_restoring(backup, err);
 	if (rc)
 		return rc;
 	rc = CAIRN_ABORTED;
@@ -173,7 +173,7 @@ int pool_volume_settings_check(const struct pool_volume_settings *settings, stru
 {
 	/* 0 is the pool's own. */
 	return settings->set_granularity && settings->granularity
-		       ? handle_check_granularity(settings->granularity, err)
+		       ? pool_impl_check_granularity(settings->granularity, err)
 		       : 0;
 }
 
@@ -184,16 +184,16 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc)
 		rc = pool_volume_settings_check(settings, err);
 	if (!rc)
-		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
+		rc = pool_impl_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
 		rc = modify_locked(pool, settings, &record, err);
 	if (rc)
 		return cairn_err_wrap(err, "modify volume '%s'", volume);
-	handle_fill_volume(pool, &record, ret);
+	pool_impl_fill_volume(pool, &record, ret);
 	return 0;
 }

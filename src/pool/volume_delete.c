@@ -9,13 +9,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/snapshot_delete.h"
-#include "pool/device/volume_device.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
+#include "pool/device/volume_device.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
+#include "pool/snapshot_delete.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
 
@@ -23,10 +23,10 @@ static int check_detached(struct pool *pool, const char *id, struct cairn_err *e
 {
 	cairn_auto_free char *path = NULL;
 	char device[DEVICE_PATH_MAX] = "";
-	int rc = store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
+	int rc = pool_store_path(pool->store, (struct store_ref){STORE_VOLUME, id}, &path, err);
 
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc && device[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "it is attached as %s; detach it first", device);
@@ -51,14 +51,14 @@ static int look_at_family(struct pool *pool, const struct record_volume *volume,
 			  struct cairn_err *err)
 {
 	size_t live = 0;
-	int rc = ledger_collect(pool->cat, LEDGER_SNAPSHOTS, volume->volume, &family->numbers,
-				&family->n, err);
+	int rc = pool_records_collect(pool->cat, LEDGER_SNAPSHOTS, volume->volume, &family->numbers,
+				      &family->n, err);
 
 	family->go = mode == POOL_DELETE_SNAPSHOTS;
 	for (size_t i = 0; !rc && i < family->n; i++) {
 		struct record_snapshot record;
 
-		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
+		rc = pool_records_snapshot_get(pool->cat, family->numbers[i], &record, err);
 		if (rc == CAIRN_NOT_FOUND) { /* its record is lost: pool check reports it */
 			rc = 0;
 			continue;
@@ -67,7 +67,7 @@ static int look_at_family(struct pool *pool, const struct record_volume *volume,
 			continue;
 		live++;
 		if (family->go)
-			rc = delete_prepare(pool, &record, err);
+			rc = pool_snapshot_bury_prepare(pool, &record, err);
 	}
 	if (!rc && live > 0 && mode == POOL_DELETE_REFUSE)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
@@ -86,11 +86,11 @@ static int bury_family(struct pool *pool, struct catalogue_batch *batch,
 	for (size_t i = 0; !rc && family->go && i < family->n; i++) {
 		struct record_snapshot record;
 
-		rc = ledger_snapshot_get(pool->cat, family->numbers[i], &record, err);
+		rc = pool_records_snapshot_get(pool->cat, family->numbers[i], &record, err);
 		if (rc == CAIRN_NOT_FOUND)
 			rc = 0;
 		else if (!rc && !record.deleted)
-			rc = delete_bury(pool, batch, volume, &record, err);
+			rc = pool_snapshot_bury(pool, batch, volume, &record, err);
 	}
 	return rc;
 }
@@ -101,8 +101,8 @@ static void tidy_family(struct pool *pool, const struct record_volume *volume,
 	for (size_t i = 0; family->go && i < family->n; i++) {
 		char id[POOL_ID_MAX + 1];
 
-		ids_format_snapshot(volume->volume, family->numbers[i], id);
-		leftover_tidy(pool, id, volume->volume);
+		pool_ids_format_snapshot(volume->volume, family->numbers[i], id);
+		pool_cleanup_tidy(pool, id, volume->volume);
 	}
 }
 
@@ -111,14 +111,14 @@ static void tidy_family(struct pool *pool, const struct record_volume *volume,
 static int commit_delete(struct pool *pool, const struct record_volume *volume, const char *id,
 			 const struct family *family, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume now = *volume;
 	struct record_snapshot head = {.number = 0};
 	char head_id[POOL_ID_MAX + 1] = "";
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (!rc && volume->head)
-		rc = ledger_snapshot_get(pool->cat, volume->head, &head, err);
+		rc = pool_records_snapshot_get(pool->cat, volume->head, &head, err);
 	if (rc == CAIRN_NOT_FOUND) /* a broken head is no reason to keep the volume */
 		rc = 0;
 	if (!rc)
@@ -127,23 +127,23 @@ static int commit_delete(struct pool *pool, const struct record_volume *volume, 
 		return rc;
 	now.deleted = true;
 	now.head = 0;
-	ledger_volume_change(batch, volume, family->n > 0 ? &now : NULL);
-	ledger_leftover_add(batch, id);
+	pool_records_volume_change(batch, volume, family->n > 0 ? &now : NULL);
+	pool_records_cleanup_add(batch, id);
 	if (head.number) {
-		ids_format_snapshot(head.volume, head.number, head_id);
-		ledger_leftover_add(batch, head_id);
+		pool_ids_format_snapshot(head.volume, head.number, head_id);
+		pool_records_cleanup_add(batch, head_id);
 	}
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (rc)
 		return rc;
 	tidy_family(pool, volume, family);
 	if (head_id[0])
-		leftover_tidy(pool, head_id, volume->volume);
+		pool_cleanup_tidy(pool, head_id, volume->volume);
 	return 0;
 }
 
-static int delete_locked(struct pool *pool, const char *id, enum pool_volume_delete_mode mode,
-			 struct cairn_err *err)
+static int volume_delete_locked(struct pool *pool, const char *id,
+				enum pool_volume_delete_mode mode, struct cairn_err *err)
 {
 	struct record_volume volume;
 	int rc = CAIRN_ABORTED;
@@ -151,7 +151,7 @@ static int delete_locked(struct pool *pool, const char *id, enum pool_volume_del
 	for (int try = 0; try < POOL_COMMIT_TRIES && rc == CAIRN_ABORTED; try++) {
 		cairn_cleanup(family_done) struct family family = {0};
 
-		rc = handle_find_volume(pool, id, &volume, err);
+		rc = pool_impl_find_volume(pool, id, &volume, err);
 		if (rc)
 			return rc;
 		rc = check_detached(pool, id, err);
@@ -161,7 +161,7 @@ static int delete_locked(struct pool *pool, const char *id, enum pool_volume_del
 			rc = commit_delete(pool, &volume, id, &family, err);
 	}
 	if (!rc)
-		leftover_tidy(pool, id, volume.volume);
+		pool_cleanup_tidy(pool, id, volume.volume);
 	return rc;
 }
 
@@ -171,17 +171,17 @@ int pool_volume_delete(struct pool *pool, const char *volume, enum pool_volume_d
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc)
-		rc = handle_lock_live_volume(pool, volume, &record, id, &lock, err);
+		rc = pool_impl_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)
-		reserve_prepare(pool);
+		pool_reserve_prepare(pool);
 	if (!rc) {
 		do
-			rc = delete_locked(pool, id, mode, err);
-		while (reserve_helps(pool, rc, err));
-		reserve_refill(pool);
+			rc = volume_delete_locked(pool, id, mode, err);
+		while (pool_reserve_helps(pool, rc, err));
+		pool_reserve_refill(pool);
 	}
 	return rc ? cairn_err_wrap(err, "delete volume '%s'", volume) : 0;
 }

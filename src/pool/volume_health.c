@@ -15,11 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -55,16 +55,16 @@ static int look_at_data(struct pool *pool, const struct record_volume *volume,
 	bool listed = false;
 	int rc;
 
-	ids_format_volume(volume->volume, id);
-	if (store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, &why) != 0)
+	pool_ids_format_volume(volume->volume, id);
+	if (pool_store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, &why) != 0)
 		find_wrong(c, "the volume's data can not be read: %s", why.msg);
 	else if (size < volume->size)
 		find_wrong(c, "the volume has %" PRIu64 " bytes of data only", size);
 	if (!c->abnormal)
 		return 0;
-	rc = ledger_volume_get(pool->cat, volume->volume, &now, err);
+	rc = pool_records_volume_get(pool->cat, volume->volume, &now, err);
 	if (rc == 0 && !now.deleted && now.size == volume->size)
-		rc = leftover_is_listed(pool, id, &listed, err);
+		rc = pool_cleanup_is_listed(pool, id, &listed, err);
 	else
 		c->abnormal = false;
 	if (rc == CAIRN_NOT_FOUND)
@@ -74,22 +74,24 @@ static int look_at_data(struct pool *pool, const struct record_volume *volume,
 	return rc;
 }
 
-static void look_at_snapshot(struct pool *pool, const struct record_snapshot *snapshot,
-			     struct pool_condition *c)
+static void volume_health_look_at_snapshot(struct pool *pool,
+					   const struct record_snapshot *snapshot,
+					   struct pool_condition *c)
 {
 	struct cairn_err why = {0};
 	char id[POOL_ID_MAX + 1], name[SETFILE_NAME_MAX];
 	uint64_t size;
 
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
-	setfile_name(snapshot->number, snapshot->set_generation, name);
+	pool_ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	pool_changeset_file_name(snapshot->number, snapshot->set_generation, name);
 	if (snapshot->set == POOL_SET_LOST)
 		find_wrong(c, "the change set of snapshot '%s' is lost: do a full backup",
 			   snapshot->name);
 	else if (snapshot->set == POOL_SET_READY && faccessat(pool->sets_fd, name, F_OK, 0) < 0)
 		find_wrong(c, "the change set of snapshot '%s' can not be read: %s", snapshot->name,
 			   strerrordesc_np(errno));
-	else if (store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, &why) != 0)
+	else if (pool_store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+				 &why) != 0)
 		find_wrong(c, "the data of snapshot '%s' can not be read: %s", snapshot->name,
 			   why.msg);
 }
@@ -98,7 +100,7 @@ static int look_at_number(struct pool *pool, uint64_t number, struct pool_condit
 			  struct cairn_err *err)
 {
 	struct record_snapshot snapshot, now;
-	int rc = ledger_snapshot_get(pool->cat, number, &snapshot, err);
+	int rc = pool_records_snapshot_get(pool->cat, number, &snapshot, err);
 
 	if (rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED) {
 		find_wrong(c, "the record of snapshot number %" PRIu64 " can not be read", number);
@@ -106,25 +108,25 @@ static int look_at_number(struct pool *pool, uint64_t number, struct pool_condit
 	}
 	if (rc || snapshot.deleted)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	look_at_snapshot(pool, &snapshot, c);
+	volume_health_look_at_snapshot(pool, &snapshot, c);
 	if (!c->abnormal)
 		return 0;
-	rc = ledger_snapshot_get(pool->cat, number, &now, err);
+	rc = pool_records_snapshot_get(pool->cat, number, &now, err);
 	if (rc == CAIRN_NOT_FOUND ||
 	    (!rc && (now.deleted || now.set_generation != snapshot.set_generation)))
 		c->abnormal = false;
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-int pool_volume_condition(struct pool *pool, const char *volume, struct pool_condition *ret,
-			  struct cairn_err *err)
+int pool_volume_health(struct pool *pool, const char *volume, struct pool_condition *ret,
+		       struct cairn_err *err)
 {
 	cairn_auto_free uint64_t *numbers = NULL;
 	struct pool_condition c = {.reason = ""};
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
 	size_t n = 0;
-	int rc = handle_find_live_volume(pool, volume, &record, id, err);
+	int rc = pool_impl_find_live_volume(pool, volume, &record, id, err);
 
 	if (rc)
 		return rc;
@@ -134,7 +136,8 @@ int pool_volume_condition(struct pool *pool, const char *volume, struct pool_con
 	if (!c.abnormal)
 		rc = look_at_data(pool, &record, &c, err);
 	if (!rc && !c.abnormal)
-		rc = ledger_collect(pool->cat, LEDGER_SNAPSHOTS, record.volume, &numbers, &n, err);
+		rc = pool_records_collect(pool->cat, LEDGER_SNAPSHOTS, record.volume, &numbers, &n,
+					  err);
 	for (size_t i = 0; i < n && !rc && !c.abnormal; i++)
 		rc = look_at_number(pool, numbers[i], &c, err);
 	if (rc)

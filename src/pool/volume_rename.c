@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/records.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/reserve.h"
 
 static void set_name(char to[POOL_NAME_MAX + 1], const char *name)
@@ -31,13 +31,13 @@ struct renaming {
 	int (*commit)(struct renaming *r, struct cairn_err *err);
 };
 
-static int prepare(const struct renaming *r, const char *what, struct cairn_err *err)
+static int volume_rename_prepare(const struct renaming *r, const char *what, struct cairn_err *err)
 {
-	int rc = handle_check_writable(r->pool, err);
+	int rc = pool_impl_check_writable(r->pool, err);
 
 	if (!rc)
 		rc = pool_name_check(what, r->name, err);
-	return rc ? rc : reserve_require(r->pool, err);
+	return rc ? rc : pool_reserve_require(r->pool, err);
 }
 
 static int commit_name(struct renaming *r, struct cairn_err *err)
@@ -49,28 +49,28 @@ static int commit_name(struct renaming *r, struct cairn_err *err)
 	return rc;
 }
 
-static int commit_volume(struct renaming *r, struct cairn_err *err)
+static int volume_rename_commit_volume(struct renaming *r, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume *record = &r->volume;
 	struct record_volume holder;
 	struct record_volume now;
-	int rc = ledger_volume_get(r->pool->cat, record->volume, record, err);
+	int rc = pool_records_volume_get(r->pool->cat, record->volume, record, err);
 
 	if (rc || strcmp(record->name, r->name) == 0)
 		return rc;
-	rc = ledger_volume_by_name(r->pool->cat, r->name, &holder, err);
+	rc = pool_records_volume_by_name(r->pool->cat, r->name, &holder, err);
 	if (!rc)
 		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", r->name);
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = catalogue_batch_new(r->pool->cat, &batch, err);
+	rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
 	if (rc)
 		return rc;
 	now = *record;
 	set_name(now.name, r->name);
-	ledger_volume_rename(batch, record, &now);
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_volume_rename(batch, record, &now);
+	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc)
 		*record = now;
 	return rc;
@@ -79,45 +79,45 @@ static int commit_volume(struct renaming *r, struct cairn_err *err)
 int pool_volume_rename(struct pool *pool, const char *volume, const char *name,
 		       struct pool_volume *ret, struct cairn_err *err)
 {
-	struct renaming r = {.pool = pool, .name = name, .commit = commit_volume};
+	struct renaming r = {.pool = pool, .name = name, .commit = volume_rename_commit_volume};
 	cairn_auto_fd int lock = -1;
 	char id[POOL_ID_MAX + 1];
-	int rc = prepare(&r, "volume", err);
+	int rc = volume_rename_prepare(&r, "volume", err);
 
 	if (!rc)
-		rc = handle_lock_live_volume(pool, volume, &r.volume, id, &lock, err);
+		rc = pool_impl_lock_live_volume(pool, volume, &r.volume, id, &lock, err);
 	if (!rc)
 		rc = commit_name(&r, err);
 	if (rc)
 		return cairn_err_wrap(err, "rename volume '%s'", volume);
-	handle_fill_volume(pool, &r.volume, ret);
+	pool_impl_fill_volume(pool, &r.volume, ret);
 	return 0;
 }
 
 /* A tombstone that has the name loses it, as it would to a new snapshot. */
-static int commit_snapshot(struct renaming *r, struct cairn_err *err)
+static int volume_rename_commit_snapshot(struct renaming *r, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_snapshot *record = &r->snapshot;
 	struct record_snapshot holder;
 	struct record_snapshot now;
-	int rc = ledger_snapshot_get(r->pool->cat, record->number, record, err);
+	int rc = pool_records_snapshot_get(r->pool->cat, record->number, record, err);
 
 	if (rc || strcmp(record->name, r->name) == 0)
 		return rc;
-	rc = ledger_snapshot_by_name(r->pool->cat, record->volume, r->name, &holder, err);
+	rc = pool_records_snapshot_by_name(r->pool->cat, record->volume, r->name, &holder, err);
 	if (!rc && !holder.deleted)
 		return cairn_err_set(err, CAIRN_EXISTS, "snapshot '%s' exists already", r->name);
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = catalogue_batch_new(r->pool->cat, &batch, err);
+	rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
 	if (rc)
 		return rc;
 	now = *record;
 	set_name(now.name, r->name);
-	rc = ledger_snapshot_rename(r->pool->cat, batch, record, &now, err);
+	rc = pool_records_snapshot_rename(r->pool->cat, batch, record, &now, err);
 	if (!rc)
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+		rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc)
 		*record = now;
 	return rc;
@@ -126,18 +126,18 @@ static int commit_snapshot(struct renaming *r, struct cairn_err *err)
 int pool_snapshot_rename(struct pool *pool, const char *snapshot, const char *name,
 			 struct pool_snapshot *ret, struct cairn_err *err)
 {
-	struct renaming r = {.pool = pool, .name = name, .commit = commit_snapshot};
+	struct renaming r = {.pool = pool, .name = name, .commit = volume_rename_commit_snapshot};
 	cairn_auto_fd int lock = -1;
-	int rc = prepare(&r, "snapshot", err);
+	int rc = volume_rename_prepare(&r, "snapshot", err);
 
 	if (!rc)
-		rc = handle_lock_live_snapshot(pool, snapshot, &r.snapshot, &lock, err);
+		rc = pool_impl_lock_live_snapshot(pool, snapshot, &r.snapshot, &lock, err);
 	if (!rc)
-		rc = ledger_volume_get(pool->cat, r.snapshot.volume, &r.volume, err);
+		rc = pool_records_volume_get(pool->cat, r.snapshot.volume, &r.volume, err);
 	if (!rc)
 		rc = commit_name(&r, err);
 	if (rc)
 		return cairn_err_wrap(err, "rename snapshot '%s'", snapshot);
-	handle_fill_snapshot_of(&r.volume, &r.snapshot, ret);
+	pool_impl_fill_snapshot_of(&r.volume, &r.snapshot, ret);
 	return 0;
 }

@@ -13,18 +13,18 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/device/volume_device.h"
-#include "pool/snapshot_expire.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
 #include "pool/device/loop_device.h"
 #include "pool/device/open_files.h"
+#include "pool/device/volume_device.h"
 #include "pool/pool.h"
+#include "pool/pool_impl.h"
+#include "pool/snapshot_create.h"
+#include "pool/snapshot_expire.h"
 #include "pool/store/reserve.h"
 #include "pool/store/store.h"
-#include "pool/snapshot_create.h"
 
 struct rollback {
 	struct pool *pool;
@@ -52,45 +52,45 @@ static void rollback_done(struct rollback *r)
  * and restoring. */
 static int lock_volume(struct rollback *r, struct cairn_err *err)
 {
-	int rc = handle_find_live_volume(r->pool, r->id, &r->volume, r->id, err);
+	int rc = pool_impl_find_live_volume(r->pool, r->id, &r->volume, r->id, err);
 
 	if (!rc)
-		rc = store_path(r->pool->store, (struct store_ref){STORE_VOLUME, r->id}, &r->path,
-				err);
+		rc = pool_store_path(r->pool->store, (struct store_ref){STORE_VOLUME, r->id},
+				     &r->path, err);
 	if (!rc)
-		rc = loop_lock(r->path, &r->file_lock, err);
+		rc = pool_loop_lock(r->path, &r->file_lock, err);
 	if (!rc)
-		rc = handle_lock_live_volume(r->pool, r->id, &r->volume, r->id, &r->lock, err);
+		rc = pool_impl_lock_live_volume(r->pool, r->id, &r->volume, r->id, &r->lock, err);
 	return rc;
 }
 
 static int lock_all(struct rollback *r, struct cairn_err *err)
 {
 	struct record_volume volume;
-	int rc = handle_find_live_snapshot(r->pool, r->spec->snapshot, &r->snapshot, err);
+	int rc = pool_impl_find_live_snapshot(r->pool, r->spec->snapshot, &r->snapshot, err);
 
 	if (rc)
 		return rc;
-	ids_format_snapshot(r->snapshot.volume, r->snapshot.number, r->snapshot_id);
-	ids_format_volume(r->snapshot.volume, r->id);
+	pool_ids_format_snapshot(r->snapshot.volume, r->snapshot.number, r->snapshot_id);
+	pool_ids_format_volume(r->snapshot.volume, r->id);
 	rc = lock_volume(r, err);
 	if (rc == CAIRN_NOT_FOUND &&
-	    (ledger_volume_get(r->pool->cat, r->snapshot.volume, &volume, NULL) != 0 ||
+	    (pool_records_volume_get(r->pool->cat, r->snapshot.volume, &volume, NULL) != 0 ||
 	     volume.deleted))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "its volume was deleted; make a new one with 'cairn volume "
 				     "create NAME --from %s'",
 				     r->snapshot_id);
-	return rc ? rc : handle_find_live_snapshot(r->pool, r->snapshot_id, &r->snapshot, err);
+	return rc ? rc : pool_impl_find_live_snapshot(r->pool, r->snapshot_id, &r->snapshot, err);
 }
 
 /* A process that has the old file open would keep writing to an unlinked
  * file. */
 static int refuse_used(const struct rollback *r, struct cairn_err *err)
 {
-	cairn_cleanup(device_list_done) struct device_list devices = {0};
+	cairn_cleanup(pool_device_list_done) struct device_list devices = {0};
 	const struct device_one *device;
-	int rc = device_list_get(r->path, &devices, err);
+	int rc = pool_device_list_get(r->path, &devices, err);
 
 	if (rc)
 		return rc;
@@ -102,39 +102,39 @@ static int refuse_used(const struct rollback *r, struct cairn_err *err)
 	if (device)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "it is attached as %s; detach it first", device->path);
-	if (opened_for_writing(r->path) == OPENED)
+	if (pool_open_files_for_writing(r->path) == OPENED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "another program has its file open for writing");
 	return 0;
 }
 
 /* Before anything is made. */
-static int check_data(const struct rollback *r, struct cairn_err *err)
+static int volume_rollback_check_data(const struct rollback *r, struct cairn_err *err)
 {
 	uint64_t size;
 
-	return handle_data_size(r->pool, (struct store_ref){STORE_SNAPSHOT, r->snapshot_id},
-				r->snapshot.size, &size, err);
+	return pool_impl_data_size(r->pool, (struct store_ref){STORE_SNAPSHOT, r->snapshot_id},
+				   r->snapshot.size, &size, err);
 }
 
 static int keep_state(struct rollback *r, struct cairn_err *err)
 {
 	struct take_item item = {.volume = r->volume, .name = r->spec->keep_as};
 
-	return r->spec->keep_as ? take_snapshot_held(r->pool, &item, &r->kept, err) : 0;
+	return r->spec->keep_as ? pool_snapshot_create_held(r->pool, &item, &r->kept, err) : 0;
 }
 
 /* Durable: what is left would have the volume's own id, so that no check could tell it
  * from an operation under way. */
 static int note_volume(struct rollback *r, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(r->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	ledger_leftover_add(batch, r->id);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_cleanup_add(batch, r->id);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* Making the new file may take long, and a program may have opened the old one since. The
@@ -143,7 +143,7 @@ static int note_volume(struct rollback *r, struct cairn_err *err)
 static int prepare_exchange(void *arg, const char *path, struct cairn_err *err)
 {
 	struct rollback *r = arg;
-	int rc = loop_lock(path, &r->new_file_lock, err);
+	int rc = pool_loop_lock(path, &r->new_file_lock, err);
 
 	return rc ? rc : refuse_used(r, err);
 }
@@ -158,7 +158,7 @@ static int replace_data(struct rollback *r, struct cairn_err *err)
 					       .arg = r};
 	int rc = note_volume(r, err);
 
-	return rc ? rc : store_volume_replace(r->pool->store, &spec, err);
+	return rc ? rc : pool_store_volume_replace(r->pool->store, &spec, err);
 }
 
 /* A volume that holds half a restore is whole again. */
@@ -175,14 +175,14 @@ static int end_restore(struct rollback *r, struct cairn_err *err)
 		  : 0;
 }
 
-static int roll_back(struct rollback *r, struct cairn_err *err)
+static int volume_rollback_roll_back(struct rollback *r, struct cairn_err *err)
 {
 	int rc = lock_all(r, err);
 
 	if (!rc)
 		rc = refuse_used(r, err);
 	if (!rc)
-		rc = check_data(r, err);
+		rc = volume_rollback_check_data(r, err);
 	if (!rc)
 		rc = keep_state(r, err);
 	if (rc)
@@ -190,7 +190,7 @@ static int roll_back(struct rollback *r, struct cairn_err *err)
 	rc = replace_data(r, err);
 	if (!rc)
 		rc = end_restore(r, err);
-	leftover_tidy(r->pool, r->id, r->snapshot.volume);
+	pool_cleanup_tidy(r->pool, r->id, r->snapshot.volume);
 	return rc;
 }
 
@@ -199,25 +199,25 @@ int pool_volume_rollback(struct pool *pool, const struct pool_rollback_spec *spe
 {
 	cairn_cleanup(rollback_done) struct rollback r = {
 		.pool = pool, .spec = spec, .file_lock = -1, .new_file_lock = -1, .lock = -1};
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc && spec->keep_as)
 		rc = pool_name_check("snapshot", spec->keep_as, err);
 	if (!rc)
-		rc = reserve_require(pool, err);
+		rc = pool_reserve_require(pool, err);
 	if (!rc)
-		rc = roll_back(&r, err);
+		rc = volume_rollback_roll_back(&r, err);
 	if (rc && r.kept.number)
 		rc = cairn_err_wrap(err, "snapshot '%s@%s' was made", r.volume.name, r.kept.name);
 	if (rc)
 		return cairn_err_wrap(err, "roll back to '%s'", spec->snapshot);
 	*ret = (struct pool_rollback_result){0};
-	handle_fill_volume(pool, &r.volume, &ret->volume);
-	handle_fill_snapshot_of(&r.volume, &r.snapshot, &ret->snapshot);
+	pool_impl_fill_volume(pool, &r.volume, &ret->volume);
+	pool_impl_fill_snapshot_of(&r.volume, &r.snapshot, &ret->snapshot);
 	if (r.kept.number)
-		handle_fill_snapshot_of(&r.volume, &r.kept, &ret->kept);
+		pool_impl_fill_snapshot_of(&r.volume, &r.kept, &ret->kept);
 	cairn_closep(&r.lock);
 	r.lock = -1;
-	expire_some(pool);
+	pool_expire_some(pool);
 	return 0;
 }

@@ -23,7 +23,7 @@ struct head {
 	uint64_t last_offset;
 };
 
-static int malformed(const struct proto_block_scan *scan, struct cairn_err *err)
+static int block_scan_malformed(const struct proto_block_scan *scan, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_INTERNAL, "block metadata message %" PRIu64 " is malformed",
 			     scan->messages);
@@ -57,7 +57,7 @@ static bool tuple_parse(struct proto_in body, uint64_t *ret_offset, uint64_t *re
 
 /* Joins the 7-bit groups of `v`. The PEXT instruction replaces a dozen others; the loop is
  * compiled once with it and once without. */
-static inline __attribute__((always_inline)) uint64_t gather(uint64_t v, bool pext)
+static inline __attribute__((always_inline)) uint64_t block_scan_gather(uint64_t v, bool pext)
 {
 #if defined(__x86_64__)
 	if (pext) {
@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) const uint8_t *number_usual(const u
 	stop = ~word & 0x8080808080808080ULL;
 	if (!stop)
 		return NULL;
-	*ret = gather(word & (stop ^ (stop - 1)), pext);
+	*ret = block_scan_gather(word & (stop ^ (stop - 1)), pext);
 	return p + __builtin_ctzll(stop) / 8 + 1;
 }
 
@@ -174,7 +174,7 @@ static int tuple_take(struct proto_block_scan *scan, struct head *head, struct p
 	int rc;
 
 	if (!proto_len_get(in, &body) || !tuple_parse(body, &offset, &length))
-		return malformed(scan, err);
+		return block_scan_malformed(scan, err);
 	rc = tuple_check(scan, offset, length, err);
 	if (rc < 0)
 		return rc;
@@ -244,7 +244,7 @@ static int field_take(struct proto_block_scan *scan, struct head *head, struct p
 	bool ok;
 
 	if (!proto_tag_get(in, &field, &wire))
-		return malformed(scan, err);
+		return block_scan_malformed(scan, err);
 	if (field == FIELD_TUPLE && wire == PROTO_WIRE_LEN)
 		return tuple_take(scan, head, in, sink, err);
 	if (field == FIELD_TYPE)
@@ -253,7 +253,7 @@ static int field_take(struct proto_block_scan *scan, struct head *head, struct p
 		ok = wire == PROTO_WIRE_VARINT && proto_varint_get(in, &head->capacity);
 	else
 		ok = field != FIELD_TUPLE && proto_skip(in, field, wire);
-	return ok ? 0 : malformed(scan, err);
+	return ok ? 0 : block_scan_malformed(scan, err);
 }
 
 /* Checks the rules for the whole message. Offsets ascend, so checking the last one is

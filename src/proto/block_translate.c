@@ -10,7 +10,7 @@
 #define FIELD_TYPE 1U
 #define TAG_TYPE   (FIELD_TYPE << 3 | PROTO_WIRE_VARINT)
 
-static void copy(uint8_t **to, const uint8_t *from, const uint8_t *end)
+static void block_translate_copy(uint8_t **to, const uint8_t *from, const uint8_t *end)
 {
 	memcpy(*to, from, (size_t)(end - from));
 	*to += end - from;
@@ -40,12 +40,12 @@ bool proto_block_translate(const uint8_t *data, size_t n, uint8_t *out, size_t *
 		if (wire != PROTO_WIRE_VARINT || !proto_varint_get(&in, &type))
 			return false;
 		/* The first type field frees the two bytes for that. */
-		copy(&to, kept, field);
+		block_translate_copy(&to, kept, field);
 		kept = in.pos;
 	}
 	if (type != PROTO_BLOCK_FIXED && type != PROTO_BLOCK_VARIABLE)
 		return false;
-	copy(&to, kept, in.end);
+	block_translate_copy(&to, kept, in.end);
 	if (type == PROTO_BLOCK_FIXED) { /* 0 is not encoded */
 		*ret_n = (size_t)(to - out - 2);
 		memmove(out, out + 2, *ret_n);

@@ -32,13 +32,13 @@ struct proto_bytes proto_descriptors_cairn(void)
 	return (struct proto_bytes){.data = proto_cairn_set, .len = proto_cairn_set_len};
 }
 
-static struct proto_in reader(struct proto_bytes bytes)
+static struct proto_in descriptors_reader(struct proto_bytes bytes)
 {
 	return (struct proto_in){.pos = bytes.data, .end = bytes.data + bytes.len};
 }
 
 /* Returns the next value of field `wanted`; false at the end. */
-static bool next(struct proto_in *in, uint32_t wanted, struct proto_bytes *ret)
+static bool descriptors_next(struct proto_in *in, uint32_t wanted, struct proto_bytes *ret)
 {
 	while (in->pos < in->end) {
 		struct proto_in body;
@@ -63,16 +63,16 @@ static bool next(struct proto_in *in, uint32_t wanted, struct proto_bytes *ret)
 }
 
 /* Returns the first value of a field, or no bytes. */
-static struct proto_bytes first(struct proto_bytes message, uint32_t field)
+static struct proto_bytes descriptors_first(struct proto_bytes message, uint32_t field)
 {
-	struct proto_in in = reader(message);
+	struct proto_in in = descriptors_reader(message);
 	struct proto_bytes value = {.data = (const uint8_t *)"", .len = 0};
 
-	(void)next(&in, field, &value);
+	(void)descriptors_next(&in, field, &value);
 	return value;
 }
 
-static bool equal(struct proto_bytes a, struct proto_bytes b)
+static bool descriptors_equal(struct proto_bytes a, struct proto_bytes b)
 {
 	return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
@@ -96,24 +96,24 @@ static bool path_take(struct proto_bytes *path, struct proto_bytes name)
 /* Whether `parent` has a child with exactly this name in `field`. */
 static bool child_has(struct proto_bytes parent, uint32_t field, struct proto_bytes path)
 {
-	struct proto_in in = reader(parent);
+	struct proto_in in = descriptors_reader(parent);
 	struct proto_bytes child;
 
-	while (next(&in, field, &child))
-		if (equal(first(child, ANY_NAME), path))
+	while (descriptors_next(&in, field, &child))
+		if (descriptors_equal(descriptors_first(child, ANY_NAME), path))
 			return true;
 	return false;
 }
 
 static bool service_has(struct proto_bytes file, struct proto_bytes path)
 {
-	struct proto_in in = reader(file);
+	struct proto_in in = descriptors_reader(file);
 	struct proto_bytes service;
 
-	while (next(&in, FILE_SERVICE, &service)) {
+	while (descriptors_next(&in, FILE_SERVICE, &service)) {
 		struct proto_bytes rest = path;
 
-		if (path_take(&rest, first(service, ANY_NAME)) &&
+		if (path_take(&rest, descriptors_first(service, ANY_NAME)) &&
 		    (rest.len == 0 || child_has(service, SERVICE_METHOD, rest)))
 			return true;
 	}
@@ -123,18 +123,18 @@ static bool service_has(struct proto_bytes file, struct proto_bytes path)
 /* Descends into nested messages; the path gets shorter at each step. */
 static bool message_has(struct proto_bytes parent, uint32_t field, struct proto_bytes path)
 {
-	struct proto_in in = reader(parent);
+	struct proto_in in = descriptors_reader(parent);
 	struct proto_bytes message;
 
-	while (next(&in, field, &message)) {
+	while (descriptors_next(&in, field, &message)) {
 		struct proto_bytes rest = path;
 
-		if (!path_take(&rest, first(message, ANY_NAME)))
+		if (!path_take(&rest, descriptors_first(message, ANY_NAME)))
 			continue;
 		if (rest.len == 0 || child_has(message, MESSAGE_ENUM, rest))
 			return true;
 		/* Only one message has this name: continue inside it. */
-		in = reader(message);
+		in = descriptors_reader(message);
 		field = MESSAGE_NESTED;
 		path = rest;
 	}
@@ -144,7 +144,7 @@ static bool message_has(struct proto_bytes parent, uint32_t field, struct proto_
 static bool file_defines(struct proto_bytes file, const char *symbol)
 {
 	struct proto_bytes path = {.data = (const uint8_t *)symbol, .len = strlen(symbol)};
-	struct proto_bytes package = first(file, FILE_PACKAGE);
+	struct proto_bytes package = descriptors_first(file, FILE_PACKAGE);
 
 	if (package.len > 0 && (!path_take(&path, package) || path.len == 0))
 		return false;
@@ -158,11 +158,11 @@ bool proto_file_by_name(const struct proto_bytes *sets, size_t n, const char *na
 	struct proto_bytes wanted = {.data = (const uint8_t *)name, .len = strlen(name)};
 
 	for (size_t i = 0; i < n; i++) {
-		struct proto_in in = reader(sets[i]);
+		struct proto_in in = descriptors_reader(sets[i]);
 		struct proto_bytes file;
 
-		while (next(&in, SET_FILE, &file)) {
-			if (equal(first(file, ANY_NAME), wanted)) {
+		while (descriptors_next(&in, SET_FILE, &file)) {
+			if (descriptors_equal(descriptors_first(file, ANY_NAME), wanted)) {
 				*ret_file = file;
 				return true;
 			}
@@ -175,10 +175,10 @@ bool proto_file_by_symbol(const struct proto_bytes *sets, size_t n, const char *
 			  struct proto_bytes *ret_file)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct proto_in in = reader(sets[i]);
+		struct proto_in in = descriptors_reader(sets[i]);
 		struct proto_bytes file;
 
-		while (next(&in, SET_FILE, &file)) {
+		while (descriptors_next(&in, SET_FILE, &file)) {
 			if (file_defines(file, symbol)) {
 				*ret_file = file;
 				return true;
@@ -197,7 +197,7 @@ static bool name_copy(struct proto_bytes name, char out[NAME_MAX_BYTES])
 	return true;
 }
 
-static bool listed(const struct proto_bytes *files, size_t n, struct proto_bytes file)
+static bool descriptors_listed(const struct proto_bytes *files, size_t n, struct proto_bytes file)
 {
 	for (size_t i = 0; i < n; i++)
 		if (files[i].data == file.data)
@@ -212,13 +212,13 @@ size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto
 
 	ret_files[0] = file;
 	for (size_t i = 0; i < count; i++) {
-		struct proto_in in = reader(ret_files[i]);
+		struct proto_in in = descriptors_reader(ret_files[i]);
 		struct proto_bytes import, found;
 		char name[NAME_MAX_BYTES];
 
-		while (count < PROTO_FILES_MAX && next(&in, FILE_IMPORT, &import))
+		while (count < PROTO_FILES_MAX && descriptors_next(&in, FILE_IMPORT, &import))
 			if (name_copy(import, name) && proto_file_by_name(sets, n, name, &found) &&
-			    !listed(ret_files, count, found))
+			    !descriptors_listed(ret_files, count, found))
 				ret_files[count++] = found;
 	}
 	return count;
@@ -227,13 +227,14 @@ size_t proto_file_closure(const struct proto_bytes *sets, size_t n, struct proto
 static void services_of_file(struct proto_bytes file, void (*visit)(void *, const char *),
 			     void *arg)
 {
-	struct proto_bytes package = first(file, FILE_PACKAGE);
-	struct proto_in in = reader(file);
+	struct proto_bytes package = descriptors_first(file, FILE_PACKAGE);
+	struct proto_in in = descriptors_reader(file);
 	struct proto_bytes service;
 	char prefix[NAME_MAX_BYTES], own[NAME_MAX_BYTES], name[2 * NAME_MAX_BYTES];
 
-	while (next(&in, FILE_SERVICE, &service)) {
-		if (!name_copy(package, prefix) || !name_copy(first(service, ANY_NAME), own))
+	while (descriptors_next(&in, FILE_SERVICE, &service)) {
+		if (!name_copy(package, prefix) ||
+		    !name_copy(descriptors_first(service, ANY_NAME), own))
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", prefix, package.len ? "." : "", own);
 		visit(arg, name);
@@ -244,10 +245,10 @@ void proto_services_each(const struct proto_bytes *sets, size_t n,
 			 void (*visit)(void *arg, const char *name), void *arg)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct proto_in in = reader(sets[i]);
+		struct proto_in in = descriptors_reader(sets[i]);
 		struct proto_bytes file;
 
-		while (next(&in, SET_FILE, &file))
+		while (descriptors_next(&in, SET_FILE, &file))
 			services_of_file(file, visit, arg);
 	}
 }

@@ -36,17 +36,17 @@ static void budget_free(void *arg, void *p)
 	free(p);
 }
 
-static int check(const ProtobufCMessageDescriptor *type, struct proto_in in, unsigned depth,
-		 struct cairn_err *err);
+static int message_check(const ProtobufCMessageDescriptor *type, struct proto_in in, unsigned depth,
+			 struct cairn_err *err);
 
 /* Checks one value of a string or message field; all other fields are ignored. */
-static int check_value(const ProtobufCFieldDescriptor *field, struct proto_in body, unsigned depth,
-		       struct cairn_err *err)
+static int message_check_value(const ProtobufCFieldDescriptor *field, struct proto_in body,
+			       unsigned depth, struct cairn_err *err)
 {
 	size_t n = proto_in_left(&body);
 
 	if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-		return check(field->descriptor, body, depth + 1, err);
+		return message_check(field->descriptor, body, depth + 1, err);
 	if (field->type == PROTOBUF_C_TYPE_STRING &&
 	    (memchr(body.pos, 0, n) || !cairn_utf8_valid((const char *)body.pos, n)))
 		return cairn_err_set(err, CAIRN_INVALID, "field %s holds no valid text",
@@ -54,8 +54,8 @@ static int check_value(const ProtobufCFieldDescriptor *field, struct proto_in bo
 	return 0;
 }
 
-static int check(const ProtobufCMessageDescriptor *type, struct proto_in in, unsigned depth,
-		 struct cairn_err *err)
+static int message_check(const ProtobufCMessageDescriptor *type, struct proto_in in, unsigned depth,
+			 struct cairn_err *err)
 {
 	if (depth > PROTO_DEPTH_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "messages are nested too deeply");
@@ -74,7 +74,7 @@ static int check(const ProtobufCMessageDescriptor *type, struct proto_in in, uns
 			return cairn_err_set(err, CAIRN_INVALID, "malformed %s", type->name);
 		field = protobuf_c_message_descriptor_get_field(type, number);
 		if (field && wire == PROTO_WIRE_LEN) {
-			int rc = check_value(field, body, depth, err);
+			int rc = message_check_value(field, body, depth, err);
 
 			if (rc < 0)
 				return rc;
@@ -93,7 +93,7 @@ int proto_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, si
 	ProtobufCAllocator allocator = {
 		.alloc = budget_alloc, .free = budget_free, .allocator_data = &budget};
 	ProtobufCMessage *message;
-	int rc = check(type, in, 0, err);
+	int rc = message_check(type, in, 0, err);
 
 	if (rc < 0)
 		return rc;

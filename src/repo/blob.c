@@ -15,7 +15,7 @@
 
 /* Out of memory, or a failed store: what was reserved in the index will never
  * be there, so nothing may be built on it. */
-static int stick(struct repo *repo, int rc, const struct cairn_err *why, struct cairn_err *err)
+static int blob_stick(struct repo *repo, int rc, const struct cairn_err *why, struct cairn_err *err)
 {
 	repo_fail(repo, why);
 	if (err)
@@ -54,7 +54,7 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 		rc = repo_codec_check(codec, sealed_n, id, &why);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
-		return stick(repo, rc, &why, err);
+		return blob_stick(repo, rc, &why, err);
 	repo->blobs_new++;
 	repo->bytes_new += n;
 	return 0;
@@ -89,7 +89,7 @@ bool repo_blob_has(struct repo *repo, enum repo_blob_type type, const struct rep
 	return repo_index_find(repo->index, type, id, &place);
 }
 
-static int missing(const struct repo_id *id, struct cairn_err *err)
+static int blob_missing(const struct repo_id *id, struct cairn_err *err)
 {
 	char hex[REPO_ID_TEXT_MAX];
 
@@ -103,7 +103,7 @@ int repo_blob_size(struct repo *repo, enum repo_blob_type type, const struct rep
 	struct repo_place place;
 
 	if (!repo_index_find(repo->index, type, id, &place))
-		return missing(id, err);
+		return blob_missing(id, err);
 	*ret_size = repo_place_size(&place);
 	return 0;
 }
@@ -127,7 +127,7 @@ int repo_blob_place(struct repo *repo, enum repo_blob_type type, const struct re
 	if (!repo->index_loaded)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the index is not loaded");
 	if (!repo_index_find(repo->index, type, id, ret))
-		return missing(id, err);
+		return blob_missing(id, err);
 	if (ret->state == REPO_PACK_OPEN)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "blob %s is not stored yet",
 				     repo_id_format(id, hex));
@@ -155,8 +155,8 @@ int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 	return 0;
 }
 
-static int get(struct repo *repo, struct repo_codec *codec, const struct repo_id *id,
-	       const struct repo_place *place, uint8_t *out, struct cairn_err *err)
+static int blob_get(struct repo *repo, struct repo_codec *codec, const struct repo_id *id,
+		    const struct repo_place *place, uint8_t *out, struct cairn_err *err)
 {
 	uint8_t *sealed = repo_codec_sealed_room(codec, place->length);
 	int rc;
@@ -177,7 +177,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	int rc;
 
 	if (!repo_index_find_copy(repo->index, type, id, number, &place))
-		return missing(id, err);
+		return blob_missing(id, err);
 	if (place.state == REPO_PACK_OPEN)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "blob %s is not stored yet",
 				     repo_id_format(id, hex));
@@ -189,7 +189,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 		return cairn_err_nomem(err, "a blob");
 	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc == 0)
-		rc = get(repo, codec, id, &place, out, err);
+		rc = blob_get(repo, codec, id, &place, out, err);
 	repo_codec_put(&repo->codecs, codec);
 	return rc;
 }
@@ -217,7 +217,7 @@ int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct
 	for (unsigned i = 1; rc < 0 && repo_index_find_copy(repo->index, type, id, i, &place); i++)
 		if (place.state != REPO_PACK_OPEN && repo_place_size(&place) == size &&
 		    place.length <= REPO_BLOB_MAX)
-			rc = get(repo, codec, id, &place, out, NULL);
+			rc = blob_get(repo, codec, id, &place, out, NULL);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0) {
 		doubt_copies(repo, type, id);
@@ -244,7 +244,7 @@ int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo
 		return cairn_err_nomem(err, "a blob");
 	rc = repo_codec_get(&repo->codecs, &codec, err);
 	if (rc == 0)
-		rc = get(repo, codec, id, &place, out, err);
+		rc = blob_get(repo, codec, id, &place, out, err);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
 		rc = repo_blob_get_copy(repo, type, id, out, repo_place_size(&place), rc);

@@ -38,7 +38,7 @@ static uint64_t end_of(const struct want *want)
 }
 
 /* How many from wants[0] on are read together. */
-static size_t run_of(const struct want *wants, size_t n)
+static size_t blob_many_run_of(const struct want *wants, size_t n)
 {
 	uint64_t start = wants[0].place.offset, end = end_of(&wants[0]);
 	size_t count = 1;
@@ -65,8 +65,8 @@ struct getting {
 };
 
 /* Opens one to where it belongs. `rc` is what came of reading it. */
-static int open_one(const struct getting *getting, const struct want *want, uint8_t *sealed, int rc,
-		    uint8_t **ret_out, struct cairn_err *err)
+static int blob_many_open_one(const struct getting *getting, const struct want *want,
+			      uint8_t *sealed, int rc, uint8_t **ret_out, struct cairn_err *err)
 {
 	const struct repo_id *id = &getting->ids[want->i];
 	uint32_t size = repo_place_size(&want->place);
@@ -107,9 +107,10 @@ static int open_run(const struct getting *getting, const struct want *wants, siz
 		/* Opening overwrites the sealed bytes: a repeated one is given again. */
 		if (rc == 0 && (i == 0 || !repo_id_equal(&getting->ids[want->i],
 							 &getting->ids[wants[i - 1].i])))
-			rc = open_one(getting, want,
-				      sealed + (want->place.offset - wants[0].place.offset), read,
-				      &out, err);
+			rc = blob_many_open_one(
+				getting, want,
+				sealed + (want->place.offset - wants[0].place.offset), read, &out,
+				err);
 		else if (rc == 0 && getting->rooms)
 			memcpy(getting->rooms[want->i].at, out, size);
 		if (rc == 0 && getting->take)
@@ -150,7 +151,7 @@ static int take_singly(const struct getting *getting, const struct want *wants, 
 	return rc;
 }
 
-static int get_all(struct getting *getting, size_t n, struct cairn_err *err)
+static int blob_many_get_all(struct getting *getting, size_t n, struct cairn_err *err)
 {
 	cairn_auto_free struct want *wants = cairn_calloc(n, sizeof(*wants));
 	struct repo *repo = getting->repo;
@@ -168,7 +169,7 @@ static int get_all(struct getting *getting, size_t n, struct cairn_err *err)
 		return rc;
 	qsort(wants, n, sizeof(*wants), by_place);
 	for (size_t i = 0, count; rc == 0 && i < n; i += count) {
-		count = run_of(wants + i, n - i);
+		count = blob_many_run_of(wants + i, n - i);
 		rc = take_run(getting, wants + i, count, err);
 	}
 	repo_codec_put(&repo->codecs, getting->codec);
@@ -180,7 +181,7 @@ int repo_blob_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 {
 	struct getting getting = {.repo = repo, .ids = ids, .take = take, .arg = arg};
 
-	return get_all(&getting, n, err);
+	return blob_many_get_all(&getting, n, err);
 }
 
 int repo_tree_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
@@ -189,7 +190,7 @@ int repo_tree_get_many(struct repo *repo, const struct repo_id *ids, size_t n,
 	struct getting getting = {
 		.repo = repo, .type = REPO_BLOB_TREE, .ids = ids, .take = take, .arg = arg};
 
-	return get_all(&getting, n, err);
+	return blob_many_get_all(&getting, n, err);
 }
 
 int repo_blob_get_into(struct repo *repo, const struct repo_id *ids,
@@ -197,5 +198,5 @@ int repo_blob_get_into(struct repo *repo, const struct repo_id *ids,
 {
 	struct getting getting = {.repo = repo, .ids = ids, .rooms = rooms};
 
-	return get_all(&getting, n, err);
+	return blob_many_get_all(&getting, n, err);
 }

@@ -12,11 +12,11 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "repo/repo_cache.h"
 #include "repo/cache_impl.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"
 #include "repo/presence.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
 
 #define SOURCES_MAX (REPO_CACHE_FILES_MAX + 1)
@@ -53,7 +53,7 @@ static void saving_free(struct saving *saving)
 }
 CAIRN_DEFINE_CLEANUP(struct saving, saving_free);
 
-static int by_id(const void *a, const void *b)
+static int cache_save_by_id(const void *a, const void *b)
 {
 	const struct repo_cached_blob *x = a, *y = b;
 
@@ -125,7 +125,7 @@ static bool take_memory(struct saving *saving)
 						.plain = blob.plain};
 		source->n++;
 	}
-	qsort(source->blobs, source->n, sizeof(*source->blobs), by_id);
+	qsort(source->blobs, source->n, sizeof(*source->blobs), cache_save_by_id);
 	saving->blobs = source->n;
 	return true;
 }
@@ -201,7 +201,7 @@ static bool load_head(struct source *source)
 	return true;
 }
 
-static bool next(void *arg, struct repo_cached_blob *ret)
+static bool cache_save_next(void *arg, struct repo_cached_blob *ret)
 {
 	struct saving *saving = arg;
 	struct source *least = NULL;
@@ -230,7 +230,7 @@ static bool write_file(struct saving *saving)
 		.packs = saving->packs,
 		.n_packs = saving->n_packs,
 		.n_blobs = (uint32_t)saving->blobs,
-		.next = next,
+		.next = cache_save_next,
 		.arg = saving,
 	};
 	cairn_auto_free char *path = NULL;

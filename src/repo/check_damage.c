@@ -64,8 +64,8 @@ static int push_directory(struct surveying *surveying, const char *name, const s
 	return 0;
 }
 
-static int tell_damage(struct surveying *surveying, struct repo_damage *damage, const char *name,
-		       struct cairn_err *err)
+static int check_damage_tell_damage(struct surveying *surveying, struct repo_damage *damage,
+				    const char *name, struct cairn_err *err)
 {
 	const struct repo_check_options *options = surveying->checking->options;
 	cairn_auto_free char *path = name ? cairn_printf("%s/%s", surveying->path, name) : NULL;
@@ -79,7 +79,7 @@ static int tell_damage(struct surveying *surveying, struct repo_damage *damage, 
 	return 0;
 }
 
-static void add_range(struct surveying *surveying, uint64_t offset, uint64_t length)
+static void check_damage_add_range(struct surveying *surveying, uint64_t offset, uint64_t length)
 {
 	struct repo_damage *file = &surveying->file;
 	struct repo_range *last = file->n_ranges ? &file->ranges[file->n_ranges - 1] : NULL;
@@ -117,7 +117,7 @@ static int survey_content(void *arg, const struct repo_id *ids, size_t n, struct
 		if (!there && size == 0)
 			surveying->unknown++;
 		else if (!there && surveying->unknown == 0)
-			add_range(surveying, surveying->offset, size);
+			check_damage_add_range(surveying, surveying->offset, size);
 		if (!there)
 			surveying->file.lost += size;
 		surveying->offset += size;
@@ -139,7 +139,7 @@ static int leave_node(void *arg, const struct repo_node *node, struct cairn_err 
 		file->content = file->size;
 	}
 	return file->lost > 0 || file->unknown || file->content != file->size
-		       ? tell_damage(surveying, file, node->name, err)
+		       ? check_damage_tell_damage(surveying, file, node->name, err)
 		       : 0;
 }
 
@@ -155,7 +155,7 @@ static int survey_directory(struct surveying *surveying, const struct repo_id *t
 	int rc = repo_tree_read(surveying->checking->repo, tree, &visitor, &why);
 
 	if (rc == CAIRN_DATA_LOSS || rc == CAIRN_NOT_FOUND)
-		return tell_damage(surveying, &lost, NULL, err);
+		return check_damage_tell_damage(surveying, &lost, NULL, err);
 	return rc < 0 ? cairn_err_set(err, rc, "%s", why.msg) : 0;
 }
 

@@ -108,7 +108,7 @@ static void take_bytes(struct repo_checking *checking, uint32_t *packs, uint32_t
 	}
 }
 
-static int shuffle(uint32_t *packs, uint32_t n, struct cairn_err *err)
+static int check_subset_shuffle(uint32_t *packs, uint32_t n, struct cairn_err *err)
 {
 	for (uint32_t i = n; i > 1; i--) {
 		uint64_t random;
@@ -144,7 +144,7 @@ static int choose_some(struct repo_checking *checking, const struct repo_subset 
 		packs[n++] = i;
 		total += file->size;
 	}
-	rc = shuffle(packs, n, err);
+	rc = check_subset_shuffle(packs, n, err);
 	if (rc)
 		return rc;
 	take_bytes(checking, packs, n,

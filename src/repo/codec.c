@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/repo_digest.h"
 #include "repo/entropy.h"
 #include "repo/id.h"
+#include "repo/repo_digest.h"
 
 #define FILE_COMPRESSED 2 /* first byte of a compressed file */
 
@@ -52,7 +52,7 @@ struct repo_codec {
 };
 
 /* NULL when memory is short. What was there is lost. */
-static uint8_t *make_room(struct room *room, size_t n)
+static uint8_t *codec_make_room(struct room *room, size_t n)
 {
 	uint8_t *at;
 	size_t cap;
@@ -198,12 +198,12 @@ struct repo_crypt *repo_codec_crypt(struct repo_codec *codec)
 
 uint8_t *repo_codec_sealed_room(struct repo_codec *codec, size_t n)
 {
-	return make_room(&codec->sealed, n);
+	return codec_make_room(&codec->sealed, n);
 }
 
 uint8_t *repo_codec_plain_room(struct repo_codec *codec, size_t n)
 {
-	return make_room(&codec->plain, n);
+	return codec_make_room(&codec->plain, n);
 }
 
 static int compress_to(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
@@ -218,7 +218,7 @@ static int compress_to(struct repo_codec *codec, const void *data, size_t n, uin
 	return 0;
 }
 
-static bool gains(size_t compressed, size_t n)
+static bool codec_gains(size_t compressed, size_t n)
 {
 	return compressed < n - n / GAIN_MIN;
 }
@@ -232,7 +232,7 @@ static bool is_incompressible(struct repo_codec *codec, const void *data, size_t
 	if (!repo_looks_random(data, n))
 		return false;
 	got = ZSTD_compress2(codec->probe, out, room, data, n);
-	return !ZSTD_isError(got) && !gains(got, n);
+	return !ZSTD_isError(got) && !codec_gains(got, n);
 }
 
 int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool allow_raw,
@@ -240,7 +240,7 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool
 		      struct cairn_err *err)
 {
 	size_t room = ZSTD_compressBound(n), body_n = n;
-	uint8_t *to = make_room(&codec->made, room + REPO_SEAL);
+	uint8_t *to = codec_make_room(&codec->made, room + REPO_SEAL);
 	uint8_t *body;
 	int rc = 0;
 
@@ -251,7 +251,7 @@ int repo_codec_encode(struct repo_codec *codec, const void *data, size_t n, bool
 		codec->level < 0 || (allow_raw && is_incompressible(codec, data, n, body, room));
 	if (!codec->raw)
 		rc = compress_to(codec, data, n, body, room, &body_n, err);
-	if (rc == 0 && allow_raw && !codec->raw && !gains(body_n, n)) {
+	if (rc == 0 && allow_raw && !codec->raw && !codec_gains(body_n, n)) {
 		codec->raw = true;
 		body_n = n;
 	}
@@ -296,7 +296,7 @@ int repo_codec_check(struct repo_codec *codec, size_t n, const struct repo_id *i
 		     struct cairn_err *err)
 {
 	const uint8_t *body = codec->made.at + REPO_IV_SIZE;
-	uint8_t *piece = make_room(&codec->plain, PIECE_BYTES);
+	uint8_t *piece = codec_make_room(&codec->plain, PIECE_BYTES);
 	struct repo_id found;
 	bool ok;
 
@@ -337,7 +337,7 @@ int repo_codec_encode_file(struct repo_codec *codec, const void *json, size_t n,
 			   const uint8_t **ret_sealed, size_t *ret_n, struct cairn_err *err)
 {
 	size_t room = ZSTD_compressBound(n) + 1, body_n = 0;
-	uint8_t *to = make_room(&codec->made, room + REPO_SEAL);
+	uint8_t *to = codec_make_room(&codec->made, room + REPO_SEAL);
 	int rc;
 
 	if (!to)
@@ -405,7 +405,7 @@ int repo_codec_check_file(struct repo_codec *codec, size_t sealed_n, const void 
 			  struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf found = CAIRN_BUF_INIT(n + 1);
-	uint8_t *copy = make_room(&codec->sealed, sealed_n);
+	uint8_t *copy = codec_make_room(&codec->sealed, sealed_n);
 
 	if (!copy || !cairn_buf_reserve(&found, n + 1))
 		return cairn_err_nomem(err, "a file");

@@ -78,8 +78,8 @@ static int mac_of(struct repo_crypt *crypt, const uint8_t *iv, const uint8_t *da
 }
 
 /* Counter mode: the same both ways. OpenSSL counts bytes in an int. */
-static int apply(struct repo_crypt *crypt, const uint8_t *iv, const uint8_t *in, uint8_t *out,
-		 size_t n, struct cairn_err *err)
+static int crypt_apply(struct repo_crypt *crypt, const uint8_t *iv, const uint8_t *in, uint8_t *out,
+		       size_t n, struct cairn_err *err)
 {
 	const size_t step = (size_t)1 << 30;
 
@@ -103,7 +103,7 @@ int repo_crypt_seal(struct repo_crypt *crypt, const void *plain, size_t n, uint8
 	int rc = cairn_random_bytes(out, REPO_IV_SIZE, err);
 
 	if (rc == 0)
-		rc = apply(crypt, out, plain, out + REPO_IV_SIZE, n, err);
+		rc = crypt_apply(crypt, out, plain, out + REPO_IV_SIZE, n, err);
 	if (rc == 0)
 		rc = mac_of(crypt, out, out + REPO_IV_SIZE, n, out + REPO_IV_SIZE + n, err);
 	return rc;
@@ -124,7 +124,7 @@ int repo_crypt_open_to(struct repo_crypt *crypt, const uint8_t *sealed, size_t n
 		return rc;
 	if (CRYPTO_memcmp(mac, body + body_n, REPO_MAC_SIZE) != 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "authentication code is wrong");
-	return apply(crypt, sealed, body, out, body_n, err);
+	return crypt_apply(crypt, sealed, body, out, body_n, err);
 }
 
 int repo_crypt_open(struct repo_crypt *crypt, uint8_t *sealed, size_t n, struct cairn_err *err)

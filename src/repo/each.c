@@ -20,7 +20,7 @@ struct work {
 	struct cairn_err err;
 };
 
-static void *run(void *arg)
+static void *each_run(void *arg)
 {
 	struct work *work = arg;
 	size_t i;
@@ -49,8 +49,8 @@ int repo_each(size_t n, unsigned threads, int (*fn)(void *arg, size_t i, struct 
 		threads = (unsigned)n;
 	/* If no thread can be started, the calling one does the work. */
 	if (threads > 1)
-		cairn_crew_start(&others, threads - 1, run, &work);
-	run(&work);
+		cairn_crew_start(&others, threads - 1, each_run, &work);
+	each_run(&work);
 	cairn_crew_join(&others);
 	if (!work.failed)
 		return 0;

@@ -10,8 +10,8 @@
 #include "repo/repo_cache.h"
 
 /* The bytes as they are stored, which hash to their name. */
-static int get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,
-		    uint8_t **ret, size_t *ret_n, struct cairn_err *err)
+static int file_get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,
+			 uint8_t **ret, size_t *ret_n, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	char hex[REPO_ID_TEXT_MAX];
@@ -57,7 +57,7 @@ int repo_file_load(struct repo *repo, enum repo_file kind, const struct repo_id 
 	int rc = 0;
 
 	if (!get_cached(repo, kind, name, &data, &n))
-		rc = get_file(repo, kind, name, &data, &n, err);
+		rc = file_get_file(repo, kind, name, &data, &n, err);
 	if (rc < 0)
 		return rc;
 	rc = repo_codec_get(&repo->codecs, &codec, err);

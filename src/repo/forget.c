@@ -69,7 +69,7 @@ struct item {
 
 /* ---- clocks ------------------------------------------------------------------ */
 
-static int by_id(const void *a, const void *b)
+static int forget_by_id(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
@@ -91,7 +91,7 @@ static bool before_parent(const struct repo_policy *policy, const struct repo_sn
 
 	if (!snapshot->has_parent)
 		return false;
-	parent = bsearch(&key, items, n, sizeof(*items), by_id);
+	parent = bsearch(&key, items, n, sizeof(*items), forget_by_id);
 	return parent && !is_to_come(policy, parent->snapshot) &&
 	       parent->snapshot->time_ns > snapshot->time_ns;
 }
@@ -100,7 +100,7 @@ static void find_mistimed(const struct repo_policy *policy, struct item *items, 
 {
 	if (policy->now_ns == 0)
 		return;
-	qsort(items, n, sizeof(*items), by_id);
+	qsort(items, n, sizeof(*items), forget_by_id);
 	for (size_t i = 0; i < n; i++)
 		items[i].mistimed = is_to_come(policy, items[i].snapshot) ||
 				    before_parent(policy, items[i].snapshot, items, n);

@@ -61,14 +61,14 @@ void repo_http_keep_why(const struct cairn_buf *error, struct repo_answer *answe
 	}
 }
 
-static bool good(long status)
+static bool http_answer_good(long status)
 {
 	return status >= 200 && status < 300;
 }
 
 /* True for transient errors. Some transient errors of S3 have a status that is
  * otherwise permanent. */
-static bool passes(const struct repo_answer *answer)
+static bool http_answer_passes(const struct repo_answer *answer)
 {
 	static const char *const codes[] = {"RequestTimeout", "OperationAborted", "SlowDown"};
 	long status = answer->status;
@@ -85,7 +85,7 @@ int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
 	long status = answer->status;
 	int code = CAIRN_INTERNAL;
 
-	if (good(status))
+	if (http_answer_good(status))
 		return 0;
 	if (status == 404)
 		code = CAIRN_NOT_FOUND;
@@ -97,7 +97,7 @@ int repo_http_status(const struct repo_answer *answer, struct cairn_err *err)
 		code = CAIRN_RANGE;
 	else if (status == 507 || status == 413)
 		code = CAIRN_NO_SPACE;
-	else if (passes(answer))
+	else if (http_answer_passes(answer))
 		code = CAIRN_UNAVAILABLE;
 	else if (status == 501)
 		code = CAIRN_UNIMPLEMENTED;

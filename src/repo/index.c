@@ -57,23 +57,23 @@ static pthread_rwlock_t *read_lock(pthread_rwlock_t *lock)
 	return lock;
 }
 
-static pthread_rwlock_t *write_lock(pthread_rwlock_t *lock)
+static pthread_rwlock_t *index_write_lock(pthread_rwlock_t *lock)
 {
 	pthread_rwlock_wrlock(lock);
 	return lock;
 }
 
-static void unlockp(pthread_rwlock_t **lock)
+static void index_unlockp(pthread_rwlock_t **lock)
 {
 	pthread_rwlock_unlock(*lock);
 }
 
-#define reading(index)                                                          \
-	pthread_rwlock_t *held cairn_cleanup(unlockp) __attribute__((unused)) = \
+#define reading(index)                                                                \
+	pthread_rwlock_t *held cairn_cleanup(index_unlockp) __attribute__((unused)) = \
 		read_lock(&(index)->lock)
-#define writing(index)                                                          \
-	pthread_rwlock_t *held cairn_cleanup(unlockp) __attribute__((unused)) = \
-		write_lock(&(index)->lock)
+#define writing(index)                                                                \
+	pthread_rwlock_t *held cairn_cleanup(index_unlockp) __attribute__((unused)) = \
+		index_write_lock(&(index)->lock)
 
 uint32_t repo_place_size(const struct repo_place *place)
 {
@@ -112,7 +112,7 @@ static struct entry *entry_at(const struct repo_index *index, uint32_t i)
 }
 
 /* Ids are hashes already. */
-static size_t slot_of(const struct table *table, const struct repo_id *id)
+static size_t index_slot_of(const struct table *table, const struct repo_id *id)
 {
 	uint64_t hash;
 
@@ -122,7 +122,7 @@ static size_t slot_of(const struct table *table, const struct repo_id *id)
 
 static void table_put(struct table *table, const struct repo_id *id, uint32_t number)
 {
-	size_t slot = slot_of(table, id);
+	size_t slot = index_slot_of(table, id);
 
 	while (table->slots[slot])
 		slot = (slot + 1) & (table->n - 1);
@@ -166,7 +166,7 @@ static bool find_pack(const struct repo_index *index, const struct repo_id *id, 
 
 	if (table->n == 0)
 		return false;
-	for (size_t slot = slot_of(table, id); table->slots[slot];
+	for (size_t slot = index_slot_of(table, id); table->slots[slot];
 	     slot = (slot + 1) & (table->n - 1)) {
 		uint32_t number = table->slots[slot] - 1;
 
@@ -263,7 +263,7 @@ static struct entry *find_next(const struct repo_index *index, enum repo_blob_ty
 	return NULL;
 }
 
-static bool is_gone(const struct repo_index *index, const struct entry *entry)
+static bool index_is_gone(const struct repo_index *index, const struct entry *entry)
 {
 	return entry->pack != PACK_NOWHERE && index->packs[entry->pack].state == REPO_PACK_GONE;
 }
@@ -274,7 +274,7 @@ static struct entry *find_live(const struct repo_index *index, enum repo_blob_ty
 {
 	struct entry *entry = find_next(index, type, id, slot, ret_number);
 
-	while (entry && is_gone(index, entry))
+	while (entry && index_is_gone(index, entry))
 		entry = find_next(index, type, id, slot, ret_number);
 	return entry;
 }
@@ -282,7 +282,7 @@ static struct entry *find_live(const struct repo_index *index, enum repo_blob_ty
 static struct entry *find_first(const struct repo_index *index, enum repo_blob_type type,
 				const struct repo_id *id, uint32_t *ret_number)
 {
-	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
 
 	return find_live(index, type, id, &slot, ret_number);
 }
@@ -324,7 +324,7 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
 		   bool fresh, struct cairn_err *err)
 {
 	writing(index);
-	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, &blob->id) : 0;
+	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, &blob->id) : 0;
 	struct entry *entry;
 	uint32_t number;
 
@@ -400,7 +400,7 @@ void repo_index_settle(struct repo_index *index, uint32_t entry, uint32_t pack, 
 static struct entry *find_copy(struct repo_index *index, enum repo_blob_type type,
 			       const struct repo_id *id, unsigned *number, uint32_t *ret_entry)
 {
-	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
 	struct entry *entry = find_live(index, type, id, &slot, ret_entry);
 
 	for (; entry && *number > 0; (*number)--)
@@ -446,12 +446,12 @@ bool repo_index_find_gone(struct repo_index *index, enum repo_blob_type type,
 			  const struct repo_id *id, uint32_t *ret_size)
 {
 	reading(index);
-	size_t slot = index->by_blob.n ? slot_of(&index->by_blob, id) : 0;
+	size_t slot = index->by_blob.n ? index_slot_of(&index->by_blob, id) : 0;
 	const struct entry *entry;
 	uint32_t number;
 
 	while ((entry = find_next(index, type, id, &slot, &number)))
-		if (is_gone(index, entry)) {
+		if (index_is_gone(index, entry)) {
 			*ret_size = entry->plain ? entry->plain : entry->length - REPO_SEAL;
 			return true;
 		}

@@ -56,7 +56,8 @@ void repo_index_cache_free(struct repo_index_cache *cache)
 	free(cache);
 }
 
-static bool read_all(const struct repo_index_cache *cache, void *out, size_t n, uint64_t offset)
+static bool index_cache_read_all(const struct repo_index_cache *cache, void *out, size_t n,
+				 uint64_t offset)
 {
 	return cairn_pread_full(cache->fd, out, n, offset) == (ssize_t)n;
 }
@@ -67,7 +68,8 @@ static bool read_header(struct repo_index_cache *cache, const char *repository)
 	struct repo_index_cache_header *header = &cache->header;
 	struct stat st;
 
-	return fstat(cache->fd, &st) == 0 && read_all(cache, header, sizeof(*header), 0) &&
+	return fstat(cache->fd, &st) == 0 &&
+	       index_cache_read_all(cache, header, sizeof(*header), 0) &&
 	       memcmp(header->magic, REPO_INDEX_CACHE_MAGIC, sizeof(header->magic)) == 0 &&
 	       strncmp(header->repository, repository, sizeof(header->repository)) == 0 &&
 	       header->fan_bits <= REPO_INDEX_CACHE_FAN_MAX && header->n_blobs <= UINT32_MAX &&
@@ -84,7 +86,7 @@ static bool read_tail(struct repo_index_cache *cache)
 	struct repo_id sum = header->sum, got;
 
 	cache->tail = cairn_alloc(n);
-	if (!cache->tail || !read_all(cache, cache->tail, n, start))
+	if (!cache->tail || !index_cache_read_all(cache, cache->tail, n, start))
 		return false;
 	header->sum = (struct repo_id){{0}};
 	if (!repo_index_cache_seal(header, cache->tail, n, &got) || !repo_id_equal(&got, &sum))
@@ -153,7 +155,8 @@ size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,
 	size_t left = cache->header.n_blobs - first;
 	size_t n = left < REPO_INDEX_CACHE_PAGE ? left : REPO_INDEX_CACHE_PAGE;
 
-	if (read_all(cache, ret, n * sizeof(*ret), REPO_INDEX_CACHE_START + first * sizeof(*ret)) &&
+	if (index_cache_read_all(cache, ret, n * sizeof(*ret),
+				 REPO_INDEX_CACHE_START + first * sizeof(*ret)) &&
 	    repo_index_cache_sum(ret, n) == cache->sums[page])
 		return n;
 	cache->damaged = true;

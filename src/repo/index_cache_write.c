@@ -111,8 +111,8 @@ static int write_blobs(FILE *file, const struct repo_index_cache_content *conten
 	return 0;
 }
 
-static int write_all(FILE *file, const struct repo_index_cache_content *content,
-		     struct cairn_err *err)
+static int index_cache_write_all(FILE *file, const struct repo_index_cache_content *content,
+				 struct cairn_err *err)
 {
 	uint8_t start[REPO_INDEX_CACHE_START] = {0};
 	struct repo_index_cache_header header = {
@@ -158,7 +158,7 @@ int repo_index_cache_write(const char *path, const struct repo_index_cache_conte
 			close(fd);
 		return rc;
 	}
-	rc = write_all(file, content, err);
+	rc = index_cache_write_all(file, content, err);
 	if (fclose(file) != 0 && !rc)
 		rc = cairn_err_sys(err, errno, "write '%s'", partial);
 	if (!rc && rename(partial, path) < 0)

@@ -14,7 +14,7 @@
 #define BLOB_TEXT_MAX 192
 
 /* A comma belongs between two packs: the one before ended with '}'. */
-static void separate(struct cairn_buf *out)
+static void index_file_separate(struct cairn_buf *out)
 {
 	if (out->len > 0 && out->data[out->len - 1] == '}')
 		cairn_buf_addc(out, ',');
@@ -35,7 +35,7 @@ void repo_index_file_end(struct cairn_buf *out)
 	cairn_buf_adds(out, "]}");
 }
 
-static char *put_text(char *at, const char *text)
+static char *index_file_put_text(char *at, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -43,12 +43,12 @@ static char *put_text(char *at, const char *text)
 	return at + n;
 }
 
-static char *put_number(char *at, const char *name, uint32_t value)
+static char *index_file_put_number(char *at, const char *name, uint32_t value)
 {
 	char digits[10];
 	size_t n = sizeof(digits);
 
-	at = put_text(at, name);
+	at = index_file_put_text(at, name);
 	do {
 		digits[--n] = (char)('0' + value % 10);
 		value /= 10;
@@ -65,14 +65,14 @@ static void put_blob(struct cairn_buf *out, const struct repo_pack_blob *blob)
 
 	if (!start)
 		return;
-	at = put_text(at, "{\"id\":\"");
+	at = index_file_put_text(at, "{\"id\":\"");
 	repo_id_format(&blob->id, at);
-	at = put_text(at + REPO_ID_TEXT_LEN, "\",\"type\":\"");
-	at = put_text(at, blob->type == REPO_BLOB_TREE ? "tree" : "data");
-	at = put_number(at, "\",\"offset\":", blob->offset);
-	at = put_number(at, ",\"length\":", blob->length);
+	at = index_file_put_text(at + REPO_ID_TEXT_LEN, "\",\"type\":\"");
+	at = index_file_put_text(at, blob->type == REPO_BLOB_TREE ? "tree" : "data");
+	at = index_file_put_number(at, "\",\"offset\":", blob->offset);
+	at = index_file_put_number(at, ",\"length\":", blob->length);
 	if (blob->plain)
-		at = put_number(at, ",\"uncompressed_length\":", blob->plain);
+		at = index_file_put_number(at, ",\"uncompressed_length\":", blob->plain);
 	*at++ = '}';
 	out->len += (size_t)(at - start);
 }
@@ -82,7 +82,7 @@ void repo_index_file_pack(struct cairn_buf *out, const struct repo_id *id,
 {
 	char hex[REPO_ID_TEXT_MAX];
 
-	separate(out);
+	index_file_separate(out);
 	cairn_buf_addf(out, "{\"id\":\"%s\",\"blobs\":[", repo_id_format(id, hex));
 	for (size_t i = 0; i < n; i++) {
 		if (i)
@@ -100,7 +100,7 @@ static bool scan_id(struct repo_scan *scan, struct repo_id *ret)
 	return !scan->failed && repo_id_parse(text.at, text.n, ret);
 }
 
-static bool scan_u32(struct repo_scan *scan, uint32_t *ret)
+static bool index_file_scan_u32(struct repo_scan *scan, uint32_t *ret)
 {
 	uint64_t value = repo_scan_u64(scan);
 
@@ -130,11 +130,11 @@ static bool scan_blob(struct repo_scan *scan, struct repo_pack_blob *ret)
 		else if (repo_scan_is(&key, "type"))
 			fine = type = scan_type(scan, &ret->type);
 		else if (repo_scan_is(&key, "offset"))
-			fine = offset = scan_u32(scan, &ret->offset);
+			fine = offset = index_file_scan_u32(scan, &ret->offset);
 		else if (repo_scan_is(&key, "length"))
-			fine = length = scan_u32(scan, &ret->length);
+			fine = length = index_file_scan_u32(scan, &ret->length);
 		else if (repo_scan_is(&key, "uncompressed_length"))
-			fine = scan_u32(scan, &ret->plain);
+			fine = index_file_scan_u32(scan, &ret->plain);
 		else
 			repo_scan_skip(scan);
 	}

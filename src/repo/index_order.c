@@ -14,7 +14,7 @@ void repo_index_order_done(struct repo_index_order *order)
 }
 
 /* How many entries each pack has, then where the first of each goes. */
-static void count(struct repo_index *index, uint32_t n, struct repo_index_order *order)
+static void index_order_count(struct repo_index *index, uint32_t n, struct repo_index_order *order)
 {
 	uint32_t sum = 0;
 
@@ -33,7 +33,7 @@ static void count(struct repo_index *index, uint32_t n, struct repo_index_order 
 	}
 }
 
-static int by_offset(const void *a, const void *b, void *arg)
+static int index_order_by_offset(const void *a, const void *b, void *arg)
 {
 	struct repo_pack_blob x, y;
 	uint32_t pack;
@@ -43,8 +43,8 @@ static int by_offset(const void *a, const void *b, void *arg)
 	return x.offset < y.offset ? -1 : x.offset > y.offset;
 }
 
-static void place(struct repo_index *index, uint32_t n, struct repo_index_order *order,
-		  uint32_t *next)
+static void index_order_place(struct repo_index *index, uint32_t n, struct repo_index_order *order,
+			      uint32_t *next)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct repo_pack_blob blob;
@@ -54,8 +54,8 @@ static void place(struct repo_index *index, uint32_t n, struct repo_index_order 
 			order->order[order->starts[pack] + next[pack]++] = i;
 	}
 	for (uint32_t p = 0; p < order->packs; p++)
-		qsort_r(order->order + order->starts[p], next[p], sizeof(*order->order), by_offset,
-			index);
+		qsort_r(order->order + order->starts[p], next[p], sizeof(*order->order),
+			index_order_by_offset, index);
 }
 
 int repo_index_sort(struct repo_index *index, struct repo_index_order *ret, struct cairn_err *err)
@@ -70,8 +70,8 @@ int repo_index_sort(struct repo_index *index, struct repo_index_order *ret, stru
 	next = cairn_calloc(order.packs, sizeof(*next));
 	if (!order.order || !order.starts || !next)
 		return cairn_err_nomem(err, "the order of the index");
-	count(index, n, &order);
-	place(index, n, &order, next);
+	index_order_count(index, n, &order);
+	index_order_place(index, n, &order, next);
 	*ret = order;
 	order = (struct repo_index_order){0};
 	return 0;

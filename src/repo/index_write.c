@@ -36,7 +36,8 @@ static int save_file(struct writing *writing, struct cairn_err *err)
 }
 
 /* With `lost`, only those blobs that are nowhere else. */
-static int add_pack(struct writing *writing, uint32_t pack, bool lost, struct cairn_err *err)
+static int index_write_add_pack(struct writing *writing, uint32_t pack, bool lost,
+				struct cairn_err *err)
 {
 	const struct repo_index_order *order = writing->order;
 	struct repo_index *index = writing->repo->index;
@@ -62,7 +63,7 @@ static int add_pack(struct writing *writing, uint32_t pack, bool lost, struct ca
 	return 0;
 }
 
-static int add_lost(struct writing *writing, struct cairn_err *err)
+static int index_write_add_lost(struct writing *writing, struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -71,13 +72,13 @@ static int add_lost(struct writing *writing, struct cairn_err *err)
 		struct repo_id id;
 
 		if (repo_index_pack_at(writing->repo->index, p, &id) == REPO_PACK_GONE)
-			rc = add_pack(writing, p, true, err);
+			rc = index_write_add_pack(writing, p, true, err);
 	}
 	return rc;
 }
 
-static int write_all(struct writing *writing, bool (*keeps)(void *arg, uint32_t pack), void *arg,
-		     bool lost, struct cairn_err *err)
+static int index_write_all(struct writing *writing, bool (*keeps)(void *arg, uint32_t pack),
+			   void *arg, bool lost, struct cairn_err *err)
 {
 	const uint32_t *starts = writing->order->starts;
 	int rc = 0;
@@ -91,10 +92,10 @@ static int write_all(struct writing *writing, bool (*keeps)(void *arg, uint32_t 
 		if (writing->blobs > 0 && writing->blobs + n > REPO_INDEX_BLOBS)
 			rc = save_file(writing, err);
 		if (rc == 0)
-			rc = add_pack(writing, p, false, err);
+			rc = index_write_add_pack(writing, p, false, err);
 	}
 	if (rc == 0 && lost)
-		rc = add_lost(writing, err);
+		rc = index_write_add_lost(writing, err);
 	return rc == 0 && writing->blobs > 0 ? save_file(writing, err) : rc;
 }
 
@@ -104,7 +105,7 @@ int repo_index_write(struct repo *repo, const struct repo_index_order *order,
 {
 	struct writing writing = {
 		.repo = repo, .order = order, .json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX)};
-	int rc = write_all(&writing, keeps, arg, lost, err);
+	int rc = index_write_all(&writing, keeps, arg, lost, err);
 
 	cairn_buf_done(&writing.json);
 	return rc;

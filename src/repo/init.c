@@ -18,10 +18,10 @@
 #include "base/err.h"
 #include "base/random.h"
 #include "repo/keys.h"
-#include "repo/repo_lock.h"
 #include "repo/names.h"
 #include "repo/repo.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_lock.h"
 
 #define LOCK_WAIT_MIN_MS ((uint64_t)15000) /* another init takes a second */
 #define LOCK_PAUSE_MS    250U
@@ -47,7 +47,7 @@ static int write_config(struct repo *repo, struct cairn_err *err)
 	return rc < 0 ? rc : repo_store_put_config(repo->store, sealed, json.len + REPO_SEAL, err);
 }
 
-static int refuse_existing(struct repo *repo, struct cairn_err *err)
+static int init_refuse_existing(struct repo *repo, struct cairn_err *err)
 {
 	uint64_t size;
 	int rc = repo_store_size(repo->store, REPO_FILE_CONFIG, NULL, &size, err);
@@ -59,8 +59,8 @@ static int refuse_existing(struct repo *repo, struct cairn_err *err)
 
 /* A key without a config was left by an interrupted init, or the config was lost:
  * the key is then reused, so that data sealed with it can be read. */
-static int make_key(struct repo *repo, const struct repo_options *options, bool *ret_made,
-		    struct repo_id *ret_name, struct cairn_err *err)
+static int init_make_key(struct repo *repo, const struct repo_options *options, bool *ret_made,
+			 struct repo_id *ret_name, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
 	int rc = repo_names_list(repo->store, REPO_FILE_KEY, &names, err);
@@ -112,7 +112,7 @@ static int lock_alone(struct repo *repo, const struct repo_options *options, str
 
 		if (rc != CAIRN_ABORTED || cairn_monotonic_ns() - start > wait_ms * CAIRN_NS_PER_MS)
 			return rc;
-		rc = refuse_existing(repo, err);
+		rc = init_refuse_existing(repo, err);
 		rc = rc < 0 ? rc : repo_go_on(repo, err);
 		rc = rc < 0 ? rc : cairn_random_bytes(&random, sizeof(random), err);
 		if (rc < 0)
@@ -127,7 +127,7 @@ static int make_config(struct repo *repo, const struct repo_options *options, st
 	int rc = lock_alone(repo, options, &lock, err);
 
 	if (rc == 0)
-		rc = refuse_existing(repo, err);
+		rc = init_refuse_existing(repo, err);
 	if (rc == 0)
 		rc = repo_config_random(&repo->config, err);
 	if (rc == 0)
@@ -157,11 +157,11 @@ int repo_init(const struct repo_options *options, struct repo **ret, struct cair
 	int rc = repo_new(options, &repo, err);
 
 	if (rc == 0)
-		rc = refuse_existing(repo, err);
+		rc = init_refuse_existing(repo, err);
 	if (rc == 0)
 		rc = repo_store_create(repo->store, err);
 	if (rc == 0)
-		rc = make_key(repo, options, &made, &key, err);
+		rc = init_make_key(repo, options, &made, &key, err);
 	if (rc == 0)
 		rc = make_config(repo, options, err);
 	if (rc == CAIRN_EXISTS && made)

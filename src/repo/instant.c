@@ -60,7 +60,7 @@ const char *repo_instant_format(int64_t ns_since_epoch, char out[REPO_INSTANT_TE
 }
 
 /* Takes exactly `digits` digits. */
-static bool number(const char **at, const char *end, int digits, unsigned *ret)
+static bool instant_number(const char **at, const char *end, int digits, unsigned *ret)
 {
 	unsigned value = 0;
 
@@ -73,7 +73,7 @@ static bool number(const char **at, const char *end, int digits, unsigned *ret)
 	return true;
 }
 
-static bool literal(const char **at, const char *end, char c)
+static bool instant_literal(const char **at, const char *end, char c)
 {
 	if (*at == end || **at != c)
 		return false;
@@ -81,12 +81,12 @@ static bool literal(const char **at, const char *end, char c)
 	return true;
 }
 
-static bool fraction(const char **at, const char *end, int64_t *ret_ns)
+static bool instant_fraction(const char **at, const char *end, int64_t *ret_ns)
 {
 	int64_t scale = NS_PER_SEC / 10;
 
 	*ret_ns = 0;
-	if (!literal(at, end, '.'))
+	if (!instant_literal(at, end, '.'))
 		return true;
 	if (*at == end || **at < '0' || **at > '9')
 		return false;
@@ -95,18 +95,19 @@ static bool fraction(const char **at, const char *end, int64_t *ret_ns)
 	return true;
 }
 
-static bool zone(const char **at, const char *end, int64_t *ret_seconds)
+static bool instant_zone(const char **at, const char *end, int64_t *ret_seconds)
 {
 	unsigned hours, minutes;
 	bool minus;
 
 	*ret_seconds = 0;
-	if (literal(at, end, 'Z') || literal(at, end, 'z'))
+	if (instant_literal(at, end, 'Z') || instant_literal(at, end, 'z'))
 		return true;
-	minus = literal(at, end, '-');
-	if (!minus && !literal(at, end, '+'))
+	minus = instant_literal(at, end, '-');
+	if (!minus && !instant_literal(at, end, '+'))
 		return false;
-	if (!number(at, end, 2, &hours) || !literal(at, end, ':') || !number(at, end, 2, &minutes))
+	if (!instant_number(at, end, 2, &hours) || !instant_literal(at, end, ':') ||
+	    !instant_number(at, end, 2, &minutes))
 		return false;
 	if (hours > 24 || minutes > 59)
 		return false;
@@ -121,15 +122,16 @@ bool repo_instant_parse(const char *text, size_t n, int64_t *ret)
 	unsigned year, month, day, hour, minute, second;
 	int64_t ns, offset, seconds, total;
 
-	if (!number(&at, end, 4, &year) || !literal(&at, end, '-') ||
-	    !number(&at, end, 2, &month) || !literal(&at, end, '-') || !number(&at, end, 2, &day))
+	if (!instant_number(&at, end, 4, &year) || !instant_literal(&at, end, '-') ||
+	    !instant_number(&at, end, 2, &month) || !instant_literal(&at, end, '-') ||
+	    !instant_number(&at, end, 2, &day))
 		return false;
-	if (!literal(&at, end, 'T') && !literal(&at, end, 't'))
+	if (!instant_literal(&at, end, 'T') && !instant_literal(&at, end, 't'))
 		return false;
-	if (!number(&at, end, 2, &hour) || !literal(&at, end, ':') ||
-	    !number(&at, end, 2, &minute) || !literal(&at, end, ':') ||
-	    !number(&at, end, 2, &second) || !fraction(&at, end, &ns) || !zone(&at, end, &offset) ||
-	    at != end)
+	if (!instant_number(&at, end, 2, &hour) || !instant_literal(&at, end, ':') ||
+	    !instant_number(&at, end, 2, &minute) || !instant_literal(&at, end, ':') ||
+	    !instant_number(&at, end, 2, &second) || !instant_fraction(&at, end, &ns) ||
+	    !instant_zone(&at, end, &offset) || at != end)
 		return false;
 	if (month < 1 || month > 12 || day < 1 || day > days_of[month - 1] || hour > 23 ||
 	    minute > 59 || second > 60)

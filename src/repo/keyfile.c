@@ -23,8 +23,8 @@ struct kdf {
 	uint8_t salt[REPO_SALT_SIZE];
 };
 
-static int derive(const struct kdf *kdf, const void *password, size_t password_len,
-		  struct repo_key *ret, struct cairn_err *err)
+static int keyfile_derive(const struct kdf *kdf, const void *password, size_t password_len,
+			  struct repo_key *ret, struct cairn_err *err)
 {
 	uint8_t out[64];
 
@@ -94,7 +94,7 @@ int repo_keyfile_encode(const struct repo_key *key, const void *password, size_t
 	int rc = cairn_random_bytes(kdf.salt, sizeof(kdf.salt), err);
 
 	if (rc == 0)
-		rc = derive(&kdf, password, password_len, &by, err);
+		rc = keyfile_derive(&kdf, password, password_len, &by, err);
 	if (rc == 0)
 		rc = seal_key(key, &by, sealed, &n, err);
 	repo_key_clear(&by);
@@ -109,7 +109,7 @@ static int no_keyfile(struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_DATA_LOSS, "not a key file");
 }
 
-static bool positive(const json_t *value, uint64_t *ret)
+static bool keyfile_positive(const json_t *value, uint64_t *ret)
 {
 	json_int_t number = json_integer_value(value);
 
@@ -124,9 +124,9 @@ static int read_kdf(const json_t *root, struct kdf *ret, struct cairn_err *err)
 	size_t n = 0;
 
 	if (!name || !salt || strcmp(name, "scrypt") != 0 ||
-	    !positive(json_object_get(root, "N"), &ret->n) ||
-	    !positive(json_object_get(root, "r"), &ret->r) ||
-	    !positive(json_object_get(root, "p"), &ret->p) ||
+	    !keyfile_positive(json_object_get(root, "N"), &ret->n) ||
+	    !keyfile_positive(json_object_get(root, "r"), &ret->r) ||
+	    !keyfile_positive(json_object_get(root, "p"), &ret->p) ||
 	    !cairn_base64_decode_padded(salt, ret->salt, sizeof(ret->salt), &n) ||
 	    n != REPO_SALT_SIZE)
 		return no_keyfile(err);
@@ -140,7 +140,7 @@ static int read_kdf(const json_t *root, struct kdf *ret, struct cairn_err *err)
 }
 
 /* A field of the key, of exactly that many bytes. */
-static bool part(const json_t *object, const char *name, uint8_t *out, size_t want)
+static bool keyfile_part(const json_t *object, const char *name, uint8_t *out, size_t want)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 	size_t n = 0;
@@ -148,13 +148,14 @@ static bool part(const json_t *object, const char *name, uint8_t *out, size_t wa
 	return text && cairn_base64_decode_padded(text, out, want, &n) && n == want;
 }
 
-static int read_key(const uint8_t *plain, size_t n, struct repo_key *ret, struct cairn_err *err)
+static int keyfile_read_key(const uint8_t *plain, size_t n, struct repo_key *ret,
+			    struct cairn_err *err)
 {
 	json_t *root = json_loadb((const char *)plain, n, 0, NULL);
 	const json_t *mac = json_object_get(root, "mac");
-	bool fine = part(mac, "k", ret->mac_k, sizeof(ret->mac_k)) &&
-		    part(mac, "r", ret->mac_r, sizeof(ret->mac_r)) &&
-		    part(root, "encrypt", ret->encrypt, sizeof(ret->encrypt));
+	bool fine = keyfile_part(mac, "k", ret->mac_k, sizeof(ret->mac_k)) &&
+		    keyfile_part(mac, "r", ret->mac_r, sizeof(ret->mac_r)) &&
+		    keyfile_part(root, "encrypt", ret->encrypt, sizeof(ret->encrypt));
 
 	json_decref(root);
 	return fine ? 0 : cairn_err_set(err, CAIRN_DATA_LOSS, "key file holds no key");
@@ -171,7 +172,7 @@ static int open_key(const struct repo_key *by, uint8_t *sealed, size_t n, struct
 	if (rc == CAIRN_DATA_LOSS)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password");
 	if (rc == 0)
-		rc = read_key(sealed + REPO_IV_SIZE, n - REPO_SEAL, ret, err);
+		rc = keyfile_read_key(sealed + REPO_IV_SIZE, n - REPO_SEAL, ret, err);
 	return rc;
 }
 
@@ -190,7 +191,7 @@ int repo_keyfile_decode(const char *json, size_t n, const void *password, size_t
 		return no_keyfile(err);
 	rc = read_kdf(root, &kdf, err);
 	if (rc == 0)
-		rc = derive(&kdf, password, password_len, &by, err);
+		rc = keyfile_derive(&kdf, password, password_len, &by, err);
 	if (rc == 0)
 		rc = open_key(&by, sealed, sealed_n, &key, err);
 	if (rc == 0)

@@ -12,10 +12,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/instant.h"
-#include "repo/repo_json.h"
 #include "repo/keyfile.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_json.h"
 
 void repo_key_list_done(struct repo_key_list *list)
 {
@@ -27,7 +27,7 @@ void repo_key_list_done(struct repo_key_list *list)
 	*list = (struct repo_key_list){0};
 }
 
-static char *text_of(const json_t *root, const char *name)
+static char *keys_text_of(const json_t *root, const char *name)
 {
 	const char *text = json_string_value(json_object_get(root, name));
 
@@ -51,8 +51,8 @@ static int read_info(struct repo *repo, const struct repo_id *id, struct repo_ke
 		return cairn_err_nomem(err, "a hash");
 	root = json_loadb((const char *)data, n, 0, NULL);
 	ret->damaged = !root || !repo_id_equal(&got, id);
-	ret->hostname = text_of(root, "hostname");
-	ret->username = text_of(root, "username");
+	ret->hostname = keys_text_of(root, "hostname");
+	ret->username = keys_text_of(root, "username");
 	if (!ret->hostname || !ret->username)
 		return cairn_err_nomem(err, "list of keys");
 	created = json_string_value(json_object_get(root, "created"));

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/repo_cache.h"
 #include "repo/each.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"
@@ -16,6 +15,7 @@
 #include "repo/load.h"
 #include "repo/names.h"
 #include "repo/packer.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
 
 /* More at a time would hold as many files in memory. */
@@ -27,7 +27,7 @@ struct adding {
 	bool known; /* the pack was met before */
 };
 
-static int add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
+static int load_add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
@@ -35,7 +35,7 @@ static int add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
 			       err);
 }
 
-static int add_lost(void *arg, const struct repo_id *id, struct cairn_err *err)
+static int load_add_lost(void *arg, const struct repo_id *id, struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
@@ -63,7 +63,7 @@ int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct c
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
 	struct adding adding = {.index = repo->index};
 	const struct repo_index_visitor visitor = {
-		.pack = add_pack, .blob = add_blob, .lost = add_lost, .arg = &adding};
+		.pack = load_add_pack, .blob = add_blob, .lost = load_add_lost, .arg = &adding};
 	char hex[REPO_ID_TEXT_MAX];
 	int rc = repo_file_load(repo, REPO_FILE_INDEX, name, &json, err);
 
@@ -184,7 +184,7 @@ static int load_cached(struct repo *repo, struct cairn_err *err)
 	return rc;
 }
 
-static int load(struct repo *repo, bool with_cache, struct cairn_err *ret_err)
+static int load_load(struct repo *repo, bool with_cache, struct cairn_err *ret_err)
 {
 	struct cairn_err own = {0}, *err = ret_err ? ret_err : &own;
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
@@ -207,12 +207,12 @@ static int load(struct repo *repo, bool with_cache, struct cairn_err *ret_err)
 
 int repo_load_index(struct repo *repo, struct cairn_err *err)
 {
-	return load(repo, false, err);
+	return load_load(repo, false, err);
 }
 
 int repo_load_index_cached(struct repo *repo, struct cairn_err *err)
 {
-	return load(repo, true, err);
+	return load_load(repo, true, err);
 }
 
 /* ---- packs in no index ----------------------------------------------------- */

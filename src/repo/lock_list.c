@@ -17,12 +17,12 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "repo/instant.h"
-#include "repo/repo_json.h"
-#include "repo/repo_lock.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_json.h"
+#include "repo/repo_lock.h"
 
-static void copy_text(char *out, size_t max, const json_t *value)
+static void lock_list_copy_text(char *out, size_t max, const json_t *value)
 {
 	const char *text = json_string_value(value);
 
@@ -41,9 +41,12 @@ int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, str
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "not a lock");
 	info.exclusive = json_is_true(exclusive);
 	info.pid = json_integer_value(json_object_get(root, "pid"));
-	copy_text(info.hostname, sizeof(info.hostname), json_object_get(root, "hostname"));
-	copy_text(info.username, sizeof(info.username), json_object_get(root, "username"));
-	copy_text(info.processes, sizeof(info.processes), json_object_get(root, "processes"));
+	lock_list_copy_text(info.hostname, sizeof(info.hostname),
+			    json_object_get(root, "hostname"));
+	lock_list_copy_text(info.username, sizeof(info.username),
+			    json_object_get(root, "username"));
+	lock_list_copy_text(info.processes, sizeof(info.processes),
+			    json_object_get(root, "processes"));
 	*ret = info;
 	return 0;
 }
@@ -82,8 +85,8 @@ bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns,
 }
 
 /* Reads one; *ret_there is false when it is gone meanwhile. */
-static int load(struct repo *repo, const struct repo_id *name, struct repo_lock_info *ret,
-		bool *ret_there, struct cairn_err *err)
+static int lock_list_load(struct repo *repo, const struct repo_id *name, struct repo_lock_info *ret,
+			  bool *ret_there, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
 	int rc = repo_file_load(repo, REPO_FILE_LOCK, name, &json, err);
@@ -94,7 +97,7 @@ static int load(struct repo *repo, const struct repo_id *name, struct repo_lock_
 	return rc < 0 ? rc : repo_lock_decode((const char *)json.data, json.len, ret, err);
 }
 
-static int refuse(const struct repo_lock_info *info, struct cairn_err *err)
+static int lock_list_refuse(const struct repo_lock_info *info, struct cairn_err *err)
 {
 	char time[REPO_INSTANT_TEXT_MAX];
 
@@ -107,14 +110,14 @@ static int refuse(const struct repo_lock_info *info, struct cairn_err *err)
 
 /* An unreadable lock excludes operations that delete, because it may have a
  * holder. */
-static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive,
-		   struct cairn_err *err)
+static int lock_list_look_at(struct repo *repo, const struct repo_id *name, bool exclusive,
+			     struct cairn_err *err)
 {
 	struct repo_lock_view here;
 	struct repo_lock_info info;
 	struct cairn_err why = {0};
 	bool is_there;
-	int rc = load(repo, name, &info, &is_there, &why);
+	int rc = lock_list_load(repo, name, &info, &is_there, &why);
 
 	if (rc == CAIRN_DATA_LOSS && !exclusive)
 		return 0;
@@ -130,7 +133,7 @@ static int look_at(struct repo *repo, const struct repo_id *name, bool exclusive
 		(void)repo_store_remove(repo->store, REPO_FILE_LOCK, name, NULL);
 		return 0;
 	}
-	return exclusive || info.exclusive ? refuse(&info, err) : 0;
+	return exclusive || info.exclusive ? lock_list_refuse(&info, err) : 0;
 }
 
 int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *own,
@@ -141,7 +144,7 @@ int repo_lock_conflict(struct repo *repo, bool exclusive, const struct repo_id *
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		if (!own || !repo_id_equal(own, &names.items[i].name))
-			rc = look_at(repo, &names.items[i].name, exclusive, err);
+			rc = lock_list_look_at(repo, &names.items[i].name, exclusive, err);
 	if (rc == 0 && own)
 		*ret_own_listed = repo_names_find(&names, own) != NULL;
 	return rc;
@@ -160,7 +163,7 @@ int repo_lock_clear(struct repo *repo, bool all, uint64_t *ret_removed, struct c
 		bool is_there, stale = all;
 
 		if (!all) {
-			rc = load(repo, name, &info, &is_there, err);
+			rc = lock_list_load(repo, name, &info, &is_there, err);
 			if (rc == CAIRN_DATA_LOSS) {
 				rc = 0;
 				continue;

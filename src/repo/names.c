@@ -14,7 +14,7 @@ void repo_names_done(struct repo_names *names)
 	*names = (struct repo_names){0};
 }
 
-static int add(void *arg, const struct repo_id *name, uint64_t size, struct cairn_err *err)
+static int names_add(void *arg, const struct repo_id *name, uint64_t size, struct cairn_err *err)
 {
 	struct repo_names *names = arg;
 
@@ -36,10 +36,10 @@ static int add(void *arg, const struct repo_id *name, uint64_t size, struct cair
 
 int repo_names_add(struct repo_names *names, const struct repo_named *name, struct cairn_err *err)
 {
-	return add(names, &name->name, name->size, err);
+	return names_add(names, &name->name, name->size, err);
 }
 
-static int by_name(const void *a, const void *b)
+static int names_by_name(const void *a, const void *b)
 {
 	const struct repo_named *x = a, *y = b;
 
@@ -49,7 +49,7 @@ static int by_name(const void *a, const void *b)
 void repo_names_sort(struct repo_names *names)
 {
 	if (names->n > 0)
-		qsort(names->items, names->n, sizeof(names->items[0]), by_name);
+		qsort(names->items, names->n, sizeof(names->items[0]), names_by_name);
 }
 
 int repo_names_copy(const struct repo_names *names, struct repo_names *ret, struct cairn_err *err)
@@ -57,7 +57,7 @@ int repo_names_copy(const struct repo_names *names, struct repo_names *ret, stru
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < names->n; i++)
-		rc = add(ret, &names->items[i].name, names->items[i].size, err);
+		rc = names_add(ret, &names->items[i].name, names->items[i].size, err);
 	return rc;
 }
 
@@ -65,7 +65,7 @@ int repo_names_list(struct repo_store *store, enum repo_file kind, struct repo_n
 		    struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	int rc = repo_store_list(store, kind, add, &names, err);
+	int rc = repo_store_list(store, kind, names_add, &names, err);
 
 	if (rc < 0)
 		return rc;
@@ -79,5 +79,5 @@ const struct repo_named *repo_names_find(const struct repo_names *names, const s
 {
 	struct repo_named key = {.name = *id};
 
-	return names->n ? bsearch(&key, names->items, names->n, sizeof(key), by_name) : NULL;
+	return names->n ? bsearch(&key, names->items, names->n, sizeof(key), names_by_name) : NULL;
 }

@@ -66,7 +66,7 @@ void repo_name_quote(struct cairn_buf *out, const char *name)
 	}
 }
 
-static bool octal(const char *text, uint32_t *ret)
+static bool node_name_octal(const char *text, uint32_t *ret)
 {
 	*ret = 0;
 	for (int i = 0; i < 3; i++) {
@@ -95,7 +95,7 @@ static size_t unquote_escape(struct cairn_buf *out, const char *p, size_t left)
 		cairn_buf_addc(out, (char)c);
 		return 3;
 	}
-	if (left >= 3 && octal(p, &c)) {
+	if (left >= 3 && node_name_octal(p, &c)) {
 		cairn_buf_addc(out, (char)c);
 		return 3;
 	}

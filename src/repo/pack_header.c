@@ -18,7 +18,7 @@ static void put_u32(uint8_t *p, uint32_t value)
 		p[i] = (uint8_t)(value >> (8 * i));
 }
 
-static uint32_t get_u32(const uint8_t *p)
+static uint32_t pack_header_get_u32(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -58,8 +58,8 @@ static size_t decode_entry(const uint8_t *p, size_t left, struct repo_pack_blob 
 	if (left < len + REPO_ID_SIZE || p[0] > 3)
 		return 0;
 	ret->type = p[0] & 1;
-	ret->length = get_u32(p + 1);
-	ret->plain = len == 9 ? get_u32(p + 5) : 0;
+	ret->length = pack_header_get_u32(p + 1);
+	ret->plain = len == 9 ? pack_header_get_u32(p + 5) : 0;
 	memcpy(ret->id.bytes, p + len, REPO_ID_SIZE);
 	if (ret->length < REPO_SEAL || (len == 9 && ret->plain == 0))
 		return 0;

@@ -63,7 +63,7 @@ static void pack_free(struct pack *pack)
 }
 CAIRN_DEFINE_CLEANUP(struct pack, pack_free);
 
-static void list_add(struct list *list, struct pack *pack)
+static void packer_list_add(struct list *list, struct pack *pack)
 {
 	pack->next = NULL;
 	if (list->last)
@@ -111,7 +111,7 @@ static int pack_add_blob(struct pack *pack, const struct repo_pack_blob *blob)
 
 /* All at once and in large pages: the kernel clears fewer of them, and a store on a disk writes
  * from there without a copy. Without this memory the buffer grows as it is filled. */
-static void make_room(struct cairn_buf *bytes, size_t pack_size)
+static void packer_make_room(struct cairn_buf *bytes, size_t pack_size)
 {
 	size_t cap = pack_size + MORE_ROOM;
 
@@ -134,7 +134,7 @@ static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_
 		if (!pack)
 			return cairn_err_nomem(err, "a pack");
 		cairn_buf_init(&pack->bytes, UINT32_MAX);
-		make_room(&pack->bytes, packer->repo->pack_size);
+		packer_make_room(&pack->bytes, packer->repo->pack_size);
 	}
 	rc = repo_index_pack(packer->repo->index, NULL, REPO_PACK_OPEN, &pack->number, NULL, err);
 	if (rc < 0)
@@ -143,7 +143,7 @@ static int pack_new(struct repo_packer *packer, struct pack **ret, struct cairn_
 	return 0;
 }
 
-static bool is_full(const struct repo_packer *packer, const struct pack *pack)
+static bool packer_is_full(const struct repo_packer *packer, const struct pack *pack)
 {
 	return pack &&
 	       (pack->bytes.len >= packer->repo->pack_size || pack->n >= REPO_PACK_BLOBS_MAX);
@@ -196,8 +196,8 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 }
 
 /* One file of as many whole packs as belong into one. */
-static int write_index(struct repo *repo, struct list *packs, struct list *done,
-		       struct cairn_err *err)
+static int packer_write_index(struct repo *repo, struct list *packs, struct list *done,
+			      struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_INDEX_JSON_MAX);
 	struct repo_id name;
@@ -210,7 +210,7 @@ static int write_index(struct repo *repo, struct list *packs, struct list *done,
 
 		repo_index_file_pack(&json, &pack->id, pack->blobs, pack->n);
 		blobs += pack->n;
-		list_add(done, pack);
+		packer_list_add(done, pack);
 	}
 	repo_index_file_end(&json);
 	if (cairn_buf_failed(&json))
@@ -224,7 +224,7 @@ static int write_index(struct repo *repo, struct list *packs, struct list *done,
 }
 
 /* Called with the mutex held, which is let go meanwhile. */
-static int write_indexes(struct repo_packer *packer, struct cairn_err *err)
+static int packer_write_indexes(struct repo_packer *packer, struct cairn_err *err)
 {
 	struct list packs = packer->stored, done = {0};
 	int rc = 0;
@@ -235,7 +235,7 @@ static int write_indexes(struct repo_packer *packer, struct cairn_err *err)
 	packer->indexed_ms = cairn_monotonic_ns() / CAIRN_NS_PER_MS;
 	pthread_mutex_unlock(&packer->mutex);
 	while (rc == 0 && packs.first) {
-		rc = write_index(packer->repo, &packs, &done, err);
+		rc = packer_write_index(packer->repo, &packs, &done, err);
 		list_free(&done);
 	}
 	list_free(&packs);
@@ -255,7 +255,7 @@ static bool index_due(const struct repo_packer *packer)
 }
 
 /* The pack's memory is used again; its list of blobs waits for the index. */
-static void recycle(struct repo_packer *packer, struct pack *pack)
+static void packer_recycle(struct repo_packer *packer, struct pack *pack)
 {
 	struct pack *spare = cairn_calloc(1, sizeof(*spare));
 
@@ -287,11 +287,11 @@ static void send_next(struct repo_packer *packer)
 	if (rc < 0) {
 		pack_free(pack);
 	} else {
-		recycle(packer, pack);
+		packer_recycle(packer, pack);
 		packer->pending += pack->n;
-		list_add(&packer->stored, pack);
+		packer_list_add(&packer->stored, pack);
 	}
-	if (rc == 0 && index_due(packer) && write_indexes(packer, &err) < 0)
+	if (rc == 0 && index_due(packer) && packer_write_indexes(packer, &err) < 0)
 		repo_fail(packer->repo, &err);
 	pthread_cond_broadcast(&packer->change);
 }
@@ -381,19 +381,20 @@ void repo_packer_free(struct repo_packer *packer)
 
 static void send_open(struct repo_packer *packer, enum repo_blob_type type)
 {
-	list_add(&packer->full, packer->open[type]);
+	packer_list_add(&packer->full, packer->open[type]);
 	packer->open[type] = NULL;
 	packer->in_flight++;
 	pthread_cond_signal(&packer->work);
 }
 
 /* Until the open pack of the type has room; made when there is none. */
-static int wait_for_room(struct repo_packer *packer, enum repo_blob_type type,
-			 struct cairn_err *err)
+static int packer_wait_for_room(struct repo_packer *packer, enum repo_blob_type type,
+				struct cairn_err *err)
 {
 	int rc;
 
-	while ((rc = repo_failed(packer->repo, err)) == 0 && is_full(packer, packer->open[type])) {
+	while ((rc = repo_failed(packer->repo, err)) == 0 &&
+	       packer_is_full(packer, packer->open[type])) {
 		if (packer->in_flight < packer->n_threads)
 			send_open(packer, type);
 		else
@@ -409,7 +410,7 @@ int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 		       uint32_t plain, struct cairn_err *err)
 {
 	cairn_scoped_lock(&packer->mutex);
-	int rc = wait_for_room(packer, type, err);
+	int rc = packer_wait_for_room(packer, type, err);
 	struct repo_pack_blob blob = {
 		.id = *id, .length = (uint32_t)n, .plain = plain, .type = (uint8_t)type};
 	struct pack *pack;
@@ -423,7 +424,7 @@ int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 		return cairn_err_nomem(err, "a pack");
 	repo_index_settle(packer->repo->index, entry, pack->number, blob.offset, blob.length,
 			  plain);
-	if (is_full(packer, pack) && packer->in_flight < packer->n_threads)
+	if (packer_is_full(packer, pack) && packer->in_flight < packer->n_threads)
 		send_open(packer, type);
 	return 0;
 }
@@ -443,7 +444,7 @@ int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct 
 		return cairn_err_nomem(err, "a pack");
 	cairn_scoped_lock(&packer->mutex);
 	packer->pending += n;
-	list_add(&packer->stored, cairn_take(pack));
+	packer_list_add(&packer->stored, cairn_take(pack));
 	return 0;
 }
 
@@ -476,7 +477,7 @@ int repo_packer_flush(struct repo_packer *packer, struct cairn_err *err)
 	if (rc == 0)
 		rc = repo_failed(packer->repo, err);
 	if (rc == 0 && packer->stored.first) {
-		rc = write_indexes(packer, err);
+		rc = packer_write_indexes(packer, err);
 		if (rc < 0 && err)
 			repo_fail(packer->repo, err);
 	}

@@ -8,16 +8,16 @@
 /* One in 53 is irreducible, so far fewer tries do. */
 #define TRIES_MAX 100000
 
-static int degree(uint64_t a)
+static int poly_degree(uint64_t a)
 {
 	return a ? 63 - __builtin_clzll(a) : -1;
 }
 
-static uint64_t mod(uint64_t a, uint64_t m)
+static uint64_t poly_mod(uint64_t a, uint64_t m)
 {
-	int d = degree(m);
+	int d = poly_degree(m);
 
-	for (int i = degree(a); i >= d; i = degree(a))
+	for (int i = poly_degree(a); i >= d; i = poly_degree(a))
 		a ^= m << (i - d);
 	return a;
 }
@@ -30,15 +30,15 @@ static uint64_t mul_mod(uint64_t a, uint64_t b, uint64_t m)
 	for (; b; b >>= 1) {
 		if (b & 1)
 			result ^= a;
-		a = mod(a << 1, m);
+		a = poly_mod(a << 1, m);
 	}
 	return result;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
+static uint64_t poly_gcd(uint64_t a, uint64_t b)
 {
 	while (b) {
-		uint64_t rest = mod(a, b);
+		uint64_t rest = poly_mod(a, b);
 
 		a = b;
 		b = rest;
@@ -51,13 +51,13 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 bool repo_poly_irreducible(uint64_t poly)
 {
 	uint64_t power = 2;
-	int d = degree(poly);
+	int d = poly_degree(poly);
 
 	if (d < 1 || d > 62)
 		return false;
 	for (int i = 0; i < d / 2; i++) {
 		power = mul_mod(power, power, poly);
-		if (gcd(poly, mod(power ^ 2, poly)) != 1)
+		if (poly_gcd(poly, poly_mod(power ^ 2, poly)) != 1)
 			return false;
 	}
 	return true;

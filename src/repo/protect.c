@@ -41,13 +41,13 @@ static void protecting_done(struct protecting *p)
 	repo_names_done(&p->now);
 }
 
-static int64_t now_seconds(void)
+static int64_t protect_now_seconds(void)
 {
 	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
 }
 
 /* NULL for the config, which has none. */
-static const struct repo_id *name_at(const struct protecting *p, size_t i)
+static const struct repo_id *protect_name_at(const struct protecting *p, size_t i)
 {
 	return p->kind == REPO_FILE_CONFIG ? NULL : &p->names.items[i].name;
 }
@@ -60,15 +60,15 @@ static void take_until(struct protecting *p, int64_t until)
 
 /* Sets what is wanted; where the server does not allow it because it is protected longer, that
  * will do. */
-static int renew(const struct protecting *p, size_t i, int64_t *ret, struct cairn_err *err)
+static int protect_renew(const struct protecting *p, size_t i, int64_t *ret, struct cairn_err *err)
 {
 	struct repo_store *store = p->repo->store;
 	int64_t have = 0;
-	int rc = repo_store_protect(store, p->kind, name_at(p, i), p->until, err);
+	int rc = repo_store_protect(store, p->kind, protect_name_at(p, i), p->until, err);
 
 	*ret = p->until;
 	if (rc != CAIRN_DENIED ||
-	    repo_store_protected_until(store, p->kind, name_at(p, i), &have, NULL) != 0 ||
+	    repo_store_protected_until(store, p->kind, protect_name_at(p, i), &have, NULL) != 0 ||
 	    have < p->enough)
 		return rc;
 	*ret = have;
@@ -78,7 +78,7 @@ static int renew(const struct protecting *p, size_t i, int64_t *ret, struct cair
 static int renew_one(void *arg, size_t i, struct cairn_err *err)
 {
 	struct protecting *p = arg;
-	const struct repo_id none = {{0}}, *name = name_at(p, i);
+	const struct repo_id none = {{0}}, *name = protect_name_at(p, i);
 	struct repo_named named = {.name = name ? *name : none};
 	const struct repo_named *known = repo_names_find(&p->known, &named.name);
 	bool due = !known || (int64_t)known->size < p->enough;
@@ -86,7 +86,7 @@ static int renew_one(void *arg, size_t i, struct cairn_err *err)
 	int rc = repo_go_on(p->repo, err);
 
 	if (rc == 0 && due)
-		rc = renew(p, i, &until, err);
+		rc = protect_renew(p, i, &until, err);
 	if (rc < 0)
 		return rc;
 	named.size = (uint64_t)until;
@@ -103,13 +103,13 @@ static int look_at_one(void *arg, size_t i, struct cairn_err *err)
 	int rc = repo_go_on(p->repo, err);
 
 	if (rc == 0)
-		rc = repo_store_protected_until(p->repo->store, p->kind, name_at(p, i), &until,
-						err);
+		rc = repo_store_protected_until(p->repo->store, p->kind, protect_name_at(p, i),
+						&until, err);
 	if (rc < 0)
 		return rc;
 	cairn_scoped_lock(&p->mutex);
 	p->found.files++;
-	if (until <= now_seconds())
+	if (until <= protect_now_seconds())
 		p->found.open++;
 	else
 		take_until(p, until);
@@ -180,7 +180,7 @@ int repo_protect(struct repo *repo, uint64_t days, struct repo_protection *ret,
 {
 	static const enum repo_file kinds[] = {REPO_FILE_PACK, REPO_FILE_INDEX, REPO_FILE_KEY,
 					       REPO_FILE_CONFIG};
-	int64_t now = now_seconds(), span = (int64_t)days * DAY_SECONDS;
+	int64_t now = protect_now_seconds(), span = (int64_t)days * DAY_SECONDS;
 	cairn_cleanup(protecting_done) struct protecting p = {.repo = repo,
 							      .until = now + span,
 							      .enough = now + span / 2,

@@ -39,7 +39,7 @@ struct pruning {
 	pthread_mutex_t mutex; /* held while the caller's function runs */
 };
 
-static void progress(struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
+static void prune_progress(struct pruning *pruning, const char *step, uint64_t done, uint64_t total)
 {
 	if (!pruning->options->progress)
 		return;
@@ -50,14 +50,14 @@ static void progress(struct pruning *pruning, const char *step, uint64_t done, u
 
 /* ---- what is used ----------------------------------------------------------- */
 
-static int refuse(void *arg, int code, const char *text, struct cairn_err *err)
+static int prune_refuse(void *arg, int code, const char *text, struct cairn_err *err)
 {
 	(void)arg;
 	return cairn_err_set(err, code, "%s; nothing was deleted", text);
 }
 
-static int mark_all(struct pruning *pruning, const struct repo_snapshot_list *list,
-		    struct cairn_err *err)
+static int prune_mark_all(struct pruning *pruning, const struct repo_snapshot_list *list,
+			  struct cairn_err *err)
 {
 	int rc;
 
@@ -71,9 +71,9 @@ static int mark_all(struct pruning *pruning, const struct repo_snapshot_list *li
 			err, CAIRN_ABORTED,
 			"a snapshot was listed, but is not there; nothing was deleted");
 	rc = repo_walk_init(&pruning->walk, pruning->repo, err);
-	pruning->walk.problem = refuse;
+	pruning->walk.problem = prune_refuse;
 	for (size_t i = 0; rc == 0 && i < list->n; i++) {
-		progress(pruning, "snapshots", i, list->n);
+		prune_progress(pruning, "snapshots", i, list->n);
 		rc = repo_walk_tree(&pruning->walk, &list->items[i]->tree, err);
 	}
 	return rc;
@@ -81,7 +81,7 @@ static int mark_all(struct pruning *pruning, const struct repo_snapshot_list *li
 
 /* A pack that holds something used must be there. One that does not is dropped
  * from the index. */
-static int check_packs(struct pruning *pruning, struct cairn_err *err)
+static int prune_check_packs(struct pruning *pruning, struct cairn_err *err)
 {
 	for (uint32_t p = 0; p < pruning->plan.n; p++) {
 		char hex[REPO_ID_TEXT_MAX];
@@ -126,7 +126,7 @@ static int nothing_fits(const struct pruning *pruning, struct cairn_err *err)
 			     stats->packs_put_off);
 }
 
-static int survey(struct pruning *pruning, struct cairn_err *err)
+static int prune_survey(struct pruning *pruning, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	struct repo *repo = pruning->repo;
@@ -141,7 +141,7 @@ static int survey(struct pruning *pruning, struct cairn_err *err)
 	if (rc == 0)
 		rc = repo_names_list(repo->store, REPO_FILE_PACK, &pruning->packs, err);
 	if (rc == 0)
-		rc = mark_all(pruning, &list, err);
+		rc = prune_mark_all(pruning, &list, err);
 	if (rc == 0)
 		rc = repo_prune_choose_copies(repo, &pruning->walk, err);
 	if (rc == 0)
@@ -149,7 +149,7 @@ static int survey(struct pruning *pruning, struct cairn_err *err)
 				     room_to_repack(pruning), pruning->options, &pruning->plan,
 				     &pruning->stats, err);
 	if (rc == 0)
-		rc = check_packs(pruning, err);
+		rc = prune_check_packs(pruning, err);
 	return rc < 0 ? rc : nothing_fits(pruning, err);
 }
 
@@ -172,13 +172,13 @@ static int repack_one(void *arg, size_t i, struct cairn_err *err)
 	for (uint32_t k = order->starts[i]; k < order->starts[i + 1]; k++)
 		if (repo_walk_marked(&pruning->walk, order->order[k]))
 			repo_index_at(pruning->repo->index, order->order[k], &blobs[n++], &number);
-	progress(pruning, "repack", pruning->repacked++, pruning->stats.packs_repacked);
+	prune_progress(pruning, "repack", pruning->repacked++, pruning->stats.packs_repacked);
 	return repo_repack(pruning->repo, (uint32_t)i, blobs, n, err);
 }
 
 /* ---- new index --------------------------------------------------------------- */
 
-static bool is_kept(void *arg, uint32_t pack)
+static bool prune_is_kept(void *arg, uint32_t pack)
 {
 	const struct pruning *pruning = arg;
 
@@ -187,9 +187,10 @@ static bool is_kept(void *arg, uint32_t pack)
 
 /* Writes the packs that are kept into new index files; rewritten ones are in
  * the files of the flush. */
-static int write_indexes(struct pruning *pruning, struct cairn_err *err)
+static int prune_write_indexes(struct pruning *pruning, struct cairn_err *err)
 {
-	return repo_index_write(pruning->repo, &pruning->plan.order, is_kept, pruning, false, err);
+	return repo_index_write(pruning->repo, &pruning->plan.order, prune_is_kept, pruning, false,
+				err);
 }
 
 /* ---- deleting ---------------------------------------------------------------- */
@@ -219,12 +220,12 @@ static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 		if (p >= pruning->plan.n || pruning->plan.packs[p].fate == REPO_FATE_KEEP)
 			return 0;
 	}
-	progress(pruning, "delete", i, pruning->packs.n);
+	prune_progress(pruning, "delete", i, pruning->packs.n);
 	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
 }
 
 /* The lock guarantees that no process is writing them. */
-static int sweep(struct pruning *pruning, struct cairn_err *err)
+static int prune_sweep(struct pruning *pruning, struct cairn_err *err)
 {
 	struct repo_swept swept;
 	int rc = repo_store_sweep(pruning->repo->store, &swept, err);
@@ -245,7 +246,7 @@ static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
 	if (rc == 0)
 		rc = repo_packer_flush(repo->packer, err);
 	if (rc == 0)
-		rc = write_indexes(pruning, err);
+		rc = prune_write_indexes(pruning, err);
 	if (rc == 0)
 		rc = repo_may_delete(repo, err);
 	return rc < 0 ? rc : repo_each(pruning->old.n, threads, remove_index, pruning, err);
@@ -268,7 +269,7 @@ static int carry_out(struct pruning *pruning, struct cairn_err *err)
 		rc = repo_may_delete(repo, err);
 	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
 		rc = repo_each(pruning->packs.n, threads, remove_pack, pruning, err);
-	return rc < 0 ? rc : sweep(pruning, err);
+	return rc < 0 ? rc : prune_sweep(pruning, err);
 }
 
 /* The index in memory no longer describes the repository. */
@@ -295,7 +296,7 @@ int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 	if (rc == 0 && repo->index_loaded)
 		rc = repo_packer_flush(repo->packer, err);
 	if (rc == 0)
-		rc = survey(&pruning, err);
+		rc = prune_survey(&pruning, err);
 	if (rc == 0 && !options->dry_run) {
 		rc = carry_out(&pruning, err);
 		if (rc == 0)

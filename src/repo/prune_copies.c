@@ -44,7 +44,7 @@ static bool marked_copy(struct copies *copies, uint32_t entry, uint32_t *ret)
 }
 
 /* Each once, however many copies there are. */
-static int collect(struct copies *copies, struct cairn_err *err)
+static int prune_copies_collect(struct copies *copies, struct cairn_err *err)
 {
 	uint32_t total = copies->walk->entries, first;
 	cairn_auto_free uint64_t *seen = cairn_calloc(total / 64 + 1, sizeof(*seen));
@@ -101,7 +101,7 @@ static int choose_copy(void *arg, size_t i, struct cairn_err *err)
 int repo_prune_choose_copies(struct repo *repo, struct repo_walk *walk, struct cairn_err *err)
 {
 	struct copies copies = {.repo = repo, .walk = walk, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	int rc = collect(&copies, err);
+	int rc = prune_copies_collect(&copies, err);
 
 	if (rc == 0)
 		rc = repo_each(copies.n, repo->store->connections, choose_copy, &copies, err);

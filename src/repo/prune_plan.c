@@ -140,7 +140,7 @@ static void put_off(struct repo_prune_plan *plan, uint64_t room, struct repo_pru
 	}
 }
 
-static void count(const struct repo_prune_plan *plan, struct repo_prune_stats *stats)
+static void prune_plan_count(const struct repo_prune_plan *plan, struct repo_prune_stats *stats)
 {
 	for (uint32_t p = 0; p < plan->n; p++) {
 		const struct repo_pack_plan *pack = &plan->packs[p];
@@ -181,7 +181,7 @@ int repo_prune_plan(struct repo_index *index, const struct repo_walk *walk, uint
 		return rc;
 	choose_small(index, &plan, pack_size);
 	put_off(&plan, room, stats);
-	count(&plan, stats);
+	prune_plan_count(&plan, stats);
 	*ret = plan;
 	plan = (struct repo_prune_plan){0};
 	return 0;

@@ -53,7 +53,7 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	return rc;
 }
 
-static size_t run_of(const struct repo_pack_blob *blobs, size_t n, uint64_t *ret_end)
+static size_t repack_run_of(const struct repo_pack_blob *blobs, size_t n, uint64_t *ret_end)
 {
 	uint64_t start = blobs[0].offset, end = start + blobs[0].length;
 	size_t count = 1;
@@ -96,7 +96,7 @@ int repo_repack(struct repo *repo, uint32_t pack, const struct repo_pack_blob *b
 	for (size_t i = 0, count; rc == 0 && i < n; i += count) {
 		uint64_t end;
 
-		count = run_of(blobs + i, n - i, &end);
+		count = repack_run_of(blobs + i, n - i, &end);
 		rc = move_run(repo, &id, blobs + i, count, end, &why);
 	}
 	return rc < 0 ? cairn_err_set(err, rc, "pack %s: %s", repo_id_format(&id, hex), why.msg)

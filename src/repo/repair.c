@@ -29,8 +29,8 @@ static int load_readable(struct repo *repo, const struct repo_names *names, bool
 
 /* A pack that was lost once, and is in the store again, is believed when its bytes hash
  * to its name. */
-static int take_back(struct repo *repo, const struct repo_named *pack, uint64_t *ret_packs,
-		     struct cairn_err *err)
+static int repair_take_back(struct repo *repo, const struct repo_named *pack, uint64_t *ret_packs,
+			    struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	struct repo_id got;
@@ -69,7 +69,7 @@ static int take_back_lost(struct repo *repo, uint64_t *ret_packs, struct cairn_e
 		if (repo_index_pack_at(repo->index, i, &id) != REPO_PACK_GONE)
 			continue;
 		pack = repo_names_find(&names, &id);
-		rc = pack ? take_back(repo, pack, ret_packs, &why) : 0;
+		rc = pack ? repair_take_back(repo, pack, ret_packs, &why) : 0;
 		if (rc < 0)
 			rc = cairn_err_set(err, rc, "%s", why.msg);
 	}

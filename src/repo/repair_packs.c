@@ -77,7 +77,7 @@ static void count_lost(struct repo_checking *checking)
 	}
 }
 
-static bool stays(void *arg, uint32_t pack)
+static bool repair_packs_stays(void *arg, uint32_t pack)
 {
 	const struct repo_checking *checking = arg;
 	struct repo_id id;
@@ -125,7 +125,8 @@ int repo_repair_packs(struct repo_checking *checking, struct cairn_err *err)
 		return rc;
 	rc = repo_flush(repo, err);
 	if (rc == 0)
-		rc = repo_index_write(repo, &checking->order, stays, checking, true, err);
+		rc = repo_index_write(repo, &checking->order, repair_packs_stays, checking, true,
+				      err);
 	if (rc == 0)
 		rc = remove_old_index(checking, err);
 	if (rc == 0)

@@ -66,7 +66,7 @@ bool repo_cache_make_dir(const struct repo *repo)
 	return is_private(dir);
 }
 
-static char *path_of(const struct repo *repo, const char *kind, const struct repo_id *id)
+static char *repo_cache_path_of(const struct repo *repo, const char *kind, const struct repo_id *id)
 {
 	char hex[REPO_ID_TEXT_MAX], name[REPO_ID_TEXT_MAX + 16];
 
@@ -80,7 +80,7 @@ bool repo_cache_get_snapshot(struct repo *repo, const struct repo_id *name, uint
 			     size_t *ret_n)
 {
 	cairn_auto_free char *path =
-		repo->cache_used ? path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
+		repo->cache_used ? repo_cache_path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
 	char *data = NULL;
 
 	if (!path || cairn_file_read(AT_FDCWD, path, REPO_SNAPSHOT_MAX, &data, ret_n, NULL) != 0)
@@ -94,7 +94,7 @@ void repo_cache_put_snapshot(struct repo *repo, const struct repo_id *name, cons
 			     size_t n)
 {
 	cairn_auto_free char *path =
-		repo->cache_used ? path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
+		repo->cache_used ? repo_cache_path_of(repo, REPO_CACHE_SNAPSHOT, name) : NULL;
 	cairn_auto_fd int fd = -1;
 
 	if (!path)
@@ -120,7 +120,7 @@ static bool all_listed(const struct repo *repo, const struct repo_named *names, 
 }
 
 /* The file, when it is good; it is removed when it cannot be. */
-static struct repo_index_cache *open_one(const struct repo *repo, const char *name)
+static struct repo_index_cache *repo_cache_open_one(const struct repo *repo, const char *name)
 {
 	cairn_auto_free char *path = repo_cache_path(repo, name);
 	struct repo_index_cache *cache = NULL;
@@ -169,8 +169,9 @@ static bool is_intact(const struct repo *repo, const struct repo_id *name)
 }
 
 /* The index file of that number, counted through all caches; NULL when there are fewer. */
-static const struct repo_named *name_at(struct repo_index_cache **caches, size_t n_caches,
-					size_t number, struct repo_index_cache **ret_cache)
+static const struct repo_named *repo_cache_name_at(struct repo_index_cache **caches,
+						   size_t n_caches, size_t number,
+						   struct repo_index_cache **ret_cache)
 {
 	for (size_t i = 0; i < n_caches; i++) {
 		size_t n;
@@ -202,7 +203,7 @@ static struct repo_index_cache *find_damaged(const struct repo *repo,
 	for (uint64_t i = 0; i < total && i < REPO_CACHE_CHECK_FILES; i++) {
 		size_t number = (size_t)((start % total + i) % total);
 		struct repo_index_cache *cache = NULL;
-		const struct repo_named *named = name_at(caches, n, number, &cache);
+		const struct repo_named *named = repo_cache_name_at(caches, n, number, &cache);
 
 		bytes += named ? named->size : 0;
 		if (!named || (i > 0 && bytes > REPO_CACHE_CHECK_BYTES))
@@ -268,7 +269,7 @@ void repo_cache_attach(struct repo *repo)
 		    (is_kind(entry->d_name, REPO_CACHE_LAYOUT) && ++layouts > LAYOUTS_MAX))
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
 		if (is_kind(entry->d_name, REPO_CACHE_INDEX) && !strchr(entry->d_name, '.'))
-			n += (caches[n] = open_one(repo, entry->d_name)) != NULL;
+			n += (caches[n] = repo_cache_open_one(repo, entry->d_name)) != NULL;
 	}
 	if (dir)
 		closedir(dir);
@@ -314,7 +315,7 @@ static bool seal_names(const struct repo_id *tree, const struct repo_named *name
 
 static char *whole_path(const struct repo *repo, const struct repo_id *tree)
 {
-	return path_of(repo, REPO_CACHE_WHOLE, tree);
+	return repo_cache_path_of(repo, REPO_CACHE_WHOLE, tree);
 }
 
 bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree)
@@ -389,7 +390,8 @@ void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
 
 static char *sealed_path(const struct repo *repo, enum repo_cached kind, const struct repo_id *tree)
 {
-	return path_of(repo, kind == REPO_CACHED_HEAD ? REPO_CACHE_HEAD : REPO_CACHE_LAYOUT, tree);
+	return repo_cache_path_of(
+		repo, kind == REPO_CACHED_HEAD ? REPO_CACHE_HEAD : REPO_CACHE_LAYOUT, tree);
 }
 
 bool repo_cache_get_sealed(struct repo *repo, enum repo_cached kind, const struct repo_id *tree,

@@ -206,7 +206,7 @@ static int check_pack(struct repo_checking *checking, uint32_t pack, struct cair
 	return 0;
 }
 
-static int check_packs(struct repo_checking *checking, struct cairn_err *err)
+static int repo_check_packs(struct repo_checking *checking, struct cairn_err *err)
 {
 	int rc = repo_names_list(checking->repo->store, REPO_FILE_PACK, &checking->packs, err);
 
@@ -239,8 +239,8 @@ static int tree_problem(void *arg, int code, const char *text, struct cairn_err 
 	return 0;
 }
 
-static int check_snapshot(struct repo_checking *checking, const struct repo_id *id,
-			  struct cairn_err *err)
+static int repo_check_snapshot(struct repo_checking *checking, const struct repo_id *id,
+			       struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
 	struct cairn_err why = {0};
@@ -260,10 +260,10 @@ static int check_snapshots(struct repo_checking *checking, struct cairn_err *err
 	checking->walk.problem = tree_problem;
 	checking->walk.arg = checking;
 	if (rc == 0 && checking->options->snapshot)
-		return check_snapshot(checking, checking->options->snapshot, err);
+		return repo_check_snapshot(checking, checking->options->snapshot, err);
 	for (size_t i = 0; rc == 0 && i < names->n; i++) {
 		repo_check_progress(checking, "snapshots", i, names->n);
-		rc = check_snapshot(checking, &names->items[i].name, err);
+		rc = repo_check_snapshot(checking, &names->items[i].name, err);
 	}
 	return rc;
 }
@@ -285,7 +285,7 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 	if (rc == 0)
 		rc = load_indexes(&checking, err);
 	if (rc == 0)
-		rc = check_packs(&checking, err);
+		rc = repo_check_packs(&checking, err);
 	if (rc == 0)
 		rc = check_snapshots(&checking, err);
 	if (rc == 0 && options->read_data)

@@ -17,7 +17,7 @@
 /* Each holds a whole pack. */
 #define READERS_MAX 3
 
-static void tell(struct repo_checking *checking, uint32_t pack, const char *what)
+static void repo_check_data_tell(struct repo_checking *checking, uint32_t pack, const char *what)
 {
 	struct repo_id id;
 	char hex[REPO_ID_TEXT_MAX], text[CAIRN_ERR_TEXT_MAX + 96];
@@ -42,8 +42,8 @@ static bool same_blobs(const struct repo_pack_blob *a, size_t a_n, const struct 
 }
 
 /* The header of the pack against what the index says of it. */
-static int check_header(struct repo_checking *checking, uint32_t pack, const uint8_t *data,
-			size_t n, struct cairn_err *err)
+static int repo_check_data_check_header(struct repo_checking *checking, uint32_t pack,
+					const uint8_t *data, size_t n, struct cairn_err *err)
 {
 	cairn_auto_free struct repo_pack_blob *own = NULL, *indexed = NULL;
 	struct cairn_err why = {0};
@@ -56,9 +56,9 @@ static int check_header(struct repo_checking *checking, uint32_t pack, const uin
 	if (rc < 0 && rc != CAIRN_DATA_LOSS)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (rc < 0 || !own)
-		tell(checking, pack, "its header is damaged");
+		repo_check_data_tell(checking, pack, "its header is damaged");
 	else if (!same_blobs(own, own_n, indexed, indexed_n))
-		tell(checking, pack, "its header and the index differ");
+		repo_check_data_tell(checking, pack, "its header and the index differ");
 	return 0;
 }
 
@@ -84,8 +84,8 @@ static int check_blob(struct repo_codec *codec, const struct repo_pack_blob *blo
 	return repo_blob_open(codec, &blob->id, &place, data + place.offset, out, err);
 }
 
-static void tell_unreadable(struct repo_checking *checking, uint32_t pack,
-			    const struct unreadable *unreadable, size_t count)
+static void repo_check_data_tell_unreadable(struct repo_checking *checking, uint32_t pack,
+					    const struct unreadable *unreadable, size_t count)
 {
 	char text[CAIRN_ERR_TEXT_MAX + 64];
 
@@ -93,7 +93,7 @@ static void tell_unreadable(struct repo_checking *checking, uint32_t pack,
 		return;
 	snprintf(text, sizeof(text), "%zu of its %zu blobs cannot be read: %s", unreadable->n,
 		 count, unreadable->first.msg);
-	tell(checking, pack, text);
+	repo_check_data_tell(checking, pack, text);
 }
 
 /* Opens every blob of the index; `data` is overwritten. */
@@ -125,7 +125,7 @@ static int check_blobs(struct repo_checking *checking, uint32_t pack, uint8_t *d
 	}
 	repo_codec_put(&checking->repo->codecs, codec);
 	if (rc == 0)
-		tell_unreadable(checking, pack, &unreadable, count);
+		repo_check_data_tell_unreadable(checking, pack, &unreadable, count);
 	return rc;
 }
 
@@ -135,8 +135,8 @@ static int check_damaged(struct repo_checking *checking, uint32_t pack, const ui
 {
 	if (checking->bad_packs[pack])
 		return 0;
-	tell(checking, pack, "its hash is another");
-	return check_header(checking, pack, data, n, err);
+	repo_check_data_tell(checking, pack, "its hash is another");
+	return repo_check_data_check_header(checking, pack, data, n, err);
 }
 
 static int check_bytes(struct repo_checking *checking, uint32_t pack, const struct repo_id *id,
@@ -148,13 +148,13 @@ static int check_bytes(struct repo_checking *checking, uint32_t pack, const stru
 	if (!repo_id_of(data, n, &got))
 		return cairn_err_nomem(err, "a hash");
 	if (repo_id_equal(&got, id))
-		rc = check_header(checking, pack, data, n, err);
+		rc = repo_check_data_check_header(checking, pack, data, n, err);
 	else
 		rc = check_damaged(checking, pack, data, n, err);
 	return rc < 0 ? rc : check_blobs(checking, pack, data, n, err);
 }
 
-static bool wanted(const struct repo_checking *checking, uint32_t pack)
+static bool repo_check_data_wanted(const struct repo_checking *checking, uint32_t pack)
 {
 	if (checking->chosen && !checking->chosen[pack])
 		return false;
@@ -166,7 +166,7 @@ static bool wanted(const struct repo_checking *checking, uint32_t pack)
 	return false;
 }
 
-static void count(struct repo_checking *checking, uint64_t bytes)
+static void repo_check_data_count(struct repo_checking *checking, uint64_t bytes)
 {
 	const struct repo_check_options *options = checking->options;
 
@@ -229,7 +229,7 @@ int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct c
 	if (!file)
 		return 0;
 	if (file->size > UINT32_MAX) {
-		tell(checking, pack, "it is too large");
+		repo_check_data_tell(checking, pack, "it is too large");
 		return 0;
 	}
 	data = cairn_alloc((size_t)file->size);
@@ -238,7 +238,7 @@ int repo_check_pack_data(struct repo_checking *checking, uint32_t pack, struct c
 	rc = read_pack(checking, &id, data, (size_t)file->size, &why);
 	if (rc < 0)
 		return mark_unread(checking, pack, rc, &why, err);
-	count(checking, file->size);
+	repo_check_data_count(checking, file->size);
 	return check_bytes(checking, pack, &id, data, (size_t)file->size, err);
 }
 
@@ -247,7 +247,7 @@ static int check_one(void *arg, size_t i, struct cairn_err *err)
 	struct repo_checking *checking = arg;
 	int rc = repo_go_on(checking->repo, err);
 
-	if (rc < 0 || !wanted(checking, (uint32_t)i))
+	if (rc < 0 || !repo_check_data_wanted(checking, (uint32_t)i))
 		return rc;
 	return repo_check_pack_data(checking, (uint32_t)i, err);
 }
@@ -263,7 +263,7 @@ int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
 	for (uint32_t i = 0; i < checking->order.packs; i++) {
 		struct repo_id id;
 		const struct repo_named *file =
-			wanted(checking, i) ? file_of(checking, i, &id) : NULL;
+			repo_check_data_wanted(checking, i) ? file_of(checking, i, &id) : NULL;
 
 		checking->bytes_total += file ? file->size : 0;
 	}

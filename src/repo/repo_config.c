@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "repo/repo_json.h"
 #include "repo/poly.h"
+#include "repo/repo_json.h"
 #include "repo/utf8.h"
 
 int repo_config_random(struct repo_config *ret, struct cairn_err *err)
@@ -28,7 +28,7 @@ void repo_config_encode(const struct repo_config *config, struct cairn_buf *out)
 }
 
 /* Up to 16 hex digits; absent is 0. */
-static bool polynomial(const json_t *value, uint64_t *ret)
+static bool repo_config_polynomial(const json_t *value, uint64_t *ret)
 {
 	const char *text = json_is_string(value) ? json_string_value(value) : "";
 	size_t n = strlen(text), head = n > 8 ? n - 8 : 0;
@@ -57,7 +57,8 @@ int repo_config_decode(const char *json, size_t n, struct repo_config *ret, stru
 				     "(restic migrate upgrade_repo_v2 makes it of 1)",
 				     (long long)json_integer_value(version));
 	if (!id || !repo_id_parse(id, strlen(id), &parsed) ||
-	    !polynomial(json_object_get(root, "chunker_polynomial"), &config.polynomial))
+	    !repo_config_polynomial(json_object_get(root, "chunker_polynomial"),
+				    &config.polynomial))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "config: not a config");
 	repo_id_format(&parsed, config.id);
 	*ret = config;

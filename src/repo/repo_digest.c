@@ -9,7 +9,7 @@ static EVP_MD *sha256;
 static EVP_MAC *poly1305;
 
 /* They live as long as the process; the library's own end frees them. */
-static void look_up(void)
+static void repo_digest_look_up(void)
 {
 	sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
 	poly1305 = EVP_MAC_fetch(NULL, "POLY1305", NULL);
@@ -17,12 +17,12 @@ static void look_up(void)
 
 const EVP_MD *repo_sha256(void)
 {
-	pthread_once(&once, look_up);
+	pthread_once(&once, repo_digest_look_up);
 	return sha256;
 }
 
 EVP_MAC *repo_poly1305(void)
 {
-	pthread_once(&once, look_up);
+	pthread_once(&once, repo_digest_look_up);
 	return poly1305;
 }

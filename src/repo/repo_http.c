@@ -50,7 +50,7 @@ static void set_up_library(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static int copy_text(char **to, const char *from, struct cairn_err *err)
+static int repo_http_copy_text(char **to, const char *from, struct cairn_err *err)
 {
 	*to = from ? cairn_strdup(from) : NULL;
 	return from && !*to ? cairn_err_nomem(err, "a store") : 0;
@@ -71,11 +71,11 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 	http->cancelled = options->cancelled;
 	http->limits = options->limits;
 	http->connections = options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
-	rc = copy_text(&http->ca_file, options->ca_file, err);
+	rc = repo_http_copy_text(&http->ca_file, options->ca_file, err);
 	if (rc == 0)
-		rc = copy_text(&http->user, options->user, err);
+		rc = repo_http_copy_text(&http->user, options->user, err);
 	if (rc == 0)
-		rc = copy_text(&http->password, options->password, err);
+		rc = repo_http_copy_text(&http->password, options->password, err);
 	if (rc == 0)
 		*ret = cairn_take(http);
 	return rc;
@@ -99,7 +99,7 @@ void repo_http_free(struct repo_http *http)
 	free(http);
 }
 
-static struct idle *take_handle(struct repo_http *http)
+static struct idle *repo_http_take_handle(struct repo_http *http)
 {
 	struct idle *idle;
 
@@ -120,7 +120,7 @@ static struct idle *take_handle(struct repo_http *http)
 	return idle;
 }
 
-static void give_handle(struct repo_http *http, struct idle *idle)
+static void repo_http_give_handle(struct repo_http *http, struct idle *idle)
 {
 	curl_easy_reset(idle->curl); /* connections stay */
 	cairn_scoped_lock(&http->mutex);
@@ -142,7 +142,7 @@ struct exchange {
 	bool too_large;
 };
 
-static bool good(long status)
+static bool repo_http_good(long status)
 {
 	return status >= 200 && status < 300;
 }
@@ -215,7 +215,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *arg)
 	if (!wait_to_receive(exchange->http, n))
 		return 0;
 	curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (!good(status)) {
+	if (!repo_http_good(status)) {
 		size_t room = REPO_HTTP_ERROR_MAX - exchange->error.len;
 
 		cairn_buf_add(&exchange->error, data, n < room ? n : room);
@@ -270,7 +270,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 	return n;
 }
 
-static bool add_headers(const char *const *headers, struct curl_slist **list)
+static bool repo_http_add_headers(const char *const *headers, struct curl_slist **list)
 {
 	/* curl must not wait for a 100, nor guess a type. */
 	static const char *const always[] = {"Expect:", "Content-Type: application/octet-stream",
@@ -318,7 +318,7 @@ static void set_limits(struct repo_http *http, CURL *curl)
 			 (long)repo_limiter_slice(&http->limits->download, RECEIVE_BUFFER));
 }
 
-static void set_connection(struct repo_http *http, CURL *curl)
+static void repo_http_set_connection(struct repo_http *http, CURL *curl)
 {
 	long stall = (long)(http->stall_ms / 1000);
 
@@ -340,7 +340,7 @@ static void set_connection(struct repo_http *http, CURL *curl)
 		curl_easy_setopt(curl, CURLOPT_PASSWORD, http->password);
 }
 
-static void set_request(CURL *curl, struct exchange *exchange, struct curl_slist *headers)
+static void repo_http_set_request(CURL *curl, struct exchange *exchange, struct curl_slist *headers)
 {
 	const struct repo_request *request = exchange->request;
 
@@ -366,7 +366,7 @@ static void set_request(CURL *curl, struct exchange *exchange, struct curl_slist
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err)
+static int repo_http_judge(struct exchange *exchange, CURLcode code, struct cairn_err *err)
 {
 	const struct repo_request *request = exchange->request;
 	struct repo_answer *answer = exchange->answer;
@@ -388,7 +388,7 @@ static int judge(struct exchange *exchange, CURLcode code, struct cairn_err *err
 	curl_easy_getinfo(exchange->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	answer->length = (int64_t)length;
 	repo_http_keep_why(&exchange->error, answer);
-	if (request->out && good(answer->status) && exchange->got < request->out_n)
+	if (request->out && repo_http_good(answer->status) && exchange->got < request->out_n)
 		return length >= 0
 			       ? cairn_err_set(err, CAIRN_RANGE, "the file is shorter")
 			       : cairn_err_set(err, CAIRN_UNAVAILABLE, "the answer ended early");
@@ -402,7 +402,7 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 				    .request = request,
 				    .answer = ret,
 				    .error = CAIRN_BUF_INIT(REPO_HTTP_ERROR_MAX)};
-	struct idle *idle = take_handle(http);
+	struct idle *idle = repo_http_take_handle(http);
 	struct curl_slist *headers = NULL;
 	int rc;
 
@@ -410,16 +410,16 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 	if (!idle)
 		return cairn_err_nomem(err, "a request");
 	exchange.curl = idle->curl;
-	if (add_headers(request->headers, &headers)) {
-		set_connection(http, idle->curl);
-		set_request(idle->curl, &exchange, headers);
-		rc = judge(&exchange, curl_easy_perform(idle->curl), err);
+	if (repo_http_add_headers(request->headers, &headers)) {
+		repo_http_set_connection(http, idle->curl);
+		repo_http_set_request(idle->curl, &exchange, headers);
+		rc = repo_http_judge(&exchange, curl_easy_perform(idle->curl), err);
 	} else {
 		rc = cairn_err_nomem(err, "a request");
 	}
 	curl_slist_free_all(headers);
 	cairn_buf_done(&exchange.error);
-	give_handle(http, idle);
+	repo_http_give_handle(http, idle);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-static void add_char(struct cairn_buf *out, uint32_t c, const char *bytes, size_t n)
+static void repo_json_add_char(struct cairn_buf *out, uint32_t c, const char *bytes, size_t n)
 {
 	static const char named[] = "\"\\\n\r\t", letters[] = "\"\\nrt";
 	const char *at = c < 0x80 ? strchr(named, (int)c) : NULL;
@@ -35,7 +35,7 @@ void repo_json_string(struct cairn_buf *out, const char *text)
 			cairn_buf_adds(out, "\\ufffd");
 			n = 1;
 		} else {
-			add_char(out, c, text, n);
+			repo_json_add_char(out, c, text, n);
 		}
 		text += n;
 		left -= n;

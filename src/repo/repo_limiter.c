@@ -30,7 +30,7 @@ size_t repo_limiter_slice(const struct repo_limiter *limiter, size_t n)
 }
 
 /* When `n` bytes may go. The time that they take is booked, and nobody else's. */
-static uint64_t book(struct repo_limiter *limiter, size_t n, uint64_t now)
+static uint64_t repo_limiter_book(struct repo_limiter *limiter, size_t n, uint64_t now)
 {
 	uint64_t start;
 
@@ -48,7 +48,7 @@ bool repo_limiter_wait(struct repo_limiter *limiter, size_t n, bool (*cancelled)
 	if (!limiter || limiter->rate == 0)
 		return true;
 	now = cairn_monotonic_ns();
-	start = book(limiter, n, now);
+	start = repo_limiter_book(limiter, n, now);
 	while (now < start) {
 		uint64_t left_ms = (start - now) / CAIRN_NS_PER_MS + 1;
 

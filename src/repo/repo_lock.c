@@ -17,9 +17,9 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "repo/instant.h"
-#include "repo/repo_json.h"
 #include "repo/lock_list.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_json.h"
 
 #define PAUSE_SLICE_MS 20U /* how soon giving up an early lock is noticed */
 
@@ -64,7 +64,8 @@ static bool clock_jumped(const struct repo_lock *lock)
 	return by > (int64_t)REPO_LOCK_JUMP_MS || by < -(int64_t)REPO_LOCK_JUMP_MS;
 }
 
-static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, struct cairn_err *err)
+static int repo_lock_write_lock(struct repo *repo, bool exclusive, struct repo_id *ret,
+				struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf json = CAIRN_BUF_INIT(REPO_LOCK_FILE_MAX);
 	struct repo_lock_view here = repo_lock_view_of(repo->here);
@@ -88,7 +89,7 @@ static int write_lock(struct repo *repo, bool exclusive, struct repo_id *ret, st
 	return repo_file_save(repo, REPO_FILE_LOCK, json.data, json.len, ret, err);
 }
 
-static int there(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
+static int repo_lock_there(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
 {
 	uint64_t size;
 	int rc = repo_store_size(repo->store, REPO_FILE_LOCK, name, &size, err);
@@ -112,7 +113,7 @@ static bool wait_for_stop(struct repo_lock *lock, uint64_t ms)
  * threads check always exists. If the old one no longer exists, another process
  * may have changed anything meanwhile. Called with the mutex held, which is
  * released. */
-static int renew(struct repo_lock *lock, struct cairn_err *err)
+static int repo_lock_renew(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo_id old = lock->name, fresh;
 	int64_t ahead;
@@ -120,9 +121,9 @@ static int renew(struct repo_lock *lock, struct cairn_err *err)
 
 	pthread_mutex_unlock(&lock->mutex);
 	ahead = ahead_ms();
-	rc = there(lock->repo, &old, err);
+	rc = repo_lock_there(lock->repo, &old, err);
 	if (rc == 0)
-		rc = write_lock(lock->repo, lock->exclusive, &fresh, err);
+		rc = repo_lock_write_lock(lock->repo, lock->exclusive, &fresh, err);
 	pthread_mutex_lock(&lock->mutex);
 	if (rc < 0)
 		return rc;
@@ -153,14 +154,14 @@ static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 
 /* Checks that the lock still exists and that no other lock excludes it. If it must
  * withdraw, its file is removed. */
-static int look_again(struct repo_lock *lock, struct cairn_err *err)
+static int repo_lock_look_again(struct repo_lock *lock, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
 	bool listed = false;
 	int rc = repo_lock_conflict(repo, lock->exclusive, &lock->name, &listed, err);
 
 	if (rc == 0 && !listed)
-		rc = there(repo, &lock->name, err);
+		rc = repo_lock_there(repo, &lock->name, err);
 	if (rc < 0)
 		repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
 	return rc;
@@ -184,7 +185,7 @@ static bool pause_or_stop(struct repo_lock *lock)
 }
 
 /* Called with the mutex held, which is let go meanwhile. False: not ours to keep. */
-static bool settle(struct repo_lock *lock)
+static bool repo_repo_lock_settle(struct repo_lock *lock)
 {
 	struct cairn_err err = {0};
 	int rc;
@@ -193,7 +194,7 @@ static bool settle(struct repo_lock *lock)
 		rc = cairn_err_set(&err, CAIRN_ABORTED, "the repository is being closed");
 	} else {
 		pthread_mutex_unlock(&lock->mutex);
-		rc = look_again(lock, &err);
+		rc = repo_lock_look_again(lock, &err);
 		pthread_mutex_lock(&lock->mutex);
 	}
 	lock->settled = true;
@@ -204,17 +205,17 @@ static bool settle(struct repo_lock *lock)
 }
 
 /* A failed renewal is tried again each minute. */
-static void *keep(void *arg)
+static void *repo_lock_keep(void *arg)
 {
 	struct repo_lock *lock = arg;
 	uint64_t pause = lock->renew_ms;
 
 	cairn_scoped_lock(&lock->mutex);
-	if (!lock->settled && !settle(lock))
+	if (!lock->settled && !repo_repo_lock_settle(lock))
 		return NULL;
 	while (!wait_to_renew(lock, pause) && !lock->lost) {
 		struct cairn_err err = {0};
-		int rc = renew(lock, &err);
+		int rc = repo_lock_renew(lock, &err);
 
 		lock->lost = rc == CAIRN_ABORTED;
 		pause = lock->renew_ms;
@@ -226,7 +227,7 @@ static void *keep(void *arg)
 	return NULL;
 }
 
-static int start(struct repo_lock *lock, struct cairn_err *err)
+static int repo_lock_start(struct repo_lock *lock, struct cairn_err *err)
 {
 	sigset_t all, old;
 	int rc;
@@ -234,7 +235,7 @@ static int start(struct repo_lock *lock, struct cairn_err *err)
 	/* Signals are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&lock->thread, NULL, keep, lock);
+	rc = pthread_create(&lock->thread, NULL, repo_lock_keep, lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0)
 		return cairn_err_sys(err, rc, "start the thread that renews the lock");
@@ -267,11 +268,11 @@ static void lock_free(struct repo_lock *lock)
 /* An operation that frees space gets space for the lock itself. */
 static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 {
-	int rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+	int rc = repo_lock_write_lock(lock->repo, lock->exclusive, &lock->name, err);
 
 	if (rc == CAIRN_NO_SPACE && lock->exclusive &&
 	    repo_store_reserve_release(lock->repo->store))
-		rc = write_lock(lock->repo, lock->exclusive, &lock->name, err);
+		rc = repo_lock_write_lock(lock->repo, lock->exclusive, &lock->name, err);
 	return rc;
 }
 
@@ -291,7 +292,7 @@ static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 	if (early)
 		return 0;
 	cairn_sleep_ms(lock->pause_ms);
-	return look_again(lock, err);
+	return repo_lock_look_again(lock, err);
 }
 
 int repo_lock_take(struct repo *repo, const struct repo_options *options, struct repo_lock **ret,
@@ -317,7 +318,7 @@ int repo_lock_take(struct repo *repo, const struct repo_options *options, struct
 	if (rc == CAIRN_ABORTED && repo_go_on(repo, NULL) < 0)
 		rc = repo_go_on(repo, err);
 	if (rc == 0) {
-		rc = start(lock, err);
+		rc = repo_lock_start(lock, err);
 		if (rc < 0)
 			repo_store_remove(repo->store, REPO_FILE_LOCK, &lock->name, NULL);
 	}
@@ -341,7 +342,7 @@ int repo_lock_settle(struct repo_lock *lock, struct cairn_err *err)
 	return lock->settled_rc;
 }
 
-static void stop(struct repo_lock *lock)
+static void repo_lock_stop(struct repo_lock *lock)
 {
 	cairn_scoped_lock(&lock->mutex);
 	lock->stop = true;
@@ -358,7 +359,7 @@ void repo_lock_give_up(struct repo_lock *lock)
 	settled = lock->settled;
 	pthread_mutex_unlock(&lock->mutex);
 	if (!settled)
-		stop(lock);
+		repo_lock_stop(lock);
 }
 
 void repo_lock_release(struct repo_lock *lock)
@@ -366,7 +367,7 @@ void repo_lock_release(struct repo_lock *lock)
 	if (!lock)
 		return;
 	if (lock->running) {
-		stop(lock);
+		repo_lock_stop(lock);
 		pthread_join(lock->thread, NULL);
 	}
 	repo_store_remove(lock->repo->store, REPO_FILE_LOCK, &lock->name, NULL);
@@ -398,7 +399,7 @@ int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
 					   "the lock on the repository could not be renewed");
 		pthread_mutex_unlock(&lock->mutex);
 		if (rc == 0)
-			rc = there(lock->repo, &name, err);
+			rc = repo_lock_there(lock->repo, &name, err);
 		pthread_mutex_lock(&lock->mutex);
 		now = lock->name;
 		pthread_mutex_unlock(&lock->mutex);

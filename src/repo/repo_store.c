@@ -19,28 +19,28 @@ const char *repo_file_name(enum repo_file kind)
 	return names[kind];
 }
 
-static const char *first_of(const char *a, const char *b)
+static const char *repo_store_first_of(const char *a, const char *b)
 {
 	const char *text = getenv(a);
 
 	return text && *text ? text : b ? getenv(b) : NULL;
 }
 
-static void fill(const char **field, const char *a, const char *b)
+static void repo_store_fill(const char **field, const char *a, const char *b)
 {
 	if (!*field)
-		*field = first_of(a, b);
+		*field = repo_store_first_of(a, b);
 }
 
 void repo_store_options_from_environment(struct repo_store_options *options)
 {
-	fill(&options->access_key, "AWS_ACCESS_KEY_ID", NULL);
-	fill(&options->secret_key, "AWS_SECRET_ACCESS_KEY", NULL);
-	fill(&options->session_token, "AWS_SESSION_TOKEN", NULL);
-	fill(&options->region, "AWS_REGION", "AWS_DEFAULT_REGION");
-	fill(&options->user, "RESTIC_REST_USERNAME", NULL);
-	fill(&options->password, "RESTIC_REST_PASSWORD", NULL);
-	fill(&options->ca_file, "RESTIC_CACERT", NULL);
+	repo_store_fill(&options->access_key, "AWS_ACCESS_KEY_ID", NULL);
+	repo_store_fill(&options->secret_key, "AWS_SECRET_ACCESS_KEY", NULL);
+	repo_store_fill(&options->session_token, "AWS_SESSION_TOKEN", NULL);
+	repo_store_fill(&options->region, "AWS_REGION", "AWS_DEFAULT_REGION");
+	repo_store_fill(&options->user, "RESTIC_REST_USERNAME", NULL);
+	repo_store_fill(&options->password, "RESTIC_REST_PASSWORD", NULL);
+	repo_store_fill(&options->ca_file, "RESTIC_CACERT", NULL);
 }
 
 char *repo_store_location_shown(const char *location)
@@ -92,7 +92,7 @@ int repo_store_create(struct repo_store *store, struct cairn_err *err)
 	return store->ops->create(store, err);
 }
 
-static struct repo_store *counted(struct repo_store *store)
+static struct repo_store *repo_store_counted(struct repo_store *store)
 {
 	store->requests++;
 	return store;
@@ -107,7 +107,7 @@ int repo_store_put(struct repo_store *store, enum repo_file kind, const void *da
 
 	if (!repo_id_of(data, n, &id))
 		return cairn_err_nomem(err, "a hash");
-	rc = counted(store)->ops->put(store, kind, &id, data, n, &id, err);
+	rc = repo_store_counted(store)->ops->put(store, kind, &id, data, n, &id, err);
 	if (rc < 0)
 		return cairn_err_wrap(err, "store %s/%s", repo_file_name(kind),
 				      repo_id_format(&id, hex));
@@ -123,12 +123,12 @@ int repo_store_put_config(struct repo_store *store, const void *data, size_t n,
 
 	if (!repo_id_of(data, n, &id))
 		return cairn_err_nomem(err, "a hash");
-	rc = counted(store)->ops->put(store, REPO_FILE_CONFIG, NULL, data, n, &id, err);
+	rc = repo_store_counted(store)->ops->put(store, REPO_FILE_CONFIG, NULL, data, n, &id, err);
 	return rc < 0 ? cairn_err_wrap(err, "store the config") : 0;
 }
 
-static int wrap(struct cairn_err *err, const char *what, enum repo_file kind,
-		const struct repo_id *name)
+static int repo_store_wrap(struct cairn_err *err, const char *what, enum repo_file kind,
+			   const struct repo_id *name)
 {
 	char hex[REPO_ID_TEXT_MAX];
 
@@ -140,9 +140,10 @@ int repo_store_get(struct repo_store *store, enum repo_file kind, const struct r
 		   uint64_t offset, void *out, size_t n, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = counted(store)->ops->get(store, kind, name, offset, out, n, err ? err : &why);
+	int rc = repo_store_counted(store)->ops->get(store, kind, name, offset, out, n,
+						     err ? err : &why);
 
-	return rc < 0 ? wrap(err ? err : &why, "read", kind, name) : 0;
+	return rc < 0 ? repo_store_wrap(err ? err : &why, "read", kind, name) : 0;
 }
 
 int repo_store_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -155,15 +156,16 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 
 	err = err ? err : &why;
 	if (store->ops->get_all) {
-		rc = counted(store)->ops->get_all(store, kind, name, max, ret_data, ret_n, err);
-		return rc < 0 ? wrap(err, "read", kind, name) : 0;
+		rc = repo_store_counted(store)->ops->get_all(store, kind, name, max, ret_data,
+							     ret_n, err);
+		return rc < 0 ? repo_store_wrap(err, "read", kind, name) : 0;
 	}
 	rc = repo_store_size(store, kind, name, &size, err);
 	if (rc < 0)
 		return rc;
 	if (size > max) {
 		cairn_err_set(err, CAIRN_RANGE, "larger than %zu bytes", max);
-		return wrap(err, "read", kind, name);
+		return repo_store_wrap(err, "read", kind, name);
 	}
 	data = cairn_alloc((size_t)size + 1);
 	if (!data)
@@ -192,18 +194,19 @@ int repo_store_size(struct repo_store *store, enum repo_file kind, const struct 
 		    uint64_t *ret_size, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = counted(store)->ops->size(store, kind, name, ret_size, err ? err : &why);
+	int rc =
+		repo_store_counted(store)->ops->size(store, kind, name, ret_size, err ? err : &why);
 
-	return rc < 0 ? wrap(err ? err : &why, "look for", kind, name) : 0;
+	return rc < 0 ? repo_store_wrap(err ? err : &why, "look for", kind, name) : 0;
 }
 
 int repo_store_remove(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		      struct cairn_err *err)
 {
 	struct cairn_err why = {0};
-	int rc = counted(store)->ops->remove(store, kind, name, err ? err : &why);
+	int rc = repo_store_counted(store)->ops->remove(store, kind, name, err ? err : &why);
 
-	return rc < 0 ? wrap(err ? err : &why, "remove", kind, name) : 0;
+	return rc < 0 ? repo_store_wrap(err ? err : &why, "remove", kind, name) : 0;
 }
 
 static int cannot_protect(struct cairn_err *err)
@@ -220,8 +223,8 @@ int repo_store_protect(struct repo_store *store, enum repo_file kind, const stru
 
 	if (!store->ops->protect)
 		return cannot_protect(err);
-	rc = counted(store)->ops->protect(store, kind, name, until, err ? err : &why);
-	return rc < 0 ? wrap(err ? err : &why, "protect", kind, name) : 0;
+	rc = repo_store_counted(store)->ops->protect(store, kind, name, until, err ? err : &why);
+	return rc < 0 ? repo_store_wrap(err ? err : &why, "protect", kind, name) : 0;
 }
 
 int repo_store_protected_until(struct repo_store *store, enum repo_file kind,
@@ -232,8 +235,9 @@ int repo_store_protected_until(struct repo_store *store, enum repo_file kind,
 
 	if (!store->ops->protected_until)
 		return cannot_protect(err);
-	rc = counted(store)->ops->protected_until(store, kind, name, ret, err ? err : &why);
-	return rc < 0 ? wrap(err ? err : &why, "protection of", kind, name) : 0;
+	rc = repo_store_counted(store)->ops->protected_until(store, kind, name, ret,
+							     err ? err : &why);
+	return rc < 0 ? repo_store_wrap(err ? err : &why, "protection of", kind, name) : 0;
 }
 
 /* Names that S3 lists with one request. */

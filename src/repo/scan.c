@@ -25,7 +25,7 @@ static void skip_space(struct repo_scan *scan)
 }
 
 /* The next character that is no space; 0 at the end or after a failure. */
-static char peek(struct repo_scan *scan)
+static char scan_peek(struct repo_scan *scan)
 {
 	if (scan->failed)
 		return 0;
@@ -33,9 +33,9 @@ static char peek(struct repo_scan *scan)
 	return scan->at < scan->end ? *scan->at : 0;
 }
 
-static bool take(struct repo_scan *scan, char c)
+static bool scan_take(struct repo_scan *scan, char c)
 {
-	if (peek(scan) != c) {
+	if (scan_peek(scan) != c) {
 		scan->failed = true;
 		return false;
 	}
@@ -51,12 +51,12 @@ bool repo_scan_end(struct repo_scan *scan)
 
 void repo_scan_object(struct repo_scan *scan)
 {
-	scan->first = take(scan, '{');
+	scan->first = scan_take(scan, '{');
 }
 
 void repo_scan_array(struct repo_scan *scan)
 {
-	scan->first = take(scan, '[');
+	scan->first = scan_take(scan, '[');
 }
 
 /* True when another item follows, false behind `close`. */
@@ -65,11 +65,11 @@ static bool next_item(struct repo_scan *scan, char close)
 	bool first = scan->first;
 
 	scan->first = false;
-	if (peek(scan) == close) {
+	if (scan_peek(scan) == close) {
 		scan->at++;
 		return false;
 	}
-	return first ? !scan->failed : take(scan, ',');
+	return first ? !scan->failed : scan_take(scan, ',');
 }
 
 bool repo_scan_member(struct repo_scan *scan, struct repo_scan_text *ret_key)
@@ -77,7 +77,7 @@ bool repo_scan_member(struct repo_scan *scan, struct repo_scan_text *ret_key)
 	if (!next_item(scan, '}'))
 		return false;
 	repo_scan_string(scan, ret_key);
-	take(scan, ':');
+	scan_take(scan, ':');
 	return !scan->failed;
 }
 
@@ -118,7 +118,7 @@ void repo_scan_string(struct repo_scan *scan, struct repo_scan_text *ret)
 
 	*ret = (struct repo_scan_text){.at = ""};
 	scan->first = false;
-	if (!take(scan, '"'))
+	if (!scan_take(scan, '"'))
 		return;
 	ret->at = p = scan->at;
 	p += plain_length(p, (size_t)(scan->end - p));
@@ -142,7 +142,7 @@ void repo_scan_string(struct repo_scan *scan, struct repo_scan_text *ret)
 uint64_t repo_scan_u64(struct repo_scan *scan)
 {
 	uint64_t value = 0;
-	char c = peek(scan);
+	char c = scan_peek(scan);
 
 	scan->first = false;
 	if (c < '0' || c > '9') {
@@ -174,7 +174,7 @@ static bool take_word(struct repo_scan *scan, const char *word)
 
 bool repo_scan_null(struct repo_scan *scan)
 {
-	if (peek(scan) != 'n' || !take_word(scan, "null"))
+	if (scan_peek(scan) != 'n' || !take_word(scan, "null"))
 		return false;
 	scan->first = false;
 	return true;
@@ -215,7 +215,7 @@ static void skip_container(struct repo_scan *scan, bool object)
 void repo_scan_skip(struct repo_scan *scan)
 {
 	struct repo_scan_text text;
-	char c = peek(scan);
+	char c = scan_peek(scan);
 
 	if (c == '{' || c == '[') {
 		skip_container(scan, c == '{');
@@ -235,7 +235,7 @@ bool repo_scan_is(const struct repo_scan_text *a, const char *text)
 	return !a->escaped && a->n == strlen(text) && memcmp(a->at, text, a->n) == 0;
 }
 
-static bool hex4(const char *p, size_t n, uint32_t *ret)
+static bool scan_hex4(const char *p, size_t n, uint32_t *ret)
 {
 	return n >= 4 && repo_hex_parse(p, 4, ret);
 }
@@ -246,10 +246,10 @@ static size_t unescape_code(const char *p, size_t n, struct cairn_buf *out)
 {
 	uint32_t high, low;
 
-	if (!hex4(p + 1, n - 1, &high))
+	if (!scan_hex4(p + 1, n - 1, &high))
 		return 0;
 	if (high >= 0xd800 && high < 0xdc00 && n >= 11 && p[5] == '\\' && p[6] == 'u' &&
-	    hex4(p + 7, n - 7, &low) && low >= 0xdc00 && low < 0xe000) {
+	    scan_hex4(p + 7, n - 7, &low) && low >= 0xdc00 && low < 0xe000) {
 		repo_utf8_add(out, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
 		return 11;
 	}

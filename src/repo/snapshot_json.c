@@ -26,7 +26,7 @@ static void add_strings(struct cairn_buf *out, const char *name, const char **it
 	cairn_buf_addc(out, ']');
 }
 
-static void add_string(struct cairn_buf *out, const char *name, const char *value)
+static void snapshot_json_add_string(struct cairn_buf *out, const char *name, const char *value)
 {
 	cairn_buf_addf(out, ",\"%s\":", name);
 	repo_json_string(out, value);
@@ -85,9 +85,10 @@ void repo_snapshot_encode(const struct repo_snapshot *snapshot, const char *host
 		add_id(out, "parent", &snapshot->parent);
 	add_id(out, "tree", &snapshot->tree);
 	add_strings(out, "paths", snapshot->paths, snapshot->n_paths);
-	add_string(out, "hostname", snapshot->hostname ? snapshot->hostname : hostname);
+	snapshot_json_add_string(out, "hostname",
+				 snapshot->hostname ? snapshot->hostname : hostname);
 	if (snapshot->username)
-		add_string(out, "username", snapshot->username);
+		snapshot_json_add_string(out, "username", snapshot->username);
 	if (snapshot->uid)
 		cairn_buf_addf(out, ",\"uid\":%u", snapshot->uid);
 	if (snapshot->gid)
@@ -97,7 +98,7 @@ void repo_snapshot_encode(const struct repo_snapshot *snapshot, const char *host
 	if (snapshot->has_original)
 		add_id(out, "original", &snapshot->original);
 	if (snapshot->program_version)
-		add_string(out, "program_version", snapshot->program_version);
+		snapshot_json_add_string(out, "program_version", snapshot->program_version);
 	if (snapshot->summary.given)
 		add_summary(out, &snapshot->summary);
 	cairn_buf_addc(out, '}');
@@ -105,7 +106,8 @@ void repo_snapshot_encode(const struct repo_snapshot *snapshot, const char *host
 
 /* ---- reading ---------------------------------------------------------------- */
 
-static bool get_id(const json_t *root, const char *name, bool *ret_there, struct repo_id *ret)
+static bool snapshot_json_get_id(const json_t *root, const char *name, bool *ret_there,
+				 struct repo_id *ret)
 {
 	const json_t *value = json_object_get(root, name);
 
@@ -146,7 +148,7 @@ static bool get_strings(const json_t *root, const char *name, const char ***ret,
 	return true;
 }
 
-static uint32_t get_u32(const json_t *root, const char *name)
+static uint32_t snapshot_json_get_u32(const json_t *root, const char *name)
 {
 	json_int_t value = json_integer_value(json_object_get(root, name));
 
@@ -170,18 +172,18 @@ static bool get_summary(const json_t *root, struct repo_summary *ret)
 	       get_time(summary, "backup_end", &ret->backup_end_ns);
 }
 
-static bool get_all(const json_t *root, struct repo_snapshot *ret)
+static bool snapshot_json_get_all(const json_t *root, struct repo_snapshot *ret)
 {
 	bool has_tree;
 
 	ret->hostname = json_string_value(json_object_get(root, "hostname"));
 	ret->username = json_string_value(json_object_get(root, "username"));
 	ret->program_version = json_string_value(json_object_get(root, "program_version"));
-	ret->uid = get_u32(root, "uid");
-	ret->gid = get_u32(root, "gid");
-	return get_id(root, "tree", &has_tree, &ret->tree) && has_tree &&
-	       get_id(root, "parent", &ret->has_parent, &ret->parent) &&
-	       get_id(root, "original", &ret->has_original, &ret->original) &&
+	ret->uid = snapshot_json_get_u32(root, "uid");
+	ret->gid = snapshot_json_get_u32(root, "gid");
+	return snapshot_json_get_id(root, "tree", &has_tree, &ret->tree) && has_tree &&
+	       snapshot_json_get_id(root, "parent", &ret->has_parent, &ret->parent) &&
+	       snapshot_json_get_id(root, "original", &ret->has_original, &ret->original) &&
 	       get_time(root, "time", &ret->time_ns) &&
 	       get_strings(root, "paths", &ret->paths, &ret->n_paths) &&
 	       get_strings(root, "tags", &ret->tags, &ret->n_tags) &&
@@ -207,7 +209,8 @@ int repo_snapshot_decode(const char *json, size_t n, struct repo_snapshot **ret,
 	if (!snapshot)
 		return cairn_err_nomem(err, "a snapshot");
 	snapshot->owned = json_loadb(json, n, 0, NULL);
-	if (!json_is_object((json_t *)snapshot->owned) || !get_all(snapshot->owned, snapshot))
+	if (!json_is_object((json_t *)snapshot->owned) ||
+	    !snapshot_json_get_all(snapshot->owned, snapshot))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "not a snapshot");
 	*ret = cairn_take(snapshot);
 	return 0;

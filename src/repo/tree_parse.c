@@ -73,13 +73,13 @@ static bool scan_time(struct repo_scan *scan, int64_t *ret)
 	return !scan->failed && repo_instant_parse(text.at, text.n, ret);
 }
 
-static uint32_t permissions(uint64_t mode)
+static uint32_t tree_parse_permissions(uint64_t mode)
 {
 	return (uint32_t)(mode & 0777) | (mode & GO_SETUID ? 04000U : 0) |
 	       (mode & GO_SETGID ? 02000U : 0) | (mode & GO_STICKY ? 01000U : 0);
 }
 
-static bool scan_u32(struct repo_scan *scan, uint32_t *ret)
+static bool tree_parse_scan_u32(struct repo_scan *scan, uint32_t *ret)
 {
 	uint64_t value = repo_scan_u64(scan);
 
@@ -93,7 +93,7 @@ static bool scan_plain(struct repo_node *node, const struct repo_scan_text *key,
 {
 	*ret_known = true;
 	if (repo_scan_is(key, "mode"))
-		return node->mode = permissions(repo_scan_u64(scan)), !scan->failed;
+		return node->mode = tree_parse_permissions(repo_scan_u64(scan)), !scan->failed;
 	if (repo_scan_is(key, "mtime"))
 		return scan_time(scan, &node->mtime_ns);
 	if (repo_scan_is(key, "atime"))
@@ -101,9 +101,9 @@ static bool scan_plain(struct repo_node *node, const struct repo_scan_text *key,
 	if (repo_scan_is(key, "ctime"))
 		return scan_time(scan, &node->ctime_ns);
 	if (repo_scan_is(key, "uid"))
-		return scan_u32(scan, &node->uid);
+		return tree_parse_scan_u32(scan, &node->uid);
 	if (repo_scan_is(key, "gid"))
-		return scan_u32(scan, &node->gid);
+		return tree_parse_scan_u32(scan, &node->gid);
 	if (repo_scan_is(key, "inode"))
 		return node->inode = repo_scan_u64(scan), !scan->failed;
 	if (repo_scan_is(key, "device_id"))
@@ -181,8 +181,8 @@ static int scan_content(struct parsing *parsing, const struct repo_tree_visitor 
 	return rc == 0 && n > 0 ? visitor->content(visitor->arg, ids, n, err) : rc;
 }
 
-static int tell(struct parsing *parsing, const struct repo_tree_visitor *visitor,
-		struct cairn_err *err)
+static int tree_parse_tell(struct parsing *parsing, const struct repo_tree_visitor *visitor,
+			   struct cairn_err *err)
 {
 	struct repo_node *node = &parsing->node;
 	int rc = 0;
@@ -224,7 +224,7 @@ static int parse_node(struct parsing *parsing, struct repo_scan *scan,
 		fine = scan_member(parsing, &key, scan);
 	if (!fine || scan->failed || !is_sound(parsing))
 		return no_tree(parsing, scan, err);
-	return tell(parsing, visitor, err);
+	return tree_parse_tell(parsing, visitor, err);
 }
 
 int repo_tree_parse(const char *json, size_t n, const struct repo_tree_visitor *visitor,

@@ -35,7 +35,7 @@ struct finding {
 	struct repo_found_node *found;
 };
 
-static char *append(char **at, const char *text)
+static char *tree_read_append(char **at, const char *text)
 {
 	size_t n = text ? strlen(text) + 1 : 0;
 	char *start = *at;
@@ -47,29 +47,31 @@ static char *append(char **at, const char *text)
 	return start;
 }
 
-static size_t room(const char *text)
+static size_t tree_read_room(const char *text)
 {
 	return text ? strlen(text) + 1 : 0;
 }
 
-static int keep(struct repo_found_node *found, const struct repo_node *node, struct cairn_err *err)
+static int tree_read_keep(struct repo_found_node *found, const struct repo_node *node,
+			  struct cairn_err *err)
 {
 	char *at;
 
 	free(found->names);
 	found->node = *node;
-	found->names = at = cairn_alloc(room(node->name) + room(node->user) + room(node->group) +
-					room(node->link_target));
+	found->names = at =
+		cairn_alloc(tree_read_room(node->name) + tree_read_room(node->user) +
+			    tree_read_room(node->group) + tree_read_room(node->link_target));
 	if (!at)
 		return cairn_err_nomem(err, "a node");
-	found->node.name = append(&at, node->name);
-	found->node.user = append(&at, node->user);
-	found->node.group = append(&at, node->group);
-	found->node.link_target = append(&at, node->link_target);
+	found->node.name = tree_read_append(&at, node->name);
+	found->node.user = tree_read_append(&at, node->user);
+	found->node.group = tree_read_append(&at, node->group);
+	found->node.link_target = tree_read_append(&at, node->link_target);
 	return 0;
 }
 
-static int compare(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int tree_read_compare(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
 	struct finding *finding = arg;
 	int rc;
@@ -77,7 +79,7 @@ static int compare(void *arg, const struct repo_node *node, struct cairn_err *er
 	if (strlen(node->name) != finding->name_len ||
 	    memcmp(node->name, finding->name, finding->name_len) != 0)
 		return 0;
-	rc = keep(finding->found, node, err);
+	rc = tree_read_keep(finding->found, node, err);
 	return rc < 0 ? rc : 1;
 }
 
@@ -97,7 +99,8 @@ int repo_tree_find(struct repo *repo, const struct repo_id *root, const char *pa
 	while (*rest) {
 		struct finding finding = {
 			.name = rest, .name_len = strcspn(rest, "/"), .found = &found};
-		const struct repo_tree_visitor visitor = {.node = compare, .arg = &finding};
+		const struct repo_tree_visitor visitor = {.node = tree_read_compare,
+							  .arg = &finding};
 		int rc;
 
 		if (any && found.node.type != REPO_NODE_DIR)
@@ -130,7 +133,7 @@ struct reading {
 	void *arg;
 };
 
-static int enter(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int tree_read_enter(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
 	struct reading *reading = arg;
 
@@ -147,7 +150,7 @@ static int pass_on(void *arg, const struct repo_id *ids, size_t n, struct cairn_
 	return reading->inside ? reading->content(reading->arg, ids, n, err) : 0;
 }
 
-static int leave(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int tree_read_leave(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
 	struct reading *reading = arg;
 
@@ -162,8 +165,10 @@ int repo_tree_read_content(struct repo *repo, const struct repo_id *tree, const 
 			   void *arg, struct cairn_err *err)
 {
 	struct reading reading = {.name = name, .content = content, .arg = arg};
-	const struct repo_tree_visitor visitor = {
-		.node = enter, .content = pass_on, .node_end = leave, .arg = &reading};
+	const struct repo_tree_visitor visitor = {.node = tree_read_enter,
+						  .content = pass_on,
+						  .node_end = tree_read_leave,
+						  .arg = &reading};
 	int rc = repo_tree_read(repo, tree, &visitor, err);
 
 	if (rc < 0)

@@ -13,13 +13,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/blob.h"
-#include "repo/repo_digest.h"
 #include "repo/index.h"
 #include "repo/instant.h"
-#include "repo/repo_json.h"
 #include "repo/node_name.h"
 #include "repo/packer.h"
+#include "repo/repo_digest.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_json.h"
 
 #define TEXT_AT_A_TIME 65536
 
@@ -53,7 +53,8 @@ struct repo_tree_writer {
 
 /* ---- text ------------------------------------------------------------------ */
 
-static int pump(struct repo_tree_writer *writer, ZSTD_EndDirective end, struct cairn_err *err)
+static int tree_write_pump(struct repo_tree_writer *writer, ZSTD_EndDirective end,
+			   struct cairn_err *err)
 {
 	ZSTD_inBuffer in = {.src = writer->text.data, .size = writer->text.len};
 	size_t left;
@@ -86,7 +87,8 @@ static int pump_some(struct repo_tree_writer *writer, struct cairn_err *err)
 {
 	if (cairn_buf_failed(&writer->text))
 		return cairn_err_nomem(err, "a tree");
-	return writer->text.len < TEXT_AT_A_TIME ? 0 : pump(writer, ZSTD_e_continue, err);
+	return writer->text.len < TEXT_AT_A_TIME ? 0
+						 : tree_write_pump(writer, ZSTD_e_continue, err);
 }
 
 /* ---- making ---------------------------------------------------------------- */
@@ -158,7 +160,7 @@ static void add_time(struct cairn_buf *out, const char *name, int64_t ns)
 	cairn_buf_addf(out, ",\"%s\":\"%s\"", name, repo_instant_format(ns, text));
 }
 
-static void add_string(struct cairn_buf *out, const char *name, const char *value)
+static void tree_write_add_string(struct cairn_buf *out, const char *name, const char *value)
 {
 	if (!value || !*value)
 		return;
@@ -166,26 +168,26 @@ static void add_string(struct cairn_buf *out, const char *name, const char *valu
 	repo_json_string(out, value);
 }
 
-static void add_number(struct cairn_buf *out, const char *name, uint64_t value)
+static void tree_write_add_number(struct cairn_buf *out, const char *name, uint64_t value)
 {
 	if (value)
 		cairn_buf_addf(out, ",\"%s\":%" PRIu64, name, value);
 }
 
 /* Letters and digits are the same in any quotes. */
-static bool is_plain(const char *name)
+static bool tree_write_is_plain(const char *name)
 {
 	while ((*name >= '0' && *name <= '9') || (*name >= 'a' && *name <= 'z'))
 		name++;
 	return !*name;
 }
 
-static int add_name(struct cairn_buf *out, const char *name, struct cairn_err *err)
+static int tree_write_add_name(struct cairn_buf *out, const char *name, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf quoted = CAIRN_BUF_INIT(16 * REPO_NAME_MAX);
 	cairn_auto_free char *text = NULL;
 
-	if (is_plain(name)) {
+	if (tree_write_is_plain(name)) {
 		cairn_buf_addc(out, '"');
 		cairn_buf_adds(out, name);
 		cairn_buf_addc(out, '"');
@@ -200,25 +202,25 @@ static int add_name(struct cairn_buf *out, const char *name, struct cairn_err *e
 }
 
 /* What comes between name and content, in restic's order; what is zero is left out. */
-static void add_fields(struct cairn_buf *out, const struct repo_node *node)
+static void tree_write_add_fields(struct cairn_buf *out, const struct repo_node *node)
 {
 	static const char *const types[] = {"file", "dir", "symlink"};
 
 	cairn_buf_addf(out, ",\"type\":\"%s\"", types[node->type]);
-	add_number(out, "mode", go_mode(node));
+	tree_write_add_number(out, "mode", go_mode(node));
 	add_time(out, "mtime", node->mtime_ns);
 	add_time(out, "atime", node->atime_ns);
 	add_time(out, "ctime", node->ctime_ns);
 	cairn_buf_addf(out, ",\"uid\":%u,\"gid\":%u", node->uid, node->gid);
-	add_string(out, "user", node->user);
-	add_string(out, "group", node->group);
-	add_number(out, "inode", node->inode);
-	add_number(out, "device_id", node->device_id);
+	tree_write_add_string(out, "user", node->user);
+	tree_write_add_string(out, "group", node->group);
+	tree_write_add_number(out, "inode", node->inode);
+	tree_write_add_number(out, "device_id", node->device_id);
 	if (node->type == REPO_NODE_FILE)
-		add_number(out, "size", node->size);
-	add_number(out, "links", node->links);
+		tree_write_add_number(out, "size", node->size);
+	tree_write_add_number(out, "links", node->links);
 	if (node->type == REPO_NODE_SYMLINK)
-		add_string(out, "linktarget", node->link_target);
+		tree_write_add_string(out, "linktarget", node->link_target);
 }
 
 /* The same but for name and subtree. */
@@ -233,17 +235,17 @@ static bool is_alike(const struct repo_node *a, const struct repo_node *b)
 
 /* Everything before the content. Most nodes of a directory of segments differ in nothing
  * but their names, and there are a hundred thousand of them in 1 TiB. */
-static int add_node(struct repo_tree_writer *writer, const struct repo_node *node,
-		    struct cairn_err *err)
+static int tree_write_add_node(struct repo_tree_writer *writer, const struct repo_node *node,
+			       struct cairn_err *err)
 {
 	struct cairn_buf *out = &writer->text, *fields = &writer->like_text;
 	int rc;
 
 	cairn_buf_adds(out, "{\"name\":");
-	rc = add_name(out, node->name, err);
+	rc = tree_write_add_name(out, node->name, err);
 	if (!writer->any || !is_alike(&writer->like, node)) {
 		cairn_buf_reset(fields);
-		add_fields(fields, node);
+		tree_write_add_fields(fields, node);
 		writer->like = *node;
 	}
 	if (rc == 0 && cairn_buf_failed(fields))
@@ -268,7 +270,7 @@ static int begin_node(struct repo_tree_writer *writer, const struct repo_node *n
 				     writer->last);
 	if (writer->any)
 		cairn_buf_addc(&writer->text, ',');
-	rc = add_node(writer, node, err);
+	rc = tree_write_add_node(writer, node, err);
 	if (rc < 0)
 		return rc;
 	memcpy(writer->last, node->name, n + 1);
@@ -377,7 +379,7 @@ int repo_tree_writer_file_end(struct repo_tree_writer *writer, struct cairn_err 
 
 /* ---- storing --------------------------------------------------------------- */
 
-static int seal(struct repo_tree_writer *writer, struct cairn_err *err)
+static int tree_write_seal(struct repo_tree_writer *writer, struct cairn_err *err)
 {
 	struct cairn_buf *out = &writer->out;
 	struct repo_codec *codec;
@@ -395,7 +397,8 @@ static int seal(struct repo_tree_writer *writer, struct cairn_err *err)
 	return rc;
 }
 
-static int store(struct repo_tree_writer *writer, const struct repo_id *id, struct cairn_err *err)
+static int tree_write_store(struct repo_tree_writer *writer, const struct repo_id *id,
+			    struct cairn_err *err)
 {
 	struct repo *repo = writer->repo;
 	uint32_t entry;
@@ -406,7 +409,7 @@ static int store(struct repo_tree_writer *writer, const struct repo_id *id, stru
 		repo->blobs_known += known;
 		return rc;
 	}
-	rc = seal(writer, err);
+	rc = tree_write_seal(writer, err);
 	if (rc == 0)
 		rc = repo_packer_append(repo->packer, REPO_BLOB_TREE, id, entry, writer->out.data,
 					writer->out.len, (uint32_t)writer->plain, err);
@@ -428,11 +431,11 @@ int repo_tree_writer_finish(struct repo_tree_writer *writer, struct repo_id *ret
 		return cairn_err_set(err, CAIRN_INTERNAL, "the tree is not complete");
 	writer->done = true;
 	cairn_buf_adds(&writer->text, "]}\n");
-	rc = pump(writer, ZSTD_e_end, &why);
+	rc = tree_write_pump(writer, ZSTD_e_end, &why);
 	if (rc == 0 && EVP_DigestFinal_ex(writer->hash, id.bytes, NULL) != 1)
 		rc = cairn_err_nomem(&why, "a hash");
 	if (rc == 0)
-		rc = store(writer, &id, &why);
+		rc = tree_write_store(writer, &id, &why);
 	if (rc < 0)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	*ret_id = id;

@@ -43,8 +43,8 @@ void repo_walk_move_mark(struct repo_walk *walk, uint32_t from, uint32_t to)
 }
 
 /* False when there is no such blob; *ret_new when it was not marked before. */
-static bool mark(struct repo_walk *walk, enum repo_blob_type type, const struct repo_id *id,
-		 bool *ret_new)
+static bool walk_mark(struct repo_walk *walk, enum repo_blob_type type, const struct repo_id *id,
+		      bool *ret_new)
 {
 	uint32_t entry;
 
@@ -55,7 +55,7 @@ static bool mark(struct repo_walk *walk, enum repo_blob_type type, const struct 
 	return true;
 }
 
-static int push(struct repo_walk *walk, const struct repo_id *tree, struct cairn_err *err)
+static int walk_push(struct repo_walk *walk, const struct repo_id *tree, struct cairn_err *err)
 {
 	if (walk->depth == walk->cap) {
 		size_t cap = walk->cap ? walk->cap * 2 : 64;
@@ -72,16 +72,16 @@ static int push(struct repo_walk *walk, const struct repo_id *tree, struct cairn
 	return 0;
 }
 
-static int node(void *arg, const struct repo_node *node, struct cairn_err *err)
+static int walk_node(void *arg, const struct repo_node *node, struct cairn_err *err)
 {
 	struct repo_walk *walk = arg;
 
 	walk->sum = 0;
 	walk->broken = false;
-	return node->type == REPO_NODE_DIR ? push(walk, &node->subtree, err) : 0;
+	return node->type == REPO_NODE_DIR ? walk_push(walk, &node->subtree, err) : 0;
 }
 
-static int content(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
+static int walk_content(void *arg, const struct repo_id *ids, size_t n, struct cairn_err *err)
 {
 	struct repo_walk *walk = arg;
 	char hex[REPO_ID_TEXT_MAX], text[160];
@@ -91,7 +91,7 @@ static int content(void *arg, const struct repo_id *ids, size_t n, struct cairn_
 		uint64_t size = 0;
 		bool fresh;
 
-		if (mark(walk, REPO_BLOB_DATA, &ids[i], &fresh) &&
+		if (walk_mark(walk, REPO_BLOB_DATA, &ids[i], &fresh) &&
 		    repo_blob_size(walk->repo, REPO_BLOB_DATA, &ids[i], &size, err) == 0) {
 			walk->sum += size;
 			continue;
@@ -124,13 +124,13 @@ static int node_end(void *arg, const struct repo_node *node, struct cairn_err *e
 static int read_tree(struct repo_walk *walk, const struct repo_id *tree, struct cairn_err *err)
 {
 	const struct repo_tree_visitor visitor = {
-		.node = node, .content = content, .node_end = node_end, .arg = walk};
+		.node = walk_node, .content = walk_content, .node_end = node_end, .arg = walk};
 	char hex[REPO_ID_TEXT_MAX], text[160];
 	struct cairn_err why = {0};
 	bool fresh = false;
 	int rc;
 
-	if (!mark(walk, REPO_BLOB_TREE, tree, &fresh)) {
+	if (!walk_mark(walk, REPO_BLOB_TREE, tree, &fresh)) {
 		snprintf(text, sizeof(text), "tree %s is in no index", repo_id_format(tree, hex));
 		return walk->problem(walk->arg, CAIRN_DATA_LOSS, text, err);
 	}
@@ -145,7 +145,7 @@ static int read_tree(struct repo_walk *walk, const struct repo_id *tree, struct 
 
 int repo_walk_tree(struct repo_walk *walk, const struct repo_id *root, struct cairn_err *err)
 {
-	int rc = push(walk, root, err);
+	int rc = walk_push(walk, root, err);
 
 	while (rc == 0 && walk->depth > 0) {
 		struct repo_id tree = walk->stack[--walk->depth];

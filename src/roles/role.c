@@ -64,7 +64,7 @@ int role_main(const struct role *role, int argc, char **argv)
 	mallopt(M_ARENA_MAX, ARENAS);
 	/* Pages that only the start needed. */
 	cairn_mem_drop_clean();
-	return command_main(&program, argc, argv);
+	return cmd_command_main(&program, argc, argv);
 }
 
 int role_server_main(const struct command *command, int (*run)(struct cairn_err *err), int argc,

@@ -22,7 +22,7 @@ struct role {
 			struct cairn_err *err);
 };
 
-/* For main(): sets up memory and its privacy, then as command_main(). */
+/* For main(): sets up memory and its privacy, then as cmd_command_main(). */
 int role_main(const struct role *role, int argc, char **argv);
 
 /* The same for a server of one command. */

@@ -6,13 +6,13 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/kube_cache.h"
-#include "kube/digest.h"
 #include "kube/authz_cache.h"
-#include "kube/object.h"
+#include "kube/digest.h"
+#include "kube/kube_cache.h"
 #include "kube/kube_resource.h"
-#include "kube/value.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
+#include "kube/value.h"
 
 #define AUDIENCES_MAX 16U /* one per driver name, which rarely changes */
 
@@ -20,7 +20,7 @@ struct sidecar_access {
 	struct sidecar_kube kube;
 	char *audience; /* NULL: read it from the SnapshotMetadataService */
 	struct kube_cache *audiences;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 };
 
 /* A string as a cached value. */
@@ -47,17 +47,18 @@ static int text_new(const char *bytes, struct kube_value **ret, struct cairn_err
 	return 0;
 }
 
-static int review_token(void *self, const char *token, const char *audience,
-			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
+static int access_review_token(void *self, const char *token, const char *audience,
+			       const struct kube_wait *wait, json_t **ret_user,
+			       struct cairn_err *err)
 {
 	const struct sidecar_kube *kube = self;
 
 	return kube->ops->review_token(kube->self, token, audience, wait, ret_user, err);
 }
 
-static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct kube_wait *wait, struct kube_access_answer *ret,
-			 struct cairn_err *err)
+static int access_review_access(void *self, const json_t *user, const struct kube_access *what,
+				const struct kube_wait *wait, struct kube_access_answer *ret,
+				struct cairn_err *err)
 {
 	const struct sidecar_kube *kube = self;
 
@@ -65,8 +66,8 @@ static int review_access(void *self, const json_t *user, const struct kube_acces
 }
 
 static const struct kube_reviewer_ops reviewer_ops = {
-	.review_token = review_token,
-	.review_access = review_access,
+	.review_token = access_review_token,
+	.review_access = access_review_access,
 };
 
 int sidecar_access_new(const struct sidecar_access_options *options, struct sidecar_access **ret,
@@ -74,7 +75,7 @@ int sidecar_access_new(const struct sidecar_access_options *options, struct side
 {
 	cairn_cleanup(sidecar_access_freep) struct sidecar_access *access =
 		cairn_calloc(1, sizeof(*access));
-	struct kube_guard_options guard = {
+	struct kube_authz_cache_options guard = {
 		.keep_ms = options->keep_ms,
 		.refusal_ms = options->refusal_ms,
 	};
@@ -94,7 +95,7 @@ int sidecar_access_new(const struct sidecar_access_options *options, struct side
 			return cairn_err_nomem(err, "access");
 	}
 	guard.reviewer = (struct kube_reviewer){.ops = &reviewer_ops, .self = &access->kube};
-	rc = kube_guard_new(&guard, &access->guard, err);
+	rc = kube_authz_cache_new(&guard, &access->guard, err);
 	if (!rc)
 		rc = kube_cache_new(&cache, &access->audiences, err);
 	if (rc)
@@ -108,7 +109,7 @@ void sidecar_access_free(struct sidecar_access *access)
 	if (!access)
 		return;
 	kube_cache_free(access->audiences);
-	kube_guard_free(access->guard);
+	kube_authz_cache_free(access->guard);
 	free(access->audience);
 	free(access);
 }
@@ -116,13 +117,13 @@ void sidecar_access_free(struct sidecar_access *access)
 void sidecar_access_sweep(struct sidecar_access *access)
 {
 	kube_cache_sweep(access->audiences);
-	kube_guard_sweep(access->guard);
+	kube_authz_cache_sweep(access->guard);
 }
 
 void sidecar_access_stats(struct sidecar_access *access, struct kube_cache_stats *ret_tokens,
 			  struct kube_cache_stats *ret_rights)
 {
-	kube_guard_stats(access->guard, ret_tokens, ret_rights);
+	kube_authz_cache_stats(access->guard, ret_tokens, ret_rights);
 }
 
 /* --- the audience --- */
@@ -193,9 +194,9 @@ int sidecar_access_user(struct sidecar_access *access, const char *driver, const
 
 	if (rc) {
 		cairn_err_wrap(err, "failed to authenticate user");
-		return kube_guard_could_not_ask(rc, err);
+		return kube_authz_cache_could_not_ask(rc, err);
 	}
-	rc = kube_guard_user(access->guard, token, audience, wait, ret, err);
+	rc = kube_authz_cache_user(access->guard, token, audience, wait, ret, err);
 	if (rc == CAIRN_UNAUTHENTICATED)
 		return cairn_err_set(err, rc, "unauthenticated user");
 	return rc ? cairn_err_wrap(err, "failed to authenticate user") : 0;
@@ -205,7 +206,7 @@ int sidecar_access_check(struct sidecar_access *access, const struct kube_user *
 			 const char *ns, const char *snapshot, const struct kube_wait *wait,
 			 struct cairn_err *err)
 {
-	int rc = kube_guard_may_read(access->guard, user, ns, snapshot, wait, err);
+	int rc = kube_authz_cache_may_read(access->guard, user, ns, snapshot, wait, err);
 
 	if (rc == CAIRN_DENIED)
 		return cairn_err_wrap(err,

@@ -80,8 +80,8 @@ static int take_answer(struct net_rpc *rpc, const ProtobufCMessageDescriptor *ty
 	return rc <= 0 ? rc : cairn_err_set(err, CAIRN_INTERNAL, "there were two answers");
 }
 
-static int call(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
-		ProtobufCMessage **ret, struct cairn_err *err)
+static int driver_channel_call(void *arg, const char *path, const ProtobufCMessageDescriptor *type,
+			       ProtobufCMessage **ret, struct cairn_err *err)
 {
 	struct sidecar_driver *d = arg;
 	struct net_rpc_options options = {
@@ -104,7 +104,7 @@ static int call(void *arg, const char *path, const ProtobufCMessageDescriptor *t
 
 static int learn_name(struct sidecar_driver *d, struct cairn_err *err)
 {
-	const struct csi_client client = {.call = call, .arg = d};
+	const struct csi_client client = {.call = driver_channel_call, .arg = d};
 	const char *known = atomic_load(&d->name);
 	cairn_auto_free char *name = NULL;
 	int rc = csi_client_name(&client, &name, NULL, err);
@@ -126,7 +126,7 @@ static int learn_name(struct sidecar_driver *d, struct cairn_err *err)
 
 static int check_capabilities(struct sidecar_driver *d, struct cairn_err *err)
 {
-	const struct csi_client client = {.call = call, .arg = d};
+	const struct csi_client client = {.call = driver_channel_call, .arg = d};
 	struct csi_client_services services;
 	int rc = csi_client_services(&client, &services, err);
 
@@ -136,11 +136,12 @@ static int check_capabilities(struct sidecar_driver *d, struct cairn_err *err)
 			     "the CSI driver does not offer SNAPSHOT_METADATA_SERVICE");
 }
 
-static int probe(struct sidecar_driver *d, struct cairn_err *err)
+static int driver_channel_probe(struct sidecar_driver *d, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	const Csi__V1__ProbeResponse *response;
-	int rc = call(d, PROBE_PATH, &csi__v1__probe_response__descriptor, &message, err);
+	int rc = driver_channel_call(d, PROBE_PATH, &csi__v1__probe_response__descriptor, &message,
+				     err);
 
 	if (rc)
 		return rc;
@@ -150,12 +151,12 @@ static int probe(struct sidecar_driver *d, struct cairn_err *err)
 	return 0;
 }
 
-static int look(struct sidecar_driver *d, struct cairn_err *err)
+static int driver_channel_look(struct sidecar_driver *d, struct cairn_err *err)
 {
 	int rc = d->known ? 0 : learn_name(d, err);
 
 	if (!rc)
-		rc = probe(d, err);
+		rc = driver_channel_probe(d, err);
 	if (!rc && !d->known)
 		rc = check_capabilities(d, err);
 	d->known = rc == 0;
@@ -164,7 +165,7 @@ static int look(struct sidecar_driver *d, struct cairn_err *err)
 
 /* --- the thread --- */
 
-static void tell(struct sidecar_driver *d, bool ready, const char *why)
+static void driver_channel_tell(struct sidecar_driver *d, bool ready, const char *why)
 {
 	bool news;
 
@@ -177,13 +178,13 @@ static void tell(struct sidecar_driver *d, bool ready, const char *why)
 		d->options.changed(d->options.arg, ready, ready ? atomic_load(&d->name) : why);
 }
 
-static uint64_t tick(void *arg)
+static uint64_t driver_channel_tick(void *arg)
 {
 	struct sidecar_driver *d = arg;
 	struct cairn_err err = {0};
-	int rc = look(d, &err);
+	int rc = driver_channel_look(d, &err);
 
-	tell(d, rc == 0, err.msg);
+	driver_channel_tell(d, rc == 0, err.msg);
 	return rc == 0 ? d->options.probe_ms : RETRY_MS;
 }
 
@@ -236,7 +237,7 @@ int sidecar_driver_new(const struct sidecar_driver_options *options, struct side
 	snprintf(d->why, sizeof(d->why), "the CSI driver was not reached yet");
 	rc = make_channels(d, err);
 	if (!rc)
-		rc = cairn_ticker_start(&d->ticker, "driver", 0, tick, d, err);
+		rc = cairn_ticker_start(&d->ticker, "driver", 0, driver_channel_tick, d, err);
 	if (!rc)
 		*ret = cairn_take(d);
 	return rc;

@@ -54,7 +54,7 @@ static int check_known(const struct sidecar_base *base, const json_t *contents,
 }
 
 /* The sidecar lacks permission to list contents, which upstream does not need. */
-static int check_blind(struct sidecar_names *names, const struct sidecar_base *base,
+static int check_blind(struct sidecar_resolve *names, const struct sidecar_base *base,
 		       struct cairn_err *err)
 {
 	if (base->owned)
@@ -67,8 +67,8 @@ static int check_blind(struct sidecar_names *names, const struct sidecar_base *b
 	return 0;
 }
 
-int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
-			     const struct kube_wait *wait, struct cairn_err *err)
+int sidecar_resolve_check_base(struct sidecar_resolve *names, const struct sidecar_base *base,
+			       const struct kube_wait *wait, struct cairn_err *err)
 {
 	const struct sidecar_kube *kube = &names->kube;
 	kube_auto_json json_t *contents = NULL;

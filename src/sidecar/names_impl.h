@@ -8,7 +8,7 @@
 
 #include "sidecar/resolve.h"
 
-struct sidecar_names {
+struct sidecar_resolve {
 	struct sidecar_kube kube;
 	struct kube_cache *snapshots;
 	struct kube_cache *classes;
@@ -20,7 +20,7 @@ struct sidecar_names {
 int sidecar_read_failed(int rc, struct cairn_err *err);
 
 /* Reads the class and the secret of a snapshot; *ret stays NULL if the driver needs none. */
-int sidecar_secret_find(struct sidecar_names *names, const char *driver,
+int sidecar_secret_find(struct sidecar_resolve *names, const char *driver,
 			const struct sidecar_snapshot *snapshot, const struct kube_wait *wait,
 			struct sidecar_secret **ret, struct cairn_err *err);
 

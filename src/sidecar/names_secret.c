@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/digest.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
 #include "sidecar/names_impl.h"
 #include "sidecar/secret.h"
 
@@ -29,7 +29,7 @@ struct class_secret {
 	char *ns;
 };
 
-static void destroy(struct kube_value *value)
+static void names_secret_destroy(struct kube_value *value)
 {
 	struct class_secret *c = (struct class_secret *)value;
 
@@ -43,7 +43,7 @@ static bool is_set(const char *text)
 	return text && text[0];
 }
 
-static int make(const json_t *class, struct kube_value **ret, struct cairn_err *err)
+static int names_secret_make(const json_t *class, struct kube_value **ret, struct cairn_err *err)
 {
 	kube_auto_value struct class_secret *c = cairn_calloc(1, sizeof(*c));
 	const char *name = kube_str(class, "parameters", PARAMETER_NAME);
@@ -51,7 +51,7 @@ static int make(const json_t *class, struct kube_value **ret, struct cairn_err *
 
 	if (!c)
 		return cairn_err_nomem(err, "class");
-	kube_value_init(&c->value, destroy);
+	kube_value_init(&c->value, names_secret_destroy);
 	if (is_set(name) != is_set(ns))
 		return cairn_err_set(err, CAIRN_INTERNAL,
 				     "invalid snapshotter secret parameters in "
@@ -69,7 +69,7 @@ static int make(const json_t *class, struct kube_value **ret, struct cairn_err *
 }
 
 struct question {
-	struct sidecar_names *names;
+	struct sidecar_resolve *names;
 	const char *driver;
 	const char *class_name;
 };
@@ -86,12 +86,12 @@ static int ask_class(void *arg, const struct kube_wait *wait, struct kube_value 
 
 	(void)until_ns;
 	if (!rc)
-		return make(class, ret, err);
+		return names_secret_make(class, ret, err);
 	cairn_err_wrap(err, "failed to get VolumeSnapshotClass '%s'", q->class_name);
 	return rc == CAIRN_DENIED ? rc : sidecar_read_failed(rc, err);
 }
 
-static bool is_default(const json_t *class, const char *driver)
+static bool names_secret_is_default(const json_t *class, const char *driver)
 {
 	const char *of = kube_str(class, "driver");
 	const char *mark = kube_annotation(class, IS_DEFAULT);
@@ -112,7 +112,7 @@ static int choose_default(const json_t *list, const char *driver, const json_t *
 
 	json_array_foreach(kube_at(list, "items"), i, class)
 	{
-		if (!is_default(class, driver))
+		if (!names_secret_is_default(class, driver))
 			continue;
 		n++;
 		found = class;
@@ -148,12 +148,13 @@ static int ask_default(void *arg, const struct kube_wait *wait, struct kube_valu
 		return cairn_err_set(
 			err, CAIRN_NOT_FOUND,
 			"no default VolumeSnapshotClass is set for the CSI driver '%s'", q->driver);
-	return make(class, ret, err);
+	return names_secret_make(class, ret, err);
 }
 
 /* Returns name and namespace of the secret, owned by the caller; both NULL for none. */
-static int resolve(const struct class_secret *class, const struct sidecar_snapshot *snapshot,
-		   char **ret_name, char **ret_ns, struct cairn_err *err)
+static int names_secret_resolve(const struct class_secret *class,
+				const struct sidecar_snapshot *snapshot, char **ret_name,
+				char **ret_ns, struct cairn_err *err)
 {
 	struct sidecar_template with = {
 		.content = snapshot->content, .ns = snapshot->ns, .name = snapshot->name};
@@ -182,9 +183,9 @@ static int resolve_noted(const struct sidecar_snapshot *snapshot, char **ret_nam
 	return *ret_name && *ret_ns ? 0 : cairn_err_nomem(err, "secret");
 }
 
-static int read_secret(struct sidecar_names *names, const char *ns, const char *name,
-		       const struct kube_wait *wait, struct sidecar_secret **ret,
-		       struct cairn_err *err)
+static int names_secret_read_secret(struct sidecar_resolve *names, const char *ns, const char *name,
+				    const struct kube_wait *wait, struct sidecar_secret **ret,
+				    struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
 	int rc = names->kube.ops->get(names->kube.self, KUBE_REF(&kube_secrets, ns, name), wait,
@@ -199,7 +200,7 @@ static int read_secret(struct sidecar_names *names, const char *ns, const char *
 	return sidecar_read_failed(rc == CAIRN_NOT_FOUND ? CAIRN_INTERNAL : rc, err);
 }
 
-int sidecar_secret_find(struct sidecar_names *names, const char *driver,
+int sidecar_secret_find(struct sidecar_resolve *names, const char *driver,
 			const struct sidecar_snapshot *snapshot, const struct kube_wait *wait,
 			struct sidecar_secret **ret, struct cairn_err *err)
 {
@@ -214,12 +215,13 @@ int sidecar_secret_find(struct sidecar_names *names, const char *driver,
 				&class, err);
 
 	if (!rc)
-		rc = resolve((struct class_secret *)(void *)class, snapshot, &name, &ns, err);
+		rc = names_secret_resolve((struct class_secret *)(void *)class, snapshot, &name,
+					  &ns, err);
 	else if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DENIED)
 		rc = resolve_noted(snapshot, &name, &ns, err);
 	if (rc)
 		return rc;
 	if (err)
 		*err = (struct cairn_err){0};
-	return name ? read_secret(names, ns, name, wait, ret, err) : 0;
+	return name ? names_secret_read_secret(names, ns, name, wait, ret, err) : 0;
 }

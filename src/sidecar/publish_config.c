@@ -4,13 +4,13 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/kube_client.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/publisher.h"
 
-static int make_object(const struct sidecar_advert_options *o, const char *ns, json_t **ret,
-		       struct cairn_err *err)
+static int publish_config_make_object(const struct sidecar_publish_config_options *o,
+				      const char *ns, json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *object =
 		kube_object_new(&kube_snapshotservicesconfigurations, NULL, o->name);
@@ -29,7 +29,7 @@ static int make_object(const struct sidecar_advert_options *o, const char *ns, j
 	return rc;
 }
 
-static void told(const json_t *object, const struct cairn_err *failure)
+static void publish_config_told(const json_t *object, const struct cairn_err *failure)
 {
 	if (failure)
 		cairn_log(CAIRN_LOG_WARN, "SnapshotServicesConfiguration is not published",
@@ -39,17 +39,18 @@ static void told(const json_t *object, const struct cairn_err *failure)
 			  CAIRN_STR("name", kube_name(object)));
 }
 
-int sidecar_advertise(struct kube_client *client, const struct sidecar_advert_options *options,
+int sidecar_advertise(struct kube_client *client,
+		      const struct sidecar_publish_config_options *options,
 		      struct kube_publisher **ret, struct cairn_err *err)
 {
 	static const char *const ca_path[] = {"spec", "caCert", NULL};
 	struct kube_publish_options how = {.resource = &kube_snapshotservicesconfigurations,
 					   .ca_file = options->ca_file,
 					   .ca_path = ca_path,
-					   .told = told,
+					   .told = publish_config_told,
 					   .field_manager = "cairn-sidecar"};
 	const char *ns = options->ns ? options->ns : kube_client_namespace(client);
-	int rc = make_object(options, ns, &how.object, err);
+	int rc = publish_config_make_object(options, ns, &how.object, err);
 
 	return rc ? rc : kube_publisher_new(client, &how, ret, err);
 }

@@ -9,7 +9,7 @@ struct cairn_err;
 struct kube_client;
 struct kube_publisher;
 
-struct sidecar_advert_options {
+struct sidecar_publish_config_options {
 	const char *name;    /* of the object */
 	const char *driver;  /* driver that the service belongs to */
 	const char *ns;      /* namespace of the driver; NULL: the client's */
@@ -18,7 +18,8 @@ struct sidecar_advert_options {
 };
 
 /* Starts publishing; the client is borrowed. See kube/publisher.h. */
-int sidecar_advertise(struct kube_client *client, const struct sidecar_advert_options *options,
+int sidecar_advertise(struct kube_client *client,
+		      const struct sidecar_publish_config_options *options,
 		      struct kube_publisher **ret, struct cairn_err *err);
 
 #endif

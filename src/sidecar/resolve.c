@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/digest.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
 #include "kube/kube_snapshot.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
 #include "sidecar/secret.h"
 
 #define CLASSES_MAX 1024U
@@ -16,10 +16,10 @@
 #define NOTED_SECRET    "snapshot.storage.kubernetes.io/deletion-secret-name"
 #define NOTED_SECRET_NS "snapshot.storage.kubernetes.io/deletion-secret-namespace"
 
-int sidecar_names_new(const struct sidecar_names_options *options, struct sidecar_names **ret,
-		      struct cairn_err *err)
+int sidecar_resolve_new(const struct sidecar_resolve_options *options, struct sidecar_resolve **ret,
+			struct cairn_err *err)
 {
-	cairn_cleanup(sidecar_names_freep) struct sidecar_names *names =
+	cairn_cleanup(sidecar_resolve_freep) struct sidecar_resolve *names =
 		cairn_calloc(1, sizeof(*names));
 	struct kube_cache_options cache = {
 		.entries_max = SIDECAR_NAMES_ENTRIES_MAX,
@@ -42,7 +42,7 @@ int sidecar_names_new(const struct sidecar_names_options *options, struct sideca
 	return 0;
 }
 
-void sidecar_names_free(struct sidecar_names *names)
+void sidecar_resolve_free(struct sidecar_resolve *names)
 {
 	if (!names)
 		return;
@@ -51,13 +51,13 @@ void sidecar_names_free(struct sidecar_names *names)
 	free(names);
 }
 
-void sidecar_names_sweep(struct sidecar_names *names)
+void sidecar_resolve_sweep(struct sidecar_resolve *names)
 {
 	kube_cache_sweep(names->snapshots);
 	kube_cache_sweep(names->classes);
 }
 
-void sidecar_names_stats(struct sidecar_names *names, struct kube_cache_stats *ret)
+void sidecar_resolve_stats(struct sidecar_resolve *names, struct kube_cache_stats *ret)
 {
 	kube_cache_stats(names->snapshots, ret);
 }
@@ -79,7 +79,7 @@ static void snapshot_destroy(struct kube_value *value)
 }
 
 /* Returns true when memory is short. */
-static bool copy(char **to, const char *text)
+static bool resolve_copy(char **to, const char *text)
 {
 	*to = text ? cairn_strdup(text) : NULL;
 	return text && !*to;
@@ -97,14 +97,15 @@ int sidecar_read_failed(int rc, struct cairn_err *err)
 }
 
 struct question {
-	struct sidecar_names *names;
+	struct sidecar_resolve *names;
 	const char *driver;
 	const char *ns;
 	const char *name;
 	const struct kube_wait *wait;
 };
 
-static int read_object(void *arg, const struct kube_ref *ref, json_t **ret, struct cairn_err *err)
+static int resolve_read_object(void *arg, const struct kube_ref *ref, json_t **ret,
+			       struct cairn_err *err)
 {
 	const struct question *q = arg;
 	const struct sidecar_kube *kube = &q->names->kube;
@@ -120,40 +121,44 @@ static int read_object(void *arg, const struct kube_ref *ref, json_t **ret, stru
 	return sidecar_read_failed(rc, err);
 }
 
-static int make_snapshot(const struct question *q, const struct kube_snapshot *of,
-			 struct sidecar_snapshot **ret, struct cairn_err *err)
+static int resolve_make_snapshot(const struct question *q, const struct kube_snapshot *of,
+				 struct sidecar_snapshot **ret, struct cairn_err *err)
 {
 	kube_auto_value struct sidecar_snapshot *s = cairn_calloc(1, sizeof(*s));
 
 	if (!s)
 		return cairn_err_nomem(err, "snapshot");
 	kube_value_init(&s->value, snapshot_destroy);
-	if (copy(&s->ns, q->ns) || copy(&s->name, q->name) ||
-	    copy(&s->content, kube_name(of->content)) || copy(&s->handle, of->handle) ||
-	    copy(&s->volume, of->volume_handle) ||
-	    copy(&s->class_name, kube_str(of->snapshot, "spec", "volumeSnapshotClassName")) ||
-	    copy(&s->used_secret, kube_annotation(of->content, NOTED_SECRET)) ||
-	    copy(&s->used_secret_ns, kube_annotation(of->content, NOTED_SECRET_NS)))
+	if (resolve_copy(&s->ns, q->ns) || resolve_copy(&s->name, q->name) ||
+	    resolve_copy(&s->content, kube_name(of->content)) ||
+	    resolve_copy(&s->handle, of->handle) || resolve_copy(&s->volume, of->volume_handle) ||
+	    resolve_copy(&s->class_name,
+			 kube_str(of->snapshot, "spec", "volumeSnapshotClassName")) ||
+	    resolve_copy(&s->used_secret, kube_annotation(of->content, NOTED_SECRET)) ||
+	    resolve_copy(&s->used_secret_ns, kube_annotation(of->content, NOTED_SECRET_NS)))
 		return cairn_err_nomem(err, "snapshot");
 	*ret = cairn_take(s);
 	return 0;
 }
 
-static int ask(void *arg, const struct kube_wait *wait, struct kube_value **ret, uint64_t *until_ns,
-	       struct cairn_err *err)
+static int resolve_ask(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+		       uint64_t *until_ns, struct cairn_err *err)
 {
 	struct question *q = arg;
 	kube_auto_value struct sidecar_snapshot *found = NULL;
 	cairn_cleanup(kube_snapshot_done) struct kube_snapshot of = {0};
-	const struct kube_snapshot_query query = {
-		.ns = q->ns, .name = q->name, .driver = q->driver, .get = read_object, .arg = q};
+	const struct kube_snapshot_query query = {.ns = q->ns,
+						  .name = q->name,
+						  .driver = q->driver,
+						  .get = resolve_read_object,
+						  .arg = q};
 	int rc;
 
 	(void)until_ns;
 	q->wait = wait;
 	rc = kube_snapshot_resolve(&query, &of, err);
 	if (!rc)
-		rc = make_snapshot(q, &of, &found, err);
+		rc = resolve_make_snapshot(q, &of, &found, err);
 	if (!rc)
 		rc = sidecar_secret_find(q->names, q->driver, found, wait, &found->secret, err);
 	if (rc)
@@ -162,14 +167,14 @@ static int ask(void *arg, const struct kube_wait *wait, struct kube_value **ret,
 	return 0;
 }
 
-int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
-		       const char *name, const struct kube_wait *wait,
-		       struct sidecar_snapshot **ret, struct cairn_err *err)
+int sidecar_resolve_find(struct sidecar_resolve *names, const char *driver, const char *ns,
+			 const char *name, const struct kube_wait *wait,
+			 struct sidecar_snapshot **ret, struct cairn_err *err)
 {
 	struct question q = {.names = names, .driver = driver, .ns = ns, .name = name};
 	struct kube_digest key = kube_digest_of("snapshot", driver, ns, name, NULL);
 	struct kube_value *value;
-	int rc = kube_cache_get(names->snapshots, &key, ask, &q, wait, &value, err);
+	int rc = kube_cache_get(names->snapshots, &key, resolve_ask, &q, wait, &value, err);
 
 	if (rc)
 		return rc;

@@ -24,7 +24,7 @@
 
 struct cairn_err;
 struct sidecar_access;
-struct sidecar_names;
+struct sidecar_resolve;
 struct sidecar_secret;
 struct kube_user;
 struct kube_wait;
@@ -45,16 +45,16 @@ struct sidecar_snapshot {
 	struct sidecar_secret *secret; /* NULL: the driver needs none */
 };
 
-struct sidecar_names_options {
+struct sidecar_resolve_options {
 	struct sidecar_kube kube;
 	uint64_t keep_ms;
 	uint64_t refusal_ms;
 };
 
-int sidecar_names_new(const struct sidecar_names_options *options, struct sidecar_names **ret,
-		      struct cairn_err *err);
-void sidecar_names_free(struct sidecar_names *names); /* accepts NULL */
-CAIRN_DEFINE_CLEANUP(struct sidecar_names, sidecar_names_free);
+int sidecar_resolve_new(const struct sidecar_resolve_options *options, struct sidecar_resolve **ret,
+			struct cairn_err *err);
+void sidecar_resolve_free(struct sidecar_resolve *names); /* accepts NULL */
+CAIRN_DEFINE_CLEANUP(struct sidecar_resolve, sidecar_resolve_free);
 
 /* Returns the snapshot if it is ready and bound; *ret is the caller's reference.
  *
@@ -64,9 +64,9 @@ CAIRN_DEFINE_CLEANUP(struct sidecar_names, sidecar_names_free);
  * CAIRN_PRECONDITION  its content refers to another snapshot
  * CAIRN_INTERNAL      the sidecar may not read it, or cannot get the secret
  */
-int sidecar_names_find(struct sidecar_names *names, const char *driver, const char *ns,
-		       const char *name, const struct kube_wait *wait,
-		       struct sidecar_snapshot **ret, struct cairn_err *err);
+int sidecar_resolve_find(struct sidecar_resolve *names, const char *driver, const char *ns,
+			 const char *name, const struct kube_wait *wait,
+			 struct sidecar_snapshot **ret, struct cairn_err *err);
 
 struct sidecar_base {
 	const char *driver;
@@ -85,10 +85,10 @@ struct sidecar_base {
  * CAIRN_INVALID    of another volume
  * CAIRN_NOT_FOUND  `owned` is set and Kubernetes does not know the handle
  */
-int sidecar_names_check_base(struct sidecar_names *names, const struct sidecar_base *base,
-			     const struct kube_wait *wait, struct cairn_err *err);
+int sidecar_resolve_check_base(struct sidecar_resolve *names, const struct sidecar_base *base,
+			       const struct kube_wait *wait, struct cairn_err *err);
 
-void sidecar_names_sweep(struct sidecar_names *names);
-void sidecar_names_stats(struct sidecar_names *names, struct kube_cache_stats *ret);
+void sidecar_resolve_sweep(struct sidecar_resolve *names);
+void sidecar_resolve_stats(struct sidecar_resolve *names, struct kube_cache_stats *ret);
 
 #endif

@@ -73,7 +73,7 @@ void sidecar_secret_free(struct sidecar_secret *secret)
 	free(secret);
 }
 
-static const char *meaning(const struct sidecar_template *with, const char *token, size_t n)
+static const char *secret_meaning(const struct sidecar_template *with, const char *token, size_t n)
 {
 	const struct {
 		const char *token;
@@ -99,7 +99,7 @@ int sidecar_template_expand(const struct sidecar_template *with, const char *tex
 	while (*text) {
 		const char *close = text[0] == '$' && text[1] == '{' ? strchr(text, '}') : NULL;
 		const char *value =
-			close ? meaning(with, text + 2, (size_t)(close - text - 2)) : NULL;
+			close ? secret_meaning(with, text + 2, (size_t)(close - text - 2)) : NULL;
 
 		if (*text != '$') {
 			cairn_buf_addc(&out, *text++);

@@ -13,38 +13,39 @@
 #include "sidecar/sidecar_request.h"
 #include "snapshot_session.pb-c.h"
 
-static char *copy(const char *text)
+static char *session_request_copy(const char *text)
 {
 	return cairn_strdup(text ? text : "");
 }
 
-static void take_allocated(ProtobufCMessage *message, struct sidecar_session_request *r)
+static void session_request_take_allocated(ProtobufCMessage *message,
+					   struct sidecar_session_request *r)
 {
 	GetAllocatedRequest *m = (void *)message;
 
-	r->token = copy(m->session_token);
-	r->volume = copy(m->volume_id);
-	r->base = copy("");
-	r->target = copy(m->snapshot);
+	r->token = session_request_copy(m->session_token);
+	r->volume = session_request_copy(m->volume_id);
+	r->base = session_request_copy("");
+	r->target = session_request_copy(m->snapshot);
 	r->starting_offset = m->starting_offset;
 	r->max_results = m->max_results;
 	explicit_bzero(m->session_token, strlen(m->session_token));
 }
 
-static void take_delta(ProtobufCMessage *message, struct sidecar_session_request *r)
+static void session_request_take_delta(ProtobufCMessage *message, struct sidecar_session_request *r)
 {
 	GetDeltaRequest *m = (void *)message;
 
-	r->token = copy(m->session_token);
-	r->volume = copy(m->volume_id);
-	r->base = copy(m->base_snapshot);
-	r->target = copy(m->target_snapshot);
+	r->token = session_request_copy(m->session_token);
+	r->volume = session_request_copy(m->volume_id);
+	r->base = session_request_copy(m->base_snapshot);
+	r->target = session_request_copy(m->target_snapshot);
 	r->starting_offset = m->starting_byte_offset;
 	r->max_results = m->max_results;
 	explicit_bzero(m->session_token, strlen(m->session_token));
 }
 
-static int check(const struct sidecar_session_request *r, struct cairn_err *err)
+static int session_request_check(const struct sidecar_session_request *r, struct cairn_err *err)
 {
 	if (!r->token || !r->volume || !r->base || !r->target)
 		return cairn_err_nomem(err, "request");
@@ -71,10 +72,10 @@ int sidecar_session_request_read(bool delta, const uint8_t *data, size_t n,
 	if (rc)
 		return rc;
 	if (delta)
-		take_delta(message, &own);
+		session_request_take_delta(message, &own);
 	else
-		take_allocated(message, &own);
-	rc = check(&own, err);
+		session_request_take_allocated(message, &own);
+	rc = session_request_check(&own, err);
 	if (rc)
 		return rc;
 	*ret = own;

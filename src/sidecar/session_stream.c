@@ -17,20 +17,20 @@
 #include "base/log.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
-#include "kube/object.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/relay.h"
 #include "proto/block_metadata.h"
 #include "proto/block_translate.h"
+#include "sidecar/call_common.h"
 #include "sidecar/driver_channel.h"
-#include "sidecar/sidecar_metrics.h"
 #include "sidecar/resolve.h"
 #include "sidecar/session_request.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar_impl.h"
-#include "sidecar/call_common.h"
+#include "sidecar/sidecar_metrics.h"
 
 #define SESSION_ALLOCATED_PATH "/SnapshotMetadata/GetAllocated"
 #define SESSION_DELTA_PATH     "/SnapshotMetadata/GetDelta"
@@ -54,7 +54,7 @@ struct stream {
 	bool allowed; /* the session covers the snapshots */
 };
 
-static void stream_done(struct stream *s)
+static void session_stream_done(struct stream *s)
 {
 	kube_fair_queue_leave(&s->place);
 	kube_value_unrefp(&s->target);
@@ -63,7 +63,7 @@ static void stream_done(struct stream *s)
 	sidecar_session_request_done(&s->request);
 }
 
-static int read_request(struct stream *s, bool delta, struct cairn_err *err)
+static int session_stream_read_request(struct stream *s, bool delta, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
@@ -105,7 +105,7 @@ static int check_session(struct stream *s, struct cairn_err *err)
 
 /* A session does not contain its user, and a user may have any number of sessions, so
  * streams are counted by the sessions' namespace. */
-static int take_place(struct stream *s, struct cairn_err *err)
+static int session_stream_take_place(struct stream *s, struct cairn_err *err)
 {
 	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
 	struct kube_digest who = kube_digest_of("session", ns ? ns : "", NULL);
@@ -113,23 +113,23 @@ static int take_place(struct stream *s, struct cairn_err *err)
 	return sidecar_step_place(s->sidecar, &who, &s->wait, &s->place, err);
 }
 
-static int find(struct stream *s, const char *name, struct sidecar_snapshot **ret,
-		struct cairn_err *err)
+static int session_stream_find(struct stream *s, const char *name, struct sidecar_snapshot **ret,
+			       struct cairn_err *err)
 {
 	const char *ns = kube_str(s->session, "spec", "snapshotNamespace");
 
-	return sidecar_names_find(s->sidecar->names, s->driver_name, ns ? ns : "", name, &s->wait,
-				  ret, err);
+	return sidecar_resolve_find(s->sidecar->names, s->driver_name, ns ? ns : "", name, &s->wait,
+				    ret, err);
 }
 
 /* Resolves both snapshots, which must be of the requested volume. */
-static int find_names(struct stream *s, struct cairn_err *err)
+static int session_stream_find_names(struct stream *s, struct cairn_err *err)
 {
 	const char *volume = s->request.volume;
-	int rc = find(s, s->request.target, &s->target, err);
+	int rc = session_stream_find(s, s->request.target, &s->target, err);
 
 	if (!rc && s->request.delta)
-		rc = find(s, s->request.base, &s->base, err);
+		rc = session_stream_find(s, s->request.base, &s->base, err);
 	if (rc)
 		return rc;
 	if (s->target->volume && volume[0] && strcmp(volume, s->target->volume) != 0)
@@ -143,7 +143,8 @@ static int find_names(struct stream *s, struct cairn_err *err)
 	return 0;
 }
 
-static int start(struct stream *s, bool translated, struct net_rpc **ret, struct cairn_err *err)
+static int session_stream_start(struct stream *s, bool translated, struct net_rpc **ret,
+				struct cairn_err *err)
 {
 	cairn_auto_secret_buf struct cairn_buf bytes = CAIRN_BUF_INIT(SIDECAR_DRIVER_REQUEST_MAX);
 	bool delta = s->request.delta;
@@ -166,12 +167,12 @@ static int start(struct stream *s, bool translated, struct net_rpc **ret, struct
 }
 
 /* Relays the messages unchanged. */
-static int pass_through(struct stream *s, struct cairn_err *err)
+static int session_stream_pass_through(struct stream *s, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	struct net_relay_options options = {.message_max = s->sidecar->options.message_max};
 	struct net_relay_result result = {0};
-	int rc = start(s, false, &rpc, err);
+	int rc = session_stream_start(s, false, &rpc, err);
 
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
@@ -201,12 +202,12 @@ static int send_translated(struct stream *s, const uint8_t *data, size_t n, stru
 	return 0;
 }
 
-static int translate(struct stream *s, struct cairn_err *err)
+static int session_stream_translate(struct stream *s, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	const uint8_t *data;
 	size_t n;
-	int rc = start(s, true, &rpc, err);
+	int rc = session_stream_start(s, true, &rpc, err);
 
 	s->scan.starting_offset = s->request.starting_offset;
 	s->scan.max_results = s->request.max_results;
@@ -223,37 +224,37 @@ static int translate(struct stream *s, struct cairn_err *err)
 
 /* Calls the driver in the session flavour first; a driver without it reports that before
  * any message. The result is remembered until the driver answers differently. */
-static int relay(struct stream *s, struct cairn_err *err)
+static int session_stream_relay(struct stream *s, struct cairn_err *err)
 {
 	_Atomic int *flavour = &s->sidecar->session_flavour;
 	int rc;
 
 	if (atomic_load(flavour) != SIDECAR_SPEAKS_SHIPPED) {
-		rc = pass_through(s, err);
+		rc = session_stream_pass_through(s, err);
 		if (rc != CAIRN_UNIMPLEMENTED || s->messages > 0)
 			return rc;
 		atomic_store(flavour, SIDECAR_SPEAKS_SHIPPED);
 	}
-	rc = translate(s, err);
+	rc = session_stream_translate(s, err);
 	if (rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_UNAVAILABLE)
 		atomic_store(flavour, SIDECAR_SPEAKS_UNKNOWN);
 	return rc;
 }
 
-static int serve(struct stream *s, bool delta, struct cairn_err *err)
+static int session_stream_serve(struct stream *s, bool delta, struct cairn_err *err)
 {
-	int rc = read_request(s, delta, err);
+	int rc = session_stream_read_request(s, delta, err);
 
 	if (!rc)
 		rc = check_session(s, err);
 	if (!rc)
-		rc = take_place(s, err);
+		rc = session_stream_take_place(s, err);
 	if (!rc)
-		rc = find_names(s, err);
+		rc = session_stream_find_names(s, err);
 	s->allowed = rc == 0;
 	if (rc)
 		return rc;
-	rc = relay(s, err);
+	rc = session_stream_relay(s, err);
 	if (rc == CAIRN_UNAVAILABLE)
 		sidecar_driver_doubt(s->sidecar->driver);
 	return rc;
@@ -261,7 +262,8 @@ static int serve(struct stream *s, bool delta, struct cairn_err *err)
 
 /* Logged once per call, without the token. A caller without a session cannot fill the log,
  * neither with lines nor with the snapshot names it sends. */
-static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
+static void session_stream_log_end(const struct stream *s, int rc, const struct cairn_err *err,
+				   uint64_t ns)
 {
 	bool known = s->session && rc != 0 && rc != CAIRN_CANCELLED;
 
@@ -276,7 +278,7 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 }
 
 /* A session does not contain its user, so the uid of its request is logged instead. */
-static void audit_end(const struct stream *s, int rc, uint64_t ns)
+static void session_stream_audit_end(const struct stream *s, int rc, uint64_t ns)
 {
 	const char *uid = s->session ? kube_label(s->session, SESSION_UID_LABEL) : NULL;
 	char user[128] = "";
@@ -297,9 +299,10 @@ static void audit_end(const struct stream *s, int rc, uint64_t ns)
 	});
 }
 
-static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
+static int session_stream_run(struct net_call *call, struct sidecar *sidecar, bool delta,
+			      struct cairn_err *err)
 {
-	cairn_cleanup(stream_done) struct stream s = {
+	cairn_cleanup(session_stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
 		.driver_name = sidecar_driver_name(sidecar->driver),
@@ -307,23 +310,23 @@ static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struc
 	};
 	uint64_t start_ns = cairn_monotonic_ns();
 	uint64_t took;
-	int rc = serve(&s, delta, err);
+	int rc = session_stream_serve(&s, delta, err);
 
 	took = cairn_monotonic_ns() - start_ns;
 	sidecar_metrics_relayed(sidecar->metrics, s.messages, s.scan.tuples, s.bytes);
 	sidecar_metrics_ended(sidecar->metrics,
 			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
-	log_end(&s, rc, err, took);
-	audit_end(&s, rc, took);
+	session_stream_log_end(&s, rc, err, took);
+	session_stream_audit_end(&s, rc, took);
 	return rc;
 }
 
 int sidecar_session_allocated(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	return run(call, arg, false, err);
+	return session_stream_run(call, arg, false, err);
 }
 
 int sidecar_session_delta(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	return run(call, arg, true, err);
+	return session_stream_run(call, arg, true, err);
 }

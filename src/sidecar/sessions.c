@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kube/kube_client.h"
 #include "kube/digest.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
+#include "kube/kube_wait.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
-#include "kube/kube_wait.h"
 
 #define INDEX     "hash"
 #define HASH_TEXT (2 * KUBE_DIGEST_BYTES)
@@ -82,8 +82,8 @@ void sidecar_sessions_free(struct sidecar_sessions *sessions)
 	free(sessions);
 }
 
-static int look(struct sidecar_sessions *sessions, const char *hash, json_t **ret,
-		struct cairn_err *err)
+static int sessions_look(struct sidecar_sessions *sessions, const char *hash, json_t **ret,
+			 struct cairn_err *err)
 {
 	json_t **found = NULL;
 	size_t n = 0;
@@ -97,8 +97,8 @@ static int look(struct sidecar_sessions *sessions, const char *hash, json_t **re
 }
 
 /* Waits briefly, unless too many callers do so already. */
-static int look_again(struct sidecar_sessions *sessions, const char *hash,
-		      const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
+static int sessions_look_again(struct sidecar_sessions *sessions, const char *hash,
+			       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
 {
 	uint64_t end = cairn_monotonic_ns() + SIDECAR_SESSIONS_WAIT_MS * CAIRN_NS_PER_MS;
 	int rc = 0;
@@ -108,7 +108,7 @@ static int look_again(struct sidecar_sessions *sessions, const char *hash,
 			cairn_sleep_ms(LOOK_MS);
 			rc = kube_wait_check(wait, err);
 			if (!rc)
-				rc = look(sessions, hash, ret, err);
+				rc = sessions_look(sessions, hash, ret, err);
 		}
 	}
 	atomic_fetch_sub(&sessions->waiting, 1);
@@ -127,9 +127,9 @@ int sidecar_sessions_find(struct sidecar_sessions *sessions, const char *token,
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "sessions are not known yet");
 	if (strnlen(token, TOKEN_MAX + 1) <= TOKEN_MAX) {
 		hash_of(token, hash);
-		rc = look(sessions, hash, &found, err);
+		rc = sessions_look(sessions, hash, &found, err);
 		if (!rc && !found)
-			rc = look_again(sessions, hash, wait, &found, err);
+			rc = sessions_look_again(sessions, hash, wait, &found, err);
 	}
 	if (rc)
 		return rc;

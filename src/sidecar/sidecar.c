@@ -15,9 +15,9 @@
 #include "proto/descriptors.h"
 #include "sidecar/access.h"
 #include "sidecar/driver_channel.h"
+#include "sidecar/resolve.h"
 #include "sidecar/sidecar_http.h"
 #include "sidecar/sidecar_metrics.h"
-#include "sidecar/resolve.h"
 #include "sidecar/sidecar_request.h"
 
 /* A negative answer is cached for a fifth of the time of a positive one, and objects for
@@ -48,7 +48,7 @@ static void driver_called(void *arg, const char *path, int code, uint64_t durati
 	sidecar_metrics_ended(s->metrics, path, code, duration_ns);
 }
 
-static void driver_named(void *arg, const char *name)
+static void sidecar_driver_named(void *arg, const char *name)
 {
 	struct sidecar *s = arg;
 
@@ -68,7 +68,7 @@ static void certificate_changed(void *arg, const struct cairn_err *failure)
 		cairn_log(CAIRN_LOG_INFO, "the certificate was replaced");
 }
 
-static bool is_ready(void *arg, char *why, size_t cap)
+static bool sidecar_is_ready(void *arg, char *why, size_t cap)
 {
 	struct sidecar *s = arg;
 
@@ -79,12 +79,12 @@ static bool is_ready(void *arg, char *why, size_t cap)
 	return sidecar_driver_ready(s->driver, why, cap);
 }
 
-static void tick(void *arg)
+static void sidecar_tick(void *arg)
 {
 	struct sidecar *s = arg;
 
 	sidecar_access_sweep(s->access);
-	sidecar_names_sweep(s->names);
+	sidecar_resolve_sweep(s->names);
 }
 
 static void read_caches(struct sidecar *s, struct sidecar_metrics *m)
@@ -94,7 +94,7 @@ static void read_caches(struct sidecar *s, struct sidecar_metrics *m)
 	struct kube_cache_stats names;
 
 	sidecar_access_stats(s->access, &tokens, &rights);
-	sidecar_names_stats(s->names, &names);
+	sidecar_resolve_stats(s->names, &names);
 	sidecar_metrics_set(m, SIDECAR_COUNT_TOKEN_HITS, (double)tokens.hits);
 	sidecar_metrics_set(m, SIDECAR_COUNT_TOKEN_MISSES, (double)tokens.misses);
 	sidecar_metrics_set(m, SIDECAR_COUNT_RIGHT_HITS, (double)rights.hits);
@@ -118,7 +118,7 @@ static void read_gauges(void *arg, struct sidecar_metrics *m)
 	sidecar_metrics_set(m, SIDECAR_GAUGE_USERS, streams.owners);
 	sidecar_metrics_set(m, SIDECAR_GAUGE_CONNECTIONS, (double)server.connections_open);
 	sidecar_metrics_set(m, SIDECAR_GAUGE_BUFFERED, (double)server.bytes_buffered);
-	sidecar_metrics_set(m, SIDECAR_GAUGE_DRIVER_READY, is_ready(s, NULL, 0));
+	sidecar_metrics_set(m, SIDECAR_GAUGE_DRIVER_READY, sidecar_is_ready(s, NULL, 0));
 	sidecar_metrics_set(m, SIDECAR_GAUGE_CERTIFICATE_END, (double)tls.not_after);
 	if (s->options.api_requests)
 		sidecar_metrics_set(m, SIDECAR_COUNT_API_REQUESTS,
@@ -160,7 +160,7 @@ static int make_checks(struct sidecar *s, struct cairn_err *err)
 		.keep_ms = o->keep_ms,
 		.refusal_ms = o->keep_ms / REFUSAL_PART,
 	};
-	struct sidecar_names_options names = {
+	struct sidecar_resolve_options names = {
 		.kube = kube,
 		.keep_ms = o->keep_ms / OBJECT_PART,
 		.refusal_ms = o->keep_ms / OBJECT_PART / REFUSAL_PART,
@@ -169,7 +169,7 @@ static int make_checks(struct sidecar *s, struct cairn_err *err)
 
 	s->kube = (struct sidecar_kube_gate){.behind = o->kube, .gate = s->checks};
 	rc = sidecar_access_new(&access, &s->access, err);
-	return rc ? rc : sidecar_names_new(&names, &s->names, err);
+	return rc ? rc : sidecar_resolve_new(&names, &s->names, err);
 }
 
 static int make_gates(struct sidecar *s, struct cairn_err *err)
@@ -247,7 +247,7 @@ static int make_server(struct sidecar *s, struct cairn_err *err)
 	return rc ? rc : net_server_listen_tcp(s->server, o->listen, s->tls, &s->port, err);
 }
 
-static int make_driver(struct sidecar *s, struct cairn_err *err)
+static int sidecar_make_driver(struct sidecar *s, struct cairn_err *err)
 {
 	struct sidecar_driver_options options = {
 		.address = s->options.csi_address,
@@ -258,7 +258,7 @@ static int make_driver(struct sidecar *s, struct cairn_err *err)
 		.sessions = s->options.sessions != NULL,
 		.changed = driver_changed,
 		.called = driver_called,
-		.named = driver_named,
+		.named = sidecar_driver_named,
 		.arg = s,
 	};
 
@@ -274,8 +274,8 @@ static int make_http(struct sidecar *s, struct cairn_err *err)
 		.tls = s->http_tls,
 		.metrics = o->metrics_path ? sidecar_metrics_registry(s->metrics) : NULL,
 		.metrics_path = o->metrics_path,
-		.ready = is_ready,
-		.tick = tick,
+		.ready = sidecar_is_ready,
+		.tick = sidecar_tick,
 		.arg = s,
 	};
 
@@ -303,7 +303,7 @@ int sidecar_new(const struct sidecar_options *options, struct sidecar **ret, str
 	if (!rc)
 		rc = make_server(s, err);
 	if (!rc)
-		rc = make_driver(s, err);
+		rc = sidecar_make_driver(s, err);
 	if (!rc)
 		rc = make_http(s, err);
 	if (!rc)
@@ -341,7 +341,7 @@ void sidecar_free(struct sidecar *s)
 	net_server_free(s->server);
 	kube_fair_queue_free(s->streams);
 	kube_fair_queue_free(s->checks);
-	sidecar_names_free(s->names);
+	sidecar_resolve_free(s->names);
 	sidecar_access_free(s->access);
 	sidecar_metrics_free(s->metrics);
 	net_tls_watch_free(s->http_tls_watch);

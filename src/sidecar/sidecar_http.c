@@ -27,7 +27,7 @@ struct sidecar_http {
 };
 
 /* The two texts of the Go sidecar; /readyz has the reason. */
-static int health(struct net_http *request, void *arg, struct cairn_err *err)
+static int sidecar_http_health(struct net_http *request, void *arg, struct cairn_err *err)
 {
 	const struct sidecar_http *http = arg;
 	char why[8];
@@ -36,7 +36,7 @@ static int health(struct net_http *request, void *arg, struct cairn_err *err)
 	return net_http_reply_text(request, ready ? 200 : 503, ready ? "ok" : "not ready", err);
 }
 
-static int try(struct sidecar_http *http, struct cairn_err *err)
+static int sidecar_http_try(struct sidecar_http *http, struct cairn_err *err)
 {
 	const struct net_http_standard_server how = {.name = "http",
 						     .listen = http->options.listen,
@@ -54,13 +54,14 @@ static int try(struct sidecar_http *http, struct cairn_err *err)
 	return 0;
 }
 
-static uint64_t tick(void *arg)
+static uint64_t sidecar_http_tick(void *arg)
 {
 	struct sidecar_http *http = arg;
 
 	if (http->options.tick)
 		http->options.tick(http->options.arg);
-	if (http->options.listen && sidecar_http_listens(http) == 0 && try(http, NULL) == 0)
+	if (http->options.listen && sidecar_http_listens(http) == 0 &&
+	    sidecar_http_try(http, NULL) == 0)
 		cairn_log(CAIRN_LOG_INFO, "HTTP is served after all",
 			  CAIRN_STR("address", http->options.listen));
 	return TICK_MS;
@@ -72,7 +73,7 @@ static void listen_first(struct sidecar_http *http)
 
 	if (!http->options.listen)
 		return;
-	if (try(http, &why) != 0)
+	if (sidecar_http_try(http, &why) != 0)
 		cairn_log(CAIRN_LOG_ERROR, "no HTTP: health and metrics are not served yet",
 			  CAIRN_STR("address", http->options.listen), CAIRN_STR("why", why.msg));
 }
@@ -94,10 +95,10 @@ int sidecar_http_new(const struct sidecar_http_options *options, struct sidecar_
 		.metrics_path = options->metrics_path,
 	};
 	http->health = (struct net_http_route){
-		.method = "GET", .path = "/health", .handler = health, .arg = http};
+		.method = "GET", .path = "/health", .handler = sidecar_http_health, .arg = http};
 	pthread_mutex_init(&http->lock, NULL);
 	listen_first(http);
-	rc = cairn_ticker_start(&http->ticker, "tick", TICK_MS, tick, http, err);
+	rc = cairn_ticker_start(&http->ticker, "tick", TICK_MS, sidecar_http_tick, http, err);
 	if (!rc)
 		*ret = cairn_take(http);
 	return rc;

@@ -18,7 +18,7 @@ struct sidecar_driver;
 struct kube_fair_queue;
 struct sidecar_http;
 struct sidecar_metrics;
-struct sidecar_names;
+struct sidecar_resolve;
 
 /* The flavour of SnapshotMetadata that the driver implements. */
 enum sidecar_speaks {
@@ -35,7 +35,7 @@ struct sidecar {
 	uint16_t port;
 	struct sidecar_metrics *metrics;
 	struct sidecar_access *access;
-	struct sidecar_names *names;
+	struct sidecar_resolve *names;
 	struct kube_fair_queue *checks;  /* queries to the API server, by peer address */
 	struct kube_fair_queue *streams; /* by user */
 	struct sidecar_kube_gate kube;

@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kube/informer.h"
 #include "kube/kube_client.h"
 #include "kube/kube_config.h"
-#include "kube/informer.h"
+#include "kube/kube_wait.h"
 #include "kube/object.h"
 #include "kube/reviewer.h"
-#include "kube/kube_wait.h"
 
 /* The server sends a bookmark about every minute; a watch that is silent for longer is
  * considered stale. */
@@ -39,7 +39,7 @@ static bool index_key(const char *driver, const char *handle, char out[INDEX_KEY
 	return n > 0 && n < (int)INDEX_KEY_MAX;
 }
 
-static const char *handle_of(const json_t *content)
+static const char *sidecar_kube_client_handle_of(const json_t *content)
 {
 	const char *handle = kube_str(content, "status", "snapshotHandle");
 
@@ -50,12 +50,13 @@ static void by_handle(const json_t *content, void (*emit)(void *to, const char *
 {
 	char key[INDEX_KEY_MAX];
 
-	if (index_key(kube_str(content, "spec", "driver"), handle_of(content), key))
+	if (index_key(kube_str(content, "spec", "driver"), sidecar_kube_client_handle_of(content),
+		      key))
 		emit(to, key);
 }
 
 /* Keeps only names, spec and the handle. */
-static void trim(json_t *content)
+static void sidecar_kube_client_trim(json_t *content)
 {
 	static const char *const metadata[] = {"managedFields", "annotations", "labels",
 					       "finalizers", "ownerReferences"};
@@ -72,13 +73,14 @@ static const struct kube_index indexes[] = {{.name = "handle", .texts = by_handl
 
 /* --- the table --- */
 
-static int wanted(void *arg)
+static int sidecar_kube_client_wanted(void *arg)
 {
 	return kube_wait_check(arg, NULL);
 }
 
-static int review_token(void *self, const char *token, const char *audience,
-			const struct kube_wait *wait, json_t **ret_user, struct cairn_err *err)
+static int sidecar_kube_client_review_token(void *self, const char *token, const char *audience,
+					    const struct kube_wait *wait, json_t **ret_user,
+					    struct cairn_err *err)
 {
 	const struct sidecar_kube_client *c = self;
 
@@ -86,17 +88,19 @@ static int review_token(void *self, const char *token, const char *audience,
 					     err);
 }
 
-static int review_access(void *self, const json_t *user, const struct kube_access *what,
-			 const struct kube_wait *wait, struct kube_access_answer *ret,
-			 struct cairn_err *err)
+static int sidecar_kube_client_review_access(void *self, const json_t *user,
+					     const struct kube_access *what,
+					     const struct kube_wait *wait,
+					     struct kube_access_answer *ret, struct cairn_err *err)
 {
 	const struct sidecar_kube_client *c = self;
 
 	return c->reviewer.ops->review_access(c->reviewer.self, user, what, wait, ret, err);
 }
 
-static int get(void *self, const struct kube_ref *ref, const struct kube_wait *wait, json_t **ret,
-	       struct cairn_err *err)
+static int sidecar_kube_client_get(void *self, const struct kube_ref *ref,
+				   const struct kube_wait *wait, json_t **ret,
+				   struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
 	const struct kube_call call = kube_wait_call(wait);
@@ -104,8 +108,9 @@ static int get(void *self, const struct kube_ref *ref, const struct kube_wait *w
 	return kube_wait_outcome(wait, kube_get(c->client, ref, &call, ret, err), err);
 }
 
-static int list(void *self, const struct kube_resource *resource, const struct kube_wait *wait,
-		json_t **ret, struct cairn_err *err)
+static int sidecar_kube_client_list(void *self, const struct kube_resource *resource,
+				    const struct kube_wait *wait, json_t **ret,
+				    struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
 	const struct kube_call call = kube_wait_call(wait);
@@ -122,14 +127,14 @@ static int contents_listed(struct sidecar_kube_client *c, const char *driver, co
 	kube_auto_json json_t *all = NULL;
 	json_t *content;
 	size_t i;
-	int rc = list(c, &kube_volumesnapshotcontents, wait, &all, err);
+	int rc = sidecar_kube_client_list(c, &kube_volumesnapshotcontents, wait, &all, err);
 
 	if (rc)
 		return rc;
 	json_array_foreach(kube_at(all, "items"), i, content)
 	{
 		const char *of = kube_str(content, "spec", "driver");
-		const char *has = handle_of(content);
+		const char *has = sidecar_kube_client_handle_of(content);
 
 		if (of && has && strcmp(of, driver) == 0 && strcmp(has, handle) == 0 &&
 		    json_array_append(found, content) != 0)
@@ -148,8 +153,9 @@ static bool watch_is_good(struct sidecar_kube_client *c, const struct kube_wait 
 	kube_informer_stats(c->contents, &stats);
 	if (!kube_informer_synced(c->contents) && stats.errors > 0)
 		return false;
-	if (kube_informer_wait_synced(c->contents, kube_wait_left_ms(wait, SYNC_WAIT_MS), wanted,
-				      (void *)(uintptr_t)wait, NULL) != 0)
+	if (kube_informer_wait_synced(c->contents, kube_wait_left_ms(wait, SYNC_WAIT_MS),
+				      sidecar_kube_client_wanted, (void *)(uintptr_t)wait,
+				      NULL) != 0)
 		return false;
 	if (!kube_informer_current(c->contents))
 		return false;
@@ -180,8 +186,9 @@ static int contents_watched(struct sidecar_kube_client *c, const char *driver, c
 	return rc ? rc : 1;
 }
 
-static int contents_of(void *self, const char *driver, const char *handle, bool sure,
-		       const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
+static int sidecar_kube_client_contents_of(void *self, const char *driver, const char *handle,
+					   bool sure, const struct kube_wait *wait, json_t **ret,
+					   struct cairn_err *err)
 {
 	struct sidecar_kube_client *c = self;
 	kube_auto_json json_t *found = json_array();
@@ -199,11 +206,11 @@ static int contents_of(void *self, const char *driver, const char *handle, bool 
 }
 
 static const struct sidecar_kube_ops ops = {
-	.review_token = review_token,
-	.review_access = review_access,
-	.get = get,
-	.list = list,
-	.contents_of = contents_of,
+	.review_token = sidecar_kube_client_review_token,
+	.review_access = sidecar_kube_client_review_access,
+	.get = sidecar_kube_client_get,
+	.list = sidecar_kube_client_list,
+	.contents_of = sidecar_kube_client_contents_of,
 };
 
 struct kube_client *sidecar_kube_client_inner(struct sidecar_kube_client *client)
@@ -227,8 +234,9 @@ uint64_t sidecar_kube_client_requests(void *client)
 
 /* --- creation --- */
 
-static int reach(struct sidecar_kube_client *c, const struct sidecar_kube_client_options *o,
-		 struct cairn_err *err)
+static int sidecar_kube_client_reach(struct sidecar_kube_client *c,
+				     const struct sidecar_kube_client_options *o,
+				     struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	struct kube_config_options where = {.kubeconfig = o->kubeconfig};
@@ -244,13 +252,14 @@ int sidecar_kube_client_new(const struct sidecar_kube_client_options *options,
 {
 	cairn_cleanup(sidecar_kube_client_freep) struct sidecar_kube_client *c =
 		cairn_calloc(1, sizeof(*c));
-	struct kube_informer_options watch = {
-		.resource = &kube_volumesnapshotcontents, .indexes = indexes, .trim = trim};
+	struct kube_informer_options watch = {.resource = &kube_volumesnapshotcontents,
+					      .indexes = indexes,
+					      .trim = sidecar_kube_client_trim};
 	int rc;
 
 	if (!c)
 		return cairn_err_nomem(err, "client");
-	rc = reach(c, options, err);
+	rc = sidecar_kube_client_reach(c, options, err);
 	c->reviewer = kube_client_reviewer(c->client);
 	if (!rc)
 		rc = kube_informer_new(c->client, &watch, &c->contents, err);

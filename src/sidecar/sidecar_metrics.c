@@ -115,7 +115,7 @@ static const struct {
 				       "Snapshots that were looked up.", NET_COUNTER_READ},
 };
 
-static void collect(void *arg)
+static void sidecar_metrics_collect(void *arg)
 {
 	struct sidecar_metrics *m = arg;
 
@@ -123,7 +123,7 @@ static void collect(void *arg)
 		m->source.read(m->source.arg, m);
 }
 
-static int add_own(struct sidecar_metrics *m, struct cairn_err *err)
+static int sidecar_metrics_add_own(struct sidecar_metrics *m, struct cairn_err *err)
 {
 	const struct net_metric_spec violations = {
 		.name = "cairn_sidecar_driver_violations_total",
@@ -151,7 +151,7 @@ static int add_own(struct sidecar_metrics *m, struct cairn_err *err)
 	}
 	if (!rc)
 		rc = net_metrics_add_process(m->registry, err);
-	return rc ? rc : net_metrics_on_render(m->registry, collect, m, err);
+	return rc ? rc : net_metrics_on_render(m->registry, sidecar_metrics_collect, m, err);
 }
 
 int sidecar_metrics_new(const struct sidecar_metrics_source *source, struct sidecar_metrics **ret,
@@ -168,7 +168,7 @@ int sidecar_metrics_new(const struct sidecar_metrics_source *source, struct side
 		m->source = *source;
 	rc = net_metrics_new(&m->registry, err);
 	if (!rc)
-		rc = add_own(m, err);
+		rc = sidecar_metrics_add_own(m, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(m);
@@ -217,8 +217,8 @@ static int add_operations(struct sidecar_metrics *m, const char *const *drivers,
 	return rc ? rc : net_metrics_add(m->registry, &operations, ret, err);
 }
 
-static void observe(struct sidecar_metrics *m, struct net_metric *operations, const char *method,
-		    int code, uint64_t duration_ns)
+static void sidecar_metrics_observe(struct sidecar_metrics *m, struct net_metric *operations,
+				    const char *method, int code, uint64_t duration_ns)
 {
 	const char *status =
 		codes[code >= 0 && (size_t)code < N_CODES ? (size_t)code : N_CODES - 1];
@@ -247,14 +247,15 @@ void sidecar_metrics_name(struct sidecar_metrics *m, const char *driver)
 		return;
 	}
 	for (unsigned i = 0; i < m->n_early; i++)
-		observe(m, operations, m->early[i].method, m->early[i].code,
-			m->early[i].duration_ns);
+		sidecar_metrics_observe(m, operations, m->early[i].method, m->early[i].code,
+					m->early[i].duration_ns);
 	m->n_early = 0;
 	atomic_store(&m->operations, operations);
 }
 
 /* Returns true if the operation was stored for later. */
-static bool keep(struct sidecar_metrics *m, const char *method, int code, uint64_t duration_ns)
+static bool sidecar_metrics_keep(struct sidecar_metrics *m, const char *method, int code,
+				 uint64_t duration_ns)
 {
 	cairn_scoped_lock(&m->lock);
 	struct early *e = &m->early[m->n_early];
@@ -274,9 +275,9 @@ static bool keep(struct sidecar_metrics *m, const char *method, int code, uint64
 void sidecar_metrics_ended(struct sidecar_metrics *m, const char *method, int code,
 			   uint64_t duration_ns)
 {
-	if (!atomic_load(&m->operations) && keep(m, method, code, duration_ns))
+	if (!atomic_load(&m->operations) && sidecar_metrics_keep(m, method, code, duration_ns))
 		return;
-	observe(m, atomic_load(&m->operations), method, code, duration_ns);
+	sidecar_metrics_observe(m, atomic_load(&m->operations), method, code, duration_ns);
 }
 
 void sidecar_metrics_relayed(struct sidecar_metrics *m, uint64_t messages, uint64_t tuples,

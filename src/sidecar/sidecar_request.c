@@ -16,7 +16,7 @@
 #define NAMESPACE_MAX 63U
 #define NAME_MAX_LEN  253U
 
-static bool is_name(const char *text, size_t max, const char *also)
+static bool sidecar_request_is_name(const char *text, size_t max, const char *also)
 {
 	size_t n = strlen(text);
 
@@ -33,7 +33,7 @@ static bool is_name(const char *text, size_t max, const char *also)
 	return true;
 }
 
-static int missing(const char *text, struct cairn_err *err)
+static int sidecar_request_missing(const char *text, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_INVALID, "%s", text);
 }
@@ -42,43 +42,45 @@ static int missing(const char *text, struct cairn_err *err)
 static int check_presence(const struct sidecar_request *r, struct cairn_err *err)
 {
 	if (!r->token[0])
-		return missing("securityToken is missing", err);
+		return sidecar_request_missing("securityToken is missing", err);
 	if (!r->ns[0])
-		return missing("namespace parameter cannot be empty", err);
+		return sidecar_request_missing("namespace parameter cannot be empty", err);
 	if (r->delta && !r->base[0])
-		return missing("baseSnapshotId cannot be empty", err);
+		return sidecar_request_missing("baseSnapshotId cannot be empty", err);
 	if (!r->snapshot[0])
-		return missing(r->delta ? "targetSnapshotName cannot be empty"
-					: "snapshotName cannot be empty",
-			       err);
+		return sidecar_request_missing(r->delta ? "targetSnapshotName cannot be empty"
+							: "snapshotName cannot be empty",
+					       err);
 	return 0;
 }
 
-static int check(const struct sidecar_request *r, struct cairn_err *err)
+static int sidecar_request_check(const struct sidecar_request *r, struct cairn_err *err)
 {
 	int rc = check_presence(r, err);
 
 	if (rc)
 		return rc;
 	if (strlen(r->token) > SIDECAR_TOKEN_MAX)
-		return missing("securityToken is too long", err);
-	if (!is_name(r->ns, NAMESPACE_MAX, "-"))
-		return missing("namespace parameter is no name of a namespace", err);
-	if (!is_name(r->snapshot, NAME_MAX_LEN, "-."))
-		return missing(r->delta ? "targetSnapshotName is no name of a VolumeSnapshot"
-					: "snapshotName is no name of a VolumeSnapshot",
-			       err);
+		return sidecar_request_missing("securityToken is too long", err);
+	if (!sidecar_request_is_name(r->ns, NAMESPACE_MAX, "-"))
+		return sidecar_request_missing("namespace parameter is no name of a namespace",
+					       err);
+	if (!sidecar_request_is_name(r->snapshot, NAME_MAX_LEN, "-."))
+		return sidecar_request_missing(
+			r->delta ? "targetSnapshotName is no name of a VolumeSnapshot"
+				 : "snapshotName is no name of a VolumeSnapshot",
+			err);
 	if (strlen(r->base) > SIDECAR_HANDLE_MAX)
-		return missing("baseSnapshotId is too long", err);
+		return sidecar_request_missing("baseSnapshotId is too long", err);
 	if (r->max_results < 0)
-		return missing("maxResults must not be negative", err);
+		return sidecar_request_missing("maxResults must not be negative", err);
 	if (r->starting_offset < 0)
 		return cairn_err_set(err, CAIRN_RANGE, "startingOffset must not be negative");
 	return 0;
 }
 
 /* Moves the strings out of the message. */
-static void take_allocated(ProtobufCMessage *message, struct sidecar_request *r)
+static void sidecar_request_take_allocated(ProtobufCMessage *message, struct sidecar_request *r)
 {
 	Snapshotmetadata__GetMetadataAllocatedRequest *m = (void *)message;
 
@@ -89,7 +91,7 @@ static void take_allocated(ProtobufCMessage *message, struct sidecar_request *r)
 	r->max_results = m->max_results;
 }
 
-static void take_delta(ProtobufCMessage *message, struct sidecar_request *r)
+static void sidecar_request_take_delta(ProtobufCMessage *message, struct sidecar_request *r)
 {
 	Snapshotmetadata__GetMetadataDeltaRequest *m = (void *)message;
 
@@ -101,7 +103,7 @@ static void take_delta(ProtobufCMessage *message, struct sidecar_request *r)
 	r->max_results = m->max_results;
 }
 
-static char *copy(const char *text)
+static char *sidecar_request_copy(const char *text)
 {
 	return cairn_strdup(text ? text : "");
 }
@@ -120,20 +122,20 @@ int sidecar_request_read(bool delta, const uint8_t *data, size_t n, struct sidec
 	if (rc)
 		return rc;
 	if (delta)
-		take_delta(message, &in);
+		sidecar_request_take_delta(message, &in);
 	else
-		take_allocated(message, &in);
-	own.token = copy(in.token);
-	own.ns = copy(in.ns);
-	own.base = copy(in.base);
-	own.snapshot = copy(in.snapshot);
+		sidecar_request_take_allocated(message, &in);
+	own.token = sidecar_request_copy(in.token);
+	own.ns = sidecar_request_copy(in.ns);
+	own.base = sidecar_request_copy(in.base);
+	own.snapshot = sidecar_request_copy(in.snapshot);
 	own.starting_offset = in.starting_offset;
 	own.max_results = in.max_results;
 	if (in.token)
 		explicit_bzero(in.token, strlen(in.token));
 	if (!own.token || !own.ns || !own.base || !own.snapshot)
 		return cairn_err_nomem(err, "request");
-	rc = check(&own, err);
+	rc = sidecar_request_check(&own, err);
 	if (rc)
 		return rc;
 	*ret = own;
@@ -157,9 +159,9 @@ void sidecar_request_done(struct sidecar_request *r)
 typedef Csi__V1__GetMetadataAllocatedRequest__SecretsEntry allocated_entry;
 typedef Csi__V1__GetMetadataDeltaRequest__SecretsEntry delta_entry;
 
-static int pack_allocated(const struct sidecar_request *r, const char *handle,
-			  const struct sidecar_secret *secret, struct cairn_buf *out,
-			  struct cairn_err *err)
+static int sidecar_request_pack_allocated(const struct sidecar_request *r, const char *handle,
+					  const struct sidecar_secret *secret,
+					  struct cairn_buf *out, struct cairn_err *err)
 {
 	size_t n = secret ? secret->n : 0;
 	cairn_auto_free allocated_entry *entries = cairn_calloc(n + 1, sizeof(*entries));
@@ -217,7 +219,7 @@ int sidecar_request_pack(const struct sidecar_request *request, const char *hand
 			 struct cairn_err *err)
 {
 	int rc = request->delta ? pack_delta(request, handle, secret, out, err)
-				: pack_allocated(request, handle, secret, out, err);
+				: sidecar_request_pack_allocated(request, handle, secret, out, err);
 
 	if (!rc && cairn_buf_failed(out))
 		rc = cairn_err_set(err, CAIRN_NO_SPACE, "the request to the driver is too large");

@@ -13,19 +13,19 @@
 #include "kube/caller.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
-#include "kube/user.h"
 #include "kube/kube_wait.h"
+#include "kube/user.h"
 #include "net/grpc/call.h"
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/relay.h"
 #include "proto/block_metadata.h"
 #include "sidecar/access.h"
-#include "sidecar/driver_channel.h"
-#include "sidecar/sidecar_metrics.h"
-#include "sidecar/resolve.h"
-#include "sidecar/sidecar_request.h"
-#include "sidecar/sidecar_impl.h"
 #include "sidecar/call_common.h"
+#include "sidecar/driver_channel.h"
+#include "sidecar/resolve.h"
+#include "sidecar/sidecar_impl.h"
+#include "sidecar/sidecar_metrics.h"
+#include "sidecar/sidecar_request.h"
 
 struct stream {
 	struct sidecar *sidecar;
@@ -42,7 +42,7 @@ struct stream {
 	uint64_t bytes; /* relayed */
 };
 
-static void stream_done(struct stream *s)
+static void sidecar_stream_done(struct stream *s)
 {
 	kube_fair_queue_leave(&s->place);
 	kube_value_unrefp(&s->target);
@@ -50,7 +50,7 @@ static void stream_done(struct stream *s)
 	sidecar_request_done(&s->request);
 }
 
-static int read_request(struct stream *s, bool delta, struct cairn_err *err)
+static int sidecar_stream_read_request(struct stream *s, bool delta, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
@@ -60,7 +60,7 @@ static int read_request(struct stream *s, bool delta, struct cairn_err *err)
 }
 
 /* Checks the token, then the permission. */
-static int authenticate(struct stream *s, struct cairn_err *err)
+static int sidecar_stream_authenticate(struct stream *s, struct cairn_err *err)
 {
 	struct sidecar_access *access = s->sidecar->access;
 	int rc;
@@ -75,7 +75,7 @@ static int authenticate(struct stream *s, struct cairn_err *err)
 					 &s->wait, err);
 }
 
-static int check_driver(struct stream *s, struct cairn_err *err)
+static int sidecar_stream_check_driver(struct stream *s, struct cairn_err *err)
 {
 	if (s->driver_name && sidecar_driver_ready(s->sidecar->driver, NULL, 0))
 		return 0;
@@ -84,16 +84,16 @@ static int check_driver(struct stream *s, struct cairn_err *err)
 
 /* Waits for a stream place. After a wait the caller is checked again, because its
  * permission may have been revoked meanwhile. */
-static int take_place(struct stream *s, struct cairn_err *err)
+static int sidecar_stream_take_place(struct stream *s, struct cairn_err *err)
 {
 	int rc = sidecar_step_place(s->sidecar, &s->user->who, &s->wait, &s->place, err);
 
 	if (!rc && s->place.waited)
-		rc = authenticate(s, err);
+		rc = sidecar_stream_authenticate(s, err);
 	return rc;
 }
 
-static int find_names(struct stream *s, struct cairn_err *err)
+static int sidecar_stream_find_names(struct stream *s, struct cairn_err *err)
 {
 	struct sidecar *sidecar = s->sidecar;
 	struct sidecar_base base = {
@@ -103,17 +103,18 @@ static int find_names(struct stream *s, struct cairn_err *err)
 		.access = sidecar->access,
 		.owned = sidecar->options.owned_base,
 	};
-	int rc = sidecar_names_find(sidecar->names, s->driver_name, s->request.ns,
-				    s->request.snapshot, &s->wait, &s->target, err);
+	int rc = sidecar_resolve_find(sidecar->names, s->driver_name, s->request.ns,
+				      s->request.snapshot, &s->wait, &s->target, err);
 
 	base.target = s->target;
 	if (!rc && s->request.delta)
-		rc = sidecar_names_check_base(sidecar->names, &base, &s->wait, err);
+		rc = sidecar_resolve_check_base(sidecar->names, &base, &s->wait, err);
 	return rc;
 }
 
 /* Runs on an I/O thread, for each message. */
-static int look_at(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
+static int sidecar_stream_look_at(void *arg, const uint8_t *message, size_t n,
+				  struct cairn_err *err)
 {
 	struct stream *s = arg;
 	int rc = proto_block_scan(&s->scan, message, n, NULL, err);
@@ -140,7 +141,7 @@ static int start_driver(struct stream *s, struct net_rpc **ret, struct cairn_err
 
 /* Maps a driver's failure for the caller: the driver's own status, except for codes that a
  * driver cannot return. */
-static int explain(struct stream *s, int rc, struct cairn_err *err)
+static int sidecar_stream_explain(struct stream *s, int rc, struct cairn_err *err)
 {
 	if (s->violated) {
 		sidecar_metrics_violation(s->sidecar->metrics);
@@ -155,11 +156,12 @@ static int explain(struct stream *s, int rc, struct cairn_err *err)
 	return rc;
 }
 
-static int relay(struct stream *s, struct cairn_err *err)
+static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
-	struct net_relay_options options = {
-		.scan = look_at, .arg = s, .message_max = s->sidecar->options.message_max};
+	struct net_relay_options options = {.scan = sidecar_stream_look_at,
+					    .arg = s,
+					    .message_max = s->sidecar->options.message_max};
 	struct net_relay_result result = {0};
 	uint64_t start = cairn_monotonic_ns();
 	int rc = start_driver(s, &rpc, err);
@@ -172,31 +174,32 @@ static int relay(struct stream *s, struct cairn_err *err)
 	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
 	sidecar_metrics_ended(s->sidecar->metrics, driver_path(s), -rc,
 			      cairn_monotonic_ns() - start);
-	return rc ? explain(s, rc, err) : 0;
+	return rc ? sidecar_stream_explain(s, rc, err) : 0;
 }
 
-static int serve(struct stream *s, bool delta, struct cairn_err *err)
+static int sidecar_stream_serve(struct stream *s, bool delta, struct cairn_err *err)
 {
-	int rc = read_request(s, delta, err);
+	int rc = sidecar_stream_read_request(s, delta, err);
 
 	/* Without the driver's name the audience of tokens is not known. */
 	if (!rc && !s->driver_name)
-		rc = check_driver(s, err);
+		rc = sidecar_stream_check_driver(s, err);
 	if (!rc)
-		rc = authenticate(s, err);
+		rc = sidecar_stream_authenticate(s, err);
 	if (!rc)
-		rc = check_driver(s, err);
+		rc = sidecar_stream_check_driver(s, err);
 	if (!rc)
-		rc = take_place(s, err);
+		rc = sidecar_stream_take_place(s, err);
 	if (!rc)
-		rc = find_names(s, err);
+		rc = sidecar_stream_find_names(s, err);
 	s->allowed = rc == 0;
-	return rc ? rc : relay(s, err);
+	return rc ? rc : sidecar_stream_relay(s, err);
 }
 
 /* Logged once per call, with names only. A caller without a valid token cannot fill the
  * log. */
-static void log_end(const struct stream *s, int rc, const struct cairn_err *err, uint64_t ns)
+static void sidecar_stream_log_end(const struct stream *s, int rc, const struct cairn_err *err,
+				   uint64_t ns)
 {
 	bool known = s->user && rc != 0 && rc != CAIRN_CANCELLED;
 	enum cairn_log_level level = known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG;
@@ -214,7 +217,7 @@ static void log_end(const struct stream *s, int rc, const struct cairn_err *err,
 		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
 }
 
-static void audit_end(const struct stream *s, int rc, uint64_t ns)
+static void sidecar_stream_audit_end(const struct stream *s, int rc, uint64_t ns)
 {
 	cairn_audit_write(&(struct cairn_audit){
 		.op = s->request.delta ? "GetMetadataDelta" : "GetMetadataAllocated",
@@ -230,10 +233,11 @@ static void audit_end(const struct stream *s, int rc, uint64_t ns)
 	});
 }
 
-static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struct cairn_err *err)
+static int sidecar_stream_run(struct net_call *call, struct sidecar *sidecar, bool delta,
+			      struct cairn_err *err)
 {
 	struct kube_digest origin = kube_origin_of(net_call_peer(call)->address);
-	cairn_cleanup(stream_done) struct stream s = {
+	cairn_cleanup(sidecar_stream_done) struct stream s = {
 		.sidecar = sidecar,
 		.call = call,
 		.driver_name = sidecar_driver_name(sidecar->driver),
@@ -241,22 +245,22 @@ static int run(struct net_call *call, struct sidecar *sidecar, bool delta, struc
 	};
 	uint64_t start = cairn_monotonic_ns();
 	uint64_t took;
-	int rc = serve(&s, delta, err);
+	int rc = sidecar_stream_serve(&s, delta, err);
 
 	took = cairn_monotonic_ns() - start;
 	sidecar_metrics_ended(sidecar->metrics,
 			      delta ? SIDECAR_METHOD_DELTA : SIDECAR_METHOD_ALLOCATED, -rc, took);
-	log_end(&s, rc, err, took);
-	audit_end(&s, rc, took);
+	sidecar_stream_log_end(&s, rc, err, took);
+	sidecar_stream_audit_end(&s, rc, took);
 	return rc;
 }
 
 int sidecar_allocated(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	return run(call, arg, false, err);
+	return sidecar_stream_run(call, arg, false, err);
 }
 
 int sidecar_delta(struct net_call *call, void *arg, struct cairn_err *err)
 {
-	return run(call, arg, true, err);
+	return sidecar_stream_run(call, arg, true, err);
 }

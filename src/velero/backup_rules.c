@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "kube/object.h"
 #include "velero/action.h"
-#include "velero/velero_names.h"
 #include "velero/pod_volumes.h"
+#include "velero/velero_names.h"
 #include "velero/volume_policy.h"
 
 bool velero_backup_is_final(const json_t *backup)
@@ -111,8 +111,8 @@ static int copied_as_files(const struct velero_request *request, struct kube_cli
 }
 
 /* Is the volume left to us? */
-static int is_ours(const struct velero_request *request, struct kube_client *client,
-		   const json_t *pv, bool *ret, struct cairn_err *err)
+static int backup_rules_is_ours(const struct velero_request *request, struct kube_client *client,
+				const json_t *pv, bool *ret, struct cairn_err *err)
 {
 	enum velero_policy_action action;
 	bool copied = false;
@@ -165,7 +165,7 @@ int velero_wants_snapshot(const struct velero_request *request, json_t **ret_pv,
 		return cairn_err_wrap(err, "volume '%s'", name);
 	if (!kube_str(pv, "spec", "csi", "driver"))
 		return 0;
-	rc = is_ours(request, client, pv, &ours, err);
+	rc = backup_rules_is_ours(request, client, pv, &ours, err);
 	if (rc || !ours)
 		return rc;
 	/* A snapshot that stays in the storage is not what was asked for. */

@@ -14,8 +14,8 @@
 #include "kube/object.h"
 #include "velero/backup_rules.h"
 #include "velero/claim_snapshot.h"
-#include "velero/velero_names.h"
 #include "velero/snapshot_class.h"
+#include "velero/velero_names.h"
 
 /* Warns of what the user asked for and does not get. */
 static void warn_of_class(const json_t *claim, const struct velero_class_choice *choice)
@@ -66,7 +66,7 @@ static int raise_request(json_t *claim, const json_t *content, struct cairn_err 
 
 	if (!kube_i64(content, &needed, "status", "restoreSize") || needed <= 0)
 		return 0;
-	if (asked && (!cluster_quantity(asked, &has) || has >= (uint64_t)needed))
+	if (asked && (!backup_cluster_quantity(asked, &has) || has >= (uint64_t)needed))
 		return 0;
 	snprintf(text, sizeof(text), "%" PRId64, needed);
 	return kube_set(claim, err, json_string(text), "spec", "resources", "requests", "storage");
@@ -88,8 +88,8 @@ static int mark_claim(json_t *claim, const struct velero_csi_snapshot *made, str
 	return rc ? rc : raise_request(claim, made->content, err);
 }
 
-static int relate(struct velero_outcome *ret, const struct velero_csi_snapshot *made,
-		  const char *class_name, struct cairn_err *err)
+static int claim_backup_relate(struct velero_outcome *ret, const struct velero_csi_snapshot *made,
+			       const char *class_name, struct cairn_err *err)
 {
 	int rc = velero_outcome_relate(ret, &kube_volumesnapshots, kube_namespace(made->snapshot),
 				       kube_name(made->snapshot), err);
@@ -122,7 +122,7 @@ int velero_claim_backup(struct velero_request *request, struct velero_outcome *r
 	if (!rc)
 		rc = mark_claim(request->item, &made, err);
 	if (!rc)
-		rc = relate(ret, &made, class_name, err);
+		rc = claim_backup_relate(ret, &made, class_name, err);
 	if (rc)
 		return rc;
 	ret->changed = true;

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "velero/velero_names.h"
 #include "velero/restore_rules.h"
+#include "velero/velero_names.h"
 
 /* Set while the claim was bound to another volume, and by actions of the backup. */
 static const char *const stale_annotations[] = {
@@ -76,7 +76,7 @@ int velero_claim_restore(struct velero_request *request, struct velero_outcome *
 }
 
 /* Is a restored VolumeSnapshot of that claim in the list? */
-static bool has_snapshot(const json_t *list, const char *claim)
+static bool claim_restore_has_snapshot(const json_t *list, const char *claim)
 {
 	size_t i;
 	json_t *snapshot;
@@ -124,6 +124,6 @@ int velero_volume_restore(struct velero_request *request, struct velero_outcome 
 	if (rc)
 		return cairn_err_wrap(err, "VolumeSnapshots of namespace %s",
 				      velero_restore_namespace(request->owner, ns));
-	ret->skip = has_snapshot(snapshots, claim);
+	ret->skip = claim_restore_has_snapshot(snapshots, claim);
 	return 0;
 }

@@ -78,7 +78,7 @@ struct last_error {
 	char text[256];
 };
 
-static void note_error(struct last_error *last, const json_t *object)
+static void claim_snapshot_note_error(struct last_error *last, const json_t *object)
 {
 	const char *text = kube_str(object, "status", "error", "message");
 
@@ -95,7 +95,7 @@ static int is_cut(const json_t *snapshot, void *arg, struct cairn_err *err)
 {
 	if (!snapshot || kube_is_deleted(snapshot))
 		return deleted_meanwhile(err);
-	note_error(arg, snapshot);
+	claim_snapshot_note_error(arg, snapshot);
 	return kube_str(snapshot, "status", "boundVolumeSnapshotContentName") &&
 	       kube_str(snapshot, "status", "creationTime");
 }
@@ -106,7 +106,7 @@ static int has_handle(const json_t *content, void *arg, struct cairn_err *err)
 
 	if (!content || kube_is_deleted(content))
 		return deleted_meanwhile(err);
-	note_error(arg, content);
+	claim_snapshot_note_error(arg, content);
 	return handle && *handle;
 }
 
@@ -172,7 +172,7 @@ static int discard_content(struct kube_client *client, const char *name,
 }
 
 /* Also when Velero does not wait any more. */
-static void discard(struct kube_client *client, const json_t *made)
+static void claim_snapshot_discard(struct kube_client *client, const json_t *made)
 {
 	const struct kube_call how = {.timeout_ms = CLEANUP_MS};
 	const struct kube_ref *ref =
@@ -215,7 +215,7 @@ int velero_csi_snapshot_make(const struct velero_request *request, const char *c
 	if (!rc)
 		rc = keep_content(client, request, &made, err);
 	if (rc) {
-		discard(client, created);
+		claim_snapshot_discard(client, created);
 		return rc;
 	}
 	*ret = made;

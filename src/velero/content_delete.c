@@ -23,19 +23,19 @@
 
 #define GONE_MS 60000U /* for the driver to delete a snapshot */
 
-static const char *handle_of(const json_t *content)
+static const char *content_delete_handle_of(const json_t *content)
 {
 	const char *handle = kube_str(content, "status", "snapshotHandle");
 
 	return handle ? handle : kube_str(content, "spec", "source", "snapshotHandle");
 }
 
-static bool same_text(const char *a, const char *b)
+static bool content_delete_same_text(const char *a, const char *b)
 {
 	return a && b && strcmp(a, b) == 0;
 }
 
-static int is_gone(const json_t *object, void *arg, struct cairn_err *err)
+static int content_delete_is_gone(const json_t *object, void *arg, struct cairn_err *err)
 {
 	(void)arg;
 	(void)err;
@@ -57,10 +57,12 @@ static int delete_snapshot(const struct velero_request *request, struct kube_cli
 		      err);
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	if (!same_text(kube_str(snapshot, "status", "boundVolumeSnapshotContentName"),
-		       kube_name(content)) &&
-	    !same_text(kube_str(snapshot, "spec", "source", "volumeSnapshotContentName"),
-		       kube_name(content)))
+	if (!content_delete_same_text(
+		    kube_str(snapshot, "status", "boundVolumeSnapshotContentName"),
+		    kube_name(content)) &&
+	    !content_delete_same_text(
+		    kube_str(snapshot, "spec", "source", "volumeSnapshotContentName"),
+		    kube_name(content)))
 		return 0;
 	const struct kube_delete_options only = {.uid = kube_uid(snapshot)};
 
@@ -94,8 +96,8 @@ static int delete_content(const struct velero_request *request, struct kube_clie
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (!rc)
-		rc = velero_watch_until(client, ref, &request->how, deadline, is_gone, NULL, NULL,
-					err);
+		rc = velero_watch_until(client, ref, &request->how, deadline,
+					content_delete_is_gone, NULL, NULL, err);
 	return rc ? cairn_err_wrap(err, "delete VolumeSnapshotContent %s", kube_name(content)) : 0;
 }
 
@@ -110,9 +112,10 @@ static int delete_all(const struct velero_request *request, struct kube_client *
 	{
 		int rc;
 
-		if (!same_text(handle_of(content), handle_of(request->item)) ||
-		    !same_text(kube_str(content, "spec", "driver"),
-			       kube_str(request->item, "spec", "driver")))
+		if (!content_delete_same_text(content_delete_handle_of(content),
+					      content_delete_handle_of(request->item)) ||
+		    !content_delete_same_text(kube_str(content, "spec", "driver"),
+					      kube_str(request->item, "spec", "driver")))
 			continue;
 		rc = delete_content(request, client, content, err);
 		if (rc)

@@ -30,7 +30,7 @@ static bool take_unit(const char **p, uint64_t *ret_ns)
 }
 
 /* "12" or "1.5"; *ret_scale is what the fraction was multiplied with. */
-static bool take_number(const char **p, uint64_t *ret, uint64_t *ret_scale)
+static bool go_duration_take_number(const char **p, uint64_t *ret, uint64_t *ret_scale)
 {
 	uint64_t value = 0, scale = 1;
 	bool any = false, fraction = false;
@@ -66,7 +66,7 @@ bool velero_go_duration(const char *text, uint64_t *ret_ms)
 	while (*text) {
 		uint64_t number, scale, unit, part;
 
-		if (!take_number(&text, &number, &scale) || !take_unit(&text, &unit) ||
+		if (!go_duration_take_number(&text, &number, &scale) || !take_unit(&text, &unit) ||
 		    __builtin_mul_overflow(number, unit, &part) ||
 		    __builtin_add_overflow(total, part / scale, &total))
 			return false;

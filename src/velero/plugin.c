@@ -75,7 +75,7 @@ static int make_directory(struct plugin *plugin, struct cairn_err *err)
 	return 0;
 }
 
-static int serve(struct plugin *plugin, struct cairn_err *err)
+static int plugin_serve(struct plugin *plugin, struct cairn_err *err)
 {
 	const struct net_server_options options = {
 		.name = "velero",
@@ -92,7 +92,7 @@ static int serve(struct plugin *plugin, struct cairn_err *err)
 	return rc ? rc : net_server_start(plugin->server, err);
 }
 
-static int shake_hands(const struct plugin *plugin, struct cairn_err *err)
+static int plugin_shake_hands(const struct plugin *plugin, struct cairn_err *err)
 {
 	char line[VELERO_HANDSHAKE_MAX];
 	int rc = velero_handshake_line(plugin->socket, line, err);
@@ -105,7 +105,7 @@ static int shake_hands(const struct plugin *plugin, struct cairn_err *err)
 }
 
 /* SIGINT is for Velero: a terminal sends it to the whole group. */
-static void wait_for_end(struct plugin *plugin, const sigset_t *signals, pid_t parent)
+static void plugin_wait_for_end(struct plugin *plugin, const sigset_t *signals, pid_t parent)
 {
 	while (!atomic_load(&plugin->ended) && getppid() == parent)
 		if (net_signals_wait(signals, PARENT_MS) == SIGTERM)
@@ -128,12 +128,12 @@ int velero_plugin_run(int argc, char *const *argv, struct cairn_err *err)
 	net_signals_block(&signals);
 	plugin.services = (struct velero_services){
 		.world = &plugin.world, .program = argv[0], .ended = end_plugin, .arg = &plugin};
-	rc = serve(&plugin, err);
+	rc = plugin_serve(&plugin, err);
 	if (!rc)
-		rc = shake_hands(&plugin, err);
+		rc = plugin_shake_hands(&plugin, err);
 	if (rc)
 		return rc;
-	wait_for_end(&plugin, &signals, parent);
+	plugin_wait_for_end(&plugin, &signals, parent);
 	net_server_drain(plugin.server, DRAIN_MS);
 	return 0;
 }

@@ -50,8 +50,8 @@ int velero_list_plugins(struct net_call *call, void *arg, struct cairn_err *err)
 	return velero_reply(call, &response.base, err);
 }
 
-static int find(enum velero_kind kind, const char *name, const struct velero_action **ret,
-		struct cairn_err *err)
+static int service_actions_find(enum velero_kind kind, const char *name,
+				const struct velero_action **ret, struct cairn_err *err)
 {
 	*ret = velero_action_find(kind, name);
 	return *ret ? 0
@@ -69,9 +69,9 @@ static int applies_to(struct net_call *call, enum velero_kind kind, struct cairn
 	int rc = velero_receive(call, &generated__applies_to_request__descriptor, &message, err);
 
 	if (!rc)
-		rc = find(kind,
-			  ((const Generated__AppliesToRequest *)(const void *)message)->plugin,
-			  &action, err);
+		rc = service_actions_find(
+			kind, ((const Generated__AppliesToRequest *)(const void *)message)->plugin,
+			&action, err);
 	if (rc)
 		return rc;
 	generated__applies_to_response__init(&response);
@@ -103,8 +103,8 @@ int velero_delete_applies_to(struct net_call *call, void *arg, struct cairn_err 
 }
 
 /* Items and owners are objects, and an item has a name. */
-static int parse(const ProtobufCBinaryData *bytes, const char *what, json_t **ret,
-		 struct cairn_err *err)
+static int service_actions_parse(const ProtobufCBinaryData *bytes, const char *what, json_t **ret,
+				 struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
 	int rc = kube_json_parse((const char *)bytes->data, bytes->len, &object, err);
@@ -141,18 +141,21 @@ static int check_call(void *arg)
 }
 
 /* `original` is NULL but for restores. */
-static int execute(struct run *run, struct net_call *call, const struct velero_services *services,
-		   const struct velero_action *action, const ProtobufCBinaryData *item,
-		   const ProtobufCBinaryData *owner, const ProtobufCBinaryData *original,
-		   struct cairn_err *err)
+static int service_actions_execute(struct run *run, struct net_call *call,
+				   const struct velero_services *services,
+				   const struct velero_action *action,
+				   const ProtobufCBinaryData *item,
+				   const ProtobufCBinaryData *owner,
+				   const ProtobufCBinaryData *original, struct cairn_err *err)
 {
-	int rc = parse(item, "the item", &run->request.item, err);
+	int rc = service_actions_parse(item, "the item", &run->request.item, err);
 
 	if (!rc)
-		rc = parse(owner, action->kind == VELERO_RESTORE ? "the Restore" : "the Backup",
-			   &run->owner, err);
+		rc = service_actions_parse(
+			owner, action->kind == VELERO_RESTORE ? "the Restore" : "the Backup",
+			&run->owner, err);
 	if (!rc && original)
-		rc = parse(original, "the item of the backup", &run->original, err);
+		rc = service_actions_parse(original, "the item of the backup", &run->original, err);
 	if (rc)
 		return rc;
 	run->request.world = services->world;
@@ -174,7 +177,7 @@ struct identifiers {
 	Generated__ResourceIdentifier *list[VELERO_RELATED_MAX];
 };
 
-static void identify(const struct velero_outcome *outcome, struct identifiers *ret)
+static void service_actions_identify(const struct velero_outcome *outcome, struct identifiers *ret)
 {
 	for (size_t i = 0; i < outcome->n_related; i++) {
 		const struct velero_related *related = &outcome->related[i];
@@ -208,14 +211,15 @@ int velero_backup_execute(struct net_call *call, void *arg, struct cairn_err *er
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = find(VELERO_BACKUP, request->plugin, &action, err);
+	rc = service_actions_find(VELERO_BACKUP, request->plugin, &action, err);
 	if (!rc)
-		rc = execute(&run, call, arg, action, &request->item, &request->backup, NULL, err);
+		rc = service_actions_execute(&run, call, arg, action, &request->item,
+					     &request->backup, NULL, err);
 	if (rc)
 		return rc;
 	v2__backup_execute_response__init(&response);
 	response.item = item_of(&run, &request->item);
-	identify(&run.outcome, &identifiers);
+	service_actions_identify(&run.outcome, &identifiers);
 	response.additional_items = identifiers.list;
 	response.n_additional_items = run.outcome.n_related;
 	return velero_reply(call, &response.base, err);
@@ -234,16 +238,16 @@ int velero_restore_execute(struct net_call *call, void *arg, struct cairn_err *e
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = find(VELERO_RESTORE, request->plugin, &action, err);
+	rc = service_actions_find(VELERO_RESTORE, request->plugin, &action, err);
 	if (!rc)
-		rc = execute(&run, call, arg, action, &request->item, &request->restore,
-			     &request->item_from_backup, err);
+		rc = service_actions_execute(&run, call, arg, action, &request->item,
+					     &request->restore, &request->item_from_backup, err);
 	if (rc)
 		return rc;
 	v2__restore_execute_response__init(&response);
 	response.item = item_of(&run, &request->item);
 	response.skip_restore = run.outcome.skip;
-	identify(&run.outcome, &identifiers);
+	service_actions_identify(&run.outcome, &identifiers);
 	response.additional_items = identifiers.list;
 	response.n_additional_items = run.outcome.n_related;
 	return velero_reply(call, &response.base, err);
@@ -262,9 +266,10 @@ int velero_delete_execute(struct net_call *call, void *arg, struct cairn_err *er
 	if (rc)
 		return rc;
 	request = (const void *)message;
-	rc = find(VELERO_DELETE, request->plugin, &action, err);
+	rc = service_actions_find(VELERO_DELETE, request->plugin, &action, err);
 	if (!rc)
-		rc = execute(&run, call, arg, action, &request->item, &request->backup, NULL, err);
+		rc = service_actions_execute(&run, call, arg, action, &request->item,
+					     &request->backup, NULL, err);
 	if (rc)
 		return rc;
 	generated__empty__init(&response);

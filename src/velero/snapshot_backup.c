@@ -11,7 +11,8 @@
 #include "velero/velero_names.h"
 
 /* False for one that another backup made, and in the last phases. */
-static int concerns(const struct velero_request *request, bool *ret, struct cairn_err *err)
+static int snapshot_backup_concerns(const struct velero_request *request, bool *ret,
+				    struct cairn_err *err)
 {
 	if (velero_backup_is_final(request->owner)) {
 		*ret = false;
@@ -34,7 +35,7 @@ int velero_snapshot_backup(struct velero_request *request, struct velero_outcome
 	const char *content = kube_str(request->item, "status", "boundVolumeSnapshotContentName");
 	const char *class_name = kube_str(request->item, "spec", "volumeSnapshotClassName");
 	bool ours = false;
-	int rc = concerns(request, &ours, err);
+	int rc = snapshot_backup_concerns(request, &ours, err);
 
 	if (rc || !ours)
 		return rc;
@@ -54,7 +55,7 @@ int velero_content_backup(struct velero_request *request, struct velero_outcome 
 	const char *secret = kube_annotation(request->item, VELERO_ANNOTATION_SECRET);
 	const char *ns = kube_annotation(request->item, VELERO_ANNOTATION_SECRET_NS);
 	bool ours = false;
-	int rc = concerns(request, &ours, err);
+	int rc = snapshot_backup_concerns(request, &ours, err);
 
 	if (rc || !ours || !secret || !ns)
 		return rc;

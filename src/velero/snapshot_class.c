@@ -29,7 +29,7 @@ static bool is_labelled(const json_t *class_object, const void *unused)
 	return kube_label(class_object, VELERO_LABEL_CLASS) != NULL;
 }
 
-static bool is_default(const json_t *class_object, const void *unused)
+static bool snapshot_class_is_default(const json_t *class_object, const void *unused)
 {
 	const char *value = kube_annotation(class_object, VELERO_ANNOTATION_IS_DEFAULT);
 
@@ -45,9 +45,9 @@ static bool is_any(const json_t *class_object, const void *unused)
 }
 
 /* The first class of the driver that `is` holds for; *ret_n counts them. */
-static const json_t *find(const struct search *search,
-			  bool (*is)(const json_t *class_object, const void *arg), const void *arg,
-			  size_t *ret_n)
+static const json_t *snapshot_class_find(const struct search *search,
+					 bool (*is)(const json_t *class_object, const void *arg),
+					 const void *arg, size_t *ret_n)
 {
 	const json_t *found = NULL;
 	json_t *class_object;
@@ -81,8 +81,8 @@ static const char *backup_annotation(const json_t *backup, const char *driver)
 }
 
 /* By the annotations; an annotation that names no class of the driver is noted and passed over. */
-static const json_t *find_named(const struct search *search, const json_t *claim,
-				const json_t *backup, const char **ret_missing)
+static const json_t *snapshot_class_find_named(const struct search *search, const json_t *claim,
+					       const json_t *backup, const char **ret_missing)
 {
 	const char *const names[] = {
 		kube_annotation(claim, VELERO_LABEL_CLASS),
@@ -95,7 +95,7 @@ static const json_t *find_named(const struct search *search, const json_t *claim
 
 		if (!names[i])
 			continue;
-		found = find(search, has_name, names[i], &n);
+		found = snapshot_class_find(search, has_name, names[i], &n);
 		if (found)
 			return found;
 		*ret_missing = names[i];
@@ -111,13 +111,14 @@ int velero_class_choose(const json_t *classes, const char *driver, const json_t 
 	struct velero_class_choice choice = {0};
 	size_t n;
 
-	choice.class_object = find_named(&search, claim, backup, &choice.missing);
+	choice.class_object = snapshot_class_find_named(&search, claim, backup, &choice.missing);
 	if (!choice.class_object)
-		choice.class_object = find(&search, is_labelled, NULL, &n);
+		choice.class_object = snapshot_class_find(&search, is_labelled, NULL, &n);
 	if (!choice.class_object)
-		choice.class_object = find(&search, is_default, NULL, &n);
+		choice.class_object =
+			snapshot_class_find(&search, snapshot_class_is_default, NULL, &n);
 	if (!choice.class_object) {
-		choice.class_object = find(&search, is_any, NULL, &n);
+		choice.class_object = snapshot_class_find(&search, is_any, NULL, &n);
 		if (n == 0)
 			return cairn_err_set(err, CAIRN_NOT_FOUND,
 					     "driver %s has no VolumeSnapshotClass", driver);

@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "kube/object.h"
 #include "velero/claim_snapshot.h"
-#include "velero/velero_names.h"
 #include "velero/restore_rules.h"
+#include "velero/velero_names.h"
 
 /* Decides what needs no further look: not ours, or no volumes are wanted. */
 static int is_decided(const struct velero_request *request, struct velero_outcome *ret, bool *done,
@@ -32,7 +32,7 @@ static int is_decided(const struct velero_request *request, struct velero_outcom
 }
 
 /* The backup is asked for where it can own the object: in its own namespace. */
-static int own(struct velero_request *request, struct cairn_err *err)
+static int snapshot_restore_own(struct velero_request *request, struct cairn_err *err)
 {
 	const char *ns =
 		velero_restore_namespace(request->owner, kube_namespace(request->original));
@@ -69,7 +69,7 @@ static int rewrite_snapshot(struct velero_request *request, const char *name, st
 			      json_pack("{s:{s:s}}", "source", "volumeSnapshotContentName", name),
 			      "spec");
 	kube_remove(item, "status");
-	return rc ? rc : own(request, err);
+	return rc ? rc : snapshot_restore_own(request, err);
 }
 
 int velero_snapshot_restore(struct velero_request *request, struct velero_outcome *ret,

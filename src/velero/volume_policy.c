@@ -22,7 +22,7 @@ struct volume {
 /* A condition: 1 when it holds, 0 when not, or a negative code. `value` is not null. */
 typedef int condition_fn(const json_t *value, const struct volume *volume, struct cairn_err *err);
 
-static int wrong(struct cairn_err *err, const char *name)
+static int volume_policy_wrong(struct cairn_err *err, const char *name)
 {
 	return cairn_err_set(err, CAIRN_INVALID, "volume policy: bad value of '%s'", name);
 }
@@ -34,7 +34,7 @@ static int list_holds(const json_t *list, const char *text, const char *name, st
 	json_t *entry;
 
 	if (!json_is_array(list))
-		return wrong(err, name);
+		return volume_policy_wrong(err, name);
 	if (json_array_size(list) == 0)
 		return 1;
 	json_array_foreach(list, i,
@@ -51,13 +51,13 @@ static int map_holds(const json_t *wanted, const json_t *map, const char *name,
 	json_t *value;
 
 	if (!json_is_object(wanted))
-		return wrong(err, name);
+		return volume_policy_wrong(err, name);
 	json_object_foreach((json_t *)(uintptr_t)wanted, key, value)
 	{
 		const char *has = kube_str(map, key);
 
 		if (!json_is_string(value))
-			return wrong(err, name);
+			return volume_policy_wrong(err, name);
 		if (!has || strcmp(has, json_string_value(value)) != 0)
 			return 0;
 	}
@@ -80,7 +80,7 @@ static bool parse_bound(const char *text, size_t n, uint64_t *ret)
 		return false;
 	memcpy(quantity, text, n);
 	quantity[n] = '\0';
-	return cluster_quantity(quantity, ret);
+	return backup_cluster_quantity(quantity, ret);
 }
 
 static int match_capacity(const json_t *value, const struct volume *volume, struct cairn_err *err)
@@ -95,8 +95,8 @@ static int match_capacity(const json_t *value, const struct volume *volume, stru
 	if (!comma || strchr(comma + 1, ',') ||
 	    !parse_bound(text, (size_t)(comma - text), &lower) ||
 	    !parse_bound(comma + 1, strlen(comma + 1), &upper))
-		return wrong(err, "capacity");
-	if (has && !cluster_quantity(has, &bytes))
+		return volume_policy_wrong(err, "capacity");
+	if (has && !backup_cluster_quantity(has, &bytes))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "capacity '%s' of volume %s is no quantity", has,
 				     kube_name(volume->pv));
@@ -117,7 +117,7 @@ static int match_csi(const json_t *value, const struct volume *volume, struct ca
 	const json_t *attributes = kube_at(value, "volumeAttributes");
 
 	if (!json_is_object(value))
-		return wrong(err, "csi");
+		return volume_policy_wrong(err, "csi");
 	if (!driver || !*driver)
 		return has != NULL;
 	if (!has || strcmp(driver, has) != 0)
@@ -132,7 +132,7 @@ static int match_csi(const json_t *value, const struct volume *volume, struct ca
 static int match_nfs(const json_t *value, const struct volume *volume, struct cairn_err *err)
 {
 	(void)volume;
-	return json_is_object(value) ? 0 : wrong(err, "nfs");
+	return json_is_object(value) ? 0 : volume_policy_wrong(err, "nfs");
 }
 
 static int match_volume_types(const json_t *value, const struct volume *volume,
@@ -157,7 +157,7 @@ static int match_mode(const json_t *value, const struct volume *volume, struct c
 	const char *mode = kube_str(volume->pvc, "spec", "volumeMode");
 
 	if (!json_is_string(value))
-		return wrong(err, "pvcVolumeMode");
+		return volume_policy_wrong(err, "pvcVolumeMode");
 	return !*json_string_value(value) || (mode && strcmp(mode, json_string_value(value)) == 0);
 }
 
@@ -169,7 +169,7 @@ static int match_access(const json_t *value, const struct volume *volume, struct
 	json_t *mode;
 
 	if (!json_is_array(value))
-		return wrong(err, "pvcAccessModes");
+		return volume_policy_wrong(err, "pvcAccessModes");
 	if (json_array_size(value) == 0)
 		return 1;
 	if (json_array_size(modes) != json_array_size(value))
@@ -292,6 +292,6 @@ int velero_policy_match(const json_t *config_map, const json_t *pv, const json_t
 				      kube_name(config_map));
 	list = kube_at(policies, "volumePolicies");
 	if (list && !json_is_null(list) && !json_is_array(list))
-		return wrong(err, "volumePolicies");
+		return volume_policy_wrong(err, "volumePolicies");
 	return match_list(list, &volume, ret, err);
 }

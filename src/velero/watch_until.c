@@ -30,7 +30,7 @@ static uint64_t left_ms(const struct waiting *w)
 }
 
 /* Failures that a new attempt does not mend. */
-static bool is_final(int rc)
+static bool watch_until_is_final(int rc)
 {
 	return rc == CAIRN_DENIED || rc == CAIRN_UNAUTHENTICATED || rc == CAIRN_INVALID ||
 	       rc == CAIRN_CANCELLED || rc == CAIRN_NO_SPACE;
@@ -43,7 +43,8 @@ static bool call_is_over(const struct waiting *w)
 
 /* Follows the object from its present version: 1 and the object when the condition holds, 0 when
  * the watch has ended. Failures of the watch are no failures of the wait, which looks again. */
-static int follow(const struct waiting *w, const char *version, json_t **ret, struct cairn_err *err)
+static int watch_until_follow(const struct waiting *w, const char *version, json_t **ret,
+			      struct cairn_err *err)
 {
 	const struct kube_watch_options options = {.resource_version = version};
 	cairn_cleanup(kube_watch_freep) struct kube_watch *watch = NULL;
@@ -55,7 +56,7 @@ static int follow(const struct waiting *w, const char *version, json_t **ret, st
 		int got = kube_watch_next(watch, left_ms(w), &event, err);
 
 		if (got <= 0)
-			return is_final(got) ? got : 0;
+			return watch_until_is_final(got) ? got : 0;
 		gone = event.type == KUBE_DELETED;
 		if (event.type != KUBE_BOOKMARK)
 			rc = w->holds(gone ? NULL : event.object, w->arg, err);
@@ -63,11 +64,11 @@ static int follow(const struct waiting *w, const char *version, json_t **ret, st
 			*ret = json_incref(event.object);
 		kube_watch_event_done(&event);
 	}
-	return is_final(rc) || rc == 1 ? rc : 0;
+	return watch_until_is_final(rc) || rc == 1 ? rc : 0;
 }
 
 /* One look at the object and, if need be, at its changes; 0: look again. */
-static int look(const struct waiting *w, json_t **ret, struct cairn_err *err)
+static int watch_until_look(const struct waiting *w, json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
 	int rc = kube_get(w->client, w->ref, w->how, &object, err);
@@ -75,11 +76,11 @@ static int look(const struct waiting *w, json_t **ret, struct cairn_err *err)
 	if (rc == CAIRN_NOT_FOUND)
 		rc = 0;
 	if (rc)
-		return is_final(rc) ? rc : 0;
+		return watch_until_is_final(rc) ? rc : 0;
 	rc = w->holds(object, w->arg, err);
 	if (rc == 1)
 		*ret = cairn_take(object);
-	return rc || !object ? rc : follow(w, kube_resource_version(object), ret, err);
+	return rc || !object ? rc : watch_until_follow(w, kube_resource_version(object), ret, err);
 }
 
 int velero_watch_until(struct kube_client *client, const struct kube_ref *ref,
@@ -90,7 +91,7 @@ int velero_watch_until(struct kube_client *client, const struct kube_ref *ref,
 	kube_auto_json json_t *found = NULL;
 
 	for (;;) {
-		int rc = look(&waiting, &found, err);
+		int rc = watch_until_look(&waiting, &found, err);
 
 		if (rc < 0)
 			return rc;

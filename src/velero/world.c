@@ -22,7 +22,7 @@ void velero_world_done(struct velero_world *world)
 	pthread_mutex_destroy(&world->lock);
 }
 
-static int connect(struct velero_world *world, struct cairn_err *err)
+static int world_connect(struct velero_world *world, struct cairn_err *err)
 {
 	const struct kube_config_options where = {.kubeconfig = world->kubeconfig};
 	const struct kube_client_options how = {.user_agent = "cairn-velero-plugin"};
@@ -38,7 +38,7 @@ int velero_world_client(struct velero_world *world, struct kube_client **ret, st
 
 	cairn_scoped_lock(&world->lock);
 	if (!world->client)
-		rc = connect(world, err);
+		rc = world_connect(world, err);
 	if (!rc)
 		*ret = world->client;
 	return rc;

@@ -21,13 +21,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "backup/create.h"
 #include "backup/changed_bitmap.h"
+#include "backup/create.h"
 #include "backup/plan.h"
-#include "backup/write_snapshot.h"
 #include "backup/segment.h"
 #include "backup/segmented.h"
 #include "backup/source.h"
+#include "backup/write_snapshot.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -179,7 +179,7 @@ struct making {
 	const char *path;
 	uint64_t size;
 	struct zeros *zeros;
-	struct marks *marks;
+	struct changed_bitmap *marks;
 	uint64_t chunks, packs;
 	uint32_t pack; /* the index's number of the one that is being filled */
 	uint64_t unflushed;
@@ -258,42 +258,42 @@ static int store_chunks(struct making *m, struct chunk_map *map, struct cairn_er
 static int make_segment(struct making *m, uint64_t number, uint64_t base, struct repo_id *ret,
 			struct cairn_err *err)
 {
-	cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+	cairn_cleanup(backup_chunk_map_done) struct chunk_map map = {0};
 	struct plan_segment_spec spec = {.mode = PLAN_ALLOCATED,
 					 .marks = m->marks,
 					 .offset = number * SEGMENT_BYTES,
 					 .length = SEGMENT_BYTES,
 					 .base = base};
 	struct plan_tally tally = {0};
-	int rc = plan_segment(&spec, &map, &tally, err);
+	int rc = backup_plan_segment(&spec, &map, &tally, err);
 
 	if (!rc)
 		rc = store_chunks(m, &map, err);
-	return rc ? rc : segment_save(m->repo, m->zeros, number, map.at, map.n, ret, err);
+	return rc ? rc : backup_segment_save(m->repo, m->zeros, number, map.at, map.n, ret, err);
 }
 
 static int make_segments(struct making *m, struct segmented_result *ret, uint64_t base,
 			 struct cairn_err *err)
 {
-	uint64_t count = segments_count(m->size, SEGMENT_BYTES);
+	uint64_t count = backup_segments_count(m->size, SEGMENT_BYTES);
 	size_t n_groups = (count + SEGMENT_GROUP - 1) / SEGMENT_GROUP;
 	cairn_auto_free struct repo_id *groups = cairn_calloc(n_groups, sizeof(*groups));
 	struct repo_id leaves[SEGMENT_GROUP];
 	int rc = groups ? 0 : cairn_err_nomem(err, "groups");
 
 	for (size_t g = 0; g < n_groups && !rc; g++) {
-		size_t n = segments_in_group(count, g);
+		size_t n = backup_segments_in_group(count, g);
 
 		for (size_t i = 0; i < n && !rc; i++)
 			rc = make_segment(m, g * SEGMENT_GROUP + i, base, &leaves[i], err);
 		if (!rc)
-			rc = segment_save_group(m->repo, leaves, n, &groups[g], err);
+			rc = backup_segment_save_group(m->repo, leaves, n, &groups[g], err);
 	}
 	if (!rc)
 		rc = end_pack(m, err);
 	ret->chunks = m->chunks;
 	ret->data_bytes = m->size;
-	return rc ? rc : segment_save_groups(m->repo, groups, n_groups, &ret->top, err);
+	return rc ? rc : backup_segment_save_groups(m->repo, groups, n_groups, &ret->top, err);
 }
 
 static int make_backup(struct making *m, struct cairn_err *err)
@@ -310,21 +310,21 @@ static int make_backup(struct making *m, struct cairn_err *err)
 	volume_init(&volume, m->size, 0);
 	spec.source = &volume.base;
 	if (m->size > PLAN_FILE_DATA) {
-		plan.base = plan_segment_base(m->size);
+		plan.base = backup_plan_segment_base(m->size);
 		spec.segmented = &segmented;
 		spec.segment = SEGMENT_BYTES;
 		rc = make_segments(m, &segmented, plan.base, err);
 	} else {
-		rc = plan_make(&(struct plan_spec){.mode = PLAN_ALLOCATED, .marks = m->marks},
-			       &plan, err);
+		rc = backup_plan_make(
+			&(struct plan_spec){.mode = PLAN_ALLOCATED, .marks = m->marks}, &plan, err);
 		if (!rc)
 			rc = store_chunks(m, &plan.map, err);
 		if (!rc)
 			rc = end_pack(m, err);
 	}
 	if (!rc)
-		rc = save_backup(m->repo, &spec, &result, err);
-	plan_done(&plan);
+		rc = backup_write_snapshot(m->repo, &spec, &result, err);
+	backup_plan_done(&plan);
 	return rc;
 }
 
@@ -340,8 +340,8 @@ static struct repo_options options_for(const char *path)
 
 static int make(const char *path, uint64_t size, struct cairn_err *err)
 {
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(marks_freep) struct marks *marks = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = NULL;
 	cairn_cleanup(repo_closep) struct repo *repo = NULL;
 	struct repo_options options = options_for(path);
 	struct making m = {.path = path, .size = size};
@@ -350,13 +350,13 @@ static int make(const char *path, uint64_t size, struct cairn_err *err)
 	if (!rc)
 		rc = repo_load_index(repo, err);
 	if (!rc)
-		rc = zeros_new(&zeros, err);
+		rc = backup_zeros_new(&zeros, err);
 	if (!rc)
-		rc = marks_new(size, &marks, err);
+		rc = backup_changed_bitmap_new(size, &marks, err);
 	if (rc)
 		return rc;
 	repo_expect(repo, size);
-	marks_add(marks, &(struct block_extent){.length = size});
+	backup_changed_bitmap_add(marks, &(struct block_extent){.length = size});
 	m.repo = repo;
 	m.zeros = zeros;
 	m.marks = marks;

@@ -44,7 +44,7 @@ struct volume {
 	uint64_t end; /* where appending goes on */
 };
 
-static void change(struct marks *marks, struct volume *volume, enum workload workload,
+static void change(struct changed_bitmap *marks, struct volume *volume, enum workload workload,
 		   uint64_t blocks)
 {
 	uint64_t all = volume->allocated / BLOCK;
@@ -72,13 +72,13 @@ static void change(struct marks *marks, struct volume *volume, enum workload wor
 			break;
 		}
 		if (extent.offset < volume->size)
-			marks_add(marks, &extent);
+			backup_changed_bitmap_add(marks, &extent);
 	}
 }
 
-static uint64_t marked_bytes(const struct marks *marks)
+static uint64_t marked_bytes(const struct changed_bitmap *marks)
 {
-	return marks_count(marks, 0, marks->size).marked << marks->shift;
+	return backup_changed_bitmap_count(marks, 0, marks->size).marked << marks->shift;
 }
 
 struct totals {
@@ -98,7 +98,7 @@ static int round_of(struct plan *plan, const struct plan_spec *spec, struct tota
 	struct cairn_err err = {0};
 	struct plan next;
 
-	if (plan_make(spec, &next, &err)) {
+	if (backup_plan_make(spec, &next, &err)) {
 		fprintf(stderr, "chunks: %s\n", err.msg);
 		return -1;
 	}
@@ -114,7 +114,7 @@ static int round_of(struct plan *plan, const struct plan_spec *spec, struct tota
 	totals->changed += last->changed;
 	totals->stored += last->stored;
 	totals->index += last->index;
-	plan_done(plan);
+	backup_plan_done(plan);
 	*plan = next;
 	give_ids(plan);
 	return 0;
@@ -139,13 +139,13 @@ static int run(enum workload workload, const char *name, uint64_t fixed, uint64_
 
 	random_state = 88172645463325252ULL;
 	for (uint64_t i = 0; i <= rounds && !rc; i++) {
-		cairn_cleanup(marks_freep) struct marks *marks = NULL;
+		cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = NULL;
 		struct plan_spec spec = {.fixed = fixed, .budget = budget, .hand = plan.hand};
 
-		if (marks_new(volume.size, &marks, NULL))
+		if (backup_changed_bitmap_new(volume.size, &marks, NULL))
 			return -1;
 		if (i == 0)
-			marks_add(marks, &front);
+			backup_changed_bitmap_add(marks, &front);
 		else
 			change(marks, &volume, workload, allocated / BLOCK / 100);
 		spec.mode = i ? PLAN_CHANGED : PLAN_ALLOCATED;
@@ -165,7 +165,7 @@ static int run(enum workload workload, const char *name, uint64_t fixed, uint64_
 		       workload_names[workload], name, mib(full.stored), mib(first.stored),
 		       mib(last.stored), (double)sum.stored / (double)sum.changed, last.chunks,
 		       mib(sum.index), mib(last.tree));
-	plan_done(&plan);
+	backup_plan_done(&plan);
 	return rc;
 }
 

@@ -67,7 +67,7 @@ static int clone_second(int from, int to, struct figures *figures, struct cairn_
 {
 	uint64_t start = cairn_monotonic_ns();
 	bool done = false;
-	int rc = twostep_end(from, to, &done, err);
+	int rc = reflink_twostep_end(from, to, &done, err);
 
 	figures->longest_ns = cairn_monotonic_ns() - start;
 	figures->ranges = done;

@@ -31,19 +31,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct metadata again = {0};
 	char *text = NULL;
 	size_t n = 0;
-	int rc = metadata_parse((const char *)data, size, &first, NULL);
+	int rc = backup_metadata_parse((const char *)data, size, &first, NULL);
 
 	must(rc == 0 || rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED || rc == CAIRN_NO_SPACE);
 	if (rc)
 		return 0;
-	must(metadata_write(&first, &text, &n, NULL) == 0);
-	must(metadata_parse(text, n, &again, NULL) == 0);
+	must(backup_metadata_write(&first, &text, &n, NULL) == 0);
+	must(backup_metadata_parse(text, n, &again, NULL) == 0);
 	must_equal(first.volume_id, again.volume_id);
 	must_equal(first.snapshot_id, again.snapshot_id);
 	must_equal(first.parent_backup, again.parent_backup);
 	must(first.size == again.size && first.merge_hand == again.merge_hand);
-	metadata_done(&again);
-	metadata_done(&first);
+	backup_metadata_done(&again);
+	backup_metadata_done(&first);
 	free(text);
 	return 0;
 }

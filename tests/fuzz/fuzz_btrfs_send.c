@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "pool/btrfs/crc32c.h"
 #include "pool/btrfs/btrfs_stream.h"
+#include "pool/btrfs/crc32c.h"
 
 #define HEADER 17U
 #define HEAD   10U
@@ -40,15 +40,15 @@ static struct outcome decode(const uint8_t *data, size_t size, size_t piece)
 	struct stream *stream = NULL;
 	struct stream_sink sink = {.range = take, .arg = &out};
 
-	if (stream_new("disk", sink, &stream, NULL) != 0)
+	if (btrfs_stream_new("disk", sink, &stream, NULL) != 0)
 		abort();
 	for (size_t at = 0; at < size && out.rc == 0; at += piece) {
 		size_t n = size - at < piece ? size - at : piece;
 
-		out.rc = stream_feed(stream, data + at, n, NULL);
+		out.rc = btrfs_stream_feed(stream, data + at, n, NULL);
 	}
-	out.ended = stream_ended(stream);
-	stream_free(stream);
+	out.ended = btrfs_stream_ended(stream);
+	btrfs_stream_free(stream);
 	return out;
 }
 
@@ -71,7 +71,7 @@ static void repair(uint8_t *data, size_t size)
 		if (len > size - at - HEAD)
 			return;
 		memset(data + at + 6, 0, 4);
-		crc = crc32c_raw(0, data + at, HEAD + len);
+		crc = btrfs_crc32c_raw(0, data + at, HEAD + len);
 		for (int i = 0; i < 4; i++)
 			data[at + 6 + (size_t)i] = (uint8_t)(crc >> 8 * i);
 		at += HEAD + len;

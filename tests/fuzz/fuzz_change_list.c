@@ -38,7 +38,7 @@ static int parse(const uint8_t *data, size_t size)
 	int rc;
 
 	must(file);
-	rc = change_list_parse(file, SIZE, &sink, NULL);
+	rc = backup_change_list_parse(file, SIZE, &sink, NULL);
 	fclose(file);
 	must(rc == 0 || rc == CAIRN_INVALID);
 	return rc;

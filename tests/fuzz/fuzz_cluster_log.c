@@ -43,20 +43,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cluster_log log = {.tell = count, .arg = &n};
 	uint64_t bytes;
 
-	cluster_log_take(&log, (const char *)data, size);
+	backup_cluster_log_take(&log, (const char *)data, size);
 	must_be_printable(log.error);
 	must_be_printable(log.last_text);
 	must(log.code <= 0);
 	before = n;
-	cluster_log_take(&log, (const char *)data, size);
+	backup_cluster_log_take(&log, (const char *)data, size);
 	must(n == before);
-	cluster_log_done(&log);
+	backup_cluster_log_done(&log);
 	if (size > 0 && size < 64) {
 		char text[65];
 
 		memcpy(text, data, size);
 		text[size] = '\0';
-		(void)cluster_quantity(text, &bytes);
+		(void)backup_cluster_quantity(text, &bytes);
 	}
 	return 0;
 }

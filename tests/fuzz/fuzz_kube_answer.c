@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/kube_client.h"
 #include "kube/exec_plugin.h"
 #include "kube/global_init.h"
-#include "kube/object.h"
+#include "kube/kube_client.h"
 #include "kube/kube_status.h"
+#include "kube/object.h"
 #include "kube/timestamp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kube_status status = {0};
 	struct cairn_err err = {0};
 
-	kube_library_init();
+	kube_global_init();
 	read_twice(text, size);
 	if (kube_status_fail_body(text, size, 500, &status, &err) >= 0 || !err.msg[0])
 		abort();

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct outcome whole, pieces;
 
-	kube_library_init();
+	kube_global_init();
 	if (size > KUBE_WATCH_PIECE_MAX)
 		return 0;
 	whole = run(data, size, size ? size : 1);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(text, data, size);
 	text[size] = '\0';
-	while (mountinfo_next(&cursor, &entry)) {
+	while (pool_mountinfo_next(&cursor, &entry)) {
 		if (cursor <= before || cursor > text + size)
 			abort();
 		before = cursor;

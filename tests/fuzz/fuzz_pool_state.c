@@ -17,8 +17,8 @@
 #include "base/err.h"
 #include "block/checksum.h"
 #include "pool/catalogue/ids.h"
-#include "pool/pool_config.h"
 #include "pool/catalogue/record.h"
+#include "pool/pool_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,13 +37,13 @@ static void check_volume(const uint8_t *data, size_t n)
 	struct record_volume volume, again;
 	struct cairn_err err = {0};
 
-	if (record_volume_decode(data, n, &volume, &err) != 0) {
+	if (pool_record_volume_decode(data, n, &volume, &err) != 0) {
 		must(err.code == CAIRN_DATA_LOSS || err.code == CAIRN_UNIMPLEMENTED);
 		return;
 	}
-	record_volume_encode(&volume, &first);
-	must(record_volume_decode(first.data, first.len, &again, NULL) == 0);
-	record_volume_encode(&again, &second);
+	pool_record_volume_encode(&volume, &first);
+	must(pool_record_volume_decode(first.data, first.len, &again, NULL) == 0);
+	pool_record_volume_encode(&again, &second);
 	must(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
 }
 
@@ -54,13 +54,13 @@ static void check_snapshot(const uint8_t *data, size_t n)
 	struct record_snapshot snapshot, again;
 	struct cairn_err err = {0};
 
-	if (record_snapshot_decode(data, n, &snapshot, &err) != 0) {
+	if (pool_record_snapshot_decode(data, n, &snapshot, &err) != 0) {
 		must(err.code == CAIRN_DATA_LOSS || err.code == CAIRN_UNIMPLEMENTED);
 		return;
 	}
-	record_snapshot_encode(&snapshot, &first);
-	must(record_snapshot_decode(first.data, first.len, &again, NULL) == 0);
-	record_snapshot_encode(&again, &second);
+	pool_record_snapshot_encode(&snapshot, &first);
+	must(pool_record_snapshot_decode(first.data, first.len, &again, NULL) == 0);
+	pool_record_snapshot_encode(&again, &second);
 	must(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
 }
 
@@ -73,7 +73,7 @@ static void check_marker(const uint8_t *data, size_t n)
 
 	memcpy(text, data, n);
 	snprintf(text + n, sizeof(text) - n, "checksum %016" PRIx64 "\n", block_checksum(data, n));
-	rc = marker_decode(text, strnlen(text, sizeof(text)), &marker, &err);
+	rc = pool_config_decode(text, strnlen(text, sizeof(text)), &marker, &err);
 	must(rc == 0 || rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED);
 	must(rc != 0 || (marker.backend[0] && marker.image[0] && marker.granularity));
 }
@@ -86,12 +86,12 @@ static void check_id(const uint8_t *data, size_t n)
 
 	memcpy(text, data, n);
 	text[n] = '\0';
-	if (ids_parse_volume(text, &volume)) {
-		ids_format_volume(volume, again);
+	if (pool_ids_parse_volume(text, &volume)) {
+		pool_ids_format_volume(volume, again);
 		must(strcmp(text, again) == 0);
 	}
-	if (ids_parse_snapshot(text, &volume, &number)) {
-		ids_format_snapshot(volume, number, again);
+	if (pool_ids_parse_snapshot(text, &volume, &number)) {
+		pool_ids_format_snapshot(volume, number, again);
 		must(strcmp(text, again) == 0);
 	}
 }

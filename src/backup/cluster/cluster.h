@@ -88,7 +88,7 @@ struct cluster_result {
 	char job[64];
 };
 
-void cluster_result_done(struct cluster_result *result);
+void backup_cluster_result_done(struct cluster_result *result);
 
 /* CAIRN_NOT_FOUND     no such claim, class, snapshot, secret …
  * CAIRN_PRECONDITION  the claim has no volume of a CSI driver, or several classes match
@@ -97,11 +97,11 @@ void cluster_result_done(struct cluster_result *result);
  * CAIRN_CANCELLED     the progress said so
  * and the error of the command in the Job
  */
-int cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
-		   struct cairn_err *err);
+int backup_cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
+			  struct cairn_err *err);
 
 /* CAIRN_EXISTS  the claim exists */
-int cluster_restore(const struct cluster_options *options, struct cluster_result *ret,
-		    struct cairn_err *err);
+int backup_cluster_restore(const struct cluster_options *options, struct cluster_result *ret,
+			   struct cairn_err *err);
 
 #endif

@@ -33,9 +33,9 @@ struct saving {
 
 static void saving_done(struct saving *s)
 {
-	cluster_driver_closep(&s->driver);
+	backup_cluster_driver_closep(&s->driver);
 	if (s->run.kube)
-		cluster_run_end(&s->run);
+		backup_cluster_run_end(&s->run);
 	json_decref(s->claim);
 	json_decref(s->volume);
 	json_decref(s->class_object);
@@ -44,7 +44,7 @@ static void saving_done(struct saving *s)
 	free(s->snapshot_class);
 }
 
-void cluster_result_done(struct cluster_result *result)
+void backup_cluster_result_done(struct cluster_result *result)
 {
 	json_decref(result->summary);
 	*result = (struct cluster_result){0};
@@ -56,9 +56,9 @@ static int find_volume(struct saving *s, struct cairn_err *err)
 {
 	const struct cluster_names *names = &s->run.names;
 	const char *volume;
-	int rc = cluster_get(&s->run,
-			     KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
-			     &s->claim, err);
+	int rc = backup_cluster_get(&s->run,
+				    KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
+				    &s->claim, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, rc, "there is no claim '%s/%s'", names->ns, names->claim);
@@ -68,7 +68,8 @@ static int find_volume(struct saving *s, struct cairn_err *err)
 	if (!volume)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' has no volume yet",
 				     names->ns, names->claim);
-	rc = cluster_get(&s->run, KUBE_REF(&kube_persistentvolumes, NULL, volume), &s->volume, err);
+	rc = backup_cluster_get(&s->run, KUBE_REF(&kube_persistentvolumes, NULL, volume),
+				&s->volume, err);
 	if (rc)
 		return cairn_err_wrap(err, "PersistentVolume '%s'", volume);
 	s->driver_name = kube_str(s->volume, "spec", "csi", "driver");
@@ -79,7 +80,7 @@ static int find_volume(struct saving *s, struct cairn_err *err)
 	return 0;
 }
 
-static const char *class_of(const json_t *claim)
+static const char *cluster_create_class_of(const json_t *claim)
 {
 	const char *name = kube_str(claim, "spec", "storageClassName");
 
@@ -90,20 +91,21 @@ static const char *class_of(const json_t *claim)
 static int find_class(struct saving *s, struct cairn_err *err)
 {
 	const char *given = s->run.options->storage_class;
-	const char *name = class_of(s->claim);
+	const char *name = cluster_create_class_of(s->claim);
 	kube_auto_json json_t *other = NULL;
 	struct cairn_err why = {0};
 	int rc = 0;
 
 	if (given)
-		rc = cluster_get(&s->run, KUBE_REF(&kube_storageclasses, NULL, given), &other, err);
+		rc = backup_cluster_get(&s->run, KUBE_REF(&kube_storageclasses, NULL, given),
+					&other, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, rc, "there is no StorageClass '%s'", given);
 	if (rc)
 		return cairn_err_wrap(err, "StorageClass '%s'", given);
 	if (name)
-		rc = cluster_get(&s->run, KUBE_REF(&kube_storageclasses, NULL, name),
-				 &s->class_object, &why);
+		rc = backup_cluster_get(&s->run, KUBE_REF(&kube_storageclasses, NULL, name),
+					&s->class_object, &why);
 	if (rc == CAIRN_CANCELLED)
 		return cairn_err_set(err, rc, "%s", why.msg);
 	if (rc)
@@ -114,10 +116,11 @@ static int find_class(struct saving *s, struct cairn_err *err)
 
 static int pack_objects(struct saving *s, struct cairn_err *err)
 {
-	json_t *class_object = s->class_object ? cluster_sanitised(s->class_object) : NULL;
-	kube_auto_json json_t *objects = json_pack(
-		"{s:o,s:o,s:o*}", "persistentvolumeclaim", cluster_sanitised(s->claim),
-		"persistentvolume", cluster_sanitised(s->volume), "storageclass", class_object);
+	json_t *class_object = s->class_object ? backup_cluster_sanitised(s->class_object) : NULL;
+	kube_auto_json json_t *objects =
+		json_pack("{s:o,s:o,s:o*}", "persistentvolumeclaim",
+			  backup_cluster_sanitised(s->claim), "persistentvolume",
+			  backup_cluster_sanitised(s->volume), "storageclass", class_object);
 
 	s->objects = objects ? kube_json_text(objects, NULL) : NULL;
 	if (!s->objects)
@@ -142,8 +145,9 @@ static int choose_base(struct saving *s, struct cairn_err *err)
 		s->keep = o->base == CLUSTER_BASE_KEEP;
 		return 0;
 	}
-	rc = cluster_get(&s->run, KUBE_REF(&kube_snapshotmetadataservices, NULL, s->driver_name),
-			 &service, err);
+	rc = backup_cluster_get(&s->run,
+				KUBE_REF(&kube_snapshotmetadataservices, NULL, s->driver_name),
+				&service, err);
 	if (rc == CAIRN_NOT_FOUND) {
 		s->keep = false;
 		return 0; /* changes are not reported */
@@ -155,7 +159,7 @@ static int choose_base(struct saving *s, struct cairn_err *err)
 	return 0;
 }
 
-static int prepare(struct saving *s, struct cairn_err *err)
+static int cluster_create_prepare(struct saving *s, struct cairn_err *err)
 {
 	const struct cluster_options *o = s->run.options;
 	int rc = find_volume(s, err);
@@ -165,16 +169,18 @@ static int prepare(struct saving *s, struct cairn_err *err)
 	if (!rc)
 		rc = pack_objects(s, err);
 	if (!rc && !o->snapshot)
-		rc = cluster_find_snapshot_class(&s->run, s->driver_name, &s->snapshot_class, err);
+		rc = backup_cluster_find_snapshot_class(&s->run, s->driver_name, &s->snapshot_class,
+							err);
 	if (!rc && o->direct.endpoint)
-		rc = cluster_driver_open(o->direct.endpoint, CLUSTER_DRIVER_DIR, &s->driver, err);
+		rc = backup_cluster_driver_open(o->direct.endpoint, CLUSTER_DRIVER_DIR, &s->driver,
+						err);
 	if (!rc)
-		rc = cluster_run_lock(&s->run, err);
+		rc = backup_cluster_run_lock(&s->run, err);
 	if (!rc)
 		rc = choose_base(s, err);
 	if (!rc && s->driver)
-		rc = cluster_driver_sweep(s->driver, err);
-	return rc ? rc : cluster_run_sweep(&s->run, s->claim, s->keep, err);
+		rc = backup_cluster_driver_sweep(s->driver, err);
+	return rc ? rc : backup_cluster_run_sweep(&s->run, s->claim, s->keep, err);
 }
 
 /* --- what is made --- */
@@ -184,48 +190,48 @@ static const char *snapshot_name(const struct saving *s)
 	return s->run.options->snapshot ? s->run.options->snapshot : s->run.names.name;
 }
 
-static int make_job(struct saving *s, struct cairn_err *err)
+static int cluster_create_make_job(struct saving *s, struct cairn_err *err)
 {
 	const struct cluster_options *o = s->run.options;
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
 
-	cluster_args_add(&args,
-			 (const char *const[]){"backup", "create", "--device", CLUSTER_DEVICE,
-					       "--namespace", o->ns, "--volume-snapshot",
-					       snapshot_name(s), "--objects", CLUSTER_OBJECTS_FILE,
-					       "--output", "ndjson", NULL});
+	backup_cluster_args_add(&args, (const char *const[]){"backup", "create", "--device",
+							     CLUSTER_DEVICE, "--namespace", o->ns,
+							     "--volume-snapshot", snapshot_name(s),
+							     "--objects", CLUSTER_OBJECTS_FILE,
+							     "--output", "ndjson", NULL});
 	if (o->ca_key)
-		cluster_args_add(
+		backup_cluster_args_add(
 			&args, (const char *const[]){"--ca-file", CLUSTER_CA_DIR "/ca.crt", NULL});
-	cluster_args_add(&args, o->args);
-	spec = cluster_job_of(&s->run, &args);
+	backup_cluster_args_add(&args, o->args);
+	spec = backup_cluster_job_of(&s->run, &args);
 	spec.asks_kubernetes = true;
 	spec.device_claim = s->run.names.name;
 	spec.objects = s->objects;
-	return cluster_run_job(&s->run, &spec, true, err);
+	return backup_cluster_run_job(&s->run, &spec, true, err);
 }
 
 /* What everything belongs to: the Job, or without one the claim. */
-static const json_t *owner(const struct saving *s)
+static const json_t *cluster_create_owner(const struct saving *s)
 {
 	return s->run.job ? s->run.job : s->claim;
 }
 
-static int make_snapshot(struct saving *s, struct cairn_err *err)
+static int cluster_create_make_snapshot(struct saving *s, struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
-	int rc = cluster_snapshot(&s->run.names, s->run.names.claim, s->snapshot_class, owner(s),
-				  &object, err);
+	int rc = backup_cluster_snapshot(&s->run.names, s->run.names.claim, s->snapshot_class,
+					 cluster_create_owner(s), &object, err);
 
 	if (rc)
 		return rc;
 	s->run.has_snapshot = true;
-	return cluster_make(&s->run, &kube_volumesnapshots, object, NULL, err);
+	return backup_cluster_make(&s->run, &kube_volumesnapshots, object, NULL, err);
 }
 
 /* One that the user names may be of another volume. */
-static int check_snapshot(const struct saving *s, struct cairn_err *err)
+static int cluster_create_check_snapshot(const struct saving *s, struct cairn_err *err)
 {
 	const char *of = kube_str(s->snapshot, "spec", "source", "persistentVolumeClaimName");
 
@@ -239,37 +245,37 @@ static int check_snapshot(const struct saving *s, struct cairn_err *err)
 static int wait_snapshot(struct saving *s, struct cairn_err *err)
 {
 	const char *mode = kube_str(s->claim, "spec", "volumeMode");
-	int rc = cluster_wait_snapshot(&s->run, snapshot_name(s), &s->snapshot, err);
+	int rc = backup_cluster_wait_snapshot(&s->run, snapshot_name(s), &s->snapshot, err);
 
 	if (!rc)
-		rc = check_snapshot(s, err);
+		rc = cluster_create_check_snapshot(s, err);
 	if (!rc && (!mode || strcmp(mode, "Block") != 0))
-		rc = cluster_allow_mode_change(&s->run, s->snapshot, err);
+		rc = backup_cluster_allow_mode_change(&s->run, s->snapshot, err);
 	return rc;
 }
 
-static int make_claim(struct saving *s, struct cairn_err *err)
+static int cluster_create_make_claim(struct saving *s, struct cairn_err *err)
 {
 	const char *size = kube_str(s->snapshot, "status", "restoreSize");
 	const char *given = s->run.options->storage_class;
 	struct cluster_claim_spec spec = {
 		.names = &s->run.names,
-		.storage_class = given ? given : class_of(s->claim),
+		.storage_class = given ? given : cluster_create_class_of(s->claim),
 		.mode = "Block",
 		.size = size,
 		.snapshot = snapshot_name(s),
-		.owner = owner(s),
+		.owner = cluster_create_owner(s),
 	};
 	kube_auto_json json_t *object = NULL;
 	int rc;
 
 	if (!size || strcmp(size, "0") == 0)
 		spec.size = kube_str(s->volume, "spec", "capacity", "storage");
-	rc = cluster_claim(&spec, &object, err);
+	rc = backup_cluster_claim(&spec, &object, err);
 	if (rc)
 		return rc;
 	s->run.has_claim = true;
-	return cluster_make(&s->run, &kube_persistentvolumeclaims, object, NULL, err);
+	return backup_cluster_make(&s->run, &kube_persistentvolumeclaims, object, NULL, err);
 }
 
 /* The backup is made: what goes wrong from here on is a remark. */
@@ -282,30 +288,31 @@ static bool settle_base(struct saving *s)
 	if (o->snapshot)
 		return true; /* not ours */
 	if (s->keep) {
-		rc = cluster_keep_base(&s->run, s->run.names.name, s->claim, &why);
+		rc = backup_cluster_keep_base(&s->run, s->run.names.name, s->claim, &why);
 		s->run.has_snapshot = rc != 0;
 	}
 	if (!rc)
-		rc = cluster_drop_bases(&s->run, s->keep ? s->run.names.name : NULL, &why);
+		rc = backup_cluster_drop_bases(&s->run, s->keep ? s->run.names.name : NULL, &why);
 	if (rc)
 		backup_say(&o->talk, "%s", why.msg);
 	return !s->run.has_snapshot;
 }
 
-static int save(struct saving *s, struct cluster_result *result, struct cairn_err *err)
+static int cluster_create_save(struct saving *s, struct cluster_result *result,
+			       struct cairn_err *err)
 {
 	struct cluster_work work = {
 		.claim = s->run.names.name, .snapshot = snapshot_name(s), .objects = s->objects};
-	int rc = s->driver ? 0 : make_job(s, err);
+	int rc = s->driver ? 0 : cluster_create_make_job(s, err);
 
 	if (!rc && !s->run.options->snapshot)
-		rc = make_snapshot(s, err);
+		rc = cluster_create_make_snapshot(s, err);
 	if (!rc)
 		rc = wait_snapshot(s, err);
 	if (!rc)
-		rc = make_claim(s, err);
+		rc = cluster_create_make_claim(s, err);
 	if (!rc)
-		rc = cluster_work_do(&s->run, s->driver, &work, err);
+		rc = backup_cluster_work_do(&s->run, s->driver, &work, err);
 	if (rc)
 		return rc;
 	result->summary = work.summary;
@@ -315,17 +322,17 @@ static int save(struct saving *s, struct cluster_result *result, struct cairn_er
 	return 0;
 }
 
-int cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
-		   struct cairn_err *err)
+int backup_cluster_backup(const struct cluster_options *options, struct cluster_result *ret,
+			  struct cairn_err *err)
 {
 	cairn_cleanup(saving_done) struct saving s = {0};
 	struct cluster_result result = {0};
-	int rc = cluster_run_begin(&s.run, options, CLUSTER_ROLE_CREATE, err);
+	int rc = backup_cluster_run_begin(&s.run, options, CLUSTER_ROLE_CREATE, err);
 
 	if (!rc)
-		rc = prepare(&s, err);
+		rc = cluster_create_prepare(&s, err);
 	if (!rc)
-		rc = save(&s, &result, err);
+		rc = cluster_create_save(&s, &result, err);
 	if (!rc)
 		*ret = result;
 	return rc;

@@ -19,8 +19,8 @@
 #include "csi_client/driver_identity.h"
 #include "csi_node.pb-c.h"
 #include "kube/object.h"
-#include "net/grpc/unary.h"
 #include "net/grpc/grpc_client.h"
+#include "net/grpc/unary.h"
 #include "proto/message.h"
 
 #define CALL_MS     60000U
@@ -44,11 +44,11 @@ struct cluster_driver {
 
 /* --- calls --- */
 
-static int ask(struct cluster_driver *driver, const char *path, const void *request,
-	       const ProtobufCMessageDescriptor *type, struct cairn_err *err)
+static int cluster_driver_ask(struct cluster_driver *driver, const char *path, const void *request,
+			      const ProtobufCMessageDescriptor *type, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *answer = NULL;
-	int rc = net_ask(driver->channel, path, CALL_MS, request, type, &answer, err);
+	int rc = net_unary(driver->channel, path, CALL_MS, request, type, &answer, err);
 
 	/* Without an err the wrapped code would be UNKNOWN, and NOT_FOUND decides. */
 	if (rc)
@@ -56,7 +56,7 @@ static int ask(struct cluster_driver *driver, const char *path, const void *requ
 	return rc;
 }
 
-static int learn(struct cluster_driver *driver, struct cairn_err *err)
+static int cluster_driver_learn(struct cluster_driver *driver, struct cairn_err *err)
 {
 	const struct csi_client client = {.channel = driver->channel, .timeout_ms = CALL_MS};
 	struct csi_client_node node = {0};
@@ -68,10 +68,10 @@ static int learn(struct cluster_driver *driver, struct cairn_err *err)
 	return rc;
 }
 
-int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
-			struct cairn_err *err)
+int backup_cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
+			       struct cairn_err *err)
 {
-	cairn_cleanup(cluster_driver_closep) struct cluster_driver *driver =
+	cairn_cleanup(backup_cluster_driver_closep) struct cluster_driver *driver =
 		cairn_calloc(1, sizeof(*driver));
 	struct net_channel_options options = {.target = endpoint};
 	int rc;
@@ -86,7 +86,7 @@ int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_dr
 	if (!rc)
 		rc = net_channel_connect(driver->channel, CONNECT_MS, err);
 	if (!rc)
-		rc = learn(driver, err);
+		rc = cluster_driver_learn(driver, err);
 	if (rc)
 		return cairn_err_wrap(err, "driver at '%s'", endpoint);
 	*ret = cairn_take(driver);
@@ -95,8 +95,8 @@ int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_dr
 
 /* --- the way back --- */
 
-static int take_back(struct cluster_driver *driver, const char *volume_id, const char *staging,
-		     const char *target, struct cairn_err *err)
+static int cluster_driver_take_back(struct cluster_driver *driver, const char *volume_id,
+				    const char *staging, const char *target, struct cairn_err *err)
 {
 	Csi__V1__NodeUnpublishVolumeRequest unpublish;
 	Csi__V1__NodeUnstageVolumeRequest unstage;
@@ -105,15 +105,15 @@ static int take_back(struct cluster_driver *driver, const char *volume_id, const
 	csi__v1__node_unpublish_volume_request__init(&unpublish);
 	unpublish.volume_id = proto_text(volume_id);
 	unpublish.target_path = proto_text(target);
-	rc = ask(driver, "/csi.v1.Node/NodeUnpublishVolume", &unpublish,
-		 &csi__v1__node_unpublish_volume_response__descriptor, err);
+	rc = cluster_driver_ask(driver, "/csi.v1.Node/NodeUnpublishVolume", &unpublish,
+				&csi__v1__node_unpublish_volume_response__descriptor, err);
 	if ((rc && rc != CAIRN_NOT_FOUND) || !driver->must_stage)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	csi__v1__node_unstage_volume_request__init(&unstage);
 	unstage.volume_id = proto_text(volume_id);
 	unstage.staging_target_path = proto_text(staging);
-	rc = ask(driver, "/csi.v1.Node/NodeUnstageVolume", &unstage,
-		 &csi__v1__node_unstage_volume_response__descriptor, err);
+	rc = cluster_driver_ask(driver, "/csi.v1.Node/NodeUnstageVolume", &unstage,
+				&csi__v1__node_unstage_volume_response__descriptor, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
@@ -128,12 +128,13 @@ static void remove_place(const char *place, const char *staging, const char *tar
 	(void)rmdir(place);
 }
 
-int cluster_driver_unpublish(struct cluster_driver *driver, struct cairn_err *err)
+int backup_cluster_driver_unpublish(struct cluster_driver *driver, struct cairn_err *err)
 {
 	int rc = 0;
 
 	if (driver->volume_id)
-		rc = take_back(driver, driver->volume_id, driver->staging, driver->target, err);
+		rc = cluster_driver_take_back(driver, driver->volume_id, driver->staging,
+					      driver->target, err);
 	if (!rc && driver->place)
 		remove_place(driver->place, driver->staging, driver->target);
 	cairn_closep(&driver->note);
@@ -146,9 +147,9 @@ int cluster_driver_unpublish(struct cluster_driver *driver, struct cairn_err *er
 	return rc;
 }
 
-void cluster_driver_close(struct cluster_driver *driver)
+void backup_cluster_driver_close(struct cluster_driver *driver)
 {
-	(void)cluster_driver_unpublish(driver, NULL);
+	(void)backup_cluster_driver_unpublish(driver, NULL);
 	net_channel_free(driver->channel);
 	free(driver->name);
 	free(driver->dir);
@@ -156,7 +157,8 @@ void cluster_driver_close(struct cluster_driver *driver)
 }
 
 /* One directory of the many; whose process lives is left alone. */
-static int sweep_one(struct cluster_driver *driver, const char *name, struct cairn_err *err)
+static int cluster_driver_sweep_one(struct cluster_driver *driver, const char *name,
+				    struct cairn_err *err)
 {
 	cairn_auto_free char *place = cairn_printf("%s/%s", driver->dir, name);
 	cairn_auto_free char *staging = cairn_printf("%s/%s/staging", driver->dir, name);
@@ -180,13 +182,13 @@ static int sweep_one(struct cluster_driver *driver, const char *name, struct cai
 	*id++ = '\0';
 	if (strcmp(note, driver->name) != 0)
 		return 0;
-	rc = take_back(driver, id, staging, target, err);
+	rc = cluster_driver_take_back(driver, id, staging, target, err);
 	if (!rc)
 		remove_place(place, staging, target);
 	return rc;
 }
 
-int cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err)
+int backup_cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err)
 {
 	DIR *dir = opendir(driver->dir);
 	const struct dirent *entry;
@@ -196,7 +198,7 @@ int cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "open '%s'", driver->dir);
 	while (!rc && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			rc = sweep_one(driver, entry->d_name, err);
+			rc = cluster_driver_sweep_one(driver, entry->d_name, err);
 	closedir(dir);
 	return rc;
 }
@@ -260,7 +262,8 @@ static void capability_init(struct capability *c)
 		}                                                                   \
 	} while (0)
 
-static int stage(struct cluster_driver *driver, json_t *attributes, struct cairn_err *err)
+static int cluster_driver_stage(struct cluster_driver *driver, json_t *attributes,
+				struct cairn_err *err)
 {
 	typedef Csi__V1__NodeStageVolumeRequest__VolumeContextEntry entry;
 	Csi__V1__NodeStageVolumeRequest request;
@@ -276,11 +279,12 @@ static int stage(struct cluster_driver *driver, json_t *attributes, struct cairn
 	request.volume_id = driver->volume_id;
 	request.staging_target_path = driver->staging;
 	request.volume_capability = &capability.capability;
-	return ask(driver, "/csi.v1.Node/NodeStageVolume", &request,
-		   &csi__v1__node_stage_volume_response__descriptor, err);
+	return cluster_driver_ask(driver, "/csi.v1.Node/NodeStageVolume", &request,
+				  &csi__v1__node_stage_volume_response__descriptor, err);
 }
 
-static int publish(struct cluster_driver *driver, json_t *attributes, struct cairn_err *err)
+static int cluster_driver_do_publish(struct cluster_driver *driver, json_t *attributes,
+				     struct cairn_err *err)
 {
 	typedef Csi__V1__NodePublishVolumeRequest__VolumeContextEntry entry;
 	Csi__V1__NodePublishVolumeRequest request;
@@ -298,12 +302,12 @@ static int publish(struct cluster_driver *driver, json_t *attributes, struct cai
 		request.staging_target_path = driver->staging;
 	request.target_path = driver->target;
 	request.volume_capability = &capability.capability;
-	return ask(driver, "/csi.v1.Node/NodePublishVolume", &request,
-		   &csi__v1__node_publish_volume_response__descriptor, err);
+	return cluster_driver_ask(driver, "/csi.v1.Node/NodePublishVolume", &request,
+				  &csi__v1__node_publish_volume_response__descriptor, err);
 }
 
-static int check_volume(const struct cluster_driver *driver, const json_t *volume,
-			struct cairn_err *err)
+static int cluster_driver_check_volume(const struct cluster_driver *driver, const json_t *volume,
+				       struct cairn_err *err)
 {
 	const char *name = kube_str(volume, "spec", "csi", "driver");
 
@@ -321,21 +325,21 @@ static int check_volume(const struct cluster_driver *driver, const json_t *volum
 	return 0;
 }
 
-int cluster_driver_publish(struct cluster_driver *driver, const json_t *volume, const char *name,
-			   const char **ret_path, struct cairn_err *err)
+int backup_cluster_driver_publish(struct cluster_driver *driver, const json_t *volume,
+				  const char *name, const char **ret_path, struct cairn_err *err)
 {
 	const char *handle = kube_str(volume, "spec", "csi", "volumeHandle");
 	json_t *attributes = kube_at(volume, "spec", "csi", "volumeAttributes");
-	int rc = check_volume(driver, volume, err);
+	int rc = cluster_driver_check_volume(driver, volume, err);
 
 	if (rc)
 		return rc;
 	driver->volume_id = cairn_strdup(handle ? handle : "");
 	rc = driver->volume_id ? make_place(driver, name, err) : cairn_err_nomem(err, "volume");
 	if (!rc && driver->must_stage)
-		rc = stage(driver, attributes, err);
+		rc = cluster_driver_stage(driver, attributes, err);
 	if (!rc)
-		rc = publish(driver, attributes, err);
+		rc = cluster_driver_do_publish(driver, attributes, err);
 	if (!rc)
 		*ret_path = driver->target;
 	return rc;

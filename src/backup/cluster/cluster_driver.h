@@ -23,15 +23,15 @@ struct cluster_driver;
  *
  * CAIRN_UNAVAILABLE  the driver does not answer
  */
-int cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
-			struct cairn_err *err);
+int backup_cluster_driver_open(const char *endpoint, const char *dir, struct cluster_driver **ret,
+			       struct cairn_err *err);
 
 /* Unpublishes everything that was published. Accepts NULL. */
-void cluster_driver_close(struct cluster_driver *driver);
-CAIRN_DEFINE_CLEANUP(struct cluster_driver, cluster_driver_close);
+void backup_cluster_driver_close(struct cluster_driver *driver);
+CAIRN_DEFINE_CLEANUP(struct cluster_driver, backup_cluster_driver_close);
 
 /* Unpublishes volumes of dead runs. */
-int cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err);
+int backup_cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err);
 
 /* Publishes a PersistentVolume in Block mode; *ret_path is borrowed until the
  * next call. `name` is the name of its directory.
@@ -39,9 +39,9 @@ int cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err *err);
  * CAIRN_PRECONDITION   the volume belongs to another driver
  * CAIRN_UNIMPLEMENTED  the volume needs secrets
  */
-int cluster_driver_publish(struct cluster_driver *driver, const json_t *volume, const char *name,
-			   const char **ret_path, struct cairn_err *err);
+int backup_cluster_driver_publish(struct cluster_driver *driver, const json_t *volume,
+				  const char *name, const char **ret_path, struct cairn_err *err);
 
-int cluster_driver_unpublish(struct cluster_driver *driver, struct cairn_err *err);
+int backup_cluster_driver_unpublish(struct cluster_driver *driver, struct cairn_err *err);
 
 #endif

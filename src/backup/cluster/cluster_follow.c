@@ -85,13 +85,13 @@ static void read_log(struct following *f)
 	}
 	f->log_missed = rc != 0 && rc != CAIRN_DENIED && rc != CAIRN_NOT_FOUND;
 	if (rc == 0)
-		cluster_log_take(f->log, text, whole_lines(text, n));
+		backup_cluster_log_take(f->log, text, whole_lines(text, n));
 	free(text);
 }
 
 static int look_at_pod(struct following *f, const json_t *pod, struct cairn_err *err)
 {
-	struct cluster_pod view = cluster_pod_look(pod);
+	struct cluster_pod view = backup_cluster_pod_look(pod);
 	uint64_t ready_ms = f->run->options->ready_ms;
 
 	if (!pod)
@@ -102,7 +102,7 @@ static int look_at_pod(struct following *f, const json_t *pod, struct cairn_err 
 				   kube_name(pod));
 		snprintf(f->uid, sizeof(f->uid), "%s", kube_uid(pod));
 		snprintf(f->pod, sizeof(f->pod), "%s", kube_name(pod));
-		cluster_log_restart(f->log);
+		backup_cluster_log_restart(f->log);
 		f->begun_ns = cairn_monotonic_ns();
 	}
 	f->started = view.started;
@@ -118,10 +118,11 @@ static int look_at_pod(struct following *f, const json_t *pod, struct cairn_err 
 		f->hopeless_ns = cairn_monotonic_ns();
 	f->settled = (f->hopeless_ns && ms_since(f->hopeless_ns) >= HOPE_MS) ||
 		     ms_since(f->begun_ns) >= ready_ms;
-	return f->settled ? cluster_not_started(f->run, f->job, f->claim, &view, err) : 0;
+	return f->settled ? backup_cluster_not_started(f->run, f->job, f->claim, &view, err) : 0;
 }
 
-static int failure(struct following *f, const json_t *job, const char *why, struct cairn_err *err)
+static int cluster_follow_failure(struct following *f, const json_t *job, const char *why,
+				  struct cairn_err *err)
 {
 	const struct cluster_log *log = f->log;
 	const char *reason = kube_str(kube_condition(job, "Failed"), "reason");
@@ -140,7 +141,7 @@ static int failure(struct following *f, const json_t *job, const char *why, stru
 }
 
 /* 1 when the Job has ended well, 0 while it runs. */
-static int look(struct following *f, struct cairn_err *err)
+static int cluster_follow_look(struct following *f, struct cairn_err *err)
 {
 	const struct kube_ref job = {
 		.resource = &kube_jobs, .ns = f->run->names.ns, .name = f->job};
@@ -149,36 +150,36 @@ static int look(struct following *f, struct cairn_err *err)
 	kube_auto_json json_t *found = NULL;
 	kube_auto_json json_t *pods = NULL;
 	char selector[CLUSTER_NAME_MAX + 16];
-	enum cluster_job_state state;
+	enum backup_cluster_job_state state;
 	const char *why;
 	int rc = kube_get(f->run->kube, &job, &how, &found, err);
 
 	snprintf(selector, sizeof(selector), "job-name=%s", f->job);
 	query.label_selector = selector;
-	if (rc == CAIRN_NOT_FOUND && !cluster_passes(f->run, rc))
+	if (rc == CAIRN_NOT_FOUND && !backup_cluster_passes(f->run, rc))
 		return cairn_err_set(err, CAIRN_ABORTED, "somebody deleted Job '%s/%s'", job.ns,
 				     f->job);
 	/* Read the Job first: once it has ended, the log of its pod is
 	 * complete. */
-	state = cluster_job_state(found, &why);
+	state = backup_cluster_job_state(found, &why);
 	if (!rc)
 		rc = kube_list(f->run->kube, KUBE_REF(&kube_pods, job.ns, NULL), &query, &how,
 			       &pods, err);
 	if (rc)
 		return rc;
 	f->heard_ns = cairn_monotonic_ns();
-	if (state == CLUSTER_JOB_RUNNING || cluster_newest(pods))
-		rc = look_at_pod(f, cluster_newest(pods), err);
+	if (state == CLUSTER_JOB_RUNNING || backup_cluster_newest(pods))
+		rc = look_at_pod(f, backup_cluster_newest(pods), err);
 	/* Retry a few times to read the end of its log. */
 	if (state == CLUSTER_JOB_COMPLETE)
 		return !f->log_missed || f->misses++ == MISSES_MAX;
 	if (state == CLUSTER_JOB_FAILED)
-		return failure(f, found, why, err);
+		return cluster_follow_failure(f, found, why, err);
 	return rc;
 }
 
-int cluster_follow(struct cluster_run *run, const char *job, const char *claim,
-		   struct cluster_log *log, struct cairn_err *err)
+int backup_cluster_follow(struct cluster_run *run, const char *job, const char *claim,
+			  struct cluster_log *log, struct cairn_err *err)
 {
 	struct following f = {.run = run, .job = job, .claim = claim, .log = log};
 	bool silent = false;
@@ -186,15 +187,15 @@ int cluster_follow(struct cluster_run *run, const char *job, const char *claim,
 
 	f.begun_ns = f.heard_ns = cairn_monotonic_ns();
 	for (;;) {
-		rc = cluster_run_pause(run, f.started ? LOOK_MS : LOOK_FIRST_MS, err);
+		rc = backup_cluster_run_pause(run, f.started ? LOOK_MS : LOOK_FIRST_MS, err);
 		if (rc)
 			return rc;
-		rc = look(&f, err);
+		rc = cluster_follow_look(&f, err);
 		if (rc > 0)
 			return 0;
 		if (rc == 0)
 			silent = false;
-		else if (f.settled || !cluster_passes(run, rc))
+		else if (f.settled || !backup_cluster_passes(run, rc))
 			return rc;
 		else if (ms_since(f.heard_ns) >= CLUSTER_OUTAGE_MS)
 			return cairn_err_wrap(err, "the API server does not answer any more");

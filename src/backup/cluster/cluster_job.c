@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 
 #define CONTAINER        "cairn"
 #define GRACE_S          30
@@ -21,7 +21,7 @@
 #define CODE_USAGE       64
 
 /* Adds to an array of the object, making it where it is not there. */
-static int append(json_t *object, const char *key, json_t *value, struct cairn_err *err)
+static int cluster_job_append(json_t *object, const char *key, json_t *value, struct cairn_err *err)
 {
 	json_t *array = json_object_get(object, key);
 
@@ -35,17 +35,17 @@ static int append(json_t *object, const char *key, json_t *value, struct cairn_e
 	return json_array_append_new(array, value) == 0 ? 0 : cairn_err_nomem(err, "Job");
 }
 
-static int add_volume(json_t *pod, json_t *container, const char *name, const char *path,
-		      json_t *volume, struct cairn_err *err)
+static int cluster_job_add_volume(json_t *pod, json_t *container, const char *name,
+				  const char *path, json_t *volume, struct cairn_err *err)
 {
 	int rc = volume && json_object_set_new(volume, "name", json_string(name)) == 0
-			 ? append(pod, "volumes", volume, err)
+			 ? cluster_job_append(pod, "volumes", volume, err)
 			 : cairn_err_nomem(err, "Job");
 
 	if (rc)
 		return rc;
-	return append(container, "volumeMounts",
-		      json_pack("{s:s,s:s}", "name", name, "mountPath", path), err);
+	return cluster_job_append(container, "volumeMounts",
+				  json_pack("{s:s,s:s}", "name", name, "mountPath", path), err);
 }
 
 static json_t *of_claim(const char *claim)
@@ -57,13 +57,14 @@ static int add_device(json_t *pod, json_t *container, const char *claim, struct 
 {
 	json_t *volume = of_claim(claim);
 	int rc = volume && json_object_set_new(volume, "name", json_string("device")) == 0
-			 ? append(pod, "volumes", volume, err)
+			 ? cluster_job_append(pod, "volumes", volume, err)
 			 : cairn_err_nomem(err, "Job");
 
 	if (rc)
 		return rc;
-	return append(container, "volumeDevices",
-		      json_pack("{s:s,s:s}", "name", "device", "devicePath", CLUSTER_DEVICE), err);
+	return cluster_job_append(
+		container, "volumeDevices",
+		json_pack("{s:s,s:s}", "name", "device", "devicePath", CLUSTER_DEVICE), err);
 }
 
 static int add_volumes(const struct cluster_job_spec *spec, json_t *pod, json_t *container,
@@ -74,23 +75,25 @@ static int add_volumes(const struct cluster_job_spec *spec, json_t *pod, json_t 
 	if (spec->device_claim)
 		rc = add_device(pod, container, spec->device_claim, err);
 	if (!rc && spec->mount_claim)
-		rc = add_volume(pod, container, "files", "/files", of_claim(spec->mount_claim),
-				err);
+		rc = cluster_job_add_volume(pod, container, "files", "/files",
+					    of_claim(spec->mount_claim), err);
 	if (!rc && spec->repository_claim)
-		rc = add_volume(pod, container, "repository", CLUSTER_REPOSITORY,
-				of_claim(spec->repository_claim), err);
+		rc = cluster_job_add_volume(pod, container, "repository", CLUSTER_REPOSITORY,
+					    of_claim(spec->repository_claim), err);
 	if (!rc && spec->ca_key)
-		rc = add_volume(pod, container, "ca", CLUSTER_CA_DIR,
-				json_pack("{s:{s:s,s:[{s:s,s:s}]}}", "secret", "secretName",
-					  spec->secret ? spec->secret : "", "items", "key",
-					  spec->ca_key, "path", "ca.crt"),
-				err);
+		rc = cluster_job_add_volume(pod, container, "ca", CLUSTER_CA_DIR,
+					    json_pack("{s:{s:s,s:[{s:s,s:s}]}}", "secret",
+						      "secretName",
+						      spec->secret ? spec->secret : "", "items",
+						      "key", spec->ca_key, "path", "ca.crt"),
+					    err);
 	if (!rc && spec->objects)
-		rc = add_volume(pod, container, "objects", "/cairn/objects",
-				json_pack("{s:{s:[{s:s,s:{s:s}}]}}", "downwardAPI", "items", "path",
-					  "objects.json", "fieldRef", "fieldPath",
-					  "metadata.annotations['" CLUSTER_ANNOTATION_STORED "']"),
-				err);
+		rc = cluster_job_add_volume(
+			pod, container, "objects", "/cairn/objects",
+			json_pack("{s:{s:[{s:s,s:{s:s}}]}}", "downwardAPI", "items", "path",
+				  "objects.json", "fieldRef", "fieldPath",
+				  "metadata.annotations['" CLUSTER_ANNOTATION_STORED "']"),
+			err);
 	return rc;
 }
 
@@ -100,13 +103,14 @@ static int add_environment(const struct cluster_job_spec *spec, json_t *containe
 	int rc = 0;
 
 	if (spec->secret)
-		rc = append(container, "envFrom",
-			    json_pack("{s:{s:s}}", "secretRef", "name", spec->secret), err);
+		rc = cluster_job_append(container, "envFrom",
+					json_pack("{s:{s:s}}", "secretRef", "name", spec->secret),
+					err);
 	if (!rc && spec->repository)
-		rc = append(container, "env",
-			    json_pack("{s:s,s:s}", "name", "CAIRN_REPOSITORY", "value",
-				      spec->repository),
-			    err);
+		rc = cluster_job_append(container, "env",
+					json_pack("{s:s,s:s}", "name", "CAIRN_REPOSITORY", "value",
+						  spec->repository),
+					err);
 	return rc;
 }
 
@@ -184,7 +188,7 @@ static int make_pod(const struct cluster_job_spec *spec, json_t **ret, struct ca
 	return rc;
 }
 
-static int fill(const struct cluster_job_spec *spec, json_t *job, struct cairn_err *err)
+static int cluster_job_fill(const struct cluster_job_spec *spec, json_t *job, struct cairn_err *err)
 {
 	json_t *pod = NULL;
 	json_t *labels = json_deep_copy(kube_at(job, "metadata", "labels"));
@@ -216,23 +220,23 @@ static int apply_patch(const struct cluster_job_spec *spec, const char *name, js
 		return 0;
 	if (!json_is_object(spec->patch))
 		return cairn_err_set(err, CAIRN_INVALID, "the patch of the Job is no object");
-	rc = cluster_merge(job, spec->patch, err);
+	rc = backup_cluster_merge(job, spec->patch, err);
 	if (!rc && (strcmp(kube_name(job), name) != 0 ||
 		    strcmp(kube_namespace(job), spec->names->ns) != 0))
 		rc = cairn_err_set(err, CAIRN_INVALID, "the patch changes the name of the Job");
 	return rc;
 }
 
-int cluster_job(const struct cluster_job_spec *spec, json_t **ret, struct cairn_err *err)
+int backup_cluster_job(const struct cluster_job_spec *spec, json_t **ret, struct cairn_err *err)
 {
 	char name[CLUSTER_NAME_MAX];
 	kube_auto_json json_t *job = NULL;
 	int rc;
 
 	snprintf(name, sizeof(name), "%s%s", spec->names->name, spec->suffix ? spec->suffix : "");
-	rc = cluster_object_new(&kube_jobs, spec->names, name, spec->owner, &job, err);
+	rc = backup_cluster_object_new(&kube_jobs, spec->names, name, spec->owner, &job, err);
 	if (!rc)
-		rc = fill(spec, job, err);
+		rc = cluster_job_fill(spec, job, err);
 	if (!rc)
 		rc = apply_patch(spec, name, job, err);
 	if (!rc)

@@ -11,7 +11,7 @@
 #include "kube/timestamp.h"
 
 /* Copies only characters that are safe on a terminal. */
-static void copy_text(char out[CLUSTER_LOG_TEXT_MAX], const char *text, size_t n)
+static void cluster_log_copy_text(char out[CLUSTER_LOG_TEXT_MAX], const char *text, size_t n)
 {
 	size_t len = 0;
 
@@ -31,7 +31,7 @@ static void copy_text(char out[CLUSTER_LOG_TEXT_MAX], const char *text, size_t n
 
 /* One pointer per name, so that a change of step can be detected by comparing
  * pointers. */
-static const char *intern(struct cluster_log *log, const char *step)
+static const char *cluster_log_intern(struct cluster_log *log, const char *step)
 {
 	char(*at)[CLUSTER_LOG_STEP_MAX] = log->steps;
 	size_t i = 0;
@@ -47,13 +47,13 @@ static const char *intern(struct cluster_log *log, const char *step)
 	return at[i];
 }
 
-static void tell(struct cluster_log *log, const struct cluster_log_event *event)
+static void cluster_log_tell(struct cluster_log *log, const struct cluster_log_event *event)
 {
 	if (log->tell)
 		log->tell(log->arg, event);
 }
 
-static uint64_t number(const json_t *object, const char *key)
+static uint64_t cluster_log_number(const json_t *object, const char *key)
 {
 	int64_t value = 0;
 
@@ -61,7 +61,7 @@ static uint64_t number(const json_t *object, const char *key)
 }
 
 /* {"error": "NOT_FOUND", "message": …}: the code by its name. */
-static int code_of(const char *name)
+static int cluster_log_code_of(const char *name)
 {
 	for (int code = CAIRN_CANCELLED; code >= CAIRN_UNAUTHENTICATED; code--)
 		if (strcmp(cairn_code_name(code), name) == 0)
@@ -74,9 +74,10 @@ static void take_error(struct cluster_log *log, const json_t *object, const char
 	const char *message = kube_str(object, "message");
 	struct cluster_log_event event = {.kind = CLUSTER_LOG_ERROR, .text = log->error};
 
-	log->code = code_of(name);
-	copy_text(log->error, message ? message : name, strlen(message ? message : name));
-	tell(log, &event);
+	log->code = cluster_log_code_of(name);
+	cluster_log_copy_text(log->error, message ? message : name,
+			      strlen(message ? message : name));
+	cluster_log_tell(log, &event);
 }
 
 static void take_result(struct cluster_log *log, json_t *object)
@@ -85,7 +86,7 @@ static void take_result(struct cluster_log *log, json_t *object)
 
 	json_decref(log->result);
 	log->result = json_incref(object);
-	tell(log, &event);
+	cluster_log_tell(log, &event);
 }
 
 static void take_object(struct cluster_log *log, json_t *object)
@@ -101,13 +102,15 @@ static void take_object(struct cluster_log *log, json_t *object)
 	} else if (!event || strcmp(event, "summary") == 0) {
 		take_result(log, object);
 	} else if (strcmp(event, "progress") == 0 && step) {
-		tell(log, &(struct cluster_log_event){.kind = CLUSTER_LOG_PROGRESS,
-						      .step = intern(log, step),
-						      .done = number(object, "bytes_done"),
-						      .total = number(object, "bytes_total")});
+		cluster_log_tell(log, &(struct cluster_log_event){
+					      .kind = CLUSTER_LOG_PROGRESS,
+					      .step = cluster_log_intern(log, step),
+					      .done = cluster_log_number(object, "bytes_done"),
+					      .total = cluster_log_number(object, "bytes_total")});
 	} else if (strcmp(event, "remark") == 0 && text) {
-		copy_text(shown, text, strlen(text));
-		tell(log, &(struct cluster_log_event){.kind = CLUSTER_LOG_REMARK, .text = shown});
+		cluster_log_copy_text(shown, text, strlen(text));
+		cluster_log_tell(log, &(struct cluster_log_event){.kind = CLUSTER_LOG_REMARK,
+								  .text = shown});
 	}
 }
 
@@ -127,7 +130,8 @@ static bool is_new(struct cluster_log *log, uint64_t at, uint64_t *seen)
 	return true;
 }
 
-static void take_line(struct cluster_log *log, const char *line, size_t n, uint64_t *seen)
+static void cluster_log_take_line(struct cluster_log *log, const char *line, size_t n,
+				  uint64_t *seen)
 {
 	const char *space = memchr(line, ' ', n);
 	kube_auto_json json_t *object = NULL;
@@ -148,10 +152,10 @@ static void take_line(struct cluster_log *log, const char *line, size_t n, uint6
 	    json_is_object(object))
 		take_object(log, object);
 	else
-		copy_text(log->last_text, line, n);
+		cluster_log_copy_text(log->last_text, line, n);
 }
 
-void cluster_log_take(struct cluster_log *log, const char *text, size_t n)
+void backup_cluster_log_take(struct cluster_log *log, const char *text, size_t n)
 {
 	const char *end = text + n;
 	uint64_t seen = 0;
@@ -161,12 +165,12 @@ void cluster_log_take(struct cluster_log *log, const char *text, size_t n)
 
 		if (!newline)
 			newline = end;
-		take_line(log, text, (size_t)(newline - text), &seen);
+		cluster_log_take_line(log, text, (size_t)(newline - text), &seen);
 		text = newline + 1;
 	}
 }
 
-void cluster_log_restart(struct cluster_log *log)
+void backup_cluster_log_restart(struct cluster_log *log)
 {
 	log->last_ns = 0;
 	log->at_last = 0;
@@ -177,7 +181,7 @@ void cluster_log_restart(struct cluster_log *log)
 	log->result = NULL;
 }
 
-void cluster_log_done(struct cluster_log *log)
+void backup_cluster_log_done(struct cluster_log *log)
 {
-	cluster_log_restart(log);
+	backup_cluster_log_restart(log);
 }

@@ -48,12 +48,12 @@ struct cluster_log {
 };
 
 /* Parses more of the log; the last line may be incomplete. */
-void cluster_log_take(struct cluster_log *log, const char *text, size_t n);
+void backup_cluster_log_take(struct cluster_log *log, const char *text, size_t n);
 
 /* Another container writes: none of its lines is known. */
-void cluster_log_restart(struct cluster_log *log);
+void backup_cluster_log_restart(struct cluster_log *log);
 
 /* Also a cleanup function. */
-void cluster_log_done(struct cluster_log *log);
+void backup_cluster_log_done(struct cluster_log *log);
 
 #endif

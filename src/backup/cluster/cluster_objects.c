@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 #include "repo/repo_digest.h"
 
 #define CLAIM_CHARS   30 /* of a claim's name in the names of a run */
 #define DEFAULT_CLASS "snapshot.storage.kubernetes.io/is-default-class"
 
-int cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err)
+int backup_cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
 
@@ -49,16 +49,17 @@ static void name_run(const char *claim, uint64_t now_ns, struct cluster_names *n
 	snprintf(names->name, sizeof(names->name), "cairn-%s-%s-%.8s", stem, when, names->run);
 }
 
-int cluster_names_make(const char *ns, const char *claim, const char *role, const char *repository,
-		       uint64_t now_ns, struct cluster_names *ret, struct cairn_err *err)
+int backup_cluster_names_make(const char *ns, const char *claim, const char *role,
+			      const char *repository, uint64_t now_ns, struct cluster_names *ret,
+			      struct cairn_err *err)
 {
 	struct cluster_names names = {.ns = ns, .claim = claim, .role = role};
 	int rc = cairn_random_hex(names.run, (CLUSTER_RUN_MAX - 1) / 2, err);
 
 	if (!rc)
-		rc = cluster_key(claim, names.key, err);
+		rc = backup_cluster_key(claim, names.key, err);
 	if (!rc)
-		rc = cluster_key(repository ? repository : "", names.repository, err);
+		rc = backup_cluster_key(repository ? repository : "", names.repository, err);
 	if (rc)
 		return rc;
 	name_run(claim, now_ns, &names);
@@ -66,8 +67,8 @@ int cluster_names_make(const char *ns, const char *claim, const char *role, cons
 	return 0;
 }
 
-int cluster_selector(const struct cluster_names *names, const char *role, char *out, size_t size,
-		     struct cairn_err *err)
+int backup_cluster_selector(const struct cluster_names *names, const char *role, char *out,
+			    size_t size, struct cairn_err *err)
 {
 	int n = snprintf(out, size, CLUSTER_LABEL_CLAIM "=%s," CLUSTER_LABEL_ROLE "=%s", names->key,
 			 role);
@@ -79,7 +80,7 @@ int cluster_selector(const struct cluster_names *names, const char *role, char *
 
 /* --- parts of objects --- */
 
-json_t *cluster_owner_of(const json_t *object)
+json_t *backup_cluster_owner_of(const json_t *object)
 {
 	const char *version = kube_str(object, "apiVersion");
 	const char *kind = kube_str(object, "kind");
@@ -97,8 +98,9 @@ static json_t *labels_of(const struct cluster_names *names)
 			 names->repository);
 }
 
-int cluster_object_new(const struct kube_resource *resource, const struct cluster_names *names,
-		       const char *name, const json_t *owner, json_t **ret, struct cairn_err *err)
+int backup_cluster_object_new(const struct kube_resource *resource,
+			      const struct cluster_names *names, const char *name,
+			      const json_t *owner, json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *made = kube_object_new(resource, names->ns, name);
 	int rc = made ? kube_set(made, err, labels_of(names), "metadata", "labels")
@@ -108,18 +110,20 @@ int cluster_object_new(const struct kube_resource *resource, const struct cluste
 		rc = kube_set(made, err, json_string(names->claim), "metadata", "annotations",
 			      CLUSTER_ANNOTATION_OF);
 	if (!rc && owner)
-		rc = kube_set(made, err, json_pack("[o]", cluster_owner_of(owner)), "metadata",
-			      "ownerReferences");
+		rc = kube_set(made, err, json_pack("[o]", backup_cluster_owner_of(owner)),
+			      "metadata", "ownerReferences");
 	if (!rc)
 		*ret = cairn_take(made);
 	return rc;
 }
 
-int cluster_snapshot(const struct cluster_names *names, const char *of, const char *snapshot_class,
-		     const json_t *owner, json_t **ret, struct cairn_err *err)
+int backup_cluster_snapshot(const struct cluster_names *names, const char *of,
+			    const char *snapshot_class, const json_t *owner, json_t **ret,
+			    struct cairn_err *err)
 {
 	kube_auto_json json_t *made = NULL;
-	int rc = cluster_object_new(&kube_volumesnapshots, names, names->name, owner, &made, err);
+	int rc = backup_cluster_object_new(&kube_volumesnapshots, names, names->name, owner, &made,
+					   err);
 
 	if (!rc)
 		rc = kube_set(made, err,
@@ -131,14 +135,14 @@ int cluster_snapshot(const struct cluster_names *names, const char *of, const ch
 	return rc;
 }
 
-int cluster_claim(const struct cluster_claim_spec *spec, json_t **ret, struct cairn_err *err)
+int backup_cluster_claim(const struct cluster_claim_spec *spec, json_t **ret, struct cairn_err *err)
 {
 	const char *name = spec->name ? spec->name : spec->names->name;
 	kube_auto_json json_t *made = NULL;
 	json_t *modes = spec->access_modes ? json_deep_copy(spec->access_modes)
 					   : json_pack("[s]", "ReadWriteOnce");
-	int rc = cluster_object_new(&kube_persistentvolumeclaims, spec->names, name, spec->owner,
-				    &made, err);
+	int rc = backup_cluster_object_new(&kube_persistentvolumeclaims, spec->names, name,
+					   spec->owner, &made, err);
 
 	if (rc) {
 		json_decref(modes);
@@ -208,7 +212,7 @@ static json_t *metadata_of(const json_t *object)
 	return made;
 }
 
-json_t *cluster_sanitised(const json_t *object)
+json_t *backup_cluster_sanitised(const json_t *object)
 {
 	kube_auto_json json_t *made = kube_copy(object);
 	const char *kind = kube_str(object, "kind");
@@ -229,7 +233,8 @@ json_t *cluster_sanitised(const json_t *object)
 
 /* --- patches, quantities, classes --- */
 
-static int merge(json_t *target, const json_t *patch, unsigned depth, struct cairn_err *err)
+static int cluster_objects_merge(json_t *target, const json_t *patch, unsigned depth,
+				 struct cairn_err *err)
 {
 	const char *key;
 	json_t *value;
@@ -253,16 +258,16 @@ static int merge(json_t *target, const json_t *patch, unsigned depth, struct cai
 			old = json_object();
 			json_object_set_new(target, key, old);
 		}
-		rc = merge(old, value, depth + 1, err);
+		rc = cluster_objects_merge(old, value, depth + 1, err);
 		if (rc)
 			break;
 	}
 	return rc;
 }
 
-int cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err)
+int backup_cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err)
 {
-	return merge(target, patch, 0, err);
+	return cluster_objects_merge(target, patch, 0, err);
 }
 
 /* The factor of a suffix; 0 when it is invalid. */
@@ -294,7 +299,7 @@ static double scale_of(const char *suffix)
 	return 0;
 }
 
-bool cluster_quantity(const char *text, uint64_t *ret)
+bool backup_cluster_quantity(const char *text, uint64_t *ret)
 {
 	double whole = 0;
 	double part = 0;
@@ -318,8 +323,8 @@ bool cluster_quantity(const char *text, uint64_t *ret)
 	return true;
 }
 
-int cluster_pick_class(const json_t *list, const char *driver, const char **ret,
-		       struct cairn_err *err)
+int backup_cluster_pick_class(const json_t *list, const char *driver, const char **ret,
+			      struct cairn_err *err)
 {
 	const char *only = NULL;
 	unsigned n = 0;

@@ -50,7 +50,7 @@ struct kube_resource;
 #define CLUSTER_RUN_MAX  9
 
 /* A short key of a text for labels, which are limited to 63 characters. */
-int cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err);
+int backup_cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err);
 
 /* Common to all objects of a run. */
 struct cluster_names {
@@ -64,18 +64,20 @@ struct cluster_names {
 };
 
 /* `repository` is any text that distinguishes repositories. */
-int cluster_names_make(const char *ns, const char *claim, const char *role, const char *repository,
-		       uint64_t now_ns, struct cluster_names *ret, struct cairn_err *err);
+int backup_cluster_names_make(const char *ns, const char *claim, const char *role,
+			      const char *repository, uint64_t now_ns, struct cluster_names *ret,
+			      struct cairn_err *err);
 
 /* "label=value,…" that selects the objects that runs of that role left for the
  * claim. */
-int cluster_selector(const struct cluster_names *names, const char *role, char *out, size_t size,
-		     struct cairn_err *err);
+int backup_cluster_selector(const struct cluster_names *names, const char *role, char *out,
+			    size_t size, struct cairn_err *err);
 
 /* An object with the labels of the run; `owner` may be NULL. *ret is owned by the
  * caller. */
-int cluster_object_new(const struct kube_resource *resource, const struct cluster_names *names,
-		       const char *name, const json_t *owner, json_t **ret, struct cairn_err *err);
+int backup_cluster_object_new(const struct kube_resource *resource,
+			      const struct cluster_names *names, const char *name,
+			      const json_t *owner, json_t **ret, struct cairn_err *err);
 
 struct cluster_job_spec {
 	const struct cluster_names *names;
@@ -102,11 +104,12 @@ struct cluster_job_spec {
  * CAIRN_INVALID   the patch is not an object, or it changes the name
  * CAIRN_NO_SPACE  out of memory
  */
-int cluster_job(const struct cluster_job_spec *spec, json_t **ret, struct cairn_err *err);
+int backup_cluster_job(const struct cluster_job_spec *spec, json_t **ret, struct cairn_err *err);
 
 /* Of the claim `of`; `snapshot_class` may not be NULL. */
-int cluster_snapshot(const struct cluster_names *names, const char *of, const char *snapshot_class,
-		     const json_t *owner, json_t **ret, struct cairn_err *err);
+int backup_cluster_snapshot(const struct cluster_names *names, const char *of,
+			    const char *snapshot_class, const json_t *owner, json_t **ret,
+			    struct cairn_err *err);
 
 struct cluster_claim_spec {
 	const struct cluster_names *names;
@@ -119,33 +122,34 @@ struct cluster_claim_spec {
 	const json_t *owner;
 };
 
-int cluster_claim(const struct cluster_claim_spec *spec, json_t **ret, struct cairn_err *err);
+int backup_cluster_claim(const struct cluster_claim_spec *spec, json_t **ret,
+			 struct cairn_err *err);
 
 /* A copy without parts that are specific to this cluster and time: ids,
  * versions, owners, field managers, annotations of controllers, most of the
  * status. The object must not be a Secret. NULL when memory is short. */
-json_t *cluster_sanitised(const json_t *object);
+json_t *backup_cluster_sanitised(const json_t *object);
 
 /* An owner reference that does not block deletion; NULL when memory is short. */
-json_t *cluster_owner_of(const json_t *object);
+json_t *backup_cluster_owner_of(const json_t *object);
 
 /* Applies the merge patch `patch` (RFC 7386) to `target` in place.
  *
  * CAIRN_INVALID  deeper than CLUSTER_PATCH_DEPTH
  */
 #define CLUSTER_PATCH_DEPTH 32
-int cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err);
+int backup_cluster_merge(json_t *target, const json_t *patch, struct cairn_err *err);
 
 /* Bytes of a quantity ("64Mi", "1073741824", "1.5G"), rounded up; false when it
  * is malformed. */
-bool cluster_quantity(const char *text, uint64_t *ret);
+bool backup_cluster_quantity(const char *text, uint64_t *ret);
 
 /* Picks a class of that driver: the one marked as default, or the only one.
  *
  * CAIRN_NOT_FOUND     no class of that driver
  * CAIRN_PRECONDITION  there are several and none is the default
  */
-int cluster_pick_class(const json_t *list, const char *driver, const char **ret,
-		       struct cairn_err *err);
+int backup_cluster_pick_class(const json_t *list, const char *driver, const char **ret,
+			      struct cairn_err *err);
 
 #endif

@@ -28,29 +28,29 @@ struct cluster_args {
 
 /* Adds each of the NULL-terminated list. An overflow is a bug, which is reported as
  * CAIRN_INTERNAL when the Job is created. */
-void cluster_args_add(struct cluster_args *args, const char *const more[]);
+void backup_cluster_args_add(struct cluster_args *args, const char *const more[]);
 
 /* The parts of a Job that come from the options. */
-struct cluster_job_spec cluster_job_of(const struct cluster_run *run,
-				       const struct cluster_args *args);
+struct cluster_job_spec backup_cluster_job_of(const struct cluster_run *run,
+					      const struct cluster_args *args);
 
 /* Does the work on the claim, which must exist, and waits for its end. The Job
  * belongs to the run. */
-int cluster_work_do(struct cluster_run *run, struct cluster_driver *driver,
-		    struct cluster_work *work, struct cairn_err *err);
+int backup_cluster_work_do(struct cluster_run *run, struct cluster_driver *driver,
+			   struct cluster_work *work, struct cairn_err *err);
 
 /* Follows a Job and prints its messages. *ret is its result. */
-int cluster_follow_job(struct cluster_run *run, const char *job, const char *claim, json_t **ret,
-		       struct cairn_err *err);
+int backup_cluster_follow_job(struct cluster_run *run, const char *job, const char *claim,
+			      json_t **ret, struct cairn_err *err);
 
 /* Allows a change of volume mode between Filesystem and Block for claims made
  * from the snapshot. */
-int cluster_allow_mode_change(struct cluster_run *run, const json_t *snapshot,
-			      struct cairn_err *err);
+int backup_cluster_allow_mode_change(struct cluster_run *run, const json_t *snapshot,
+				     struct cairn_err *err);
 
 /* The driver's class if the options do not name one; *ret is owned by the
  * caller. */
-int cluster_find_snapshot_class(struct cluster_run *run, const char *driver, char **ret,
-				struct cairn_err *err);
+int backup_cluster_find_snapshot_class(struct cluster_run *run, const char *driver, char **ret,
+				       struct cairn_err *err);
 
 #endif

@@ -34,11 +34,11 @@ struct restoring {
 	char *snapshot_class;
 };
 
-static void restoring_done(struct restoring *r)
+static void cluster_restore_restoring_done(struct restoring *r)
 {
-	cluster_driver_closep(&r->driver);
+	backup_cluster_driver_closep(&r->driver);
 	if (r->run.kube)
-		cluster_run_end(&r->run);
+		backup_cluster_run_end(&r->run);
 	json_decref(r->told);
 	json_decref(r->class_object);
 	free(r->snapshot_class);
@@ -55,24 +55,25 @@ static int describe_by_job(struct restoring *r, struct cairn_err *err)
 	struct cluster_job_spec spec;
 	int rc;
 
-	cluster_args_add(&args,
-			 (const char *const[]){"backup", "describe", "--output", "ndjson", NULL});
+	backup_cluster_args_add(
+		&args, (const char *const[]){"backup", "describe", "--output", "ndjson", NULL});
 	if (run->options->ca_key)
-		cluster_args_add(
+		backup_cluster_args_add(
 			&args, (const char *const[]){"--ca-file", CLUSTER_CA_DIR "/ca.crt", NULL});
-	cluster_args_add(&args, run->options->describe);
-	spec = cluster_job_of(run, &args);
+	backup_cluster_args_add(&args, run->options->describe);
+	spec = backup_cluster_job_of(run, &args);
 	spec.suffix = "-d";
-	rc = cluster_run_job(run, &spec, false, err);
+	rc = backup_cluster_run_job(run, &spec, false, err);
 	if (!rc)
-		rc = cluster_follow_job(run, run->job_name, NULL, &r->told, err);
+		rc = backup_cluster_follow_job(run, run->job_name, NULL, &r->told, err);
 	if (!rc && !r->told)
 		rc = cairn_err_set(err, CAIRN_INTERNAL,
 				   "the Job did not say what the backup is of");
-	return rc ? rc : cluster_run_drop_job(run, err);
+	return rc ? rc : backup_cluster_run_drop_job(run, err);
 }
 
-static int choose_size(struct restoring *r, const json_t *claim, struct cairn_err *err)
+static int cluster_restore_choose_size(struct restoring *r, const json_t *claim,
+				       struct cairn_err *err)
 {
 	const char *stored = kube_str(claim, "spec", "resources", "requests", "storage");
 	int64_t image = 0;
@@ -87,17 +88,17 @@ static int choose_size(struct restoring *r, const json_t *claim, struct cairn_er
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the volume had %" PRIu64 " bytes; %" PRIu64 " are too few",
 				     least, size);
-	if (!size && stored && cluster_quantity(stored, &asked) && asked > least)
+	if (!size && stored && backup_cluster_quantity(stored, &asked) && asked > least)
 		size = asked;
 	snprintf(r->size, sizeof(r->size), "%" PRIu64, size ? size : least);
 	return 0;
 }
 
-static int choose(struct restoring *r, struct cairn_err *err)
+static int cluster_restore_choose(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_options *o = r->run.options;
 	const json_t *claim = kube_at(r->told, "kubernetes", "persistentvolumeclaim");
-	int rc = choose_size(r, claim, err);
+	int rc = cluster_restore_choose_size(r, claim, err);
 
 	if (rc)
 		return rc;
@@ -112,8 +113,8 @@ static int choose(struct restoring *r, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the backup does not say of which StorageClass the claim was: "
 				     "name one with --storage-class");
-	rc = cluster_get(&r->run, KUBE_REF(&kube_storageclasses, NULL, r->storage_class),
-			 &r->class_object, err);
+	rc = backup_cluster_get(&r->run, KUBE_REF(&kube_storageclasses, NULL, r->storage_class),
+				&r->class_object, err);
 	if (rc == CAIRN_NOT_FOUND)
 		return cairn_err_set(err, rc,
 				     "there is no StorageClass '%s': name one with --storage-class",
@@ -123,14 +124,14 @@ static int choose(struct restoring *r, struct cairn_err *err)
 
 /* An existing claim of that name is left alone, unless a killed run created
  * it. */
-static int refuse_existing(struct restoring *r, struct cairn_err *err)
+static int cluster_restore_refuse_existing(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_names *names = &r->run.names;
 	kube_auto_json json_t *found = NULL;
 	const char *role;
-	int rc = cluster_get(&r->run,
-			     KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
-			     &found, err);
+	int rc = backup_cluster_get(&r->run,
+				    KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
+				    &found, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
@@ -153,38 +154,39 @@ static int wait_gone(struct restoring *r, struct cairn_err *err)
 	while (!rc) {
 		kube_auto_json json_t *found = NULL;
 
-		rc = cluster_get(&r->run,
-				 KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
-				 &found, err);
+		rc = backup_cluster_get(
+			&r->run, KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
+			&found, err);
 		if (!rc)
-			rc = cluster_run_pause(&r->run, 300, err);
+			rc = backup_cluster_run_pause(&r->run, 300, err);
 	}
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-static int prepare(struct restoring *r, struct cairn_err *err)
+static int cluster_restore_prepare(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_options *o = r->run.options;
-	int rc = refuse_existing(r, err);
+	int rc = cluster_restore_refuse_existing(r, err);
 
 	if (!rc && o->direct.endpoint)
-		rc = cluster_driver_open(o->direct.endpoint, CLUSTER_DRIVER_DIR, &r->driver, err);
+		rc = backup_cluster_driver_open(o->direct.endpoint, CLUSTER_DRIVER_DIR, &r->driver,
+						err);
 	if (!rc)
-		rc = cluster_run_lock(&r->run, err);
+		rc = backup_cluster_run_lock(&r->run, err);
 	if (!rc && r->driver)
-		rc = cluster_driver_sweep(r->driver, err);
+		rc = backup_cluster_driver_sweep(r->driver, err);
 	if (!rc)
-		rc = cluster_run_sweep(&r->run, NULL, false, err);
+		rc = backup_cluster_run_sweep(&r->run, NULL, false, err);
 	if (!rc)
 		rc = wait_gone(r, err);
 	if (!rc)
 		rc = r->driver ? o->direct.describe(o->direct.arg, &r->told, err)
 			       : describe_by_job(r, err);
 	if (!rc)
-		rc = choose(r, err);
+		rc = cluster_restore_choose(r, err);
 	if (!rc && r->is_files)
-		rc = cluster_find_snapshot_class(&r->run, kube_str(r->class_object, "provisioner"),
-						 &r->snapshot_class, err);
+		rc = backup_cluster_find_snapshot_class(
+			&r->run, kube_str(r->class_object, "provisioner"), &r->snapshot_class, err);
 	return rc;
 }
 
@@ -196,7 +198,7 @@ static const char *device_claim(const struct restoring *r)
 	return r->is_files ? r->run.names.name : r->run.names.claim;
 }
 
-static int make_job(struct restoring *r, struct cairn_err *err)
+static int cluster_restore_make_job(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_options *o = r->run.options;
 	struct cluster_args args = {0};
@@ -208,20 +210,20 @@ static int make_job(struct restoring *r, struct cairn_err *err)
 	if (!id)
 		return cairn_err_set(err, CAIRN_INTERNAL,
 				     "the Job that described the backup did not report its id");
-	cluster_args_add(&args,
-			 (const char *const[]){"backup", "restore", id, "--to", CLUSTER_DEVICE,
-					       "--overwrite", "--output", "ndjson", NULL});
+	backup_cluster_args_add(&args, (const char *const[]){"backup", "restore", id, "--to",
+							     CLUSTER_DEVICE, "--overwrite",
+							     "--output", "ndjson", NULL});
 	if (o->ca_key)
-		cluster_args_add(
+		backup_cluster_args_add(
 			&args, (const char *const[]){"--ca-file", CLUSTER_CA_DIR "/ca.crt", NULL});
-	cluster_args_add(&args, o->args);
-	spec = cluster_job_of(&r->run, &args);
+	backup_cluster_args_add(&args, o->args);
+	spec = backup_cluster_job_of(&r->run, &args);
 	spec.device_claim = device_claim(r);
-	return cluster_run_job(&r->run, &spec, true, err);
+	return backup_cluster_run_job(&r->run, &spec, true, err);
 }
 
-static int make_claim(struct restoring *r, const char *name, const char *mode, const char *snapshot,
-		      struct cairn_err *err)
+static int cluster_restore_make_claim(struct restoring *r, const char *name, const char *mode,
+				      const char *snapshot, struct cairn_err *err)
 {
 	bool is_new = strcmp(name, r->run.names.claim) == 0;
 	struct cluster_claim_spec spec = {
@@ -235,11 +237,11 @@ static int make_claim(struct restoring *r, const char *name, const char *mode, c
 		.owner = r->run.job,
 	};
 	kube_auto_json json_t *object = NULL;
-	int rc = cluster_claim(&spec, &object, err);
+	int rc = backup_cluster_claim(&spec, &object, err);
 
 	if (rc)
 		return rc;
-	rc = cluster_make(&r->run, &kube_persistentvolumeclaims, object, NULL, err);
+	rc = backup_cluster_make(&r->run, &kube_persistentvolumeclaims, object, NULL, err);
 	if (rc == CAIRN_EXISTS)
 		return rc; /* not created by this run */
 	if (is_new)
@@ -262,18 +264,19 @@ static int mount_files(struct restoring *r, struct cairn_err *err)
 	int rc;
 
 	if (r->driver)
-		return cluster_wait_volume(&r->run, r->run.names.claim, &volume, err);
-	cluster_args_add(&args, (const char *const[]){"--version", NULL});
-	spec = cluster_job_of(&r->run, &args);
+		return backup_cluster_wait_volume(&r->run, r->run.names.claim, &volume, err);
+	backup_cluster_args_add(&args, (const char *const[]){"--version", NULL});
+	spec = backup_cluster_job_of(&r->run, &args);
 	spec.suffix = "-m";
 	spec.owner = r->run.job;
 	spec.repository_claim = NULL;
 	spec.mount_claim = r->run.names.claim;
-	rc = cluster_job(&spec, &object, err);
+	rc = backup_cluster_job(&spec, &object, err);
 	if (!rc)
-		rc = cluster_make(&r->run, &kube_jobs, object, &job, err);
+		rc = backup_cluster_make(&r->run, &kube_jobs, object, &job, err);
 	if (!rc)
-		rc = cluster_follow_job(&r->run, kube_name(job), r->run.names.claim, &said, err);
+		rc = backup_cluster_follow_job(&r->run, kube_name(job), r->run.names.claim, &said,
+					       err);
 	return rc ? cairn_err_wrap(err, "mount what was restored") : 0;
 }
 
@@ -282,27 +285,27 @@ static int make_files(struct restoring *r, struct cairn_err *err)
 	struct cluster_run *run = &r->run;
 	kube_auto_json json_t *object = NULL;
 	kube_auto_json json_t *snapshot = NULL;
-	int rc = cluster_snapshot(&run->names, run->names.name, r->snapshot_class, run->job,
-				  &object, err);
+	int rc = backup_cluster_snapshot(&run->names, run->names.name, r->snapshot_class, run->job,
+					 &object, err);
 
 	if (rc)
 		return rc;
 	run->has_snapshot = true;
-	rc = cluster_make(run, &kube_volumesnapshots, object, NULL, err);
+	rc = backup_cluster_make(run, &kube_volumesnapshots, object, NULL, err);
 	if (!rc)
-		rc = cluster_wait_snapshot(run, run->names.name, &snapshot, err);
+		rc = backup_cluster_wait_snapshot(run, run->names.name, &snapshot, err);
 	if (!rc)
-		rc = cluster_allow_mode_change(run, snapshot, err);
+		rc = backup_cluster_allow_mode_change(run, snapshot, err);
 	if (!rc)
-		rc = make_claim(r, run->names.claim, r->mode, run->names.name, err);
+		rc = cluster_restore_make_claim(r, run->names.claim, r->mode, run->names.name, err);
 	return rc ? rc : mount_files(r, err);
 }
 
 /* Removes the labels of the run: from here on the claim belongs to the user. */
-static int hand_over(struct restoring *r, struct cairn_err *err)
+static int cluster_restore_hand_over(struct restoring *r, struct cairn_err *err)
 {
 	const struct cluster_names *names = &r->run.names;
-	int rc = cluster_patch(
+	int rc = backup_cluster_patch(
 		&r->run, KUBE_REF(&kube_persistentvolumeclaims, names->ns, names->claim),
 		json_pack("{s:{s:{s:n,s:n,s:n,s:n,s:n},s:{s:n},s:n}}", "metadata", "labels",
 			  "app.kubernetes.io/managed-by", CLUSTER_LABEL_ROLE, CLUSTER_LABEL_CLAIM,
@@ -315,37 +318,38 @@ static int hand_over(struct restoring *r, struct cairn_err *err)
 	return rc;
 }
 
-static int restore(struct restoring *r, struct cluster_result *result, struct cairn_err *err)
+static int cluster_restore_restore(struct restoring *r, struct cluster_result *result,
+				   struct cairn_err *err)
 {
 	struct cluster_work work = {.claim = device_claim(r)};
-	int rc = r->driver ? 0 : make_job(r, err);
+	int rc = r->driver ? 0 : cluster_restore_make_job(r, err);
 
 	if (!rc)
-		rc = make_claim(r, device_claim(r), "Block", NULL, err);
+		rc = cluster_restore_make_claim(r, device_claim(r), "Block", NULL, err);
 	if (!rc)
-		rc = cluster_work_do(&r->run, r->driver, &work, err);
+		rc = backup_cluster_work_do(&r->run, r->driver, &work, err);
 	result->summary = work.summary;
 	if (!rc && r->is_files)
 		rc = make_files(r, err);
 	if (!rc)
-		rc = hand_over(r, err);
+		rc = cluster_restore_hand_over(r, err);
 	snprintf(result->job, sizeof(result->job), "%s", r->run.job ? r->run.names.name : "");
 	return rc;
 }
 
-int cluster_restore(const struct cluster_options *options, struct cluster_result *ret,
-		    struct cairn_err *err)
+int backup_cluster_restore(const struct cluster_options *options, struct cluster_result *ret,
+			   struct cairn_err *err)
 {
-	cairn_cleanup(restoring_done) struct restoring r = {0};
+	cairn_cleanup(cluster_restore_restoring_done) struct restoring r = {0};
 	struct cluster_result result = {0};
-	int rc = cluster_run_begin(&r.run, options, CLUSTER_ROLE_RESTORE, err);
+	int rc = backup_cluster_run_begin(&r.run, options, CLUSTER_ROLE_RESTORE, err);
 
 	if (!rc)
-		rc = prepare(&r, err);
+		rc = cluster_restore_prepare(&r, err);
 	if (!rc)
-		rc = restore(&r, &result, err);
+		rc = cluster_restore_restore(&r, &result, err);
 	if (rc) {
-		cluster_result_done(&result);
+		backup_cluster_result_done(&result);
 		return rc;
 	}
 	*ret = result;

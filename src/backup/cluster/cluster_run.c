@@ -25,7 +25,7 @@
 
 /* --- the user and others --- */
 
-static bool unwanted(const struct cluster_run *run)
+static bool cluster_run_unwanted(const struct cluster_run *run)
 {
 	return backup_cancelled(&run->options->progress);
 }
@@ -33,14 +33,14 @@ static bool unwanted(const struct cluster_run *run)
 /* For calls. */
 static int ask_user(void *arg)
 {
-	return unwanted(arg) ? CAIRN_CANCELLED : 0;
+	return cluster_run_unwanted(arg) ? CAIRN_CANCELLED : 0;
 }
 
-int cluster_run_check(struct cluster_run *run, struct cairn_err *err)
+int backup_cluster_run_check(struct cluster_run *run, struct cairn_err *err)
 {
 	char holder[KUBE_LEADER_NAME_MAX];
 
-	if (unwanted(run))
+	if (cluster_run_unwanted(run))
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	if (!run->leader || kube_leader_leads(run->leader))
 		return 0;
@@ -51,21 +51,21 @@ int cluster_run_check(struct cluster_run *run, struct cairn_err *err)
 			     run->names.ns, run->names.claim, holder);
 }
 
-int cluster_run_pause(struct cluster_run *run, uint64_t ms, struct cairn_err *err)
+int backup_cluster_run_pause(struct cluster_run *run, uint64_t ms, struct cairn_err *err)
 {
 	uint64_t until = cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
-	int rc = cluster_run_check(run, err);
+	int rc = backup_cluster_run_check(run, err);
 
 	while (!rc && cairn_monotonic_ns() < until) {
 		cairn_sleep_ms(CHECK_MS);
-		rc = cluster_run_check(run, err);
+		rc = backup_cluster_run_check(run, err);
 	}
 	return rc;
 }
 
 /* --- calls --- */
 
-bool cluster_passes(struct cluster_run *run, int rc)
+bool backup_cluster_passes(struct cluster_run *run, int rc)
 {
 	uint64_t now = cairn_monotonic_ns();
 
@@ -78,63 +78,63 @@ bool cluster_passes(struct cluster_run *run, int rc)
 	return run->outage_ns && now - run->outage_ns < WARM_UP_MS * CAIRN_NS_PER_MS;
 }
 
-static struct kube_call call_of(struct cluster_run *run)
+static struct kube_call cluster_run_call_of(struct cluster_run *run)
 {
 	return (struct kube_call){.check = ask_user, .check_arg = run};
 }
 
 /* True if a call should be retried after `rc`; waits before it returns true. */
-static bool again(struct cluster_run *run, int rc, uint64_t begun_ns)
+static bool cluster_run_again(struct cluster_run *run, int rc, uint64_t begun_ns)
 {
-	return cluster_passes(run, rc) &&
+	return backup_cluster_passes(run, rc) &&
 	       cairn_monotonic_ns() - begun_ns < CLUSTER_OUTAGE_MS * CAIRN_NS_PER_MS &&
-	       cluster_run_pause(run, PAUSE_MS, NULL) == 0;
+	       backup_cluster_run_pause(run, PAUSE_MS, NULL) == 0;
 }
 
 /* Reports CAIRN_CANCELLED instead of the last failure if the user interrupted a
  * retry. */
-static int settle(struct cluster_run *run, int rc, struct cairn_err *err)
+static int cluster_run_settle(struct cluster_run *run, int rc, struct cairn_err *err)
 {
-	if (rc && unwanted(run))
+	if (rc && cluster_run_unwanted(run))
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	return rc;
 }
 
-int cluster_get(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
-		struct cairn_err *err)
+int backup_cluster_get(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
+		       struct cairn_err *err)
 {
 	uint64_t begun = cairn_monotonic_ns();
-	struct kube_call how = call_of(run);
+	struct kube_call how = cluster_run_call_of(run);
 	int rc;
 
 	do
 		rc = kube_get(run->kube, ref, &how, ret, err);
-	while (again(run, rc, begun));
-	return settle(run, rc, err);
+	while (cluster_run_again(run, rc, begun));
+	return cluster_run_settle(run, rc, err);
 }
 
-int cluster_list(struct cluster_run *run, const struct kube_resource *resource,
-		 const char *selector, json_t **ret, struct cairn_err *err)
+int backup_cluster_list(struct cluster_run *run, const struct kube_resource *resource,
+			const char *selector, json_t **ret, struct cairn_err *err)
 {
 	const char *ns = resource->namespaced ? run->names.ns : NULL;
 	struct kube_list_query query = {.label_selector = selector};
 	uint64_t begun = cairn_monotonic_ns();
-	struct kube_call how = call_of(run);
+	struct kube_call how = cluster_run_call_of(run);
 	int rc;
 
 	do
 		rc = kube_list(run->kube, KUBE_REF(resource, ns, NULL), &query, &how, ret, err);
-	while (again(run, rc, begun));
-	return settle(run, rc, err);
+	while (cluster_run_again(run, rc, begun));
+	return cluster_run_settle(run, rc, err);
 }
 
 /* After a failure with unknown outcome the object may exist: its label shows
  * that it is ours. */
-static int is_ours(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
-		   struct cairn_err *err)
+static int cluster_run_is_ours(struct cluster_run *run, const struct kube_ref *ref, json_t **ret,
+			       struct cairn_err *err)
 {
 	kube_auto_json json_t *found = NULL;
-	int rc = cluster_get(run, ref, &found, err);
+	int rc = backup_cluster_get(run, ref, &found, err);
 	const char *label = rc ? NULL : kube_label(found, CLUSTER_LABEL_RUN);
 
 	if (rc)
@@ -147,44 +147,44 @@ static int is_ours(struct cluster_run *run, const struct kube_ref *ref, json_t *
 	return 0;
 }
 
-int cluster_make(struct cluster_run *run, const struct kube_resource *resource,
-		 const json_t *object, json_t **ret, struct cairn_err *err)
+int backup_cluster_make(struct cluster_run *run, const struct kube_resource *resource,
+			const json_t *object, json_t **ret, struct cairn_err *err)
 {
 	const struct kube_ref ref = {
 		.resource = resource, .ns = run->names.ns, .name = kube_name(object)};
 	const struct kube_ref kind = {.resource = resource, .ns = run->names.ns};
 	uint64_t begun = cairn_monotonic_ns();
-	struct kube_call how = call_of(run);
+	struct kube_call how = cluster_run_call_of(run);
 	int rc;
 
 	do
 		rc = kube_create(run->kube, &kind, object, &how, ret, err);
-	while (again(run, rc, begun));
-	rc = settle(run, rc, err);
+	while (cluster_run_again(run, rc, begun));
+	rc = cluster_run_settle(run, rc, err);
 	if (rc == CAIRN_EXISTS)
-		rc = is_ours(run, &ref, ret, err);
+		rc = cluster_run_is_ours(run, &ref, ret, err);
 	return rc ? cairn_err_wrap(err, "make %s '%s'", resource->kind, ref.name) : 0;
 }
 
-int cluster_patch(struct cluster_run *run, const struct kube_ref *ref, json_t *patch,
-		  struct cairn_err *err)
+int backup_cluster_patch(struct cluster_run *run, const struct kube_ref *ref, json_t *patch,
+			 struct cairn_err *err)
 {
 	uint64_t begun = cairn_monotonic_ns();
-	struct kube_call how = call_of(run);
+	struct kube_call how = cluster_run_call_of(run);
 	int rc;
 
 	if (!patch)
 		return cairn_err_nomem(err, "patch");
 	do
 		rc = kube_patch(run->kube, ref, KUBE_PATCH_MERGE, patch, &how, NULL, err);
-	while (again(run, rc, begun));
-	rc = settle(run, rc, err);
+	while (cluster_run_again(run, rc, begun));
+	rc = cluster_run_settle(run, rc, err);
 	json_decref(patch);
 	return rc ? cairn_err_wrap(err, "change %s '%s'", ref->resource->kind, ref->name) : 0;
 }
 
-int cluster_remove(struct cluster_run *run, const struct kube_resource *resource, const char *name,
-		   struct cairn_err *err)
+int backup_cluster_remove(struct cluster_run *run, const struct kube_resource *resource,
+			  const char *name, struct cairn_err *err)
 {
 	const struct kube_delete_options options = {.propagation = "Background"};
 	const struct kube_ref ref = {.resource = resource, .ns = run->names.ns, .name = name};
@@ -194,7 +194,7 @@ int cluster_remove(struct cluster_run *run, const struct kube_resource *resource
 
 	for (;;) {
 		rc = kube_delete(run->kube, &ref, &options, &how, NULL, err);
-		if (!cluster_passes(run, rc) || cairn_monotonic_ns() >= until)
+		if (!backup_cluster_passes(run, rc) || cairn_monotonic_ns() >= until)
 			break;
 		cairn_sleep_ms(PAUSE_MS);
 	}
@@ -210,7 +210,7 @@ static int find_own_image(struct cluster_run *run, struct cairn_err *err)
 {
 	cairn_auto_free char *selector = cairn_printf("metadata.name=%s", run->options->pod);
 	struct kube_list_query query = {.field_selector = selector};
-	struct kube_call how = call_of(run);
+	struct kube_call how = cluster_run_call_of(run);
 	kube_auto_json json_t *list = NULL;
 	const char *image = NULL;
 	int rc;
@@ -244,8 +244,8 @@ static int choose_image(struct cluster_run *run, struct cairn_err *err)
 	return 0;
 }
 
-int cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
-		      const char *role, struct cairn_err *err)
+int backup_cluster_run_begin(struct cluster_run *run, const struct cluster_options *options,
+			     const char *role, struct cairn_err *err)
 {
 	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
 	struct kube_config_options where = {.kubeconfig = options->kubeconfig,
@@ -260,8 +260,8 @@ int cluster_run_begin(struct cluster_run *run, const struct cluster_options *opt
 		 options->secret ? options->secret : "",
 		 options->repository ? options->repository : "",
 		 options->repository_claim ? options->repository_claim : "");
-	rc = cluster_names_make(options->ns, options->claim, role, repository, cairn_now_ns(),
-				&run->names, err);
+	rc = backup_cluster_names_make(options->ns, options->claim, role, repository,
+				       cairn_now_ns(), &run->names, err);
 	if (!rc)
 		rc = kube_config_load(&where, &config, err);
 	if (!rc)
@@ -278,14 +278,15 @@ int cluster_run_begin(struct cluster_run *run, const struct cluster_options *opt
  * lease is not an error, because a renewal creates it again. */
 static int own_lease(struct cluster_run *run, const json_t *owner, struct cairn_err *err)
 {
-	json_t *owners = owner ? json_pack("[o]", cluster_owner_of(owner)) : json_null();
-	int rc = cluster_patch(run, KUBE_REF(&kube_leases, run->names.ns, run->lease),
-			       json_pack("{s:{s:o}}", "metadata", "ownerReferences", owners), err);
+	json_t *owners = owner ? json_pack("[o]", backup_cluster_owner_of(owner)) : json_null();
+	int rc = backup_cluster_patch(run, KUBE_REF(&kube_leases, run->names.ns, run->lease),
+				      json_pack("{s:{s:o}}", "metadata", "ownerReferences", owners),
+				      err);
 
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-int cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
+int backup_cluster_run_lock(struct cluster_run *run, struct cairn_err *err)
 {
 	struct kube_leader_options options = {
 		.ns = run->names.ns, .name = run->lease, .identity = run->identity};
@@ -316,7 +317,7 @@ static void remove_or_say(struct cluster_run *run, const struct kube_resource *r
 {
 	struct cairn_err why = {0};
 
-	if (cluster_remove(run, resource, name, &why) != 0)
+	if (backup_cluster_remove(run, resource, name, &why) != 0)
 		backup_say(&run->options->talk,
 			   "%s; it goes with its Job or with the next run for the claim", why.msg);
 }
@@ -341,7 +342,7 @@ static void remove_lease(struct cluster_run *run)
 			  &how, NULL, NULL);
 }
 
-void cluster_run_end(struct cluster_run *run)
+void backup_cluster_run_end(struct cluster_run *run)
 {
 	if (run->made)
 		remove_or_say(run, &kube_persistentvolumeclaims, run->made);
@@ -360,22 +361,22 @@ void cluster_run_end(struct cluster_run *run)
 	*run = (struct cluster_run){0};
 }
 
-int cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec, bool anchor,
-		    struct cairn_err *err)
+int backup_cluster_run_job(struct cluster_run *run, const struct cluster_job_spec *spec,
+			   bool anchor, struct cairn_err *err)
 {
 	kube_auto_json json_t *job = NULL;
-	int rc = cluster_job(spec, &job, err);
+	int rc = backup_cluster_job(spec, &job, err);
 
 	if (rc)
 		return rc;
 	snprintf(run->job_name, sizeof(run->job_name), "%s", kube_name(job));
-	rc = cluster_make(run, &kube_jobs, job, &run->job, err);
+	rc = backup_cluster_make(run, &kube_jobs, job, &run->job, err);
 	return rc || !anchor ? rc : own_lease(run, run->job, err);
 }
 
-int cluster_run_drop_job(struct cluster_run *run, struct cairn_err *err)
+int backup_cluster_run_drop_job(struct cluster_run *run, struct cairn_err *err)
 {
-	int rc = cluster_remove(run, &kube_jobs, run->job_name, err);
+	int rc = backup_cluster_remove(run, &kube_jobs, run->job_name, err);
 
 	if (rc)
 		return rc;

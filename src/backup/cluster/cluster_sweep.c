@@ -31,20 +31,20 @@ static bool was_backed_up(const json_t *jobs, const json_t *snapshot)
 	json_array_foreach(kube_at(jobs, "items"), i, job)
 	{
 		if (cairn_text_same(kube_label(job, CLUSTER_LABEL_RUN), run) &&
-		    cluster_job_state(job, NULL) == CLUSTER_JOB_COMPLETE)
+		    backup_cluster_job_state(job, NULL) == CLUSTER_JOB_COMPLETE)
 			return true;
 	}
 	return false;
 }
 
-int cluster_keep_base(struct cluster_run *run, const char *snapshot, const json_t *source,
-		      struct cairn_err *err)
+int backup_cluster_keep_base(struct cluster_run *run, const char *snapshot, const json_t *source,
+			     struct cairn_err *err)
 {
-	return cluster_patch(run, KUBE_REF(&kube_volumesnapshots, run->names.ns, snapshot),
-			     json_pack("{s:{s:{s:s},s:[o]}}", "metadata", "labels",
-				       CLUSTER_LABEL_ROLE, CLUSTER_ROLE_BASE, "ownerReferences",
-				       cluster_owner_of(source)),
-			     err);
+	return backup_cluster_patch(run, KUBE_REF(&kube_volumesnapshots, run->names.ns, snapshot),
+				    json_pack("{s:{s:{s:s},s:[o]}}", "metadata", "labels",
+					      CLUSTER_LABEL_ROLE, CLUSTER_ROLE_BASE,
+					      "ownerReferences", backup_cluster_owner_of(source)),
+				    err);
 }
 
 static int remove_all(struct cluster_run *run, const struct kube_resource *resource,
@@ -60,7 +60,7 @@ static int remove_all(struct cluster_run *run, const struct kube_resource *resou
 			continue;
 		backup_say(&run->options->talk, "an earlier run left %s '%s': it is taken away",
 			   resource->kind, kube_name(item));
-		rc = cluster_remove(run, resource, kube_name(item), err);
+		rc = backup_cluster_remove(run, resource, kube_name(item), err);
 	}
 	return rc;
 }
@@ -69,7 +69,7 @@ static int sweep_snapshots(struct cluster_run *run, const char *selector, const 
 			   const json_t *source, struct cairn_err *err)
 {
 	kube_auto_json json_t *list = NULL;
-	int rc = cluster_list(run, &kube_volumesnapshots, selector, &list, err);
+	int rc = backup_cluster_list(run, &kube_volumesnapshots, selector, &list, err);
 	size_t i;
 	json_t *item;
 
@@ -84,7 +84,7 @@ static int sweep_snapshots(struct cluster_run *run, const char *selector, const 
 			"an earlier run made its backup before it was killed: VolumeSnapshot '%s' "
 			"is the base now",
 			kube_name(item));
-		rc = cluster_keep_base(run, kube_name(item), source, err);
+		rc = backup_cluster_keep_base(run, kube_name(item), source, err);
 		if (rc)
 			return rc;
 		json_array_remove(kube_at(list, "items"), i);
@@ -92,18 +92,19 @@ static int sweep_snapshots(struct cluster_run *run, const char *selector, const 
 	return remove_all(run, &kube_volumesnapshots, list, err);
 }
 
-int cluster_run_sweep(struct cluster_run *run, const json_t *source, bool keep,
-		      struct cairn_err *err)
+int backup_cluster_run_sweep(struct cluster_run *run, const json_t *source, bool keep,
+			     struct cairn_err *err)
 {
 	kube_auto_json json_t *jobs = NULL;
 	kube_auto_json json_t *claims = NULL;
 	char selector[SELECTOR_MAX];
-	int rc = cluster_selector(&run->names, run->names.role, selector, sizeof(selector), err);
+	int rc = backup_cluster_selector(&run->names, run->names.role, selector, sizeof(selector),
+					 err);
 
 	if (!rc)
-		rc = cluster_list(run, &kube_jobs, selector, &jobs, err);
+		rc = backup_cluster_list(run, &kube_jobs, selector, &jobs, err);
 	if (!rc)
-		rc = cluster_list(run, &kube_persistentvolumeclaims, selector, &claims, err);
+		rc = backup_cluster_list(run, &kube_persistentvolumeclaims, selector, &claims, err);
 	if (!rc)
 		rc = sweep_snapshots(run, selector, jobs, keep ? source : NULL, err);
 	if (!rc)
@@ -111,23 +112,24 @@ int cluster_run_sweep(struct cluster_run *run, const json_t *source, bool keep,
 	return rc ? rc : remove_all(run, &kube_jobs, jobs, err);
 }
 
-int cluster_drop_bases(struct cluster_run *run, const char *except, struct cairn_err *err)
+int backup_cluster_drop_bases(struct cluster_run *run, const char *except, struct cairn_err *err)
 {
 	kube_auto_json json_t *list = NULL;
 	char selector[SELECTOR_MAX];
 	size_t i;
 	json_t *item;
-	int rc = cluster_selector(&run->names, CLUSTER_ROLE_BASE, selector, sizeof(selector), err);
+	int rc = backup_cluster_selector(&run->names, CLUSTER_ROLE_BASE, selector, sizeof(selector),
+					 err);
 
 	if (!rc)
-		rc = cluster_list(run, &kube_volumesnapshots, selector, &list, err);
+		rc = backup_cluster_list(run, &kube_volumesnapshots, selector, &list, err);
 	json_array_foreach(kube_at(list, "items"), i, item)
 	{
 		if (rc || !is_of_claim(run, item) || cairn_text_same(kube_name(item), except) ||
 		    !cairn_text_same(kube_label(item, CLUSTER_LABEL_REPOSITORY),
 				     run->names.repository))
 			continue;
-		rc = cluster_remove(run, &kube_volumesnapshots, kube_name(item), err);
+		rc = backup_cluster_remove(run, &kube_volumesnapshots, kube_name(item), err);
 	}
 	return rc;
 }

@@ -18,7 +18,7 @@
 
 /* --- pure --- */
 
-static bool holds(const json_t *object, const char *type)
+static bool cluster_watch_holds(const json_t *object, const char *type)
 {
 	const char *status = kube_str(kube_condition(object, type), "status");
 
@@ -30,11 +30,12 @@ static const char *text_or_none(const char *text)
 	return text ? text : "";
 }
 
-enum cluster_job_state cluster_job_state(const json_t *job, const char **ret_why)
+enum backup_cluster_job_state backup_cluster_job_state(const json_t *job, const char **ret_why)
 {
-	enum cluster_job_state state = holds(job, "Complete") ? CLUSTER_JOB_COMPLETE
-				       : holds(job, "Failed") ? CLUSTER_JOB_FAILED
-							      : CLUSTER_JOB_RUNNING;
+	enum backup_cluster_job_state state =
+		cluster_watch_holds(job, "Complete") ? CLUSTER_JOB_COMPLETE
+		: cluster_watch_holds(job, "Failed") ? CLUSTER_JOB_FAILED
+						     : CLUSTER_JOB_RUNNING;
 
 	if (ret_why)
 		*ret_why = text_or_none(kube_str(
@@ -57,7 +58,7 @@ static bool is_hopeless(const char *reason)
 	return false;
 }
 
-struct cluster_pod cluster_pod_look(const json_t *pod)
+struct cluster_pod backup_cluster_pod_look(const json_t *pod)
 {
 	const json_t *status = json_array_get(kube_at(pod, "status", "containerStatuses"), 0);
 	const json_t *scheduled = kube_condition(pod, "PodScheduled");
@@ -69,7 +70,7 @@ struct cluster_pod cluster_pod_look(const json_t *pod)
 		.message = text_or_none(kube_str(ended ? ended : waiting, "message")),
 	};
 
-	if (!status && scheduled && !holds(pod, "PodScheduled")) {
+	if (!status && scheduled && !cluster_watch_holds(pod, "PodScheduled")) {
 		view.reason = text_or_none(kube_str(scheduled, "reason"));
 		view.message = text_or_none(kube_str(scheduled, "message"));
 	}
@@ -77,7 +78,7 @@ struct cluster_pod cluster_pod_look(const json_t *pod)
 	return view;
 }
 
-const json_t *cluster_newest(const json_t *list)
+const json_t *backup_cluster_newest(const json_t *list)
 {
 	const json_t *newest = NULL;
 	size_t i;
@@ -127,15 +128,15 @@ static bool is_late(const struct cluster_run *run, uint64_t begun_ns)
 	return cairn_monotonic_ns() - begun_ns >= run->options->ready_ms * CAIRN_NS_PER_MS;
 }
 
-int cluster_wait_snapshot(struct cluster_run *run, const char *name, json_t **ret,
-			  struct cairn_err *err)
+int backup_cluster_wait_snapshot(struct cluster_run *run, const char *name, json_t **ret,
+				 struct cairn_err *err)
 {
 	uint64_t begun = cairn_monotonic_ns();
 
 	for (;;) {
 		kube_auto_json json_t *found = NULL;
-		int rc = cluster_get(run, KUBE_REF(&kube_volumesnapshots, run->names.ns, name),
-				     &found, err);
+		int rc = backup_cluster_get(
+			run, KUBE_REF(&kube_volumesnapshots, run->names.ns, name), &found, err);
 		const char *why;
 
 		if (rc)
@@ -151,31 +152,31 @@ int cluster_wait_snapshot(struct cluster_run *run, const char *name, json_t **re
 					     " s%s%.200s",
 					     run->names.ns, name, run->options->ready_ms / 1000,
 					     why ? ": " : "", text_or_none(why));
-		rc = cluster_run_pause(run, LOOK_MS, err);
+		rc = backup_cluster_run_pause(run, LOOK_MS, err);
 		if (rc)
 			return rc;
 	}
 }
 
-int cluster_wait_volume(struct cluster_run *run, const char *claim, json_t **ret,
-			struct cairn_err *err)
+int backup_cluster_wait_volume(struct cluster_run *run, const char *claim, json_t **ret,
+			       struct cairn_err *err)
 {
 	uint64_t begun = cairn_monotonic_ns();
 
 	for (;;) {
 		kube_auto_json json_t *found = NULL;
 		char warning[WARNING_MAX];
-		int rc = cluster_get(run,
-				     KUBE_REF(&kube_persistentvolumeclaims, run->names.ns, claim),
-				     &found, err);
+		int rc = backup_cluster_get(
+			run, KUBE_REF(&kube_persistentvolumeclaims, run->names.ns, claim), &found,
+			err);
 		const char *phase = kube_str(found, "status", "phase");
 		const char *volume = kube_str(found, "spec", "volumeName");
 
 		if (rc)
 			return cairn_err_wrap(err, "claim '%s/%s'", run->names.ns, claim);
 		if (phase && strcmp(phase, "Bound") == 0 && volume)
-			return cluster_get(run, KUBE_REF(&kube_persistentvolumes, NULL, volume),
-					   ret, err);
+			return backup_cluster_get(
+				run, KUBE_REF(&kube_persistentvolumes, NULL, volume), ret, err);
 		if (is_late(run, begun)) {
 			last_warning(run, "PersistentVolumeClaim", claim, warning);
 			return cairn_err_set(err, CAIRN_DEADLINE,
@@ -183,14 +184,14 @@ int cluster_wait_volume(struct cluster_run *run, const char *claim, json_t **ret
 					     run->names.ns, claim, run->options->ready_ms / 1000,
 					     warning);
 		}
-		rc = cluster_run_pause(run, LOOK_MS, err);
+		rc = backup_cluster_run_pause(run, LOOK_MS, err);
 		if (rc)
 			return rc;
 	}
 }
 
-int cluster_not_started(struct cluster_run *run, const char *job, const char *claim,
-			const struct cluster_pod *pod, struct cairn_err *err)
+int backup_cluster_not_started(struct cluster_run *run, const char *job, const char *claim,
+			       const struct cluster_pod *pod, struct cairn_err *err)
 {
 	char warning[WARNING_MAX] = "";
 

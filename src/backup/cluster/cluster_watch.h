@@ -13,14 +13,14 @@ struct cairn_err;
 struct cluster_log;
 struct cluster_run;
 
-enum cluster_job_state {
+enum backup_cluster_job_state {
 	CLUSTER_JOB_RUNNING,
 	CLUSTER_JOB_COMPLETE,
 	CLUSTER_JOB_FAILED,
 };
 
 /* *ret_why (may be NULL) is borrowed; "" if no reason is given. */
-enum cluster_job_state cluster_job_state(const json_t *job, const char **ret_why);
+enum backup_cluster_job_state backup_cluster_job_state(const json_t *job, const char **ret_why);
 
 /* A pod with one container. Texts are borrowed from it. */
 struct cluster_pod {
@@ -30,29 +30,29 @@ struct cluster_pod {
 	const char *message;
 };
 
-struct cluster_pod cluster_pod_look(const json_t *pod);
+struct cluster_pod backup_cluster_pod_look(const json_t *pod);
 
 /* The newest pod of a list; NULL when there is none. */
-const json_t *cluster_newest(const json_t *list);
+const json_t *backup_cluster_newest(const json_t *list);
 
 /* Waits until the snapshot is ready.
  *
  * CAIRN_DEADLINE  timeout; the text includes the controller's message
  */
-int cluster_wait_snapshot(struct cluster_run *run, const char *name, json_t **ret,
-			  struct cairn_err *err);
+int backup_cluster_wait_snapshot(struct cluster_run *run, const char *name, json_t **ret,
+				 struct cairn_err *err);
 
 /* Waits until the claim has a volume; *ret is that volume.
  *
  * CAIRN_DEADLINE  timeout; the text includes the last warning event
  */
-int cluster_wait_volume(struct cluster_run *run, const char *claim, json_t **ret,
-			struct cairn_err *err);
+int backup_cluster_wait_volume(struct cluster_run *run, const char *claim, json_t **ret,
+			       struct cairn_err *err);
 
 /* The error of a pod that does not start; `claim` (or NULL) may be the
  * reason. */
-int cluster_not_started(struct cluster_run *run, const char *job, const char *claim,
-			const struct cluster_pod *pod, struct cairn_err *err);
+int backup_cluster_not_started(struct cluster_run *run, const char *job, const char *claim,
+			       const struct cluster_pod *pod, struct cairn_err *err);
 
 /* Follows the Job and the log of its container to the end. `claim` (or NULL) is
  * the one that its pod waits for.
@@ -62,7 +62,7 @@ int cluster_not_started(struct cluster_run *run, const char *job, const char *cl
  * CAIRN_ABORTED       the Job was deleted
  * and the error of its container
  */
-int cluster_follow(struct cluster_run *run, const char *job, const char *claim,
-		   struct cluster_log *log, struct cairn_err *err);
+int backup_cluster_follow(struct cluster_run *run, const char *job, const char *claim,
+			  struct cluster_log *log, struct cairn_err *err);
 
 #endif

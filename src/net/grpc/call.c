@@ -192,7 +192,7 @@ struct net_loop *net_call_loop(const struct net_call *call)
 
 /* --- running --- */
 
-static void finish(struct net_call *call, int rc, const struct cairn_err *err)
+static void call_finish(struct net_call *call, int rc, const struct cairn_err *err)
 {
 	cairn_scoped_lock(&call->s.lock);
 
@@ -208,7 +208,7 @@ static void finish(struct net_call *call, int rc, const struct cairn_err *err)
 		net_stream_kick(&call->s);
 }
 
-static int run_handler(struct net_call *call, struct cairn_err *err)
+static int call_run_handler(struct net_call *call, struct cairn_err *err)
 {
 	int rc = net_call_check(call);
 
@@ -228,11 +228,11 @@ void net_call_run(struct net_work *work)
 		(struct net_call *)(void *)((char *)work - offsetof(struct net_call, work));
 	struct net_server *server = call->server;
 	struct cairn_err err = {0};
-	int rc = run_handler(call, &err);
+	int rc = call_run_handler(call, &err);
 
 	if (server->call_end)
 		server->call_end(server->call_end_arg, call->method->path, -rc,
 				 cairn_monotonic_ns() - call->started_ns);
-	finish(call, rc, &err);
+	call_finish(call, rc, &err);
 	net_stream_unref(&call->s);
 }

@@ -25,13 +25,13 @@ static size_t status_room(const struct net_call *call, const char *text)
 	return (text ? strlen(text) * 3 : 0) + cairn_base64_length(call->details_len);
 }
 
-static void add_details(struct net_nv *nv, const struct net_call *call, int code)
+static void call_answer_add_details(struct net_nv *nv, const struct net_call *call, int code)
 {
 	if (code != 0 && call->details)
 		net_nv_add_base64(nv, "grpc-status-details-bin", call->details, call->details_len);
 }
 
-static void gave_up(struct net_call *call, int rc)
+static void call_answer_gave_up(struct net_call *call, int rc)
 {
 	if (rc == 0 || !call->s.conn)
 		return;
@@ -54,7 +54,7 @@ void net_call_answer_whole(struct net_call *call, int code, const char *text, bo
 		net_nv_add(&nv, "grpc-accept-encoding", accepted_encodings);
 	add_status(&nv, code, text, digits);
 	if (with_fields) {
-		add_details(&nv, call, code);
+		call_answer_add_details(&nv, call, code);
 		net_nv_add_fields(&nv, headers);
 		net_nv_add_fields(&nv, trailers);
 	}
@@ -62,7 +62,7 @@ void net_call_answer_whole(struct net_call *call, int code, const char *text, bo
 		rc = nghttp2_submit_response(call->s.conn->session, call->s.id, nv.v, nv.n, NULL);
 	net_nv_done(&nv);
 	call->headers_sent = call->answered = true;
-	gave_up(call, rc);
+	call_answer_gave_up(call, rc);
 }
 
 void net_call_answer_trailers(struct net_call *call, int code, const char *text, bool with_fields)
@@ -76,14 +76,14 @@ void net_call_answer_trailers(struct net_call *call, int code, const char *text,
 		    with_fields ? status_room(call, text) : (text ? strlen(text) * 3 : 0));
 	add_status(&nv, code, text, digits);
 	if (with_fields) {
-		add_details(&nv, call, code);
+		call_answer_add_details(&nv, call, code);
 		net_nv_add_fields(&nv, trailers);
 	}
 	if (!nv.failed)
 		rc = nghttp2_submit_trailer(call->s.conn->session, call->s.id, nv.v, nv.n);
 	net_nv_done(&nv);
 	call->answered = true;
-	gave_up(call, rc);
+	call_answer_gave_up(call, rc);
 }
 
 static const char not_grpc[] = "this server speaks gRPC only\n";
@@ -122,7 +122,7 @@ void net_call_answer_http(struct net_call *call, const char *status)
 	call->headers_sent = call->answered = true;
 	net_stream_set_over(&call->s, CAIRN_CANCELLED, "refused", true);
 	atomic_fetch_add(&call->server->calls_failed, 1);
-	gave_up(call, rc);
+	call_answer_gave_up(call, rc);
 	net_conn_want_flush(call->s.conn);
 }
 
@@ -142,7 +142,7 @@ void net_call_submit_headers(struct net_call *call)
 					     &source);
 	net_nv_done(&nv);
 	call->headers_sent = true;
-	gave_up(call, rc);
+	call_answer_gave_up(call, rc);
 }
 
 void net_call_abort(struct net_stream *stream, int code, const char *text)

@@ -20,7 +20,7 @@
 
 /* --- the request --- */
 
-static void deadline_passed(void *arg)
+static void call_io_deadline_passed(void *arg)
 {
 	struct net_call *call = arg;
 
@@ -39,7 +39,7 @@ static bool set_deadline(struct net_call *call)
 		return false;
 	if (__builtin_add_overflow(call->started_ns, ns, &call->deadline_ns))
 		call->deadline_ns = UINT64_MAX;
-	net_timer_init(&call->timer, call->s.loop, deadline_passed, call);
+	net_timer_init(&call->timer, call->s.loop, call_io_deadline_passed, call);
 	net_timer_set(&call->timer, ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
 	return true;
 }
@@ -78,7 +78,7 @@ static int check_fields(struct net_call *call)
 		return -1;
 	}
 	if (call->deadline_ns == call->started_ns) { /* a method could be quicker than a timer */
-		deadline_passed(call);
+		call_io_deadline_passed(call);
 		return -1;
 	}
 	return 0;
@@ -141,7 +141,7 @@ static struct net_work *take_ready(struct net_part *part)
 
 /* One lock and at most one wake-up for all calls that a turn of the loop
  * brought. */
-static void hand_over(struct net_task *task)
+static void call_io_hand_over(struct net_task *task)
 {
 	struct net_part *part = part_of(task, offsetof(struct net_part, hand_over));
 
@@ -161,7 +161,7 @@ static void hand_over_crowd(struct net_task *task)
 	net_loop_post(part->server->parts[0].loop, &part->pass);
 }
 
-static void pass(struct net_task *task)
+static void call_io_pass(struct net_task *task)
 {
 	struct net_part *part = part_of(task, offsetof(struct net_part, pass));
 
@@ -169,7 +169,7 @@ static void pass(struct net_task *task)
 	net_loop_post(part->loop, &part->passed);
 }
 
-static void passed(struct net_task *task)
+static void call_io_passed(struct net_task *task)
 {
 	struct net_part *part = part_of(task, offsetof(struct net_part, passed));
 
@@ -181,13 +181,13 @@ static void passed(struct net_task *task)
 
 void net_call_part_init(struct net_part *part, bool crowd)
 {
-	part->hand_over.run = crowd ? hand_over_crowd : hand_over;
-	part->pass.run = pass;
-	part->passed.run = passed;
+	part->hand_over.run = crowd ? hand_over_crowd : call_io_hand_over;
+	part->pass.run = call_io_pass;
+	part->passed.run = call_io_passed;
 	part->ready_tail = &part->ready;
 }
 
-static void dispatch(struct net_call *call)
+static void call_io_dispatch(struct net_call *call)
 {
 	struct net_part *part = call->s.conn->owner;
 
@@ -232,7 +232,7 @@ static void request_ended(struct net_stream *stream)
 	if (messages != 1)
 		net_call_abort(stream, CAIRN_INTERNAL, "the method takes exactly one message");
 	else
-		dispatch(call);
+		call_io_dispatch(call);
 }
 
 static void got_request(struct net_stream *stream, bool end)
@@ -251,7 +251,7 @@ static void got_request(struct net_stream *stream, bool end)
 	if (check_fields(call) != 0 || find_method(call) != 0 || check_encoding(call) != 0)
 		return;
 	if (!one_request(call))
-		dispatch(call);
+		call_io_dispatch(call);
 	else
 		stream->request_by_ns =
 			call->started_ns + call->server->limits.request_ms * CAIRN_NS_PER_MS;
@@ -261,7 +261,7 @@ static void got_request(struct net_stream *stream, bool end)
 
 /* --- the other hooks --- */
 
-static void service(struct net_stream *stream)
+static void call_io_service(struct net_stream *stream)
 {
 	struct net_call *call = net_call_of(stream);
 	bool finished, want_headers, have_data;
@@ -286,7 +286,7 @@ static void service(struct net_stream *stream)
 		net_conn_want_flush(stream->conn);
 }
 
-static void sent_all(struct net_stream *stream, uint32_t *flags)
+static void call_io_sent_all(struct net_stream *stream, uint32_t *flags)
 {
 	struct net_call *call = net_call_of(stream);
 
@@ -295,7 +295,8 @@ static void sent_all(struct net_stream *stream, uint32_t *flags)
 		net_call_answer_trailers(call, call->status, call->message, true);
 }
 
-static void closed(struct net_stream *stream, uint32_t h2_error, const struct cairn_err *why)
+static void call_io_closed(struct net_stream *stream, uint32_t h2_error,
+			   const struct cairn_err *why)
 {
 	struct net_call *call = net_call_of(stream);
 
@@ -305,7 +306,7 @@ static void closed(struct net_stream *stream, uint32_t h2_error, const struct ca
 	net_stream_set_over(stream, CAIRN_CANCELLED, "the caller is gone", true);
 }
 
-static bool charge(struct net_call *call, size_t n)
+static bool call_io_charge(struct net_call *call, size_t n)
 {
 	if (!net_peer_charge(call->peer, n))
 		return false;
@@ -315,10 +316,10 @@ static bool charge(struct net_call *call, size_t n)
 
 static bool fields_grew(struct net_stream *stream, size_t more)
 {
-	return charge(net_call_of(stream), more);
+	return call_io_charge(net_call_of(stream), more);
 }
 
-static void destroy(struct net_stream *stream)
+static void call_io_destroy(struct net_stream *stream)
 {
 	struct net_call *call = net_call_of(stream);
 	struct net_server *server = call->server;
@@ -342,10 +343,10 @@ static const struct net_stream_hooks call_hooks = {
 	.headers = got_request,
 	.peer_end = request_ended,
 	.broken = net_call_abort,
-	.service = service,
-	.sent_all = sent_all,
-	.closed = closed,
-	.destroy = destroy,
+	.service = call_io_service,
+	.sent_all = call_io_sent_all,
+	.closed = call_io_closed,
+	.destroy = call_io_destroy,
 };
 
 struct net_stream *net_call_new_stream(struct net_conn *conn)
@@ -366,7 +367,7 @@ struct net_stream *net_call_new_stream(struct net_conn *conn)
 	call->peer = net_peer_ref(conn->peer);
 	/* The usual fields are charged with the call, in one go. */
 	call->s.fields_held = NET_FIELDS_FIRST_BYTES;
-	if (!charge(call, sizeof(*call) + STREAM_BYTES + NET_FIELDS_FIRST_BYTES)) {
+	if (!call_io_charge(call, sizeof(*call) + STREAM_BYTES + NET_FIELDS_FIRST_BYTES)) {
 		net_peer_unref(call->peer);
 		net_stream_done(&call->s);
 		free(call);

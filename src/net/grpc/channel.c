@@ -16,7 +16,7 @@ static uint64_t or_default(uint64_t value, uint64_t otherwise)
 	return value ? value : otherwise;
 }
 
-static void set_options(struct net_channel *ch, const struct net_channel_options *o)
+static void channel_set_options(struct net_channel *ch, const struct net_channel_options *o)
 {
 	struct net_limits limits = {
 		.message_bytes = o->message_max,
@@ -71,8 +71,8 @@ static void start_timers(void *arg)
 	net_channel_tick(ch);
 }
 
-static int set_up(struct net_channel *ch, const struct net_channel_options *o,
-		  struct cairn_err *err)
+static int channel_set_up(struct net_channel *ch, const struct net_channel_options *o,
+			  struct cairn_err *err)
 {
 	int rc = 0;
 
@@ -100,8 +100,8 @@ int net_channel_new(const struct net_channel_options *options, struct net_channe
 	ch->waiting_tail = &ch->waiting;
 	pthread_mutex_init(&ch->lock, NULL);
 	cairn_cond_init(&ch->changed);
-	set_options(ch, options);
-	rc = set_up(ch, options, err);
+	channel_set_options(ch, options);
+	rc = channel_set_up(ch, options, err);
 	if (rc != 0) {
 		net_channel_free(ch);
 		return rc;

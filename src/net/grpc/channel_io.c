@@ -16,7 +16,7 @@
 
 /* --- what others may ask --- */
 
-static void publish(struct net_channel *ch, const struct cairn_err *failure)
+static void channel_io_publish(struct net_channel *ch, const struct cairn_err *failure)
 {
 	cairn_scoped_lock(&ch->lock);
 
@@ -125,12 +125,12 @@ static void attempt_failed(struct net_channel *ch, const struct cairn_err *why)
 {
 	ch->failures++;
 	ch->state = NET_CHANNEL_PAUSED;
-	publish(ch, why);
+	channel_io_publish(ch, why);
 	net_timer_set(&ch->retry, backoff_ms(ch));
 	net_channel_fail_waiting(ch, why, false);
 }
 
-static void conn_ready(struct net_conn *conn)
+static void channel_io_conn_ready(struct net_conn *conn)
 {
 	struct net_channel *ch = conn->owner;
 
@@ -138,24 +138,24 @@ static void conn_ready(struct net_conn *conn)
 		return;
 	ch->failures = 0;
 	ch->state = NET_CHANNEL_READY;
-	publish(ch, NULL);
+	channel_io_publish(ch, NULL);
 	submit_waiting(ch);
 }
 
-static void leave(struct net_channel *ch, struct net_conn *conn)
+static void channel_io_leave(struct net_channel *ch, struct net_conn *conn)
 {
 	if (ch->current != conn)
 		return;
 	ch->current = NULL;
 	ch->state = NET_CHANNEL_IDLE;
-	publish(ch, NULL);
+	channel_io_publish(ch, NULL);
 }
 
 static void conn_goaway(struct net_conn *conn)
 {
 	struct net_channel *ch = conn->owner;
 
-	leave(ch, conn);
+	channel_io_leave(ch, conn);
 	if (conn->n_streams == 0)
 		net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server sent GOAWAY");
 	if (ch->waiting && ch->state == NET_CHANNEL_IDLE)
@@ -168,7 +168,7 @@ static void conn_stream_closed(struct net_conn *conn)
 		net_conn_fail(conn, CAIRN_UNAVAILABLE, "the server sent GOAWAY");
 }
 
-static void conn_gone(struct net_conn *conn)
+static void channel_io_conn_gone(struct net_conn *conn)
 {
 	struct net_channel *ch = conn->owner;
 	bool was_current = ch->current == conn;
@@ -179,7 +179,7 @@ static void conn_gone(struct net_conn *conn)
 		ch->conns = conn->next;
 	if (conn->next)
 		conn->next->prev = conn->prev;
-	leave(ch, conn);
+	channel_io_leave(ch, conn);
 	if (was_current && !conn->ready && !ch->closing)
 		attempt_failed(ch, &conn->why);
 	else if (ch->waiting && ch->state == NET_CHANNEL_IDLE && !ch->closing)
@@ -187,10 +187,10 @@ static void conn_gone(struct net_conn *conn)
 }
 
 static const struct net_conn_hooks client_hooks = {
-	.ready = conn_ready,
+	.ready = channel_io_conn_ready,
 	.goaway = conn_goaway,
 	.stream_closed = conn_stream_closed,
-	.gone = conn_gone,
+	.gone = channel_io_conn_gone,
 };
 
 static int make_ssl(struct net_channel *ch, SSL **ret, struct cairn_err *err)

@@ -69,7 +69,7 @@ static void wake_watchers(struct net_health *health)
 }
 
 /* With the lock held; -1 when it is not known. */
-static int find(const struct net_health *health, const char *service)
+static int grpc_health_find(const struct net_health *health, const char *service)
 {
 	for (unsigned i = 0; i < health->n_services; i++) {
 		if (strcmp(health->services[i].name, service) == 0)
@@ -82,7 +82,7 @@ int net_health_set(struct net_health *health, const char *service, bool serving,
 		   struct cairn_err *err)
 {
 	cairn_scoped_lock(&health->lock);
-	int i = find(health, service);
+	int i = grpc_health_find(health, service);
 
 	if (i < 0) {
 		if (health->n_services == NET_HEALTH_SERVICES_MAX)
@@ -108,10 +108,10 @@ void net_health_shut_down(struct net_health *health)
 
 /* --- the service --- */
 
-static int status_of(struct net_health *health, const char *service, bool *ret_last)
+static int grpc_health_status_of(struct net_health *health, const char *service, bool *ret_last)
 {
 	cairn_scoped_lock(&health->lock);
-	int i = find(health, service);
+	int i = grpc_health_find(health, service);
 
 	*ret_last = health->shut_down;
 	if (i < 0)
@@ -119,7 +119,7 @@ static int status_of(struct net_health *health, const char *service, bool *ret_l
 	return health->services[i].serving && !health->shut_down ? SERVING : NOT_SERVING;
 }
 
-static int send_status(struct net_call *call, int status, struct cairn_err *err)
+static int grpc_health_send_status(struct net_call *call, int status, struct cairn_err *err)
 {
 	Grpc__Health__V1__HealthCheckResponse response;
 	cairn_auto_buf struct cairn_buf buf = CAIRN_BUF_INIT(64);
@@ -132,7 +132,8 @@ static int send_status(struct net_call *call, int status, struct cairn_err *err)
 	return net_call_send(call, buf.data, buf.len, err);
 }
 
-static int read_request(struct net_call *call, ProtobufCMessage **ret, struct cairn_err *err)
+static int grpc_health_read_request(struct net_call *call, ProtobufCMessage **ret,
+				    struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
@@ -143,21 +144,23 @@ static int read_request(struct net_call *call, ProtobufCMessage **ret, struct ca
 	return proto_unpack(&grpc__health__v1__health_check_request__descriptor, data, n, ret, err);
 }
 
-static int check(struct net_call *call, void *arg, struct cairn_err *err)
+static int grpc_health_check(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	bool last;
-	int status, rc = read_request(call, &message, err);
+	int status, rc = grpc_health_read_request(call, &message, err);
 
 	if (rc != 0)
 		return rc;
-	status = status_of(arg, ((Grpc__Health__V1__HealthCheckRequest *)message)->service, &last);
+	status = grpc_health_status_of(
+		arg, ((Grpc__Health__V1__HealthCheckRequest *)message)->service, &last);
 	if (status == SERVICE_UNKNOWN)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such service");
-	return send_status(call, status, err);
+	return grpc_health_send_status(call, status, err);
 }
 
-static int enlist(struct net_health *health, struct watcher *watcher, struct cairn_err *err)
+static int grpc_health_enlist(struct net_health *health, struct watcher *watcher,
+			      struct cairn_err *err)
 {
 	cairn_scoped_lock(&health->lock);
 
@@ -170,7 +173,7 @@ static int enlist(struct net_health *health, struct watcher *watcher, struct cai
 	return 0;
 }
 
-static void leave(struct net_health *health, struct watcher *watcher)
+static void grpc_health_leave(struct net_health *health, struct watcher *watcher)
 {
 	cairn_scoped_lock(&health->lock);
 	struct watcher **at = &health->watchers;
@@ -188,10 +191,10 @@ static int tell_changes(struct net_health *health, struct net_call *call, const 
 
 	for (;;) {
 		bool last;
-		int rc = 0, status = status_of(health, service, &last);
+		int rc = 0, status = grpc_health_status_of(health, service, &last);
 
 		if (status != told)
-			rc = send_status(call, status, err);
+			rc = grpc_health_send_status(call, status, err);
 		told = status;
 		if (rc == 0 && last)
 			rc = cairn_err_set(err, CAIRN_UNAVAILABLE, "the server is stopping");
@@ -202,27 +205,29 @@ static int tell_changes(struct net_health *health, struct net_call *call, const 
 	}
 }
 
-static int watch(struct net_call *call, void *arg, struct cairn_err *err)
+static int grpc_health_watch(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *message = NULL;
 	struct watcher watcher = {.call = call};
-	int rc = read_request(call, &message, err);
+	int rc = grpc_health_read_request(call, &message, err);
 
 	if (rc == 0)
-		rc = enlist(arg, &watcher, err);
+		rc = grpc_health_enlist(arg, &watcher, err);
 	if (rc != 0)
 		return rc;
 	rc = tell_changes(arg, call, ((Grpc__Health__V1__HealthCheckRequest *)message)->service,
 			  err);
-	leave(arg, &watcher);
+	grpc_health_leave(arg, &watcher);
 	return rc;
 }
 
 int net_health_serve(struct net_health *health, struct net_server *server, struct cairn_err *err)
 {
 	const struct net_method methods[] = {
-		{"/grpc.health.v1.Health/Check", NET_UNARY, check, health, 4096, .quick = true},
-		{"/grpc.health.v1.Health/Watch", NET_SERVER_STREAM, watch, health, 4096},
+		{"/grpc.health.v1.Health/Check", NET_UNARY, grpc_health_check, health, 4096,
+		 .quick = true},
+		{"/grpc.health.v1.Health/Watch", NET_SERVER_STREAM, grpc_health_watch, health,
+		 4096},
 	};
 
 	return net_server_add(server, methods, sizeof(methods) / sizeof(methods[0]), err);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "net/grpc/grpc_text.h"
 #include "net/grpc/grpc_server_impl.h"
+#include "net/grpc/grpc_text.h"
 
 #define FIRST_SLOTS 32
 
@@ -16,7 +16,7 @@ struct net_methods {
 	size_t n, cap; /* a power of two */
 };
 
-static size_t hash(const char *path, size_t n)
+static size_t grpc_methods_hash(const char *path, size_t n)
 {
 	uint64_t h = 14695981039346656037ULL;
 
@@ -48,9 +48,10 @@ void net_methods_free(struct net_methods *m)
 	free(m);
 }
 
-static struct net_method *slot_of(const struct net_methods *m, const char *path, size_t n)
+static struct net_method *grpc_methods_slot_of(const struct net_methods *m, const char *path,
+					       size_t n)
 {
-	for (size_t i = hash(path, n);; i++) {
+	for (size_t i = grpc_methods_hash(path, n);; i++) {
 		struct net_method *slot = &m->slots[i & (m->cap - 1)];
 
 		if (!slot->path || (strlen(slot->path) == n && memcmp(slot->path, path, n) == 0))
@@ -58,7 +59,7 @@ static struct net_method *slot_of(const struct net_methods *m, const char *path,
 	}
 }
 
-static bool grow(struct net_methods *m)
+static bool grpc_methods_grow(struct net_methods *m)
 {
 	struct net_methods bigger = {.n = m->n, .cap = m->cap * 2};
 
@@ -69,7 +70,7 @@ static bool grow(struct net_methods *m)
 		const char *path = m->slots[i].path;
 
 		if (path)
-			*slot_of(&bigger, path, strlen(path)) = m->slots[i];
+			*grpc_methods_slot_of(&bigger, path, strlen(path)) = m->slots[i];
 	}
 	free(m->slots);
 	*m = bigger;
@@ -83,9 +84,9 @@ int net_methods_add(struct net_methods *m, const struct net_method *method, stru
 
 	if (!grpc_path_valid(method->path, n) || (method->quick && method->kind != NET_UNARY))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no method", method->path);
-	if (m->n * 2 >= m->cap && !grow(m))
+	if (m->n * 2 >= m->cap && !grpc_methods_grow(m))
 		return cairn_err_nomem(err, "method table");
-	slot = slot_of(m, method->path, n);
+	slot = grpc_methods_slot_of(m, method->path, n);
 	if (slot->path)
 		return cairn_err_set(err, CAIRN_EXISTS, "method %s has a handler already",
 				     method->path);
@@ -96,7 +97,7 @@ int net_methods_add(struct net_methods *m, const struct net_method *method, stru
 
 const struct net_method *net_methods_find(const struct net_methods *m, const char *path, size_t n)
 {
-	const struct net_method *slot = slot_of(m, path, n);
+	const struct net_method *slot = grpc_methods_slot_of(m, path, n);
 
 	return slot->path ? slot : NULL;
 }

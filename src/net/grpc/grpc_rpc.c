@@ -12,7 +12,8 @@
 #include "net/grpc/grpc_text.h"
 #include "net/grpc/gunzip.h"
 
-static int fill(struct net_rpc *rpc, const struct net_rpc_options *o, struct cairn_err *err)
+static int grpc_rpc_fill(struct net_rpc *rpc, const struct net_rpc_options *o,
+			 struct cairn_err *err)
 {
 	uint64_t now = cairn_monotonic_ns();
 
@@ -36,7 +37,7 @@ static int fill(struct net_rpc *rpc, const struct net_rpc_options *o, struct cai
 	return 0;
 }
 
-static void enlist(struct net_channel *ch, struct net_rpc *rpc)
+static void grpc_rpc_enlist(struct net_channel *ch, struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&ch->lock);
 	rpc->all_next = ch->rpcs;
@@ -67,8 +68,8 @@ int net_rpc_start(struct net_channel *channel, const struct net_rpc_options *opt
 	net_fields_init(&rpc->request);
 	net_fields_init(&rpc->headers);
 	net_fields_init(&rpc->trailers);
-	enlist(channel, rpc);
-	rc = fill(rpc, options, err);
+	grpc_rpc_enlist(channel, rpc);
+	rc = grpc_rpc_fill(rpc, options, err);
 	if (rc != 0) {
 		net_stream_unref(&rpc->s);
 		return rc;
@@ -128,7 +129,7 @@ int net_rpc_send_end(struct net_rpc *rpc, struct cairn_err *err)
 }
 
 /* A call that was only started goes out when its caller begins to wait. */
-static void push(struct net_rpc *rpc)
+static void grpc_rpc_push(struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&rpc->s.lock);
 	if (!rpc->pushed) {
@@ -142,7 +143,7 @@ int net_rpc_recv(struct net_rpc *rpc, const uint8_t **ret_data, size_t *ret_len,
 {
 	int rc;
 
-	push(rpc);
+	grpc_rpc_push(rpc);
 	rc = net_stream_recv(&rpc->s, err);
 	if (rc != 1)
 		return rc;
@@ -161,7 +162,7 @@ int net_rpc_recv(struct net_rpc *rpc, const uint8_t **ret_data, size_t *ret_len,
 
 int net_rpc_headers(struct net_rpc *rpc, struct cairn_err *err)
 {
-	push(rpc);
+	grpc_rpc_push(rpc);
 	cairn_scoped_lock(&rpc->s.lock);
 	while (!rpc->headers_here && !rpc->s.over)
 		net_stream_wait(&rpc->s, UINT64_MAX);

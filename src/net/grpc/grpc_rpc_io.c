@@ -17,7 +17,7 @@
 
 #define RETRIES_MAX 4
 
-static void end(struct net_rpc *rpc, int code, const char *text, bool drop)
+static void grpc_rpc_io_end(struct net_rpc *rpc, int code, const char *text, bool drop)
 {
 	net_timer_done(&rpc->timer);
 	net_stream_set_over(&rpc->s, code, text, drop);
@@ -25,29 +25,29 @@ static void end(struct net_rpc *rpc, int code, const char *text, bool drop)
 
 void net_rpc_fail(struct net_rpc *rpc, const struct cairn_err *why)
 {
-	end(rpc, why->code, why->msg, true);
+	grpc_rpc_io_end(rpc, why->code, why->msg, true);
 }
 
 /* Ends it from our side, wherever it is. */
-static void give_up(struct net_rpc *rpc, int code, const char *text, bool drop)
+static void grpc_rpc_io_give_up(struct net_rpc *rpc, int code, const char *text, bool drop)
 {
 	net_channel_unwait(rpc->channel, rpc);
-	end(rpc, code, text, drop);
+	grpc_rpc_io_end(rpc, code, text, drop);
 	net_session_reset(&rpc->s, NGHTTP2_CANCEL);
 }
 
-static void broken(struct net_stream *stream, int code, const char *text)
+static void grpc_rpc_io_broken(struct net_stream *stream, int code, const char *text)
 {
-	give_up(net_rpc_of(stream), code, text, true);
+	grpc_rpc_io_give_up(net_rpc_of(stream), code, text, true);
 }
 
-static void deadline_passed(void *arg)
+static void grpc_rpc_io_deadline_passed(void *arg)
 {
 	struct net_rpc *rpc = arg;
 
 	/* The caller may free the call as soon as it is notified. */
 	net_stream_ref(&rpc->s);
-	give_up(rpc, CAIRN_DEADLINE, "the deadline passed", true);
+	grpc_rpc_io_give_up(rpc, CAIRN_DEADLINE, "the deadline passed", true);
 	net_stream_unref(&rpc->s);
 }
 
@@ -112,7 +112,7 @@ void net_rpc_submit(struct net_rpc *rpc, struct net_conn *conn)
 	net_conn_want_flush(conn);
 }
 
-static void begin(struct net_rpc *rpc)
+static void grpc_rpc_io_begin(struct net_rpc *rpc)
 {
 	uint64_t now = cairn_monotonic_ns(), ns;
 
@@ -121,13 +121,13 @@ static void begin(struct net_rpc *rpc)
 		ns = rpc->deadline_ns > now ? rpc->deadline_ns - now : 0;
 		if (__builtin_add_overflow(ns, rpc->grace_ns, &ns))
 			ns = UINT64_MAX;
-		net_timer_init(&rpc->timer, rpc->s.loop, deadline_passed, rpc);
+		net_timer_init(&rpc->timer, rpc->s.loop, grpc_rpc_io_deadline_passed, rpc);
 		net_timer_set(&rpc->timer, ns / CAIRN_NS_PER_MS + (ns % CAIRN_NS_PER_MS != 0));
 	}
 	net_channel_route(rpc->channel, rpc);
 }
 
-static void service(struct net_stream *stream)
+static void grpc_rpc_io_service(struct net_stream *stream)
 {
 	struct net_rpc *rpc = net_rpc_of(stream);
 	bool cancel, over;
@@ -137,18 +137,18 @@ static void service(struct net_stream *stream)
 	over = stream->over;
 	pthread_mutex_unlock(&stream->lock);
 	if (cancel && !over) {
-		give_up(rpc, CAIRN_CANCELLED, "the call was cancelled", true);
+		grpc_rpc_io_give_up(rpc, CAIRN_CANCELLED, "the call was cancelled", true);
 		return;
 	}
 	if (!rpc->begun && !over) {
-		begin(rpc);
+		grpc_rpc_io_begin(rpc);
 		return;
 	}
 	net_session_credit(stream);
 	net_session_resume(stream);
 }
 
-static void sent_all(struct net_stream *stream, uint32_t *flags)
+static void grpc_rpc_io_sent_all(struct net_stream *stream, uint32_t *flags)
 {
 	(void)stream;
 	(void)flags; /* END_STREAM comes by itself */
@@ -166,12 +166,13 @@ static void end_with_status(struct net_rpc *rpc, const struct net_fields *fields
 	int code;
 
 	if (!value || !grpc_status_parse(value, n, &code)) {
-		give_up(rpc, CAIRN_UNKNOWN, "the server sent no status", false);
+		grpc_rpc_io_give_up(rpc, CAIRN_UNKNOWN, "the server sent no status", false);
 		return;
 	}
 	/* An error may cut a message off, a success may not. */
 	if (code == 0 && !rpc->s.discard && !grpc_deframer_idle(&rpc->s.deframer)) {
-		give_up(rpc, CAIRN_INTERNAL, "the response ends within a message", false);
+		grpc_rpc_io_give_up(rpc, CAIRN_INTERNAL, "the response ends within a message",
+				    false);
 		return;
 	}
 	value = net_fields_get(fields, "grpc-message", &n);
@@ -183,7 +184,7 @@ static void end_with_status(struct net_rpc *rpc, const struct net_fields *fields
 	pthread_mutex_lock(&rpc->s.lock);
 	said_all = rpc->s.out_end && rpc->s.out.bytes == 0;
 	pthread_mutex_unlock(&rpc->s.lock);
-	end(rpc, code, text, false);
+	grpc_rpc_io_end(rpc, code, text, false);
 	if (!said_all) /* and nobody wants to hear the rest */
 		net_session_reset(&rpc->s, NGHTTP2_CANCEL);
 }
@@ -222,7 +223,7 @@ static bool refuse_http(struct net_rpc *rpc, unsigned http)
 		return false;
 	snprintf(text, sizeof(text), "the server answered HTTP status %u%s", http,
 		 grpc ? "" : " without gRPC");
-	give_up(rpc, grpc_code_of_http(http), text, true);
+	grpc_rpc_io_give_up(rpc, grpc_code_of_http(http), text, true);
 	return true;
 }
 
@@ -235,16 +236,16 @@ static unsigned http_status(const struct net_fields *fields)
 		       : 0;
 }
 
-static void got_headers(struct net_stream *stream, bool is_end)
+static void grpc_rpc_io_got_headers(struct net_stream *stream, bool is_end)
 {
 	struct net_rpc *rpc = net_rpc_of(stream);
 	unsigned http;
 
 	if (stream->fields_over || stream->fields_bad) {
-		give_up(rpc, stream->fields_over ? CAIRN_NO_SPACE : CAIRN_INTERNAL,
-			stream->fields_over ? "the response's metadata is too large"
-					    : "metadata that is no base64",
-			true);
+		grpc_rpc_io_give_up(rpc, stream->fields_over ? CAIRN_NO_SPACE : CAIRN_INTERNAL,
+				    stream->fields_over ? "the response's metadata is too large"
+							: "metadata that is no base64",
+				    true);
 		return;
 	}
 	if (!rpc->have_headers) {
@@ -261,7 +262,8 @@ static void got_headers(struct net_stream *stream, bool is_end)
 			return;
 		}
 	} else if (!is_end) {
-		give_up(rpc, CAIRN_INTERNAL, "headers in the middle of a response", true);
+		grpc_rpc_io_give_up(rpc, CAIRN_INTERNAL, "headers in the middle of a response",
+				    true);
 		return;
 	}
 	keep_trailers(rpc);
@@ -270,7 +272,7 @@ static void got_headers(struct net_stream *stream, bool is_end)
 
 static void peer_end(struct net_stream *stream)
 {
-	give_up(net_rpc_of(stream), CAIRN_UNKNOWN, "the server sent no status", false);
+	grpc_rpc_io_give_up(net_rpc_of(stream), CAIRN_UNKNOWN, "the server sent no status", false);
 }
 
 static bool try_again(struct net_rpc *rpc)
@@ -289,7 +291,8 @@ static bool try_again(struct net_rpc *rpc)
 	return true;
 }
 
-static void closed(struct net_stream *stream, uint32_t h2_error, const struct cairn_err *why)
+static void grpc_rpc_io_closed(struct net_stream *stream, uint32_t h2_error,
+			       const struct cairn_err *why)
 {
 	struct net_rpc *rpc = net_rpc_of(stream);
 	char text[80];
@@ -297,21 +300,22 @@ static void closed(struct net_stream *stream, uint32_t h2_error, const struct ca
 	if (h2_error == NGHTTP2_REFUSED_STREAM && try_again(rpc))
 		return;
 	if (why) {
-		end(rpc, why->code == CAIRN_CANCELLED ? CAIRN_CANCELLED : CAIRN_UNAVAILABLE,
-		    why->msg, false);
+		grpc_rpc_io_end(rpc,
+				why->code == CAIRN_CANCELLED ? CAIRN_CANCELLED : CAIRN_UNAVAILABLE,
+				why->msg, false);
 		return;
 	}
 	/* A server that notices the end of the time first may say so like this. */
 	if (h2_error == NGHTTP2_CANCEL && cairn_monotonic_ns() >= rpc->deadline_ns) {
-		end(rpc, CAIRN_DEADLINE, "the deadline passed", false);
+		grpc_rpc_io_end(rpc, CAIRN_DEADLINE, "the deadline passed", false);
 		return;
 	}
 	snprintf(text, sizeof(text), "the server reset the call: %s",
 		 nghttp2_http2_strerror(h2_error));
-	end(rpc, grpc_code_of_h2_error(h2_error), text, false);
+	grpc_rpc_io_end(rpc, grpc_code_of_h2_error(h2_error), text, false);
 }
 
-static void destroy(struct net_stream *stream)
+static void grpc_rpc_io_destroy(struct net_stream *stream)
 {
 	struct net_rpc *rpc = net_rpc_of(stream);
 	struct net_channel *ch = rpc->channel;
@@ -333,11 +337,11 @@ static void destroy(struct net_stream *stream)
 }
 
 const struct net_stream_hooks net_rpc_hooks = {
-	.headers = got_headers,
+	.headers = grpc_rpc_io_got_headers,
 	.peer_end = peer_end,
-	.broken = broken,
-	.service = service,
-	.sent_all = sent_all,
-	.closed = closed,
-	.destroy = destroy,
+	.broken = grpc_rpc_io_broken,
+	.service = grpc_rpc_io_service,
+	.sent_all = grpc_rpc_io_sent_all,
+	.closed = grpc_rpc_io_closed,
+	.destroy = grpc_rpc_io_destroy,
 };

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/grpc/grpc_health.h"
-#include "net/peer.h"
-#include "net/grpc/reflection.h"
-#include "net/scratch.h"
 #include "net/grpc/grpc_server_impl.h"
+#include "net/grpc/reflection.h"
+#include "net/peer.h"
+#include "net/scratch.h"
 #include "net/tls/tls_settings.h"
 
 #define TICK_MAX_MS   1000
@@ -33,7 +33,7 @@
 
 /* --- connections of one loop --- */
 
-static void conn_gone(struct net_conn *conn)
+static void grpc_server_conn_gone(struct net_conn *conn)
 {
 	struct net_part *part = conn->owner;
 	struct net_server *server = part->server;
@@ -60,7 +60,7 @@ static void stream_closed(struct net_conn *conn)
 		net_conn_want_flush(conn);
 }
 
-static void conn_ready(struct net_conn *conn)
+static void grpc_server_conn_ready(struct net_conn *conn)
 {
 	const struct net_part *part = conn->owner;
 
@@ -70,13 +70,13 @@ static void conn_ready(struct net_conn *conn)
 
 static const struct net_conn_hooks server_hooks = {
 	.is_server = true,
-	.ready = conn_ready,
+	.ready = grpc_server_conn_ready,
 	.new_stream = net_call_new_stream,
 	.stream_closed = stream_closed,
-	.gone = conn_gone,
+	.gone = grpc_server_conn_gone,
 };
 
-static void give_up(struct net_server *server, int fd, struct net_shared_peer *peer)
+static void grpc_server_give_up(struct net_server *server, int fd, struct net_shared_peer *peer)
 {
 	net_peer_leave(peer);
 	net_peer_unref(peer);
@@ -106,7 +106,8 @@ static void sweep_displaced(struct net_part *part)
 
 /* A session takes tens of kilobytes: it is made by the loop that will use it, and not
  * for a connection that was displaced on its way there. */
-static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net_shared_peer *peer)
+static void grpc_server_adopt(struct net_part *part, int fd, struct net_tls *tls,
+			      struct net_shared_peer *peer)
 {
 	struct net_server *server = part->server;
 	struct cairn_err err = {0};
@@ -117,7 +118,7 @@ static void adopt(struct net_part *part, int fd, struct net_tls *tls, struct net
 	if (atomic_load(&peer->slot.displaced) ||
 	    (tls && net_tls_session(tls, NULL, &ssl, &err) != 0)) {
 		cairn_log(CAIRN_LOG_DEBUG, "connection dropped", CAIRN_STR("reason", err.msg));
-		give_up(server, fd, peer);
+		grpc_server_give_up(server, fd, peer);
 		return;
 	}
 	if (ssl)
@@ -150,7 +151,7 @@ static void run_handover(struct net_task *task)
 {
 	struct handover *h = (struct handover *)task;
 
-	adopt(h->part, h->fd, h->tls, h->peer);
+	grpc_server_adopt(h->part, h->fd, h->tls, h->peer);
 	free(h);
 }
 
@@ -165,12 +166,12 @@ void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 	atomic_fetch_add(&server->conns_open, 1);
 	atomic_fetch_add(&server->conns_total, 1);
 	if (net_loop_is_current(part->loop)) {
-		adopt(part, fd, tls, peer);
+		grpc_server_adopt(part, fd, tls, peer);
 		return;
 	}
 	h = cairn_alloc(sizeof(*h));
 	if (!h) {
-		give_up(server, fd, peer);
+		grpc_server_give_up(server, fd, peer);
 		return;
 	}
 	*h = (struct handover){
@@ -180,7 +181,7 @@ void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 
 /* Returns memory to the system after a large peak: the allocator would keep
  * it. */
-static void give_back(struct net_server *server)
+static void grpc_server_give_back(struct net_server *server)
 {
 	struct net_shares_stats stats;
 	uint64_t held = atomic_load(&server->account.bytes), peak;
@@ -198,14 +199,14 @@ static void give_back(struct net_server *server)
 	malloc_trim(0);
 }
 
-static void tick(void *arg)
+static void grpc_server_tick(void *arg)
 {
 	struct net_part *part = arg;
 	uint64_t now = cairn_monotonic_ns();
 
 	/* It takes milliseconds, for which callers would wait on another loop. */
 	if (part == &part->server->parts[part->server->n_parts - 1])
-		give_back(part->server);
+		grpc_server_give_back(part->server);
 	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
 		net_conn_tick(conn, now);
 	net_timer_set(&part->tick, part->tick_ms);
@@ -265,7 +266,7 @@ static int make_parts(struct net_server *server, unsigned n, struct cairn_err *e
 			       &server->workers, err);
 }
 
-static int make_shares(struct net_server *server, struct cairn_err *err)
+static int grpc_server_make_shares(struct net_server *server, struct cairn_err *err)
 {
 	const struct net_limits *l = &server->limits;
 	const struct net_shares_limits limits = {
@@ -309,7 +310,7 @@ int net_server_new(const struct net_server_options *options, struct net_server *
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->quiet, &attr);
 	pthread_condattr_destroy(&attr);
-	rc = make_shares(server, err);
+	rc = grpc_server_make_shares(server, err);
 	if (rc == 0)
 		rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
 	if (rc == 0)
@@ -338,7 +339,7 @@ static void start_part(void *arg)
 {
 	struct net_part *part = arg;
 
-	net_timer_init(&part->tick, part->loop, tick, part);
+	net_timer_init(&part->tick, part->loop, grpc_server_tick, part);
 	net_timer_set(&part->tick, part->tick_ms);
 	if (part == part->server->parts)
 		net_listeners_start(part->server);
@@ -458,7 +459,7 @@ unsigned net_server_drain(struct net_server *server, uint64_t grace_ms)
 	return calls;
 }
 
-static void nothing(void *arg)
+static void grpc_server_nothing(void *arg)
 {
 	(void)arg;
 }
@@ -472,7 +473,7 @@ void net_server_free(struct net_server *server)
 	/* The last call may have ended while the loop that handed it over is still
 	 * about to wake a worker for it. */
 	for (unsigned i = 0; i < server->n_parts; i++)
-		net_loop_call(server->parts[i].loop, nothing, NULL);
+		net_loop_call(server->parts[i].loop, grpc_server_nothing, NULL);
 	net_workers_free(server->workers);
 	for (unsigned i = 0; i < server->n_parts; i++)
 		net_loop_free(server->parts[i].loop);

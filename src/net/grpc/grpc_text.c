@@ -9,7 +9,7 @@
 
 static const char hex_digits[] = "0123456789ABCDEF";
 
-static int hex_value(char c)
+static int grpc_text_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -49,8 +49,8 @@ size_t grpc_percent_decode(const char *text, size_t n, char *out)
 		int high = -1, low = -1;
 
 		if (text[i] == '%' && n - i > 2) {
-			high = hex_value(text[i + 1]);
-			low = hex_value(text[i + 2]);
+			high = grpc_text_hex_value(text[i + 1]);
+			low = grpc_text_hex_value(text[i + 2]);
 		}
 		if (high >= 0 && low >= 0) {
 			out[at++] = (char)(high << 4 | low);

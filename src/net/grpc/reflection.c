@@ -129,8 +129,8 @@ static int answer_list(struct net_reflection *r, struct net_call *call, response
 	return rc;
 }
 
-static int answer(struct net_reflection *r, struct net_call *call, request_t *request,
-		  struct cairn_err *err)
+static int reflection_answer(struct net_reflection *r, struct net_call *call, request_t *request,
+			     struct cairn_err *err)
 {
 	struct proto_bytes file;
 	response_t response;
@@ -155,7 +155,7 @@ static int answer(struct net_reflection *r, struct net_call *call, request_t *re
 	}
 }
 
-static int info(struct net_call *call, void *arg, struct cairn_err *err)
+static int reflection_info(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	const uint8_t *data;
 	size_t n;
@@ -167,7 +167,7 @@ static int info(struct net_call *call, void *arg, struct cairn_err *err)
 		rc = proto_unpack(&grpc__reflection__v1__server_reflection_request__descriptor,
 				  data, n, &message, err);
 		if (rc == 0)
-			rc = answer(arg, call, (request_t *)message, err);
+			rc = reflection_answer(arg, call, (request_t *)message, err);
 		if (rc != 0)
 			return rc;
 	}
@@ -179,10 +179,10 @@ int net_reflection_new(struct net_server *server, struct net_reflection **ret,
 {
 	struct net_reflection *r = cairn_calloc(1, sizeof(*r));
 	const struct net_method methods[] = {
-		{"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NET_BIDI, info, r,
-		 REQUEST_MAX},
-		{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", NET_BIDI, info,
-		 r, REQUEST_MAX},
+		{"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NET_BIDI,
+		 reflection_info, r, REQUEST_MAX},
+		{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", NET_BIDI,
+		 reflection_info, r, REQUEST_MAX},
 	};
 	int rc;
 

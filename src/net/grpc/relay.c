@@ -42,7 +42,7 @@ void net_relay_poke(struct net_relay *relay)
 
 /* --- on upstream's loop --- */
 
-static bool reserve(struct net_relay *relay, size_t n)
+static bool relay_reserve(struct net_relay *relay, size_t n)
 {
 	cairn_scoped_lock(&relay->down->lock);
 	uint8_t *at = net_outq_reserve(&relay->down->out, n + GRPC_PREFIX_BYTES);
@@ -52,7 +52,7 @@ static bool reserve(struct net_relay *relay, size_t n)
 	return at != NULL;
 }
 
-static void release(struct net_relay *relay)
+static void relay_release(struct net_relay *relay)
 {
 	if (!relay->at)
 		return;
@@ -60,23 +60,23 @@ static void release(struct net_relay *relay)
 	relay->at = NULL;
 }
 
-static void stop(struct net_relay *relay, const struct cairn_err *why)
+static void relay_stop(struct net_relay *relay, const struct cairn_err *why)
 {
-	release(relay);
+	relay_release(relay);
 	cairn_scoped_lock(&relay->lock);
 	relay->stopped = relay->poked = true;
 	relay->why = *why;
 	pthread_cond_signal(&relay->changed);
 }
 
-static bool is_stopped(struct net_relay *relay)
+static bool relay_is_stopped(struct net_relay *relay)
 {
 	cairn_scoped_lock(&relay->lock);
 	return relay->stopped;
 }
 
 /* The message is whole: looks at it and lets it go. */
-static bool pass(struct net_relay *relay)
+static bool relay_pass(struct net_relay *relay)
 {
 	struct cairn_err err = {0};
 	size_t n = relay->have;
@@ -86,7 +86,7 @@ static bool pass(struct net_relay *relay)
 
 		if (rc != 0) {
 			err.code = rc;
-			stop(relay, &err);
+			relay_stop(relay, &err);
 			return false;
 		}
 	}
@@ -97,23 +97,23 @@ static bool pass(struct net_relay *relay)
 	return true;
 }
 
-static bool begin(struct net_relay *relay, size_t n, bool compressed)
+static bool relay_begin(struct net_relay *relay, size_t n, bool compressed)
 {
 	struct cairn_err err = {0};
 
 	if (compressed) {
 		cairn_err_set(&err, CAIRN_INTERNAL, "upstream sent a compressed message unasked");
-		stop(relay, &err);
+		relay_stop(relay, &err);
 		return false;
 	}
-	if (reserve(relay, n))
+	if (relay_reserve(relay, n))
 		return true;
 	cairn_err_nomem(&err, "relayed message");
-	stop(relay, &err);
+	relay_stop(relay, &err);
 	return false;
 }
 
-static void add(struct net_relay *relay, const uint8_t *data, size_t n)
+static void relay_add(struct net_relay *relay, const uint8_t *data, size_t n)
 {
 	if (!relay->at)
 		return;
@@ -121,12 +121,12 @@ static void add(struct net_relay *relay, const uint8_t *data, size_t n)
 	relay->have += n;
 }
 
-static void refuse(struct net_relay *relay, int code, const char *text)
+static void relay_refuse(struct net_relay *relay, int code, const char *text)
 {
 	struct cairn_err err = {0};
 
 	cairn_err_set(&err, code, "%s", text);
-	stop(relay, &err);
+	relay_stop(relay, &err);
 }
 
 void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
@@ -135,29 +135,30 @@ void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
 	const uint8_t *body;
 	size_t body_n;
 
-	if (is_stopped(relay))
+	if (relay_is_stopped(relay))
 		return;
 	for (;;) {
 		switch (grpc_deframe(deframer, &data, &n, &body, &body_n)) {
 		case GRPC_MORE:
 			return;
 		case GRPC_BEGIN:
-			if (!begin(relay, deframer->length, deframer->compressed))
+			if (!relay_begin(relay, deframer->length, deframer->compressed))
 				return;
 			break;
 		case GRPC_BODY:
-			add(relay, body, body_n);
+			relay_add(relay, body, body_n);
 			break;
 		case GRPC_END:
-			if (!pass(relay))
+			if (!relay_pass(relay))
 				return;
 			break;
 		case GRPC_BAD_FLAG:
-			refuse(relay, CAIRN_INTERNAL, "upstream sent bytes that are no message");
+			relay_refuse(relay, CAIRN_INTERNAL,
+				     "upstream sent bytes that are no message");
 			return;
 		case GRPC_TOO_LARGE:
-			refuse(relay, CAIRN_NO_SPACE,
-			       "upstream's message is larger than the limit");
+			relay_refuse(relay, CAIRN_NO_SPACE,
+				     "upstream's message is larger than the limit");
 			return;
 		}
 	}
@@ -170,16 +171,16 @@ bool net_relay_has_room(struct net_relay *relay)
 }
 
 /* What came before the relay: whole messages, and perhaps part of one. */
-static void take_over(struct net_relay *relay)
+static void relay_take_over(struct net_relay *relay)
 {
 	struct net_stream *up = relay->up;
 	struct net_msg *msg;
 
 	up->deframer.max = relay->options->message_max ? relay->options->message_max : MESSAGE_MAX;
 	while ((msg = net_stream_pop(up))) {
-		if (!is_stopped(relay) && begin(relay, msg->len, msg->compressed)) {
-			add(relay, msg->data, msg->len);
-			pass(relay);
+		if (!relay_is_stopped(relay) && relay_begin(relay, msg->len, msg->compressed)) {
+			relay_add(relay, msg->data, msg->len);
+			relay_pass(relay);
 		}
 		net_stream_free_msg(up, msg);
 	}
@@ -187,8 +188,8 @@ static void take_over(struct net_relay *relay)
 	up->building = NULL;
 	if (!msg)
 		return;
-	if (!is_stopped(relay) && begin(relay, up->deframer.length, msg->compressed))
-		add(relay, msg->data, msg->len);
+	if (!relay_is_stopped(relay) && relay_begin(relay, up->deframer.length, msg->compressed))
+		relay_add(relay, msg->data, msg->len);
 	net_stream_free_msg(up, msg);
 }
 
@@ -202,7 +203,7 @@ static void attach_up(void *arg)
 	if (up->over)
 		net_relay_poke(relay);
 	pthread_mutex_unlock(&up->lock);
-	take_over(relay);
+	relay_take_over(relay);
 	net_session_credit(up);
 }
 
@@ -210,7 +211,7 @@ static void detach_up(void *arg)
 {
 	struct net_relay *relay = arg;
 
-	release(relay);
+	relay_release(relay);
 	relay->up->discard = true; /* the deframer may be within a message */
 	pthread_mutex_lock(&relay->up->lock);
 	relay->up->relay_in = NULL;
@@ -256,7 +257,7 @@ static bool is_over(struct net_stream *stream)
 	return stream->over;
 }
 
-static void wait_for_end(struct net_relay *relay)
+static void relay_wait_for_end(struct net_relay *relay)
 {
 	for (;;) {
 		pthread_mutex_lock(&relay->lock);
@@ -264,7 +265,7 @@ static void wait_for_end(struct net_relay *relay)
 			pthread_cond_wait(&relay->changed, &relay->lock);
 		relay->poked = false;
 		pthread_mutex_unlock(&relay->lock);
-		if (is_stopped(relay) || is_over(relay->up) || is_over(relay->down))
+		if (relay_is_stopped(relay) || is_over(relay->up) || is_over(relay->down))
 			return;
 	}
 }
@@ -287,8 +288,8 @@ static int copy_trailers(struct net_call *call, struct net_rpc *rpc, struct cair
 	return 0;
 }
 
-static int outcome(struct net_relay *relay, struct net_call *call, struct net_rpc *upstream,
-		   struct cairn_err *err)
+static int relay_outcome(struct net_relay *relay, struct net_call *call, struct net_rpc *upstream,
+			 struct cairn_err *err)
 {
 	int code, rc;
 
@@ -323,10 +324,10 @@ int net_relay_run(struct net_call *call, struct net_rpc *upstream,
 
 	net_loop_call(relay.down->loop, attach_down, &relay);
 	net_loop_call(relay.up->loop, attach_up, &relay);
-	wait_for_end(&relay);
+	relay_wait_for_end(&relay);
 	net_loop_call(relay.up->loop, detach_up, &relay);
 	net_loop_call(relay.down->loop, detach_down, &relay);
-	rc = outcome(&relay, call, upstream, err);
+	rc = relay_outcome(&relay, call, upstream, err);
 	if (rc != 0)
 		net_rpc_cancel(upstream);
 	if (ret)

@@ -8,9 +8,9 @@
 #include "net/grpc/grpc_client.h"
 #include "proto/message.h"
 
-int net_ask(struct net_channel *channel, const char *path, uint64_t timeout_ms,
-	    const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
-	    ProtobufCMessage **ret, struct cairn_err *err)
+int net_unary(struct net_channel *channel, const char *path, uint64_t timeout_ms,
+	      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+	      ProtobufCMessage **ret, struct cairn_err *err)
 {
 	struct net_rpc_options options = {
 		.path = path, .timeout_ms = timeout_ms, .wait_for_ready = true};

@@ -20,8 +20,8 @@ struct net_channel;
  * CAIRN_INTERNAL  the response is not a message of that type
  * others: the call's status
  */
-int net_ask(struct net_channel *channel, const char *path, uint64_t timeout_ms,
-	    const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
-	    ProtobufCMessage **ret, struct cairn_err *err);
+int net_unary(struct net_channel *channel, const char *path, uint64_t timeout_ms,
+	      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+	      ProtobufCMessage **ret, struct cairn_err *err);
 
 #endif

@@ -9,7 +9,7 @@ enum { BAD_REQUEST = 400, TOO_LARGE = 413 };
 /* 60 bits of size: no sum with it overflows. */
 #define SIZE_DIGITS_MAX 15
 
-static int hex_value(char c)
+static int http_chunk_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -21,7 +21,7 @@ static int hex_value(char c)
 /* A byte of the size or what follows it on its line. */
 static int feed_size(struct net_http_chunks *chunks, char c)
 {
-	int digit = hex_value(c);
+	int digit = http_chunk_hex_value(c);
 
 	if (++chunks->line > NET_HTTP_CHUNK_LINE_MAX)
 		return BAD_REQUEST;

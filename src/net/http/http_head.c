@@ -42,7 +42,7 @@ static bool is_token(const char *text)
 	return true;
 }
 
-static int hex_value(char c)
+static int http_head_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -51,14 +51,14 @@ static int hex_value(char c)
 }
 
 /* %XX at `p` as a byte, or -1. */
-static int percent(const char *p, size_t n)
+static int http_head_percent(const char *p, size_t n)
 {
 	int high, low;
 
 	if (n < 3)
 		return -1;
-	high = hex_value(p[1]);
-	low = hex_value(p[2]);
+	high = http_head_hex_value(p[1]);
+	low = http_head_hex_value(p[2]);
 	return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
@@ -72,7 +72,7 @@ static bool decode_path(char *path)
 		int byte = (unsigned char)path[i];
 
 		if (byte == '%') {
-			byte = percent(path + i, n - i);
+			byte = http_head_percent(path + i, n - i);
 			if (byte <= 0)
 				return false;
 			i += 2;
@@ -85,7 +85,7 @@ static bool decode_path(char *path)
 
 /* Cuts the next line off `*rest`; NULL when it does not end with CR LF or holds
  * a character that no line may. */
-static char *cut_line(char **rest, const char *end)
+static char *http_head_cut_line(char **rest, const char *end)
 {
 	char *line = *rest;
 	char *stop = memmem(line, (size_t)(end - line), "\r\n", 2);
@@ -245,7 +245,7 @@ static void find_connection(struct net_http_head *head)
 int net_http_head_parse(char *bytes, size_t n, struct net_http_head *ret)
 {
 	char *rest = bytes, *end = bytes + n;
-	char *line = cut_line(&rest, end);
+	char *line = http_head_cut_line(&rest, end);
 	int status;
 
 	memset(ret, 0, sizeof(*ret));
@@ -253,7 +253,7 @@ int net_http_head_parse(char *bytes, size_t n, struct net_http_head *ret)
 		return BAD_REQUEST;
 	status = parse_request_line(line, ret);
 	while (status == 0) {
-		line = cut_line(&rest, end);
+		line = http_head_cut_line(&rest, end);
 		if (!line)
 			return BAD_REQUEST;
 		if (!*line)
@@ -279,7 +279,7 @@ static bool decode_query(const char *text, size_t n, char *out, size_t cap)
 		int byte = text[i] == '+' ? ' ' : (unsigned char)text[i];
 
 		if (byte == '%') {
-			byte = percent(text + i, n - i);
+			byte = http_head_percent(text + i, n - i);
 			if (byte <= 0)
 				return false;
 			i += 2;

@@ -100,7 +100,7 @@ static bool value_legal(const char *value)
 	return true;
 }
 
-static bool name_legal(const char *name)
+static bool http_reply_name_legal(const char *name)
 {
 	if (!*name)
 		return false;
@@ -115,7 +115,7 @@ int net_http_add_field(struct net_http *http, const char *name, const char *valu
 {
 	if (http->begun)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "the reply has begun");
-	if (!name_legal(name) || !value_legal(value))
+	if (!http_reply_name_legal(name) || !value_legal(value))
 		return cairn_err_set(err, CAIRN_INVALID, "illegal field '%s'", name);
 	cairn_buf_addf(&http->fields, "%s: %s\r\n", name, value);
 	if (cairn_buf_failed(&http->fields))
@@ -153,7 +153,7 @@ static void add_head(struct net_http *http, struct cairn_buf *out, int status, c
 }
 
 /* Writes, and remembers a failure: nothing more goes out after it. */
-static int put(struct net_http *http, const void *data, size_t n, struct cairn_err *err)
+static int http_reply_put(struct net_http *http, const void *data, size_t n, struct cairn_err *err)
 {
 	if (!http->broken && *http->stopping)
 		http->broken = CAIRN_CANCELLED;
@@ -167,7 +167,7 @@ static int put(struct net_http *http, const void *data, size_t n, struct cairn_e
 							    : "the peer is gone");
 }
 
-static bool is_head(const struct net_http *http)
+static bool http_reply_is_head(const struct net_http *http)
 {
 	return http->head.method && strcmp(http->head.method, "HEAD") == 0;
 }
@@ -176,7 +176,7 @@ int net_http_reply(struct net_http *http, int status, const char *type, const vo
 		   struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf out = CAIRN_BUF_INIT(HEAD_MAX + JOIN_MAX);
-	bool bare = is_head(http) || status == 204 || status == 304;
+	bool bare = http_reply_is_head(http) || status == 204 || status == 304;
 	uint64_t length = n;
 	int rc;
 
@@ -192,9 +192,9 @@ int net_http_reply(struct net_http *http, int status, const char *type, const vo
 		http->close = true;
 		return cairn_err_nomem(err, "reply");
 	}
-	rc = put(http, out.data, out.len, err);
+	rc = http_reply_put(http, out.data, out.len, err);
 	if (rc == 0 && !bare && n > JOIN_MAX)
-		rc = put(http, body, n, err);
+		rc = http_reply_put(http, body, n, err);
 	return rc;
 }
 
@@ -225,7 +225,7 @@ int net_http_begin(struct net_http *http, int status, const char *type, struct c
 		http->close = true;
 		return cairn_err_nomem(err, "reply");
 	}
-	return put(http, out.data, out.len, err);
+	return http_reply_put(http, out.data, out.len, err);
 }
 
 int net_http_write(struct net_http *http, const void *data, size_t n, struct cairn_err *err)
@@ -235,10 +235,10 @@ int net_http_write(struct net_http *http, const void *data, size_t n, struct cai
 
 	if (!http->streaming)
 		return cairn_err_set(err, CAIRN_PRECONDITION, "no streamed reply was begun");
-	if (n == 0 || is_head(http)) /* an empty chunk would be the end */
+	if (n == 0 || http_reply_is_head(http)) /* an empty chunk would be the end */
 		return http->broken;
 	if (!http->chunked)
-		return put(http, data, n, err);
+		return http_reply_put(http, data, n, err);
 	cairn_buf_addf(&out, "%zx\r\n", n);
 	if (n <= JOIN_MAX) {
 		cairn_buf_add(&out, data, n);
@@ -248,19 +248,19 @@ int net_http_write(struct net_http *http, const void *data, size_t n, struct cai
 		http->broken = CAIRN_NO_SPACE;
 		return cairn_err_nomem(err, "reply");
 	}
-	rc = put(http, out.data, out.len, err);
+	rc = http_reply_put(http, out.data, out.len, err);
 	if (rc == 0 && n > JOIN_MAX)
-		rc = put(http, data, n, err);
+		rc = http_reply_put(http, data, n, err);
 	if (rc == 0 && n > JOIN_MAX)
-		rc = put(http, "\r\n", 2, err);
+		rc = http_reply_put(http, "\r\n", 2, err);
 	return rc;
 }
 
 int net_http_finish(struct net_http *http)
 {
-	if (!http->streaming || !http->chunked || is_head(http))
+	if (!http->streaming || !http->chunked || http_reply_is_head(http))
 		return http->broken;
-	return put(http, "0\r\n\r\n", 5, NULL);
+	return http_reply_put(http, "0\r\n\r\n", 5, NULL);
 }
 
 int net_http_check(struct net_http *http)

@@ -78,7 +78,7 @@ bool net_http_tls_verify(const struct net_http *http, const char *ca_pem)
 	return http->stream->ssl && net_tls_peer_verify(http->stream->ssl, ca_pem);
 }
 
-static uint64_t after(uint64_t ms)
+static uint64_t http_request_after(uint64_t ms)
 {
 	return cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
 }
@@ -109,7 +109,7 @@ static long read_more(struct net_http *http, size_t max, uint64_t until)
  * be closed; an error response was sent if there was a reason to report. */
 static size_t read_head(struct net_http *http)
 {
-	uint64_t until = after(http->limits->idle_ms);
+	uint64_t until = http_request_after(http->limits->idle_ms);
 	size_t seen = 0;
 	bool begun = false;
 
@@ -121,7 +121,7 @@ static size_t read_head(struct net_http *http)
 			return end;
 		if (http->in->len > 0 && !begun) {
 			begun = true;
-			until = after(http->limits->header_ms);
+			until = http_request_after(http->limits->header_ms);
 		}
 		seen = http->in->len;
 		n = read_more(http, http->limits->header_bytes, until);
@@ -212,10 +212,10 @@ static int read_body_chunked(struct net_http *http, uint64_t until)
 }
 
 /* 0, an HTTP status, or -1 when the peer has disconnected. */
-static int read_body(struct net_http *http, size_t max)
+static int http_request_read_body(struct net_http *http, size_t max)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	uint64_t until = after(http->limits->body_ms);
+	uint64_t until = http_request_after(http->limits->body_ms);
 	bool body = http->head.chunked || http->head.length > 0;
 
 	if (http->head.length > max)
@@ -228,7 +228,7 @@ static int read_body(struct net_http *http, size_t max)
 				  : read_body_plain(http, max, until);
 }
 
-static void run_handler(struct net_http *http, const struct net_http_route *route)
+static void http_request_run_handler(struct net_http *http, const struct net_http_route *route)
 {
 	struct cairn_err err = {0};
 	int rc = route->handler(http, route->arg, &err);
@@ -289,13 +289,13 @@ bool net_http_serve(struct net_http *http, const struct net_http_route *routes, 
 	}
 	route = find_route(routes, n_routes, &http->head, &known);
 	http->body.max = route && route->body_max ? route->body_max : http->limits->body_bytes;
-	status = read_body(http, http->body.max);
+	status = http_request_read_body(http, http->body.max);
 	if (status < 0)
 		return false;
 	if (status > 0)
 		net_http_refuse(http, status, "bad request body\n");
 	else if (route)
-		run_handler(http, route);
+		http_request_run_handler(http, route);
 	else
 		refuse_route(http, routes, n_routes, known);
 	return !http->close && !http->broken;

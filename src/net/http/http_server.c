@@ -104,7 +104,7 @@ static void set_defaults(struct net_http_limits *l)
 	l->stall_ms = l->stall_ms ? l->stall_ms : 30000;
 }
 
-static int make_shares(struct net_http_server *server, struct cairn_err *err)
+static int http_server_make_shares(struct net_http_server *server, struct cairn_err *err)
 {
 	const struct net_http_limits *l = &server->limits;
 	/* Few peers of this server ever authenticate, so strangers have no lower
@@ -148,7 +148,7 @@ int net_http_server_new(const struct net_http_options *options, struct net_http_
 	pthread_cond_init(&server->crowded, &attr);
 	pthread_condattr_destroy(&attr);
 	server->waiting_tail = &server->waiting;
-	rc = make_shares(server, err);
+	rc = http_server_make_shares(server, err);
 	if (rc != 0) {
 		net_http_server_free(server);
 		return rc;
@@ -170,7 +170,7 @@ int net_http_server_add(struct net_http_server *server, const struct net_http_ro
 	return 0;
 }
 
-static uint16_t port_of(int fd)
+static uint16_t http_server_port_of(int fd)
 {
 	/* The port stands at the same place in both families. */
 	union {
@@ -200,7 +200,7 @@ int net_http_server_listen(struct net_http_server *server, const char *address, 
 	    listen(fd, LISTEN_BACKLOG) != 0)
 		return cairn_err_sys(err, errno, "listen on %s", address);
 	if (ret_port)
-		*ret_port = port_of(fd);
+		*ret_port = http_server_port_of(fd);
 	server->listeners[server->n_listeners++] =
 		(struct listener){.fd = cairn_take_fd(&fd), .tls = tls};
 	return 0;
@@ -253,7 +253,7 @@ static bool wait_request(struct connection *connection, const struct cairn_buf *
 }
 
 /* Strangers that ask for much are put off; false when this one was displaced meanwhile. */
-static bool wait_turn(struct connection *connection)
+static bool http_server_wait_turn(struct connection *connection)
 {
 	struct pollfd fd = {.fd = connection->stream.fd};
 	uint64_t ms = net_slot_pace(connection->server->shares, &connection->slot);
@@ -261,7 +261,7 @@ static bool wait_turn(struct connection *connection)
 	return ms == 0 || poll(&fd, 1, (int)ms) <= 0;
 }
 
-static int shake_hands(struct connection *connection, uint64_t until)
+static int http_server_shake_hands(struct connection *connection, uint64_t until)
 {
 	struct net_http_server *server = connection->server;
 	const struct net_slot *slot = &connection->slot;
@@ -290,12 +290,12 @@ static void serve_all(struct connection *connection)
 	cairn_auto_buf struct cairn_buf in = CAIRN_BUF_INIT(server->limits.header_bytes + 16384);
 	uint64_t until = cairn_monotonic_ns() + server->limits.header_ms * CAIRN_NS_PER_MS;
 
-	if (shake_hands(connection, until) < 0)
+	if (http_server_shake_hands(connection, until) < 0)
 		return;
 	for (uint32_t left = server->limits.requests; left > 0; left--) {
 		bool first = left == server->limits.requests;
 
-		if (!wait_request(connection, &in, first) || !wait_turn(connection) ||
+		if (!wait_request(connection, &in, first) || !http_server_wait_turn(connection) ||
 		    !set_busy(connection, true) || !serve_one(connection, &in, left == 1) ||
 		    !set_busy(connection, false))
 			return;
@@ -317,7 +317,7 @@ static bool is_over_peak(struct net_http_server *server)
 
 /* Remove it from the list, so that its descriptor is not shut down after it was
  * reused. */
-static bool leave(struct connection *connection)
+static bool http_server_leave(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
 
@@ -349,7 +349,7 @@ static void *connection_run(void *arg)
 	bool trim;
 
 	serve_all(connection);
-	trim = leave(connection);
+	trim = http_server_leave(connection);
 	net_http_stream_close(&connection->stream, true);
 	free(connection);
 	if (trim)
@@ -360,8 +360,8 @@ static void *connection_run(void *arg)
 	return NULL;
 }
 
-static bool start_thread(pthread_t *ret, bool detached, void *(*run)(void *), void *arg,
-			 const char *name)
+static bool http_server_start_thread(pthread_t *ret, bool detached, void *(*run)(void *), void *arg,
+				     const char *name)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -411,7 +411,7 @@ static void connection_drop(struct connection *connection)
 	free(connection);
 }
 
-static bool make_session(struct connection *connection)
+static bool http_server_make_session(struct connection *connection)
 {
 	if (!connection->tls)
 		return true;
@@ -438,7 +438,7 @@ static bool wait_for_threads(struct net_http_server *server, bool crowd)
 	return true;
 }
 
-static bool enlist(struct connection *connection)
+static bool http_server_enlist(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
 
@@ -456,24 +456,24 @@ static bool enlist(struct connection *connection)
 }
 
 /* Gives it a thread, or closes it: too many threads, or memory is short. */
-static void begin(struct connection *connection)
+static void http_server_begin(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
 	pthread_t thread;
 
-	if (!make_session(connection) || !enlist(connection)) {
+	if (!http_server_make_session(connection) || !http_server_enlist(connection)) {
 		connection_drop(connection);
 		return;
 	}
-	if (start_thread(&thread, true, connection_run, connection, server->name))
+	if (http_server_start_thread(&thread, true, connection_run, connection, server->name))
 		return;
-	(void)leave(connection);
+	(void)http_server_leave(connection);
 	connection_drop(connection);
 	count_end(server);
 }
 
 /* Takes over `fd`, or closes it: above the limit, or when memory is short. */
-static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
+static void http_server_adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 {
 	struct connection *connection = connection_new(server, fd, tls);
 
@@ -482,7 +482,7 @@ static void adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 		return;
 	}
 	if (!connection->slot.crowd) {
-		begin(connection);
+		http_server_begin(connection);
 		return;
 	}
 	cairn_scoped_lock(&server->lock);
@@ -520,7 +520,7 @@ static void *starter_run(void *arg)
 		if (atomic_load(&connection->slot.displaced))
 			connection_drop(connection);
 		else
-			begin(connection);
+			http_server_begin(connection);
 	}
 	return NULL;
 }
@@ -531,7 +531,7 @@ static void accept_all(struct net_http_server *server, const struct listener *li
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			adopt(server, fd, listener->tls);
+			http_server_adopt(server, fd, listener->tls);
 			continue;
 		}
 		/* Out of descriptors: the connection stays in the queue, so wait a
@@ -563,10 +563,10 @@ static void *acceptor_run(void *arg)
 
 int net_http_server_start(struct net_http_server *server, struct cairn_err *err)
 {
-	server->starter_runs =
-		start_thread(&server->starter, false, starter_run, server, server->name);
+	server->starter_runs = http_server_start_thread(&server->starter, false, starter_run,
+							server, server->name);
 	if (!server->starter_runs ||
-	    !start_thread(&server->acceptor, false, acceptor_run, server, server->name))
+	    !http_server_start_thread(&server->acceptor, false, acceptor_run, server, server->name))
 		return cairn_err_sys(err, EAGAIN, "start HTTP server");
 	server->started = true;
 	return 0;
@@ -599,7 +599,7 @@ static void stop_listening(struct net_http_server *server)
 }
 
 /* Ends connections that wait for a request, or all. With the lock. */
-static unsigned shut(struct net_http_server *server, bool all)
+static unsigned http_server_shut(struct net_http_server *server, bool all)
 {
 	unsigned n = 0;
 
@@ -622,13 +622,13 @@ unsigned net_http_server_drain(struct net_http_server *server, uint64_t grace_ms
 	server->stopping = true;
 	end_starter(server);
 	cairn_scoped_lock(&server->lock);
-	shut(server, false);
+	http_server_shut(server, false);
 	while (server->n_connections > 0)
 		if (pthread_cond_timedwait(&server->ended, &server->lock, &at) == ETIMEDOUT)
 			break;
 	if (server->n_connections > 0) {
 		server->cut = true;
-		cut = shut(server, true);
+		cut = http_server_shut(server, true);
 	}
 	while (server->n_connections > 0)
 		pthread_cond_wait(&server->ended, &server->lock);

@@ -76,8 +76,8 @@ void net_http_stream_drop(const struct net_http_stream *stream)
 	}
 }
 
-static void count_message(int writing, int version, int type, const void *bytes, size_t n, SSL *ssl,
-			  void *arg)
+static void http_stream_count_message(int writing, int version, int type, const void *bytes,
+				      size_t n, SSL *ssl, void *arg)
 {
 	struct net_http_stream *stream = arg;
 	unsigned char message;
@@ -95,7 +95,7 @@ static void count_message(int writing, int version, int type, const void *bytes,
 
 void net_http_stream_limit_updates(struct net_http_stream *stream)
 {
-	SSL_set_msg_callback(stream->ssl, count_message);
+	SSL_set_msg_callback(stream->ssl, http_stream_count_message);
 	SSL_set_msg_callback_arg(stream->ssl, stream);
 }
 

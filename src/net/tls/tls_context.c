@@ -27,7 +27,7 @@ CAIRN_DEFINE_CLEANUP(BIO, BIO_free_all);
 
 /* OpenSSL keeps errors in a queue of the thread: report the first, drop the
  * others. */
-static int fail(struct cairn_err *err, int code, const char *what, const char *name)
+static int tls_context_fail(struct cairn_err *err, int code, const char *what, const char *name)
 {
 	unsigned long e = ERR_get_error();
 	const char *reason = e ? ERR_reason_error_string(e) : NULL;
@@ -37,7 +37,7 @@ static int fail(struct cairn_err *err, int code, const char *what, const char *n
 			     reason ? reason : "");
 }
 
-static int nomem(struct cairn_err *err)
+static int tls_context_nomem(struct cairn_err *err)
 {
 	ERR_clear_error();
 	return cairn_err_nomem(err, "TLS context");
@@ -80,9 +80,10 @@ static int use_chain(SSL_CTX *ctx, BIO *bio, const char *name, struct cairn_err 
 			return 0;
 		}
 		if (!cert)
-			return fail(err, CAIRN_INVALID, "bad certificate in", name);
+			return tls_context_fail(err, CAIRN_INVALID, "bad certificate in", name);
 		if (SSL_CTX_add1_chain_cert(ctx, cert) != 1)
-			return fail(err, CAIRN_INVALID, "cannot use certificate chain", name);
+			return tls_context_fail(err, CAIRN_INVALID, "cannot use certificate chain",
+						name);
 	}
 	return cairn_err_set(err, CAIRN_INVALID, "too many certificates in '%s'", name);
 }
@@ -94,12 +95,12 @@ static int use_certificate(SSL_CTX *ctx, const struct net_pem *pem, uint64_t *re
 	cairn_cleanup(X509_freep) X509 *cert = NULL;
 
 	if (!bio)
-		return nomem(err);
+		return tls_context_nomem(err);
 	cert = PEM_read_bio_X509_AUX(bio, NULL, no_passphrase, NULL);
 	if (!cert)
-		return fail(err, CAIRN_INVALID, "no certificate in", pem->name);
+		return tls_context_fail(err, CAIRN_INVALID, "no certificate in", pem->name);
 	if (SSL_CTX_use_certificate(ctx, cert) != 1)
-		return fail(err, CAIRN_INVALID, "cannot use certificate", pem->name);
+		return tls_context_fail(err, CAIRN_INVALID, "cannot use certificate", pem->name);
 	*ret_not_before = seconds_of(X509_get0_notBefore(cert));
 	*ret_not_after = seconds_of(X509_get0_notAfter(cert));
 	return use_chain(ctx, bio, pem->name, err);
@@ -111,11 +112,11 @@ static int use_key(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struct
 	cairn_cleanup(EVP_PKEY_freep) EVP_PKEY *key = NULL;
 
 	if (!bio)
-		return nomem(err);
+		return tls_context_nomem(err);
 	key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
 	if (!key)
-		return fail(err, CAIRN_INVALID, "no private key without passphrase in",
-			    spec->key.name);
+		return tls_context_fail(err, CAIRN_INVALID, "no private key without passphrase in",
+					spec->key.name);
 	/* Also refuses a key that does not fit the certificate. */
 	if (SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1)
 		return 0;
@@ -126,13 +127,14 @@ static int use_key(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struct
 }
 
 /* For a server also the names that it tells clients to choose from. */
-static int trust(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struct cairn_err *err)
+static int tls_context_trust(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
+			     struct cairn_err *err)
 {
 	cairn_cleanup(BIO_free_allp) BIO *bio = bio_of(&spec->ca);
 	unsigned n;
 
 	if (!bio)
-		return nomem(err);
+		return tls_context_nomem(err);
 	for (n = 0; n < CERTIFICATES_MAX; n++) {
 		cairn_cleanup(X509_freep) X509 *cert = NULL;
 
@@ -143,11 +145,11 @@ static int trust(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struct c
 			return 0;
 		}
 		if (!cert)
-			return fail(err, CAIRN_INVALID, "no good certificate authority in",
-				    spec->ca.name);
+			return tls_context_fail(err, CAIRN_INVALID,
+						"no good certificate authority in", spec->ca.name);
 		if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), cert) != 1 ||
 		    (spec->server && SSL_CTX_add_client_CA(ctx, cert) != 1))
-			return fail(err, CAIRN_INVALID, "cannot trust", spec->ca.name);
+			return tls_context_fail(err, CAIRN_INVALID, "cannot trust", spec->ca.name);
 	}
 	return cairn_err_set(err, CAIRN_INVALID, "too many certificates in '%s'", spec->ca.name);
 }
@@ -165,9 +167,10 @@ static int verify_peers(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
 	SSL_CTX_set_verify(ctx, mode, NULL);
 	SSL_CTX_set_session_id_context(ctx, id, sizeof(id) - 1);
 	if (spec->ca.data)
-		return trust(ctx, spec, err);
+		return tls_context_trust(ctx, spec, err);
 	if (SSL_CTX_set_default_verify_paths(ctx) != 1)
-		return fail(err, CAIRN_INTERNAL, "cannot load authorities of", "the system");
+		return tls_context_fail(err, CAIRN_INTERNAL, "cannot load authorities of",
+					"the system");
 	return 0;
 }
 
@@ -198,22 +201,22 @@ static int set_alpn(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struc
 		SSL_CTX_set_alpn_select_cb(ctx, alpn_select, list);
 	else if (SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)list,
 					 (unsigned)strlen(list)) != 0)
-		return nomem(err);
+		return tls_context_nomem(err);
 	return 0;
 }
 
-static int set_algorithms(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
-			  struct cairn_err *err)
+static int tls_context_set_algorithms(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
+				      struct cairn_err *err)
 {
 	if (SSL_CTX_set_min_proto_version(ctx, spec->min_version) != 1)
-		return fail(err, CAIRN_INVALID, "cannot set", "the TLS version");
+		return tls_context_fail(err, CAIRN_INVALID, "cannot set", "the TLS version");
 	/* An empty list means TLS 1.3 only, whose suites are set elsewhere. */
 	if (spec->min_version < TLS1_3_VERSION || (spec->ciphers && *spec->ciphers)) {
 		const char *list = spec->ciphers ? spec->ciphers : DEFAULT_CIPHERS;
 
 		if (SSL_CTX_set_cipher_list(ctx, list) != 1)
-			return fail(err, CAIRN_INVALID, "OpenSSL offers none of the cipher suites",
-				    list);
+			return tls_context_fail(err, CAIRN_INVALID,
+						"OpenSSL offers none of the cipher suites", list);
 	}
 	if (spec->groups && SSL_CTX_ctrl(ctx, SSL_CTRL_SET_GROUPS_LIST, 0, spec->groups) != 1) {
 		ERR_clear_error();
@@ -243,9 +246,9 @@ int net_tls_context_new(const struct net_tls_context_spec *spec, struct ssl_ctx_
 
 	ctx = SSL_CTX_new(spec->server ? TLS_server_method() : TLS_client_method());
 	if (!ctx)
-		return nomem(err);
+		return tls_context_nomem(err);
 	set_behaviour(ctx);
-	rc = set_algorithms(ctx, spec, err);
+	rc = tls_context_set_algorithms(ctx, spec, err);
 	if (rc == 0)
 		rc = set_alpn(ctx, spec, err);
 	if (rc == 0 && spec->cert.data)

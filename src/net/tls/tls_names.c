@@ -85,7 +85,7 @@ struct piece {
 	size_t len;
 };
 
-static struct piece trim(const char *text, size_t len)
+static struct piece tls_names_trim(const char *text, size_t len)
 {
 	while (len > 0 && (*text == ' ' || *text == '\t')) {
 		text++;
@@ -96,17 +96,17 @@ static struct piece trim(const char *text, size_t len)
 	return (struct piece){text, len};
 }
 
-static bool is(struct piece piece, const char *name)
+static bool tls_names_is(struct piece piece, const char *name)
 {
 	return strlen(name) == piece.len && memcmp(name, piece.text, piece.len) == 0;
 }
 
-static int unknown(const char *what, struct piece piece, struct cairn_err *err)
+static int tls_names_unknown(const char *what, struct piece piece, struct cairn_err *err)
 {
 	int shown = piece.len > 64 ? 64 : (int)piece.len;
 
 	for (size_t i = 0; i < COUNT(insecure_suites); i++)
-		if (is(piece, insecure_suites[i]))
+		if (tls_names_is(piece, insecure_suites[i]))
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "%s %.*s is insecure and not offered", what, shown,
 					     piece.text);
@@ -119,7 +119,7 @@ struct joined {
 	size_t len, cap;
 };
 
-static int join(struct joined *out, const char *name, struct cairn_err *err)
+static int tls_names_join(struct joined *out, const char *name, struct cairn_err *err)
 {
 	size_t n = strlen(name);
 
@@ -139,18 +139,18 @@ static int parse_one(const char *what, struct piece piece, const struct name *na
 
 	if (piece.len == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "an empty %s in the list", what);
-	while (i < n && !is(piece, names[i].go))
+	while (i < n && !tls_names_is(piece, names[i].go))
 		i++;
 	if (i == n)
-		return unknown(what, piece, err);
+		return tls_names_unknown(what, piece, err);
 	if (*seen & 1U << i)
 		return cairn_err_set(err, CAIRN_INVALID, "%s %s is given twice", what, names[i].go);
 	*seen |= 1U << i;
-	return names[i].openssl ? join(out, names[i].openssl, err) : 0;
+	return names[i].openssl ? tls_names_join(out, names[i].openssl, err) : 0;
 }
 
-static int parse_list(const char *what, const char *list, const struct name *names, size_t n,
-		      struct joined *out, struct cairn_err *err)
+static int tls_names_parse_list(const char *what, const char *list, const struct name *names,
+				size_t n, struct joined *out, struct cairn_err *err)
 {
 	uint32_t seen = 0;
 
@@ -159,7 +159,7 @@ static int parse_list(const char *what, const char *list, const struct name *nam
 	out->text[0] = 0;
 	for (;;) {
 		size_t len = strcspn(list, ",");
-		int rc = parse_one(what, trim(list, len), names, n, &seen, out, err);
+		int rc = parse_one(what, tls_names_trim(list, len), names, n, &seen, out, err);
 
 		if (rc < 0)
 			return rc;
@@ -173,12 +173,12 @@ int net_tls_ciphers_parse(const char *list, char *ret_list, size_t cap, struct c
 {
 	struct joined out = {.text = ret_list, .cap = cap};
 
-	return parse_list("TLS cipher suite", list, suites, COUNT(suites), &out, err);
+	return tls_names_parse_list("TLS cipher suite", list, suites, COUNT(suites), &out, err);
 }
 
 int net_tls_curves_parse(const char *list, char *ret_list, size_t cap, struct cairn_err *err)
 {
 	struct joined out = {.text = ret_list, .cap = cap};
 
-	return parse_list("TLS curve", list, curves, COUNT(curves), &out, err);
+	return tls_names_parse_list("TLS curve", list, curves, COUNT(curves), &out, err);
 }

@@ -9,7 +9,7 @@
 #define VERSION_MAJOR 3
 
 /* So far as it came. */
-static bool is_head(const uint8_t *data, size_t n)
+static bool tls_records_is_head(const uint8_t *data, size_t n)
 {
 	return (n < 1 || (data[0] >= TYPE_FIRST && data[0] <= TYPE_LAST)) &&
 	       (n < 2 || data[1] == VERSION_MAJOR);
@@ -23,7 +23,7 @@ size_t net_records_whole(const uint8_t *data, size_t n)
 		size_t left = n - at;
 		size_t record;
 
-		if (!is_head(data + at, left))
+		if (!tls_records_is_head(data + at, left))
 			return n;
 		if (left < NET_RECORD_HEAD_BYTES)
 			break;

@@ -99,8 +99,8 @@ static int contents_digest(const struct contents *contents, uint8_t out[EVP_MAX_
 	return cairn_err_nomem(err, "digest of TLS files");
 }
 
-static int load(struct net_tls *tls, const struct contents *contents, const uint8_t *digest,
-		struct cairn_err *err)
+static int tls_settings_load(struct net_tls *tls, const struct contents *contents,
+			     const uint8_t *digest, struct cairn_err *err)
 {
 	struct net_tls_context_spec spec = {.server = tls->server,
 					    .peer_optional = tls->peer_optional,
@@ -148,7 +148,7 @@ int net_tls_reload(struct net_tls *tls, struct cairn_err *err)
 		cairn_scoped_lock(&tls->lock);
 		same = tls->ctx && memcmp(digest, tls->digest, sizeof(digest)) == 0;
 	}
-	return same ? 0 : load(tls, &contents, digest, err);
+	return same ? 0 : tls_settings_load(tls, &contents, digest, err);
 }
 
 void net_tls_free(struct net_tls *tls)
@@ -169,15 +169,15 @@ void net_tls_free(struct net_tls *tls)
 	free(tls);
 }
 
-static bool given(const char *text)
+static bool tls_settings_given(const char *text)
 {
 	return text && *text;
 }
 
 /* Duplicates `text` unless it is empty. */
-static int copy(const char *text, char **ret, struct cairn_err *err)
+static int tls_settings_copy(const char *text, char **ret, struct cairn_err *err)
 {
-	if (!given(text))
+	if (!tls_settings_given(text))
 		return 0;
 	*ret = cairn_strdup(text);
 	return *ret ? 0 : cairn_err_nomem(err, "TLS settings");
@@ -210,7 +210,7 @@ static int set_files(struct net_tls *tls, const struct net_tls_options *options,
 					    options->ca_file};
 
 	for (unsigned i = 0; i < N_FILES; i++) {
-		int rc = copy(files[i], &tls->files[i], err);
+		int rc = tls_settings_copy(files[i], &tls->files[i], err);
 
 		if (rc == 0 && tls->files[i])
 			rc = set_directory(tls, i, err);
@@ -220,37 +220,38 @@ static int set_files(struct net_tls *tls, const struct net_tls_options *options,
 	return 0;
 }
 
-static int set_algorithms(struct net_tls *tls, const struct net_tls_options *options,
-			  struct cairn_err *err)
+static int tls_settings_set_algorithms(struct net_tls *tls, const struct net_tls_options *options,
+				       struct cairn_err *err)
 {
 	char list[NET_TLS_LIST_MAX] = "";
 	int rc = net_tls_version_parse(options->min_version, &tls->min_version, err);
 
-	if (rc == 0 && given(options->cipher_suites)) {
+	if (rc == 0 && tls_settings_given(options->cipher_suites)) {
 		rc = net_tls_ciphers_parse(options->cipher_suites, list, sizeof(list), err);
 		if (rc == 0 && !*list && tls->min_version < TLS1_3_VERSION)
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "the cipher suites are all of TLS 1.3: TLS 1.2 would "
 					     "have none; set the minimum to VersionTLS13");
 		if (rc == 0)
-			rc = copy(list, &tls->ciphers, err);
+			rc = tls_settings_copy(list, &tls->ciphers, err);
 	}
-	if (rc == 0 && given(options->curves)) {
+	if (rc == 0 && tls_settings_given(options->curves)) {
 		rc = net_tls_curves_parse(options->curves, list, sizeof(list), err);
 		if (rc == 0)
-			rc = copy(list, &tls->groups, err);
+			rc = tls_settings_copy(list, &tls->groups, err);
 	}
 	return rc;
 }
 
-static int check(const struct net_tls_options *options, bool server, struct cairn_err *err)
+static int tls_settings_check(const struct net_tls_options *options, bool server,
+			      struct cairn_err *err)
 {
-	if (given(options->cert_file) != given(options->key_file))
+	if (tls_settings_given(options->cert_file) != tls_settings_given(options->key_file))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "TLS certificate and key must be given together");
-	if (server && !given(options->cert_file))
+	if (server && !tls_settings_given(options->cert_file))
 		return cairn_err_set(err, CAIRN_INVALID, "TLS certificate and key are required");
-	if (given(options->ca_file) && given(options->ca_pem))
+	if (tls_settings_given(options->ca_file) && tls_settings_given(options->ca_pem))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "TLS authorities are given twice, as file and as text");
 	if (!options->h2 && !options->http1)
@@ -262,7 +263,7 @@ static int tls_new(const struct net_tls_options *options, bool server, struct ne
 		   struct cairn_err *err)
 {
 	cairn_cleanup(net_tls_freep) struct net_tls *tls = NULL;
-	int rc = check(options, server, err);
+	int rc = tls_settings_check(options, server, err);
 
 	if (rc < 0)
 		return rc;
@@ -275,13 +276,13 @@ static int tls_new(const struct net_tls_options *options, bool server, struct ne
 	tls->peer_optional = options->peer_optional;
 	tls->h2 = options->h2;
 	tls->http1 = options->http1;
-	rc = set_algorithms(tls, options, err);
+	rc = tls_settings_set_algorithms(tls, options, err);
 	if (rc == 0)
 		rc = set_files(tls, options, err);
 	if (rc == 0)
-		rc = copy(options->ca_pem, &tls->ca_pem, err);
+		rc = tls_settings_copy(options->ca_pem, &tls->ca_pem, err);
 	if (rc == 0)
-		rc = copy(options->server_name, &tls->server_name, err);
+		rc = tls_settings_copy(options->server_name, &tls->server_name, err);
 	if (rc == 0)
 		rc = net_tls_reload(tls, err);
 	if (rc < 0)
@@ -324,7 +325,7 @@ int net_tls_session(struct net_tls *tls, const char *server_name, struct ssl_st 
 	const char *name = server_name ? server_name : tls->server_name;
 	SSL *ssl;
 
-	if (!tls->server && !given(name))
+	if (!tls->server && !tls_settings_given(name))
 		return cairn_err_set(err, CAIRN_INVALID, "no server name to check");
 	{
 		cairn_scoped_lock(&tls->lock);

@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/tls/tls_records.h"
 #include "net/scratch.h"
+#include "net/tls/tls_records.h"
 
 #define KEY_UPDATES_AT_ONCE 32 /* in one read(2); no honest peer sends two */
 
@@ -22,7 +22,7 @@ static BIO_METHOD *wire_method;
 
 static int bio_read(BIO *bio, char *out, int n)
 {
-	struct net_wire *wire = BIO_get_data(bio);
+	struct net_tls_socket *wire = BIO_get_data(bio);
 	size_t part = wire->raw_len < (size_t)n ? wire->raw_len : (size_t)n;
 
 	BIO_clear_retry_flags(bio);
@@ -40,7 +40,7 @@ static int bio_read(BIO *bio, char *out, int n)
 
 static int bio_write(BIO *bio, const char *data, int n)
 {
-	struct net_wire *wire = BIO_get_data(bio);
+	struct net_tls_socket *wire = BIO_get_data(bio);
 	struct net_scratch *scratch = wire->scratch;
 
 	BIO_clear_retry_flags(bio);
@@ -71,10 +71,10 @@ static void make_method(void)
 
 /* Counts what costs a derivation of keys or an answer, and of which OpenSSL takes
  * any number. */
-static void count_message(int writing, int version, int type, const void *bytes, size_t n, SSL *ssl,
-			  void *arg)
+static void tls_socket_count_message(int writing, int version, int type, const void *bytes,
+				     size_t n, SSL *ssl, void *arg)
 {
-	struct net_wire *wire = arg;
+	struct net_tls_socket *wire = arg;
 	uint8_t message;
 
 	(void)version;
@@ -91,13 +91,14 @@ static void count_message(int writing, int version, int type, const void *bytes,
 	}
 }
 
-int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_scratch *scratch,
-		  struct cairn_err *err)
+int net_tls_socket_init(struct net_tls_socket *wire, int fd, struct ssl_st *ssl,
+			struct net_scratch *scratch, struct cairn_err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	BIO *bio;
 
-	*wire = (struct net_wire){.fd = fd, .ssl = ssl, .scratch = scratch, .established = !ssl};
+	*wire = (struct net_tls_socket){
+		.fd = fd, .ssl = ssl, .scratch = scratch, .established = !ssl};
 	if (!ssl)
 		return 0;
 	pthread_once(&once, make_method);
@@ -107,31 +108,31 @@ int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_
 	BIO_set_data(bio, wire);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(ssl, bio, bio);
-	SSL_set_msg_callback(ssl, count_message);
+	SSL_set_msg_callback(ssl, tls_socket_count_message);
 	SSL_set_msg_callback_arg(ssl, wire);
 	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return 0;
 }
 
-void net_wire_done(struct net_wire *wire)
+void net_tls_socket_done(struct net_tls_socket *wire)
 {
 	SSL_free(wire->ssl);
 	free(wire->pending);
 	free(wire->begun);
 	if (wire->fd >= 0)
 		close(wire->fd);
-	*wire = (struct net_wire){.fd = -1};
+	*wire = (struct net_tls_socket){.fd = -1};
 }
 
-static int broken(struct cairn_err *err, int sys_errno, const char *what)
+static int tls_socket_broken(struct cairn_err *err, int sys_errno, const char *what)
 {
 	cairn_err_sys(err, sys_errno, "%s", what);
 	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
 }
 
 /* Sends as much as the socket takes; returns how many bytes that were. */
-static int send_some(struct net_wire *wire, const uint8_t *data, size_t n, size_t *ret_sent,
+static int send_some(struct net_tls_socket *wire, const uint8_t *data, size_t n, size_t *ret_sent,
 		     struct cairn_err *err)
 {
 	size_t at = 0;
@@ -148,13 +149,14 @@ static int send_some(struct net_wire *wire, const uint8_t *data, size_t n, size_
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			break;
 		wire->failed = true;
-		return broken(err, errno, "send");
+		return tls_socket_broken(err, errno, "send");
 	}
 	*ret_sent = at;
 	return 0;
 }
 
-static int keep(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err)
+static int tls_socket_keep(struct net_tls_socket *wire, const uint8_t *data, size_t n,
+			   struct cairn_err *err)
 {
 	size_t have = wire->pending_len - wire->pending_at;
 	uint8_t *all;
@@ -178,7 +180,8 @@ static int keep(struct net_wire *wire, const uint8_t *data, size_t n, struct cai
 	return 0;
 }
 
-static int send_or_keep(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err)
+static int send_or_keep(struct net_tls_socket *wire, const uint8_t *data, size_t n,
+			struct cairn_err *err)
 {
 	size_t sent = 0;
 	int rc = 0;
@@ -188,11 +191,11 @@ static int send_or_keep(struct net_wire *wire, const uint8_t *data, size_t n, st
 	if (!wire->pending)
 		rc = send_some(wire, data, n, &sent, err);
 	if (rc == 0)
-		rc = keep(wire, data + sent, n - sent, err);
+		rc = tls_socket_keep(wire, data + sent, n - sent, err);
 	return rc;
 }
 
-static int send_cipher(struct net_wire *wire, struct cairn_err *err)
+static int send_cipher(struct net_tls_socket *wire, struct cairn_err *err)
 {
 	struct net_scratch *scratch = wire->scratch;
 	size_t n = scratch->cipher_len;
@@ -201,7 +204,7 @@ static int send_cipher(struct net_wire *wire, struct cairn_err *err)
 	return n ? send_or_keep(wire, scratch->cipher, n, err) : 0;
 }
 
-static int tls_failure(struct net_wire *wire, const char *what, struct cairn_err *err)
+static int tls_failure(struct net_tls_socket *wire, const char *what, struct cairn_err *err)
 {
 	unsigned long code = ERR_get_error();
 	const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -218,7 +221,7 @@ static int tls_failure(struct net_wire *wire, const char *what, struct cairn_err
 			     reason ? reason : "the peer closed the connection");
 }
 
-static int check_alpn(struct net_wire *wire, struct cairn_err *err)
+static int check_alpn(struct net_tls_socket *wire, struct cairn_err *err)
 {
 	const unsigned char *proto = NULL;
 	unsigned len = 0;
@@ -230,7 +233,7 @@ static int check_alpn(struct net_wire *wire, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "TLS: the peer does not offer h2");
 }
 
-int net_wire_handshake(struct net_wire *wire, struct cairn_err *err)
+int net_tls_socket_handshake(struct net_tls_socket *wire, struct cairn_err *err)
 {
 	int rc, why;
 
@@ -257,7 +260,7 @@ _Static_assert(NET_READ_BYTES >= 2 * NET_RECORD_BYTES_MAX, "there is room behind
 
 /* Puts what was kept of a record before the `n` bytes that came, and keeps what begins
  * the next one. */
-static int take_whole(struct net_wire *wire, size_t n, struct cairn_err *err)
+static int take_whole(struct net_tls_socket *wire, size_t n, struct cairn_err *err)
 {
 	uint8_t *raw = wire->scratch->raw;
 	uint8_t *begun = NULL;
@@ -280,7 +283,7 @@ static int take_whole(struct net_wire *wire, size_t n, struct cairn_err *err)
 	return whole > 0;
 }
 
-int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err)
+int net_tls_socket_fill(struct net_tls_socket *wire, size_t max, struct cairn_err *err)
 {
 	size_t left = sizeof(wire->scratch->raw) - wire->begun_len;
 	size_t room = max < left ? max : left;
@@ -300,17 +303,17 @@ int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err)
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return 0;
 		if (errno != EINTR)
-			return broken(err, errno, "receive");
+			return tls_socket_broken(err, errno, "receive");
 	}
 }
 
-bool net_wire_was_full(const struct net_wire *wire)
+bool net_tls_socket_was_full(const struct net_tls_socket *wire)
 {
 	return wire->was_full;
 }
 
-int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n,
-		  struct cairn_err *err)
+int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, size_t *ret_n,
+			struct cairn_err *err)
 {
 	int n, why;
 
@@ -334,12 +337,13 @@ int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n
 	return send_cipher(wire, err);
 }
 
-bool net_wire_blocked(const struct net_wire *wire)
+bool net_tls_socket_blocked(const struct net_tls_socket *wire)
 {
 	return wire->pending != NULL;
 }
 
-int net_wire_write(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err)
+int net_tls_socket_write(struct net_tls_socket *wire, const uint8_t *data, size_t n,
+			 struct cairn_err *err)
 {
 	size_t at = 0;
 
@@ -356,7 +360,7 @@ int net_wire_write(struct net_wire *wire, const uint8_t *data, size_t n, struct 
 	return send_cipher(wire, err);
 }
 
-int net_wire_flush(struct net_wire *wire, struct cairn_err *err)
+int net_tls_socket_flush(struct net_tls_socket *wire, struct cairn_err *err)
 {
 	size_t sent = 0;
 	int rc;
@@ -374,7 +378,7 @@ int net_wire_flush(struct net_wire *wire, struct cairn_err *err)
 	return rc;
 }
 
-void net_wire_close_notify(struct net_wire *wire)
+void net_tls_socket_close_notify(struct net_tls_socket *wire)
 {
 	if (!wire->ssl || !wire->established || wire->failed || wire->pending)
 		return;

@@ -23,7 +23,7 @@ struct cairn_err;
 struct net_scratch;
 struct ssl_st;
 
-struct net_wire {
+struct net_tls_socket {
 	int fd;
 	struct ssl_st *ssl; /* NULL for cleartext */
 	struct net_scratch *scratch;
@@ -43,39 +43,40 @@ struct net_wire {
 };
 
 /* Takes over `fd` and `ssl` (accept or connect state set; may be NULL). */
-int net_wire_init(struct net_wire *wire, int fd, struct ssl_st *ssl, struct net_scratch *scratch,
-		  struct cairn_err *err);
-void net_wire_done(struct net_wire *wire);
+int net_tls_socket_init(struct net_tls_socket *wire, int fd, struct ssl_st *ssl,
+			struct net_scratch *scratch, struct cairn_err *err);
+void net_tls_socket_done(struct net_tls_socket *wire);
 
 /* Continues the TLS handshake: 1 when complete, 0 when it waits for the peer.
  *
  * CAIRN_UNAVAILABLE  the peer failed the handshake or does not speak h2; the text says why
  */
-int net_wire_handshake(struct net_wire *wire, struct cairn_err *err);
+int net_tls_socket_handshake(struct net_tls_socket *wire, struct cairn_err *err);
 
 /* One read(2) of at most `max` bytes into the scratch buffer. 1 when there are bytes for TLS, 0 when
  * there are none now, CAIRN_UNAVAILABLE at the end or on an error. */
-int net_wire_fill(struct net_wire *wire, size_t max, struct cairn_err *err);
+int net_tls_socket_fill(struct net_tls_socket *wire, size_t max, struct cairn_err *err);
 
 /* True when the last read filled the buffer, so that more may be available. */
-bool net_wire_was_full(const struct net_wire *wire);
+bool net_tls_socket_was_full(const struct net_tls_socket *wire);
 
 /* The next piece of the received bytes, decrypted: 1 and the piece; 0 when all
  * were consumed; CAIRN_UNAVAILABLE when TLS is broken or closed. Call until it
  * is not 1. */
-int net_wire_next(struct net_wire *wire, const uint8_t **ret_data, size_t *ret_n,
-		  struct cairn_err *err);
+int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, size_t *ret_n,
+			struct cairn_err *err);
 
 /* True while earlier bytes wait for the socket. */
-bool net_wire_blocked(const struct net_wire *wire);
+bool net_tls_socket_blocked(const struct net_tls_socket *wire);
 
 /* Sends or keeps all of it. Call it only when not blocked. */
-int net_wire_write(struct net_wire *wire, const uint8_t *data, size_t n, struct cairn_err *err);
+int net_tls_socket_write(struct net_tls_socket *wire, const uint8_t *data, size_t n,
+			 struct cairn_err *err);
 
 /* Retries sending the kept bytes. */
-int net_wire_flush(struct net_wire *wire, struct cairn_err *err);
+int net_tls_socket_flush(struct net_tls_socket *wire, struct cairn_err *err);
 
 /* Sends a TLS close notification, if that can be done at once. */
-void net_wire_close_notify(struct net_wire *wire);
+void net_tls_socket_close_notify(struct net_tls_socket *wire);
 
 #endif

@@ -26,7 +26,7 @@ static X509_STORE *store_of(const char *ca_pem)
 	return store;
 }
 
-static bool verify(X509_STORE *store, X509 *cert, STACK_OF(X509) * chain)
+static bool tls_verify_verify(X509_STORE *store, X509 *cert, STACK_OF(X509) * chain)
 {
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
 	bool good = context && X509_STORE_CTX_init(context, store, cert, chain) == 1 &&
@@ -42,7 +42,7 @@ bool net_tls_peer_verify(struct ssl_st *ssl, const char *ca_pem)
 {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
 	X509_STORE *store = cert ? store_of(ca_pem) : NULL;
-	bool good = store && verify(store, cert, SSL_get_peer_cert_chain(ssl));
+	bool good = store && tls_verify_verify(store, cert, SSL_get_peer_cert_chain(ssl));
 
 	X509_STORE_free(store);
 	return good;

@@ -41,7 +41,7 @@ static void watch_directories(struct net_tls_watch *watch)
 		(void)inotify_add_watch(watch->inotify_fd, dirs[i], SIGNS);
 }
 
-static void drain(int fd)
+static void tls_watch_drain(int fd)
 {
 	char events[4096];
 
@@ -60,11 +60,11 @@ static int wait_sign(struct net_tls_watch *watch, uint64_t ms)
 		return -1;
 	if (n <= 0)
 		return 0;
-	drain(watch->inotify_fd);
+	tls_watch_drain(watch->inotify_fd);
 	return 1;
 }
 
-static void reload(struct net_tls_watch *watch)
+static void tls_watch_reload(struct net_tls_watch *watch)
 {
 	struct cairn_err err = {0};
 	int rc = net_tls_reload(watch->tls, &err);
@@ -76,7 +76,7 @@ static void reload(struct net_tls_watch *watch)
 		watch->options.changed(watch->options.arg, rc < 0 ? &err : NULL);
 }
 
-static void *run(void *arg)
+static void *tls_watch_run(void *arg)
 {
 	struct net_tls_watch *watch = arg;
 	int sign = 1; /* files may have changed since they were read */
@@ -87,20 +87,20 @@ static void *run(void *arg)
 		if (sign < 0)
 			break;
 		watch_directories(watch);
-		reload(watch);
+		tls_watch_reload(watch);
 		sign = wait_sign(watch, watch->options.look_ms);
 	}
 	return NULL;
 }
 
-static void release(struct net_tls_watch *watch)
+static void tls_watch_release(struct net_tls_watch *watch)
 {
 	cairn_closep(&watch->stop_fd);
 	cairn_closep(&watch->inotify_fd);
 	free(watch);
 }
 
-static int start_thread(struct net_tls_watch *watch, struct cairn_err *err)
+static int tls_watch_start_thread(struct net_tls_watch *watch, struct cairn_err *err)
 {
 	sigset_t all, old;
 	int rc;
@@ -108,7 +108,7 @@ static int start_thread(struct net_tls_watch *watch, struct cairn_err *err)
 	/* Signals are for the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&watch->thread, NULL, run, watch);
+	rc = pthread_create(&watch->thread, NULL, tls_watch_run, watch);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc ? cairn_err_sys(err, rc, "start TLS watch") : 0;
 }
@@ -134,9 +134,9 @@ int net_tls_watch_new(struct net_tls *tls, const struct net_tls_watch_options *o
 	else
 		watch_directories(watch);
 	if (rc == 0)
-		rc = start_thread(watch, err);
+		rc = tls_watch_start_thread(watch, err);
 	if (rc < 0) {
-		release(watch);
+		tls_watch_release(watch);
 		return rc;
 	}
 	*ret = watch;
@@ -149,5 +149,5 @@ void net_tls_watch_free(struct net_tls_watch *watch)
 		return;
 	eventfd_write(watch->stop_fd, 1);
 	pthread_join(watch->thread, NULL);
-	release(watch);
+	tls_watch_release(watch);
 }

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "older/aggapi/aggapi_status.h"
 #include "base/buf.h"
 #include "kube/object.h"
+#include "older/aggapi/aggapi_status.h"
 
 #define TEXT_MAX 4096 /* limit of all warnings together */
 
@@ -45,8 +45,8 @@ static bool is_known(const char *name, const char *const known[])
 	return false;
 }
 
-static unsigned collect(const json_t *object, const struct level *level, unsigned found,
-			struct cairn_buf *out)
+static unsigned aggapi_fields_collect(const json_t *object, const struct level *level,
+				      unsigned found, struct cairn_buf *out)
 {
 	json_t *at =
 		level->parts[0] ? kube_at_path(object, level->parts) : (json_t *)(uintptr_t)object;
@@ -70,7 +70,7 @@ int aggapi_fields_check(const json_t *object, enum aggapi_validation validation,
 	unsigned found = 0;
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-		found = collect(object, &levels[i], found, &text);
+		found = aggapi_fields_collect(object, &levels[i], found, &text);
 	if (found == 0)
 		return 0;
 	if (validation != AGGAPI_STRICT) {

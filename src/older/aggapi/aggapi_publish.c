@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "older/aggapi/path.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,6 +12,7 @@
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "kube/publisher.h"
+#include "older/aggapi/path.h"
 
 static json_t *service_of(const char *text, struct cairn_err *err)
 {
@@ -48,7 +48,8 @@ static json_t *service_of(const char *text, struct cairn_err *err)
 			 (json_int_t)number, "path", path);
 }
 
-static int make_object(const struct aggapi_publish_options *o, json_t **ret, struct cairn_err *err)
+static int aggapi_publish_make_object(const struct aggapi_publish_options *o, json_t **ret,
+				      struct cairn_err *err)
 {
 	kube_auto_json json_t *object = kube_object_new(&kube_driverdiscoveries, NULL, o->driver);
 	json_t *config = json_object();
@@ -75,7 +76,7 @@ static int make_object(const struct aggapi_publish_options *o, json_t **ret, str
 	return rc;
 }
 
-static void told(const json_t *object, const struct cairn_err *failure)
+static void aggapi_publish_told(const json_t *object, const struct cairn_err *failure)
 {
 	if (failure)
 		cairn_log(CAIRN_LOG_WARN, "DriverDiscovery is not published",
@@ -92,9 +93,9 @@ int aggapi_publish(struct kube_client *client, const struct aggapi_publish_optio
 	struct kube_publish_options how = {.resource = &kube_driverdiscoveries,
 					   .ca_file = options->ca_file,
 					   .ca_path = ca_path,
-					   .told = told,
+					   .told = aggapi_publish_told,
 					   .field_manager = "cairn-cbt-http"};
-	int rc = make_object(options, &how.object, err);
+	int rc = aggapi_publish_make_object(options, &how.object, err);
 
 	return rc ? rc : kube_publisher_new(client, &how, ret, err);
 }

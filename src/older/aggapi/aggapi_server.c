@@ -7,23 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/delta_create.h"
-#include "older/aggapi/document.h"
-#include "older/aggapi/path.h"
-#include "older/aggapi/aggapi_status.h"
-#include "older/aggapi/trust.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/auth.h"
-#include "kube/caller.h"
 #include "kube/authz_cache.h"
+#include "kube/caller.h"
 #include "kube/object.h"
 #include "kube/user.h"
-#include "net/http/http_server.h"
 #include "net/http/http_head.h"
+#include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/delta_create.h"
+#include "older/aggapi/document.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/trust.h"
 
 struct aggapi_server {
 	struct aggapi_server_options options;
@@ -54,7 +54,7 @@ static bool is_signed(const void *request, const char *ca_pem)
 
 /* The front proxy acts for users and shows its certificate; all other clients authenticate
  * with their own token. The headers are ignored without the certificate. */
-static int identify(struct aggapi_server *s, struct asked *a, struct cairn_err *err)
+static int aggapi_server_identify(struct aggapi_server *s, struct asked *a, struct cairn_err *err)
 {
 	const char *token = kube_bearer_token(net_http_field(a->http, "authorization"));
 	kube_auto_json json_t *info = NULL;
@@ -69,13 +69,14 @@ static int identify(struct aggapi_server *s, struct asked *a, struct cairn_err *
 	}
 	if (!token)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "Unauthorized");
-	rc = kube_guard_user(s->options.guard, token, NULL, &a->caller.wait, &a->user, err);
+	rc = kube_authz_cache_user(s->options.guard, token, NULL, &a->caller.wait, &a->user, err);
 	if (!rc)
 		net_http_trust(a->http, NET_SLOT_KNOWN);
 	return rc;
 }
 
-static int authorize(struct aggapi_server *s, const struct asked *a, struct cairn_err *err)
+static int aggapi_server_authorize(struct aggapi_server *s, const struct asked *a,
+				   struct cairn_err *err)
 {
 	const struct kube_access on_resource = {
 		.verb = a->verb,
@@ -87,13 +88,13 @@ static int authorize(struct aggapi_server *s, const struct asked *a, struct cair
 	};
 	const struct kube_access on_path = {.verb = a->verb, .path = net_http_path(a->http)};
 
-	return kube_guard_access(s->options.guard, a->user,
-				 aggapi_path_is_resource(&a->path) ? &on_resource : &on_path,
-				 &a->caller.wait, err);
+	return kube_authz_cache_access(s->options.guard, a->user,
+				       aggapi_path_is_resource(&a->path) ? &on_resource : &on_path,
+				       &a->caller.wait, err);
 }
 
-static int send_status(struct net_http *http, const struct aggapi_refusal *refusal,
-		       struct cairn_err *err)
+static int aggapi_server_send_status(struct net_http *http, const struct aggapi_refusal *refusal,
+				     struct cairn_err *err)
 {
 	kube_auto_json json_t *status = aggapi_status_object(refusal);
 	size_t n = 0;
@@ -127,20 +128,20 @@ static int send_document(struct net_http *http, const struct aggapi_document *do
 	return net_http_reply(http, 200, document->type, document->data, document->len, err);
 }
 
-static bool is_read(const struct net_http *http)
+static bool aggapi_server_is_read(const struct net_http *http)
 {
 	return strcmp(net_http_method(http), "GET") == 0 ||
 	       strcmp(net_http_method(http), "HEAD") == 0;
 }
 
 /* The user is authenticated and authorized. */
-static int answer(struct aggapi_server *s, struct asked *a, struct aggapi_refusal *refusal,
-		  struct cairn_err *err)
+static int aggapi_server_answer(struct aggapi_server *s, struct asked *a,
+				struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	struct aggapi_document document;
 
 	if (aggapi_document(a->path.what, net_http_field(a->http, "accept"), &document)) {
-		if (!is_read(a->http))
+		if (!aggapi_server_is_read(a->http))
 			return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 					     "the server does not allow this method here");
 		return send_document(a->http, &document, err);
@@ -156,7 +157,7 @@ static int answer(struct aggapi_server *s, struct asked *a, struct aggapi_refusa
 			     "the server could not find the requested resource");
 }
 
-static void lower(const char *text, char *out, size_t cap)
+static void aggapi_server_lower(const char *text, char *out, size_t cap)
 {
 	size_t n = 0;
 
@@ -165,8 +166,8 @@ static void lower(const char *text, char *out, size_t cap)
 	out[n] = '\0';
 }
 
-static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal *refusal,
-		 struct cairn_err *err)
+static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
+			       struct aggapi_refusal *refusal, struct cairn_err *err)
 {
 	char watch[8] = "";
 	struct cairn_err why = {0};
@@ -174,7 +175,7 @@ static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal
 
 	aggapi_path_parse(net_http_path(a->http), &a->path);
 	(void)net_http_query_get(net_http_query(a->http), "watch", watch, sizeof(watch));
-	lower(net_http_method(a->http), a->method, sizeof(a->method));
+	aggapi_server_lower(net_http_method(a->http), a->method, sizeof(a->method));
 	a->verb = a->method;
 	if (aggapi_path_is_resource(&a->path))
 		a->verb = aggapi_verb(&a->path, net_http_method(a->http),
@@ -182,25 +183,25 @@ static int serve(struct aggapi_server *s, struct asked *a, struct aggapi_refusal
 	if (!a->verb)
 		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 				     "the server does not know this method");
-	rc = identify(s, a, &why);
+	rc = aggapi_server_identify(s, a, &why);
 	if (!rc)
-		rc = authorize(s, a, &why);
+		rc = aggapi_server_authorize(s, a, &why);
 	if (rc)
 		return aggapi_refuse_err(refusal, &why);
-	return answer(s, a, refusal, err);
+	return aggapi_server_answer(s, a, refusal, err);
 }
 
-static const char *kind_of(const struct aggapi_path *path)
+static const char *aggapi_server_kind_of(const struct aggapi_path *path)
 {
 	return aggapi_path_is_resource(path)  ? "delta"
 	       : path->what == AGGAPI_UNKNOWN ? "other"
 					      : "document";
 }
 
-static void note(struct aggapi_server *s, const struct asked *a,
-		 const struct aggapi_refusal *refusal, uint64_t began)
+static void aggapi_server_note(struct aggapi_server *s, const struct asked *a,
+			       const struct aggapi_refusal *refusal, uint64_t began)
 {
-	const char *kind = kind_of(&a->path);
+	const char *kind = aggapi_server_kind_of(&a->path);
 	char code[8];
 	const char *labels[2] = {kind, code};
 
@@ -214,7 +215,7 @@ static void note(struct aggapi_server *s, const struct asked *a,
 			  CAIRN_STR("error", refusal->message));
 }
 
-static int handle(struct net_http *http, void *arg, struct cairn_err *err)
+static int aggapi_server_handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct aggapi_server *s = arg;
 	struct asked asked = {.http = http};
@@ -223,13 +224,13 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 	int rc;
 
 	kube_caller_init(&asked.caller, http, AGGAPI_ASK_MS);
-	rc = serve(s, &asked, &refusal, err);
-	note(s, &asked, &refusal, began);
+	rc = aggapi_server_serve(s, &asked, &refusal, err);
+	aggapi_server_note(s, &asked, &refusal, began);
 	kube_value_unrefp(&asked.user);
-	return refusal.http ? send_status(http, &refusal, err) : rc;
+	return refusal.http ? aggapi_server_send_status(http, &refusal, err) : rc;
 }
 
-static int add_metrics(struct aggapi_server *s, struct cairn_err *err)
+static int aggapi_server_add_metrics(struct aggapi_server *s, struct cairn_err *err)
 {
 	static const char *const kinds[] = {"delta", "document", "other", NULL};
 	static const char *const codes[] = {"200", "400", "401", "403",   "404", "405",
@@ -258,13 +259,13 @@ int aggapi_server_new(const struct aggapi_server_options *options, struct net_ht
 		      struct aggapi_server **ret, struct cairn_err *err)
 {
 	cairn_cleanup(aggapi_server_freep) struct aggapi_server *s = cairn_calloc(1, sizeof(*s));
-	struct net_http_route route = {.path = "/", .handler = handle, .arg = s};
+	struct net_http_route route = {.path = "/", .handler = aggapi_server_handle, .arg = s};
 	int rc;
 
 	if (!s)
 		return cairn_err_nomem(err, "server");
 	s->options = *options;
-	rc = add_metrics(s, err);
+	rc = aggapi_server_add_metrics(s, err);
 	if (!rc)
 		rc = aggapi_creator_new(options, &s->creator, err);
 	if (!rc)

@@ -13,7 +13,7 @@ struct aggapi_server;
 struct aggapi_trust;
 struct cairn_err;
 struct kube_client;
-struct kube_guard;
+struct kube_authz_cache;
 struct kube_informer;
 struct net_http_server;
 struct net_metrics;
@@ -23,7 +23,7 @@ struct net_metrics;
 
 struct aggapi_server_options {
 	struct kube_client *client;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct aggapi_trust *trust;
 	struct kube_informer *discoveries;
 	struct aggapi_remote *remote;

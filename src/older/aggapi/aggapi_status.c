@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "older/aggapi/path.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "kube/object.h"
+#include "older/aggapi/path.h"
 
 int aggapi_refuse(struct aggapi_refusal *ret, int http, const char *reason, const char *fmt, ...)
 {
@@ -59,7 +59,7 @@ int aggapi_refuse_err(struct aggapi_refusal *ret, const struct cairn_err *err)
 	}
 }
 
-static int add_details(json_t *status, const struct aggapi_refusal *r)
+static int aggapi_status_add_details(json_t *status, const struct aggapi_refusal *r)
 {
 	json_t *details = NULL;
 
@@ -83,7 +83,7 @@ json_t *aggapi_status_object(const struct aggapi_refusal *r)
 			  "v1", "metadata", "status", "Failure", "message", r->message, "reason",
 			  r->reason, "code", r->http);
 
-	if (!status || add_details(status, r) < 0)
+	if (!status || aggapi_status_add_details(status, r) < 0)
 		return NULL;
 	return cairn_take(status);
 }

@@ -6,21 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/csi.h"
-#include "older/aggapi/holder.h"
-#include "older/aggapi/aggapi_wire.h"
 #include "base/audit.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/auth.h"
-#include "kube/caller.h"
 #include "kube/authz_cache.h"
+#include "kube/caller.h"
 #include "kube/object.h"
 #include "kube/user.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/aggapi/aggapi_wire.h"
+#include "older/aggapi/csi.h"
+#include "older/aggapi/holder.h"
 
 #define ASK_MS     15000U
 #define TOKEN_BODY 8192
@@ -42,13 +42,14 @@ static int check_certificate(const struct aggapi_sidecar *s, const struct net_ht
 }
 
 /* Authenticates the user of the request's token. */
-static int identify(const struct aggapi_sidecar *s, struct net_http *http,
-		    const struct kube_caller *caller, struct kube_user **ret, struct cairn_err *err)
+static int cbt_http_server_identify(const struct aggapi_sidecar *s, struct net_http *http,
+				    const struct kube_caller *caller, struct kube_user **ret,
+				    struct cairn_err *err)
 {
 	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
 
-	int rc = kube_guard_user(s->options.guard, token, s->options.audience, &caller->wait, ret,
-				 err);
+	int rc = kube_authz_cache_user(s->options.guard, token, s->options.audience, &caller->wait,
+				       ret, err);
 
 	if (!rc)
 		net_http_trust(http, NET_SLOT_KNOWN);
@@ -67,8 +68,8 @@ static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 	if (check_certificate(s, http) == 0)
 		return 0;
 	kube_caller_init(&caller, http, ASK_MS);
-	rc = identify(s, http, &caller, &user, err);
-	return rc ? rc : kube_guard_access(s->options.guard, user, &what, &caller.wait, err);
+	rc = cbt_http_server_identify(s, http, &caller, &user, err);
+	return rc ? rc : kube_authz_cache_access(s->options.guard, user, &what, &caller.wait, err);
 }
 
 /* Only the user that the token was made for may read data, and must still be allowed to
@@ -77,16 +78,16 @@ static int check_holder(const struct aggapi_sidecar *s, const struct kube_caller
 			const struct kube_user *user, const struct aggapi_holder *holder,
 			struct cairn_err *err)
 {
-	int rc = kube_guard_may_read(s->options.guard, user, holder->ns, holder->target,
-				     &caller->wait, err);
+	int rc = kube_authz_cache_may_read(s->options.guard, user, holder->ns, holder->target,
+					   &caller->wait, err);
 
 	if (!rc && holder->base[0])
-		rc = kube_guard_may_read(s->options.guard, user, holder->ns, holder->base,
-					 &caller->wait, err);
+		rc = kube_authz_cache_may_read(s->options.guard, user, holder->ns, holder->base,
+					       &caller->wait, err);
 	return rc;
 }
 
-static int read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
+static int cbt_http_server_read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
 {
 	size_t n;
 	const void *body = net_http_body(http, &n);
@@ -95,7 +96,8 @@ static int read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
 	return rc == CAIRN_INVALID ? cairn_err_set(err, rc, "the body is not JSON") : rc;
 }
 
-static int send_json(struct net_http *http, int status, const json_t *object, struct cairn_err *err)
+static int cbt_http_server_send_json(struct net_http *http, int status, const json_t *object,
+				     struct cairn_err *err)
 {
 	size_t n = 0;
 	cairn_auto_free char *text = object ? kube_json_text(object, &n) : NULL;
@@ -112,11 +114,11 @@ static int send_failure(struct net_http *http, const struct cairn_err *why, stru
 
 	if (why->code == CAIRN_UNAUTHENTICATED)
 		(void)net_http_add_field(http, "www-authenticate", "Bearer", NULL);
-	return send_json(http, net_http_status_of(why->code), object, err);
+	return cbt_http_server_send_json(http, net_http_status_of(why->code), object, err);
 }
 
-static int deltas(struct aggapi_sidecar *s, struct net_http *http, json_t **ret,
-		  struct cairn_err *err)
+static int cbt_http_server_deltas(struct aggapi_sidecar *s, struct net_http *http, json_t **ret,
+				  struct cairn_err *err)
 {
 	kube_auto_json json_t *body = NULL;
 	struct aggapi_question question;
@@ -125,13 +127,14 @@ static int deltas(struct aggapi_sidecar *s, struct net_http *http, json_t **ret,
 	if (!rc && s->options.serves && !s->options.serves(s->options.arg))
 		rc = cairn_err_set(err, CAIRN_UNAVAILABLE, "another instance is the leader");
 	if (!rc)
-		rc = read_body(http, &body, err);
+		rc = cbt_http_server_read_body(http, &body, err);
 	if (!rc)
 		rc = aggapi_question_read(body, &question, err);
 	return rc ? rc : aggapi_csi_deltas(s->options.csi, &question, ret, err);
 }
 
-static void note(struct aggapi_sidecar *s, const char *what, int rc, const struct cairn_err *why)
+static void cbt_http_server_note(struct aggapi_sidecar *s, const char *what, int rc,
+				 const struct cairn_err *why)
 {
 	const char *labels[2] = {what, cairn_code_name(rc)};
 
@@ -145,10 +148,11 @@ static int handle_deltas(struct net_http *http, void *arg, struct cairn_err *err
 {
 	kube_auto_json json_t *answer = NULL;
 	struct cairn_err why = {0};
-	int rc = deltas(arg, http, &answer, &why);
+	int rc = cbt_http_server_deltas(arg, http, &answer, &why);
 
-	note(arg, "deltas", rc, &why);
-	return rc ? send_failure(http, &why, err) : send_json(http, 200, answer, err);
+	cbt_http_server_note(arg, "deltas", rc, &why);
+	return rc ? send_failure(http, &why, err)
+		  : cbt_http_server_send_json(http, 200, answer, err);
 }
 
 /* A block in transfer. The head is sent with the first piece, so that an invalid token
@@ -171,7 +175,7 @@ static void outgoing_done(struct outgoing *out)
 	free(out->token);
 }
 
-static int send_piece(void *arg, const void *data, size_t n, struct cairn_err *err)
+static int cbt_http_server_send_piece(void *arg, const void *data, size_t n, struct cairn_err *err)
 {
 	struct outgoing *out = arg;
 	int rc = out->begun ? 0 : net_http_begin(out->http, 200, "application/octet-stream", err);
@@ -184,7 +188,8 @@ static int send_piece(void *arg, const void *data, size_t n, struct cairn_err *e
 	return rc;
 }
 
-static int block(struct aggapi_sidecar *s, struct outgoing *out, struct cairn_err *err)
+static int cbt_http_server_block(struct aggapi_sidecar *s, struct outgoing *out,
+				 struct cairn_err *err)
 {
 	kube_auto_json json_t *body = NULL;
 	cairn_auto_free char *text = NULL;
@@ -193,9 +198,9 @@ static int block(struct aggapi_sidecar *s, struct outgoing *out, struct cairn_er
 	int rc;
 
 	kube_caller_init(&caller, out->http, ASK_MS);
-	rc = identify(s, out->http, &caller, &out->user, err);
+	rc = cbt_http_server_identify(s, out->http, &caller, &out->user, err);
 	if (!rc)
-		rc = read_body(out->http, &body, err);
+		rc = cbt_http_server_read_body(out->http, &body, err);
 	if (rc)
 		return rc;
 	out->token = cairn_strdup(kube_str(body, "token") ? kube_str(body, "token") : "");
@@ -210,7 +215,8 @@ static int block(struct aggapi_sidecar *s, struct outgoing *out, struct cairn_er
 	text = aggapi_holder_text(&out->holder);
 	if (!text)
 		return cairn_err_nomem(err, "token");
-	return aggapi_csi_block(s->options.csi, driver_token, text, send_piece, out, err);
+	return aggapi_csi_block(s->options.csi, driver_token, text, cbt_http_server_send_piece, out,
+				err);
 }
 
 static void audit_block(const struct outgoing *out, int rc, uint64_t began)
@@ -234,9 +240,9 @@ static int handle_block(struct net_http *http, void *arg, struct cairn_err *err)
 	cairn_cleanup(outgoing_done) struct outgoing out = {.http = http};
 	struct cairn_err why = {0};
 	uint64_t began = cairn_monotonic_ns();
-	int rc = block(arg, &out, &why);
+	int rc = cbt_http_server_block(arg, &out, &why);
 
-	note(arg, "block", rc, &why);
+	cbt_http_server_note(arg, "block", rc, &why);
 	audit_block(&out, rc, began);
 	if (rc && out.begun) { /* aborted, so that the client does not take a part for the whole */
 		if (err)
@@ -248,7 +254,7 @@ static int handle_block(struct net_http *http, void *arg, struct cairn_err *err)
 	return out.begun ? 0 : net_http_reply(http, 200, "application/octet-stream", "", 0, err);
 }
 
-static int add_metrics(struct aggapi_sidecar *s, struct cairn_err *err)
+static int cbt_http_server_add_metrics(struct aggapi_sidecar *s, struct cairn_err *err)
 {
 	static const char *const whats[] = {"deltas", "block", NULL};
 	static const char *const codes[] = {"OK",
@@ -290,7 +296,7 @@ int aggapi_sidecar_new(const struct aggapi_sidecar_options *options, struct net_
 	if (!s)
 		return cairn_err_nomem(err, "sidecar");
 	s->options = *options;
-	rc = add_metrics(s, err);
+	rc = cbt_http_server_add_metrics(s, err);
 	if (!rc)
 		rc = net_http_server_add(http, routes, 2, err);
 	if (!rc)

@@ -18,13 +18,13 @@
 struct aggapi_csi;
 struct aggapi_sidecar;
 struct cairn_err;
-struct kube_guard;
+struct kube_authz_cache;
 struct net_http_server;
 struct net_metrics;
 
 struct aggapi_sidecar_options {
 	struct aggapi_csi *csi;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct net_metrics *metrics;
 	const char *audience;    /* of tokens */
 	bool certificates;       /* a certificate of the right CA is enough */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,8 +16,9 @@
 #include "csi_deltas.pb-c.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
-#include "net/grpc/unary.h"
 #include "net/grpc/grpc_client.h"
+#include "net/grpc/unary.h"
+#include "older/aggapi/aggapi_wire.h"
 #include "proto/message.h"
 
 #define MESSAGE_MAX    (32U << 20)
@@ -179,9 +179,9 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 	request.holder = holder;
 	rc = fill_secrets(question->secrets, &request, &memory, err);
 	if (!rc)
-		rc = net_ask(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas", csi->timeout_ms,
-			     &request.base, &csi__v1__list_snapshot_deltas_response__descriptor,
-			     &answer, err);
+		rc = net_unary(csi->channel, "/csi.v1.Controller/ListSnapshotDeltas",
+			       csi->timeout_ms, &request.base,
+			       &csi__v1__list_snapshot_deltas_response__descriptor, &answer, err);
 	if (!rc)
 		rc = answer_object((const void *)answer, &question->holder, &object, err);
 	if (!rc)

@@ -7,29 +7,29 @@
 #include <string.h>
 #include <strings.h>
 
-#include "older/aggapi/delta_pages.h"
-#include "older/aggapi/resolve_snapshots.h"
-#include "older/aggapi/path.h"
-#include "older/aggapi/rates.h"
-#include "older/aggapi/remote.h"
-#include "older/aggapi/aggapi_server.h"
-#include "older/aggapi/aggapi_status.h"
-#include "older/aggapi/aggapi_wire.h"
 #include "base/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/kube_cache.h"
 #include "kube/digest.h"
+#include "kube/kube_cache.h"
+#include "kube/kube_wait.h"
 #include "kube/object.h"
 #include "kube/user.h"
 #include "kube/value.h"
-#include "kube/kube_wait.h"
-#include "net/http/http_server.h"
 #include "net/http/http_head.h"
+#include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/aggapi/aggapi_server.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/aggapi_wire.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/rates.h"
+#include "older/aggapi/remote.h"
+#include "older/aggapi/resolve_snapshots.h"
 
 #define PAGES_KEPT   256
 #define WARNINGS_MAX 4096
@@ -43,7 +43,8 @@ struct aggapi_creator {
 	uint64_t page_limit;
 };
 
-static int add_metrics(struct aggapi_creator *c, struct net_metrics *metrics, struct cairn_err *err)
+static int delta_create_add_metrics(struct aggapi_creator *c, struct net_metrics *metrics,
+				    struct cairn_err *err)
 {
 	const struct net_metric_spec from_memory = {
 		.name = "cairn_aggapi_cached_total",
@@ -78,7 +79,7 @@ int aggapi_creator_new(const struct aggapi_server_options *o, struct aggapi_crea
 	if (!rc)
 		rc = kube_cache_new(&pages, &c->pages, err);
 	if (!rc)
-		rc = add_metrics(c, o->metrics, err);
+		rc = delta_create_add_metrics(c, o->metrics, err);
 	if (!rc)
 		*ret = cairn_take(c);
 	return rc;
@@ -294,7 +295,7 @@ static int send_object(struct net_http *http, const json_t *object, struct cairn
 }
 
 /* Maps the HTTP status of a request to the closest code of base/err.h. */
-static int code_of(int rc, const struct aggapi_refusal *refusal)
+static int delta_create_code_of(int rc, const struct aggapi_refusal *refusal)
 {
 	switch (refusal->http) {
 	case 0:
@@ -313,9 +314,9 @@ static int code_of(int rc, const struct aggapi_refusal *refusal)
 	}
 }
 
-static void audit(struct net_http *http, const struct aggapi_delta *delta,
-		  const struct kube_user *user, const struct aggapi_refusal *refusal, int rc,
-		  uint64_t began)
+static void delta_create_audit(struct net_http *http, const struct aggapi_delta *delta,
+			       const struct kube_user *user, const struct aggapi_refusal *refusal,
+			       int rc, uint64_t began)
 {
 	cairn_audit_write(&(struct cairn_audit){
 		.op = AGGAPI_KIND,
@@ -325,28 +326,29 @@ static void audit(struct net_http *http, const struct aggapi_delta *delta,
 		.ns = delta->ns,
 		.snapshot = delta->target,
 		.base = delta->base,
-		.code = code_of(rc, refusal),
+		.code = delta_create_code_of(rc, refusal),
 		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
 	});
 }
 
-static int answer(struct aggapi_creator *c, struct net_http *http, struct aggapi_delta *delta,
-		  const struct kube_user *user, const struct kube_wait *wait,
-		  struct aggapi_refusal *refusal, struct cairn_err *err)
+static int delta_create_answer(struct aggapi_creator *c, struct net_http *http,
+			       struct aggapi_delta *delta, const struct kube_user *user,
+			       const struct kube_wait *wait, struct aggapi_refusal *refusal,
+			       struct cairn_err *err)
 {
 	struct aggapi_found found;
 	uint64_t began = cairn_monotonic_ns();
-	int rc = aggapi_find(&c->finder, delta, user, wait, &found, refusal);
+	int rc = aggapi_resolve(&c->finder, delta, user, wait, &found, refusal);
 
 	if (rc) {
-		audit(http, delta, user, refusal, rc, began);
+		delta_create_audit(http, delta, user, refusal, rc, began);
 		return rc;
 	}
 	rc = fill_status(c, delta, &found, user, wait, err);
 	aggapi_found_done(&found);
 	if (!rc)
 		rc = send_object(http, delta->object, err);
-	audit(http, delta, user, refusal, rc, began);
+	delta_create_audit(http, delta, user, refusal, rc, began);
 	return rc;
 }
 
@@ -375,7 +377,7 @@ int aggapi_create(struct aggapi_creator *c, struct net_http *http, const struct 
 		return rc;
 	add_warnings(http, &warnings);
 	rc = dry ? send_object(http, delta.object, err)
-		 : answer(c, http, &delta, user, wait, refusal, err);
+		 : delta_create_answer(c, http, &delta, user, wait, refusal, err);
 	aggapi_delta_done(&delta);
 	return rc;
 }

@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "older/aggapi/aggapi_fields.h"
-#include "older/aggapi/aggapi_status.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/random.h"
 #include "kube/object.h"
+#include "older/aggapi/aggapi_fields.h"
+#include "older/aggapi/aggapi_status.h"
 
 #define REQUIRED "FieldValueRequired"
 #define WRONG    "FieldValueInvalid"
 
-static int check_kind(const json_t *object, struct aggapi_refusal *refusal)
+static int delta_pages_check_kind(const json_t *object, struct aggapi_refusal *refusal)
 {
 	const char *kind = kube_str(object, "kind"), *version = kube_str(object, "apiVersion");
 
@@ -98,7 +98,8 @@ static int read_text(const json_t *spec, const char *name, const char **ret,
 	return 0;
 }
 
-static int read_secret(const json_t *spec, struct aggapi_delta *ret, struct aggapi_refusal *refusal)
+static int delta_pages_read_secret(const json_t *spec, struct aggapi_delta *ret,
+				   struct aggapi_refusal *refusal)
 {
 	const json_t *ref = json_object_get(spec, "volumeSnapshotDeltaSecretRef");
 
@@ -132,7 +133,7 @@ static int read_spec(struct aggapi_delta *ret, uint64_t limit_max, struct aggapi
 	if (!rc)
 		rc = read_number(spec, "offset", &ret->offset, refusal);
 	if (!rc)
-		rc = read_secret(spec, ret, refusal);
+		rc = delta_pages_read_secret(spec, ret, refusal);
 	if (rc)
 		return rc;
 	if (!ret->target)
@@ -162,7 +163,7 @@ int aggapi_delta_parse(const char *body, size_t n, const char *ns,
 	if (rc)
 		return aggapi_refuse(refusal, 400, "BadRequest", "the body is not JSON: %s",
 				     err.msg);
-	rc = check_kind(ret->object, refusal);
+	rc = delta_pages_check_kind(ret->object, refusal);
 	if (!rc && validation != AGGAPI_IGNORE)
 		rc = aggapi_fields_check(ret->object, validation, warnings, refusal);
 	if (!rc)
@@ -218,7 +219,7 @@ static json_t *entry_of(const json_t *block)
 	return cairn_take(entry);
 }
 
-static json_t *status_of(const struct aggapi_delta *delta, const char *state)
+static json_t *delta_pages_status_of(const struct aggapi_delta *delta, const char *state)
 {
 	return json_pack("{s:s, s:I, s:I}", "state", state, "limit", (json_int_t)delta->limit,
 			 "offset", (json_int_t)delta->offset);
@@ -241,7 +242,8 @@ static int add_entries(json_t *status, const json_t *page, struct cairn_err *err
 int aggapi_delta_complete(struct aggapi_delta *delta, const json_t *page, struct cairn_err *err)
 {
 	const char *next = kube_str(page, "nextToken");
-	kube_auto_json json_t *status = status_of(delta, next && *next ? "Continue" : "Completed");
+	kube_auto_json json_t *status =
+		delta_pages_status_of(delta, next && *next ? "Continue" : "Completed");
 	int64_t size = 0;
 	uint64_t index;
 	int rc;
@@ -267,7 +269,7 @@ int aggapi_delta_complete(struct aggapi_delta *delta, const json_t *page, struct
 
 int aggapi_delta_fail(struct aggapi_delta *delta, const char *message, struct cairn_err *err)
 {
-	kube_auto_json json_t *status = status_of(delta, "Failed");
+	kube_auto_json json_t *status = delta_pages_status_of(delta, "Failed");
 
 	if (!status || json_object_set_new(status, "error", json_string(message)) < 0 ||
 	    json_object_set(delta->object, "status", status) < 0)

@@ -48,7 +48,7 @@ static bool has_part(const char *range, const char *part, size_t n)
 }
 
 /* True if one of the media ranges has all parts of `want`, in any order. */
-static bool accepts(const char *accept, const char *want)
+static bool document_accepts(const char *accept, const char *want)
 {
 	for (const char *range = accept; range; range = strchr(range, ',')) {
 		bool all = true;
@@ -66,42 +66,42 @@ static bool accepts(const char *accept, const char *want)
 	return false;
 }
 
-static void fill(struct aggapi_document *d, const void *data, size_t len, const char *type)
+static void document_fill(struct aggapi_document *d, const void *data, size_t len, const char *type)
 {
 	*d = (struct aggapi_document){.data = data, .len = len, .type = type};
 }
 
-static void discovery(const char *accept, struct aggapi_document *d)
+static void document_discovery(const char *accept, struct aggapi_document *d)
 {
-	if (accept && accepts(accept, AGGREGATED("v2")))
-		fill(d, aggapi_discovery_v2, aggapi_discovery_v2_len, AGGREGATED("v2"));
-	else if (accept && accepts(accept, AGGREGATED("v2beta1")))
-		fill(d, aggapi_discovery_v2beta1, aggapi_discovery_v2beta1_len,
-		     AGGREGATED("v2beta1"));
+	if (accept && document_accepts(accept, AGGREGATED("v2")))
+		document_fill(d, aggapi_discovery_v2, aggapi_discovery_v2_len, AGGREGATED("v2"));
+	else if (accept && document_accepts(accept, AGGREGATED("v2beta1")))
+		document_fill(d, aggapi_discovery_v2beta1, aggapi_discovery_v2beta1_len,
+			      AGGREGATED("v2beta1"));
 	else
-		fill(d, aggapi_groups, aggapi_groups_len, JSON);
+		document_fill(d, aggapi_groups, aggapi_groups_len, JSON);
 }
 
 bool aggapi_document(enum aggapi_what what, const char *accept, struct aggapi_document *ret)
 {
 	switch (what) {
 	case AGGAPI_GROUPS:
-		discovery(accept, ret);
+		document_discovery(accept, ret);
 		return true;
 	case AGGAPI_GROUP_INFO:
-		fill(ret, aggapi_group, aggapi_group_len, JSON);
+		document_fill(ret, aggapi_group, aggapi_group_len, JSON);
 		return true;
 	case AGGAPI_RESOURCES:
-		fill(ret, aggapi_resources, aggapi_resources_len, JSON);
+		document_fill(ret, aggapi_resources, aggapi_resources_len, JSON);
 		return true;
 	case AGGAPI_OPENAPI_V2:
-		fill(ret, aggapi_openapi_v2, aggapi_openapi_v2_len, JSON);
+		document_fill(ret, aggapi_openapi_v2, aggapi_openapi_v2_len, JSON);
 		return true;
 	case AGGAPI_OPENAPI_V3:
-		fill(ret, v3_index, sizeof(v3_index) - 1, JSON);
+		document_fill(ret, v3_index, sizeof(v3_index) - 1, JSON);
 		return true;
 	case AGGAPI_OPENAPI_V3_GROUP:
-		fill(ret, aggapi_openapi_v3, aggapi_openapi_v3_len, JSON);
+		document_fill(ret, aggapi_openapi_v3, aggapi_openapi_v3_len, JSON);
 		return true;
 	default:
 		return false;

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-#include "older/aggapi/path.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "older/aggapi/path.h"
 
 static const char *base_of(const struct aggapi_holder *holder)
 {
 	return holder->base ? holder->base : "";
 }
 
-static bool is_name(const char *text)
+static bool holder_is_name(const char *text)
 {
 	size_t n = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") : 0;
 
@@ -22,8 +22,8 @@ static bool is_name(const char *text)
 
 static bool names_are_good(const struct aggapi_holder *holder)
 {
-	return is_name(holder->ns) && is_name(holder->target) &&
-	       (!base_of(holder)[0] || is_name(holder->base));
+	return holder_is_name(holder->ns) && holder_is_name(holder->target) &&
+	       (!base_of(holder)[0] || holder_is_name(holder->base));
 }
 
 int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *err)

@@ -41,7 +41,7 @@ static bool take_part(const char **at, char *out, size_t cap)
 	return aggapi_name_valid(out);
 }
 
-static bool take_text(const char **at, const char *text)
+static bool path_take_text(const char **at, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -55,12 +55,13 @@ static enum aggapi_what below_version(const char *at, struct aggapi_path *ret)
 {
 	if (strcmp(at, "/" AGGAPI_RESOURCE) == 0)
 		return AGGAPI_DELTAS_OF_ALL;
-	if (!take_text(&at, "/namespaces/") || !take_part(&at, ret->ns, sizeof(ret->ns)) ||
-	    !take_text(&at, "/" AGGAPI_RESOURCE))
+	if (!path_take_text(&at, "/namespaces/") || !take_part(&at, ret->ns, sizeof(ret->ns)) ||
+	    !path_take_text(&at, "/" AGGAPI_RESOURCE))
 		return AGGAPI_UNKNOWN;
 	if (*at == '\0')
 		return AGGAPI_DELTAS;
-	if (!take_text(&at, "/") || !take_part(&at, ret->name, sizeof(ret->name)) || *at != '\0')
+	if (!path_take_text(&at, "/") || !take_part(&at, ret->name, sizeof(ret->name)) ||
+	    *at != '\0')
 		return AGGAPI_UNKNOWN;
 	return AGGAPI_DELTA;
 }
@@ -89,7 +90,7 @@ void aggapi_path_parse(const char *path, struct aggapi_path *ret)
 			return;
 		}
 	}
-	if (take_text(&path, SERVED))
+	if (path_take_text(&path, SERVED))
 		ret->what = below_version(path, ret);
 	if (ret->what == AGGAPI_UNKNOWN)
 		ret->ns[0] = ret->name[0] = '\0';

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/trust.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/object.h"
 #include "net/http/http_head.h"
+#include "older/aggapi/trust.h"
 
 #define HEADER_NAME_MAX 256
 
@@ -100,7 +100,8 @@ static bool in_list(const json_t *list, const char *text)
 }
 
 /* Returns the first value of the first header in the list that is present. */
-static const char *first_of(const json_t *headers, aggapi_field_at fields, const void *request)
+static const char *proxy_rules_first_of(const json_t *headers, aggapi_field_at fields,
+					const void *request)
 {
 	const char *name, *value;
 	const json_t *header;
@@ -207,11 +208,11 @@ int aggapi_proxy_user(const struct aggapi_proxy_rules *rules, const char *peer_n
 	if (json_array_size(rules->names) > 0 && !in_list(rules->names, peer_name))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
 				     "the peer's certificate is not a front proxy's");
-	name = first_of(rules->user_headers, fields, request);
+	name = proxy_rules_first_of(rules->user_headers, fields, request);
 	if (!name)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,
 				     "the front proxy sent no user name");
-	uid = first_of(rules->uid_headers, fields, request);
+	uid = proxy_rules_first_of(rules->uid_headers, fields, request);
 	user = json_pack("{s:s, s:s*, s:[]}", "username", name, "uid", uid, "groups");
 	if (!user)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED,

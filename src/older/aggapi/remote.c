@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/tokens.h"
-#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "kube/driver_endpoint.h"
 #include "kube/global_init.h"
-#include "kube/object.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
+#include "older/aggapi/aggapi_wire.h"
+#include "older/aggapi/tokens.h"
 
 #define HANDLES_KEPT 16 /* each with its open connections */
 
@@ -37,7 +37,7 @@ struct exchange {
 	char text[CURL_ERROR_SIZE];
 };
 
-static int copy(const char *text, char **ret, struct cairn_err *err)
+static int remote_copy(const char *text, char **ret, struct cairn_err *err)
 {
 	*ret = text ? cairn_strdup(text) : NULL;
 	return text && !*ret ? cairn_err_nomem(err, "text") : 0;
@@ -52,13 +52,13 @@ int aggapi_remote_new(const struct aggapi_remote_options *options, struct aggapi
 
 	if (!remote)
 		return cairn_err_nomem(err, "client");
-	kube_library_init();
+	kube_global_init();
 	pthread_mutex_init(&remote->lock, NULL);
 	remote->timeout_ms = options->timeout_ms;
 	remote->tokens = options->tokens;
-	rc = copy(options->cert_file, &remote->cert_file, err);
+	rc = remote_copy(options->cert_file, &remote->cert_file, err);
 	if (!rc)
-		rc = copy(options->key_file, &remote->key_file, err);
+		rc = remote_copy(options->key_file, &remote->key_file, err);
 	if (!rc)
 		*ret = cairn_take(remote);
 	return rc;
@@ -74,14 +74,14 @@ void aggapi_remote_free(struct aggapi_remote *remote)
 	free(remote);
 }
 
-static CURL *take_handle(struct aggapi_remote *remote)
+static CURL *remote_take_handle(struct aggapi_remote *remote)
 {
 	cairn_scoped_lock(&remote->lock);
 
 	return remote->n_idle > 0 ? remote->idle[--remote->n_idle] : curl_easy_init();
 }
 
-static void give_handle(struct aggapi_remote *remote, CURL *curl)
+static void remote_give_handle(struct aggapi_remote *remote, CURL *curl)
 {
 	curl_easy_reset(curl);
 	cairn_scoped_lock(&remote->lock);
@@ -91,7 +91,7 @@ static void give_handle(struct aggapi_remote *remote, CURL *curl)
 		curl_easy_cleanup(curl);
 }
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static size_t remote_on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct exchange *x = arg;
 
@@ -120,18 +120,19 @@ static struct curl_slist *add_line(struct curl_slist *list, const char *line, bo
 }
 
 /* Wipes and frees a secret. */
-static void wipe(char **text)
+static void remote_wipe(char **text)
 {
 	if (*text)
 		explicit_bzero(*text, strlen(*text));
 	free(*text);
 }
 
-static int make_fields(const struct aggapi_remote *remote, const char *driver,
-		       const struct kube_wait *wait, struct curl_slist **ret, struct cairn_err *err)
+static int remote_make_fields(const struct aggapi_remote *remote, const char *driver,
+			      const struct kube_wait *wait, struct curl_slist **ret,
+			      struct cairn_err *err)
 {
-	cairn_cleanup(wipe) char *token = NULL;
-	cairn_cleanup(wipe) char *line = NULL;
+	cairn_cleanup(remote_wipe) char *token = NULL;
+	cairn_cleanup(remote_wipe) char *line = NULL;
 	bool ok = true;
 	int rc = aggapi_tokens_get(remote->tokens, driver, wait, &token, err);
 
@@ -148,8 +149,8 @@ static int make_fields(const struct aggapi_remote *remote, const char *driver,
 	return ok ? 0 : cairn_err_nomem(err, "request");
 }
 
-static void set_trust(CURL *curl, const struct aggapi_remote *remote,
-		      const struct kube_driver_endpoint *endpoint)
+static void remote_set_trust(CURL *curl, const struct aggapi_remote *remote,
+			     const struct kube_driver_endpoint *endpoint)
 {
 	if (endpoint->ca_pem) {
 		struct curl_blob blob = {.data = endpoint->ca_pem,
@@ -168,7 +169,7 @@ static void set_trust(CURL *curl, const struct aggapi_remote *remote,
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
 }
 
-static int failed(CURLcode code, const struct exchange *x, struct cairn_err *err)
+static int remote_failed(CURLcode code, const struct exchange *x, struct cairn_err *err)
 {
 	if (x->ended)
 		return cairn_err_set(err, x->ended, "the caller has gone");
@@ -179,16 +180,16 @@ static int failed(CURLcode code, const struct exchange *x, struct cairn_err *err
 		"the driver's sidecar: %s", *x->text ? x->text : curl_easy_strerror(code));
 }
 
-static int perform(CURL *curl, const struct aggapi_remote *remote, const char *url,
-		   const char *question, struct curl_slist *fields, struct exchange *x,
-		   long *ret_http, struct cairn_err *err)
+static int remote_perform(CURL *curl, const struct aggapi_remote *remote, const char *url,
+			  const char *question, struct curl_slist *fields, struct exchange *x,
+			  long *ret_http, struct cairn_err *err)
 {
 	CURLcode code;
 
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, question);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, remote_on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -197,7 +198,7 @@ static int perform(CURL *curl, const struct aggapi_remote *remote, const char *u
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)remote->timeout_ms);
 	code = curl_easy_perform(curl);
 	if (code != CURLE_OK)
-		return failed(code, x, err);
+		return remote_failed(code, x, err);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_http);
 	return 0;
 }
@@ -231,19 +232,19 @@ int aggapi_remote_ask(struct aggapi_remote *remote, const char *driver,
 	struct curl_slist *fields = NULL;
 	CURL *curl = NULL;
 	long http = 0;
-	int rc = body && url ? make_fields(remote, driver, wait, &fields, err)
+	int rc = body && url ? remote_make_fields(remote, driver, wait, &fields, err)
 			     : cairn_err_nomem(err, "question");
 
 	if (!rc) {
-		curl = take_handle(remote);
+		curl = remote_take_handle(remote);
 		rc = curl ? 0 : cairn_err_nomem(err, "client");
 	}
 	if (!rc) {
-		set_trust(curl, remote, endpoint);
-		rc = perform(curl, remote, url, body, fields, &x, &http, err);
+		remote_set_trust(curl, remote, endpoint);
+		rc = remote_perform(curl, remote, url, body, fields, &x, &http, err);
 	}
 	if (curl)
-		give_handle(remote, curl);
+		remote_give_handle(remote, curl);
 	curl_slist_free_all(fields);
 	if (body)
 		explicit_bzero(body, strlen(body)); /* it may hold secrets */

@@ -6,25 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/delta_pages.h"
-#include "older/aggapi/aggapi_status.h"
 #include "base/base64.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "kube/auth.h"
-#include "kube/kube_client.h"
 #include "kube/authz_cache.h"
 #include "kube/informer.h"
-#include "kube/object.h"
+#include "kube/kube_client.h"
 #include "kube/kube_wait.h"
+#include "kube/object.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/delta_pages.h"
 
-static int find_snapshot(const struct aggapi_finder *finder, const struct kube_user *user,
-			 const char *ns, const char *name, const struct kube_wait *wait,
-			 struct kube_snapshot *ret, struct aggapi_refusal *refusal)
+static int resolve_snapshots_find_snapshot(const struct aggapi_finder *finder,
+					   const struct kube_user *user, const char *ns,
+					   const char *name, const struct kube_wait *wait,
+					   struct kube_snapshot *ret,
+					   struct aggapi_refusal *refusal)
 {
 	struct cairn_err err = {0};
-	int rc = kube_guard_snapshot(finder->guard, user, ns, name, wait, ret, &err);
+	int rc = kube_authz_cache_snapshot(finder->guard, user, ns, name, wait, ret, &err);
 
 	if (rc == 0)
 		return 0;
@@ -134,7 +136,7 @@ static int find_secret(const struct aggapi_finder *finder, const struct aggapi_d
 	const struct kube_call call = kube_wait_call(wait);
 	kube_auto_json json_t *secret = NULL;
 	struct cairn_err err = {0};
-	int rc = kube_guard_access(finder->guard, user, &what, wait, &err);
+	int rc = kube_authz_cache_access(finder->guard, user, &what, wait, &err);
 
 	if (!rc)
 		rc = kube_get(finder->client,
@@ -151,16 +153,18 @@ static int find_secret(const struct aggapi_finder *finder, const struct aggapi_d
 	return 0;
 }
 
-int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
-		const struct kube_user *user, const struct kube_wait *wait,
-		struct aggapi_found *ret, struct aggapi_refusal *refusal)
+int aggapi_resolve(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
+		   const struct kube_user *user, const struct kube_wait *wait,
+		   struct aggapi_found *ret, struct aggapi_refusal *refusal)
 {
 	int rc;
 
 	*ret = (struct aggapi_found){0};
-	rc = find_snapshot(finder, user, delta->ns, delta->target, wait, &ret->target, refusal);
+	rc = resolve_snapshots_find_snapshot(finder, user, delta->ns, delta->target, wait,
+					     &ret->target, refusal);
 	if (!rc && delta->base)
-		rc = find_snapshot(finder, user, delta->ns, delta->base, wait, &ret->base, refusal);
+		rc = resolve_snapshots_find_snapshot(finder, user, delta->ns, delta->base, wait,
+						     &ret->base, refusal);
 	if (!rc)
 		rc = check_pair(ret, refusal);
 	if (!rc)

@@ -12,7 +12,7 @@
 struct aggapi_delta;
 struct aggapi_refusal;
 struct kube_client;
-struct kube_guard;
+struct kube_authz_cache;
 struct kube_informer;
 struct kube_user;
 struct kube_wait;
@@ -20,7 +20,7 @@ struct kube_wait;
 /* The sources of the lookups. */
 struct aggapi_finder {
 	struct kube_client *client;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct kube_informer *discoveries;
 };
 
@@ -34,9 +34,9 @@ struct aggapi_found {
 /* Resolves all of it for `user`, who must be allowed to `get` both VolumeSnapshots and the
  * Secret that the request names, because we read them with our own permissions. Fails with
  * a refusal. */
-int aggapi_find(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
-		const struct kube_user *user, const struct kube_wait *wait,
-		struct aggapi_found *ret, struct aggapi_refusal *refusal);
+int aggapi_resolve(const struct aggapi_finder *finder, const struct aggapi_delta *delta,
+		   const struct kube_user *user, const struct kube_wait *wait,
+		   struct aggapi_found *ret, struct aggapi_refusal *refusal);
 void aggapi_found_done(struct aggapi_found *found);
 
 #endif

@@ -11,12 +11,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kube/auth.h"
+#include "kube/digest.h"
 #include "kube/kube_cache.h"
 #include "kube/kube_client.h"
-#include "kube/digest.h"
+#include "kube/kube_wait.h"
 #include "kube/object.h"
 #include "kube/value.h"
-#include "kube/kube_wait.h"
 
 #define ACCOUNT_PREFIX "system:serviceaccount:"
 #define DRIVERS_MAX    256U
@@ -123,8 +123,8 @@ static int request_token(const struct token_question *q, const char *ns, const c
 	return rc ? rc : token_new(token.token, ret, err);
 }
 
-static int ask_token(void *arg, const struct kube_wait *wait, struct kube_value **ret,
-		     uint64_t *until_ns, struct cairn_err *err)
+static int tokens_ask_token(void *arg, const struct kube_wait *wait, struct kube_value **ret,
+			    uint64_t *until_ns, struct cairn_err *err)
 {
 	const struct token_question *q = arg;
 	const struct kube_call call = kube_wait_call(wait);
@@ -150,7 +150,7 @@ int aggapi_tokens_get(struct aggapi_tokens *tokens, const char *driver,
 	struct token_question q = {.tokens = tokens, .driver = driver};
 	struct kube_digest key = kube_digest_of("driver", driver, NULL);
 	kube_auto_value struct kube_value *value = NULL;
-	int rc = kube_cache_get(tokens->kept, &key, ask_token, &q, wait, &value, err);
+	int rc = kube_cache_get(tokens->kept, &key, tokens_ask_token, &q, wait, &value, err);
 
 	if (rc) {
 		cairn_err_wrap(err, "token for the sidecar of '%s'", driver);

@@ -16,8 +16,8 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/kube_client.h"
 #include "kube/informer.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 
 #define CONFIGMAP_NS   "kube-system"
@@ -58,7 +58,8 @@ static int write_ca(const struct aggapi_trust *trust, const char *pem, struct ca
 	return cairn_file_replace(fd, CA_NAME, pem, strlen(pem), err);
 }
 
-static int take_over(struct aggapi_trust *trust, const json_t *configmap, struct cairn_err *err)
+static int trust_take_over(struct aggapi_trust *trust, const json_t *configmap,
+			   struct cairn_err *err)
 {
 	struct aggapi_proxy_rules rules, old;
 	int rc = aggapi_proxy_rules_read(configmap, &rules, err);
@@ -83,17 +84,18 @@ static int take_over(struct aggapi_trust *trust, const json_t *configmap, struct
 	return 0;
 }
 
-static void on_change(void *arg, const json_t *old, const json_t *now)
+static void trust_on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct cairn_err err = {0};
 
 	(void)old;
-	if (now && take_over(arg, now, &err) != 0)
+	if (now && trust_take_over(arg, now, &err) != 0)
 		cairn_log(CAIRN_LOG_WARN, "the rules of the front proxy stay as they were",
 			  CAIRN_STR("error", err.msg));
 }
 
-static int follow(struct aggapi_trust *trust, struct kube_client *client, struct cairn_err *err)
+static int trust_follow(struct aggapi_trust *trust, struct kube_client *client,
+			struct cairn_err *err)
 {
 	struct kube_informer_options options = {
 		.resource = &kube_configmaps,
@@ -103,7 +105,7 @@ static int follow(struct aggapi_trust *trust, struct kube_client *client, struct
 	int rc = kube_informer_new(client, &options, &trust->informer, err);
 
 	if (!rc)
-		rc = kube_informer_add_handler(trust->informer, on_change, trust, err);
+		rc = kube_informer_add_handler(trust->informer, trust_on_change, trust, err);
 	return rc ? rc : kube_informer_start(trust->informer, err);
 }
 
@@ -122,10 +124,10 @@ int aggapi_trust_new(struct kube_client *client, struct aggapi_trust **ret, stru
 		rc = kube_get(client, KUBE_REF(&kube_configmaps, CONFIGMAP_NS, CONFIGMAP_NAME),
 			      NULL, &configmap, err);
 	if (!rc)
-		rc = take_over(trust, configmap, err);
+		rc = trust_take_over(trust, configmap, err);
 	if (rc)
 		return cairn_err_wrap(err, CONFIGMAP_NS "/" CONFIGMAP_NAME);
-	rc = follow(trust, client, err);
+	rc = trust_follow(trust, client, err);
 	if (!rc)
 		*ret = cairn_take(trust);
 	return rc;

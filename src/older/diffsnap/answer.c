@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/num.h"
 
-static void add_number(struct cairn_buf *out, const char *before, uint64_t value)
+static void answer_add_number(struct cairn_buf *out, const char *before, uint64_t value)
 {
 	char digits[24];
 
@@ -16,7 +16,7 @@ static void add_number(struct cairn_buf *out, const char *before, uint64_t value
 	cairn_buf_add(out, digits, cairn_format_u64(value, digits));
 }
 
-static void add_text(struct cairn_buf *out, const char *before, const char *text)
+static void answer_add_text(struct cairn_buf *out, const char *before, const char *text)
 {
 	char code[CAIRN_JSON_ESCAPE_MAX];
 	size_t used;
@@ -31,7 +31,8 @@ static void add_text(struct cairn_buf *out, const char *before, const char *text
 	cairn_buf_addc(out, '"');
 }
 
-static void add_bytes(struct cairn_buf *out, const char *before, const uint8_t *data, size_t n)
+static void answer_add_bytes(struct cairn_buf *out, const char *before, const uint8_t *data,
+			     size_t n)
 {
 	cairn_buf_adds(out, before);
 	cairn_buf_addc(out, '"');
@@ -45,23 +46,24 @@ void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, st
 	for (size_t i = 0; i < page->n_change_block_list; i++) {
 		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
 
-		add_number(out, i ? ",{\"offset\":" : "{\"offset\":", block->offset);
-		add_number(out, ",\"size\":", block->size);
+		answer_add_number(out, i ? ",{\"offset\":" : "{\"offset\":", block->offset);
+		answer_add_number(out, ",\"size\":", block->size);
 		if (block->context.len > 0)
-			add_bytes(out, ",\"context\":", block->context.data, block->context.len);
+			answer_add_bytes(out, ",\"context\":", block->context.data,
+					 block->context.len);
 		if (block->zero_out)
 			cairn_buf_adds(out, ",\"zeroOut\":true");
 		cairn_buf_addc(out, '}');
 	}
-	add_text(out, "],\"nextOffset\":", page->next_offset);
-	add_number(out, ",\"volumeSize\":", page->volume_size);
-	add_number(out, ",\"timeout\":", page->timeout);
+	answer_add_text(out, "],\"nextOffset\":", page->next_offset);
+	answer_add_number(out, ",\"volumeSize\":", page->volume_size);
+	answer_add_number(out, ",\"timeout\":", page->timeout);
 	cairn_buf_adds(out, "}\n");
 }
 
 void diffsnap_answer_error(int code, const char *text, struct cairn_buf *out)
 {
-	add_text(out, "{\"code\":", cairn_code_name(code));
-	add_text(out, ",\"error\":", text);
+	answer_add_text(out, "{\"code\":", cairn_code_name(code));
+	answer_add_text(out, ",\"error\":", text);
 	cairn_buf_adds(out, "}\n");
 }

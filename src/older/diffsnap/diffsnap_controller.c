@@ -9,15 +9,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "older/diffsnap/diffsnap_driver.h"
-#include "older/diffsnap/diffsnap_resource.h"
-#include "older/diffsnap/verdict.h"
-#include "kube/kube_client.h"
 #include "kube/controller.h"
 #include "kube/event.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
+#include "older/diffsnap/diffsnap_driver.h"
+#include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/verdict.h"
 
 #define WORKERS      2U
 #define PAUSE_MIN_MS 200U
@@ -32,14 +32,14 @@ struct diffsnap_controller {
 	atomic_bool caught_up;
 };
 
-static void on_change(void *arg, const json_t *old, const json_t *now)
+static void diffsnap_controller_on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct diffsnap_controller *c = arg;
 
 	kube_controller_add_object(c->common, now ? now : old);
 }
 
-static bool same_text(const json_t *status, const char *name, const char *value)
+static bool diffsnap_controller_same_text(const json_t *status, const char *name, const char *value)
 {
 	const char *now = kube_str(status, name);
 
@@ -47,25 +47,29 @@ static bool same_text(const json_t *status, const char *name, const char *value)
 }
 
 /* A field of a merge patch: text, or null to remove it. */
-static json_t *text_or_null(const char *text)
+static json_t *diffsnap_controller_text_or_null(const char *text)
 {
 	return text && text[0] ? json_string(text) : json_null();
 }
 
-static int write_status(struct diffsnap_controller *c, const json_t *object, const char *state,
-			const char *error, const char *url, const char *base_handle,
-			struct cairn_err *err)
+static int diffsnap_controller_write_status(struct diffsnap_controller *c, const json_t *object,
+					    const char *state, const char *error, const char *url,
+					    const char *base_handle, struct cairn_err *err)
 {
 	struct kube_call how = kube_controller_call(c->common);
 	const json_t *status = kube_at(object, "status");
 	kube_auto_json json_t *patch = NULL;
 
-	if (same_text(status, "state", state) && same_text(status, "error", error) &&
-	    same_text(status, "url", url) && same_text(status, "baseSnapshotHandle", base_handle))
+	if (diffsnap_controller_same_text(status, "state", state) &&
+	    diffsnap_controller_same_text(status, "error", error) &&
+	    diffsnap_controller_same_text(status, "url", url) &&
+	    diffsnap_controller_same_text(status, "baseSnapshotHandle", base_handle))
 		return 0;
 	patch = json_pack("{s:{s:s}, s:{s:s, s:o, s:o, s:o}}", "metadata", "uid", kube_uid(object),
-			  "status", "state", state, "error", text_or_null(error), "url",
-			  text_or_null(url), "baseSnapshotHandle", text_or_null(base_handle));
+			  "status", "state", state, "error",
+			  diffsnap_controller_text_or_null(error), "url",
+			  diffsnap_controller_text_or_null(url), "baseSnapshotHandle",
+			  diffsnap_controller_text_or_null(base_handle));
 	if (!patch)
 		return cairn_err_nomem(err, "status");
 	return kube_patch(c->options.client,
@@ -86,8 +90,9 @@ static int say_success(struct diffsnap_controller *c, const char *key, const jso
 	/* The table first: a client that sees the status must find the resource there. */
 	rc = diffsnap_table_put(c->options.table, key, verdict->resource, err);
 	if (!rc)
-		rc = write_status(c, object, diffsnap_state_name(verdict->state), NULL, url,
-				  diffsnap_resource_spec(verdict->resource)->base, err);
+		rc = diffsnap_controller_write_status(
+			c, object, diffsnap_state_name(verdict->state), NULL, url,
+			diffsnap_resource_spec(verdict->resource)->base, err);
 	if (!rc && (!before || strcmp(before, "Success") != 0))
 		kube_event_tell(c->options.recorder, object, false, "Success", "Validate",
 				"changed blocks can be read at %s", url);
@@ -104,15 +109,17 @@ static int say_other(struct diffsnap_controller *c, const char *key, const json_
 	diffsnap_table_remove(c->options.table, key);
 	if (verdict->state == DIFFSNAP_FOREIGN)
 		return 0;
-	rc = write_status(c, object, state, verdict->why.msg, NULL,
-			  kube_str(object, "status", "baseSnapshotHandle"), err);
+	rc = diffsnap_controller_write_status(c, object, state, verdict->why.msg, NULL,
+					      kube_str(object, "status", "baseSnapshotHandle"),
+					      err);
 	if (!rc && verdict->state == DIFFSNAP_FAILURE && (!before || strcmp(before, state) != 0))
 		kube_event_tell(c->options.recorder, object, true, "Failure", "Validate", "%s",
 				verdict->why.msg);
 	return rc;
 }
 
-static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
+static int diffsnap_controller_look_at(void *arg, const char *key, uint64_t *ret_again_ms,
+				       struct cairn_err *err)
 {
 	struct diffsnap_controller *c = arg;
 	struct kube_call how = kube_controller_call(c->common);
@@ -145,7 +152,7 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-static void tell_error(void *arg, const char *key, const struct cairn_err *err)
+static void diffsnap_controller_tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
 	struct diffsnap_controller *c = arg;
 
@@ -164,8 +171,8 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 		.workers = WORKERS,
 		.pause_min_ms = PAUSE_MIN_MS,
 		.pause_max_ms = PAUSE_MAX_MS,
-		.look = look_at,
-		.failed = tell_error,
+		.look = diffsnap_controller_look_at,
+		.failed = diffsnap_controller_tell_error,
 		.arg = c,
 	};
 	int rc;
@@ -180,7 +187,7 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 	if (!rc)
 		rc = kube_informer_new(options->client, &watch, &c->informer, err);
 	if (!rc)
-		rc = kube_informer_add_handler(c->informer, on_change, c, err);
+		rc = kube_informer_add_handler(c->informer, diffsnap_controller_on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
 	if (!rc)

@@ -10,9 +10,9 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "csi_client/driver_identity.h"
-#include "older/diffsnap/diffsnap_resource.h"
-#include "net/grpc/unary.h"
 #include "net/grpc/grpc_client.h"
+#include "net/grpc/unary.h"
+#include "older/diffsnap/diffsnap_resource.h"
 #include "proto/message.h"
 
 #define MESSAGE_MAX    (8U << 20)
@@ -156,10 +156,10 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 	request.max_entries = max;
 	rc = fill_parameters(resource->parameters, &request, &memory, err);
 	if (!rc)
-		rc = net_ask(driver->channel,
-			     "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
-			     driver->timeout_ms, &request.base,
-			     &csi__v1__differential_snapshot_response__descriptor, &answer, err);
+		rc = net_unary(driver->channel,
+			       "/csi.v1.DifferentialSnapshot/GetDifferentialSnapshot",
+			       driver->timeout_ms, &request.base,
+			       &csi__v1__differential_snapshot_response__descriptor, &answer, err);
 	if (!rc)
 		rc = check_page((const void *)answer, err);
 	if (rc)

@@ -36,7 +36,7 @@ static size_t room_for(const char *text)
 	return (text ? strlen(text) : 0) + 1;
 }
 
-static const char *copy_text(char **at, const char *text)
+static const char *diffsnap_resource_copy_text(char **at, const char *text)
 {
 	char *copy = *at;
 	size_t n = room_for(text);
@@ -65,13 +65,13 @@ int diffsnap_resource_new(const struct diffsnap_resource_spec *spec, struct diff
 	}
 	at = made->texts;
 	made->spec = (struct diffsnap_resource_spec){
-		.base = copy_text(&at, spec->base),
-		.target = copy_text(&at, spec->target),
-		.base_name = copy_text(&at, spec->base_name),
-		.target_name = copy_text(&at, spec->target_name),
-		.volume_id = copy_text(&at, spec->volume_id),
-		.mode = copy_text(&at, spec->mode),
-		.start_offset = copy_text(&at, spec->start_offset),
+		.base = diffsnap_resource_copy_text(&at, spec->base),
+		.target = diffsnap_resource_copy_text(&at, spec->target),
+		.base_name = diffsnap_resource_copy_text(&at, spec->base_name),
+		.target_name = diffsnap_resource_copy_text(&at, spec->target_name),
+		.volume_id = diffsnap_resource_copy_text(&at, spec->volume_id),
+		.mode = diffsnap_resource_copy_text(&at, spec->mode),
+		.start_offset = diffsnap_resource_copy_text(&at, spec->start_offset),
 		.parameters = made->parameters,
 	};
 	*ret = made;
@@ -127,7 +127,7 @@ void diffsnap_table_free(struct diffsnap_table *table)
 
 /* Returns the link to the key's entry, or to where it would be. FNV-1a suffices: only
  * users that may create objects choose the names, and a long list is only slow. */
-static struct entry **find(struct diffsnap_table *table, const char *key)
+static struct entry **diffsnap_resource_find(struct diffsnap_table *table, const char *key)
 {
 	uint32_t hash = 2166136261U;
 	struct entry **link;
@@ -144,7 +144,7 @@ int diffsnap_table_put(struct diffsnap_table *table, const char *key,
 		       struct diffsnap_resource *resource, struct cairn_err *err)
 {
 	cairn_scoped_lock(&table->lock);
-	struct entry **link = find(table, key);
+	struct entry **link = diffsnap_resource_find(table, key);
 	struct entry *entry = *link;
 
 	if (entry) {
@@ -165,7 +165,7 @@ int diffsnap_table_put(struct diffsnap_table *table, const char *key,
 void diffsnap_table_remove(struct diffsnap_table *table, const char *key)
 {
 	cairn_scoped_lock(&table->lock);
-	struct entry **link = find(table, key);
+	struct entry **link = diffsnap_resource_find(table, key);
 	struct entry *entry = *link;
 
 	if (!entry)
@@ -179,7 +179,7 @@ void diffsnap_table_remove(struct diffsnap_table *table, const char *key)
 struct diffsnap_resource *diffsnap_table_get(struct diffsnap_table *table, const char *key)
 {
 	cairn_scoped_lock(&table->lock);
-	struct entry *entry = *find(table, key);
+	struct entry *entry = *diffsnap_resource_find(table, key);
 
 	return entry ? diffsnap_resource_ref(entry->resource) : NULL;
 }

@@ -10,21 +10,21 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "older/diffsnap/answer.h"
-#include "older/diffsnap/diffsnap_controller.h"
-#include "older/diffsnap/diffsnap_driver.h"
-#include "older/diffsnap/query.h"
-#include "older/diffsnap/diffsnap_resource.h"
-#include "older/diffsnap/verdict.h"
 #include "kube/auth.h"
-#include "kube/caller.h"
-#include "kube/kube_client.h"
 #include "kube/authz_cache.h"
+#include "kube/caller.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/user.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/diffsnap/answer.h"
+#include "older/diffsnap/diffsnap_controller.h"
+#include "older/diffsnap/diffsnap_driver.h"
+#include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/query.h"
+#include "older/diffsnap/verdict.h"
 #include "proto/message.h"
 
 #define BODY_MAX    (32U << 20)
@@ -52,7 +52,7 @@ static int check_object_right(struct diffsnap_server *s, const struct kube_user 
 		.name = query->name,
 	};
 
-	return kube_guard_access(s->options.guard, user, &what, wait, err);
+	return kube_authz_cache_access(s->options.guard, user, &what, wait, err);
 }
 
 /* Checks that the user may read its VolumeSnapshots. `base` may be "". */
@@ -60,10 +60,10 @@ static int check_snapshot_rights(struct diffsnap_server *s, const struct kube_us
 				 const char *ns, const char *target, const char *base,
 				 const struct kube_wait *wait, struct cairn_err *err)
 {
-	int rc = kube_guard_may_read(s->options.guard, user, ns, target, wait, err);
+	int rc = kube_authz_cache_may_read(s->options.guard, user, ns, target, wait, err);
 
 	if (!rc && base[0])
-		rc = kube_guard_may_read(s->options.guard, user, ns, base, wait, err);
+		rc = kube_authz_cache_may_read(s->options.guard, user, ns, base, wait, err);
 	return rc;
 }
 
@@ -141,9 +141,10 @@ static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *q
 	return 0;
 }
 
-static int send_page(struct diffsnap_server *s, struct net_http *http,
-		     const struct diffsnap_query *query, const struct diffsnap_resource *resource,
-		     uint64_t *ret_bytes, struct cairn_err *err)
+static int diffsnap_server_send_page(struct diffsnap_server *s, struct net_http *http,
+				     const struct diffsnap_query *query,
+				     const struct diffsnap_resource *resource, uint64_t *ret_bytes,
+				     struct cairn_err *err)
 {
 	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(resource);
 	const char *start = query->has_start ? query->start_offset : spec->start_offset;
@@ -181,7 +182,8 @@ static void asked_free(struct asked *asked)
 	free(asked);
 }
 
-static void audit(const struct asked *asked, struct net_http *http, int rc, uint64_t began)
+static void diffsnap_server_audit(const struct asked *asked, struct net_http *http, int rc,
+				  uint64_t began)
 {
 	const struct diffsnap_query *query = &asked->query;
 	const struct diffsnap_resource_spec *found =
@@ -203,8 +205,8 @@ static void audit(const struct asked *asked, struct net_http *http, int rc, uint
 	});
 }
 
-static int answer(struct diffsnap_server *s, struct net_http *http, struct asked *asked,
-		  struct cairn_err *err)
+static int diffsnap_server_answer(struct diffsnap_server *s, struct net_http *http,
+				  struct asked *asked, struct cairn_err *err)
 {
 	struct diffsnap_query *query = &asked->query;
 	const char *token = kube_bearer_token(net_http_field(http, "authorization"));
@@ -213,18 +215,20 @@ static int answer(struct diffsnap_server *s, struct net_http *http, struct asked
 
 	kube_caller_init(&caller, http, ASK_TIME_MS);
 	if (!rc)
-		rc = kube_guard_user(s->options.guard, token, s->options.audience, &caller.wait,
-				     &asked->user, err);
+		rc = kube_authz_cache_user(s->options.guard, token, s->options.audience,
+					   &caller.wait, &asked->user, err);
 	if (rc)
 		return rc;
 	net_http_trust(http, NET_SLOT_KNOWN);
 	rc = query->direct
 		     ? find_direct(s, query, asked->user, &caller.wait, &asked->resource, err)
 		     : find_object(s, query, asked->user, &caller.wait, &asked->resource, err);
-	return rc ? rc : send_page(s, http, query, asked->resource, &asked->bytes, err);
+	return rc ? rc
+		  : diffsnap_server_send_page(s, http, query, asked->resource, &asked->bytes, err);
 }
 
-static void count(struct diffsnap_server *s, const struct diffsnap_query *query, int code)
+static void diffsnap_server_count(struct diffsnap_server *s, const struct diffsnap_query *query,
+				  int code)
 {
 	const char *labels[] = {"other", cairn_code_name(code)};
 
@@ -248,7 +252,7 @@ static int send_error(struct net_http *http, int rc, const struct cairn_err *why
 			      err);
 }
 
-static int handle(struct net_http *http, void *arg, struct cairn_err *err)
+static int diffsnap_server_handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct diffsnap_server *s = arg;
 	struct asked *asked = cairn_calloc(1, sizeof(*asked));
@@ -258,9 +262,9 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 
 	if (!asked)
 		return cairn_err_nomem(err, "request");
-	rc = answer(s, http, asked, &why);
-	count(s, &asked->query, rc);
-	audit(asked, http, rc, began);
+	rc = diffsnap_server_answer(s, http, asked, &why);
+	diffsnap_server_count(s, &asked->query, rc);
+	diffsnap_server_audit(asked, http, rc, began);
 	if (rc)
 		cairn_log(CAIRN_LOG_DEBUG, "request refused", CAIRN_STR("error", why.msg));
 	asked_free(asked);
@@ -272,7 +276,7 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 	return send_error(http, rc, &why, err);
 }
 
-static int add_metrics(struct diffsnap_server *s, struct cairn_err *err)
+static int diffsnap_server_add_metrics(struct diffsnap_server *s, struct cairn_err *err)
 {
 	static const char *const codes[] = {"OK",
 					    "INVALID_ARGUMENT",
@@ -310,13 +314,14 @@ int diffsnap_server_new(const struct diffsnap_server_options *options, struct ne
 {
 	cairn_cleanup(diffsnap_server_freep) struct diffsnap_server *s =
 		cairn_calloc(1, sizeof(*s));
-	struct net_http_route route = {.method = "GET", .path = "/", .handler = handle, .arg = s};
+	struct net_http_route route = {
+		.method = "GET", .path = "/", .handler = diffsnap_server_handle, .arg = s};
 	int rc;
 
 	if (!s)
 		return cairn_err_nomem(err, "server");
 	s->options = *options;
-	rc = add_metrics(s, err);
+	rc = diffsnap_server_add_metrics(s, err);
 	if (!rc)
 		rc = net_http_server_add(http, &route, 1, err);
 	if (rc)

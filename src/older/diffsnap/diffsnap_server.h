@@ -20,7 +20,7 @@ struct diffsnap_driver;
 struct diffsnap_server;
 struct diffsnap_table;
 struct kube_client;
-struct kube_guard;
+struct kube_authz_cache;
 struct net_http_server;
 struct net_metrics;
 
@@ -29,7 +29,7 @@ struct net_metrics;
 
 struct diffsnap_server_options {
 	struct kube_client *client;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	const char *audience; /* of tokens; NULL: the API server's */
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;

@@ -16,7 +16,7 @@
 
 /* A Kubernetes name: lower-case letters, digits, dashes and dots, with a letter or digit
  * at both ends. */
-static bool is_name(const char *text, size_t n)
+static bool query_is_name(const char *text, size_t n)
 {
 	if (n == 0 || n > DIFFSNAP_NAME_MAX || !isalnum((unsigned char)text[0]) ||
 	    !isalnum((unsigned char)text[n - 1]))
@@ -31,7 +31,7 @@ static bool is_name(const char *text, size_t n)
 static int take_name(const char *text, size_t n, const char *what, char out[DIFFSNAP_NAME_MAX + 1],
 		     struct cairn_err *err)
 {
-	if (!is_name(text, n))
+	if (!query_is_name(text, n))
 		return cairn_err_set(err, CAIRN_INVALID, "the %s is no name of Kubernetes", what);
 	memcpy(out, text, n);
 	out[n] = '\0';
@@ -52,8 +52,8 @@ static bool is_given(const char *query, const char *name)
 }
 
 /* "" if it is absent; CAIRN_INVALID if it is malformed or does not fit. */
-static int take_text(const char *query, const char *name, char *out, size_t cap,
-		     struct cairn_err *err)
+static int query_take_text(const char *query, const char *name, char *out, size_t cap,
+			   struct cairn_err *err)
 {
 	if (net_http_query_get(query, name, out, cap))
 		return 0;
@@ -83,19 +83,20 @@ static int parse_direct(const char *ns, size_t n, const char *query, struct diff
 
 	ret->direct = true;
 	if (!rc)
-		rc = take_text(query, "target", name, sizeof(name), err);
+		rc = query_take_text(query, "target", name, sizeof(name), err);
 	if (!rc && !name[0])
 		rc = cairn_err_set(err, CAIRN_INVALID, "target is missing");
 	if (!rc)
 		rc = take_name(name, strlen(name), "target", ret->target, err);
 	if (!rc)
-		rc = take_text(query, "base", name, sizeof(name), err);
+		rc = query_take_text(query, "base", name, sizeof(name), err);
 	if (!rc && name[0])
 		rc = take_name(name, strlen(name), "base", ret->base, err);
 	if (!rc)
-		rc = take_text(query, "volumeId", ret->volume_id, sizeof(ret->volume_id), err);
+		rc = query_take_text(query, "volumeId", ret->volume_id, sizeof(ret->volume_id),
+				     err);
 	if (!rc)
-		rc = take_text(query, "mode", ret->mode, sizeof(ret->mode), err);
+		rc = query_take_text(query, "mode", ret->mode, sizeof(ret->mode), err);
 	return rc;
 }
 
@@ -146,11 +147,12 @@ static int take_parameters(const char *query, struct diffsnap_query *ret, struct
 static int take_page(const char *query, struct diffsnap_query *ret, struct cairn_err *err)
 {
 	char number[DIFFSNAP_TEXT_MAX + 1];
-	int rc = take_text(query, "startOffset", ret->start_offset, sizeof(ret->start_offset), err);
+	int rc = query_take_text(query, "startOffset", ret->start_offset, sizeof(ret->start_offset),
+				 err);
 
 	ret->has_start = ret->start_offset[0] != '\0';
 	if (!rc)
-		rc = take_text(query, "maxEntries", number, sizeof(number), err);
+		rc = query_take_text(query, "maxEntries", number, sizeof(number), err);
 	if (!rc && number[0] && cairn_parse_u64(number, &ret->max_entries, NULL) != 0)
 		rc = cairn_err_set(err, CAIRN_INVALID, "maxEntries is not a number");
 	return rc;

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "kube/kube_snapshot.h"
+#include "kube/object.h"
 #include "older/diffsnap/diffsnap_driver.h"
 #include "older/diffsnap/diffsnap_resource.h"
-#include "kube/object.h"
-#include "kube/kube_snapshot.h"
 #include "proto/message.h"
 
 const char *diffsnap_state_name(enum diffsnap_state state)
@@ -39,7 +39,7 @@ static int from_code(int rc, const struct cairn_err *why, struct diffsnap_verdic
 }
 
 /* Codes of the driver for which a retry does not help. */
-static bool is_final(int rc)
+static bool verdict_is_final(int rc)
 {
 	return rc == CAIRN_INVALID || rc == CAIRN_NOT_FOUND || rc == CAIRN_RANGE ||
 	       rc == CAIRN_PRECONDITION || rc == CAIRN_UNIMPLEMENTED;
@@ -61,7 +61,7 @@ static void judging_done(struct judging *j)
 	kube_snapshot_done(&j->target);
 }
 
-static bool is_ours(const struct judging *j, const struct kube_snapshot *snapshot)
+static bool verdict_is_ours(const struct judging *j, const struct kube_snapshot *snapshot)
 {
 	return strcmp(snapshot->driver, j->our_name) == 0;
 }
@@ -74,7 +74,7 @@ static int find_snapshots(struct judging *j, struct diffsnap_verdict *ret, struc
 
 	if (rc)
 		return from_code(rc, err, ret);
-	if (!is_ours(j, &j->target)) {
+	if (!verdict_is_ours(j, &j->target)) {
 		ret->state = DIFFSNAP_FOREIGN;
 		cairn_err_set(&ret->why, CAIRN_INVALID,
 			      "VolumeSnapshot '%s' belongs to the driver '%s', not to '%s'",
@@ -88,7 +88,7 @@ static int find_snapshots(struct judging *j, struct diffsnap_verdict *ret, struc
 		return 0;
 	if (rc)
 		return from_code(rc, err, ret);
-	if (!is_ours(j, &j->base)) {
+	if (!verdict_is_ours(j, &j->base)) {
 		ret->state = DIFFSNAP_FAILURE;
 		cairn_err_set(&ret->why, CAIRN_INVALID,
 			      "VolumeSnapshot '%s' belongs to another driver than '%s'", wish->base,
@@ -140,7 +140,7 @@ static int try_page(struct judging *j, struct diffsnap_verdict *ret, struct cair
 		return 0;
 	}
 	diffsnap_resource_unref(cairn_take(ret->resource));
-	if (!is_final(rc))
+	if (!verdict_is_final(rc))
 		return cairn_err_wrap(err, "driver");
 	ret->state = DIFFSNAP_FAILURE;
 	ret->why = *err;

@@ -10,12 +10,13 @@
 
 #define API_VERSION "admission.k8s.io/v1"
 
-static bool is(const char *text, const char *wanted)
+static bool admission_is(const char *text, const char *wanted)
 {
 	return text && strcmp(text, wanted) == 0;
 }
 
-static int take_snapshots(struct session_admission *a, const json_t *list, struct cairn_err *err)
+static int admission_take_snapshots(struct session_admission *a, const json_t *list,
+				    struct cairn_err *err)
 {
 	size_t n = json_array_size(list);
 
@@ -48,18 +49,19 @@ int session_admission_parse(const char *body, size_t n, struct session_admission
 	ret->uid = kube_str(request, "uid");
 	ret->ns = kube_str(request, "namespace");
 	ret->user = kube_at(request, "userInfo");
-	if (!is(kube_str(ret->review, "apiVersion"), API_VERSION) ||
-	    !is(kube_str(ret->review, "kind"), "AdmissionReview") || !ret->uid)
+	if (!admission_is(kube_str(ret->review, "apiVersion"), API_VERSION) ||
+	    !admission_is(kube_str(ret->review, "kind"), "AdmissionReview") || !ret->uid)
 		rc = cairn_err_set(err, CAIRN_INVALID, "the body is not an AdmissionReview");
-	else if (!is(kube_str(request, "resource", "group"), KUBE_CBT_GROUP) ||
-		 !is(kube_str(request, "resource", "resource"),
-		     kube_snapshotsessionrequests.plural) ||
-		 !is(kube_str(request, "operation"), "CREATE") || !ret->ns || !ret->ns[0] ||
-		 !json_is_object(ret->user))
+	else if (!admission_is(kube_str(request, "resource", "group"), KUBE_CBT_GROUP) ||
+		 !admission_is(kube_str(request, "resource", "resource"),
+			       kube_snapshotsessionrequests.plural) ||
+		 !admission_is(kube_str(request, "operation"), "CREATE") || !ret->ns ||
+		 !ret->ns[0] || !json_is_object(ret->user))
 		rc = cairn_err_set(err, CAIRN_INVALID,
 				   "only the creation of a SnapshotSessionRequest is reviewed");
 	else
-		rc = take_snapshots(ret, kube_at(request, "object", "spec", "snapshots"), err);
+		rc = admission_take_snapshots(ret, kube_at(request, "object", "spec", "snapshots"),
+					      err);
 	return rc;
 }
 

@@ -8,12 +8,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/kube_client.h"
 #include "kube/controller.h"
 #include "kube/driver_endpoint.h"
 #include "kube/event.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
@@ -29,7 +29,7 @@ struct discovery_controller {
 	struct kube_controller *common;
 };
 
-static int64_t generation(const json_t *object)
+static int64_t discovery_generation(const json_t *object)
 {
 	int64_t number = 0;
 
@@ -38,15 +38,15 @@ static int64_t generation(const json_t *object)
 }
 
 /* Ignore our own writes to the status. */
-static void on_change(void *arg, const json_t *old, const json_t *now)
+static void discovery_on_change(void *arg, const json_t *old, const json_t *now)
 {
 	struct discovery_controller *c = arg;
 
-	if (now && (!old || generation(old) != generation(now)))
+	if (now && (!old || discovery_generation(old) != discovery_generation(now)))
 		kube_controller_add_object(c->common, now);
 }
 
-static int look(const json_t *object, struct cairn_err *err)
+static int discovery_look(const json_t *object, struct cairn_err *err)
 {
 	cairn_cleanup(kube_driver_endpoint_done) struct kube_driver_endpoint endpoint = {0};
 	const char *driver = kube_str(object, "spec", "driverName");
@@ -58,8 +58,8 @@ static int look(const json_t *object, struct cairn_err *err)
 	return rc ? rc : kube_driver_endpoint_probe(&endpoint, PROBE_TIMEOUT_MS, err);
 }
 
-static int write_status(struct discovery_controller *c, const json_t *object, bool reachable,
-			const char *message, struct cairn_err *err)
+static int discovery_write_status(struct discovery_controller *c, const json_t *object,
+				  bool reachable, const char *message, struct cairn_err *err)
 {
 	const struct kube_call how = kube_controller_call(c->common);
 	char time[KUBE_TIME_MAX];
@@ -68,7 +68,7 @@ static int write_status(struct discovery_controller *c, const json_t *object, bo
 			  "status", "reachable", (int)reachable, "message",
 			  reachable ? json_null() : json_string(message), "lastProbeTime",
 			  kube_time(cairn_now_ns(), time), "observedGeneration",
-			  (json_int_t)generation(object));
+			  (json_int_t)discovery_generation(object));
 
 	if (!patch)
 		return cairn_err_nomem(err, "status");
@@ -77,7 +77,8 @@ static int write_status(struct discovery_controller *c, const json_t *object, bo
 			  KUBE_PATCH_MERGE, patch, &how, NULL, err);
 }
 
-static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
+static int discovery_look_at(void *arg, const char *key, uint64_t *ret_again_ms,
+			     struct cairn_err *err)
 {
 	struct discovery_controller *c = arg;
 	kube_auto_json json_t *object = kube_informer_get(c->informer, "", key);
@@ -88,8 +89,8 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 
 	if (!object || kube_is_deleted(object))
 		return 0;
-	reachable = look(object, &why) == 0;
-	rc = write_status(c, object, reachable, why.msg, err);
+	reachable = discovery_look(object, &why) == 0;
+	rc = discovery_write_status(c, object, reachable, why.msg, err);
 	if (!rc && reachable != was)
 		kube_event_tell(c->recorder, object, !reachable,
 				reachable ? "Reachable" : "Unreachable", "Probe", "%s",
@@ -99,26 +100,26 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_ABORTED ? 0 : rc;
 }
 
-static void tell_error(void *arg, const char *key, const struct cairn_err *err)
+static void discovery_tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
 	(void)arg;
 	cairn_log(CAIRN_LOG_WARN, "a DriverDiscovery waits", CAIRN_STR("object", key),
 		  CAIRN_STR("error", err->msg));
 }
 
-int discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
-			     struct discovery_controller **ret, struct cairn_err *err)
+int session_discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
+				     struct discovery_controller **ret, struct cairn_err *err)
 {
 	const struct kube_informer_options watch = {.resource = &kube_driverdiscoveries};
-	cairn_cleanup(discovery_controller_freep) struct discovery_controller *c =
+	cairn_cleanup(session_discovery_controller_freep) struct discovery_controller *c =
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
 		.workers = WORKERS,
 		.pause_min_ms = PAUSE_MIN_MS,
 		.pause_max_ms = PAUSE_MAX_MS,
 		.elected = true,
-		.look = look_at,
-		.failed = tell_error,
+		.look = discovery_look_at,
+		.failed = discovery_tell_error,
 		.arg = c,
 	};
 	int rc;
@@ -131,7 +132,7 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 	if (!rc)
 		rc = kube_informer_new(client, &watch, &c->informer, err);
 	if (!rc)
-		rc = kube_informer_add_handler(c->informer, on_change, c, err);
+		rc = kube_informer_add_handler(c->informer, discovery_on_change, c, err);
 	if (!rc)
 		rc = kube_informer_start(c->informer, err);
 	if (!rc)
@@ -142,27 +143,27 @@ int discovery_controller_new(struct kube_client *client, struct kube_recorder *r
 	return 0;
 }
 
-void discovery_controller_stop(struct discovery_controller *c)
+void session_discovery_controller_stop(struct discovery_controller *c)
 {
 	kube_controller_stop(c->common);
 }
 
-void discovery_controller_free(struct discovery_controller *c)
+void session_discovery_controller_free(struct discovery_controller *c)
 {
 	if (!c)
 		return;
-	discovery_controller_stop(c);
+	session_discovery_controller_stop(c);
 	kube_informer_free(c->informer);
 	kube_controller_free(c->common);
 	free(c);
 }
 
-bool discovery_controller_is_ready(struct discovery_controller *c)
+bool session_discovery_controller_is_ready(struct discovery_controller *c)
 {
 	return kube_informer_synced(c->informer);
 }
 
-void discovery_controller_lead(struct discovery_controller *c, bool leads)
+void session_discovery_controller_lead(struct discovery_controller *c, bool leads)
 {
 	if (kube_controller_lead(c->common, leads))
 		kube_controller_add_all(c->common, c->informer);

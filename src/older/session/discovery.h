@@ -24,19 +24,19 @@ struct kube_recorder;
 #define DISCOVERY_PROBE_MS 60000U
 
 /* `recorder` may be NULL; both are borrowed. */
-int discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
-			     struct discovery_controller **ret, struct cairn_err *err);
+int session_discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
+				     struct discovery_controller **ret, struct cairn_err *err);
 
 /* Ends the workers; nothing is written after it returns. The controller stays valid, so
  * that an election may still report to it. Idempotent. */
-void discovery_controller_stop(struct discovery_controller *controller);
-void discovery_controller_free(struct discovery_controller *controller); /* accepts NULL */
-CAIRN_DEFINE_CLEANUP(struct discovery_controller, discovery_controller_free);
+void session_discovery_controller_stop(struct discovery_controller *controller);
+void session_discovery_controller_free(struct discovery_controller *controller); /* accepts NULL */
+CAIRN_DEFINE_CLEANUP(struct discovery_controller, session_discovery_controller_free);
 
 /* True once all objects have been read. */
-bool discovery_controller_is_ready(struct discovery_controller *controller);
+bool session_discovery_controller_is_ready(struct discovery_controller *controller);
 
 /* Sets whether this process leads; from any thread. */
-void discovery_controller_lead(struct discovery_controller *controller, bool leads);
+void session_discovery_controller_lead(struct discovery_controller *controller, bool leads);
 
 #endif

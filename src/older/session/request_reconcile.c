@@ -38,7 +38,8 @@ static int patch_status(struct session_controller *c, const json_t *request, jso
 }
 
 /* Makes a new request Pending and sets its expiry. */
-static int begin(struct session_controller *c, const json_t *request, struct cairn_err *err)
+static int request_reconcile_begin(struct session_controller *c, const json_t *request,
+				   struct cairn_err *err)
 {
 	uint64_t end = cairn_now_ns() + atomic_load(&c->expiry_ms) * CAIRN_NS_PER_MS;
 	char time[KUBE_TIME_MAX];
@@ -49,8 +50,8 @@ static int begin(struct session_controller *c, const json_t *request, struct cai
 			    err);
 }
 
-static int fail(struct session_controller *c, const json_t *request,
-		const struct session_verdict *verdict, struct cairn_err *err)
+static int request_reconcile_fail(struct session_controller *c, const json_t *request,
+				  const struct session_verdict *verdict, struct cairn_err *err)
 {
 	int rc = patch_status(
 		c, request,
@@ -90,8 +91,9 @@ static int find_token(struct session_controller *c, const json_t *request, const
 	return 0;
 }
 
-static int make_data(struct session_controller *c, const json_t *request, const char *ns,
-		     char token[TOKEN_TEXT + 1], struct cairn_err *err)
+static int request_reconcile_make_data(struct session_controller *c, const json_t *request,
+				       const char *ns, char token[TOKEN_TEXT + 1],
+				       struct cairn_err *err)
 {
 	struct kube_call how = kube_controller_call(c->common);
 	kube_auto_json json_t *object = NULL;
@@ -126,14 +128,15 @@ static json_t *bytes_of(const char *text)
 	return cairn_buf_failed(&encoded) ? NULL : json_stringn((char *)encoded.data, encoded.len);
 }
 
-static int make_ready(struct session_controller *c, const json_t *request,
-		      const struct session_verdict *verdict, struct cairn_err *err)
+static int request_reconcile_make_ready(struct session_controller *c, const json_t *request,
+					const struct session_verdict *verdict,
+					struct cairn_err *err)
 {
 	char token[TOKEN_TEXT + 1];
 	int rc = find_token(c, request, verdict->driver_namespace, token, err);
 
 	if (!rc && !token[0])
-		rc = make_data(c, request, verdict->driver_namespace, token, err);
+		rc = request_reconcile_make_data(c, request, verdict->driver_namespace, token, err);
 	if (!rc)
 		rc = patch_status(c, request,
 				  json_pack("{s:s, s:n, s:o, s:s, s:s}", "sessionState", "Ready",
@@ -162,21 +165,22 @@ static int stay_pending(struct session_controller *c, const json_t *request,
 	return patch_status(c, request, json_pack("{s:s}", "error", verdict->why.msg), err);
 }
 
-static int decide(struct session_controller *c, const json_t *request, uint64_t *ret_again_ms,
-		  struct cairn_err *err)
+static int request_reconcile_decide(struct session_controller *c, const json_t *request,
+				    uint64_t *ret_again_ms, struct cairn_err *err)
 {
 	struct kube_call how = kube_controller_call(c->common);
 	struct session_verdict verdict;
-	int rc = session_judge(c->options.client, c->configurations, request, &how, &verdict, err);
+	int rc = session_request_validate(c->options.client, c->configurations, request, &how,
+					  &verdict, err);
 
 	if (rc)
 		return rc;
 	switch (verdict.state) {
 	case SESSION_READY:
-		rc = make_ready(c, request, &verdict, err);
+		rc = request_reconcile_make_ready(c, request, &verdict, err);
 		break;
 	case SESSION_FAILED:
-		rc = fail(c, request, &verdict, err);
+		rc = request_reconcile_fail(c, request, &verdict, err);
 		break;
 	case SESSION_PENDING:
 		rc = stay_pending(c, request, &verdict, err);
@@ -187,7 +191,8 @@ static int decide(struct session_controller *c, const json_t *request, uint64_t 
 	return rc;
 }
 
-static int end(struct session_controller *c, const json_t *request, struct cairn_err *err)
+static int request_reconcile_end(struct session_controller *c, const json_t *request,
+				 struct cairn_err *err)
 {
 	struct kube_call how = kube_controller_call(c->common);
 	struct kube_delete_options only = {.uid = kube_uid(request)};
@@ -212,9 +217,11 @@ int session_request_look(struct session_controller *c, const json_t *request,
 	if (kube_is_deleted(request))
 		return 0;
 	if (!state || !expiry)
-		return begin(c, request, err);
+		return request_reconcile_begin(c, request, err);
 	if (left == 0)
-		return end(c, request, err);
+		return request_reconcile_end(c, request, err);
 	*ret_again_ms = left;
-	return strcmp(state, "Pending") == 0 ? decide(c, request, ret_again_ms, err) : 0;
+	return strcmp(state, "Pending") == 0
+		       ? request_reconcile_decide(c, request, ret_again_ms, err)
+		       : 0;
 }

@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "kube/informer.h"
-#include "kube/object.h"
 #include "kube/kube_snapshot.h"
+#include "kube/object.h"
 
 const char *session_state_name(enum session_state state)
 {
@@ -17,21 +17,22 @@ const char *session_state_name(enum session_state state)
 	return names[state];
 }
 
-static bool is_final(int rc)
+static bool request_validate_is_final(int rc)
 {
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID;
 }
 
 /* Finds the driver of one snapshot, which must be that of the previous ones. */
-static int look_at_snapshot(struct kube_client *client, const char *ns, const char *name,
-			    const struct kube_call *how, char **driver, struct session_verdict *ret,
-			    struct cairn_err *err)
+static int request_validate_look_at_snapshot(struct kube_client *client, const char *ns,
+					     const char *name, const struct kube_call *how,
+					     char **driver, struct session_verdict *ret,
+					     struct cairn_err *err)
 {
 	cairn_cleanup(kube_snapshot_done) struct kube_snapshot snapshot = {0};
 	int rc = kube_snapshot_get(client, ns, name, how, &snapshot, err);
 
-	if (is_final(rc) || rc == CAIRN_UNAVAILABLE) {
-		ret->state = is_final(rc) ? SESSION_FAILED : SESSION_PENDING;
+	if (request_validate_is_final(rc) || rc == CAIRN_UNAVAILABLE) {
+		ret->state = request_validate_is_final(rc) ? SESSION_FAILED : SESSION_PENDING;
 		ret->why = *err;
 		return 0;
 	}
@@ -76,9 +77,9 @@ static int find_configuration(struct kube_informer *configurations, const char *
 	return 0;
 }
 
-int session_judge(struct kube_client *client, struct kube_informer *configurations,
-		  const json_t *request, const struct kube_call *how, struct session_verdict *ret,
-		  struct cairn_err *err)
+int session_request_validate(struct kube_client *client, struct kube_informer *configurations,
+			     const json_t *request, const struct kube_call *how,
+			     struct session_verdict *ret, struct cairn_err *err)
 {
 	const json_t *names = kube_at(request, "spec", "snapshots");
 	cairn_auto_free char *driver = NULL;
@@ -93,8 +94,8 @@ int session_judge(struct kube_client *client, struct kube_informer *configuratio
 
 		if (!text)
 			continue;
-		rc = look_at_snapshot(client, kube_namespace(request), text, how, &driver, ret,
-				      err);
+		rc = request_validate_look_at_snapshot(client, kube_namespace(request), text, how,
+						       &driver, ret, err);
 		if (rc || ret->state != SESSION_READY)
 			return rc;
 	}

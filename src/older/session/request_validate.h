@@ -34,8 +34,8 @@ struct session_verdict {
 /* `configurations` has an index SESSION_DRIVER_INDEX. Fails if the API server cannot be
  * reached; everything else is a verdict. */
 #define SESSION_DRIVER_INDEX "driver"
-int session_judge(struct kube_client *client, struct kube_informer *configurations,
-		  const json_t *request, const struct kube_call *how, struct session_verdict *ret,
-		  struct cairn_err *err);
+int session_request_validate(struct kube_client *client, struct kube_informer *configurations,
+			     const json_t *request, const struct kube_call *how,
+			     struct session_verdict *ret, struct cairn_err *err);
 
 #endif

@@ -54,7 +54,7 @@ static void on_request(void *arg, const json_t *old, const json_t *now)
 	kube_objects_free(found, n);
 }
 
-static void on_data(void *arg, const json_t *old, const json_t *now)
+static void session_controller_on_data(void *arg, const json_t *old, const json_t *now)
 {
 	(void)old;
 	if (now)
@@ -104,7 +104,8 @@ static void text_of_driver(const json_t *object, void (*emit)(void *to, const ch
 
 /* ---- work --------------------------------------------------------------- */
 
-static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct cairn_err *err)
+static int session_controller_look_at(void *arg, const char *key, uint64_t *ret_again_ms,
+				      struct cairn_err *err)
 {
 	struct session_controller *c = arg;
 	bool is_request = key[0] == KEY_REQUEST;
@@ -130,7 +131,7 @@ static int look_at(void *arg, const char *key, uint64_t *ret_again_ms, struct ca
 }
 
 /* The names of data are tokens, so they are not logged. */
-static void tell_error(void *arg, const char *key, const struct cairn_err *err)
+static void session_controller_tell_error(void *arg, const char *key, const struct cairn_err *err)
 {
 	struct session_controller *c = arg;
 	bool is_request = key[0] == KEY_REQUEST;
@@ -141,7 +142,8 @@ static void tell_error(void *arg, const char *key, const struct cairn_err *err)
 		  CAIRN_STR("error", is_request ? err->msg : cairn_code_name(err->code)));
 }
 
-static void add_all(struct session_controller *c, struct kube_informer *informer, char kind)
+static void session_controller_add_all(struct session_controller *c, struct kube_informer *informer,
+				       char kind)
 {
 	json_t **found = NULL;
 	size_t n = 0;
@@ -157,14 +159,16 @@ void session_controller_lead(struct session_controller *c, bool leads)
 {
 	if (!kube_controller_lead(c->common, leads))
 		return;
-	add_all(c, c->requests, KEY_REQUEST);
-	add_all(c, c->data, KEY_DATA);
+	session_controller_add_all(c, c->requests, KEY_REQUEST);
+	session_controller_add_all(c, c->data, KEY_DATA);
 }
 
 /* ---- beginning and end -------------------------------------------------- */
 
-static int watch(struct session_controller *c, const struct kube_informer_options *options,
-		 kube_informer_handler handler, struct kube_informer **ret, struct cairn_err *err)
+static int session_controller_watch(struct session_controller *c,
+				    const struct kube_informer_options *options,
+				    kube_informer_handler handler, struct kube_informer **ret,
+				    struct cairn_err *err)
 {
 	int rc = kube_informer_new(c->options.client, options, ret, err);
 
@@ -193,13 +197,13 @@ static int watch_all(struct session_controller *c, struct cairn_err *err)
 
 	/* Data first: the handlers of requests read it. */
 	if (!rc)
-		rc = watch(c, &data, on_data, &c->data, err);
+		rc = session_controller_watch(c, &data, session_controller_on_data, &c->data, err);
 	if (!rc)
-		rc = watch(c, &requests, on_request, &c->requests, err);
+		rc = session_controller_watch(c, &requests, on_request, &c->requests, err);
 	if (!rc)
-		rc = watch(c, &configurations, NULL, &c->configurations, err);
+		rc = session_controller_watch(c, &configurations, NULL, &c->configurations, err);
 	if (!rc)
-		rc = watch(c, &settings, on_settings, &c->settings_map, err);
+		rc = session_controller_watch(c, &settings, on_settings, &c->settings_map, err);
 	if (!rc)
 		rc = kube_informer_start(c->settings_map, err);
 	if (!rc)
@@ -219,8 +223,8 @@ int session_controller_new(const struct session_controller_options *options,
 		.pause_min_ms = PAUSE_MIN_MS,
 		.pause_max_ms = PAUSE_MAX_MS,
 		.elected = true,
-		.look = look_at,
-		.failed = tell_error,
+		.look = session_controller_look_at,
+		.failed = session_controller_tell_error,
 		.arg = c,
 	};
 	int rc;

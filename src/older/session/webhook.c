@@ -12,8 +12,8 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/caller.h"
 #include "kube/authz_cache.h"
+#include "kube/caller.h"
 #include "kube/user.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
@@ -30,7 +30,8 @@ struct session_webhook {
 	struct net_metric *reviews; /* NULL: not counted */
 };
 
-static int read_secret(const char *path, char out[SESSION_SECRET_MAX + 1], struct cairn_err *err)
+static int webhook_read_secret(const char *path, char out[SESSION_SECRET_MAX + 1],
+			       struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	size_t n;
@@ -62,21 +63,22 @@ static bool knows_secret(const struct session_webhook *w, const struct net_http 
 	char secret[SESSION_SECRET_MAX + 1] = "";
 
 	if (!w->options.secret_file || said[0] != '/' ||
-	    read_secret(w->options.secret_file, secret, NULL) != 0)
+	    webhook_read_secret(w->options.secret_file, secret, NULL) != 0)
 		return false;
 	return strlen(said + 1) == strlen(secret) &&
 	       CRYPTO_memcmp(said + 1, secret, strlen(secret)) == 0;
 }
 
 /* Checks each snapshot by name: an authorizer may have rules for single names. */
-static int review(struct session_webhook *w, const struct session_admission *a,
-		  const struct kube_wait *wait, struct cairn_err *err)
+static int webhook_review(struct session_webhook *w, const struct session_admission *a,
+			  const struct kube_wait *wait, struct cairn_err *err)
 {
 	kube_auto_value struct kube_user *user = NULL;
 	int rc = kube_user_new((json_t *)(uintptr_t)a->user, &user, err);
 
 	for (size_t i = 0; i < a->n_snapshots && !rc; i++) {
-		rc = kube_guard_may_read(w->options.guard, user, a->ns, a->snapshots[i], wait, err);
+		rc = kube_authz_cache_may_read(w->options.guard, user, a->ns, a->snapshots[i], wait,
+					       err);
 		if (rc == CAIRN_DENIED)
 			cairn_err_set(err, rc,
 				      "you may not get the VolumeSnapshot '%.253s' in namespace "
@@ -86,20 +88,20 @@ static int review(struct session_webhook *w, const struct session_admission *a,
 	return rc;
 }
 
-static void count(struct session_webhook *w, const char *result)
+static void webhook_count(struct session_webhook *w, const char *result)
 {
 	if (w->reviews)
 		net_metric_count(w->reviews, net_metric_series_of(w->reviews, &result), 1);
 }
 
-static int answer(struct session_webhook *w, struct net_http *http,
-		  const struct session_admission *a, int rc, const struct cairn_err *why,
-		  struct cairn_err *err)
+static int webhook_answer(struct session_webhook *w, struct net_http *http,
+			  const struct session_admission *a, int rc, const struct cairn_err *why,
+			  struct cairn_err *err)
 {
 	int code = rc == CAIRN_DENIED ? 403 : 500;
 	cairn_auto_free char *text = session_admission_answer(a->uid, rc == 0, code, why->msg);
 
-	count(w, rc == 0 ? "allowed" : rc == CAIRN_DENIED ? "denied" : "error");
+	webhook_count(w, rc == 0 ? "allowed" : rc == CAIRN_DENIED ? "denied" : "error");
 	if (rc && rc != CAIRN_DENIED)
 		cairn_log(CAIRN_LOG_WARN, "a session request could not be reviewed",
 			  CAIRN_STR("namespace", a->ns), CAIRN_STR("error", why->msg));
@@ -108,7 +110,7 @@ static int answer(struct session_webhook *w, struct net_http *http,
 	return net_http_reply(http, 200, "application/json", text, strlen(text), err);
 }
 
-static int handle(struct net_http *http, void *arg, struct cairn_err *err)
+static int webhook_handle(struct net_http *http, void *arg, struct cairn_err *err)
 {
 	struct session_webhook *w = arg;
 	struct kube_caller caller;
@@ -120,7 +122,7 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 
 	if (!has_certificate(w, http) && !knows_secret(w, http)) {
 		free(a);
-		count(w, "stranger");
+		webhook_count(w, "stranger");
 		return net_http_reply_text(http, 404, "not found\n", err);
 	}
 	if (!a)
@@ -130,9 +132,10 @@ static int handle(struct net_http *http, void *arg, struct cairn_err *err)
 	caller.wait.origin = NULL; /* all reviews come from the API servers */
 	rc = session_admission_parse(body, n, a, err);
 	if (rc)
-		count(w, "invalid");
+		webhook_count(w, "invalid");
 	else
-		rc = answer(w, http, a, review(w, a, &caller.wait, &why), &why, err);
+		rc = webhook_answer(w, http, a, webhook_review(w, a, &caller.wait, &why), &why,
+				    err);
 	session_admission_done(a);
 	free(a);
 	return rc;
@@ -155,12 +158,12 @@ int session_webhook_new(const struct session_webhook_options *options, struct ne
 	const struct net_http_route routes[] = {
 		{.method = "POST",
 		 .path = SESSION_WEBHOOK_PATH,
-		 .handler = handle,
+		 .handler = webhook_handle,
 		 .arg = w,
 		 .body_max = BODY_MAX},
 		{.method = "POST",
 		 .path = SESSION_WEBHOOK_PATH "/",
-		 .handler = handle,
+		 .handler = webhook_handle,
 		 .arg = w,
 		 .body_max = BODY_MAX},
 	};
@@ -170,7 +173,7 @@ int session_webhook_new(const struct session_webhook_options *options, struct ne
 		return cairn_err_nomem(err, "webhook");
 	w->options = *options;
 	if (options->secret_file)
-		rc = read_secret(options->secret_file, secret, err);
+		rc = webhook_read_secret(options->secret_file, secret, err);
 	if (!rc && options->metrics)
 		rc = net_metrics_add(options->metrics, &reviews, &w->reviews, err);
 	if (!rc)

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 
 struct cairn_err;
-struct kube_guard;
+struct kube_authz_cache;
 struct net_http_server;
 struct net_metrics;
 struct session_webhook;
@@ -28,7 +28,7 @@ struct session_webhook;
 #define SESSION_SECRET_MAX 128U
 
 struct session_webhook_options {
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct net_metrics *metrics; /* may be NULL */
 	const char *secret_file;     /* read again for each review; NULL: none */
 	bool certificates;           /* a verified client certificate is enough */

@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "pool/btrfs/btrfs_delta.h"
-#include "pool/btrfs/subvolume.h"
 #include "pool/btrfs/btrfs_tree.h"
+#include "pool/btrfs/subvolume.h"
 #include "pool/store/fiemap.h"
 #include "pool/store/fileset.h"
 #include "pool/store/mapping.h"
@@ -34,10 +34,10 @@ static int open_subvolume(struct fileset *set, struct store_ref ref, int *ret_fd
 static int remove_named(struct fileset *set, enum store_kind kind, const char *name,
 			struct cairn_err *err)
 {
-	int rc = subvolume_destroy(set->kind_fd[kind], name, err);
+	int rc = btrfs_subvolume_destroy(set->kind_fd[kind], name, err);
 
 	if (rc == CAIRN_INVALID)
-		return fileset_remove_named(set, kind, name, err);
+		return pool_fileset_remove_named(set, kind, name, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
@@ -47,22 +47,22 @@ static int btrfs_remove(struct store *store, struct store_ref ref, struct cairn_
 	struct fileset *set = (struct fileset *)store;
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		struct fileset_name name = fileset_name(ref.id, suffixes[i]);
+		struct pool_fileset_name name = pool_fileset_name(ref.id, suffixes[i]);
 		int rc = remove_named(set, ref.kind, name.text, err);
 
 		if (rc)
 			return rc;
 	}
-	return fileset_settle(set, ref, err);
+	return pool_fileset_settle(set, ref, err);
 }
 
 static int btrfs_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+	struct pool_fileset_name aside = pool_fileset_name(ref.id, FILESET_ASIDE);
 	int rc = remove_named(set, ref.kind, aside.text, err);
 
-	return rc ? rc : fileset_settle(set, ref, err);
+	return rc ? rc : pool_fileset_settle(set, ref, err);
 }
 
 /* Sets the size of the subvolume ID.new in volumes/ and keeps its first `length`
@@ -71,7 +71,7 @@ static int size_volume(struct fileset *set, const char *id, uint64_t length, uin
 		       struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	cairn_auto_fd int dir = -1;
 	cairn_auto_fd int fd = -1;
 
@@ -81,8 +81,8 @@ static int size_volume(struct fileset *set, const char *id, uint64_t length, uin
 	fd = openat(dir, FILESET_DISK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make the disk of '%s'", id);
-	rc = fileset_trim(fd, length, err);
-	return rc ? rc : fileset_grow(fd, size, err);
+	rc = pool_fileset_trim(fd, length, err);
+	return rc ? rc : pool_fileset_grow(fd, size, err);
 }
 
 /* Renames ID.new to ID; with RENAME_EXCHANGE, an existing volume ID becomes
@@ -90,14 +90,14 @@ static int size_volume(struct fileset *set, const char *id, uint64_t length, uin
 static int name_volume(struct fileset *set, const char *id, unsigned flags, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME], rc;
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 
 	if (renameat2(parent, name.text, parent, id, flags) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
-	rc = fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
+	rc = pool_fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	/* Undo a rename that cannot be made durable, so that a failure changes nothing. */
 	if (rc && flags == RENAME_EXCHANGE && renameat2(parent, name.text, parent, id, flags) == 0)
-		(void)fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, NULL);
+		(void)pool_fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, NULL);
 	return rc;
 }
 
@@ -107,15 +107,15 @@ static int build_volume(struct fileset *set, const char *id, int source_fd, uint
 			uint64_t size, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_VOLUME];
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	int rc = remove_named(set, STORE_VOLUME, name.text, err);
 
 	if (rc)
 		return rc;
 	if (source_fd < 0)
-		rc = subvolume_create(parent, name.text, err);
+		rc = btrfs_subvolume_create(parent, name.text, err);
 	else
-		rc = subvolume_snapshot(parent, name.text, source_fd, false, err);
+		rc = btrfs_subvolume_snapshot(parent, name.text, source_fd, false, err);
 	rc = rc ? rc : size_volume(set, id, length, size, err);
 	rc = rc ? rc : name_volume(set, id, 0, err);
 	if (rc)
@@ -128,10 +128,11 @@ static int btrfs_volume_create(struct store *store, const char *id, uint64_t siz
 {
 	struct fileset *set = (struct fileset *)store;
 	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
+	int rc = pool_fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
+		return rc ? rc
+			  : pool_fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	return build_volume(set, id, -1, 0, size, err);
 }
 
@@ -141,10 +142,11 @@ static int btrfs_volume_clone(struct store *store, const char *id, const char *s
 	struct fileset *set = (struct fileset *)store;
 	cairn_auto_fd int source = -1;
 	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
+	int rc = pool_fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
+		return rc ? rc
+			  : pool_fileset_settle(set, (struct store_ref){STORE_VOLUME, id}, err);
 	rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, &source, err);
 	return rc ? rc : build_volume(set, id, source, length, size, err);
 }
@@ -154,16 +156,17 @@ static int btrfs_volume_replace(struct store *store, const struct store_replacem
 				struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	struct fileset_name name = fileset_name(spec->id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(spec->id, ".new");
 	cairn_auto_fd int source = -1;
 	int rc = open_subvolume(set, (struct store_ref){STORE_SNAPSHOT, spec->snapshot_id}, &source,
 				err);
 
 	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
 	rc = rc ? rc
-		: subvolume_snapshot(set->kind_fd[STORE_VOLUME], name.text, source, false, err);
+		: btrfs_subvolume_snapshot(set->kind_fd[STORE_VOLUME], name.text, source, false,
+					   err);
 	rc = rc ? rc : size_volume(set, spec->id, spec->length, spec->size, err);
-	rc = rc ? rc : fileset_ready(set, spec, err);
+	rc = rc ? rc : pool_fileset_ready(set, spec, err);
 	return rc ? rc : name_volume(set, spec->id, RENAME_EXCHANGE, err);
 }
 
@@ -171,19 +174,19 @@ static int btrfs_volume_sweep(struct store *store, const char *id, struct cairn_
 {
 	struct fileset *set = (struct fileset *)store;
 	struct store_ref ref = {STORE_VOLUME, id};
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	/* The last exchange must be durable before the other one is removed. */
-	int rc = fileset_settle(set, ref, err);
+	int rc = pool_fileset_settle(set, ref, err);
 
 	rc = rc ? rc : remove_named(set, STORE_VOLUME, name.text, err);
-	return rc ? rc : fileset_settle(set, ref, err);
+	return rc ? rc : pool_fileset_settle(set, ref, err);
 }
 
 /* Trims the subvolume ID.new in snapshots/, makes it read-only and renames it. */
 static int finish_trimmed(struct fileset *set, const char *id, uint64_t size, struct cairn_err *err)
 {
 	int parent = set->kind_fd[STORE_SNAPSHOT], rc;
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	cairn_auto_fd int dir = -1;
 	cairn_auto_fd int fd = -1;
 
@@ -191,14 +194,14 @@ static int finish_trimmed(struct fileset *set, const char *id, uint64_t size, st
 	fd = dir < 0 ? -1 : openat(dir, FILESET_DISK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open subvolume '%s'", name.text);
-	rc = fileset_trim(fd, size, err);
-	rc = rc ? rc : fileset_sync(fd, err);
-	rc = rc ? rc : subvolume_protect(dir, err);
+	rc = pool_fileset_trim(fd, size, err);
+	rc = rc ? rc : pool_fileset_sync(fd, err);
+	rc = rc ? rc : btrfs_subvolume_protect(dir, err);
 	if (rc)
 		return rc;
 	if (renameat(parent, name.text, parent, id) < 0)
 		return cairn_err_sys(err, errno, "rename '%s' to '%s'", name.text, id);
-	return fileset_settle(set, (struct store_ref){STORE_SNAPSHOT, id}, err);
+	return pool_fileset_settle(set, (struct store_ref){STORE_SNAPSHOT, id}, err);
 }
 
 /* A volume's file is longer than its record after an expansion that failed, or
@@ -206,11 +209,12 @@ static int finish_trimmed(struct fileset *set, const char *id, uint64_t size, st
 static int cut_trimmed(struct fileset *set, const char *id, int source, uint64_t size,
 		       struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	int rc = remove_named(set, STORE_SNAPSHOT, name.text, err);
 
 	rc = rc ? rc
-		: subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], name.text, source, false, err);
+		: btrfs_subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], name.text, source, false,
+					   err);
 	rc = rc ? rc : finish_trimmed(set, id, size, err);
 	if (rc)
 		remove_named(set, STORE_SNAPSHOT, name.text, NULL);
@@ -223,7 +227,7 @@ static int check_cut(struct fileset *set, const char *id, uint64_t size, struct 
 {
 	struct store_ref ref = {STORE_SNAPSHOT, id};
 	uint64_t have = 0;
-	int rc = fileset_size(&set->store, ref, &have, err);
+	int rc = pool_fileset_size(&set->store, ref, &have, err);
 
 	if (rc == 0 && have != size)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -242,47 +246,47 @@ static int btrfs_snapshot_cut(struct store *store, const char *volume_id, const 
 	cairn_auto_fd int file = -1;
 	cairn_auto_fd int source = -1;
 	uint64_t have = 0;
-	int rc = fileset_no_snapshot(set, snapshot_id, err);
+	int rc = pool_fileset_no_snapshot(set, snapshot_id, err);
 
-	rc = rc ? rc : fileset_open_disk(set, volume, O_RDONLY, &file, err);
-	rc = rc ? rc : fileset_fd_size(file, &have, err);
+	rc = rc ? rc : pool_fileset_open_disk(set, volume, O_RDONLY, &file, err);
+	rc = rc ? rc : pool_fileset_fd_size(file, &have, err);
 	rc = rc ? rc : open_subvolume(set, volume, &source, err);
 	/* The ioctl flushes too, but blocks every writer of the filesystem
 	 * while its transaction commits. */
-	rc = rc ? rc : fileset_sync(file, err);
+	rc = rc ? rc : pool_fileset_sync(file, err);
 	if (rc)
 		return rc;
 	if (have > size)
 		return cut_trimmed(set, snapshot_id, source, size, err);
-	rc = subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], snapshot_id, source, true, err);
+	rc = btrfs_subvolume_snapshot(set->kind_fd[STORE_SNAPSHOT], snapshot_id, source, true, err);
 	return rc ? rc : check_cut(set, snapshot_id, size, err);
 }
 
-static int side_open(struct fileset *set, const char *id, struct btrfs_side *side,
-		     struct cairn_err *err)
+static int btrfs_side_open(struct fileset *set, const char *id, struct btrfs_side *side,
+			   struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, id};
-	int rc = fileset_open_disk(set, ref, O_RDONLY, &side->file_fd, err);
+	int rc = pool_fileset_open_disk(set, ref, O_RDONLY, &side->file_fd, err);
 
 	rc = rc ? rc : open_subvolume(set, ref, &side->subvolume_fd, err);
-	return rc ? rc : fileset_fd_size(side->file_fd, &side->size, err);
+	return rc ? rc : pool_fileset_fd_size(side->file_fd, &side->size, err);
 }
 
-static void side_done(struct btrfs_side *side)
+static void btrfs_side_done(struct btrfs_side *side)
 {
 	cairn_closep(&side->file_fd);
 	cairn_closep(&side->subvolume_fd);
 }
 
-static int compare(struct fileset *set, const char *base_id, const char *target_id,
-		   struct btrfs_delta delta, struct store_delta_stats *ret_stats,
-		   struct cairn_err *err)
+static int btrfs_compare(struct fileset *set, const char *base_id, const char *target_id,
+			 struct btrfs_delta delta, struct store_delta_stats *ret_stats,
+			 struct cairn_err *err)
 {
-	cairn_cleanup(side_done) struct btrfs_side base = {-1, -1, 0};
-	cairn_cleanup(side_done) struct btrfs_side target = {-1, -1, 0};
-	int rc = side_open(set, base_id, &base, err);
+	cairn_cleanup(btrfs_side_done) struct btrfs_side base = {-1, -1, 0};
+	cairn_cleanup(btrfs_side_done) struct btrfs_side target = {-1, -1, 0};
+	int rc = btrfs_side_open(set, base_id, &base, err);
 
-	rc = rc ? rc : side_open(set, target_id, &target, err);
+	rc = rc ? rc : btrfs_side_open(set, target_id, &target, err);
 	if (rc)
 		return rc;
 	delta.base = &base;
@@ -297,7 +301,7 @@ static int btrfs_delta(struct store *store, const char *base_id, const char *tar
 {
 	struct btrfs_delta delta = {.sink = sink, .progress = progress};
 
-	return compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
+	return btrfs_compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
 }
 
 int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
@@ -306,27 +310,27 @@ int btrfs_store_delta(struct store *store, enum btrfs_method method, const char 
 {
 	struct btrfs_delta delta = {.sink = sink, .method = method};
 
-	return compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
+	return btrfs_compare((struct fileset *)store, base_id, target_id, delta, ret_stats, err);
 }
 
 /* Six times cheaper than FIEMAP. */
 static int allocated_tree(int fd, uint64_t start, uint64_t size, struct block_extent *out,
 			  size_t max, size_t *ret_n, struct cairn_err *err)
 {
-	cairn_cleanup(tree_source_freep) struct mapping_source *source = NULL;
-	int rc = tree_source_new(fd, &source, err);
+	cairn_cleanup(btrfs_tree_source_freep) struct mapping_source *source = NULL;
+	int rc = btrfs_tree_source_new(fd, &source, err);
 
-	rc = rc ? rc : tree_source_seek(source, start, size, err);
-	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
+	rc = rc ? rc : btrfs_tree_source_seek(source, start, size, err);
+	return rc ? rc : pool_mapping_allocated(source, start, size, out, max, ret_n, err);
 }
 
 static int allocated_fiemap(int fd, uint64_t start, uint64_t size, struct block_extent *out,
 			    size_t max, size_t *ret_n, struct cairn_err *err)
 {
-	cairn_cleanup(fiemap_source_freep) struct mapping_source *source = NULL;
-	int rc = fiemap_source_new(fd, start, &source, err);
+	cairn_cleanup(pool_fiemap_source_freep) struct mapping_source *source = NULL;
+	int rc = pool_fiemap_source_new(fd, start, &source, err);
 
-	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
+	return rc ? rc : pool_mapping_allocated(source, start, size, out, max, ret_n, err);
 }
 
 static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t start,
@@ -335,9 +339,9 @@ static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t s
 {
 	cairn_auto_fd int fd = -1;
 	uint64_t size = 0;
-	int rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
+	int rc = pool_fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
 
-	rc = rc ? rc : fileset_fd_size(fd, &size, err);
+	rc = rc ? rc : pool_fileset_fd_size(fd, &size, err);
 	if (rc || start >= size) {
 		*ret_n = 0;
 		return rc;
@@ -354,25 +358,25 @@ static int btrfs_allocated(struct store *store, struct store_ref ref, uint64_t s
 
 static const struct store_ops ops = {
 	.name = "btrfs",
-	.close = fileset_store_close,
+	.close = pool_fileset_store_close,
 	.volume_create = btrfs_volume_create,
 	.volume_clone = btrfs_volume_clone,
-	.volume_resize = fileset_volume_resize,
+	.volume_resize = pool_fileset_volume_resize,
 	.volume_replace = btrfs_volume_replace,
 	.volume_sweep = btrfs_volume_sweep,
 	.remove = btrfs_remove,
 	.snapshot_cut = btrfs_snapshot_cut,
 	.delta = btrfs_delta,
 	.allocated = btrfs_allocated,
-	.size = fileset_size,
-	.usage = fileset_usage,
-	.list = fileset_list,
-	.set_aside = fileset_set_aside,
-	.bring_back = fileset_bring_back,
+	.size = pool_fileset_size,
+	.usage = pool_fileset_usage,
+	.list = pool_fileset_list,
+	.set_aside = pool_fileset_set_aside,
+	.bring_back = pool_fileset_bring_back,
 	.drop_aside = btrfs_drop_aside,
-	.list_aside = fileset_list_aside,
-	.reader_open = fileset_reader_open,
-	.path = fileset_path,
+	.list_aside = pool_fileset_list_aside,
+	.reader_open = pool_fileset_reader_open,
+	.path = pool_fileset_path,
 	.cut_is_atomic = true,
 };
 
@@ -386,7 +390,7 @@ static int check_rights(const char *dir, struct cairn_err *err)
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", dir);
-	rc = tree_count_newer(fd, 0, 0, 1, &n, err);
+	rc = btrfs_tree_count_newer(fd, 0, 0, 1, &n, err);
 	if (rc == CAIRN_DENIED)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "back end btrfs needs the right to search the filesystem's "
@@ -398,7 +402,7 @@ int btrfs_store_open(const char *dir, bool writable, struct store **ret, struct 
 {
 	struct fileset *set = NULL;
 	uint64_t magic = 0;
-	int rc = fileset_magic(dir, &magic, err);
+	int rc = pool_fileset_magic(dir, &magic, err);
 
 	if (rc == 0 && magic != BTRFS_SUPER_MAGIC)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
@@ -408,7 +412,7 @@ int btrfs_store_open(const char *dir, bool writable, struct store **ret, struct 
 	/* Reading needs only permission to read the files. */
 	if (rc == 0 && writable)
 		rc = check_rights(dir, err);
-	rc = rc ? rc : fileset_new(&ops, dir, writable, &set, err);
+	rc = rc ? rc : pool_fileset_new(&ops, dir, writable, &set, err);
 	if (rc == 0)
 		*ret = &set->store;
 	return rc;

@@ -7,11 +7,11 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "pool/btrfs/btrfs_tree.h"
 #include "pool/btrfs/send.h"
 #include "pool/btrfs/subvolume.h"
-#include "pool/btrfs/btrfs_tree.h"
-#include "pool/store/mapping.h"
 #include "pool/btrfs_relocation.h"
+#include "pool/store/mapping.h"
 #include "pool/store/store.h"
 
 /* Mappings searched (of both sides) before the send stream is considered:
@@ -28,7 +28,7 @@
 struct run {
 	const struct btrfs_delta *delta;
 	struct mapping_compare compare;
-	struct joiner joiner;
+	struct extent_merge joiner;
 	uint64_t walked_elsewhere;
 	bool sent;
 	struct mapping_guard guard;
@@ -38,15 +38,15 @@ static int run_epoch(void *arg, uint64_t *ret, struct cairn_err *err)
 {
 	const struct run *run = arg;
 
-	return relocation_epoch(run->delta->target->file_fd, ret, err);
+	return pool_relocation_epoch(run->delta->target->file_fd, ret, err);
 }
 
 static int seek_sources(void *arg, uint64_t from, uint64_t to, struct cairn_err *err)
 {
 	struct run *run = arg;
-	int rc = tree_source_seek(run->compare.base.source, from, to, err);
+	int rc = btrfs_tree_source_seek(run->compare.base.source, from, to, err);
 
-	return rc ? rc : tree_source_seek(run->compare.target.source, from, to, err);
+	return rc ? rc : btrfs_tree_source_seek(run->compare.target.source, from, to, err);
 }
 
 /* Compares [from, to) of the target by tree search. */
@@ -57,9 +57,9 @@ static int compare_window(struct run *run, uint64_t from, uint64_t to, struct ca
 
 	if (rc)
 		return rc;
-	mapping_compare_move(&run->compare, from, to);
-	return mapping_compare_run(&run->compare, UINT64_MAX, &run->joiner, run->delta->progress,
-				   &done, err);
+	pool_mapping_compare_move(&run->compare, from, to);
+	return pool_mapping_compare_run(&run->compare, UINT64_MAX, &run->joiner,
+					run->delta->progress, &done, err);
 }
 
 /* The stream reports where to search, rounded up; the search decides. So both
@@ -103,7 +103,7 @@ static int run_send(struct run *run, struct block_extent **ret_ranges, size_t *r
 		.progress = d->progress,
 	};
 
-	int rc = send_changes(&spec, ret_ranges, ret_n, err);
+	int rc = btrfs_send_changes(&spec, ret_ranges, ret_n, err);
 
 	if (rc == 0)
 		run->walked_elsewhere += *ret_n;
@@ -134,10 +134,10 @@ static bool few_changes(struct run *run)
 
 	if (max > SEND_RANGES_MAX)
 		max = SEND_RANGES_MAX;
-	if (max == 0 || subvolume_info_get(d->base->subvolume_fd, &base, NULL) != 0)
+	if (max == 0 || btrfs_subvolume_info_get(d->base->subvolume_fd, &base, NULL) != 0)
 		return false;
-	if (tree_count_newer(d->target->file_fd, run->compare.pos, base.cut_generation, max, &newer,
-			     NULL) != 0)
+	if (btrfs_tree_count_newer(d->target->file_fd, run->compare.pos, base.cut_generation, max,
+				   &newer, NULL) != 0)
 		return false;
 	run->walked_elsewhere += newer;
 	return newer < max;
@@ -152,8 +152,8 @@ static int run_methods(struct run *run, struct cairn_err *err)
 	int rc = 0;
 
 	if (d->method == BTRFS_METHOD_AUTO) {
-		rc = mapping_compare_run(&run->compare, TREE_FIRST, &run->joiner, d->progress,
-					 &done, err);
+		rc = pool_mapping_compare_run(&run->compare, TREE_FIRST, &run->joiner, d->progress,
+					      &done, err);
 		if (rc || done)
 			return rc;
 		send = few_changes(run);
@@ -168,34 +168,36 @@ static int run_methods(struct run *run, struct cairn_err *err)
 		if (rc == CAIRN_CANCELLED || d->method == BTRFS_METHOD_SEND)
 			return rc;
 	}
-	return mapping_compare_run(&run->compare, UINT64_MAX, &run->joiner, d->progress, &done,
-				   err);
+	return pool_mapping_compare_run(&run->compare, UINT64_MAX, &run->joiner, d->progress, &done,
+					err);
 }
 
 int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
 		    struct cairn_err *err)
 {
-	cairn_cleanup(tree_source_freep) struct mapping_source *base = NULL;
-	cairn_cleanup(tree_source_freep) struct mapping_source *target = NULL;
+	cairn_cleanup(btrfs_tree_source_freep) struct mapping_source *base = NULL;
+	cairn_cleanup(btrfs_tree_source_freep) struct mapping_source *target = NULL;
 	cairn_auto_free struct run *run = cairn_alloc(sizeof(*run));
 	int rc;
 
 	if (!run)
 		return cairn_err_nomem(err, "comparison");
-	rc = tree_source_new(delta->base->file_fd, &base, err);
-	rc = rc ? rc : tree_source_new(delta->target->file_fd, &target, err);
+	rc = btrfs_tree_source_new(delta->base->file_fd, &base, err);
+	rc = rc ? rc : btrfs_tree_source_new(delta->target->file_fd, &target, err);
 	if (rc)
 		return rc;
-	mapping_compare_init(&run->compare, base, delta->base->size, target, delta->target->size);
+	pool_mapping_compare_init(&run->compare, base, delta->base->size, target,
+				  delta->target->size);
 	run->delta = delta;
-	run->joiner = (struct joiner){.sink = delta->sink};
+	run->joiner = (struct extent_merge){.sink = delta->sink};
 	run->walked_elsewhere = 0;
 	run->sent = false;
 	run->guard = (struct mapping_guard){run_epoch, seek_sources, run};
-	rc = mapping_compare_set_guard(&run->compare, &run->guard, err);
+	rc = pool_mapping_compare_set_guard(&run->compare, &run->guard, err);
 	rc = rc ? rc : run_methods(run, err);
-	rc = rc ? rc : joiner_flush(&run->joiner, err);
-	ret_stats->extents_walked = mapping_compare_seen(&run->compare) + run->walked_elsewhere;
+	rc = rc ? rc : pool_extent_merge_flush(&run->joiner, err);
+	ret_stats->extents_walked =
+		pool_mapping_compare_seen(&run->compare) + run->walked_elsewhere;
 	ret_stats->method = run->sent ? "send" : "tree";
 	return rc;
 }

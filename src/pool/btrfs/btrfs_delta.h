@@ -46,7 +46,7 @@ struct btrfs_delta {
 int btrfs_delta_run(const struct btrfs_delta *delta, struct store_delta_stats *ret_stats,
 		    struct cairn_err *err);
 
-/* store_delta() of an open btrfs store with an explicit method; for tests and
+/* pool_store_delta() of an open btrfs store with an explicit method; for tests and
  * measurements. */
 int btrfs_store_delta(struct store *store, enum btrfs_method method, const char *base_id,
 		      const char *target_id, struct block_sink sink,

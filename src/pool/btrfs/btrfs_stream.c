@@ -59,7 +59,7 @@ struct attrs {
 	size_t len[ATTR_MAX];
 };
 
-static uint64_t le(const uint8_t *p, unsigned n)
+static uint64_t btrfs_stream_le(const uint8_t *p, unsigned n)
 {
 	uint64_t value = 0;
 
@@ -68,8 +68,8 @@ static uint64_t le(const uint8_t *p, unsigned n)
 	return value;
 }
 
-int stream_new(const char *path, struct stream_sink sink, struct stream **ret,
-	       struct cairn_err *err)
+int btrfs_stream_new(const char *path, struct stream_sink sink, struct stream **ret,
+		     struct cairn_err *err)
 {
 	struct stream *s = cairn_alloc(sizeof(*s));
 
@@ -84,17 +84,17 @@ int stream_new(const char *path, struct stream_sink sink, struct stream **ret,
 	return 0;
 }
 
-void stream_free(struct stream *stream)
+void btrfs_stream_free(struct stream *stream)
 {
 	free(stream);
 }
 
-bool stream_ended(const struct stream *stream)
+bool btrfs_stream_ended(const struct stream *stream)
 {
 	return stream->ended;
 }
 
-static int broken(const char *what, struct cairn_err *err)
+static int btrfs_stream_broken(const char *what, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_DATA_LOSS, "send stream: %s", what);
 }
@@ -107,8 +107,8 @@ static int parse_attrs(const struct stream *s, const uint8_t *p, size_t n, struc
 		size_t head = ATTR_HEAD, len, type;
 
 		if (n < 2)
-			return broken("half an attribute", err);
-		type = (size_t)le(p, 2);
+			return btrfs_stream_broken("half an attribute", err);
+		type = (size_t)btrfs_stream_le(p, 2);
 		/* From version 2 on, file data extends to the end of the command
 		 * and has no length. */
 		if (type == ATTR_DATA && s->version >= 2) {
@@ -116,11 +116,12 @@ static int parse_attrs(const struct stream *s, const uint8_t *p, size_t n, struc
 			len = n - head;
 		} else {
 			if (n < ATTR_HEAD)
-				return broken("half an attribute", err);
-			len = (size_t)le(p + 2, 2);
+				return btrfs_stream_broken("half an attribute", err);
+			len = (size_t)btrfs_stream_le(p + 2, 2);
 		}
 		if (len > n - head)
-			return broken("an attribute passes the end of its command", err);
+			return btrfs_stream_broken("an attribute passes the end of its command",
+						   err);
 		if (type < ATTR_MAX) {
 			ret->data[type] = p + head;
 			ret->len[type] = len;
@@ -135,45 +136,45 @@ static bool attr_u64(const struct attrs *attrs, enum attr attr, uint64_t *ret)
 {
 	if (!attrs->data[attr] || attrs->len[attr] != 8)
 		return false;
-	*ret = le(attrs->data[attr], 8);
+	*ret = btrfs_stream_le(attrs->data[attr], 8);
 	return true;
 }
 
 /* A command that changes bytes: reports the range if it is our file's. */
-static int changed(struct stream *s, const struct attrs *attrs, enum attr length_attr,
-		   struct cairn_err *err)
+static int btrfs_stream_changed(struct stream *s, const struct attrs *attrs, enum attr length_attr,
+				struct cairn_err *err)
 {
 	size_t want = strlen(s->path);
 	uint64_t offset, length, end;
 
 	if (!attrs->data[ATTR_PATH])
-		return broken("a command without path", err);
+		return btrfs_stream_broken("a command without path", err);
 	if (attrs->len[ATTR_PATH] != want || memcmp(attrs->data[ATTR_PATH], s->path, want) != 0)
 		return 0;
 	if (!attr_u64(attrs, ATTR_FILE_OFFSET, &offset))
-		return broken("a change without offset", err);
+		return btrfs_stream_broken("a change without offset", err);
 	if (length_attr == ATTR_DATA && attrs->data[ATTR_DATA])
 		length = attrs->len[ATTR_DATA];
 	else if (!attr_u64(attrs, length_attr, &length))
-		return broken("a change without length", err);
+		return btrfs_stream_broken("a change without length", err);
 	if (__builtin_add_overflow(offset, length, &end))
-		return broken("a change passes the end of the address space", err);
+		return btrfs_stream_broken("a change passes the end of the address space", err);
 	return length > 0 ? s->sink.range(s->sink.arg, offset, length, err) : 0;
 }
 
-static int run_command(struct stream *s, unsigned command, const struct attrs *attrs,
-		       struct cairn_err *err)
+static int btrfs_stream_run_command(struct stream *s, unsigned command, const struct attrs *attrs,
+				    struct cairn_err *err)
 {
 	switch (command) {
 	case CMD_WRITE:
-		return changed(s, attrs, ATTR_DATA, err);
+		return btrfs_stream_changed(s, attrs, ATTR_DATA, err);
 	case CMD_CLONE:
-		return changed(s, attrs, ATTR_CLONE_LEN, err);
+		return btrfs_stream_changed(s, attrs, ATTR_CLONE_LEN, err);
 	case CMD_UPDATE_EXTENT:
 	case CMD_FALLOCATE:
-		return changed(s, attrs, ATTR_SIZE, err);
+		return btrfs_stream_changed(s, attrs, ATTR_SIZE, err);
 	case CMD_ENCODED_WRITE:
-		return changed(s, attrs, ATTR_UNENCODED_FILE_LEN, err);
+		return btrfs_stream_changed(s, attrs, ATTR_UNENCODED_FILE_LEN, err);
 	case CMD_TRUNCATE: /* the caller knows both sizes */
 	case CMD_SUBVOL:
 	case CMD_SNAPSHOT:
@@ -196,16 +197,16 @@ static int run_command(struct stream *s, unsigned command, const struct attrs *a
 static bool crc_fits(const uint8_t *command, size_t n)
 {
 	static const uint8_t zeros[4];
-	uint32_t crc = crc32c_raw(0, command, 6);
+	uint32_t crc = btrfs_crc32c_raw(0, command, 6);
 
-	crc = crc32c_raw(crc, zeros, sizeof(zeros));
-	crc = crc32c_raw(crc, command + COMMAND_HEAD, n - COMMAND_HEAD);
-	return crc == (uint32_t)le(command + 6, 4);
+	crc = btrfs_crc32c_raw(crc, zeros, sizeof(zeros));
+	crc = btrfs_crc32c_raw(crc, command + COMMAND_HEAD, n - COMMAND_HEAD);
+	return crc == (uint32_t)btrfs_stream_le(command + 6, 4);
 }
 
 /* Processes the bytes at `p`; *ret_used == 0 when more are needed. */
-static int step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
-		struct cairn_err *err)
+static int btrfs_stream_step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
+			     struct cairn_err *err)
 {
 	struct attrs attrs;
 	uint64_t len;
@@ -213,13 +214,13 @@ static int step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 
 	*ret_used = 0;
 	if (s->ended)
-		return broken("bytes after its end", err);
+		return btrfs_stream_broken("bytes after its end", err);
 	if (!s->header_seen) {
 		if (n < HEADER_SIZE)
 			return 0;
 		if (memcmp(p, MAGIC, sizeof(MAGIC)) != 0)
-			return broken("no header", err);
-		s->version = (uint32_t)le(p + sizeof(MAGIC), 4);
+			return btrfs_stream_broken("no header", err);
+		s->version = (uint32_t)btrfs_stream_le(p + sizeof(MAGIC), 4);
 		if (s->version == 0 || s->version > VERSION_MAX)
 			return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "send stream: version %u",
 					     s->version);
@@ -229,29 +230,30 @@ static int step(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	len = le(p, 4);
+	len = btrfs_stream_le(p, 4);
 	if (len > STREAM_COMMAND_MAX)
-		return broken("a command is too long", err);
+		return btrfs_stream_broken("a command is too long", err);
 	if (n < COMMAND_HEAD + len)
 		return 0;
 	if (!crc_fits(p, COMMAND_HEAD + (size_t)len))
-		return broken("a checksum is wrong", err);
+		return btrfs_stream_broken("a checksum is wrong", err);
 	rc = parse_attrs(s, p + COMMAND_HEAD, (size_t)len, &attrs, err);
-	rc = rc ? rc : run_command(s, (unsigned)le(p + 4, 2), &attrs, err);
+	rc = rc ? rc
+		: btrfs_stream_run_command(s, (unsigned)btrfs_stream_le(p + 4, 2), &attrs, err);
 	*ret_used = COMMAND_HEAD + (size_t)len;
 	return rc;
 }
 
 /* Processes complete commands in [p, p + n); *ret_used is the number of bytes
  * consumed. */
-static int drain(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
-		 struct cairn_err *err)
+static int btrfs_stream_drain(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
+			      struct cairn_err *err)
 {
 	size_t used = 0;
 
 	while (used < n) {
 		size_t one;
-		int rc = step(s, p + used, n - used, &one, err);
+		int rc = btrfs_stream_step(s, p + used, n - used, &one, err);
 
 		if (rc)
 			return rc;
@@ -263,7 +265,7 @@ static int drain(struct stream *s, const uint8_t *p, size_t n, size_t *ret_used,
 	return 0;
 }
 
-int stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_err *err)
+int btrfs_stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_err *err)
 {
 	const uint8_t *p = data;
 
@@ -276,7 +278,7 @@ int stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_
 		stream->have += take;
 		p += take;
 		n -= take;
-		rc = drain(stream, stream->buf, stream->have, &used, err);
+		rc = btrfs_stream_drain(stream, stream->buf, stream->have, &used, err);
 		if (rc)
 			return rc;
 		memmove(stream->buf, stream->buf + used, stream->have - used);

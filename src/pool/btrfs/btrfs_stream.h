@@ -34,10 +34,10 @@ struct stream_sink {
 };
 
 /* `path` is the file, as named in the stream; not copied. */
-int stream_new(const char *path, struct stream_sink sink, struct stream **ret,
-	       struct cairn_err *err);
-void stream_free(struct stream *stream);
-CAIRN_DEFINE_CLEANUP(struct stream, stream_free);
+int btrfs_stream_new(const char *path, struct stream_sink sink, struct stream **ret,
+		     struct cairn_err *err);
+void btrfs_stream_free(struct stream *stream);
+CAIRN_DEFINE_CLEANUP(struct stream, btrfs_stream_free);
 
 /* Feeds the next bytes; chunks may end anywhere. An error is final.
  *
@@ -45,10 +45,10 @@ CAIRN_DEFINE_CLEANUP(struct stream, stream_free);
  *                      lacks a required attribute
  * CAIRN_UNIMPLEMENTED  another version, or a command described above
  */
-int stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_err *err);
+int btrfs_stream_feed(struct stream *stream, const void *data, size_t n, struct cairn_err *err);
 
 /* True once the end command was seen. Without it the reported ranges are
  * incomplete. */
-bool stream_ended(const struct stream *stream);
+bool btrfs_stream_ended(const struct stream *stream);
 
 #endif

@@ -61,7 +61,7 @@ static int search_run(int fd, struct btrfs_ioctl_search_args_v2 *search, struct 
 	return 0;
 }
 
-static void place(struct mapping *out, const struct btrfs_file_extent_item *item)
+static void btrfs_tree_place(struct mapping *out, const struct btrfs_file_extent_item *item)
 {
 	uint64_t disk = le64toh(item->disk_bytenr);
 
@@ -78,8 +78,8 @@ static void place(struct mapping *out, const struct btrfs_file_extent_item *item
 	}
 }
 
-static int decode(struct tree_source *t, const struct btrfs_ioctl_search_header *head,
-		  const uint8_t *body, struct mapping *out, struct cairn_err *err)
+static int btrfs_tree_decode(struct tree_source *t, const struct btrfs_ioctl_search_header *head,
+			     const uint8_t *body, struct mapping *out, struct cairn_err *err)
 {
 	struct btrfs_file_extent_item item;
 	const size_t short_len = offsetof(struct btrfs_file_extent_item, disk_bytenr);
@@ -99,7 +99,7 @@ static int decode(struct tree_source *t, const struct btrfs_ioctl_search_header 
 	} else if (head->len < sizeof(item)) {
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "extent item of %u bytes", head->len);
 	} else {
-		place(out, &item);
+		btrfs_tree_place(out, &item);
 	}
 	if (out->offset < t->last_end || out->length > UINT64_MAX - out->offset)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "extent items overlap");
@@ -107,7 +107,7 @@ static int decode(struct tree_source *t, const struct btrfs_ioctl_search_header 
 	return 0;
 }
 
-static int refill(struct tree_source *t, struct cairn_err *err)
+static int btrfs_tree_refill(struct tree_source *t, struct cairn_err *err)
 {
 	int rc = search_run(t->fd, t->search, err);
 
@@ -121,7 +121,7 @@ static int refill(struct tree_source *t, struct cairn_err *err)
 }
 
 /* Takes the next item of the buffer. */
-static int take(struct tree_source *t, struct mapping *out, struct cairn_err *err)
+static int btrfs_tree_take(struct tree_source *t, struct mapping *out, struct cairn_err *err)
 {
 	struct btrfs_ioctl_search_header head;
 	size_t room = (size_t)(t->end - t->at);
@@ -132,7 +132,7 @@ static int take(struct tree_source *t, struct mapping *out, struct cairn_err *er
 	if (room - sizeof(head) < head.len)
 		return cairn_err_set(err, CAIRN_INTERNAL, "tree search gave half an item");
 	t->at += sizeof(head);
-	int rc = decode(t, &head, t->at, out, err);
+	int rc = btrfs_tree_decode(t, &head, t->at, out, err);
 
 	if (rc)
 		return rc;
@@ -152,12 +152,12 @@ static int tree_next(struct mapping_source *source, struct mapping *out, size_t 
 	size_t n = 0;
 
 	while (n < max && (t->left > 0 || !t->ended)) {
-		int rc = t->left > 0 ? 0 : refill(t, err);
+		int rc = t->left > 0 ? 0 : btrfs_tree_refill(t, err);
 
 		if (rc)
 			return rc;
 		for (; n < max && t->left > 0; n++) {
-			rc = take(t, &out[n], err);
+			rc = btrfs_tree_take(t, &out[n], err);
 			if (rc)
 				return rc;
 		}
@@ -193,7 +193,7 @@ static int search_new(int fd, uint64_t start, uint64_t min_transid,
 	return 0;
 }
 
-int tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err)
+int btrfs_tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err)
 {
 	cairn_auto_free struct tree_source *t = cairn_calloc(1, sizeof(*t));
 	int rc;
@@ -246,8 +246,8 @@ static int last_item(struct tree_source *t, uint64_t from, uint64_t to, bool *re
 	}
 }
 
-int tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
-		     struct cairn_err *err)
+int btrfs_tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
+			   struct cairn_err *err)
 {
 	struct tree_source *t = (struct tree_source *)source;
 	uint64_t at = start, to = start;
@@ -271,7 +271,7 @@ int tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end
 	return 0;
 }
 
-void tree_source_free(struct mapping_source *source)
+void btrfs_tree_source_free(struct mapping_source *source)
 {
 	struct tree_source *t = (struct tree_source *)source;
 
@@ -280,8 +280,8 @@ void tree_source_free(struct mapping_source *source)
 	free(t);
 }
 
-int tree_count_newer(int fd, uint64_t start, uint64_t generation, uint64_t max, uint64_t *ret_n,
-		     struct cairn_err *err)
+int btrfs_tree_count_newer(int fd, uint64_t start, uint64_t generation, uint64_t max,
+			   uint64_t *ret_n, struct cairn_err *err)
 {
 	cairn_auto_free struct btrfs_ioctl_search_args_v2 *search = NULL;
 	uint64_t n = 0;

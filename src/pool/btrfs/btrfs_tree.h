@@ -24,20 +24,20 @@ struct cairn_err;
  *
  * CAIRN_DENIED  no permission to search trees; returned by the first use
  */
-int tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err);
-void tree_source_free(struct mapping_source *source);
-CAIRN_DEFINE_CLEANUP(struct mapping_source, tree_source_free);
+int btrfs_tree_source_new(int fd, struct mapping_source **ret, struct cairn_err *err);
+void btrfs_tree_source_free(struct mapping_source *source);
+CAIRN_DEFINE_CLEANUP(struct mapping_source, btrfs_tree_source_free);
 
 /* Moves to the mapping that holds `start`, or to the first one after it; the
  * last one delivered begins before `end`. */
-int tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
-		     struct cairn_err *err);
+int btrfs_tree_source_seek(struct mapping_source *source, uint64_t start, uint64_t end,
+			   struct cairn_err *err);
 
 /* Counts, up to `max`, the items of the file from `start` on that are in leaves
  * written after transaction `generation`: an upper bound for the number of
  * items changed since, which reads only those leaves. Removed items are not
  * counted. */
-int tree_count_newer(int fd, uint64_t start, uint64_t generation, uint64_t max, uint64_t *ret_n,
-		     struct cairn_err *err);
+int btrfs_tree_count_newer(int fd, uint64_t start, uint64_t generation, uint64_t max,
+			   uint64_t *ret_n, struct cairn_err *err);
 
 #endif

@@ -3,7 +3,7 @@
 #include "pool/btrfs/crc32c.h"
 
 /* Half a byte at a time: commands are short, and the table stays in the cache. */
-uint32_t crc32c_raw(uint32_t crc, const void *data, size_t n)
+uint32_t btrfs_crc32c_raw(uint32_t crc, const void *data, size_t n)
 {
 	static const uint32_t table[16] = {
 		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,

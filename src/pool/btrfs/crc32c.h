@@ -7,6 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t crc32c_raw(uint32_t crc, const void *data, size_t n);
+uint32_t btrfs_crc32c_raw(uint32_t crc, const void *data, size_t n);
 
 #endif

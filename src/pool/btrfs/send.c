@@ -99,7 +99,7 @@ static int ranges_add(void *arg, uint64_t offset, uint64_t length, struct cairn_
 	return 0;
 }
 
-static int by_offset(const void *a, const void *b)
+static int send_by_offset(const void *a, const void *b)
 {
 	uint64_t x = ((const struct block_extent *)a)->offset;
 	uint64_t y = ((const struct block_extent *)b)->offset;
@@ -113,7 +113,7 @@ static void ranges_normalise(struct ranges *r)
 	size_t n = 0;
 
 	if (r->n > 1)
-		qsort(r->list, r->n, sizeof(r->list[0]), by_offset);
+		qsort(r->list, r->n, sizeof(r->list[0]), send_by_offset);
 	for (size_t i = 0; i < r->n; i++) {
 		struct block_extent *last = n > 0 ? &r->list[n - 1] : NULL;
 		uint64_t end = block_extent_end(&r->list[i]);
@@ -128,7 +128,7 @@ static void ranges_normalise(struct ranges *r)
 	r->n = n;
 }
 
-static bool cancelled(const struct store_progress *progress)
+static bool send_cancelled(const struct store_progress *progress)
 {
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
@@ -147,7 +147,7 @@ static int read_stream(int fd, struct stream *stream, const struct store_progres
 
 		/* The kernel may compare for a long time before it writes. */
 		rc = poll(&wait, 1, CANCEL_LOOK_MS);
-		if (cancelled(progress))
+		if (send_cancelled(progress))
 			return cairn_err_set(err, CAIRN_CANCELLED, "comparison cancelled");
 		if (rc == 0)
 			continue;
@@ -158,15 +158,15 @@ static int read_stream(int fd, struct stream *stream, const struct store_progres
 			return cairn_err_sys(err, errno, "read the send stream");
 		if (got == 0)
 			return 0;
-		rc = stream_feed(stream, buf, (size_t)got, err);
+		rc = btrfs_stream_feed(stream, buf, (size_t)got, err);
 		if (rc)
 			return rc;
 	}
 }
 
 /* Runs the ioctl and the reader in parallel until both are done. */
-static int run(struct sender *sender, int read_fd, struct stream *stream,
-	       const struct store_progress *progress, struct cairn_err *err)
+static int send_run(struct sender *sender, int read_fd, struct stream *stream,
+		    const struct store_progress *progress, struct cairn_err *err)
 {
 	int rc = sender_start(sender, err);
 
@@ -182,23 +182,23 @@ static int run(struct sender *sender, int read_fd, struct stream *stream,
 		return rc;
 	if (sender->sys_errno)
 		return cairn_err_sys(err, sender->sys_errno, "send");
-	if (!stream_ended(stream))
+	if (!btrfs_stream_ended(stream))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "the send stream ends early");
 	return 0;
 }
 
-int send_changes(const struct send_spec *spec, struct block_extent **ret_ranges, size_t *ret_n,
-		 struct cairn_err *err)
+int btrfs_send_changes(const struct send_spec *spec, struct block_extent **ret_ranges,
+		       size_t *ret_n, struct cairn_err *err)
 {
 	struct ranges ranges = {.limit = spec->target_size};
 	struct stream_sink sink = {.range = ranges_add, .arg = &ranges};
-	cairn_cleanup(stream_freep) struct stream *stream = NULL;
+	cairn_cleanup(btrfs_stream_freep) struct stream *stream = NULL;
 	struct sender sender = {.target_fd = spec->target_fd};
 	struct subvolume_info base;
 	int pipe_fds[2], rc;
 
-	rc = subvolume_info_get(spec->base_fd, &base, err);
-	rc = rc ? rc : stream_new(spec->path, sink, &stream, err);
+	rc = btrfs_subvolume_info_get(spec->base_fd, &base, err);
+	rc = rc ? rc : btrfs_stream_new(spec->path, sink, &stream, err);
 	if (rc)
 		return rc;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
@@ -206,7 +206,7 @@ int send_changes(const struct send_spec *spec, struct block_extent **ret_ranges,
 	(void)fcntl(pipe_fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* only for speed */
 	sender.pipe_fd = pipe_fds[1];
 	sender.parent = base.id;
-	rc = run(&sender, pipe_fds[0], stream, spec->progress, err);
+	rc = send_run(&sender, pipe_fds[0], stream, spec->progress, err);
 	if (rc) {
 		free(ranges.list);
 		return rc;

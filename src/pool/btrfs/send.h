@@ -38,7 +38,7 @@ struct send_spec {
  * CAIRN_NO_SPACE       more than SEND_RANGES_MAX ranges
  * CAIRN_CANCELLED      the caller asked for it
  */
-int send_changes(const struct send_spec *spec, struct block_extent **ret_ranges, size_t *ret_n,
-		 struct cairn_err *err);
+int btrfs_send_changes(const struct send_spec *spec, struct block_extent **ret_ranges,
+		       size_t *ret_n, struct cairn_err *err);
 
 #endif

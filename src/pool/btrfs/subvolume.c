@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-int subvolume_create(int dir_fd, const char *name, struct cairn_err *err)
+int btrfs_subvolume_create(int dir_fd, const char *name, struct cairn_err *err)
 {
 	struct btrfs_ioctl_vol_args_v2 args = {0};
 
@@ -24,8 +24,8 @@ int subvolume_create(int dir_fd, const char *name, struct cairn_err *err)
 	return 0;
 }
 
-int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
-		       struct cairn_err *err)
+int btrfs_subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
+			     struct cairn_err *err)
 {
 	struct btrfs_ioctl_vol_args_v2 args = {
 		.fd = source_fd,
@@ -38,7 +38,7 @@ int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_on
 	return 0;
 }
 
-int subvolume_protect(int fd, struct cairn_err *err)
+int btrfs_subvolume_protect(int fd, struct cairn_err *err)
 {
 	uint64_t flags = BTRFS_SUBVOL_RDONLY;
 
@@ -47,7 +47,7 @@ int subvolume_protect(int fd, struct cairn_err *err)
 	return 0;
 }
 
-int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
+int btrfs_subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 {
 	struct btrfs_ioctl_vol_args args = {0};
 	struct stat st;
@@ -62,7 +62,7 @@ int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err)
 	return 0;
 }
 
-int subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err)
+int btrfs_subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err)
 {
 	struct btrfs_ioctl_get_subvol_info_args args;
 

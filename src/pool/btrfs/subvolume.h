@@ -24,20 +24,20 @@ struct subvolume_info {
 	bool read_only;
 };
 
-int subvolume_create(int dir_fd, const char *name, struct cairn_err *err);
+int btrfs_subvolume_create(int dir_fd, const char *name, struct cairn_err *err);
 
 /* Snapshots the subvolume whose root is `source_fd`. Durable on return. */
-int subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
-		       struct cairn_err *err);
+int btrfs_subvolume_snapshot(int dir_fd, const char *name, int source_fd, bool read_only,
+			     struct cairn_err *err);
 
 /* Makes the subvolume whose root is `fd` read-only. */
-int subvolume_protect(int fd, struct cairn_err *err);
+int btrfs_subvolume_protect(int fd, struct cairn_err *err);
 
 /* CAIRN_NOT_FOUND  no such name
  * CAIRN_INVALID    it is not a subvolume
  */
-int subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err);
+int btrfs_subvolume_destroy(int dir_fd, const char *name, struct cairn_err *err);
 
-int subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err);
+int btrfs_subvolume_info_get(int fd, struct subvolume_info *ret, struct cairn_err *err);
 
 #endif

@@ -56,7 +56,7 @@ static int look_at_file(const char *path, bool writable, struct cairn_err *err)
 static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 			 struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = cairn_calloc(1, sizeof(*cat));
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = cairn_calloc(1, sizeof(*cat));
 	char real[PATH_MAX];
 
 	if (!cat)
@@ -77,26 +77,27 @@ static int catalogue_new(const char *dir, bool writable, struct catalogue **ret,
 	return 0;
 }
 
-int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
-			 struct cairn_err *err)
+int pool_catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
+			      struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
 	int rc = catalogue_new(dir, writable, &cat, err);
 
 	if (rc == 0)
 		rc = look_at_file(cat->path, writable, err);
 	if (rc == 0)
-		rc = catalogue_find_loss(cat, err);
+		rc = pool_catalogue_find_loss(cat, err);
 	if (rc != 0)
 		return rc;
 	*ret = cairn_take(cat);
 	return 0;
 }
 
-int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err)
+int pool_catalogue_open(const char *dir, bool writable, struct catalogue **ret,
+			struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
-	int rc = catalogue_open_lossy(dir, writable, &cat, err);
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
+	int rc = pool_catalogue_open_lossy(dir, writable, &cat, err);
 
 	if (rc == 0 && cat->log_fault)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -109,31 +110,31 @@ int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struc
 	return 0;
 }
 
-const char *catalogue_log_fault(const struct catalogue *cat)
+const char *pool_catalogue_log_fault(const struct catalogue *cat)
 {
 	return cat->log_fault;
 }
 
-int catalogue_accept_log(struct catalogue *cat, struct cairn_err *err)
+int pool_catalogue_accept_log(struct catalogue *cat, struct cairn_err *err)
 {
-	if (catalogue_mark_clear(cat->path) < 0)
+	if (pool_catalogue_mark_clear(cat->path) < 0)
 		return cairn_err_sys(err, errno, "'%s-trust'", cat->path);
 	cat->log_fault = NULL;
 	return 0;
 }
 
-void catalogue_close(struct catalogue *cat)
+void pool_catalogue_close(struct catalogue *cat)
 {
 	if (!cat)
 		return;
 	while (cat->idle) {
 		struct conn *next = cat->idle->next;
 
-		conn_close(cat->idle);
+		pool_conn_close(cat->idle);
 		cat->idle = next;
 	}
-	catalogue_begin_log_anew(cat->writer);
-	conn_close(cat->writer);
+	pool_catalogue_begin_log_anew(cat->writer);
+	pool_conn_close(cat->writer);
 	pthread_mutex_destroy(&cat->readers_lock);
 	pthread_mutex_destroy(&cat->group_lock);
 	pthread_mutex_destroy(&cat->writer_lock);
@@ -141,19 +142,19 @@ void catalogue_close(struct catalogue *cat)
 	free(cat);
 }
 
-int catalogue_hold(struct catalogue *cat)
+int pool_catalogue_hold(struct catalogue *cat)
 {
 	struct conn *conn = NULL;
 	int fd;
 
-	if (catalogue_reader_take(cat, &conn, NULL) != 0)
+	if (pool_catalogue_reader_take(cat, &conn, NULL) != 0)
 		return -1;
-	fd = catalogue_disk_vfs_hold(conn->db);
-	catalogue_reader_release(cat, conn, true);
+	fd = pool_catalogue_disk_vfs_hold(conn->db);
+	pool_catalogue_reader_release(cat, conn, true);
 	return fd;
 }
 
-int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err)
+int pool_catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err)
 {
 	for (;;) {
 		struct conn *conn;
@@ -166,16 +167,16 @@ int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn
 		}
 		pthread_mutex_unlock(&cat->readers_lock);
 		if (!conn)
-			return conn_open(cat->path, false, ret, err);
-		if (!conn_is_stale(conn)) {
+			return pool_conn_open(cat->path, false, ret, err);
+		if (!pool_conn_is_stale(conn)) {
 			*ret = conn;
 			return 0;
 		}
-		conn_close(conn);
+		pool_conn_close(conn);
 	}
 }
 
-void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse)
+void pool_catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse)
 {
 	if (reuse) {
 		cairn_scoped_lock(&cat->readers_lock);
@@ -186,17 +187,17 @@ void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reu
 			return;
 		}
 	}
-	conn_close(conn);
+	pool_conn_close(conn);
 }
 
 static int take_value(struct conn *conn, struct catalogue_bytes key, bool stored,
 		      sqlite3_stmt *stmt, uint8_t **ret_data, size_t *ret_len,
 		      struct cairn_err *err)
 {
-	struct catalogue_bytes value = conn_column(stmt, 0);
+	struct catalogue_bytes value = pool_conn_column(stmt, 0);
 	uint8_t *data;
 
-	if (!stored && !catalogue_unwrap(key, value, &value)) {
+	if (!stored && !pool_catalogue_unwrap(key, value, &value)) {
 		if (sqlite3_errcode(conn->db) == SQLITE_NOMEM)
 			return cairn_err_nomem(err, conn->path);
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
@@ -218,7 +219,7 @@ static int get_with(struct conn *conn, struct catalogue_bytes key, bool stored, 
 		    size_t *ret_len, struct cairn_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
-	int code = conn_stmt(conn, CONN_GET, &stmt, err);
+	int code = pool_conn_stmt(conn, CONN_GET, &stmt, err);
 	int rc;
 
 	if (code != 0)
@@ -231,14 +232,14 @@ static int get_with(struct conn *conn, struct catalogue_bytes key, bool stored, 
 	else if (rc == SQLITE_DONE)
 		code = cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
 	else
-		code = conn_err(conn, rc, err);
+		code = pool_conn_err(conn, rc, err);
 	sqlite3_reset(stmt);
 	sqlite3_clear_bindings(stmt);
 	return code;
 }
 
-int catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
-		       size_t *ret_len, struct cairn_err *err)
+int pool_catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+			    size_t *ret_len, struct cairn_err *err)
 {
 	return get_with(conn, key, false, ret_data, ret_len, err);
 }
@@ -254,12 +255,12 @@ static int get_value(struct catalogue *cat, struct catalogue_bytes key, bool sto
 
 	if (key.len == 0 || key.len > CATALOGUE_KEY_MAX)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such record in the catalogue");
-	rc = catalogue_reader_take(cat, &conn, err);
+	rc = pool_catalogue_reader_take(cat, &conn, err);
 	if (rc != 0)
 		return rc;
 	rc = get_with(conn, key, stored, &data, &len, err);
-	stale = conn_is_stale(conn);
-	catalogue_reader_release(cat, conn, !stale && (rc == 0 || rc == CAIRN_NOT_FOUND));
+	stale = pool_conn_is_stale(conn);
+	pool_catalogue_reader_release(cat, conn, !stale && (rc == 0 || rc == CAIRN_NOT_FOUND));
 	if (stale)
 		return cairn_err_set(err, CAIRN_ABORTED,
 				     "catalogue '%s' was changed while it was read", cat->path);
@@ -270,14 +271,14 @@ static int get_value(struct catalogue *cat, struct catalogue_bytes key, bool sto
 	return 0;
 }
 
-int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
-		  size_t *ret_len, struct cairn_err *err)
+int pool_catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+		       size_t *ret_len, struct cairn_err *err)
 {
 	return get_value(cat, key, false, ret_data, ret_len, err);
 }
 
-int catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
-			 size_t *ret_len, struct cairn_err *err)
+int pool_catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+			      size_t *ret_len, struct cairn_err *err)
 {
 	return get_value(cat, key, true, ret_data, ret_len, err);
 }
@@ -300,18 +301,18 @@ static int check_lines(struct conn *conn, const char *sql, const char *good,
 		}
 	sqlite3_finalize(stmt);
 	if (rc != SQLITE_DONE)
-		return conn_err(conn, rc, err);
+		return pool_conn_err(conn, rc, err);
 	if (rows == 0)
 		report(arg, "catalogue: its table is missing");
 	return 0;
 }
 
-int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line), void *arg,
-		    struct cairn_err *err)
+int pool_catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line),
+			 void *arg, struct cairn_err *err)
 {
 	struct cairn_err local = {0};
 	struct conn *conn = NULL;
-	int rc = catalogue_reader_take(cat, &conn, err);
+	int rc = pool_catalogue_reader_take(cat, &conn, err);
 
 	if (rc != 0)
 		return rc;
@@ -319,7 +320,7 @@ int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char 
 	if (rc == 0)
 		rc = check_lines(conn, "SELECT sql FROM sqlite_schema", CATALOGUE_SCHEMA, report,
 				 arg, &local);
-	catalogue_reader_release(cat, conn, rc == 0);
+	pool_catalogue_reader_release(cat, conn, rc == 0);
 	if (rc == CAIRN_DATA_LOSS) {
 		report(arg, local.msg);
 		return 0;

@@ -10,7 +10,7 @@
  *
  * A batch is committed whole or not at all, also through kill -9 and power
  * loss. Readers see committed state, are never blocked by a writer and never
- * block one. A batch may state what it expects (`catalogue_expect`): if another
+ * block one. A batch may state what it expects (`pool_catalogue_expect`): if another
  * process has changed one of those keys, the commit fails with CAIRN_ABORTED
  * and changes nothing.
  *
@@ -41,32 +41,33 @@ struct catalogue_bytes {
 
 /* Makes a new catalogue file in `dir`; an existing one is an error
  * (CAIRN_EXISTS). */
-int catalogue_create(const char *dir, struct cairn_err *err);
+int pool_catalogue_create(const char *dir, struct cairn_err *err);
 
 /* CAIRN_NOT_FOUND      no catalogue there
  * CAIRN_UNIMPLEMENTED  written by a newer version
  * CAIRN_DATA_LOSS      damaged
  * CAIRN_DENIED         no permission to read it
  * A catalogue on a read-only filesystem opens with `writable` false. */
-int catalogue_open(const char *dir, bool writable, struct catalogue **ret, struct cairn_err *err);
+int pool_catalogue_open(const char *dir, bool writable, struct catalogue **ret,
+			struct cairn_err *err);
 
-/* Like catalogue_open(), but also opens a catalogue whose log is missing or cut
- * short, which catalogue_open() refuses with CAIRN_DATA_LOSS. For checks. */
-int catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
-			 struct cairn_err *err);
+/* Like pool_catalogue_open(), but also opens a catalogue whose log is missing or cut
+ * short, which pool_catalogue_open() refuses with CAIRN_DATA_LOSS. For checks. */
+int pool_catalogue_open_lossy(const char *dir, bool writable, struct catalogue **ret,
+			      struct cairn_err *err);
 /* What is wrong with the log ("is missing"), or NULL. */
-const char *catalogue_log_fault(const struct catalogue *cat);
+const char *pool_catalogue_log_fault(const struct catalogue *cat);
 /* Accepts the log as it is: from now on it counts as complete. */
-int catalogue_accept_log(struct catalogue *cat, struct cairn_err *err);
+int pool_catalogue_accept_log(struct catalogue *cat, struct cairn_err *err);
 
-void catalogue_close(struct catalogue *cat);
-CAIRN_DEFINE_CLEANUP(struct catalogue, catalogue_close);
+void pool_catalogue_close(struct catalogue *cat);
+CAIRN_DEFINE_CLEANUP(struct catalogue, pool_catalogue_close);
 
 /* Returns a descriptor that may cross fork(), which an open catalogue must not.
- * While it is open, also after catalogue_close(), a process that opens the catalogue
+ * While it is open, also after pool_catalogue_close(), a process that opens the catalogue
  * finds a valid index of the log and need not read the log. -1 if there is nothing
  * to hold. */
-int catalogue_hold(struct catalogue *cat);
+int pool_catalogue_hold(struct catalogue *cat);
 
 /* The value of a key; *ret_data is owned by the caller and has one NUL byte
  * beyond *ret_len.
@@ -74,64 +75,66 @@ int catalogue_hold(struct catalogue *cat);
  * CAIRN_NOT_FOUND  no such key
  * CAIRN_DATA_LOSS  the stored value does not match its checksum
  */
-int catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
-		  size_t *ret_len, struct cairn_err *err);
+int pool_catalogue_get(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+		       size_t *ret_len, struct cairn_err *err);
 
 /* The stored bytes of a key including the checksum, whether or not it matches:
  * for repairs. CAIRN_NOT_FOUND as above. */
-int catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
-			 size_t *ret_len, struct cairn_err *err);
+int pool_catalogue_get_stored(struct catalogue *cat, struct catalogue_bytes key, uint8_t **ret_data,
+			      size_t *ret_len, struct cairn_err *err);
 
 /* Calls `fn` for each key that begins with `prefix` and is greater than `after`
  * (empty: from the start), in order, from one consistent state. A positive
  * return of `fn` ends the scan, which returns 0; a negative one is returned.
  * `fn` may use the catalogue. `damaged` is set (value empty) where the checksum
  * is wrong: the scan continues. */
-int catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
-		   struct catalogue_bytes after,
-		   int (*fn)(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
-			     bool damaged, struct cairn_err *err),
-		   void *arg, struct cairn_err *err);
+int pool_catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
+			struct catalogue_bytes after,
+			int (*fn)(void *arg, struct catalogue_bytes key,
+				  struct catalogue_bytes value, bool damaged,
+				  struct cairn_err *err),
+			void *arg, struct cairn_err *err);
 
 /* Collects changes; nothing happens before commit. The first failure (memory,
  * limits) sticks and is returned by commit. */
-int catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret, struct cairn_err *err);
-void catalogue_batch_free(struct catalogue_batch *batch);
-CAIRN_DEFINE_CLEANUP(struct catalogue_batch, catalogue_batch_free);
+int pool_catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret,
+			     struct cairn_err *err);
+void pool_catalogue_batch_free(struct catalogue_batch *batch);
+CAIRN_DEFINE_CLEANUP(struct catalogue_batch, pool_catalogue_batch_free);
 
-void catalogue_put(struct catalogue_batch *batch, struct catalogue_bytes key,
-		   struct catalogue_bytes value);
-void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key);
+void pool_catalogue_put(struct catalogue_batch *batch, struct catalogue_bytes key,
+			struct catalogue_bytes value);
+void pool_catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key);
 
 /* The key must still hold exactly this value (data NULL: must not exist) when
  * the batch is committed. */
-void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
-		      struct catalogue_bytes value);
+void pool_catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
+			   struct catalogue_bytes value);
 
-/* The same for bytes from catalogue_get_stored(). */
-void catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
-			     struct catalogue_bytes stored);
+/* The same for bytes from pool_catalogue_get_stored(). */
+void pool_catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
+				  struct catalogue_bytes stored);
 
 /* Makes the commit fail with an out-of-memory error: for a caller that could
  * not allocate a value to put. */
-void catalogue_batch_fail(struct catalogue_batch *batch, const char *what);
+void pool_catalogue_batch_fail(struct catalogue_batch *batch, const char *what);
 
 /* Adds changes that depend on the state at commit time: `fn` runs inside the
  * transaction, so no other commit can intervene. It reads with
- * catalogue_batch_get() and puts, deletes and expects. So two batches that
+ * pool_catalogue_batch_get() and puts, deletes and expects. So two batches that
  * increment the same counter do not make each other fail. A negative return
  * becomes the batch's result; CAIRN_ABORTED does not affect other batches of
  * the group.
  *
- * `fn` may run on another thread while the caller waits in catalogue_commit(),
+ * `fn` may run on another thread while the caller waits in pool_catalogue_commit(),
  * and more than once: what an earlier run added is dropped. It must use nothing
  * of the catalogue but its batch. */
 typedef int catalogue_late_fn(void *arg, struct catalogue_batch *batch, struct cairn_err *err);
-void catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg);
+void pool_catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg);
 
-/* As catalogue_get(), inside the batch's transaction. */
-int catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
-			uint8_t **ret_data, size_t *ret_len, struct cairn_err *err);
+/* As pool_catalogue_get(), inside the batch's transaction. */
+int pool_catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
+			     uint8_t **ret_data, size_t *ret_len, struct cairn_err *err);
 
 enum catalogue_sync {
 	CATALOGUE_DURABLE, /* durable on return, together with all earlier commits */
@@ -144,17 +147,17 @@ enum catalogue_sync {
  * CAIRN_NO_SPACE  the disk is full; nothing changed
  * CAIRN_PRECONDITION  opened read-only
  */
-int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
-		     struct cairn_err *err);
+int pool_catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
+			  struct cairn_err *err);
 
 /* False after a commit failed in such a way that the next process to open the
  * catalogue may find it committed. Then no object may be removed for lack of a
  * record. */
-bool catalogue_is_certain(struct catalogue *cat);
+bool pool_catalogue_is_certain(struct catalogue *cat);
 
 /* Checks the file's structure (not the meaning of the values); `report` is
  * called with a line for each fault. */
-int catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line), void *arg,
-		    struct cairn_err *err);
+int pool_catalogue_check(struct catalogue *cat, void (*report)(void *arg, const char *line),
+			 void *arg, struct cairn_err *err);
 
 #endif

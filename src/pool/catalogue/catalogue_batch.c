@@ -13,7 +13,8 @@
 /* Stops a caller's loop from taking all memory. */
 #define BATCH_BYTES_MAX (256U << 20)
 
-int catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret, struct cairn_err *err)
+int pool_catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret,
+			     struct cairn_err *err)
 {
 	struct catalogue_batch *batch = cairn_calloc(1, sizeof(*batch));
 
@@ -25,7 +26,7 @@ int catalogue_batch_new(struct catalogue *cat, struct catalogue_batch **ret, str
 	return 0;
 }
 
-void catalogue_batch_free(struct catalogue_batch *batch)
+void pool_catalogue_batch_free(struct catalogue_batch *batch)
 {
 	if (!batch)
 		return;
@@ -52,7 +53,7 @@ static void add_op(struct catalogue_batch *batch, enum batch_op_kind kind,
 	cairn_buf_add(&batch->ops, &op, sizeof(op));
 	cairn_buf_add(&batch->ops, key.data, key.len);
 	if (kind == BATCH_PUT) {
-		catalogue_checksum(key, value, sum);
+		pool_catalogue_checksum(key, value, sum);
 		cairn_buf_add(&batch->ops, sum, sizeof(sum));
 	}
 	cairn_buf_add(&batch->ops, value.data, value.len);
@@ -60,43 +61,43 @@ static void add_op(struct catalogue_batch *batch, enum batch_op_kind kind,
 		cairn_err_nomem(&batch->failed, "catalogue batch");
 }
 
-void catalogue_put(struct catalogue_batch *batch, struct catalogue_bytes key,
-		   struct catalogue_bytes value)
+void pool_catalogue_put(struct catalogue_batch *batch, struct catalogue_bytes key,
+			struct catalogue_bytes value)
 {
 	add_op(batch, BATCH_PUT, key, value);
 }
 
-void catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key)
+void pool_catalogue_delete(struct catalogue_batch *batch, struct catalogue_bytes key)
 {
 	add_op(batch, BATCH_DELETE, key, (struct catalogue_bytes){NULL, 0});
 }
 
-void catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
-		      struct catalogue_bytes value)
+void pool_catalogue_expect(struct catalogue_batch *batch, struct catalogue_bytes key,
+			   struct catalogue_bytes value)
 {
 	add_op(batch, value.data ? BATCH_EXPECT : BATCH_EXPECT_ABSENT, key, value);
 }
 
-void catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
-			     struct catalogue_bytes stored)
+void pool_catalogue_expect_stored(struct catalogue_batch *batch, struct catalogue_bytes key,
+				  struct catalogue_bytes stored)
 {
 	add_op(batch, BATCH_EXPECT_STORED, key, stored);
 }
 
-void catalogue_batch_fail(struct catalogue_batch *batch, const char *what)
+void pool_catalogue_batch_fail(struct catalogue_batch *batch, const char *what)
 {
 	if (batch->failed.code == 0)
 		cairn_err_nomem(&batch->failed, what);
 }
 
-void catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg)
+void pool_catalogue_batch_late(struct catalogue_batch *batch, catalogue_late_fn *fn, void *arg)
 {
 	batch->late = fn;
 	batch->late_arg = arg;
 }
 
-int catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
-			uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
+int pool_catalogue_batch_get(struct catalogue_batch *batch, struct catalogue_bytes key,
+			     uint8_t **ret_data, size_t *ret_len, struct cairn_err *err)
 {
-	return catalogue_get_with(batch->conn, key, ret_data, ret_len, err);
+	return pool_catalogue_get_with(batch->conn, key, ret_data, ret_len, err);
 }

@@ -48,8 +48,9 @@ struct catalogue_waiting {
 	pthread_cond_t changed;
 };
 
-static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *op,
-		  struct catalogue_bytes key, struct catalogue_bytes want, struct cairn_err *err)
+static int catalogue_commit_expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *op,
+				   struct catalogue_bytes key, struct catalogue_bytes want,
+				   struct cairn_err *err)
 {
 	struct catalogue_bytes have;
 	int rc = sqlite3_step(stmt);
@@ -57,15 +58,15 @@ static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *
 	if (rc == SQLITE_DONE && op->kind == BATCH_EXPECT_ABSENT)
 		return 0;
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		return conn_err(conn, rc, err);
+		return pool_conn_err(conn, rc, err);
 	if (rc == SQLITE_ROW && op->kind == BATCH_EXPECT_STORED) {
-		have = conn_column(stmt, 0);
+		have = pool_conn_column(stmt, 0);
 		if (have.len == want.len &&
 		    (want.len == 0 || memcmp(have.data, want.data, want.len) == 0))
 			return 0;
 	}
 	if (rc == SQLITE_ROW && op->kind == BATCH_EXPECT) {
-		if (!catalogue_unwrap(key, conn_column(stmt, 0), &have))
+		if (!pool_catalogue_unwrap(key, pool_conn_column(stmt, 0), &have))
 			return cairn_err_set(err, CAIRN_DATA_LOSS,
 					     "catalogue '%s': a record does not fit its checksum",
 					     conn->path);
@@ -79,7 +80,7 @@ static int expect(struct conn *conn, sqlite3_stmt *stmt, const struct batch_op *
 static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *bytes,
 		  struct cairn_err *err)
 {
-	static const enum conn_stmt stmt_of[] = {
+	static const enum pool_conn_stmt stmt_of[] = {
 		[BATCH_PUT] = CONN_PUT,           [BATCH_DELETE] = CONN_DELETE,
 		[BATCH_EXPECT] = CONN_GET,        [BATCH_EXPECT_ABSENT] = CONN_GET,
 		[BATCH_EXPECT_STORED] = CONN_GET,
@@ -87,7 +88,7 @@ static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *b
 	struct catalogue_bytes key = {bytes, op->key_len};
 	struct catalogue_bytes value = {bytes + op->key_len, op->value_len};
 	sqlite3_stmt *stmt = NULL;
-	int rc = conn_stmt(conn, stmt_of[op->kind], &stmt, err);
+	int rc = pool_conn_stmt(conn, stmt_of[op->kind], &stmt, err);
 
 	if (rc != 0)
 		return rc;
@@ -95,12 +96,12 @@ static int run_op(struct conn *conn, const struct batch_op *op, const uint8_t *b
 	if (rc == SQLITE_OK && op->kind == BATCH_PUT)
 		rc = sqlite3_bind_blob(stmt, 2, value.data, (int)value.len, SQLITE_STATIC);
 	if (rc != SQLITE_OK) {
-		rc = conn_err(conn, rc, err);
+		rc = pool_conn_err(conn, rc, err);
 	} else if (op->kind != BATCH_PUT && op->kind != BATCH_DELETE) {
-		rc = expect(conn, stmt, op, key, value, err);
+		rc = catalogue_commit_expect(conn, stmt, op, key, value, err);
 	} else {
 		rc = sqlite3_step(stmt);
-		rc = rc == SQLITE_DONE ? 0 : conn_err(conn, rc, err);
+		rc = rc == SQLITE_DONE ? 0 : pool_conn_err(conn, rc, err);
 	}
 	sqlite3_reset(stmt);
 	sqlite3_clear_bindings(stmt);
@@ -137,25 +138,26 @@ static int touch_if_unchanged(struct conn *conn, int changes_before, struct cair
 
 	if (sqlite3_total_changes(conn->db) != changes_before)
 		return 0;
-	return conn_exec(conn, "PRAGMA user_version=1", err);
+	return pool_conn_exec(conn, "PRAGMA user_version=1", err);
 }
 
 /* A commit whose sync failed is undone in memory, but its complete frames are in
  * the log, and the next process to open it would take them for committed. A
  * transaction of one frame that overwrites the first of them breaks their
  * checksum chain. */
-static bool supersede(struct conn *conn)
+static bool catalogue_commit_supersede(struct conn *conn)
 {
 	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
-		if (conn_exec(conn, TOUCH_SQL, NULL) == 0)
+		if (pool_conn_exec(conn, TOUCH_SQL, NULL) == 0)
 			return true;
 		if (!sqlite3_get_autocommit(conn->db))
-			conn_run(conn, CONN_ROLLBACK, NULL);
+			pool_conn_run(conn, CONN_ROLLBACK, NULL);
 	}
 	return false;
 }
 
-static int run_late(struct conn *conn, struct catalogue_batch *batch, struct cairn_err *err)
+static int catalogue_commit_run_late(struct conn *conn, struct catalogue_batch *batch,
+				     struct cairn_err *err)
 {
 	int rc;
 
@@ -172,11 +174,11 @@ static int run_late(struct conn *conn, struct catalogue_batch *batch, struct cai
 /* *ret_touched: it may have changed something before it failed. Operations that
  * the batch added inside the transaction are dropped afterwards, because a retry
  * adds them again. */
-static int run_batch(struct conn *conn, struct catalogue_batch *batch, bool *ret_touched,
-		     struct cairn_err *err)
+static int catalogue_commit_run_batch(struct conn *conn, struct catalogue_batch *batch,
+				      bool *ret_touched, struct cairn_err *err)
 {
 	size_t len = batch->ops.len;
-	int rc = batch->late ? run_late(conn, batch, err) : 0;
+	int rc = batch->late ? catalogue_commit_run_late(conn, batch, err) : 0;
 
 	*ret_touched = false;
 	if (rc == 0)
@@ -198,7 +200,7 @@ static int run_batches(struct conn *conn, struct catalogue_waiting *group, struc
 	for (struct catalogue_waiting *w = group; w && rc == 0; w = w->next) {
 		bool touched;
 
-		w->rc = run_batch(conn, w->batch, &touched, &w->err);
+		w->rc = catalogue_commit_run_batch(conn, w->batch, &touched, &w->err);
 		if (w->rc == CAIRN_ABORTED && !touched)
 			continue;
 		rc = w->rc;
@@ -210,9 +212,9 @@ static int run_batches(struct conn *conn, struct catalogue_waiting *group, struc
 
 /* A commit takes milliseconds, so a process that holds the write lock for the whole
  * timeout is stopped or hangs. The code is not CAIRN_ABORTED: callers retry that. */
-static int begin(struct conn *conn, struct cairn_err *err)
+static int catalogue_commit_begin(struct conn *conn, struct cairn_err *err)
 {
-	int rc = conn_run(conn, CONN_BEGIN, err);
+	int rc = pool_conn_run(conn, CONN_BEGIN, err);
 
 	if (rc != CAIRN_ABORTED)
 		return rc;
@@ -229,7 +231,7 @@ static int run_transaction(struct conn *conn, struct catalogue_waiting *group, b
 {
 	bool committing = false;
 	int before = sqlite3_total_changes(conn->db);
-	int rc = begin(conn, err);
+	int rc = catalogue_commit_begin(conn, err);
 
 	if (rc != 0)
 		return rc;
@@ -242,14 +244,14 @@ static int run_transaction(struct conn *conn, struct catalogue_waiting *group, b
 		rc = touch_if_unchanged(conn, before, err);
 	if (rc == 0) {
 		committing = true;
-		rc = conn_run(conn, CONN_COMMIT, err);
+		rc = pool_conn_run(conn, CONN_COMMIT, err);
 	}
 	if (rc != 0 && !sqlite3_get_autocommit(conn->db))
-		conn_run(conn, CONN_ROLLBACK, NULL);
+		pool_conn_run(conn, CONN_ROLLBACK, NULL);
 	if (rc == 0)
 		*ret_uncertain = false;
 	else if (committing)
-		*ret_uncertain = !supersede(conn);
+		*ret_uncertain = !catalogue_commit_supersede(conn);
 	return rc;
 }
 
@@ -267,7 +269,8 @@ static int set_sync(struct conn *conn, bool full, struct cairn_err *err)
 
 	if (conn->full_sync == full)
 		return 0;
-	rc = conn_exec(conn, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+	rc = pool_conn_exec(conn, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL",
+			    err);
 	if (rc == 0)
 		conn->full_sync = full;
 	return rc;
@@ -299,7 +302,7 @@ static int check_journal_mode(struct conn *conn, struct cairn_err *err)
 	int rc = sqlite3_exec(conn->db, "PRAGMA journal_mode", expect_wal, &wal, NULL);
 
 	if (rc != SQLITE_OK)
-		return conn_err(conn, rc, err);
+		return pool_conn_err(conn, rc, err);
 	if (!wal)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "catalogue '%s' has lost its write-ahead log mode",
@@ -309,13 +312,13 @@ static int check_journal_mode(struct conn *conn, struct cairn_err *err)
 
 static int writer_open(struct catalogue *cat, struct cairn_err *err)
 {
-	cairn_cleanup(conn_closep) struct conn *conn = NULL;
-	int rc = conn_open(cat->path, true, &conn, err);
+	cairn_cleanup(pool_conn_closep) struct conn *conn = NULL;
+	int rc = pool_conn_open(cat->path, true, &conn, err);
 
 	if (rc == 0)
 		rc = check_journal_mode(conn, err);
 	if (rc == 0)
-		rc = conn_exec(conn, "PRAGMA synchronous=FULL", err);
+		rc = pool_conn_exec(conn, "PRAGMA synchronous=FULL", err);
 	if (rc != 0)
 		return rc;
 	conn->full_sync = true;
@@ -329,8 +332,8 @@ static int writer_open(struct catalogue *cat, struct cairn_err *err)
  * early enough. */
 static void say_log(struct conn *conn)
 {
-	if (!conn->says_log && conn_has_had_log(conn, NULL) == 0)
-		(void)conn_exec(conn, CATALOGUE_LOG_SQL ";" CATALOGUE_CACHE_SQL, NULL);
+	if (!conn->says_log && pool_conn_has_had_log(conn, NULL) == 0)
+		(void)pool_conn_exec(conn, CATALOGUE_LOG_SQL ";" CATALOGUE_CACHE_SQL, NULL);
 	conn->says_log = true;
 }
 
@@ -347,21 +350,21 @@ static void keep_log_short(struct conn *conn)
 		sqlite3_busy_timeout(conn->db, CHECKPOINT_WAIT_MS);
 	}
 	say_log(conn);
-	catalogue_vfs_checkpoint(true);
+	pool_catalogue_vfs_checkpoint(true);
 	rc = sqlite3_wal_checkpoint_v2(conn->db, "main", mode, &pages, &copied);
-	catalogue_vfs_checkpoint(false);
+	pool_catalogue_vfs_checkpoint(false);
 	sqlite3_busy_timeout(conn->db, CATALOGUE_BUSY_MS);
 	conn->log_pages = 0;
 	conn->log_is_copied = rc == SQLITE_OK && pages == copied;
 }
 
-void catalogue_begin_log_anew(struct conn *conn)
+void pool_catalogue_begin_log_anew(struct conn *conn)
 {
 	if (!conn || !conn->log_is_copied)
 		return;
 	sqlite3_busy_timeout(conn->db, 0);
 	if (set_sync(conn, false, NULL) == 0)
-		(void)conn_exec(conn, TOUCH_SQL, NULL);
+		(void)pool_conn_exec(conn, TOUCH_SQL, NULL);
 }
 
 /* The index was removed while this process was running: other processes create a new
@@ -369,15 +372,15 @@ void catalogue_begin_log_anew(struct conn *conn)
  * commit in between was overwritten. */
 static void leave_removed_index(struct catalogue *cat)
 {
-	if (cat->writer && !catalogue_disk_vfs_is_current(cat->writer->db)) {
-		conn_close(cat->writer);
+	if (cat->writer && !pool_catalogue_disk_vfs_is_current(cat->writer->db)) {
+		pool_conn_close(cat->writer);
 		cat->writer = NULL;
 	}
 }
 
 static int check_index(struct catalogue *cat, struct cairn_err *err)
 {
-	if (catalogue_disk_vfs_is_current(cat->writer->db))
+	if (pool_catalogue_disk_vfs_is_current(cat->writer->db))
 		return 0;
 	cat->uncertain = true;
 	return cairn_err_set(err, CAIRN_UNAVAILABLE,
@@ -405,7 +408,7 @@ static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 	if (rc != 0 && rc != CAIRN_ABORTED) {
 		/* Close the connection, because its state after an error is
 		 * unknown. */
-		conn_close(cat->writer);
+		pool_conn_close(cat->writer);
 		cat->writer = NULL;
 	}
 	return rc;
@@ -444,7 +447,7 @@ static void commit_all(struct catalogue *cat, struct catalogue_waiting *group)
 }
 
 /* Waits until this batch was committed, or it is its turn to commit. */
-static void wait_turn(struct catalogue *cat, struct catalogue_waiting *self)
+static void catalogue_commit_wait_turn(struct catalogue *cat, struct catalogue_waiting *self)
 {
 	cairn_scoped_lock(&cat->group_lock);
 	*cat->group_tail = self;
@@ -496,7 +499,7 @@ static void pass_lead(struct catalogue *cat)
 	}
 }
 
-static void lead(struct catalogue *cat, const struct catalogue_waiting *self)
+static void catalogue_commit_lead(struct catalogue *cat, const struct catalogue_waiting *self)
 {
 	struct catalogue_waiting *group = take_group(cat);
 
@@ -509,7 +512,8 @@ static void lead(struct catalogue *cat, const struct catalogue_waiting *self)
 	pass_lead(cat);
 }
 
-int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync, struct cairn_err *err)
+int pool_catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync,
+			  struct cairn_err *err)
 {
 	struct catalogue *cat = batch->cat;
 	struct catalogue_waiting self = {.batch = batch, .sync = sync};
@@ -523,16 +527,16 @@ int catalogue_commit(struct catalogue_batch *batch, enum catalogue_sync sync, st
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "the catalogue is open for reading only");
 	pthread_cond_init(&self.changed, NULL);
-	wait_turn(cat, &self);
+	catalogue_commit_wait_turn(cat, &self);
 	if (self.leads)
-		lead(cat, &self);
+		catalogue_commit_lead(cat, &self);
 	pthread_cond_destroy(&self.changed);
 	if (self.rc != 0 && err)
 		*err = self.err;
 	return self.rc;
 }
 
-bool catalogue_is_certain(struct catalogue *cat)
+bool pool_catalogue_is_certain(struct catalogue *cat)
 {
 	cairn_scoped_lock(&cat->writer_lock);
 	return !cat->uncertain;

@@ -91,7 +91,7 @@ static int files_err(const char *path, int sys_errno, struct cairn_err *err)
 		       : rc;
 }
 
-int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
+int pool_conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err)
 {
 	int sys_errno = cause_of(db, rc, errno);
 
@@ -111,9 +111,9 @@ int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err
 			     sqlite3_errstr(rc));
 }
 
-int conn_err(struct conn *conn, int rc, struct cairn_err *err)
+int pool_conn_err(struct conn *conn, int rc, struct cairn_err *err)
 {
-	return conn_result_err(conn->path, conn->db, rc, err);
+	return pool_conn_result_err(conn->path, conn->db, rc, err);
 }
 
 static struct conn_stamp stamp_of(const char *path)
@@ -143,10 +143,10 @@ static bool same_stamp(struct conn_stamp a, struct conn_stamp b)
 	return a.ino == b.ino && a.size == b.size && a.mtime_ns == b.mtime_ns;
 }
 
-bool conn_is_stale(const struct conn *conn)
+bool pool_conn_is_stale(const struct conn *conn)
 {
 	if (!conn->lockless)
-		return !catalogue_disk_vfs_is_linked(conn->db);
+		return !pool_catalogue_disk_vfs_is_linked(conn->db);
 	return !(same_stamp(conn->file, stamp_of(conn->path)) &&
 		 same_stamp(conn->log, log_stamp_of(conn)));
 }
@@ -193,7 +193,7 @@ static int pragma_number(sqlite3 *db, const char *sql, int64_t *ret)
 
 /* A truncated file must be an error and not SIGBUS, hence no mmap; the file is
  * untrusted input, hence the other settings. */
-static int harden(sqlite3 *db)
+static int catalogue_conn_harden(sqlite3 *db)
 {
 	static const int switches[][2] = {
 		{SQLITE_DBCONFIG_DEFENSIVE, 1},
@@ -217,7 +217,7 @@ static int harden(sqlite3 *db)
 	return rc;
 }
 
-static int check_header(struct conn *conn, int *ret_rc, struct cairn_err *err)
+static int catalogue_conn_check_header(struct conn *conn, int *ret_rc, struct cairn_err *err)
 {
 	int64_t id = 0, version = 0;
 	int rc = pragma_number(conn->db, "PRAGMA application_id", &id);
@@ -226,7 +226,7 @@ static int check_header(struct conn *conn, int *ret_rc, struct cairn_err *err)
 		rc = pragma_number(conn->db, "PRAGMA user_version", &version);
 	*ret_rc = rc;
 	if (rc != SQLITE_OK)
-		return conn_err(conn, rc, err);
+		return pool_conn_err(conn, rc, err);
 	if (id != CATALOGUE_APPLICATION_ID || version < 1)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is not the catalogue of a pool",
 				     conn->path);
@@ -237,12 +237,12 @@ static int check_header(struct conn *conn, int *ret_rc, struct cairn_err *err)
 	return 0;
 }
 
-int conn_has_had_log(const struct conn *conn, struct cairn_err *err)
+int pool_conn_has_had_log(const struct conn *conn, struct cairn_err *err)
 {
 	uint8_t field[4];
 	size_t n = 0;
 
-	if (catalogue_disk_vfs_read(conn->db, field, sizeof(field), CACHE_SIZE_OFFSET, &n) < 0)
+	if (pool_catalogue_disk_vfs_read(conn->db, field, sizeof(field), CACHE_SIZE_OFFSET, &n) < 0)
 		return cairn_err_sys(err, errno, "catalogue '%s'", conn->path);
 	return n == sizeof(field) && ((uint32_t)field[0] << 24 | (uint32_t)field[1] << 16 |
 				      (uint32_t)field[2] << 8 | field[3]) == CATALOGUE_LOG_PAGES;
@@ -264,7 +264,7 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 				 way->vfs);
 
 	if (rc == SQLITE_OK)
-		rc = harden(conn->db);
+		rc = catalogue_conn_harden(conn->db);
 	if (rc == SQLITE_OK && way->exclusive)
 		rc = sqlite3_exec(conn->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
 	/* This statement reads the file, so the locking mode must be set
@@ -273,8 +273,8 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 		rc = sqlite3_exec(conn->db, CATALOGUE_CACHE_SQL, NULL, NULL, NULL);
 	*ret_rc = rc;
 	if (rc != SQLITE_OK)
-		return conn_err(conn, rc, err);
-	return check_header(conn, ret_rc, err);
+		return pool_conn_err(conn, rc, err);
+	return catalogue_conn_check_header(conn, ret_rc, err);
 }
 
 /* For a reader that cannot create the shared index of the log: works without
@@ -302,15 +302,15 @@ static int open_lockless(struct conn *conn, struct cairn_err *err)
 	return open_way(conn, &way, &rc, err);
 }
 
-int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err)
+int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err)
 {
-	cairn_cleanup(conn_closep) struct conn *conn = cairn_calloc(1, sizeof(*conn));
+	cairn_cleanup(pool_conn_closep) struct conn *conn = cairn_calloc(1, sizeof(*conn));
 	const struct open_way way = {
 		.name = path,
-		.vfs = writable ? catalogue_vfs_name() : CATALOGUE_DISK_VFS,
+		.vfs = writable ? pool_catalogue_vfs_name() : CATALOGUE_DISK_VFS,
 		.flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY,
 	};
-	int rc = catalogue_disk_vfs_register(), code;
+	int rc = pool_catalogue_disk_vfs_register(), code;
 
 	if (!conn || (writable && !way.vfs))
 		return cairn_err_nomem(err, "catalogue");
@@ -318,7 +318,7 @@ int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_e
 	if (!conn->path)
 		return cairn_err_nomem(err, "catalogue");
 	if (rc != SQLITE_OK)
-		return conn_err(conn, rc, err);
+		return pool_conn_err(conn, rc, err);
 	code = open_way(conn, &way, &rc, err);
 	if (!writable && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY ||
 			  (rc & 0xff) == SQLITE_FULL))
@@ -329,7 +329,7 @@ int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_e
 	return 0;
 }
 
-void conn_close(struct conn *conn)
+void pool_conn_close(struct conn *conn)
 {
 	if (!conn)
 		return;
@@ -340,39 +340,40 @@ void conn_close(struct conn *conn)
 	free(conn);
 }
 
-int conn_stmt(struct conn *conn, enum conn_stmt which, sqlite3_stmt **ret, struct cairn_err *err)
+int pool_conn_stmt(struct conn *conn, enum pool_conn_stmt which, sqlite3_stmt **ret,
+		   struct cairn_err *err)
 {
 	if (!conn->stmts[which]) {
 		int rc = sqlite3_prepare_v3(conn->db, stmt_text[which], -1,
 					    SQLITE_PREPARE_PERSISTENT, &conn->stmts[which], NULL);
 
 		if (rc != SQLITE_OK)
-			return conn_err(conn, rc, err);
+			return pool_conn_err(conn, rc, err);
 	}
 	*ret = conn->stmts[which];
 	return 0;
 }
 
-int conn_run(struct conn *conn, enum conn_stmt which, struct cairn_err *err)
+int pool_conn_run(struct conn *conn, enum pool_conn_stmt which, struct cairn_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
-	int rc = conn_stmt(conn, which, &stmt, err);
+	int rc = pool_conn_stmt(conn, which, &stmt, err);
 
 	if (rc != 0)
 		return rc;
 	rc = sqlite3_step(stmt);
 	sqlite3_reset(stmt);
-	return rc == SQLITE_DONE ? 0 : conn_err(conn, rc, err);
+	return rc == SQLITE_DONE ? 0 : pool_conn_err(conn, rc, err);
 }
 
-int conn_exec(struct conn *conn, const char *sql, struct cairn_err *err)
+int pool_conn_exec(struct conn *conn, const char *sql, struct cairn_err *err)
 {
 	int rc = sqlite3_exec(conn->db, sql, NULL, NULL, NULL);
 
-	return rc == SQLITE_OK ? 0 : conn_err(conn, rc, err);
+	return rc == SQLITE_OK ? 0 : pool_conn_err(conn, rc, err);
 }
 
-struct catalogue_bytes conn_column(sqlite3_stmt *stmt, int column)
+struct catalogue_bytes pool_conn_column(sqlite3_stmt *stmt, int column)
 {
 	struct catalogue_bytes bytes = {NULL, 0};
 

@@ -38,7 +38,7 @@
 /* How long a writer waits for another process's commit. */
 #define CATALOGUE_BUSY_MS 15000
 
-enum conn_stmt {
+enum pool_conn_stmt {
 	CONN_GET,
 	CONN_SCAN,
 	CONN_PUT,
@@ -49,7 +49,7 @@ enum conn_stmt {
 	CONN_STMT_COUNT,
 };
 
-/* A file's identity and times when it was opened; see conn_is_stale(). */
+/* A file's identity and times when it was opened; see pool_conn_is_stale(). */
 struct conn_stamp {
 	uint64_t ino, size, mtime_ns;
 };
@@ -67,48 +67,49 @@ struct conn {
 	int log_pages;      /* in the write-ahead log after the last commit */
 };
 
-/* Opens the file and checks that it is a catalogue; codes of catalogue_open().
+/* Opens the file and checks that it is a catalogue; codes of pool_catalogue_open().
  * A reader also works where nothing can be written. `path` is absolute. */
-int conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err);
-void conn_close(struct conn *conn);
-CAIRN_DEFINE_CLEANUP(struct conn, conn_close);
+int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err);
+void pool_conn_close(struct conn *conn);
+CAIRN_DEFINE_CLEANUP(struct conn, pool_conn_close);
 
 /* If not even the shared index of the log can be created, a reader works
  * without locks on the state that it found. True when a process with more
  * rights has changed the files since, so that the data read may be torn. True
  * also when the shared index was removed, because writers then do not see this
  * reader's locks. */
-bool conn_is_stale(const struct conn *conn);
+bool pool_conn_is_stale(const struct conn *conn);
 
 /* 1 when the main file is marked as always having a log (CATALOGUE_LOG_SQL), 0 when not, or
  * an error. */
-int conn_has_had_log(const struct conn *conn, struct cairn_err *err);
+int pool_conn_has_had_log(const struct conn *conn, struct cairn_err *err);
 
 /* The statement, prepared once and cached; borrowed, and reset by the caller
  * after use. */
-int conn_stmt(struct conn *conn, enum conn_stmt which, sqlite3_stmt **ret, struct cairn_err *err);
+int pool_conn_stmt(struct conn *conn, enum pool_conn_stmt which, sqlite3_stmt **ret,
+		   struct cairn_err *err);
 
 /* Runs a statement that returns nothing. */
-int conn_run(struct conn *conn, enum conn_stmt which, struct cairn_err *err);
-int conn_exec(struct conn *conn, const char *sql, struct cairn_err *err);
+int pool_conn_run(struct conn *conn, enum pool_conn_stmt which, struct cairn_err *err);
+int pool_conn_exec(struct conn *conn, const char *sql, struct cairn_err *err);
 
 /* Fills `err` from a result code that is neither OK, ROW nor DONE. */
-int conn_err(struct conn *conn, int rc, struct cairn_err *err);
+int pool_conn_err(struct conn *conn, int rc, struct cairn_err *err);
 
 /* The same for a database handle that is not a struct conn. */
-int conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err);
+int pool_conn_result_err(const char *path, sqlite3 *db, int rc, struct cairn_err *err);
 
 /* The checksum of a record. It covers the key, the value and the boundary
  * between them. */
-void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
-			uint8_t ret[CATALOGUE_CHECKSUM_LEN]);
+void pool_catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
+			     uint8_t ret[CATALOGUE_CHECKSUM_LEN]);
 
 /* The payload of a stored value, borrowed; false when it is damaged. */
-bool catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
-		      struct catalogue_bytes *ret);
+bool pool_catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
+			   struct catalogue_bytes *ret);
 
 /* A blob column of the current row, borrowed until the next step. Data is NULL
  * only when memory is short or the column is not a blob. */
-struct catalogue_bytes conn_column(sqlite3_stmt *stmt, int column);
+struct catalogue_bytes pool_conn_column(sqlite3_stmt *stmt, int column);
 
 #endif

@@ -48,7 +48,7 @@ static void remove_files(int dir_fd, const char *name)
 	}
 }
 
-static int fill(const char *path, struct cairn_err *err)
+static int catalogue_create_fill(const char *path, struct cairn_err *err)
 {
 	sqlite3 *db = NULL;
 	int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -57,7 +57,7 @@ static int fill(const char *path, struct cairn_err *err)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
-		code = conn_result_err(path, db, rc, err);
+		code = pool_conn_result_err(path, db, rc, err);
 	if (sqlite3_close(db) != SQLITE_OK && code == 0)
 		code = cairn_err_set(err, CAIRN_INTERNAL, "close '%s'", path);
 	return code;
@@ -72,7 +72,7 @@ static int make_temp(int dir_fd, const char *path, struct cairn_err *err)
 	fd = openat(dir_fd, TEMP_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "create '%s'", path);
-	rc = fill(path, err);
+	rc = catalogue_create_fill(path, err);
 	if (rc == 0 && fsync(fd) != 0)
 		rc = cairn_err_sys(err, errno, "sync '%s'", path);
 	return rc;
@@ -94,16 +94,16 @@ static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 /* From here on the main file always has a log, and is marked so. */
 static int begin_log(const char *dir, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_open_lossy(dir, true, &cat, err);
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_open_lossy(dir, true, &cat, err);
 
 	if (rc == 0)
-		rc = catalogue_batch_new(cat, &batch, err);
-	return rc == 0 ? catalogue_commit(batch, CATALOGUE_DURABLE, err) : rc;
+		rc = pool_catalogue_batch_new(cat, &batch, err);
+	return rc == 0 ? pool_catalogue_commit(batch, CATALOGUE_DURABLE, err) : rc;
 }
 
-int catalogue_create(const char *dir, struct cairn_err *err)
+int pool_catalogue_create(const char *dir, struct cairn_err *err)
 {
 	cairn_auto_fd int dir_fd = -1;
 	cairn_auto_free char *path = NULL;

@@ -39,7 +39,7 @@ static size_t state_offset(void)
 	return ((size_t)parent_vfs->szOsFile + align - 1) / align * align;
 }
 
-static struct vfs_file *state_of(sqlite3_file *file)
+static struct vfs_file *catalogue_disk_vfs_state_of(sqlite3_file *file)
 {
 	return (struct vfs_file *)(void *)((char *)file + state_offset());
 }
@@ -47,19 +47,20 @@ static struct vfs_file *state_of(sqlite3_file *file)
 static int vfs_shm_map(sqlite3_file *file, int region, int size, int extend,
 		       void volatile **ret_memory)
 {
-	struct vfs_file *state = state_of(file);
+	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
 	int rc = SQLITE_OK;
 
 	if (!state->shm)
-		rc = shm_open_for(state->path, &state->shm);
-	return rc != SQLITE_OK
-		       ? rc
-		       : shm_map(state->shm, (size_t)region, (size_t)size, extend != 0, ret_memory);
+		rc = pool_shm_open_for(state->path, &state->shm);
+	return rc != SQLITE_OK ? rc
+			       : pool_shm_map(state->shm, (size_t)region, (size_t)size, extend != 0,
+					      ret_memory);
 }
 
 static int vfs_shm_lock(sqlite3_file *file, int slot, int n, int flags)
 {
-	return shm_lock(state_of(file)->shm, (unsigned)slot, (unsigned)n, flags);
+	return pool_shm_lock(catalogue_disk_vfs_state_of(file)->shm, (unsigned)slot, (unsigned)n,
+			     flags);
 }
 
 static void vfs_shm_barrier(sqlite3_file *file)
@@ -72,19 +73,19 @@ static void vfs_shm_barrier(sqlite3_file *file)
  * blocks. */
 static int vfs_shm_unmap(sqlite3_file *file, int delete)
 {
-	struct vfs_file *state = state_of(file);
+	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
 
 	(void)delete;
-	shm_close(state->shm);
+	pool_shm_close(state->shm);
 	state->shm = NULL;
 	return SQLITE_OK;
 }
 
 static int vfs_close(sqlite3_file *file)
 {
-	struct vfs_file *state = state_of(file);
+	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
 
-	shm_close(state->shm);
+	pool_shm_close(state->shm);
 	state->shm = NULL;
 	file->pMethods = state->parent;
 	return state->parent->xClose(file);
@@ -99,14 +100,14 @@ static void allocate_log(const char *path)
 
 	if (lstat(path, &st) == 0 && (uint64_t)st.st_blocks * 512 >= CATALOGUE_LOG_RESERVE)
 		return;
-	if (shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0)
+	if (pool_shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0)
 		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, CATALOGUE_LOG_RESERVE);
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
 		    int *ret_flags)
 {
-	struct vfs_file *state = state_of(file);
+	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
 	int rc;
 
 	(void)vfs;
@@ -162,35 +163,36 @@ static const struct shm *shm_of(sqlite3 *db)
 	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
 	    !file || !file->pMethods || file->pMethods->xShmMap != vfs_shm_map)
 		return NULL;
-	return state_of(file)->shm;
+	return catalogue_disk_vfs_state_of(file)->shm;
 }
 
-int catalogue_disk_vfs_hold(sqlite3 *db)
+int pool_catalogue_disk_vfs_hold(sqlite3 *db)
 {
-	return shm_hold(shm_of(db));
+	return pool_shm_hold(shm_of(db));
 }
 
-bool catalogue_disk_vfs_log_end(sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end)
+bool pool_catalogue_disk_vfs_log_end(sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end)
 {
-	return shm_log_end(shm_of(db), ret_salt, ret_end);
+	return pool_shm_log_end(shm_of(db), ret_salt, ret_end);
 }
 
-bool catalogue_disk_vfs_is_linked(sqlite3 *db)
-{
-	const struct shm *shm = shm_of(db);
-
-	return !shm || shm_is_linked(shm);
-}
-
-bool catalogue_disk_vfs_is_current(sqlite3 *db)
+bool pool_catalogue_disk_vfs_is_linked(sqlite3 *db)
 {
 	const struct shm *shm = shm_of(db);
 
-	return !shm || shm_is_current(shm);
+	return !shm || pool_shm_is_linked(shm);
+}
+
+bool pool_catalogue_disk_vfs_is_current(sqlite3 *db)
+{
+	const struct shm *shm = shm_of(db);
+
+	return !shm || pool_shm_is_current(shm);
 }
 
 /* SQLite pads a short read with zeros and does not report its length. */
-int catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset, size_t *ret_n)
+int pool_catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset,
+			     size_t *ret_n)
 {
 	sqlite3_int64 size = 0;
 	int rc = file->pMethods->xFileSize(file, &size);
@@ -209,7 +211,7 @@ int catalogue_file_read(sqlite3_file *file, void *buf, size_t n, uint64_t offset
 	return 0;
 }
 
-int catalogue_disk_vfs_read(sqlite3 *db, void *buf, size_t n, uint64_t offset, size_t *ret_n)
+int pool_catalogue_disk_vfs_read(sqlite3 *db, void *buf, size_t n, uint64_t offset, size_t *ret_n)
 {
 	sqlite3_file *file = NULL;
 
@@ -218,7 +220,7 @@ int catalogue_disk_vfs_read(sqlite3 *db, void *buf, size_t n, uint64_t offset, s
 		errno = EIO;
 		return -1;
 	}
-	return catalogue_file_read(file, buf, n, offset, ret_n);
+	return pool_catalogue_file_read(file, buf, n, offset, ret_n);
 }
 
 static int register_result = SQLITE_ERROR;
@@ -237,7 +239,7 @@ static void register_once(void)
 	register_result = sqlite3_vfs_register(&our_vfs, 0);
 }
 
-int catalogue_disk_vfs_register(void)
+int pool_catalogue_disk_vfs_register(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

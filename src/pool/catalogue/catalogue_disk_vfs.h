@@ -35,29 +35,29 @@ struct sqlite3_file;
 
 /* Registers the VFS with SQLite, once; returns an SQLite result code.
  * Thread-safe. */
-int catalogue_disk_vfs_register(void);
+int pool_catalogue_disk_vfs_register(void);
 
 /* A descriptor that keeps the shared index of an idle connection in use after the
- * connection is closed; see catalogue_hold(). -1 if the connection has no index
+ * connection is closed; see pool_catalogue_hold(). -1 if the connection has no index
  * in use. */
-int catalogue_disk_vfs_hold(struct sqlite3 *db);
+int pool_catalogue_disk_vfs_hold(struct sqlite3 *db);
 
 /* The salt and length of the log that a connection's index covers:
- * shm_log_end(). */
-bool catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
+ * pool_shm_log_end(). */
+bool pool_catalogue_disk_vfs_log_end(struct sqlite3 *db, uint8_t *ret_salt, uint64_t *ret_end);
 
-/* shm_is_linked() and shm_is_current() of a connection's index; true without one. */
-bool catalogue_disk_vfs_is_linked(struct sqlite3 *db);
-bool catalogue_disk_vfs_is_current(struct sqlite3 *db);
+/* pool_shm_is_linked() and pool_shm_is_current() of a connection's index; true without one. */
+bool pool_catalogue_disk_vfs_is_linked(struct sqlite3 *db);
+bool pool_catalogue_disk_vfs_is_current(struct sqlite3 *db);
 
 /* Reads from the main file, bypassing the log. No other descriptor of that file may be
  * opened in this process: closing it would drop the locks of every connection. Returns 0,
  * with less than `n` bytes only at the end of the file, or -1 with errno set. */
-int catalogue_disk_vfs_read(struct sqlite3 *db, void *buf, size_t n, uint64_t offset,
-			    size_t *ret_n);
+int pool_catalogue_disk_vfs_read(struct sqlite3 *db, void *buf, size_t n, uint64_t offset,
+				 size_t *ret_n);
 
 /* The same for an open SQLite file. */
-int catalogue_file_read(struct sqlite3_file *file, void *buf, size_t n, uint64_t offset,
-			size_t *ret_n);
+int pool_catalogue_file_read(struct sqlite3_file *file, void *buf, size_t n, uint64_t offset,
+			     size_t *ret_n);
 
 #endif

@@ -64,19 +64,19 @@ struct catalogue {
 	bool uncertain;              /* a commit failed, and may yet turn out to be committed */
 };
 
-/* A connection for reading, returned with catalogue_reader_release(); with
+/* A connection for reading, returned with pool_catalogue_reader_release(); with
  * `reuse` false, after an error, that closes it. */
-int catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err);
-void catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse);
+int pool_catalogue_reader_take(struct catalogue *cat, struct conn **ret, struct cairn_err *err);
+void pool_catalogue_reader_release(struct catalogue *cat, struct conn *conn, bool reuse);
 
 /* Called before a connection that wrote is closed. How much of the log was checkpointed is
  * recorded only in its index, which the next process rebuilds. Unless the log is restarted
  * as well, commands that commit once each make it ever longer, and each of them copies all
  * of it. */
-void catalogue_begin_log_anew(struct conn *conn);
+void pool_catalogue_begin_log_anew(struct conn *conn);
 
-/* The value of `key` as the connection sees it; the codes of catalogue_get(). */
-int catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
-		       size_t *ret_len, struct cairn_err *err);
+/* The value of `key` as the connection sees it; the codes of pool_catalogue_get(). */
+int pool_catalogue_get_with(struct conn *conn, struct catalogue_bytes key, uint8_t **ret_data,
+			    size_t *ret_len, struct cairn_err *err);
 
 #endif

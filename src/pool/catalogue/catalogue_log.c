@@ -32,7 +32,7 @@ static uint32_t get_little(const uint8_t *p)
 	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-static void add_bytes(struct chain *chain, const uint8_t *p, size_t n)
+static void catalogue_log_add_bytes(struct chain *chain, const uint8_t *p, size_t n)
 {
 	uint32_t (*get)(const uint8_t *) = chain->big_endian ? get_big : get_little;
 
@@ -47,43 +47,43 @@ static bool sum_is(const struct chain *chain, const uint8_t *p)
 	return get_big(p) == chain->sum[0] && get_big(p + 4) == chain->sum[1];
 }
 
-static bool check_header(struct chain *chain, const uint8_t *p)
+static bool catalogue_log_check_header(struct chain *chain, const uint8_t *p)
 {
 	uint32_t magic = get_big(p);
 
 	*chain = (struct chain){.big_endian = magic & 1, .page_size = get_big(p + 8)};
 	memcpy(chain->salt, p + 16, CATALOGUE_SALT_SIZE);
-	add_bytes(chain, p, 24);
+	catalogue_log_add_bytes(chain, p, 24);
 	return (magic & ~1U) == MAGIC && sum_is(chain, p + 24) && chain->page_size >= PAGE_MIN &&
 	       chain->page_size <= CATALOGUE_PAGE_MAX &&
 	       (chain->page_size & (chain->page_size - 1)) == 0;
 }
 
-static bool check_frame(struct chain *chain, const uint8_t *p)
+static bool catalogue_log_check_frame(struct chain *chain, const uint8_t *p)
 {
 	if (get_big(p) == 0 || memcmp(p + 8, chain->salt, CATALOGUE_SALT_SIZE) != 0)
 		return false;
-	add_bytes(chain, p, 8);
-	add_bytes(chain, p + CATALOGUE_LOG_FRAME, chain->page_size);
+	catalogue_log_add_bytes(chain, p, 8);
+	catalogue_log_add_bytes(chain, p + CATALOGUE_LOG_FRAME, chain->page_size);
 	return sum_is(chain, p + 16);
 }
 
-bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt)
+bool pool_catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt)
 {
 	struct chain chain;
 
-	if (!check_header(&chain, header))
+	if (!catalogue_log_check_header(&chain, header))
 		return false;
 	memcpy(ret_salt, chain.salt, CATALOGUE_SALT_SIZE);
 	return true;
 }
 
-uint32_t catalogue_log_last_page(const uint8_t *frame)
+uint32_t pool_catalogue_log_last_page(const uint8_t *frame)
 {
 	return get_big(frame + 4) != 0 ? get_big(frame) : 0;
 }
 
-bool catalogue_log_has_commit(int fd)
+bool pool_catalogue_log_has_commit(int fd)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);
 	uint64_t offset = CATALOGUE_LOG_HEADER;
@@ -94,20 +94,20 @@ bool catalogue_log_has_commit(int fd)
 	got = bytes ? cairn_pread_full(fd, bytes, CATALOGUE_LOG_HEADER, 0) : -1;
 	if (got < 0)
 		return true;
-	if (got != CATALOGUE_LOG_HEADER || !check_header(&chain, bytes))
+	if (got != CATALOGUE_LOG_HEADER || !catalogue_log_check_header(&chain, bytes))
 		return false;
 	for (n = CATALOGUE_LOG_FRAME + chain.page_size;; offset += n) {
 		got = cairn_pread_full(fd, bytes, n, offset);
 		if (got < 0)
 			return true;
-		if (got != (ssize_t)n || !check_frame(&chain, bytes))
+		if (got != (ssize_t)n || !catalogue_log_check_frame(&chain, bytes))
 			return false;
-		if (catalogue_log_last_page(bytes))
+		if (pool_catalogue_log_last_page(bytes))
 			return true;
 	}
 }
 
-int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
+int pool_catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);
 	struct chain chain;
@@ -119,7 +119,7 @@ int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 		return -1;
 	}
 	got = cairn_pread_full(fd, bytes, CATALOGUE_LOG_HEADER, 0);
-	if (got == CATALOGUE_LOG_HEADER && check_header(&chain, bytes)) {
+	if (got == CATALOGUE_LOG_HEADER && catalogue_log_check_header(&chain, bytes)) {
 		size_t n = CATALOGUE_LOG_HEADER;
 
 		do {
@@ -128,7 +128,7 @@ int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 			end += (int64_t)n;
 			n = CATALOGUE_LOG_FRAME + chain.page_size;
 			got = cairn_pread_full(fd, bytes, n, (uint64_t)end);
-		} while (got == (ssize_t)n && check_frame(&chain, bytes));
+		} while (got == (ssize_t)n && catalogue_log_check_frame(&chain, bytes));
 	}
 	if (got < 0)
 		return -1;

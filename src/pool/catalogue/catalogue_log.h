@@ -17,20 +17,20 @@
 
 /* The salt in the header of a log, CATALOGUE_LOG_HEADER bytes; false when the header
  * is damaged. */
-bool catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
+bool pool_catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
 
 /* The page number in this frame header of CATALOGUE_LOG_FRAME bytes, if it is the
  * last frame of a transaction; otherwise 0. */
-uint32_t catalogue_log_last_page(const uint8_t *frame);
+uint32_t pool_catalogue_log_last_page(const uint8_t *frame);
 
 /* False when the log holds no complete transaction; true also when it cannot be
  * read. */
-bool catalogue_log_has_commit(int fd);
+bool pool_catalogue_log_has_commit(int fd);
 
 /* Finds the end of the valid frames; 0 when not even the header is valid. With
  * `rewrite`, all of it is written again in place with identical bytes, so that its
  * pages are dirty whatever happened to them before. -1 with errno set when a call
  * failed. */
-int catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end);
+int pool_catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end);
 
 #endif

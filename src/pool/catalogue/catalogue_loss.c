@@ -29,7 +29,7 @@ static bool index_is_whole(const struct conn *conn, const struct catalogue_mark 
 		return true;
 	if (conn->lockless)
 		return false;
-	return !catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
+	return !pool_catalogue_disk_vfs_log_end(conn->db, salt, &end) ||
 	       memcmp(salt, mark->salt, sizeof(salt)) != 0 || end >= mark->end;
 }
 
@@ -40,14 +40,14 @@ static int compare_log(struct catalogue *cat, const struct conn *conn, struct ca
 		       struct cairn_err *err)
 {
 	while (!index_is_whole(conn, mark)) {
-		int is_reached = catalogue_mark_is_reached(cat->path, mark);
+		int is_reached = pool_catalogue_mark_is_reached(cat->path, mark);
 		struct catalogue_mark now;
 
 		if (is_reached < 0)
 			return cairn_err_sys(err, errno, "'%s-wal'", cat->path);
 		if (is_reached)
 			return 0;
-		now = catalogue_mark_read(cat->path);
+		now = pool_catalogue_mark_read(cat->path);
 		if (memcmp(&now, mark, sizeof(now)) == 0) {
 			cat->log_fault = "is damaged";
 			return 0;
@@ -63,19 +63,19 @@ static int compare_log(struct catalogue *cat, const struct conn *conn, struct ca
 static int main_proves_loss(const struct conn *conn, const struct catalogue_mark *mark,
 			    struct cairn_err *err)
 {
-	struct catalogue_page page = catalogue_page_read(conn->path);
+	struct catalogue_page page = pool_catalogue_page_read(conn->path);
 	cairn_auto_free uint8_t *bytes = NULL;
 	size_t n = 0;
 
 	if (!page.number)
-		return mark->end == 0 ? conn_has_had_log(conn, err) : 0;
+		return mark->end == 0 ? pool_conn_has_had_log(conn, err) : 0;
 	if (page.before == page.after)
 		return 0;
 	bytes = cairn_alloc(page.size);
 	if (!bytes)
 		return cairn_err_nomem(err, "catalogue");
-	if (catalogue_disk_vfs_read(conn->db, bytes, page.size,
-				    (page.number - 1) * (uint64_t)page.size, &n) < 0)
+	if (pool_catalogue_disk_vfs_read(conn->db, bytes, page.size,
+					 (page.number - 1) * (uint64_t)page.size, &n) < 0)
 		return cairn_err_sys(err, errno, "'%s'", conn->path);
 	return block_checksum(bytes, n) == page.before;
 }
@@ -89,27 +89,27 @@ static int ask_main(struct catalogue *cat, const struct conn *conn, struct catal
 
 	if (rc <= 0)
 		return rc;
-	*mark = catalogue_mark_read(cat->path);
-	if (catalogue_mark_fault(cat->path, mark, &is_proven))
+	*mark = pool_catalogue_mark_read(cat->path);
+	if (pool_catalogue_mark_fault(cat->path, mark, &is_proven))
 		cat->log_fault = fault;
 	return 0;
 }
 
-int catalogue_find_loss(struct catalogue *cat, struct cairn_err *err)
+int pool_catalogue_find_loss(struct catalogue *cat, struct cairn_err *err)
 {
-	struct catalogue_mark mark = catalogue_mark_read(cat->path);
+	struct catalogue_mark mark = pool_catalogue_mark_read(cat->path);
 	struct conn *conn = NULL;
 	bool is_proven = false;
-	const char *fault = catalogue_mark_fault(cat->path, &mark, &is_proven);
+	const char *fault = pool_catalogue_mark_fault(cat->path, &mark, &is_proven);
 	int rc;
 
 	cat->log_fault = is_proven ? fault : NULL;
 	if (is_proven)
 		return 0;
-	rc = catalogue_reader_take(cat, &conn, err);
+	rc = pool_catalogue_reader_take(cat, &conn, err);
 	if (rc)
 		return rc;
 	rc = fault ? ask_main(cat, conn, &mark, fault, err) : compare_log(cat, conn, &mark, err);
-	catalogue_reader_release(cat, conn, true);
+	pool_catalogue_reader_release(cat, conn, true);
 	return rc;
 }

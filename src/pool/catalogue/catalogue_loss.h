@@ -12,6 +12,6 @@ struct catalogue;
 
 /* Sets catalogue.log_fault. Must be called before any connection is open, because
  * SQLite creates a missing log. */
-int catalogue_find_loss(struct catalogue *cat, struct cairn_err *err);
+int pool_catalogue_find_loss(struct catalogue *cat, struct cairn_err *err);
 
 #endif

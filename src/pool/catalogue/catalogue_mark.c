@@ -62,7 +62,7 @@ static uint64_t written_ns(const char *path)
 	return (uint64_t)st.st_mtim.tv_sec * CAIRN_NS_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark)
+void pool_catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark)
 {
 	struct stored_mark stored;
 
@@ -85,21 +85,21 @@ static struct catalogue_mark read_mark(int trust_fd)
 	return (struct catalogue_mark){.end = 0};
 }
 
-struct catalogue_mark catalogue_mark_read(const char *path)
+struct catalogue_mark pool_catalogue_mark_read(const char *path)
 {
 	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
 
 	return read_mark(fd);
 }
 
-void catalogue_page_write(int trust_fd, const struct catalogue_page *page)
+void pool_catalogue_page_write(int trust_fd, const struct catalogue_page *page)
 {
 	struct stored_page stored = {*page, block_checksum(page, sizeof(*page))};
 
 	(void)cairn_pwrite_full(trust_fd, &stored, sizeof(stored), PAGE_OFFSET);
 }
 
-struct catalogue_page catalogue_page_read(const char *path)
+struct catalogue_page pool_catalogue_page_read(const char *path)
 {
 	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
 	struct stored_page stored;
@@ -142,8 +142,8 @@ static const char *compare_mark(const struct catalogue_mark *mark, const uint8_t
 	return NULL;
 }
 
-const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
-				 bool *ret_is_proven)
+const char *pool_catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
+				      bool *ret_is_proven)
 {
 	cairn_auto_fd int fd = -1;
 	uint8_t header[CATALOGUE_LOG_HEADER];
@@ -159,13 +159,13 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 	 * changed. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
-		    !catalogue_log_salt(header, salt))
+		    !pool_catalogue_log_salt(header, salt))
 			return "is empty or damaged";
 		fault = compare_mark(mark, salt, (uint64_t)st.st_size);
 		*ret_is_proven = fault != NULL;
 		/* Restarted by a process that was killed: the old log may have been lost. */
 		if (!fault && memcmp(salt, mark->salt, sizeof(salt)) != 0 &&
-		    !catalogue_log_has_commit(fd))
+		    !pool_catalogue_log_has_commit(fd))
 			return "holds no commit";
 		return fault;
 	}
@@ -173,7 +173,7 @@ const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *
 	return NULL;
 }
 
-int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark)
+int pool_catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark)
 {
 	cairn_auto_fd int fd = open_beside(path, "-wal", O_RDONLY);
 	uint8_t header[CATALOGUE_LOG_HEADER], salt[CATALOGUE_SALT_SIZE];
@@ -182,7 +182,7 @@ int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mar
 
 	if (fd < 0)
 		return errno == ENOENT ? 1 : -1;
-	if (catalogue_log_walk(fd, false, &end) < 0)
+	if (pool_catalogue_log_walk(fd, false, &end) < 0)
 		return -1;
 	if ((uint64_t)end >= mark->end)
 		return 1;
@@ -191,25 +191,25 @@ int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mar
 	got = cairn_pread_full(fd, header, sizeof(header), 0);
 	if (got < 0)
 		return -1;
-	return got != sizeof(header) || !catalogue_log_salt(header, salt) ||
+	return got != sizeof(header) || !pool_catalogue_log_salt(header, salt) ||
 	       memcmp(salt, mark->salt, sizeof(salt)) != 0;
 }
 
-void catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset)
+void pool_catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset)
 {
 	struct catalogue_mark mark = read_mark(trust_fd);
 
 	if (mark.end <= offset || memcmp(salt, mark.salt, sizeof(mark.salt)) != 0 ||
-	    catalogue_mark_is_reached(path, &mark) != 1)
+	    pool_catalogue_mark_is_reached(path, &mark) != 1)
 		return;
 	mark.end = offset;
 	if (mark.start > offset)
 		mark.start = offset;
-	catalogue_mark_write(trust_fd, path, &mark);
+	pool_catalogue_mark_write(trust_fd, path, &mark);
 	(void)fdatasync(trust_fd);
 }
 
-int catalogue_mark_clear(const char *path)
+int pool_catalogue_mark_clear(const char *path)
 {
 	static const struct stored_mark none;
 	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDWR);

@@ -38,34 +38,35 @@ struct catalogue_page {
 
 /* Fills in the time of the main file at `path`. Failures are ignored: an older
  * mark is still correct. */
-void catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
+void pool_catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
 
 /* The mark of the catalogue at `path`; end is 0 if there is no mark or it cannot be
  * read. */
-struct catalogue_mark catalogue_mark_read(const char *path);
+struct catalogue_mark pool_catalogue_mark_read(const char *path);
 
 /* Written after each transaction, also after those that are not synced: a later change
  * of the page must not be taken for this transaction. Failures are ignored. */
-void catalogue_page_write(int trust_fd, const struct catalogue_page *page);
-struct catalogue_page catalogue_page_read(const char *path);
+void pool_catalogue_page_write(int trust_fd, const struct catalogue_page *page);
+struct catalogue_page pool_catalogue_page_read(const char *path);
 
 /* NULL, or a short description of the fault in the log. *ret_is_proven is false when it
  * is missing or empty, because then only the main file can prove that it held
  * commits. */
-const char *catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
-				 bool *ret_is_proven);
+const char *pool_catalogue_mark_fault(const char *path, const struct catalogue_mark *mark,
+				      bool *ret_is_proven);
 
 /* Walks the log: 0 when it has the marked salt, and its valid frames end before the
  * mark; else 1, or -1 with errno set. */
-int catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark);
+int pool_catalogue_mark_is_reached(const char *path, const struct catalogue_mark *mark);
 
 /* Called before the first frame of a transaction is written at `offset` of the log with this salt.
  * A commit that was synced and marked, but is not in the index because its process was killed, is
  * overwritten by the next one: the mark is then lowered to `offset`, durably. A log that is damaged
  * before the mark keeps it. `trust_fd` may be -1. */
-void catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt, uint64_t offset);
+void pool_catalogue_mark_lower(int trust_fd, const char *path, const uint8_t *salt,
+			       uint64_t offset);
 
 /* Removes the mark, which accepts the log as it is. 0, or -1 with errno set. */
-int catalogue_mark_clear(const char *path);
+int pool_catalogue_mark_clear(const char *path);
 
 #endif

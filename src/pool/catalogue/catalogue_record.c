@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
-			uint8_t ret[CATALOGUE_CHECKSUM_LEN])
+void pool_catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value,
+			     uint8_t ret[CATALOGUE_CHECKSUM_LEN])
 {
 	XXH3_state_t state;
 	uint64_t hash;
@@ -22,8 +22,8 @@ void catalogue_checksum(struct catalogue_bytes key, struct catalogue_bytes value
 		ret[i] = (uint8_t)(hash >> (8 * i));
 }
 
-bool catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
-		      struct catalogue_bytes *ret)
+bool pool_catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
+			   struct catalogue_bytes *ret)
 {
 	uint8_t sum[CATALOGUE_CHECKSUM_LEN];
 
@@ -32,6 +32,6 @@ bool catalogue_unwrap(struct catalogue_bytes key, struct catalogue_bytes stored,
 		return false;
 	ret->data = (const uint8_t *)stored.data + sizeof(sum);
 	ret->len = stored.len - sizeof(sum);
-	catalogue_checksum(key, *ret, sum);
+	pool_catalogue_checksum(key, *ret, sum);
 	return memcmp(sum, stored.data, sizeof(sum)) == 0;
 }

@@ -36,14 +36,14 @@ static void scan_end(struct scan *scan, bool reuse)
 		sqlite3_reset(scan->stmt);
 		sqlite3_clear_bindings(scan->stmt);
 	}
-	catalogue_reader_release(scan->cat, scan->conn, reuse);
+	pool_catalogue_reader_release(scan->cat, scan->conn, reuse);
 	scan->conn = NULL;
 }
 
 static void add_row(struct scan *scan, struct catalogue_bytes key)
 {
 	struct catalogue_bytes value = {NULL, 0};
-	bool good = catalogue_unwrap(key, conn_column(scan->stmt, 1), &value);
+	bool good = pool_catalogue_unwrap(key, pool_conn_column(scan->stmt, 1), &value);
 	const struct row_head head = {key.len, good ? value.len : 0, !good};
 
 	cairn_buf_add(&scan->page, &head, sizeof(head));
@@ -58,13 +58,13 @@ static bool in_prefix(struct catalogue_bytes prefix, struct catalogue_bytes key)
 }
 
 /* Ends the transaction after the last row. */
-static int fill_page(struct scan *scan, struct cairn_err *err)
+static int catalogue_scan_fill_page(struct scan *scan, struct cairn_err *err)
 {
 	int rc;
 
 	cairn_buf_reset(&scan->page);
 	while ((rc = sqlite3_step(scan->stmt)) == SQLITE_ROW) {
-		struct catalogue_bytes key = conn_column(scan->stmt, 0);
+		struct catalogue_bytes key = pool_conn_column(scan->stmt, 0);
 
 		if (sqlite3_errcode(scan->conn->db) == SQLITE_NOMEM)
 			return cairn_err_nomem(err, "catalogue scan");
@@ -82,8 +82,8 @@ static int fill_page(struct scan *scan, struct cairn_err *err)
 			return 0;
 	}
 	if (rc != SQLITE_DONE)
-		return conn_err(scan->conn, rc, err);
-	if (conn_is_stale(scan->conn))
+		return pool_conn_err(scan->conn, rc, err);
+	if (pool_conn_is_stale(scan->conn))
 		return cairn_err_set(err, CAIRN_ABORTED,
 				     "catalogue '%s' was changed while it was read",
 				     scan->cat->path);
@@ -93,7 +93,8 @@ static int fill_page(struct scan *scan, struct cairn_err *err)
 
 /* The smallest key to read: the prefix or the successor of `after`, whichever
  * is greater. The successor of a byte string is that string and a zero byte. */
-static int begin(struct scan *scan, struct catalogue_bytes after, struct cairn_err *err)
+static int catalogue_scan_begin(struct scan *scan, struct catalogue_bytes after,
+				struct cairn_err *err)
 {
 	uint8_t from[CATALOGUE_KEY_MAX + 1];
 	size_t n = scan->prefix.len;
@@ -112,18 +113,19 @@ static int begin(struct scan *scan, struct catalogue_bytes after, struct cairn_e
 		from[after.len] = 0;
 		n = after.len + 1;
 	}
-	rc = conn_stmt(scan->conn, CONN_SCAN, &scan->stmt, err);
+	rc = pool_conn_stmt(scan->conn, CONN_SCAN, &scan->stmt, err);
 	if (rc != 0)
 		return rc;
 	rc = n == 0 ? sqlite3_bind_zeroblob(scan->stmt, 1, 0)
 		    : sqlite3_bind_blob(scan->stmt, 1, from, (int)n, SQLITE_TRANSIENT);
-	return rc == SQLITE_OK ? 0 : conn_err(scan->conn, rc, err);
+	return rc == SQLITE_OK ? 0 : pool_conn_err(scan->conn, rc, err);
 }
 
-static int deliver(struct scan *scan,
-		   int (*fn)(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
-			     bool damaged, struct cairn_err *err),
-		   void *arg, struct cairn_err *err)
+static int catalogue_scan_deliver(struct scan *scan,
+				  int (*fn)(void *arg, struct catalogue_bytes key,
+					    struct catalogue_bytes value, bool damaged,
+					    struct cairn_err *err),
+				  void *arg, struct cairn_err *err)
 {
 	const uint8_t *p = scan->page.data;
 	const uint8_t *end = p ? p + scan->page.len : p;
@@ -143,30 +145,31 @@ static int deliver(struct scan *scan,
 	return 0;
 }
 
-int catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
-		   struct catalogue_bytes after,
-		   int (*fn)(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
-			     bool damaged, struct cairn_err *err),
-		   void *arg, struct cairn_err *err)
+int pool_catalogue_scan(struct catalogue *cat, struct catalogue_bytes prefix,
+			struct catalogue_bytes after,
+			int (*fn)(void *arg, struct catalogue_bytes key,
+				  struct catalogue_bytes value, bool damaged,
+				  struct cairn_err *err),
+			void *arg, struct cairn_err *err)
 {
 	struct scan scan = {.cat = cat, .prefix = prefix};
 	int rc;
 
 	if (prefix.len > CATALOGUE_KEY_MAX || after.len > CATALOGUE_KEY_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "catalogue: key too long");
-	rc = catalogue_reader_take(cat, &scan.conn, err);
+	rc = pool_catalogue_reader_take(cat, &scan.conn, err);
 	if (rc != 0)
 		return rc;
 	cairn_buf_init(&scan.page, SCAN_PAGE_BYTES + sizeof(struct row_head) + CATALOGUE_KEY_MAX +
 					   CATALOGUE_VALUE_MAX);
-	rc = begin(&scan, after, err);
+	rc = catalogue_scan_begin(&scan, after, err);
 	while (rc == 0) {
 		bool last;
 
-		rc = fill_page(&scan, err);
+		rc = catalogue_scan_fill_page(&scan, err);
 		last = !scan.conn;
 		if (rc == 0)
-			rc = deliver(&scan, fn, arg, err);
+			rc = catalogue_scan_deliver(&scan, fn, arg, err);
 		if (last)
 			break;
 	}

@@ -85,7 +85,7 @@ static void adopt_owner(int fd, const char *path, size_t db_len)
 	}
 }
 
-int shm_open_beside(const char *path, size_t db_len, int *ret_fd)
+int pool_shm_open_beside(const char *path, size_t db_len, int *ret_fd)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	cairn_auto_fd int fd = -1;
@@ -111,7 +111,7 @@ int shm_open_beside(const char *path, size_t db_len, int *ret_fd)
 	return 0;
 }
 
-static bool is_full(int sys_errno)
+static bool catalogue_shm_is_full(int sys_errno)
 {
 	return sys_errno == ENOSPC || sys_errno == EDQUOT;
 }
@@ -128,7 +128,7 @@ static bool yield_space(const struct shm *shm)
 	if (slash)
 		*slash = '\0';
 	fd = open(slash ? (dir[0] ? dir : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd >= 0 && reserve_yield(fd);
+	return fd >= 0 && pool_reserve_yield(fd);
 }
 
 /* The contents from an earlier use may not match the log any more: clearing the
@@ -144,7 +144,7 @@ static int clear_header(struct shm *shm)
 	if (st.st_size == 0)
 		return SQLITE_OK;
 	while (cairn_pwrite_full(shm->fd, zeros, sizeof(zeros), 0) < 0) {
-		if (!is_full(errno))
+		if (!catalogue_shm_is_full(errno))
 			return SQLITE_IOERR_WRITE;
 		if (!yield_space(shm)) /* it may change errno */
 			return SQLITE_FULL;
@@ -153,7 +153,7 @@ static int clear_header(struct shm *shm)
 }
 
 /* Joins the users of the index: the first one clears it. */
-static int join(struct shm *shm)
+static int catalogue_shm_join(struct shm *shm)
 {
 	struct flock others = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_ALIVE, .l_len = 1};
@@ -181,15 +181,15 @@ static int join(struct shm *shm)
 	return SQLITE_OK;
 }
 
-static int open_files(struct shm *shm, const char *path)
+static int catalogue_shm_open_files(struct shm *shm, const char *path)
 {
 	shm->name = cairn_printf("%s-shm", path);
 	if (!shm->name)
 		return SQLITE_NOMEM;
-	while (shm_open_beside(shm->name, strlen(path), &shm->fd) < 0) {
+	while (pool_shm_open_beside(shm->name, strlen(path), &shm->fd) < 0) {
 		if (errno == ENOMEM)
 			return SQLITE_NOMEM;
-		if (is_full(errno)) {
+		if (catalogue_shm_is_full(errno)) {
 			if (!yield_space(shm))
 				return SQLITE_FULL;
 			continue;
@@ -209,7 +209,7 @@ static size_t page_lead(const struct shm *shm, size_t region)
 	return region * shm->region_size % (size_t)sysconf(_SC_PAGESIZE);
 }
 
-int shm_open_for(const char *path, struct shm **ret)
+int pool_shm_open_for(const char *path, struct shm **ret)
 {
 	struct shm *shm = cairn_calloc(1, sizeof(*shm));
 	int rc;
@@ -218,16 +218,16 @@ int shm_open_for(const char *path, struct shm **ret)
 		return SQLITE_NOMEM;
 	shm->fd = -1;
 	shm->path = path;
-	rc = open_files(shm, path);
+	rc = catalogue_shm_open_files(shm, path);
 	if (rc != SQLITE_OK) {
-		shm_close(shm);
+		pool_shm_close(shm);
 		return rc;
 	}
 	*ret = shm;
 	return SQLITE_OK;
 }
 
-void shm_close(struct shm *shm)
+void pool_shm_close(struct shm *shm)
 {
 	if (!shm)
 		return;
@@ -271,7 +271,7 @@ static int extend_to(const struct shm *shm, uint64_t from, uint64_t to)
 		n = n < to - from ? n : to - from;
 		if (cairn_pwrite_full(shm->fd, zeros, n, from) == 0)
 			from += n;
-		else if (!is_full(errno))
+		else if (!catalogue_shm_is_full(errno))
 			return SQLITE_IOERR_SHMSIZE;
 		else if (!yield_space(shm))
 			return SQLITE_FULL;
@@ -304,13 +304,13 @@ static int map_next(struct shm *shm, bool extend, bool *ret_short)
 	return SQLITE_OK;
 }
 
-int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret)
+int pool_shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret)
 {
 	bool is_short = false;
 
 	*ret = NULL;
 	if (!shm->joined) {
-		int rc = join(shm);
+		int rc = catalogue_shm_join(shm);
 
 		if (rc != SQLITE_OK)
 			return rc;
@@ -346,7 +346,7 @@ struct index_header {
 	uint32_t sum[2];
 };
 
-bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
+bool pool_shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
 {
 	struct index_header first, second;
 
@@ -366,14 +366,14 @@ bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end)
 	return true;
 }
 
-bool shm_is_linked(const struct shm *shm)
+bool pool_shm_is_linked(const struct shm *shm)
 {
 	struct stat st;
 
 	return fstat(shm->fd, &st) == 0 && st.st_nlink > 0;
 }
 
-bool shm_is_current(const struct shm *shm)
+bool pool_shm_is_current(const struct shm *shm)
 {
 	struct stat held, named;
 
@@ -381,7 +381,7 @@ bool shm_is_current(const struct shm *shm)
 	       held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-static int unlock(struct shm *shm, off_t start, unsigned n, unsigned mask)
+static int catalogue_shm_unlock(struct shm *shm, off_t start, unsigned n, unsigned mask)
 {
 	if (((shm->shared | shm->exclusive) & mask) == 0)
 		return SQLITE_OK;
@@ -409,11 +409,11 @@ static int lock_exclusive(struct shm *shm, off_t start, unsigned n, unsigned mas
 		rc = make_writable(shm, 0, HEADER_SIZE);
 	}
 	if (rc != SQLITE_OK)
-		(void)unlock(shm, start, n, mask);
+		(void)catalogue_shm_unlock(shm, start, n, mask);
 	return rc;
 }
 
-int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags)
+int pool_shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags)
 {
 	unsigned mask = ((1U << n) - 1) << slot;
 	off_t start = LOCK_BASE + (off_t)slot;
@@ -421,7 +421,7 @@ int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags)
 	if (!shm)
 		return SQLITE_IOERR_SHMLOCK;
 	if (flags & SQLITE_SHM_UNLOCK)
-		return unlock(shm, start, n, mask);
+		return catalogue_shm_unlock(shm, start, n, mask);
 	if (flags & SQLITE_SHM_EXCLUSIVE)
 		return lock_exclusive(shm, start, n, mask);
 	if ((shm->shared & mask) == mask)
@@ -432,7 +432,7 @@ int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags)
 	return SQLITE_OK;
 }
 
-int shm_hold(const struct shm *shm)
+int pool_shm_hold(const struct shm *shm)
 {
 	/* Locks of an open file last until its last descriptor is closed. */
 	return shm && shm->joined && !shm->read_only ? fcntl(shm->fd, F_DUPFD_CLOEXEC, 3) : -1;

@@ -20,36 +20,36 @@
 struct shm;
 
 /* Opens the index of the database at `path`, and creates it if it is missing. */
-int shm_open_for(const char *path, struct shm **ret);
+int pool_shm_open_for(const char *path, struct shm **ret);
 /* Drops every lock. Accepts NULL. */
-void shm_close(struct shm *shm);
+void pool_shm_close(struct shm *shm);
 
-/* The memory of one region of `size` bytes, valid until shm_close(); NULL when the
+/* The memory of one region of `size` bytes, valid until pool_shm_close(); NULL when the
  * file does not reach that far and `extend` is false. */
-int shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret);
+int pool_shm_map(struct shm *shm, size_t region, size_t size, bool extend, void volatile **ret);
 
 /* How many bytes of the log the index holds, and the log's salt; false when the
  * index is not initialised. */
-bool shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end);
+bool pool_shm_log_end(const struct shm *shm, uint8_t *ret_salt, uint64_t *ret_end);
 
 /* False when the file was removed: the next process to open the database creates
  * another index and does not see the locks of this one. */
-bool shm_is_linked(const struct shm *shm);
+bool pool_shm_is_linked(const struct shm *shm);
 /* False also when another file has taken the name. */
-bool shm_is_current(const struct shm *shm);
+bool pool_shm_is_current(const struct shm *shm);
 
 /* Like xShmLock of sqlite3_io_methods. */
-int shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);
+int pool_shm_lock(struct shm *shm, unsigned slot, unsigned n, int flags);
 
-/* A descriptor that keeps the index marked as in use, also after shm_close(), so
+/* A descriptor that keeps the index marked as in use, also after pool_shm_close(), so
  * that the next process need not rebuild it. -1 when this connection does not use
  * the index. */
-int shm_hold(const struct shm *shm);
+int pool_shm_hold(const struct shm *shm);
 
 /* Opens a file next to a database for reading and writing. `path` names the file;
  * its first `db_len` bytes are the path of the database, whose owner and mode a
  * new file gets. On btrfs a new file is not copy-on-write, so rewriting it takes
  * no space. 0, or -1 with errno set. */
-int shm_open_beside(const char *path, size_t db_len, int *ret_fd);
+int pool_shm_open_beside(const char *path, size_t db_len, int *ret_fd);
 
 #endif

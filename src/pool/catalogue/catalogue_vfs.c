@@ -61,7 +61,7 @@ static sqlite3_vfs own_vfs, *real_vfs;
 static bool is_registered;
 static _Thread_local bool in_checkpoint;
 
-static sqlite3_file *real_of(sqlite3_file *file)
+static sqlite3_file *catalogue_vfs_real_of(sqlite3_file *file)
 {
 	return (sqlite3_file *)((struct log_file *)file)->real;
 }
@@ -88,7 +88,7 @@ static bool is_trusted(int fd)
 	       bytes[TRUST_COMMIT] == TRUST_GIVEN && bytes[TRUST_CHECKPOINT] == TRUST_GIVEN;
 }
 
-static bool set_trust(int fd, enum trust_byte which, char value)
+static bool catalogue_vfs_set_trust(int fd, enum trust_byte which, char value)
 {
 	return cairn_pwrite_full(fd, &value, 1, (uint64_t)which) == 0;
 }
@@ -97,7 +97,7 @@ static bool set_trust(int fd, enum trust_byte which, char value)
  * log is not trusted. */
 static void take_trust_back(const struct log_file *log, int fd, enum trust_byte which)
 {
-	if (!set_trust(fd, which, TRUST_TAKEN))
+	if (!catalogue_vfs_set_trust(fd, which, TRUST_TAKEN))
 		unlink(log->trust_path);
 }
 
@@ -108,7 +108,7 @@ static void leave_mark(struct log_file *log, int fd)
 	if (!log->is_dirty || log->end <= CATALOGUE_LOG_HEADER)
 		return;
 	log->mark.end = (uint64_t)log->end;
-	catalogue_mark_write(fd, log->main_path, &log->mark);
+	pool_catalogue_mark_write(fd, log->main_path, &log->mark);
 	log->is_dirty = false;
 }
 
@@ -121,14 +121,14 @@ static void give_trust(struct log_file *log)
 	struct stat st;
 	size_t n = TRUST_BYTES;
 
-	if (shm_open_beside(log->trust_path, strlen(log->trust_path) - strlen(TRUST_ENDING), &fd) <
-	    0)
+	if (pool_shm_open_beside(log->trust_path, strlen(log->trust_path) - strlen(TRUST_ENDING),
+				 &fd) < 0)
 		return;
 	if (fstat(fd, &st) == 0 && st.st_size < (off_t)sizeof(block))
 		n = sizeof(block);
 	if (cairn_pwrite_full(fd, block, n, 0) != 0)
 		return;
-	catalogue_page_write(fd, &log->page);
+	pool_catalogue_page_write(fd, &log->page);
 	leave_mark(log, fd);
 }
 
@@ -148,7 +148,7 @@ static int sync_directory(const struct log_file *log)
 
 static int sync_all(struct log_file *log, int flags)
 {
-	sqlite3_file *real = real_of(&log->base);
+	sqlite3_file *real = catalogue_vfs_real_of(&log->base);
 	int rc = real->pMethods->xSync(real, flags);
 
 	if (rc == SQLITE_OK && log->is_new)
@@ -161,14 +161,14 @@ static int sync_all(struct log_file *log, int flags)
 static int sync_trusted(struct log_file *log, int fd, int flags)
 {
 	enum trust_byte which = in_checkpoint ? TRUST_CHECKPOINT : TRUST_COMMIT;
-	bool taken = set_trust(fd, which, TRUST_TAKEN);
+	bool taken = catalogue_vfs_set_trust(fd, which, TRUST_TAKEN);
 	int rc = sync_all(log, flags);
 	int saved = errno;
 
 	if (rc != SQLITE_OK)
 		take_trust_back(log, fd, which);
 	else if (taken)
-		(void)set_trust(fd, which, TRUST_GIVEN);
+		(void)catalogue_vfs_set_trust(fd, which, TRUST_GIVEN);
 	if (rc == SQLITE_OK && which == TRUST_COMMIT)
 		leave_mark(log, fd);
 	errno = saved;
@@ -184,7 +184,7 @@ static int sync_again(struct log_file *log, int flags)
 	int64_t written = 0, read = 0;
 	int rc;
 
-	if (fd < 0 || catalogue_log_walk(fd, true, &written) < 0)
+	if (fd < 0 || pool_catalogue_log_walk(fd, true, &written) < 0)
 		return SQLITE_IOERR_FSYNC;
 	if (written < log->end) {
 		errno = EIO; /* a part of it was dropped from the page cache, too */
@@ -195,7 +195,7 @@ static int sync_again(struct log_file *log, int flags)
 	if (rc != SQLITE_OK)
 		return rc;
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	if (catalogue_log_walk(fd, false, &read) < 0)
+	if (pool_catalogue_log_walk(fd, false, &read) < 0)
 		return SQLITE_IOERR_FSYNC;
 	if (read != written) {
 		errno = EIO;
@@ -228,7 +228,7 @@ static int log_sync(sqlite3_file *file, int flags)
 static int log_close(sqlite3_file *file)
 {
 	struct log_file *log = (struct log_file *)file;
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	free(log->path);
 	free(log->trust_path);
@@ -239,7 +239,7 @@ static int log_close(sqlite3_file *file)
 
 static int log_read(sqlite3_file *file, void *buf, int n, sqlite3_int64 offset)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xRead(real, buf, n, offset);
 }
@@ -250,7 +250,8 @@ static int log_read(sqlite3_file *file, void *buf, int n, sqlite3_int64 offset)
 static void lower_mark(struct log_file *log, const uint8_t *header, int64_t offset)
 {
 	if (!log->in_transaction || offset != log->end)
-		catalogue_mark_lower(trust_fd(log), log->main_path, header + 8, (uint64_t)offset);
+		pool_catalogue_mark_lower(trust_fd(log), log->main_path, header + 8,
+					  (uint64_t)offset);
 }
 
 /* The last page of a transaction, before it is written. */
@@ -261,14 +262,14 @@ static void note_page(struct log_file *log, const void *bytes, size_t size)
 	int fd = trust_fd(log);
 
 	if (!log->main || size > sizeof(before) ||
-	    catalogue_file_read(log->main, before, size, (log->page.number - 1) * (uint64_t)size,
-				&n) < 0)
+	    pool_catalogue_file_read(log->main, before, size,
+				     (log->page.number - 1) * (uint64_t)size, &n) < 0)
 		log->page.number = 0;
 	log->page.size = (uint32_t)size;
 	log->page.before = block_checksum(before, n);
 	log->page.after = block_checksum(bytes, size);
 	if (fd >= 0)
-		catalogue_page_write(fd, &log->page);
+		pool_catalogue_page_write(fd, &log->page);
 }
 
 /* Frame headers are also rewritten in place; pages are written in order. */
@@ -280,7 +281,7 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 		memcpy(mark->salt, bytes + 16, sizeof(mark->salt));
 	} else if (n == CATALOGUE_LOG_FRAME) {
 		memcpy(mark->salt, bytes + 8, sizeof(mark->salt));
-		log->page = (struct catalogue_page){.number = catalogue_log_last_page(bytes)};
+		log->page = (struct catalogue_page){.number = pool_catalogue_log_last_page(bytes)};
 		log->page_offset = offset + n;
 		log->in_transaction = log->page.number == 0;
 	}
@@ -294,7 +295,7 @@ static void note_written(struct log_file *log, const uint8_t *bytes, int n, int6
 static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
 {
 	struct log_file *log = (struct log_file *)file;
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 	int rc;
 
 	if (n == CATALOGUE_LOG_FRAME)
@@ -309,35 +310,35 @@ static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 o
 
 static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xTruncate(real, size);
 }
 
 static int log_size(sqlite3_file *file, sqlite3_int64 *ret)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xFileSize(real, ret);
 }
 
 static int log_control(sqlite3_file *file, int op, void *arg)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xFileControl(real, op, arg);
 }
 
 static int log_sector_size(sqlite3_file *file)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xSectorSize(real);
 }
 
 static int log_characteristics(sqlite3_file *file)
 {
-	sqlite3_file *real = real_of(file);
+	sqlite3_file *real = catalogue_vfs_real_of(file);
 
 	return real->pMethods->xDeviceCharacteristics(real);
 }
@@ -359,7 +360,7 @@ static const sqlite3_io_methods log_methods = {
 static int open_log(const char *path, struct log_file *log, int flags, int *ret_flags)
 {
 	size_t n = strlen(path), cut = strlen(LOG_ENDING);
-	sqlite3_file *real = real_of(&log->base);
+	sqlite3_file *real = catalogue_vfs_real_of(&log->base);
 	int rc;
 
 	if (n < cut || strcmp(path + n - cut, LOG_ENDING) != 0)
@@ -383,8 +384,8 @@ static int open_log(const char *path, struct log_file *log, int flags, int *ret_
 	return rc;
 }
 
-static int open_any(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags,
-		    int *ret_flags)
+static int catalogue_vfs_open_any(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags,
+				  int *ret_flags)
 {
 	(void)vfs;
 	file->pMethods = NULL;
@@ -395,25 +396,26 @@ static int open_any(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int 
 
 static void register_vfs(void)
 {
-	real_vfs = catalogue_disk_vfs_register() == SQLITE_OK ? sqlite3_vfs_find(CATALOGUE_DISK_VFS)
-							      : NULL;
+	real_vfs = pool_catalogue_disk_vfs_register() == SQLITE_OK
+			   ? sqlite3_vfs_find(CATALOGUE_DISK_VFS)
+			   : NULL;
 	if (!real_vfs)
 		return;
 	own_vfs = *real_vfs;
 	own_vfs.pNext = NULL;
 	own_vfs.zName = "cairn";
 	own_vfs.szOsFile = (int)sizeof(struct log_file) + real_vfs->szOsFile;
-	own_vfs.xOpen = open_any;
+	own_vfs.xOpen = catalogue_vfs_open_any;
 	is_registered = sqlite3_vfs_register(&own_vfs, 0) == SQLITE_OK;
 }
 
-const char *catalogue_vfs_name(void)
+const char *pool_catalogue_vfs_name(void)
 {
 	pthread_once(&registered, register_vfs);
 	return is_registered ? own_vfs.zName : NULL;
 }
 
-void catalogue_vfs_checkpoint(bool running)
+void pool_catalogue_vfs_checkpoint(bool running)
 {
 	in_checkpoint = running;
 }

@@ -22,9 +22,9 @@
 #include <stdbool.h>
 
 /* Name of the VFS to open writing connections with; NULL when out of memory. */
-const char *catalogue_vfs_name(void);
+const char *pool_catalogue_vfs_name(void);
 
 /* Declares that the calling thread's syncs of a log belong to a checkpoint. */
-void catalogue_vfs_checkpoint(bool running);
+void pool_catalogue_vfs_checkpoint(bool running);
 
 #endif

@@ -7,15 +7,15 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/record_key.h"
+#include "pool/pool_impl.h"
 #include "pool/store/reserve.h"
 
-static int make_key(const char *text, struct ledger_key *ret, struct cairn_err *err)
+static int front_end_note_make_key(const char *text, struct ledger_key *ret, struct cairn_err *err)
 {
 	if (strlen(text) > POOL_NOTE_KEY_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "a note's key is too long");
-	*ret = ledger_key_text('x', text);
+	*ret = pool_records_key_text('x', text);
 	return 0;
 }
 
@@ -24,10 +24,11 @@ int pool_note_get(struct pool *pool, const char *key, char **ret_data, size_t *r
 {
 	struct ledger_key at;
 	uint8_t *data;
-	int rc = make_key(key, &at, err);
+	int rc = front_end_note_make_key(key, &at, err);
 
 	if (!rc)
-		rc = catalogue_get(pool->cat, ledger_key_bytes(&at), &data, ret_len, err);
+		rc = pool_catalogue_get(pool->cat, pool_records_key_bytes(&at), &data, ret_len,
+					err);
 	if (!rc)
 		*ret_data = (char *)data;
 	return rc;
@@ -36,29 +37,30 @@ int pool_note_get(struct pool *pool, const char *key, char **ret_data, size_t *r
 int pool_note_change(struct pool *pool, const char *key, struct pool_note old, struct pool_note now,
 		     struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct ledger_key at;
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc)
-		rc = make_key(key, &at, err);
+		rc = front_end_note_make_key(key, &at, err);
 	if (!rc && now.len > POOL_NOTE_VALUE_MAX)
 		rc = cairn_err_set(err, CAIRN_INVALID, "a note is too long");
 	if (!rc)
-		rc = catalogue_batch_new(pool->cat, &batch, err);
+		rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 	if (rc)
 		return rc;
-	catalogue_expect(batch, ledger_key_bytes(&at), (struct catalogue_bytes){old.data, old.len});
+	pool_catalogue_expect(batch, pool_records_key_bytes(&at),
+			      (struct catalogue_bytes){old.data, old.len});
 	if (now.data)
-		catalogue_put(batch, ledger_key_bytes(&at),
-			      (struct catalogue_bytes){now.data, now.len});
+		pool_catalogue_put(batch, pool_records_key_bytes(&at),
+				   (struct catalogue_bytes){now.data, now.len});
 	else
-		catalogue_delete(batch, ledger_key_bytes(&at));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&at));
 	/* Removing a note may use the reserve, because it is part of most
 	 * operations by which a driver releases resources. */
 	do
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
-	while (!now.data && reserve_helps(pool, rc, err));
+		rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	while (!now.data && pool_reserve_helps(pool, rc, err));
 	return rc;
 }
 
@@ -104,9 +106,9 @@ int pool_note_scan(struct pool *pool, const char *prefix,
 {
 	struct scan scan = {.fn = fn, .arg = arg};
 	struct ledger_key at;
-	int rc = make_key(prefix, &at, err);
+	int rc = front_end_note_make_key(prefix, &at, err);
 
 	return rc ? rc
-		  : catalogue_scan(pool->cat, ledger_key_bytes(&at),
-				   (struct catalogue_bytes){"", 0}, scan_one, &scan, err);
+		  : pool_catalogue_scan(pool->cat, pool_records_key_bytes(&at),
+					(struct catalogue_bytes){"", 0}, scan_one, &scan, err);
 }

@@ -16,11 +16,11 @@
 
 #include "pool/pool.h"
 
-void ids_format_volume(uint64_t volume, char out[POOL_ID_MAX + 1]);
-void ids_format_snapshot(uint64_t volume, uint64_t number, char out[POOL_ID_MAX + 1]);
+void pool_ids_format_volume(uint64_t volume, char out[POOL_ID_MAX + 1]);
+void pool_ids_format_snapshot(uint64_t volume, uint64_t number, char out[POOL_ID_MAX + 1]);
 
 /* True if `text` is exactly such an id. */
-bool ids_parse_volume(const char *text, uint64_t *ret_volume);
-bool ids_parse_snapshot(const char *text, uint64_t *ret_volume, uint64_t *ret_number);
+bool pool_ids_parse_volume(const char *text, uint64_t *ret_volume);
+bool pool_ids_parse_snapshot(const char *text, uint64_t *ret_volume, uint64_t *ret_number);
 
 #endif

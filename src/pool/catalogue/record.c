@@ -15,7 +15,7 @@
  * not know the field, must not attach the volume; hence a separate version. */
 #define RECORD_VERSION_RESTORING 2
 
-static void add_text(struct cairn_buf *out, const char *text)
+static void record_add_text(struct cairn_buf *out, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -23,11 +23,11 @@ static void add_text(struct cairn_buf *out, const char *text)
 	cairn_buf_add(out, text, n);
 }
 
-void record_volume_encode(const struct record_volume *volume, struct cairn_buf *out)
+void pool_record_volume_encode(const struct record_volume *volume, struct cairn_buf *out)
 {
 	cairn_buf_addc(out, volume->restoring[0] ? RECORD_VERSION_RESTORING : RECORD_VERSION);
 	cairn_buf_add_varint(out, volume->volume);
-	add_text(out, volume->name);
+	record_add_text(out, volume->name);
 	cairn_buf_add_varint(out, volume->size);
 	cairn_buf_add_varint(out, volume->created_ns);
 	cairn_buf_add_varint(out, volume->origin);
@@ -37,15 +37,15 @@ void record_volume_encode(const struct record_volume *volume, struct cairn_buf *
 	cairn_buf_add_varint(out, volume->retention_ms);
 	cairn_buf_add_varint(out, volume->granularity);
 	if (volume->restoring[0])
-		add_text(out, volume->restoring);
+		record_add_text(out, volume->restoring);
 }
 
-void record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out)
+void pool_record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out)
 {
 	cairn_buf_addc(out, RECORD_VERSION);
 	cairn_buf_add_varint(out, snapshot->number);
 	cairn_buf_add_varint(out, snapshot->volume);
-	add_text(out, snapshot->name);
+	record_add_text(out, snapshot->name);
 	cairn_buf_add_varint(out, snapshot->size);
 	cairn_buf_add_varint(out, snapshot->created_ns);
 	cairn_buf_add_varint(out, snapshot->parent);
@@ -68,7 +68,7 @@ struct cursor {
 	bool bad;
 };
 
-static uint64_t take_number(struct cursor *c)
+static uint64_t record_take_number(struct cursor *c)
 {
 	uint64_t value = 0;
 
@@ -90,14 +90,14 @@ static uint64_t take_number(struct cursor *c)
 
 static uint64_t take_at_most(struct cursor *c, uint64_t max)
 {
-	uint64_t value = take_number(c);
+	uint64_t value = record_take_number(c);
 
 	if (value > max)
 		c->bad = true;
 	return value;
 }
 
-static void take_text(struct cursor *c, char *out, size_t max)
+static void record_take_text(struct cursor *c, char *out, size_t max)
 {
 	uint64_t n = take_at_most(c, max);
 
@@ -111,8 +111,8 @@ static void take_text(struct cursor *c, char *out, size_t max)
 	c->at += n;
 }
 
-static int begin(struct cursor *c, const uint8_t *data, size_t n, uint8_t newest,
-		 struct cairn_err *err)
+static int record_begin(struct cursor *c, const uint8_t *data, size_t n, uint8_t newest,
+			struct cairn_err *err)
 {
 	if (n == 0)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "a record is empty");
@@ -124,69 +124,69 @@ static int begin(struct cursor *c, const uint8_t *data, size_t n, uint8_t newest
 	return 0;
 }
 
-static int finish(const struct cursor *c, struct cairn_err *err)
+static int record_finish(const struct cursor *c, struct cairn_err *err)
 {
 	if (c->bad || c->at != c->end)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "a record makes no sense");
 	return 0;
 }
 
-int record_volume_decode(const uint8_t *data, size_t n, struct record_volume *ret,
-			 struct cairn_err *err)
+int pool_record_volume_decode(const uint8_t *data, size_t n, struct record_volume *ret,
+			      struct cairn_err *err)
 {
 	struct record_volume v = {0};
 	struct cursor c;
-	int rc = begin(&c, data, n, RECORD_VERSION_RESTORING, err);
+	int rc = record_begin(&c, data, n, RECORD_VERSION_RESTORING, err);
 
 	if (rc)
 		return rc;
-	v.volume = take_number(&c);
-	take_text(&c, v.name, POOL_NAME_MAX);
+	v.volume = record_take_number(&c);
+	record_take_text(&c, v.name, POOL_NAME_MAX);
 	v.size = take_at_most(&c, POOL_VOLUME_SIZE_MAX);
-	v.created_ns = take_number(&c);
-	v.origin = take_number(&c);
-	v.origin_volume = take_number(&c);
-	v.head = take_number(&c);
+	v.created_ns = record_take_number(&c);
+	v.origin = record_take_number(&c);
+	v.origin_volume = record_take_number(&c);
+	v.head = record_take_number(&c);
 	v.deleted = take_at_most(&c, 1) != 0;
-	v.retention_ms = take_number(&c);
+	v.retention_ms = record_take_number(&c);
 	v.granularity = (uint32_t)take_at_most(&c, BLOCK_GRANULARITY_MAX);
 	if (data[0] == RECORD_VERSION_RESTORING)
-		take_text(&c, v.restoring, POOL_RESTORING_MAX);
+		record_take_text(&c, v.restoring, POOL_RESTORING_MAX);
 	if (data[0] == RECORD_VERSION_RESTORING && !v.restoring[0])
 		c.bad = true;
-	rc = finish(&c, err);
+	rc = record_finish(&c, err);
 	if (rc)
 		return cairn_err_wrap(err, "volume record");
 	*ret = v;
 	return 0;
 }
 
-int record_snapshot_decode(const uint8_t *data, size_t n, struct record_snapshot *ret,
-			   struct cairn_err *err)
+int pool_record_snapshot_decode(const uint8_t *data, size_t n, struct record_snapshot *ret,
+				struct cairn_err *err)
 {
 	struct record_snapshot s = {0};
 	struct cursor c;
-	int rc = begin(&c, data, n, RECORD_VERSION, err);
+	int rc = record_begin(&c, data, n, RECORD_VERSION, err);
 
 	if (rc)
 		return rc;
-	s.number = take_number(&c);
-	s.volume = take_number(&c);
-	take_text(&c, s.name, POOL_NAME_MAX);
+	s.number = record_take_number(&c);
+	s.volume = record_take_number(&c);
+	record_take_text(&c, s.name, POOL_NAME_MAX);
 	s.size = take_at_most(&c, POOL_VOLUME_SIZE_MAX);
-	s.created_ns = take_number(&c);
-	s.parent = take_number(&c);
-	s.parent_volume = take_number(&c);
+	s.created_ns = record_take_number(&c);
+	s.parent = record_take_number(&c);
+	s.parent_volume = record_take_number(&c);
 	s.deleted = take_at_most(&c, 1) != 0;
 	s.has_data = take_at_most(&c, 1) != 0;
-	s.expires_ns = take_number(&c);
-	s.revision = take_number(&c);
+	s.expires_ns = record_take_number(&c);
+	s.revision = record_take_number(&c);
 	s.set = (enum pool_set_state)take_at_most(&c, POOL_SET_LOST);
-	s.set_generation = take_number(&c);
-	s.set_extents = take_number(&c);
-	s.set_changed_bytes = take_number(&c);
-	s.set_zero_bytes = take_number(&c);
-	rc = finish(&c, err);
+	s.set_generation = record_take_number(&c);
+	s.set_extents = record_take_number(&c);
+	s.set_changed_bytes = record_take_number(&c);
+	s.set_zero_bytes = record_take_number(&c);
+	rc = record_finish(&c, err);
 	if (rc)
 		return cairn_err_wrap(err, "snapshot record");
 	*ret = s;

@@ -65,15 +65,15 @@ struct record_snapshot {
 };
 
 /* Append the encoded record; a failure sticks in the buffer. */
-void record_volume_encode(const struct record_volume *volume, struct cairn_buf *out);
-void record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out);
+void pool_record_volume_encode(const struct record_volume *volume, struct cairn_buf *out);
+void pool_record_snapshot_encode(const struct record_snapshot *snapshot, struct cairn_buf *out);
 
 /* CAIRN_DATA_LOSS      impossible contents
  * CAIRN_UNIMPLEMENTED  a newer version
  */
-int record_volume_decode(const uint8_t *data, size_t n, struct record_volume *ret,
-			 struct cairn_err *err);
-int record_snapshot_decode(const uint8_t *data, size_t n, struct record_snapshot *ret,
-			   struct cairn_err *err);
+int pool_record_volume_decode(const uint8_t *data, size_t n, struct record_volume *ret,
+			      struct cairn_err *err);
+int pool_record_snapshot_decode(const uint8_t *data, size_t n, struct record_snapshot *ret,
+				struct cairn_err *err);
 
 #endif

@@ -4,20 +4,20 @@
 
 #include <string.h>
 
-static void add_char(struct ledger_key *key, char c)
+static void record_key_add_char(struct ledger_key *key, char c)
 {
 	key->text[key->len++] = c;
 }
 
-static void add_hex(struct ledger_key *key, uint64_t value)
+static void record_key_add_hex(struct ledger_key *key, uint64_t value)
 {
 	static const char digits[] = "0123456789abcdef";
 
 	for (int shift = 60; shift >= 0; shift -= 4)
-		add_char(key, digits[value >> shift & 15]);
+		record_key_add_char(key, digits[value >> shift & 15]);
 }
 
-static void add_text(struct ledger_key *key, const char *text)
+static void record_key_add_text(struct ledger_key *key, const char *text)
 {
 	size_t n = strnlen(text, sizeof(key->text) - key->len);
 
@@ -25,61 +25,61 @@ static void add_text(struct ledger_key *key, const char *text)
 	key->len += n;
 }
 
-struct ledger_key ledger_key_kind(char kind)
+struct ledger_key pool_records_key_kind(char kind)
 {
 	struct ledger_key key = {.len = 0};
 
-	add_char(&key, kind);
-	add_char(&key, '/');
+	record_key_add_char(&key, kind);
+	record_key_add_char(&key, '/');
 	return key;
 }
 
-struct ledger_key ledger_key_number(char kind, uint64_t a)
+struct ledger_key pool_records_key_number(char kind, uint64_t a)
 {
-	struct ledger_key key = ledger_key_kind(kind);
+	struct ledger_key key = pool_records_key_kind(kind);
 
-	add_hex(&key, a);
+	record_key_add_hex(&key, a);
 	return key;
 }
 
-struct ledger_key ledger_key_under(char kind, uint64_t a)
+struct ledger_key pool_records_key_under(char kind, uint64_t a)
 {
-	struct ledger_key key = ledger_key_number(kind, a);
+	struct ledger_key key = pool_records_key_number(kind, a);
 
-	add_char(&key, '/');
+	record_key_add_char(&key, '/');
 	return key;
 }
 
-struct ledger_key ledger_key_pair(char kind, uint64_t a, uint64_t b)
+struct ledger_key pool_records_key_pair(char kind, uint64_t a, uint64_t b)
 {
-	struct ledger_key key = ledger_key_under(kind, a);
+	struct ledger_key key = pool_records_key_under(kind, a);
 
-	add_hex(&key, b);
+	record_key_add_hex(&key, b);
 	return key;
 }
 
-struct ledger_key ledger_key_text(char kind, const char *text)
+struct ledger_key pool_records_key_text(char kind, const char *text)
 {
-	struct ledger_key key = ledger_key_kind(kind);
+	struct ledger_key key = pool_records_key_kind(kind);
 
-	add_text(&key, text);
+	record_key_add_text(&key, text);
 	return key;
 }
 
-struct ledger_key ledger_key_named(char kind, uint64_t a, const char *text)
+struct ledger_key pool_records_key_named(char kind, uint64_t a, const char *text)
 {
-	struct ledger_key key = ledger_key_under(kind, a);
+	struct ledger_key key = pool_records_key_under(kind, a);
 
-	add_text(&key, text);
+	record_key_add_text(&key, text);
 	return key;
 }
 
-struct catalogue_bytes ledger_key_bytes(const struct ledger_key *key)
+struct catalogue_bytes pool_records_key_bytes(const struct ledger_key *key)
 {
 	return (struct catalogue_bytes){key->text, key->len};
 }
 
-bool ledger_key_parse_hex(const char *at, size_t n, uint64_t *ret)
+bool pool_records_key_parse_hex(const char *at, size_t n, uint64_t *ret)
 {
 	uint64_t value = 0;
 

@@ -17,16 +17,17 @@ struct ledger_key {
 	size_t len;
 };
 
-struct ledger_key ledger_key_kind(char kind);                                /* "k/" */
-struct ledger_key ledger_key_number(char kind, uint64_t a);                  /* "k/<a>" */
-struct ledger_key ledger_key_pair(char kind, uint64_t a, uint64_t b);        /* "k/<a>/<b>" */
-struct ledger_key ledger_key_under(char kind, uint64_t a);                   /* "k/<a>/" */
-struct ledger_key ledger_key_text(char kind, const char *text);              /* "k/text" */
-struct ledger_key ledger_key_named(char kind, uint64_t a, const char *text); /* "k/<a>/text" */
+struct ledger_key pool_records_key_kind(char kind);                         /* "k/" */
+struct ledger_key pool_records_key_number(char kind, uint64_t a);           /* "k/<a>" */
+struct ledger_key pool_records_key_pair(char kind, uint64_t a, uint64_t b); /* "k/<a>/<b>" */
+struct ledger_key pool_records_key_under(char kind, uint64_t a);            /* "k/<a>/" */
+struct ledger_key pool_records_key_text(char kind, const char *text);       /* "k/text" */
+struct ledger_key pool_records_key_named(char kind, uint64_t a,
+					 const char *text); /* "k/<a>/text" */
 
-struct catalogue_bytes ledger_key_bytes(const struct ledger_key *key);
+struct catalogue_bytes pool_records_key_bytes(const struct ledger_key *key);
 
 /* Sixteen hex digits at `at`; false when they are not all there. */
-bool ledger_key_parse_hex(const char *at, size_t n, uint64_t *ret);
+bool pool_records_key_parse_hex(const char *at, size_t n, uint64_t *ret);
 
 #endif

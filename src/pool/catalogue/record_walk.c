@@ -37,20 +37,21 @@ static int collect_one(void *arg, struct catalogue_bytes key, struct catalogue_b
 		numbers->list = list;
 		numbers->cap = cap;
 	}
-	if (key.len < LEDGER_HEX || !ledger_key_parse_hex(text + key.len - LEDGER_HEX, LEDGER_HEX,
-							  &numbers->list[numbers->n]))
+	if (key.len < LEDGER_HEX ||
+	    !pool_records_key_parse_hex(text + key.len - LEDGER_HEX, LEDGER_HEX,
+					&numbers->list[numbers->n]))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "an index entry makes no sense");
 	numbers->n++;
 	return 0;
 }
 
-int ledger_collect(struct catalogue *cat, enum ledger_index index, uint64_t key, uint64_t **ret,
-		   size_t *ret_n, struct cairn_err *err)
+int pool_records_collect(struct catalogue *cat, enum ledger_index index, uint64_t key,
+			 uint64_t **ret, size_t *ret_n, struct cairn_err *err)
 {
-	struct ledger_key prefix = ledger_key_under((char)index, key);
+	struct ledger_key prefix = pool_records_key_under((char)index, key);
 	struct numbers numbers = {0};
-	int rc = catalogue_scan(cat, ledger_key_bytes(&prefix), from_start, collect_one, &numbers,
-				err);
+	int rc = pool_catalogue_scan(cat, pool_records_key_bytes(&prefix), from_start, collect_one,
+				     &numbers, err);
 
 	if (rc) {
 		free(numbers.list);
@@ -81,8 +82,8 @@ static int expired_one(void *arg, struct catalogue_bytes key, struct catalogue_b
 	(void)err;
 	(void)damaged;
 	if (key.len != 2 + LEDGER_HEX + 1 + LEDGER_HEX ||
-	    !ledger_key_parse_hex(text + 2, LEDGER_HEX, &when) ||
-	    !ledger_key_parse_hex(text + 3 + LEDGER_HEX, LEDGER_HEX, &number))
+	    !pool_records_key_parse_hex(text + 2, LEDGER_HEX, &when) ||
+	    !pool_records_key_parse_hex(text + 3 + LEDGER_HEX, LEDGER_HEX, &number))
 		return 0; /* pool check reports it */
 	if (when > expired->now_ns || expired->n == expired->max)
 		return 1;
@@ -93,13 +94,13 @@ static int expired_one(void *arg, struct catalogue_bytes key, struct catalogue_b
 	return 0;
 }
 
-int ledger_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t max, uint64_t *ret,
-		   size_t *ret_n, struct cairn_err *err)
+int pool_records_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t max,
+			 uint64_t *ret, size_t *ret_n, struct cairn_err *err)
 {
-	struct ledger_key prefix = ledger_key_kind('t');
+	struct ledger_key prefix = pool_records_key_kind('t');
 	struct expired expired = {.now_ns = now_ns, .skip = skip, .out = ret, .max = max};
-	int rc = catalogue_scan(cat, ledger_key_bytes(&prefix), from_start, expired_one, &expired,
-				err);
+	int rc = pool_catalogue_scan(cat, pool_records_key_bytes(&prefix), from_start, expired_one,
+				     &expired, err);
 
 	*ret_n = expired.n;
 	return rc;
@@ -115,13 +116,13 @@ static int walk_one(void *arg, struct catalogue_bytes key, struct catalogue_byte
 	uint64_t number = 0;
 	int rc = 0;
 
-	(void)ledger_key_parse_hex(text + 2, key.len - 2, &number);
+	(void)pool_records_key_parse_hex(text + 2, key.len - 2, &number);
 	if (damaged)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "its checksum does not fit");
 	else if (text[0] == 'v')
-		rc = record_volume_decode(value.data, value.len, &volume, err);
+		rc = pool_record_volume_decode(value.data, value.len, &volume, err);
 	else
-		rc = record_snapshot_decode(value.data, value.len, &snapshot, err);
+		rc = pool_record_snapshot_decode(value.data, value.len, &snapshot, err);
 	if (rc && walk->fault) {
 		walk->fault(walk->arg, text[0], number, err ? err->msg : "");
 		return 0;
@@ -135,24 +136,24 @@ static int walk_one(void *arg, struct catalogue_bytes key, struct catalogue_byte
 static int walk_kind(struct catalogue *cat, char kind, const struct ledger_walk *walk,
 		     struct cairn_err *err)
 {
-	struct ledger_key prefix = ledger_key_kind(kind);
+	struct ledger_key prefix = pool_records_key_kind(kind);
 	struct ledger_key after = {.len = 0};
 	struct ledger_walk copy = *walk;
 
 	if (walk->after)
-		after = ledger_key_number(kind, *walk->after);
-	return catalogue_scan(cat, ledger_key_bytes(&prefix), ledger_key_bytes(&after), walk_one,
-			      &copy, err);
+		after = pool_records_key_number(kind, *walk->after);
+	return pool_catalogue_scan(cat, pool_records_key_bytes(&prefix),
+				   pool_records_key_bytes(&after), walk_one, &copy, err);
 }
 
-int ledger_walk_volumes(struct catalogue *cat, const struct ledger_walk *walk,
-			struct cairn_err *err)
+int pool_records_walk_volumes(struct catalogue *cat, const struct ledger_walk *walk,
+			      struct cairn_err *err)
 {
 	return walk_kind(cat, 'v', walk, err);
 }
 
-int ledger_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
-			  struct cairn_err *err)
+int pool_records_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
+				struct cairn_err *err)
 {
 	return walk_kind(cat, 's', walk, err);
 }
@@ -180,14 +181,14 @@ static int leftover_one(void *arg, struct catalogue_bytes key, struct catalogue_
 	return 0;
 }
 
-int ledger_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
-		     size_t max, size_t *ret_n, struct cairn_err *err)
+int pool_records_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
+			   size_t max, size_t *ret_n, struct cairn_err *err)
 {
-	struct ledger_key prefix = ledger_key_kind('i');
-	struct ledger_key from = ledger_key_text('i', after);
+	struct ledger_key prefix = pool_records_key_kind('i');
+	struct ledger_key from = pool_records_key_text('i', after);
 	struct leftovers leftovers = {.out = out, .max = max};
-	int rc = catalogue_scan(cat, ledger_key_bytes(&prefix), ledger_key_bytes(&from),
-				leftover_one, &leftovers, err);
+	int rc = pool_catalogue_scan(cat, pool_records_key_bytes(&prefix),
+				     pool_records_key_bytes(&from), leftover_one, &leftovers, err);
 
 	*ret_n = leftovers.n;
 	return rc;

@@ -29,10 +29,10 @@ static void put_buf(struct catalogue_batch *batch, const struct ledger_key *key,
 		    const struct cairn_buf *buf)
 {
 	if (cairn_buf_failed(buf))
-		catalogue_batch_fail(batch, "record");
+		pool_catalogue_batch_fail(batch, "record");
 	else
-		catalogue_put(batch, ledger_key_bytes(key),
-			      (struct catalogue_bytes){buf->data, buf->len});
+		pool_catalogue_put(batch, pool_records_key_bytes(key),
+				   (struct catalogue_bytes){buf->data, buf->len});
 }
 
 /* `buf` NULL: the key must not exist. */
@@ -40,53 +40,54 @@ static void expect_buf(struct catalogue_batch *batch, const struct ledger_key *k
 		       const struct cairn_buf *buf)
 {
 	if (buf && cairn_buf_failed(buf))
-		catalogue_batch_fail(batch, "record");
+		pool_catalogue_batch_fail(batch, "record");
 	else
-		catalogue_expect(batch, ledger_key_bytes(key),
-				 buf ? (struct catalogue_bytes){buf->data, buf->len} : absent);
+		pool_catalogue_expect(batch, pool_records_key_bytes(key),
+				      buf ? (struct catalogue_bytes){buf->data, buf->len} : absent);
 }
 
-static struct catalogue_bytes nothing(void)
+static struct catalogue_bytes records_nothing(void)
 {
 	return (struct catalogue_bytes){"", 0};
 }
 
 /* A number as an index value. */
-static void put_number(struct catalogue_batch *batch, const struct ledger_key *key, uint64_t number)
+static void records_put_number(struct catalogue_batch *batch, const struct ledger_key *key,
+			       uint64_t number)
 {
-	struct ledger_key value = ledger_key_number('#', number);
+	struct ledger_key value = pool_records_key_number('#', number);
 
-	catalogue_put(batch, ledger_key_bytes(key), ledger_key_bytes(&value));
+	pool_catalogue_put(batch, pool_records_key_bytes(key), pool_records_key_bytes(&value));
 }
 
 static int parse_number(const uint8_t *data, size_t n, uint64_t *ret, struct cairn_err *err)
 {
-	if (n != LEDGER_HEX + 2 || !ledger_key_parse_hex((const char *)data + 2, n - 2, ret))
+	if (n != LEDGER_HEX + 2 || !pool_records_key_parse_hex((const char *)data + 2, n - 2, ret))
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "an index entry makes no sense");
 	return 0;
 }
 
-static int get_number(struct catalogue *cat, const struct ledger_key *key, uint64_t *ret,
-		      struct cairn_err *err)
+static int records_get_number(struct catalogue *cat, const struct ledger_key *key, uint64_t *ret,
+			      struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	size_t n;
-	int rc = catalogue_get(cat, ledger_key_bytes(key), &data, &n, err);
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(key), &data, &n, err);
 
 	return rc ? rc : parse_number(data, n, ret, err);
 }
 
-int ledger_volume_get(struct catalogue *cat, uint64_t volume, struct record_volume *ret,
-		      struct cairn_err *err)
+int pool_records_volume_get(struct catalogue *cat, uint64_t volume, struct record_volume *ret,
+			    struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_number('v', volume);
+	struct ledger_key key = pool_records_key_number('v', volume);
 	cairn_auto_free uint8_t *data = NULL;
 	size_t n;
 	struct record_volume record;
-	int rc = catalogue_get(cat, ledger_key_bytes(&key), &data, &n, err);
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(&key), &data, &n, err);
 
 	if (!rc)
-		rc = record_volume_decode(data, n, &record, err);
+		rc = pool_record_volume_decode(data, n, &record, err);
 	if (!rc && record.volume != volume)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "a volume has the record of another");
 	if (!rc)
@@ -94,27 +95,27 @@ int ledger_volume_get(struct catalogue *cat, uint64_t volume, struct record_volu
 	return rc;
 }
 
-int ledger_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
-			  struct cairn_err *err)
+int pool_records_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
+				struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_text('w', name);
+	struct ledger_key key = pool_records_key_text('w', name);
 	uint64_t volume;
-	int rc = get_number(cat, &key, &volume, err);
+	int rc = records_get_number(cat, &key, &volume, err);
 
-	return rc ? rc : ledger_volume_get(cat, volume, ret, err);
+	return rc ? rc : pool_records_volume_get(cat, volume, ret, err);
 }
 
-int ledger_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
-			struct cairn_err *err)
+int pool_records_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
+			      struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_number('s', number);
+	struct ledger_key key = pool_records_key_number('s', number);
 	cairn_auto_free uint8_t *data = NULL;
 	size_t n;
 	struct record_snapshot record;
-	int rc = catalogue_get(cat, ledger_key_bytes(&key), &data, &n, err);
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(&key), &data, &n, err);
 
 	if (!rc)
-		rc = record_snapshot_decode(data, n, &record, err);
+		rc = pool_record_snapshot_decode(data, n, &record, err);
 	if (!rc && record.number != number)
 		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "a snapshot has the record of another");
 	if (!rc)
@@ -122,22 +123,22 @@ int ledger_snapshot_get(struct catalogue *cat, uint64_t number, struct record_sn
 	return rc;
 }
 
-int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *name,
-			    struct record_snapshot *ret, struct cairn_err *err)
+int pool_records_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *name,
+				  struct record_snapshot *ret, struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_named('m', volume, name);
+	struct ledger_key key = pool_records_key_named('m', volume, name);
 	uint64_t before = 0;
 	uint64_t number;
-	int rc = get_number(cat, &key, &number, err);
+	int rc = records_get_number(cat, &key, &number, err);
 
 	/* A tombstone may be removed just when a new snapshot takes its
 	 * name. */
 	while (rc == 0 && number != before) {
-		rc = ledger_snapshot_get(cat, number, ret, err);
+		rc = pool_records_snapshot_get(cat, number, ret, err);
 		if (rc != CAIRN_NOT_FOUND)
 			return rc;
 		before = number;
-		rc = get_number(cat, &key, &number, err);
+		rc = records_get_number(cat, &key, &number, err);
 	}
 	return rc ? rc : CAIRN_NOT_FOUND;
 }
@@ -145,18 +146,18 @@ int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *
 static void put_volume_record(struct catalogue_batch *batch, uint64_t volume,
 			      const struct record_volume *old, const struct record_volume *now)
 {
-	struct ledger_key key = ledger_key_number('v', volume);
+	struct ledger_key key = pool_records_key_number('v', volume);
 	cairn_auto_buf struct cairn_buf before = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 	cairn_auto_buf struct cairn_buf after = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
 	if (old)
-		record_volume_encode(old, &before);
+		pool_record_volume_encode(old, &before);
 	expect_buf(batch, &key, old ? &before : NULL);
 	if (!now) {
-		catalogue_delete(batch, ledger_key_bytes(&key));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&key));
 		return;
 	}
-	record_volume_encode(now, &after);
+	pool_record_volume_encode(now, &after);
 	put_buf(batch, &key, &after);
 }
 
@@ -165,48 +166,48 @@ static bool volume_is_named(const struct record_volume *volume)
 	return volume && !volume->deleted;
 }
 
-void ledger_volume_change(struct catalogue_batch *batch, const struct record_volume *old,
-			  const struct record_volume *now)
+void pool_records_volume_change(struct catalogue_batch *batch, const struct record_volume *old,
+				const struct record_volume *now)
 {
 	const struct record_volume *any = now ? now : old;
-	struct ledger_key name = ledger_key_text('w', any->name);
+	struct ledger_key name = pool_records_key_text('w', any->name);
 	uint64_t volume = any->volume;
 	uint64_t old_head = old ? old->head : 0;
 	uint64_t new_head = now ? now->head : 0;
 
 	put_volume_record(batch, volume, old, now);
 	if (!old)
-		catalogue_expect(batch, ledger_key_bytes(&name), absent);
+		pool_catalogue_expect(batch, pool_records_key_bytes(&name), absent);
 	if (volume_is_named(now) && !volume_is_named(old))
-		put_number(batch, &name, now->volume);
+		records_put_number(batch, &name, now->volume);
 	if (!volume_is_named(now) && volume_is_named(old))
-		catalogue_delete(batch, ledger_key_bytes(&name));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&name));
 	if (old_head != new_head) {
-		struct ledger_key was = ledger_key_pair('h', old_head, volume);
-		struct ledger_key is = ledger_key_pair('h', new_head, volume);
+		struct ledger_key was = pool_records_key_pair('h', old_head, volume);
+		struct ledger_key is = pool_records_key_pair('h', new_head, volume);
 
 		if (old_head)
-			catalogue_delete(batch, ledger_key_bytes(&was));
+			pool_catalogue_delete(batch, pool_records_key_bytes(&was));
 		if (new_head)
-			catalogue_put(batch, ledger_key_bytes(&is), nothing());
+			pool_catalogue_put(batch, pool_records_key_bytes(&is), records_nothing());
 	}
 }
 
 static void put_snapshot_record(struct catalogue_batch *batch, const struct record_snapshot *old,
 				const struct record_snapshot *now)
 {
-	struct ledger_key key = ledger_key_number('s', (now ? now : old)->number);
+	struct ledger_key key = pool_records_key_number('s', (now ? now : old)->number);
 	cairn_auto_buf struct cairn_buf before = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 	cairn_auto_buf struct cairn_buf after = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
 	if (old)
-		record_snapshot_encode(old, &before);
+		pool_record_snapshot_encode(old, &before);
 	expect_buf(batch, &key, old ? &before : NULL);
 	if (!now) {
-		catalogue_delete(batch, ledger_key_bytes(&key));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&key));
 		return;
 	}
-	record_snapshot_encode(now, &after);
+	pool_record_snapshot_encode(now, &after);
 	put_buf(batch, &key, &after);
 }
 
@@ -215,15 +216,15 @@ static void put_snapshot_record(struct catalogue_batch *batch, const struct reco
 static void move_entry(struct catalogue_batch *batch, char kind, bool was, uint64_t old_key,
 		       bool is, uint64_t new_key, uint64_t member)
 {
-	struct ledger_key before = ledger_key_pair(kind, old_key, member);
-	struct ledger_key after = ledger_key_pair(kind, new_key, member);
+	struct ledger_key before = pool_records_key_pair(kind, old_key, member);
+	struct ledger_key after = pool_records_key_pair(kind, new_key, member);
 
 	if (was && is && old_key == new_key)
 		return;
 	if (was)
-		catalogue_delete(batch, ledger_key_bytes(&before));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&before));
 	if (is)
-		catalogue_put(batch, ledger_key_bytes(&after), nothing());
+		pool_catalogue_put(batch, pool_records_key_bytes(&after), records_nothing());
 }
 
 /* The name stays with its newest holder: a tombstone keeps it until a new
@@ -231,22 +232,22 @@ static void move_entry(struct catalogue_batch *batch, char kind, bool was, uint6
 static int drop_name(struct catalogue *cat, struct catalogue_batch *batch,
 		     const struct record_snapshot *snapshot, struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_named('m', snapshot->volume, snapshot->name);
+	struct ledger_key key = pool_records_key_named('m', snapshot->volume, snapshot->name);
 	uint64_t holder;
-	int rc = get_number(cat, &key, &holder, err);
+	int rc = records_get_number(cat, &key, &holder, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc)
 		return rc;
 	if (holder == snapshot->number)
-		catalogue_delete(batch, ledger_key_bytes(&key));
+		pool_catalogue_delete(batch, pool_records_key_bytes(&key));
 	return 0;
 }
 
-int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
-			   const struct record_snapshot *old, const struct record_snapshot *now,
-			   struct cairn_err *err)
+int pool_records_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
+				 const struct record_snapshot *old,
+				 const struct record_snapshot *now, struct cairn_err *err)
 {
 	const struct record_snapshot *any = now ? now : old;
 
@@ -257,19 +258,19 @@ int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
 	move_entry(batch, 't', old && old->deleted, old ? old->expires_ns : 0, now && now->deleted,
 		   now ? now->expires_ns : 0, any->number);
 	if (!old && now->name[0]) {
-		struct ledger_key key = ledger_key_named('m', now->volume, now->name);
+		struct ledger_key key = pool_records_key_named('m', now->volume, now->name);
 
-		put_number(batch, &key, now->number);
+		records_put_number(batch, &key, now->number);
 	}
 	if (!now && old->name[0])
 		return drop_name(cat, batch, old, err);
 	return 0;
 }
 
-int ledger_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err)
+int pool_records_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_kind('n');
-	int rc = get_number(cat, &key, ret, err);
+	struct ledger_key key = pool_records_key_kind('n');
+	int rc = records_get_number(cat, &key, ret, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
 		*ret = 0;
@@ -280,10 +281,10 @@ int ledger_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *e
 
 static int get_last_number(struct catalogue_batch *batch, uint64_t *ret, struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_kind('n');
+	struct ledger_key key = pool_records_key_kind('n');
 	cairn_auto_free uint8_t *data = NULL;
 	size_t len;
-	int rc = catalogue_batch_get(batch, ledger_key_bytes(&key), &data, &len, err);
+	int rc = pool_catalogue_batch_get(batch, pool_records_key_bytes(&key), &data, &len, err);
 
 	*ret = 0;
 	if (rc == CAIRN_NOT_FOUND)
@@ -291,40 +292,41 @@ static int get_last_number(struct catalogue_batch *batch, uint64_t *ret, struct 
 	return rc ? rc : parse_number(data, len, ret, err);
 }
 
-int ledger_take_numbers(struct catalogue_batch *batch, size_t n, uint64_t *ret_first,
-			struct cairn_err *err)
+int pool_records_take_numbers(struct catalogue_batch *batch, size_t n, uint64_t *ret_first,
+			      struct cairn_err *err)
 {
 	uint64_t last;
 	int rc = get_last_number(batch, &last, err);
 
 	if (rc)
 		return rc;
-	ledger_set_last_number(batch, last + n);
+	pool_records_set_last_number(batch, last + n);
 	*ret_first = last + 1;
 	return 0;
 }
 
-int ledger_pass_number(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err)
+int pool_records_pass_number(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err)
 {
 	uint64_t last;
 	int rc = get_last_number(batch, &last, err);
 
 	if (!rc && last < number && number - last <= NUMBER_FAR)
-		ledger_set_last_number(batch, number);
+		pool_records_set_last_number(batch, number);
 	return rc;
 }
 
-int ledger_snapshot_touch(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err)
+int pool_records_snapshot_touch(struct catalogue_batch *batch, uint64_t number,
+				struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_number('s', number);
+	struct ledger_key key = pool_records_key_number('s', number);
 	cairn_auto_free uint8_t *data = NULL;
 	struct record_snapshot old;
 	struct record_snapshot now;
 	size_t n;
-	int rc = catalogue_batch_get(batch, ledger_key_bytes(&key), &data, &n, err);
+	int rc = pool_catalogue_batch_get(batch, pool_records_key_bytes(&key), &data, &n, err);
 
 	if (!rc)
-		rc = record_snapshot_decode(data, n, &old, err);
+		rc = pool_record_snapshot_decode(data, n, &old, err);
 	if (rc == CAIRN_NOT_FOUND || (!rc && !old.has_data))
 		return cairn_err_set(err, CAIRN_ABORTED, "snapshot %llu has just gone",
 				     (unsigned long long)number);
@@ -336,42 +338,42 @@ int ledger_snapshot_touch(struct catalogue_batch *batch, uint64_t number, struct
 	return 0;
 }
 
-void ledger_set_last_number(struct catalogue_batch *batch, uint64_t number)
+void pool_records_set_last_number(struct catalogue_batch *batch, uint64_t number)
 {
-	struct ledger_key key = ledger_key_kind('n');
+	struct ledger_key key = pool_records_key_kind('n');
 
-	put_number(batch, &key, number);
+	records_put_number(batch, &key, number);
 }
 
 static void add_leftover(struct catalogue_batch *batch, const char *id, char kind)
 {
-	struct ledger_key key = ledger_key_text('i', id);
+	struct ledger_key key = pool_records_key_text('i', id);
 	char stamp[LEDGER_STAMP_MAX + 1] = {kind};
 
 	if (cairn_random_hex(stamp + 1, STAMP_RANDOM, NULL) != 0)
-		catalogue_batch_fail(batch, "leftover");
+		pool_catalogue_batch_fail(batch, "leftover");
 	else
-		catalogue_put(batch, ledger_key_bytes(&key),
-			      (struct catalogue_bytes){stamp, strlen(stamp)});
+		pool_catalogue_put(batch, pool_records_key_bytes(&key),
+				   (struct catalogue_bytes){stamp, strlen(stamp)});
 }
 
-void ledger_leftover_add(struct catalogue_batch *batch, const char *id)
+void pool_records_cleanup_add(struct catalogue_batch *batch, const char *id)
 {
 	add_leftover(batch, id, '-');
 }
 
-void ledger_leftover_add_frozen(struct catalogue_batch *batch, const char *id)
+void pool_records_cleanup_add_frozen(struct catalogue_batch *batch, const char *id)
 {
 	add_leftover(batch, id, STAMP_FROZEN);
 }
 
-int ledger_leftover_get(struct catalogue *cat, const char *id, struct ledger_leftover *ret,
-			struct cairn_err *err)
+int pool_records_cleanup_get(struct catalogue *cat, const char *id, struct ledger_leftover *ret,
+			     struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_text('i', id);
+	struct ledger_key key = pool_records_key_text('i', id);
 	cairn_auto_free uint8_t *value = NULL;
 	size_t len;
-	int rc = catalogue_get(cat, ledger_key_bytes(&key), &value, &len, err);
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(&key), &value, &len, err);
 
 	if (rc)
 		return rc;
@@ -382,29 +384,30 @@ int ledger_leftover_get(struct catalogue *cat, const char *id, struct ledger_lef
 	return 0;
 }
 
-void ledger_leftover_clear_seen(struct catalogue_batch *batch, const char *id,
-				const struct ledger_leftover *seen)
+void pool_records_cleanup_clear_seen(struct catalogue_batch *batch, const char *id,
+				     const struct ledger_leftover *seen)
 {
-	struct ledger_key key = ledger_key_text('i', id);
+	struct ledger_key key = pool_records_key_text('i', id);
 
-	catalogue_expect(batch, ledger_key_bytes(&key),
-			 (struct catalogue_bytes){seen->stamp, seen->n});
-	catalogue_delete(batch, ledger_key_bytes(&key));
+	pool_catalogue_expect(batch, pool_records_key_bytes(&key),
+			      (struct catalogue_bytes){seen->stamp, seen->n});
+	pool_catalogue_delete(batch, pool_records_key_bytes(&key));
 }
 
-void ledger_leftover_clear(struct catalogue_batch *batch, const char *id)
+void pool_records_cleanup_clear(struct catalogue_batch *batch, const char *id)
 {
-	struct ledger_key key = ledger_key_text('i', id);
+	struct ledger_key key = pool_records_key_text('i', id);
 
-	catalogue_delete(batch, ledger_key_bytes(&key));
+	pool_catalogue_delete(batch, pool_records_key_bytes(&key));
 }
 
-int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, struct cairn_err *err)
+int pool_records_cleanup_listed(struct catalogue *cat, const char *id, bool *ret,
+				struct cairn_err *err)
 {
-	struct ledger_key key = ledger_key_text('i', id);
+	struct ledger_key key = pool_records_key_text('i', id);
 	cairn_auto_free uint8_t *value = NULL;
 	size_t len;
-	int rc = catalogue_get(cat, ledger_key_bytes(&key), &value, &len, err);
+	int rc = pool_catalogue_get(cat, pool_records_key_bytes(&key), &value, &len, err);
 
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return rc;
@@ -412,73 +415,76 @@ int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, str
 	return 0;
 }
 
-void ledger_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume)
+void pool_records_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume)
 {
-	struct ledger_key name = ledger_key_text('w', volume->name);
+	struct ledger_key name = pool_records_key_text('w', volume->name);
 
 	if (volume_is_named(volume))
-		put_number(batch, &name, volume->volume);
+		records_put_number(batch, &name, volume->volume);
 	move_entry(batch, 'h', false, 0, volume->head != 0, volume->head, volume->volume);
 }
 
-void ledger_snapshot_put_name(struct catalogue_batch *batch, const struct record_snapshot *snapshot)
+void pool_records_snapshot_put_name(struct catalogue_batch *batch,
+				    const struct record_snapshot *snapshot)
 {
-	struct ledger_key key = ledger_key_named('m', snapshot->volume, snapshot->name);
+	struct ledger_key key = pool_records_key_named('m', snapshot->volume, snapshot->name);
 
-	put_number(batch, &key, snapshot->number);
+	records_put_number(batch, &key, snapshot->number);
 }
 
-void ledger_snapshot_reindex(struct catalogue_batch *batch, const struct record_snapshot *snapshot,
-			     bool with_name)
+void pool_records_snapshot_reindex(struct catalogue_batch *batch,
+				   const struct record_snapshot *snapshot, bool with_name)
 {
 	move_entry(batch, 'l', false, 0, true, snapshot->volume, snapshot->number);
 	move_entry(batch, 'c', false, 0, snapshot->parent != 0, snapshot->parent, snapshot->number);
 	move_entry(batch, 't', false, 0, snapshot->deleted, snapshot->expires_ns, snapshot->number);
 	if (with_name && snapshot->name[0])
-		ledger_snapshot_put_name(batch, snapshot);
+		pool_records_snapshot_put_name(batch, snapshot);
 }
 
-void ledger_volume_put(struct catalogue_batch *batch, const struct record_volume *volume)
+void pool_records_volume_put(struct catalogue_batch *batch, const struct record_volume *volume)
 {
-	struct ledger_key key = ledger_key_number('v', volume->volume);
+	struct ledger_key key = pool_records_key_number('v', volume->volume);
 	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
-	record_volume_encode(volume, &bytes);
+	pool_record_volume_encode(volume, &bytes);
 	put_buf(batch, &key, &bytes);
-	ledger_volume_reindex(batch, volume);
+	pool_records_volume_reindex(batch, volume);
 }
 
-void ledger_snapshot_put(struct catalogue_batch *batch, const struct record_snapshot *snapshot)
+void pool_records_snapshot_put(struct catalogue_batch *batch,
+			       const struct record_snapshot *snapshot)
 {
-	struct ledger_key key = ledger_key_number('s', snapshot->number);
+	struct ledger_key key = pool_records_key_number('s', snapshot->number);
 	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
-	record_snapshot_encode(snapshot, &bytes);
+	pool_record_snapshot_encode(snapshot, &bytes);
 	put_buf(batch, &key, &bytes);
-	ledger_snapshot_reindex(batch, snapshot, true);
+	pool_records_snapshot_reindex(batch, snapshot, true);
 }
 
-void ledger_volume_expect(struct catalogue_batch *batch, const struct record_volume *volume)
+void pool_records_volume_expect(struct catalogue_batch *batch, const struct record_volume *volume)
 {
-	struct ledger_key key = ledger_key_number('v', volume->volume);
+	struct ledger_key key = pool_records_key_number('v', volume->volume);
 	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
-	record_volume_encode(volume, &bytes);
+	pool_record_volume_encode(volume, &bytes);
 	expect_buf(batch, &key, &bytes);
 }
 
-void ledger_snapshot_expect(struct catalogue_batch *batch, const struct record_snapshot *snapshot)
+void pool_records_snapshot_expect(struct catalogue_batch *batch,
+				  const struct record_snapshot *snapshot)
 {
-	struct ledger_key key = ledger_key_number('s', snapshot->number);
+	struct ledger_key key = pool_records_key_number('s', snapshot->number);
 	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(RECORD_BYTES_MAX);
 
-	record_snapshot_encode(snapshot, &bytes);
+	pool_record_snapshot_encode(snapshot, &bytes);
 	expect_buf(batch, &key, &bytes);
 }
 
-void ledger_expect_none(struct catalogue_batch *batch, char kind, uint64_t number)
+void pool_records_expect_none(struct catalogue_batch *batch, char kind, uint64_t number)
 {
-	struct ledger_key key = ledger_key_number(kind, number);
+	struct ledger_key key = pool_records_key_number(kind, number);
 
 	expect_buf(batch, &key, NULL);
 }

@@ -22,53 +22,54 @@ struct catalogue;
 struct catalogue_batch;
 
 /* CAIRN_NOT_FOUND when there is no such record. */
-int ledger_volume_get(struct catalogue *cat, uint64_t volume, struct record_volume *ret,
-		      struct cairn_err *err);
-int ledger_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
-			  struct cairn_err *err);
-int ledger_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
-			struct cairn_err *err);
+int pool_records_volume_get(struct catalogue *cat, uint64_t volume, struct record_volume *ret,
+			    struct cairn_err *err);
+int pool_records_volume_by_name(struct catalogue *cat, const char *name, struct record_volume *ret,
+				struct cairn_err *err);
+int pool_records_snapshot_get(struct catalogue *cat, uint64_t number, struct record_snapshot *ret,
+			      struct cairn_err *err);
 /* The live snapshot of that name, or else its newest tombstone. */
-int ledger_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *name,
-			    struct record_snapshot *ret, struct cairn_err *err);
+int pool_records_snapshot_by_name(struct catalogue *cat, uint64_t volume, const char *name,
+				  struct record_snapshot *ret, struct cairn_err *err);
 
 /* `old` NULL creates the record (the commit fails if the name is taken), `now`
  * NULL removes it. */
-void ledger_volume_change(struct catalogue_batch *batch, const struct record_volume *old,
-			  const struct record_volume *now);
+void pool_records_volume_change(struct catalogue_batch *batch, const struct record_volume *old,
+				const struct record_volume *now);
 
 /* The same. Removing reads the catalogue to see whether the name still refers
  * to this snapshot. */
-int ledger_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
-			   const struct record_snapshot *old, const struct record_snapshot *now,
-			   struct cairn_err *err);
+int pool_records_snapshot_change(struct catalogue *cat, struct catalogue_batch *batch,
+				 const struct record_snapshot *old,
+				 const struct record_snapshot *now, struct cairn_err *err);
 
 /* Changes the name of a live record. The commit fails with CAIRN_ABORTED if another
  * volume has the new name; a snapshot takes it from the snapshot that held it when this
  * was called. */
-void ledger_volume_rename(struct catalogue_batch *batch, const struct record_volume *old,
-			  const struct record_volume *now);
-int ledger_snapshot_rename(struct catalogue *cat, struct catalogue_batch *batch,
-			   const struct record_snapshot *old, const struct record_snapshot *now,
-			   struct cairn_err *err);
+void pool_records_volume_rename(struct catalogue_batch *batch, const struct record_volume *old,
+				const struct record_volume *now);
+int pool_records_snapshot_rename(struct catalogue *cat, struct catalogue_batch *batch,
+				 const struct record_snapshot *old,
+				 const struct record_snapshot *now, struct cairn_err *err);
 
-/* These run inside the commit (catalogue_batch_late()), so that commits that
+/* These run inside the commit (pool_catalogue_batch_late()), so that commits that
  * increment the same counter, or begin to depend on the same snapshot, do not
  * make each other fail.
  *
  * Assigns `n` numbers from *ret_first on. */
-int ledger_take_numbers(struct catalogue_batch *batch, size_t n, uint64_t *ret_first,
-			struct cairn_err *err);
+int pool_records_take_numbers(struct catalogue_batch *batch, size_t n, uint64_t *ret_first,
+			      struct cairn_err *err);
 /* Ensures that this number and all below are not assigned again. A number so high that
  * it is never reached, and so was not assigned by us, is ignored. */
-int ledger_pass_number(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err);
+int pool_records_pass_number(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err);
 /* Changes the revision of a snapshot that has data. CAIRN_ABORTED when it has none
  * or was removed, because the state that the caller read has changed. */
-int ledger_snapshot_touch(struct catalogue_batch *batch, uint64_t number, struct cairn_err *err);
+int pool_records_snapshot_touch(struct catalogue_batch *batch, uint64_t number,
+				struct cairn_err *err);
 /* For repairs: sets the number that counts as last assigned. */
-void ledger_set_last_number(struct catalogue_batch *batch, uint64_t number);
+void pool_records_set_last_number(struct catalogue_batch *batch, uint64_t number);
 /* The last number assigned so far. */
-int ledger_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err);
+int pool_records_last_number(struct catalogue *cat, uint64_t *ret, struct cairn_err *err);
 
 enum ledger_index {
 	LEDGER_SNAPSHOTS = 'l', /* of a volume: numbers */
@@ -77,13 +78,13 @@ enum ledger_index {
 };
 
 /* Everything listed under `key` in that index, ascending; owned by the caller. */
-int ledger_collect(struct catalogue *cat, enum ledger_index index, uint64_t key, uint64_t **ret,
-		   size_t *ret_n, struct cairn_err *err);
+int pool_records_collect(struct catalogue *cat, enum ledger_index index, uint64_t key,
+			 uint64_t **ret, size_t *ret_n, struct cairn_err *err);
 
 /* Numbers of tombstones that expire at or before `now_ns`, at most `max`,
  * without the first `skip`. */
-int ledger_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t max, uint64_t *ret,
-		   size_t *ret_n, struct cairn_err *err);
+int pool_records_expired(struct catalogue *cat, uint64_t now_ns, size_t skip, size_t max,
+			 uint64_t *ret, size_t *ret_n, struct cairn_err *err);
 
 /* Every volume whose bits are above *after (NULL: all), or every snapshot whose
  * number is. A positive return of `fn` ends the walk. With `fault`, a record
@@ -97,10 +98,10 @@ struct ledger_walk {
 	void *arg;
 };
 
-int ledger_walk_volumes(struct catalogue *cat, const struct ledger_walk *walk,
-			struct cairn_err *err);
-int ledger_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
-			  struct cairn_err *err);
+int pool_records_walk_volumes(struct catalogue *cat, const struct ledger_walk *walk,
+			      struct cairn_err *err);
+int pool_records_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
+				struct cairn_err *err);
 
 /* The list of objects to clean up; `id` is an id of this pool. Each addition has
  * a stamp of its own, so that an entry is removed only in the state in which it
@@ -110,42 +111,45 @@ int ledger_walk_snapshots(struct catalogue *cat, const struct ledger_walk *walk,
 struct ledger_leftover {
 	char stamp[LEDGER_STAMP_MAX];
 	size_t n;
-	bool frozen; /* by ledger_leftover_add_frozen() */
+	bool frozen; /* by pool_records_cleanup_add_frozen() */
 };
 
-void ledger_leftover_add(struct catalogue_batch *batch, const char *id);
+void pool_records_cleanup_add(struct catalogue_batch *batch, const char *id);
 /* The same for a snapshot whose volume's filesystems are about to be frozen. */
-void ledger_leftover_add_frozen(struct catalogue_batch *batch, const char *id);
+void pool_records_cleanup_add_frozen(struct catalogue_batch *batch, const char *id);
 /* CAIRN_NOT_FOUND when it is not listed. */
-int ledger_leftover_get(struct catalogue *cat, const char *id, struct ledger_leftover *ret,
-			struct cairn_err *err);
+int pool_records_cleanup_get(struct catalogue *cat, const char *id, struct ledger_leftover *ret,
+			     struct cairn_err *err);
 /* Removes the entry; the commit fails with CAIRN_ABORTED if it was added again
  * since. */
-void ledger_leftover_clear_seen(struct catalogue_batch *batch, const char *id,
-				const struct ledger_leftover *seen);
-void ledger_leftover_clear(struct catalogue_batch *batch, const char *id);
-int ledger_leftover_listed(struct catalogue *cat, const char *id, bool *ret, struct cairn_err *err);
+void pool_records_cleanup_clear_seen(struct catalogue_batch *batch, const char *id,
+				     const struct ledger_leftover *seen);
+void pool_records_cleanup_clear(struct catalogue_batch *batch, const char *id);
+int pool_records_cleanup_listed(struct catalogue *cat, const char *id, bool *ret,
+				struct cairn_err *err);
 /* Fills `out` with the ids after `after` ("" for the first), at most `max`. */
-int ledger_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
-		     size_t max, size_t *ret_n, struct cairn_err *err);
+int pool_records_leftovers(struct catalogue *cat, const char *after, char (*out)[POOL_ID_MAX + 1],
+			   size_t max, size_t *ret_n, struct cairn_err *err);
 
 /* For repairs: puts the record with its index entries, replacing any that
  * exist. */
-void ledger_volume_put(struct catalogue_batch *batch, const struct record_volume *volume);
-void ledger_snapshot_put(struct catalogue_batch *batch, const struct record_snapshot *snapshot);
+void pool_records_volume_put(struct catalogue_batch *batch, const struct record_volume *volume);
+void pool_records_snapshot_put(struct catalogue_batch *batch,
+			       const struct record_snapshot *snapshot);
 /* For repairs: makes the snapshot the holder of its name. */
-void ledger_snapshot_put_name(struct catalogue_batch *batch,
-			      const struct record_snapshot *snapshot);
+void pool_records_snapshot_put_name(struct catalogue_batch *batch,
+				    const struct record_snapshot *snapshot);
 /* For checks: puts the index entries of a record, replacing any that exist; the
  * entry of a snapshot's name only on request, since a newer snapshot may hold
  * it. */
-void ledger_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume);
-void ledger_snapshot_reindex(struct catalogue_batch *batch, const struct record_snapshot *snapshot,
-			     bool with_name);
+void pool_records_volume_reindex(struct catalogue_batch *batch, const struct record_volume *volume);
+void pool_records_snapshot_reindex(struct catalogue_batch *batch,
+				   const struct record_snapshot *snapshot, bool with_name);
 /* For checks: the batch expects the record to be as it was read, or to be
  * absent. */
-void ledger_volume_expect(struct catalogue_batch *batch, const struct record_volume *volume);
-void ledger_snapshot_expect(struct catalogue_batch *batch, const struct record_snapshot *snapshot);
-void ledger_expect_none(struct catalogue_batch *batch, char kind, uint64_t number);
+void pool_records_volume_expect(struct catalogue_batch *batch, const struct record_volume *volume);
+void pool_records_snapshot_expect(struct catalogue_batch *batch,
+				  const struct record_snapshot *snapshot);
+void pool_records_expect_none(struct catalogue_batch *batch, char kind, uint64_t number);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "pool/changeset_build.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
 #include "pool/catalogue/records.h"
+#include "pool/changeset_build.h"
+#include "pool/check/inventory.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
 /* Only missing data is lost: a device may fail temporarily, and another user may
@@ -35,21 +35,21 @@ static int check_volume_size(struct check *check, const struct record_volume *se
 	struct record_volume now;
 	uint64_t size = 0;
 	bool listed = false;
-	int rc = handle_lock_volume(pool, seen->volume, pool->lock_wait_ms, &lock, NULL);
+	int rc = pool_impl_lock_volume(pool, seen->volume, pool->lock_wait_ms, &lock, NULL);
 
 	if (rc && !pool->read_only_fs)
 		return 0; /* in use: cannot be checked */
-	rc = ledger_volume_get(pool->cat, seen->volume, &now, err);
+	rc = pool_records_volume_get(pool->cat, seen->volume, &now, err);
 	if (rc || now.deleted)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	rc = store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, err);
+	rc = pool_store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, err);
 	if (!rc)
-		rc = leftover_is_listed(pool, id, &listed, err);
+		rc = pool_cleanup_is_listed(pool, id, &listed, err);
 	if (rc || size >= now.size || listed)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	check_fault(check, POOL_FAULT_FOUND,
-		    "volume '%s' (%s) has %" PRIu64 " bytes, its record says %" PRIu64, now.name,
-		    id, size, now.size);
+	pool_check_fault(check, POOL_FAULT_FOUND,
+			 "volume '%s' (%s) has %" PRIu64 " bytes, its record says %" PRIu64,
+			 now.name, id, size, now.size);
 	return 0;
 }
 
@@ -63,17 +63,18 @@ static int check_volume_data(struct check *check, const struct record_volume *vo
 	uint64_t size;
 	int rc;
 
-	ids_format_volume(volume->volume, id);
-	rc = store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, &why);
+	pool_ids_format_volume(volume->volume, id);
+	rc = pool_store_size(pool->store, (struct store_ref){STORE_VOLUME, id}, &size, &why);
 	if (!rc && size >= volume->size)
 		return 0;
 	if (!rc)
 		return check_volume_size(check, volume, id, err);
-	rc = ledger_volume_get(pool->cat, volume->volume, &now, err);
+	rc = pool_records_volume_get(pool->cat, volume->volume, &now, err);
 	if (rc || now.deleted)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	check_fault(check, state_of_loss(check, &why),
-		    "the data of volume '%s' (%s) can not be read: %s", volume->name, id, why.msg);
+	pool_check_fault(check, state_of_loss(check, &why),
+			 "the data of volume '%s' (%s) can not be read: %s", volume->name, id,
+			 why.msg);
 	return 0;
 }
 
@@ -90,7 +91,7 @@ static int forget_head(struct check *check, uint64_t number, struct cairn_err *e
 		if (inv->volumes[i].state != INVENTORY_GOOD || volume->head != number)
 			continue;
 		now.head = 0;
-		rc = check_change_volume(check, volume, &now, err);
+		rc = pool_check_change_volume(check, volume, &now, err);
 	}
 	return rc == CAIRN_ABORTED ? 0 : rc;
 }
@@ -100,13 +101,13 @@ static int forget_data(struct check *check, uint64_t number, struct cairn_err *e
 {
 	struct record_snapshot record;
 	struct record_snapshot now;
-	int rc = ledger_snapshot_get(check->pool->cat, number, &record, err);
+	int rc = pool_records_snapshot_get(check->pool->cat, number, &record, err);
 
 	if (rc || !record.deleted || !record.has_data)
 		return rc;
 	now = record;
 	now.has_data = false;
-	return check_change_snapshot(check, &record, &now, err);
+	return pool_check_change_snapshot(check, &record, &now, err);
 }
 
 /* The record of a live snapshot is kept, so that the data can be brought back;
@@ -117,13 +118,13 @@ static int give_up_data(struct check *check, const struct record_snapshot *snaps
 	struct pool *pool = check->pool;
 	cairn_auto_free uint64_t *children = NULL;
 	size_t n = 0;
-	int rc = complete_set_or_lose(pool, snapshot->number, LEFTOVER_NO_LOCK, err);
+	int rc = pool_changeset_build_or_lose(pool, snapshot->number, LEFTOVER_NO_LOCK, err);
 
 	if (!rc)
-		rc = ledger_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children, &n,
-				    err);
+		rc = pool_records_collect(pool->cat, LEDGER_CHILDREN, snapshot->number, &children,
+					  &n, err);
 	for (size_t i = 0; i < n && !rc; i++)
-		rc = complete_set_or_lose(pool, children[i], LEFTOVER_NO_LOCK, err);
+		rc = pool_changeset_build_or_lose(pool, children[i], LEFTOVER_NO_LOCK, err);
 	if (!rc)
 		rc = forget_head(check, snapshot->number, err);
 	if (!rc)
@@ -136,15 +137,16 @@ static int report_missing(struct check *check, const struct record_snapshot *sna
 			  const char *id, const struct cairn_err *why, struct cairn_err *err)
 {
 	struct record_snapshot now;
-	int rc = ledger_snapshot_get(check->pool->cat, snapshot->number, &now, err);
+	int rc = pool_records_snapshot_get(check->pool->cat, snapshot->number, &now, err);
 
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	if (now.has_data != snapshot->has_data || now.deleted != snapshot->deleted)
 		return 0;
-	check_fault(check, state_of_loss(check, why), "the data of %s can not be read: %s%s", id,
-		    why->msg,
-		    now.deleted || why->code != CAIRN_NOT_FOUND ? "" : "; it can only be deleted");
+	pool_check_fault(check, state_of_loss(check, why), "the data of %s can not be read: %s%s",
+			 id, why->msg,
+			 now.deleted || why->code != CAIRN_NOT_FOUND ? ""
+								     : "; it can only be deleted");
 	if (!check->spec->repair || why->code != CAIRN_NOT_FOUND)
 		return 0;
 	return give_up_data(check, snapshot, err);
@@ -158,18 +160,19 @@ static int check_snapshot_data(struct check *check, const struct record_snapshot
 	uint64_t size;
 	int rc;
 
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
-	rc = store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, &why);
+	pool_ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	rc = pool_store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+			     &why);
 	if (rc)
 		return report_missing(check, snapshot, id, &why, err);
 	if (size != snapshot->size)
-		check_fault(check, POOL_FAULT_FOUND,
-			    "%s has %" PRIu64 " bytes, its record says %" PRIu64, id, size,
-			    snapshot->size);
+		pool_check_fault(check, POOL_FAULT_FOUND,
+				 "%s has %" PRIu64 " bytes, its record says %" PRIu64, id, size,
+				 snapshot->size);
 	return 0;
 }
 
-int check_data(struct check *check, struct cairn_err *err)
+int pool_check_data(struct check *check, struct cairn_err *err)
 {
 	const struct inventory *inv = check->inv;
 	int rc = 0;

@@ -13,12 +13,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
-#include "pool/check/inventory.h"
 #include "pool/catalogue/records.h"
+#include "pool/check/inventory.h"
 #include "pool/check/quarantine.h"
+#include "pool/pool_impl.h"
 
-static bool is_of_volume(const struct inventory_entry *entry)
+static bool check_index_is_of_volume(const struct inventory_entry *entry)
 {
 	return entry->kind == 'w' || entry->kind == 'h';
 }
@@ -51,45 +51,47 @@ static bool entry_stays(const struct check *check, const struct inventory_entry 
 {
 	if (entry->kind == '?')
 		return false;
-	if (is_of_volume(entry)) {
-		const struct inventory_volume *volume = inventory_find_volume(check->inv, entry->b);
+	if (check_index_is_of_volume(entry)) {
+		const struct inventory_volume *volume =
+			pool_inventory_find_volume(check->inv, entry->b);
 
 		if (!volume)
-			return check_is_stored_volume(check, entry->b);
+			return pool_check_is_stored_volume(check, entry->b);
 		return volume->state != INVENTORY_GOOD || volume_makes(&volume->record, entry);
 	}
-	const struct inventory_snapshot *snapshot = inventory_find_snapshot(check->inv, entry->b);
+	const struct inventory_snapshot *snapshot =
+		pool_inventory_find_snapshot(check->inv, entry->b);
 
 	if (!snapshot)
-		return check_is_stored_snapshot(check, entry->b);
+		return pool_check_is_stored_snapshot(check, entry->b);
 	return snapshot->state != INVENTORY_GOOD || snapshot_makes(&snapshot->record, entry);
 }
 
 static int remove_entry(struct check *check, const struct inventory_entry *entry,
 			struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct catalogue_bytes key = {entry->key, entry->key_len};
-	const struct record_volume *volume = inventory_good_volume(check->inv, entry->b);
-	const struct record_snapshot *snapshot = inventory_good_snapshot(check->inv, entry->b);
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	const struct record_volume *volume = pool_inventory_good_volume(check->inv, entry->b);
+	const struct record_snapshot *snapshot = pool_inventory_good_snapshot(check->inv, entry->b);
+	int rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 
 	if (!rc)
-		rc = quarantine_keep_value(check->pool->cat, batch, key, err);
+		rc = pool_quarantine_keep_value(check->pool->cat, batch, key, err);
 	if (rc)
 		return rc;
 	if (entry->kind == '?')
 		; /* whatever it was: records make their entries again */
-	else if (is_of_volume(entry) && volume)
-		ledger_volume_expect(batch, volume);
-	else if (is_of_volume(entry))
-		ledger_expect_none(batch, 'v', entry->b);
+	else if (check_index_is_of_volume(entry) && volume)
+		pool_records_volume_expect(batch, volume);
+	else if (check_index_is_of_volume(entry))
+		pool_records_expect_none(batch, 'v', entry->b);
 	else if (snapshot)
-		ledger_snapshot_expect(batch, snapshot);
+		pool_records_snapshot_expect(batch, snapshot);
 	else
-		ledger_expect_none(batch, 's', entry->b);
-	catalogue_delete(batch, key);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+		pool_records_expect_none(batch, 's', entry->b);
+	pool_catalogue_delete(batch, key);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static int check_entry(struct check *check, const struct inventory_entry *entry,
@@ -104,11 +106,11 @@ static int check_entry(struct check *check, const struct inventory_entry *entry,
 	snprintf(text, sizeof(text), "an index entry (%.100s) fits no record",
 		 (const char *)entry->key);
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
 	rc = remove_entry(check, entry, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
 /* ---- what is missing ----------------------------------------------------- */
@@ -116,12 +118,12 @@ static int check_entry(struct check *check, const struct inventory_entry *entry,
 static unsigned missing_of_volume(const struct inventory *inv, const struct record_volume *volume)
 {
 	const struct inventory_entry *name =
-		volume->deleted ? NULL : inventory_find_name(inv, 'w', 0, volume->name);
+		volume->deleted ? NULL : pool_inventory_find_name(inv, 'w', 0, volume->name);
 	unsigned missing = 0;
 
 	if (!volume->deleted && (!name || name->b != volume->volume))
 		missing++;
-	if (volume->head && !inventory_has_pair(inv, 'h', volume->head, volume->volume))
+	if (volume->head && !pool_inventory_has_pair(inv, 'h', volume->head, volume->volume))
 		missing++;
 	return missing;
 }
@@ -135,7 +137,7 @@ static bool misses_name(const struct inventory *inv, const struct record_snapsho
 
 	if (snapshot->deleted || !snapshot->name[0])
 		return false;
-	name = inventory_find_name(inv, 'm', snapshot->volume, snapshot->name);
+	name = pool_inventory_find_name(inv, 'm', snapshot->volume, snapshot->name);
 	return !name || name->b != snapshot->number;
 }
 
@@ -145,30 +147,30 @@ static unsigned missing_of_snapshot(const struct inventory *inv,
 	uint64_t number = snapshot->number;
 	unsigned missing = misses_name(inv, snapshot);
 
-	missing += !inventory_has_pair(inv, 'l', snapshot->volume, number);
+	missing += !pool_inventory_has_pair(inv, 'l', snapshot->volume, number);
 	if (snapshot->parent)
-		missing += !inventory_has_pair(inv, 'c', snapshot->parent, number);
+		missing += !pool_inventory_has_pair(inv, 'c', snapshot->parent, number);
 	if (snapshot->deleted)
-		missing += !inventory_has_pair(inv, 't', snapshot->expires_ns, number);
+		missing += !pool_inventory_has_pair(inv, 't', snapshot->expires_ns, number);
 	return missing;
 }
 
 static int put_entries(struct check *check, const struct record_volume *volume,
 		       const struct record_snapshot *snapshot, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
 	if (volume) {
-		ledger_volume_expect(batch, volume);
-		ledger_volume_reindex(batch, volume);
+		pool_records_volume_expect(batch, volume);
+		pool_records_volume_reindex(batch, volume);
 	} else {
-		ledger_snapshot_expect(batch, snapshot);
-		ledger_snapshot_reindex(batch, snapshot, misses_name(check->inv, snapshot));
+		pool_records_snapshot_expect(batch, snapshot);
+		pool_records_snapshot_reindex(batch, snapshot, misses_name(check->inv, snapshot));
 	}
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static int check_missing(struct check *check, unsigned missing, const struct record_volume *volume,
@@ -188,14 +190,14 @@ static int check_missing(struct check *check, unsigned missing, const struct rec
 			 "%u index entries of snapshot number %" PRIu64 " ('%s') are missing",
 			 missing, snapshot->number, snapshot->name);
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
 	rc = put_entries(check, volume, snapshot, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
-int check_indexes(struct check *check, struct cairn_err *err)
+int pool_check_indexes(struct check *check, struct cairn_err *err)
 {
 	const struct inventory *inv = check->inv;
 	int rc = 0;

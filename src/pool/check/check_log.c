@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/records.h"
+#include "pool/pool_impl.h"
 
 #define LEFTOVERS_AT_ONCE 64
 
@@ -17,7 +17,7 @@ static int jump_late(void *arg, struct catalogue_batch *batch, struct cairn_err 
 {
 	struct cairn_err why = {0};
 	uint64_t first;
-	int rc = ledger_take_numbers(batch, CHECK_NUMBER_JUMP, &first, &why);
+	int rc = pool_records_take_numbers(batch, CHECK_NUMBER_JUMP, &first, &why);
 
 	(void)arg;
 	if (rc == CAIRN_DATA_LOSS)
@@ -35,12 +35,12 @@ static int clear_leftovers(struct catalogue *cat, struct catalogue_batch *batch,
 	size_t n;
 
 	do {
-		int rc = ledger_leftovers(cat, after, ids, LEFTOVERS_AT_ONCE, &n, err);
+		int rc = pool_records_leftovers(cat, after, ids, LEFTOVERS_AT_ONCE, &n, err);
 
 		if (rc)
 			return rc;
 		for (size_t i = 0; i < n; i++)
-			ledger_leftover_clear(batch, ids[i]);
+			pool_records_cleanup_clear(batch, ids[i]);
 		if (n > 0)
 			memcpy(after, ids[n - 1], sizeof(after));
 	} while (n == LEFTOVERS_AT_ONCE);
@@ -54,25 +54,25 @@ static int clear_leftovers(struct catalogue *cat, struct catalogue_batch *batch,
  * still on the list. */
 static int leave_lost_behind(struct catalogue *cat, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	int rc = catalogue_batch_new(cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	int rc = pool_catalogue_batch_new(cat, &batch, err);
 
 	if (!rc)
 		rc = clear_leftovers(cat, batch, err);
 	if (rc)
 		return rc;
-	catalogue_batch_late(batch, jump_late, NULL);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_catalogue_batch_late(batch, jump_late, NULL);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-int check_log(struct check *check, struct cairn_err *err)
+int pool_check_log(struct check *check, struct cairn_err *err)
 {
 	struct catalogue *cat = check->pool->cat;
-	const char *fault = catalogue_log_fault(cat);
+	const char *fault = pool_catalogue_log_fault(cat);
 
 	if (!fault)
 		return 0;
-	check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
-		    "catalogue: its log %s: what was committed last is lost", fault);
+	pool_check_fault(check, check->spec->repair ? POOL_FAULT_LOST : POOL_FAULT_FOUND,
+			 "catalogue: its log %s: what was committed last is lost", fault);
 	return check->spec->repair ? leave_lost_behind(cat, err) : 0;
 }

@@ -12,12 +12,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
-#include "pool/catalogue/records.h"
 #include "pool/catalogue/record_key.h"
+#include "pool/catalogue/records.h"
+#include "pool/check/inventory.h"
 #include "pool/check/quarantine.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 
 static uint64_t highest_number(const struct check *check)
@@ -33,16 +33,17 @@ static uint64_t highest_number(const struct check *check)
 
 static int jump_counter(struct check *check, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct ledger_key key = ledger_key_kind('n');
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct ledger_key key = pool_records_key_kind('n');
+	int rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 
 	if (!rc)
-		rc = quarantine_keep_value(check->pool->cat, batch, ledger_key_bytes(&key), err);
+		rc = pool_quarantine_keep_value(check->pool->cat, batch,
+						pool_records_key_bytes(&key), err);
 	if (rc)
 		return rc;
-	ledger_set_last_number(batch, highest_number(check) + CHECK_NUMBER_JUMP);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_set_last_number(batch, highest_number(check) + CHECK_NUMBER_JUMP);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* The counter is read from the same state as the snapshots that it counts. */
@@ -62,11 +63,11 @@ static int check_counter(struct check *check, struct cairn_err *err)
 	text = damaged ? "the last snapshot number given can not be read"
 		       : "the last snapshot number given is lower than one in use";
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
 	rc = jump_counter(check, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
 /* "i/<id>": the key holds all information. */
@@ -77,30 +78,30 @@ static bool is_leftover(const struct inventory_other *other)
 	uint64_t b;
 
 	return other->key[0] == 'i' && strlen(id) + 2 == other->key_len &&
-	       (ids_parse_volume(id, &a) || ids_parse_snapshot(id, &a, &b) ||
-		setfile_parse_name(id, &a, &b));
+	       (pool_ids_parse_volume(id, &a) || pool_ids_parse_snapshot(id, &a, &b) ||
+		pool_changeset_file_parse_name(id, &a, &b));
 }
 
 static int mend_value(struct check *check, const struct inventory_other *other,
 		      struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct catalogue_bytes key = {other->key, other->key_len};
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 
 	if (!rc)
-		rc = quarantine_keep_value(check->pool->cat, batch, key, err);
+		rc = pool_quarantine_keep_value(check->pool->cat, batch, key, err);
 	if (rc)
 		return rc;
 	if (is_leftover(other))
-		ledger_leftover_add(batch, (const char *)other->key + 2);
+		pool_records_cleanup_add(batch, (const char *)other->key + 2);
 	else
-		catalogue_delete(batch, key);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+		pool_catalogue_delete(batch, key);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-static int check_value(struct check *check, const struct inventory_other *other,
-		       struct cairn_err *err)
+static int check_other_check_value(struct check *check, const struct inventory_other *other,
+				   struct cairn_err *err)
 {
 	char kind = (char)other->key[0];
 	bool lost = kind == 'x' || kind == 'q';
@@ -113,19 +114,19 @@ static int check_value(struct check *check, const struct inventory_other *other,
 	snprintf(text, sizeof(text), "the value of '%.200s' in the catalogue is damaged",
 		 (const char *)other->key);
 	if (!check->spec->repair || (!lost && kind != 'i')) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
 	rc = mend_value(check, other, &why);
-	return check_outcome(check, rc, &why, lost ? POOL_FAULT_LOST : POOL_FAULT_REPAIRED, text,
-			     err);
+	return pool_check_outcome(check, rc, &why, lost ? POOL_FAULT_LOST : POOL_FAULT_REPAIRED,
+				  text, err);
 }
 
-int check_others(struct check *check, struct cairn_err *err)
+int pool_check_others(struct check *check, struct cairn_err *err)
 {
 	int rc = check_counter(check, err);
 
 	for (size_t i = 0; i < check->inv->n_others && !rc; i++)
-		rc = check_value(check, &check->inv->others[i], err);
+		rc = check_other_check_value(check, &check->inv->others[i], err);
 	return rc;
 }

@@ -19,8 +19,8 @@ static void name_snapshot(const struct check *check, uint64_t number, char *out,
 	char id[POOL_ID_MAX + 1];
 	uint64_t volume;
 
-	if (rebuild_volume_of(check->pool, check->inv, number, &volume)) {
-		ids_format_snapshot(volume, number, id);
+	if (pool_rebuild_volume_of(check->pool, check->inv, number, &volume)) {
+		pool_ids_format_snapshot(volume, number, id);
 		snprintf(out, n, "%s", id);
 	} else {
 		snprintf(out, n, "snapshot number %" PRIu64, number);
@@ -35,31 +35,32 @@ static int report_rebuilt(struct check *check, int rc, const struct rebuild_resu
 	if (rc == 0 && result->outcome == REBUILD_NOTHING)
 		return 0; /* good in the meantime */
 	if (rc)
-		return check_outcome(check, rc, why, POOL_FAULT_FOUND, fault, err);
+		return pool_check_outcome(check, rc, why, POOL_FAULT_FOUND, fault, err);
 	if (result->outcome == REBUILD_DROPPED) {
 		snprintf(text, sizeof(text), "%s; nothing else is left of it", fault);
-		return check_outcome(check, 0, why, POOL_FAULT_LOST, text, err);
+		return pool_check_outcome(check, 0, why, POOL_FAULT_LOST, text, err);
 	}
 	snprintf(text, sizeof(text), "%s; it was made again: %s", fault, result->text);
-	return check_outcome(check, 0, why, POOL_FAULT_REPAIRED, text, err);
+	return pool_check_outcome(check, 0, why, POOL_FAULT_REPAIRED, text, err);
 }
 
-static int mend_volume(struct check *check, uint64_t bits, const char *fault, struct cairn_err *err)
+static int check_record_mend_volume(struct check *check, uint64_t bits, const char *fault,
+				    struct cairn_err *err)
 {
 	struct rebuild_result result = {.outcome = REBUILD_NOTHING};
 	struct cairn_err why = {0};
 	int rc;
 
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", fault);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", fault);
 		return 0;
 	}
-	rc = rebuild_volume(check->pool, bits, false, &result, &why);
+	rc = pool_rebuild_volume(check->pool, bits, false, &result, &why);
 	return report_rebuilt(check, rc, &result, &why, fault, err);
 }
 
-static int mend_snapshot(struct check *check, uint64_t number, bool doubted, const char *fault,
-			 struct cairn_err *err)
+static int check_record_mend_snapshot(struct check *check, uint64_t number, bool doubted,
+				      const char *fault, struct cairn_err *err)
 {
 	struct rebuild_result result = {.outcome = REBUILD_NOTHING};
 	struct rebuild_result ignored;
@@ -68,14 +69,14 @@ static int mend_snapshot(struct check *check, uint64_t number, bool doubted, con
 	int rc = 0;
 
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", fault);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", fault);
 		return 0;
 	}
-	if (rebuild_volume_of(check->pool, check->inv, number, &volume) &&
-	    !inventory_find_volume(check->inv, volume))
-		rc = rebuild_volume(check->pool, volume, true, &ignored, &why);
+	if (pool_rebuild_volume_of(check->pool, check->inv, number, &volume) &&
+	    !pool_inventory_find_volume(check->inv, volume))
+		rc = pool_rebuild_volume(check->pool, volume, true, &ignored, &why);
 	if (!rc)
-		rc = rebuild_snapshot(check->pool, number, doubted, &result, &why);
+		rc = pool_rebuild_snapshot(check->pool, number, doubted, &result, &why);
 	return report_rebuilt(check, rc, &result, &why, fault, err);
 }
 
@@ -89,16 +90,17 @@ static int check_volume_records(struct check *check, struct cairn_err *err)
 		char id[POOL_ID_MAX + 1];
 		char text[200];
 
-		ids_format_volume(volume->bits, id);
+		pool_ids_format_volume(volume->bits, id);
 		if (volume->state == INVENTORY_NEWER) {
-			check_fault(check, POOL_FAULT_FOUND,
-				    "the record of %s is of a newer version of cairn and is left "
-				    "alone",
-				    id);
+			pool_check_fault(
+				check, POOL_FAULT_FOUND,
+				"the record of %s is of a newer version of cairn and is left "
+				"alone",
+				id);
 		} else if (volume->state == INVENTORY_DAMAGED) {
 			snprintf(text, sizeof(text), "the record of %s can not be read: %s", id,
 				 volume->reason);
-			rc = mend_volume(check, volume->bits, text, err);
+			rc = check_record_mend_volume(check, volume->bits, text, err);
 		}
 	}
 	return rc;
@@ -118,22 +120,24 @@ static int check_snapshot_records(struct check *check, struct cairn_err *err)
 			continue;
 		name_snapshot(check, snapshot->number, name, sizeof(name));
 		if (snapshot->state == INVENTORY_NEWER) {
-			check_fault(check, POOL_FAULT_FOUND,
-				    "the record of %s is of a newer version of cairn and is left "
-				    "alone",
-				    name);
+			pool_check_fault(
+				check, POOL_FAULT_FOUND,
+				"the record of %s is of a newer version of cairn and is left "
+				"alone",
+				name);
 			continue;
 		}
 		snprintf(text, sizeof(text), "the record of %s can not be read: %s", name,
 			 snapshot->reason);
-		rc = mend_snapshot(check, snapshot->number, false, text, err);
+		rc = check_record_mend_snapshot(check, snapshot->number, false, text, err);
 	}
 	return rc;
 }
 
-bool check_refers_to_volume(const struct inventory *inv, uint64_t bits)
+bool pool_check_refers_to_volume(const struct inventory *inv, uint64_t bits)
 {
-	if (inventory_entry_of(inv, 'w', bits, NULL) || inventory_entry_of(inv, 'h', bits, NULL))
+	if (pool_inventory_entry_of(inv, 'w', bits, NULL) ||
+	    pool_inventory_entry_of(inv, 'h', bits, NULL))
 		return true;
 	for (size_t i = 0; i < inv->n_entries; i++)
 		if (inv->entries[i].kind == 'l' && inv->entries[i].a == bits)
@@ -153,28 +157,29 @@ static int check_missing_volumes(struct check *check, struct cairn_err *err)
 		char text[160];
 
 		if (inv->snapshots[i].state != INVENTORY_GOOD || (i > 0 && bits == last) ||
-		    inventory_find_volume(inv, bits))
+		    pool_inventory_find_volume(inv, bits))
 			continue;
 		last = bits;
-		ids_format_volume(bits, id);
+		pool_ids_format_volume(bits, id);
 		snprintf(text, sizeof(text), "%s has snapshots and no record", id);
-		rc = mend_volume(check, bits, text, err);
+		rc = check_record_mend_volume(check, bits, text, err);
 	}
 	for (size_t i = 0; i < check->n_stored_volumes && !rc; i++) {
 		uint64_t bits = check->stored_volumes[i];
 		char id[POOL_ID_MAX + 1];
 		char text[160];
 
-		if (inventory_find_volume(inv, bits) || !check_refers_to_volume(inv, bits))
+		if (pool_inventory_find_volume(inv, bits) ||
+		    !pool_check_refers_to_volume(inv, bits))
 			continue;
-		ids_format_volume(bits, id);
+		pool_ids_format_volume(bits, id);
 		snprintf(text, sizeof(text), "%s has data, is in an index and has no record", id);
-		rc = mend_volume(check, bits, text, err);
+		rc = check_record_mend_volume(check, bits, text, err);
 	}
 	return rc;
 }
 
-bool check_refers_to_snapshot(const struct inventory *inv, uint64_t number)
+bool pool_check_refers_to_snapshot(const struct inventory *inv, uint64_t number)
 {
 	for (size_t i = 0; i < inv->n_entries; i++) {
 		const struct inventory_entry *entry = &inv->entries[i];
@@ -208,11 +213,12 @@ static int check_missing_snapshots(struct check *check, struct cairn_err *err)
 		char name[POOL_ID_MAX + 1];
 		char text[160];
 
-		if (inventory_find_snapshot(inv, number) || !check_refers_to_snapshot(inv, number))
+		if (pool_inventory_find_snapshot(inv, number) ||
+		    !pool_check_refers_to_snapshot(inv, number))
 			continue;
 		name_snapshot(check, number, name, sizeof(name));
 		snprintf(text, sizeof(text), "%s has data, is referred to and has no record", name);
-		rc = mend_snapshot(check, number, false, text, err);
+		rc = check_record_mend_snapshot(check, number, false, text, err);
 	}
 	return rc;
 }
@@ -222,9 +228,9 @@ static bool is_of_another_volume(struct check *check, const struct record_snapsh
 {
 	uint64_t volume;
 
-	return !inventory_has_pair(check->inv, 'l', record->volume, record->number) &&
-	       rebuild_volume_of(check->pool, check->inv, record->number, &volume) &&
-	       volume != record->volume && inventory_good_volume(check->inv, volume);
+	return !pool_inventory_has_pair(check->inv, 'l', record->volume, record->number) &&
+	       pool_rebuild_volume_of(check->pool, check->inv, record->number, &volume) &&
+	       volume != record->volume && pool_inventory_good_volume(check->inv, volume);
 }
 
 static int check_owners(struct check *check, struct cairn_err *err)
@@ -240,11 +246,11 @@ static int check_owners(struct check *check, struct cairn_err *err)
 		if (inv->snapshots[i].state != INVENTORY_GOOD ||
 		    !is_of_another_volume(check, record))
 			continue;
-		ids_format_volume(record->volume, id);
+		pool_ids_format_volume(record->volume, id);
 		snprintf(text, sizeof(text),
 			 "the record of snapshot number %" PRIu64 " names another volume, %s",
 			 record->number, id);
-		rc = mend_snapshot(check, record->number, true, text, err);
+		rc = check_record_mend_snapshot(check, record->number, true, text, err);
 	}
 	if (!rc && check->repaired)
 		check->again = true; /* later parts read the records as they are now */
@@ -252,7 +258,7 @@ static int check_owners(struct check *check, struct cairn_err *err)
 }
 
 /* Volumes first: the record of a snapshot needs that of its volume. */
-int check_records(struct check *check, struct cairn_err *err)
+int pool_check_records(struct check *check, struct cairn_err *err)
 {
 	int rc = check_owners(check, err);
 

@@ -11,30 +11,30 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/changeset_build.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
 #include "pool/catalogue/records.h"
+#include "pool/changeset_build.h"
+#include "pool/check/inventory.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
 static int verify_file(struct check *check, const struct record_snapshot *snapshot,
 		       const struct record_snapshot *parent, struct cairn_err *err)
 {
-	cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader = NULL;
+	cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *reader = NULL;
 	const struct block_set_info *info;
 	char name[SETFILE_NAME_MAX];
 	int rc;
 
-	setfile_name(snapshot->number, snapshot->set_generation, name);
-	rc = setfile_reader_new(check->pool->sets_fd, name, 0, &reader, err);
+	pool_changeset_file_name(snapshot->number, snapshot->set_generation, name);
+	rc = pool_changeset_file_reader_new(check->pool->sets_fd, name, 0, &reader, err);
 	if (!rc)
-		rc = block_set_verify(setfile_reader_set(reader), err);
+		rc = block_set_verify(pool_changeset_file_reader_set(reader), err);
 	if (rc)
 		return rc;
-	info = block_set_reader_info(setfile_reader_set(reader));
+	info = block_set_reader_info(pool_changeset_file_reader_set(reader));
 	if (info->volume_size != snapshot->size || info->extents != snapshot->set_extents ||
 	    info->changed_bytes != snapshot->set_changed_bytes ||
 	    info->zero_bytes != snapshot->set_zero_bytes ||
@@ -48,10 +48,10 @@ static bool has_data(struct check *check, const struct record_snapshot *snapshot
 	char id[POOL_ID_MAX + 1];
 	uint64_t size;
 
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	pool_ids_format_snapshot(snapshot->volume, snapshot->number, id);
 	return snapshot->has_data &&
-	       store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
-			  NULL) == 0;
+	       pool_store_size(check->pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size,
+			       NULL) == 0;
 }
 
 /* From now on the record is right, whatever the index said. */
@@ -60,11 +60,11 @@ static void settle_index(struct check *check, struct catalogue_batch *batch,
 {
 	const struct inventory_entry *entry = NULL;
 
-	while ((entry = inventory_entry_of(check->inv, 'c', snapshot->number, entry)))
+	while ((entry = pool_inventory_entry_of(check->inv, 'c', snapshot->number, entry)))
 		if (entry->a != snapshot->parent)
-			catalogue_delete(batch,
-					 (struct catalogue_bytes){entry->key, entry->key_len});
-	ledger_snapshot_reindex(batch, snapshot, false);
+			pool_catalogue_delete(batch,
+					      (struct catalogue_bytes){entry->key, entry->key_len});
+	pool_records_snapshot_reindex(batch, snapshot, false);
 }
 
 /* If both snapshots have data, the set becomes pending and is computed again;
@@ -72,29 +72,29 @@ static void settle_index(struct check *check, struct catalogue_batch *batch,
 static int commit_unmade(struct check *check, const struct record_snapshot *snapshot,
 			 bool *ret_possible, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	const struct record_snapshot *parent =
-		inventory_good_snapshot(check->inv, snapshot->parent);
+		pool_inventory_good_snapshot(check->inv, snapshot->parent);
 	struct record_snapshot now = *snapshot;
 	bool possible = parent && has_data(check, snapshot) && has_data(check, parent);
-	int rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 
 	now.set = possible ? POOL_SET_PENDING : POOL_SET_LOST;
 	now.set_generation++;
 	now.set_extents = now.set_changed_bytes = now.set_zero_bytes = 0;
 	if (!rc)
-		rc = ledger_snapshot_change(check->pool->cat, batch, snapshot, &now, err);
+		rc = pool_records_snapshot_change(check->pool->cat, batch, snapshot, &now, err);
 	if (!rc && possible) {
 		struct record_snapshot kept = *parent;
 
 		kept.revision++; /* makes a concurrent release of its data fail */
-		rc = ledger_snapshot_change(check->pool->cat, batch, parent, &kept, err);
+		rc = pool_records_snapshot_change(check->pool->cat, batch, parent, &kept, err);
 	}
 	if (rc)
 		return rc;
 	settle_index(check, batch, &now);
 	*ret_possible = possible;
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static int remake_set(struct check *check, const struct record_snapshot *snapshot,
@@ -103,24 +103,24 @@ static int remake_set(struct check *check, const struct record_snapshot *snapsho
 	struct pool *pool = check->pool;
 	cairn_auto_fd int lock = -1;
 	char name[SETFILE_NAME_MAX];
-	int rc = handle_lock_set(pool, snapshot->number, pool->lock_wait_ms, &lock, err);
+	int rc = pool_impl_lock_set(pool, snapshot->number, pool->lock_wait_ms, &lock, err);
 
 	if (!rc)
 		rc = commit_unmade(check, snapshot, ret_possible, err);
 	if (rc)
 		return rc;
-	setfile_name(snapshot->number, snapshot->set_generation, name);
-	rc = setfile_set_aside(pool->sets_fd, name, err);
+	pool_changeset_file_name(snapshot->number, snapshot->set_generation, name);
+	rc = pool_changeset_file_set_aside(pool->sets_fd, name, err);
 	cairn_closep(&lock);
 	lock = -1;
 	if ((!rc || rc == CAIRN_NOT_FOUND) && *ret_possible)
-		rc = complete_set(pool, snapshot->number, LEFTOVER_NO_LOCK, check->spec->progress,
-				  err);
+		rc = pool_changeset_build(pool, snapshot->number, LEFTOVER_NO_LOCK,
+					  check->spec->progress, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-int check_remake_set(struct check *check, const struct record_snapshot *snapshot,
-		     const char *reason, struct cairn_err *err)
+int pool_check_remake_set(struct check *check, const struct record_snapshot *snapshot,
+			  const char *reason, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
 	char id[POOL_ID_MAX + 1];
@@ -128,10 +128,10 @@ int check_remake_set(struct check *check, const struct record_snapshot *snapshot
 	bool possible = false;
 	int rc;
 
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	pool_ids_format_snapshot(snapshot->volume, snapshot->number, id);
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "the change set of %s is damaged: %s", id,
-			    reason);
+		pool_check_fault(check, POOL_FAULT_FOUND, "the change set of %s is damaged: %s", id,
+				 reason);
 		return 0;
 	}
 	rc = remake_set(check, snapshot, &possible, &why);
@@ -143,15 +143,15 @@ int check_remake_set(struct check *check, const struct record_snapshot *snapshot
 			 "the change set of %s is damaged (%s) and its snapshots are gone: deltas "
 			 "over it are refused from now on",
 			 id, reason);
-	return check_outcome(check, rc, &why, possible ? POOL_FAULT_REPAIRED : POOL_FAULT_LOST,
-			     text, err);
+	return pool_check_outcome(check, rc, &why, possible ? POOL_FAULT_REPAIRED : POOL_FAULT_LOST,
+				  text, err);
 }
 
 static int check_ready_set(struct check *check, const struct record_snapshot *snapshot,
 			   struct cairn_err *err)
 {
 	const struct record_snapshot *parent =
-		inventory_good_snapshot(check->inv, snapshot->parent);
+		pool_inventory_good_snapshot(check->inv, snapshot->parent);
 	struct record_snapshot again;
 	struct cairn_err why = {0};
 	char id[POOL_ID_MAX + 1];
@@ -161,22 +161,22 @@ static int check_ready_set(struct check *check, const struct record_snapshot *sn
 	if (!verify_rc)
 		return 0;
 	/* It may have been merged since the record was read. */
-	rc = ledger_snapshot_get(check->pool->cat, snapshot->number, &again, err);
+	rc = pool_records_snapshot_get(check->pool->cat, snapshot->number, &again, err);
 	if (rc)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
 	if (again.set != POOL_SET_READY || again.set_generation != snapshot->set_generation ||
 	    again.parent != snapshot->parent)
 		return 0;
 	if (verify_rc == CAIRN_DATA_LOSS || verify_rc == CAIRN_NOT_FOUND)
-		return check_remake_set(check, snapshot, why.msg, err);
+		return pool_check_remake_set(check, snapshot, why.msg, err);
 	/* A newer version of the format, or a transient error. */
-	ids_format_snapshot(snapshot->volume, snapshot->number, id);
-	check_fault(check, POOL_FAULT_FOUND, "the change set of %s can not be read: %s", id,
-		    why.msg);
+	pool_ids_format_snapshot(snapshot->volume, snapshot->number, id);
+	pool_check_fault(check, POOL_FAULT_FOUND, "the change set of %s can not be read: %s", id,
+			 why.msg);
 	return 0;
 }
 
-int check_sets(struct check *check, struct cairn_err *err)
+int pool_check_sets(struct check *check, struct cairn_err *err)
 {
 	const struct inventory *inv = check->inv;
 	const struct store_progress *progress = check->spec->progress;

@@ -15,12 +15,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
+#include "pool/catalogue/ids.h"
+#include "pool/catalogue/records.h"
+#include "pool/check/inventory.h"
+#include "pool/cleanup_queue.h"
 #include "pool/device/volume_device.h"
 #include "pool/pool_impl.h"
-#include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
-#include "pool/catalogue/records.h"
-#include "pool/cleanup_queue.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -39,7 +39,7 @@ enum wanted {
 static enum wanted volume_is_wanted(struct check *check, uint64_t bits)
 {
 	struct record_volume volume;
-	int rc = ledger_volume_get(check->pool->cat, bits, &volume, NULL);
+	int rc = pool_records_volume_get(check->pool->cat, bits, &volume, NULL);
 
 	if (rc == 0)
 		return volume.deleted ? UNWANTED : WANTED;
@@ -49,7 +49,7 @@ static enum wanted volume_is_wanted(struct check *check, uint64_t bits)
 static enum wanted snapshot_is_wanted(struct check *check, uint64_t bits, uint64_t number)
 {
 	struct record_snapshot snapshot;
-	int rc = ledger_snapshot_get(check->pool->cat, number, &snapshot, NULL);
+	int rc = pool_records_snapshot_get(check->pool->cat, number, &snapshot, NULL);
 
 	if (rc == 0 && snapshot.volume != bits)
 		return UNWANTED;
@@ -66,12 +66,12 @@ static enum wanted object_is_wanted(struct check *check, enum store_kind kind, c
 	uint64_t bits;
 	uint64_t number;
 
-	if (kind == STORE_VOLUME && ids_parse_volume(id, &bits))
+	if (kind == STORE_VOLUME && pool_ids_parse_volume(id, &bits))
 		wanted = volume_is_wanted(check, bits);
-	else if (kind == STORE_SNAPSHOT && ids_parse_snapshot(id, &bits, &number))
+	else if (kind == STORE_SNAPSHOT && pool_ids_parse_snapshot(id, &bits, &number))
 		wanted = snapshot_is_wanted(check, bits, number);
 	if (wanted == UNWANTED &&
-	    (leftover_is_listed(check->pool, id, &listed, NULL) != 0 || listed))
+	    (pool_cleanup_is_listed(check->pool, id, &listed, NULL) != 0 || listed))
 		return WANT_UNKNOWN;
 	return wanted;
 }
@@ -99,8 +99,8 @@ static int find_mention(void *arg, struct catalogue_bytes key, struct catalogue_
 static int note_mentions(struct check *check, const char *id, bool *ret, struct cairn_err *err)
 {
 	struct mention mention = {.id = id};
-	int rc = catalogue_scan(check->pool->cat, (struct catalogue_bytes){"x/", 2},
-				(struct catalogue_bytes){"", 0}, find_mention, &mention, err);
+	int rc = pool_catalogue_scan(check->pool->cat, (struct catalogue_bytes){"x/", 2},
+				     (struct catalogue_bytes){"", 0}, find_mention, &mention, err);
 
 	*ret = mention.found;
 	return rc;
@@ -122,15 +122,16 @@ static bool inventory_refers_to(const struct inventory *inv, struct store_ref re
 
 	if (has_unknown_record(inv))
 		return true;
-	if (ref.kind == STORE_VOLUME && ids_parse_volume(ref.id, &bits))
-		return !inventory_find_volume(inv, bits) && check_refers_to_volume(inv, bits);
-	if (ref.kind == STORE_SNAPSHOT && ids_parse_snapshot(ref.id, &bits, &number)) {
-		const struct inventory_volume *volume = inventory_find_volume(inv, bits);
+	if (ref.kind == STORE_VOLUME && pool_ids_parse_volume(ref.id, &bits))
+		return !pool_inventory_find_volume(inv, bits) &&
+		       pool_check_refers_to_volume(inv, bits);
+	if (ref.kind == STORE_SNAPSHOT && pool_ids_parse_snapshot(ref.id, &bits, &number)) {
+		const struct inventory_volume *volume = pool_inventory_find_volume(inv, bits);
 
 		if (volume && volume->state != INVENTORY_GOOD)
 			return true;
-		return !inventory_find_snapshot(inv, number) &&
-		       check_refers_to_snapshot(inv, number);
+		return !pool_inventory_find_snapshot(inv, number) &&
+		       pool_check_refers_to_snapshot(inv, number);
 	}
 	return false;
 }
@@ -140,8 +141,8 @@ static bool inventory_refers_to(const struct inventory *inv, struct store_ref re
 static int is_referred_to(struct check *check, struct store_ref ref, bool *ret,
 			  struct cairn_err *err)
 {
-	cairn_cleanup(inventory_freep) struct inventory *inv = NULL;
-	int rc = inventory_take(check->pool->cat, &inv, err);
+	cairn_cleanup(pool_inventory_freep) struct inventory *inv = NULL;
+	int rc = pool_inventory_take(check->pool->cat, &inv, err);
 
 	if (rc)
 		return rc;
@@ -150,8 +151,9 @@ static int is_referred_to(struct check *check, struct store_ref ref, bool *ret,
 		return 0; /* reported with the record that is missing */
 	rc = note_mentions(check, ref.id, ret, err);
 	if (!rc && *ret)
-		check_fault(check, POOL_FAULT_FOUND,
-			    "'%s' is in no record and in a note; it is left where it is", ref.id);
+		pool_check_fault(check, POOL_FAULT_FOUND,
+				 "'%s' is in no record and in a note; it is left where it is",
+				 ref.id);
 	return rc;
 }
 
@@ -173,18 +175,19 @@ static bool is_still_there(struct check *check, struct store_ref ref)
 {
 	struct sighting sighting = {.id = ref.id};
 
-	return store_list(check->pool->store, ref.kind, match_id, &sighting, NULL) == 0 &&
+	return pool_store_list(check->pool->store, ref.kind, match_id, &sighting, NULL) == 0 &&
 	       sighting.seen;
 }
 
-static int refuse_attached(struct check *check, struct store_ref ref, struct cairn_err *err)
+static int check_stray_refuse_attached(struct check *check, struct store_ref ref,
+				       struct cairn_err *err)
 {
 	cairn_auto_free char *path = NULL;
 	char device[DEVICE_PATH_MAX] = "";
-	int rc = store_path(check->pool->store, ref, &path, err);
+	int rc = pool_store_path(check->pool->store, ref, &path, err);
 
 	if (!rc)
-		rc = device_find(path, device, err);
+		rc = pool_device_find(path, device, err);
 	if (!rc && device[0])
 		return cairn_err_set(err, CAIRN_PRECONDITION, "it is attached as %s", device);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
@@ -192,7 +195,7 @@ static int refuse_attached(struct check *check, struct store_ref ref, struct cai
 
 static int pass_number(void *arg, struct catalogue_batch *batch, struct cairn_err *err)
 {
-	return ledger_pass_number(batch, *(const uint64_t *)arg, err);
+	return pool_records_pass_number(batch, *(const uint64_t *)arg, err);
 }
 
 /* A power cut can lose the reservation of a number and leave the snapshot that was cut
@@ -200,44 +203,44 @@ static int pass_number(void *arg, struct catalogue_batch *batch, struct cairn_er
  * the same id, and the object in quarantine could be brought back as its data. */
 static int retire_number(struct check *check, struct store_ref ref, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	uint64_t volume;
 	uint64_t number;
 	int rc;
 
-	if (ref.kind != STORE_SNAPSHOT || !ids_parse_snapshot(ref.id, &volume, &number))
+	if (ref.kind != STORE_SNAPSHOT || !pool_ids_parse_snapshot(ref.id, &volume, &number))
 		return 0;
-	rc = catalogue_batch_new(check->pool->cat, &batch, err);
+	rc = pool_catalogue_batch_new(check->pool->cat, &batch, err);
 	if (rc)
 		return rc;
-	catalogue_batch_late(batch, pass_number, &number);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_catalogue_batch_late(batch, pass_number, &number);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* An object under a name other than its own is half-made or half-removed. */
 static int set_aside(struct check *check, struct store_ref ref, struct cairn_err *err)
 {
-	int rc = refuse_attached(check, ref, err);
+	int rc = check_stray_refuse_attached(check, ref, err);
 
 	if (!rc)
 		rc = retire_number(check, ref, err);
 	if (!rc)
-		rc = store_set_aside(check->pool->store, ref, err);
+		rc = pool_store_set_aside(check->pool->store, ref, err);
 	if (rc == CAIRN_NOT_FOUND)
 		rc = 0;
-	return rc ? rc : store_remove(check->pool->store, ref, err);
+	return rc ? rc : pool_store_remove(check->pool->store, ref, err);
 }
 
-static int lock_object(struct check *check, const char *id, int *ret_lock)
+static int check_stray_lock_object(struct check *check, const char *id, int *ret_lock)
 {
 	uint64_t volume;
 	uint64_t number;
 
 	if (check->pool->read_only_fs)
 		return 0; /* it cannot be locked, and is not being written */
-	if (ids_parse_volume(id, &volume) || ids_parse_snapshot(id, &volume, &number))
-		return handle_lock_volume(check->pool, volume, check->pool->lock_wait_ms, ret_lock,
-					  NULL);
+	if (pool_ids_parse_volume(id, &volume) || pool_ids_parse_snapshot(id, &volume, &number))
+		return pool_impl_lock_volume(check->pool, volume, check->pool->lock_wait_ms,
+					     ret_lock, NULL);
 	return 0;
 }
 
@@ -256,7 +259,7 @@ static int check_object(void *arg, const char *id, struct cairn_err *err)
 
 	if (object_is_wanted(check, stray->kind, id) != UNWANTED)
 		return 0;
-	if (lock_object(check, id, &lock) != 0)
+	if (check_stray_lock_object(check, id, &lock) != 0)
 		return 0; /* in use */
 	if (object_is_wanted(check, stray->kind, id) != UNWANTED || !is_still_there(check, ref))
 		return 0;
@@ -267,11 +270,11 @@ static int check_object(void *arg, const char *id, struct cairn_err *err)
 		 stray->kind == STORE_VOLUME ? "volume data" : "snapshot data", id,
 		 check->spec->repair ? " and is moved to the quarantine" : "");
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
 	rc = set_aside(check, ref, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
 /* ---- sets ---------------------------------------------------------------- */
@@ -284,7 +287,7 @@ static enum wanted set_is_wanted(struct check *check, uint64_t number, uint64_t 
 {
 	struct record_snapshot record;
 	bool listed = true;
-	int rc = ledger_snapshot_get(check->pool->cat, number, &record, NULL);
+	int rc = pool_records_snapshot_get(check->pool->cat, number, &record, NULL);
 
 	if (rc && rc != CAIRN_NOT_FOUND)
 		return WANT_UNKNOWN;
@@ -293,7 +296,7 @@ static enum wanted set_is_wanted(struct check *check, uint64_t number, uint64_t 
 	if (!rc && (record.set == POOL_SET_READY || record.set == POOL_SET_PENDING) &&
 	    record.set_generation + 1 == generation)
 		return WANTED;
-	if (leftover_is_listed(check->pool, name, &listed, NULL) != 0 || listed)
+	if (pool_cleanup_is_listed(check->pool, name, &listed, NULL) != 0 || listed)
 		return WANT_UNKNOWN;
 	return UNWANTED;
 }
@@ -308,11 +311,11 @@ static int check_set_file(void *arg, const char *name, struct cairn_err *err)
 	uint64_t generation;
 	int rc;
 
-	if (!setfile_parse_name(name, &number, &generation) ||
+	if (!pool_changeset_file_parse_name(name, &number, &generation) ||
 	    set_is_wanted(check, number, generation, name) != UNWANTED)
 		return 0;
 	if (!check->pool->read_only_fs &&
-	    handle_lock_set(check->pool, number, check->pool->lock_wait_ms, &lock, NULL) != 0)
+	    pool_impl_lock_set(check->pool, number, check->pool->lock_wait_ms, &lock, NULL) != 0)
 		return 0; /* in use */
 	if (set_is_wanted(check, number, generation, name) != UNWANTED ||
 	    faccessat(check->pool->sets_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
@@ -320,24 +323,26 @@ static int check_set_file(void *arg, const char *name, struct cairn_err *err)
 	snprintf(text, sizeof(text), "change set '%s' is in no record%s", name,
 		 check->spec->repair ? " and is moved to the quarantine" : "");
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", text);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", text);
 		return 0;
 	}
-	rc = setfile_set_aside(check->pool->sets_fd, name, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
+	rc = pool_changeset_file_set_aside(check->pool->sets_fd, name, &why);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, text, err);
 }
 
-int check_strays(struct check *check, struct cairn_err *err)
+int pool_check_strays(struct check *check, struct cairn_err *err)
 {
 	struct stray volumes = {.check = check, .kind = STORE_VOLUME};
 	struct stray snapshots = {.check = check, .kind = STORE_SNAPSHOT};
 	struct store *store = check->pool->store;
 	int rc;
 
-	if (!catalogue_is_certain(check->pool->cat))
+	if (!pool_catalogue_is_certain(check->pool->cat))
 		return 0;
-	rc = store_list(store, STORE_VOLUME, check_object, &volumes, err);
+	rc = pool_store_list(store, STORE_VOLUME, check_object, &volumes, err);
 	if (!rc)
-		rc = store_list(store, STORE_SNAPSHOT, check_object, &snapshots, err);
-	return rc ? rc : setfile_list(check->pool->sets_fd, false, check_set_file, check, err);
+		rc = pool_store_list(store, STORE_SNAPSHOT, check_object, &snapshots, err);
+	return rc ? rc
+		  : pool_changeset_file_list(check->pool->sets_fd, false, check_set_file, check,
+					     err);
 }

@@ -55,15 +55,15 @@ static int add_other(struct inventory *inv, struct catalogue_bytes key, struct c
 	return 0;
 }
 
-static enum inventory_state state_of(int rc)
+static enum inventory_state inventory_state_of(int rc)
 {
 	return rc == 0                     ? INVENTORY_GOOD
 	       : rc == CAIRN_UNIMPLEMENTED ? INVENTORY_NEWER
 					   : INVENTORY_DAMAGED;
 }
 
-static int add_volume(struct inventory *inv, uint64_t bits, struct catalogue_bytes value,
-		      bool damaged, struct cairn_err *err)
+static int inventory_add_volume(struct inventory *inv, uint64_t bits, struct catalogue_bytes value,
+				bool damaged, struct cairn_err *err)
 {
 	struct inventory_volume *volume =
 		array_slot((void **)&inv->volumes, inv->n_volumes, sizeof(*volume));
@@ -74,18 +74,18 @@ static int add_volume(struct inventory *inv, uint64_t bits, struct catalogue_byt
 	volume->bits = bits;
 	volume->reason = damaged ? "its checksum does not fit" : "it makes no sense";
 	if (!damaged)
-		rc = record_volume_decode(value.data, value.len, &volume->record, NULL);
+		rc = pool_record_volume_decode(value.data, value.len, &volume->record, NULL);
 	if (!rc && volume->record.volume != bits) {
 		rc = CAIRN_DATA_LOSS;
 		volume->reason = "it is that of another";
 	}
-	volume->state = state_of(rc);
+	volume->state = inventory_state_of(rc);
 	inv->n_volumes++;
 	return 0;
 }
 
-static int add_snapshot(struct inventory *inv, uint64_t number, struct catalogue_bytes value,
-			bool damaged, struct cairn_err *err)
+static int inventory_add_snapshot(struct inventory *inv, uint64_t number,
+				  struct catalogue_bytes value, bool damaged, struct cairn_err *err)
 {
 	struct inventory_snapshot *snapshot =
 		array_slot((void **)&inv->snapshots, inv->n_snapshots, sizeof(*snapshot));
@@ -96,12 +96,12 @@ static int add_snapshot(struct inventory *inv, uint64_t number, struct catalogue
 	snapshot->number = number;
 	snapshot->reason = damaged ? "its checksum does not fit" : "it makes no sense";
 	if (!damaged)
-		rc = record_snapshot_decode(value.data, value.len, &snapshot->record, NULL);
+		rc = pool_record_snapshot_decode(value.data, value.len, &snapshot->record, NULL);
 	if (!rc && snapshot->record.number != number) {
 		rc = CAIRN_DATA_LOSS;
 		snapshot->reason = "it is that of another";
 	}
-	snapshot->state = state_of(rc);
+	snapshot->state = inventory_state_of(rc);
 	inv->n_snapshots++;
 	return 0;
 }
@@ -112,17 +112,18 @@ static bool parse_entry(struct inventory_entry *entry, const char *text, size_t 
 {
 	bool is_name = entry->kind == 'w' || entry->kind == 'm';
 
-	if (is_name && (value.len != NUMBER_KEY_LEN ||
-			!ledger_key_parse_hex((const char *)value.data + 2, LEDGER_HEX, &entry->b)))
+	if (is_name &&
+	    (value.len != NUMBER_KEY_LEN ||
+	     !pool_records_key_parse_hex((const char *)value.data + 2, LEDGER_HEX, &entry->b)))
 		return false;
 	if (entry->kind == 'w')
 		return len > 2;
 	if (len < 3 + LEDGER_HEX || text[2 + LEDGER_HEX] != '/' ||
-	    !ledger_key_parse_hex(text + 2, LEDGER_HEX, &entry->a))
+	    !pool_records_key_parse_hex(text + 2, LEDGER_HEX, &entry->a))
 		return false;
 	return is_name ? len > 3 + LEDGER_HEX
-		       : len == PAIR_KEY_LEN &&
-				 ledger_key_parse_hex(text + 3 + LEDGER_HEX, LEDGER_HEX, &entry->b);
+		       : len == PAIR_KEY_LEN && pool_records_key_parse_hex(text + 3 + LEDGER_HEX,
+									   LEDGER_HEX, &entry->b);
 }
 
 static int add_entry(struct inventory *inv, struct catalogue_bytes key,
@@ -151,26 +152,27 @@ static int read_counter(struct inventory *inv, struct catalogue_bytes key,
 			struct catalogue_bytes value, bool damaged, struct cairn_err *err)
 {
 	if (damaged || value.len != NUMBER_KEY_LEN ||
-	    !ledger_key_parse_hex((const char *)value.data + 2, LEDGER_HEX, &inv->last_number))
+	    !pool_records_key_parse_hex((const char *)value.data + 2, LEDGER_HEX,
+					&inv->last_number))
 		return add_other(inv, key, err);
 	return 0;
 }
 
-static int add_value(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
-		     bool damaged, struct cairn_err *err)
+static int inventory_add_value(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
+			       bool damaged, struct cairn_err *err)
 {
 	struct inventory *inv = arg;
 	const char *text = key.data;
 	uint64_t number = 0;
 	bool numbered = key.len == NUMBER_KEY_LEN && text[1] == '/' &&
-			ledger_key_parse_hex(text + 2, LEDGER_HEX, &number);
+			pool_records_key_parse_hex(text + 2, LEDGER_HEX, &number);
 
 	if (key.len < 2 || text[1] != '/')
 		return add_other(inv, key, err);
 	if (text[0] == 'v' && numbered)
-		return add_volume(inv, number, value, damaged, err);
+		return inventory_add_volume(inv, number, value, damaged, err);
 	if (text[0] == 's' && numbered)
-		return add_snapshot(inv, number, value, damaged, err);
+		return inventory_add_snapshot(inv, number, value, damaged, err);
 	if (memchr("wlmcht", text[0], 6))
 		return add_entry(inv, key, value, damaged, err);
 	if (text[0] == 'n' && key.len == 2)
@@ -178,22 +180,22 @@ static int add_value(void *arg, struct catalogue_bytes key, struct catalogue_byt
 	return damaged || text[0] == 'v' || text[0] == 's' ? add_other(inv, key, err) : 0;
 }
 
-int inventory_take(struct catalogue *cat, struct inventory **ret, struct cairn_err *err)
+int pool_inventory_take(struct catalogue *cat, struct inventory **ret, struct cairn_err *err)
 {
-	cairn_cleanup(inventory_freep) struct inventory *inv = cairn_calloc(1, sizeof(*inv));
+	cairn_cleanup(pool_inventory_freep) struct inventory *inv = cairn_calloc(1, sizeof(*inv));
 	struct catalogue_bytes all = {"", 0};
 	int rc;
 
 	if (!inv)
 		return cairn_err_nomem(err, "inventory");
-	rc = catalogue_scan(cat, all, all, add_value, inv, err);
+	rc = pool_catalogue_scan(cat, all, all, inventory_add_value, inv, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(inv);
 	return 0;
 }
 
-void inventory_free(struct inventory *inv)
+void pool_inventory_free(struct inventory *inv)
 {
 	if (!inv)
 		return;
@@ -216,7 +218,8 @@ static int compare_volume(const void *key, const void *item)
 	return bits < volume->bits ? -1 : bits > volume->bits;
 }
 
-const struct inventory_volume *inventory_find_volume(const struct inventory *inv, uint64_t bits)
+const struct inventory_volume *pool_inventory_find_volume(const struct inventory *inv,
+							  uint64_t bits)
 {
 	return inv->n_volumes ? bsearch(&bits, inv->volumes, inv->n_volumes,
 					sizeof(inv->volumes[0]), compare_volume)
@@ -231,24 +234,25 @@ static int compare_snapshot(const void *key, const void *item)
 	return number < snapshot->number ? -1 : number > snapshot->number;
 }
 
-const struct inventory_snapshot *inventory_find_snapshot(const struct inventory *inv,
-							 uint64_t number)
+const struct inventory_snapshot *pool_inventory_find_snapshot(const struct inventory *inv,
+							      uint64_t number)
 {
 	return inv->n_snapshots ? bsearch(&number, inv->snapshots, inv->n_snapshots,
 					  sizeof(inv->snapshots[0]), compare_snapshot)
 				: NULL;
 }
 
-const struct record_volume *inventory_good_volume(const struct inventory *inv, uint64_t bits)
+const struct record_volume *pool_inventory_good_volume(const struct inventory *inv, uint64_t bits)
 {
-	const struct inventory_volume *found = inventory_find_volume(inv, bits);
+	const struct inventory_volume *found = pool_inventory_find_volume(inv, bits);
 
 	return found && found->state == INVENTORY_GOOD ? &found->record : NULL;
 }
 
-const struct record_snapshot *inventory_good_snapshot(const struct inventory *inv, uint64_t number)
+const struct record_snapshot *pool_inventory_good_snapshot(const struct inventory *inv,
+							   uint64_t number)
 {
-	const struct inventory_snapshot *found = inventory_find_snapshot(inv, number);
+	const struct inventory_snapshot *found = pool_inventory_find_snapshot(inv, number);
 
 	return found && found->state == INVENTORY_GOOD ? &found->record : NULL;
 }
@@ -264,8 +268,8 @@ static int compare_entry(const void *key, const void *item)
 	return order ? order : wanted->len < entry->key_len ? -1 : wanted->len > entry->key_len;
 }
 
-static const struct inventory_entry *find_entry(const struct inventory *inv,
-						const struct ledger_key *key)
+static const struct inventory_entry *inventory_find_entry(const struct inventory *inv,
+							  const struct ledger_key *key)
 {
 	const struct inventory_entry *found =
 		inv->n_entries ? bsearch(key, inv->entries, inv->n_entries, sizeof(inv->entries[0]),
@@ -275,24 +279,25 @@ static const struct inventory_entry *find_entry(const struct inventory *inv,
 	return found && found->kind != '?' ? found : NULL;
 }
 
-bool inventory_has_pair(const struct inventory *inv, char kind, uint64_t a, uint64_t b)
+bool pool_inventory_has_pair(const struct inventory *inv, char kind, uint64_t a, uint64_t b)
 {
-	struct ledger_key key = ledger_key_pair(kind, a, b);
+	struct ledger_key key = pool_records_key_pair(kind, a, b);
 
-	return find_entry(inv, &key) != NULL;
+	return inventory_find_entry(inv, &key) != NULL;
 }
 
-const struct inventory_entry *inventory_find_name(const struct inventory *inv, char kind,
-						  uint64_t a, const char *name)
+const struct inventory_entry *pool_inventory_find_name(const struct inventory *inv, char kind,
+						       uint64_t a, const char *name)
 {
-	struct ledger_key key =
-		kind == 'w' ? ledger_key_text(kind, name) : ledger_key_named(kind, a, name);
+	struct ledger_key key = kind == 'w' ? pool_records_key_text(kind, name)
+					    : pool_records_key_named(kind, a, name);
 
-	return find_entry(inv, &key);
+	return inventory_find_entry(inv, &key);
 }
 
-const struct inventory_entry *inventory_entry_of(const struct inventory *inv, char kind, uint64_t b,
-						 const struct inventory_entry *after)
+const struct inventory_entry *pool_inventory_entry_of(const struct inventory *inv, char kind,
+						      uint64_t b,
+						      const struct inventory_entry *after)
 {
 	size_t i = after ? (size_t)(after - inv->entries) + 1 : 0;
 

@@ -6,7 +6,7 @@
  * state is damage and not an operation in progress: a fault found here needs no
  * second look. It is held in memory, about a kilobyte for each snapshot.
  *
- * Read-only after inventory_take().
+ * Read-only after pool_inventory_take().
  */
 #ifndef CAIRN_POOL_INVENTORY_H
 #define CAIRN_POOL_INVENTORY_H
@@ -70,29 +70,32 @@ struct inventory {
 	uint64_t last_number; /* 0: none was assigned, or the counter is damaged */
 };
 
-int inventory_take(struct catalogue *cat, struct inventory **ret, struct cairn_err *err);
-void inventory_free(struct inventory *inv);
-CAIRN_DEFINE_CLEANUP(struct inventory, inventory_free);
+int pool_inventory_take(struct catalogue *cat, struct inventory **ret, struct cairn_err *err);
+void pool_inventory_free(struct inventory *inv);
+CAIRN_DEFINE_CLEANUP(struct inventory, pool_inventory_free);
 
 /* NULL when there is no such record. */
-const struct inventory_volume *inventory_find_volume(const struct inventory *inv, uint64_t bits);
-const struct inventory_snapshot *inventory_find_snapshot(const struct inventory *inv,
-							 uint64_t number);
+const struct inventory_volume *pool_inventory_find_volume(const struct inventory *inv,
+							  uint64_t bits);
+const struct inventory_snapshot *pool_inventory_find_snapshot(const struct inventory *inv,
+							      uint64_t number);
 
 /* The same, but NULL also for a record that is not good. */
-const struct record_volume *inventory_good_volume(const struct inventory *inv, uint64_t bits);
-const struct record_snapshot *inventory_good_snapshot(const struct inventory *inv, uint64_t number);
+const struct record_volume *pool_inventory_good_volume(const struct inventory *inv, uint64_t bits);
+const struct record_snapshot *pool_inventory_good_snapshot(const struct inventory *inv,
+							   uint64_t number);
 
 /* True if there is such an entry of kind c, h, l or t. */
-bool inventory_has_pair(const struct inventory *inv, char kind, uint64_t a, uint64_t b);
+bool pool_inventory_has_pair(const struct inventory *inv, char kind, uint64_t a, uint64_t b);
 
 /* The first entry of the kind whose second part (of a name: its value) is `b`,
  * after `after` (NULL: from the start); NULL when there is none. */
-const struct inventory_entry *inventory_entry_of(const struct inventory *inv, char kind, uint64_t b,
-						 const struct inventory_entry *after);
+const struct inventory_entry *pool_inventory_entry_of(const struct inventory *inv, char kind,
+						      uint64_t b,
+						      const struct inventory_entry *after);
 
 /* The value of a name: 'w' with a 0, or 'm' with its volume. */
-const struct inventory_entry *inventory_find_name(const struct inventory *inv, char kind,
-						  uint64_t a, const char *name);
+const struct inventory_entry *pool_inventory_find_name(const struct inventory *inv, char kind,
+						       uint64_t a, const char *name);
 
 #endif

@@ -20,17 +20,17 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
 #include "pool/catalogue/records.h"
+#include "pool/check/inventory.h"
 #include "pool/check/quarantine.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
 /* How often a part runs again because another operation intervened. */
 #define ROUNDS 8
 
-void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
+void pool_check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
 {
 	char line[512];
 	va_list args;
@@ -52,12 +52,12 @@ static bool ends_the_check(int rc)
 	return rc == CAIRN_CANCELLED || rc == CAIRN_NO_SPACE;
 }
 
-int check_outcome(struct check *check, int rc, const struct cairn_err *why,
-		  enum pool_fault_state repaired, const char *text, struct cairn_err *err)
+int pool_check_outcome(struct check *check, int rc, const struct cairn_err *why,
+		       enum pool_fault_state repaired, const char *text, struct cairn_err *err)
 {
 	if (rc == 0) {
 		check->repaired = true;
-		check_fault(check, repaired, "%s", text);
+		pool_check_fault(check, repaired, "%s", text);
 	} else if (rc == CAIRN_ABORTED) {
 		check->again = true;
 	} else if (ends_the_check(rc)) {
@@ -65,7 +65,7 @@ int check_outcome(struct check *check, int rc, const struct cairn_err *why,
 			*err = *why;
 		return rc;
 	} else {
-		check_fault(check, POOL_FAULT_FOUND, "%s (not repaired: %s)", text, why->msg);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s (not repaired: %s)", text, why->msg);
 	}
 	return 0;
 }
@@ -75,39 +75,39 @@ static int begin_change(struct check *check, uint64_t volume, int *ret_lock,
 			struct catalogue_batch **ret_batch, struct cairn_err *err)
 {
 	struct pool *pool = check->pool;
-	int rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, ret_lock, err);
+	int rc = pool_impl_lock_volume(pool, volume, pool->lock_wait_ms, ret_lock, err);
 
-	return rc ? rc : catalogue_batch_new(pool->cat, ret_batch, err);
+	return rc ? rc : pool_catalogue_batch_new(pool->cat, ret_batch, err);
 }
 
-int check_change_snapshot(struct check *check, const struct record_snapshot *old,
-			  const struct record_snapshot *now, struct cairn_err *err)
+int pool_check_change_snapshot(struct check *check, const struct record_snapshot *old,
+			       const struct record_snapshot *now, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	cairn_auto_fd int lock = -1;
 	int rc = begin_change(check, old->volume, &lock, &batch, err);
 
 	if (!rc)
-		rc = ledger_snapshot_change(check->pool->cat, batch, old, now, err);
+		rc = pool_records_snapshot_change(check->pool->cat, batch, old, now, err);
 	if (rc)
 		return rc;
 	if (!now->deleted && strcmp(now->name, old->name) != 0)
-		ledger_snapshot_put_name(batch, now);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+		pool_records_snapshot_put_name(batch, now);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
-int check_change_volume(struct check *check, const struct record_volume *old,
-			const struct record_volume *now, struct cairn_err *err)
+int pool_check_change_volume(struct check *check, const struct record_volume *old,
+			     const struct record_volume *now, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	cairn_auto_fd int lock = -1;
 	int rc = begin_change(check, old->volume, &lock, &batch, err);
 
 	if (rc)
 		return rc;
-	ledger_volume_change(batch, old, now);
-	ledger_volume_reindex(batch, now);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_volume_change(batch, old, now);
+	pool_records_volume_reindex(batch, now);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* ---- what the store has -------------------------------------------------- */
@@ -125,8 +125,8 @@ static int add_stored(void *arg, const char *id, struct cairn_err *err)
 	uint64_t volume;
 	uint64_t number;
 
-	if (listing->snapshots ? !ids_parse_snapshot(id, &volume, &number)
-			       : !ids_parse_volume(id, &volume))
+	if (listing->snapshots ? !pool_ids_parse_snapshot(id, &volume, &number)
+			       : !pool_ids_parse_volume(id, &volume))
 		return 0;
 	if ((n & (n - 1)) == 0) { /* full at every power of two */
 		uint64_t *grown = cairn_realloc_array(*listing->array, n ? n * 2 : 1,
@@ -153,12 +153,12 @@ static bool has_number(const uint64_t *array, size_t n, uint64_t number)
 	return n > 0 && bsearch(&number, array, n, sizeof(*array), compare_numbers);
 }
 
-bool check_is_stored_snapshot(const struct check *check, uint64_t number)
+bool pool_check_is_stored_snapshot(const struct check *check, uint64_t number)
 {
 	return has_number(check->stored_snapshots, check->n_stored_snapshots, number);
 }
 
-bool check_is_stored_volume(const struct check *check, uint64_t bits)
+bool pool_check_is_stored_volume(const struct check *check, uint64_t bits)
 {
 	return has_number(check->stored_volumes, check->n_stored_volumes, bits);
 }
@@ -171,9 +171,9 @@ static int list_store(struct check *check, struct cairn_err *err)
 	int rc;
 
 	check->n_stored_volumes = check->n_stored_snapshots = 0;
-	rc = store_list(store, STORE_VOLUME, add_stored, &volumes, err);
+	rc = pool_store_list(store, STORE_VOLUME, add_stored, &volumes, err);
 	if (!rc)
-		rc = store_list(store, STORE_SNAPSHOT, add_stored, &snapshots, err);
+		rc = pool_store_list(store, STORE_SNAPSHOT, add_stored, &snapshots, err);
 	if (rc)
 		return rc;
 	if (check->n_stored_volumes)
@@ -197,19 +197,19 @@ static int check_marker(struct check *check, struct cairn_err *err)
 	if (!pool->marker_fault)
 		return 0;
 	if (!check->spec->repair) {
-		check_fault(check, POOL_FAULT_FOUND, "%s", pool->marker_fault);
+		pool_check_fault(check, POOL_FAULT_FOUND, "%s", pool->marker_fault);
 		return 0;
 	}
-	rc = marker_write(pool->dir_fd, &pool->marker, &why);
-	return check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, pool->marker_fault, err);
+	rc = pool_config_write(pool->dir_fd, &pool->marker, &why);
+	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, pool->marker_fault, err);
 }
 
 static void catalogue_fault(void *arg, const char *line)
 {
-	check_fault(arg, POOL_FAULT_FOUND, "catalogue: %s", line);
+	pool_check_fault(arg, POOL_FAULT_FOUND, "catalogue: %s", line);
 }
 
-static bool is_cancelled(const struct check *check)
+static bool pool_check_is_cancelled(const struct check *check)
 {
 	const struct store_progress *progress = check->spec->progress;
 
@@ -218,13 +218,13 @@ static bool is_cancelled(const struct check *check)
 
 /* Lists the store before reading the catalogue: an object is created before the
  * record that names it. */
-static int look_again(struct check *check, struct cairn_err *err)
+static int pool_check_look_again(struct check *check, struct cairn_err *err)
 {
 	int rc = list_store(check, err);
 
-	inventory_freep(&check->inv);
+	pool_inventory_freep(&check->inv);
 	check->inv = NULL;
-	return rc ? rc : inventory_take(check->pool->cat, &check->inv, err);
+	return rc ? rc : pool_inventory_take(check->pool->cat, &check->inv, err);
 }
 
 static int run_part(struct check *check, int (*part)(struct check *check, struct cairn_err *err),
@@ -234,12 +234,12 @@ static int run_part(struct check *check, int (*part)(struct check *check, struct
 
 	check->again = true;
 	for (unsigned i = 0; i < ROUNDS && check->again && !rc; i++) {
-		if (is_cancelled(check))
+		if (pool_check_is_cancelled(check))
 			return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 		check->again = check->repaired = false;
 		rc = part(check, err);
 		if (!rc && (check->again || check->repaired))
-			rc = look_again(check, err);
+			rc = pool_check_look_again(check, err);
 	}
 	return rc;
 }
@@ -264,36 +264,36 @@ static void count_records(struct check *check)
 static int check_all(struct check *check, struct cairn_err *err)
 {
 	static int (*const parts[])(struct check *, struct cairn_err *) = {
-		check_records, check_lineage, check_indexes, check_others,
-		check_data,    check_sets,    check_strays,
+		pool_check_records, pool_check_lineage, pool_check_indexes, pool_check_others,
+		pool_check_data,    pool_check_sets,    pool_check_strays,
 	};
 	int rc = check_marker(check, err);
 
 	if (!rc)
-		rc = catalogue_check(check->pool->cat, catalogue_fault, check, err);
+		rc = pool_catalogue_check(check->pool->cat, catalogue_fault, check, err);
 	if (!rc)
-		rc = check_log(check, err);
+		rc = pool_check_log(check, err);
 	if (!rc)
-		rc = look_again(check, err);
+		rc = pool_check_look_again(check, err);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !rc; i++)
 		rc = run_part(check, parts[i], err);
 	if (rc)
 		return rc;
 	count_records(check);
-	if (check->spec->repair && catalogue_log_fault(check->pool->cat))
-		rc = catalogue_accept_log(check->pool->cat, err);
-	return rc ? rc : quarantine_count(check->pool, &check->result.quarantined, err);
+	if (check->spec->repair && pool_catalogue_log_fault(check->pool->cat))
+		rc = pool_catalogue_accept_log(check->pool->cat, err);
+	return rc ? rc : pool_quarantine_count(check->pool, &check->result.quarantined, err);
 }
 
 int pool_check(struct pool *pool, const struct pool_check_spec *spec, struct pool_check_result *ret,
 	       struct cairn_err *err)
 {
 	struct check check = {.pool = pool, .spec = spec};
-	int rc = spec->repair ? handle_check_writable(pool, err) : 0;
+	int rc = spec->repair ? pool_impl_check_writable(pool, err) : 0;
 
 	if (!rc)
 		rc = check_all(&check, err);
-	inventory_freep(&check.inv);
+	pool_inventory_freep(&check.inv);
 	free(check.stored_volumes);
 	free(check.stored_snapshots);
 	if (!rc)

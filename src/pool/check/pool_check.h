@@ -51,46 +51,46 @@ struct check {
 	bool again;    /* another operation intervened: run this part again */
 };
 
-void check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
+void pool_check_fault(struct check *check, enum pool_fault_state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Handles the result of a repair: 0 counts as repaired, CAIRN_ABORTED runs the part
  * again, an error that is not a fault of the pool (no space, cancelled) ends the
  * check, and any other failure is reported as a remaining fault. The text describes
  * the fault. */
-int check_outcome(struct check *check, int rc, const struct cairn_err *why,
-		  enum pool_fault_state repaired, const char *text, struct cairn_err *err);
+int pool_check_outcome(struct check *check, int rc, const struct cairn_err *why,
+		       enum pool_fault_state repaired, const char *text, struct cairn_err *err);
 
 /* Changes a record under the volume's lock, provided it is still as in the
  * inventory. */
-int check_change_snapshot(struct check *check, const struct record_snapshot *old,
-			  const struct record_snapshot *now, struct cairn_err *err);
-int check_change_volume(struct check *check, const struct record_volume *old,
-			const struct record_volume *now, struct cairn_err *err);
+int pool_check_change_snapshot(struct check *check, const struct record_snapshot *old,
+			       const struct record_snapshot *now, struct cairn_err *err);
+int pool_check_change_volume(struct check *check, const struct record_volume *old,
+			     const struct record_volume *now, struct cairn_err *err);
 
 /* True if the store had data of that snapshot or volume at the last listing. */
-bool check_is_stored_snapshot(const struct check *check, uint64_t number);
-bool check_is_stored_volume(const struct check *check, uint64_t bits);
+bool pool_check_is_stored_snapshot(const struct check *check, uint64_t number);
+bool pool_check_is_stored_volume(const struct check *check, uint64_t bits);
 
 /* True if a record or an index entry refers to it. */
-bool check_refers_to_volume(const struct inventory *inv, uint64_t bits);
-bool check_refers_to_snapshot(const struct inventory *inv, uint64_t number);
+bool pool_check_refers_to_volume(const struct inventory *inv, uint64_t bits);
+bool pool_check_refers_to_snapshot(const struct inventory *inv, uint64_t number);
 
 /* For a change set that is damaged, or cannot be proven to belong to the two
  * snapshots: computes it again, or records it as lost. */
-int check_remake_set(struct check *check, const struct record_snapshot *snapshot,
-		     const char *reason, struct cairn_err *err);
+int pool_check_remake_set(struct check *check, const struct record_snapshot *snapshot,
+			  const char *reason, struct cairn_err *err);
 
 /* Runs before the parts: compares the catalogue's log with the mark of its last
  * sync. */
-int check_log(struct check *check, struct cairn_err *err);
+int pool_check_log(struct check *check, struct cairn_err *err);
 
-int check_records(struct check *check, struct cairn_err *err);
-int check_lineage(struct check *check, struct cairn_err *err);
-int check_indexes(struct check *check, struct cairn_err *err);
-int check_others(struct check *check, struct cairn_err *err);
-int check_data(struct check *check, struct cairn_err *err);
-int check_sets(struct check *check, struct cairn_err *err);
-int check_strays(struct check *check, struct cairn_err *err);
+int pool_check_records(struct check *check, struct cairn_err *err);
+int pool_check_lineage(struct check *check, struct cairn_err *err);
+int pool_check_indexes(struct check *check, struct cairn_err *err);
+int pool_check_others(struct check *check, struct cairn_err *err);
+int pool_check_data(struct check *check, struct cairn_err *err);
+int pool_check_sets(struct check *check, struct cairn_err *err);
+int pool_check_strays(struct check *check, struct cairn_err *err);
 
 #endif

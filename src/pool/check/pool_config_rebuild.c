@@ -16,9 +16,9 @@
 #include "base/io.h"
 #include "base/random.h"
 #include "block/set.h"
+#include "pool/pool.h"
 #include "pool/pool_impl.h"
 #include "pool/store/pool_image.h"
-#include "pool/pool.h"
 
 /* A marker has some 200 bytes; in longer ones no wrong byte is searched for. */
 #define SEARCH_MAX 512
@@ -34,7 +34,7 @@ static bool correct_one_byte(char *text, size_t n, struct marker *ret)
 
 		for (unsigned value = 1; value < 256; value++) {
 			text[i] = (char)value;
-			if (marker_decode(text, n, ret, NULL) == 0)
+			if (pool_config_decode(text, n, ret, NULL) == 0)
 				return true;
 		}
 		text[i] = was;
@@ -42,7 +42,7 @@ static bool correct_one_byte(char *text, size_t n, struct marker *ret)
 	return false;
 }
 
-static bool is_file(int dir_fd, const char *name)
+static bool pool_config_rebuild_is_file(int dir_fd, const char *name)
 {
 	struct stat st;
 
@@ -52,8 +52,9 @@ static bool is_file(int dir_fd, const char *name)
 /* Destroying a pool removes the marker after all of this. */
 static bool is_left_of_pool(int dir_fd)
 {
-	return is_file(dir_fd, POOL_LOCK_NAME) &&
-	       (is_file(dir_fd, POOL_IMAGE_NAME) || is_file(dir_fd, "catalogue.db"));
+	return pool_config_rebuild_is_file(dir_fd, POOL_LOCK_NAME) &&
+	       (pool_config_rebuild_is_file(dir_fd, POOL_IMAGE_NAME) ||
+		pool_config_rebuild_is_file(dir_fd, "catalogue.db"));
 }
 
 /* Which filesystem is in the image: by the magic numbers of both. */
@@ -121,7 +122,7 @@ static int find_backend(int dir_fd, const char *dir, struct marker *m, struct ca
 	look_at_object(dir_fd, "snapshots", &any, &subvolume);
 	if (m->backend[0] && (!any || subvolume == (strcmp(m->backend, "btrfs") == 0)))
 		return 0;
-	rc = image_probe(dir, &host, err);
+	rc = pool_image_probe(dir, &host, err);
 	if (rc)
 		return rc;
 	if (any ? subvolume : host.is_btrfs && host.can_tree_search)
@@ -144,7 +145,8 @@ static int find_rest(struct marker *m, struct cairn_err *err)
 	return m->id[0] ? 0 : cairn_random_hex(m->id, 16, err);
 }
 
-static int derive(int dir_fd, const char *dir, struct marker *m, struct cairn_err *err)
+static int pool_config_rebuild_derive(int dir_fd, const char *dir, struct marker *m,
+				      struct cairn_err *err)
 {
 	int rc = find_image(dir_fd, m, err);
 
@@ -153,7 +155,8 @@ static int derive(int dir_fd, const char *dir, struct marker *m, struct cairn_er
 	return rc ? rc : find_rest(m, err);
 }
 
-int marker_rebuild(int dir_fd, const char *dir, struct marker_rebuilt *ret, struct cairn_err *err)
+int pool_config_rebuild(int dir_fd, const char *dir, struct marker_rebuilt *ret,
+			struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct marker_rebuilt made = {0};
@@ -171,11 +174,11 @@ int marker_rebuild(int dir_fd, const char *dir, struct marker_rebuilt *ret, stru
 		*ret = made;
 		return 0;
 	}
-	if (!rc && marker_decode(text, n, m, err) == CAIRN_UNIMPLEMENTED)
+	if (!rc && pool_config_decode(text, n, m, err) == CAIRN_UNIMPLEMENTED)
 		return CAIRN_UNIMPLEMENTED;
 	if (!rc)
-		marker_salvage(text, n, m);
-	rc = derive(dir_fd, dir, m, err);
+		pool_config_salvage(text, n, m);
+	rc = pool_config_rebuild_derive(dir_fd, dir, m, err);
 	if (rc)
 		return rc;
 	snprintf(made.fault, sizeof(made.fault),

@@ -24,6 +24,7 @@ struct marker_rebuilt {
  * CAIRN_UNIMPLEMENTED  of a newer version
  * CAIRN_DATA_LOSS      the image is damaged, too
  */
-int marker_rebuild(int dir_fd, const char *dir, struct marker_rebuilt *ret, struct cairn_err *err);
+int pool_config_rebuild(int dir_fd, const char *dir, struct marker_rebuilt *ret,
+			struct cairn_err *err);
 
 #endif

@@ -8,39 +8,40 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/catalogue/records.h"
 #include "pool/catalogue/record_key.h"
-#include "pool/pool.h"
+#include "pool/catalogue/records.h"
 #include "pool/check/record_rebuild.h"
+#include "pool/pool.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
 #define VALUE_ID "record-"
 
-int quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *batch,
-			  struct catalogue_bytes key, struct cairn_err *err)
+int pool_quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *batch,
+			       struct catalogue_bytes key, struct cairn_err *err)
 {
-	struct ledger_key kept = ledger_key_under('q', cairn_now_ns());
+	struct ledger_key kept = pool_records_key_under('q', cairn_now_ns());
 	cairn_auto_free uint8_t *data = NULL;
 	size_t room = sizeof(kept.text) - kept.len;
 	size_t len = 0;
-	int rc = catalogue_get_stored(cat, key, &data, &len, err);
+	int rc = pool_catalogue_get_stored(cat, key, &data, &len, err);
 
 	if (rc == CAIRN_NOT_FOUND) {
-		catalogue_expect(batch, key, (struct catalogue_bytes){NULL, 0});
+		pool_catalogue_expect(batch, key, (struct catalogue_bytes){NULL, 0});
 		return 0;
 	}
 	if (rc)
 		return rc;
 	if (len > CATALOGUE_VALUE_MAX) /* no value of ours is so long */
 		return cairn_err_set(err, CAIRN_RANGE, "a damaged value has %zu bytes", len);
-	catalogue_expect_stored(batch, key, (struct catalogue_bytes){data, len});
+	pool_catalogue_expect_stored(batch, key, (struct catalogue_bytes){data, len});
 	room = key.len < room ? key.len : room;
 	memcpy(kept.text + kept.len, key.data, room);
 	kept.len += room;
-	catalogue_put(batch, ledger_key_bytes(&kept), (struct catalogue_bytes){data, len});
+	pool_catalogue_put(batch, pool_records_key_bytes(&kept),
+			   (struct catalogue_bytes){data, len});
 	return 0;
 }
 
@@ -88,18 +89,19 @@ int pool_quarantine_list(struct pool *pool,
 			 void *arg, struct cairn_err *err)
 {
 	struct listing listing = {.fn = fn, .arg = arg, .kind = POOL_QUARANTINE_VOLUME};
-	struct ledger_key prefix = ledger_key_kind('q');
-	int rc = store_list_aside(pool->store, STORE_VOLUME, list_object, &listing, err);
+	struct ledger_key prefix = pool_records_key_kind('q');
+	int rc = pool_store_list_aside(pool->store, STORE_VOLUME, list_object, &listing, err);
 
 	listing.kind = POOL_QUARANTINE_SNAPSHOT;
 	if (!rc)
-		rc = store_list_aside(pool->store, STORE_SNAPSHOT, list_object, &listing, err);
+		rc = pool_store_list_aside(pool->store, STORE_SNAPSHOT, list_object, &listing, err);
 	listing.kind = POOL_QUARANTINE_SET;
 	if (!rc)
-		rc = setfile_list(pool->sets_fd, true, list_object, &listing, err);
+		rc = pool_changeset_file_list(pool->sets_fd, true, list_object, &listing, err);
 	if (!rc && !listing.ended)
-		rc = catalogue_scan(pool->cat, ledger_key_bytes(&prefix),
-				    (struct catalogue_bytes){"", 0}, list_value, &listing, err);
+		rc = pool_catalogue_scan(pool->cat, pool_records_key_bytes(&prefix),
+					 (struct catalogue_bytes){"", 0}, list_value, &listing,
+					 err);
 	return rc;
 }
 
@@ -113,7 +115,7 @@ static int count_item(void *arg, const struct pool_quarantined *item, struct cai
 	return 0;
 }
 
-int quarantine_count(struct pool *pool, uint64_t *ret, struct cairn_err *err)
+int pool_quarantine_count(struct pool *pool, uint64_t *ret, struct cairn_err *err)
 {
 	*ret = 0;
 	return pool_quarantine_list(pool, count_item, ret, err);
@@ -144,7 +146,7 @@ static int find_item(struct pool *pool, const char *id, struct pool_quarantined 
 		     struct cairn_err *err)
 {
 	struct search search = {.id = id};
-	int rc = handle_check_writable(pool, err);
+	int rc = pool_impl_check_writable(pool, err);
 
 	if (!rc)
 		rc = pool_quarantine_list(pool, match_item, &search, err);
@@ -164,7 +166,7 @@ static int revive_volume(struct pool *pool, const struct record_volume *record,
 	now.deleted = false;
 	snprintf(now.name, sizeof(now.name), "recovered-%016llx",
 		 (unsigned long long)record->volume);
-	return handle_commit_volume(pool, record, &now, err);
+	return pool_impl_commit_volume(pool, record, &now, err);
 }
 
 static int restore_volume(struct pool *pool, const char *id, struct rebuild_result *result,
@@ -175,32 +177,33 @@ static int restore_volume(struct pool *pool, const char *id, struct rebuild_resu
 	uint64_t bits;
 	int rc;
 
-	if (!ids_parse_volume(id, &bits))
+	if (!pool_ids_parse_volume(id, &bits))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not the id of a volume", id);
-	rc = handle_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
+	rc = pool_impl_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
 	if (!rc)
-		rc = store_bring_back(pool->store, (struct store_ref){STORE_VOLUME, id}, err);
+		rc = pool_store_bring_back(pool->store, (struct store_ref){STORE_VOLUME, id}, err);
 	if (rc)
 		return rc;
-	rc = ledger_volume_get(pool->cat, bits, &record, err);
+	rc = pool_records_volume_get(pool->cat, bits, &record, err);
 	if (rc == 0)
 		return record.deleted ? revive_volume(pool, &record, err) : 0;
 	cairn_closep(&lock);
 	lock = -1;
-	return rc == CAIRN_UNIMPLEMENTED ? rc : rebuild_volume(pool, bits, true, result, err);
+	return rc == CAIRN_UNIMPLEMENTED ? rc : pool_rebuild_volume(pool, bits, true, result, err);
 }
 
 static int revive_snapshot(struct pool *pool, const struct record_snapshot *record,
 			   struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_snapshot now = *record;
 	struct record_snapshot holder;
-	int rc = ledger_snapshot_by_name(pool->cat, record->volume, record->name, &holder, err);
+	int rc = pool_records_snapshot_by_name(pool->cat, record->volume, record->name, &holder,
+					       err);
 	bool has_name = rc == 0 && holder.number == record->number;
 
 	if (!rc || rc == CAIRN_NOT_FOUND)
-		rc = catalogue_batch_new(pool->cat, &batch, err);
+		rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 	if (rc)
 		return rc;
 	now.deleted = false;
@@ -209,11 +212,11 @@ static int revive_snapshot(struct pool *pool, const struct record_snapshot *reco
 	if (!has_name)
 		snprintf(now.name, sizeof(now.name), "recovered-%llu",
 			 (unsigned long long)record->number);
-	rc = ledger_snapshot_change(pool->cat, batch, record, &now, err);
+	rc = pool_records_snapshot_change(pool->cat, batch, record, &now, err);
 	if (rc)
 		return rc;
-	ledger_snapshot_reindex(batch, &now, true);
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_snapshot_reindex(batch, &now, true);
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 /* The data is still in quarantine. Data of a snapshot whose record says that it has
@@ -222,7 +225,7 @@ static int revive_before_data(struct pool *pool, const struct record_snapshot *r
 			      const char *id, struct cairn_err *err)
 {
 	uint64_t size;
-	int rc = store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, err);
+	int rc = pool_store_size(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, err);
 
 	if (rc == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "there are data of '%s' already", id);
@@ -243,26 +246,27 @@ static int restore_snapshot(struct pool *pool, const char *id, struct rebuild_re
 	int found;
 	int rc;
 
-	if (!ids_parse_snapshot(id, &volume, &number))
+	if (!pool_ids_parse_snapshot(id, &volume, &number))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not the id of a snapshot",
 				     id);
-	rc = rebuild_volume(pool, volume, true, &ignored, err);
+	rc = pool_rebuild_volume(pool, volume, true, &ignored, err);
 	if (!rc)
-		rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
+		rc = pool_impl_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
 	if (rc)
 		return rc;
-	found = ledger_snapshot_get(pool->cat, number, &record, err);
+	found = pool_records_snapshot_get(pool->cat, number, &record, err);
 	if (found && found != CAIRN_NOT_FOUND && found != CAIRN_DATA_LOSS)
 		return found;
 	if (!found && !record.has_data)
 		rc = revive_before_data(pool, &record, id, err);
 	if (!rc)
-		rc = store_bring_back(pool->store, (struct store_ref){STORE_SNAPSHOT, id}, err);
+		rc = pool_store_bring_back(pool->store, (struct store_ref){STORE_SNAPSHOT, id},
+					   err);
 	if (rc || !found)
 		return rc;
 	cairn_closep(&lock);
 	lock = -1;
-	return rebuild_snapshot(pool, number, false, result, err);
+	return pool_rebuild_snapshot(pool, number, false, result, err);
 }
 
 static int restore_set(struct pool *pool, const char *name, struct cairn_err *err)
@@ -273,16 +277,16 @@ static int restore_set(struct pool *pool, const char *name, struct cairn_err *er
 	uint64_t generation;
 	int rc = CAIRN_NOT_FOUND;
 
-	if (setfile_parse_name(name, &number, &generation))
-		rc = handle_lock_set(pool, number, pool->lock_wait_ms, &lock, err);
+	if (pool_changeset_file_parse_name(name, &number, &generation))
+		rc = pool_impl_lock_set(pool, number, pool->lock_wait_ms, &lock, err);
 	if (!rc)
-		rc = ledger_snapshot_get(pool->cat, number, &record, err);
+		rc = pool_records_snapshot_get(pool->cat, number, &record, err);
 	if (rc == CAIRN_NOT_FOUND ||
 	    (!rc && (record.set != POOL_SET_READY || record.set_generation != generation)))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "no snapshot uses '%s' any more; it can only be dropped",
 				     name);
-	return rc ? rc : setfile_bring_back(pool->sets_fd, name, err);
+	return rc ? rc : pool_changeset_file_bring_back(pool->sets_fd, name, err);
 }
 
 int pool_quarantine_restore(struct pool *pool, const char *id, char *ret_text, size_t n,
@@ -315,25 +319,26 @@ static int delete_key(void *arg, struct catalogue_bytes key, struct catalogue_by
 	(void)value;
 	(void)damaged;
 	(void)err;
-	catalogue_delete(arg, key);
+	pool_catalogue_delete(arg, key);
 	return 0;
 }
 
 static int drop_value(struct pool *pool, const char *id, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct ledger_key prefix;
 	uint64_t when;
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (rc)
 		return rc;
-	if (!ledger_key_parse_hex(id + strlen(VALUE_ID), strlen(id) - strlen(VALUE_ID), &when))
+	if (!pool_records_key_parse_hex(id + strlen(VALUE_ID), strlen(id) - strlen(VALUE_ID),
+					&when))
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "no such value");
-	prefix = ledger_key_under('q', when);
-	rc = catalogue_scan(pool->cat, ledger_key_bytes(&prefix), (struct catalogue_bytes){"", 0},
-			    delete_key, batch, err);
-	return rc ? rc : catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	prefix = pool_records_key_under('q', when);
+	rc = pool_catalogue_scan(pool->cat, pool_records_key_bytes(&prefix),
+				 (struct catalogue_bytes){"", 0}, delete_key, batch, err);
+	return rc ? rc : pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static int drop_object(struct pool *pool, enum store_kind kind, const char *id,
@@ -344,9 +349,9 @@ static int drop_object(struct pool *pool, enum store_kind kind, const char *id,
 	uint64_t number;
 	int rc = 0;
 
-	if (ids_parse_volume(id, &volume) || ids_parse_snapshot(id, &volume, &number))
-		rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
-	return rc ? rc : store_drop_aside(pool->store, (struct store_ref){kind, id}, err);
+	if (pool_ids_parse_volume(id, &volume) || pool_ids_parse_snapshot(id, &volume, &number))
+		rc = pool_impl_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
+	return rc ? rc : pool_store_drop_aside(pool->store, (struct store_ref){kind, id}, err);
 }
 
 int pool_quarantine_drop(struct pool *pool, const char *id, struct cairn_err *err)
@@ -361,7 +366,7 @@ int pool_quarantine_drop(struct pool *pool, const char *id, struct cairn_err *er
 	else if (item.kind == POOL_QUARANTINE_SNAPSHOT)
 		rc = drop_object(pool, STORE_SNAPSHOT, id, err);
 	else if (item.kind == POOL_QUARANTINE_SET)
-		rc = setfile_drop_aside(pool->sets_fd, id, err);
+		rc = pool_changeset_file_drop_aside(pool->sets_fd, id, err);
 	else
 		rc = drop_value(pool, id, err);
 	return rc ? cairn_err_wrap(err, "drop '%s'", id) : 0;

@@ -15,9 +15,9 @@ struct pool;
 
 /* Keeps the bytes stored under `key`, and makes the batch expect them to be
  * unchanged; if nothing is stored, it expects that. */
-int quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *batch,
-			  struct catalogue_bytes key, struct cairn_err *err);
+int pool_quarantine_keep_value(struct catalogue *cat, struct catalogue_batch *batch,
+			       struct catalogue_bytes key, struct cairn_err *err);
 
-int quarantine_count(struct pool *pool, uint64_t *ret, struct cairn_err *err);
+int pool_quarantine_count(struct pool *pool, uint64_t *ret, struct cairn_err *err);
 
 #endif

@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
-#include "pool/check/inventory.h"
-#include "pool/catalogue/records.h"
 #include "pool/catalogue/record_key.h"
+#include "pool/catalogue/records.h"
+#include "pool/check/inventory.h"
 #include "pool/check/quarantine.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
 
@@ -37,7 +37,7 @@ struct volume_facts {
 static int look_for_data(struct pool *pool, struct store_ref ref, bool *ret_has, uint64_t *ret_size,
 			 struct cairn_err *err)
 {
-	int rc = store_size(pool->store, ref, ret_size, err);
+	int rc = pool_store_size(pool->store, ref, ret_size, err);
 
 	*ret_has = rc == 0;
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
@@ -67,17 +67,19 @@ static void collect_volume_snapshots(struct volume_facts *facts)
 static int collect_volume_facts(struct pool *pool, struct volume_facts *facts,
 				struct cairn_err *err)
 {
-	const struct inventory_entry *name = inventory_entry_of(facts->inv, 'w', facts->bits, NULL);
-	const struct inventory_entry *head = inventory_entry_of(facts->inv, 'h', facts->bits, NULL);
+	const struct inventory_entry *name =
+		pool_inventory_entry_of(facts->inv, 'w', facts->bits, NULL);
+	const struct inventory_entry *head =
+		pool_inventory_entry_of(facts->inv, 'h', facts->bits, NULL);
 	const struct record_snapshot *indexed =
-		head ? inventory_good_snapshot(facts->inv, head->a) : NULL;
+		head ? pool_inventory_good_snapshot(facts->inv, head->a) : NULL;
 	char id[POOL_ID_MAX + 1];
 
 	facts->name = name ? name->name : NULL;
 	collect_volume_snapshots(facts);
 	if (indexed && indexed->has_data)
 		facts->head = indexed;
-	ids_format_volume(facts->bits, id);
+	pool_ids_format_volume(facts->bits, id);
 	return look_for_data(pool, (struct store_ref){STORE_VOLUME, id}, &facts->has_data,
 			     &facts->size, err);
 }
@@ -115,23 +117,24 @@ static struct record_volume volume_from_facts(const struct volume_facts *facts)
  * unfinished restore must be preserved, because its volume must not be used. */
 static void salvage_volume(struct pool *pool, uint64_t bits, struct record_volume *volume)
 {
-	struct ledger_key key = ledger_key_number('v', bits);
+	struct ledger_key key = pool_records_key_number('v', bits);
 	cairn_auto_free uint8_t *data = NULL;
 	struct record_volume old;
 	size_t len = 0;
 
-	if (catalogue_get_stored(pool->cat, ledger_key_bytes(&key), &data, &len, NULL) != 0 ||
+	if (pool_catalogue_get_stored(pool->cat, pool_records_key_bytes(&key), &data, &len, NULL) !=
+		    0 ||
 	    len <= CATALOGUE_SUM_LEN)
 		return;
-	if (record_volume_decode(data + CATALOGUE_SUM_LEN, len - CATALOGUE_SUM_LEN, &old, NULL) ==
-		    0 &&
+	if (pool_record_volume_decode(data + CATALOGUE_SUM_LEN, len - CATALOGUE_SUM_LEN, &old,
+				      NULL) == 0 &&
 	    old.volume == bits) {
 		memcpy(volume->restoring, old.restoring, sizeof(volume->restoring));
 		if (!volume->origin) {
 			volume->origin = old.origin;
 			volume->origin_volume = old.origin_volume;
 		}
-		if (old.granularity == 0 || handle_check_granularity(old.granularity, NULL) == 0)
+		if (old.granularity == 0 || pool_impl_check_granularity(old.granularity, NULL) == 0)
 			volume->granularity = old.granularity;
 	} else if (data[CATALOGUE_SUM_LEN] == 2) {
 		snprintf(volume->restoring, sizeof(volume->restoring), "unknown");
@@ -145,63 +148,64 @@ static int keep_head(struct pool *pool, struct catalogue_batch *batch,
 	struct record_snapshot now = *head;
 
 	now.revision++;
-	return ledger_snapshot_change(pool->cat, batch, head, &now, err);
+	return pool_records_snapshot_change(pool->cat, batch, head, &now, err);
 }
 
-static int commit_volume(struct pool *pool, const struct volume_facts *facts,
-			 struct rebuild_result *ret, struct cairn_err *err)
+static int record_rebuild_commit_volume(struct pool *pool, const struct volume_facts *facts,
+					struct rebuild_result *ret, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_volume volume = volume_from_facts(facts);
 	bool keep = facts->has_data || facts->has_snapshots;
-	struct ledger_key key = ledger_key_number('v', facts->bits);
+	struct ledger_key key = pool_records_key_number('v', facts->bits);
 	char id[POOL_ID_MAX + 1];
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	salvage_volume(pool, facts->bits, &volume);
 	if (!rc)
-		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+		rc = pool_quarantine_keep_value(pool->cat, batch, pool_records_key_bytes(&key),
+						err);
 	if (!rc && keep && volume.head)
 		rc = keep_head(pool, batch, facts->head, err);
 	if (rc)
 		return rc;
 	if (keep)
-		ledger_volume_put(batch, &volume);
+		pool_records_volume_put(batch, &volume);
 	else
-		catalogue_delete(batch, ledger_key_bytes(&key));
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+		pool_catalogue_delete(batch, pool_records_key_bytes(&key));
+	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (rc)
 		return rc;
 	ret->outcome = keep ? REBUILD_DONE : REBUILD_DROPPED;
-	ids_format_volume(facts->bits, id);
+	pool_ids_format_volume(facts->bits, id);
 	snprintf(ret->text, sizeof(ret->text), "%s%s '%s', %" PRIu64 " bytes%s", id,
 		 volume.deleted ? ", deleted, was" : " is", volume.name, volume.size,
 		 facts->has_data || volume.deleted ? "" : ", without its data");
 	return 0;
 }
 
-int rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
-		   struct cairn_err *err)
+int pool_rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
+			struct cairn_err *err)
 {
-	cairn_cleanup(inventory_freep) struct inventory *inv = NULL;
+	cairn_cleanup(pool_inventory_freep) struct inventory *inv = NULL;
 	struct volume_facts facts = {.bits = bits, .has_snapshots = wanted};
 	const struct inventory_volume *found;
 	cairn_auto_fd int lock = -1;
-	int rc = handle_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
+	int rc = pool_impl_lock_volume(pool, bits, pool->lock_wait_ms, &lock, err);
 
 	*ret = (struct rebuild_result){.outcome = REBUILD_NOTHING};
 	if (!rc)
-		rc = inventory_take(pool->cat, &inv, err);
+		rc = pool_inventory_take(pool->cat, &inv, err);
 	if (rc)
 		return rc;
 	facts.inv = inv;
-	found = inventory_find_volume(inv, bits);
+	found = pool_inventory_find_volume(inv, bits);
 	if (found && found->state != INVENTORY_DAMAGED)
 		return 0;
 	rc = collect_volume_facts(pool, &facts, err);
 	if (rc || (!found && !facts.has_data && !facts.has_snapshots))
 		return rc;
-	return commit_volume(pool, &facts, ret, err);
+	return record_rebuild_commit_volume(pool, &facts, ret, err);
 }
 
 /* ---- snapshots ----------------------------------------------------------- */
@@ -231,22 +235,22 @@ static int match_owner(void *arg, const char *id, struct cairn_err *err)
 	uint64_t number;
 
 	(void)err;
-	if (ids_parse_snapshot(id, &volume, &number) && number == search->number) {
+	if (pool_ids_parse_snapshot(id, &volume, &number) && number == search->number) {
 		search->volume = volume;
 		search->found = true;
 	}
 	return 0;
 }
 
-bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
-		       uint64_t *ret_volume)
+bool pool_rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
+			    uint64_t *ret_volume)
 {
-	const struct inventory_entry *listed = inventory_entry_of(inv, 'l', number, NULL);
-	const struct inventory_entry *named = inventory_entry_of(inv, 'm', number, NULL);
+	const struct inventory_entry *listed = pool_inventory_entry_of(inv, 'l', number, NULL);
+	const struct inventory_entry *named = pool_inventory_entry_of(inv, 'm', number, NULL);
 	struct owner_search search = {.number = number};
 
 	/* The name of the data is the best evidence. */
-	if (store_list(pool->store, STORE_SNAPSHOT, match_owner, &search, NULL) == 0 &&
+	if (pool_store_list(pool->store, STORE_SNAPSHOT, match_owner, &search, NULL) == 0 &&
 	    search.found)
 		*ret_volume = search.volume;
 	else if (listed || named)
@@ -261,20 +265,22 @@ static bool size_from_children(struct pool *pool, const struct inventory *inv, u
 			       uint64_t *ret_size)
 {
 	for (size_t i = 0; i < inv->n_entries; i++) {
-		cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader = NULL;
+		cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *reader =
+			NULL;
 		const struct inventory_entry *entry = &inv->entries[i];
 		const struct record_snapshot *child;
 		char name[SETFILE_NAME_MAX];
 
 		if (entry->kind != 'c' || entry->a != number)
 			continue;
-		child = inventory_good_snapshot(inv, entry->b);
+		child = pool_inventory_good_snapshot(inv, entry->b);
 		if (!child || child->set != POOL_SET_READY || child->parent != number)
 			continue;
-		setfile_name(child->number, child->set_generation, name);
-		if (setfile_reader_new(pool->sets_fd, name, 0, &reader, NULL) != 0)
+		pool_changeset_file_name(child->number, child->set_generation, name);
+		if (pool_changeset_file_reader_new(pool->sets_fd, name, 0, &reader, NULL) != 0)
 			continue;
-		*ret_size = block_set_reader_info(setfile_reader_set(reader))->base_size;
+		*ret_size =
+			block_set_reader_info(pool_changeset_file_reader_set(reader))->base_size;
 		return true;
 	}
 	return false;
@@ -283,33 +289,33 @@ static bool size_from_children(struct pool *pool, const struct inventory *inv, u
 /* The predecessor according to the index, if it names only one. */
 static const struct record_snapshot *indexed_parent(const struct inventory *inv, uint64_t number)
 {
-	const struct inventory_entry *entry = inventory_entry_of(inv, 'c', number, NULL);
+	const struct inventory_entry *entry = pool_inventory_entry_of(inv, 'c', number, NULL);
 
-	if (!entry || inventory_entry_of(inv, 'c', number, entry) || entry->a >= number)
+	if (!entry || pool_inventory_entry_of(inv, 'c', number, entry) || entry->a >= number)
 		return NULL;
-	return inventory_good_snapshot(inv, entry->a);
+	return pool_inventory_good_snapshot(inv, entry->a);
 }
 
 static int collect_snapshot_facts(struct pool *pool, struct snapshot_facts *facts,
 				  struct cairn_err *err)
 {
 	const struct inventory_entry *name =
-		inventory_entry_of(facts->inv, 'm', facts->number, NULL);
+		pool_inventory_entry_of(facts->inv, 'm', facts->number, NULL);
 	char id[POOL_ID_MAX + 1];
 	int rc;
 
 	facts->name = name && name->a == facts->volume->volume ? name->name : NULL;
-	facts->expiry = inventory_entry_of(facts->inv, 't', facts->number, NULL);
+	facts->expiry = pool_inventory_entry_of(facts->inv, 't', facts->number, NULL);
 	facts->parent = indexed_parent(facts->inv, facts->number);
-	ids_format_snapshot(facts->volume->volume, facts->number, id);
+	pool_ids_format_snapshot(facts->volume->volume, facts->number, id);
 	rc = look_for_data(pool, (struct store_ref){STORE_SNAPSHOT, id}, &facts->has_data,
 			   &facts->size, err);
 	if (!rc && !facts->has_data &&
 	    !size_from_children(pool, facts->inv, facts->number, &facts->size))
 		facts->size = facts->volume->size;
 	if (!rc)
-		rc = setfile_newest_generation(pool->sets_fd, facts->number, &facts->generation,
-					       err);
+		rc = pool_changeset_file_newest_generation(pool->sets_fd, facts->number,
+							   &facts->generation, err);
 	return rc;
 }
 
@@ -334,7 +340,7 @@ static struct record_snapshot snapshot_from_facts(const struct pool *pool,
 
 	if (snapshot.deleted)
 		snapshot.expires_ns =
-			facts->expiry ? facts->expiry->a : handle_expiry_ns(pool, facts->volume);
+			facts->expiry ? facts->expiry->a : pool_impl_expiry_ns(pool, facts->volume);
 	if (facts->name)
 		snprintf(snapshot.name, sizeof(snapshot.name), "%s", facts->name);
 	else if (!snapshot.deleted)
@@ -342,8 +348,8 @@ static struct record_snapshot snapshot_from_facts(const struct pool *pool,
 	return snapshot;
 }
 
-static int commit_snapshot(struct pool *pool, const struct snapshot_facts *facts,
-			   struct rebuild_result *ret, struct cairn_err *err)
+static int record_rebuild_commit_snapshot(struct pool *pool, const struct snapshot_facts *facts,
+					  struct rebuild_result *ret, struct cairn_err *err)
 {
 	static const char *const set_text[] = {
 		[POOL_SET_NONE] = "the first of its line",
@@ -351,24 +357,25 @@ static int commit_snapshot(struct pool *pool, const struct snapshot_facts *facts
 		[POOL_SET_READY] = "",
 		[POOL_SET_LOST] = "without its change set: deltas over it are refused",
 	};
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct record_snapshot snapshot = snapshot_from_facts(pool, facts);
-	struct ledger_key key = ledger_key_number('s', facts->number);
+	struct ledger_key key = pool_records_key_number('s', facts->number);
 	char id[POOL_ID_MAX + 1];
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (!rc)
-		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+		rc = pool_quarantine_keep_value(pool->cat, batch, pool_records_key_bytes(&key),
+						err);
 	if (!rc && snapshot.set == POOL_SET_PENDING)
 		rc = keep_head(pool, batch, facts->parent, err);
 	if (rc)
 		return rc;
-	ledger_snapshot_put(batch, &snapshot);
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_records_snapshot_put(batch, &snapshot);
+	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (rc)
 		return rc;
 	ret->outcome = REBUILD_DONE;
-	ids_format_snapshot(snapshot.volume, snapshot.number, id);
+	pool_ids_format_snapshot(snapshot.volume, snapshot.number, id);
 	snprintf(ret->text, sizeof(ret->text), "%s is%s '%s', %" PRIu64 " bytes, %s", id,
 		 snapshot.deleted ? " a deleted" : "", snapshot.name, snapshot.size,
 		 set_text[snapshot.set]);
@@ -379,16 +386,17 @@ static int commit_snapshot(struct pool *pool, const struct snapshot_facts *facts
 static int drop_snapshot(struct pool *pool, uint64_t number, struct rebuild_result *ret,
 			 struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
-	struct ledger_key key = ledger_key_number('s', number);
-	int rc = catalogue_batch_new(pool->cat, &batch, err);
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	struct ledger_key key = pool_records_key_number('s', number);
+	int rc = pool_catalogue_batch_new(pool->cat, &batch, err);
 
 	if (!rc)
-		rc = quarantine_keep_value(pool->cat, batch, ledger_key_bytes(&key), err);
+		rc = pool_quarantine_keep_value(pool->cat, batch, pool_records_key_bytes(&key),
+						err);
 	if (rc)
 		return rc;
-	catalogue_delete(batch, ledger_key_bytes(&key));
-	rc = catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_catalogue_delete(batch, pool_records_key_bytes(&key));
+	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (rc)
 		return rc;
 	ret->outcome = REBUILD_DROPPED;
@@ -406,15 +414,15 @@ static int rebuild_snapshot_locked(struct pool *pool, const struct inventory *in
 				   uint64_t volume, bool doubted, struct rebuild_result *ret,
 				   struct cairn_err *err)
 {
-	const struct inventory_snapshot *found = inventory_find_snapshot(inv, number);
-	const struct inventory_volume *owner = inventory_find_volume(inv, volume);
+	const struct inventory_snapshot *found = pool_inventory_find_snapshot(inv, number);
+	const struct inventory_volume *owner = pool_inventory_find_volume(inv, volume);
 	struct snapshot_facts facts = {.inv = inv, .number = number};
 	uint64_t again;
 	int rc;
 
 	if (!is_to_be_made(found, doubted) || (owner && owner->state == INVENTORY_NEWER))
 		return 0;
-	if (!rebuild_volume_of(pool, inv, number, &again) || again != volume)
+	if (!pool_rebuild_volume_of(pool, inv, number, &again) || again != volume)
 		return cairn_err_set(err, CAIRN_ABORTED, "another operation was faster");
 	if (!owner || owner->state != INVENTORY_GOOD)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "the record of its volume is damaged");
@@ -422,30 +430,30 @@ static int rebuild_snapshot_locked(struct pool *pool, const struct inventory *in
 	rc = collect_snapshot_facts(pool, &facts, err);
 	if (rc || (!found && !facts.has_data))
 		return rc;
-	return commit_snapshot(pool, &facts, ret, err);
+	return record_rebuild_commit_snapshot(pool, &facts, ret, err);
 }
 
-int rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted, struct rebuild_result *ret,
-		     struct cairn_err *err)
+int pool_rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted,
+			  struct rebuild_result *ret, struct cairn_err *err)
 {
-	cairn_cleanup(inventory_freep) struct inventory *before = NULL;
-	cairn_cleanup(inventory_freep) struct inventory *inv = NULL;
+	cairn_cleanup(pool_inventory_freep) struct inventory *before = NULL;
+	cairn_cleanup(pool_inventory_freep) struct inventory *inv = NULL;
 	const struct inventory_snapshot *found;
 	cairn_auto_fd int lock = -1;
 	uint64_t volume;
-	int rc = inventory_take(pool->cat, &before, err);
+	int rc = pool_inventory_take(pool->cat, &before, err);
 
 	*ret = (struct rebuild_result){.outcome = REBUILD_NOTHING};
 	if (rc)
 		return rc;
-	if (!rebuild_volume_of(pool, before, number, &volume)) {
-		found = inventory_find_snapshot(before, number);
+	if (!pool_rebuild_volume_of(pool, before, number, &volume)) {
+		found = pool_inventory_find_snapshot(before, number);
 		return found && found->state == INVENTORY_DAMAGED
 			       ? drop_snapshot(pool, number, ret, err)
 			       : 0;
 	}
-	rc = handle_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
+	rc = pool_impl_lock_volume(pool, volume, pool->lock_wait_ms, &lock, err);
 	if (!rc)
-		rc = inventory_take(pool->cat, &inv, err);
+		rc = pool_inventory_take(pool->cat, &inv, err);
 	return rc ? rc : rebuild_snapshot_locked(pool, inv, number, volume, doubted, ret, err);
 }

@@ -36,15 +36,15 @@ struct rebuild_result {
  *
  * CAIRN_ABORTED  another operation holds the volume, or committed first
  */
-int rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
-		   struct cairn_err *err);
+int pool_rebuild_volume(struct pool *pool, uint64_t bits, bool wanted, struct rebuild_result *ret,
+			struct cairn_err *err);
 /* `doubted`: recreate the record even if it can be read. */
-int rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted, struct rebuild_result *ret,
-		     struct cairn_err *err);
+int pool_rebuild_snapshot(struct pool *pool, uint64_t number, bool doubted,
+			  struct rebuild_result *ret, struct cairn_err *err);
 
 /* The volume that a snapshot without a good record belongs to, according to
  * indexes and data; false when neither shows it. */
-bool rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
-		       uint64_t *ret_volume);
+bool pool_rebuild_volume_of(struct pool *pool, const struct inventory *inv, uint64_t number,
+			    uint64_t *ret_volume);
 
 #endif

@@ -14,22 +14,22 @@ struct store_progress;
 
 /* Copies `size` bytes into the empty file `to`; holes stay holes, and runs of
  * zeros become holes. Nothing is synced. */
-int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
+int copy_sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
 
-/* Like sparse_copy() of the whole file, but checks by the file's change time that it
+/* Like copy_sparse_copy() of the whole file, but checks by the file's change time that it
  * was not written during the copy, and repeats it a few times. Both files are on one
  * filesystem.
  *
  * CAIRN_ABORTED  the file was written during every attempt
  */
-int sparse_copy_still(int from, int to, struct cairn_err *err);
+int copy_sparse_copy_still(int from, int to, struct cairn_err *err);
 
 /* Emits every 4 KiB block of `target` that differs from `base`, and everything
  * beyond the base's size. */
-int sparse_compare(int base, int target, struct block_sink sink,
-		   const struct store_progress *progress, uint64_t *ret_runs,
-		   struct cairn_err *err);
+int copy_sparse_compare(int base, int target, struct block_sink sink,
+			const struct store_progress *progress, uint64_t *ret_runs,
+			struct cairn_err *err);
 
-bool sparse_is_zero(const void *data, size_t n);
+bool copy_sparse_is_zero(const void *data, size_t n);
 
 #endif

@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "pool/store/fileset.h"
 #include "pool/store/extent_merge.h"
+#include "pool/store/fileset.h"
 
 #define CHUNK (1U << 20)
 #define UNIT  4096U
@@ -27,7 +27,7 @@ struct side {
 
 struct comparison {
 	struct side base, target;
-	struct joiner joiner;
+	struct extent_merge joiner;
 	const struct store_progress *progress;
 	uint64_t runs;
 };
@@ -58,7 +58,7 @@ static int side_read(struct side *side, uint64_t pos, size_t n, struct cairn_err
 }
 
 /* Compares one stretch in units that lie on the 4 KiB grid. */
-static int compare_chunk(struct comparison *c, uint64_t pos, size_t n, struct cairn_err *err)
+static int sparse_compare_chunk(struct comparison *c, uint64_t pos, size_t n, struct cairn_err *err)
 {
 	int rc = side_read(&c->base, pos, n, err);
 
@@ -71,7 +71,8 @@ static int compare_chunk(struct comparison *c, uint64_t pos, size_t n, struct ca
 		if (len > n - i)
 			len = n - i;
 		if (grown || memcmp(c->base.buf + i, now, len) != 0)
-			rc = joiner_add(&c->joiner, pos + i, len, sparse_is_zero(now, len), err);
+			rc = pool_extent_merge_add(&c->joiner, pos + i, len,
+						   copy_sparse_is_zero(now, len), err);
 	}
 	return rc;
 }
@@ -86,7 +87,7 @@ static int compare_run(struct comparison *c, uint64_t pos, uint64_t end, struct 
 
 		if (p && p->cancelled && p->cancelled(p->arg))
 			return cairn_err_set(err, CAIRN_CANCELLED, "comparison cancelled");
-		rc = compare_chunk(c, pos, n, err);
+		rc = sparse_compare_chunk(c, pos, n, err);
 		if (rc)
 			return rc;
 		pos += n;
@@ -96,7 +97,7 @@ static int compare_run(struct comparison *c, uint64_t pos, uint64_t end, struct 
 	return 0;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
+static uint64_t sparse_compare_min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -112,10 +113,11 @@ static int compare_part(struct comparison *c, uint64_t pos, uint64_t limit, stru
 		rc = rc ? rc : side_seek(&c->target, pos, err);
 		if (rc)
 			return rc;
-		start = min_u64(min_u64(c->base.start, c->target.start), limit);
+		start = sparse_compare_min_u64(
+			sparse_compare_min_u64(c->base.start, c->target.start), limit);
 		if (start > pos) {
 			if (pos >= c->base.size)
-				rc = joiner_add(&c->joiner, pos, start - pos, true, err);
+				rc = pool_extent_merge_add(&c->joiner, pos, start - pos, true, err);
 			if (rc)
 				return rc;
 			pos = start;
@@ -123,7 +125,7 @@ static int compare_part(struct comparison *c, uint64_t pos, uint64_t limit, stru
 		}
 		/* At least one of them has data here; continue to its end. */
 		end = c->base.start <= pos ? c->base.end : c->target.end;
-		end = min_u64(end, limit);
+		end = sparse_compare_min_u64(end, limit);
 		rc = compare_run(c, pos, end, err);
 		if (rc)
 			return rc;
@@ -132,8 +134,9 @@ static int compare_part(struct comparison *c, uint64_t pos, uint64_t limit, stru
 	return 0;
 }
 
-int sparse_compare(int base, int target, struct block_sink sink,
-		   const struct store_progress *progress, uint64_t *ret_runs, struct cairn_err *err)
+int copy_sparse_compare(int base, int target, struct block_sink sink,
+			const struct store_progress *progress, uint64_t *ret_runs,
+			struct cairn_err *err)
 {
 	cairn_auto_free char *base_buf = cairn_alloc(CHUNK);
 	cairn_auto_free char *target_buf = cairn_alloc(CHUNK);
@@ -148,14 +151,14 @@ int sparse_compare(int base, int target, struct block_sink sink,
 
 	if (!base_buf || !target_buf)
 		return cairn_err_nomem(err, "comparison");
-	rc = fileset_fd_size(base, &c.base.size, err);
-	rc = rc ? rc : fileset_fd_size(target, &c.target.size, err);
+	rc = pool_fileset_fd_size(base, &c.base.size, err);
+	rc = rc ? rc : pool_fileset_fd_size(target, &c.target.size, err);
 	if (rc)
 		return rc;
-	common = min_u64(c.base.size, c.target.size);
+	common = sparse_compare_min_u64(c.base.size, c.target.size);
 	rc = compare_part(&c, 0, common, err);
 	rc = rc ? rc : compare_part(&c, common, c.target.size, err);
-	rc = rc ? rc : joiner_flush(&c.joiner, err);
+	rc = rc ? rc : pool_extent_merge_flush(&c.joiner, err);
 	if (rc == 0)
 		*ret_runs = c.runs;
 	return rc;

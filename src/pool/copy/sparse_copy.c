@@ -20,7 +20,7 @@
 #define HOLE_MIN (64U << 10) /* shorter runs of zeros are written: fewer extents */
 #define TRIES    3
 
-bool sparse_is_zero(const void *data, size_t n)
+bool copy_sparse_is_zero(const void *data, size_t n)
 {
 	const char *p = data;
 
@@ -39,7 +39,7 @@ static int copy_range(int from, int to, uint64_t start, uint64_t end, char *buf,
 		for (size_t i = 0; i < (size_t)got; i += HOLE_MIN) {
 			size_t n = (size_t)got - i < HOLE_MIN ? (size_t)got - i : HOLE_MIN;
 
-			if (sparse_is_zero(buf + i, n))
+			if (copy_sparse_is_zero(buf + i, n))
 				continue;
 			if (cairn_pwrite_full(to, buf + i, n, start + i) < 0)
 				return cairn_err_sys(err, errno, "write while copying");
@@ -51,7 +51,7 @@ static int copy_range(int from, int to, uint64_t start, uint64_t end, char *buf,
 	return 0;
 }
 
-int sparse_copy(int from, int to, uint64_t size, struct cairn_err *err)
+int copy_sparse_copy(int from, int to, uint64_t size, struct cairn_err *err)
 {
 	cairn_auto_free char *buf = cairn_alloc(CHUNK);
 	uint64_t at = 0;
@@ -89,7 +89,7 @@ static int refuse_difference(void *arg, const struct block_extent *extent, struc
 /* A write sets the change time when it begins and may take long. On these filesystems
  * SEEK_DATA waits for it, because both take the inode's lock; on others bytes are
  * compared. */
-static int wait_for_write(int from, int to, struct cairn_err *err)
+static int sparse_copy_wait_for_write(int from, int to, struct cairn_err *err)
 {
 	struct statfs fs;
 	uint64_t runs;
@@ -103,30 +103,30 @@ static int wait_for_write(int from, int to, struct cairn_err *err)
 	case TMPFS_MAGIC:
 		return 0;
 	default:
-		return sparse_compare(from, to, (struct block_sink){.emit = refuse_difference},
-				      NULL, &runs, err);
+		return copy_sparse_compare(from, to, (struct block_sink){.emit = refuse_difference},
+					   NULL, &runs, err);
 	}
 }
 
-int sparse_copy_still(int from, int to, struct cairn_err *err)
+int copy_sparse_copy_still(int from, int to, struct cairn_err *err)
 {
 	for (int try = 0; try < TRIES; try++) {
 		struct still still;
 		bool changed = true;
 		int rc;
 
-		rc = still_begin(&still, from, to, err);
+		rc = pool_file_unchanged_begin(&still, from, to, err);
 		if (rc == CAIRN_ABORTED)
 			break; /* the write has finished */
 		if (rc)
 			return rc;
 		if (ftruncate(to, 0) < 0)
 			return cairn_err_sys(err, errno, "empty a copy");
-		rc = sparse_copy(from, to, still.size, err);
+		rc = copy_sparse_copy(from, to, still.size, err);
 		if (rc)
 			return rc;
-		rc = wait_for_write(from, to, err);
-		rc = rc ? rc : still_end(&still, &changed, err);
+		rc = sparse_copy_wait_for_write(from, to, err);
+		rc = rc ? rc : pool_file_unchanged_end(&still, &changed, err);
 		if (rc && rc != CAIRN_ABORTED)
 			return rc;
 		if (!rc && !changed)

@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/device/volume_device.h"
 #include "pool/device/freeze_guard.h"
 #include "pool/device/mounts.h"
+#include "pool/device/volume_device.h"
 
 /* Freezing flushes all dirty data first, which may take long on a slow disk. */
 #define FREEZE_BEGIN_MAX_MS 120000
@@ -40,7 +40,7 @@ static int add_mount(struct device_freeze *freeze, uint64_t ids[FREEZE_MOUNTS_MA
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", path);
-	rc = mounts_filesystem_of(fd, &id, err);
+	rc = pool_mounts_filesystem_of(fd, &id, err);
 	if (rc < 0)
 		return cairn_err_wrap(err, "'%s'", path);
 	for (size_t i = 0; i < freeze->n; i++)
@@ -76,7 +76,7 @@ static int start_guard(struct device_freeze *freeze, uint64_t hold_max_ms, struc
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		freeze_guard_run(&plan);
+		pool_freeze_guard_run(&plan);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	close(ends[1]);
 	if (pid < 0) {
@@ -114,7 +114,7 @@ static void thaw_in_its_place(struct device_freeze *freeze)
 }
 
 /* Closes the socket; `answered` says that the guard exits by itself at once. */
-static void release(struct device_freeze *freeze, bool answered)
+static void freeze_release(struct device_freeze *freeze, bool answered)
 {
 	if (freeze->socket >= 0)
 		close(freeze->socket);
@@ -143,8 +143,8 @@ static int begin_failed(const struct device_freeze *freeze, const struct freeze_
 	return cairn_err_sys(err, reply->sys_errno, "freeze '%s'", name);
 }
 
-static int begin(struct device_freeze *freeze, uint64_t hold_max_ms, bool *ret_answered,
-		 struct cairn_err *err)
+static int freeze_begin(struct device_freeze *freeze, uint64_t hold_max_ms, bool *ret_answered,
+			struct cairn_err *err)
 {
 	struct freeze_reply reply;
 	int rc = start_guard(freeze, hold_max_ms, err);
@@ -157,8 +157,8 @@ static int begin(struct device_freeze *freeze, uint64_t hold_max_ms, bool *ret_a
 	return reply.sys_errno ? begin_failed(freeze, &reply, err) : 0;
 }
 
-int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
-			    struct device_freeze **ret, struct cairn_err *err)
+int pool_device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
+				 struct device_freeze **ret, struct cairn_err *err)
 {
 	struct device_freeze *freeze = cairn_calloc(1, sizeof(*freeze));
 	uint64_t ids[FREEZE_MOUNTS_MAX] = {0};
@@ -171,22 +171,22 @@ int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = add_mount(freeze, ids, mounts[i], err);
 	if (rc == 0 && freeze->n > 0)
-		rc = begin(freeze, hold_max_ms, &answered, err);
+		rc = freeze_begin(freeze, hold_max_ms, &answered, err);
 	if (rc < 0) {
-		release(freeze, answered);
+		freeze_release(freeze, answered);
 		return rc;
 	}
 	*ret = freeze;
 	return 0;
 }
 
-int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
-			struct cairn_err *err)
+int pool_device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
+			     struct cairn_err *err)
 {
-	return device_freeze_begin_for(mounts, n, FREEZE_HOLD_MAX_MS, ret, err);
+	return pool_device_freeze_begin_for(mounts, n, FREEZE_HOLD_MAX_MS, ret, err);
 }
 
-int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
+int pool_device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
 {
 	struct freeze_reply reply = {0};
 	bool answered = true;
@@ -194,7 +194,7 @@ int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
 	if (freeze->guard > 0)
 		answered = send(freeze->socket, "t", 1, MSG_NOSIGNAL) == 1 &&
 			   read_reply(freeze->socket, FREEZE_THAW_MAX_MS, &reply);
-	release(freeze, answered);
+	freeze_release(freeze, answered);
 	if (!answered)
 		return cairn_err_set(err, CAIRN_ABORTED,
 				     "the freeze guard was killed; the freeze may not have held");
@@ -207,11 +207,11 @@ int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err)
 	return 0;
 }
 
-int device_thaw(const char *device, struct cairn_err *err)
+int pool_device_thaw(const char *device, struct cairn_err *err)
 {
 	cairn_auto_free char *mount = NULL;
 	cairn_auto_fd int fd = -1;
-	int rc = device_mount_point(device, &mount, err);
+	int rc = pool_device_mount_point(device, &mount, err);
 
 	if (rc < 0 || !mount)
 		return rc;
@@ -223,8 +223,8 @@ int device_thaw(const char *device, struct cairn_err *err)
 	return 0;
 }
 
-void device_freeze_free(struct device_freeze *freeze)
+void pool_device_freeze_free(struct device_freeze *freeze)
 {
 	if (freeze)
-		(void)device_freeze_end(freeze, NULL);
+		(void)pool_device_freeze_end(freeze, NULL);
 }

@@ -93,7 +93,7 @@ static bool thaw_one(int mount)
 }
 
 /* Thaws the first `n`; false when one of them was no longer frozen. */
-static bool thaw(const struct freeze_plan *plan, size_t n)
+static bool freeze_guard_thaw(const struct freeze_plan *plan, size_t n)
 {
 	bool all_were_frozen = true;
 
@@ -109,7 +109,7 @@ static bool freeze_all(const struct freeze_plan *plan, uint64_t deadline)
 		struct freeze_reply reply = {.index = (uint32_t)i};
 
 		if (wait_parent(plan->socket, 0) != WAKE_TIME) {
-			thaw(plan, i);
+			freeze_guard_thaw(plan, i);
 			return false;
 		}
 		if (now_ms() >= deadline)
@@ -117,7 +117,7 @@ static bool freeze_all(const struct freeze_plan *plan, uint64_t deadline)
 		else if (ioctl(plan->mounts[i], FIFREEZE, 0) < 0)
 			reply.sys_errno = errno;
 		if (reply.sys_errno) {
-			thaw(plan, i);
+			freeze_guard_thaw(plan, i);
 			send_reply(plan->socket, reply);
 			return false;
 		}
@@ -125,7 +125,7 @@ static bool freeze_all(const struct freeze_plan *plan, uint64_t deadline)
 	return true;
 }
 
-static void hold(const struct freeze_plan *plan, uint64_t deadline)
+static void freeze_guard_hold(const struct freeze_plan *plan, uint64_t deadline)
 {
 	struct freeze_reply reply = {0};
 	uint64_t now = now_ms();
@@ -133,7 +133,7 @@ static void hold(const struct freeze_plan *plan, uint64_t deadline)
 
 	send_reply(plan->socket, reply);
 	wake = wait_parent(plan->socket, now < deadline ? (int)(deadline - now) : 0);
-	if (!thaw(plan, plan->n))
+	if (!freeze_guard_thaw(plan, plan->n))
 		reply.broken = FREEZE_THAWED;
 	if (wake == WAKE_TIME) {
 		reply.broken = FREEZE_EXPIRED;
@@ -143,7 +143,7 @@ static void hold(const struct freeze_plan *plan, uint64_t deadline)
 		send_reply(plan->socket, reply);
 }
 
-_Noreturn void freeze_guard_run(const struct freeze_plan *plan)
+_Noreturn void pool_freeze_guard_run(const struct freeze_plan *plan)
 {
 	uint64_t deadline;
 
@@ -155,6 +155,6 @@ _Noreturn void freeze_guard_run(const struct freeze_plan *plan)
 		_exit(1);
 	deadline = now_ms() + plan->hold_max_ms;
 	if (freeze_all(plan, deadline))
-		hold(plan, deadline);
+		freeze_guard_hold(plan, deadline);
 	_exit(0);
 }

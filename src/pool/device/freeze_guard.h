@@ -42,6 +42,6 @@ struct freeze_plan {
 };
 
 /* Freezes in order, waits, thaws in reverse order, and exits the process. */
-_Noreturn void freeze_guard_run(const struct freeze_plan *plan);
+_Noreturn void pool_freeze_guard_run(const struct freeze_plan *plan);
 
 #endif

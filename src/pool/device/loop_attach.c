@@ -23,7 +23,7 @@
 
 /* Parses the number at *text and advances past it and one dot; 0 when there is
  * none. */
-static unsigned take_number(const char **text)
+static unsigned loop_attach_take_number(const char **text)
 {
 	unsigned number = 0;
 
@@ -43,8 +43,8 @@ static bool kernel_at_least(unsigned want_major, unsigned want_minor)
 
 	if (uname(&name) < 0)
 		return false;
-	major = take_number(&text);
-	minor = take_number(&text);
+	major = loop_attach_take_number(&text);
+	minor = loop_attach_take_number(&text);
 	return major > want_major || (major == want_major && minor >= want_minor);
 }
 
@@ -83,7 +83,7 @@ static void fill_config(const struct loop_spec *spec, int file_fd, struct loop_c
 		 spec->file);
 }
 
-static int configure(int fd, struct loop_config *config)
+static int loop_attach_configure(int fd, struct loop_config *config)
 {
 	if (ioctl(fd, LOOP_CONFIGURE, config) == 0)
 		return 0;
@@ -126,7 +126,7 @@ static int try_attach(int control, struct loop_config *config, const struct loop
 				     ret->path);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", ret->path);
-	rc = configure(fd, config);
+	rc = loop_attach_configure(fd, config);
 	if (rc == -EBUSY || rc == -EAGAIN || rc == -ENXIO)
 		return CAIRN_ABORTED;
 	if (rc < 0)
@@ -136,8 +136,8 @@ static int try_attach(int control, struct loop_config *config, const struct loop
 	return 0;
 }
 
-int loop_attach(const struct loop_spec *spec, struct loop_device *ret, int *ret_fd,
-		struct cairn_err *err)
+int pool_loop_attach(const struct loop_spec *spec, struct loop_device *ret, int *ret_fd,
+		     struct cairn_err *err)
 {
 	cairn_auto_fd int control = -1;
 	cairn_auto_fd int file = -1;

@@ -37,8 +37,8 @@ static bool same_file(const struct loop_info64 *info, const struct stat *file)
 	return info->lo_device == file->st_dev && info->lo_inode == file->st_ino;
 }
 
-int loop_open(const char *device, const struct stat *file, int flags, int *ret_fd,
-	      struct cairn_err *err)
+int pool_loop_open(const char *device, const struct stat *file, int flags, int *ret_fd,
+		   struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
 	struct loop_info64 info;
@@ -78,7 +78,7 @@ static int sysfs_says_same(const char *name, const struct stat *file)
 
 /* 1 if the device's backing file is the file, 0 if not, or a negative errno: an
  * overlooked device would not be flushed. */
-static int belongs(const char *name, const struct stat *file, struct loop_device *ret)
+static int loop_device_belongs(const char *name, const struct stat *file, struct loop_device *ret)
 {
 	char path[DEVICE_PATH_MAX];
 	struct loop_info64 info = {0};
@@ -100,14 +100,14 @@ static int belongs(const char *name, const struct stat *file, struct loop_device
 	return 1;
 }
 
-static void closedirp(DIR **dir)
+static void loop_device_closedirp(DIR **dir)
 {
 	if (*dir)
 		closedir(*dir);
 }
 
 /* False for a device that sysfs shows without backing file. */
-static bool may_be_attached(const char *name)
+static bool loop_device_may_be_attached(const char *name)
 {
 	char path[64];
 
@@ -115,11 +115,12 @@ static bool may_be_attached(const char *name)
 	return access(path, F_OK) == 0 || access("/sys/block", F_OK) < 0;
 }
 
-int loop_find_all(const struct stat *file,
-		  int (*fn)(void *arg, const struct loop_device *device, struct cairn_err *err),
-		  void *arg, struct cairn_err *err)
+int pool_loop_find_all(const struct stat *file,
+		       int (*fn)(void *arg, const struct loop_device *device,
+				 struct cairn_err *err),
+		       void *arg, struct cairn_err *err)
 {
-	cairn_cleanup(closedirp) DIR *dir = NULL;
+	cairn_cleanup(loop_device_closedirp) DIR *dir = NULL;
 	const struct dirent *entry;
 	int rc = 0;
 
@@ -132,8 +133,8 @@ int loop_find_all(const struct stat *file,
 		struct loop_device found = {.path = ""};
 		int same = 0;
 
-		if (is_loop_name(entry->d_name) && may_be_attached(entry->d_name))
-			same = belongs(entry->d_name, file, &found);
+		if (is_loop_name(entry->d_name) && loop_device_may_be_attached(entry->d_name))
+			same = loop_device_belongs(entry->d_name, file, &found);
 		if (same < 0)
 			return cairn_err_sys(err, -same, "look at the loop devices");
 		if (same)
@@ -151,23 +152,23 @@ static int prefer_writable(void *arg, const struct loop_device *device, struct c
 	return !(device->flags & LO_FLAGS_READ_ONLY);
 }
 
-int loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err)
+int pool_loop_find(const struct stat *file, struct loop_device *ret, struct cairn_err *err)
 {
 	struct loop_device best = {.path = ""};
-	int rc = loop_find_all(file, prefer_writable, &best, err);
+	int rc = pool_loop_find_all(file, prefer_writable, &best, err);
 
 	if (!rc)
 		*ret = best;
 	return rc;
 }
 
-bool loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms)
+bool pool_loop_wait_gone(const char *device, const struct stat *file, uint64_t wait_ms)
 {
 	uint64_t deadline = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
 	struct loop_device now;
 
 	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
-		if (belongs(device + strlen("/dev/"), file, &now) == 0)
+		if (loop_device_belongs(device + strlen("/dev/"), file, &now) == 0)
 			return true;
 		if (cairn_monotonic_ns() >= deadline)
 			return false;
@@ -188,7 +189,7 @@ static char autoclear_attribute(dev_t device)
 	return fd >= 0 && read(fd, &value, 1) == 1 ? value : 0;
 }
 
-bool loop_wait_released(dev_t device, uint64_t wait_ms)
+bool pool_loop_wait_released(dev_t device, uint64_t wait_ms)
 {
 	uint64_t deadline = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
 
@@ -210,7 +211,7 @@ static void keep_after_all(const char *device, const struct stat *file)
 	struct loop_info64 info;
 	cairn_auto_fd int fd = -1;
 
-	if (loop_open(device, file, O_RDONLY, &fd, NULL) < 0)
+	if (pool_loop_open(device, file, O_RDONLY, &fd, NULL) < 0)
 		return;
 	if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
 		return;
@@ -219,12 +220,13 @@ static void keep_after_all(const char *device, const struct stat *file)
 }
 
 /* An error counts as "mounted": the caller then fails at once instead of waiting. */
-static bool is_mounted(const char *device)
+static bool loop_device_is_mounted(const char *device)
 {
 	cairn_auto_free char *mount = NULL;
 	struct stat st;
 
-	return stat(device, &st) < 0 || mounts_find_device(st.st_rdev, &mount, NULL) < 0 || mount;
+	return stat(device, &st) < 0 || pool_mounts_find_device(st.st_rdev, &mount, NULL) < 0 ||
+	       mount;
 }
 
 /* Opens exclusively, so that the device cannot be mounted between the check and the
@@ -238,18 +240,18 @@ static int open_exclusively(const char *device, const struct stat *file, int *re
 
 	for (uint64_t pause = POLL_FIRST_MS;; pause = pause < POLL_MAX_MS ? pause * 2 : pause) {
 		struct cairn_err why = {0};
-		int rc = loop_open(device, file, O_RDONLY | O_EXCL, ret_fd, &why);
+		int rc = pool_loop_open(device, file, O_RDONLY | O_EXCL, ret_fd, &why);
 
 		if (rc == 0 || why.sys_errno != EBUSY)
 			return rc ? cairn_err_set(err, rc, "%s", why.msg) : 0;
-		if (is_mounted(device) || cairn_monotonic_ns() >= deadline)
+		if (loop_device_is_mounted(device) || cairn_monotonic_ns() >= deadline)
 			return cairn_err_set(err, CAIRN_PRECONDITION,
 					     "'%s' is mounted or in use; unmount it first", device);
 		cairn_sleep_ms(pause);
 	}
 }
 
-int loop_detach(const char *device, const struct stat *file, struct cairn_err *err)
+int pool_loop_detach(const char *device, const struct stat *file, struct cairn_err *err)
 {
 	struct loop_info64 before = {0};
 	struct cairn_err why = {0};
@@ -266,7 +268,7 @@ int loop_detach(const char *device, const struct stat *file, struct cairn_err *e
 		return cairn_err_sys(err, errno, "detach '%s'", device);
 	}
 	close(cairn_take_fd(&fd));
-	if (loop_wait_gone(device, file, LOOP_DETACH_WAIT_MS))
+	if (pool_loop_wait_gone(device, file, LOOP_DETACH_WAIT_MS))
 		return 0;
 	if (!(before.lo_flags & LO_FLAGS_AUTOCLEAR))
 		keep_after_all(device, file);
@@ -307,7 +309,7 @@ static int lock_opened(const char *file, uint64_t deadline, int *ret_fd, struct 
 	return 0;
 }
 
-int loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
+int pool_loop_lock(const char *file, int *ret_fd, struct cairn_err *err)
 {
 	uint64_t deadline = cairn_monotonic_ns() + LOOP_LOCK_WAIT_MS * CAIRN_NS_PER_MS;
 

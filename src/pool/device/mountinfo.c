@@ -140,7 +140,7 @@ static bool parse_line(char *line, struct mountinfo_entry *entry)
 	return true;
 }
 
-bool mountinfo_next(char **cursor, struct mountinfo_entry *ret)
+bool pool_mountinfo_next(char **cursor, struct mountinfo_entry *ret)
 {
 	while (**cursor) {
 		struct mountinfo_entry entry;

@@ -31,6 +31,6 @@ struct mountinfo_entry {
 
 /* Parses the next well-formed line at *cursor (NUL-terminated text) and
  * advances the cursor past it. False at the end of the text. */
-bool mountinfo_next(char **cursor, struct mountinfo_entry *ret);
+bool pool_mountinfo_next(char **cursor, struct mountinfo_entry *ret);
 
 #endif

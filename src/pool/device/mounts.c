@@ -70,7 +70,7 @@ static bool entry_is_on(const struct mountinfo_entry *entry, dev_t device)
 	return source_device(entry->source) == device;
 }
 
-int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
+int pool_mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
@@ -80,7 +80,7 @@ int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
 	if (rc < 0)
 		return rc;
 	cursor = text;
-	while (mountinfo_next(&cursor, &entry)) {
+	while (pool_mountinfo_next(&cursor, &entry)) {
 		uint64_t id = 0;
 		char *copy;
 
@@ -99,8 +99,8 @@ int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
 }
 
 /* Finds the entry of a mount id; *ret_text owns what the entry borrows. */
-static int find_entry(uint64_t id, char **ret_text, struct mountinfo_entry *ret,
-		      struct cairn_err *err)
+static int mounts_find_entry(uint64_t id, char **ret_text, struct mountinfo_entry *ret,
+			     struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
@@ -110,7 +110,7 @@ static int find_entry(uint64_t id, char **ret_text, struct mountinfo_entry *ret,
 	if (rc < 0)
 		return rc;
 	cursor = text;
-	while (mountinfo_next(&cursor, &entry)) {
+	while (pool_mountinfo_next(&cursor, &entry)) {
 		if (entry.id != id)
 			continue;
 		*ret = entry;
@@ -120,7 +120,7 @@ static int find_entry(uint64_t id, char **ret_text, struct mountinfo_entry *ret,
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "the mount is not in the mount table");
 }
 
-int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
+int pool_mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
@@ -129,7 +129,7 @@ int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
 
 	if (rc < 0)
 		return cairn_err_sys(err, -rc, "mount id");
-	rc = find_entry(id, &text, &entry, err);
+	rc = mounts_find_entry(id, &text, &entry, err);
 	if (rc < 0)
 		return rc;
 	*ret = (uint64_t)entry.major << 32 | entry.minor;
@@ -173,7 +173,7 @@ static int look_at_dead(const char *path, bool *ret_root, char **ret_text,
 		return cairn_err_sys(err, errno, "open '%s'", path);
 	rc = mount_id_by_fdinfo(fd, &id, err);
 	if (!rc)
-		rc = find_entry(id, ret_text, ret, err);
+		rc = mounts_find_entry(id, ret_text, ret, err);
 	if (rc)
 		return rc;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -193,11 +193,11 @@ static int look_at_live(const char *path, char **ret_text, struct mountinfo_entr
 
 	if (rc < 0)
 		return cairn_err_sys(err, -rc, "mount id of '%s'", path);
-	rc = find_entry(id, ret_text, ret, err);
+	rc = mounts_find_entry(id, ret_text, ret, err);
 	return rc ? cairn_err_wrap(err, "'%s'", path) : 0;
 }
 
-int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err)
+int pool_mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
@@ -225,16 +225,16 @@ int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err)
 	return 0;
 }
 
-int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err)
+int pool_mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err)
 {
 	struct mounts_at at;
-	int rc = mounts_look(path, &at, err);
+	int rc = pool_mounts_look(path, &at, err);
 
 	*ret = rc ? 0 : at.source;
 	return rc;
 }
 
-int mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err)
+int pool_mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;

@@ -19,11 +19,11 @@ struct cairn_err;
  * by its path, or NULL in *ret_mount, which the caller owns. btrfs has a device
  * number of its own in the table, so the source is compared as well; of a btrfs
  * over several devices only the one named as source is found. */
-int mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err);
+int pool_mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err);
 
 /* The number that is the same for all mounts of one filesystem. It differs
  * from st_dev on btrfs, where each subvolume has its own st_dev. */
-int mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err);
+int pool_mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err);
 
 #define MOUNTS_TYPE_MAX 32
 
@@ -36,13 +36,13 @@ struct mounts_at {
 	char fs_type[MOUNTS_TYPE_MAX];
 };
 
-int mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err);
+int pool_mounts_look(const char *path, struct mounts_at *ret, struct cairn_err *err);
 
 /* Only the source device; 0 also when nothing is mounted there. */
-int mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err);
+int pool_mounts_source_of(const char *path, dev_t *ret, struct cairn_err *err);
 
 /* True if `path` is a mount point; false for a missing path. A filesystem that
  * has shut down after errors is still mounted. */
-int mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err);
+int pool_mounts_is_mount_point(const char *path, bool *ret, struct cairn_err *err);
 
 #endif

@@ -13,7 +13,7 @@
  * opened for writing while the lease is held, the kernel sends a signal: choose one that
  * is ignored by default, since SIGIO would end the process. A write lease would detect
  * readers too, but a process that opens the file meanwhile would fail or wait. */
-enum opened opened_for_writing(const char *path)
+enum opened pool_open_files_for_writing(const char *path)
 {
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -29,7 +29,7 @@ enum opened opened_for_writing(const char *path)
  * files. */
 #define READER_BYTE (1LL << 62)
 
-void opened_mark_reader(int fd)
+void pool_open_files_mark_reader(int fd)
 {
 	struct flock lock = {
 		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = READER_BYTE, .l_len = 1};
@@ -37,7 +37,7 @@ void opened_mark_reader(int fd)
 	(void)fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-bool opened_has_reader(const char *path)
+bool pool_open_files_has_reader(const char *path)
 {
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct flock lock = {

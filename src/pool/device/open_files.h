@@ -16,13 +16,13 @@ enum opened {
 
 /* By another process, a loop device, or this process through another
  * descriptor. */
-enum opened opened_for_writing(const char *path);
+enum opened pool_open_files_for_writing(const char *path);
 
 /* Marks an open file as being read until the descriptor is closed. The mark blocks no
  * other process; it has no effect if the filesystem does not support locks. */
-void opened_mark_reader(int fd);
+void pool_open_files_mark_reader(int fd);
 
-/* True if a reader has marked the file with opened_mark_reader(). */
-bool opened_has_reader(const char *path);
+/* True if a reader has marked the file with pool_open_files_mark_reader(). */
+bool pool_open_files_has_reader(const char *path);
 
 #endif

@@ -30,21 +30,22 @@ static int stat_file(const char *path, struct stat *ret, struct cairn_err *err)
 	return 0;
 }
 
-int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
+int pool_device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
 {
 	struct loop_device found = {.path = ""};
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
 	if (rc == 0)
-		rc = loop_find(&file, &found, err);
+		rc = pool_loop_find(&file, &found, err);
 	if (rc == 0)
 		memcpy(ret_device, found.path, sizeof(found.path));
 	return rc;
 }
 
 /* Whether the existing device of a file can be used. */
-static int reuse(const struct loop_device *found, bool read_only, struct cairn_err *err)
+static int volume_device_reuse(const struct loop_device *found, bool read_only,
+			       struct cairn_err *err)
 {
 	if (!read_only && (found->flags & LO_FLAGS_READ_ONLY))
 		return cairn_err_set(err, CAIRN_PRECONDITION,
@@ -53,8 +54,8 @@ static int reuse(const struct loop_device *found, bool read_only, struct cairn_e
 	return 0;
 }
 
-int device_attach_locked(const char *path, bool read_only, uint64_t size,
-			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
+int pool_device_attach_locked(const char *path, bool read_only, uint64_t size,
+			      char ret_device[DEVICE_PATH_MAX], struct cairn_err *err)
 {
 	struct loop_spec spec = {.file = path, .read_only = read_only, .size = size};
 	struct loop_device device = {.path = ""};
@@ -63,29 +64,29 @@ int device_attach_locked(const char *path, bool read_only, uint64_t size,
 	int rc = stat_file(path, &file, err);
 
 	if (rc == 0)
-		rc = loop_find(&file, &device, err);
+		rc = pool_loop_find(&file, &device, err);
 	if (rc < 0)
 		return rc;
-	rc = device.path[0] ? reuse(&device, read_only, err)
-			    : loop_attach(&spec, &device, &fd, err);
+	rc = device.path[0] ? volume_device_reuse(&device, read_only, err)
+			    : pool_loop_attach(&spec, &device, &fd, err);
 	if (rc == 0)
 		memcpy(ret_device, device.path, sizeof(device.path));
 	return rc;
 }
 
-int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
-		  struct cairn_err *err)
+int pool_device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
+		       struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
 	if (rc == 0)
-		rc = loop_lock(path, &lock, err);
-	return rc ? rc : device_attach_locked(path, read_only, 0, ret_device, err);
+		rc = pool_loop_lock(path, &lock, err);
+	return rc ? rc : pool_device_attach_locked(path, read_only, 0, ret_device, err);
 }
 
-int device_detach_locked(const char *path, struct cairn_err *err)
+int pool_device_detach_locked(const char *path, struct cairn_err *err)
 {
 	struct stat file;
 	int rc = stat_file(path, &file, err);
@@ -93,27 +94,28 @@ int device_detach_locked(const char *path, struct cairn_err *err)
 	while (rc == 0) {
 		struct loop_device device = {.path = ""};
 
-		rc = loop_find(&file, &device, err);
+		rc = pool_loop_find(&file, &device, err);
 		if (rc == 0 && !device.path[0])
 			return 0;
 		if (rc == 0)
-			rc = loop_detach(device.path, &file, err);
+			rc = pool_loop_detach(device.path, &file, err);
 	}
 	return rc;
 }
 
-int device_detach(const char *path, struct cairn_err *err)
+int pool_device_detach(const char *path, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
 	if (rc == 0)
-		rc = loop_lock(path, &lock, err);
-	return rc ? rc : device_detach_locked(path, err);
+		rc = pool_loop_lock(path, &lock, err);
+	return rc ? rc : pool_device_detach_locked(path, err);
 }
 
-static int list_add(void *arg, const struct loop_device *device, struct cairn_err *err)
+static int volume_device_list_add(void *arg, const struct loop_device *device,
+				  struct cairn_err *err)
 {
 	struct device_list *list = arg;
 	struct device_one *grown = cairn_realloc_array(list->list, list->n + 1, sizeof(*grown));
@@ -125,25 +127,25 @@ static int list_add(void *arg, const struct loop_device *device, struct cairn_er
 	one = &grown[list->n++];
 	*one = (struct device_one){.read_only = device->flags & LO_FLAGS_READ_ONLY};
 	memcpy(one->path, device->path, sizeof(one->path));
-	return device_mount_point(one->path, &one->mount, err);
+	return pool_device_mount_point(one->path, &one->mount, err);
 }
 
-int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err)
+int pool_device_list_get(const char *path, struct device_list *ret, struct cairn_err *err)
 {
 	struct device_list list = {0};
 	struct stat file;
 	int rc = stat_file(path, &file, err);
 
 	if (rc == 0)
-		rc = loop_find_all(&file, list_add, &list, err);
+		rc = pool_loop_find_all(&file, volume_device_list_add, &list, err);
 	if (rc == 0)
 		*ret = list;
 	else
-		device_list_done(&list);
+		pool_device_list_done(&list);
 	return rc;
 }
 
-void device_list_done(struct device_list *list)
+void pool_device_list_done(struct device_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
 		free(list->list[i].mount);
@@ -169,7 +171,7 @@ static int set_limit(int fd, uint64_t size)
 }
 
 /* Without a limit the device takes its file's size, which may be larger. */
-int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
+int pool_device_refresh_size(const char *device, uint64_t size, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
 	struct loop_info64 info;
@@ -190,7 +192,7 @@ int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err
 	return 0;
 }
 
-int device_flush(const char *device, struct cairn_err *err)
+int pool_device_flush(const char *device, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open(device, O_RDONLY | O_CLOEXEC);
 
@@ -201,7 +203,7 @@ int device_flush(const char *device, struct cairn_err *err)
 	return 0;
 }
 
-int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err)
+int pool_device_mount_point(const char *device, char **ret_mount, struct cairn_err *err)
 {
 	struct stat st;
 
@@ -209,5 +211,5 @@ int device_mount_point(const char *device, char **ret_mount, struct cairn_err *e
 		return cairn_err_sys(err, errno, "stat '%s'", device);
 	if (!S_ISBLK(st.st_mode))
 		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a block device", device);
-	return mounts_find_device(st.st_rdev, ret_mount, err);
+	return pool_mounts_find_device(st.st_rdev, ret_mount, err);
 }

@@ -28,13 +28,13 @@ struct device_freeze;
 
 /* The loop device whose backing file is `path`, or "" in `ret_device` when
  * there is none. Works without root as far as sysfs is readable. */
-int device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
+int pool_device_find(const char *path, char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
 
 /* Every loop device over one file. */
 struct device_one {
 	char path[DEVICE_PATH_MAX];
 	bool read_only;
-	char *mount; /* see device_mount_point() */
+	char *mount; /* see pool_device_mount_point() */
 };
 
 struct device_list {
@@ -44,8 +44,8 @@ struct device_list {
 
 /* All loop devices of the file: each has a cache of its own and may be mounted.
  * `ret` is empty when there are none. */
-int device_list_get(const char *path, struct device_list *ret, struct cairn_err *err);
-void device_list_done(struct device_list *list);
+int pool_device_list_get(const char *path, struct device_list *ret, struct cairn_err *err);
+void pool_device_list_done(struct device_list *list);
 
 /* Attaches with direct I/O where the filesystem supports it, with 512-byte
  * sectors; a file that already has a device keeps it. Concurrent calls are safe
@@ -55,33 +55,33 @@ void device_list_done(struct device_list *list);
  * CAIRN_UNIMPLEMENTED  this machine has no loop devices
  * CAIRN_PRECONDITION   wanted writable, but attached read-only already
  */
-int device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
-		  struct cairn_err *err);
+int pool_device_attach(const char *path, bool read_only, char ret_device[DEVICE_PATH_MAX],
+		       struct cairn_err *err);
 
 /* The same for the first `size` bytes of a file that may be longer (0: all of it), and
- * for a caller that holds loop_lock() on the file. */
-int device_attach_locked(const char *path, bool read_only, uint64_t size,
-			 char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
-int device_detach_locked(const char *path, struct cairn_err *err);
+ * for a caller that holds pool_loop_lock() on the file. */
+int pool_device_attach_locked(const char *path, bool read_only, uint64_t size,
+			      char ret_device[DEVICE_PATH_MAX], struct cairn_err *err);
+int pool_device_detach_locked(const char *path, struct cairn_err *err);
 
 /* Detaches, and waits until the device is gone. A file without a device is not
  * an error.
  *
  * CAIRN_PRECONDITION  mounted or open elsewhere; the device stays as it was
  */
-int device_detach(const char *path, struct cairn_err *err);
+int pool_device_detach(const char *path, struct cairn_err *err);
 
 /* Grows an attached device to `size` bytes of its file; does nothing if it has
  * that size. */
-int device_refresh_size(const char *device, uint64_t size, struct cairn_err *err);
+int pool_device_refresh_size(const char *device, uint64_t size, struct cairn_err *err);
 
 /* Flushes the device's dirty pages to the backing file. */
-int device_flush(const char *device, struct cairn_err *err);
+int pool_device_flush(const char *device, struct cairn_err *err);
 
 /* Where the filesystem on the device is mounted (any one place), or NULL in
  * *ret_mount: not mounted, or only where this process cannot see it. Partitions
  * are ignored; our devices are attached without partition scanning. */
-int device_mount_point(const char *device, char **ret_mount, struct cairn_err *err);
+int pool_device_mount_point(const char *device, char **ret_mount, struct cairn_err *err);
 
 /* Freezes all these mounted filesystems, in order; one that is named through
  * two mounts is frozen once. On failure none stays frozen.
@@ -91,28 +91,28 @@ int device_mount_point(const char *device, char **ret_mount, struct cairn_err *e
  * CAIRN_DENIED         no permission to freeze
  * CAIRN_RANGE          more than 256 filesystems
  */
-int device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
-			struct cairn_err *err);
+int pool_device_freeze_begin(const char *const mounts[], size_t n, struct device_freeze **ret,
+			     struct cairn_err *err);
 
 /* The same with another time limit than FREEZE_HOLD_MAX_MS. */
-int device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
-			    struct device_freeze **ret, struct cairn_err *err);
+int pool_device_freeze_begin_for(const char *const mounts[], size_t n, uint64_t hold_max_ms,
+				 struct device_freeze **ret, struct cairn_err *err);
 
 /* Thaws, and reports whether all stayed frozen until now. Frees `freeze`.
  *
  * CAIRN_ABORTED  the hold expired, the guard was killed, or another process
  *                thawed: discard snapshots cut under this freeze
  */
-int device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
+int pool_device_freeze_end(struct device_freeze *freeze, struct cairn_err *err);
 
 /* Thaws the filesystem of a device, for the case that a process died together
  * with its guard (a container that was killed as a whole). A device that is not
  * mounted or not frozen is not an error. */
-int device_thaw(const char *device, struct cairn_err *err);
+int pool_device_thaw(const char *device, struct cairn_err *err);
 
 /* Thaws without reporting whether the freeze lasted; for error paths. Accepts
  * NULL. */
-void device_freeze_free(struct device_freeze *freeze);
-CAIRN_DEFINE_CLEANUP(struct device_freeze, device_freeze_free);
+void pool_device_freeze_free(struct device_freeze *freeze);
+CAIRN_DEFINE_CLEANUP(struct device_freeze, pool_device_freeze_free);
 
 #endif

@@ -12,11 +12,11 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "pool/btrfs_relocation.h"
+#include "pool/reflink/twostep.h"
 #include "pool/store/fiemap.h"
 #include "pool/store/fileset.h"
 #include "pool/store/mapping.h"
-#include "pool/reflink/twostep.h"
-#include "pool/btrfs_relocation.h"
 
 static int clone_file(int from, int to, struct cairn_err *err)
 {
@@ -37,10 +37,10 @@ static int cut_file(int from, int to, struct cairn_err *err)
 {
 	uint64_t prepared = 0;
 	bool done = false;
-	int rc = fileset_fd_size(to, &prepared, err);
+	int rc = pool_fileset_fd_size(to, &prepared, err);
 
 	if (rc == 0 && prepared > 0) {
-		rc = twostep_end(from, to, &done, err);
+		rc = reflink_twostep_end(from, to, &done, err);
 		if (rc == 0 && !done && ftruncate(to, 0) < 0)
 			rc = cairn_err_sys(err, errno, "empty a clone");
 	}
@@ -50,34 +50,36 @@ static int cut_file(int from, int to, struct cairn_err *err)
 static int prepare_file(int from, int to, struct cairn_err *err)
 {
 	bool worth = false;
-	int rc = twostep_is_worth(from, TWOSTEP_EXTENTS_MIN, &worth, err);
+	int rc = reflink_twostep_is_worth(from, TWOSTEP_EXTENTS_MIN, &worth, err);
 
-	return rc || !worth ? rc : twostep_begin(from, to, err);
+	return rc || !worth ? rc : reflink_twostep_begin(from, to, err);
 }
 
 static int reflink_snapshot_prepare(struct store *store, const char *volume_id,
 				    const char *snapshot_id, struct cairn_err *err)
 {
-	return fileset_prepare((struct fileset *)store, volume_id, snapshot_id, prepare_file, err);
+	return pool_fileset_prepare((struct fileset *)store, volume_id, snapshot_id, prepare_file,
+				    err);
 }
 
 static int reflink_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
 				uint64_t size, struct cairn_err *err)
 {
-	return fileset_cut((struct fileset *)store, volume_id, snapshot_id, size, cut_file, err);
+	return pool_fileset_cut((struct fileset *)store, volume_id, snapshot_id, size, cut_file,
+				err);
 }
 
 static int reflink_volume_clone(struct store *store, const char *id, const char *snapshot_id,
 				uint64_t length, uint64_t size, struct cairn_err *err)
 {
-	return fileset_clone((struct fileset *)store, id, snapshot_id, length, size, clone_file,
-			     err);
+	return pool_fileset_clone((struct fileset *)store, id, snapshot_id, length, size,
+				  clone_file, err);
 }
 
 static int reflink_volume_replace(struct store *store, const struct store_replacement *spec,
 				  struct cairn_err *err)
 {
-	return fileset_replace((struct fileset *)store, spec, clone_file, err);
+	return pool_fileset_replace((struct fileset *)store, spec, clone_file, err);
 }
 
 /* One side of a comparison. */
@@ -87,18 +89,19 @@ struct side {
 	struct mapping_source *source;
 };
 
-static int side_open(struct fileset *set, const char *id, struct side *side, struct cairn_err *err)
+static int reflink_side_open(struct fileset *set, const char *id, struct side *side,
+			     struct cairn_err *err)
 {
-	int rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, id}, O_RDONLY, &side->fd,
-				   err);
+	int rc = pool_fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, id}, O_RDONLY,
+					&side->fd, err);
 
-	rc = rc ? rc : fileset_fd_size(side->fd, &side->size, err);
-	return rc ? rc : fiemap_source_new(side->fd, 0, &side->source, err);
+	rc = rc ? rc : pool_fileset_fd_size(side->fd, &side->size, err);
+	return rc ? rc : pool_fiemap_source_new(side->fd, 0, &side->source, err);
 }
 
-static void side_done(struct side *side)
+static void reflink_side_done(struct side *side)
 {
-	fiemap_source_free(side->source);
+	pool_fiemap_source_free(side->source);
 	cairn_closep(&side->fd);
 }
 
@@ -109,15 +112,15 @@ struct pair {
 
 static void pair_done(struct pair *pair)
 {
-	side_done(&pair->base);
-	side_done(&pair->target);
+	reflink_side_done(&pair->base);
+	reflink_side_done(&pair->target);
 }
 
 static int pair_epoch(void *arg, uint64_t *ret, struct cairn_err *err)
 {
 	const struct pair *pair = arg;
 
-	return relocation_epoch(pair->target.fd, ret, err);
+	return pool_relocation_epoch(pair->target.fd, ret, err);
 }
 
 static int pair_restart(void *arg, uint64_t start, uint64_t end, struct cairn_err *err)
@@ -126,8 +129,8 @@ static int pair_restart(void *arg, uint64_t start, uint64_t end, struct cairn_er
 
 	(void)end;
 	(void)err;
-	fiemap_source_seek(pair->base.source, start);
-	fiemap_source_seek(pair->target.source, start);
+	pool_fiemap_source_seek(pair->base.source, start);
+	pool_fiemap_source_seek(pair->target.source, start);
 	return 0;
 }
 
@@ -139,22 +142,22 @@ static int reflink_delta(struct store *store, const char *base_id, const char *t
 	cairn_cleanup(pair_done) struct pair pair = {.base.fd = -1, .target.fd = -1};
 	const struct mapping_guard guard = {pair_epoch, pair_restart, &pair};
 	cairn_auto_free struct mapping_compare *compare = cairn_alloc(sizeof(*compare));
-	struct joiner joiner = {.sink = sink};
+	struct extent_merge joiner = {.sink = sink};
 	bool done;
 	int rc;
 
 	if (!compare)
 		return cairn_err_nomem(err, "comparison");
-	rc = side_open(set, base_id, &pair.base, err);
-	rc = rc ? rc : side_open(set, target_id, &pair.target, err);
+	rc = reflink_side_open(set, base_id, &pair.base, err);
+	rc = rc ? rc : reflink_side_open(set, target_id, &pair.target, err);
 	if (rc)
 		return rc;
-	mapping_compare_init(compare, pair.base.source, pair.base.size, pair.target.source,
-			     pair.target.size);
-	rc = mapping_compare_set_guard(compare, &guard, err);
-	rc = rc ? rc : mapping_compare_run(compare, UINT64_MAX, &joiner, progress, &done, err);
-	rc = rc ? rc : joiner_flush(&joiner, err);
-	ret_stats->extents_walked = mapping_compare_seen(compare);
+	pool_mapping_compare_init(compare, pair.base.source, pair.base.size, pair.target.source,
+				  pair.target.size);
+	rc = pool_mapping_compare_set_guard(compare, &guard, err);
+	rc = rc ? rc : pool_mapping_compare_run(compare, UINT64_MAX, &joiner, progress, &done, err);
+	rc = rc ? rc : pool_extent_merge_flush(&joiner, err);
+	ret_stats->extents_walked = pool_mapping_compare_seen(compare);
 	ret_stats->method = "fiemap";
 	return rc;
 }
@@ -163,39 +166,41 @@ static int reflink_allocated_fiemap(struct store *store, struct store_ref ref, u
 				    struct block_extent *out, size_t max, size_t *ret_n,
 				    struct cairn_err *err)
 {
-	cairn_cleanup(fiemap_source_freep) struct mapping_source *source = NULL;
+	cairn_cleanup(pool_fiemap_source_freep) struct mapping_source *source = NULL;
 	cairn_auto_fd int fd = -1;
 	uint64_t size = 0;
-	int rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
+	int rc = pool_fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
 
-	rc = rc ? rc : fileset_fd_size(fd, &size, err);
-	rc = rc ? rc : fiemap_source_new(fd, start, &source, err);
-	return rc ? rc : mapping_allocated(source, start, size, out, max, ret_n, err);
+	rc = rc ? rc : pool_fileset_fd_size(fd, &size, err);
+	rc = rc ? rc : pool_fiemap_source_new(fd, start, &source, err);
+	return rc ? rc : pool_mapping_allocated(source, start, size, out, max, ret_n, err);
 }
 
-#define REFLINK_OPS(allocated_fn, prepare_fn)                                                     \
-	{                                                                                         \
-		.name = "reflink", .close = fileset_store_close,                                  \
-		.volume_create = fileset_volume_create, .volume_clone = reflink_volume_clone,     \
-		.volume_resize = fileset_volume_resize, .volume_replace = reflink_volume_replace, \
-		.volume_sweep = fileset_volume_sweep, .remove = fileset_remove,                   \
-		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                     \
-		.snapshot_prepare = (prepare_fn), .allocated = (allocated_fn),                    \
-		.size = fileset_size, .usage = fileset_usage, .list = fileset_list,               \
-		.set_aside = fileset_set_aside, .bring_back = fileset_bring_back,                 \
-		.drop_aside = fileset_drop_aside, .list_aside = fileset_list_aside,               \
-		.reader_open = fileset_reader_open, .path = fileset_path, .cut_is_atomic = true,  \
+#define REFLINK_OPS(allocated_fn, prepare_fn)                                                      \
+	{                                                                                          \
+		.name = "reflink", .close = pool_fileset_store_close,                              \
+		.volume_create = pool_fileset_volume_create, .volume_clone = reflink_volume_clone, \
+		.volume_resize = pool_fileset_volume_resize,                                       \
+		.volume_replace = reflink_volume_replace,                                          \
+		.volume_sweep = pool_fileset_volume_sweep, .remove = pool_fileset_remove,          \
+		.snapshot_cut = reflink_snapshot_cut, .delta = reflink_delta,                      \
+		.snapshot_prepare = (prepare_fn), .allocated = (allocated_fn),                     \
+		.size = pool_fileset_size, .usage = pool_fileset_usage, .list = pool_fileset_list, \
+		.set_aside = pool_fileset_set_aside, .bring_back = pool_fileset_bring_back,        \
+		.drop_aside = pool_fileset_drop_aside, .list_aside = pool_fileset_list_aside,      \
+		.reader_open = pool_fileset_reader_open, .path = pool_fileset_path,                \
+		.cut_is_atomic = true,                                                             \
 	}
 
 /* Measured: SEEK_DATA is twice as fast on XFS, FIEMAP on btrfs. Cuts in two steps are for
  * XFS, where a clone is slow, and which never moves blocks by itself. */
 static const struct store_ops ops_seek =
-	REFLINK_OPS(fileset_allocated_seek, reflink_snapshot_prepare);
+	REFLINK_OPS(pool_fileset_allocated_seek, reflink_snapshot_prepare);
 static const struct store_ops ops_fiemap = REFLINK_OPS(reflink_allocated_fiemap, NULL);
 
-static int check_filesystem(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
+static int reflink_check_filesystem(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
 {
-	int rc = fileset_magic(dir, ret_magic, err);
+	int rc = pool_fileset_magic(dir, ret_magic, err);
 
 	if (rc == 0 && *ret_magic != XFS_SUPER_MAGIC && *ret_magic != BTRFS_SUPER_MAGIC)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION,
@@ -225,7 +230,7 @@ static int try_clone(const char *dir, struct cairn_err *err)
 int reflink_store_probe(const char *dir, struct cairn_err *err)
 {
 	uint64_t magic = 0;
-	int rc = check_filesystem(dir, &magic, err);
+	int rc = reflink_check_filesystem(dir, &magic, err);
 
 	return rc ? rc : try_clone(dir, err);
 }
@@ -234,11 +239,11 @@ int reflink_store_open(const char *dir, bool writable, struct store **ret, struc
 {
 	struct fileset *set = NULL;
 	uint64_t magic = 0;
-	int rc = check_filesystem(dir, &magic, err);
+	int rc = reflink_check_filesystem(dir, &magic, err);
 
 	rc = rc ? rc
-		: fileset_new(magic == BTRFS_SUPER_MAGIC ? &ops_fiemap : &ops_seek, dir, writable,
-			      &set, err);
+		: pool_fileset_new(magic == BTRFS_SUPER_MAGIC ? &ops_fiemap : &ops_seek, dir,
+				   writable, &set, err);
 	if (rc == 0)
 		*ret = &set->store;
 	return rc;

@@ -16,9 +16,9 @@
 #include "base/mem.h"
 #include "block/extent.h"
 #include "pool/store/fiemap.h"
+#include "pool/store/file_unchanged.h"
 #include "pool/store/fileset.h"
 #include "pool/store/mapping.h"
-#include "pool/store/file_unchanged.h"
 
 #define PIECE_EXTENTS 512U /* cloned at a time: some 10 ms */
 #define PIECE_PAUSE   1U   /* ms in which others get the file */
@@ -54,13 +54,13 @@ static int clone_range(int from, int to, uint64_t offset, uint64_t end, uint64_t
 	return 0;
 }
 
-int twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err)
+int reflink_twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err)
 {
-	cairn_cleanup(fiemap_source_freep) struct mapping_source *source = NULL;
+	cairn_cleanup(pool_fiemap_source_freep) struct mapping_source *source = NULL;
 	cairn_auto_free struct mapping *batch = cairn_calloc(PIECE_EXTENTS, sizeof(*batch));
 	uint64_t seen = 0;
 	size_t n = 1;
-	int rc = batch ? fiemap_source_new(from, 0, &source, err)
+	int rc = batch ? pool_fiemap_source_new(from, 0, &source, err)
 		       : cairn_err_nomem(err, "extent map");
 
 	for (; rc == 0 && n > 0 && seen < min; seen += n)
@@ -69,15 +69,16 @@ int twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *
 	return rc;
 }
 
-int twostep_begin(int from, int to, struct cairn_err *err)
+int reflink_twostep_begin(int from, int to, struct cairn_err *err)
 {
-	cairn_cleanup(fiemap_source_freep) struct mapping_source *source = NULL;
+	cairn_cleanup(pool_fiemap_source_freep) struct mapping_source *source = NULL;
 	cairn_auto_free struct mapping *batch = cairn_calloc(PIECE_EXTENTS, sizeof(*batch));
 	uint64_t at = 0, size = 0;
 	size_t n = 1;
-	int rc = batch ? fileset_fd_size(from, &size, err) : cairn_err_nomem(err, "extent map");
+	int rc =
+		batch ? pool_fileset_fd_size(from, &size, err) : cairn_err_nomem(err, "extent map");
 
-	rc = rc ? rc : fiemap_source_new(from, 0, &source, err);
+	rc = rc ? rc : pool_fiemap_source_new(from, 0, &source, err);
 	while (rc == 0 && n > 0 && at < size) {
 		uint64_t end;
 
@@ -116,20 +117,21 @@ static int note_range(void *arg, const struct block_extent *extent, struct cairn
 static int find_differences(int from, int to, uint64_t size, struct ranges *ranges,
 			    struct cairn_err *err)
 {
-	cairn_cleanup(fiemap_source_freep) struct mapping_source *base = NULL, *target = NULL;
+	cairn_cleanup(pool_fiemap_source_freep) struct mapping_source *base = NULL, *target = NULL;
 	cairn_auto_free struct mapping_compare *compare = cairn_alloc(sizeof(*compare));
-	struct joiner joiner = {.sink = {.emit = note_range, .arg = ranges}};
+	struct extent_merge joiner = {.sink = {.emit = note_range, .arg = ranges}};
 	uint64_t have = 0;
 	bool done;
-	int rc = compare ? fileset_fd_size(to, &have, err) : cairn_err_nomem(err, "comparison");
+	int rc =
+		compare ? pool_fileset_fd_size(to, &have, err) : cairn_err_nomem(err, "comparison");
 
-	rc = rc ? rc : fiemap_source_new(to, 0, &base, err);
-	rc = rc ? rc : fiemap_source_new(from, 0, &target, err);
+	rc = rc ? rc : pool_fiemap_source_new(to, 0, &base, err);
+	rc = rc ? rc : pool_fiemap_source_new(from, 0, &target, err);
 	if (rc)
 		return rc;
-	mapping_compare_init(compare, base, have, target, size);
-	rc = mapping_compare_run(compare, UINT64_MAX, &joiner, NULL, &done, err);
-	return rc ? rc : joiner_flush(&joiner, err);
+	pool_mapping_compare_init(compare, base, have, target, size);
+	rc = pool_mapping_compare_run(compare, UINT64_MAX, &joiner, NULL, &done, err);
+	return rc ? rc : pool_extent_merge_flush(&joiner, err);
 }
 
 static int clone_differences(int from, int to, uint64_t size, struct cairn_err *err)
@@ -149,7 +151,7 @@ static int clone_differences(int from, int to, uint64_t size, struct cairn_err *
 /* A write in progress does not set the change time again. Cloning takes the inode's
  * lock and so waits for the write, whose data is then flushed, because a map shows
  * only blocks that have been allocated. */
-static int wait_for_write(int from, int to, uint64_t size, struct cairn_err *err)
+static int twostep_wait_for_write(int from, int to, uint64_t size, struct cairn_err *err)
 {
 	int rc = clone_range(from, to, 0, 1, size, err);
 
@@ -158,22 +160,22 @@ static int wait_for_write(int from, int to, uint64_t size, struct cairn_err *err
 	return rc;
 }
 
-int twostep_end(int from, int to, bool *ret_done, struct cairn_err *err)
+int reflink_twostep_end(int from, int to, bool *ret_done, struct cairn_err *err)
 {
 	struct still still;
 	bool changed = true;
-	int rc = still_begin(&still, from, to, err);
+	int rc = pool_file_unchanged_begin(&still, from, to, err);
 
 	*ret_done = false;
 	if (rc == CAIRN_ABORTED)
 		return 0;
-	rc = rc ? rc : wait_for_write(from, to, still.size, err);
+	rc = rc ? rc : twostep_wait_for_write(from, to, still.size, err);
 	if (rc)
 		return rc; /* a failed sync of the source is reported once: do not clone after it */
 	rc = clone_differences(from, to, still.size, err);
 	if (rc == CAIRN_NO_SPACE)
 		return 0; /* one clone of the whole file may need less */
-	rc = rc ? rc : still_end(&still, &changed, err);
+	rc = rc ? rc : pool_file_unchanged_end(&still, &changed, err);
 	*ret_done = rc == 0 && !changed;
 	return rc;
 }

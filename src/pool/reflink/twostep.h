@@ -21,14 +21,14 @@ struct cairn_err;
 #define TWOSTEP_EXTENTS_MIN 4096U
 
 /* True if the file has at least `min` extents. */
-int twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err);
+int reflink_twostep_is_worth(int from, uint64_t min, bool *ret_worth, struct cairn_err *err);
 
 /* The first step: fills the empty file `to` with clones of pieces of `from`, each
  * of a different moment. */
-int twostep_begin(int from, int to, struct cairn_err *err);
+int reflink_twostep_begin(int from, int to, struct cairn_err *err);
 
 /* The second step: `to` becomes a copy of `from` at one moment. *ret_done is false when
  * the file was written meanwhile; `to` is then still inconsistent. */
-int twostep_end(int from, int to, bool *ret_done, struct cairn_err *err);
+int reflink_twostep_end(int from, int to, bool *ret_done, struct cairn_err *err);
 
 #endif

@@ -12,31 +12,31 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "pool/store/fileset.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
+#include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
+#include "pool/store/fileset.h"
 #include "pool/store/store.h"
 
 #define PROBE_ENDING "-probe"
 
-bool belongings_is_object(const char *id)
+bool pool_belongings_is_object(const char *id)
 {
 	size_t len = strlen(id);
 	size_t cut = strlen(PROBE_ENDING);
 	char plain[STORE_ID_MAX + 1];
 	uint64_t volume, number;
 
-	if (ids_parse_volume(id, &volume) || ids_parse_snapshot(id, &volume, &number))
+	if (pool_ids_parse_volume(id, &volume) || pool_ids_parse_snapshot(id, &volume, &number))
 		return true;
 	if (len <= cut || len - cut > STORE_ID_MAX || strcmp(id + len - cut, PROBE_ENDING) != 0)
 		return false;
 	memcpy(plain, id, len - cut);
 	plain[len - cut] = '\0';
-	return ids_parse_snapshot(plain, &volume, &number);
+	return pool_ids_parse_snapshot(plain, &volume, &number);
 }
 
-bool belongings_is_set(const char *name)
+bool pool_belongings_is_set(const char *name)
 {
 	static const char digits[] = "0123456789";
 	size_t n;
@@ -77,10 +77,10 @@ static bool is_object_entry(const char *name)
 		return false;
 	memcpy(id, name, n);
 	id[n] = '\0';
-	return belongings_is_object(id);
+	return pool_belongings_is_object(id);
 }
 
-static void closedirp(DIR **dir)
+static void belongings_closedirp(DIR **dir)
 {
 	if (*dir)
 		closedir(*dir);
@@ -89,7 +89,7 @@ static void closedirp(DIR **dir)
 static int find_in(int root_fd, const char *name, bool (*is_ours)(const char *name), char **ret,
 		   struct cairn_err *err)
 {
-	cairn_cleanup(closedirp) DIR *dir = NULL;
+	cairn_cleanup(belongings_closedirp) DIR *dir = NULL;
 	int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	const struct dirent *entry;
 
@@ -113,7 +113,7 @@ static int find_in(int root_fd, const char *name, bool (*is_ours)(const char *na
 	return errno ? cairn_err_sys(err, errno, "list '%s'", name) : 0;
 }
 
-int belongings_find_foreign(int root_fd, char **ret, struct cairn_err *err)
+int pool_belongings_find_foreign(int root_fd, char **ret, struct cairn_err *err)
 {
 	static const struct {
 		const char *dir;
@@ -122,7 +122,7 @@ int belongings_find_foreign(int root_fd, char **ret, struct cairn_err *err)
 		{".", is_root_name},
 		{"volumes", is_object_entry},
 		{"snapshots", is_object_entry},
-		{POOL_SETS_NAME, belongings_is_set},
+		{POOL_SETS_NAME, pool_belongings_is_set},
 	};
 	char *found = NULL;
 

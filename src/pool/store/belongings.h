@@ -12,14 +12,14 @@
 struct cairn_err;
 
 /* True for the id of a volume, of a snapshot, or of a snapshot's second cut. */
-bool belongings_is_object(const char *id);
+bool pool_belongings_is_object(const char *id);
 
 /* True for the name of a change set's file, in quarantine or not. */
-bool belongings_is_set(const char *name);
+bool pool_belongings_is_set(const char *name);
 
 /* Looks for an entry that is not the pool's in `root_fd` and in the directories
  * of volumes, snapshots and sets below it. *ret is the path of the first one
  * found, owned by the caller, or NULL. */
-int belongings_find_foreign(int root_fd, char **ret, struct cairn_err *err);
+int pool_belongings_find_foreign(int root_fd, char **ret, struct cairn_err *err);
 
 #endif

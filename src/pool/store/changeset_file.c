@@ -28,12 +28,13 @@ struct setfile_writer {
 	char buf[WRITE_BUFFER];
 };
 
-void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX])
+void pool_changeset_file_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX])
 {
 	snprintf(out, SETFILE_NAME_MAX, "set-%" PRIu64 "-%" PRIu64, number, generation);
 }
 
-bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_generation)
+bool pool_changeset_file_parse_name(const char *name, uint64_t *ret_number,
+				    uint64_t *ret_generation)
 {
 	char number[24];
 	const char *dash;
@@ -61,12 +62,12 @@ static bool entry_is_set(const char *entry, bool aside, char name[SETFILE_NAME_M
 		return false;
 	memcpy(name, entry, n);
 	name[n] = '\0';
-	return setfile_parse_name(name, &number, &generation);
+	return pool_changeset_file_parse_name(name, &number, &generation);
 }
 
-int setfile_list(int sets_fd, bool aside,
-		 int (*fn)(void *arg, const char *name, struct cairn_err *err), void *arg,
-		 struct cairn_err *err)
+int pool_changeset_file_list(int sets_fd, bool aside,
+			     int (*fn)(void *arg, const char *name, struct cairn_err *err),
+			     void *arg, struct cairn_err *err)
 {
 	int fd = openat(sets_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -102,19 +103,20 @@ static int keep_newest(void *arg, const char *name, struct cairn_err *err)
 	uint64_t generation;
 
 	(void)err;
-	if (setfile_parse_name(name, &number, &generation) && number == newest->number &&
-	    generation > newest->generation)
+	if (pool_changeset_file_parse_name(name, &number, &generation) &&
+	    number == newest->number && generation > newest->generation)
 		newest->generation = generation;
 	return 0;
 }
 
-int setfile_newest_generation(int sets_fd, uint64_t number, uint64_t *ret, struct cairn_err *err)
+int pool_changeset_file_newest_generation(int sets_fd, uint64_t number, uint64_t *ret,
+					  struct cairn_err *err)
 {
 	struct newest newest = {.number = number};
-	int rc = setfile_list(sets_fd, false, keep_newest, &newest, err);
+	int rc = pool_changeset_file_list(sets_fd, false, keep_newest, &newest, err);
 
 	if (!rc)
-		rc = setfile_list(sets_fd, true, keep_newest, &newest, err);
+		rc = pool_changeset_file_list(sets_fd, true, keep_newest, &newest, err);
 	if (!rc)
 		*ret = newest.generation;
 	return rc;
@@ -127,7 +129,7 @@ static int rename_set(int sets_fd, const char *from, const char *to, struct cair
 	return cairn_sync_dir(sets_fd, to, err);
 }
 
-int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_set_aside(int sets_fd, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
@@ -135,7 +137,7 @@ int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err)
 	return rename_set(sets_fd, name, aside, err);
 }
 
-int setfile_bring_back(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_bring_back(int sets_fd, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
@@ -143,7 +145,7 @@ int setfile_bring_back(int sets_fd, const char *name, struct cairn_err *err)
 	return rename_set(sets_fd, aside, name, err);
 }
 
-int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err)
+int pool_changeset_file_drop_aside(int sets_fd, const char *name, struct cairn_err *err)
 {
 	char aside[SETFILE_NAME_MAX + sizeof(SETFILE_ASIDE)];
 
@@ -153,7 +155,7 @@ int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err)
 	return cairn_sync_dir(sets_fd, aside, err);
 }
 
-static int flush(struct setfile_writer *writer, struct cairn_err *err)
+static int changeset_file_flush(struct setfile_writer *writer, struct cairn_err *err)
 {
 	if (cairn_write_full(writer->fd, writer->buf, writer->len) < 0)
 		return cairn_err_sys(err, errno, "write change set '%s'", writer->name);
@@ -175,7 +177,7 @@ static int write_bytes(void *arg, const void *data, size_t n, struct cairn_err *
 		at += part;
 		n -= part;
 		if (writer->len == WRITE_BUFFER) {
-			int rc = flush(writer, err);
+			int rc = changeset_file_flush(writer, err);
 
 			if (rc)
 				return rc;
@@ -184,10 +186,10 @@ static int write_bytes(void *arg, const void *data, size_t n, struct cairn_err *
 	return 0;
 }
 
-int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
-		       struct setfile_writer **ret, struct cairn_err *err)
+int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
+				   struct setfile_writer **ret, struct cairn_err *err)
 {
-	cairn_cleanup(setfile_writer_freep) struct setfile_writer *writer =
+	cairn_cleanup(pool_changeset_file_writer_freep) struct setfile_writer *writer =
 		cairn_calloc(1, sizeof(*writer));
 	struct block_output output = {.write = write_bytes, .arg = writer};
 	int rc;
@@ -197,7 +199,7 @@ int setfile_writer_new(int sets_fd, const char *name, const struct block_set_inf
 	writer->sets_fd = sets_fd;
 	writer->fd = -1;
 	snprintf(writer->name, sizeof(writer->name), "%s", name);
-	writer->fd = owner_open(sets_fd, writer->name, O_WRONLY | O_TRUNC);
+	writer->fd = pool_owner_open(sets_fd, writer->name, O_WRONLY | O_TRUNC);
 	if (writer->fd < 0)
 		return cairn_err_sys(err, errno, "make change set '%s'", name);
 	rc = block_set_writer_new(info, output, &writer->set, err);
@@ -207,7 +209,7 @@ int setfile_writer_new(int sets_fd, const char *name, const struct block_set_inf
 	return 0;
 }
 
-void setfile_writer_free(struct setfile_writer *writer)
+void pool_changeset_file_writer_free(struct setfile_writer *writer)
 {
 	block_set_writer_freep(&writer->set);
 	if (writer->fd >= 0) {
@@ -218,18 +220,18 @@ void setfile_writer_free(struct setfile_writer *writer)
 	free(writer);
 }
 
-struct block_set_writer *setfile_writer_set(struct setfile_writer *writer)
+struct block_set_writer *pool_changeset_file_writer_set(struct setfile_writer *writer)
 {
 	return writer->set;
 }
 
-int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *ret_info,
-			  struct cairn_err *err)
+int pool_changeset_file_writer_finish(struct setfile_writer *writer,
+				      struct block_set_info *ret_info, struct cairn_err *err)
 {
 	int rc = block_set_writer_finish(writer->set, ret_info, err);
 
 	if (!rc)
-		rc = flush(writer, err);
+		rc = changeset_file_flush(writer, err);
 	if (rc)
 		return rc;
 	if (fsync(writer->fd) < 0)

@@ -24,20 +24,22 @@ struct setfile_writer;
 
 /* "set-<number>-<generation>": also its id among the leftovers. */
 #define SETFILE_NAME_MAX 64
-void setfile_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
+void pool_changeset_file_name(uint64_t number, uint64_t generation, char out[SETFILE_NAME_MAX]);
 
 /* Parses the name; false if it is not the name of a set. */
-bool setfile_parse_name(const char *name, uint64_t *ret_number, uint64_t *ret_generation);
+bool pool_changeset_file_parse_name(const char *name, uint64_t *ret_number,
+				    uint64_t *ret_generation);
 
 /* The highest generation for which a file exists, including quarantine; 0 if
  * none. */
-int setfile_newest_generation(int sets_fd, uint64_t number, uint64_t *ret, struct cairn_err *err);
+int pool_changeset_file_newest_generation(int sets_fd, uint64_t number, uint64_t *ret,
+					  struct cairn_err *err);
 
 /* Calls `fn` for every set file in sets/: with `aside` those in quarantine,
  * otherwise the others. A negative return ends the listing. */
-int setfile_list(int sets_fd, bool aside,
-		 int (*fn)(void *arg, const char *name, struct cairn_err *err), void *arg,
-		 struct cairn_err *err);
+int pool_changeset_file_list(int sets_fd, bool aside,
+			     int (*fn)(void *arg, const char *name, struct cairn_err *err),
+			     void *arg, struct cairn_err *err);
 
 /* Quarantine: renames the file to "<name>.aside", which is never read, and
  * back.
@@ -46,35 +48,35 @@ int setfile_list(int sets_fd, bool aside,
  * CAIRN_EXISTS     a file with the new name exists
  */
 #define SETFILE_ASIDE ".aside"
-int setfile_set_aside(int sets_fd, const char *name, struct cairn_err *err);
-int setfile_bring_back(int sets_fd, const char *name, struct cairn_err *err);
-int setfile_drop_aside(int sets_fd, const char *name, struct cairn_err *err);
+int pool_changeset_file_set_aside(int sets_fd, const char *name, struct cairn_err *err);
+int pool_changeset_file_bring_back(int sets_fd, const char *name, struct cairn_err *err);
+int pool_changeset_file_drop_aside(int sets_fd, const char *name, struct cairn_err *err);
 
 /* Starts the file; a leftover one is overwritten. */
-int setfile_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
-		       struct setfile_writer **ret, struct cairn_err *err);
+int pool_changeset_file_writer_new(int sets_fd, const char *name, const struct block_set_info *info,
+				   struct setfile_writer **ret, struct cairn_err *err);
 /* Removes the file unless it was finished. */
-void setfile_writer_free(struct setfile_writer *writer);
-CAIRN_DEFINE_CLEANUP(struct setfile_writer, setfile_writer_free);
+void pool_changeset_file_writer_free(struct setfile_writer *writer);
+CAIRN_DEFINE_CLEANUP(struct setfile_writer, pool_changeset_file_writer_free);
 
-struct block_set_writer *setfile_writer_set(struct setfile_writer *writer);
+struct block_set_writer *pool_changeset_file_writer_set(struct setfile_writer *writer);
 
 /* Makes file and name durable. */
-int setfile_writer_finish(struct setfile_writer *writer, struct block_set_info *ret_info,
-			  struct cairn_err *err);
+int pool_changeset_file_writer_finish(struct setfile_writer *writer,
+				      struct block_set_info *ret_info, struct cairn_err *err);
 
 /* CAIRN_NOT_FOUND  no such file
  * CAIRN_DATA_LOSS  damaged
  */
-int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
-		       struct setfile_reader **ret, struct cairn_err *err);
+int pool_changeset_file_reader_new(int sets_fd, const char *name, size_t buffer_size,
+				   struct setfile_reader **ret, struct cairn_err *err);
 /* Also frees the set's reader, unless it was taken. */
-void setfile_reader_free(struct setfile_reader *reader);
-CAIRN_DEFINE_CLEANUP(struct setfile_reader, setfile_reader_free);
+void pool_changeset_file_reader_free(struct setfile_reader *reader);
+CAIRN_DEFINE_CLEANUP(struct setfile_reader, pool_changeset_file_reader_free);
 
 /* The reader, borrowed; or handed over to a union, which must be freed before
  * the setfile_reader. */
-struct block_set_reader *setfile_reader_set(struct setfile_reader *reader);
-struct block_set_reader *setfile_reader_take(struct setfile_reader *reader);
+struct block_set_reader *pool_changeset_file_reader_set(struct setfile_reader *reader);
+struct block_set_reader *pool_changeset_file_reader_take(struct setfile_reader *reader);
 
 #endif

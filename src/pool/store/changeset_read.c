@@ -55,7 +55,7 @@ static bool hold_descriptor(void)
 	return false;
 }
 
-static int truncated(const struct setfile_reader *reader, struct cairn_err *err)
+static int changeset_read_truncated(const struct setfile_reader *reader, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_DATA_LOSS, "change set '%s' is truncated", reader->name);
 }
@@ -77,7 +77,7 @@ static int read_bytes(void *arg, uint64_t offset, void *data, size_t n, struct c
 	ssize_t got;
 
 	if (offset > reader->size || n > reader->size - offset)
-		return truncated(reader, err);
+		return changeset_read_truncated(reader, err);
 	if (reader->whole) {
 		memcpy(data, reader->whole + offset, n);
 		return 0;
@@ -87,10 +87,10 @@ static int read_bytes(void *arg, uint64_t offset, void *data, size_t n, struct c
 	if (got < 0)
 		return cairn_err_sys(err, errno == EFAULT ? EIO : errno, "read change set '%s'",
 				     reader->name);
-	return (size_t)got == n ? 0 : truncated(reader, err);
+	return (size_t)got == n ? 0 : changeset_read_truncated(reader, err);
 }
 
-static int read_whole(struct setfile_reader *reader, int fd, struct cairn_err *err)
+static int changeset_read_whole(struct setfile_reader *reader, int fd, struct cairn_err *err)
 {
 	ssize_t got;
 
@@ -100,7 +100,7 @@ static int read_whole(struct setfile_reader *reader, int fd, struct cairn_err *e
 	got = cairn_pread_full(fd, reader->whole, reader->size, 0);
 	if (got < 0)
 		return cairn_err_sys(err, errno, "read change set '%s'", reader->name);
-	return (size_t)got == reader->size ? 0 : truncated(reader, err);
+	return (size_t)got == reader->size ? 0 : changeset_read_truncated(reader, err);
 }
 
 static int map_whole(struct setfile_reader *reader, int fd, struct cairn_err *err)
@@ -122,17 +122,17 @@ static int hold_contents(struct setfile_reader *reader, int *fd, size_t whole_ma
 		return cairn_err_sys(err, errno, "stat change set '%s'", reader->name);
 	reader->size = (size_t)st.st_size;
 	if (reader->size <= whole_max)
-		return read_whole(reader, *fd, err);
+		return changeset_read_whole(reader, *fd, err);
 	if (!hold_descriptor())
 		return map_whole(reader, *fd, err);
 	reader->fd = cairn_take_fd(fd);
 	return 0;
 }
 
-int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
-		       struct setfile_reader **ret, struct cairn_err *err)
+int pool_changeset_file_reader_new(int sets_fd, const char *name, size_t buffer_size,
+				   struct setfile_reader **ret, struct cairn_err *err)
 {
-	cairn_cleanup(setfile_reader_freep) struct setfile_reader *reader =
+	cairn_cleanup(pool_changeset_file_reader_freep) struct setfile_reader *reader =
 		cairn_calloc(1, sizeof(*reader));
 	struct block_input input = {.read_at = read_bytes, .arg = reader};
 	cairn_auto_fd int fd = -1;
@@ -156,7 +156,7 @@ int setfile_reader_new(int sets_fd, const char *name, size_t buffer_size,
 	return 0;
 }
 
-void setfile_reader_free(struct setfile_reader *reader)
+void pool_changeset_file_reader_free(struct setfile_reader *reader)
 {
 	block_set_reader_freep(&reader->set);
 	if (reader->fd >= 0) {
@@ -169,12 +169,12 @@ void setfile_reader_free(struct setfile_reader *reader)
 	free(reader);
 }
 
-struct block_set_reader *setfile_reader_set(struct setfile_reader *reader)
+struct block_set_reader *pool_changeset_file_reader_set(struct setfile_reader *reader)
 {
 	return reader->set;
 }
 
-struct block_set_reader *setfile_reader_take(struct setfile_reader *reader)
+struct block_set_reader *pool_changeset_file_reader_take(struct setfile_reader *reader)
 {
 	return cairn_take(reader->set);
 }

@@ -2,7 +2,7 @@
 
 #include "pool/store/extent_merge.h"
 
-int joiner_flush(struct joiner *joiner, struct cairn_err *err)
+int pool_extent_merge_flush(struct extent_merge *joiner, struct cairn_err *err)
 {
 	struct block_extent held = joiner->held;
 
@@ -12,8 +12,8 @@ int joiner_flush(struct joiner *joiner, struct cairn_err *err)
 	return joiner->sink.emit(joiner->sink.arg, &held, err);
 }
 
-int joiner_add(struct joiner *joiner, uint64_t offset, uint64_t length, bool zero,
-	       struct cairn_err *err)
+int pool_extent_merge_add(struct extent_merge *joiner, uint64_t offset, uint64_t length, bool zero,
+			  struct cairn_err *err)
 {
 	struct block_extent *held = &joiner->held;
 	int rc;
@@ -24,7 +24,7 @@ int joiner_add(struct joiner *joiner, uint64_t offset, uint64_t length, bool zer
 		held->length += length;
 		return 0;
 	}
-	rc = joiner_flush(joiner, err);
+	rc = pool_extent_merge_flush(joiner, err);
 	if (rc)
 		return rc;
 	*held = (struct block_extent){.offset = offset, .length = length, .zero = zero};

@@ -15,16 +15,16 @@
 
 struct cairn_err;
 
-struct joiner {
+struct extent_merge {
 	struct block_sink sink;
 	struct block_extent held; /* length 0: no range is pending */
 };
 
 /* Ranges must be ascending and must not overlap; length 0 is ignored. */
-int joiner_add(struct joiner *joiner, uint64_t offset, uint64_t length, bool zero,
-	       struct cairn_err *err);
+int pool_extent_merge_add(struct extent_merge *joiner, uint64_t offset, uint64_t length, bool zero,
+			  struct cairn_err *err);
 
 /* Passes on the pending range. */
-int joiner_flush(struct joiner *joiner, struct cairn_err *err);
+int pool_extent_merge_flush(struct extent_merge *joiner, struct cairn_err *err);
 
 #endif

@@ -29,7 +29,7 @@ struct fiemap_source {
 	struct fiemap *map;
 };
 
-static enum mapping_kind kind_of(uint32_t flags)
+static enum mapping_kind fiemap_kind_of(uint32_t flags)
 {
 	/* Delayed writes are also shown as unwritten extents. */
 	if (flags & PLACE_UNSURE)
@@ -39,7 +39,8 @@ static enum mapping_kind kind_of(uint32_t flags)
 
 /* Converts one extent; the part before `at` was already delivered. False when
  * no part of it is new. */
-static bool take(struct fiemap_source *f, const struct fiemap_extent *extent, struct mapping *out)
+static bool fiemap_take(struct fiemap_source *f, const struct fiemap_extent *extent,
+			struct mapping *out)
 {
 	uint64_t end = extent->fe_logical + extent->fe_length;
 
@@ -53,7 +54,7 @@ static bool take(struct fiemap_source *f, const struct fiemap_extent *extent, st
 		.offset = extent->fe_logical,
 		.length = end - extent->fe_logical,
 		.inner = extent->fe_physical,
-		.kind = kind_of(extent->fe_flags),
+		.kind = fiemap_kind_of(extent->fe_flags),
 	};
 	if (out->offset < f->at) {
 		out->inner += f->at - out->offset;
@@ -85,13 +86,14 @@ static int fiemap_next(struct mapping_source *source, struct mapping *out, size_
 		if (f->map->fm_mapped_extents == 0)
 			break;
 		for (uint32_t i = 0; i < f->map->fm_mapped_extents; i++)
-			n += take(f, &f->map->fm_extents[i], &out[n]);
+			n += fiemap_take(f, &f->map->fm_extents[i], &out[n]);
 	}
 	*ret_n = n;
 	return 0;
 }
 
-int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err)
+int pool_fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret,
+			   struct cairn_err *err)
 {
 	struct fiemap_source *f = cairn_calloc(1, sizeof(*f));
 
@@ -109,7 +111,7 @@ int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struc
 	return 0;
 }
 
-void fiemap_source_seek(struct mapping_source *source, uint64_t start)
+void pool_fiemap_source_seek(struct mapping_source *source, uint64_t start)
 {
 	struct fiemap_source *f = (struct fiemap_source *)source;
 
@@ -117,7 +119,7 @@ void fiemap_source_seek(struct mapping_source *source, uint64_t start)
 	f->last = false;
 }
 
-void fiemap_source_free(struct mapping_source *source)
+void pool_fiemap_source_free(struct mapping_source *source)
 {
 	struct fiemap_source *f = (struct fiemap_source *)source;
 

@@ -19,11 +19,12 @@ struct cairn_err;
 
 /* `fd` stays open and owned by the caller; the map begins with the first extent
  * that ends after `start`. */
-int fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret, struct cairn_err *err);
+int pool_fiemap_source_new(int fd, uint64_t start, struct mapping_source **ret,
+			   struct cairn_err *err);
 
 /* Moves to the first extent that ends after `start`. */
-void fiemap_source_seek(struct mapping_source *source, uint64_t start);
-void fiemap_source_free(struct mapping_source *source);
-CAIRN_DEFINE_CLEANUP(struct mapping_source, fiemap_source_free);
+void pool_fiemap_source_seek(struct mapping_source *source, uint64_t start);
+void pool_fiemap_source_free(struct mapping_source *source);
+CAIRN_DEFINE_CLEANUP(struct mapping_source, pool_fiemap_source_free);
 
 #endif

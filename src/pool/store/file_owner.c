@@ -22,7 +22,7 @@ static bool is_foreign(int dir_fd, struct stat *ret)
 	return geteuid() == 0 && fstat(dir_fd, ret) == 0 && ret->st_uid != 0;
 }
 
-void owner_adopt(int fd, int dir_fd)
+void pool_owner_adopt(int fd, int dir_fd)
 {
 	struct stat dir;
 
@@ -30,7 +30,7 @@ void owner_adopt(int fd, int dir_fd)
 		return;
 }
 
-int owner_open(int dir_fd, const char *name, int flags)
+int pool_owner_open(int dir_fd, const char *name, int flags)
 {
 	int fd = -1;
 
@@ -40,14 +40,14 @@ int owner_open(int dir_fd, const char *name, int flags)
 			break;
 		fd = openat(dir_fd, name, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd >= 0)
-			owner_adopt(fd, dir_fd);
+			pool_owner_adopt(fd, dir_fd);
 		else if (errno != EEXIST)
 			break;
 	}
 	return fd;
 }
 
-int owner_mkdir(int dir_fd, const char *name)
+int pool_owner_mkdir(int dir_fd, const char *name)
 {
 	cairn_auto_fd int fd = -1;
 	struct stat dir;
@@ -58,11 +58,12 @@ int owner_mkdir(int dir_fd, const char *name)
 		return 0;
 	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
-		owner_adopt(fd, dir_fd);
+		pool_owner_adopt(fd, dir_fd);
 	return 0;
 }
 
-int owner_replace(int dir_fd, const char *name, const void *data, size_t n, struct cairn_err *err)
+int pool_owner_replace(int dir_fd, const char *name, const void *data, size_t n,
+		       struct cairn_err *err)
 {
 	int rc = cairn_file_replace(dir_fd, name, data, n, err);
 	cairn_auto_free char *found = NULL;
@@ -75,6 +76,6 @@ int owner_replace(int dir_fd, const char *name, const void *data, size_t n, stru
 	found = cairn_calloc(1, n + 1);
 	if (found && cairn_open_regular(dir_fd, name, O_RDONLY, 0, &fd, NULL) == 0 &&
 	    cairn_pread_full(fd, found, n + 1, 0) == (ssize_t)n && memcmp(found, data, n) == 0)
-		owner_adopt(fd, dir_fd);
+		pool_owner_adopt(fd, dir_fd);
 	return 0;
 }

@@ -13,16 +13,17 @@ struct cairn_err;
 
 /* `fd` was just made in `dir_fd`, with O_EXCL: a file that was found may be a link that
  * the owner of the directory has put there. */
-void owner_adopt(int fd, int dir_fd);
+void pool_owner_adopt(int fd, int dir_fd);
 
 /* openat() of a file to write to, which is made with mode 0600 when it is missing. The
  * flags are without O_CREAT; links are not followed. */
-int owner_open(int dir_fd, const char *name, int flags);
+int pool_owner_open(int dir_fd, const char *name, int flags);
 
 /* mkdirat() with mode 0700. */
-int owner_mkdir(int dir_fd, const char *name);
+int pool_owner_mkdir(int dir_fd, const char *name);
 
 /* As cairn_file_replace(). */
-int owner_replace(int dir_fd, const char *name, const void *data, size_t n, struct cairn_err *err);
+int pool_owner_replace(int dir_fd, const char *name, const void *data, size_t n,
+		       struct cairn_err *err);
 
 #endif

@@ -60,7 +60,7 @@ static int stat_settled(int fd, int scratch, struct stat *st, int64_t *ret_now,
 	}
 }
 
-int still_begin(struct still *still, int fd, int scratch, struct cairn_err *err)
+int pool_file_unchanged_begin(struct still *still, int fd, int scratch, struct cairn_err *err)
 {
 	struct stat st;
 	int64_t now = 0;
@@ -83,7 +83,7 @@ int still_begin(struct still *still, int fd, int scratch, struct cairn_err *err)
 
 /* A change sets the change time to the filesystem's time, between `start_ns` and `end`.
  * So an equal time proves that nothing changed, unless it is in that range. */
-int still_end(const struct still *still, bool *ret_changed, struct cairn_err *err)
+int pool_file_unchanged_end(const struct still *still, bool *ret_changed, struct cairn_err *err)
 {
 	struct stat st;
 	int64_t end = 0;

@@ -27,9 +27,9 @@ struct still {
  *
  * CAIRN_ABORTED  the file is changed continuously
  */
-int still_begin(struct still *still, int fd, int scratch, struct cairn_err *err);
+int pool_file_unchanged_begin(struct still *still, int fd, int scratch, struct cairn_err *err);
 
 /* The second moment. */
-int still_end(const struct still *still, bool *ret_changed, struct cairn_err *err);
+int pool_file_unchanged_end(const struct still *still, bool *ret_changed, struct cairn_err *err);
 
 #endif

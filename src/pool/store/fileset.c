@@ -19,9 +19,9 @@
 static const char *const kind_dir[] = {[STORE_VOLUME] = "volumes", [STORE_SNAPSHOT] = "snapshots"};
 static const char *const kind_noun[] = {[STORE_VOLUME] = "volume", [STORE_SNAPSHOT] = "snapshot"};
 
-struct fileset_name fileset_name(const char *id, const char *suffix)
+struct pool_fileset_name pool_fileset_name(const char *id, const char *suffix)
 {
-	struct fileset_name name;
+	struct pool_fileset_name name;
 
 	snprintf(name.text, sizeof(name.text), "%.*s%s", (int)STORE_ID_MAX, id, suffix);
 	return name;
@@ -44,7 +44,7 @@ static int open_kind_dirs(struct fileset *set, int dir_fd, struct cairn_err *err
 	return 0;
 }
 
-int fileset_magic(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
+int pool_fileset_magic(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
 {
 	struct statfs fs;
 
@@ -54,10 +54,10 @@ int fileset_magic(const char *dir, uint64_t *ret_magic, struct cairn_err *err)
 	return 0;
 }
 
-int fileset_new(const struct store_ops *ops, const char *dir, bool writable, struct fileset **ret,
-		struct cairn_err *err)
+int pool_fileset_new(const struct store_ops *ops, const char *dir, bool writable,
+		     struct fileset **ret, struct cairn_err *err)
 {
-	cairn_cleanup(fileset_freep) struct fileset *set = cairn_calloc(1, sizeof(*set));
+	cairn_cleanup(pool_fileset_freep) struct fileset *set = cairn_calloc(1, sizeof(*set));
 	cairn_auto_fd int dir_fd = -1;
 	int rc;
 
@@ -79,7 +79,7 @@ int fileset_new(const struct store_ops *ops, const char *dir, bool writable, str
 	return 0;
 }
 
-void fileset_free(struct fileset *set)
+void pool_fileset_free(struct fileset *set)
 {
 	if (!set)
 		return;
@@ -89,13 +89,13 @@ void fileset_free(struct fileset *set)
 	free(set);
 }
 
-void fileset_store_close(struct store *store)
+void pool_fileset_store_close(struct store *store)
 {
-	fileset_free((struct fileset *)store);
+	pool_fileset_free((struct fileset *)store);
 }
 
-int fileset_open_disk(struct fileset *set, struct store_ref ref, int flags, int *ret_fd,
-		      struct cairn_err *err)
+int pool_fileset_open_disk(struct fileset *set, struct store_ref ref, int flags, int *ret_fd,
+			   struct cairn_err *err)
 {
 	char name[STORE_ID_MAX + sizeof("/" FILESET_DISK)];
 	int fd;
@@ -111,7 +111,7 @@ int fileset_open_disk(struct fileset *set, struct store_ref ref, int flags, int 
 	return 0;
 }
 
-int fileset_fd_size(int fd, uint64_t *ret_size, struct cairn_err *err)
+int pool_fileset_fd_size(int fd, uint64_t *ret_size, struct cairn_err *err)
 {
 	struct stat st;
 
@@ -121,11 +121,11 @@ int fileset_fd_size(int fd, uint64_t *ret_size, struct cairn_err *err)
 	return 0;
 }
 
-int fileset_existing_volume(struct fileset *set, const char *id, uint64_t size, bool *ret_exists,
-			    struct cairn_err *err)
+int pool_fileset_existing_volume(struct fileset *set, const char *id, uint64_t size,
+				 bool *ret_exists, struct cairn_err *err)
 {
 	uint64_t have = 0;
-	int rc = fileset_size(&set->store, (struct store_ref){STORE_VOLUME, id}, &have, err);
+	int rc = pool_fileset_size(&set->store, (struct store_ref){STORE_VOLUME, id}, &have, err);
 
 	if (rc == 0 && have != size)
 		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists with another size", id);
@@ -133,20 +133,20 @@ int fileset_existing_volume(struct fileset *set, const char *id, uint64_t size, 
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-int fileset_no_snapshot(struct fileset *set, const char *id, struct cairn_err *err)
+int pool_fileset_no_snapshot(struct fileset *set, const char *id, struct cairn_err *err)
 {
 	uint64_t size = 0;
-	int rc = fileset_size(&set->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, err);
+	int rc = pool_fileset_size(&set->store, (struct store_ref){STORE_SNAPSHOT, id}, &size, err);
 
 	if (rc == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "snapshot '%s' was cut before", id);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-int fileset_grow(int fd, uint64_t size, struct cairn_err *err)
+int pool_fileset_grow(int fd, uint64_t size, struct cairn_err *err)
 {
 	uint64_t have;
-	int rc = fileset_fd_size(fd, &have, err);
+	int rc = pool_fileset_fd_size(fd, &have, err);
 
 	if (rc)
 		return rc;
@@ -161,10 +161,10 @@ int fileset_grow(int fd, uint64_t size, struct cairn_err *err)
 	return cairn_err_sys(err, errno, "set the size");
 }
 
-int fileset_trim(int fd, uint64_t size, struct cairn_err *err)
+int pool_fileset_trim(int fd, uint64_t size, struct cairn_err *err)
 {
 	uint64_t have;
-	int rc = fileset_fd_size(fd, &have, err);
+	int rc = pool_fileset_fd_size(fd, &have, err);
 
 	if (rc)
 		return rc;
@@ -177,21 +177,21 @@ int fileset_trim(int fd, uint64_t size, struct cairn_err *err)
 	return 0;
 }
 
-int fileset_sync(int fd, struct cairn_err *err)
+int pool_fileset_sync(int fd, struct cairn_err *err)
 {
 	return fsync(fd) < 0 ? cairn_err_sys(err, errno, "sync a disk file") : 0;
 }
 
-int fileset_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
-		 struct cairn_err *err)
+int pool_fileset_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
+		      struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
-	int rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
+	int rc = pool_fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
 
-	return rc ? rc : fileset_fd_size(fd, ret_size, err);
+	return rc ? rc : pool_fileset_fd_size(fd, ret_size, err);
 }
 
-int fileset_usage(struct store *store, struct store_usage *ret, struct cairn_err *err)
+int pool_fileset_usage(struct store *store, struct store_usage *ret, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	struct statvfs fs;
@@ -205,7 +205,8 @@ int fileset_usage(struct store *store, struct store_usage *ret, struct cairn_err
 	return 0;
 }
 
-int fileset_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err)
+int pool_fileset_path(struct store *store, struct store_ref ref, char **ret_path,
+		      struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	char *path =
@@ -240,7 +241,7 @@ static bool entry_id(const char *entry, const char *const suffixes[], char id[ST
 	return true;
 }
 
-static void closedirp(DIR **dir)
+static void fileset_closedirp(DIR **dir)
 {
 	if (*dir)
 		closedir(*dir);
@@ -251,7 +252,7 @@ static int list_entries(struct store *store, enum store_kind kind, const char *c
 			struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	cairn_cleanup(closedirp) DIR *dir = NULL;
+	cairn_cleanup(fileset_closedirp) DIR *dir = NULL;
 	char id[STORE_ID_MAX + 1];
 	int fd = openat(set->kind_fd[kind], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -280,18 +281,18 @@ static int list_entries(struct store *store, enum store_kind kind, const char *c
 	}
 }
 
-int fileset_list(struct store *store, enum store_kind kind,
-		 int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-		 struct cairn_err *err)
+int pool_fileset_list(struct store *store, enum store_kind kind,
+		      int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		      struct cairn_err *err)
 {
 	static const char *const suffixes[] = {"", ".new", ".del", NULL};
 
 	return list_entries(store, kind, suffixes, fn, arg, err);
 }
 
-int fileset_list_aside(struct store *store, enum store_kind kind,
-		       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-		       struct cairn_err *err)
+int pool_fileset_list_aside(struct store *store, enum store_kind kind,
+			    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+			    struct cairn_err *err)
 {
 	static const char *const suffixes[] = {FILESET_ASIDE, NULL};
 

@@ -13,8 +13,8 @@
 #include "base/io.h"
 #include "pool/store/file_owner.h"
 
-int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
-			 struct cairn_err *err)
+int pool_fileset_remove_named(struct fileset *set, enum store_kind kind, const char *name,
+			      struct cairn_err *err)
 {
 	int parent = set->kind_fd[kind];
 	cairn_auto_fd int dir =
@@ -31,24 +31,24 @@ int fileset_remove_named(struct fileset *set, enum store_kind kind, const char *
 	return 0;
 }
 
-int fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_fileset_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	struct fileset_name gone = fileset_name(ref.id, ".del");
-	struct fileset_name half = fileset_name(ref.id, ".new");
+	struct pool_fileset_name gone = pool_fileset_name(ref.id, ".del");
+	struct pool_fileset_name half = pool_fileset_name(ref.id, ".new");
 	int parent = set->kind_fd[ref.kind];
-	int rc = fileset_remove_named(set, ref.kind, gone.text, err);
+	int rc = pool_fileset_remove_named(set, ref.kind, gone.text, err);
 
-	rc = rc ? rc : fileset_remove_named(set, ref.kind, half.text, err);
+	rc = rc ? rc : pool_fileset_remove_named(set, ref.kind, half.text, err);
 	if (rc)
 		return rc;
 	if (renameat(parent, ref.id, parent, gone.text) == 0)
-		rc = fileset_remove_named(set, ref.kind, gone.text, err);
+		rc = pool_fileset_remove_named(set, ref.kind, gone.text, err);
 	else if (errno == ENOSPC || errno == EDQUOT)
 		/* A full disk has no space for a second name. If interrupted, this
 		 * leaves an empty directory, which is not an object and does not prevent
 		 * a new one. */
-		rc = fileset_remove_named(set, ref.kind, ref.id, err);
+		rc = pool_fileset_remove_named(set, ref.kind, ref.id, err);
 	else if (errno != ENOENT)
 		return cairn_err_sys(err, errno, "remove '%s'", ref.id);
 	return rc ? rc : cairn_sync_dir(parent, ref.id, err);
@@ -66,55 +66,57 @@ static int rename_object(struct fileset *set, struct store_ref ref, const char *
 	return cairn_sync_dir(parent, ref.id, err);
 }
 
-int fileset_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_fileset_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
-	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+	struct pool_fileset_name aside = pool_fileset_name(ref.id, FILESET_ASIDE);
 
 	return rename_object((struct fileset *)store, ref, ref.id, aside.text, err);
 }
 
-int fileset_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_fileset_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
-	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
+	struct pool_fileset_name aside = pool_fileset_name(ref.id, FILESET_ASIDE);
 
 	return rename_object((struct fileset *)store, ref, aside.text, ref.id, err);
 }
 
-int fileset_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_fileset_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
-	struct fileset_name aside = fileset_name(ref.id, FILESET_ASIDE);
-	int rc = fileset_remove_named(set, ref.kind, aside.text, err);
+	struct pool_fileset_name aside = pool_fileset_name(ref.id, FILESET_ASIDE);
+	int rc = pool_fileset_remove_named(set, ref.kind, aside.text, err);
 
-	return rc ? rc : fileset_settle(set, ref, err);
+	return rc ? rc : pool_fileset_settle(set, ref, err);
 }
 
-int fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err)
+int pool_fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd,
+		       struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(ref.id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
 	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
-	int rc = fileset_remove_named(set, ref.kind, name.text, err);
+	int rc = pool_fileset_remove_named(set, ref.kind, name.text, err);
 	int fd;
 
 	if (rc)
 		return rc;
-	if (owner_mkdir(set->kind_fd[ref.kind], name.text) < 0)
+	if (pool_owner_mkdir(set->kind_fd[ref.kind], name.text) < 0)
 		return cairn_err_sys(err, errno, "make '%s'", name.text);
 	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
 	fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		rc = cairn_err_sys(err, errno, "make '%s'", path);
-		fileset_abandon(set, ref);
+		pool_fileset_abandon(set, ref);
 		return rc;
 	}
-	owner_adopt(fd, set->kind_fd[ref.kind]);
+	pool_owner_adopt(fd, set->kind_fd[ref.kind]);
 	*ret_fd = fd;
 	return 0;
 }
 
-int fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd, struct cairn_err *err)
+int pool_fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd,
+			  struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(ref.id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
 	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
 
 	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
@@ -123,13 +125,13 @@ int fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd, str
 		return 0;
 	/* A killed cut may have left it without write permission. */
 	if (errno == ENOENT || errno == EACCES)
-		return fileset_build(set, ref, ret_fd, err);
+		return pool_fileset_build(set, ref, ret_fd, err);
 	return cairn_err_sys(err, errno, "open '%s'", path);
 }
 
-int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err)
+int pool_fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(ref.id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
 	int parent = set->kind_fd[ref.kind], rc;
 	cairn_auto_fd int dir = -1;
 
@@ -148,67 +150,69 @@ int fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cai
 	return cairn_sync_dir(parent, ref.id, err);
 }
 
-int fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err)
+int pool_fileset_settle(struct fileset *set, struct store_ref ref, struct cairn_err *err)
 {
 	return cairn_sync_dir(set->kind_fd[ref.kind], ref.id, err);
 }
 
-void fileset_abandon(struct fileset *set, struct store_ref ref)
+void pool_fileset_abandon(struct fileset *set, struct store_ref ref)
 {
-	struct fileset_name name = fileset_name(ref.id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
 
-	fileset_remove_named(set, ref.kind, name.text, NULL);
+	pool_fileset_remove_named(set, ref.kind, name.text, NULL);
 }
 
-int fileset_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+int pool_fileset_volume_create(struct store *store, const char *id, uint64_t size,
+			       struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	struct store_ref ref = {STORE_VOLUME, id};
 	cairn_auto_fd int fd = -1;
 	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
+	int rc = pool_fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : fileset_settle(set, ref, err);
-	rc = fileset_build(set, ref, &fd, err);
+		return rc ? rc : pool_fileset_settle(set, ref, err);
+	rc = pool_fileset_build(set, ref, &fd, err);
 	if (rc)
 		return rc;
-	rc = fileset_grow(fd, size, err);
-	rc = rc ? rc : fileset_finish(set, ref, fd, err);
+	rc = pool_fileset_grow(fd, size, err);
+	rc = rc ? rc : pool_fileset_finish(set, ref, fd, err);
 	if (rc)
-		fileset_abandon(set, ref);
+		pool_fileset_abandon(set, ref);
 	return rc;
 }
 
-int fileset_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+int pool_fileset_volume_resize(struct store *store, const char *id, uint64_t size,
+			       struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
-	int rc = fileset_open_disk((struct fileset *)store, (struct store_ref){STORE_VOLUME, id},
-				   O_RDWR, &fd, err);
+	int rc = pool_fileset_open_disk((struct fileset *)store,
+					(struct store_ref){STORE_VOLUME, id}, O_RDWR, &fd, err);
 
-	rc = rc ? rc : fileset_grow(fd, size, err);
-	return rc ? rc : fileset_sync(fd, err);
+	rc = rc ? rc : pool_fileset_grow(fd, size, err);
+	return rc ? rc : pool_fileset_sync(fd, err);
 }
 
 /* Opens the volume's file, and that of the snapshot ID.new: the one from
- * fileset_prepare(), or an empty one. */
+ * pool_fileset_prepare(), or an empty one. */
 static int open_pair(struct fileset *set, const char *volume_id, const char *snapshot_id,
 		     bool is_prepared, int *ret_from, int *ret_to, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
-	int rc = fileset_no_snapshot(set, snapshot_id, err);
+	int rc = pool_fileset_no_snapshot(set, snapshot_id, err);
 
 	rc = rc ? rc
-		: fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
-				    ret_from, err);
+		: pool_fileset_open_disk(set, (struct store_ref){STORE_VOLUME, volume_id}, O_RDONLY,
+					 ret_from, err);
 	if (rc)
 		return rc;
-	return is_prepared ? fileset_continue(set, ref, ret_to, err)
-			   : fileset_build(set, ref, ret_to, err);
+	return is_prepared ? pool_fileset_continue(set, ref, ret_to, err)
+			   : pool_fileset_build(set, ref, ret_to, err);
 }
 
-int fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
-		    fileset_copy copy, struct cairn_err *err)
+int pool_fileset_prepare(struct fileset *set, const char *volume_id, const char *snapshot_id,
+			 fileset_copy copy, struct cairn_err *err)
 {
 	cairn_auto_fd int from = -1;
 	cairn_auto_fd int to = -1;
@@ -218,12 +222,12 @@ int fileset_prepare(struct fileset *set, const char *volume_id, const char *snap
 		return rc;
 	rc = copy(from, to, err);
 	if (rc)
-		fileset_abandon(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id});
+		pool_fileset_abandon(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id});
 	return rc;
 }
 
-int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id, uint64_t size,
-		fileset_copy copy, struct cairn_err *err)
+int pool_fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot_id,
+		     uint64_t size, fileset_copy copy, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_SNAPSHOT, snapshot_id};
 	cairn_auto_fd int from = -1;
@@ -234,12 +238,12 @@ int fileset_cut(struct fileset *set, const char *volume_id, const char *snapshot
 	if (rc)
 		return rc;
 	rc = copy(from, to, err);
-	rc = rc ? rc : fileset_trim(to, size, err);
+	rc = rc ? rc : pool_fileset_trim(to, size, err);
 	if (rc == 0 && fchmod(to, 0400) < 0)
 		rc = cairn_err_sys(err, errno, "protect snapshot '%s'", snapshot_id);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
+	rc = rc ? rc : pool_fileset_finish(set, ref, to, err);
 	if (rc)
-		fileset_abandon(set, ref);
+		pool_fileset_abandon(set, ref);
 	return rc;
 }
 
@@ -249,29 +253,29 @@ static int build_from_snapshot(struct fileset *set, const char *id, const char *
 			       struct cairn_err *err)
 {
 	cairn_auto_fd int from = -1;
-	int rc = fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id}, O_RDONLY,
-				   &from, err);
+	int rc = pool_fileset_open_disk(set, (struct store_ref){STORE_SNAPSHOT, snapshot_id},
+					O_RDONLY, &from, err);
 
-	rc = rc ? rc : fileset_build(set, (struct store_ref){STORE_VOLUME, id}, ret_fd, err);
+	rc = rc ? rc : pool_fileset_build(set, (struct store_ref){STORE_VOLUME, id}, ret_fd, err);
 	rc = rc ? rc : copy(from, *ret_fd, err);
-	rc = rc ? rc : fileset_trim(*ret_fd, length, err);
-	return rc ? rc : fileset_grow(*ret_fd, size, err);
+	rc = rc ? rc : pool_fileset_trim(*ret_fd, length, err);
+	return rc ? rc : pool_fileset_grow(*ret_fd, size, err);
 }
 
-int fileset_clone(struct fileset *set, const char *id, const char *snapshot_id, uint64_t length,
-		  uint64_t size, fileset_copy copy, struct cairn_err *err)
+int pool_fileset_clone(struct fileset *set, const char *id, const char *snapshot_id,
+		       uint64_t length, uint64_t size, fileset_copy copy, struct cairn_err *err)
 {
 	struct store_ref ref = {STORE_VOLUME, id};
 	cairn_auto_fd int to = -1;
 	bool exists = false;
-	int rc = fileset_existing_volume(set, id, size, &exists, err);
+	int rc = pool_fileset_existing_volume(set, id, size, &exists, err);
 
 	if (rc || exists)
-		return rc ? rc : fileset_settle(set, ref, err);
+		return rc ? rc : pool_fileset_settle(set, ref, err);
 	rc = build_from_snapshot(set, id, snapshot_id, length, size, copy, &to, err);
-	rc = rc ? rc : fileset_finish(set, ref, to, err);
+	rc = rc ? rc : pool_fileset_finish(set, ref, to, err);
 	if (rc)
-		fileset_abandon(set, ref);
+		pool_fileset_abandon(set, ref);
 	return rc;
 }
 
@@ -288,7 +292,7 @@ static int open_object_dir(struct fileset *set, struct store_ref ref, int *ret_f
  * which is also atomic. */
 static int exchange_disks(struct fileset *set, const char *id, int dir, struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	char from[sizeof(name.text) + sizeof("/" FILESET_DISK)];
 	int parent = set->kind_fd[STORE_VOLUME];
 
@@ -315,40 +319,42 @@ static int move_disk_over(struct fileset *set, const char *id, struct cairn_err 
 	return rc;
 }
 
-int fileset_ready(struct fileset *set, const struct store_replacement *spec, struct cairn_err *err)
+int pool_fileset_ready(struct fileset *set, const struct store_replacement *spec,
+		       struct cairn_err *err)
 {
-	struct fileset_name name = fileset_name(spec->id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(spec->id, ".new");
 	cairn_auto_free char *path = NULL;
 	int rc;
 
 	if (!spec->ready)
 		return 0;
-	rc = fileset_path(&set->store, (struct store_ref){STORE_VOLUME, name.text}, &path, err);
+	rc = pool_fileset_path(&set->store, (struct store_ref){STORE_VOLUME, name.text}, &path,
+			       err);
 	return rc ? rc : spec->ready(spec->arg, path, err);
 }
 
-int fileset_replace(struct fileset *set, const struct store_replacement *spec, fileset_copy copy,
-		    struct cairn_err *err)
+int pool_fileset_replace(struct fileset *set, const struct store_replacement *spec,
+			 fileset_copy copy, struct cairn_err *err)
 {
 	cairn_auto_fd int to = -1;
 	int rc = build_from_snapshot(set, spec->id, spec->snapshot_id, spec->length, spec->size,
 				     copy, &to, err);
 
-	rc = rc ? rc : fileset_sync(to, err);
-	rc = rc ? rc : fileset_ready(set, spec, err);
+	rc = rc ? rc : pool_fileset_sync(to, err);
+	rc = rc ? rc : pool_fileset_ready(set, spec, err);
 	return rc ? rc : move_disk_over(set, spec->id, err);
 }
 
 /* The last exchange must be durable before the other file is removed. */
-int fileset_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
+int pool_fileset_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
 {
 	struct fileset *set = (struct fileset *)store;
 	struct store_ref ref = {STORE_VOLUME, id};
-	struct fileset_name name = fileset_name(id, ".new");
+	struct pool_fileset_name name = pool_fileset_name(id, ".new");
 	cairn_auto_fd int dir = -1;
 	int rc = open_object_dir(set, ref, &dir, err);
 
 	rc = rc ? rc : cairn_sync_dir(dir, id, err);
-	rc = rc ? rc : fileset_remove_named(set, STORE_VOLUME, name.text, err);
-	return rc ? rc : fileset_settle(set, ref, err);
+	rc = rc ? rc : pool_fileset_remove_named(set, STORE_VOLUME, name.text, err);
+	return rc ? rc : pool_fileset_settle(set, ref, err);
 }

@@ -17,8 +17,8 @@ struct file_reader {
 	int fd;
 };
 
-static int file_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-		     size_t *ret_n, struct cairn_err *err)
+static int fileset_read_file_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+				  size_t *ret_n, struct cairn_err *err)
 {
 	ssize_t got = cairn_pread_full(((struct file_reader *)reader)->fd, buf, n, offset);
 
@@ -29,13 +29,13 @@ static int file_read(struct store_reader *reader, uint64_t offset, void *buf, si
 	return 0;
 }
 
-static void file_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+static void fileset_read_file_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
 {
 	(void)posix_fadvise(((struct file_reader *)reader)->fd, (off_t)offset, (off_t)n,
 			    POSIX_FADV_WILLNEED);
 }
 
-static void file_reader_free(struct store_reader *reader)
+static void fileset_read_file_reader_free(struct store_reader *reader)
 {
 	struct file_reader *f = (struct file_reader *)reader;
 
@@ -43,33 +43,34 @@ static void file_reader_free(struct store_reader *reader)
 	free(f);
 }
 
-static const struct store_reader_ops reader_ops = {
-	.read = file_read, .free = file_reader_free, .ahead = file_ahead};
+static const struct store_reader_ops reader_ops = {.read = fileset_read_file_read,
+						   .free = fileset_read_file_reader_free,
+						   .ahead = fileset_read_file_ahead};
 
-int fileset_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
-			struct cairn_err *err)
+int pool_fileset_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
+			     struct cairn_err *err)
 {
 	cairn_auto_free struct file_reader *f = cairn_calloc(1, sizeof(*f));
 	int rc;
 
 	if (!f)
 		return cairn_err_nomem(err, "reader");
-	rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &f->fd, err);
+	rc = pool_fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &f->fd, err);
 	if (rc)
 		return rc;
-	opened_mark_reader(f->fd);
+	pool_open_files_mark_reader(f->fd);
 	f->reader.ops = &reader_ops;
 	*ret = &cairn_take(f)->reader;
 	return 0;
 }
 
-int fileset_allocated_seek(struct store *store, struct store_ref ref, uint64_t start,
-			   struct block_extent *out, size_t max, size_t *ret_n,
-			   struct cairn_err *err)
+int pool_fileset_allocated_seek(struct store *store, struct store_ref ref, uint64_t start,
+				struct block_extent *out, size_t max, size_t *ret_n,
+				struct cairn_err *err)
 {
 	cairn_auto_fd int fd = -1;
 	size_t n = 0;
-	int rc = fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
+	int rc = pool_fileset_open_disk((struct fileset *)store, ref, O_RDONLY, &fd, err);
 
 	if (rc)
 		return rc;

@@ -54,7 +54,7 @@ static int cursor_seek(struct mapping_cursor *cursor, uint64_t pos, const struct
 	}
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
+static uint64_t mapping_min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -74,11 +74,11 @@ static int cursor_piece(struct mapping_cursor *cursor, uint64_t pos, struct piec
 		return rc;
 	if (!m || m->offset > pos) {
 		*piece = (struct piece){.kind = MAPPING_ZERO};
-		piece->until = m ? min_u64(m->offset, cursor->size) : cursor->size;
+		piece->until = m ? mapping_min_u64(m->offset, cursor->size) : cursor->size;
 		return 0;
 	}
 	*piece = (struct piece){
-		.until = min_u64(m->offset + m->length, cursor->size),
+		.until = mapping_min_u64(m->offset + m->length, cursor->size),
 		.place = m->place,
 		.inner = m->inner + (pos - m->offset),
 		.kind = m->kind,
@@ -86,15 +86,16 @@ static int cursor_piece(struct mapping_cursor *cursor, uint64_t pos, struct piec
 	return 0;
 }
 
-static bool same(const struct piece *a, const struct piece *b)
+static bool mapping_same(const struct piece *a, const struct piece *b)
 {
 	if (a->absent || b->absent || a->kind != b->kind || a->kind == MAPPING_OPAQUE)
 		return false;
 	return a->kind == MAPPING_ZERO || (a->place == b->place && a->inner == b->inner);
 }
 
-void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
-			  uint64_t base_size, struct mapping_source *target, uint64_t target_size)
+void pool_mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
+			       uint64_t base_size, struct mapping_source *target,
+			       uint64_t target_size)
 {
 	compare->base = (struct mapping_cursor){.source = base, .size = base_size};
 	compare->target = (struct mapping_cursor){.source = target, .size = target_size};
@@ -104,8 +105,8 @@ void mapping_compare_init(struct mapping_compare *compare, struct mapping_source
 	compare->in_doubt = false;
 }
 
-int mapping_compare_set_guard(struct mapping_compare *compare, const struct mapping_guard *guard,
-			      struct cairn_err *err)
+int pool_mapping_compare_set_guard(struct mapping_compare *compare,
+				   const struct mapping_guard *guard, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
 	int rc = guard->epoch(guard->arg, &compare->epoch, &why);
@@ -121,7 +122,7 @@ static void cursor_forget(struct mapping_cursor *cursor)
 	cursor->ended = false;
 }
 
-void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end)
+void pool_mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end)
 {
 	cursor_forget(&compare->base);
 	cursor_forget(&compare->target);
@@ -129,7 +130,7 @@ void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint6
 	compare->pos = start;
 }
 
-uint64_t mapping_compare_seen(const struct mapping_compare *compare)
+uint64_t pool_mapping_compare_seen(const struct mapping_compare *compare)
 {
 	return compare->base.seen + compare->target.seen;
 }
@@ -194,16 +195,16 @@ static void skip_shared(struct mapping_compare *compare)
 	}
 }
 
-int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct joiner *joiner,
-			const struct store_progress *progress, bool *ret_done,
-			struct cairn_err *err)
+int pool_mapping_compare_run(struct mapping_compare *compare, uint64_t budget,
+			     struct extent_merge *joiner, const struct store_progress *progress,
+			     bool *ret_done, struct cairn_err *err)
 {
-	uint64_t limit = mapping_compare_seen(compare), reported = UINT64_MAX;
+	uint64_t limit = pool_mapping_compare_seen(compare), reported = UINT64_MAX;
 
 	if (__builtin_add_overflow(limit, budget, &limit))
 		limit = UINT64_MAX;
 	while (compare->pos < compare->target.size) {
-		uint64_t seen = mapping_compare_seen(compare), end;
+		uint64_t seen = pool_mapping_compare_seen(compare), end;
 		struct piece b, t;
 		bool again = false;
 		int rc;
@@ -226,10 +227,10 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 			return rc;
 		if (again)
 			continue;
-		end = min_u64(b.until, t.until);
-		if (compare->in_doubt || !same(&b, &t))
-			rc = joiner_add(joiner, compare->pos, end - compare->pos,
-					t.kind == MAPPING_ZERO, err);
+		end = mapping_min_u64(b.until, t.until);
+		if (compare->in_doubt || !mapping_same(&b, &t))
+			rc = pool_extent_merge_add(joiner, compare->pos, end - compare->pos,
+						   t.kind == MAPPING_ZERO, err);
 		if (rc)
 			return rc;
 		compare->pos = end;
@@ -239,7 +240,8 @@ int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct
 }
 
 /* Adds a range to the list; false when it does not fit any more. */
-static bool list_add(struct block_extent *out, size_t max, size_t *n, uint64_t from, uint64_t to)
+static bool mapping_list_add(struct block_extent *out, size_t max, size_t *n, uint64_t from,
+			     uint64_t to)
 {
 	if (*n > 0 && block_extent_end(&out[*n - 1]) == from) {
 		out[*n - 1].length += to - from;
@@ -251,8 +253,9 @@ static bool list_add(struct block_extent *out, size_t max, size_t *n, uint64_t f
 	return true;
 }
 
-int mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t size,
-		      struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err)
+int pool_mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t size,
+			   struct block_extent *out, size_t max, size_t *ret_n,
+			   struct cairn_err *err)
 {
 	struct mapping batch[64];
 	size_t n = 0, got;
@@ -264,11 +267,11 @@ int mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t si
 			return rc;
 		for (size_t i = 0; i < got; i++) {
 			uint64_t from = batch[i].offset > start ? batch[i].offset : start;
-			uint64_t to = min_u64(batch[i].offset + batch[i].length, size);
+			uint64_t to = mapping_min_u64(batch[i].offset + batch[i].length, size);
 
 			if (batch[i].kind == MAPPING_ZERO || from >= to)
 				continue;
-			if (!list_add(out, max, &n, from, to)) {
+			if (!mapping_list_add(out, max, &n, from, to)) {
 				*ret_n = n;
 				return 0;
 			}

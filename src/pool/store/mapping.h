@@ -52,7 +52,7 @@ struct mapping_source {
 struct mapping_guard {
 	int (*epoch)(void *arg, uint64_t *ret, struct cairn_err *err);
 	/* Moves both sources to the mapping at `start`, as for
-	 * mapping_compare_move(). */
+	 * pool_mapping_compare_move(). */
 	int (*restart)(void *arg, uint64_t start, uint64_t end, struct cairn_err *err);
 	void *arg;
 };
@@ -90,18 +90,19 @@ struct mapping_compare {
 	bool in_doubt; /* nothing can be proven equal any more */
 };
 
-void mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
-			  uint64_t base_size, struct mapping_source *target, uint64_t target_size);
+void pool_mapping_compare_init(struct mapping_compare *compare, struct mapping_source *base,
+			       uint64_t base_size, struct mapping_source *target,
+			       uint64_t target_size);
 
 /* Sets a guard, which must stay valid; call it before anything was compared. A guard
  * whose epoch is CAIRN_UNIMPLEMENTED is ignored: the filesystem does not move
  * data. */
-int mapping_compare_set_guard(struct mapping_compare *compare, const struct mapping_guard *guard,
-			      struct cairn_err *err);
+int pool_mapping_compare_set_guard(struct mapping_compare *compare,
+				   const struct mapping_guard *guard, struct cairn_err *err);
 
 /* Continues with [start, end) of the target; the caller has moved both sources
  * to the mapping at `start`. */
-void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end);
+void pool_mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint64_t end);
 
 /* Passes to `joiner` every range of the target, up to its size, that may differ
  * from the base. Stops early after examining about `budget` mappings (of both
@@ -110,16 +111,17 @@ void mapping_compare_move(struct mapping_compare *compare, uint64_t start, uint6
  *
  * CAIRN_CANCELLED  the caller asked for it
  */
-int mapping_compare_run(struct mapping_compare *compare, uint64_t budget, struct joiner *joiner,
-			const struct store_progress *progress, bool *ret_done,
-			struct cairn_err *err);
+int pool_mapping_compare_run(struct mapping_compare *compare, uint64_t budget,
+			     struct extent_merge *joiner, const struct store_progress *progress,
+			     bool *ret_done, struct cairn_err *err);
 
 /* Mappings examined so far, both sides. */
-uint64_t mapping_compare_seen(const struct mapping_compare *compare);
+uint64_t pool_mapping_compare_seen(const struct mapping_compare *compare);
 
 /* Fills `out` with the ranges that hold data and end after `start`, clipped to
  * [start, size); see store.h. */
-int mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t size,
-		      struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err);
+int pool_mapping_allocated(struct mapping_source *source, uint64_t start, uint64_t size,
+			   struct block_extent *out, size_t max, size_t *ret_n,
+			   struct cairn_err *err);
 
 #endif

@@ -20,9 +20,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/process.h"
-#include "pool/device/volume_device.h"
 #include "pool/device/loop_device.h"
 #include "pool/device/mounts.h"
+#include "pool/device/volume_device.h"
 
 /* Between finding a device and opening it, the device may disappear with its
  * last user. */
@@ -43,7 +43,7 @@ static const struct image_fs_kind kinds[] = {
 };
 
 /* Syncs the directory that holds `file`. */
-static int sync_parent(const char *file, struct cairn_err *err)
+static int pool_image_sync_parent(const char *file, struct cairn_err *err)
 {
 	cairn_auto_free char *copy = cairn_strdup(file);
 	cairn_auto_fd int fd = -1;
@@ -76,7 +76,8 @@ static int run_mkfs(const struct image_fs_kind *kind, const char *file, struct c
 }
 
 /* Makes the filesystem in the empty file and everything durable. */
-static int fill(int fd, const char *file, enum image_fs fs, uint64_t size, struct cairn_err *err)
+static int pool_image_fill(int fd, const char *file, enum image_fs fs, uint64_t size,
+			   struct cairn_err *err)
 {
 	int rc;
 
@@ -87,10 +88,10 @@ static int fill(int fd, const char *file, enum image_fs fs, uint64_t size, struc
 		return rc;
 	if (fsync(fd) < 0)
 		return cairn_err_sys(err, errno, "sync '%s'", file);
-	return sync_parent(file, err);
+	return pool_image_sync_parent(file, err);
 }
 
-int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_err *err)
+int pool_image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_err *err)
 {
 	char least[CAIRN_SIZE_TEXT_MAX];
 	cairn_auto_fd int fd = -1;
@@ -104,7 +105,7 @@ int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_e
 	fd = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make '%s'", file);
-	rc = fill(fd, file, fs, size, err);
+	rc = pool_image_fill(fd, file, fs, size, err);
 	if (rc < 0)
 		(void)unlink(file);
 	return rc;
@@ -118,12 +119,12 @@ static int hold_device(const char *file, const struct stat *st, struct loop_devi
 	int rc = CAIRN_NOT_FOUND;
 
 	for (unsigned i = 0; i < MOUNT_TRIES && rc == CAIRN_NOT_FOUND; i++) {
-		rc = loop_find(st, ret, err);
+		rc = pool_loop_find(st, ret, err);
 		if (rc < 0)
 			return rc;
 		if (!ret->path[0])
-			return loop_attach(&spec, ret, ret_fd, err);
-		rc = loop_open(ret->path, st, O_RDONLY, ret_fd, err);
+			return pool_loop_attach(&spec, ret, ret_fd, err);
+		rc = pool_loop_open(ret->path, st, O_RDONLY, ret_fd, err);
 	}
 	return rc;
 }
@@ -137,7 +138,7 @@ static int check_mounted(const char *file, const struct stat *st, const char *mo
 	cairn_auto_fd int fd = -1;
 
 	snprintf(device, sizeof(device), "/dev/loop%u", minor(source));
-	if (major(source) != LOOP_MAJOR || loop_open(device, st, O_RDONLY, &fd, err) != 0)
+	if (major(source) != LOOP_MAJOR || pool_loop_open(device, st, O_RDONLY, &fd, err) != 0)
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "something else than '%s' is mounted on '%s'", file,
 				     mount_point);
@@ -168,8 +169,8 @@ static int mount_now(const char *file, const struct stat *st, const struct image
 	return cairn_err_sys(err, errno, "mount '%s' on '%s'", file, mount_point);
 }
 
-int image_mount_look(const char *file, enum image_fs fs, const char *mount_point, bool *ret_stopped,
-		     struct cairn_err *err)
+int pool_image_mount_look(const char *file, enum image_fs fs, const char *mount_point,
+			  bool *ret_stopped, struct cairn_err *err)
 {
 	cairn_auto_fd int lock = -1;
 	struct mounts_at at;
@@ -178,14 +179,14 @@ int image_mount_look(const char *file, enum image_fs fs, const char *mount_point
 
 	if (mkdir(mount_point, 0700) < 0 && errno != EEXIST)
 		return cairn_err_sys(err, errno, "make '%s'", mount_point);
-	rc = loop_lock(file, &lock, err);
+	rc = pool_loop_lock(file, &lock, err);
 	if (rc < 0)
 		return rc;
 	if (fstat(lock, &st) < 0)
 		return cairn_err_sys(err, errno, "stat '%s'", file);
 	if (!S_ISREG(st.st_mode))
 		return cairn_err_set(err, CAIRN_PRECONDITION, "'%s' is not a regular file", file);
-	rc = mounts_look(mount_point, &at, err);
+	rc = pool_mounts_look(mount_point, &at, err);
 	if (rc < 0)
 		return rc;
 	rc = at.mounted ? check_mounted(file, &st, mount_point, at.source, err)
@@ -195,16 +196,17 @@ int image_mount_look(const char *file, enum image_fs fs, const char *mount_point
 	return rc;
 }
 
-int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err)
+int pool_image_mount(const char *file, enum image_fs fs, const char *mount_point,
+		     struct cairn_err *err)
 {
 	bool stopped;
 
-	return image_mount_look(file, fs, mount_point, &stopped, err);
+	return pool_image_mount_look(file, fs, mount_point, &stopped, err);
 }
 
-int image_is_mounted(const char *path, bool *ret, struct cairn_err *err)
+int pool_image_is_mounted(const char *path, bool *ret, struct cairn_err *err)
 {
-	return mounts_is_mount_point(path, ret, err);
+	return pool_mounts_is_mount_point(path, ret, err);
 }
 
 static int sync_mounted(const char *mount_point, struct cairn_err *err)
@@ -223,11 +225,11 @@ static int unmount_image(const char *mount_point, bool sync, struct cairn_err *e
 	cairn_auto_free char *elsewhere = NULL;
 	bool mounted;
 	dev_t source;
-	int rc = mounts_is_mount_point(mount_point, &mounted, err);
+	int rc = pool_mounts_is_mount_point(mount_point, &mounted, err);
 
 	if (rc < 0 || !mounted)
 		return rc;
-	rc = mounts_source_of(mount_point, &source, err);
+	rc = pool_mounts_source_of(mount_point, &source, err);
 	if (rc == 0 && sync)
 		rc = sync_mounted(mount_point, err);
 	if (rc < 0)
@@ -242,17 +244,17 @@ static int unmount_image(const char *mount_point, bool sync, struct cairn_err *e
 	}
 	/* The caller may remove the image next, so wait until the device is
 	 * released. */
-	if (mounts_find_device(source, &elsewhere, NULL) == 0 && !elsewhere)
-		(void)loop_wait_released(source, LOOP_DETACH_WAIT_MS);
+	if (pool_mounts_find_device(source, &elsewhere, NULL) == 0 && !elsewhere)
+		(void)pool_loop_wait_released(source, LOOP_DETACH_WAIT_MS);
 	return 0;
 }
 
-int image_unmount(const char *mount_point, struct cairn_err *err)
+int pool_image_unmount(const char *mount_point, struct cairn_err *err)
 {
 	return unmount_image(mount_point, true, err);
 }
 
-int image_unmount_unsynced(const char *mount_point, struct cairn_err *err)
+int pool_image_unmount_unsynced(const char *mount_point, struct cairn_err *err)
 {
 	return unmount_image(mount_point, false, err);
 }

@@ -31,14 +31,14 @@ struct image_host {
 	uint64_t free_bytes;
 };
 
-int image_probe(const char *dir, struct image_host *ret, struct cairn_err *err);
+int pool_image_probe(const char *dir, struct image_host *ret, struct cairn_err *err);
 
 /* Creates the sparse file and the filesystem in it; an existing file is an
  * error.
  *
  * CAIRN_NOT_FOUND  mkfs is not installed; the text names the package
  */
-int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_err *err);
+int pool_image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_err *err);
 
 /* Mounts it on `mount_point` (a directory, created when missing) unless it is
  * already mounted there: safe to call at every open, also concurrently. The
@@ -48,25 +48,26 @@ int image_make(const char *file, enum image_fs fs, uint64_t size, struct cairn_e
  * CAIRN_DATA_LOSS      the file does not hold such a filesystem
  * CAIRN_UNIMPLEMENTED  the kernel does not support the filesystem
  */
-int image_mount(const char *file, enum image_fs fs, const char *mount_point, struct cairn_err *err);
+int pool_image_mount(const char *file, enum image_fs fs, const char *mount_point,
+		     struct cairn_err *err);
 
 /* The same. *ret_stopped is true if it was mounted and no longer accepts writes:
  * an image's filesystem shuts down when its host has no space for a write. One
  * that was mounted read-only on purpose has not stopped. */
-int image_mount_look(const char *file, enum image_fs fs, const char *mount_point, bool *ret_stopped,
-		     struct cairn_err *err);
+int pool_image_mount_look(const char *file, enum image_fs fs, const char *mount_point,
+			  bool *ret_stopped, struct cairn_err *err);
 
 /* True if something is mounted at `path` itself. */
-int image_is_mounted(const char *path, bool *ret, struct cairn_err *err);
+int pool_image_is_mounted(const char *path, bool *ret, struct cairn_err *err);
 
 /* Unmounts; an image that is not mounted is not an error.
  *
  * CAIRN_PRECONDITION  in use
  */
-int image_unmount(const char *mount_point, struct cairn_err *err);
+int pool_image_unmount(const char *mount_point, struct cairn_err *err);
 
 /* The same for an image that is about to be removed: failed writes, for example
  * because its host is full, are ignored. */
-int image_unmount_unsynced(const char *mount_point, struct cairn_err *err);
+int pool_image_unmount_unsynced(const char *mount_point, struct cairn_err *err);
 
 #endif

@@ -112,7 +112,7 @@ static bool try_loop(void)
 	return device >= 0;
 }
 
-int image_probe(const char *dir, struct image_host *ret, struct cairn_err *err)
+int pool_image_probe(const char *dir, struct image_host *ret, struct cairn_err *err)
 {
 	struct image_host host = {0};
 	cairn_auto_fd int fd = -1;

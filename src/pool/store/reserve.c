@@ -30,14 +30,14 @@
 #define SETTLE_TURNS    50U
 #define SETTLE_PAUSE_MS 100U
 
-uint64_t reserve_size_for(uint64_t total_bytes)
+uint64_t pool_reserve_size_for(uint64_t total_bytes)
 {
 	uint64_t size = total_bytes / SHARE / RESERVE_SLICE * RESERVE_SLICE;
 
 	return size < RESERVE_SLICE ? RESERVE_SLICE : size > RESERVE_MAX ? RESERVE_MAX : size;
 }
 
-bool reserve_yield(int dir_fd)
+bool pool_reserve_yield(int dir_fd)
 {
 	cairn_auto_fd int fd = -1;
 	struct stat st;
@@ -56,12 +56,12 @@ static bool has_image(const struct pool *pool)
 	return strcmp(pool->marker.image, "none") != 0;
 }
 
-bool reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
+bool pool_reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
 {
 	/* Out of memory has the same code. */
 	if (rc != CAIRN_NO_SPACE || (err && err->sys_errno == ENOMEM) || pool->read_only)
 		return false;
-	return reserve_yield(pool->root_fd);
+	return pool_reserve_yield(pool->root_fd);
 }
 
 static int no_space(struct cairn_err *err)
@@ -75,7 +75,7 @@ struct state {
 	uint64_t want, have, free_bytes;
 };
 
-static int look(int dir_fd, struct state *ret, struct cairn_err *err)
+static int reserve_look(int dir_fd, struct state *ret, struct cairn_err *err)
 {
 	struct statvfs fs;
 	struct stat st;
@@ -83,7 +83,7 @@ static int look(int dir_fd, struct state *ret, struct cairn_err *err)
 	if (fstatvfs(dir_fd, &fs) < 0)
 		return cairn_err_sys(err, errno, "space of the pool");
 	*ret = (struct state){
-		.want = reserve_size_for((uint64_t)fs.f_blocks * fs.f_frsize),
+		.want = pool_reserve_size_for((uint64_t)fs.f_blocks * fs.f_frsize),
 		.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize,
 	};
 	if (fstatat(dir_fd, POOL_RESERVE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -92,9 +92,9 @@ static int look(int dir_fd, struct state *ret, struct cairn_err *err)
 	return 0;
 }
 
-static int allocate(int dir_fd, uint64_t size, struct cairn_err *err)
+static int reserve_allocate(int dir_fd, uint64_t size, struct cairn_err *err)
 {
-	cairn_auto_fd int fd = owner_open(dir_fd, POOL_RESERVE_NAME, O_RDWR);
+	cairn_auto_fd int fd = pool_owner_open(dir_fd, POOL_RESERVE_NAME, O_RDWR);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -110,10 +110,10 @@ static int allocate(int dir_fd, uint64_t size, struct cairn_err *err)
 
 /* Called before space is consumed: the reserve is not created from the last
  * bytes. */
-static int require(int dir_fd, struct cairn_err *err)
+static int reserve_do_require(int dir_fd, struct cairn_err *err)
 {
 	struct state state;
-	int rc = look(dir_fd, &state, err);
+	int rc = reserve_look(dir_fd, &state, err);
 
 	if (rc)
 		return rc;
@@ -121,36 +121,36 @@ static int require(int dir_fd, struct cairn_err *err)
 		return state.free_bytes >= RESERVE_SLICE ? 0 : no_space(err);
 	if (state.free_bytes < 2 * (state.want - state.have))
 		return no_space(err);
-	return allocate(dir_fd, state.want, err);
+	return reserve_allocate(dir_fd, state.want, err);
 }
 
 /* Called after space was freed: takes back yielded slices. True when the reserve
  * is complete. */
-static bool refill(int dir_fd)
+static bool reserve_do_refill(int dir_fd)
 {
 	struct state state;
 	uint64_t n;
 
-	if (look(dir_fd, &state, NULL) != 0)
+	if (reserve_look(dir_fd, &state, NULL) != 0)
 		return false;
 	n = state.have < state.want ? state.want - state.have : 0;
 	if (n > state.free_bytes)
 		n = state.free_bytes;
 	/* A filesystem needs some of its free space itself. */
 	for (n -= n % REFILL_STEP; n > 0; n = n / 2 - n / 2 % REFILL_STEP)
-		if (allocate(dir_fd, state.have + n, NULL) == 0) {
+		if (reserve_allocate(dir_fd, state.have + n, NULL) == 0) {
 			state.have += n;
 			break;
 		}
 	return state.have >= state.want;
 }
 
-int reserve_require(struct pool *pool, struct cairn_err *err)
+int pool_reserve_require(struct pool *pool, struct cairn_err *err)
 {
-	int rc = require(pool->root_fd, err);
+	int rc = reserve_do_require(pool->root_fd, err);
 
 	if (!rc && has_image(pool))
-		rc = require(pool->dir_fd, err);
+		rc = reserve_do_require(pool->dir_fd, err);
 	/* If only the creation of the file failed, the operation may still
 	 * succeed. */
 	return rc == CAIRN_NO_SPACE ? rc : 0;
@@ -190,18 +190,19 @@ static void settle_image(struct pool *pool)
 	sync_image(pool->root_fd);
 }
 
-void reserve_refill(struct pool *pool)
+void pool_reserve_refill(struct pool *pool)
 {
 	struct state host;
 
-	(void)refill(pool->root_fd);
-	if (!has_image(pool) || look(pool->dir_fd, &host, NULL) != 0 || host.have >= host.want)
+	(void)reserve_do_refill(pool->root_fd);
+	if (!has_image(pool) || reserve_look(pool->dir_fd, &host, NULL) != 0 ||
+	    host.have >= host.want)
 		return;
 	settle_image(pool);
-	(void)refill(pool->dir_fd);
+	(void)reserve_do_refill(pool->dir_fd);
 }
 
-void reserve_prepare(struct pool *pool)
+void pool_reserve_prepare(struct pool *pool)
 {
 	struct statvfs host;
 
@@ -209,6 +210,6 @@ void reserve_prepare(struct pool *pool)
 		return;
 	while (fstatvfs(pool->dir_fd, &host) == 0 &&
 	       (uint64_t)host.f_bavail * host.f_frsize < RESERVE_MAX / 2 &&
-	       reserve_yield(pool->dir_fd))
+	       pool_reserve_yield(pool->dir_fd))
 		;
 }

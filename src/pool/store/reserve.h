@@ -5,7 +5,7 @@
  *
  * Deleting writes before it frees. When that fails for lack of space, the reserve
  * is shortened by a slice and the operation is retried. Operations that consume
- * space begin with reserve_require(), which refills the reserve and fails if it
+ * space begin with pool_reserve_require(), which refills the reserve and fails if it
  * cannot. Sizes and reasons: docs/decisions/003-a-reserve-for-freeing.md.
  *
  * Any number of processes may call these at the same time.
@@ -24,28 +24,28 @@ struct pool;
 
 /* Size of the reserve for a filesystem of that many bytes; a multiple of a
  * slice. */
-uint64_t reserve_size_for(uint64_t total_bytes);
+uint64_t pool_reserve_size_for(uint64_t total_bytes);
 
 /* Frees a slice of the reserve in this directory; false when there is none left. */
-bool reserve_yield(int dir_fd);
+bool pool_reserve_yield(int dir_fd);
 
 /* After a freeing operation of the pool returned `rc`: true when it failed for
  * lack of space and a slice was freed, so that the caller should retry. */
-bool reserve_helps(struct pool *pool, int rc, const struct cairn_err *err);
+bool pool_reserve_helps(struct pool *pool, int rc, const struct cairn_err *err);
 
 /* Refills the reserve unless the space is needed more elsewhere; for this, an
  * image returns its free space to its host. Failures are not reported to the
  * caller. */
-void reserve_refill(struct pool *pool);
+void pool_reserve_refill(struct pool *pool);
 
 /* Called at the start of an operation that consumes space: refills the reserve.
  *
  * CAIRN_NO_SPACE  no space for the reserve, or less than a slice besides it
  */
-int reserve_require(struct pool *pool, struct cairn_err *err);
+int pool_reserve_require(struct pool *pool, struct cairn_err *err);
 
 /* Called before freeing: an image whose host is full would fail to write, and its
  * filesystem would shut down. Frees the host's reserve. */
-void reserve_prepare(struct pool *pool);
+void pool_reserve_prepare(struct pool *pool);
 
 #endif

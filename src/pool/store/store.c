@@ -35,24 +35,24 @@ static int open_backend(const char *backend, const char *dir, bool writable, boo
 			     "unknown back end '%s'; there are btrfs, reflink and copy", backend);
 }
 
-int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
-	       struct cairn_err *err)
+int pool_store_open(const char *backend, const char *dir, bool writable, struct store **ret,
+		    struct cairn_err *err)
 {
 	return open_backend(backend, dir, writable, false, ret, err);
 }
 
-int store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err)
+int pool_store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err)
 {
 	return open_backend(backend, dir, true, true, ret, err);
 }
 
-void store_close(struct store *store)
+void pool_store_close(struct store *store)
 {
 	if (store)
 		store->ops->close(store);
 }
 
-const char *store_backend(const struct store *store)
+const char *pool_store_backend(const struct store *store)
 {
 	return store->ops->name;
 }
@@ -83,7 +83,7 @@ static int check_ref(struct store_ref ref, struct cairn_err *err)
 	return check_id(ref.id, err);
 }
 
-static int check_size(uint64_t size, struct cairn_err *err)
+static int store_check_size(uint64_t size, struct cairn_err *err)
 {
 	if (size == 0)
 		return cairn_err_set(err, CAIRN_INVALID, "a volume cannot have 0 bytes");
@@ -100,18 +100,19 @@ static int check_writable(const struct store *store, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_PRECONDITION, "the store is open read-only");
 }
 
-static int missing(const struct store *store, const char *what, struct cairn_err *err)
+static int store_missing(const struct store *store, const char *what, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_UNIMPLEMENTED, "back end %s cannot %s", store->ops->name,
 			     what);
 }
 
-int store_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+int pool_store_volume_create(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
 	rc = rc ? rc : check_id(id, err);
-	rc = rc ? rc : check_size(size, err);
+	rc = rc ? rc : store_check_size(size, err);
 	return rc ? rc : store->ops->volume_create(store, id, size, err);
 }
 
@@ -123,38 +124,39 @@ static int check_copy(const struct store *store, const char *id, const char *sna
 
 	rc = rc ? rc : check_id(id, err);
 	rc = rc ? rc : check_id(snapshot_id, err);
-	rc = rc ? rc : check_size(size, err);
+	rc = rc ? rc : store_check_size(size, err);
 	if (!rc && size < length)
 		rc = cairn_err_set(err, CAIRN_RANGE, "the volume is smaller than the snapshot");
 	return rc;
 }
 
-int store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
-		       uint64_t length, uint64_t size, struct cairn_err *err)
+int pool_store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
+			    uint64_t length, uint64_t size, struct cairn_err *err)
 {
 	int rc = check_copy(store, id, snapshot_id, length, size, err);
 
 	return rc ? rc : store->ops->volume_clone(store, id, snapshot_id, length, size, err);
 }
 
-int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err)
+int pool_store_volume_resize(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
 	rc = rc ? rc : check_id(id, err);
-	rc = rc ? rc : check_size(size, err);
+	rc = rc ? rc : store_check_size(size, err);
 	return rc ? rc : store->ops->volume_resize(store, id, size, err);
 }
 
-int store_volume_replace(struct store *store, const struct store_replacement *spec,
-			 struct cairn_err *err)
+int pool_store_volume_replace(struct store *store, const struct store_replacement *spec,
+			      struct cairn_err *err)
 {
 	int rc = check_copy(store, spec->id, spec->snapshot_id, spec->length, spec->size, err);
 
 	return rc ? rc : store->ops->volume_replace(store, spec, err);
 }
 
-int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
+int pool_store_volume_sweep(struct store *store, const char *id, struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
@@ -162,19 +164,19 @@ int store_volume_sweep(struct store *store, const char *id, struct cairn_err *er
 	return rc ? rc : store->ops->volume_sweep(store, id, err);
 }
 
-int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-		       uint64_t size, struct cairn_err *err)
+int pool_store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
+			    uint64_t size, struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
 	rc = rc ? rc : check_id(volume_id, err);
 	rc = rc ? rc : check_id(snapshot_id, err);
-	rc = rc ? rc : check_size(size, err);
+	rc = rc ? rc : store_check_size(size, err);
 	return rc ? rc : store->ops->snapshot_cut(store, volume_id, snapshot_id, size, err);
 }
 
-int store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
-			   struct cairn_err *err)
+int pool_store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
+				struct cairn_err *err)
 {
 	int rc = check_writable(store, err);
 
@@ -185,9 +187,9 @@ int store_snapshot_prepare(struct store *store, const char *volume_id, const cha
 	return store->ops->snapshot_prepare(store, volume_id, snapshot_id, err);
 }
 
-int store_delta(struct store *store, const char *base_id, const char *target_id,
-		struct block_sink sink, const struct store_progress *progress,
-		struct store_delta_stats *ret_stats, struct cairn_err *err)
+int pool_store_delta(struct store *store, const char *base_id, const char *target_id,
+		     struct block_sink sink, const struct store_progress *progress,
+		     struct store_delta_stats *ret_stats, struct cairn_err *err)
 {
 	struct store_delta_stats stats = {.method = "none"};
 	int rc = check_id(base_id, err);
@@ -199,8 +201,8 @@ int store_delta(struct store *store, const char *base_id, const char *target_id,
 	return rc;
 }
 
-int store_allocated(struct store *store, struct store_ref ref, uint64_t start,
-		    struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err)
+int pool_store_allocated(struct store *store, struct store_ref ref, uint64_t start,
+			 struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err)
 {
 	int rc = check_ref(ref, err);
 
@@ -215,21 +217,22 @@ int store_allocated(struct store *store, struct store_ref ref, uint64_t start,
 	return store->ops->allocated(store, ref, start, out, max, ret_n, err);
 }
 
-int store_size(struct store *store, struct store_ref ref, uint64_t *ret_size, struct cairn_err *err)
+int pool_store_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
+		    struct cairn_err *err)
 {
 	int rc = check_ref(ref, err);
 
 	return rc ? rc : store->ops->size(store, ref, ret_size, err);
 }
 
-int store_usage_get(struct store *store, struct store_usage *ret, struct cairn_err *err)
+int pool_store_usage_get(struct store *store, struct store_usage *ret, struct cairn_err *err)
 {
 	return store->ops->usage(store, ret, err);
 }
 
-int store_list(struct store *store, enum store_kind kind,
-	       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-	       struct cairn_err *err)
+int pool_store_list(struct store *store, enum store_kind kind,
+		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		    struct cairn_err *err)
 {
 	return store->ops->list(store, kind, fn, arg, err);
 }
@@ -246,54 +249,55 @@ static int change_object(struct store *store, struct store_ref ref,
 	return rc ? rc : op(store, ref, err);
 }
 
-int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_store_remove(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	return change_object(store, ref, store->ops->remove, err);
 }
 
-int store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	return change_object(store, ref, store->ops->set_aside, err);
 }
 
-int store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	return change_object(store, ref, store->ops->bring_back, err);
 }
 
-int store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
+int pool_store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err)
 {
 	return change_object(store, ref, store->ops->drop_aside, err);
 }
 
-int store_list_aside(struct store *store, enum store_kind kind,
-		     int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-		     struct cairn_err *err)
+int pool_store_list_aside(struct store *store, enum store_kind kind,
+			  int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+			  struct cairn_err *err)
 {
 	return store->ops->list_aside(store, kind, fn, arg, err);
 }
 
-int store_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err)
+int pool_store_path(struct store *store, struct store_ref ref, char **ret_path,
+		    struct cairn_err *err)
 {
 	int rc = check_ref(ref, err);
 
 	if (rc)
 		return rc;
 	if (!store->ops->path)
-		return missing(store, "name a file", err);
+		return store_missing(store, "name a file", err);
 	return store->ops->path(store, ref, ret_path, err);
 }
 
-int store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
-		      struct cairn_err *err)
+int pool_store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
+			   struct cairn_err *err)
 {
 	int rc = check_ref(ref, err);
 
 	return rc ? rc : store->ops->reader_open(store, ref, ret, err);
 }
 
-int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-		      size_t *ret_n, struct cairn_err *err)
+int pool_store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+			   size_t *ret_n, struct cairn_err *err)
 {
 	if (offset > STORE_SIZE_MAX) {
 		*ret_n = 0;
@@ -302,13 +306,13 @@ int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, s
 	return reader->ops->read(reader, offset, buf, n, ret_n, err);
 }
 
-void store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
+void pool_store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n)
 {
 	if (reader->ops->ahead && offset <= STORE_SIZE_MAX && n <= STORE_SIZE_MAX)
 		reader->ops->ahead(reader, offset, n);
 }
 
-void store_reader_free(struct store_reader *reader)
+void pool_store_reader_free(struct store_reader *reader)
 {
 	if (reader)
 		reader->ops->free(reader);

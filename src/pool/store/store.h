@@ -190,57 +190,62 @@ struct store_reader {
  * CAIRN_INVALID       unknown back end
  * CAIRN_PRECONDITION  the filesystem or permissions that it needs are missing
  */
-int store_open(const char *backend, const char *dir, bool writable, struct store **ret,
-	       struct cairn_err *err);
+int pool_store_open(const char *backend, const char *dir, bool writable, struct store **ret,
+		    struct cairn_err *err);
 
 /* Opens a new store: also tests the features that the back end needs, so that
  * opening it later neither writes nor needs space. Codes as above. */
-int store_make(const char *backend, const char *dir, struct store **ret, struct cairn_err *err);
-void store_close(struct store *store);
-CAIRN_DEFINE_CLEANUP(struct store, store_close);
+int pool_store_make(const char *backend, const char *dir, struct store **ret,
+		    struct cairn_err *err);
+void pool_store_close(struct store *store);
+CAIRN_DEFINE_CLEANUP(struct store, pool_store_close);
 
-const char *store_backend(const struct store *store);
+const char *pool_store_backend(const struct store *store);
 
-int store_volume_create(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+int pool_store_volume_create(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err);
 /* CAIRN_RANGE  `size` is below `length` */
-int store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
-		       uint64_t length, uint64_t size, struct cairn_err *err);
-int store_volume_resize(struct store *store, const char *id, uint64_t size, struct cairn_err *err);
+int pool_store_volume_clone(struct store *store, const char *id, const char *snapshot_id,
+			    uint64_t length, uint64_t size, struct cairn_err *err);
+int pool_store_volume_resize(struct store *store, const char *id, uint64_t size,
+			     struct cairn_err *err);
 /* CAIRN_RANGE  `size` is below `length` */
-int store_volume_replace(struct store *store, const struct store_replacement *spec,
-			 struct cairn_err *err);
-int store_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
-int store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
-int store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
-		       uint64_t size, struct cairn_err *err);
+int pool_store_volume_replace(struct store *store, const struct store_replacement *spec,
+			      struct cairn_err *err);
+int pool_store_volume_sweep(struct store *store, const char *id, struct cairn_err *err);
+int pool_store_remove(struct store *store, struct store_ref ref, struct cairn_err *err);
+int pool_store_snapshot_cut(struct store *store, const char *volume_id, const char *snapshot_id,
+			    uint64_t size, struct cairn_err *err);
 /* Succeeds without effect if the back end has nothing to prepare. */
-int store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
-			   struct cairn_err *err);
-int store_delta(struct store *store, const char *base_id, const char *target_id,
-		struct block_sink sink, const struct store_progress *progress,
-		struct store_delta_stats *ret_stats, struct cairn_err *err);
-int store_allocated(struct store *store, struct store_ref ref, uint64_t start,
-		    struct block_extent *out, size_t max, size_t *ret_n, struct cairn_err *err);
-int store_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
-	       struct cairn_err *err);
-int store_usage_get(struct store *store, struct store_usage *ret, struct cairn_err *err);
-int store_list(struct store *store, enum store_kind kind,
-	       int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-	       struct cairn_err *err);
-int store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
-int store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err);
-int store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
-int store_list_aside(struct store *store, enum store_kind kind,
-		     int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
-		     struct cairn_err *err);
-int store_path(struct store *store, struct store_ref ref, char **ret_path, struct cairn_err *err);
+int pool_store_snapshot_prepare(struct store *store, const char *volume_id, const char *snapshot_id,
+				struct cairn_err *err);
+int pool_store_delta(struct store *store, const char *base_id, const char *target_id,
+		     struct block_sink sink, const struct store_progress *progress,
+		     struct store_delta_stats *ret_stats, struct cairn_err *err);
+int pool_store_allocated(struct store *store, struct store_ref ref, uint64_t start,
+			 struct block_extent *out, size_t max, size_t *ret_n,
+			 struct cairn_err *err);
+int pool_store_size(struct store *store, struct store_ref ref, uint64_t *ret_size,
+		    struct cairn_err *err);
+int pool_store_usage_get(struct store *store, struct store_usage *ret, struct cairn_err *err);
+int pool_store_list(struct store *store, enum store_kind kind,
+		    int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+		    struct cairn_err *err);
+int pool_store_set_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int pool_store_bring_back(struct store *store, struct store_ref ref, struct cairn_err *err);
+int pool_store_drop_aside(struct store *store, struct store_ref ref, struct cairn_err *err);
+int pool_store_list_aside(struct store *store, enum store_kind kind,
+			  int (*fn)(void *arg, const char *id, struct cairn_err *err), void *arg,
+			  struct cairn_err *err);
+int pool_store_path(struct store *store, struct store_ref ref, char **ret_path,
+		    struct cairn_err *err);
 
-int store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
-		      struct cairn_err *err);
-int store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
-		      size_t *ret_n, struct cairn_err *err);
-void store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n);
-void store_reader_free(struct store_reader *reader);
-CAIRN_DEFINE_CLEANUP(struct store_reader, store_reader_free);
+int pool_store_reader_open(struct store *store, struct store_ref ref, struct store_reader **ret,
+			   struct cairn_err *err);
+int pool_store_reader_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
+			   size_t *ret_n, struct cairn_err *err);
+void pool_store_reader_ahead(struct store_reader *reader, uint64_t offset, uint64_t n);
+void pool_store_reader_free(struct store_reader *reader);
+CAIRN_DEFINE_CLEANUP(struct store_reader, pool_store_reader_free);
 
 #endif

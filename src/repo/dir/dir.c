@@ -58,7 +58,7 @@ static struct place place_of(enum repo_file kind, const struct repo_id *name)
 	return place;
 }
 
-static int open_root(const struct dir *dir, int *ret, struct cairn_err *err)
+static int dir_open_root(const struct dir *dir, int *ret, struct cairn_err *err)
 {
 	*ret = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*ret < 0)
@@ -66,10 +66,10 @@ static int open_root(const struct dir *dir, int *ret, struct cairn_err *err)
 	return 0;
 }
 
-static int open_dir(const struct dir *dir, const char *name, int *ret, struct cairn_err *err)
+static int dir_open_dir(const struct dir *dir, const char *name, int *ret, struct cairn_err *err)
 {
 	cairn_auto_fd int root = -1;
-	int rc = open_root(dir, &root, err);
+	int rc = dir_open_root(dir, &root, err);
 
 	if (rc < 0)
 		return rc;
@@ -84,18 +84,18 @@ static int open_dir_to_write(const struct dir *dir, const char *name, int *ret,
 			     struct cairn_err *err)
 {
 	cairn_auto_fd int root = -1;
-	int rc = open_dir(dir, name, ret, err);
+	int rc = dir_open_dir(dir, name, ret, err);
 
 	if (rc != CAIRN_NOT_FOUND)
 		return rc;
-	rc = open_root(dir, &root, err);
+	rc = dir_open_root(dir, &root, err);
 	if (rc == 0 && strncmp(name, "data/", 5) == 0)
 		rc = cairn_make_dir(root, "data", 0700, err);
 	if (rc == 0)
 		rc = cairn_make_dir(root, name, 0700, err);
 	if (rc < 0)
 		return rc;
-	return open_dir(dir, name, ret, err);
+	return dir_open_dir(dir, name, ret, err);
 }
 
 /* Makes the entries of the directory `name` durable. A directory that we may not
@@ -117,7 +117,7 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 	int rc = cairn_make_dir(AT_FDCWD, dir->path, 0700, err);
 
 	if (rc == 0)
-		rc = open_root(dir, &root, err);
+		rc = dir_open_root(dir, &root, err);
 	for (int kind = REPO_FILE_KEY; rc == 0 && kind < REPO_FILE_KINDS; kind++)
 		rc = cairn_make_dir(root, repo_file_name((enum repo_file)kind), 0700, err);
 	for (unsigned i = 0; rc == 0 && i < 256; i++) {
@@ -131,8 +131,8 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 }
 
 /* There must be one config only; all other names are hashes of what they hold. */
-static int rename_new(int fd, enum repo_file kind, const char *from, const char *to,
-		      struct cairn_err *err)
+static int dir_rename_new(int fd, enum repo_file kind, const char *from, const char *to,
+			  struct cairn_err *err)
 {
 	if (kind == REPO_FILE_CONFIG) {
 		if (renameat2(fd, from, fd, to, RENAME_NOREPLACE) == 0)
@@ -179,7 +179,7 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	unlinkat(fd, temporary, 0); /* of a dead process with our number */
 	rc = dir_write_file(fd, temporary, &write, err);
 	if (rc == 0)
-		rc = rename_new(fd, kind, temporary, place.name, err);
+		rc = dir_rename_new(fd, kind, temporary, place.name, err);
 	if (rc < 0) {
 		unlinkat(fd, temporary, 0);
 		return rc == CAIRN_EXISTS ? rc
@@ -188,12 +188,12 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	return durable ? cairn_sync_dir(fd, place.dir, err) : 0;
 }
 
-static int open_file(struct dir *dir, enum repo_file kind, const struct repo_id *name, int *ret,
-		     struct cairn_err *err)
+static int dir_open_file(struct dir *dir, enum repo_file kind, const struct repo_id *name, int *ret,
+			 struct cairn_err *err)
 {
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
-	int rc = open_dir(dir, place.dir, &fd, err);
+	int rc = dir_open_dir(dir, place.dir, &fd, err);
 
 	if (rc < 0)
 		return rc;
@@ -210,7 +210,7 @@ static int dir_get(struct repo_store *store, enum repo_file kind, const struct r
 	struct dir *dir = (struct dir *)store;
 	struct repo_limiter *limiter = dir->limits ? &dir->limits->download : NULL;
 	cairn_auto_fd int fd = -1;
-	int rc = open_file(dir, kind, name, &fd, err);
+	int rc = dir_open_file(dir, kind, name, &fd, err);
 
 	for (size_t part, done = 0; rc == 0 && done < n; done += part) {
 		ssize_t got;
@@ -234,7 +234,7 @@ static int dir_size(struct repo_store *store, enum repo_file kind, const struct 
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
 	struct stat st;
-	int rc = open_dir(dir, place.dir, &fd, err);
+	int rc = dir_open_dir(dir, place.dir, &fd, err);
 
 	if (rc < 0)
 		return rc;
@@ -252,7 +252,7 @@ static int dir_remove(struct repo_store *store, enum repo_file kind, const struc
 {
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
-	int rc = open_dir((struct dir *)store, place.dir, &fd, err);
+	int rc = dir_open_dir((struct dir *)store, place.dir, &fd, err);
 
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
@@ -272,9 +272,9 @@ static void close_dirp(DIR **dir)
 }
 
 /* NULL when there is no such directory. */
-static int open_stream(struct dir *dir, const char *name, DIR **ret, struct cairn_err *err)
+static int dir_open_stream(struct dir *dir, const char *name, DIR **ret, struct cairn_err *err)
 {
-	int fd = -1, rc = open_dir(dir, name, &fd, err);
+	int fd = -1, rc = dir_open_dir(dir, name, &fd, err);
 
 	if (rc < 0)
 		return rc == CAIRN_NOT_FOUND ? 0 : rc;
@@ -285,12 +285,12 @@ static int open_stream(struct dir *dir, const char *name, DIR **ret, struct cair
 	return cairn_err_nomem(err, "a directory");
 }
 
-static int list_one(struct dir *dir, const char *name, bool needed, repo_store_list_fn *fn,
-		    void *arg, struct cairn_err *err)
+static int dir_list_one(struct dir *dir, const char *name, bool needed, repo_store_list_fn *fn,
+			void *arg, struct cairn_err *err)
 {
 	cairn_cleanup(close_dirp) DIR *stream = NULL;
 	struct dirent *entry;
-	int rc = open_stream(dir, name, &stream, err);
+	int rc = dir_open_stream(dir, name, &stream, err);
 
 	if (rc < 0)
 		return rc;
@@ -329,12 +329,12 @@ static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_li
 	/* Listed as empty, a prune would take all data away. Made with the repository, it
 	 * is missing only where something went wrong: a mount, or a copy cut short. */
 	if (kind == REPO_FILE_SNAPSHOT)
-		return list_one(dir, repo_file_name(kind), true, fn, arg, err);
+		return dir_list_one(dir, repo_file_name(kind), true, fn, arg, err);
 	if (kind != REPO_FILE_PACK)
-		return list_one(dir, repo_file_name(kind), false, fn, arg, err);
+		return dir_list_one(dir, repo_file_name(kind), false, fn, arg, err);
 	for (unsigned i = 0; rc == 0 && i < 256; i++) {
 		snprintf(name, sizeof(name), "data/%02x", i);
-		rc = list_one(dir, name, false, fn, arg, err);
+		rc = dir_list_one(dir, name, false, fn, arg, err);
 	}
 	return rc;
 }
@@ -353,12 +353,12 @@ static bool is_temporary(const char *name)
 	       strncmp(name, "config-", strlen("config-")) == 0;
 }
 
-static int sweep_one(struct dir *dir, const char *name, struct repo_swept *swept,
-		     struct cairn_err *err)
+static int dir_sweep_one(struct dir *dir, const char *name, struct repo_swept *swept,
+			 struct cairn_err *err)
 {
 	cairn_cleanup(close_dirp) DIR *stream = NULL;
 	struct dirent *entry;
-	int rc = open_stream(dir, name, &stream, err);
+	int rc = dir_open_stream(dir, name, &stream, err);
 
 	if (rc < 0 || !stream)
 		return rc;
@@ -383,13 +383,13 @@ static int dir_sweep(struct repo_store *store, struct repo_swept *swept, struct 
 {
 	struct dir *dir = (struct dir *)store;
 	char name[PATH_TEXT];
-	int rc = sweep_one(dir, ".", swept, err);
+	int rc = dir_sweep_one(dir, ".", swept, err);
 
 	for (int kind = REPO_FILE_KEY; rc == 0 && kind < REPO_FILE_PACK; kind++)
-		rc = sweep_one(dir, repo_file_name((enum repo_file)kind), swept, err);
+		rc = dir_sweep_one(dir, repo_file_name((enum repo_file)kind), swept, err);
 	for (unsigned i = 0; rc == 0 && i < 256; i++) {
 		snprintf(name, sizeof(name), "data/%02x", i);
-		rc = sweep_one(dir, name, swept, err);
+		rc = dir_sweep_one(dir, name, swept, err);
 	}
 	return rc;
 }
@@ -435,7 +435,7 @@ static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
 	struct statvfs fs;
 	struct stat st;
 	uint64_t size;
-	int rc = open_root(dir, &root, err);
+	int rc = dir_open_root(dir, &root, err);
 
 	if (rc < 0)
 		return rc;
@@ -457,7 +457,7 @@ static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
 static int dir_reserve_release(struct repo_store *store, bool *ret_released, struct cairn_err *err)
 {
 	cairn_auto_fd int root = -1;
-	int rc = open_root((struct dir *)store, &root, err);
+	int rc = dir_open_root((struct dir *)store, &root, err);
 
 	if (rc < 0)
 		return rc;

@@ -102,7 +102,7 @@ static int write_limited(int fd, const struct dir_write *write, struct cairn_err
 	return 0;
 }
 
-static int write_all(int fd, const struct dir_write *write, struct cairn_err *err)
+static int dir_write_all(int fd, const struct dir_write *write, struct cairn_err *err)
 {
 	ssize_t done;
 
@@ -123,7 +123,7 @@ int dir_write_file(int dir_fd, const char *name, const struct dir_write *write,
 
 	if (fd < 0)
 		return cairn_err_sys(err, errno, "make a file");
-	rc = write_all(fd, write, err);
+	rc = dir_write_all(fd, write, err);
 	if (rc < 0)
 		return rc;
 	if (write->durable && fsync(fd) < 0)

@@ -27,7 +27,7 @@ struct call {
 	struct repo_answer answer;
 };
 
-static int try_call(void *arg, struct cairn_err *err)
+static int rest_try_call(void *arg, struct cairn_err *err)
 {
 	struct call *call = arg;
 	int rc;
@@ -39,8 +39,8 @@ static int try_call(void *arg, struct cairn_err *err)
 }
 
 /* Fills in the address: the kind's name and, if given, the file's. */
-static int run(struct call *call, enum repo_file kind, const struct repo_id *name,
-	       struct cairn_err *err)
+static int rest_run(struct call *call, enum repo_file kind, const struct repo_id *name,
+		    struct cairn_err *err)
 {
 	cairn_auto_free char *url = NULL;
 	char hex[REPO_ID_TEXT_MAX] = "";
@@ -52,7 +52,7 @@ static int run(struct call *call, enum repo_file kind, const struct repo_id *nam
 	if (!url)
 		return cairn_err_nomem(err, "a request");
 	call->request.url = url;
-	return repo_http_retry(call->rest->http, try_call, call, err);
+	return repo_http_retry(call->rest->http, rest_try_call, call, err);
 }
 
 static int rest_create(struct repo_store *store, struct cairn_err *err)
@@ -63,14 +63,14 @@ static int rest_create(struct repo_store *store, struct cairn_err *err)
 
 	if (!url)
 		return cairn_err_nomem(err, "a request");
-	return repo_http_retry(rest->http, try_call, &call, err);
+	return repo_http_retry(rest->http, rest_try_call, &call, err);
 }
 
 static int rest_size(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		     uint64_t *ret_size, struct cairn_err *err)
 {
 	struct call call = {.rest = (struct rest *)store, .request = {.method = "HEAD"}};
-	int rc = run(&call, kind, name, err);
+	int rc = rest_run(&call, kind, name, err);
 
 	return rc < 0 ? rc : repo_http_length(&call.answer, ret_size, err);
 }
@@ -85,7 +85,7 @@ static int rest_put(struct repo_store *store, enum repo_file kind, const struct 
 			    .request = {.method = "POST", .body = data, .body_n = n}};
 	struct cairn_err why = {0};
 	uint64_t size;
-	int rc = run(&call, kind, name, &why);
+	int rc = rest_run(&call, kind, name, &why);
 
 	(void)id_of_data;
 	if (rc == CAIRN_DENIED && kind == REPO_FILE_CONFIG &&
@@ -114,7 +114,7 @@ static int rest_get(struct repo_store *store, enum repo_file kind, const struct 
 	if (n == 0)
 		return 0;
 	repo_http_range(offset, n, range);
-	return run(&call, kind, name, err);
+	return rest_run(&call, kind, name, err);
 }
 
 static int rest_get_all(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
@@ -123,7 +123,7 @@ static int rest_get_all(struct repo_store *store, enum repo_file kind, const str
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(max);
 	struct call call = {.rest = (struct rest *)store,
 			    .request = {.method = "GET", .text = &text}};
-	int rc = run(&call, kind, name, err);
+	int rc = rest_run(&call, kind, name, err);
 
 	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
 }
@@ -133,7 +133,7 @@ static int rest_remove(struct repo_store *store, enum repo_file kind, const stru
 {
 	struct call call = {.rest = (struct rest *)store, .request = {.method = "DELETE"}};
 	struct cairn_err why = {0};
-	int rc = run(&call, kind, name, &why);
+	int rc = rest_run(&call, kind, name, &why);
 
 	return rc < 0 && rc != CAIRN_NOT_FOUND ? cairn_err_set(err, rc, "%s", why.msg) : 0;
 }
@@ -181,7 +181,7 @@ static int rest_list(struct repo_store *store, enum repo_file kind, repo_store_l
 	struct call call = {.rest = (struct rest *)store,
 			    .request = {.method = "GET", .headers = headers, .text = &text}};
 	struct cairn_err why = {0};
-	int rc = run(&call, kind, NULL, &why);
+	int rc = rest_run(&call, kind, NULL, &why);
 
 	/* rclone lists a missing directory as empty, and returns 404 when listing
 	 * failed: if that were taken for empty, a prune would delete everything. */

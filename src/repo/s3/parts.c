@@ -21,7 +21,7 @@ struct upload {
 	struct cairn_buf parts;
 };
 
-static int begin(struct upload *upload, struct cairn_err *err)
+static int parts_begin(struct upload *upload, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf answer = CAIRN_BUF_INIT(65536);
 	cairn_auto_buf struct cairn_buf query = CAIRN_BUF_INIT(8192);
@@ -68,7 +68,7 @@ static int put_part(struct upload *upload, unsigned number, const uint8_t *data,
 }
 
 /* The answer may begin with 200 and hold an error all the same. */
-static int complete(struct upload *upload, struct cairn_err *err)
+static int parts_complete(struct upload *upload, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf answer = CAIRN_BUF_INIT(65536);
 	struct s3_call call = {.s3 = upload->s3,
@@ -91,7 +91,8 @@ static int complete(struct upload *upload, struct cairn_err *err)
 	return rc;
 }
 
-static int put_all(struct upload *upload, const uint8_t *data, size_t n, struct cairn_err *err)
+static int parts_put_all(struct upload *upload, const uint8_t *data, size_t n,
+			 struct cairn_err *err)
 {
 	uint64_t size = upload->s3->part_size;
 	unsigned number = 1;
@@ -104,10 +105,10 @@ static int put_all(struct upload *upload, const uint8_t *data, size_t n, struct 
 	for (size_t at = 0; rc == 0 && at < n; at += size, number++)
 		rc = put_part(upload, number, data + at, n - at < size ? n - at : (size_t)size,
 			      err);
-	return rc < 0 ? rc : complete(upload, err);
+	return rc < 0 ? rc : parts_complete(upload, err);
 }
 
-static void abandon(struct upload *upload)
+static void parts_abandon(struct upload *upload)
 {
 	struct s3_call call = {.s3 = upload->s3,
 			       .key = upload->key,
@@ -120,12 +121,12 @@ static void abandon(struct upload *upload)
 int s3_put_parts(struct s3 *s3, const char *key, const void *data, size_t n, struct cairn_err *err)
 {
 	struct upload upload = {.s3 = s3, .key = key, .parts = CAIRN_BUF_INIT((size_t)4 << 20)};
-	int rc = begin(&upload, err);
+	int rc = parts_begin(&upload, err);
 
 	if (rc == 0) {
-		rc = put_all(&upload, data, n, err);
+		rc = parts_put_all(&upload, data, n, err);
 		if (rc < 0)
-			abandon(&upload);
+			parts_abandon(&upload);
 	}
 	cairn_buf_done(&upload.parts);
 	free(upload.query);

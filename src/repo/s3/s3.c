@@ -30,8 +30,8 @@ char *s3_key_of(const struct s3 *s3, enum repo_file kind, const struct repo_id *
 }
 
 /* Fills in the key and makes the call. */
-static int run(struct s3_call *call, enum repo_file kind, const struct repo_id *name,
-	       struct cairn_err *err)
+static int s3_run(struct s3_call *call, enum repo_file kind, const struct repo_id *name,
+		  struct cairn_err *err)
 {
 	cairn_auto_free char *key = s3_key_of(call->s3, kind, name);
 
@@ -81,7 +81,7 @@ static int s3_get_all(struct repo_store *store, enum repo_file kind, const struc
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(max);
 	struct s3_call call = {.s3 = (struct s3 *)store,
 			       .request = {.method = "GET", .text = &text}};
-	int rc = run(&call, kind, name, err);
+	int rc = s3_run(&call, kind, name, err);
 
 	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
 }
@@ -97,11 +97,11 @@ static int s3_put_config(struct repo_store *store, const void *data, size_t n,
 			       .lock = ((struct s3 *)store)->lock_days > 0,
 			       .request = {.method = "PUT", .body = data, .body_n = n}};
 	struct cairn_err why = {0};
-	int rc = run(&call, REPO_FILE_CONFIG, NULL, &why);
+	int rc = s3_run(&call, REPO_FILE_CONFIG, NULL, &why);
 
 	if (rc == CAIRN_UNIMPLEMENTED) {
 		call.if_absent = false;
-		rc = run(&call, REPO_FILE_CONFIG, NULL, &why);
+		rc = s3_run(&call, REPO_FILE_CONFIG, NULL, &why);
 	}
 	/* The answer to an earlier try may have been lost. */
 	if (rc == CAIRN_EXISTS && repo_store_holds(store, REPO_FILE_CONFIG, NULL, data, n))
@@ -123,7 +123,7 @@ static int s3_put(struct repo_store *store, enum repo_file kind, const struct re
 	if (kind == REPO_FILE_CONFIG)
 		return s3_put_config(store, data, n, id_of_data, err);
 	if (n <= s3->part_size)
-		return run(&call, kind, name, err);
+		return s3_run(&call, kind, name, err);
 	key = s3_key_of(s3, kind, name);
 	return key ? s3_put_parts(s3, key, data, n, err) : cairn_err_nomem(err, "a request");
 }
@@ -140,7 +140,7 @@ static int s3_get(struct repo_store *store, enum repo_file kind, const struct re
 	if (n == 0)
 		return 0;
 	repo_http_range(offset, n, range);
-	return run(&call, kind, name, err);
+	return s3_run(&call, kind, name, err);
 }
 
 /* The answer to a HEAD has no body: a GET that is refused says why. */
@@ -157,7 +157,7 @@ static int s3_size(struct repo_store *store, enum repo_file kind, const struct r
 {
 	struct s3_call call = {.s3 = (struct s3 *)store, .request = {.method = "HEAD"}};
 	struct cairn_err why = {0};
-	int rc = run(&call, kind, name, &why);
+	int rc = s3_run(&call, kind, name, &why);
 
 	if (rc == 0)
 		return repo_http_length(&call.answer, ret_size, err);
@@ -172,7 +172,7 @@ static int s3_remove(struct repo_store *store, enum repo_file kind, const struct
 {
 	struct s3_call call = {.s3 = (struct s3 *)store, .request = {.method = "DELETE"}};
 	struct cairn_err why = {0};
-	int rc = run(&call, kind, name, &why);
+	int rc = s3_run(&call, kind, name, &why);
 
 	return rc < 0 && rc != CAIRN_NOT_FOUND ? cairn_err_set(err, rc, "%s", why.msg) : 0;
 }
@@ -184,7 +184,7 @@ struct listing {
 	void *arg;
 };
 
-static int take_key(void *arg, const char *key, uint64_t size, struct cairn_err *err)
+static int s3_take_key(void *arg, const char *key, uint64_t size, struct cairn_err *err)
 {
 	struct listing *listing = arg;
 	const char *slash = strrchr(key, '/');
@@ -237,8 +237,8 @@ static int s3_list(struct repo_store *store, enum repo_file kind, repo_store_lis
 		call.query = query;
 		rc = s3_call(&call, err);
 		if (rc == 0)
-			rc = s3_parse_list(text.data ? (char *)text.data : "", text.len, take_key,
-					   &listing, &page, err);
+			rc = s3_parse_list(text.data ? (char *)text.data : "", text.len,
+					   s3_take_key, &listing, &page, err);
 	}
 	return rc;
 }

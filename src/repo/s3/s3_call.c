@@ -29,7 +29,7 @@ static void headers_done(struct headers *headers)
 		free(headers->lines[i]);
 }
 
-static bool add(struct headers *headers, char *line)
+static bool s3_call_add(struct headers *headers, char *line)
 {
 	if (!line || headers->n == HEADERS_MAX) {
 		free(line);
@@ -39,9 +39,9 @@ static bool add(struct headers *headers, char *line)
 	return true;
 }
 
-static bool add_value(struct headers *headers, const char *name, const char *value)
+static bool s3_call_add_value(struct headers *headers, const char *name, const char *value)
 {
-	return !value || add(headers, cairn_printf("%s: %s", name, value));
+	return !value || s3_call_add(headers, cairn_printf("%s: %s", name, value));
 }
 
 /* What is said of locks must come with it. */
@@ -75,8 +75,8 @@ static char *md5_header(const struct repo_request *request)
 	return cairn_buf_take_string(&line);
 }
 
-static bool sign(const struct s3_call *call, const char *path, const char *payload,
-		 struct headers *headers)
+static bool s3_call_sign(const struct s3_call *call, const char *path, const char *payload,
+			 struct headers *headers)
 {
 	const struct s3 *s3 = call->s3;
 	const struct s3_credentials credentials = {s3->access_key, s3->secret_key, s3->token,
@@ -100,16 +100,18 @@ static bool sign(const struct s3_call *call, const char *path, const char *paylo
 	cairn_buf_addc(&authorization, 0);
 	if (cairn_buf_failed(&authorization))
 		return false;
-	return add(headers, cairn_printf("Authorization: %s", (char *)authorization.data)) &&
-	       add(headers, cairn_printf("x-amz-date: %s", date)) &&
-	       add(headers, cairn_printf("x-amz-content-sha256: %s", payload)) &&
-	       (!s3->token || add(headers, cairn_printf("x-amz-security-token: %s", s3->token))) &&
-	       (!call->range || add(headers, cairn_strdup(call->range))) &&
-	       (!sends_md5(call) || add(headers, md5_header(&call->request))) &&
-	       add_value(headers, "x-amz-bucket-object-lock-enabled", what.bucket_lock) &&
-	       add_value(headers, "x-amz-object-lock-mode", what.lock_mode) &&
-	       add_value(headers, "x-amz-object-lock-retain-until-date", what.lock_until) &&
-	       (!call->if_absent || add(headers, cairn_strdup("If-None-Match: *")));
+	return s3_call_add(headers,
+			   cairn_printf("Authorization: %s", (char *)authorization.data)) &&
+	       s3_call_add(headers, cairn_printf("x-amz-date: %s", date)) &&
+	       s3_call_add(headers, cairn_printf("x-amz-content-sha256: %s", payload)) &&
+	       (!s3->token ||
+		s3_call_add(headers, cairn_printf("x-amz-security-token: %s", s3->token))) &&
+	       (!call->range || s3_call_add(headers, cairn_strdup(call->range))) &&
+	       (!sends_md5(call) || s3_call_add(headers, md5_header(&call->request))) &&
+	       s3_call_add_value(headers, "x-amz-bucket-object-lock-enabled", what.bucket_lock) &&
+	       s3_call_add_value(headers, "x-amz-object-lock-mode", what.lock_mode) &&
+	       s3_call_add_value(headers, "x-amz-object-lock-retain-until-date", what.lock_until) &&
+	       (!call->if_absent || s3_call_add(headers, cairn_strdup("If-None-Match: *")));
 }
 
 /* A conflict is with a request for the same object that is under way. */
@@ -151,7 +153,7 @@ static int follow_md5(struct s3_call *call, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the server wants an MD5");
 }
 
-static int try_call(void *arg, struct cairn_err *err)
+static int s3_call_try_call(void *arg, struct cairn_err *err)
 {
 	struct s3_call *call = arg;
 	cairn_cleanup(headers_done) struct headers headers = {0};
@@ -168,7 +170,7 @@ static int try_call(void *arg, struct cairn_err *err)
 		return cairn_err_nomem(err, "a hash");
 	call->sent_md5 = call->s3->wants_md5;
 	if (!make_path(call, &path) ||
-	    !sign(call, (char *)path.data, repo_id_format(&hash, payload), &headers))
+	    !s3_call_sign(call, (char *)path.data, repo_id_format(&hash, payload), &headers))
 		return cairn_err_nomem(err, "a request");
 	url = cairn_printf("%s%s%s%s%s", call->s3->scheme, call->s3->host, (char *)path.data,
 			   call->query && call->query[0] ? "?" : "",
@@ -185,5 +187,5 @@ static int try_call(void *arg, struct cairn_err *err)
 
 int s3_call(struct s3_call *call, struct cairn_err *err)
 {
-	return repo_http_retry(call->s3->http, try_call, call, err);
+	return repo_http_retry(call->s3->http, s3_call_try_call, call, err);
 }

@@ -14,14 +14,14 @@
 
 #define SCOPE_MAX 256
 
-static void hmac(const void *key, size_t key_n, const char *text, uint8_t out[32])
+static void sign_hmac(const void *key, size_t key_n, const char *text, uint8_t out[32])
 {
 	unsigned n = 0;
 
 	HMAC(EVP_sha256(), key, (int)key_n, (const uint8_t *)text, strlen(text), out, &n);
 }
 
-static void add_hex(struct cairn_buf *out, const uint8_t *bytes)
+static void sign_add_hex(struct cairn_buf *out, const uint8_t *bytes)
 {
 	struct repo_id id;
 	char hex[REPO_ID_TEXT_MAX];
@@ -41,8 +41,8 @@ static void add_header(struct cairn_buf *lines, struct cairn_buf *names, const c
 }
 
 /* In ascending order of names. */
-static void add_headers(const struct s3_credentials *credentials, const struct s3_signed *what,
-			struct cairn_buf *lines, struct cairn_buf *names)
+static void sign_add_headers(const struct s3_credentials *credentials, const struct s3_signed *what,
+			     struct cairn_buf *lines, struct cairn_buf *names)
 {
 	add_header(lines, names, "host", what->host);
 	add_header(lines, names, "x-amz-bucket-object-lock-enabled", what->bucket_lock);
@@ -54,27 +54,27 @@ static void add_headers(const struct s3_credentials *credentials, const struct s
 	cairn_buf_addc(names, 0);
 }
 
-static void canonical(const struct s3_credentials *credentials, const struct s3_signed *what,
-		      struct cairn_buf *out, struct cairn_buf *names)
+static void sign_canonical(const struct s3_credentials *credentials, const struct s3_signed *what,
+			   struct cairn_buf *out, struct cairn_buf *names)
 {
 	cairn_buf_addf(out, "%s\n%s\n%s\n", what->method, what->path, what->query);
-	add_headers(credentials, what, out, names);
+	sign_add_headers(credentials, what, out, names);
 	cairn_buf_addf(out, "\n%s\n%s", cairn_buf_failed(names) ? "" : (char *)names->data,
 		       what->payload);
 }
 
 /* The key of a day, a region and a service. */
-static void derive(const struct s3_credentials *credentials, const char *date, uint8_t out[32])
+static void sign_derive(const struct s3_credentials *credentials, const char *date, uint8_t out[32])
 {
 	cairn_auto_buf struct cairn_buf secret = CAIRN_BUF_INIT(1024);
 	char day[9];
 
 	snprintf(day, sizeof(day), "%.8s", date);
 	cairn_buf_addf(&secret, "AWS4%s", credentials->secret_key);
-	hmac(secret.data ? (const void *)secret.data : "", secret.len, day, out);
-	hmac(out, 32, credentials->region, out);
-	hmac(out, 32, "s3", out);
-	hmac(out, 32, "aws4_request", out);
+	sign_hmac(secret.data ? (const void *)secret.data : "", secret.len, day, out);
+	sign_hmac(out, 32, credentials->region, out);
+	sign_hmac(out, 32, "s3", out);
+	sign_hmac(out, 32, "aws4_request", out);
 	if (secret.data)
 		OPENSSL_cleanse(secret.data, secret.len);
 }
@@ -90,24 +90,24 @@ void s3_sign(const struct s3_credentials *credentials, const struct s3_signed *w
 	uint8_t key[32];
 
 	snprintf(scope, sizeof(scope), "%.8s/%s/s3/aws4_request", what->date, credentials->region);
-	canonical(credentials, what, &request, &names);
+	sign_canonical(credentials, what, &request, &names);
 	if (cairn_buf_failed(&request) || cairn_buf_failed(&names) ||
 	    !repo_id_of(request.data, request.len, &hash)) {
 		out->failed = true;
 		return;
 	}
 	cairn_buf_addf(&text, "AWS4-HMAC-SHA256\n%s\n%s\n", what->date, scope);
-	add_hex(&text, hash.bytes);
+	sign_add_hex(&text, hash.bytes);
 	cairn_buf_addc(&text, 0);
 	if (cairn_buf_failed(&text)) {
 		out->failed = true;
 		return;
 	}
-	derive(credentials, what->date, key);
-	hmac(key, sizeof(key), (const char *)text.data, key);
+	sign_derive(credentials, what->date, key);
+	sign_hmac(key, sizeof(key), (const char *)text.data, key);
 	cairn_buf_addf(out, "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=",
 		       credentials->access_key, scope, (char *)names.data);
-	add_hex(out, key);
+	sign_add_hex(out, key);
 	OPENSSL_cleanse(key, sizeof(key));
 }
 

@@ -38,7 +38,7 @@ struct reading {
 	bool found;
 };
 
-static void stop(struct reading *reading)
+static void xml_stop(struct reading *reading)
 {
 	XML_StopParser(reading->parser, XML_FALSE);
 }
@@ -51,7 +51,7 @@ static void refuse_doctype(void *arg, const char *name, const char *system_id,
 	(void)system_id;
 	(void)public_id;
 	(void)has_subset;
-	stop(arg);
+	xml_stop(arg);
 }
 
 /* Some servers use a prefix for the namespace. */
@@ -62,7 +62,7 @@ static const char *local_name(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-static void text(void *arg, const char *data, int n)
+static void xml_text(void *arg, const char *data, int n)
 {
 	struct reading *reading = arg;
 	size_t room = sizeof(reading->text) - 1 - reading->n;
@@ -75,13 +75,13 @@ static void text(void *arg, const char *data, int n)
 	reading->n += (size_t)n;
 }
 
-static void begin(void *arg, const char *name, const char **attributes)
+static void xml_begin(void *arg, const char *name, const char **attributes)
 {
 	struct reading *reading = arg;
 
 	(void)attributes;
 	if (++reading->depth > DEPTH_MAX)
-		stop(reading);
+		xml_stop(reading);
 	reading->n = 0;
 	reading->too_long = false;
 	name = local_name(name);
@@ -94,23 +94,23 @@ static void begin(void *arg, const char *name, const char **attributes)
 	}
 }
 
-static void fail(struct reading *reading, const char *what)
+static void xml_fail(struct reading *reading, const char *what)
 {
 	if (reading->rc == 0)
 		reading->rc = cairn_err_set(reading->err, CAIRN_INTERNAL,
 					    "the server's listing is not understood: %s", what);
-	stop(reading);
+	xml_stop(reading);
 }
 
 static void end_in_item(struct reading *reading, const char *name)
 {
 	if (strcmp(name, "Key") == 0) {
 		if (reading->too_long)
-			fail(reading, "a key is too long");
+			xml_fail(reading, "a key is too long");
 		memcpy(reading->key, reading->text, reading->n + 1);
 	} else if (strcmp(name, "Size") == 0) {
 		if (reading->too_long || cairn_parse_u64(reading->text, &reading->size, NULL) < 0)
-			fail(reading, "a size is no number");
+			xml_fail(reading, "a size is no number");
 	}
 }
 
@@ -120,17 +120,17 @@ static void end_in_list(struct reading *reading, const char *name)
 		reading->in_item = false;
 		reading->rc = reading->fn(reading->arg, reading->key, reading->size, reading->err);
 		if (reading->rc < 0)
-			stop(reading);
+			xml_stop(reading);
 	} else if (strcmp(name, "IsTruncated") == 0) {
 		reading->page->truncated = strcmp(reading->text, "true") == 0;
 	} else if (strcmp(name, "NextContinuationToken") == 0) {
 		if (reading->too_long)
-			fail(reading, "a token is too long");
+			xml_fail(reading, "a token is too long");
 		memcpy(reading->page->token, reading->text, reading->n + 1);
 	}
 }
 
-static void end(void *arg, const char *name)
+static void xml_end(void *arg, const char *name)
 {
 	struct reading *reading = arg;
 
@@ -152,7 +152,7 @@ static void end(void *arg, const char *name)
 	reading->n = 0;
 }
 
-static bool parse(struct reading *reading, const char *xml, size_t n)
+static bool xml_parse(struct reading *reading, const char *xml, size_t n)
 {
 	enum XML_Status status;
 
@@ -162,8 +162,8 @@ static bool parse(struct reading *reading, const char *xml, size_t n)
 		return false;
 	}
 	XML_SetUserData(reading->parser, reading);
-	XML_SetElementHandler(reading->parser, begin, end);
-	XML_SetCharacterDataHandler(reading->parser, text);
+	XML_SetElementHandler(reading->parser, xml_begin, xml_end);
+	XML_SetCharacterDataHandler(reading->parser, xml_text);
 	XML_SetStartDoctypeDeclHandler(reading->parser, refuse_doctype);
 	status = XML_Parse(reading->parser, xml, (int)n, 1);
 	XML_ParserFree(reading->parser);
@@ -177,7 +177,7 @@ int s3_parse_list(const char *xml, size_t n, s3_key_fn *fn, void *arg, struct s3
 	bool fine;
 
 	*ret = (struct s3_page){0};
-	fine = parse(&reading, xml, n);
+	fine = xml_parse(&reading, xml, n);
 	if (reading.rc < 0)
 		return reading.rc;
 	if (!fine || !reading.is_list)
@@ -192,5 +192,5 @@ bool s3_find_text(const char *xml, size_t n, const char *name, char *out, size_t
 {
 	struct reading reading = {.wanted = name, .out = out, .max = max};
 
-	return parse(&reading, xml, n) && reading.found;
+	return xml_parse(&reading, xml, n) && reading.found;
 }

@@ -6,24 +6,24 @@
 
 #include <stdio.h>
 
-#include "older/aggapi/delta_pages.h"
-#include "older/aggapi/resolve_snapshots.h"
-#include "older/aggapi/remote.h"
-#include "older/aggapi/aggapi_server.h"
-#include "older/aggapi/tokens.h"
-#include "older/aggapi/trust.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/kube_client.h"
 #include "kube/authz_cache.h"
 #include "kube/informer.h"
 #include "kube/kinds.h"
+#include "kube/kube_client.h"
 #include "net/http/http_server.h"
 #include "net/http/http_standard.h"
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
+#include "older/aggapi/aggapi_server.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/remote.h"
+#include "older/aggapi/resolve_snapshots.h"
+#include "older/aggapi/tokens.h"
+#include "older/aggapi/trust.h"
 #include "roles/aggapi/aggapi_options.h"
 #include "roles/https.h"
 #include "roles/role.h"
@@ -34,7 +34,7 @@
 /* Everything that runs. */
 struct running {
 	struct kube_client *client;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct kube_informer *discoveries;
 	struct aggapi_trust *trust;
 	struct aggapi_tokens *tokens;
@@ -57,7 +57,7 @@ static void aggapi_running_done(struct running *r)
 	aggapi_tokens_freep(&r->tokens);
 	aggapi_trust_freep(&r->trust);
 	kube_informer_freep(&r->discoveries);
-	kube_guard_freep(&r->guard);
+	kube_authz_cache_freep(&r->guard);
 	kube_client_freep(&r->client);
 	net_metrics_freep(&r->metrics);
 }
@@ -75,14 +75,14 @@ static bool aggapi_is_ready(void *arg, char *reason, size_t cap)
 static int aggapi_connect_cluster(struct running *r, const struct aggapi_options *o,
 				  struct cairn_err *err)
 {
-	struct kube_guard_options guard;
+	struct kube_authz_cache_options guard;
 	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries};
 	int rc = role_connect(o->kubeconfig, "cairn-aggapi", QPS, &r->client, err);
 
 	if (rc)
 		return rc;
-	guard = kube_guard_defaults(r->client);
-	rc = kube_guard_new(&guard, &r->guard, err);
+	guard = kube_authz_cache_defaults(r->client);
+	rc = kube_authz_cache_new(&guard, &r->guard, err);
 	if (!rc)
 		rc = aggapi_trust_new(r->client, &r->trust, err);
 	if (!rc)

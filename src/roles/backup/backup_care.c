@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/metrics_file.h"
 #include "backup/backup_record.h"
+#include "backup/metrics_file.h"
 #include "backup/select.h"
 #include "backup/tags.h"
 #include "base/cleanup.h"
@@ -46,7 +46,7 @@ static void forgetting_done(struct forgetting *f)
 
 /* Adds the files or the others that the rules are for: a file and a volume that have one name
  * have one path, and must not use up each other's rules. */
-static void collect(struct forgetting *f, bool files)
+static void backup_care_collect(struct forgetting *f, bool files)
 {
 	const struct cmd_backup_forget *o = f->options;
 
@@ -56,7 +56,7 @@ static void collect(struct forgetting *f, bool files)
 		if (record.ours && backup_record_is_file(&record) == files &&
 		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
 		     strcmp(o->volume, record.volume_id) == 0) &&
-		    tags_match(f->list.items[i], &o->tags))
+		    backup_tag_list_match(f->list.items[i], &o->tags))
 			f->pool[f->n++] = f->list.items[i];
 	}
 }
@@ -83,9 +83,9 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 	size_t volumes;
 	int rc;
 
-	collect(f, false);
+	backup_care_collect(f, false);
 	volumes = f->n;
-	collect(f, true);
+	backup_care_collect(f, true);
 	rc = repo_policy_apply(&policy, f->pool, volumes, f->reasons, err);
 	return rc ? rc
 		  : repo_policy_apply(&policy, f->pool + volumes, f->n - volumes,
@@ -116,7 +116,7 @@ static bool is_chosen(const struct forgetting *f, const struct repo_snapshot *sn
 	return false;
 }
 
-static int select_by_name(struct forgetting *f, struct cairn_err *err)
+static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *err)
 {
 	for (int i = 0; i < f->options->n_ids; i++) {
 		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
@@ -150,7 +150,7 @@ static int backup_care_choose(struct forgetting *f, struct cairn_err *err)
 	if (!f->pool || !f->reasons)
 		return cairn_err_nomem(err, "list of backups");
 	if (o->n_ids > 0)
-		return select_by_name(f, err);
+		return backup_care_select_by_name(f, err);
 	return rule ? select_by_rule(f, err) : 0;
 }
 

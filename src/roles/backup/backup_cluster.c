@@ -61,7 +61,8 @@ static void backup_cluster_add(struct request *r, const char *flag, const char *
 	r->args[r->n_args++] = value;
 }
 
-static void add_number(struct request *r, const char *flag, uint64_t value, const char *unit)
+static void backup_cluster_add_number(struct request *r, const char *flag, uint64_t value,
+				      const char *unit)
 {
 	char *text;
 
@@ -77,11 +78,11 @@ static void add_repository(struct request *r, const struct cmd_repository *repos
 	if (repository->retry_ms == UINT64_MAX)
 		backup_cluster_add(r, "--retry", "none");
 	else
-		add_number(r, "--retry", repository->retry_ms / 1000, "s");
-	add_number(r, "--connections", repository->connections, "");
-	add_number(r, "--threads", repository->threads, "");
-	add_number(r, "--limit-upload", repository->limit_upload, "");
-	add_number(r, "--limit-download", repository->limit_download, "");
+		backup_cluster_add_number(r, "--retry", repository->retry_ms / 1000, "s");
+	backup_cluster_add_number(r, "--connections", repository->connections, "");
+	backup_cluster_add_number(r, "--threads", repository->threads, "");
+	backup_cluster_add_number(r, "--limit-upload", repository->limit_upload, "");
+	backup_cluster_add_number(r, "--limit-download", repository->limit_download, "");
 }
 
 static void add_create(struct request *r)
@@ -264,10 +265,10 @@ static int open_here(struct request *r, struct cairn_err *err)
 int role_backup_create_cluster(const struct cmd_backup_create *options, struct cairn_err *err)
 {
 	cairn_cleanup(request_done) struct request r = {.create = options};
-	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
-	cairn_cleanup(tags_done) struct tags tags = {0};
+	cairn_cleanup(backup_cluster_result_done) struct cluster_result result = {0};
+	cairn_cleanup(backup_tag_list_done) struct tags tags = {0};
 	/* The Job would find it out, minutes later. */
-	int rc = tags_parse(&options->tags, &tags, err);
+	int rc = backup_tag_list_parse(&options->tags, &tags, err);
 
 	if (!rc)
 		rc = backup_cluster_begin(&r, &options->cluster, options->repository, err);
@@ -282,7 +283,7 @@ int role_backup_create_cluster(const struct cmd_backup_create *options, struct c
 	r.options.base = (enum cluster_base)options->base;
 	r.options.direct.run = create_here;
 	add_create(&r);
-	rc = cluster_backup(&r.options, &result, err);
+	rc = backup_cluster_backup(&r.options, &result, err);
 	role_progress_end(&r.progress);
 	if (!rc)
 		backup_cluster_print_result(&r, &result);
@@ -342,7 +343,7 @@ int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct
 {
 	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL};
 	cairn_cleanup(request_done) struct request r = {.restore = options};
-	cairn_cleanup(cluster_result_done) struct cluster_result result = {0};
+	cairn_cleanup(backup_cluster_result_done) struct cluster_result result = {0};
 	int rc = backup_cluster_begin(&r, &options->cluster, options->repository, err);
 
 	if (rc)
@@ -359,7 +360,7 @@ int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct
 	if (options->verify)
 		backup_cluster_add(&r, NULL, "--verify");
 	add_repository(&r, options->repository);
-	rc = cluster_restore(&r.options, &result, err);
+	rc = backup_cluster_restore(&r.options, &result, err);
 	role_progress_end(&r.progress);
 	if (!rc)
 		backup_cluster_print_result(&r, &result);

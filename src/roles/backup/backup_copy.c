@@ -36,13 +36,13 @@ static void backup_copy_copying_done(struct copying *copying)
 	repo_closep(&copying->to);
 }
 
-static int copy_one(struct copying *copying, const struct repo_snapshot *snapshot,
-		    struct cairn_err *err)
+static int backup_copy_one(struct copying *copying, const struct repo_snapshot *snapshot,
+			   struct cairn_err *err)
 {
 	struct copy_result result;
-	int rc = copy_snapshot(copying->from, copying->to, snapshot, &copying->ours,
-			       (unsigned)copying->options->repository->threads,
-			       &copying->progress.hooks, &result, err);
+	int rc = backup_copy_snapshot(copying->from, copying->to, snapshot, &copying->ours,
+				      (unsigned)copying->options->repository->threads,
+				      &copying->progress.hooks, &result, err);
 
 	if (rc)
 		return rc;
@@ -57,7 +57,7 @@ static int copy_all(struct copying *copying, struct cairn_err *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < copying->theirs.n && !rc; i++)
-		rc = copy_one(copying, copying->theirs.items[i], err);
+		rc = backup_copy_one(copying, copying->theirs.items[i], err);
 	if (!rc && copying->theirs.damaged)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "%zu backups cannot be read: %s",
 				     copying->theirs.damaged, copying->theirs.damaged_text);
@@ -75,7 +75,7 @@ static int copy_named(struct copying *copying, struct cairn_err *err)
 				   &(struct backup_choice){.name = copying->options->ids[i]},
 				   &snapshot, err);
 		if (!rc)
-			rc = copy_one(copying, snapshot, err);
+			rc = backup_copy_one(copying, snapshot, err);
 	}
 	return rc;
 }

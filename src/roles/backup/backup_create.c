@@ -22,8 +22,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/output_record.h"
+#include "cli/progress.h"
 #include "pool/pool.h"
 #include "repo/repo_snapshot.h"
 #include "roles/backup/backup_run.h"
@@ -94,7 +94,7 @@ static int backup_create_push(const char *gateway, const struct backup_source *s
 			      const struct backup_result *result, uint64_t elapsed_ns)
 {
 	struct cairn_err why = {0};
-	int rc = gateway ? push_backup(gateway, source, result, elapsed_ns, &why) : 0;
+	int rc = gateway ? backup_push_metrics(gateway, source, result, elapsed_ns, &why) : 0;
 
 	/* The backup is made: that nobody hears of it is a remark. */
 	if (rc)
@@ -102,9 +102,9 @@ static int backup_create_push(const char *gateway, const struct backup_source *s
 	return 0;
 }
 
-static int open_device(const struct cmd_backup_create *o, const char *objects,
-		       const struct role_progress *progress, struct backup_source **ret,
-		       struct cairn_err *err)
+static int backup_create_open_device(const struct cmd_backup_create *o, const char *objects,
+				     const struct role_progress *progress,
+				     struct backup_source **ret, struct cairn_err *err)
 {
 	const struct cmd_backup_device *d = &o->device;
 	struct source_device_spec spec = {
@@ -130,8 +130,8 @@ static int open_device(const struct cmd_backup_create *o, const char *objects,
 	return backup_source_device(&spec, ret, err);
 }
 
-static int open_file(const struct cmd_backup_create *o, struct backup_source **ret,
-		     struct cairn_err *err)
+static int backup_create_open_file(const struct cmd_backup_create *o, struct backup_source **ret,
+				   struct cairn_err *err)
 {
 	struct source_file_spec spec = {
 		.path = o->file ? o->file : o->device.device,
@@ -157,10 +157,12 @@ static int open_source(struct pool *pool, const struct cmd_backup_create *o,
 	if (o->snapshot)
 		return backup_source_pool(pool, o->snapshot, comparing, ret, err);
 	if (o->file || !o->device.namespace_name)
-		return open_file(o, ret, err);
+		return backup_create_open_file(o, ret, err);
 	if (path)
 		rc = cairn_file_read(AT_FDCWD, path, METADATA_MAX, &objects, &n, err);
-	return rc ? rc : open_device(o, path ? objects : o->device.objects, progress, ret, err);
+	return rc ? rc
+		  : backup_create_open_device(o, path ? objects : o->device.objects, progress, ret,
+					      err);
 }
 
 int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *o,
@@ -179,13 +181,13 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 		.talk = {.say = role_say, .arg = progress},
 		.progress = progress->hooks,
 	};
-	cairn_cleanup(tags_done) struct tags tags = {0};
+	cairn_cleanup(backup_tag_list_done) struct tags tags = {0};
 	struct backup_result result;
 	uint64_t begun = cairn_monotonic_ns();
 	int rc;
 
 	options.tags = &tags;
-	rc = tags_parse(&o->tags, &tags, err);
+	rc = backup_tag_list_parse(&o->tags, &tags, err);
 	if (rc)
 		return rc;
 	cmd_progress_begin(&comparing, "comparing");

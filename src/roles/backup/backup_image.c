@@ -21,15 +21,15 @@ int role_backup_image_load(struct role_backup_image *i, const char *path, struct
 	int rc = repo_load_index(i->repo, err);
 
 	if (!rc)
-		rc = zeros_new(&i->zeros, err);
-	return rc ? rc : image_open(i->repo, i->snapshot, path, i->zeros, &i->image, err);
+		rc = backup_zeros_new(&i->zeros, err);
+	return rc ? rc : backup_image_open(i->repo, i->snapshot, path, i->zeros, &i->image, err);
 }
 
 void role_backup_image_done(struct role_backup_image *i)
 {
-	image_done(&i->image);
+	backup_image_done(&i->image);
 	repo_snapshot_freep(&i->snapshot);
-	zeros_freep(&i->zeros);
+	backup_zeros_freep(&i->zeros);
 	repo_closep(&i->repo);
 	*i = (struct role_backup_image){0};
 }

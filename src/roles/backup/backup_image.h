@@ -31,7 +31,7 @@ int role_backup_image_find(struct role_backup_image *i, const struct cmd_reposit
 			   const struct role_open *how, const struct backup_choice *choice,
 			   struct cairn_err *err);
 
-/* Loads the index and opens what was found; `path` as for image_open(). */
+/* Loads the index and opens what was found; `path` as for backup_image_open(). */
 int role_backup_image_load(struct role_backup_image *i, const char *path, struct cairn_err *err);
 
 /* Leaves {0}. Also a cleanup function. */

@@ -32,7 +32,7 @@ static int backup_key_add_row(struct cmd_listing *listing, const struct repo_key
 	return cmd_table_add(&listing->table, cells, err);
 }
 
-static void add_json(struct cmd_listing *listing, const struct repo_key_info *key)
+static void backup_key_add_json(struct cmd_listing *listing, const struct repo_key_info *key)
 {
 	char id[REPO_ID_TEXT_MAX];
 
@@ -60,7 +60,7 @@ static int print_keys(struct repo *repo, struct cairn_err *err)
 	cmd_listing_begin(&listing, "keys", columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < list.n && !rc; i++) {
 		if (role_json())
-			add_json(&listing, &list.items[i]);
+			backup_key_add_json(&listing, &list.items[i]);
 		else
 			rc = backup_key_add_row(&listing, &list.items[i], err);
 	}
@@ -88,13 +88,13 @@ static int say_done(const char *what, const struct repo_id *id, struct cairn_err
 
 static int write_key(struct repo *repo, const struct cmd_backup_key *o, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *password = NULL;
+	cairn_cleanup(backup_password_freep) char *password = NULL;
 	struct password_spec spec = {.file = o->new_password_file,
 				     .command = o->new_password_command,
 				     .prompt = "new password: ",
 				     .twice = true};
 	struct repo_id id;
-	int rc = password_get(&spec, &password, err);
+	int rc = backup_password_get(&spec, &password, err);
 
 	if (rc)
 		return cairn_err_wrap(err, "new password");

@@ -48,7 +48,7 @@ static int backup_list_add_row(struct cmd_listing *listing, const struct repo_sn
 	char read[CAIRN_SIZE_TEXT_MAX];
 	char stored[CAIRN_SIZE_TEXT_MAX];
 	char text[CMD_SNAPSHOT_TEXT_MAX];
-	cairn_auto_free char *tags = tags_text(snapshot);
+	cairn_auto_free char *tags = backup_tag_list_text(snapshot);
 	bool known = snapshot->summary.given;
 	const char *cells[] = {
 		role_short_id(&snapshot->id, id),
@@ -65,7 +65,7 @@ static int backup_list_add_row(struct cmd_listing *listing, const struct repo_sn
 	return cmd_table_add(&listing->table, cells, err);
 }
 
-static void put_text(struct cairn_json *json, const char *key, const char *value)
+static void backup_list_put_text(struct cairn_json *json, const char *key, const char *value)
 {
 	cmd_json_field_string(json, key, *value ? value : NULL);
 }
@@ -87,14 +87,14 @@ static void put_fields(struct cairn_json *json, const struct repo_snapshot *snap
 
 	cmd_json_field_string(json, "id", repo_id_format(&snapshot->id, id));
 	cmd_json_field_time(json, "time", (uint64_t)snapshot->time_ns);
-	put_text(json, "volume", record->volume);
-	put_text(json, "volume_id", record->volume_id);
-	put_text(json, "snapshot", record->snapshot);
-	put_text(json, "snapshot_id", record->snapshot_id);
+	backup_list_put_text(json, "volume", record->volume);
+	backup_list_put_text(json, "volume_id", record->volume_id);
+	backup_list_put_text(json, "snapshot", record->snapshot);
+	backup_list_put_text(json, "snapshot_id", record->snapshot_id);
 	cmd_json_field_string(json, "parent",
 			      snapshot->has_parent ? repo_id_format(&snapshot->parent, id) : NULL);
-	put_text(json, "mode", record->mode);
-	put_text(json, "path", record->path);
+	backup_list_put_text(json, "mode", record->mode);
+	backup_list_put_text(json, "path", record->path);
 	cmd_json_field_string(json, "host", snapshot->hostname);
 	cmd_json_field_u64(json, "size_bytes", record->size);
 	cmd_json_field_u64(json, "bytes_read", record->bytes_read);
@@ -123,7 +123,7 @@ static bool backup_list_wanted(const struct repo_snapshot *snapshot,
 
 	return (!volume || strcmp(record->volume, volume) == 0 ||
 		strcmp(record->volume_id, volume) == 0) &&
-	       tags_match(snapshot, &options->tags);
+	       backup_tag_list_match(snapshot, &options->tags);
 }
 
 /* The last column is shown where a backup has a tag. */
@@ -132,7 +132,7 @@ static size_t count_columns(const struct repo_snapshot_list *list)
 	size_t n = sizeof(columns) / sizeof(columns[0]);
 
 	for (size_t i = 0; i < list->n; i++) {
-		cairn_auto_free char *tags = tags_text(list->items[i]);
+		cairn_auto_free char *tags = backup_tag_list_text(list->items[i]);
 
 		if (tags && *tags)
 			return n;
@@ -175,7 +175,7 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 	char size[CAIRN_SIZE_TEXT_MAX];
 	char leaf[CAIRN_SIZE_TEXT_MAX];
 	const struct metadata *m = &image->metadata;
-	cairn_auto_free char *tags = tags_text(snapshot);
+	cairn_auto_free char *tags = backup_tag_list_text(snapshot);
 	uint64_t zeros = 0;
 	uint64_t chunks = 0;
 

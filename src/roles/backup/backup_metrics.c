@@ -28,7 +28,7 @@ static int write_samples(const char *path, const struct metrics_how *how,
 {
 	struct cairn_err why = {0};
 
-	if (metrics_file_write(path, how, samples, n, &why) == 0)
+	if (backup_metrics_file_write(path, how, samples, n, &why) == 0)
 		return rc;
 	if (rc) {
 		cmd_note("the metrics are not written: %s", why.msg);

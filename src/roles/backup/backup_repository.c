@@ -16,8 +16,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "repo/id.h"
-#include "repo/repo_limiter.h"
 #include "repo/protect.h"
+#include "repo/repo_limiter.h"
 
 #define LARGE_BYTES  (1 << 20)
 #define PACK_MIN_MIB 4 /* what restic takes */
@@ -76,10 +76,10 @@ static int open_with(struct repo_options *options, const char *password, struct 
 static int open_or_init(struct repo_options *options, const struct password_spec *spec, bool init,
 			struct repo **ret, struct cairn_err *err)
 {
-	cairn_cleanup(password_freep) char *password = NULL;
-	const char *uncut = password_uncut(spec);
+	cairn_cleanup(backup_password_freep) char *password = NULL;
+	const char *uncut = backup_password_uncut(spec);
 	struct cairn_err why = {0};
-	int rc = password_get(spec, &password, err);
+	int rc = backup_password_get(spec, &password, err);
 
 	if (rc)
 		return rc;

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "backup/restore_base.h"
-#include "backup/changed_bitmap.h"
 #include "backup/backup_record.h"
+#include "backup/changed_bitmap.h"
 #include "backup/restore.h"
+#include "backup/restore_base.h"
 #include "backup/select.h"
 #include "backup/target.h"
 #include "base/cleanup.h"
@@ -17,8 +17,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 #include "repo/repo_snapshot.h"
 #include "roles/backup/backup_image.h"
@@ -33,10 +33,10 @@ struct restoring {
 	struct role_progress progress;
 };
 
-static void restoring_done(struct restoring *r)
+static void backup_restore_restoring_done(struct restoring *r)
 {
-	target_done(&r->target);
-	held_done(&r->held);
+	backup_target_done(&r->target);
+	backup_restore_base_done(&r->held);
 	role_backup_image_done(&r->from);
 	pool_closep(&r->pool);
 }
@@ -51,7 +51,7 @@ static int backup_restore_load(struct restoring *r, bool early, struct cairn_err
 	if (!rc)
 		rc = role_backup_image_load(&r->from, r->options->path, err);
 	if (!rc && !r->options->path)
-		rc = image_check(&r->from.image, err);
+		rc = backup_image_check(&r->from.image, err);
 	return rc;
 }
 
@@ -62,18 +62,18 @@ static int open_target(struct restoring *r, const struct target_spec *to, struct
 	int rc = r->pool ? repo_settle(r->from.repo, err) : 0;
 
 	if (!rc)
-		rc = target_open(to, &r->target, err);
+		rc = backup_target_open(to, &r->target, err);
 	return !rc && !r->target.partial ? repo_settle(r->from.repo, err) : rc;
 }
 
 /* The base that --base names. A target of another size does not hold it. */
-static int find_base(struct restoring *r, struct cairn_err *err)
+static int backup_restore_find_base(struct restoring *r, struct cairn_err *err)
 {
-	int rc = held_by_name(r->from.repo, r->options->base, r->options->path, r->from.zeros,
-			      &r->held, err);
+	int rc = backup_restore_base_by_name(r->from.repo, r->options->base, r->options->path,
+					     r->from.zeros, &r->held, err);
 
 	if (!rc)
-		rc = target_can_hold(&r->target, r->held.image.size, err);
+		rc = backup_target_can_hold(&r->target, r->held.image.size, err);
 	return rc ? cairn_err_wrap(err, "--base") : 0;
 }
 
@@ -83,10 +83,11 @@ static int find_held(struct restoring *r, struct cairn_err *err)
 	if (r->target.fresh)
 		return 0;
 	if (r->options->base)
-		return find_base(r, err);
+		return backup_restore_find_base(r, err);
 	if (!r->pool)
 		return 0;
-	return held_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros, &r->held, err);
+	return backup_restore_base_by_volume(r->from.repo, r->pool, r->options->to, r->from.zeros,
+					     &r->held, err);
 }
 
 static int restore_image(struct restoring *r, struct cairn_err *err)
@@ -115,20 +116,20 @@ static int restore_image(struct restoring *r, struct cairn_err *err)
 	if (!rc && !r->target.unfinished)
 		rc = find_held(r, err);
 	if (!rc)
-		rc = target_hold(&r->target, err);
+		rc = backup_target_hold(&r->target, err);
 	if (rc)
 		return rc;
 	if (r->held.known) {
 		spec.held = &r->held.image.map;
 		spec.changed = r->held.changed;
 	}
-	rc = restore_run(r->from.repo, &r->target, &spec, &r->result, err);
+	rc = backup_restore_write(r->from.repo, &r->target, &spec, &r->result, err);
 	if (!rc && r->options->verify)
-		rc = restore_verify(&r->target, &r->from.image.map, spec.threads, spec.progress,
-				    err);
+		rc = backup_restore_verify(&r->target, &r->from.image.map, spec.threads,
+					   spec.progress, err);
 	if (!rc)
 		rc = repo_settle(r->from.repo, err);
-	return rc ? rc : target_finish(&r->target, err);
+	return rc ? rc : backup_target_finish(&r->target, err);
 }
 
 static int load_and_restore(struct restoring *r, bool early, struct cairn_err *err)
@@ -140,7 +141,7 @@ static int load_and_restore(struct restoring *r, bool early, struct cairn_err *e
 
 /* What could not be found may have been deleted by somebody whom we have not seen yet. A store
  * that does not answer is not that: what was restored so far is kept then. */
-static bool collided(const struct restoring *r, int rc)
+static bool backup_restore_collided(const struct restoring *r, int rc)
 {
 	return rc && rc != CAIRN_CANCELLED && rc != CAIRN_UNAVAILABLE && r->from.repo &&
 	       (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo));
@@ -152,10 +153,10 @@ static int restore_surely(struct restoring *r, struct cairn_err *err)
 	struct cairn_err why = {0};
 	int rc = load_and_restore(r, true, &why);
 
-	if (collided(r, rc)) {
-		target_done(&r->target);
+	if (backup_restore_collided(r, rc)) {
+		backup_target_done(&r->target);
 		r->target = (struct target)TARGET_NONE;
-		held_done(&r->held);
+		backup_restore_base_done(&r->held);
 		role_backup_image_done(&r->from);
 		why = (struct cairn_err){0};
 		rc = load_and_restore(r, false, &why);
@@ -227,8 +228,8 @@ static int backup_restore_print(const struct restoring *r, uint64_t elapsed_ns,
 
 int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_err *err)
 {
-	cairn_cleanup(restoring_done) struct restoring r = {.options = options,
-							    .target = TARGET_NONE};
+	cairn_cleanup(backup_restore_restoring_done) struct restoring r = {.options = options,
+									   .target = TARGET_NONE};
 	uint64_t begun = cairn_monotonic_ns();
 	int rc = 0;
 
@@ -239,7 +240,7 @@ int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_e
 		rc = restore_surely(&r, err);
 	role_progress_end(&r.progress);
 	/* The next attempt does not begin from the start. */
-	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && target_leave(&r.target))
+	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && backup_target_leave(&r.target))
 		cmd_note("what was restored so far is kept; the same command goes on there");
 	return rc ? rc : backup_restore_print(&r, cairn_monotonic_ns() - begun, err);
 }

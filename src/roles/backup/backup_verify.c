@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backup/metrics_file.h"
 #include "backup/backup_record.h"
+#include "backup/metrics_file.h"
 #include "backup/select.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -18,8 +18,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/output_record.h"
-#include "repo/repo_check.h"
 #include "repo/protect.h"
+#include "repo/repo_check.h"
 #include "repo/repo_snapshot.h"
 
 #define FILES_MAX    20U /* of one backup that are named */
@@ -50,8 +50,8 @@ static void show_progress(void *arg, const char *step, uint64_t done, uint64_t t
 	role_progress_count(&verifying->progress, step, done, total);
 }
 
-static bool is_file(const struct repo_damage *damage, const struct backup_record *record,
-		    const char *name)
+static bool backup_verify_is_file(const struct repo_damage *damage,
+				  const struct backup_record *record, const char *name)
 {
 	const char *slash = strrchr(damage->path, '/');
 
@@ -98,14 +98,14 @@ static void add_loss(struct cairn_buf *out, const struct repo_damage *damage,
 		cairn_buf_adds(out, "its list of chunks is lost, and with it all of the backup");
 	} else if (damage->directory) {
 		cairn_buf_addf(out, "what is in '%s' is lost", damage->path);
-	} else if (is_file(damage, record, BACKUP_METADATA_NAME)) {
+	} else if (backup_verify_is_file(damage, record, BACKUP_METADATA_NAME)) {
 		cairn_buf_adds(out, "what it says of itself is lost, not the volume's data");
 	} else if (!damage->lost && !damage->unknown) {
 		cairn_buf_addf(out, "'%s' has %" PRIu64 " bytes, its chunks have %" PRIu64,
 			       damage->path, damage->size, damage->content);
 	} else {
 		cairn_buf_addf(out, "%s of %s", lost, size);
-		if (!is_file(damage, record, BACKUP_IMAGE_NAME))
+		if (!backup_verify_is_file(damage, record, BACKUP_IMAGE_NAME))
 			cairn_buf_addf(out, " of '%s'", damage->path);
 		cairn_buf_adds(out, " are lost");
 		add_ranges(out, damage);
@@ -242,9 +242,9 @@ static void say_repaired(struct verifying *verifying, const struct repo_check_st
 }
 
 /* How many faults are left after a repair. */
-static int look_again(struct repo *repo, struct verifying *verifying,
-		      const struct repo_check_options *how, uint64_t *ret_left,
-		      struct cairn_err *err)
+static int backup_verify_look_again(struct repo *repo, struct verifying *verifying,
+				    const struct repo_check_options *how, uint64_t *ret_left,
+				    struct cairn_err *err)
 {
 	struct repo_check_options again = *how;
 	struct repo_check_stats stats = {0};
@@ -268,7 +268,7 @@ static int verify_repository(struct repo *repo, struct verifying *verifying,
 	if (!rc)
 		say_repaired(verifying, &stats);
 	if (!rc && stats.packs_dropped)
-		rc = look_again(repo, verifying, check, &left, err);
+		rc = backup_verify_look_again(repo, verifying, check, &left, err);
 	role_progress_end(&verifying->progress);
 	if (!rc)
 		rc = print_verified(&stats, left, err);

@@ -90,7 +90,8 @@ static int add_named(struct role_run *run, const char *name, struct cairn_err *e
 	return add_item(run, name, snapshot.volume_name, "", snapshot.id, err);
 }
 
-static int count_volume(void *arg, const struct pool_volume *volume, struct cairn_err *err)
+static int backup_volumes_count_volume(void *arg, const struct pool_volume *volume,
+				       struct cairn_err *err)
 {
 	size_t *n = arg;
 
@@ -115,7 +116,7 @@ static int backup_volumes_add_volume(void *arg, const struct pool_volume *volume
 	return add_item(adding->run, volume->name, volume->name, volume->id, "", err);
 }
 
-static int add_all(struct role_run *run, size_t room, struct cairn_err *err)
+static int backup_volumes_add_all(struct role_run *run, size_t room, struct cairn_err *err)
 {
 	struct adding adding = {.run = run, .room = room};
 	int rc = pool_volume_list(run->pool, NULL, backup_volumes_add_volume, &adding, err);
@@ -133,7 +134,7 @@ int role_run_find(struct role_run *run, struct cairn_err *err)
 	int rc = cmd_pool_open(CMD_QUERY, &run->pool, err);
 
 	if (!rc && o->all)
-		rc = pool_volume_list(run->pool, NULL, count_volume, &room, err);
+		rc = pool_volume_list(run->pool, NULL, backup_volumes_count_volume, &room, err);
 	if (rc)
 		return rc;
 	run->items = cairn_calloc(room + 1, sizeof(*run->items));
@@ -141,7 +142,7 @@ int role_run_find(struct role_run *run, struct cairn_err *err)
 	if (!run->items || !run->groups)
 		return cairn_err_nomem(err, "list of volumes");
 	if (o->all)
-		return add_all(run, room, err);
+		return backup_volumes_add_all(run, room, err);
 	for (int i = 0; i < o->n_names && !rc; i++)
 		rc = add_named(run, o->names[i], err);
 	return rc;
@@ -179,8 +180,8 @@ static size_t collect_group(struct role_run *run, size_t *from, struct role_item
 	return n;
 }
 
-static int cut_group(struct role_run *run, struct role_item **members, size_t n,
-		     struct cairn_err *err)
+static int backup_volumes_cut_group(struct role_run *run, struct role_item **members, size_t n,
+				    struct cairn_err *err)
 {
 	cairn_auto_free struct pool_snapshot *made = cairn_calloc(n, sizeof(*made));
 	const char *volumes[POOL_GROUP_MAX];
@@ -218,7 +219,7 @@ static int cut_each(struct role_run *run, struct role_item **members, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		struct cairn_err alone = *why;
 
-		if (n == 1 || cut_group(run, &members[i], 1, &alone))
+		if (n == 1 || backup_volumes_cut_group(run, &members[i], 1, &alone))
 			members[i]->failure = alone;
 	}
 	return 0;
@@ -251,7 +252,7 @@ int role_run_cut(struct role_run *run, struct cairn_err *err)
 	while (!rc && (n = collect_group(run, &from, members)) > 0) {
 		struct cairn_err why = {0};
 
-		rc = cut_group(run, members, n, &why);
+		rc = backup_volumes_cut_group(run, members, n, &why);
 		if (rc && run->options->all)
 			rc = cut_each(run, members, n, &why);
 		else if (rc)

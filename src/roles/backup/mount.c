@@ -59,5 +59,5 @@ int role_mount(const struct cmd_mount *options, struct cairn_err *err)
 	if (cmd_interrupted())
 		return cairn_err_set(err, CAIRN_CANCELLED, "interrupted");
 	spec.repo = repo;
-	return mountfs_run(&spec, err);
+	return backup_mountfs_run(&spec, err);
 }

@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "older/aggapi/csi.h"
-#include "older/aggapi/aggapi_publish.h"
-#include "older/aggapi/cbt_http_server.h"
-#include "older/aggapi/tokens.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/kube_client.h"
 #include "kube/authz_cache.h"
+#include "kube/kube_client.h"
 #include "kube/lease.h"
 #include "kube/publisher.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
+#include "older/aggapi/aggapi_publish.h"
+#include "older/aggapi/cbt_http_server.h"
+#include "older/aggapi/csi.h"
+#include "older/aggapi/tokens.h"
 #include "roles/cbt_http/cbt_http_options.h"
 #include "roles/https.h"
 #include "roles/role.h"
@@ -29,7 +29,7 @@
 /* Everything that runs. */
 struct running {
 	struct kube_client *client;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct kube_leader *leader; /* NULL: no election */
 	struct aggapi_csi *csi;
 	struct aggapi_sidecar *sidecar;
@@ -51,7 +51,7 @@ static void cbt_http_running_done(struct running *r)
 	if (r->client)
 		kube_client_shutdown(r->client);
 	aggapi_csi_freep(&r->csi);
-	kube_guard_freep(&r->guard);
+	kube_authz_cache_freep(&r->guard);
 	kube_client_freep(&r->client);
 	net_metrics_freep(&r->metrics);
 }
@@ -75,13 +75,13 @@ static bool cbt_http_is_ready(void *arg, char *reason, size_t cap)
 static int cbt_http_connect_cluster(struct running *r, const struct cbt_http_options *o,
 				    struct cairn_err *err)
 {
-	struct kube_guard_options guard;
+	struct kube_authz_cache_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-cbt-http", 0, &r->client, err);
 
 	if (rc)
 		return rc;
-	guard = kube_guard_defaults(r->client);
-	return kube_guard_new(&guard, &r->guard, err);
+	guard = kube_authz_cache_defaults(r->client);
+	return kube_authz_cache_new(&guard, &r->guard, err);
 }
 
 static int meet_driver(struct running *r, const struct cbt_http_options *o, struct cairn_err *err)

@@ -160,7 +160,7 @@ int client_list_run(struct cairn_err *err)
 	cmd_progress_begin(&progress, "listing");
 	if (isatty(STDOUT_FILENO))
 		progress.shown = false; /* the list itself goes there */
-	query->on_retry = client_flags_told_retry;
+	query->on_retry = cmd_client_flags_told_retry;
 	query->on_retry_arg = &progress;
 	rc = client_listing_run(&cmd_list.options, query, &watch, &info, err);
 	cmd_progress_end(&progress);

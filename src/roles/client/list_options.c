@@ -30,7 +30,7 @@ static int list_options_check(int argc, char **argv, struct cairn_err *err)
 {
 	(void)argc;
 	(void)argv;
-	return client_flags_finish(&cmd_list, err);
+	return cmd_client_flags_finish(&cmd_list, err);
 }
 
 const struct command cmd_list_command = {

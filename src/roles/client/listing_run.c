@@ -44,8 +44,8 @@ static uint64_t guard_look(void *arg)
 	return LOOK_MS;
 }
 
-static int take_all(struct cairn_listing *listing, const struct client_watch *watch,
-		    struct cairn_listing_info *info, struct cairn_err *err)
+static int listing_run_take_all(struct cairn_listing *listing, const struct client_watch *watch,
+				struct cairn_listing_info *info, struct cairn_err *err)
 {
 	struct cairn_client_error error;
 	const struct cairn_block *blocks;
@@ -80,7 +80,7 @@ int client_listing_run(const struct cairn_client_options *options,
 	rc = cairn_ticker_start(&guard.ticker, "guard", LOOK_MS, guard_look, &guard, err);
 	if (rc)
 		return rc;
-	rc = take_all(listing, watch, ret_info, err);
+	rc = listing_run_take_all(listing, watch, ret_info, err);
 	cairn_ticker_stop(&guard.ticker);
 	return rc;
 }

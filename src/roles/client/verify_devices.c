@@ -6,11 +6,11 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "cli/cmd_verify.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/output_record.h"
-#include "cli/cmd_verify.h"
+#include "cli/progress.h"
 #include "roles/client/listing_run.h"
 
 static void verify_devices_print_text(const struct client_copy_result *result)
@@ -62,7 +62,7 @@ static int copy_devices(struct cmd_verify *verify, struct client_copy_result *re
 
 	cmd_progress_begin(&comparing, "comparing");
 	cmd_progress_begin(&copying, "copying");
-	verify->service.query.on_retry = client_flags_told_retry;
+	verify->service.query.on_retry = cmd_client_flags_told_retry;
 	verify->service.query.on_retry_arg = &copying;
 	rc = client_copy_run(&options, ret, err);
 	cmd_progress_end(&copying);

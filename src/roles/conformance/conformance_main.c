@@ -11,7 +11,7 @@
 
 static int conformance_run(struct cairn_err *err)
 {
-	return suite_run(&conformance_options, err);
+	return conformance_suite_run(&conformance_options, err);
 }
 
 int main(int argc, char **argv)

@@ -9,16 +9,16 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "kube/authz_cache.h"
+#include "kube/event.h"
+#include "kube/kube_client.h"
+#include "net/metrics.h"
+#include "net/signals.h"
+#include "net/tls/tls_settings.h"
 #include "older/diffsnap/diffsnap_controller.h"
 #include "older/diffsnap/diffsnap_driver.h"
 #include "older/diffsnap/diffsnap_resource.h"
 #include "older/diffsnap/diffsnap_server.h"
-#include "kube/kube_client.h"
-#include "kube/event.h"
-#include "kube/authz_cache.h"
-#include "net/metrics.h"
-#include "net/signals.h"
-#include "net/tls/tls_settings.h"
 #include "roles/diffsnap/diffsnap_options.h"
 #include "roles/https.h"
 #include "roles/role.h"
@@ -27,7 +27,7 @@
 struct running {
 	struct kube_client *client;
 	struct kube_recorder *recorder;
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;
 	struct diffsnap_controller *controller;
@@ -48,7 +48,7 @@ static void diffsnap_running_done(struct running *r)
 	diffsnap_controller_free(r->controller);
 	diffsnap_table_free(r->table);
 	diffsnap_driver_free(r->driver);
-	kube_guard_free(r->guard);
+	kube_authz_cache_free(r->guard);
 	kube_recorder_free(r->recorder);
 	kube_client_free(r->client);
 	net_metrics_free(r->metrics);
@@ -74,15 +74,15 @@ static void diffsnap_collect(void *arg)
 static int diffsnap_connect_cluster(struct running *r, const struct diffsnap_options *o,
 				    struct cairn_err *err)
 {
-	struct kube_guard_options guard;
+	struct kube_authz_cache_options guard;
 	int rc = role_connect(o->kubeconfig, "cairn-diffsnap", 0, &r->client, err);
 
 	if (!rc)
 		rc = kube_recorder_new(r->client, "cairn.dev/diffsnap", NULL, &r->recorder, err);
 	if (rc)
 		return rc;
-	guard = kube_guard_defaults(r->client);
-	return kube_guard_new(&guard, &r->guard, err);
+	guard = kube_authz_cache_defaults(r->client);
+	return kube_authz_cache_new(&guard, &r->guard, err);
 }
 
 static int diffsnap_add_metrics(struct running *r, struct cairn_err *err)

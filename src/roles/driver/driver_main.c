@@ -57,8 +57,8 @@ static unsigned older_of(const struct driver_options *o)
 	       (o->deltas ? CSI_OLDER_DELTAS : 0U);
 }
 
-static int make_driver(const struct driver_options *o, struct csi_driver **ret,
-		       struct cairn_err *err)
+static int driver_main_make_driver(const struct driver_options *o, struct csi_driver **ret,
+				   struct cairn_err *err)
 {
 	cairn_auto_free char *text = o->more_pools ? cairn_strdup(o->more_pools) : NULL;
 	struct csi_pool_spec specs[CSI_POOLS_MAX];
@@ -146,7 +146,7 @@ static int driver_start(struct running *running, const struct driver_options *o,
 {
 	struct proto_bytes set = proto_descriptors_cairn();
 	struct net_server_options options = {.name = "csi"};
-	int rc = make_driver(o, &running->driver, err);
+	int rc = driver_main_make_driver(o, &running->driver, err);
 
 	if (!rc)
 		rc = net_server_new(&options, &running->server, err);

@@ -9,19 +9,19 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "kube/kube_client.h"
-#include "kube/event.h"
 #include "kube/authz_cache.h"
+#include "kube/event.h"
+#include "kube/kube_client.h"
 #include "kube/lease.h"
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
+#include "older/session/discovery.h"
+#include "older/session/session_controller.h"
+#include "older/session/webhook.h"
 #include "roles/https.h"
 #include "roles/manager/manager_options.h"
 #include "roles/role.h"
-#include "older/session/session_controller.h"
-#include "older/session/discovery.h"
-#include "older/session/webhook.h"
 
 #define LEASE_NAME "cairn-manager"
 /* Who works on less must not keep the others from the rest. */
@@ -43,7 +43,7 @@ struct running {
 	struct kube_leader *leader;
 	struct session_controller *sessions;
 	struct discovery_controller *discovery;
-	struct kube_guard *guard; /* of the webhook */
+	struct kube_authz_cache *guard; /* of the webhook */
 	struct session_webhook *webhook;
 	struct net_metrics *metrics;
 	struct net_metric *counts[N_SHOWN];
@@ -58,16 +58,16 @@ static void manager_running_done(struct running *r)
 	role_health_done(&r->health);
 	role_https_done(&r->https);
 	session_webhook_free(r->webhook);
-	kube_guard_free(r->guard);
+	kube_authz_cache_free(r->guard);
 	/* The workers end before the lease is released. The controllers outlive the
 	 * election, whose last report is that it leads no more. */
 	if (r->sessions)
 		session_controller_stop(r->sessions);
 	if (r->discovery)
-		discovery_controller_stop(r->discovery);
+		session_discovery_controller_stop(r->discovery);
 	kube_leader_free(r->leader);
 	session_controller_free(r->sessions);
-	discovery_controller_free(r->discovery);
+	session_discovery_controller_free(r->discovery);
 	kube_recorder_free(r->recorder);
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -82,7 +82,7 @@ static void on_lead(void *arg, bool leads)
 	cairn_log(CAIRN_LOG_INFO, leads ? "leading" : "not leading");
 	if (r->sessions)
 		session_controller_lead(r->sessions, leads);
-	discovery_controller_lead(r->discovery, leads);
+	session_discovery_controller_lead(r->discovery, leads);
 }
 
 static bool manager_is_ready(void *arg, char *reason, size_t cap)
@@ -91,7 +91,7 @@ static bool manager_is_ready(void *arg, char *reason, size_t cap)
 
 	/* DriverDiscovery need not be installed, where there is something else to do. */
 	if (r->sessions ? session_controller_is_ready(r->sessions)
-			: discovery_controller_is_ready(r->discovery))
+			: session_discovery_controller_is_ready(r->discovery))
 		return true;
 	snprintf(reason, cap, "objects are still being read");
 	return false;
@@ -172,7 +172,7 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 	int rc = o->sessions ? session_controller_new(&sessions, &r->sessions, err) : 0;
 
 	if (!rc)
-		rc = discovery_controller_new(r->client, r->recorder, &r->discovery, err);
+		rc = session_discovery_controller_new(r->client, r->recorder, &r->discovery, err);
 	if (rc)
 		return rc;
 	if (o->elect)
@@ -190,7 +190,7 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 		.peer_optional = true,
 		.http1 = true,
 	};
-	struct kube_guard_options guard = kube_guard_defaults(r->client);
+	struct kube_authz_cache_options guard = kube_authz_cache_defaults(r->client);
 	struct session_webhook_options webhook = {
 		.metrics = r->metrics,
 		.secret_file = o->webhook_secret,
@@ -201,7 +201,7 @@ static int serve_webhook(struct running *r, const struct manager_options *o, str
 
 	if (!o->listen)
 		return 0;
-	rc = kube_guard_new(&guard, &r->guard, err);
+	rc = kube_authz_cache_new(&guard, &r->guard, err);
 	webhook.guard = r->guard;
 	if (!rc)
 		rc = role_https_new(&r->https, &pair, err);

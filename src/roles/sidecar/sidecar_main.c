@@ -19,9 +19,9 @@
 #include "net/signals.h"
 #include "roles/role.h"
 #include "sidecar/publish_config.h"
-#include "sidecar/sidecar_kube_client.h"
 #include "sidecar/sessions.h"
 #include "sidecar/sidecar.h"
+#include "sidecar/sidecar_kube_client.h"
 
 #define V_DEBUG           4 /* the Go sidecar traces calls from -v=4 on */
 #define SETTLED_MS        2000U
@@ -49,8 +49,8 @@ static char *listen_address(const struct sidecar_role_options *o)
 	return cairn_printf("%s%s%s:%u", bare ? "[" : "", host, bare ? "]" : "", (unsigned)o->port);
 }
 
-static int reach_kubernetes(const struct sidecar_role_options *o, struct sidecar_kube_client **ret,
-			    struct cairn_err *err)
+static int sidecar_main_reach_kubernetes(const struct sidecar_role_options *o,
+					 struct sidecar_kube_client **ret, struct cairn_err *err)
 {
 	struct sidecar_kube_client_options options = {.kubeconfig = o->kubeconfig,
 						      .burst = (unsigned)o->kube_burst};
@@ -79,10 +79,10 @@ static void advert_done(struct advert *advert)
 	kube_publisher_free(advert->publisher);
 }
 
-static void driver_named(void *arg, const char *driver)
+static void sidecar_main_driver_named(void *arg, const char *driver)
 {
 	struct advert *advert = arg;
-	struct sidecar_advert_options what = {
+	struct sidecar_publish_config_options what = {
 		.name = advert->options->session_configuration,
 		.driver = driver,
 		.ns = advert->options->session_ns,
@@ -121,7 +121,7 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 		.stream_ms = o->stream_ms,
 		.owned_base = o->owned_base,
 		.sessions = sessions,
-		.named = driver_named,
+		.named = sidecar_main_driver_named,
 		.named_arg = advert,
 		.csi_address = o->csi_address,
 		.csi_timeout_ms = o->csi_timeout_ms,
@@ -174,7 +174,7 @@ static int sidecar_run(struct cairn_err *err)
 	sigaddset(&signals, SIGQUIT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", CAIRN_VERSION));
-	rc = reach_kubernetes(options, &kube, err);
+	rc = sidecar_main_reach_kubernetes(options, &kube, err);
 	cairn_mem_drop_clean();
 	if (!rc)
 		rc = watch_sessions(options, kube, &sessions, err);

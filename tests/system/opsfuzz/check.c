@@ -178,12 +178,12 @@ static void read_all(struct world *world, struct shot *shot, struct content *con
 	for (uint64_t at = 0; at < size; at += READ_CHUNK) {
 		size_t want = size - at < READ_CHUNK ? size - at : READ_CHUNK, got = 0;
 
-		must(world, store_reader_read(reader, at, buf, want, &got, &world->err));
+		must(world, pool_store_reader_read(reader, at, buf, want, &got, &world->err));
 		if (got != want)
 			world_fail(world, "snapshot %s is too short", shot->id);
 		content_write(content, at, buf, want);
 	}
-	store_reader_free(reader);
+	pool_store_reader_free(reader);
 }
 
 void check_read(struct world *world, struct shot *shot)

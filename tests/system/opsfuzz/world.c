@@ -26,7 +26,7 @@ static void do_not_throttle(const char *image)
 	char device[DEVICE_PATH_MAX] = "", path[PATH_TEXT_MAX];
 	cairn_auto_fd int fd = -1;
 
-	if (device_find(image, device, NULL) != 0 || strncmp(device, "/dev/", 5) != 0)
+	if (pool_device_find(image, device, NULL) != 0 || strncmp(device, "/dev/", 5) != 0)
 		return;
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/wbt_lat_usec", device + 5);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -45,8 +45,8 @@ static bool make_base(struct world *world, struct cairn_err *err)
 	}
 	snprintf(file, sizeof(file), "%.400s/base.img", world->dir);
 	snprintf(world->base, sizeof(world->base), "%.400s/base", world->dir);
-	if (image_make(file, fs, IMAGE_SIZE, err) != 0 ||
-	    image_mount(file, fs, world->base, err) != 0)
+	if (pool_image_make(file, fs, IMAGE_SIZE, err) != 0 ||
+	    pool_image_mount(file, fs, world->base, err) != 0)
 		return false;
 	do_not_throttle(file);
 	if (world->place->base == BASE_BTRFS_COMPRESSED &&
@@ -89,7 +89,7 @@ bool world_begin(struct world *world, const char *scratch, char *reason, size_t 
 	struct cairn_err err = {0};
 	struct image_host host = {0};
 
-	if (image_probe(scratch, &host, &err) != 0 ||
+	if (pool_image_probe(scratch, &host, &err) != 0 ||
 	    (world->place->needs_mount && !host.can_mount)) {
 		snprintf(reason, n, "%s", err.code ? err.msg : "this process may not mount");
 		return false;
@@ -148,7 +148,7 @@ void world_end(struct world *world)
 		return;
 	(void)pool_destroy(world->pool_dir, NULL);
 	snprintf(path, sizeof(path), "%.400s/base", world->dir);
-	(void)image_unmount(path, NULL);
+	(void)pool_image_unmount(path, NULL);
 	rmdir(path);
 	snprintf(path, sizeof(path), "%.400s/base.img", world->dir);
 	unlink(path);

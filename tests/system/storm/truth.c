@@ -41,7 +41,7 @@ static uint64_t sum_of(const void *block)
 int storm_sums_read(struct pool *pool, const char *snapshot, struct storm_sums *ret,
 		    uint64_t stamps[STORM_BLOCKS_MAX], struct cairn_err *err)
 {
-	cairn_cleanup(store_reader_freep) struct store_reader *reader = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *reader = NULL;
 	struct pool_snapshot info;
 	int rc = pool_snapshot_get(pool, snapshot, &info, err);
 
@@ -54,7 +54,7 @@ int storm_sums_read(struct pool *pool, const char *snapshot, struct storm_sums *
 		uint64_t block[STORM_BLOCK / sizeof(uint64_t)] = {0};
 		size_t n;
 
-		rc = store_reader_read(reader, i * STORM_BLOCK, block, STORM_BLOCK, &n, err);
+		rc = pool_store_reader_read(reader, i * STORM_BLOCK, block, STORM_BLOCK, &n, err);
 		if (rc)
 			return rc;
 		if (n != STORM_BLOCK)
@@ -131,7 +131,7 @@ struct storm_written *storm_written_of(struct storm *storm, const char *volume_i
 {
 	uint64_t volume;
 
-	if (!ids_parse_volume(volume_id, &volume) || volume == 0)
+	if (!pool_ids_parse_volume(volume_id, &volume) || volume == 0)
 		return NULL;
 	for (uint64_t i = 0; i < STORM_WRITES; i++) {
 		struct storm_written *at = &storm->shared->written[(volume + i) % STORM_WRITES];

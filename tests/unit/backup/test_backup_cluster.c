@@ -13,8 +13,8 @@
 #include "backup/cluster/cluster_watch.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 
 #define MONDAY (1794814500ULL * CAIRN_NS_PER_SEC) /* 2026-11-16T07:35:00Z */
 
@@ -32,8 +32,8 @@ static struct cluster_names names_of(const char *claim)
 	struct cluster_names names;
 	struct cairn_err err = {0};
 
-	assert_ok(cluster_names_make("shop", claim, CLUSTER_ROLE_CREATE, "secret", MONDAY, &names,
-				     &err),
+	assert_ok(backup_cluster_names_make("shop", claim, CLUSTER_ROLE_CREATE, "secret", MONDAY,
+					    &names, &err),
 		  &err);
 	return names;
 }
@@ -74,10 +74,10 @@ static void two_runs_have_two_names_and_one_key(void **state)
 	assert_string_not_equal(a.name, b.name);
 	assert_string_equal(a.key, b.key);
 	assert_string_not_equal(a.key, c.key);
-	assert_code(cluster_selector(&a, "base", selector, sizeof(selector), NULL), 0);
+	assert_code(backup_cluster_selector(&a, "base", selector, sizeof(selector), NULL), 0);
 	snprintf(wanted, sizeof(wanted), "cairn.csi.dev/claim=%s,cairn.csi.dev/backup=base", a.key);
 	assert_string_equal(selector, wanted);
-	assert_code(cluster_selector(&a, "base", selector, 10, NULL), CAIRN_NO_SPACE);
+	assert_code(backup_cluster_selector(&a, "base", selector, 10, NULL), CAIRN_NO_SPACE);
 }
 
 /* --- objects --- */
@@ -106,12 +106,12 @@ static void only_a_repository_is_given_to_the_group_of_the_job(void **state)
 
 	(void)state;
 	spec.mount_claim = "restored";
-	assert_code(cluster_job(&spec, &mounted, NULL), 0);
+	assert_code(backup_cluster_job(&spec, &mounted, NULL), 0);
 	assert_restricted(kube_at(mounted, "spec", "template", "spec"));
 	assert_null(kube_at(mounted, "spec", "template", "spec", "securityContext", "fsGroup"));
 	spec.mount_claim = NULL;
 	spec.repository_claim = "repository";
-	assert_code(cluster_job(&spec, &stored, NULL), 0);
+	assert_code(backup_cluster_job(&spec, &stored, NULL), 0);
 	assert_true(
 		kube_i64(stored, &group, "spec", "template", "spec", "securityContext", "fsGroup"));
 	assert_int_equal(group, CLUSTER_USER);
@@ -142,7 +142,7 @@ static void a_job_has_an_end_and_only_the_rights_it_needs(void **state)
 	bool automount = false;
 
 	(void)state;
-	assert_ok(cluster_job(&spec, &job, &err), &err);
+	assert_ok(backup_cluster_job(&spec, &job, &err), &err);
 	assert_string_equal(kube_str(job, "kind"), "Job");
 	assert_true(kube_i64(job, &n, "spec", "activeDeadlineSeconds"));
 	assert_int_equal(n, 100);
@@ -183,7 +183,7 @@ static void a_job_that_asks_nothing_of_kubernetes_gets_no_token(void **state)
 	bool automount = true;
 
 	(void)state;
-	assert_code(cluster_job(&spec, &job, NULL), 0);
+	assert_code(backup_cluster_job(&spec, &job, NULL), 0);
 	assert_true(kube_bool(job, &automount, "spec", "template", "spec",
 			      "automountServiceAccountToken"));
 	assert_false(automount);
@@ -202,7 +202,7 @@ static void only_what_passes_is_tried_again(void **state)
 	bool wrong_password = false;
 
 	(void)state;
-	assert_code(cluster_job(&spec, &job, NULL), 0);
+	assert_code(backup_cluster_job(&spec, &job, NULL), 0);
 	codes = kube_at(json_array_get(kube_at(job, "spec", "podFailurePolicy", "rules"), 1),
 			"onExitCodes", "values");
 	assert_true(json_array_size(codes) > 0);
@@ -229,16 +229,16 @@ static void a_patch_changes_a_job_but_not_its_name(void **state)
 	kube_auto_json json_t *job = NULL;
 
 	(void)state;
-	assert_code(cluster_job(&spec, &job, NULL), 0);
+	assert_code(backup_cluster_job(&spec, &job, NULL), 0);
 	assert_null(kube_at(job, "spec", "backoffLimit"));
 	assert_string_equal(kube_str(job, "spec", "template", "spec", "nodeSelector", "a"), "b");
 	assert_non_null(kube_at(job, "spec", "template", "spec", "containers"));
 	json_decref(job);
 	job = NULL;
 	spec.patch = rename;
-	assert_code(cluster_job(&spec, &job, NULL), CAIRN_INVALID);
+	assert_code(backup_cluster_job(&spec, &job, NULL), CAIRN_INVALID);
 	spec.patch = none;
-	assert_code(cluster_job(&spec, &job, NULL), CAIRN_INVALID);
+	assert_code(backup_cluster_job(&spec, &job, NULL), CAIRN_INVALID);
 	assert_null(job);
 }
 
@@ -255,7 +255,7 @@ static void a_patch_that_is_too_deep_is_refused(void **state)
 	for (unsigned i = 0; i <= CLUSTER_PATCH_DEPTH; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "}");
 	patch = parse(text);
-	assert_code(cluster_merge(target, patch, NULL), CAIRN_INVALID);
+	assert_code(backup_cluster_merge(target, patch, NULL), CAIRN_INVALID);
 }
 
 static void claims_and_snapshots_belong_to_the_job(void **state)
@@ -276,8 +276,8 @@ static void claims_and_snapshots_belong_to_the_job(void **state)
 	const json_t *owner;
 
 	(void)state;
-	assert_code(cluster_claim(&spec, &claim, NULL), 0);
-	assert_code(cluster_snapshot(&names, "data", "class", job, &snapshot, NULL), 0);
+	assert_code(backup_cluster_claim(&spec, &claim, NULL), 0);
+	assert_code(backup_cluster_snapshot(&names, "data", "class", job, &snapshot, NULL), 0);
 	assert_string_equal(kube_name(claim), names.name);
 	assert_string_equal(kube_str(claim, "spec", "dataSource", "name"), "monday");
 	assert_string_equal(kube_str(claim, "spec", "resources", "requests", "storage"), "64Mi");
@@ -308,7 +308,7 @@ static void objects_survive_any_allocation_that_fails(void **state)
 		kube_auto_json json_t *job = NULL;
 
 		cairn_mem_fail_at(n, 1);
-		rc = cluster_job(&spec, &job, NULL);
+		rc = backup_cluster_job(&spec, &job, NULL);
 		cairn_mem_fail_at(0, 0);
 		assert_true(rc == 0 || (rc == CAIRN_NO_SPACE && !job));
 	}
@@ -333,8 +333,8 @@ static void what_is_kept_can_be_made_again_elsewhere(void **state)
 		parse("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-1\"},\"spec\":{"
 		      "\"claimRef\":{\"name\":\"data\",\"uid\":\"u\",\"resourceVersion\":\"3\"},"
 		      "\"csi\":{\"volumeHandle\":\"v\"}},\"status\":{\"phase\":\"Bound\"}}");
-	kube_auto_json json_t *kept = cluster_sanitised(claim);
-	kube_auto_json json_t *kept_volume = cluster_sanitised(volume);
+	kube_auto_json json_t *kept = backup_cluster_sanitised(claim);
+	kube_auto_json json_t *kept_volume = backup_cluster_sanitised(volume);
 	kube_auto_json json_t *metadata =
 		parse("{\"name\":\"data\",\"namespace\":\"shop\",\"labels\":{\"app\":\"db\"},"
 		      "\"annotations\":{\"team\":\"blue\"}}");
@@ -377,7 +377,7 @@ static void quantities_are_bytes(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		uint64_t bytes = 0;
 
-		assert_int_equal(cluster_quantity(cases[i].text, &bytes), cases[i].good);
+		assert_int_equal(backup_cluster_quantity(cases[i].text, &bytes), cases[i].good);
 		assert_int_equal(bytes, cases[i].bytes);
 	}
 }
@@ -395,12 +395,12 @@ static void the_class_is_the_default_or_the_only_one(void **state)
 	const char *found = NULL;
 
 	(void)state;
-	assert_code(cluster_pick_class(list, "d", &found, NULL), 0);
+	assert_code(backup_cluster_pick_class(list, "d", &found, NULL), 0);
 	assert_string_equal(found, "b");
-	assert_code(cluster_pick_class(list, "e", &found, NULL), 0);
+	assert_code(backup_cluster_pick_class(list, "e", &found, NULL), 0);
 	assert_string_equal(found, "c");
-	assert_code(cluster_pick_class(list, "g", &found, NULL), CAIRN_PRECONDITION);
-	assert_code(cluster_pick_class(list, "none", &found, NULL), CAIRN_NOT_FOUND);
+	assert_code(backup_cluster_pick_class(list, "g", &found, NULL), CAIRN_PRECONDITION);
+	assert_code(backup_cluster_pick_class(list, "none", &found, NULL), CAIRN_NOT_FOUND);
 }
 
 /* --- what others say --- */
@@ -409,7 +409,7 @@ static void a_job_says_how_it_stands(void **state)
 {
 	static const struct {
 		const char *text;
-		enum cluster_job_state want;
+		enum backup_cluster_job_state want;
 		const char *why;
 	} cases[] = {
 		{"{}", CLUSTER_JOB_RUNNING, ""},
@@ -427,7 +427,7 @@ static void a_job_says_how_it_stands(void **state)
 		kube_auto_json json_t *job = parse(cases[i].text);
 		const char *why = NULL;
 
-		assert_int_equal(cluster_job_state(job, &why), cases[i].want);
+		assert_int_equal(backup_cluster_job_state(job, &why), cases[i].want);
 		assert_string_equal(why, cases[i].why);
 	}
 }
@@ -458,7 +458,7 @@ static void a_pod_says_why_it_does_not_run(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		kube_auto_json json_t *pod = parse(cases[i].text);
-		struct cluster_pod view = cluster_pod_look(pod);
+		struct cluster_pod view = backup_cluster_pod_look(pod);
 
 		assert_int_equal(view.started, cases[i].started);
 		assert_int_equal(view.hopeless, cases[i].hopeless);
@@ -476,8 +476,8 @@ static void the_newest_pod_counts(void **state)
 	kube_auto_json json_t *none = parse("{\"items\":[]}");
 
 	(void)state;
-	assert_string_equal(kube_name(cluster_newest(list)), "b");
-	assert_null(cluster_newest(none));
+	assert_string_equal(kube_name(backup_cluster_newest(list)), "b");
+	assert_null(backup_cluster_newest(none));
 }
 
 /* --- logs --- */
@@ -509,7 +509,7 @@ static void hear(void *arg, const struct cluster_log_event *event)
 
 static void take(struct cluster_log *log, const char *text)
 {
-	cluster_log_take(log, text, strlen(text));
+	backup_cluster_log_take(log, text, strlen(text));
 }
 
 static void a_log_is_told_once_however_often_it_is_read(void **state)
@@ -521,7 +521,8 @@ static void a_log_is_told_once_however_often_it_is_read(void **state)
 			AT("2.6", "{\"event\":\"progress\",\"step\":\"reading\",\"bytes_done\":9}")
 				AT("3.0", "{\"event\":\"summary\",\"id\":\"x\"}");
 	struct heard heard = {0};
-	cairn_cleanup(cluster_log_done) struct cluster_log log = {.tell = hear, .arg = &heard};
+	cairn_cleanup(backup_cluster_log_done) struct cluster_log log = {.tell = hear,
+									 .arg = &heard};
 	const char *step;
 
 	(void)state;
@@ -534,7 +535,7 @@ static void a_log_is_told_once_however_often_it_is_read(void **state)
 	assert_int_equal(heard.done, 9);
 	assert_ptr_equal(heard.step, step);
 	assert_string_equal(kube_str(log.result, "id"), "x");
-	cluster_log_restart(&log);
+	backup_cluster_log_restart(&log);
 	assert_null(log.result);
 	take(&log, first);
 	assert_int_equal(heard.remarks, 2);
@@ -544,7 +545,8 @@ static void lines_of_one_time_are_all_told_once(void **state)
 {
 #define SAME(n) AT("2.5", "{\"event\":\"remark\",\"text\":\"" n "\"}")
 	struct heard heard = {0};
-	cairn_cleanup(cluster_log_done) struct cluster_log log = {.tell = hear, .arg = &heard};
+	cairn_cleanup(backup_cluster_log_done) struct cluster_log log = {.tell = hear,
+									 .arg = &heard};
 
 	(void)state;
 	take(&log, SAME("1") SAME("2"));
@@ -561,7 +563,8 @@ static void lines_of_one_time_are_all_told_once(void **state)
 static void an_error_keeps_its_code(void **state)
 {
 	struct heard heard = {0};
-	cairn_cleanup(cluster_log_done) struct cluster_log log = {.tell = hear, .arg = &heard};
+	cairn_cleanup(backup_cluster_log_done) struct cluster_log log = {.tell = hear,
+									 .arg = &heard};
 
 	(void)state;
 	take(&log, AT("1", "{\"error\":\"UNAUTHENTICATED\",\"exit_status\":16,"
@@ -575,12 +578,12 @@ static void what_is_no_event_is_kept_as_text_and_harmless(void **state)
 {
 	static const char text[] = AT("1", "panic: \033[2J") "no time here\n" AT("2", "{broken")
 		AT("3", "[1,2]") AT("4", "");
-	cairn_cleanup(cluster_log_done) struct cluster_log log = {0};
+	cairn_cleanup(backup_cluster_log_done) struct cluster_log log = {0};
 
 	(void)state;
 	take(&log, AT("1", "panic: \033[2J"));
 	assert_string_equal(log.last_text, "panic: ?[2J");
-	cluster_log_restart(&log);
+	backup_cluster_log_restart(&log);
 	take(&log, text);
 	assert_string_equal(log.last_text, "[1,2]");
 	assert_null(log.result);
@@ -590,7 +593,8 @@ static void what_is_no_event_is_kept_as_text_and_harmless(void **state)
 static void steps_without_number_do_not_fill_memory(void **state)
 {
 	struct heard heard = {0};
-	cairn_cleanup(cluster_log_done) struct cluster_log log = {.tell = hear, .arg = &heard};
+	cairn_cleanup(backup_cluster_log_done) struct cluster_log log = {.tell = hear,
+									 .arg = &heard};
 	char line[200];
 
 	(void)state;

@@ -58,8 +58,8 @@ static struct copy_result copy(struct pair *pair)
 
 	repo_snapshot_list_done(&pair->there);
 	assert_ok(repo_snapshot_list(pair->to->repo, &pair->there, &err), &err);
-	assert_ok(copy_snapshot(pair->from->repo, pair->to->repo, pair->snapshot, &pair->there, 2,
-				NULL, &result, &err),
+	assert_ok(backup_copy_snapshot(pair->from->repo, pair->to->repo, pair->snapshot,
+				       &pair->there, 2, NULL, &result, &err),
 		  &err);
 	return result;
 }

@@ -44,19 +44,19 @@ static void chunks_that_do_not_add_up_to_the_size_are_no_image(void **state)
 		     {2 * CHUNK + 1, CAIRN_DATA_LOSS},
 		     {2 * CHUNK - 1, CAIRN_DATA_LOSS},
 		     {0, CAIRN_DATA_LOSS}};
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
 	struct repofix *fix = *state;
 	struct cairn_err err = {0};
 
-	assert_ok(zeros_new(&zeros, &err), &err);
+	assert_ok(backup_zeros_new(&zeros, &err), &err);
 	repofix_open(fix, REPO_LOCK_SHARED);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct repo_snapshot snapshot = {.tree = put_tree(fix->repo, cases[i].size)};
 		struct image image = {0};
 
-		assert_int_equal(image_open(fix->repo, &snapshot, "/f", zeros, &image, &err),
+		assert_int_equal(backup_image_open(fix->repo, &snapshot, "/f", zeros, &image, &err),
 				 cases[i].code);
-		image_done(&image);
+		backup_image_done(&image);
 	}
 }
 

@@ -37,8 +37,8 @@
 #include "base/num.h"
 #include "block/extent.h"
 #include "pool/store/store.h"
-#include "repo/repo_check.h"
 #include "repo/prune.h"
+#include "repo/repo_check.h"
 
 #define BLOCK     4096U
 #define BLOCKS    96U
@@ -307,8 +307,8 @@ static int read_backup(struct model *model, const struct backup *backup, uint8_t
 		       struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(view_freep) struct view *view = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_view_freep) struct view *view = NULL;
 	struct image image = {0};
 	size_t n = 0;
 	int rc;
@@ -318,13 +318,13 @@ static int read_backup(struct model *model, const struct backup *backup, uint8_t
 	if (rc == 0)
 		rc = repo_snapshot_load(model->fix->repo, &backup->id, &snapshot, err);
 	if (rc == 0)
-		rc = zeros_new(&zeros, err);
+		rc = backup_zeros_new(&zeros, err);
 	if (rc == 0)
-		rc = image_open(model->fix->repo, snapshot, NULL, zeros, &image, err);
+		rc = backup_image_open(model->fix->repo, snapshot, NULL, zeros, &image, err);
 	if (rc == 0)
-		rc = view_new(model->fix->repo, &image, &view, err);
+		rc = backup_view_new(model->fix->repo, &image, &view, err);
 	if (rc == 0)
-		rc = view_read(view, 0, out, SIZE, &n, err);
+		rc = backup_view_read(view, 0, out, SIZE, &n, err);
 	if (rc == 0)
 		assert_int_equal(n, SIZE);
 	return rc;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup/backup_record.h"
 #include "backup/chunk.h"
 #include "backup/image_metadata.h"
 #include "backup/progress.h"
-#include "backup/backup_record.h"
 #include "backup/team.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
@@ -36,7 +36,7 @@ static void a_run_of_zeros_is_cut_to_few_lengths(void **state)
 		bool sparse = false;
 
 		for (size_t k = 0; cases[i].want[k]; k++) {
-			uint64_t length = zeros_cut(run, 8 * MIB, &sparse);
+			uint64_t length = backup_zeros_cut(run, 8 * MIB, &sparse);
 
 			assert_int_equal(length, cases[i].want[k]);
 			run -= length;
@@ -51,41 +51,42 @@ static void only_the_first_run_gives_the_sparse_chunk(void **state)
 	bool sparse = false;
 
 	(void)state;
-	assert_int_equal(zeros_cut(16 * MIB, 8 * MIB, &sparse), ZEROS_SPARSE);
-	assert_int_equal(zeros_cut(16 * MIB, 8 * MIB, &sparse), 8 * MIB);
-	assert_int_equal(zeros_longest(512ULL << 30), 8 * MIB);
-	assert_int_equal(zeros_longest(1ULL << 50), 64 * MIB);
+	assert_int_equal(backup_zeros_cut(16 * MIB, 8 * MIB, &sparse), ZEROS_SPARSE);
+	assert_int_equal(backup_zeros_cut(16 * MIB, 8 * MIB, &sparse), 8 * MIB);
+	assert_int_equal(backup_zeros_longest(512ULL << 30), 8 * MIB);
+	assert_int_equal(backup_zeros_longest(1ULL << 50), 64 * MIB);
 }
 
 static void ids_of_zeros_are_those_of_their_bytes(void **state)
 {
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
 	struct cairn_err err = {0};
 	struct repo_id id;
 	uint8_t some[1536] = {0};
 
 	(void)state;
-	assert_ok(zeros_new(&zeros, &err), &err);
+	assert_ok(backup_zeros_new(&zeros, &err), &err);
 	assert_true(repo_id_of(some, sizeof(some), &id));
 	for (int i = 0; i < 2; i++)
-		assert_memory_equal(zeros_id(zeros, sizeof(some)), &id, sizeof(id));
-	assert_null(zeros_id(zeros, 0));
-	assert_null(zeros_id(zeros, 100));
-	assert_null(zeros_id(zeros, ZEROS_MAX + 512));
+		assert_memory_equal(backup_zeros_id(zeros, sizeof(some)), &id, sizeof(id));
+	assert_null(backup_zeros_id(zeros, 0));
+	assert_null(backup_zeros_id(zeros, 100));
+	assert_null(backup_zeros_id(zeros, ZEROS_MAX + 512));
 }
 
 static void runs_of_zeros_join(void **state)
 {
-	cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+	cairn_cleanup(backup_chunk_map_done) struct chunk_map map = {0};
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(chunk_map_add(&map, CHUNK_ZERO, NULL, 4096, &err), &err);
-	assert_ok(chunk_map_add(&map, CHUNK_ZERO, NULL, 4 * (uint64_t)CHUNK_ZERO_MAX, &err), &err);
+	assert_ok(backup_chunk_map_add(&map, CHUNK_ZERO, NULL, 4096, &err), &err);
+	assert_ok(backup_chunk_map_add(&map, CHUNK_ZERO, NULL, 4 * (uint64_t)CHUNK_ZERO_MAX, &err),
+		  &err);
 	assert_int_equal(map.n, 5);
 	assert_int_equal(map.at[0].length, CHUNK_ZERO_MAX);
 	assert_int_equal(map.at[4].length, 4096);
-	assert_ok(chunk_map_check(&map, &err), &err);
+	assert_ok(backup_chunk_map_check(&map, &err), &err);
 }
 
 static void chunks_of_others_are_told_from_ours(void **state)
@@ -106,13 +107,14 @@ static void chunks_of_others_are_told_from_ours(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		cairn_cleanup(chunk_map_done) struct chunk_map map = {0};
+		cairn_cleanup(backup_chunk_map_done) struct chunk_map map = {0};
 		uint8_t id[CHUNK_ID_BYTES] = {1};
 
 		for (size_t k = 0; k < 4 && cases[i].lengths[k]; k++)
-			assert_int_equal(
-				chunk_map_add(&map, CHUNK_KEPT, id, cases[i].lengths[k], NULL), 0);
-		assert_code(chunk_map_check(&map, NULL), cases[i].code);
+			assert_int_equal(backup_chunk_map_add(&map, CHUNK_KEPT, id,
+							      cases[i].lengths[k], NULL),
+					 0);
+		assert_code(backup_chunk_map_check(&map, NULL), cases[i].code);
 	}
 }
 
@@ -176,19 +178,19 @@ static void metadata_comes_back(void **state)
 	size_t n;
 
 	(void)state;
-	assert_ok(metadata_write(&m, &text, &n, &err), &err);
-	assert_ok(metadata_parse(text, n, &got, &err), &err);
+	assert_ok(backup_metadata_write(&m, &text, &n, &err), &err);
+	assert_ok(backup_metadata_parse(text, n, &got, &err), &err);
 	assert_string_equal(got.volume_name, m.volume_name);
 	assert_string_equal(got.kubernetes, m.kubernetes);
 	assert_int_equal(got.size, m.size);
 	assert_int_equal(got.merge_hand, m.merge_hand);
 	assert_null(got.parent_backup);
-	metadata_done(&got);
+	backup_metadata_done(&got);
 	free(text);
 	m.kubernetes = "no json";
-	assert_code(metadata_write(&m, &text, &n, NULL), CAIRN_INVALID);
-	assert_code(metadata_parse("{\"version\":9}", 13, &got, NULL), CAIRN_UNIMPLEMENTED);
-	assert_code(metadata_parse("{}", 2, &got, NULL), CAIRN_DATA_LOSS);
+	assert_code(backup_metadata_write(&m, &text, &n, NULL), CAIRN_INVALID);
+	assert_code(backup_metadata_parse("{\"version\":9}", 13, &got, NULL), CAIRN_UNIMPLEMENTED);
+	assert_code(backup_metadata_parse("{}", 2, &got, NULL), CAIRN_DATA_LOSS);
 }
 
 /* A backup whose metadata nobody reads again could not be restored. */
@@ -204,7 +206,7 @@ static void metadata_that_could_not_be_read_is_not_written(void **state)
 	memset(objects, 'x', METADATA_MAX + 16);
 	memcpy(objects, "[\"", 2);
 	memcpy(objects + METADATA_MAX + 13, "\"]", 3);
-	assert_code(metadata_write(&m, &text, &n, NULL), CAIRN_RANGE);
+	assert_code(backup_metadata_write(&m, &text, &n, NULL), CAIRN_RANGE);
 	assert_null(text);
 }
 
@@ -249,14 +251,14 @@ static void a_team_does_all_the_work_or_tells_the_first_failure(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(team_run(&team, 4, &err), &err);
+	assert_ok(backup_team_run(&team, 4, &err), &err);
 	assert_int_equal(adding.sum, 999 * 1000 / 2);
 	adding = (struct adding){.fail_at = 10};
-	assert_code(team_run(&team, 4, &err), CAIRN_INVALID);
+	assert_code(backup_team_run(&team, 4, &err), CAIRN_INVALID);
 	assert_string_equal(err.msg, "as told");
 	adding = (struct adding){.fail_at = SIZE_MAX};
 	team.progress = &stopping;
-	assert_code(team_run(&team, 4, &err), CAIRN_CANCELLED);
+	assert_code(backup_team_run(&team, 4, &err), CAIRN_CANCELLED);
 	assert_int_equal(adding.sum, 0);
 }
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "backup/chunk.h"
 #include "backup/changed_bitmap.h"
+#include "backup/chunk.h"
 #include "backup/plan.h"
 #include "base/mem.h"
 #include "block/extent.h"
@@ -22,18 +22,18 @@ static uint64_t below(uint64_t n)
 	return (seed >> 33) % n;
 }
 
-static struct marks *marks_of(uint64_t size)
+static struct changed_bitmap *marks_of(uint64_t size)
 {
-	struct marks *marks = NULL;
+	struct changed_bitmap *marks = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(marks_new(size, &marks, &err), &err);
+	assert_ok(backup_changed_bitmap_new(size, &marks, &err), &err);
 	return marks;
 }
 
-static void add(struct marks *marks, uint64_t offset, uint64_t length, bool zero)
+static void add(struct changed_bitmap *marks, uint64_t offset, uint64_t length, bool zero)
 {
-	marks_add(marks, &(struct block_extent){offset, length, zero});
+	backup_changed_bitmap_add(marks, &(struct block_extent){offset, length, zero});
 }
 
 /* Gives every chunk that was read an id of its own, as if it had been stored. */
@@ -51,53 +51,55 @@ static void store(struct chunk_map *map, uint32_t *next_id)
 
 static struct plan full_of(uint64_t size, uint64_t allocated, uint32_t *next_id)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = marks_of(size);
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = marks_of(size);
 	struct cairn_err err = {0};
 	struct plan plan = {0};
 
 	add(marks, 0, allocated, false);
-	assert_ok(
-		plan_make(&(struct plan_spec){.mode = PLAN_ALLOCATED, .marks = marks}, &plan, &err),
-		&err);
+	assert_ok(backup_plan_make(&(struct plan_spec){.mode = PLAN_ALLOCATED, .marks = marks},
+				   &plan, &err),
+		  &err);
 	store(&plan.map, next_id);
 	return plan;
 }
 
 static void marks_widen_changes_and_narrow_zeros(void **state)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = marks_of(MIB + 512);
-	struct marks_count count;
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks =
+		marks_of(MIB + 512);
+	struct backup_changed_bitmap_count count;
 
 	(void)state;
 	add(marks, 1, 1, false);
-	assert_int_equal(marks_count(marks, 0, 4096).marked, 1);
-	assert_true(marks_any(marks, 0, 1));
-	assert_true(marks_any(marks, 4095, MIB));
-	assert_false(marks_any(marks, 4096, MIB));
-	assert_false(marks_any(marks, 4096, 0));
+	assert_int_equal(backup_changed_bitmap_count(marks, 0, 4096).marked, 1);
+	assert_true(backup_changed_bitmap_any(marks, 0, 1));
+	assert_true(backup_changed_bitmap_any(marks, 4095, MIB));
+	assert_false(backup_changed_bitmap_any(marks, 4096, MIB));
+	assert_false(backup_changed_bitmap_any(marks, 4096, 0));
 	add(marks, 8 * KIB + 1, 12 * KIB, true); /* whole granules: two of four */
-	count = marks_count(marks, 8 * KIB, 16 * KIB);
+	count = backup_changed_bitmap_count(marks, 8 * KIB, 16 * KIB);
 	assert_int_equal(count.granules, 4);
 	assert_int_equal(count.marked, 4);
 	assert_int_equal(count.zero, 2);
 	add(marks, 12 * KIB, 1, false); /* written over */
-	assert_int_equal(marks_count(marks, 8 * KIB, 16 * KIB).zero, 1);
+	assert_int_equal(backup_changed_bitmap_count(marks, 8 * KIB, 16 * KIB).zero, 1);
 	add(marks, MIB, UINT64_MAX, true); /* past the end, up to the last granule */
-	count = marks_count(marks, MIB, MIB);
+	count = backup_changed_bitmap_count(marks, MIB, MIB);
 	assert_int_equal(count.granules, 1);
 	assert_int_equal(count.zero, 1);
 	add(marks, 2 * MIB, 4096, false);
-	assert_int_equal(marks_count(marks, 0, 2 * MIB).marked, 6);
+	assert_int_equal(backup_changed_bitmap_count(marks, 0, 2 * MIB).marked, 6);
 }
 
 static void memory_of_marks_is_bounded(void **state)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = marks_of(1ULL << 50);
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks =
+		marks_of(1ULL << 50);
 
 	(void)state;
 	assert_true((marks->size >> marks->shift) <= MARKS_GRANULES_MAX);
 	add(marks, (1ULL << 50) - 1, 1, false);
-	assert_int_equal(marks_count(marks, (1ULL << 50) - 4096, 4096).marked, 1);
+	assert_int_equal(backup_changed_bitmap_count(marks, (1ULL << 50) - 4096, 4096).marked, 1);
 }
 
 static void the_base_follows_the_data(void **state)
@@ -112,7 +114,7 @@ static void the_base_follows_the_data(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		assert_int_equal(plan_base(cases[i].bytes, PLAN_BUDGET), cases[i].base);
+		assert_int_equal(backup_plan_base(cases[i].bytes, PLAN_BUDGET), cases[i].base);
 }
 
 static void a_full_backup_reads_what_is_allocated(void **state)
@@ -126,12 +128,12 @@ static void a_full_backup_reads_what_is_allocated(void **state)
 	assert_int_equal(plan.chunks, 2);
 	assert_int_equal(plan.map.n, 3);
 	assert_int_equal(plan.map.at[2].kind, CHUNK_ZERO);
-	plan_done(&plan);
+	backup_plan_done(&plan);
 }
 
 static void one_changed_block_cuts_its_chunk_as_buddies(void **state)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = marks_of(MIB);
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = marks_of(MIB);
 	uint32_t next_id = 1;
 	struct plan base = full_of(MIB, MIB, &next_id);
 	struct cairn_err err = {0};
@@ -139,10 +141,10 @@ static void one_changed_block_cuts_its_chunk_as_buddies(void **state)
 
 	(void)state;
 	add(marks, 20 * KIB, 4 * KIB, false);
-	assert_ok(plan_make(&(struct plan_spec){.mode = PLAN_CHANGED,
-						.parent = &base.map,
-						.marks = marks},
-			    &plan, &err),
+	assert_ok(backup_plan_make(&(struct plan_spec){.mode = PLAN_CHANGED,
+						       .parent = &base.map,
+						       .marks = marks},
+				   &plan, &err),
 		  &err);
 	assert_int_equal(plan.read_bytes, 16 * KIB);
 	assert_int_equal(plan.read_chunks, 3);
@@ -152,24 +154,24 @@ static void one_changed_block_cuts_its_chunk_as_buddies(void **state)
 	assert_int_equal(plan.map.at[3].length, 8 * KIB);
 	assert_int_equal(plan.map.at[4].kind, CHUNK_KEPT);
 	assert_memory_equal(plan.map.at[4].id, base.map.at[2].id, CHUNK_ID_BYTES);
-	plan_done(&plan);
-	plan_done(&base);
+	backup_plan_done(&plan);
+	backup_plan_done(&base);
 }
 
 static void a_parent_that_is_longer_is_refused(void **state)
 {
-	cairn_cleanup(marks_freep) struct marks *marks = marks_of(MIB);
+	cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks = marks_of(MIB);
 	uint32_t next_id = 1;
 	struct plan base = full_of(2 * MIB, MIB, &next_id);
 	struct plan plan;
 
 	(void)state;
-	assert_code(plan_make(&(struct plan_spec){.mode = PLAN_CHANGED,
-						  .parent = &base.map,
-						  .marks = marks},
-			      &plan, NULL),
+	assert_code(backup_plan_make(&(struct plan_spec){.mode = PLAN_CHANGED,
+							 .parent = &base.map,
+							 .marks = marks},
+				     &plan, NULL),
 		    CAIRN_PRECONDITION);
-	plan_done(&base);
+	backup_plan_done(&base);
 }
 
 /* ---- truth -------------------------------------------------------------- */
@@ -215,7 +217,7 @@ static void assert_restores(const struct truth *truth, const struct chunk_map *m
 	uint64_t unit = 0;
 	struct cairn_err err = {0};
 
-	assert_ok(chunk_map_check(map, &err), &err);
+	assert_ok(backup_chunk_map_check(map, &err), &err);
 	for (size_t i = 0; i < map->n; i++) {
 		uint64_t n = (map->at[i].length + UNIT - 1) / UNIT;
 		uint32_t id;
@@ -236,7 +238,7 @@ static void assert_restores(const struct truth *truth, const struct chunk_map *m
 	assert_int_equal(unit, truth->units);
 }
 
-static void write_some(struct truth *truth, struct marks *marks, uint64_t limit)
+static void write_some(struct truth *truth, struct changed_bitmap *marks, uint64_t limit)
 {
 	uint64_t writes = below(30);
 
@@ -254,7 +256,7 @@ static void write_some(struct truth *truth, struct marks *marks, uint64_t limit)
 }
 
 /* Marks what is not zero. */
-static void mark_allocated(const struct truth *truth, struct marks *marks)
+static void mark_allocated(const struct truth *truth, struct changed_bitmap *marks)
 {
 	for (uint64_t i = 0; i < truth->units; i++)
 		if (truth->now[i])
@@ -279,7 +281,8 @@ static void run_random(uint64_t from, uint64_t budget)
 	for (unsigned round = 0; round < 60; round++) {
 		/* The volume grows once. */
 		uint64_t now = round < 20 ? size / 2 + 512 : size;
-		cairn_cleanup(marks_freep) struct marks *marks = marks_of(now);
+		cairn_cleanup(backup_changed_bitmap_freep) struct changed_bitmap *marks =
+			marks_of(now);
 		struct plan_spec spec = {.parent = round ? &plan.map : NULL,
 					 .marks = marks,
 					 .budget = budget,
@@ -293,19 +296,19 @@ static void run_random(uint64_t from, uint64_t budget)
 			add(marks, size / 2 + 512, size, false);
 		spec.mode = PLAN_CHANGED;
 		if (round % 15 == 0) {
-			marks_freep(&marks);
+			backup_changed_bitmap_freep(&marks);
 			spec.marks = marks = marks_of(now);
 			spec.mode = PLAN_ALLOCATED;
 			mark_allocated(&truth, marks);
 		}
-		assert_ok(plan_make(&spec, &next, &err), &err);
+		assert_ok(backup_plan_make(&spec, &next, &err), &err);
 		assert_int_equal(next.map.size, now);
 		remember(&truth, &next.map);
 		assert_restores(&truth, &next.map);
-		plan_done(&plan);
+		backup_plan_done(&plan);
 		plan = next;
 	}
-	plan_done(&plan);
+	backup_plan_done(&plan);
 	free(truth.now);
 	free(truth.stored);
 	free(truth.content);

@@ -197,8 +197,8 @@ static void assert_read_back(struct repofix *fix, const struct volume *volume,
 			     const struct repo_id *id, bool segmented)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(view_freep) struct view *view = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_view_freep) struct view *view = NULL;
 	cairn_auto_free uint8_t *out = calloc(1, MORE);
 	struct image image = {0};
 	struct cairn_err err = {0};
@@ -207,11 +207,11 @@ static void assert_read_back(struct repofix *fix, const struct volume *volume,
 	assert_non_null(out);
 	repofix_open(fix, REPO_LOCK_EXCLUSIVE);
 	assert_ok(repo_snapshot_load(fix->repo, id, &snapshot, &err), &err);
-	assert_ok(zeros_new(&zeros, &err), &err);
-	assert_ok(image_open(fix->repo, snapshot, NULL, zeros, &image, &err), &err);
+	assert_ok(backup_zeros_new(&zeros, &err), &err);
+	assert_ok(backup_image_open(fix->repo, snapshot, NULL, zeros, &image, &err), &err);
 	assert_int_equal(image.segmented, segmented);
-	assert_ok(view_new(fix->repo, &image, &view, &err), &err);
-	assert_ok(view_read(view, 0, out, volume->size, &n, &err), &err);
+	assert_ok(backup_view_new(fix->repo, &image, &view, &err), &err);
+	assert_ok(backup_view_read(view, 0, out, volume->size, &n, &err), &err);
 	assert_int_equal(n, volume->size);
 	assert_memory_equal(out, volume->now, volume->size);
 }
@@ -350,17 +350,17 @@ static void spoil_tree(struct repofix *fix, const struct repo_id *id)
 static struct repo_id leaf_of(struct repofix *fix, const struct repo_id *backup, uint64_t number)
 {
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *snapshot = NULL;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
-	cairn_cleanup(image_done) struct image image = {0};
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_image_done) struct image image = {0};
 	struct repo_id leaves[SEGMENT_GROUP];
 	struct cairn_err err = {0};
 
 	repofix_open(fix, REPO_LOCK_NONE);
 	assert_ok(repo_snapshot_load(fix->repo, backup, &snapshot, &err), &err);
-	assert_ok(zeros_new(&zeros, &err), &err);
-	assert_ok(image_open_parent(fix->repo, snapshot, zeros, &image, &err), &err);
-	assert_ok(segments_read_groups(fix->repo, &image.segments, &err), &err);
-	assert_ok(segments_leaves(fix->repo, &image.segments, 0, leaves, &err), &err);
+	assert_ok(backup_zeros_new(&zeros, &err), &err);
+	assert_ok(backup_image_open_parent(fix->repo, snapshot, zeros, &image, &err), &err);
+	assert_ok(backup_segments_read_groups(fix->repo, &image.segments, &err), &err);
+	assert_ok(backup_segments_leaves(fix->repo, &image.segments, 0, leaves, &err), &err);
 	return leaves[number];
 }
 
@@ -395,7 +395,7 @@ static void a_lost_blob_of_zeros_is_stored_again(void **state)
 {
 	struct repofix *fix = *state;
 	cairn_cleanup(volume_done) struct volume volume;
-	cairn_cleanup(zeros_freep) struct zeros *zeros = NULL;
+	cairn_cleanup(backup_zeros_freep) struct zeros *zeros = NULL;
 	const struct repo_id *id;
 	struct backup_result result;
 	struct cairn_err err = {0};
@@ -403,8 +403,8 @@ static void a_lost_blob_of_zeros_is_stored_again(void **state)
 
 	volume_init(&volume);
 	back_up(fix, &volume, SEGMENT, &result);
-	assert_ok(zeros_new(&zeros, &err), &err);
-	id = zeros_id(zeros, SEGMENT);
+	assert_ok(backup_zeros_new(&zeros, &err), &err);
+	id = backup_zeros_id(zeros, SEGMENT);
 	assert_non_null(id);
 	lose_pack_of(fix, REPO_BLOB_DATA, id);
 	back_up(fix, &volume, 0, &result);

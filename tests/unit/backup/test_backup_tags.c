@@ -17,12 +17,12 @@ static void lists_of_tags_are_split_and_counted_once(void **state)
 	struct tags tags;
 
 	(void)state;
-	assert_ok(tags_parse(&lists, &tags, &err), &err);
+	assert_ok(backup_tag_list_parse(&lists, &tags, &err), &err);
 	assert_int_equal(tags.n, 3);
 	assert_string_equal(tags.at[0], "a");
 	assert_string_equal(tags.at[1], "b");
 	assert_string_equal(tags.at[2], "c");
-	tags_done(&tags);
+	backup_tag_list_done(&tags);
 }
 
 static void tags_of_ours_cannot_be_given(void **state)
@@ -35,15 +35,15 @@ static void tags_of_ours_cannot_be_given(void **state)
 		struct cairn_strings lists = {.at = {bad[i]}, .n = 1};
 		struct tags tags = {0};
 
-		assert_code(tags_parse(&lists, &tags, NULL), CAIRN_INVALID);
+		assert_code(backup_tag_list_parse(&lists, &tags, NULL), CAIRN_INVALID);
 		assert_int_equal(tags.n, 0);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		struct cairn_strings lists = {.at = {good[i]}, .n = 1};
 		struct tags tags = {0};
 
-		assert_code(tags_parse(&lists, &tags, NULL), 0);
-		tags_done(&tags);
+		assert_code(backup_tag_list_parse(&lists, &tags, NULL), 0);
+		backup_tag_list_done(&tags);
 	}
 }
 
@@ -62,11 +62,11 @@ static void a_list_means_all_of_it_and_several_mean_any(void **state)
 		{{.at = {"c", "b"}, .n = 2}, true},
 		{{.at = {"c", "a,c"}, .n = 2}, false},
 	};
-	char *text = tags_text(&snapshot);
+	char *text = backup_tag_list_text(&snapshot);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		assert_int_equal(tags_match(&snapshot, &cases[i].lists), cases[i].want);
+		assert_int_equal(backup_tag_list_match(&snapshot, &cases[i].lists), cases[i].want);
 	assert_string_equal(text, "a,b");
 	free(text);
 }

@@ -63,7 +63,7 @@ static int open_new(struct target *ret, struct cairn_err *err)
 {
 	struct target_spec spec = {.to = path, .size = SIZE, .backup = "b1"};
 
-	return target_open(&spec, ret, err);
+	return backup_target_open(&spec, ret, err);
 }
 
 static void put(const char *name, const char *text)
@@ -94,10 +94,10 @@ static void a_new_file_appears_when_it_is_whole(void **state)
 
 	(void)state;
 	assert_ok(open_new(&target, &err), &err);
-	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
+	assert_ok(backup_target_write(&target, "whole", 5, 0, &err), &err);
 	assert_int_not_equal(access(path, F_OK), 0);
-	assert_ok(target_finish(&target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_finish(&target, &err), &err);
+	backup_target_done(&target);
 	assert_file(path, "whole", SIZE);
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
@@ -109,7 +109,7 @@ static void what_is_not_finished_is_taken_away(void **state)
 
 	(void)state;
 	assert_ok(open_new(&target, &err), &err);
-	target_done(&target);
+	backup_target_done(&target);
 	assert_int_not_equal(access(path, F_OK), 0);
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
@@ -125,10 +125,10 @@ static void what_a_killed_one_left_is_taken_up(void **state)
 	assert_true(target.resumes);
 	assert_true(target.unfinished);
 	assert_false(target.fresh);
-	assert_ok(target_write(&target, "w", 1, 0, &err), &err);
-	assert_ok(target_zero(&target, 1, SIZE - 1, &err), &err);
-	assert_ok(target_finish(&target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_write(&target, "w", 1, 0, &err), &err);
+	assert_ok(backup_target_zero(&target, 1, SIZE - 1, &err), &err);
+	assert_ok(backup_target_finish(&target, &err), &err);
+	backup_target_done(&target);
 	assert_file(path, "w", SIZE);
 }
 
@@ -142,8 +142,8 @@ static void a_file_of_the_users_beside_it_is_left_alone(void **state)
 	snprintf(theirs, sizeof(theirs), "%s.partial", path);
 	put(theirs, "theirs");
 	assert_ok(open_new(&target, &err), &err);
-	assert_ok(target_finish(&target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_finish(&target, &err), &err);
+	backup_target_done(&target);
 	assert_file(theirs, "theirs", 6);
 	unlink(theirs);
 }
@@ -155,13 +155,13 @@ static void what_is_left_is_there_and_taken_up(void **state)
 
 	(void)state;
 	assert_ok(open_new(&target, &err), &err);
-	assert_ok(target_write(&target, "half", 4, 0, &err), &err);
-	assert_true(target_leave(&target));
-	target_done(&target);
+	assert_ok(backup_target_write(&target, "half", 4, 0, &err), &err);
+	assert_true(backup_target_leave(&target));
+	backup_target_done(&target);
 	assert_file(partial, "half", SIZE);
 	assert_ok(open_new(&target, &err), &err);
 	assert_true(target.resumes);
-	target_done(&target);
+	backup_target_done(&target);
 }
 
 static int open_over(const char *backup, bool overwrite, struct target *ret, struct cairn_err *err)
@@ -169,7 +169,7 @@ static int open_over(const char *backup, bool overwrite, struct target *ret, str
 	struct target_spec spec = {
 		.to = path, .size = SIZE, .backup = backup, .overwrite = overwrite};
 
-	return target_open(&spec, ret, err);
+	return backup_target_open(&spec, ret, err);
 }
 
 /* A restore of backup b1 over "theirs" that wrote all but was not completed. */
@@ -180,10 +180,10 @@ static void leave_unfinished(void)
 
 	put(path, "theirs");
 	assert_ok(open_over("b1", true, &target, &err), &err);
-	assert_ok(target_hold(&target, &err), &err);
-	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
-	assert_ok(target_zero(&target, 5, SIZE - 5, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_hold(&target, &err), &err);
+	assert_ok(backup_target_write(&target, "whole", 5, 0, &err), &err);
+	assert_ok(backup_target_zero(&target, 5, SIZE - 5, &err), &err);
+	backup_target_done(&target);
 }
 
 static void a_file_that_is_written_over_is_marked_until_it_is_whole(void **state)
@@ -199,11 +199,11 @@ static void a_file_that_is_written_over_is_marked_until_it_is_whole(void **state
 		    SIZE);
 	assert_ok(open_over("b1", false, &target, &err), &err);
 	assert_true(target.resumes);
-	assert_ok(target_hold(&target, &err), &err);
-	assert_ok(target_write(&target, "whole", 5, 0, &err), &err);
-	assert_ok(target_mark_replace(&target, &err), &err);
-	assert_ok(target_finish(&target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_hold(&target, &err), &err);
+	assert_ok(backup_target_write(&target, "whole", 5, 0, &err), &err);
+	assert_ok(backup_target_mark_replace(&target, &err), &err);
+	assert_ok(backup_target_finish(&target, &err), &err);
+	backup_target_done(&target);
 	assert_file(path, "whole", SIZE);
 }
 
@@ -219,7 +219,7 @@ static void another_backup_does_not_take_up_a_marked_file(void **state)
 	assert_ok(open_over("b2", true, &target, &err), &err);
 	assert_true(target.unfinished);
 	assert_false(target.resumes);
-	target_done(&target);
+	backup_target_done(&target);
 }
 
 static void a_marked_file_is_not_backed_up(void **state)
@@ -244,10 +244,10 @@ static void a_file_of_another_size_holds_no_other_image(void **state)
 	(void)state;
 	put(path, "theirs");
 	assert_ok(open_over("b1", true, &target, &err), &err);
-	assert_ok(target_can_hold(&target, 6, &err), &err);
-	assert_code(target_can_hold(&target, 5, &err), CAIRN_PRECONDITION);
-	assert_code(target_can_hold(&target, SIZE, &err), CAIRN_PRECONDITION);
-	target_done(&target);
+	assert_ok(backup_target_can_hold(&target, 6, &err), &err);
+	assert_code(backup_target_can_hold(&target, 5, &err), CAIRN_PRECONDITION);
+	assert_code(backup_target_can_hold(&target, SIZE, &err), CAIRN_PRECONDITION);
+	backup_target_done(&target);
 }
 
 static void two_do_not_write_over_one_file(void **state)
@@ -259,7 +259,7 @@ static void two_do_not_write_over_one_file(void **state)
 	put(path, "theirs");
 	assert_ok(open_over("b1", true, &first, &err), &err);
 	assert_code(open_over("b1", true, &second, &err), CAIRN_ABORTED);
-	target_done(&first);
+	backup_target_done(&first);
 	assert_file(path, "theirs", 6);
 }
 
@@ -279,14 +279,14 @@ static void the_beginning_is_put_together_from_all_writes(void **state)
 		want[i] = (uint8_t)(i * 2654435761U >> 16);
 	memset(want + 1000, 0, 3000);
 	put(path, "theirs");
-	assert_ok(target_open(&spec, &target, &err), &err);
-	assert_ok(target_hold(&target, &err), &err);
-	assert_ok(target_zero(&target, 1000, 3000, &err), &err);
-	assert_ok(target_write(&target, want + 4000, sizeof(want) - 4000, 4000, &err), &err);
-	assert_ok(target_write(&target, want, 1000, 0, &err), &err);
-	assert_ok(target_mark_replace(&target, &err), &err);
-	assert_ok(target_finish(&target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_open(&spec, &target, &err), &err);
+	assert_ok(backup_target_hold(&target, &err), &err);
+	assert_ok(backup_target_zero(&target, 1000, 3000, &err), &err);
+	assert_ok(backup_target_write(&target, want + 4000, sizeof(want) - 4000, 4000, &err), &err);
+	assert_ok(backup_target_write(&target, want, 1000, 0, &err), &err);
+	assert_ok(backup_target_mark_replace(&target, &err), &err);
+	assert_ok(backup_target_finish(&target, &err), &err);
+	backup_target_done(&target);
 	assert_ok(cairn_file_read(AT_FDCWD, path, sizeof(want), &got, &n, &err), &err);
 	assert_int_equal(n, sizeof(want));
 	assert_memory_equal(got, want, n);
@@ -300,9 +300,9 @@ static void two_do_not_write_one_file(void **state)
 	(void)state;
 	assert_ok(open_new(&first, &err), &err);
 	assert_code(open_new(&second, &err), CAIRN_ABORTED);
-	assert_ok(target_write(&first, "first", 5, 0, &err), &err);
-	assert_ok(target_finish(&first, &err), &err);
-	target_done(&first);
+	assert_ok(backup_target_write(&first, "first", 5, 0, &err), &err);
+	assert_ok(backup_target_finish(&first, &err), &err);
+	backup_target_done(&first);
 	assert_file(path, "first", SIZE);
 	assert_code(open_new(&second, &err), CAIRN_EXISTS);
 }
@@ -315,8 +315,8 @@ static void a_file_that_came_meanwhile_stays(void **state)
 	(void)state;
 	assert_ok(open_new(&target, &err), &err);
 	put(path, "theirs");
-	assert_code(target_finish(&target, &err), CAIRN_EXISTS);
-	target_done(&target);
+	assert_code(backup_target_finish(&target, &err), CAIRN_EXISTS);
+	backup_target_done(&target);
 	assert_file(path, "theirs", 6);
 	assert_int_not_equal(access(partial, F_OK), 0);
 }
@@ -364,17 +364,17 @@ static void nobody_is_at_a_volume_that_is_restored_to(void **state)
 	for (int turn = 0; turn < 2; turn++) { /* a new one, and that again */
 		struct target target = TARGET_NONE;
 
-		assert_ok(target_open(&spec, &target, &err), &err);
+		assert_ok(backup_target_open(&spec, &target, &err), &err);
 		assert_int_equal(target.fresh, turn == 0);
-		assert_ok(target_hold(&target, &err), &err);
+		assert_ok(backup_target_hold(&target, &err), &err);
 		assert_file_is_locked(pool);
 		assert_code(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err),
 			    CAIRN_ABORTED);
 		assert_code(pool_volume_expand(pool, "data", 2 << 20, &volume, &err),
 			    CAIRN_ABORTED);
-		assert_ok(target_write(&target, "data", 4, 0, &err), &err);
-		assert_ok(target_finish(&target, &err), &err);
-		target_done(&target);
+		assert_ok(backup_target_write(&target, "data", 4, 0, &err), &err);
+		assert_ok(backup_target_finish(&target, &err), &err);
+		backup_target_done(&target);
 	}
 	assert_ok(pool_volume_delete(pool, "data", POOL_DELETE_REFUSE, &err), &err);
 }
@@ -399,7 +399,7 @@ static void replace_volume_file(struct pool *pool)
 static void nothing_is_restored_to_a_file_that_lost_its_name(void **state)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;
-	cairn_cleanup(target_done) struct target target = TARGET_NONE;
+	cairn_cleanup(backup_target_done) struct target target = TARGET_NONE;
 	struct pool_volume_spec make = {.name = "data", .size = 1 << 20};
 	struct target_spec spec = {.to = "data",
 				   .size = 1 << 20,
@@ -413,9 +413,9 @@ static void nothing_is_restored_to_a_file_that_lost_its_name(void **state)
 	open_pool(&pool);
 	spec.pool = pool;
 	assert_ok(pool_volume_create(pool, &make, &volume, &err), &err);
-	assert_ok(target_open(&spec, &target, &err), &err);
+	assert_ok(backup_target_open(&spec, &target, &err), &err);
 	replace_volume_file(pool);
-	assert_code(target_hold(&target, &err), CAIRN_ABORTED);
+	assert_code(backup_target_hold(&target, &err), CAIRN_ABORTED);
 }
 
 static void a_volume_that_is_not_finished_is_taken_away(void **state)
@@ -429,8 +429,8 @@ static void a_volume_that_is_not_finished_is_taken_away(void **state)
 	(void)state;
 	open_pool(&pool);
 	spec.pool = pool;
-	assert_ok(target_open(&spec, &target, &err), &err);
-	target_done(&target);
+	assert_ok(backup_target_open(&spec, &target, &err), &err);
+	backup_target_done(&target);
 	assert_code(pool_volume_get(pool, "data", &volume, &err), CAIRN_NOT_FOUND);
 }
 
@@ -438,7 +438,7 @@ static void a_volume_that_is_not_finished_is_taken_away(void **state)
 
 static void *take_away(void *arg)
 {
-	target_done(arg);
+	backup_target_done(arg);
 	return NULL;
 }
 
@@ -463,7 +463,7 @@ static void a_volume_that_is_taken_away_is_not_taken_up(void **state)
 			    &deleter, &err),
 		  &err);
 	spec.pool = deleter;
-	assert_ok(target_open(&spec, &target, &err), &err);
+	assert_ok(backup_target_open(&spec, &target, &err), &err);
 	assert_ok(pool_volume_lock(pool, "data", &lock, &err), &err);
 	assert_int_equal(pthread_create(&thread, NULL, take_away, &target), 0);
 	for (int i = 0; i < 20; i++) { /* the deletion waits for our lock */
@@ -489,11 +489,12 @@ static void zeros_behind_the_end_are_not_verified(void **state)
 		struct cairn_err err = {0};
 
 		assert_ok(open_new(&target, &err), &err);
-		assert_ok(chunk_map_add(&map, CHUNK_ZERO, NULL, SIZE, &err), &err);
+		assert_ok(backup_chunk_map_add(&map, CHUNK_ZERO, NULL, SIZE, &err), &err);
 		assert_int_equal(ftruncate(target.fd, cases[i].size), 0);
-		assert_int_equal(restore_verify(&target, &map, 1, NULL, &err), cases[i].code);
-		target_done(&target);
-		chunk_map_done(&map);
+		assert_int_equal(backup_restore_verify(&target, &map, 1, NULL, &err),
+				 cases[i].code);
+		backup_target_done(&target);
+		backup_chunk_map_done(&map);
 	}
 }
 

@@ -408,9 +408,9 @@ static void forge(struct mem_file *file, const uint8_t *payload, size_t n, unsig
 		.index_checksum = block_checksum(index, sizeof(index)),
 	};
 
-	set_header_encode(&header, header_bytes);
+	block_set_header_encode(&header, header_bytes);
 	footer.header_checksum = header.checksum;
-	set_footer_encode(&footer, footer_bytes);
+	block_set_footer_encode(&footer, footer_bytes);
 	set_put(block + 8, n, 2);
 	block[10] = 5;
 	memcpy(block + SET_BLOCK_HEADER_SIZE, payload, n);

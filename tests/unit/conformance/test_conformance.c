@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "conformance/block_listing.h"
-#include "conformance/report.h"
 #include "conformance/csi_request.h"
+#include "conformance/report.h"
 #include "conformance/suite.h"
 
 static void every_test_has_a_name_of_its_own(void **state)
@@ -19,16 +19,16 @@ static void every_test_has_a_name_of_its_own(void **state)
 	const struct suite_test *a, *b;
 
 	(void)state;
-	for (size_t i = 0; (a = suite_test_at(i)); i++) {
+	for (size_t i = 0; (a = conformance_suite_test_at(i)); i++) {
 		assert_non_null(strchr(a->name, '.'));
 		assert_non_null(a->run);
 		assert_non_null(a->rule);
 		for (size_t j = 0; j < i; j++) {
-			b = suite_test_at(j);
+			b = conformance_suite_test_at(j);
 			assert_string_not_equal(a->name, b->name);
 		}
 	}
-	assert_non_null(suite_test_at(60));
+	assert_non_null(conformance_suite_test_at(60));
 }
 
 static void maps_are_read_from_lists(void **state)
@@ -47,10 +47,11 @@ static void maps_are_read_from_lists(void **state)
 		struct request_map map = {0};
 		struct cairn_err err = {0};
 
-		assert_int_equal(request_map_parse(&map, cases[i].text, ",", &err), cases[i].code);
+		assert_int_equal(conformance_request_map_parse(&map, cases[i].text, ",", &err),
+				 cases[i].code);
 		if (cases[i].code == 0)
 			assert_int_equal(map.n, cases[i].n);
-		request_map_done(&map);
+		conformance_request_map_done(&map);
 	}
 }
 
@@ -61,10 +62,10 @@ static void a_map_has_a_limit(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < REQUEST_MAP_MAX; i++)
-		assert_int_equal(request_map_add(&map, "k", "v", &err), 0);
-	assert_int_equal(request_map_add(&map, "k", "v", &err), CAIRN_NO_SPACE);
+		assert_int_equal(conformance_request_map_add(&map, "k", "v", &err), 0);
+	assert_int_equal(conformance_request_map_add(&map, "k", "v", &err), CAIRN_NO_SPACE);
 	assert_int_equal(map.n, REQUEST_MAP_MAX);
-	request_map_done(&map);
+	conformance_request_map_done(&map);
 }
 
 static void a_bad_item_is_not_repeated_in_the_error(void **state)
@@ -73,9 +74,10 @@ static void a_bad_item_is_not_repeated_in_the_error(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_int_equal(request_map_parse(&map, "user=x\nhunter2", "\n", &err), CAIRN_INVALID);
+	assert_int_equal(conformance_request_map_parse(&map, "user=x\nhunter2", "\n", &err),
+			 CAIRN_INVALID);
 	assert_null(strstr(err.msg, "hunter2"));
-	request_map_done(&map);
+	conformance_request_map_done(&map);
 }
 
 static void requests_are_protobuf(void **state)
@@ -84,10 +86,10 @@ static void requests_are_protobuf(void **state)
 	struct cairn_buf buf = CAIRN_BUF_INIT(64);
 
 	(void)state;
-	request_add_string(&buf, 1, "id");
-	request_add_int(&buf, 2, 4096);
-	request_add_int(&buf, 3, 0);
-	request_add_string(&buf, 4, "");
+	conformance_request_add_string(&buf, 1, "id");
+	conformance_request_add_int(&buf, 2, 4096);
+	conformance_request_add_int(&buf, 3, 0);
+	conformance_request_add_string(&buf, 4, "");
 	assert_false(cairn_buf_failed(&buf));
 	assert_int_equal(buf.len, sizeof(expected));
 	assert_memory_equal(buf.data, expected, sizeof(expected));
@@ -107,7 +109,7 @@ static void what_a_listing_does_not_cover_is_found(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(listing_uncovered(&l, cases[i].start, cases[i].end),
+		assert_int_equal(conformance_listing_uncovered(&l, cases[i].start, cases[i].end),
 				 cases[i].uncovered);
 }
 
@@ -120,11 +122,11 @@ static void what_one_listing_lacks_of_another_is_found(void **state)
 	struct listing_range gap = {0};
 
 	(void)state;
-	assert_true(listing_missing(&a, &b, 0, UINT64_MAX, &gap));
+	assert_true(conformance_listing_missing(&a, &b, 0, UINT64_MAX, &gap));
 	assert_int_equal(gap.start, 30);
-	assert_false(listing_missing(&a, &b, 32, UINT64_MAX, &gap));
-	assert_false(listing_missing(&a, &b, 0, 30, &gap));
-	assert_true(listing_missing(&b, &a, 0, UINT64_MAX, &gap));
+	assert_false(conformance_listing_missing(&a, &b, 32, UINT64_MAX, &gap));
+	assert_false(conformance_listing_missing(&a, &b, 0, 30, &gap));
+	assert_true(conformance_listing_missing(&b, &a, 0, UINT64_MAX, &gap));
 	assert_int_equal(gap.start, 40);
 }
 
@@ -133,12 +135,12 @@ static void a_failed_test_stays_failed(void **state)
 	static struct verdict v;
 
 	(void)state;
-	verdict_fail(&v, "a\nb");
-	verdict_skip(&v, "c");
+	conformance_verdict_fail(&v, "a\nb");
+	conformance_verdict_skip(&v, "c");
 	assert_int_equal(v.state, VERDICT_FAIL);
 	assert_string_equal(v.lines[0], "a b");
 	for (unsigned i = 0; i < 2 * VERDICT_LINES_MAX; i++)
-		verdict_note(&v, "d");
+		conformance_verdict_note(&v, "d");
 	assert_int_equal(v.n_lines, VERDICT_LINES_MAX);
 	assert_int_equal(v.lines_dropped, VERDICT_LINES_MAX + 2);
 }
@@ -158,19 +160,19 @@ static void the_junit_file_escapes_and_counts(void **state)
 	(void)state;
 	scratch_template(path, "conformance");
 	fd = mkstemp(path);
-	verdict_fail(&v, "<a> & \"b\"");
-	report_init(&report, true);
+	conformance_verdict_fail(&v, "<a> & \"b\"");
+	conformance_report_init(&report, true);
 	dup2(nowhere, STDOUT_FILENO);
-	report_result(&report, &test, &v, 1500000);
+	conformance_report_result(&report, &test, &v, 1500000);
 	dup2(out, STDOUT_FILENO);
 	assert_int_equal(report.failed, 1);
-	assert_ok(report_write_junit(&report, path, &err), &err);
+	assert_ok(conformance_report_write_junit(&report, path, &err), &err);
 	assert_ok(cairn_file_read(AT_FDCWD, path, 65536, &text, &n, &err), &err);
 	assert_non_null(strstr(text, "tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""));
 	assert_non_null(strstr(text, "message=\"&lt;a> &amp; &quot;b&quot;\""));
 	assert_non_null(strstr(text, "</testsuite>\n"));
 	free(text);
-	report_done(&report);
+	conformance_report_done(&report);
 	unlink(path);
 	close(fd);
 	close(out);

@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/kube_config.h"
 #include "kube/config_impl.h"
 #include "kube/credentials.h"
-#include "kube/exec_plugin.h"
-#include "kube/identity.h"
-#include "kube/global_init.h"
-#include "kube/object.h"
 #include "kube/deadline.h"
+#include "kube/exec_plugin.h"
+#include "kube/global_init.h"
+#include "kube/identity.h"
+#include "kube/kube_config.h"
+#include "kube/object.h"
 #include "kube/yaml.h"
 
 #define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -284,7 +284,7 @@ static void a_pod_without_a_token_is_none(void **state)
 
 static struct kube_identity *identity_of(struct kube_credentials *credentials)
 {
-	const struct kube_patience patience = {.deadline_ns = cairn_monotonic_ns() +
+	const struct kube_deadline patience = {.deadline_ns = cairn_monotonic_ns() +
 							      10 * CAIRN_NS_PER_SEC};
 	struct kube_identity *identity = NULL;
 	struct cairn_err err = {0};
@@ -346,7 +346,7 @@ static void a_token_that_would_be_two_fields_is_not_sent(void **state)
 	struct kube_config *config = parse(BOTH "    token: \"a\\r\\nHost: evil\"\n");
 	struct kube_credentials *credentials = NULL;
 	struct kube_identity *identity = NULL;
-	const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
+	const struct kube_deadline patience = {.deadline_ns = UINT64_MAX};
 	struct cairn_err err = {0};
 
 	(void)state;
@@ -398,7 +398,7 @@ static void a_plugins_answer_is_judged(void **state)
 static int run_plugin(const struct scene *scene, const char *script, uint64_t ms,
 		      struct kube_exec_answer *answer, struct cairn_err *err)
 {
-	const struct kube_patience patience = {.deadline_ns =
+	const struct kube_deadline patience = {.deadline_ns =
 						       cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS};
 	struct kube_config *config;
 	char text[512];
@@ -454,7 +454,7 @@ static void nothing_leaks_or_breaks_without_memory(void **state)
 		struct kube_config *config = NULL;
 		struct kube_credentials *credentials = NULL;
 		struct kube_identity *identity = NULL;
-		const struct kube_patience patience = {.deadline_ns = UINT64_MAX};
+		const struct kube_deadline patience = {.deadline_ns = UINT64_MAX};
 		struct cairn_err err = {0};
 		int rc;
 
@@ -498,6 +498,6 @@ int main(void)
 		cmocka_unit_test(nothing_leaks_or_breaks_without_memory),
 	};
 
-	kube_library_init();
+	kube_global_init();
 	return cmocka_run_group_tests_name("kube/config", tests, NULL, NULL);
 }

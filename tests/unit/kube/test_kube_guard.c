@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "kube/auth.h"
-#include "kube/digest.h"
 #include "kube/authz_cache.h"
+#include "kube/digest.h"
+#include "kube/kube_wait.h"
 #include "kube/user.h"
 #include "kube/value.h"
-#include "kube/kube_wait.h"
 
 #define FOREVER 1000000000U
 #define FLOOD   40U
@@ -68,23 +68,23 @@ static const struct kube_reviewer_ops ops = {
 	.review_access = review_access,
 };
 
-static struct kube_guard *start(struct reviewer *r)
+static struct kube_authz_cache *start(struct reviewer *r)
 {
-	const struct kube_guard_options options = {
+	const struct kube_authz_cache_options options = {
 		.reviewer = {.ops = &ops, .self = r},
 		.keep_ms = FOREVER,
 		.refusal_ms = FOREVER,
 		.turns = true,
 	};
-	struct kube_guard *guard = NULL;
+	struct kube_authz_cache *guard = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(kube_guard_new(&options, &guard, &err), &err);
+	assert_ok(kube_authz_cache_new(&options, &guard, &err), &err);
 	return guard;
 }
 
 struct caller {
-	struct kube_guard *guard;
+	struct kube_authz_cache *guard;
 	const struct kube_digest *origin;
 	char token[32];
 	int rc;
@@ -96,7 +96,7 @@ static void *call(void *arg)
 	struct kube_wait wait = {.deadline_ns = UINT64_MAX, .origin = c->origin};
 	kube_auto_value struct kube_user *user = NULL;
 
-	c->rc = kube_guard_user(c->guard, c->token, NULL, &wait, &user, NULL);
+	c->rc = kube_authz_cache_user(c->guard, c->token, NULL, &wait, &user, NULL);
 	return NULL;
 }
 
@@ -105,7 +105,7 @@ static void one_address_does_not_take_all_questions(void **state)
 	struct kube_digest bad = kube_digest_of("address", "bad", NULL);
 	struct kube_digest good = kube_digest_of("address", "good", NULL);
 	struct reviewer r = {0};
-	struct kube_guard *guard = start(&r);
+	struct kube_authz_cache *guard = start(&r);
 	struct caller flood[FLOOD];
 	struct caller calm = {.guard = guard, .origin = &good, .token = "good"};
 	pthread_t threads[FLOOD];
@@ -124,7 +124,7 @@ static void one_address_does_not_take_all_questions(void **state)
 	atomic_store(&r.open, true);
 	for (unsigned i = 0; i < FLOOD; i++)
 		pthread_join(threads[i], NULL);
-	kube_guard_free(guard);
+	kube_authz_cache_free(guard);
 	assert_int_equal(calm.rc, 0);
 	assert_int_equal(taken, 16);
 	for (unsigned i = 0; i < FLOOD; i++)
@@ -137,18 +137,18 @@ static void what_can_be_no_token_is_not_asked_about(void **state)
 	const char *const bad[] = {NULL, "", "\xff\xfe", "a\xc3", long_text};
 	struct kube_wait wait = {.deadline_ns = UINT64_MAX};
 	struct reviewer r = {0};
-	struct kube_guard *guard = start(&r);
+	struct kube_authz_cache *guard = start(&r);
 
 	(void)state;
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct kube_user *user = NULL;
 
-		assert_code(kube_guard_user(guard, bad[i], NULL, &wait, &user, NULL),
+		assert_code(kube_authz_cache_user(guard, bad[i], NULL, &wait, &user, NULL),
 			    CAIRN_UNAUTHENTICATED);
 	}
 	assert_int_equal(atomic_load(&r.asked), 0);
-	kube_guard_free(guard);
+	kube_authz_cache_free(guard);
 }
 
 static void what_could_not_be_asked_is_not_remembered(void **state)
@@ -163,22 +163,23 @@ static void what_could_not_be_asked_is_not_remembered(void **state)
 	struct kube_wait wait = {.deadline_ns = UINT64_MAX};
 	kube_auto_value struct kube_user *user = NULL;
 	struct reviewer r = {0};
-	struct kube_guard *guard = start(&r);
+	struct kube_authz_cache *guard = start(&r);
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(kube_guard_user(guard, "good", NULL, &wait, &user, &err), &err);
+	assert_ok(kube_authz_cache_user(guard, "good", NULL, &wait, &user, &err), &err);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		atomic_store(&r.fail, cases[i].fails);
-		assert_code(kube_guard_may_read(guard, user, "ns", "mine", &wait, NULL),
+		assert_code(kube_authz_cache_may_read(guard, user, "ns", "mine", &wait, NULL),
 			    cases[i].code);
 	}
 	atomic_store(&r.fail, 0);
-	assert_ok(kube_guard_may_read(guard, user, "ns", "mine", &wait, &err), &err);
-	assert_code(kube_guard_may_read(guard, user, "ns", "other", &wait, NULL), CAIRN_DENIED);
+	assert_ok(kube_authz_cache_may_read(guard, user, "ns", "mine", &wait, &err), &err);
+	assert_code(kube_authz_cache_may_read(guard, user, "ns", "other", &wait, NULL),
+		    CAIRN_DENIED);
 	kube_value_unref(&user->value);
 	user = NULL;
-	kube_guard_free(guard);
+	kube_authz_cache_free(guard);
 }
 
 int main(void)

@@ -8,11 +8,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/kube_client.h"
 #include "kube/global_init.h"
-#include "kube/object.h"
+#include "kube/kube_client.h"
 #include "kube/kube_resource.h"
 #include "kube/kube_status.h"
+#include "kube/object.h"
 #include "kube/timestamp.h"
 
 static json_t *parse(const char *text)
@@ -307,6 +307,6 @@ int main(void)
 		cmocka_unit_test(nothing_leaks_or_breaks_without_memory),
 	};
 
-	kube_library_init();
+	kube_global_init();
 	return cmocka_run_group_tests_name("kube/object", tests, NULL, NULL);
 }

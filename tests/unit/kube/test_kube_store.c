@@ -15,13 +15,13 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/event_series.h"
-#include "kube/lease_record.h"
 #include "kube/global_init.h"
 #include "kube/kube_limiter.h"
-#include "kube/object.h"
-#include "kube/queue.h"
 #include "kube/kube_resource.h"
+#include "kube/lease_record.h"
+#include "kube/object.h"
 #include "kube/object_store.h"
+#include "kube/queue.h"
 
 #define MS  CAIRN_NS_PER_MS
 #define SEC CAIRN_NS_PER_SEC
@@ -465,6 +465,6 @@ int main(void)
 		cmocka_unit_test(too_many_waiting_or_remembered_events_push_out_none_that_waits),
 	};
 
-	kube_library_init();
+	kube_global_init();
 	return cmocka_run_group_tests_name("kube/store", tests, NULL, NULL);
 }

@@ -148,6 +148,6 @@ int main(void)
 		cmocka_unit_test(nothing_leaks_or_breaks_without_memory),
 	};
 
-	kube_library_init();
+	kube_global_init();
 	return cmocka_run_group_tests_name("kube/watch", tests, NULL, NULL);
 }

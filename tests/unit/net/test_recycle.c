@@ -9,22 +9,22 @@
 
 static int set_up(void **state)
 {
-	static struct net_recycle recycle;
+	static struct net_alloc_cache recycle;
 
-	net_recycle_init(&recycle);
+	net_alloc_cache_init(&recycle);
 	*state = &recycle;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	net_recycle_done(*state);
+	net_alloc_cache_done(*state);
 	return 0;
 }
 
 static void a_freed_block_is_used_again_for_its_size(void **state)
 {
-	struct net_recycle *recycle = *state;
+	struct net_alloc_cache *recycle = *state;
 	nghttp2_mem *mem = &recycle->mem;
 	void *small = mem->malloc(100, recycle), *again;
 
@@ -40,7 +40,7 @@ static void a_freed_block_is_used_again_for_its_size(void **state)
 
 static void only_so_many_blocks_are_kept(void **state)
 {
-	struct net_recycle *recycle = *state;
+	struct net_alloc_cache *recycle = *state;
 	nghttp2_mem *mem = &recycle->mem;
 	void *blocks[NET_RECYCLE_KEPT + 50], *large;
 
@@ -60,7 +60,7 @@ static void only_so_many_blocks_are_kept(void **state)
 
 static void memory_that_grows_keeps_its_bytes(void **state)
 {
-	struct net_recycle *recycle = *state;
+	struct net_alloc_cache *recycle = *state;
 	nghttp2_mem *mem = &recycle->mem;
 	uint8_t *p = mem->realloc(NULL, 30, recycle), *q;
 
@@ -79,7 +79,7 @@ static void memory_that_grows_keeps_its_bytes(void **state)
 
 static void zeroed_memory_is_zero_though_used_before(void **state)
 {
-	struct net_recycle *recycle = *state;
+	struct net_alloc_cache *recycle = *state;
 	nghttp2_mem *mem = &recycle->mem;
 	uint8_t *p = mem->malloc(200, recycle);
 
@@ -95,7 +95,7 @@ static void zeroed_memory_is_zero_though_used_before(void **state)
 
 static void sizes_that_overflow_are_refused(void **state)
 {
-	struct net_recycle *recycle = *state;
+	struct net_alloc_cache *recycle = *state;
 	nghttp2_mem *mem = &recycle->mem;
 
 	assert_null(mem->calloc(SIZE_MAX / 2, 3, recycle));

@@ -47,7 +47,7 @@ static void make_fragmented(void)
 	unsigned char block[4096];
 	int fd;
 
-	assert_ok(store_volume_create(store, "vol-1", (uint64_t)EXTENTS * STRIDE, &err), &err);
+	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)EXTENTS * STRIDE, &err), &err);
 	fd = open_volume(store, "vol-1");
 	for (unsigned i = 0; i < EXTENTS; i++) {
 		memset(block, (int)(i % 251) + 1, sizeof(block));
@@ -64,13 +64,13 @@ static int open_btrfs(enum scratchfs_kind kind)
 	dir = scratchfs_make(kind, 1024 * MIB);
 	if (!dir)
 		return -1;
-	assert_ok(store_open("btrfs", dir, true, &store, &err), &err);
+	assert_ok(pool_store_open("btrfs", dir, true, &store, &err), &err);
 	return 0;
 }
 
 static void close_btrfs(void)
 {
-	store_close(store);
+	pool_store_close(store);
 	store = NULL;
 	scratchfs_remove();
 }
@@ -94,7 +94,8 @@ static void few_changes_in_many_extents_go_by_the_stream(void **state)
 			 0);
 	close(fd);
 	assert_int_equal(
-		store_volume_resize(store, "vol-1", (uint64_t)EXTENTS * STRIDE + MIB, NULL), 0);
+		pool_store_volume_resize(store, "vol-1", (uint64_t)EXTENTS * STRIDE + MIB, NULL),
+		0);
 	cut("snap-2");
 	assert_string_equal(delta_by(BTRFS_METHOD_TREE, "snap-1", "snap-2", &tree), "tree");
 	assert_string_equal(delta_by(BTRFS_METHOD_AUTO, "snap-1", "snap-2", &chosen), "send");
@@ -160,14 +161,14 @@ static void pieces_of_a_compressed_extent_are_told_apart(void **state)
 		skip();
 	snprintf(path, sizeof(path), "%s/r", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_ok(store_open("reflink", path, true, &other, &err), &err);
+	assert_ok(pool_store_open("reflink", path, true, &other, &err), &err);
 	for (int i = 0; i < 2; i++) {
 		struct store *s = i == 0 ? store : other;
 		unsigned char bytes[128 * KIB];
 
 		memset(bytes, 'a', 64 * KIB);
 		memset(bytes + 64 * KIB, 'b', 64 * KIB);
-		assert_ok(store_volume_create(s, "vol-1", 8 * MIB, &err), &err);
+		assert_ok(pool_store_volume_create(s, "vol-1", 8 * MIB, &err), &err);
 		fd = open_volume(s, "vol-1");
 		assert_int_equal(pwrite(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
 		assert_ok(cut_whole(s, "vol-1", "snap-1", &err), &err);
@@ -187,7 +188,7 @@ static void pieces_of_a_compressed_extent_are_told_apart(void **state)
 	collected_done(&tree);
 	collected_done(&sent);
 	collected_done(&mapped);
-	store_close(other);
+	pool_store_close(other);
 	close_btrfs();
 }
 
@@ -198,7 +199,7 @@ static void short_memory_in_the_stream_is_an_error(void **state)
 	(void)state;
 	if (open_btrfs(SCRATCHFS_BTRFS) < 0)
 		skip();
-	assert_int_equal(store_volume_create(store, "vol-1", 8 * MIB, NULL), 0);
+	assert_int_equal(pool_store_volume_create(store, "vol-1", 8 * MIB, NULL), 0);
 	cut("snap-1");
 	for (unsigned i = 0; i < 600; i++)
 		fill_at(store, "vol-1", i * STRIDE, 4096, 1);
@@ -232,7 +233,7 @@ static void inline_data_is_never_taken_as_equal(void **state)
 	(void)state;
 	if (open_btrfs(SCRATCHFS_BTRFS) < 0)
 		skip();
-	assert_int_equal(store_volume_create(store, "vol-1", 1024, NULL), 0);
+	assert_int_equal(pool_store_volume_create(store, "vol-1", 1024, NULL), 0);
 	fill_at(store, "vol-1", 0, 1024, 1);
 	cut("snap-1");
 	fill_at(store, "vol-1", 0, 1024, 2);
@@ -240,7 +241,7 @@ static void inline_data_is_never_taken_as_equal(void **state)
 	delta_of(store, "snap-1", "snap-2", &c);
 	assert_true(covers(&c, 0, 1024));
 	collected_done(&c);
-	assert_int_equal(store_volume_resize(store, "vol-1", 1 * MIB, NULL), 0);
+	assert_int_equal(pool_store_volume_resize(store, "vol-1", 1 * MIB, NULL), 0);
 	fill_at(store, "vol-1", 64 * KIB, 4096, 2);
 	cut("snap-3");
 	delta_of(store, "snap-2", "snap-3", &c);
@@ -285,7 +286,8 @@ static void a_comparison_is_exact_while_data_is_moved(void **state)
 	(void)state;
 	if (open_btrfs(SCRATCHFS_BTRFS) < 0)
 		skip();
-	assert_ok(store_volume_create(store, "vol-1", (uint64_t)BALANCED * STRIDE, &err), &err);
+	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)BALANCED * STRIDE, &err),
+		  &err);
 	for (unsigned i = 0; i < BALANCED; i++)
 		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, (unsigned char)(i % 251 + 1));
 	cut("snap-1");
@@ -294,9 +296,9 @@ static void a_comparison_is_exact_while_data_is_moved(void **state)
 	for (unsigned i = 0; i < BALANCED; i += 2)
 		fill_at(store, "vol-1", (uint64_t)i * STRIDE + 4096, 4096, 0xfe);
 	cut("snap-2");
-	assert_ok(
-		store_delta(store, "snap-1", "snap-2", collected_sink(&c), &progress, &stats, &err),
-		&err);
+	assert_ok(pool_store_delta(store, "snap-1", "snap-2", collected_sink(&c), &progress, &stats,
+				   &err),
+		  &err);
 	assert_true(balancing.balances > 0);
 	for (size_t i = 0; i < c.n; i++)
 		changed += c.list[i].length / 4096;

@@ -79,7 +79,7 @@ static void command(struct cairn_buf *buf, unsigned number, const struct cairn_b
 	if (n > 0)
 		cairn_buf_add(buf, attrs->data, n);
 	assert_false(cairn_buf_failed(buf));
-	crc = crc32c_raw(0, buf->data + at, buf->len - at);
+	crc = btrfs_crc32c_raw(0, buf->data + at, buf->len - at);
 	for (unsigned i = 0; i < 4; i++)
 		buf->data[at + 6 + i] = (uint8_t)(crc >> 8 * i);
 }
@@ -99,15 +99,15 @@ static void change(struct cairn_buf *buf, unsigned number, const char *path, uin
 static int feed(const struct cairn_buf *buf, size_t piece, struct seen *seen, bool *ret_ended,
 		struct cairn_err *err)
 {
-	cairn_cleanup(stream_freep) struct stream *stream = NULL;
+	cairn_cleanup(btrfs_stream_freep) struct stream *stream = NULL;
 	struct stream_sink sink = {.range = see, .arg = seen};
 	int rc = 0;
 
-	assert_ok(stream_new("disk", sink, &stream, err), err);
+	assert_ok(btrfs_stream_new("disk", sink, &stream, err), err);
 	for (size_t at = 0; at < buf->len && rc == 0; at += piece)
-		rc = stream_feed(stream, buf->data + at,
-				 buf->len - at < piece ? buf->len - at : piece, err);
-	*ret_ended = stream_ended(stream);
+		rc = btrfs_stream_feed(stream, buf->data + at,
+				       buf->len - at < piece ? buf->len - at : piece, err);
+	*ret_ended = btrfs_stream_ended(stream);
 	return rc;
 }
 
@@ -288,8 +288,8 @@ static void the_checksum_is_the_known_one(void **state)
 {
 	/* CRC-32C of "123456789" is e3069283 with the usual inversions. */
 	(void)state;
-	assert_int_equal(~crc32c_raw(0xffffffff, "123456789", 9), 0xe3069283);
-	assert_int_equal(crc32c_raw(0, "", 0), 0);
+	assert_int_equal(~btrfs_crc32c_raw(0xffffffff, "123456789", 9), 0xe3069283);
+	assert_int_equal(btrfs_crc32c_raw(0, "", 0), 0);
 }
 
 int main(void)

@@ -11,11 +11,11 @@ static void what_was_committed_is_there_after_reopening(void **state)
 	put_one(cat, "b", "", CATALOGUE_ORDERED);
 	assert_value(cat, "a", "1");
 	assert_value(cat, "c", NULL);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	cat = open_again(false);
 	assert_value(cat, "a", "1");
 	assert_value(cat, "b", "");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 static void a_second_create_is_refused_and_harms_nothing(void **state)
@@ -25,7 +25,7 @@ static void a_second_create_is_refused_and_harms_nothing(void **state)
 
 	(void)state;
 	put_one(cat, "a", "1", CATALOGUE_DURABLE);
-	assert_code(catalogue_create(helper_dir, &err), CAIRN_EXISTS);
+	assert_code(pool_catalogue_create(helper_dir, &err), CAIRN_EXISTS);
 	assert_value(cat, "a", "1");
 }
 
@@ -37,7 +37,7 @@ static void an_interrupted_create_does_not_stop_the_next(void **state)
 	assert_non_null(f);
 	fputs("half", f);
 	fclose(f);
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	assert_int_equal(access(in_dir("catalogue.db.tmp"), F_OK), -1);
 }
 
@@ -65,13 +65,13 @@ static void a_batch_puts_and_deletes_together_in_order(void **state)
 	(void)state;
 	put_one(cat, "old", "1", CATALOGUE_ORDERED);
 	batch = new_batch(cat);
-	catalogue_put(batch, text("new"), text("1"));
-	catalogue_put(batch, text("new"), text("2"));
-	catalogue_delete(batch, text("old"));
-	catalogue_delete(batch, text("never was"));
+	pool_catalogue_put(batch, text("new"), text("1"));
+	pool_catalogue_put(batch, text("new"), text("2"));
+	pool_catalogue_delete(batch, text("old"));
+	pool_catalogue_delete(batch, text("never was"));
 	assert_value(cat, "old", "1");
 	assert_value(cat, "new", NULL);
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
 	assert_value(cat, "old", NULL);
 	assert_value(cat, "new", "2");
 }
@@ -84,7 +84,7 @@ static void a_batch_that_is_not_committed_changes_nothing(void **state)
 	for (int i = 0; i < 3; i++) {
 		auto_batch *batch = new_batch(cat);
 
-		catalogue_put(batch, text("a"), text("1"));
+		pool_catalogue_put(batch, text("a"), text("1"));
 	}
 	assert_int_equal(count_rows(cat, ""), 0);
 }
@@ -114,15 +114,15 @@ static void an_expectation_that_fails_changes_nothing(void **state)
 		auto_batch *batch = new_batch(cat);
 		struct cairn_err err = {0};
 
-		catalogue_put(batch, text("w"), text("x"));
-		catalogue_expect(batch, text(cases[i].key),
-				 cases[i].value ? text(cases[i].value) : nothing);
-		assert_code(catalogue_commit(batch, CATALOGUE_ORDERED, &err), cases[i].code);
+		pool_catalogue_put(batch, text("w"), text("x"));
+		pool_catalogue_expect(batch, text(cases[i].key),
+				      cases[i].value ? text(cases[i].value) : nothing);
+		assert_code(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), cases[i].code);
 		assert_value(cat, "w", cases[i].code == 0 ? "x" : NULL);
-		catalogue_batch_free(batch);
+		pool_catalogue_batch_free(batch);
 		batch = new_batch(cat);
-		catalogue_delete(batch, text("w"));
-		assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+		pool_catalogue_delete(batch, text("w"));
+		assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
 	}
 }
 
@@ -133,10 +133,10 @@ static void expectations_speak_of_the_state_before_the_batch(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	catalogue_put(batch, text("a"), text("1"));
-	catalogue_expect(batch, text("a"), nothing);
-	assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
-	assert_code(catalogue_commit(batch, CATALOGUE_ORDERED, &err), CAIRN_ABORTED);
+	pool_catalogue_put(batch, text("a"), text("1"));
+	pool_catalogue_expect(batch, text("a"), nothing);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+	assert_code(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), CAIRN_ABORTED);
 	assert_value(cat, "a", "1");
 }
 
@@ -159,10 +159,10 @@ static void what_is_too_large_is_refused_and_sticks(void **state)
 		auto_batch *batch = new_batch(cat);
 		struct cairn_err err = {0};
 
-		catalogue_put(batch, (struct catalogue_bytes){zeros, cases[i].key_len},
-			      (struct catalogue_bytes){zeros, cases[i].value_len});
-		catalogue_put(batch, text("good"), text("1"));
-		assert_code(catalogue_commit(batch, CATALOGUE_ORDERED, &err), cases[i].code);
+		pool_catalogue_put(batch, (struct catalogue_bytes){zeros, cases[i].key_len},
+				   (struct catalogue_bytes){zeros, cases[i].value_len});
+		pool_catalogue_put(batch, text("good"), text("1"));
+		assert_code(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), cases[i].code);
 		assert_int_equal(err.code, cases[i].code);
 		assert_int_equal(count_rows(cat, "good"), cases[i].code == 0 || i > 1);
 	}
@@ -176,8 +176,8 @@ static void a_reader_cannot_commit(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	catalogue_put(batch, text("a"), text("1"));
-	assert_code(catalogue_commit(batch, CATALOGUE_DURABLE, &err), CAIRN_PRECONDITION);
+	pool_catalogue_put(batch, text("a"), text("1"));
+	assert_code(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), CAIRN_PRECONDITION);
 	assert_value(cat, "a", NULL);
 	put_one(cat, "a", "2", CATALOGUE_ORDERED);
 	assert_value(reader, "a", "2");
@@ -236,8 +236,8 @@ static void a_scan_gives_keys_in_byte_order_after_a_key_within_a_prefix(void **s
 		struct collect c = {""};
 		struct cairn_err err = {0};
 
-		assert_ok(catalogue_scan(cat, text(cases[i].prefix), text(cases[i].after), collect,
-					 &c, &err),
+		assert_ok(pool_catalogue_scan(cat, text(cases[i].prefix), text(cases[i].after),
+					      collect, &c, &err),
 			  &err);
 		assert_string_equal(c.keys, cases[i].want);
 	}
@@ -253,10 +253,10 @@ static void a_scan_ends_when_the_callback_says_so(void **state)
 	put_one(cat, "1", "", CATALOGUE_ORDERED);
 	put_one(cat, "2", "", CATALOGUE_ORDERED);
 	put_one(cat, "3", "", CATALOGUE_ORDERED);
-	assert_ok(catalogue_scan(cat, nothing, nothing, collect, &c, &err), &err);
+	assert_ok(pool_catalogue_scan(cat, nothing, nothing, collect, &c, &err), &err);
 	assert_string_equal(c.keys, "1,2,");
 	c = (struct collect){"", "1,", CAIRN_CANCELLED};
-	assert_code(catalogue_scan(cat, nothing, nothing, collect, &c, &err), CAIRN_CANCELLED);
+	assert_code(pool_catalogue_scan(cat, nothing, nothing, collect, &c, &err), CAIRN_CANCELLED);
 	assert_string_equal(c.keys, "1,");
 }
 
@@ -273,9 +273,9 @@ static void fill_many(struct catalogue *cat, char mark)
 	value[LONG_LINE] = '\0';
 	for (int i = 0; i < MANY; i++) {
 		snprintf(key, sizeof(key), "k%06d", i);
-		catalogue_put(batch, text(key), text(value));
+		pool_catalogue_put(batch, text(key), text(value));
 	}
-	assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
 }
 
 struct nested {
@@ -310,7 +310,7 @@ static void a_long_scan_is_of_one_moment_while_its_callback_writes(void **state)
 
 	(void)state;
 	fill_many(cat, 'a');
-	assert_ok(catalogue_scan(cat, nothing, nothing, use_catalogue, &nested, &err), &err);
+	assert_ok(pool_catalogue_scan(cat, nothing, nothing, use_catalogue, &nested, &err), &err);
 	assert_int_equal(nested.rows, MANY);
 	assert_int_equal(nested.nested_rows, MANY + 1);
 }
@@ -337,7 +337,7 @@ static void the_log_stays_short_also_when_each_process_commits_once(void **state
 	char value[32];
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (int i = 0; i < 600; i++) {
 		auto_catalogue *cat = open_again(true);
 
@@ -357,7 +357,7 @@ static void a_check_of_a_sound_catalogue_finds_nothing(void **state)
 
 	(void)state;
 	fill_many(cat, 'a');
-	assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+	assert_ok(pool_catalogue_check(cat, count_line, &faults, &err), &err);
 	assert_int_equal(faults, 0);
 }
 
@@ -372,11 +372,11 @@ static void a_directory_with_odd_characters_works(void **state)
 	(void)state;
 	snprintf(odd, sizeof(odd), "%s/file:a?b#c%%20 d", helper_dir);
 	assert_int_equal(mkdir(odd, 0700), 0);
-	assert_ok(catalogue_create(odd, &err), &err);
-	assert_ok(catalogue_open(odd, true, &cat, &err), &err);
+	assert_ok(pool_catalogue_create(odd, &err), &err);
+	assert_ok(pool_catalogue_open(odd, true, &cat, &err), &err);
 	put_one(cat, "a", "1", CATALOGUE_DURABLE);
 	assert_value(cat, "a", "1");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		snprintf(file, sizeof(file), "%s/%s", odd, names[i]);
 		unlink(file);

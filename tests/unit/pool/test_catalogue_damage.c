@@ -51,11 +51,11 @@ static void make_full_file(void)
 
 	for (int i = 0; i < RECORDS; i++) {
 		key_of(i, key);
-		catalogue_put(batch, text(key),
-			      (struct catalogue_bytes){value, value_of(i, value)});
+		pool_catalogue_put(batch, text(key),
+				   (struct catalogue_bytes){value, value_of(i, value)});
 	}
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
-	catalogue_close(cairn_take(cat));
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	pool_catalogue_close(cairn_take(cat));
 	sql("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
@@ -83,7 +83,7 @@ static void drop_log(void)
 	unlink(in_dir("catalogue.db-shm"));
 }
 
-struct survey {
+struct segment_walk {
 	size_t rows, damaged;
 };
 
@@ -91,7 +91,7 @@ static int survey_row(void *arg, struct catalogue_bytes key, struct catalogue_by
 		      bool damaged, struct cairn_err *err)
 {
 	static uint8_t want[CATALOGUE_VALUE_MAX];
-	struct survey *survey = arg;
+	struct segment_walk *survey = arg;
 	char name[16];
 
 	(void)err;
@@ -125,7 +125,7 @@ static size_t count_missing(struct catalogue *cat)
 		int rc;
 
 		key_of(i, key);
-		rc = catalogue_get(cat, text(key), &data, &len, NULL);
+		rc = pool_catalogue_get(cat, text(key), &data, &len, NULL);
 		if (rc != 0) {
 			assert_true(rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS);
 			missing++;
@@ -142,28 +142,28 @@ static size_t count_missing(struct catalogue *cat)
  * gone is noticed by the opening, the scan or the check. */
 static void survive(void)
 {
-	struct survey survey = {0};
+	struct segment_walk survey = {0};
 	struct cairn_err err = {0};
 	struct catalogue *cat = NULL;
 	size_t missing, faults = 0;
-	int rc = catalogue_open(helper_dir, true, &cat, &err);
+	int rc = pool_catalogue_open(helper_dir, true, &cat, &err);
 
 	if (rc != 0) {
 		assert_true(rc == CAIRN_DATA_LOSS || rc == CAIRN_UNIMPLEMENTED);
 		return;
 	}
 	missing = count_missing(cat);
-	rc = catalogue_scan(cat, nothing, nothing, survey_row, &survey, &err);
+	rc = pool_catalogue_scan(cat, nothing, nothing, survey_row, &survey, &err);
 	assert_true(rc == 0 || rc == CAIRN_DATA_LOSS);
-	assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+	assert_ok(pool_catalogue_check(cat, count_line, &faults, &err), &err);
 	if (missing > 0 || survey.rows != RECORDS)
 		assert_true(rc != 0 || survey.damaged > 0 || faults > 0);
 	auto_batch *batch = new_batch(cat);
 
-	catalogue_put(batch, text("key/00050"), text("other"));
-	rc = catalogue_commit(batch, CATALOGUE_ORDERED, &err);
+	pool_catalogue_put(batch, text("key/00050"), text("other"));
+	rc = pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err);
 	assert_true(rc == 0 || rc == CAIRN_DATA_LOSS || rc == CAIRN_PRECONDITION);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 static void overwritten_regions_are_noticed(void **state)
@@ -254,11 +254,11 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 		struct cairn_err err = {0};
 
 		snprintf(value, sizeof(value), "%d", i);
-		catalogue_put(batch, text("one"), text(value));
-		catalogue_put(batch, text("two"), text(value));
-		assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+		pool_catalogue_put(batch, text("one"), text(value));
+		pool_catalogue_put(batch, text("two"), text(value));
+		assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
 	}
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	log = load("catalogue.db-wal", &log_len);
 	file = load("catalogue.db", &file_len);
 	bad = malloc(log_len);
@@ -275,14 +275,15 @@ static void a_damaged_log_loses_its_end_and_never_half_a_commit(void **state)
 			bad[at] ^= 0x40;
 			store("catalogue.db-wal", bad, cut ? at : log_len);
 			store("catalogue.db-shm", bad, cut ? at : log_len);
-			assert_ok(catalogue_open_lossy(helper_dir, false, &cat, &err), &err);
-			rc = catalogue_get(cat, text("one"), &one, &one_len, NULL);
-			assert_int_equal(catalogue_get(cat, text("two"), &two, &two_len, NULL), rc);
+			assert_ok(pool_catalogue_open_lossy(helper_dir, false, &cat, &err), &err);
+			rc = pool_catalogue_get(cat, text("one"), &one, &one_len, NULL);
+			assert_int_equal(pool_catalogue_get(cat, text("two"), &two, &two_len, NULL),
+					 rc);
 			if (rc == 0)
 				assert_string_equal((char *)one, (char *)two);
 			free(one);
 			free(two);
-			catalogue_close(cat);
+			pool_catalogue_close(cat);
 		}
 	}
 }
@@ -308,15 +309,15 @@ static void a_damaged_last_commit_is_noticed(void **state)
 	(void)state;
 	put_one(cat, "one", "1", CATALOGUE_DURABLE);
 	put_one(cat, "two", "2", CATALOGUE_DURABLE);
-	catalogue_close(cat);
-	mark = catalogue_mark_read(in_dir("catalogue.db"));
+	pool_catalogue_close(cat);
+	mark = pool_catalogue_mark_read(in_dir("catalogue.db"));
 	flip_log_at(mark.end - 100);
 	for (int writable = 0; writable < 2; writable++)
-		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+		assert_code(pool_catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
 	flip_log_at(mark.end - 100);
 	cat = open_again(true);
 	assert_value(cat, "two", "2");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 /* A commit whose process was killed before the index had it is written over. */
@@ -330,23 +331,23 @@ static void a_mark_moves_back_only_over_a_whole_log(void **state)
 	(void)state;
 	put_one(cat, "one", "1", CATALOGUE_DURABLE);
 	put_one(cat, "two", "2", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	snprintf(path, sizeof(path), "%s", in_dir("catalogue.db"));
 	fd = open(in_dir("catalogue.db-trust"), O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	mark = catalogue_mark_read(path);
+	mark = pool_catalogue_mark_read(path);
 	flip_log_at(mark.end - 100);
-	catalogue_mark_lower(fd, path, mark.salt, mark.start);
-	now = catalogue_mark_read(path);
+	pool_catalogue_mark_lower(fd, path, mark.salt, mark.start);
+	now = pool_catalogue_mark_read(path);
 	assert_memory_equal(&now, &mark, sizeof(mark));
 	flip_log_at(mark.end - 100);
-	catalogue_mark_lower(fd, path, mark.salt, mark.end);
-	assert_int_equal(catalogue_mark_read(path).end, mark.end);
-	catalogue_mark_lower(fd, path, mark.salt, mark.start);
-	assert_int_equal(catalogue_mark_read(path).end, mark.start);
+	pool_catalogue_mark_lower(fd, path, mark.salt, mark.end);
+	assert_int_equal(pool_catalogue_mark_read(path).end, mark.end);
+	pool_catalogue_mark_lower(fd, path, mark.salt, mark.start);
+	assert_int_equal(pool_catalogue_mark_read(path).end, mark.start);
 	close(fd);
 	flip_log_at(mark.end - 100);
-	catalogue_close(open_again(true));
+	pool_catalogue_close(open_again(true));
 }
 
 static void an_older_log_that_was_put_back_is_noticed(void **state)
@@ -361,17 +362,17 @@ static void an_older_log_that_was_put_back_is_noticed(void **state)
 	old = load("catalogue.db-wal", &old_len);
 	sql("PRAGMA wal_checkpoint");
 	put_one(cat, "two", "2", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	log = load("catalogue.db-wal", &len);
 	assert_memory_not_equal(old + 16, log + 16, CATALOGUE_SALT_SIZE);
 	unlink(in_dir("catalogue.db-shm"));
 	store("catalogue.db-wal", old, old_len);
 	for (int writable = 0; writable < 2; writable++)
-		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+		assert_code(pool_catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
 	store("catalogue.db-wal", log, len);
 	cat = open_again(true);
 	assert_value(cat, "two", "2");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 static void assert_lost(void)
@@ -380,7 +381,7 @@ static void assert_lost(void)
 		struct catalogue *cat = NULL;
 		struct cairn_err err = {0};
 
-		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+		assert_code(pool_catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
 	}
 }
 
@@ -398,7 +399,7 @@ static void a_log_lost_together_with_the_trust_file_is_noticed(void **state)
 
 		if (commits)
 			put_one(cat, "one", "1", CATALOGUE_DURABLE);
-		catalogue_close(cat);
+		pool_catalogue_close(cat);
 		log = load("catalogue.db-wal", &len);
 		for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
 			drop_log();
@@ -413,8 +414,8 @@ static void a_log_lost_together_with_the_trust_file_is_noticed(void **state)
 		cat = open_again(true);
 		assert_value(cat, "one", commits ? "1" : NULL);
 		put_one(cat, "two", "2", CATALOGUE_DURABLE);
-		catalogue_close(cat);
-		catalogue_close(open_again(true));
+		pool_catalogue_close(cat);
+		pool_catalogue_close(open_again(true));
 		unlink(in_dir("catalogue.db"));
 	}
 }
@@ -434,7 +435,7 @@ static void a_log_lost_beside_a_touched_main_file_is_noticed(void **state)
 	put_one(cat, "one", "1", CATALOGUE_DURABLE);
 	sql("PRAGMA wal_checkpoint");
 	put_one(cat, "two", "2", CATALOGUE_ORDERED);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	drop_log();
 	touch_main();
 	assert_lost();
@@ -453,7 +454,7 @@ static void a_log_that_was_folded_in_is_not_lost(void **state)
 
 			put_one(cat, "one", "1", CATALOGUE_DURABLE);
 			put_one(cat, "two", "2", CATALOGUE_ORDERED);
-			catalogue_close(cat);
+			pool_catalogue_close(cat);
 			sql(statements[i]);
 			assert_int_not_equal(access(in_dir("catalogue.db-wal"), F_OK), 0);
 			if (touched)
@@ -461,8 +462,8 @@ static void a_log_that_was_folded_in_is_not_lost(void **state)
 			cat = open_again(true);
 			assert_int_equal(count_rows(cat, ""), 2);
 			put_one(cat, "three", "3", CATALOGUE_DURABLE);
-			catalogue_close(cat);
-			catalogue_close(open_again(true));
+			pool_catalogue_close(cat);
+			pool_catalogue_close(open_again(true));
 			unlink(in_dir("catalogue.db"));
 			drop_log();
 		}
@@ -474,13 +475,13 @@ static void an_older_main_file_learns_of_its_log(void **state)
 	struct catalogue *cat;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	sql("PRAGMA default_cache_size=0");
 	unlink(in_dir("catalogue.db-trust"));
 	cat = open_again(true);
 	for (int i = 0; i < 200; i++)
 		put_one(cat, "one", "1", CATALOGUE_ORDERED);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	drop_log();
 	unlink(in_dir("catalogue.db-trust"));
 	assert_lost();
@@ -520,7 +521,7 @@ static void generations_of_a_log_wrap_around(void **state)
 	char path[128];
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	snprintf(path, sizeof(path), "%s", in_dir("catalogue.db"));
 	mark = (struct catalogue_mark){.end = 1};
 	for (uint32_t first = UINT32_MAX - 4; first != 4; first++)
@@ -529,7 +530,7 @@ static void generations_of_a_log_wrap_around(void **state)
 
 			store_log_header(first);
 			put_big(mark.salt, marked);
-			(void)catalogue_mark_fault(path, &mark, &is_proven);
+			(void)pool_catalogue_mark_fault(path, &mark, &is_proven);
 			assert_int_equal(is_proven, cases[i].is_fault);
 		}
 }
@@ -547,12 +548,12 @@ static void a_missing_file_is_no_missing_record(void **state)
 	(void)state;
 	put_one(cat, "k/1", "value", CATALOGUE_DURABLE);
 	/* Another thread uses it, so the question opens one more. */
-	assert_ok(catalogue_reader_take(cat, &idle, &err), &err);
+	assert_ok(pool_catalogue_reader_take(cat, &idle, &err), &err);
 	snprintf(moved, sizeof(moved), "%s", in_dir("moved"));
 	assert_int_equal(rename(in_dir("catalogue.db"), moved), 0);
-	assert_code(catalogue_get(cat, text("k/1"), &data, &len, &err), CAIRN_UNAVAILABLE);
+	assert_code(pool_catalogue_get(cat, text("k/1"), &data, &len, &err), CAIRN_UNAVAILABLE);
 	assert_int_equal(rename(moved, in_dir("catalogue.db")), 0);
-	catalogue_reader_release(cat, idle, true);
+	pool_catalogue_reader_release(cat, idle, true);
 	assert_value(cat, "k/1", "value");
 }
 
@@ -565,10 +566,10 @@ static void the_log_beside_an_empty_file_stays(void **state)
 
 	(void)state;
 	put_one(cat, "k", "value", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	assert_int_equal(truncate(in_dir("catalogue.db"), 0), 0);
 	for (int writable = 0; writable < 2; writable++)
-		assert_code(catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
+		assert_code(pool_catalogue_open(helper_dir, writable, &cat, &err), CAIRN_DATA_LOSS);
 	assert_int_equal(stat(in_dir("catalogue.db-wal"), &st), 0);
 	assert_true(st.st_size > 0);
 }
@@ -579,10 +580,10 @@ static void nobody_waits_for_a_journal(void **state)
 	struct catalogue *cat = NULL;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	assert_int_equal(mkfifo(in_dir("catalogue.db-journal"), 0600), 0);
 	alarm(60); /* it hung for ever */
-	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
 	alarm(0);
 }
 
@@ -602,22 +603,22 @@ static void what_is_not_a_catalogue_is_refused(void **state)
 	struct catalogue *cat = NULL;
 
 	(void)state;
-	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_NOT_FOUND);
-	assert_code(catalogue_open("/nonexistent/x", true, &cat, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_catalogue_open(helper_dir, true, &cat, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_catalogue_open("/nonexistent/x", true, &cat, &err), CAIRN_NOT_FOUND);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		catalogue_close(create_and_open());
+		pool_catalogue_close(create_and_open());
 		sql(cases[i].statement);
 		for (int writable = 0; writable < 2; writable++)
-			assert_code(catalogue_open(helper_dir, writable, &cat, &err),
+			assert_code(pool_catalogue_open(helper_dir, writable, &cat, &err),
 				    cases[i].code);
 		unlink(in_dir("catalogue.db"));
 		drop_log();
 	}
 	store("catalogue.db", (const uint8_t *)"plain text, and more than sixteen bytes", 39);
-	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
 	unlink(in_dir("catalogue.db"));
 	assert_int_equal(mkfifo(in_dir("catalogue.db"), 0600), 0);
-	assert_code(catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
+	assert_code(pool_catalogue_open(helper_dir, true, &cat, &err), CAIRN_DATA_LOSS);
 }
 
 static void a_catalogue_without_its_table_is_damaged(void **state)
@@ -628,11 +629,11 @@ static void a_catalogue_without_its_table_is_damaged(void **state)
 	size_t len, faults = 0;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	sql("DROP TABLE kv");
 	cat = open_again(true);
-	assert_code(catalogue_get(cat, text("a"), &data, &len, &err), CAIRN_DATA_LOSS);
-	assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+	assert_code(pool_catalogue_get(cat, text("a"), &data, &len, &err), CAIRN_DATA_LOSS);
+	assert_ok(pool_catalogue_check(cat, count_line, &faults, &err), &err);
 	assert_true(faults > 0);
 }
 
@@ -675,21 +676,21 @@ static int use_all(struct cairn_err *err)
 	auto_batch *batch = NULL;
 	cairn_auto_free uint8_t *data = NULL;
 	size_t len, rows = 0;
-	int rc = catalogue_open(helper_dir, true, &cat, err);
+	int rc = pool_catalogue_open(helper_dir, true, &cat, err);
 
 	if (rc == 0)
-		rc = catalogue_get(cat, text("one"), &data, &len, err);
+		rc = pool_catalogue_get(cat, text("one"), &data, &len, err);
 	if (rc == 0)
-		rc = catalogue_scan(cat, nothing, nothing, count_row, &rows, err);
+		rc = pool_catalogue_scan(cat, nothing, nothing, count_row, &rows, err);
 	if (rc == 0)
-		rc = catalogue_batch_new(cat, &batch, err);
+		rc = pool_catalogue_batch_new(cat, &batch, err);
 	if (rc != 0)
 		return rc;
 	assert_int_equal(rows, 2);
-	catalogue_expect(batch, text("one"), (struct catalogue_bytes){data, len});
-	catalogue_put(batch, text("one"), text("new"));
-	catalogue_put(batch, text("two"), text("new"));
-	return catalogue_commit(batch, CATALOGUE_DURABLE, err);
+	pool_catalogue_expect(batch, text("one"), (struct catalogue_bytes){data, len});
+	pool_catalogue_put(batch, text("one"), text("new"));
+	pool_catalogue_put(batch, text("two"), text("new"));
+	return pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 }
 
 static void memory_that_runs_out_is_an_error_and_half_changes_nothing(void **state)
@@ -699,7 +700,7 @@ static void memory_that_runs_out_is_an_error_and_half_changes_nothing(void **sta
 	size_t n, failures = 0;
 
 	(void)state;
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	for (int after = 0; after < 2; after++) {
 		rc = CAIRN_NO_SPACE;
 		for (n = 1; n < 5000; n++) {
@@ -708,7 +709,7 @@ static void memory_that_runs_out_is_an_error_and_half_changes_nothing(void **sta
 			cat = open_again(true);
 			put_one(cat, "one", "old", CATALOGUE_ORDERED);
 			put_one(cat, "two", "old", CATALOGUE_ORDERED);
-			catalogue_close(cat);
+			pool_catalogue_close(cat);
 			cairn_mem_fail_at(n, after);
 			rc = use_all(&err);
 			bool reached = cairn_mem_count() >= n;
@@ -720,7 +721,7 @@ static void memory_that_runs_out_is_an_error_and_half_changes_nothing(void **sta
 			cat = open_again(false);
 			assert_value(cat, "one", rc == 0 ? "new" : "old");
 			assert_value(cat, "two", rc == 0 ? "new" : "old");
-			catalogue_close(cat);
+			pool_catalogue_close(cat);
 			if (!reached)
 				break;
 		}

@@ -66,10 +66,10 @@ static void commit_one(struct worker *w, unsigned i)
 	key_of(w, i, key);
 	snprintf(other, sizeof(other), "%s-too", key);
 	if (is_refusable(i))
-		catalogue_expect(batch, text("never there"), text("x"));
-	catalogue_put(batch, text(key), text(key));
-	catalogue_put(batch, text(other), text(key));
-	rc = catalogue_commit(batch, i % 3 ? CATALOGUE_DURABLE : CATALOGUE_ORDERED, &err);
+		pool_catalogue_expect(batch, text("never there"), text("x"));
+	pool_catalogue_put(batch, text(key), text(key));
+	pool_catalogue_put(batch, text(other), text(key));
+	rc = pool_catalogue_commit(batch, i % 3 ? CATALOGUE_DURABLE : CATALOGUE_ORDERED, &err);
 	if (rc == 0)
 		w->fates[i] = FATE_DONE;
 	else if (rc == CAIRN_ABORTED)
@@ -133,7 +133,7 @@ static void each_commit_has_its_own_fate(void **state)
 	assert_int_equal(assert_fates(cat, workers), 0);
 	/* They share: fewer syncs than durable commits that were done. */
 	assert_true(syncs - before < THREADS * EACH / 2);
-	catalogue_close(cairn_take(cat));
+	pool_catalogue_close(cairn_take(cat));
 	cat = open_again(false);
 	assert_int_equal(assert_fates(cat, workers), 0);
 }
@@ -148,10 +148,10 @@ static void syncs_that_fail_take_back_what_was_not_acknowledged(void **state)
 	fail_every = 7;
 	run_all(cat, workers);
 	fail_every = 0;
-	certain = catalogue_is_certain(cat);
+	certain = pool_catalogue_is_certain(cat);
 	assert_true(certain);
 	assert_true(assert_fates(cat, workers) > 0);
-	catalogue_close(cairn_take(cat));
+	pool_catalogue_close(cairn_take(cat));
 	cat = open_again(false);
 	assert_true(assert_fates(cat, workers) > 0);
 }
@@ -166,14 +166,14 @@ static void *count_up(void *arg)
 		uint64_t value = 0;
 		char digits[24];
 		size_t len = 0;
-		int rc = catalogue_get(w->cat, text("counter"), &data, &len, NULL);
+		int rc = pool_catalogue_get(w->cat, text("counter"), &data, &len, NULL);
 
 		if (data)
 			(void)cairn_parse_u64((char *)data, &value, NULL);
 		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value + 1);
-		catalogue_expect(batch, text("counter"), (struct catalogue_bytes){data, len});
-		catalogue_put(batch, text("counter"), text(digits));
-		rc = catalogue_commit(batch, CATALOGUE_DURABLE, NULL);
+		pool_catalogue_expect(batch, text("counter"), (struct catalogue_bytes){data, len});
+		pool_catalogue_put(batch, text("counter"), text(digits));
+		rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, NULL);
 		if (rc == 0)
 			i++;
 		else if (rc != CAIRN_ABORTED)

@@ -46,7 +46,7 @@ static bool child_has(struct catalogue *cat, const char *key, const char *want)
 	cairn_auto_free uint8_t *data = NULL;
 	size_t len;
 	struct cairn_err err = {0};
-	int rc = catalogue_get(cat, text(key), &data, &len, &err);
+	int rc = pool_catalogue_get(cat, text(key), &data, &len, &err);
 
 	if (rc != 0)
 		fprintf(stderr, "get %s: %s\n", key, err.msg);
@@ -66,18 +66,18 @@ static int increment(struct catalogue *cat)
 		uint64_t value = 0;
 		char digits[24];
 		size_t len = 0;
-		int rc = catalogue_get(cat, text("counter"), &data, &len, NULL);
+		int rc = pool_catalogue_get(cat, text("counter"), &data, &len, NULL);
 
 		if (rc != 0 && rc != CAIRN_NOT_FOUND)
 			return rc;
 		if (data && cairn_parse_u64((char *)data, &value, NULL) != 0)
 			return CAIRN_DATA_LOSS;
-		if (catalogue_batch_new(cat, &batch, NULL) != 0)
+		if (pool_catalogue_batch_new(cat, &batch, NULL) != 0)
 			return CAIRN_NO_SPACE;
 		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value + 1);
-		catalogue_expect(batch, text("counter"), (struct catalogue_bytes){data, len});
-		catalogue_put(batch, text("counter"), text(digits));
-		rc = catalogue_commit(batch, CATALOGUE_ORDERED, NULL);
+		pool_catalogue_expect(batch, text("counter"), (struct catalogue_bytes){data, len});
+		pool_catalogue_put(batch, text("counter"), text(digits));
+		rc = pool_catalogue_commit(batch, CATALOGUE_ORDERED, NULL);
 		if (rc != CAIRN_ABORTED)
 			return rc;
 	}
@@ -87,7 +87,7 @@ static int increment_many(void)
 {
 	auto_catalogue *cat = NULL;
 
-	child_check(catalogue_open(helper_dir, true, &cat, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &cat, NULL) == 0);
 	for (int i = 0; i < INCREMENTS; i++)
 		child_check(increment(cat) == 0);
 	return CHILD_OK;
@@ -100,7 +100,7 @@ static void expectations_make_processes_count_together(void **state)
 	int status;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
 		pids[i] = fork();
 		assert_true(pids[i] >= 0);
@@ -145,7 +145,8 @@ static void *thread_scans(void *arg)
 	for (int i = 0; i < INCREMENTS; i++) {
 		char first[24] = "";
 
-		if (catalogue_scan(arg, text("pair/"), nothing, compare_pair, first, NULL) != 0)
+		if (pool_catalogue_scan(arg, text("pair/"), nothing, compare_pair, first, NULL) !=
+		    0)
 			return arg;
 	}
 	return NULL;
@@ -158,15 +159,16 @@ static void *thread_writes_pairs(void *arg)
 		char value[24];
 
 		snprintf(value, sizeof(value), "%d", i);
-		if (catalogue_batch_new(arg, &batch, NULL) != 0)
+		if (pool_catalogue_batch_new(arg, &batch, NULL) != 0)
 			return arg;
 		for (int j = 0; j < 5; j++) {
 			char key[24];
 
 			snprintf(key, sizeof(key), "pair/%d", j);
-			catalogue_put(batch, text(key), text(value));
+			pool_catalogue_put(batch, text(key), text(value));
 		}
-		if (catalogue_commit(batch, i % 16 ? CATALOGUE_ORDERED : CATALOGUE_DURABLE, NULL))
+		if (pool_catalogue_commit(batch, i % 16 ? CATALOGUE_ORDERED : CATALOGUE_DURABLE,
+					  NULL))
 			return arg;
 	}
 	return NULL;
@@ -198,20 +200,21 @@ static int commit_for_ever(int pipe_fd, uint64_t from)
 {
 	auto_catalogue *cat = NULL;
 
-	child_check(catalogue_open(helper_dir, true, &cat, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &cat, NULL) == 0);
 	for (uint64_t i = from;; i++) {
 		auto_batch *batch = NULL;
 		char key[40], value[40];
 
-		child_check(catalogue_batch_new(cat, &batch, NULL) == 0);
+		child_check(pool_catalogue_batch_new(cat, &batch, NULL) == 0);
 		snprintf(value, sizeof(value), "%llu", (unsigned long long)i);
 		for (int c = 'a'; c <= 'c'; c++) {
 			snprintf(key, sizeof(key), "%c/%llu", c, (unsigned long long)i);
-			catalogue_put(batch, text(key), text(value));
+			pool_catalogue_put(batch, text(key), text(value));
 		}
-		catalogue_put(batch, text("last"), text(value));
-		child_check(catalogue_commit(batch, i % 7 ? CATALOGUE_ORDERED : CATALOGUE_DURABLE,
-					     NULL) == 0);
+		pool_catalogue_put(batch, text("last"), text(value));
+		child_check(pool_catalogue_commit(batch,
+						  i % 7 ? CATALOGUE_ORDERED : CATALOGUE_DURABLE,
+						  NULL) == 0);
 		child_check(cairn_write_full(pipe_fd, &i, sizeof(i)) == 0);
 	}
 }
@@ -250,7 +253,7 @@ static void a_killed_writer_loses_no_acknowledged_batch(void **state)
 	unsigned seed = 20260101;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (int round = 0; round < 25; round++) {
 		uint64_t acknowledged = run_and_kill(last + 1, round < 5 ? 0 : 6,
 						     rand_r(&seed) % 40000000 + 500000);
@@ -259,13 +262,13 @@ static void a_killed_writer_loses_no_acknowledged_batch(void **state)
 		size_t len, faults = 0;
 		struct cairn_err err = {0};
 
-		if (catalogue_get(cat, text("last"), &data, &len, NULL) == 0)
+		if (pool_catalogue_get(cat, text("last"), &data, &len, NULL) == 0)
 			assert_ok(cairn_parse_u64((char *)data, &last, &err), &err);
 		assert_true(last >= acknowledged);
 		assert_int_equal(count_rows(cat, "a/"), last);
 		assert_int_equal(count_rows(cat, "b/"), last);
 		assert_int_equal(count_rows(cat, "c/"), last);
-		assert_ok(catalogue_check(cat, count_line, &faults, &err), &err);
+		assert_ok(pool_catalogue_check(cat, count_line, &faults, &err), &err);
 		assert_int_equal(faults, 0);
 	}
 	assert_true(last > 100);
@@ -293,10 +296,10 @@ static int child_put(const char *key, const char *value)
 	auto_catalogue *cat = NULL;
 	auto_batch *batch = NULL;
 
-	child_check(catalogue_open(helper_dir, true, &cat, NULL) == 0);
-	child_check(catalogue_batch_new(cat, &batch, NULL) == 0);
-	catalogue_put(batch, text(key), text(value));
-	child_check(catalogue_commit(batch, CATALOGUE_DURABLE, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &cat, NULL) == 0);
+	child_check(pool_catalogue_batch_new(cat, &batch, NULL) == 0);
+	pool_catalogue_put(batch, text(key), text(value));
+	child_check(pool_catalogue_commit(batch, CATALOGUE_DURABLE, NULL) == 0);
 	return 0;
 }
 
@@ -308,18 +311,18 @@ static int read_only_with(bool keep_log, bool keep_index)
 
 	if (private_mount() != CHILD_OK)
 		return CHILD_SKIP;
-	child_check(catalogue_create(helper_dir, NULL) == 0);
+	child_check(pool_catalogue_create(helper_dir, NULL) == 0);
 	if (keep_log)
 		child_check(child_put("a", "1") == 0);
 	if (!keep_index)
 		unlink(in_dir("catalogue.db-shm"));
 	child_check(make_read_only() == 0);
-	child_check(catalogue_open(helper_dir, true, &cat, &err) == CAIRN_PRECONDITION);
-	child_check(catalogue_open(helper_dir, false, &cat, &err) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &cat, &err) == CAIRN_PRECONDITION);
+	child_check(pool_catalogue_open(helper_dir, false, &cat, &err) == 0);
 	child_check(!keep_log || child_has(cat, "a", "1"));
-	child_check(catalogue_scan(cat, nothing, nothing, count_row, &rows, &err) == 0);
+	child_check(pool_catalogue_scan(cat, nothing, nothing, count_row, &rows, &err) == 0);
 	child_check(rows == keep_log);
-	child_check(catalogue_check(cat, count_line, &faults, &err) == 0 && faults == 0);
+	child_check(pool_catalogue_check(cat, count_line, &faults, &err) == 0 && faults == 0);
 	return CHILD_OK;
 }
 
@@ -363,24 +366,25 @@ static int full_disk(void)
 
 	if (private_mount() != CHILD_OK)
 		return CHILD_SKIP;
-	child_check(catalogue_create(helper_dir, NULL) == 0);
-	child_check(catalogue_open(helper_dir, true, &cat, NULL) == 0);
+	child_check(pool_catalogue_create(helper_dir, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &cat, NULL) == 0);
 	memset(value, 'v', sizeof(value));
 	for (; rc == 0 && done < 10000; done++) {
 		auto_batch *batch = NULL;
 
 		snprintf(key, sizeof(key), "key/%d", done);
-		child_check(catalogue_batch_new(cat, &batch, NULL) == 0);
-		catalogue_put(batch, text(key), (struct catalogue_bytes){value, sizeof(value)});
+		child_check(pool_catalogue_batch_new(cat, &batch, NULL) == 0);
+		pool_catalogue_put(batch, text(key),
+				   (struct catalogue_bytes){value, sizeof(value)});
 		snprintf(key, sizeof(key), "also/%d", done);
-		catalogue_put(batch, text(key), text("1"));
-		rc = catalogue_commit(batch, CATALOGUE_ORDERED, NULL);
+		pool_catalogue_put(batch, text(key), text("1"));
+		rc = pool_catalogue_commit(batch, CATALOGUE_ORDERED, NULL);
 	}
 	child_check(rc == CAIRN_NO_SPACE);
 	size_t keys = 0, also = 0;
 
-	child_check(catalogue_scan(cat, text("key/"), nothing, count_row, &keys, NULL) == 0);
-	child_check(catalogue_scan(cat, text("also/"), nothing, count_row, &also, NULL) == 0);
+	child_check(pool_catalogue_scan(cat, text("key/"), nothing, count_row, &keys, NULL) == 0);
+	child_check(pool_catalogue_scan(cat, text("also/"), nothing, count_row, &also, NULL) == 0);
 	child_check(keys == also && keys == (size_t)done - 1);
 	return CHILD_OK;
 }
@@ -411,7 +415,7 @@ static int open_private_file_as_nobody(void)
 	struct catalogue *cat = NULL;
 
 	child_check(become_nobody() == 0);
-	child_check(catalogue_open(helper_dir, false, &cat, NULL) == CAIRN_DENIED);
+	child_check(pool_catalogue_open(helper_dir, false, &cat, NULL) == CAIRN_DENIED);
 	return CHILD_OK;
 }
 
@@ -429,8 +433,8 @@ static int read_public_file_as_nobody(void)
 	struct catalogue *other = NULL;
 
 	child_check(become_nobody() == 0);
-	child_check(catalogue_open(helper_dir, true, &other, NULL) == CAIRN_DENIED);
-	child_check(catalogue_open(helper_dir, false, &cat, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, true, &other, NULL) == CAIRN_DENIED);
+	child_check(pool_catalogue_open(helper_dir, false, &cat, NULL) == 0);
 	child_check(child_has(cat, "a", "1"));
 	return CHILD_OK;
 }
@@ -450,7 +454,7 @@ static void rights_decide_what_can_be_opened(void **state)
 	assert_int_equal(in_child(open_private_file_as_nobody), CHILD_OK);
 	set_modes(0644, 0755);
 	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
 	unlink(in_dir("catalogue.db-shm"));
 	assert_int_equal(in_child(read_public_file_as_nobody), CHILD_OK);
@@ -461,7 +465,7 @@ static int find_damage_as_nobody(void)
 	struct catalogue *cat = NULL;
 
 	child_check(become_nobody() == 0);
-	child_check(catalogue_open(helper_dir, false, &cat, NULL) == CAIRN_DATA_LOSS);
+	child_check(pool_catalogue_open(helper_dir, false, &cat, NULL) == CAIRN_DATA_LOSS);
 	return CHILD_OK;
 }
 
@@ -480,7 +484,7 @@ static void a_reader_without_locks_notices_a_damaged_log(void **state)
 	put_one(cat, "b", "1", CATALOGUE_DURABLE);
 	put_one(cat, "a", "1", CATALOGUE_DURABLE);
 	put_one(cat, "c", "1", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	set_modes(0644, 0755);
 	chmod(in_dir("catalogue.db-trust"), 0644);
 	unlink(in_dir("catalogue.db-shm"));
@@ -517,11 +521,11 @@ static int read_around_a_write(int in, int out)
 	int rc = CAIRN_ABORTED;
 
 	child_check(become_nobody() == 0);
-	child_check(catalogue_open(helper_dir, false, &cat, NULL) == 0);
+	child_check(pool_catalogue_open(helper_dir, false, &cat, NULL) == 0);
 	child_check(child_has(cat, "a", "1"));
 	child_check(cairn_write_full(out, "x", 1) == 0 && wait_for(in) == 0);
 	for (int i = 0; i < 100 && rc == CAIRN_ABORTED; i++)
-		rc = catalogue_get(cat, text("a"), &data, &len, NULL);
+		rc = pool_catalogue_get(cat, text("a"), &data, &len, NULL);
 	child_check(rc == 0 && len == 1 && *data == '2');
 	free(data);
 	return CHILD_OK;
@@ -542,7 +546,7 @@ static void a_reader_without_locks_sees_what_others_write(void **state)
 	struct catalogue *cat = create_and_open();
 
 	put_one(cat, "a", "1", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	unlink(in_dir("catalogue.db-shm"));
 	set_modes(0644, 0755);
 	pid = fork();
@@ -555,7 +559,7 @@ static void a_reader_without_locks_sees_what_others_write(void **state)
 	assert_int_equal(cairn_write_full(to_child[1], "x", 1), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 int main(void)

@@ -19,7 +19,7 @@ static void the_files_keep_their_blocks(void **state)
 	struct stat before, after;
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (int i = 0; i < 3; i++) {
 		auto_catalogue *cat = open_again(true);
 		char key[16];
@@ -29,7 +29,7 @@ static void the_files_keep_their_blocks(void **state)
 	}
 	assert_int_equal(stat(in_dir("catalogue.db-shm"), &before), 0);
 	assert_true(before.st_blocks > 0);
-	catalogue_close(open_again(true));
+	pool_catalogue_close(open_again(true));
 	assert_int_equal(stat(in_dir("catalogue.db-shm"), &after), 0);
 	assert_int_equal(before.st_ino, after.st_ino);
 	assert_int_equal(before.st_blocks, after.st_blocks);
@@ -45,7 +45,7 @@ static void an_index_that_does_not_fit_the_log_is_made_anew(void **state)
 	static const unsigned char fills[] = {0x00, 0xff, 0x5a};
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (size_t i = 0; i < ARRAY_LEN(fills); i++) {
 		unsigned char old[32768], junk[32768];
 		int fd;
@@ -124,7 +124,7 @@ static void processes_with_the_plain_vfs_may_write_too(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(count_rows(cat, "o"), ROWS);
 	assert_int_equal(count_rows(cat, "p"), ROWS);
-	assert_int_equal(catalogue_check(cat, count_line, &faults, NULL), 0);
+	assert_int_equal(pool_catalogue_check(cat, count_line, &faults, NULL), 0);
 	assert_int_equal(faults, 0);
 }
 
@@ -164,11 +164,12 @@ static void a_long_log_has_an_index_of_several_regions(void **state)
 		snprintf(name, sizeof(name), "s%d", i);
 		put_one(cat, name, large, CATALOGUE_ORDERED);
 	}
-	assert_int_equal(catalogue_scan(cat, text("s"), nothing, commit_in_scan, cat, NULL), 0);
+	assert_int_equal(pool_catalogue_scan(cat, text("s"), nothing, commit_in_scan, cat, NULL),
+			 0);
 	assert_int_equal(count_rows(cat, "l"), 50);
 	assert_int_equal(stat(in_dir("catalogue.db-shm"), &st), 0);
 	assert_true(st.st_size > 32768);
-	catalogue_closep(&cat);
+	pool_catalogue_closep(&cat);
 	cat = open_again(true);
 	assert_int_equal(count_rows(cat, "l"), 50);
 	assert_value(cat, "s9", large);
@@ -200,7 +201,7 @@ static void commit_in_child(int held)
 
 		close(held);
 		put_one(cat, "child", "v", CATALOGUE_DURABLE);
-		catalogue_closep(&cat);
+		pool_catalogue_closep(&cat);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -214,21 +215,21 @@ static void an_index_that_is_held_is_kept_across_fork(void **state)
 
 	(void)state;
 	put_one(cat, "parent", "v", CATALOGUE_DURABLE);
-	held = catalogue_hold(cat);
+	held = pool_catalogue_hold(cat);
 	assert_true(held >= 0);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	swap_unused_byte(0x77);
 	commit_in_child(held);
 	cat = open_again(true);
 	assert_int_equal(swap_unused_byte(0x77), 0x77);
 	assert_value(cat, "parent", "v");
 	assert_value(cat, "child", "v");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	close(held);
 	cat = open_again(true);
 	assert_int_equal(swap_unused_byte(0), 0);
 	assert_value(cat, "child", "v");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 /* Connections are opened when they are needed, by a path that had no link in it. */
@@ -243,11 +244,11 @@ static void a_link_that_appears_on_the_way_is_not_followed(void **state)
 	snprintf(moved, sizeof(moved), "%s-moved", helper_dir);
 	assert_int_equal(rename(helper_dir, moved), 0);
 	assert_int_equal(symlink(moved, helper_dir), 0);
-	catalogue_put(batch, text("a"), text("1"));
-	assert_int_not_equal(catalogue_commit(batch, CATALOGUE_DURABLE, &err), 0);
+	pool_catalogue_put(batch, text("a"), text("1"));
+	assert_int_not_equal(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), 0);
 	assert_int_equal(unlink(helper_dir), 0);
 	assert_int_equal(rename(moved, helper_dir), 0);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 /* Two processes, and an index that is removed or replaced under the first. */
@@ -256,7 +257,7 @@ static void commits_after_the_index_was_removed_are_kept(void **state)
 	static const char *const keys[] = {"a", "b"};
 
 	(void)state;
-	catalogue_close(create_and_open());
+	pool_catalogue_close(create_and_open());
 	for (int renamed = 0; renamed < 2; renamed++) {
 		auto_catalogue *first = open_again(true);
 		auto_catalogue *second = NULL;
@@ -273,8 +274,8 @@ static void commits_after_the_index_was_removed_are_kept(void **state)
 		if (!renamed)
 			assert_value(first, keys[renamed], "3");
 		assert_value(second, "first", "3");
-		catalogue_close(cairn_take(first));
-		catalogue_close(cairn_take(second));
+		pool_catalogue_close(cairn_take(first));
+		pool_catalogue_close(cairn_take(second));
 		second = open_again(true);
 		assert_value(second, keys[renamed], "3");
 		assert_value(second, "first", "3");

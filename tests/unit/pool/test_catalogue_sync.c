@@ -88,8 +88,8 @@ static int try_put(struct catalogue *cat, const char *key, enum catalogue_sync s
 {
 	auto_batch *batch = new_batch(cat);
 
-	catalogue_put(batch, text(key), text("1"));
-	return catalogue_commit(batch, sync, NULL);
+	pool_catalogue_put(batch, text(key), text("1"));
+	return pool_catalogue_commit(batch, sync, NULL);
 }
 
 static void assert_trusted(bool trusted)
@@ -120,13 +120,13 @@ static void commits_after_a_failed_sync_survive_a_power_cut(void **state)
 		put_one(cat, key, "1", CATALOGUE_DURABLE);
 		assert_trusted(true);
 	}
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	power_cut();
 	cat = open_again(true);
 	assert_int_equal(count_rows(cat, "d"), 7);
 	assert_int_equal(count_rows(cat, "o"), 7);
 	assert_value(cat, "bad", NULL);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 /* It opened the log before, and its own descriptor reports no error. */
@@ -140,19 +140,19 @@ static void another_process_knows_of_a_sync_that_failed(void **state)
 	put_one(cat, "b", "1", CATALOGUE_ORDERED);
 	fail_syncs = 100;
 	assert_int_not_equal(try_put(cat, "bad", CATALOGUE_DURABLE), 0);
-	assert_false(catalogue_is_certain(cat));
+	assert_false(pool_catalogue_is_certain(cat));
 	fail_syncs = 0;
 	assert_trusted(false);
 	put_one(other, "c", "1", CATALOGUE_DURABLE);
 	assert_trusted(true);
-	catalogue_close(cat);
-	catalogue_close(other);
+	pool_catalogue_close(cat);
+	pool_catalogue_close(other);
 	power_cut();
 	cat = open_again(true);
 	assert_value(cat, "a", "1");
 	assert_value(cat, "b", "1");
 	assert_value(cat, "c", "1");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 static void a_process_killed_in_a_failing_sync_leaves_word(void **state)
@@ -163,7 +163,7 @@ static void a_process_killed_in_a_failing_sync_leaves_word(void **state)
 
 	(void)state;
 	put_one(cat, "a", "1", CATALOGUE_DURABLE);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	child = fork();
 	if (child == 0) {
 		cat = open_again(true);
@@ -180,12 +180,12 @@ static void a_process_killed_in_a_failing_sync_leaves_word(void **state)
 	put_one(cat, "b", "1", CATALOGUE_DURABLE);
 	assert_true(headers_written > 0); /* all of it was written again */
 	assert_trusted(true);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 	power_cut();
 	cat = open_again(true);
 	assert_value(cat, "a", "1");
 	assert_value(cat, "b", "1");
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 static void no_checkpoint_runs_on_a_log_that_is_not_trusted(void **state)
@@ -211,7 +211,7 @@ static void no_checkpoint_runs_on_a_log_that_is_not_trusted(void **state)
 	put_one(cat, "b", "1", CATALOGUE_DURABLE); /* and then one may */
 	assert_int_equal(stat(in_dir("catalogue.db"), &after), 0);
 	assert_int_not_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 /* Memory was short, and a page that was never written was read from disk again. */
@@ -236,7 +236,7 @@ static void a_log_that_lost_a_part_acknowledges_nothing(void **state)
 	put_one(cat, "d", "1", CATALOGUE_DURABLE);
 	assert_trusted(true);
 	assert_value(cat, "c", NULL);
-	catalogue_close(cat);
+	pool_catalogue_close(cat);
 }
 
 int main(void)

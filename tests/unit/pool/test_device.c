@@ -55,7 +55,7 @@ static void assert_no_device(const char *file)
 	char device[DEVICE_PATH_MAX] = "untouched";
 	struct cairn_err err = {0};
 
-	assert_ok(device_find(file, device, &err), &err);
+	assert_ok(pool_device_find(file, device, &err), &err);
 	assert_string_equal(device, "");
 }
 
@@ -68,13 +68,13 @@ static void an_attached_file_is_found_until_detached(void **state)
 
 	(void)state;
 	assert_no_device(file);
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	assert_int_equal(device_size(device), SIZE);
-	assert_ok(device_find(file, found, &err), &err);
+	assert_ok(pool_device_find(file, found, &err), &err);
 	assert_string_equal(found, device);
-	assert_ok(device_detach(file, &err), &err);
+	assert_ok(pool_device_detach(file, &err), &err);
 	assert_no_device(file);
-	assert_ok(device_detach(file, &err), &err);
+	assert_ok(pool_device_detach(file, &err), &err);
 }
 
 static void a_file_keeps_the_device_it_has(void **state)
@@ -85,10 +85,10 @@ static void a_file_keeps_the_device_it_has(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_attach(file, false, first, &err), &err);
-	assert_ok(device_attach(file, false, again, &err), &err);
+	assert_ok(pool_device_attach(file, false, first, &err), &err);
+	assert_ok(pool_device_attach(file, false, again, &err), &err);
 	assert_string_equal(again, first);
-	assert_ok(device_attach(file, true, again, &err), &err);
+	assert_ok(pool_device_attach(file, true, again, &err), &err);
 	assert_string_equal(again, first);
 }
 
@@ -99,9 +99,9 @@ static void a_read_only_device_refuses_writes_and_a_writable_attach(void **state
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_attach(file, true, device, &err), &err);
+	assert_ok(pool_device_attach(file, true, device, &err), &err);
 	assert_true(device_flags(device) & LO_FLAGS_READ_ONLY);
-	assert_code(device_attach(file, false, device, &err), CAIRN_PRECONDITION);
+	assert_code(pool_device_attach(file, false, device, &err), CAIRN_PRECONDITION);
 	assert_non_null(strstr(err.msg, "read-only"));
 }
 
@@ -114,12 +114,12 @@ static void a_device_attached_by_hand_is_found_also_under_another_name(void **st
 
 	(void)state;
 	RUN("losetup", "--find", file);
-	assert_ok(device_find(file, device, &err), &err);
+	assert_ok(pool_device_find(file, device, &err), &err);
 	assert_string_not_equal(device, "");
 	assert_int_equal(rename(file, other), 0);
-	assert_ok(device_find(other, device, &err), &err);
+	assert_ok(pool_device_find(other, device, &err), &err);
 	assert_string_not_equal(device, "");
-	assert_ok(device_detach(other, &err), &err);
+	assert_ok(pool_device_detach(other, &err), &err);
 	assert_no_device(other);
 }
 
@@ -134,7 +134,7 @@ static void the_same_inode_number_on_another_filesystem_is_another_file(void **s
 
 	(void)state;
 	blockdev_mkfs("btrfs", image);
-	assert_ok(device_attach(image, false, device, &err), &err);
+	assert_ok(pool_device_attach(image, false, device, &err), &err);
 	blockdev_mount(device, "m");
 	RUN("btrfs", "-q", "subvolume", "create", blockdev_path("m/s1"));
 	blockdev_file("m/s1/f", BLOCKDEV_MIB);
@@ -142,9 +142,9 @@ static void the_same_inode_number_on_another_filesystem_is_another_file(void **s
 	assert_int_equal(stat(blockdev_path("m/s1/f"), &one), 0);
 	assert_int_equal(stat(blockdev_path("m/s2/f"), &two), 0);
 	assert_int_equal(one.st_ino, two.st_ino);
-	assert_ok(device_attach(blockdev_path("m/s1/f"), false, inner, &err), &err);
+	assert_ok(pool_device_attach(blockdev_path("m/s1/f"), false, inner, &err), &err);
 	assert_no_device(blockdev_path("m/s2/f"));
-	assert_ok(device_detach(blockdev_path("m/s1/f"), &err), &err);
+	assert_ok(pool_device_detach(blockdev_path("m/s1/f"), &err), &err);
 }
 
 static void a_mounted_device_is_not_detached(void **state)
@@ -156,14 +156,14 @@ static void a_mounted_device_is_not_detached(void **state)
 
 	(void)state;
 	blockdev_mkfs("ext4", file);
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	blockdev_mount(device, "m");
-	assert_code(device_detach(file, &err), CAIRN_PRECONDITION);
-	assert_ok(device_find(file, found, &err), &err);
+	assert_code(pool_device_detach(file, &err), CAIRN_PRECONDITION);
+	assert_ok(pool_device_find(file, found, &err), &err);
 	assert_string_equal(found, device);
 	assert_false(device_flags(device) & LO_FLAGS_AUTOCLEAR);
 	assert_int_equal(umount(blockdev_path("m")), 0);
-	assert_ok(device_detach(file, &err), &err);
+	assert_ok(pool_device_detach(file, &err), &err);
 	assert_no_device(file);
 }
 
@@ -175,14 +175,14 @@ static void a_device_open_elsewhere_stays_as_it_was(void **state)
 	int fd;
 
 	(void)state;
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	fd = open(device, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_code(device_detach(file, &err), CAIRN_PRECONDITION);
+	assert_code(pool_device_detach(file, &err), CAIRN_PRECONDITION);
 	assert_false(device_flags(device) & LO_FLAGS_AUTOCLEAR);
 	close(fd);
 	assert_int_equal(device_size(device), SIZE); /* it did not go with the close */
-	assert_ok(device_detach(file, &err), &err);
+	assert_ok(pool_device_detach(file, &err), &err);
 	assert_no_device(file);
 }
 
@@ -203,11 +203,11 @@ static void a_device_that_is_held_for_a_moment_is_detached(void **state)
 	int fd;
 
 	(void)state;
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	fd = open(device, O_RDONLY | O_EXCL | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pthread_create(&holder, NULL, close_in_a_moment, &fd), 0);
-	assert_ok(device_detach(file, &err), &err);
+	assert_ok(pool_device_detach(file, &err), &err);
 	pthread_join(holder, NULL);
 	assert_no_device(file);
 }
@@ -219,9 +219,9 @@ static void growth_of_the_file_is_seen_after_refresh(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	assert_int_equal(truncate(file, 2 * SIZE), 0);
-	assert_ok(device_refresh_size(device, 2 * SIZE, &err), &err);
+	assert_ok(pool_device_refresh_size(device, 2 * SIZE, &err), &err);
 	assert_int_equal(device_size(device), 2 * SIZE);
 }
 
@@ -232,14 +232,14 @@ static void a_device_of_a_part_of_its_file_grows_within_it(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_attach_locked(file, false, SIZE, device, &err), &err);
+	assert_ok(pool_device_attach_locked(file, false, SIZE, device, &err), &err);
 	assert_int_equal(device_size(device), SIZE);
-	assert_ok(device_refresh_size(device, 2 * SIZE, &err), &err);
+	assert_ok(pool_device_refresh_size(device, 2 * SIZE, &err), &err);
 	assert_int_equal(device_size(device), 2 * SIZE);
-	assert_ok(device_refresh_size(device, SIZE, &err), &err); /* never less */
+	assert_ok(pool_device_refresh_size(device, SIZE, &err), &err); /* never less */
 	assert_int_equal(device_size(device), 2 * SIZE);
 	assert_int_equal(truncate(file, 4 * SIZE), 0);
-	assert_ok(device_refresh_size(device, 4 * SIZE, &err), &err);
+	assert_ok(pool_device_refresh_size(device, 4 * SIZE, &err), &err);
 	assert_int_equal(device_size(device), 4 * SIZE);
 }
 
@@ -254,11 +254,11 @@ static void flushed_writes_are_in_the_file(void **state)
 
 	(void)state;
 	memset(wrote, 0x5a, sizeof(wrote));
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	fd = open(device, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, wrote, sizeof(wrote), 8192), sizeof(wrote));
-	assert_ok(device_flush(device, &err), &err);
+	assert_ok(pool_device_flush(device, &err), &err);
 	close(fd);
 	fd = open(file, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(pread(fd, read_back, sizeof(read_back), 8192), sizeof(read_back));
@@ -281,11 +281,11 @@ static void mounts_are_found_for_every_filesystem(void **state)
 
 		snprintf(name, sizeof(name), "m %s \\040 #\t", kinds[i]);
 		blockdev_mkfs(kinds[i], file);
-		assert_ok(device_attach(file, false, device, &err), &err);
-		assert_ok(device_mount_point(device, &mount, &err), &err);
+		assert_ok(pool_device_attach(file, false, device, &err), &err);
+		assert_ok(pool_device_mount_point(device, &mount, &err), &err);
 		assert_null(mount);
 		point = blockdev_mount(device, name);
-		assert_ok(device_mount_point(device, &mount, &err), &err);
+		assert_ok(pool_device_mount_point(device, &mount, &err), &err);
 		assert_string_equal(mount, point);
 	}
 }
@@ -300,16 +300,16 @@ static void a_covered_mount_point_is_not_taken_for_the_mount(void **state)
 
 	(void)state;
 	blockdev_mkfs("ext4", file);
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	point = blockdev_mount(device, "m");
 	assert_int_equal(mount("none", point, "tmpfs", 0, "size=4k"), 0);
-	assert_ok(device_mount_point(device, &mount_found, &err), &err);
+	assert_ok(pool_device_mount_point(device, &mount_found, &err), &err);
 	assert_null(mount_found);
 	assert_int_equal(mkdir(blockdev_path("n"), 0700), 0);
 	assert_int_equal(umount(point), 0);
 	RUN("mount", "--bind", point, blockdev_path("n"));
 	assert_int_equal(mount("none", point, "tmpfs", 0, "size=4k"), 0);
-	assert_ok(device_mount_point(device, &mount_found, &err), &err);
+	assert_ok(pool_device_mount_point(device, &mount_found, &err), &err);
 	assert_string_equal(mount_found, blockdev_path("n"));
 }
 
@@ -324,7 +324,7 @@ static void many_at_once_get_one_device_for_one_file(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
 		pids[i] = fork();
 		if (pids[i] == 0)
-			_exit(device_attach(file, false, device, NULL) == 0 ? 0 : 1);
+			_exit(pool_device_attach(file, false, device, NULL) == 0 ? 0 : 1);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
 		int status;
@@ -332,7 +332,7 @@ static void many_at_once_get_one_device_for_one_file(void **state)
 		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
 		assert_int_equal(status, 0);
 	}
-	assert_ok(device_find(file, device, &err), &err);
+	assert_ok(pool_device_find(file, device, &err), &err);
 	RUN("losetup", "--detach", device);
 	assert_no_device(file); /* there was no second one */
 }
@@ -352,7 +352,7 @@ static void each_of_many_files_at_once_gets_its_own_device(void **state)
 		if (pids[i] == 0) {
 			char device[DEVICE_PATH_MAX];
 
-			_exit(device_attach(file, false, device, NULL) == 0 &&
+			_exit(pool_device_attach(file, false, device, NULL) == 0 &&
 					      device_size(device) == (i + 1) * BLOCKDEV_MIB
 				      ? 0
 				      : 1);
@@ -376,14 +376,15 @@ static void without_rights_a_device_is_found_by_what_sysfs_tells(void **state)
 
 	(void)state;
 	assert_int_equal(chmod(blockdev_scratch(), 0711), 0);
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	pid = fork();
 	if (pid == 0) {
 		char found[DEVICE_PATH_MAX] = "";
 
 		if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		_exit(device_find(file, found, NULL) == 0 && strcmp(found, device) == 0 ? 0 : 1);
+		_exit(pool_device_find(file, found, NULL) == 0 && strcmp(found, device) == 0 ? 0
+											     : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -396,12 +397,13 @@ static void what_is_no_file_or_device_is_refused(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_code(device_find(blockdev_path("none"), device, &err), CAIRN_NOT_FOUND);
-	assert_code(device_attach(blockdev_path("none"), false, device, &err), CAIRN_NOT_FOUND);
-	assert_code(device_attach(blockdev_scratch(), false, device, &err), CAIRN_INVALID);
-	assert_code(device_detach(blockdev_path("none"), &err), CAIRN_NOT_FOUND);
-	assert_code(device_mount_point("/dev/null", &mount, &err), CAIRN_INVALID);
-	assert_code(device_flush("/dev/no-such-device", &err), CAIRN_NOT_FOUND);
+	assert_code(pool_device_find(blockdev_path("none"), device, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_device_attach(blockdev_path("none"), false, device, &err),
+		    CAIRN_NOT_FOUND);
+	assert_code(pool_device_attach(blockdev_scratch(), false, device, &err), CAIRN_INVALID);
+	assert_code(pool_device_detach(blockdev_path("none"), &err), CAIRN_NOT_FOUND);
+	assert_code(pool_device_mount_point("/dev/null", &mount, &err), CAIRN_INVALID);
+	assert_code(pool_device_flush("/dev/no-such-device", &err), CAIRN_NOT_FOUND);
 	assert_string_equal(device, "untouched");
 }
 

@@ -37,7 +37,7 @@ static const char *mounted(const char *fs, const char *name)
 	struct cairn_err err = {0};
 
 	blockdev_mkfs(fs, file);
-	assert_ok(device_attach(file, false, device, &err), &err);
+	assert_ok(pool_device_attach(file, false, device, &err), &err);
 	snprintf(point, sizeof(point), "m-%s", name);
 	return blockdev_mount(device, point);
 }
@@ -70,9 +70,9 @@ static void every_filesystem_freezes_and_thaws(void **state)
 		struct cairn_err err = {0};
 		const char *point = mounted(kinds[i], "a");
 
-		assert_ok(device_freeze_begin(&point, 1, &freeze, &err), &err);
+		assert_ok(pool_device_freeze_begin(&point, 1, &freeze, &err), &err);
 		assert_false(blockdev_writable_within(point, SOON_MS));
-		assert_ok(device_freeze_end(freeze, &err), &err);
+		assert_ok(pool_device_freeze_end(freeze, &err), &err);
 		assert_true(blockdev_writable_within(point, LATER_MS));
 		blockdev_done();
 	}
@@ -85,10 +85,10 @@ static void several_are_frozen_together(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_freeze_begin(points, 3, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin(points, 3, &freeze, &err), &err);
 	for (size_t i = 0; i < 3; i++)
 		assert_false(blockdev_writable_within(points[i], SOON_MS));
-	assert_ok(device_freeze_end(freeze, &err), &err);
+	assert_ok(pool_device_freeze_end(freeze, &err), &err);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(blockdev_writable_within(points[i], LATER_MS));
 }
@@ -107,9 +107,9 @@ static void one_filesystem_through_two_mounts_is_frozen_once(void **state)
 
 	const char *points[] = {point, second, point};
 
-	assert_ok(device_freeze_begin(points, 3, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin(points, 3, &freeze, &err), &err);
 	assert_false(blockdev_writable_within(second, SOON_MS));
-	assert_ok(device_freeze_end(freeze, &err), &err);
+	assert_ok(pool_device_freeze_end(freeze, &err), &err);
 	assert_true(blockdev_writable_within(second, LATER_MS));
 }
 
@@ -119,9 +119,9 @@ static void nothing_to_freeze_is_fine(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_freeze_begin(NULL, 0, &freeze, &err), &err);
-	assert_ok(device_freeze_end(freeze, &err), &err);
-	device_freeze_free(NULL);
+	assert_ok(pool_device_freeze_begin(NULL, 0, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_end(freeze, &err), &err);
+	pool_device_freeze_free(NULL);
 }
 
 static void a_failure_leaves_none_frozen(void **state)
@@ -132,7 +132,7 @@ static void a_failure_leaves_none_frozen(void **state)
 
 	(void)state;
 	RUN("fsfreeze", "--freeze", points[1]);
-	assert_code(device_freeze_begin(points, 2, &freeze, &err), CAIRN_PRECONDITION);
+	assert_code(pool_device_freeze_begin(points, 2, &freeze, &err), CAIRN_PRECONDITION);
 	assert_null(freeze);
 	assert_non_null(strstr(err.msg, points[1]));
 	assert_true(blockdev_writable_within(points[0], LATER_MS));
@@ -147,7 +147,7 @@ static void a_kind_that_cannot_be_frozen_is_said_so(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_code(device_freeze_begin(points, 2, &freeze, &err), CAIRN_UNIMPLEMENTED);
+	assert_code(pool_device_freeze_begin(points, 2, &freeze, &err), CAIRN_UNIMPLEMENTED);
 	assert_true(blockdev_writable_within(points[0], LATER_MS));
 }
 
@@ -158,9 +158,9 @@ static void an_expired_hold_thaws_and_is_reported(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_freeze_begin_for(&point, 1, 200, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin_for(&point, 1, 200, &freeze, &err), &err);
 	assert_true(blockdev_writable_within(point, LATER_MS));
-	assert_code(device_freeze_end(freeze, &err), CAIRN_ABORTED);
+	assert_code(pool_device_freeze_end(freeze, &err), CAIRN_ABORTED);
 	assert_true(blockdev_writable_within(point, LATER_MS));
 }
 
@@ -171,9 +171,9 @@ static void a_thaw_by_somebody_else_is_reported(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_freeze_begin(&point, 1, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin(&point, 1, &freeze, &err), &err);
 	RUN("fsfreeze", "--unfreeze", point);
-	assert_code(device_freeze_end(freeze, &err), CAIRN_ABORTED);
+	assert_code(pool_device_freeze_end(freeze, &err), CAIRN_ABORTED);
 }
 
 static void a_freeze_that_nobody_holds_is_ended_by_thawing_the_device(void **state)
@@ -183,13 +183,13 @@ static void a_freeze_that_nobody_holds_is_ended_by_thawing_the_device(void **sta
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(device_find(blockdev_path("a"), device, &err), &err);
+	assert_ok(pool_device_find(blockdev_path("a"), device, &err), &err);
 	RUN("fsfreeze", "--freeze", point);
-	assert_ok(device_thaw(device, &err), &err);
+	assert_ok(pool_device_thaw(device, &err), &err);
 	assert_true(blockdev_writable_within(point, LATER_MS));
-	assert_ok(device_thaw(device, &err), &err); /* not frozen is fine */
+	assert_ok(pool_device_thaw(device, &err), &err); /* not frozen is fine */
 	assert_int_equal(umount(point), 0);
-	assert_ok(device_thaw(device, &err), &err); /* nor mounted */
+	assert_ok(pool_device_thaw(device, &err), &err); /* nor mounted */
 }
 
 /* The youngest child of this process, just after a freeze began: the guard. */
@@ -219,12 +219,12 @@ static void a_killed_guard_is_noticed_and_its_freeze_ended(void **state)
 	pid_t guard;
 
 	(void)state;
-	assert_ok(device_freeze_begin(&point, 1, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin(&point, 1, &freeze, &err), &err);
 	guard = guard_pid();
 	assert_int_equal(kill(guard, SIGTERM), 0); /* ignored */
 	assert_false(blockdev_writable_within(point, SOON_MS));
 	assert_int_equal(kill(guard, SIGKILL), 0);
-	assert_code(device_freeze_end(freeze, &err), CAIRN_ABORTED);
+	assert_code(pool_device_freeze_end(freeze, &err), CAIRN_ABORTED);
 	assert_true(blockdev_writable_within(point, LATER_MS));
 }
 
@@ -241,14 +241,14 @@ static void the_guard_keeps_no_descriptor_of_others(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(ends, 0), 0);
-	assert_ok(device_freeze_begin(&point, 1, &freeze, &err), &err);
+	assert_ok(pool_device_freeze_begin(&point, 1, &freeze, &err), &err);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)guard_pid());
 	dir = opendir(path);
 	assert_non_null(dir);
 	while ((entry = readdir(dir)))
 		open_fds += entry->d_name[0] != '.';
 	closedir(dir);
-	assert_ok(device_freeze_end(freeze, &err), &err);
+	assert_ok(pool_device_freeze_end(freeze, &err), &err);
 	close(ends[0]);
 	close(ends[1]);
 	assert_int_equal(open_fds, 2); /* the socket and the mount */
@@ -261,7 +261,7 @@ static _Noreturn void freeze_and_wait(const char *const points[], size_t n)
 
 	setpgid(0, 0);
 	/* What the one before held may be let go a moment later. */
-	while (device_freeze_begin(points, n, &freeze, NULL) < 0)
+	while (pool_device_freeze_begin(points, n, &freeze, NULL) < 0)
 		usleep(1000);
 	for (;;)
 		pause();
@@ -305,9 +305,9 @@ static void *freeze_often(void *arg)
 	while (!*worker->stop && worker->code == 0) {
 		struct device_freeze *freeze = NULL;
 
-		worker->code = device_freeze_begin(&worker->point, 1, &freeze, NULL);
+		worker->code = pool_device_freeze_begin(&worker->point, 1, &freeze, NULL);
 		if (worker->code == 0)
-			worker->code = device_freeze_end(freeze, NULL);
+			worker->code = pool_device_freeze_end(freeze, NULL);
 		worker->held += worker->code == 0;
 	}
 	return NULL;

@@ -52,24 +52,24 @@ static void both_kinds_are_made_mounted_and_unmounted(void **state)
 		struct stat st;
 		bool mounted = true;
 
-		assert_ok(image_make(file, kinds[i], SIZE, &err), &err);
+		assert_ok(pool_image_make(file, kinds[i], SIZE, &err), &err);
 		assert_int_equal(stat(file, &st), 0);
 		assert_int_equal(st.st_size, SIZE);
 		assert_true((uint64_t)st.st_blocks * 512 < SIZE / 2); /* sparse */
-		assert_ok(image_is_mounted(point, &mounted, &err), &err);
+		assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
 		assert_false(mounted);
-		assert_ok(image_mount(file, kinds[i], point, &err), &err);
-		assert_ok(image_mount(file, kinds[i], point, &err), &err);
-		assert_ok(image_is_mounted(point, &mounted, &err), &err);
+		assert_ok(pool_image_mount(file, kinds[i], point, &err), &err);
+		assert_ok(pool_image_mount(file, kinds[i], point, &err), &err);
+		assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
 		assert_true(mounted);
-		assert_ok(image_probe(point, &host, &err), &err);
+		assert_ok(pool_image_probe(point, &host, &err), &err);
 		assert_true(host.can_reflink);
 		assert_int_equal(host.is_btrfs, kinds[i] == IMAGE_BTRFS);
 		assert_int_equal(host.is_xfs, kinds[i] == IMAGE_XFS);
 		assert_int_equal(host.can_tree_search, kinds[i] == IMAGE_BTRFS);
-		assert_ok(image_unmount(point, &err), &err);
-		assert_ok(image_unmount(point, &err), &err); /* once more is fine */
-		assert_ok(device_find(file, device, &err), &err);
+		assert_ok(pool_image_unmount(point, &err), &err);
+		assert_ok(pool_image_unmount(point, &err), &err); /* once more is fine */
+		assert_ok(pool_device_find(file, device, &err), &err);
 		assert_string_equal(device, "");
 		assert_int_equal(unlink(file), 0);
 	}
@@ -83,12 +83,12 @@ static void what_was_written_is_there_after_mounting_again(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_ok(image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
-	assert_ok(image_mount(file, IMAGE_BTRFS, point, &err), &err);
+	assert_ok(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
+	assert_ok(pool_image_mount(file, IMAGE_BTRFS, point, &err), &err);
 	blockdev_file("m/kept", 12345);
-	assert_ok(image_unmount(point, &err), &err);
+	assert_ok(pool_image_unmount(point, &err), &err);
 	assert_int_not_equal(stat(blockdev_path("m/kept"), &st), 0);
-	assert_ok(image_mount(file, IMAGE_BTRFS, point, &err), &err);
+	assert_ok(pool_image_mount(file, IMAGE_BTRFS, point, &err), &err);
 	assert_int_equal(stat(blockdev_path("m/kept"), &st), 0);
 	assert_int_equal(st.st_size, 12345);
 }
@@ -102,15 +102,15 @@ static void an_image_in_use_is_not_unmounted(void **state)
 	int fd;
 
 	(void)state;
-	assert_ok(image_make(file, IMAGE_XFS, SIZE, &err), &err);
-	assert_ok(image_mount(file, IMAGE_XFS, point, &err), &err);
+	assert_ok(pool_image_make(file, IMAGE_XFS, SIZE, &err), &err);
+	assert_ok(pool_image_mount(file, IMAGE_XFS, point, &err), &err);
 	blockdev_file("m/f", 1);
 	fd = open(blockdev_path("m/f"), O_RDONLY | O_CLOEXEC);
-	assert_code(image_unmount(point, &err), CAIRN_PRECONDITION);
-	assert_ok(image_is_mounted(point, &mounted, &err), &err);
+	assert_code(pool_image_unmount(point, &err), CAIRN_PRECONDITION);
+	assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
 	assert_true(mounted);
 	close(fd);
-	assert_ok(image_unmount(point, &err), &err);
+	assert_ok(pool_image_unmount(point, &err), &err);
 }
 
 static void something_else_mounted_there_is_not_taken_for_it(void **state)
@@ -120,10 +120,10 @@ static void something_else_mounted_there_is_not_taken_for_it(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
+	assert_ok(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
 	assert_int_equal(mkdir(point, 0700), 0);
 	assert_int_equal(mount("none", point, "tmpfs", 0, "size=4k"), 0);
-	assert_code(image_mount(file, IMAGE_BTRFS, point, &err), CAIRN_PRECONDITION);
+	assert_code(pool_image_mount(file, IMAGE_BTRFS, point, &err), CAIRN_PRECONDITION);
 }
 
 static void a_file_without_a_filesystem_is_called_damaged(void **state)
@@ -133,9 +133,9 @@ static void a_file_without_a_filesystem_is_called_damaged(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_code(image_mount(file, IMAGE_BTRFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
-	assert_code(image_mount(file, IMAGE_XFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
-	assert_ok(device_find(file, device, &err), &err);
+	assert_code(pool_image_mount(file, IMAGE_BTRFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
+	assert_code(pool_image_mount(file, IMAGE_XFS, blockdev_path("m"), &err), CAIRN_DATA_LOSS);
+	assert_ok(pool_device_find(file, device, &err), &err);
 	assert_string_equal(device, ""); /* and the device is let go of */
 }
 
@@ -146,13 +146,13 @@ static void an_image_mounted_elsewhere_shares_its_device(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_ok(image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
-	assert_ok(image_mount(file, IMAGE_BTRFS, blockdev_path("one"), &err), &err);
-	assert_ok(image_mount(file, IMAGE_BTRFS, blockdev_path("two"), &err), &err);
+	assert_ok(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
+	assert_ok(pool_image_mount(file, IMAGE_BTRFS, blockdev_path("one"), &err), &err);
+	assert_ok(pool_image_mount(file, IMAGE_BTRFS, blockdev_path("two"), &err), &err);
 	blockdev_file("one/f", 1);
 	assert_int_equal(stat(blockdev_path("two/f"), &st), 0);
-	assert_ok(image_unmount(blockdev_path("one"), &err), &err);
-	assert_ok(image_unmount(blockdev_path("two"), &err), &err);
+	assert_ok(pool_image_unmount(blockdev_path("one"), &err), &err);
+	assert_ok(pool_image_unmount(blockdev_path("two"), &err), &err);
 }
 
 static void many_at_once_mount_it_once(void **state)
@@ -164,11 +164,11 @@ static void many_at_once_mount_it_once(void **state)
 	bool mounted;
 
 	(void)state;
-	assert_ok(image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
+	assert_ok(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), &err);
 	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
 		pids[i] = fork();
 		if (pids[i] == 0)
-			_exit(image_mount(file, IMAGE_BTRFS, point, NULL) == 0 ? 0 : 1);
+			_exit(pool_image_mount(file, IMAGE_BTRFS, point, NULL) == 0 ? 0 : 1);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
 		int status;
@@ -176,8 +176,8 @@ static void many_at_once_mount_it_once(void **state)
 		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
 		assert_int_equal(status, 0);
 	}
-	assert_ok(image_unmount(point, &err), &err);
-	assert_ok(image_is_mounted(point, &mounted, &err), &err);
+	assert_ok(pool_image_unmount(point, &err), &err);
+	assert_ok(pool_image_is_mounted(point, &mounted, &err), &err);
 	assert_false(mounted);
 }
 
@@ -188,13 +188,13 @@ static void bad_requests_make_nothing(void **state)
 	size_t before = entries(blockdev_scratch());
 
 	(void)state;
-	assert_code(image_make(file, IMAGE_BTRFS, 0, &err), CAIRN_INVALID);
-	assert_code(image_make(file, IMAGE_XFS, SIZE - 1, &err), CAIRN_INVALID);
-	assert_code(image_make(file, IMAGE_XFS, UINT64_MAX, &err), CAIRN_RANGE);
+	assert_code(pool_image_make(file, IMAGE_BTRFS, 0, &err), CAIRN_INVALID);
+	assert_code(pool_image_make(file, IMAGE_XFS, SIZE - 1, &err), CAIRN_INVALID);
+	assert_code(pool_image_make(file, IMAGE_XFS, UINT64_MAX, &err), CAIRN_RANGE);
 	assert_int_equal(entries(blockdev_scratch()), before);
 	blockdev_file("image", 1);
-	assert_code(image_make(file, IMAGE_BTRFS, SIZE, &err), CAIRN_EXISTS);
-	assert_code(image_mount(blockdev_path("none"), IMAGE_BTRFS, blockdev_path("m"), &err),
+	assert_code(pool_image_make(file, IMAGE_BTRFS, SIZE, &err), CAIRN_EXISTS);
+	assert_code(pool_image_mount(blockdev_path("none"), IMAGE_BTRFS, blockdev_path("m"), &err),
 		    CAIRN_NOT_FOUND);
 }
 
@@ -210,7 +210,8 @@ static void a_missing_mkfs_names_the_package_and_leaves_nothing(void **state)
 
 	snprintf(saved, sizeof(saved), "%s", path);
 	setenv("PATH", "/nonexistent", 1);
-	assert_code(image_make(blockdev_path("image"), IMAGE_XFS, SIZE, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_image_make(blockdev_path("image"), IMAGE_XFS, SIZE, &err),
+		    CAIRN_NOT_FOUND);
 	setenv("PATH", saved, 1);
 	assert_non_null(strstr(err.msg, "xfsprogs"));
 	assert_int_equal(entries(blockdev_scratch()), 2);
@@ -222,11 +223,11 @@ static void probing_leaves_nothing_behind(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(image_probe(blockdev_scratch(), &host, &err), &err);
+	assert_ok(pool_image_probe(blockdev_scratch(), &host, &err), &err);
 	assert_true(host.free_bytes > 0);
 	assert_true(host.can_mount);
 	assert_int_equal(entries(blockdev_scratch()), 2);
-	assert_code(image_probe(blockdev_path("none"), &host, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_image_probe(blockdev_path("none"), &host, &err), CAIRN_NOT_FOUND);
 }
 
 static void without_rights_the_probe_says_no_and_does_not_fail(void **state)
@@ -242,7 +243,7 @@ static void without_rights_the_probe_says_no_and_does_not_fail(void **state)
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		_exit(image_probe(blockdev_scratch(), &host, NULL) == 0 && !host.can_mount &&
+		_exit(pool_image_probe(blockdev_scratch(), &host, NULL) == 0 && !host.can_mount &&
 				      !host.can_tree_search
 			      ? 0
 			      : 1);

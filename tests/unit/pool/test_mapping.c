@@ -43,15 +43,15 @@ static int compare(struct array_source *base, uint64_t base_size, struct array_s
 		   uint64_t target_size, uint64_t budget, struct collected *c)
 {
 	struct mapping_compare *m = malloc(sizeof(*m));
-	struct joiner joiner = {.sink = collected_sink(c)};
+	struct extent_merge joiner = {.sink = collected_sink(c)};
 	bool done = false;
 	int rc = 0;
 
 	assert_non_null(m);
-	mapping_compare_init(m, &base->source, base_size, &target->source, target_size);
+	pool_mapping_compare_init(m, &base->source, base_size, &target->source, target_size);
 	while (rc == 0 && !done)
-		rc = mapping_compare_run(m, budget, &joiner, NULL, &done, NULL);
-	rc = rc ? rc : joiner_flush(&joiner, NULL);
+		rc = pool_mapping_compare_run(m, budget, &joiner, NULL, &done, NULL);
+	rc = rc ? rc : pool_extent_merge_flush(&joiner, NULL);
 	free(m);
 	return rc;
 }
@@ -164,7 +164,7 @@ static void allocated_leaves_zeros_out_and_joins(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(mapping_allocated(&s.source, 2, 25, out, 8, &n, NULL), 0);
+	assert_int_equal(pool_mapping_allocated(&s.source, 2, 25, out, 8, &n, NULL), 0);
 	assert_int_equal(n, 3);
 	assert_int_equal(out[0].offset, 2);
 	assert_int_equal(out[0].length, 6);
@@ -172,7 +172,7 @@ static void allocated_leaves_zeros_out_and_joins(void **state)
 	assert_int_equal(out[2].offset, 20);
 	assert_int_equal(out[2].length, 5);
 	s = source_of(list, ARRAY_LEN(list), 2);
-	assert_int_equal(mapping_allocated(&s.source, 0, 25, out, 1, &n, NULL), 0);
+	assert_int_equal(pool_mapping_allocated(&s.source, 0, 25, out, 1, &n, NULL), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(out[0].length, 8);
 }
@@ -254,17 +254,17 @@ static void compare_moving(struct moving_pair *pair, struct collected *c)
 {
 	const struct mapping_guard guard = {moving_epoch, moving_restart, pair};
 	struct mapping_compare *m = malloc(sizeof(*m));
-	struct joiner joiner = {.sink = collected_sink(c)};
+	struct extent_merge joiner = {.sink = collected_sink(c)};
 	bool done;
 
 	assert_non_null(m);
 	pair->base.source.next = pair->target.source.next = moving_next;
 	pair->base.pair = pair->target.pair = pair;
-	mapping_compare_init(m, &pair->base.source, (uint64_t)MOVED_UNITS * UNIT_BYTES,
-			     &pair->target.source, (uint64_t)MOVED_UNITS * UNIT_BYTES);
-	assert_int_equal(mapping_compare_set_guard(m, &guard, NULL), 0);
-	assert_int_equal(mapping_compare_run(m, UINT64_MAX, &joiner, NULL, &done, NULL), 0);
-	assert_int_equal(joiner_flush(&joiner, NULL), 0);
+	pool_mapping_compare_init(m, &pair->base.source, (uint64_t)MOVED_UNITS * UNIT_BYTES,
+				  &pair->target.source, (uint64_t)MOVED_UNITS * UNIT_BYTES);
+	assert_int_equal(pool_mapping_compare_set_guard(m, &guard, NULL), 0);
+	assert_int_equal(pool_mapping_compare_run(m, UINT64_MAX, &joiner, NULL, &done, NULL), 0);
+	assert_int_equal(pool_extent_merge_flush(&joiner, NULL), 0);
 	free(m);
 }
 

@@ -15,7 +15,7 @@ static bool parse_one(const char *line, char text[TEXT_MAX], struct mountinfo_en
 
 	assert_true(strlen(line) < TEXT_MAX);
 	memcpy(text, line, strlen(line) + 1);
-	return mountinfo_next(&cursor, ret);
+	return pool_mountinfo_next(&cursor, ret);
 }
 
 static void a_line_gives_its_fields(void **state)
@@ -180,12 +180,12 @@ static void every_line_of_a_table_is_seen_once(void **state)
 
 	(void)state;
 	for (uint64_t id = 1; id <= 3; id++) {
-		assert_true(mountinfo_next(&cursor, &entry));
+		assert_true(pool_mountinfo_next(&cursor, &entry));
 		assert_int_equal(entry.id, id);
 	}
 	assert_string_equal(entry.source, "/dev/c");
-	assert_false(mountinfo_next(&cursor, &entry));
-	assert_false(mountinfo_next(&cursor, &entry));
+	assert_false(pool_mountinfo_next(&cursor, &entry));
+	assert_false(pool_mountinfo_next(&cursor, &entry));
 }
 
 int main(void)

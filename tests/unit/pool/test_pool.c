@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/records.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 #include "poolfix.h"
 
@@ -234,7 +234,7 @@ static void a_snapshot_with_a_clone_keeps_its_data_until_it_is_compared(void **s
 static void a_merge_that_missed_a_clones_first_snapshot_fails(void **state)
 {
 	struct poolfix *fix = *state;
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *merge = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *merge = NULL;
 	struct record_snapshot origin;
 	struct cairn_err err = {0};
 
@@ -243,12 +243,12 @@ static void a_merge_that_missed_a_clones_first_snapshot_fails(void **state)
 	poolfix_snapshot(fix, "data", "s1");
 	make_volume(fix, "clone", 0, "data@s1");
 	poolfix_write(fix, "clone", 2, 'b');
-	assert_ok(handle_find_snapshot(fix->pool, "data@s1", &origin, &err), &err);
-	assert_ok(catalogue_batch_new(fix->pool->cat, &merge, &err), &err);
-	assert_ok(ledger_snapshot_change(fix->pool->cat, merge, &origin, NULL, &err), &err);
+	assert_ok(pool_impl_find_snapshot(fix->pool, "data@s1", &origin, &err), &err);
+	assert_ok(pool_catalogue_batch_new(fix->pool->cat, &merge, &err), &err);
+	assert_ok(pool_records_snapshot_change(fix->pool->cat, merge, &origin, NULL, &err), &err);
 
 	poolfix_snapshot(fix, "clone", "c1");
-	assert_code(catalogue_commit(merge, CATALOGUE_DURABLE, &err), CAIRN_ABORTED);
+	assert_code(pool_catalogue_commit(merge, CATALOGUE_DURABLE, &err), CAIRN_ABORTED);
 	assert_string_equal(poolfix_delta(fix, "data@s1", "clone@c1"), "2");
 	poolfix_check_clean(fix);
 }
@@ -508,9 +508,9 @@ static void a_pool_that_is_held_is_in_use(void **state)
 	pool_closep(&fix->pool);
 	fix->pool = NULL;
 	assert_true(dir >= 0);
-	assert_code(handle_lock_pool(dir, true, 0, &lock, &err), CAIRN_ABORTED);
+	assert_code(pool_impl_lock_pool(dir, true, 0, &lock, &err), CAIRN_ABORTED);
 	pool_hold_release(&hold);
-	assert_ok(handle_lock_pool(dir, true, 0, &lock, &err), &err);
+	assert_ok(pool_impl_lock_pool(dir, true, 0, &lock, &err), &err);
 	pool_hold_release(&hold);
 }
 

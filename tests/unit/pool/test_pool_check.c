@@ -173,31 +173,31 @@ static int tamper_one(void *arg, struct catalogue_bytes key, struct catalogue_by
 		      bool damaged, struct cairn_err *err)
 {
 	struct tamper *tamper = arg;
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 
 	(void)value;
 	(void)damaged;
-	assert_ok(catalogue_batch_new(tamper->cat, &batch, err), err);
+	assert_ok(pool_catalogue_batch_new(tamper->cat, &batch, err), err);
 	if (tamper->spoil)
-		catalogue_put(batch, key, (struct catalogue_bytes){"nonsense", 8});
+		pool_catalogue_put(batch, key, (struct catalogue_bytes){"nonsense", 8});
 	else
-		catalogue_delete(batch, key);
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
+		pool_catalogue_delete(batch, key);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
 	tamper->done = true;
 	return 1;
 }
 
 static bool tamper_with(struct poolfix *fix, char kind, bool spoil)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
 	struct tamper tamper = {.kind = kind, .spoil = spoil};
 	struct cairn_err err = {0};
 	char prefix[] = {kind, '/'};
 
-	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
+	assert_ok(pool_catalogue_open(fix->dir, true, &cat, &err), &err);
 	tamper.cat = cat;
-	assert_ok(catalogue_scan(cat, (struct catalogue_bytes){prefix, 2},
-				 (struct catalogue_bytes){"", 0}, tamper_one, &tamper, &err),
+	assert_ok(pool_catalogue_scan(cat, (struct catalogue_bytes){prefix, 2},
+				      (struct catalogue_bytes){"", 0}, tamper_one, &tamper, &err),
 		  &err);
 	return tamper.done;
 }
@@ -314,19 +314,19 @@ struct arrival {
 
 static void put_entry(struct catalogue *cat, const struct record_volume *volume)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_batch_new(cat, &batch, &err), &err);
-	ledger_volume_reindex(batch, volume);
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	assert_ok(pool_catalogue_batch_new(cat, &batch, &err), &err);
+	pool_records_volume_reindex(batch, volume);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
 }
 
 static const struct record_volume comes = {.volume = COMES, .name = "zzz", .size = MIB};
 
 static void arrive_at_first_fault(void *arg, enum pool_fault_state state, const char *text)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct arrival *arrival = arg;
 	struct cairn_err err = {0};
 
@@ -335,16 +335,16 @@ static void arrive_at_first_fault(void *arg, enum pool_fault_state state, const 
 	if (arrival->arrived)
 		return;
 	arrival->arrived = true;
-	assert_ok(catalogue_batch_new(arrival->cat, &batch, &err), &err);
-	ledger_volume_put(batch, &comes);
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	assert_ok(pool_catalogue_batch_new(arrival->cat, &batch, &err), &err);
+	pool_records_volume_put(batch, &comes);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
 }
 
 /* What was decided on records that have changed since is not done. */
 static void a_repair_leaves_the_index_of_a_record_that_came_meanwhile(void **state)
 {
 	const struct record_volume gone = {.volume = GONE, .name = "aaa", .size = MIB};
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
 	struct arrival arrival = {0};
 	struct pool_check_spec spec = {
 		.repair = true, .fault = arrive_at_first_fault, .arg = &arrival};
@@ -353,14 +353,14 @@ static void a_repair_leaves_the_index_of_a_record_that_came_meanwhile(void **sta
 	struct record_volume found;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
+	assert_ok(pool_catalogue_open(fix->dir, true, &cat, &err), &err);
 	arrival.cat = cat;
 	put_entry(cat, &gone);
 	put_entry(cat, &comes);
 	assert_ok(pool_check(fix->pool, &spec, &result, &err), &err);
 	assert_true(arrival.arrived);
-	assert_code(ledger_volume_by_name(cat, "aaa", &found, &err), CAIRN_NOT_FOUND);
-	assert_ok(ledger_volume_by_name(cat, "zzz", &found, &err), &err);
+	assert_code(pool_records_volume_by_name(cat, "aaa", &found, &err), CAIRN_NOT_FOUND);
+	assert_ok(pool_records_volume_by_name(cat, "zzz", &found, &err), &err);
 	assert_int_equal(found.volume, COMES);
 }
 

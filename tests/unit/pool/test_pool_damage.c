@@ -15,9 +15,9 @@
 
 #include "base/cleanup.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
+#include "pool/pool_impl.h"
 #include "poolfix.h"
 
 static void make_volume(struct poolfix *fix, const char *name)
@@ -159,31 +159,31 @@ static void a_volume_without_data_can_be_deleted(void **state)
 static int put_nonsense(void *arg, struct catalogue_bytes key, struct catalogue_bytes value,
 			bool damaged, struct cairn_err *err)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 
 	(void)value;
 	(void)damaged;
-	assert_ok(catalogue_batch_new(arg, &batch, err), err);
-	catalogue_put(batch, key, (struct catalogue_bytes){"", 0});
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
+	assert_ok(pool_catalogue_batch_new(arg, &batch, err), err);
+	pool_catalogue_put(batch, key, (struct catalogue_bytes){"", 0});
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, err), err);
 	return 1;
 }
 
 static void a_volume_with_an_unreadable_snapshot_is_abnormal(void **state)
 {
 	struct poolfix *fix = *state;
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
 	struct pool_condition condition;
 	struct cairn_err err = {0};
 
 	fill(fix, "data", 2);
-	assert_ok(pool_volume_condition(fix->pool, "data", &condition, &err), &err);
+	assert_ok(pool_volume_health(fix->pool, "data", &condition, &err), &err);
 	assert_false(condition.abnormal);
-	assert_ok(catalogue_open(fix->dir, true, &cat, &err), &err);
-	assert_ok(catalogue_scan(cat, (struct catalogue_bytes){"s/", 2},
-				 (struct catalogue_bytes){"", 0}, put_nonsense, cat, &err),
+	assert_ok(pool_catalogue_open(fix->dir, true, &cat, &err), &err);
+	assert_ok(pool_catalogue_scan(cat, (struct catalogue_bytes){"s/", 2},
+				      (struct catalogue_bytes){"", 0}, put_nonsense, cat, &err),
 		  &err);
-	assert_ok(pool_volume_condition(fix->pool, "data", &condition, &err), &err);
+	assert_ok(pool_volume_health(fix->pool, "data", &condition, &err), &err);
 	assert_true(condition.abnormal);
 }
 
@@ -203,17 +203,17 @@ __attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
  * then lost. */
 static void lose_log_behind_a_list(struct poolfix *fix)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct cairn_err err = {0};
 	char path[128], id[POOL_ID_MAX + 1];
 	sqlite3 *db = NULL;
 
-	assert_ok(catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
+	assert_ok(pool_catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
 	for (uint64_t i = 0; i < HALF_MADE; i++) {
-		ids_format_volume(0x1000 + i, id);
-		ledger_leftover_add(batch, id);
+		pool_ids_format_volume(0x1000 + i, id);
+		pool_records_cleanup_add(batch, id);
 	}
-	assert_ok(catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
 	snprintf(path, sizeof(path), "%s/catalogue.db", fix->dir);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "PRAGMA wal_checkpoint", NULL, NULL, NULL), SQLITE_OK);
@@ -264,12 +264,12 @@ static void a_repair_that_is_killed_leaves_no_list_behind(void **state)
 	lose_log_behind_a_list(fix);
 	for (int syncs = 1; syncs < 20 && !cat; syncs++) {
 		repair_until(fix, syncs);
-		if (catalogue_open(fix->dir, true, &cat, &err) != 0)
+		if (pool_catalogue_open(fix->dir, true, &cat, &err) != 0)
 			assert_int_equal(err.code, CAIRN_DATA_LOSS);
 	}
 	assert_non_null(cat);
-	assert_ok(ledger_leftovers(cat, "", ids, HALF_MADE, &n, &err), &err);
-	catalogue_close(cat);
+	assert_ok(pool_records_leftovers(cat, "", ids, HALF_MADE, &n, &err), &err);
+	pool_catalogue_close(cat);
 	assert_int_equal(n, 0);
 	poolfix_reopen(fix);
 }

@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "blockdev.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
 #include "pool/store/store.h"
 #include "poolfix.h"
 
@@ -120,14 +120,14 @@ static void write_unsynced(const char *mount, const char *text)
 
 static bool snapshot_holds(struct poolfix *fix, const char *snapshot, const char *text)
 {
-	cairn_cleanup(store_reader_freep) struct store_reader *reader = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *reader = NULL;
 	struct cairn_err err = {0};
 	static char data[MIB];
 	size_t n = 1;
 
 	assert_ok(pool_snapshot_reader(fix->pool, snapshot, &reader, &err), &err);
 	for (uint64_t at = 0; at < 64 * MIB && n > 0; at += n) {
-		assert_ok(store_reader_read(reader, at, data, sizeof(data), &n, &err), &err);
+		assert_ok(pool_store_reader_read(reader, at, data, sizeof(data), &n, &err), &err);
 		if (memmem(data, n, text, strlen(text)))
 			return true;
 	}
@@ -158,15 +158,15 @@ static void every_device_on_a_file_counts(void **state)
 /* Leaves the note of a snapshot that was never made, as a kill does. */
 static void leave_note(struct poolfix *fix, const char *id, bool frozen)
 {
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
+	assert_ok(pool_catalogue_batch_new(fix->pool->cat, &batch, &err), &err);
 	if (frozen)
-		ledger_leftover_add_frozen(batch, id);
+		pool_records_cleanup_add_frozen(batch, id);
 	else
-		ledger_leftover_add(batch, id);
-	assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+		pool_records_cleanup_add(batch, id);
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
 }
 
 static void only_what_we_froze_is_thawed(void **state)
@@ -180,8 +180,8 @@ static void only_what_we_froze_is_thawed(void **state)
 	char id[POOL_ID_MAX + 1];
 	uint64_t bits;
 
-	assert_true(ids_parse_volume(volume.id, &bits));
-	ids_format_snapshot(bits, 12345, id);
+	assert_true(pool_ids_parse_volume(volume.id, &bits));
+	pool_ids_format_snapshot(bits, 12345, id);
 	fd = open(mount, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	for (int frozen = 0; frozen < 2; frozen++) {

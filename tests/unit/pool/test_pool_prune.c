@@ -97,7 +97,7 @@ static void what_is_being_read_stays(void **state)
 	assert_true(used);
 	assert_string_equal(prune(fix, (struct cairn_keep_policy){.last = 1}, false),
 			    "s0:in use s1 s2:last");
-	store_reader_free(reader);
+	pool_store_reader_free(reader);
 	assert_string_equal(prune(fix, (struct cairn_keep_policy){.last = 1}, true), "s0 s2:last");
 }
 

@@ -21,10 +21,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "pool/catalogue/catalogue.h"
-#include "pool/pool_impl.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_impl.h"
 #include "poolfix.h"
 
 #define LONG_WAIT_MS 60000
@@ -128,7 +128,7 @@ static uint64_t number_of(const struct pool_snapshot *snapshot)
 	uint64_t volume;
 	uint64_t number = 0;
 
-	assert_true(ids_parse_snapshot(snapshot->id, &volume, &number));
+	assert_true(pool_ids_parse_snapshot(snapshot->id, &volume, &number));
 	return number;
 }
 
@@ -161,7 +161,7 @@ static void a_merge_sees_the_successor_that_came_meanwhile(void **state)
 	poolfix_write(fix, "b", 3, 'c');
 	drop(fix, "v@t");
 	assert_ok(cut(fix->pool, "a", "held", &held, &err), &err);
-	assert_ok(handle_lock_set(fix->pool, number_of(&held), 0, &set_lock, &err), &err);
+	assert_ok(pool_impl_lock_set(fix->pool, number_of(&held), 0, &set_lock, &err), &err);
 	expirer_start(fix);
 	assert_int_equal(pthread_create(&closer, NULL, close_soon, &set_lock), 0);
 	cairn_sleep_ms(900); /* T expires, and its merge waits for the set */
@@ -492,7 +492,8 @@ static void *settle_on(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&looper.stop) && !looper.rc)
-		looper.rc = leftover_settle(looper.pool, "set-7-1", LEFTOVER_NO_LOCK, &looper.err);
+		looper.rc =
+			pool_cleanup_settle(looper.pool, "set-7-1", LEFTOVER_NO_LOCK, &looper.err);
 	return NULL;
 }
 
@@ -509,15 +510,15 @@ static void a_note_stays_while_its_file_does(void **state)
 		int fd;
 		bool listed = false;
 
-		assert_ok(handle_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
-		assert_ok(leftover_note(fix->pool, "set-7-1", &err), &err);
+		assert_ok(pool_impl_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
+		assert_ok(pool_cleanup_note(fix->pool, "set-7-1", &err), &err);
 		fd = openat(fix->pool->sets_fd, "set-7-1", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		assert_true(fd >= 0);
 		close(fd);
 		close(lock);
 		cairn_sleep_ms(1);
-		assert_ok(handle_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
-		assert_ok(leftover_is_listed(fix->pool, "set-7-1", &listed, &err), &err);
+		assert_ok(pool_impl_lock_set(fix->pool, 7, LONG_WAIT_MS, &lock, &err), &err);
+		assert_ok(pool_cleanup_is_listed(fix->pool, "set-7-1", &listed, &err), &err);
 		if (!listed)
 			assert_int_equal(faccessat(fix->pool->sets_fd, "set-7-1", F_OK, 0), -1);
 		close(lock);

@@ -270,15 +270,15 @@ static void store_raw(struct world *w, const struct stored *at, const void *valu
 /* With a checksum that fits. */
 static void store_sealed(struct world *w, const struct stored *at, const void *value, size_t len)
 {
-	cairn_cleanup(catalogue_closep) struct catalogue *cat = NULL;
-	cairn_cleanup(catalogue_batch_freep) struct catalogue_batch *batch = NULL;
+	cairn_cleanup(pool_catalogue_closep) struct catalogue *cat = NULL;
+	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_open(w->fix.dir, true, &cat, &err), &err);
-	assert_ok(catalogue_batch_new(cat, &batch, &err), &err);
-	catalogue_put(batch, (struct catalogue_bytes){at->key, (size_t)at->key_len},
-		      (struct catalogue_bytes){value, len});
-	assert_ok(catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
+	assert_ok(pool_catalogue_open(w->fix.dir, true, &cat, &err), &err);
+	assert_ok(pool_catalogue_batch_new(cat, &batch, &err), &err);
+	pool_catalogue_put(batch, (struct catalogue_bytes){at->key, (size_t)at->key_len},
+			   (struct catalogue_bytes){value, len});
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_ORDERED, &err), &err);
 }
 
 static void load_keys(void)
@@ -321,7 +321,7 @@ static void check_bytes(const struct item *item, const uint8_t *data)
 
 static bool read_item(struct world *w, const struct item *item, uint8_t *data)
 {
-	cairn_cleanup(store_reader_freep) struct store_reader *reader = NULL;
+	cairn_cleanup(pool_store_reader_freep) struct store_reader *reader = NULL;
 	cairn_auto_free char *path = NULL;
 	cairn_auto_fd int fd = -1;
 	size_t n = 0;
@@ -335,7 +335,7 @@ static bool read_item(struct world *w, const struct item *item, uint8_t *data)
 		       pread(fd, data, BLOCKS * BLK, 0) == (ssize_t)(item->n_blocks * BLK);
 	}
 	return pool_snapshot_reader(w->fix.pool, item->id, &reader, NULL) == 0 &&
-	       store_reader_read(reader, 0, data, BLOCKS * BLK, &n, NULL) == 0 &&
+	       pool_store_reader_read(reader, 0, data, BLOCKS * BLK, &n, NULL) == 0 &&
 	       n == item->n_blocks * BLK;
 }
 
@@ -799,18 +799,19 @@ static bool store_changed(struct world *w, const struct stored *at, unsigned fie
 	bool more;
 
 	if (at->key[0] == 'v') {
-		assert_int_equal(record_volume_decode(at->value + SUM, (size_t)at->value_len - SUM,
-						      &volume, NULL),
+		assert_int_equal(pool_record_volume_decode(at->value + SUM,
+							   (size_t)at->value_len - SUM, &volume,
+							   NULL),
 				 0);
 		more = change_volume(&volume, field);
-		record_volume_encode(&volume, &out);
+		pool_record_volume_encode(&volume, &out);
 	} else {
-		assert_int_equal(record_snapshot_decode(at->value + SUM,
-							(size_t)at->value_len - SUM, &snapshot,
-							NULL),
+		assert_int_equal(pool_record_snapshot_decode(at->value + SUM,
+							     (size_t)at->value_len - SUM, &snapshot,
+							     NULL),
 				 0);
 		more = change_snapshot(&snapshot, field);
-		record_snapshot_encode(&snapshot, &out);
+		pool_record_snapshot_encode(&snapshot, &out);
 	}
 	store_sealed(w, at, out.data, out.len);
 	return more;

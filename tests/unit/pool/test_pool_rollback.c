@@ -161,7 +161,7 @@ static void what_cannot_be_rolled_back_stays_as_it_is(void **state)
 	assert_ok(pool_volume_path(fix->pool, "v", &path, &err), &err);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	if (opened_for_writing(path) == OPENED)
+	if (pool_open_files_for_writing(path) == OPENED)
 		assert_int_equal(refused(fix, "v@mon", "safe"), CAIRN_PRECONDITION);
 	close(fd);
 	assert_int_equal(byte_at(fix, "v", 3), 'c');

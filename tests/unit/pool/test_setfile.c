@@ -26,23 +26,25 @@ struct fixture {
 /* Every other granule: a set of more than any reader reads whole. */
 static void write_set(const struct fixture *fix)
 {
-	cairn_cleanup(setfile_writer_freep) struct setfile_writer *writer = NULL;
+	cairn_cleanup(pool_changeset_file_writer_freep) struct setfile_writer *writer = NULL;
 	struct block_set_info info = {.volume_size = 2 * EXTENTS * GRANULE,
 				      .base_size = 2 * EXTENTS * GRANULE,
 				      .granularity = GRANULE};
 	struct cairn_err err = {0};
 	struct stat st;
 
-	assert_ok(setfile_writer_new(fix->fd, NAME, &info, &writer, &err), &err);
+	assert_ok(pool_changeset_file_writer_new(fix->fd, NAME, &info, &writer, &err), &err);
 	for (uint64_t i = 0; i < EXTENTS; i++) {
 		/* Kinds that vary keep the file from being packed too well. */
 		struct block_extent extent = {.offset = 2 * i * GRANULE,
 					      .length = GRANULE,
 					      .zero = (i * 2654435761U) >> 13 & 1};
 
-		assert_ok(block_set_writer_add(setfile_writer_set(writer), &extent, &err), &err);
+		assert_ok(
+			block_set_writer_add(pool_changeset_file_writer_set(writer), &extent, &err),
+			&err);
 	}
-	assert_ok(setfile_writer_finish(writer, &info, &err), &err);
+	assert_ok(pool_changeset_file_writer_finish(writer, &info, &err), &err);
 	assert_int_equal(fstatat(fix->fd, NAME, &st, 0), 0);
 	assert_true(st.st_size > 32768);
 }
@@ -79,7 +81,7 @@ static uint64_t count_extents(struct setfile_reader *reader)
 	size_t n = 1;
 
 	while (n > 0) {
-		assert_ok(block_set_reader_next(setfile_reader_set(reader), extents,
+		assert_ok(block_set_reader_next(pool_changeset_file_reader_set(reader), extents,
 						ARRAY_LEN(extents), &n, &err),
 			  &err);
 		total += n;
@@ -99,12 +101,13 @@ static void more_readers_than_descriptors(void **state)
 	limit = (struct rlimit){DESCRIPTORS, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned i = 0; i < READERS; i++)
-		assert_ok(setfile_reader_new(fix->fd, NAME, 4096, &readers[i], &err), &err);
+		assert_ok(pool_changeset_file_reader_new(fix->fd, NAME, 4096, &readers[i], &err),
+			  &err);
 	assert_int_equal(unlinkat(fix->fd, NAME, 0), 0);
 	for (unsigned i = 0; i < READERS; i += 10)
 		assert_int_equal(count_extents(readers[i]), EXTENTS);
 	for (unsigned i = 0; i < READERS; i++)
-		setfile_reader_free(readers[i]);
+		pool_changeset_file_reader_free(readers[i]);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -125,17 +128,18 @@ static void a_file_cut_short_is_data_loss(void **state)
 	limit = (struct rlimit){DESCRIPTORS, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned i = 0; i < DESCRIPTORS; i++)
-		assert_ok(setfile_reader_new(fix->fd, NAME, 4096, &readers[i], &err), &err);
+		assert_ok(pool_changeset_file_reader_new(fix->fd, NAME, 4096, &readers[i], &err),
+			  &err);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	for (unsigned i = 0; i < DESCRIPTORS; i += DESCRIPTORS - 1) {
 		for (rc = 0, n = 1; !rc && n > 0;)
-			rc = block_set_reader_next(setfile_reader_set(readers[i]), extents,
-						   ARRAY_LEN(extents), &n, &err);
+			rc = block_set_reader_next(pool_changeset_file_reader_set(readers[i]),
+						   extents, ARRAY_LEN(extents), &n, &err);
 		assert_true(rc < 0);
 	}
 	for (unsigned i = 0; i < DESCRIPTORS; i++)
-		setfile_reader_free(readers[i]);
+		pool_changeset_file_reader_free(readers[i]);
 }
 
 int main(void)

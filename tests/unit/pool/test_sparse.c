@@ -53,15 +53,15 @@ static void a_copy_is_equal_and_as_sparse(void **state)
 	put(a, 64 * KIB, 4096, 1);
 	put(a, MIB, MIB, 0); /* zeros that take room */
 	put(a, SIZE, 512, 2);
-	assert_ok(sparse_copy_still(a, b, &err), &err);
-	assert_ok(sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
+	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
+	assert_ok(copy_sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
 	assert_int_equal(c.n, 0);
 	assert_int_equal(fstat(b, &st), 0);
 	assert_int_equal(st.st_size, SIZE + 512);
 	assert_true((uint64_t)st.st_blocks * 512 < MIB);
 	put(b, 100, 1, 7);
 	put(b, SIZE + 511, 1, 0);
-	assert_ok(sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
+	assert_ok(copy_sparse_compare(a, b, collected_sink(&c), NULL, &runs, &err), &err);
 	assert_int_equal(c.n, 2);
 	assert_int_equal(c.list[0].offset, 0);
 	assert_int_equal(c.list[0].length, 4096);
@@ -102,11 +102,11 @@ static void a_file_that_is_written_on_is_not_copied(void **state)
 	assert_int_equal(pthread_create(&writer, NULL, write_on, &a), 0);
 	/* A busy machine may let the writer rest for as long as a copy takes. */
 	for (int i = 0; i < 200 && rc == 0; i++)
-		rc = sparse_copy_still(a, b, &err);
+		rc = copy_sparse_copy_still(a, b, &err);
 	assert_int_equal(rc, CAIRN_ABORTED);
 	stop = true;
 	pthread_join(writer, NULL);
-	assert_ok(sparse_copy_still(a, b, &err), &err);
+	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
 	close(a);
 	close(b);
 	scratchfs_remove();
@@ -141,7 +141,7 @@ static void a_copy_is_not_torn_where_times_are_whole_seconds(void **state)
 	assert_int_equal(pthread_create(&writer, NULL, write_pairs, &a), 0);
 	for (int i = 0; i < 2; i++) {
 		uint64_t first = 0, last = 0;
-		int rc = sparse_copy_still(a, b, &err);
+		int rc = copy_sparse_copy_still(a, b, &err);
 
 		assert_true(rc == 0 || rc == CAIRN_ABORTED);
 		if (rc)
@@ -152,7 +152,7 @@ static void a_copy_is_not_torn_where_times_are_whole_seconds(void **state)
 	}
 	stop = true;
 	pthread_join(writer, NULL);
-	assert_ok(sparse_copy_still(a, b, &err), &err);
+	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
 	close(a);
 	close(b);
 	scratchfs_remove();
@@ -190,7 +190,7 @@ static void check_long_writes(enum scratchfs_kind kind)
 	stop = false;
 	assert_int_equal(pthread_create(&writer, NULL, write_long, &a), 0);
 	for (int i = 0; i < 2; i++) {
-		int rc = sparse_copy_still(a, b, &err);
+		int rc = copy_sparse_copy_still(a, b, &err);
 
 		assert_true(rc == 0 || rc == CAIRN_ABORTED);
 		if (rc)
@@ -225,7 +225,7 @@ static void a_file_of_a_time_to_come_is_copied(void **state)
 
 	(void)state;
 	assert_int_equal(futimens(a, times), 0);
-	assert_ok(sparse_copy_still(a, b, &err), &err);
+	assert_ok(copy_sparse_copy_still(a, b, &err), &err);
 	close(a);
 	close(b);
 	scratchfs_remove();
@@ -236,11 +236,11 @@ static void zeros_are_recognised(void **state)
 	char buf[4097] = {0};
 
 	(void)state;
-	assert_true(sparse_is_zero(buf, 0));
-	assert_true(sparse_is_zero(buf, sizeof(buf)));
+	assert_true(copy_sparse_is_zero(buf, 0));
+	assert_true(copy_sparse_is_zero(buf, sizeof(buf)));
 	for (size_t i = 0; i < sizeof(buf); i += 511) {
 		buf[i] = 1;
-		assert_false(sparse_is_zero(buf, sizeof(buf)));
+		assert_false(copy_sparse_is_zero(buf, sizeof(buf)));
 		buf[i] = 0;
 	}
 }

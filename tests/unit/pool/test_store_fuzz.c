@@ -110,7 +110,7 @@ static void compare(struct fuzz *f, const struct cut *base, const struct cut *ta
 {
 	struct collected all = {0};
 
-	if (strcmp(store_backend(f->store), "btrfs") == 0) {
+	if (strcmp(pool_store_backend(f->store), "btrfs") == 0) {
 		compare_methods(f, base, target);
 		return;
 	}
@@ -126,14 +126,14 @@ static void check_bytes(struct fuzz *f, const struct cut *cut)
 	unsigned char *bytes = malloc(MIB);
 
 	assert_non_null(bytes);
-	assert_ok(store_reader_open(f->store, snapshot_ref(cut->id), &reader, &err), &err);
+	assert_ok(pool_store_reader_open(f->store, snapshot_ref(cut->id), &reader, &err), &err);
 	for (uint64_t at = 0; at < cut->n * MODEL_SECTOR; at += MIB) {
 		size_t n = 0;
 
-		assert_ok(store_reader_read(reader, at, bytes, MIB, &n, &err), &err);
+		assert_ok(pool_store_reader_read(reader, at, bytes, MIB, &n, &err), &err);
 		assert_true(model_fits(cut->sectors + at / MODEL_SECTOR, n / MODEL_SECTOR, bytes));
 	}
-	store_reader_free(reader);
+	pool_store_reader_free(reader);
 	free(bytes);
 }
 
@@ -141,7 +141,7 @@ static void drop_oldest(struct fuzz *f)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(store_remove(f->store, snapshot_ref(f->cuts[0].id), &err), &err);
+	assert_ok(pool_store_remove(f->store, snapshot_ref(f->cuts[0].id), &err), &err);
 	free(f->cuts[0].sectors);
 	memmove(f->cuts, f->cuts + 1, (KEPT - 1) * sizeof(f->cuts[0]));
 	f->n_cuts--;
@@ -185,7 +185,7 @@ static void grow(struct fuzz *f)
 	size_t n = f->model.n + 1 + model_random(&f->model, 2048);
 	struct cairn_err err = {0};
 
-	assert_ok(store_volume_resize(f->store, "vol-1", n * MODEL_SECTOR, &err), &err);
+	assert_ok(pool_store_volume_resize(f->store, "vol-1", n * MODEL_SECTOR, &err), &err);
 	model_grow(&f->model, n);
 }
 
@@ -195,9 +195,9 @@ static void restore(struct fuzz *f)
 	const struct cut *cut = &f->cuts[f->n_cuts - 1];
 	struct cairn_err err = {0};
 
-	assert_ok(store_remove(f->store, volume_ref("vol-1"), &err), &err);
-	assert_ok(store_volume_clone(f->store, "vol-1", cut->id, cut->n * MODEL_SECTOR,
-				     cut->n * MODEL_SECTOR, &err),
+	assert_ok(pool_store_remove(f->store, volume_ref("vol-1"), &err), &err);
+	assert_ok(pool_store_volume_clone(f->store, "vol-1", cut->id, cut->n * MODEL_SECTOR,
+					  cut->n * MODEL_SECTOR, &err),
 		  &err);
 	f->model.n = cut->n;
 	memcpy(f->model.sectors, cut->sectors, cut->n * sizeof(*cut->sectors));
@@ -239,8 +239,8 @@ static void fuzz(const char *backend, enum scratchfs_kind kind, const char *labe
 	if (!dir)
 		skip();
 	f.model.random = env_number("CAIRN_FUZZ_SEED", 0x9e3779b97f4a7c15) | 1;
-	assert_ok(store_open(backend, dir, true, &f.store, &err), &err);
-	assert_ok(store_volume_create(f.store, "vol-1", FIRST_SIZE, &err), &err);
+	assert_ok(pool_store_open(backend, dir, true, &f.store, &err), &err);
+	assert_ok(pool_store_volume_create(f.store, "vol-1", FIRST_SIZE, &err), &err);
 	model_grow(&f.model, FIRST_SIZE / MODEL_SECTOR);
 	run_rounds(&f, dir, btrfs);
 	print_tally(label, &f.whole);
@@ -250,7 +250,7 @@ static void fuzz(const char *backend, enum scratchfs_kind kind, const char *labe
 	while (f.n_cuts > 0)
 		drop_oldest(&f);
 	free(f.model.sectors);
-	store_close(f.store);
+	pool_store_close(f.store);
 	scratchfs_remove();
 }
 

@@ -17,7 +17,7 @@ static void assert_refused(const char *backend, const char *dir, int code, const
 	char made[300];
 	struct stat st;
 
-	assert_code(store_make(backend, dir, &store, &err), code);
+	assert_code(pool_store_make(backend, dir, &store, &err), code);
 	if (hint && !strstr(err.msg, hint))
 		fail_msg("'%s' is not in '%s'", hint, err.msg);
 	snprintf(made, sizeof(made), "%s/volumes", dir);
@@ -44,7 +44,7 @@ static void a_read_only_store_makes_no_directories(void **state)
 
 	(void)state;
 	assert_non_null(dir);
-	assert_code(store_open("copy", dir, false, &store, NULL), CAIRN_NOT_FOUND);
+	assert_code(pool_store_open("copy", dir, false, &store, NULL), CAIRN_NOT_FOUND);
 	assert_int_equal(rmdir(dir), 0);
 	assert_int_equal(mkdir(dir, 0700), 0);
 	scratchfs_remove();
@@ -70,15 +70,15 @@ static int unprivileged(const char *dir)
 
 	if (setgid(65534) < 0 || setuid(65534) < 0)
 		return 1;
-	if (store_open("btrfs", dir, true, &store, &err) != CAIRN_PRECONDITION ||
+	if (pool_store_open("btrfs", dir, true, &store, &err) != CAIRN_PRECONDITION ||
 	    !strstr(err.msg, "root"))
 		return 2;
-	if (store_open("reflink", dir, true, &store, &err) != 0)
+	if (pool_store_open("reflink", dir, true, &store, &err) != 0)
 		return 3;
-	if (store_volume_create(store, "vol-1", MIB, &err) != 0 ||
-	    store_snapshot_cut(store, "vol-1", "snap-1", MIB, &err) != 0)
+	if (pool_store_volume_create(store, "vol-1", MIB, &err) != 0 ||
+	    pool_store_snapshot_cut(store, "vol-1", "snap-1", MIB, &err) != 0)
 		return 4;
-	store_close(store);
+	pool_store_close(store);
 	return 0;
 }
 

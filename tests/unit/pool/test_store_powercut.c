@@ -20,12 +20,12 @@ static void open_it(struct life *life)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(store_open(life->backend, life->dir, true, &life->store, &err), &err);
+	assert_ok(pool_store_open(life->backend, life->dir, true, &life->store, &err), &err);
 }
 
 static void power_cut(struct life *life)
 {
-	store_close(life->store);
+	pool_store_close(life->store);
 	life->store = NULL;
 	assert_true(scratchfs_power_cut());
 	open_it(life);
@@ -36,7 +36,7 @@ static uint64_t size_of(struct life *life, struct store_ref ref)
 	struct cairn_err err = {0};
 	uint64_t size = 0;
 
-	assert_ok(store_size(life->store, ref, &size, &err), &err);
+	assert_ok(pool_store_size(life->store, ref, &size, &err), &err);
 	return size;
 }
 
@@ -48,24 +48,25 @@ static void live(const char *backend, enum scratchfs_kind kind)
 	if (!life.dir)
 		skip();
 	open_it(&life);
-	assert_ok(store_volume_create(life.store, "vol-1", SIZE, &err), &err);
+	assert_ok(pool_store_volume_create(life.store, "vol-1", SIZE, &err), &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-1")), SIZE);
 
 	fill_at(life.store, "vol-1", MIB, MIB, 7); /* nobody syncs this */
-	assert_ok(store_snapshot_cut(life.store, "vol-1", "snap-1", SIZE, &err), &err);
+	assert_ok(pool_store_snapshot_cut(life.store, "vol-1", "snap-1", SIZE, &err), &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, snapshot_ref("snap-1")), SIZE);
 	assert_int_equal(byte_at(life.store, snapshot_ref("snap-1"), MIB), 7);
 	assert_int_equal(byte_at(life.store, snapshot_ref("snap-1"), 2 * MIB - 1), 7);
 	assert_int_equal(byte_at(life.store, snapshot_ref("snap-1"), 2 * MIB), 0);
 
-	assert_ok(store_volume_clone(life.store, "vol-2", "snap-1", SIZE, 2 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_clone(life.store, "vol-2", "snap-1", SIZE, 2 * SIZE, &err),
+		  &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 2 * SIZE);
 	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
 
-	assert_ok(store_volume_resize(life.store, "vol-2", 3 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_resize(life.store, "vol-2", 3 * SIZE, &err), &err);
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
 
@@ -74,19 +75,19 @@ static void live(const char *backend, enum scratchfs_kind kind)
 	power_cut(&life);
 	assert_int_equal(size_of(&life, volume_ref("vol-2")), 3 * SIZE);
 	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
-	assert_ok(store_volume_sweep(life.store, "vol-2", &err), &err);
+	assert_ok(pool_store_volume_sweep(life.store, "vol-2", &err), &err);
 	power_cut(&life);
 	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
 
-	assert_ok(store_remove(life.store, snapshot_ref("snap-1"), &err), &err);
-	assert_ok(store_remove(life.store, volume_ref("vol-1"), &err), &err);
+	assert_ok(pool_store_remove(life.store, snapshot_ref("snap-1"), &err), &err);
+	assert_ok(pool_store_remove(life.store, volume_ref("vol-1"), &err), &err);
 	power_cut(&life);
-	assert_code(store_size(life.store, snapshot_ref("snap-1"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(life.store, snapshot_ref("snap-1"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
-	assert_code(store_size(life.store, volume_ref("vol-1"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(life.store, volume_ref("vol-1"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
 	assert_int_equal(byte_at(life.store, volume_ref("vol-2"), MIB), 7);
-	store_close(life.store);
+	pool_store_close(life.store);
 	scratchfs_remove();
 }
 

@@ -85,14 +85,14 @@ static void the_second_step_sees_all_that_was_written_since_the_first(void **sta
 
 		for (unsigned i = 0; i < 40; i++)
 			model_step(&model, a);
-		assert_ok(twostep_begin(a, b, &err), &err);
+		assert_ok(reflink_twostep_begin(a, b, &err), &err);
 		for (unsigned i = 0; i < 40; i++)
 			model_step(&model, a);
 		if (round % 3 == 2) {
 			model_grow(&model, model.n + 3);
 			assert_int_equal(ftruncate(a, (off_t)(model.n * MODEL_SECTOR)), 0);
 		}
-		assert_ok(twostep_end(a, b, &done, &err), &err);
+		assert_ok(reflink_twostep_end(a, b, &done, &err), &err);
 		assert_true(done);
 		bytes = read_all(b, model.n * MODEL_SECTOR);
 		assert_true(model_fits(model.sectors, model.n, bytes));
@@ -114,22 +114,22 @@ static void an_old_clone_is_continued(void **state)
 	(void)state;
 	if (!dir)
 		skip();
-	assert_ok(store_open("reflink", dir, true, &store, &err), &err);
-	assert_ok(store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
+	assert_ok(pool_store_open("reflink", dir, true, &store, &err), &err);
+	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
 	for (unsigned i = 0; i < MANY; i++)
 		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, 1);
-	assert_ok(store_snapshot_prepare(store, "vol-1", "snap-1", &err), &err);
+	assert_ok(pool_store_snapshot_prepare(store, "vol-1", "snap-1", &err), &err);
 	fill_at(store, "vol-1", 5 * STRIDE, 4096, 2);
 	assert_ok(cut_whole(store, "vol-1", "snap-1", &err), &err);
 	assert_int_equal(byte_at(store, snapshot_ref("snap-1"), 5 * STRIDE), 2);
 	assert_int_equal(byte_at(store, snapshot_ref("snap-1"), 6 * STRIDE), 1);
 	/* and one that is given up leaves nothing */
-	assert_ok(store_snapshot_prepare(store, "vol-1", "snap-2", &err), &err);
-	assert_ok(store_remove(store, snapshot_ref("snap-2"), &err), &err);
+	assert_ok(pool_store_snapshot_prepare(store, "vol-1", "snap-2", &err), &err);
+	assert_ok(pool_store_remove(store, snapshot_ref("snap-2"), &err), &err);
 	fill_at(store, "vol-1", 7 * STRIDE, 4096, 3);
 	assert_ok(cut_whole(store, "vol-1", "snap-2", &err), &err);
 	assert_int_equal(byte_at(store, snapshot_ref("snap-2"), 7 * STRIDE), 3);
-	store_close(store);
+	pool_store_close(store);
 	scratchfs_remove();
 }
 
@@ -152,9 +152,10 @@ static uint64_t number_at(struct store *store, const char *id, uint64_t offset)
 	uint64_t number = 0;
 	size_t n = 0;
 
-	assert_int_equal(store_reader_open(store, snapshot_ref(id), &reader, NULL), 0);
-	assert_int_equal(store_reader_read(reader, offset, &number, sizeof(number), &n, NULL), 0);
-	store_reader_free(reader);
+	assert_int_equal(pool_store_reader_open(store, snapshot_ref(id), &reader, NULL), 0);
+	assert_int_equal(pool_store_reader_read(reader, offset, &number, sizeof(number), &n, NULL),
+			 0);
+	pool_store_reader_free(reader);
 	return number;
 }
 
@@ -170,8 +171,8 @@ static void a_cut_is_of_one_moment_although_somebody_writes(void **state)
 	(void)state;
 	if (!dir)
 		skip();
-	assert_ok(store_open("reflink", dir, true, &store, &err), &err);
-	assert_ok(store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
+	assert_ok(pool_store_open("reflink", dir, true, &store, &err), &err);
+	assert_ok(pool_store_volume_create(store, "vol-1", (uint64_t)MANY * STRIDE, &err), &err);
 	for (unsigned i = 0; i < MANY; i++)
 		fill_at(store, "vol-1", (uint64_t)i * STRIDE, 4096, 0);
 	fd = open_volume(store, "vol-1");
@@ -182,7 +183,7 @@ static void a_cut_is_of_one_moment_although_somebody_writes(void **state)
 		char id[32];
 
 		snprintf(id, sizeof(id), "snap-%u", round);
-		assert_ok(store_snapshot_prepare(store, "vol-1", id, &err), &err);
+		assert_ok(pool_store_snapshot_prepare(store, "vol-1", id, &err), &err);
 		assert_ok(cut_whole(store, "vol-1", id, &err), &err);
 		first = number_at(store, id, 0);
 		last = number_at(store, id, ((uint64_t)MANY - 1) * STRIDE);
@@ -191,7 +192,7 @@ static void a_cut_is_of_one_moment_although_somebody_writes(void **state)
 	stop = true;
 	pthread_join(writer, NULL);
 	close(fd);
-	store_close(store);
+	pool_store_close(store);
 	scratchfs_remove();
 }
 

@@ -20,13 +20,13 @@
 
 struct fixture {
 	struct sidecar_world world;
-	struct sidecar_names *names;
+	struct sidecar_resolve *names;
 	struct sidecar_access *access;
 };
 
 static void start(struct fixture *f, uint64_t keep_ms)
 {
-	struct sidecar_names_options options = {.keep_ms = keep_ms, .refusal_ms = keep_ms};
+	struct sidecar_resolve_options options = {.keep_ms = keep_ms, .refusal_ms = keep_ms};
 	struct sidecar_access_options access = {.keep_ms = keep_ms, .refusal_ms = keep_ms};
 	struct cairn_err err = {0};
 
@@ -35,13 +35,13 @@ static void start(struct fixture *f, uint64_t keep_ms)
 	world_token(&f->world, "good", "aud", "ann");
 	world_allow(&f->world, "ann", "ns", "*");
 	options.kube = access.kube = world_table(&f->world);
-	assert_ok(sidecar_names_new(&options, &f->names, &err), &err);
+	assert_ok(sidecar_resolve_new(&options, &f->names, &err), &err);
 	assert_ok(sidecar_access_new(&access, &f->access, &err), &err);
 }
 
 static void stop(struct fixture *f)
 {
-	sidecar_names_free(f->names);
+	sidecar_resolve_free(f->names);
 	sidecar_access_free(f->access);
 	world_done(&f->world);
 }
@@ -50,7 +50,7 @@ static int find(struct fixture *f, const char *ns, const char *name, struct cair
 {
 	kube_auto_value struct sidecar_snapshot *s = NULL;
 
-	return sidecar_names_find(f->names, WORLD_DRIVER, ns, name, &world_patience, &s, err);
+	return sidecar_resolve_find(f->names, WORLD_DRIVER, ns, name, &world_patience, &s, err);
 }
 
 static void a_name_becomes_a_handle(void **state)
@@ -61,9 +61,9 @@ static void a_name_becomes_a_handle(void **state)
 
 	(void)state;
 	start(&f, FOREVER);
-	assert_ok(
-		sidecar_names_find(f.names, WORLD_DRIVER, "ns", "snap", &world_patience, &s, &err),
-		&err);
+	assert_ok(sidecar_resolve_find(f.names, WORLD_DRIVER, "ns", "snap", &world_patience, &s,
+				       &err),
+		  &err);
 	assert_string_equal(s->handle, "h-snap");
 	assert_string_equal(s->volume, "vol");
 	assert_string_equal(s->content, "c-snap");
@@ -240,8 +240,8 @@ static void secrets_come_from_the_class_and_only_if_it_names_one(void **state)
 				  "'ns'}}, 'spec': {'driver': 'driver.test', 'volumeSnapshotRef': "
 				  "{'namespace': 'ns', 'name': 'snap', 'uid': 'uid-snap'}}, "
 				  "'status': {'readyToUse': true, 'snapshotHandle': 'h'}}");
-		rc = sidecar_names_find(f.names, WORLD_DRIVER, "ns", "snap", &world_patience, &s,
-					&err);
+		rc = sidecar_resolve_find(f.names, WORLD_DRIVER, "ns", "snap", &world_patience, &s,
+					  &err);
 		if (rc != cases[i].code)
 			fail_msg("case %zu: %s (%s)", i, cairn_code_name(rc), err.msg);
 		if (rc == 0 && !cases[i].want)
@@ -336,8 +336,8 @@ static int check_base(struct fixture *f, const char *id, bool owned, struct cair
 	kube_auto_value struct kube_user *user = NULL;
 	struct sidecar_base base = {
 		.driver = WORLD_DRIVER, .id = id, .access = f->access, .owned = owned};
-	int rc = sidecar_names_find(f->names, WORLD_DRIVER, "ns", "snap", &world_patience, &target,
-				    err);
+	int rc = sidecar_resolve_find(f->names, WORLD_DRIVER, "ns", "snap", &world_patience,
+				      &target, err);
 
 	if (!rc)
 		rc = sidecar_access_user(f->access, WORLD_DRIVER, "good", &world_patience, &user,
@@ -345,7 +345,7 @@ static int check_base(struct fixture *f, const char *id, bool owned, struct cair
 	assert_ok(rc, err);
 	base.target = target;
 	base.user = user;
-	return sidecar_names_check_base(f->names, &base, &world_patience, err);
+	return sidecar_resolve_check_base(f->names, &base, &world_patience, err);
 }
 
 static void put_content(struct fixture *f, const char *name, const char *text)

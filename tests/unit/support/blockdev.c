@@ -30,7 +30,7 @@ bool blockdev_may_run(void)
 	struct image_host host;
 	struct cairn_err err = {0};
 
-	if (image_probe(scratch_parent(), &host, &err) < 0) {
+	if (pool_image_probe(scratch_parent(), &host, &err) < 0) {
 		fprintf(stderr, "skipped: %s\n", err.msg);
 		return false;
 	}
@@ -74,7 +74,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	/* A writer that was killed in a frozen filesystem lets go of it a little
 	 * after the thaw. */
 	for (unsigned i = 0; type == FTW_F && S_ISREG(st->st_mode) && i < DETACH_TRIES; i++) {
-		if (device_detach(path, NULL) == 0)
+		if (pool_device_detach(path, NULL) == 0)
 			break;
 		cairn_sleep_ms(20);
 	}

@@ -18,8 +18,8 @@
 #include "pool/catalogue/catalogue.h"
 
 #define catalogue_test(f) cmocka_unit_test_setup_teardown(f, helper_make_dir, helper_remove_dir)
-#define auto_catalogue    cairn_cleanup(catalogue_closep) struct catalogue
-#define auto_batch        cairn_cleanup(catalogue_batch_freep) struct catalogue_batch
+#define auto_catalogue    cairn_cleanup(pool_catalogue_closep) struct catalogue
+#define auto_batch        cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch
 
 static char helper_dir[64];
 
@@ -63,7 +63,7 @@ static inline struct catalogue *open_again(bool writable)
 	struct catalogue *cat = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_open(helper_dir, writable, &cat, &err), &err);
+	assert_ok(pool_catalogue_open(helper_dir, writable, &cat, &err), &err);
 	return cat;
 }
 
@@ -71,7 +71,7 @@ static inline struct catalogue *create_and_open(void)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_create(helper_dir, &err), &err);
+	assert_ok(pool_catalogue_create(helper_dir, &err), &err);
 	return open_again(true);
 }
 
@@ -80,7 +80,7 @@ static inline struct catalogue_batch *new_batch(struct catalogue *cat)
 	struct catalogue_batch *batch = NULL;
 	struct cairn_err err = {0};
 
-	assert_ok(catalogue_batch_new(cat, &batch, &err), &err);
+	assert_ok(pool_catalogue_batch_new(cat, &batch, &err), &err);
 	return batch;
 }
 
@@ -90,8 +90,8 @@ static inline void put_one(struct catalogue *cat, const char *key, const char *v
 	auto_batch *batch = new_batch(cat);
 	struct cairn_err err = {0};
 
-	catalogue_put(batch, text(key), text(value));
-	assert_ok(catalogue_commit(batch, sync, &err), &err);
+	pool_catalogue_put(batch, text(key), text(value));
+	assert_ok(pool_catalogue_commit(batch, sync, &err), &err);
 }
 
 /* `want` NULL: the key must not be there. */
@@ -102,10 +102,10 @@ static inline void assert_value(struct catalogue *cat, const char *key, const ch
 	size_t len = 0;
 
 	if (!want) {
-		assert_code(catalogue_get(cat, text(key), &data, &len, &err), CAIRN_NOT_FOUND);
+		assert_code(pool_catalogue_get(cat, text(key), &data, &len, &err), CAIRN_NOT_FOUND);
 		return;
 	}
-	assert_ok(catalogue_get(cat, text(key), &data, &len, &err), &err);
+	assert_ok(pool_catalogue_get(cat, text(key), &data, &len, &err), &err);
 	assert_int_equal(len, strlen(want));
 	assert_string_equal((char *)data, want);
 	free(data);
@@ -127,7 +127,7 @@ static inline size_t count_rows(struct catalogue *cat, const char *prefix)
 	struct cairn_err err = {0};
 	size_t n = 0;
 
-	assert_ok(catalogue_scan(cat, text(prefix), nothing, count_row, &n, &err), &err);
+	assert_ok(pool_catalogue_scan(cat, text(prefix), nothing, count_row, &n, &err), &err);
 	return n;
 }
 

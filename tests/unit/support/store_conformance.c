@@ -23,7 +23,7 @@ static int open_store(void **state)
 	struct cairn_err err = {0};
 
 	*state = &env;
-	if (store_open(env.backend, env.dir, true, &env.store, &err) == 0)
+	if (pool_store_open(env.backend, env.dir, true, &env.store, &err) == 0)
 		return 0;
 	fprintf(stderr, "%s\n", err.msg);
 	return -1;
@@ -31,7 +31,7 @@ static int open_store(void **state)
 
 static int remove_one(void *arg, const char *id, struct cairn_err *err)
 {
-	return store_remove(env.store, (struct store_ref){*(enum store_kind *)arg, id}, err);
+	return pool_store_remove(env.store, (struct store_ref){*(enum store_kind *)arg, id}, err);
 }
 
 static int count_one(void *arg, const char *id, struct cairn_err *err)
@@ -46,7 +46,7 @@ static size_t count(enum store_kind kind)
 {
 	size_t n = 0;
 
-	assert_int_equal(store_list(env.store, kind, count_one, &n, NULL), 0);
+	assert_int_equal(pool_store_list(env.store, kind, count_one, &n, NULL), 0);
 	return n;
 }
 
@@ -58,9 +58,9 @@ static int close_store(void **state)
 	(void)state;
 	cairn_mem_fail_at(0, 0);
 	for (enum store_kind kind = STORE_VOLUME; kind <= STORE_SNAPSHOT; kind++)
-		assert_ok(store_list(env.store, kind, remove_one, &kind, &err), &err);
+		assert_ok(pool_store_list(env.store, kind, remove_one, &kind, &err), &err);
 	assert_int_equal(count(STORE_VOLUME) + count(STORE_SNAPSHOT), 0);
-	store_close(env.store);
+	pool_store_close(env.store);
 	env.store = NULL;
 	return 0;
 }
@@ -69,7 +69,7 @@ static void make(const char *id, uint64_t size)
 {
 	struct cairn_err err = {0};
 
-	assert_ok(store_volume_create(env.store, id, size, &err), &err);
+	assert_ok(pool_store_volume_create(env.store, id, size, &err), &err);
 }
 
 static void cut(const char *volume, const char *snapshot)
@@ -84,7 +84,7 @@ static uint64_t size_of(struct store_ref ref)
 	struct cairn_err err = {0};
 	uint64_t size = 0;
 
-	assert_ok(store_size(env.store, ref, &size, &err), &err);
+	assert_ok(pool_store_size(env.store, ref, &size, &err), &err);
 	return size;
 }
 
@@ -97,9 +97,9 @@ static void a_new_volume_is_zeros_of_its_size(void **state)
 	make("vol-a", SIZE + 512);
 	assert_int_equal(size_of(volume_ref("vol-a")), SIZE + 512);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), SIZE + 511), 0);
-	assert_int_equal(
-		store_allocated(env.store, volume_ref("vol-a"), 0, out, ARRAY_LEN(out), &n, NULL),
-		0);
+	assert_int_equal(pool_store_allocated(env.store, volume_ref("vol-a"), 0, out,
+					      ARRAY_LEN(out), &n, NULL),
+			 0);
 	assert_int_equal(n, 0);
 }
 
@@ -112,14 +112,14 @@ static void files_are_for_their_owner_only(void **state)
 	(void)state;
 	make("vol-a", SIZE);
 	cut("vol-a", "snap-a");
-	assert_ok(store_path(env.store, volume_ref("vol-a"), &path, &err), &err);
+	assert_ok(pool_store_path(env.store, volume_ref("vol-a"), &path, &err), &err);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	*strrchr(path, '/') = '\0';
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
 	free(path);
-	assert_ok(store_path(env.store, snapshot_ref("snap-a"), &path, &err), &err);
+	assert_ok(pool_store_path(env.store, snapshot_ref("snap-a"), &path, &err), &err);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0077, 0);
 	free(path);
@@ -134,7 +134,7 @@ static void making_again_changes_nothing(void **state)
 	fill_at(env.store, "vol-a", 4096, 4096, 7);
 	make("vol-a", SIZE);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 5000), 7);
-	assert_code(store_volume_create(env.store, "vol-a", 2 * SIZE, &err), CAIRN_EXISTS);
+	assert_code(pool_store_volume_create(env.store, "vol-a", 2 * SIZE, &err), CAIRN_EXISTS);
 	assert_int_equal(size_of(volume_ref("vol-a")), SIZE);
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 4096, 4096, 8);
@@ -150,19 +150,19 @@ static void a_snapshot_has_the_size_that_was_asked_for(void **state)
 	(void)state;
 	make("vol-a", SIZE);
 	cut("vol-a", "snap-a");
-	assert_ok(store_volume_resize(env.store, "vol-a", 2 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_resize(env.store, "vol-a", 2 * SIZE, &err), &err);
 	fill_at(env.store, "vol-a", 4096, 4096, 1);
 	fill_at(env.store, "vol-a", SIZE, 4096, 1); /* past what is asked for */
-	assert_ok(store_snapshot_cut(env.store, "vol-a", "snap-b", SIZE, &err), &err);
+	assert_ok(pool_store_snapshot_cut(env.store, "vol-a", "snap-b", SIZE, &err), &err);
 	assert_int_equal(size_of(snapshot_ref("snap-b")), SIZE);
 	assert_int_equal(size_of(volume_ref("vol-a")), 2 * SIZE);
 	assert_int_equal(byte_at(env.store, snapshot_ref("snap-b"), 4096), 1);
 	cut("vol-a", "snap-c");
 	delta_of(env.store, "snap-b", "snap-c", &c);
 	assert_true(covers(&c, SIZE, SIZE));
-	assert_code(store_snapshot_cut(env.store, "vol-a", "snap-d", 3 * SIZE, &err),
+	assert_code(pool_store_snapshot_cut(env.store, "vol-a", "snap-d", 3 * SIZE, &err),
 		    CAIRN_DATA_LOSS);
-	assert_code(store_size(env.store, snapshot_ref("snap-d"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(env.store, snapshot_ref("snap-d"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
 	collected_done(&c);
 }
@@ -188,19 +188,21 @@ static void a_clone_has_the_bytes_and_goes_its_own_way(void **state)
 	make("vol-a", SIZE);
 	fill_at(env.store, "vol-a", 0, 8192, 1);
 	cut("vol-a", "snap-a");
-	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err), &err);
-	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err),
+		  &err);
+	assert_ok(pool_store_volume_clone(env.store, "vol-b", "snap-a", SIZE, 2 * SIZE, &err),
+		  &err);
 	assert_int_equal(size_of(volume_ref("vol-b")), 2 * SIZE);
 	fill_at(env.store, "vol-b", 0, 4096, 9);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-b"), 0), 9);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-b"), 4096), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 1);
 	assert_int_equal(byte_at(env.store, snapshot_ref("snap-a"), 0), 1);
-	assert_code(store_volume_clone(env.store, "vol-c", "snap-a", SIZE, SIZE / 2, &err),
+	assert_code(pool_store_volume_clone(env.store, "vol-c", "snap-a", SIZE, SIZE / 2, &err),
 		    CAIRN_RANGE);
-	assert_code(store_volume_clone(env.store, "vol-c", "snap-x", SIZE, SIZE, &err),
+	assert_code(pool_store_volume_clone(env.store, "vol-c", "snap-x", SIZE, SIZE, &err),
 		    CAIRN_NOT_FOUND);
-	assert_code(store_size(env.store, volume_ref("vol-c"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(env.store, volume_ref("vol-c"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
 }
 
@@ -220,8 +222,8 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 8192), 0);
 	assert_int_equal(byte_at(env.store, snapshot_ref("snap-b"), 4096), 2);
-	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
-	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_ok(pool_store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_ok(pool_store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 4096), 1);
 	fill_at(env.store, "vol-a", 0, 4096, 3);
@@ -234,7 +236,7 @@ static void a_replaced_volume_has_the_snapshots_bytes(void **state)
 	collected_done(&c);
 	assert_code(replace(env.store, "vol-a", "snap-x", SIZE, SIZE, &err), CAIRN_NOT_FOUND);
 	assert_code(replace(env.store, "vol-a", "snap-c", 2 * SIZE, SIZE, &err), CAIRN_RANGE);
-	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_ok(pool_store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 3);
 }
@@ -266,9 +268,9 @@ static void a_caller_can_refuse_an_exchange_at_the_last_moment(void **state)
 	fill_at(env.store, "vol-a", 0, 4096, 1);
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 0, 4096, 2);
-	assert_code(store_volume_replace(env.store, &spec, &err), CAIRN_PRECONDITION);
+	assert_code(pool_store_volume_replace(env.store, &spec, &err), CAIRN_PRECONDITION);
 	assert_int_equal(calls, 1);
-	assert_ok(store_volume_sweep(env.store, "vol-a", &err), &err);
+	assert_ok(pool_store_volume_sweep(env.store, "vol-a", &err), &err);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 2);
 	assert_int_equal(count(STORE_VOLUME), 1);
 }
@@ -282,15 +284,17 @@ static void a_clone_has_no_bytes_from_past_the_snapshots_record(void **state)
 	make("vol-a", SIZE);
 	fill_at(env.store, "vol-a", 0, SIZE, 1);
 	cut("vol-a", "snap-a");
-	assert_ok(store_volume_clone(env.store, "vol-b", "snap-a", SIZE / 2, SIZE / 2, &err), &err);
+	assert_ok(pool_store_volume_clone(env.store, "vol-b", "snap-a", SIZE / 2, SIZE / 2, &err),
+		  &err);
 	assert_int_equal(size_of(volume_ref("vol-b")), SIZE / 2);
-	assert_ok(store_volume_clone(env.store, "vol-c", "snap-a", SIZE / 2, 2 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_clone(env.store, "vol-c", "snap-a", SIZE / 2, 2 * SIZE, &err),
+		  &err);
 	assert_int_equal(size_of(volume_ref("vol-c")), 2 * SIZE);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-c"), SIZE / 2 - 1), 1);
 	assert_int_equal(byte_at(env.store, volume_ref("vol-c"), SIZE / 2), 0);
-	assert_code(store_volume_clone(env.store, "vol-d", "snap-a", 2 * SIZE, 2 * SIZE, &err),
+	assert_code(pool_store_volume_clone(env.store, "vol-d", "snap-a", 2 * SIZE, 2 * SIZE, &err),
 		    CAIRN_DATA_LOSS);
-	assert_code(store_size(env.store, volume_ref("vol-d"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(env.store, volume_ref("vol-d"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
 }
 
@@ -300,11 +304,11 @@ static void a_volume_grows_and_never_shrinks(void **state)
 
 	(void)state;
 	make("vol-a", SIZE);
-	assert_ok(store_volume_resize(env.store, "vol-a", SIZE + 512, &err), &err);
-	assert_ok(store_volume_resize(env.store, "vol-a", SIZE + 512, &err), &err);
+	assert_ok(pool_store_volume_resize(env.store, "vol-a", SIZE + 512, &err), &err);
+	assert_ok(pool_store_volume_resize(env.store, "vol-a", SIZE + 512, &err), &err);
 	assert_int_equal(size_of(volume_ref("vol-a")), SIZE + 512);
-	assert_code(store_volume_resize(env.store, "vol-a", SIZE, &err), CAIRN_RANGE);
-	assert_code(store_volume_resize(env.store, "vol-x", SIZE, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_store_volume_resize(env.store, "vol-a", SIZE, &err), CAIRN_RANGE);
+	assert_code(pool_store_volume_resize(env.store, "vol-x", SIZE, &err), CAIRN_NOT_FOUND);
 }
 
 static void removing_twice_is_fine(void **state)
@@ -315,12 +319,12 @@ static void removing_twice_is_fine(void **state)
 	make("vol-a", SIZE);
 	cut("vol-a", "snap-a");
 	for (int i = 0; i < 2; i++) {
-		assert_ok(store_remove(env.store, volume_ref("vol-a"), &err), &err);
-		assert_code(store_size(env.store, volume_ref("vol-a"), &(uint64_t){0}, &err),
+		assert_ok(pool_store_remove(env.store, volume_ref("vol-a"), &err), &err);
+		assert_code(pool_store_size(env.store, volume_ref("vol-a"), &(uint64_t){0}, &err),
 			    CAIRN_NOT_FOUND);
 	}
 	assert_int_equal(size_of(snapshot_ref("snap-a")), SIZE);
-	assert_ok(store_remove(env.store, snapshot_ref("snap-a"), &err), &err);
+	assert_ok(pool_store_remove(env.store, snapshot_ref("snap-a"), &err), &err);
 	assert_int_equal(count(STORE_SNAPSHOT), 0);
 }
 
@@ -335,19 +339,21 @@ static void what_is_set_aside_is_out_of_sight_and_comes_back(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(refs); i++) {
 		size_t n = 0;
 
-		assert_ok(store_set_aside(env.store, refs[i], &err), &err);
-		assert_code(store_set_aside(env.store, refs[i], &err), CAIRN_NOT_FOUND);
-		assert_code(store_size(env.store, refs[i], &(uint64_t){0}, &err), CAIRN_NOT_FOUND);
+		assert_ok(pool_store_set_aside(env.store, refs[i], &err), &err);
+		assert_code(pool_store_set_aside(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+		assert_code(pool_store_size(env.store, refs[i], &(uint64_t){0}, &err),
+			    CAIRN_NOT_FOUND);
 		assert_int_equal(count(refs[i].kind), 0);
-		assert_ok(store_list_aside(env.store, refs[i].kind, count_one, &n, &err), &err);
+		assert_ok(pool_store_list_aside(env.store, refs[i].kind, count_one, &n, &err),
+			  &err);
 		assert_int_equal(n, 1);
-		assert_ok(store_bring_back(env.store, refs[i], &err), &err);
+		assert_ok(pool_store_bring_back(env.store, refs[i], &err), &err);
 		assert_int_equal(size_of(refs[i]), SIZE);
-		assert_code(store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
-		assert_ok(store_set_aside(env.store, refs[i], &err), &err);
-		assert_ok(store_drop_aside(env.store, refs[i], &err), &err);
-		assert_ok(store_drop_aside(env.store, refs[i], &err), &err);
-		assert_code(store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+		assert_code(pool_store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
+		assert_ok(pool_store_set_aside(env.store, refs[i], &err), &err);
+		assert_ok(pool_store_drop_aside(env.store, refs[i], &err), &err);
+		assert_ok(pool_store_drop_aside(env.store, refs[i], &err), &err);
+		assert_code(pool_store_bring_back(env.store, refs[i], &err), CAIRN_NOT_FOUND);
 	}
 }
 
@@ -380,10 +386,10 @@ static void leftovers_are_in_nobodys_way(void **state)
 	assert_int_equal(byte_at(env.store, volume_ref("vol-a"), 0), 0);
 	cut("vol-a", "snap-a");
 	assert_int_equal(size_of(snapshot_ref("snap-a")), SIZE);
-	assert_code(store_size(env.store, volume_ref("vol-b"), &(uint64_t){0}, &err),
+	assert_code(pool_store_size(env.store, volume_ref("vol-b"), &(uint64_t){0}, &err),
 		    CAIRN_NOT_FOUND);
-	assert_ok(store_remove(env.store, volume_ref("vol-b"), &err), &err);
-	assert_ok(store_remove(env.store, volume_ref("vol-c"), &err), &err);
+	assert_ok(pool_store_remove(env.store, volume_ref("vol-b"), &err), &err);
+	assert_ok(pool_store_remove(env.store, volume_ref("vol-c"), &err), &err);
 	assert_int_equal(count(STORE_VOLUME), 1);
 }
 
@@ -447,9 +453,9 @@ static void preallocation_is_no_change(void **state)
 		skip();
 	}
 	close(fd);
-	assert_int_equal(
-		store_allocated(env.store, volume_ref("vol-a"), 0, out, ARRAY_LEN(out), &n, NULL),
-		0);
+	assert_int_equal(pool_store_allocated(env.store, volume_ref("vol-a"), 0, out,
+					      ARRAY_LEN(out), &n, NULL),
+			 0);
 	assert_int_equal(n, 0);
 	cut("vol-a", "snap-b");
 	delta_of(env.store, "snap-a", "snap-b", &c);
@@ -471,7 +477,7 @@ static void what_a_volume_grew_is_changed(void **state)
 	make("vol-a", SIZE + 512);
 	fill_at(env.store, "vol-a", SIZE, 512, 5);
 	cut("vol-a", "snap-a");
-	assert_ok(store_volume_resize(env.store, "vol-a", 2 * SIZE, &err), &err);
+	assert_ok(pool_store_volume_resize(env.store, "vol-a", 2 * SIZE, &err), &err);
 	cut("vol-a", "snap-b");
 	fill_at(env.store, "vol-a", SIZE + MIB, 4096, 5);
 	cut("vol-a", "snap-c");
@@ -504,7 +510,8 @@ static void allocated_ranges_come_in_pieces(void **state)
 		fill_at(env.store, "vol-a", i * MIB, 64 * KIB, (unsigned char)(i + 1));
 	cut("vol-a", "snap-a");
 	do {
-		assert_ok(store_allocated(env.store, snapshot_ref("snap-a"), at, out, 2, &n, &err),
+		assert_ok(pool_store_allocated(env.store, snapshot_ref("snap-a"), at, out, 2, &n,
+					       &err),
 			  &err);
 		for (size_t i = 0; i < n; i++) {
 			assert_true(out[i].offset >= at);
@@ -514,12 +521,14 @@ static void allocated_ranges_come_in_pieces(void **state)
 		}
 	} while (n > 0);
 	assert_int_equal(bytes, 7 * 64 * KIB);
-	assert_ok(store_allocated(env.store, snapshot_ref("snap-a"), MIB + 4096, out, 1, &n, &err),
+	assert_ok(pool_store_allocated(env.store, snapshot_ref("snap-a"), MIB + 4096, out, 1, &n,
+				       &err),
 		  &err);
 	assert_int_equal(n, 1);
 	assert_int_equal(out[0].offset, MIB + 4096);
 	assert_int_equal(block_extent_end(&out[0]), MIB + 64 * KIB);
-	assert_ok(store_allocated(env.store, snapshot_ref("snap-a"), UINT64_MAX, out, 1, &n, &err),
+	assert_ok(pool_store_allocated(env.store, snapshot_ref("snap-a"), UINT64_MAX, out, 1, &n,
+				       &err),
 		  &err);
 	assert_int_equal(n, 0);
 }
@@ -533,15 +542,15 @@ static void reading_is_short_only_at_the_end(void **state)
 
 	(void)state;
 	make("vol-a", SIZE);
-	assert_ok(store_reader_open(env.store, volume_ref("vol-a"), &reader, &err), &err);
-	assert_ok(store_reader_read(reader, SIZE - 4096, buf, sizeof(buf), &n, &err), &err);
+	assert_ok(pool_store_reader_open(env.store, volume_ref("vol-a"), &reader, &err), &err);
+	assert_ok(pool_store_reader_read(reader, SIZE - 4096, buf, sizeof(buf), &n, &err), &err);
 	assert_int_equal(n, 4096);
-	assert_ok(store_reader_read(reader, SIZE, buf, sizeof(buf), &n, &err), &err);
+	assert_ok(pool_store_reader_read(reader, SIZE, buf, sizeof(buf), &n, &err), &err);
 	assert_int_equal(n, 0);
-	assert_ok(store_reader_read(reader, UINT64_MAX, buf, sizeof(buf), &n, &err), &err);
+	assert_ok(pool_store_reader_read(reader, UINT64_MAX, buf, sizeof(buf), &n, &err), &err);
 	assert_int_equal(n, 0);
-	store_reader_free(reader);
-	assert_code(store_reader_open(env.store, snapshot_ref("snap-x"), &reader, &err),
+	pool_store_reader_free(reader);
+	assert_code(pool_store_reader_open(env.store, snapshot_ref("snap-x"), &reader, &err),
 		    CAIRN_NOT_FOUND);
 }
 
@@ -561,15 +570,17 @@ static void bad_ids_and_sizes_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		assert_code(store_volume_create(env.store, ids[i], SIZE, &err), CAIRN_INVALID);
-		assert_code(store_remove(env.store, volume_ref(ids[i]), &err), CAIRN_INVALID);
-		assert_code(store_snapshot_cut(env.store, "vol-a", ids[i], SIZE, &err),
+		assert_code(pool_store_volume_create(env.store, ids[i], SIZE, &err), CAIRN_INVALID);
+		assert_code(pool_store_remove(env.store, volume_ref(ids[i]), &err), CAIRN_INVALID);
+		assert_code(pool_store_snapshot_cut(env.store, "vol-a", ids[i], SIZE, &err),
 			    CAIRN_INVALID);
 	}
-	assert_code(store_volume_create(env.store, NULL, SIZE, &err), CAIRN_INVALID);
-	assert_code(store_volume_create(env.store, "vol-a", 0, &err), CAIRN_INVALID);
-	assert_code(store_volume_create(env.store, "vol-a", STORE_SIZE_MAX + 1, &err), CAIRN_RANGE);
-	assert_code(store_snapshot_cut(env.store, "vol-x", "snap-x", SIZE, &err), CAIRN_NOT_FOUND);
+	assert_code(pool_store_volume_create(env.store, NULL, SIZE, &err), CAIRN_INVALID);
+	assert_code(pool_store_volume_create(env.store, "vol-a", 0, &err), CAIRN_INVALID);
+	assert_code(pool_store_volume_create(env.store, "vol-a", STORE_SIZE_MAX + 1, &err),
+		    CAIRN_RANGE);
+	assert_code(pool_store_snapshot_cut(env.store, "vol-x", "snap-x", SIZE, &err),
+		    CAIRN_NOT_FOUND);
 	assert_int_equal(count(STORE_VOLUME) + count(STORE_SNAPSHOT), 0);
 }
 
@@ -584,13 +595,13 @@ static void a_read_only_store_reads_and_refuses_to_write(void **state)
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 0, 4096, 1);
 	cut("vol-a", "snap-b");
-	assert_ok(store_open(env.backend, env.dir, false, &reader, &err), &err);
+	assert_ok(pool_store_open(env.backend, env.dir, false, &reader, &err), &err);
 	delta_of(reader, "snap-a", "snap-b", &c);
 	assert_true(covers(&c, 0, 4096));
-	assert_code(store_volume_create(reader, "vol-b", SIZE, &err), CAIRN_PRECONDITION);
-	assert_code(store_remove(reader, volume_ref("vol-a"), &err), CAIRN_PRECONDITION);
+	assert_code(pool_store_volume_create(reader, "vol-b", SIZE, &err), CAIRN_PRECONDITION);
+	assert_code(pool_store_remove(reader, volume_ref("vol-a"), &err), CAIRN_PRECONDITION);
 	assert_code(cut_whole(reader, "vol-a", "snap-c", &err), CAIRN_PRECONDITION);
-	store_close(reader);
+	pool_store_close(reader);
 	collected_done(&c);
 }
 
@@ -612,16 +623,16 @@ static void a_delta_ends_when_asked_to(void **state)
 	cut("vol-a", "snap-a");
 	fill_at(env.store, "vol-a", 0, 4096, 1);
 	cut("vol-a", "snap-b");
-	assert_code(store_delta(env.store, "snap-a", "snap-b", collected_sink(&c), &progress, NULL,
-				&err),
+	assert_code(pool_store_delta(env.store, "snap-a", "snap-b", collected_sink(&c), &progress,
+				     NULL, &err),
 		    CAIRN_CANCELLED);
 	assert_true(asked > 0);
-	assert_code(
-		store_delta(env.store, "snap-a", "snap-b", collected_sink(&c), NULL, NULL, &err),
-		CAIRN_NO_SPACE);
-	assert_code(
-		store_delta(env.store, "snap-a", "snap-x", collected_sink(&c), NULL, NULL, &err),
-		CAIRN_NOT_FOUND);
+	assert_code(pool_store_delta(env.store, "snap-a", "snap-b", collected_sink(&c), NULL, NULL,
+				     &err),
+		    CAIRN_NO_SPACE);
+	assert_code(pool_store_delta(env.store, "snap-a", "snap-x", collected_sink(&c), NULL, NULL,
+				     &err),
+		    CAIRN_NOT_FOUND);
 }
 
 static void usage_is_told(void **state)
@@ -630,7 +641,7 @@ static void usage_is_told(void **state)
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(store_usage_get(env.store, &usage, &err), &err);
+	assert_ok(pool_store_usage_get(env.store, &usage, &err), &err);
 	assert_true(usage.total_bytes > 0);
 	assert_true(usage.free_bytes <= usage.total_bytes);
 }
@@ -644,20 +655,21 @@ static int whole_life(void)
 	struct block_extent out[4];
 	struct store *store = NULL;
 	size_t n;
-	int rc = store_open(env.backend, env.dir, true, &store, &err);
+	int rc = pool_store_open(env.backend, env.dir, true, &store, &err);
 
-	rc = rc ? rc : store_volume_create(store, "vol-m", SIZE, &err);
-	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
-	rc = rc ? rc : store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
-	rc = rc ? rc : store_volume_clone(store, "vol-n", "snap-m", SIZE, SIZE, &err);
+	rc = rc ? rc : pool_store_volume_create(store, "vol-m", SIZE, &err);
+	rc = rc ? rc : pool_store_snapshot_cut(store, "vol-m", "snap-m", SIZE, &err);
+	rc = rc ? rc : pool_store_snapshot_cut(store, "vol-m", "snap-n", SIZE, &err);
+	rc = rc ? rc : pool_store_volume_clone(store, "vol-n", "snap-m", SIZE, SIZE, &err);
 	rc = rc ? rc : replace(store, "vol-n", "snap-n", SIZE, SIZE, &err);
-	rc = rc ? rc : store_volume_sweep(store, "vol-n", &err);
-	rc = rc ? rc : store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
-	rc = rc ? rc : store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
-	rc = rc ? rc : store_reader_open(store, snapshot_ref("snap-m"), &reader, &err);
-	store_reader_free(reader);
+	rc = rc ? rc : pool_store_volume_sweep(store, "vol-n", &err);
+	rc = rc ? rc
+		: pool_store_delta(store, "snap-m", "snap-n", collected_sink(&c), NULL, NULL, &err);
+	rc = rc ? rc : pool_store_allocated(store, snapshot_ref("snap-m"), 0, out, 4, &n, &err);
+	rc = rc ? rc : pool_store_reader_open(store, snapshot_ref("snap-m"), &reader, &err);
+	pool_store_reader_free(reader);
 	collected_done(&c);
-	store_close(store);
+	pool_store_close(store);
 	return rc;
 }
 
@@ -677,8 +689,9 @@ static void short_memory_is_an_error_that_loses_nothing(void **state)
 			static const char *const volumes[] = {"vol-m", "vol-n"};
 			static const char *const snapshots[] = {"snap-m", "snap-n"};
 
-			assert_ok(store_remove(env.store, volume_ref(volumes[i]), &err), &err);
-			assert_ok(store_remove(env.store, snapshot_ref(snapshots[i]), &err), &err);
+			assert_ok(pool_store_remove(env.store, volume_ref(volumes[i]), &err), &err);
+			assert_ok(pool_store_remove(env.store, snapshot_ref(snapshots[i]), &err),
+				  &err);
 		}
 		if (rc == 0)
 			break;

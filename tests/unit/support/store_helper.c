@@ -44,7 +44,7 @@ int open_volume(struct store *store, const char *id)
 	char *path = NULL;
 	int fd;
 
-	assert_ok(store_path(store, volume_ref(id), &path, &err), &err);
+	assert_ok(pool_store_path(store, volume_ref(id), &path, &err), &err);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	free(path);
@@ -54,9 +54,9 @@ int open_volume(struct store *store, const char *id)
 int cut_whole(struct store *store, const char *volume, const char *snapshot, struct cairn_err *err)
 {
 	uint64_t size = 0;
-	int rc = store_size(store, volume_ref(volume), &size, err);
+	int rc = pool_store_size(store, volume_ref(volume), &size, err);
 
-	return rc ? rc : store_snapshot_cut(store, volume, snapshot, size, err);
+	return rc ? rc : pool_store_snapshot_cut(store, volume, snapshot, size, err);
 }
 
 int replace(struct store *store, const char *id, const char *snapshot_id, uint64_t length,
@@ -65,7 +65,7 @@ int replace(struct store *store, const char *id, const char *snapshot_id, uint64
 	const struct store_replacement spec = {
 		.id = id, .snapshot_id = snapshot_id, .length = length, .size = size};
 
-	return store_volume_replace(store, &spec, err);
+	return pool_store_volume_replace(store, &spec, err);
 }
 
 void fill_at(struct store *store, const char *id, uint64_t offset, size_t n, unsigned char byte)
@@ -87,10 +87,10 @@ unsigned char byte_at(struct store *store, struct store_ref ref, uint64_t offset
 	unsigned char byte = 0xee;
 	size_t n = 0;
 
-	assert_ok(store_reader_open(store, ref, &reader, &err), &err);
-	assert_ok(store_reader_read(reader, offset, &byte, 1, &n, &err), &err);
+	assert_ok(pool_store_reader_open(store, ref, &reader, &err), &err);
+	assert_ok(pool_store_reader_read(reader, offset, &byte, 1, &n, &err), &err);
 	assert_int_equal(n, 1);
-	store_reader_free(reader);
+	pool_store_reader_free(reader);
 	return byte;
 }
 
@@ -100,9 +100,10 @@ void delta_of(struct store *store, const char *base, const char *target, struct 
 	struct cairn_err err = {0};
 	uint64_t size = 0;
 
-	assert_ok(store_delta(store, base, target, collected_sink(ret), NULL, &stats, &err), &err);
+	assert_ok(pool_store_delta(store, base, target, collected_sink(ret), NULL, &stats, &err),
+		  &err);
 	assert_non_null(stats.method);
-	assert_ok(store_size(store, snapshot_ref(target), &size, &err), &err);
+	assert_ok(pool_store_size(store, snapshot_ref(target), &size, &err), &err);
 	if (ret->n > 0)
 		assert_true(block_extent_end(&ret->list[ret->n - 1]) <= size);
 }

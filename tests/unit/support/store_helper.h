@@ -51,7 +51,7 @@ int open_volume(struct store *store, const char *id);
 /* Cuts all that the volume's file has. */
 int cut_whole(struct store *store, const char *volume, const char *snapshot, struct cairn_err *err);
 
-/* store_volume_replace() without a call before the exchange. */
+/* pool_store_volume_replace() without a call before the exchange. */
 int replace(struct store *store, const char *id, const char *snapshot_id, uint64_t length,
 	    uint64_t size, struct cairn_err *err);
 
