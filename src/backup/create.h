@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backup/backup_record.h"
 #include "backup/parent.h"
 #include "backup/progress.h"
-#include "backup/backup_record.h"
 #include "repo/id.h"
 
 struct backup_source;

@@ -10,9 +10,9 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "cli/progress.h"
-#include "cli/output_record.h"
 #include "pool/pool.h"
 
 #define BATCH \

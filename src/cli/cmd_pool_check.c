@@ -9,8 +9,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/output_record.h"
+#include "cli/progress.h"
 #include "pool/pool.h"
 
 static bool repair;

@@ -6,8 +6,8 @@
 #include "base/flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 /* In the order of enum pool_backend. */

@@ -6,9 +6,9 @@
 #include "base/flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "cli/progress.h"
-#include "cli/output_record.h"
 #include "pool/pool.h"
 
 #define ROUND 256 /* merged before an interrupt is looked for */

@@ -8,8 +8,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static void pool_info_print_facts(const struct pool_info *info)

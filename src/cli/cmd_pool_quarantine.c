@@ -9,8 +9,8 @@
 #include "base/flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static const char *restore_id;

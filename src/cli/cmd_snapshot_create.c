@@ -8,9 +8,9 @@
 #include "cli/background.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "cli/progress.h"
-#include "cli/output_record.h"
 #include "pool/pool.h"
 
 static uint64_t set_wait_ms = 2000;

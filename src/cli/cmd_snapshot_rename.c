@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 /* NEW is VOLUME@NAME of the same volume: a snapshot does not change hands. */

@@ -9,10 +9,10 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/output_record.h"
 #include "cli/pool_open.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/output_record.h"
 #include "pool/pool.h"
 #include "pool/pool_verify.h"
 

@@ -5,8 +5,8 @@
 #include "base/err.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 static int volume_rename_run(int argc, char **argv, struct cairn_err *err)

@@ -13,8 +13,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 struct words {

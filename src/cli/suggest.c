@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/pool_open.h"
 #include "cli/output_record.h"
+#include "cli/pool_open.h"
 #include "pool/pool.h"
 
 struct guess {

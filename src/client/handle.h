@@ -10,8 +10,8 @@
 #include <cairn/client.h>
 
 #include "base/err.h"
-#include "client/cursor.h"
 #include "client/client_link.h"
+#include "client/cursor.h"
 #include "client/retry.h"
 #include "client/route.h"
 #include "client/token.h"

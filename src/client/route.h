@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "client/discover.h"
 #include "client/client_link.h"
+#include "client/discover.h"
 
 struct cairn_client;
 struct cairn_err;

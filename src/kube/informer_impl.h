@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "kube/kube_client.h"
 #include "kube/informer.h"
+#include "kube/kube_client.h"
 #include "kube/object_store.h"
 
 struct kube_watch;

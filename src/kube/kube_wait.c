@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/wait.h"
 #include "kube/kube_wait.h"
+#include "base/wait.h"
 
 #include "base/clock.h"
 #include "base/err.h"

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/header_fields.h"
 #include "net/grpc/grpc_frame.h"
+#include "net/header_fields.h"
 #include "net/loop.h"
 #include "net/outq.h"
 

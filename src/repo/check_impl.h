@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "repo/repo_check.h"
 #include "repo/index.h"
 #include "repo/names.h"
+#include "repo/repo_check.h"
 #include "repo/walk.h"
 
 struct repo_pack_blob;

@@ -11,14 +11,14 @@
 
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/repo_cache.h"
 #include "repo/index.h"
 #include "repo/keyfile.h"
-#include "repo/repo_lock.h"
 #include "repo/lock_list.h"
 #include "repo/names.h"
 #include "repo/packer.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_lock.h"
 
 /* Keys that are tried at most: each costs a good part of a second. */
 #define KEYS_MAX 20

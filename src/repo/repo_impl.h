@@ -12,9 +12,9 @@
 
 #include "base/err.h"
 #include "repo/codec.h"
-#include "repo/repo_config.h"
 #include "repo/names.h"
 #include "repo/repo.h"
+#include "repo/repo_config.h"
 
 struct repo_index;
 struct repo_lock;

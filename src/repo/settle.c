@@ -5,8 +5,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/lock.h"
-#include "repo/repo_lock.h"
 #include "repo/repo_impl.h"
+#include "repo/repo_lock.h"
 
 /* A process that deletes packs first replaces the index files that name
  * them. */

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "older/aggapi/delta_pages.h"
-#include "older/aggapi/path.h"
-#include "older/aggapi/aggapi_status.h"
-#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "kube/driver_endpoint.h"
 #include "kube/object.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/aggapi_wire.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -8,9 +8,9 @@
 
 #include "base/base64.h"
 #include "net/address.h"
-#include "net/header_fields.h"
 #include "net/grpc/grpc_status.h"
 #include "net/grpc/grpc_text.h"
+#include "net/header_fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

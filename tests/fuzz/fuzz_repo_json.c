@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "repo/repo_config.h"
 #include "repo/keyfile.h"
+#include "repo/repo_config.h"
 #include "repo/repo_lock.h"
-#include "repo/rest/rest.h"
 #include "repo/repo_snapshot.h"
+#include "repo/rest/rest.h"
 #include "repo/snapshot_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

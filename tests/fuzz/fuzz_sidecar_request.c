@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "kube/jwt.h"
-#include "sidecar/sidecar_request.h"
 #include "sidecar/secret.h"
+#include "sidecar/sidecar_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

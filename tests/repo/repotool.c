@@ -33,8 +33,8 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "repo/blob.h"
-#include "repo/repo_check.h"
 #include "repo/prune.h"
+#include "repo/repo_check.h"
 #include "repo/repo_snapshot.h"
 
 uint64_t tool_number(const char *name, uint64_t otherwise)

@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "net/grpc/grpc_client.h"
 #include "net/conn.h"
 #include "net/connector.h"
+#include "net/grpc/grpc_client.h"
 #include "net/stream.h"
 
 enum net_channel_state {

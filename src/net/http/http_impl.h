@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "net/http/http_server.h"
 #include "net/http/http_head.h"
+#include "net/http/http_server.h"
 #include "net/http/http_stream.h"
 
 #define NET_HTTP_ROUTES_MAX 64

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "older/aggapi/delta_pages.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "kube/object.h"
 #include "net/grpc/grpc_status.h"
+#include "older/aggapi/delta_pages.h"
 
 #define CODES 17 /* gRPC codes, from 0 on */
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "older/aggapi/path.h"
 #include "base/cleanup.h"
+#include "older/aggapi/path.h"
 
 struct aggapi_refusal;
 struct cairn_buf;

@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-#include "kube/kube_client.h"
 #include "kube/controller.h"
+#include "kube/kube_client.h"
 #include "older/session/session_controller.h"
 
 /* Label of a SnapshotSessionData: uid of its request. */

@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "repo/repo_http.h"
 #include "repo/instant.h"
-#include "repo/s3/sign.h"
+#include "repo/repo_http.h"
 #include "repo/repo_store.h"
+#include "repo/s3/sign.h"
 
 #define S3_PART_SIZE ((uint64_t)64 << 20)
 #define S3_PART_MIN  ((uint64_t)5 << 20) /* S3's minimum, except for the last part */

@@ -13,8 +13,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/output_record.h"
+#include "cli/progress.h"
 #include "repo/repo_check.h"
 
 #define QUIET_NS       (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */

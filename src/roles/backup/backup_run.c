@@ -13,8 +13,8 @@
 #include "base/num.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/output_record.h"
+#include "cli/progress.h"
 #include "repo/protect.h"
 #include "roles/backup/backup_common.h"
 

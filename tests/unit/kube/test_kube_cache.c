@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "kube/kube_cache.h"
 #include "kube/digest.h"
-#include "kube/value.h"
+#include "kube/kube_cache.h"
 #include "kube/kube_wait.h"
+#include "kube/value.h"
 
 static _Atomic uint64_t clock_ns;
 static _Atomic unsigned alive; /* values that were not freed */

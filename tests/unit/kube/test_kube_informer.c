@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "kube/kube_client.h"
 #include "kube/informer.h"
+#include "kube/kube_client.h"
 #include "kube/object.h"
 #include "kube/watch.h"
 #include "kube_fixture.h"

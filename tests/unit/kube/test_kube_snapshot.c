@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "cairntest.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 
 struct objects {
 	const char *snapshot, *content;

@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "older/aggapi/delta_pages.h"
-#include "older/aggapi/document.h"
-#include "older/aggapi/path.h"
-#include "older/aggapi/rates.h"
-#include "older/aggapi/aggapi_status.h"
-#include "older/aggapi/trust.h"
-#include "older/aggapi/aggapi_wire.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "kube/object.h"
+#include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/aggapi_wire.h"
+#include "older/aggapi/delta_pages.h"
+#include "older/aggapi/document.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/rates.h"
+#include "older/aggapi/trust.h"
 
 #define VERSION "/apis/cbt.storage.k8s.io/v1alpha1"
 

@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "older/diffsnap/answer.h"
-#include "older/diffsnap/query.h"
 #include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/query.h"
 
 static void paths_say_what_is_wanted(void **state)
 {

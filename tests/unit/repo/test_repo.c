@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "repo/blob.h"
+#include "repo/prune.h"
 #include "repo/repo_check.h"
 #include "repo/repo_lock.h"
-#include "repo/prune.h"
 #include "repo/tree.h"
 #include "repofix.h"
 

@@ -14,9 +14,9 @@
 
 #include "base/cleanup.h"
 #include "repo/blob.h"
-#include "repo/repo_cache.h"
 #include "repo/index.h"
 #include "repo/presence.h"
+#include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
 
 #define BLOBS 300U

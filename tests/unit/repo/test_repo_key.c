@@ -9,10 +9,10 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "repo/repo_config.h"
 #include "repo/crypt.h"
 #include "repo/keyfile.h"
 #include "repo/poly.h"
+#include "repo/repo_config.h"
 
 static const char restic_key[] =
 	"{\"created\":\"2026-11-16T03:02:59.819726027Z\",\"username\":\"root\",\"hostname\":\"vm\","

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "repo/repo_check.h"
 #include "repo/keys.h"
 #include "repo/prune.h"
+#include "repo/repo_check.h"
 #include "repo/repo_store.h"
 
 /* ---- a backup while a check runs --------------------------------------------- */

@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "repo/repo_http.h"
+#include "repo/repo_store.h"
 #include "repo/s3/sign.h"
 #include "repo/s3/xml.h"
-#include "repo/repo_store.h"
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "repo/instant.h"
-#include "repo/repo_json.h"
 #include "repo/node_name.h"
+#include "repo/repo_json.h"
 #include "repo/scan.h"
 
 static void values_are_skipped_only_if_they_are_json(void **state)

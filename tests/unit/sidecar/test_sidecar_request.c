@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "csi_metadata.pb-c.h"
 #include "proto/message.h"
-#include "sidecar/sidecar_request.h"
 #include "sidecar/secret.h"
+#include "sidecar/sidecar_request.h"
 #include "snapshotmetadata.pb-c.h"
 
 static char *text(const char *s)

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "kube/auth.h"
-#include "kube/object.h"
 #include "kube/kube_resource.h"
+#include "kube/object.h"
 
 #define KEY_MAX 600
 

@@ -12,9 +12,9 @@
 #include "velero/claim_snapshot.h"
 #include "velero/go_duration.h"
 #include "velero/handshake.h"
-#include "velero/velero_names.h"
 #include "velero/pod_volumes.h"
 #include "velero/snapshot_class.h"
+#include "velero/velero_names.h"
 #include "velero/volume_policy.h"
 
 /* JSON with ' for ". */
