@@ -143,7 +143,8 @@ static unsigned count_runs(const struct chunk *chunks, size_t n, struct run *run
 		}
 		if (count == RUNS_MAX)
 			return 0;
-		runs[count++] = (struct run){.length = chunks[i].length, .count = 1};
+		runs[count] = (struct run){.length = chunks[i].length, .count = 1};
+		count++;
 	}
 	return count;
 }
