@@ -360,7 +360,8 @@ static void keep_log_short(struct conn *conn)
 
 void pool_catalogue_begin_log_anew(struct conn *conn)
 {
-	if (!conn || !conn->log_is_copied)
+	/* With a removed index it is unknown what others have committed since. */
+	if (!conn || !conn->log_is_copied || !pool_catalogue_disk_vfs_is_current(conn->db))
 		return;
 	sqlite3_busy_timeout(conn->db, 0);
 	if (set_sync(conn, false, NULL) == 0)

@@ -48,6 +48,8 @@ static int compare_log(struct catalogue *cat, const struct conn *conn, struct ca
 		if (is_reached)
 			return 0;
 		now = pool_catalogue_mark_read(cat->path);
+		if (now.end == 0 && errno)
+			return cairn_err_sys(err, errno, "'%s-trust'", cat->path);
 		if (memcmp(&now, mark, sizeof(now)) == 0) {
 			cat->log_fault = "is damaged";
 			return 0;
@@ -67,6 +69,8 @@ static int main_proves_loss(const struct conn *conn, const struct catalogue_mark
 	cairn_auto_free uint8_t *bytes = NULL;
 	size_t n = 0;
 
+	if (!page.number && errno)
+		return cairn_err_sys(err, errno, "'%s-trust'", conn->path);
 	if (!page.number)
 		return mark->end == 0 ? pool_conn_has_had_log(conn, err) : 0;
 	if (page.before == page.after)
@@ -100,9 +104,14 @@ int pool_catalogue_find_loss(struct catalogue *cat, struct cairn_err *err)
 	struct catalogue_mark mark = pool_catalogue_mark_read(cat->path);
 	struct conn *conn = NULL;
 	bool is_proven = false;
-	const char *fault = pool_catalogue_mark_fault(cat->path, &mark, &is_proven);
+	const char *fault;
 	int rc;
 
+	/* Without the mark a log that is cut short or older would be accepted, and the next
+	 * commit's mark hides it. */
+	if (mark.end == 0 && errno)
+		return cairn_err_sys(err, errno, "'%s-trust'", cat->path);
+	fault = pool_catalogue_mark_fault(cat->path, &mark, &is_proven);
 	cat->log_fault = is_proven ? fault : NULL;
 	if (is_proven)
 		return 0;

@@ -76,6 +76,7 @@ static struct catalogue_mark read_mark(int trust_fd)
 	struct stored_mark stored;
 
 	for (int try = 0; trust_fd >= 0 && try < READ_TRIES; try++) {
+		errno = 0;
 		if (cairn_pread_full(trust_fd, &stored, sizeof(stored), MARK_OFFSET) !=
 		    sizeof(stored))
 			break;
@@ -89,7 +90,16 @@ struct catalogue_mark pool_catalogue_mark_read(const char *path)
 {
 	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
 
+	if (fd < 0 && (errno == ENOENT || errno == EACCES))
+		errno = 0;
 	return read_mark(fd);
+}
+
+bool pool_catalogue_mark_is_of(int trust_fd, const uint8_t *salt)
+{
+	struct catalogue_mark mark = read_mark(trust_fd);
+
+	return mark.end != 0 && memcmp(salt, mark.salt, sizeof(mark.salt)) == 0;
 }
 
 void pool_catalogue_page_write(int trust_fd, const struct catalogue_page *page)
@@ -104,7 +114,10 @@ struct catalogue_page pool_catalogue_page_read(const char *path)
 	cairn_auto_fd int fd = open_beside(path, "-trust", O_RDONLY);
 	struct stored_page stored;
 
+	if (fd < 0 && (errno == ENOENT || errno == EACCES))
+		errno = 0;
 	for (int try = 0; fd >= 0 && try < READ_TRIES; try++) {
+		errno = 0;
 		if (cairn_pread_full(fd, &stored, sizeof(stored), PAGE_OFFSET) != sizeof(stored))
 			break;
 		if (stored.checksum == block_checksum(&stored.page, sizeof(stored.page)) &&
@@ -158,8 +171,14 @@ const char *pool_catalogue_mark_fault(const char *path, const struct catalogue_m
 	/* Read the size first: a log is truncated only after its salt has
 	 * changed. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		if (cairn_pread_full(fd, header, sizeof(header), 0) != sizeof(header) ||
-		    !pool_catalogue_log_salt(header, salt))
+		ssize_t got = cairn_pread_full(fd, header, sizeof(header), 0);
+
+		/* SQLite reports it, or reads the log after all and the index is compared. */
+		if (got < 0) {
+			*ret_is_proven = false;
+			return NULL;
+		}
+		if (got != sizeof(header) || !pool_catalogue_log_salt(header, salt))
 			return "is empty or damaged";
 		fault = compare_mark(mark, salt, (uint64_t)st.st_size);
 		*ret_is_proven = fault != NULL;

@@ -40,13 +40,19 @@ struct catalogue_page {
  * mark is still correct. */
 void pool_catalogue_mark_write(int trust_fd, const char *path, struct catalogue_mark *mark);
 
-/* The mark of the catalogue at `path`; end is 0 if there is no mark or it cannot be
- * read. */
+/* The mark of the catalogue at `path`; end is 0 if there is no mark, with errno 0, or if it
+ * cannot be read, with errno set. */
 struct catalogue_mark pool_catalogue_mark_read(const char *path);
 
+/* True when the mark is of the log with this salt: a commit in it was synced. */
+bool pool_catalogue_mark_is_of(int trust_fd, const uint8_t *salt);
+
 /* Written after each transaction, also after those that are not synced: a later change
- * of the page must not be taken for this transaction. Failures are ignored. */
+ * of the page must not be taken for this transaction. But not before a commit in the
+ * same log was synced: after a power cut, or when the process is killed, that log may hold
+ * no commit, and the main file is then as before this one. Failures are ignored. */
 void pool_catalogue_page_write(int trust_fd, const struct catalogue_page *page);
+/* The same for the page and its number. */
 struct catalogue_page pool_catalogue_page_read(const char *path);
 
 /* NULL, or a short description of the fault in the log. *ret_is_proven is false when it

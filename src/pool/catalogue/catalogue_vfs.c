@@ -50,6 +50,7 @@ struct log_file {
 	bool in_transaction;           /* its last frame is not written yet */
 	sqlite3_file *main;            /* SQLite's, or NULL */
 	struct catalogue_page page;    /* of the last transaction; number 0 inside one */
+	struct catalogue_page noted;   /* the same with its checksums */
 	int64_t page_offset;           /* where it comes in the log */
 	int trust_fd;                  /* -1 when the file is not open; see trust_fd() */
 	bool is_new;                   /* its name may not be on disk yet */
@@ -109,6 +110,7 @@ static void leave_mark(struct log_file *log, int fd)
 		return;
 	log->mark.end = (uint64_t)log->end;
 	pool_catalogue_mark_write(fd, log->main_path, &log->mark);
+	pool_catalogue_page_write(fd, &log->noted);
 	log->is_dirty = false;
 }
 
@@ -128,7 +130,6 @@ static void give_trust(struct log_file *log)
 		n = sizeof(block);
 	if (cairn_pwrite_full(fd, block, n, 0) != 0)
 		return;
-	pool_catalogue_page_write(fd, &log->page);
 	leave_mark(log, fd);
 }
 
@@ -259,17 +260,24 @@ static void note_page(struct log_file *log, const void *bytes, size_t size)
 {
 	uint8_t before[MAIN_PAGE_SIZE];
 	size_t n = 0;
-	int fd = trust_fd(log);
 
+	log->noted = log->page;
 	if (!log->main || size > sizeof(before) ||
 	    pool_catalogue_file_read(log->main, before, size,
 				     (log->page.number - 1) * (uint64_t)size, &n) < 0)
-		log->page.number = 0;
-	log->page.size = (uint32_t)size;
-	log->page.before = block_checksum(before, n);
-	log->page.after = block_checksum(bytes, size);
-	if (fd >= 0)
-		pool_catalogue_page_write(fd, &log->page);
+		log->noted.number = 0;
+	log->noted.size = (uint32_t)size;
+	log->noted.before = block_checksum(before, n);
+	log->noted.after = block_checksum(bytes, size);
+}
+
+/* After it was written. The first sync in a log writes the page itself. */
+static void keep_page(struct log_file *log)
+{
+	int fd = trust_fd(log);
+
+	if (fd >= 0 && pool_catalogue_mark_is_of(fd, log->mark.salt))
+		pool_catalogue_page_write(fd, &log->noted);
 }
 
 /* Frame headers are also rewritten in place; pages are written in order. */
@@ -296,15 +304,18 @@ static int log_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 o
 {
 	struct log_file *log = (struct log_file *)file;
 	sqlite3_file *real = catalogue_vfs_real_of(file);
+	bool is_last = n != CATALOGUE_LOG_FRAME && log->page.number && offset == log->page_offset;
 	int rc;
 
 	if (n == CATALOGUE_LOG_FRAME)
 		lower_mark(log, buf, offset);
-	else if (log->page.number && offset == log->page_offset)
+	if (is_last)
 		note_page(log, buf, (size_t)n);
 	rc = real->pMethods->xWrite(real, buf, n, offset);
 	if (rc == SQLITE_OK)
 		note_written(log, buf, n, offset);
+	if (rc == SQLITE_OK && is_last)
+		keep_page(log);
 	return rc;
 }
 

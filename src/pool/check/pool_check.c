@@ -24,6 +24,7 @@
 #include "pool/catalogue/records.h"
 #include "pool/check/inventory.h"
 #include "pool/check/quarantine.h"
+#include "pool/pool_destroy.h"
 #include "pool/pool_impl.h"
 #include "pool/store/store.h"
 
@@ -192,6 +193,7 @@ static int check_marker(struct check *check, struct cairn_err *err)
 {
 	struct pool *pool = check->pool;
 	struct cairn_err why = {0};
+	struct marker now;
 	int rc;
 
 	if (!pool->marker_fault)
@@ -200,7 +202,14 @@ static int check_marker(struct check *check, struct cairn_err *err)
 		pool_check_fault(check, POOL_FAULT_FOUND, "%s", pool->marker_fault);
 		return 0;
 	}
-	rc = pool_config_write(pool->dir_fd, &pool->marker, &why);
+	/* Only the shared lock is held, and two writers would rename each other's file. */
+	pool_remove_lock_shell(pool->dir_fd);
+	rc = pool_config_read(pool->dir_fd, &now, NULL);
+	if (rc == 0)
+		pool->marker = now; /* another process has just repaired it */
+	else
+		rc = pool_config_write(pool->dir_fd, &pool->marker, &why);
+	pool_remove_unlock_shell(pool->dir_fd);
 	return pool_check_outcome(check, rc, &why, POOL_FAULT_REPAIRED, pool->marker_fault, err);
 }
 

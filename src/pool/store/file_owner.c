@@ -49,17 +49,14 @@ int pool_owner_open(int dir_fd, const char *name, int flags)
 
 int pool_owner_mkdir(int dir_fd, const char *name)
 {
-	cairn_auto_fd int fd = -1;
-	struct stat dir;
+	int fd;
 
 	if (mkdirat(dir_fd, name, 0700) < 0)
 		return -1;
-	if (!is_foreign(dir_fd, &dir))
-		return 0;
 	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		pool_owner_adopt(fd, dir_fd);
-	return 0;
+	return fd;
 }
 
 int pool_owner_replace(int dir_fd, const char *name, const void *data, size_t n,

@@ -19,7 +19,8 @@ void pool_owner_adopt(int fd, int dir_fd);
  * flags are without O_CREAT; links are not followed. */
 int pool_owner_open(int dir_fd, const char *name, int flags);
 
-/* mkdirat() with mode 0700. */
+/* mkdirat() with mode 0700; the directory, open, or -1. What is made in it is made by this
+ * descriptor: the owner of `dir_fd` may put a link in its place. */
 int pool_owner_mkdir(int dir_fd, const char *name);
 
 /* As cairn_file_replace(). */

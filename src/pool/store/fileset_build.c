@@ -93,18 +93,18 @@ int pool_fileset_build(struct fileset *set, struct store_ref ref, int *ret_fd,
 		       struct cairn_err *err)
 {
 	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
-	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
 	int rc = pool_fileset_remove_named(set, ref.kind, name.text, err);
+	cairn_auto_fd int dir = -1;
 	int fd;
 
 	if (rc)
 		return rc;
-	if (pool_owner_mkdir(set->kind_fd[ref.kind], name.text) < 0)
+	dir = pool_owner_mkdir(set->kind_fd[ref.kind], name.text);
+	if (dir < 0)
 		return cairn_err_sys(err, errno, "make '%s'", name.text);
-	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
-	fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(dir, FILESET_DISK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
-		rc = cairn_err_sys(err, errno, "make '%s'", path);
+		rc = cairn_err_sys(err, errno, "make '%s/%s'", name.text, FILESET_DISK);
 		pool_fileset_abandon(set, ref);
 		return rc;
 	}
@@ -117,16 +117,16 @@ int pool_fileset_continue(struct fileset *set, struct store_ref ref, int *ret_fd
 			  struct cairn_err *err)
 {
 	struct pool_fileset_name name = pool_fileset_name(ref.id, ".new");
-	char path[sizeof(name.text) + sizeof("/" FILESET_DISK)];
+	cairn_auto_fd int dir = openat(set->kind_fd[ref.kind], name.text,
+				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "%s/%s", name.text, FILESET_DISK);
-	*ret_fd = openat(set->kind_fd[ref.kind], path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	*ret_fd = dir < 0 ? -1 : openat(dir, FILESET_DISK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (*ret_fd >= 0)
 		return 0;
 	/* A killed cut may have left it without write permission. */
 	if (errno == ENOENT || errno == EACCES)
 		return pool_fileset_build(set, ref, ret_fd, err);
-	return cairn_err_sys(err, errno, "open '%s'", path);
+	return cairn_err_sys(err, errno, "open the data of '%s'", name.text);
 }
 
 int pool_fileset_finish(struct fileset *set, struct store_ref ref, int fd, struct cairn_err *err)
