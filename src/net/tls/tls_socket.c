@@ -315,7 +315,7 @@ bool net_tls_socket_was_full(const struct net_tls_socket *wire)
 int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, size_t *ret_n,
 			struct cairn_err *err)
 {
-	int n, why;
+	int n, rc, why;
 
 	if (!wire->ssl) {
 		*ret_data = wire->raw;
@@ -328,7 +328,10 @@ int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, s
 	if (n > 0) {
 		*ret_data = wire->scratch->plain;
 		*ret_n = (size_t)n;
-		return 1;
+		/* An alert that refuses a renegotiation: the buffer is the loop's, and if the
+		 * caller fails on these bytes the next connection would send it. */
+		rc = send_cipher(wire, err);
+		return rc == 0 ? 1 : rc;
 	}
 	why = SSL_get_error(wire->ssl, n);
 	if (why != SSL_ERROR_WANT_READ)
