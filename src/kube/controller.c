@@ -18,7 +18,6 @@ struct kube_controller {
 	struct cairn_crew workers;
 	atomic_bool stopping;
 	atomic_bool leads;
-	_Atomic unsigned busy; /* workers that are processing a key */
 };
 
 static int check_stop(void *arg)
@@ -57,11 +56,8 @@ static void *controller_work(void *arg)
 	struct kube_controller *c = arg;
 	char key[KUBE_KEY_MAX];
 
-	while (kube_queue_take(c->queue, key)) {
-		atomic_fetch_add(&c->busy, 1);
+	while (kube_queue_take(c->queue, key))
 		controller_work_on(c, key);
-		atomic_fetch_sub(&c->busy, 1);
-	}
 	return NULL;
 }
 
@@ -148,5 +144,5 @@ size_t kube_controller_waiting(struct kube_controller *c)
 
 bool kube_controller_idle(struct kube_controller *c)
 {
-	return kube_queue_length(c->queue) == 0 && atomic_load(&c->busy) == 0;
+	return kube_queue_idle(c->queue);
 }

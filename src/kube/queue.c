@@ -44,6 +44,7 @@ struct kube_queue {
 	size_t ready_at, n_ready;
 	size_t *plan; /* heap, the next to become due first */
 	size_t n_plan;
+	size_t n_working;
 	bool shutdown;
 };
 
@@ -277,6 +278,7 @@ int kube_queue_take(struct kube_queue *queue, char ret_key[KUBE_KEY_MAX])
 	queue->n_ready--;
 	entry->ready = false;
 	entry->working = true;
+	queue->n_working++;
 	snprintf(ret_key, KUBE_KEY_MAX, "%s", entry->key);
 	/* Another waits for the time that this one was waiting for. */
 	pthread_cond_signal(&queue->changed);
@@ -289,6 +291,7 @@ static void queue_settle(struct kube_queue *queue, size_t slot)
 	struct entry *entry = &queue->entries[slot];
 
 	entry->working = false;
+	queue->n_working--;
 	if (entry->again) {
 		entry->again = false;
 		queue_make_ready(queue, slot);
@@ -351,4 +354,11 @@ size_t kube_queue_length(struct kube_queue *queue)
 	cairn_scoped_lock(&queue->lock);
 	queue_promote(queue);
 	return queue->n_ready;
+}
+
+bool kube_queue_idle(struct kube_queue *queue)
+{
+	cairn_scoped_lock(&queue->lock);
+	queue_promote(queue);
+	return queue->n_ready == 0 && queue->n_working == 0;
 }

@@ -12,6 +12,7 @@
 #ifndef CAIRN_KUBE_QUEUE_H
 #define CAIRN_KUBE_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,5 +54,8 @@ void kube_queue_shutdown(struct kube_queue *queue);
 
 /* The number of keys that are ready. */
 size_t kube_queue_length(struct kube_queue *queue);
+
+/* No key is ready or being worked on. */
+bool kube_queue_idle(struct kube_queue *queue);
 
 #endif
