@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -18,6 +19,7 @@ static void program_path_beside(const char *name, char out[PATH_BYTES])
 {
 	char self[PATH_BYTES - 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct stat own, dir;
 	char *slash;
 
 	out[0] = '\0';
@@ -28,6 +30,13 @@ static void program_path_beside(const char *name, char out[PATH_BYTES])
 	if (!slash)
 		return;
 	*slash = '\0';
+	snprintf(out, PATH_BYTES, "%s/roles", self);
+	/* Not in a directory that somebody else made, as anybody can in /tmp. */
+	if (stat("/proc/self/exe", &own) < 0 || lstat(out, &dir) < 0 || !S_ISDIR(dir.st_mode) ||
+	    dir.st_uid != own.st_uid || (dir.st_mode & S_IWOTH)) {
+		out[0] = '\0';
+		return;
+	}
 	snprintf(out, PATH_BYTES, "%s/roles/cairn-%s", self, name);
 }
 

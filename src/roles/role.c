@@ -29,7 +29,7 @@
 /* Keeps secrets out of core files. A handler that core_pattern names gets them in spite
  * of the limit, so a server also makes itself undumpable, which keeps other processes of
  * the user from reading its memory too. A leak sanitizer could not read it then either. */
-static void keep_memory_private(bool is_server)
+void role_keep_memory_private(bool is_server)
 {
 	const struct rlimit none = {0};
 
@@ -60,7 +60,7 @@ int role_main(const struct role *role, int argc, char **argv)
 	};
 
 	remove_gnutls_variable();
-	keep_memory_private(role->is_server);
+	role_keep_memory_private(role->is_server);
 	mallopt(M_ARENA_MAX, ARENAS);
 	/* Pages that only the start needed. */
 	cairn_mem_drop_clean();

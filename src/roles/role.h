@@ -25,6 +25,9 @@ struct role {
 /* For main(): sets up memory and its privacy, then as cmd_command_main(). */
 int role_main(const struct role *role, int argc, char **argv);
 
+/* For a main() that does not call role_main(): no core files, and a server is not dumpable. */
+void role_keep_memory_private(bool is_server);
+
 /* The same for a server of one command. */
 int role_server_main(const struct command *command, int (*run)(struct cairn_err *err), int argc,
 		     char **argv);

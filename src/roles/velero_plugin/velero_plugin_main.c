@@ -21,6 +21,7 @@ static int plugin_main(int argc, char **argv)
 {
 	struct cairn_err err = {0};
 
+	role_keep_memory_private(true); /* it holds the token of Velero's account */
 	mallopt(M_ARENA_MAX, ARENAS);
 	/* Pages that only loading the libraries needed. */
 	cairn_mem_drop_clean();
