@@ -157,6 +157,23 @@ static void load_known(struct protecting *p)
 	repo_names_sort(&p->known);
 }
 
+/* A repository can be copied to another place, or put back into a new bucket, and be protected
+ * by nothing there. The config goes with it: if the server does not say of it what is
+ * remembered, nothing is. */
+static void check_known(struct protecting *p)
+{
+	const struct repo_id none = {{0}};
+	const struct repo_named *config = repo_names_find(&p->known, &none);
+	int64_t have = 0;
+
+	if (config &&
+	    repo_store_protected_until(p->repo->store, REPO_FILE_CONFIG, NULL, &have, NULL) == 0 &&
+	    have >= (int64_t)config->size)
+		return;
+	repo_names_done(&p->known);
+	p->known = (struct repo_names){0};
+}
+
 static void save_known(const struct protecting *p)
 {
 	cairn_auto_free char *path = repo_cache_path(p->repo, REMEMBERED);
@@ -188,6 +205,7 @@ int repo_protect(struct repo *repo, uint64_t days, struct repo_protection *ret,
 	int rc = 0;
 
 	load_known(&p);
+	check_known(&p);
 	for (size_t i = 0; rc == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		rc = each_of(&p, kinds[i], renew_one, err);
 	if (rc < 0)

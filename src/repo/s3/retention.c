@@ -52,7 +52,7 @@ int s3_protected_until(struct repo_store *store, enum repo_file kind, const stru
 			       .query = "retention=",
 			       .request = {.method = "GET", .text = &answer}};
 	struct cairn_err why = {0};
-	char text[REPO_INSTANT_TEXT_MAX];
+	char text[REPO_INSTANT_TEXT_MAX], mode[32];
 	int64_t ns;
 	int rc;
 
@@ -71,6 +71,10 @@ int s3_protected_until(struct repo_store *store, enum repo_file kind, const stru
 	    !repo_instant_parse(text, strlen(text), &ns))
 		return cairn_err_set(err, CAIRN_INTERNAL,
 				     "the server does not say until when it is protected");
+	/* In mode GOVERNANCE some accounts may delete the object all the same. */
+	if (!s3_find_text((char *)answer.data, answer.len, "Mode", mode, sizeof(mode)) ||
+	    strcmp(mode, S3_LOCK_MODE) != 0)
+		ns = 0;
 	*ret = ns / (int64_t)CAIRN_NS_PER_SEC;
 	return 0;
 }
