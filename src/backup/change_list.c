@@ -88,7 +88,8 @@ static int take_head(struct listing *l, char *line, size_t n, struct cairn_err *
 
 	memcpy(line + n, "]}", 3); /* there is room */
 	head = json_loadb(line, n + 2, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_object_get(head, "block_metadata"))
+	if (!json_is_array(json_object_get(head, "block_metadata")) ||
+	    json_array_size(json_object_get(head, "block_metadata")) > 0)
 		return change_list_bad(l, "is no head of a list: block_metadata is wanted", err);
 	l->document = true;
 	return change_list_check_head(l, head, err);
@@ -99,7 +100,8 @@ static int take_item(struct listing *l, const char *line, size_t n, struct cairn
 	cairn_cleanup(json_decrefp) json_t *item =
 		json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
-	if (!l->document && json_is_true(json_object_get(item, "end"))) {
+	if (!l->document && json_object_size(item) == 1 &&
+	    json_is_true(json_object_get(item, "end"))) {
 		l->ended = true;
 		return 0;
 	}

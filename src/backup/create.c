@@ -394,11 +394,16 @@ static int create_find_parent(struct making *making, struct cairn_err *err)
 
 	if (!rc)
 		rc = repo_cache_mend(making->repo, err);
-	if (rc <= 0)
-		return rc;
-	backup_parent_done(&making->parent);
-	return backup_parent_find(making->repo, making->source, options->parent, making->zeros,
-				  &options->talk, &making->parent, err);
+	if (rc > 0) {
+		backup_parent_done(&making->parent);
+		rc = backup_parent_find(making->repo, making->source, options->parent,
+					making->zeros, &options->talk, &making->parent, err);
+	}
+	/* An image of equal chunks is one file: the lists of segments do not tell it what to
+	 * keep. */
+	if (!rc && options->fixed && making->parent.segmented)
+		backup_parent_done(&making->parent);
+	return rc;
 }
 
 static int create_make(struct making *making, struct cairn_err *err)

@@ -224,7 +224,10 @@ static int plan_node(struct planner *p, uint64_t offset, uint64_t length)
 	count = backup_changed_bitmap_count(p->spec->marks, offset, end - offset);
 	below = look_below(p, offset, end);
 	if (p->spec->fixed)
-		verdict = length > p->spec->fixed ? SPLIT : count.marked ? READ : KEEP;
+		verdict = length > p->spec->fixed         ? SPLIT
+			  : count.marked                  ? READ
+			  : p->spec->mode == PLAN_CHANGED ? KEEP
+							  : ZERO;
 	else if (p->spec->mode == PLAN_CHANGED)
 		verdict = judge_changed(p, length, &count, &below);
 	else
