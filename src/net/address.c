@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/num.h"
 
-#define NETWORK_BYTES 8 /* of an IPv6 address: one host has a /64 to choose from */
+#define NETWORK_BYTES 8 /* prefix of an IPv6 address: one host usually owns a /64 */
 
 static bool parse_host(const char *host, size_t n, uint16_t port, struct net_address *ret)
 {

@@ -13,8 +13,8 @@
 #define HEAD     offsetof(struct net_alloc_cache_block, data)
 
 struct net_alloc_cache_block {
-	struct net_alloc_cache_block *next; /* while it is free */
-	size_t size;                        /* that `data` has */
+	struct net_alloc_cache_block *next; /* used while the block is free */
+	size_t size;                        /* of `data` */
 	_Alignas(max_align_t) uint8_t data[];
 };
 

@@ -16,8 +16,8 @@
 #include "net/scratch.h"
 #include "net/stream.h"
 
-#define READS_PER_TURN 4           /* then the other connections have their turn */
-#define STRANGER_BYTES (16U << 10) /* read from one in a turn */
+#define READS_PER_TURN 4           /* then the other connections get a turn */
+#define STRANGER_BYTES (16U << 10) /* read from an unauthenticated peer in a turn */
 #define PREFACE_BYTES  24
 
 /* A server whose peer reads nothing keeps reading while less than this is
@@ -62,7 +62,7 @@ static void fail_with(struct net_conn *conn, const struct cairn_err *err)
 	net_conn_fail(conn, err->code, "%s", err->msg);
 }
 
-/* How long the peer has been at a header block, whether nghttp2 likes it or not. */
+/* Measures how long the peer takes for a header block, even for one that nghttp2 ignores. */
 static void time_headers(struct net_conn *conn, const uint8_t *data, size_t n)
 {
 	struct net_frames *frames = &conn->frames;
@@ -118,7 +118,7 @@ static int conn_shake_hands(struct net_conn *conn, struct cairn_err *err)
 	return net_session_start(conn, err);
 }
 
-/* False while the peer does not take what it made us say. */
+/* False while the peer does not read the replies that its input caused. */
 static bool may_read(const struct net_conn *conn)
 {
 	if (!conn->hooks->is_server || !net_tls_socket_blocked(&conn->wire))
@@ -147,7 +147,7 @@ static int read_turn(struct net_conn *conn, struct cairn_err *err)
 			rc = conn_digest(conn, err);
 		if (rc < 0)
 			return rc;
-		/* A short read emptied the socket; if not, we are called again. */
+		/* A short read emptied the socket. If it did not, libevent calls us again. */
 		if (!net_tls_socket_was_full(&conn->wire))
 			break;
 	}
@@ -248,7 +248,7 @@ static void take_apart(struct net_conn *conn)
 	net_peer_leave(conn->peer);
 	net_tls_socket_done(&conn->wire);
 	conn->hooks->gone(conn);
-	/* Events in the meantime may have requested another turn. */
+	/* The events may have requested another turn in the meantime. */
 	if (conn->turn_end_asked)
 		net_loop_drop_late(conn->loop, &conn->turn_end);
 	net_peer_unref(conn->peer);
@@ -293,7 +293,7 @@ static int conn_set_up(struct net_conn *conn, int fd, struct ssl_st *ssl, struct
 	conn->reading = true;
 	if (!ssl)
 		return net_session_start(conn, err);
-	/* A client speaks first. */
+	/* In HTTP/2 the client speaks first. */
 	rc = conn->hooks->is_server ? 0 : net_tls_socket_handshake(&conn->wire, err);
 	watch_socket(conn);
 	return rc < 0 ? rc : 0;

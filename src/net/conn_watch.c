@@ -11,8 +11,8 @@
 #include "net/peer.h"
 #include "net/stream.h"
 
-#define STRANGER_COST   8   /* what one event of a stranger takes from a bucket */
-#define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams that cross the first */
+#define STRANGER_COST   8   /* tokens that an event of an unauthenticated peer costs */
+#define DRAIN_NOTICE_MS 200 /* between the two GOAWAYs, for streams opened meanwhile */
 
 static bool conn_watch_longer(uint64_t now_ns, uint64_t since_ns, uint64_t ms)
 {
@@ -86,7 +86,7 @@ static void check_keepalive(struct net_conn *conn, uint64_t now_ns)
 	}
 	if (!conn_watch_longer(now_ns, conn->heard_ns, l->keepalive_ms))
 		return;
-	/* A client keeps quiet on an idle connection: servers count pings there. */
+	/* A client does not ping on an idle connection, because servers count such pings. */
 	if (!conn->hooks->is_server && conn->n_streams == 0)
 		return;
 	if (nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL) == 0) {

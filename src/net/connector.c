@@ -19,7 +19,7 @@
 #include "net/address.h"
 #include "net/loop.h"
 
-#define ADDRESSES_MAX 8 /* of one name that are tried */
+#define ADDRESSES_MAX 8 /* addresses of one name that are tried */
 
 struct net_connector {
 	struct net_loop *loop;
@@ -38,8 +38,8 @@ struct net_connector {
 	/* A name lookup. */
 	pthread_t thread;
 	bool looking;
-	bool orphaned;   /* stopped while the answer was on its way */
-	bool free_later; /* when that answer has come */
+	bool orphaned;   /* the connector stopped while the lookup was running */
+	bool free_later; /* free the connector when that lookup has finished */
 	int lookup_rc;
 	struct net_task looked_up;
 };

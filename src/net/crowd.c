@@ -11,7 +11,7 @@ static struct net_crowd *crowd_of(struct net_task *task, size_t offset)
 	return (struct net_crowd *)(void *)((char *)task - offset);
 }
 
-/* Runs after the answers of this turn were sent. */
+/* Runs after the replies of this turn were sent. */
 static void crowd_run_posted(struct net_task *task)
 {
 	struct net_crowd *crowd = crowd_of(task, offsetof(struct net_crowd, posted));
@@ -35,7 +35,7 @@ static void crowd_run_late(struct net_task *task)
 	crowd->asked = false;
 	if (entry)
 		crowd->work(entry);
-	/* In the next turn, for which the loop looks at all sockets first. */
+	/* Continue in the next turn, before which the loop polls all sockets. */
 	crowd_ask(crowd);
 }
 

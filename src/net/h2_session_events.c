@@ -12,10 +12,10 @@
 #include "net/scratch.h"
 #include "net/stream.h"
 
-#define FIELD_OVERHEAD       32 /* what HTTP/2 counts for a field beside its text */
+#define FIELD_OVERHEAD       32 /* what HTTP/2 adds for each field to the size of its text */
 #define STRANGER_FORGIVEN_MS 16000
 
-#define FIELDS_HARD_MORE 16 /* times the limit; there a header bomb ends the connection */
+#define FIELDS_HARD_MORE 16 /* multiple of the limit at which a header bomb ends the connection */
 
 static struct net_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -31,7 +31,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	bool is_headers = hd->type == NGHTTP2_HEADERS;
 	uint32_t error;
 
-	/* Each stream may have an answer and a reset on their way. */
+	/* Each stream may have a reply and a reset queued. */
 	if (conn->hooks->is_server &&
 	    nghttp2_session_get_outbound_queue_size(session) >
 		    conn->limits->control_frames + (size_t)conn->n_streams * 2) {
@@ -66,7 +66,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 		return 0;
 	stream = conn->hooks->new_stream(conn);
 	if (!stream) {
-		/* Says that nothing was done, so that the peer may try again. */
+		/* REFUSED_STREAM tells the peer that nothing was done, so that it may retry. */
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
 					  NGHTTP2_REFUSED_STREAM);
 		return 0;
@@ -97,7 +97,7 @@ static void keep_field(struct net_stream *stream, const char *name, size_t name_
 	stream->fields_held = held;
 }
 
-/* The limit is forgiven evenly over STRANGER_FORGIVEN_MS. */
+/* Counts the bytes of fields against the limit, which refills evenly over STRANGER_FORGIVEN_MS. */
 static bool count_stranger(struct net_conn *conn, size_t n)
 {
 	uint64_t max = conn->limits->stranger_header_bytes, now, ms, forgiven;
@@ -151,7 +151,8 @@ static int h2_session_events_on_data(nghttp2_session *session, uint8_t flags, in
 	struct net_stream *stream = stream_of(session, id);
 
 	(void)flags;
-	/* The connection's window never waits for one slow stream. */
+	/* Open the connection's window at once, so that one slow stream does not block the
+	 * others. */
 	nghttp2_session_consume_connection(session, n);
 	if (!stream)
 		return 0;
@@ -265,8 +266,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct net_conn *conn = arg;
 	struct net_stream *stream;
 
-	/* A client measures bandwidth with a ping for what we send: such pings are
-	 * paid for by the work that they come with. */
+	/* A client sends pings to measure the bandwidth of what we send, so each frame with
+	 * headers or data allows a new burst of pings. */
 	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
 		conn->pings.level = conn->pings.burst;
 	if (frame->hd.type == NGHTTP2_RST_STREAM) {
@@ -280,14 +281,14 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	stream = stream_of(session, frame->hd.stream_id);
-	/* The answer is complete, so further input of the client is useless. */
+	/* The reply is complete, so further input from the client is useless. */
 	if (stream && !stream->peer_ended)
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
 					  NGHTTP2_NO_ERROR);
 	return 0;
 }
 
-/* A request that could not be sent: its stream never existed for the peer. */
+/* A request that could not be sent: the peer never saw its stream. */
 static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int lib_error,
 			     void *arg)
 {

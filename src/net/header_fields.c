@@ -51,7 +51,7 @@ bool net_fields_add(struct net_fields *fields, const char *name, size_t name_len
 
 	if (!field)
 		return false;
-	/* The first room takes a usual request whole. */
+	/* The first allocation is large enough for a usual request. */
 	if (!fields->text.data && !cairn_buf_reserve(&fields->text, NET_FIELDS_FIRST_BYTES))
 		return false;
 	at = cairn_buf_reserve(&fields->text, name_len + value_len + 2);

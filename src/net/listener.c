@@ -25,7 +25,7 @@ struct net_listener {
 	struct net_server *server;
 	struct net_tls *tls;
 	char *path; /* of a unix socket */
-	dev_t dev;  /* and which file that is */
+	dev_t dev;  /* identify the file at `path` */
 	ino_t ino;
 	int fd;
 	struct event *readable;
@@ -192,7 +192,8 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK) {
-			/* No descriptor or memory: the backlog keeps, a busy loop would not help. */
+			/* No descriptors or memory: connections stay in the backlog; pause,
+			 * because polling would spin. */
 			event_del(l->readable);
 			net_timer_set(&l->pause, PAUSE_MS);
 		}

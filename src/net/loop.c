@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "net/scratch.h"
 
-#define NICE 5 /* a third of the time of a thread that competes with it */
+#define NICE 5 /* about a third of the time of a competing thread of normal priority */
 
 struct net_loop {
 	struct event_base *base;
@@ -34,8 +34,7 @@ struct net_loop {
 	bool sleeping;
 };
 
-/* The event is edge-triggered: each write is seen once, the count is of no
- * interest. */
+/* The event is edge-triggered: each write is reported once, so the count need not be read. */
 static void wake_up(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
@@ -275,7 +274,8 @@ void net_loop_call(struct net_loop *loop, void (*run)(void *arg), void *arg)
 void net_loop_yield_to_others(void *arg)
 {
 	(void)arg;
-	/* On Linux this is the calling thread's own. Without it the order is the usual one. */
+	/* On Linux, PRIO_PROCESS with 0 is the calling thread only. Failure is harmless:
+	 * the thread keeps its priority. */
 	(void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
 }
 

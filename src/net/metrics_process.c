@@ -16,7 +16,7 @@
 #include "net/metrics_internal.h"
 #include "net/shares.h"
 
-/* Descriptors that are looked at one by one, where the kernel does not list them. */
+/* Descriptors that are probed one by one if /proc/self/fd is not readable. */
 #define PROBED_FILES 65536
 
 #define PROC_FILE_MAX 4096
@@ -110,7 +110,7 @@ static double metrics_process_open_files(void)
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned n = 0;
 
-	/* Not ours to read where the process can not be dumped and is not root's. */
+	/* An undumpable process that does not run as root cannot read its own /proc/self/fd. */
 	if (!dir) {
 		for (int fd = 0; fd < PROBED_FILES; fd++)
 			n += fcntl(fd, F_GETFD) >= 0;
@@ -119,7 +119,7 @@ static double metrics_process_open_files(void)
 	while (readdir(dir))
 		n++;
 	closedir(dir);
-	return n > 3 ? n - 3 : 0; /* ".", ".." and the one of the directory itself */
+	return n > 3 ? n - 3 : 0; /* ".", ".." and the descriptor of the directory */
 }
 
 static void collect_servers(struct net_metrics *metrics)

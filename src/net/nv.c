@@ -10,7 +10,7 @@
 #include "net/grpc/grpc_text.h"
 #include "net/header_fields.h"
 
-#define OWN_FIELDS 10 /* what we add to the lists of others, at most */
+#define OWN_FIELDS 10 /* fields that we add to a caller's list, at most */
 
 static size_t nv_text_of(const struct net_fields *fields)
 {

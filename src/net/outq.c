@@ -50,7 +50,7 @@ static struct net_chunk *new_chunk(struct net_outq *q, size_t n)
 	return chunk;
 }
 
-/* A chunk that is read to its end goes, unless the writer is still in it. */
+/* Frees a chunk that was read to its end, unless the writer still fills it. */
 static void drop_read(struct net_outq *q)
 {
 	while (q->first && q->first != q->read) {

@@ -22,12 +22,12 @@ void net_recent_streams_close(struct net_recent_streams *recent, int32_t id, boo
 uint32_t net_recent_streams_error(const struct net_recent_streams *recent, int32_t id,
 				  bool is_headers)
 {
-	/* The place that is overwritten next holds the oldest, or 0. */
+	/* The slot that is overwritten next holds the oldest stream, or 0. */
 	int32_t oldest = recent->streams[recent->next].id;
 
 	for (unsigned i = 0; i < NET_RECENT_STREAMS; i++)
 		if (recent->streams[i].id == id)
 			return recent->streams[i].closed ? NGHTTP2_STREAM_CLOSED : 0;
-	/* Numbers ascend, so one between those we know was never used. */
+	/* Stream ids ascend, so an unknown id above the oldest one was never used. */
 	return is_headers && id > oldest ? NGHTTP2_PROTOCOL_ERROR : 0;
 }

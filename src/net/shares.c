@@ -17,7 +17,7 @@
 #include "net/address.h"
 
 #define BUCKETS       1024U
-#define ADDRESSES_MAX 16384U /* remembered; above it those without a slot are forgotten */
+#define ADDRESSES_MAX 16384U /* above this, addresses without a slot are forgotten */
 #define ADDRESS_BYTES 17     /* family and address */
 
 /* Candidates for displacement, in order. */
@@ -27,15 +27,15 @@ struct net_share {
 	struct net_share *next; /* in its bucket */
 	struct net_slot *slots;
 	uint8_t address[ADDRESS_BYTES];
-	bool local;                /* unix: no limits of one address */
-	uint8_t lane;              /* of its crowd */
+	bool local;                /* a unix socket: the limits of one address do not apply */
+	uint8_t lane;              /* the lane of its crowd */
 	uint32_t n, strangers;     /* slots */
-	uint32_t reserved;         /* of those, beyond the limits */
-	uint32_t refs;             /* beside the slots */
-	uint64_t reserve_until_ns; /* it may use the reserve */
-	double handshakes;         /* it may begin now */
-	double requests;           /* its strangers may make now */
-	uint64_t refilled_ns;      /* when both were counted */
+	uint32_t reserved;         /* slots of `n` that exceed the limits */
+	uint32_t refs;             /* in addition to the slots */
+	uint64_t reserve_until_ns; /* until then it may use the reserve */
+	double handshakes;         /* handshakes that it may begin now */
+	double requests;           /* requests that its strangers may make now */
+	uint64_t refilled_ns;      /* when both were last refilled */
 	_Atomic size_t request_bytes;
 };
 
@@ -148,7 +148,7 @@ void net_shares_free(struct net_shares *shares)
 
 /* --- addresses --- */
 
-/* True for a unix socket. What has no address shares the empty one. */
+/* True for a unix socket. Peers without an address share the empty one. */
 static bool shares_read_address(int fd, uint8_t out[ADDRESS_BYTES])
 {
 	struct net_address peer = {.len = sizeof(peer.addr)};
@@ -188,7 +188,7 @@ static void shares_refill(const struct net_shares *shares, struct net_share *sha
 	share->refilled_ns = now_ns;
 }
 
-/* Nothing depends on it any more. */
+/* True if nothing depends on the entry any more. */
 static bool is_forgettable(const struct net_shares *shares, struct net_share *share,
 			   uint64_t now_ns)
 {
@@ -295,7 +295,7 @@ static void take_off(struct net_shares *shares, struct net_slot *slot)
 	slot->share = NULL;
 }
 
-/* With the newcomer's handshake taken already. */
+/* Called after the handshake of the new connection was counted. */
 static bool is_crowded(const struct net_shares *shares, const struct net_share *share)
 {
 	return share->strangers >= NET_CROWD_STRANGERS ||
@@ -348,8 +348,8 @@ static enum rank rank_of(const struct net_slot *slot)
 					: RANK_BUSY;
 }
 
-/* The first to be displaced among those of at most rank `last`; a stranger that
- * is busy since `busy_by_ns` or later stays. */
+/* The first candidate for displacement with at most rank `last`. A stranger that is busy
+ * since `busy_by_ns` or later is not displaced. */
 static struct net_slot *pick_slot(const struct net_share *share, enum rank last,
 				  uint64_t busy_by_ns)
 {
@@ -372,7 +372,7 @@ static struct net_slot *pick_slot(const struct net_share *share, enum rank last,
 	return best;
 }
 
-/* For a newcomer of the same address. */
+/* Picks a slot for a new connection of the same address. */
 static struct net_slot *pick_own(const struct net_share *share, uint64_t now_ns)
 {
 	uint64_t grace_ns = NET_SHARES_BUSY_MS * CAIRN_NS_PER_MS;
@@ -391,8 +391,8 @@ static bool shares_displace(struct net_shares *shares, struct net_slot *slot)
 	return true;
 }
 
-/* Of the addresses with more slots than `share`, the one with most that has one
- * to lose. With `strangers` only theirs count. */
+/* Picks a slot of the address that has the most slots, more than `share`, and one that can
+ * be displaced. With `strangers`, only slots of strangers count. */
 static struct net_slot *pick_elsewhere(const struct net_shares *shares,
 				       const struct net_share *share, bool strangers)
 {
@@ -526,7 +526,8 @@ uint64_t net_slot_pace(struct net_shares *shares, struct net_slot *slot)
 	if (!share)
 		return 0;
 	shares_refill(shares, share, cairn_monotonic_ns());
-	/* Each that waits has its own time, so that none wakes up in vain. */
+	/* The level may become negative: each waiting request then gets its own time, so
+	 * that none wakes up in vain. */
 	share->requests -= 1;
 	if (share->requests >= 0)
 		return 0;
@@ -551,7 +552,8 @@ void net_share_unref(struct net_shares *shares, struct net_share *share)
 	share->refs--;
 }
 
-/* Two at once may lose the lower of two peaks, which is not the one that counts. */
+/* Not atomic: of two simultaneous updates the lower peak may win, which is close enough for
+ * a statistic. */
 static void note_peak(struct net_shares *shares)
 {
 	size_t now = atomic_load_explicit(&shares->request_bytes, memory_order_relaxed);

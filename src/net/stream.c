@@ -188,7 +188,7 @@ void net_stream_take(struct net_stream *stream, uint8_t *out, size_t n)
 	net_stream_uncharge(stream, n);
 	wake = stream->waiting && stream->out.bytes <= net_stream_send_limit(stream) / 2;
 	pthread_mutex_unlock(&stream->lock);
-	if (wake) /* without the lock, which the sender wants at once */
+	if (wake) /* after unlocking: the woken thread takes the lock at once */
 		pthread_cond_broadcast(&stream->changed);
 	if (stream->relay_out)
 		net_relay_drained(stream->relay_out);

@@ -10,7 +10,7 @@
 #include "net/grpc/relay_impl.h"
 #include "net/stream.h"
 
-#define FIRST_ROOM (4U << 10) /* taken on a peer's word; the rest as bytes come */
+#define FIRST_ROOM (4U << 10) /* allocated on the announced length; more as bytes arrive */
 
 static bool grow_building(struct net_stream *stream, size_t need)
 {

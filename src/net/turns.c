@@ -5,9 +5,9 @@
 #include "base/lock.h"
 #include "base/wait.h"
 
-#define LOOK_MS 20 /* how often `gone` is looked at */
+#define LOOK_MS 20 /* how often `gone` is called */
 
-/* One that waits, on its thread's stack. */
+/* A waiting thread; on its stack. */
 struct net_turn {
 	struct net_turn *prev, *next;
 	pthread_cond_t changed;
@@ -47,7 +47,7 @@ static void turns_dequeue(struct net_turns *turns, uint8_t lane, struct net_turn
 		turns->lanes[lane].last = turn->prev;
 }
 
-/* Until it is granted; false when `gone`. With the lock. */
+/* Waits until the turn is granted; false when `gone` reports true. Called with the lock held. */
 static bool turns_wait_for(struct net_turns *turns, struct net_turn *turn, const atomic_bool *gone)
 {
 	while (!turn->granted && !atomic_load_explicit(gone, memory_order_relaxed))

@@ -25,7 +25,7 @@ struct net_workers {
 	/* Guarded by the lock. */
 	struct net_work *head, **tail;
 	unsigned queued, threads, idle;
-	bool waking; /* a thread was woken or made and has not yet looked */
+	bool waking; /* a thread was woken or started and has not yet looked at the queue */
 	bool stop;
 };
 
@@ -51,9 +51,9 @@ static bool workers_start_thread(struct net_workers *w)
 	return rc == 0;
 }
 
-/* With the lock held: makes a thread if one is wanted. True when the caller
- * should wake one, after it gave the lock back: a thread that wakes up to a
- * held lock only goes to sleep again. */
+/* Starts a thread if one is needed. Called with the lock held. True if the caller should
+ * wake a thread after it has released the lock: a thread that wakes up to a held lock only
+ * goes to sleep again. */
 static bool get_help(struct net_workers *w)
 {
 	if (!w->head || w->waking)

@@ -77,7 +77,7 @@ static int check_fields(struct net_call *call)
 		net_call_abort(&call->s, CAIRN_INTERNAL, "grpc-timeout cannot be read");
 		return -1;
 	}
-	if (call->deadline_ns == call->started_ns) { /* a method could be quicker than a timer */
+	if (call->deadline_ns == call->started_ns) { /* the method could beat a timer */
 		call_io_deadline_passed(call);
 		return -1;
 	}
@@ -139,8 +139,7 @@ static struct net_work *take_ready(struct net_part *part)
 	return list;
 }
 
-/* One lock and at most one wake-up for all calls that a turn of the loop
- * brought. */
+/* Submits all calls of one turn of the loop together, with one lock and at most one wake-up. */
 static void call_io_hand_over(struct net_task *task)
 {
 	struct net_part *part = part_of(task, offsetof(struct net_part, hand_over));
@@ -239,7 +238,7 @@ static void got_request(struct net_stream *stream, bool end)
 {
 	struct net_call *call = net_call_of(stream);
 
-	if (call->have_request) { /* a client's trailers: nothing to learn from them */
+	if (call->have_request) { /* trailers of a client have no meaning in gRPC */
 		if (end)
 			request_ended(stream);
 		return;
@@ -365,7 +364,8 @@ struct net_stream *net_call_new_stream(struct net_conn *conn)
 	call->s.send_max = server->limits.stream_send_bytes;
 	call->server = server;
 	call->peer = net_peer_ref(conn->peer);
-	/* The usual fields are charged with the call, in one go. */
+	/* Charge the usual fields together with the call, to save a second update of the
+	 * counters. */
 	call->s.fields_held = NET_FIELDS_FIRST_BYTES;
 	if (!call_io_charge(call, sizeof(*call) + STREAM_BYTES + NET_FIELDS_FIRST_BYTES)) {
 		net_peer_unref(call->peer);

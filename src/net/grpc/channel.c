@@ -28,7 +28,7 @@ static void channel_set_options(struct net_channel *ch, const struct net_channel
 		.keepalive_ms = o->keepalive_ms,
 		.keepalive_wait_ms = o->keepalive_wait_ms,
 		.buffered_bytes = BUFFERED_MAX,
-		.stall_ms = UINT32_MAX, /* a caller has its deadline */
+		.stall_ms = UINT32_MAX, /* calls are bounded by their deadlines instead */
 		.ping_burst = 1000,     /* servers measure bandwidth with pings */
 		.ping_refill_ms = 10,
 	};

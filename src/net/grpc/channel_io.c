@@ -96,8 +96,8 @@ void net_channel_fail_waiting(struct net_channel *ch, const struct cairn_err *wh
 
 /* --- connecting --- */
 
-/* 1.6 times longer each time, a fifth more or less so that many clients of a
- * server that comes back do not come at once. */
+/* Multiplies the delay by 1.6 for each failure and adds up to 20 % of jitter either way, so
+ * that the clients of a restarted server do not reconnect at the same time. */
 static uint64_t backoff_ms(const struct net_channel *ch)
 {
 	double ms = (double)ch->backoff_first_ms;

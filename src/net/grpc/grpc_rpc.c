@@ -128,7 +128,7 @@ int net_rpc_send_end(struct net_rpc *rpc, struct cairn_err *err)
 	return 0;
 }
 
-/* A call that was only started goes out when its caller begins to wait. */
+/* Sends a call that was only started. Called when its caller begins to wait. */
 static void grpc_rpc_push(struct net_rpc *rpc)
 {
 	cairn_scoped_lock(&rpc->s.lock);

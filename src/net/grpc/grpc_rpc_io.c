@@ -28,7 +28,7 @@ void net_rpc_fail(struct net_rpc *rpc, const struct cairn_err *why)
 	grpc_rpc_io_end(rpc, why->code, why->msg, true);
 }
 
-/* Ends it from our side, wherever it is. */
+/* Ends the call from our side, whether it still waits for a connection or is on one. */
 static void grpc_rpc_io_give_up(struct net_rpc *rpc, int code, const char *text, bool drop)
 {
 	net_channel_unwait(rpc->channel, rpc);
@@ -53,8 +53,8 @@ static void grpc_rpc_io_deadline_passed(void *arg)
 
 /* --- the request --- */
 
-/* Rounded up, so that calls with the same timeout send the same text, which the
- * compression of headers then knows. The deadline itself is kept here. */
+/* Rounds up to three digits, so that calls with the same timeout send the same text, which
+ * HPACK then sends as an index. The exact deadline is enforced on this side. */
 static uint64_t three_digits(uint64_t ns)
 {
 	uint64_t unit = 1;
@@ -151,7 +151,7 @@ static void grpc_rpc_io_service(struct net_stream *stream)
 static void grpc_rpc_io_sent_all(struct net_stream *stream, uint32_t *flags)
 {
 	(void)stream;
-	(void)flags; /* END_STREAM comes by itself */
+	(void)flags; /* nghttp2 sets END_STREAM itself */
 }
 
 /* --- the response --- */
@@ -169,7 +169,7 @@ static void end_with_status(struct net_rpc *rpc, const struct net_fields *fields
 		grpc_rpc_io_give_up(rpc, CAIRN_UNKNOWN, "the server sent no status", false);
 		return;
 	}
-	/* An error may cut a message off, a success may not. */
+	/* Only a response with an error may end within a message. */
 	if (code == 0 && !rpc->s.discard && !grpc_deframer_idle(&rpc->s.deframer)) {
 		grpc_rpc_io_give_up(rpc, CAIRN_INTERNAL, "the response ends within a message",
 				    false);
@@ -185,7 +185,7 @@ static void end_with_status(struct net_rpc *rpc, const struct net_fields *fields
 	said_all = rpc->s.out_end && rpc->s.out.bytes == 0;
 	pthread_mutex_unlock(&rpc->s.lock);
 	grpc_rpc_io_end(rpc, code, text, false);
-	if (!said_all) /* and nobody wants to hear the rest */
+	if (!said_all) /* the server does not read the rest of the request */
 		net_session_reset(&rpc->s, NGHTTP2_CANCEL);
 }
 
@@ -209,7 +209,7 @@ static void keep_headers(struct net_rpc *rpc)
 	pthread_cond_broadcast(&rpc->s.changed);
 }
 
-/* A response that is not gRPC's: its HTTP status must do. */
+/* Ends the call with a code made from the HTTP status if the response is not a gRPC one. */
 static bool refuse_http(struct net_rpc *rpc, unsigned http)
 {
 	size_t n = 0;
@@ -305,7 +305,7 @@ static void grpc_rpc_io_closed(struct net_stream *stream, uint32_t h2_error,
 				why->msg, false);
 		return;
 	}
-	/* A server that notices the end of the time first may say so like this. */
+	/* A server whose clock notices the deadline first may reset the stream this way. */
 	if (h2_error == NGHTTP2_CANCEL && cairn_monotonic_ns() >= rpc->deadline_ns) {
 		grpc_rpc_io_end(rpc, CAIRN_DEADLINE, "the deadline passed", false);
 		return;

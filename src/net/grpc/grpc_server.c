@@ -27,9 +27,9 @@
 #define MANY_CONNS    16 /* above it each gets the smaller write batch */
 #define BATCH_CROWDED (64U << 10)
 
-#define GIVE_BACK_BYTES (4U << 20)  /* that are not needed any more */
-#define SWEEP_AFTER     16          /* new connections of a loop, at least */
-#define CONN_BYTES      (32U << 10) /* about what a connection takes */
+#define GIVE_BACK_BYTES (4U << 20)  /* unneeded memory that is worth returning to the system */
+#define SWEEP_AFTER     16          /* new connections of a loop between two sweeps, at least */
+#define CONN_BYTES      (32U << 10) /* approximate memory of a connection */
 
 /* --- connections of one loop --- */
 
@@ -84,10 +84,10 @@ static void grpc_server_give_up(struct net_server *server, int fd, struct net_sh
 	atomic_fetch_sub(&server->conns_open, 1);
 }
 
-/* A displaced connection has no slot any more but takes memory until its loop has seen
- * that its socket ended, which a loop that is behind does after it has made many new
- * ones. So those go first: there are never more than a sixteenth and a few more than
- * have a slot. */
+/* Closes displaced connections. They have no slot but keep their memory until their loop
+ * sees that the socket has ended, and an overloaded loop would accept many new connections
+ * before that. The sweep bounds the connections without a slot to a sixteenth of all, plus
+ * SWEEP_AFTER. */
 static void sweep_displaced(struct net_part *part)
 {
 	struct net_conn *next;
@@ -104,8 +104,8 @@ static void sweep_displaced(struct net_part *part)
 	part->sweep_at = part->n_conns + part->n_conns / 16 + SWEEP_AFTER;
 }
 
-/* A session takes tens of kilobytes: it is made by the loop that will use it, and not
- * for a connection that was displaced on its way there. */
+/* A session takes tens of kilobytes, so the loop that will use it allocates it, and only if
+ * the connection was not displaced on its way there. */
 static void grpc_server_adopt(struct net_part *part, int fd, struct net_tls *tls,
 			      struct net_shared_peer *peer)
 {
@@ -204,7 +204,8 @@ static void grpc_server_tick(void *arg)
 	struct net_part *part = arg;
 	uint64_t now = cairn_monotonic_ns();
 
-	/* It takes milliseconds, for which callers would wait on another loop. */
+	/* Trimming takes milliseconds: do it on the loop for crowds, where it delays no
+	 * other caller. */
 	if (part == &part->server->parts[part->server->n_parts - 1])
 		grpc_server_give_back(part->server);
 	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
@@ -245,9 +246,8 @@ static int make_part(struct net_server *server, unsigned i, bool crowd, struct c
 	return 0;
 }
 
-/* `n` loops for all connections, and one for crowds. Crowds delay no other
- * connections: they are handled on one thread, which runs when the others leave a
- * processor idle. */
+/* Makes `n` loops for ordinary connections and one for crowds. The loop for crowds is a
+ * single thread of low priority, so crowds do not delay other connections. */
 static int make_parts(struct net_server *server, unsigned n, struct cairn_err *err)
 {
 	n++;

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "net/stream.h"
 
-#define GZIP_WINDOW (15 + 16) /* zlib's way to ask for the gzip wrapper */
+#define GZIP_WINDOW (15 + 16) /* tells zlib to expect the gzip wrapper */
 #define FIRST_ROOM  (4U << 10)
 
 static bool double_room(struct net_msg **msg, size_t max)
@@ -42,7 +42,8 @@ static int inflate_all(z_stream *z, struct net_msg **msg, size_t max)
 					return Z_MEM_ERROR;
 				continue;
 			}
-			/* Full: only the end of the text may follow. */
+			/* The buffer is full: inflate into one spare byte, to tell the end
+			 * of the text from text beyond `max`. */
 			z->next_out = &one;
 			z->avail_out = 1;
 			rc = inflate(z, Z_NO_FLUSH);
@@ -56,7 +57,7 @@ static int inflate_all(z_stream *z, struct net_msg **msg, size_t max)
 		rc = inflate(z, Z_NO_FLUSH);
 		(*msg)->len = (*msg)->cap - z->avail_out;
 		if (rc == Z_BUF_ERROR || (rc == Z_OK && z->avail_in == 0 && z->avail_out > 0))
-			return Z_DATA_ERROR; /* cut off */
+			return Z_DATA_ERROR; /* the input is truncated */
 		if (rc != Z_OK)
 			return rc;
 	}

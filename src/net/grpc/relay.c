@@ -75,7 +75,7 @@ static bool relay_is_stopped(struct net_relay *relay)
 	return relay->stopped;
 }
 
-/* The message is whole: looks at it and lets it go. */
+/* Passes a complete message on, after the scan has seen it. */
 static bool relay_pass(struct net_relay *relay)
 {
 	struct cairn_err err = {0};
@@ -170,7 +170,8 @@ bool net_relay_has_room(struct net_relay *relay)
 	return relay->down->over || relay->down->out.bytes < net_stream_send_limit(relay->down);
 }
 
-/* What came before the relay: whole messages, and perhaps part of one. */
+/* Relays the data that arrived before the relay was attached: complete messages, and
+ * possibly part of one. */
 static void relay_take_over(struct net_relay *relay)
 {
 	struct net_stream *up = relay->up;
@@ -212,7 +213,7 @@ static void detach_up(void *arg)
 	struct net_relay *relay = arg;
 
 	relay_release(relay);
-	relay->up->discard = true; /* the deframer may be within a message */
+	relay->up->discard = true; /* the deframer may be in the middle of a message */
 	pthread_mutex_lock(&relay->up->lock);
 	relay->up->relay_in = NULL;
 	pthread_mutex_unlock(&relay->up->lock);

@@ -48,7 +48,7 @@ static void begin_chunk(struct net_http_chunks *chunks)
 	chunks->line = 0;
 }
 
-/* Trailers are read to their empty line and forgotten. */
+/* Trailers are read up to the empty line and discarded. */
 static int feed_trailer(struct net_http_chunks *chunks, char c)
 {
 	if (++chunks->trailers > NET_HTTP_TRAILERS_MAX)

@@ -20,9 +20,9 @@ size_t net_http_head_end(const char *bytes, size_t n, size_t from)
 {
 	const char *found;
 
-	if (n == 0) /* perhaps no bytes at no address */
+	if (n == 0) /* `bytes` may be NULL */
 		return 0;
-	from = from > 3 ? from - 3 : 0; /* the end may have been cut in two */
+	from = from > 3 ? from - 3 : 0; /* an earlier read may have ended within the CR LF CR LF */
 	found = memmem(bytes + from, n - from, "\r\n\r\n", 4);
 	return found ? (size_t)(found - bytes) + 4 : 0;
 }
@@ -100,7 +100,7 @@ static char *http_head_cut_line(char **rest, const char *end)
 	return line;
 }
 
-/* "/path?query", or the same behind "http://host". */
+/* "/path?query", or the same after "http://host". */
 static int parse_target(char *target, struct net_http_head *head)
 {
 	static char no_query[] = "";
@@ -156,7 +156,7 @@ static int parse_field(char *line, struct net_http_head *head)
 	if (!colon)
 		return BAD_REQUEST;
 	*colon = 0;
-	if (!is_token(line)) /* also what follows a folded line: it begins with a space */
+	if (!is_token(line)) /* this also rejects folded lines, which begin with a space */
 		return BAD_REQUEST;
 	for (char *p = line; *p; p++)
 		*p = (char)tolower((unsigned char)*p);

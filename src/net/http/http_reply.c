@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "net/http/http_impl.h"
 
-/* A body below this goes out together with its head. */
+/* A smaller body is sent together with its head. */
 #define JOIN_MAX 16384
 
 #define HEAD_MAX (NET_HTTP_REPLY_FIELDS_MAX + 1024)
@@ -152,7 +152,7 @@ static void add_head(struct net_http *http, struct cairn_buf *out, int status, c
 	cairn_buf_adds(out, http->close ? "Connection: close\r\n\r\n" : "\r\n");
 }
 
-/* Writes, and remembers a failure: nothing more goes out after it. */
+/* Writes, and remembers a failure: nothing more is sent after it. */
 static int http_reply_put(struct net_http *http, const void *data, size_t n, struct cairn_err *err)
 {
 	if (!http->broken && *http->stopping)

@@ -211,7 +211,7 @@ static int read_body_chunked(struct net_http *http, uint64_t until)
 	}
 }
 
-/* 0, an HTTP status, or -1 when the peer has disconnected. */
+/* Returns 0, an HTTP status, or -1 if the peer has disconnected. */
 static int http_request_read_body(struct net_http *http, size_t max)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -241,12 +241,12 @@ static void http_request_run_handler(struct net_http *http, const struct net_htt
 
 		(void)net_http_reply_text(http, rc < 0 ? net_http_status_of(rc) : 500, text, NULL);
 	} else {
-		http->broken = rc; /* a streamed reply that is not whole */
+		http->broken = rc; /* the streamed reply is incomplete */
 		http->close = true;
 	}
 }
 
-/* 404, or 405 with the methods that the path has. */
+/* Replies with 404, or with 405 and the methods that the path supports. */
 static void refuse_route(struct net_http *http, const struct net_http_route *routes, size_t n,
 			 bool known)
 {
@@ -276,7 +276,7 @@ bool net_http_serve(struct net_http *http, const struct net_http_route *routes, 
 	if (n == 0)
 		return false;
 	net_slot_set(http->slot, NET_SLOT_BUSY);
-	/* The head moves out, so that the body may be read through `in`. */
+	/* Copy the head, so that the body may be read through `in`. */
 	cairn_buf_add(&head, http->in->data, n);
 	cairn_buf_consume(http->in, n);
 	if (cairn_buf_failed(&head))

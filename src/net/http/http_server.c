@@ -31,16 +31,17 @@
 #define LISTENERS_MAX  4
 #define LISTEN_BACKLOG SOMAXCONN /* a dropped SYN costs an honest peer a second */
 #define NAME_MAX_BYTES 8
-#define CROWD          64 /* connections whose memory is worth giving back */
+#define CROWD          64 /* connections whose memory is worth returning */
 
-/* Times the connections: threads of displaced ones need a moment to end. Those of a
- * crowd wait for that, and not for long: others wait behind them. */
+/* Limits of threads, as multiples of the limit of connections: the threads of displaced
+ * connections take a moment to end. Connections of crowds wait for them only
+ * THREADS_WAIT_MS, because others are queued behind them. */
 #define THREADS_SLACK       3
 #define THREADS_SLACK_CROWD 2
 #define THREADS_WAIT_MS     20
 
-/* An open connection; its thread takes it off the list. One of a crowd is in the list of
- * those that wait for a thread before. */
+/* An open connection. Its thread removes it from the list. A connection of a crowd is in
+ * the list `waiting` until it gets a thread. */
 struct connection {
 	struct connection *prev, *next;
 	struct net_http_server *server;
@@ -64,10 +65,10 @@ struct net_http_server {
 	struct listener listeners[LISTENERS_MAX];
 	size_t n_listeners;
 	struct net_shares *shares;
-	struct net_turns turns; /* of handshakes in a crowd */
+	struct net_turns turns; /* handshakes of crowds take turns */
 	int stop_fd;
 	pthread_t acceptor;
-	pthread_t starter; /* of threads for the connections of crowds */
+	pthread_t starter; /* starts the threads of crowds' connections */
 	bool started, starter_runs;
 
 	atomic_bool stopping; /* no further request */
@@ -75,12 +76,12 @@ struct net_http_server {
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t ended;
-	pthread_cond_t crowded; /* one waits, or the server stops */
+	pthread_cond_t crowded; /* a connection waits, or the server stops */
 	struct connection *waiting, **waiting_tail;
 	bool starter_ends;
 	struct connection *connections;
-	uint32_t n_connections; /* threads: those of displaced connections may still run */
-	uint32_t peak;          /* since memory was last given back */
+	uint32_t n_connections; /* counts threads: those of displaced connections may still run */
+	uint32_t peak;          /* since memory was last returned to the system */
 };
 
 static void set_defaults(struct net_http_limits *l)
@@ -252,7 +253,8 @@ static bool wait_request(struct connection *connection, const struct cairn_buf *
 	return poll(&fd, 1, idle_ms > INT32_MAX ? INT32_MAX : (int)idle_ms) > 0;
 }
 
-/* Strangers that ask for much are put off; false when this one was displaced meanwhile. */
+/* Delays unauthenticated peers that send many requests. False if the connection was
+ * displaced in the meantime. */
 static bool http_server_wait_turn(struct connection *connection)
 {
 	struct pollfd fd = {.fd = connection->stream.fd};
@@ -303,8 +305,8 @@ static void serve_all(struct connection *connection)
 	}
 }
 
-/* Whether what a crowd of connections took is worth giving back to the system now that
- * this one is gone, too. With the lock. */
+/* True if the memory of a crowd of connections is worth returning to the system, now that
+ * this connection has ended too. Called with the lock held. */
 static bool is_over_peak(struct net_http_server *server)
 {
 	uint32_t left = server->n_connections - 1;
@@ -332,7 +334,7 @@ static bool http_server_leave(struct connection *connection)
 	return is_over_peak(server);
 }
 
-/* The last that is done for a connection: the server may be freed then. */
+/* The last access to the server for a connection: the server may be freed afterwards. */
 static void count_end(struct net_http_server *server)
 {
 	cairn_scoped_lock(&server->lock);
@@ -402,7 +404,7 @@ static struct connection *connection_new(struct net_http_server *server, int fd,
 	return connection;
 }
 
-/* One without a thread. */
+/* Frees a connection that has no thread. */
 static void connection_drop(struct connection *connection)
 {
 	net_slot_leave(connection->server->shares, &connection->slot);
@@ -423,7 +425,8 @@ static bool http_server_make_session(struct connection *connection)
 	return true;
 }
 
-/* False when there are too many threads for another one. With the lock. */
+/* False if there are too many threads. A connection of a crowd first waits a moment for
+ * some of them to end. Called with the lock held. */
 static bool wait_for_threads(struct net_http_server *server, bool crowd)
 {
 	uint32_t slack = crowd ? THREADS_SLACK_CROWD : THREADS_SLACK;
@@ -455,7 +458,7 @@ static bool http_server_enlist(struct connection *connection)
 	return true;
 }
 
-/* Gives it a thread, or closes it: too many threads, or memory is short. */
+/* Gives the connection a thread. Closes it if there are too many threads or memory is short. */
 static void http_server_begin(struct connection *connection)
 {
 	struct net_http_server *server = connection->server;
@@ -472,7 +475,7 @@ static void http_server_begin(struct connection *connection)
 	count_end(server);
 }
 
-/* Takes over `fd`, or closes it: above the limit, or when memory is short. */
+/* Takes ownership of `fd`. Closes it above the limit or if memory is short. */
 static void http_server_adopt(struct net_http_server *server, int fd, struct net_tls *tls)
 {
 	struct connection *connection = connection_new(server, fd, tls);
@@ -491,7 +494,7 @@ static void http_server_adopt(struct net_http_server *server, int fd, struct net
 	pthread_cond_signal(&server->crowded);
 }
 
-/* The next of a crowd; NULL when there will be no further one. */
+/* Waits for the next connection of a crowd; NULL if the thread shall end. */
 static struct connection *next_waiting(struct net_http_server *server)
 {
 	struct connection *connection;
@@ -509,13 +512,13 @@ static struct connection *next_waiting(struct net_http_server *server)
 	return connection;
 }
 
-/* So the acceptor continues with the next connections at once. */
+/* Starts threads for connections of crowds, so that the acceptor need not wait for them. */
 static void *starter_run(void *arg)
 {
 	struct net_http_server *server = arg;
 	struct connection *connection;
 
-	net_loop_yield_to_others(NULL); /* the connections' threads have it from here */
+	net_loop_yield_to_others(NULL); /* threads of connections inherit the low priority */
 	while ((connection = next_waiting(server))) {
 		if (atomic_load(&connection->slot.displaced))
 			connection_drop(connection);
@@ -534,8 +537,8 @@ static void accept_all(struct net_http_server *server, const struct listener *li
 			http_server_adopt(server, fd, listener->tls);
 			continue;
 		}
-		/* Out of descriptors: the connection stays in the queue, so wait a
-		 * little instead of turning in circles. */
+		/* Out of descriptors or memory: the connection stays in the backlog, so
+		 * wait a little instead of spinning. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			cairn_sleep_ms(50);
 		if (errno != EINTR && errno != ECONNABORTED)
@@ -572,7 +575,8 @@ int net_http_server_start(struct net_http_server *server, struct cairn_err *err)
 	return 0;
 }
 
-/* The connections that wait for it are closed or begin, as the server stops or not. */
+/* Stops the starter. It closes the remaining connections if the server stops, and starts
+ * them otherwise. */
 static void end_starter(struct net_http_server *server)
 {
 	if (!server->starter_runs)
@@ -598,7 +602,7 @@ static void stop_listening(struct net_http_server *server)
 	server->n_listeners = 0;
 }
 
-/* Ends connections that wait for a request, or all. With the lock. */
+/* Shuts down connections that wait for a request, or all. Called with the lock held. */
 static unsigned http_server_shut(struct net_http_server *server, bool all)
 {
 	unsigned n = 0;

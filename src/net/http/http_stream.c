@@ -37,8 +37,8 @@ static int wait_ready(const struct net_http_stream *stream, short events, uint64
 	}
 }
 
-/* Errors that a handler's own use of OpenSSL left in this thread's queue would be taken for
- * errors of the next call, so this is called before each. */
+/* Clears errors that a handler's own use of OpenSSL left in this thread's queue:
+ * SSL_get_error() would attribute them to the next call. */
 static SSL *ssl_of(const struct net_http_stream *stream)
 {
 	ERR_clear_error();

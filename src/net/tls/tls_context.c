@@ -17,7 +17,7 @@
  * years has. */
 #define DEFAULT_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-/* Certificates in one chain or bundle: a file is ours but may be the wrong one. */
+/* Certificates in one chain or bundle. The file is ours, but it may be the wrong one. */
 #define CERTIFICATES_MAX 1024
 
 CAIRN_DEFINE_CLEANUP(SSL_CTX, SSL_CTX_free);
@@ -25,8 +25,7 @@ CAIRN_DEFINE_CLEANUP(X509, X509_free);
 CAIRN_DEFINE_CLEANUP(EVP_PKEY, EVP_PKEY_free);
 CAIRN_DEFINE_CLEANUP(BIO, BIO_free_all);
 
-/* OpenSSL keeps errors in a queue of the thread: report the first, drop the
- * others. */
+/* OpenSSL keeps errors in a queue of the thread: report the first and drop the others. */
 static int tls_context_fail(struct cairn_err *err, int code, const char *what, const char *name)
 {
 	unsigned long e = ERR_get_error();
@@ -43,7 +42,7 @@ static int tls_context_nomem(struct cairn_err *err)
 	return cairn_err_nomem(err, "TLS context");
 }
 
-/* A key with a passphrase is refused, never asked about on a terminal. */
+/* Refuses a key with a passphrase: OpenSSL's default would ask for it on a terminal. */
 static int no_passphrase(char *buf, int size, int writing, void *arg)
 {
 	(void)buf;
@@ -126,7 +125,8 @@ static int use_key(SSL_CTX *ctx, const struct net_tls_context_spec *spec, struct
 			     spec->cert.name);
 }
 
-/* For a server also the names that it tells clients to choose from. */
+/* Sets the trusted authorities. A server also sends their names to clients, which choose a
+ * certificate by them. */
 static int tls_context_trust(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
 			     struct cairn_err *err)
 {
@@ -174,8 +174,8 @@ static int verify_peers(SSL_CTX *ctx, const struct net_tls_context_spec *spec,
 	return 0;
 }
 
-/* Takes the first of our protocols that the client has too. A client without
- * ALPN gets a session; what speaks on it decides. */
+/* Selects the first of our protocols that the client offers. A client without ALPN gets a
+ * session too; the protocol on it decides. */
 static int alpn_select(SSL *ssl, const unsigned char **ret, unsigned char *ret_len,
 		       const unsigned char *offered, unsigned int n, void *arg)
 {
@@ -233,7 +233,7 @@ static void set_behaviour(SSL_CTX *ctx)
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
 	SSL_CTX_set_num_tickets(ctx, 0);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	/* An idle connection keeps no 34 KB of record buffers. */
+	/* Frees 34 KB of record buffers of an idle connection. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 }
 

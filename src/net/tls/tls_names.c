@@ -12,7 +12,7 @@
 
 struct name {
 	const char *go;
-	const char *openssl; /* NULL: known, no effect */
+	const char *openssl; /* NULL: accepted without effect */
 };
 
 static const struct name suites[] = {
@@ -33,7 +33,7 @@ static const struct name suites[] = {
 	{"TLS_CHACHA20_POLY1305_SHA256", NULL},
 };
 
-/* Named so that the message can say more than "unknown". */
+/* Listed so that the message can say more than "unknown". */
 static const char *const insecure_suites[] = {
 	"TLS_RSA_WITH_RC4_128_SHA",
 	"TLS_RSA_WITH_3DES_EDE_CBC_SHA",

@@ -8,7 +8,7 @@
 #define TYPE_LAST     23
 #define VERSION_MAJOR 3
 
-/* So far as it came. */
+/* True if the `n` bytes can be the beginning of a record. */
 static bool tls_records_is_head(const uint8_t *data, size_t n)
 {
 	return (n < 1 || (data[0] >= TYPE_FIRST && data[0] <= TYPE_LAST)) &&

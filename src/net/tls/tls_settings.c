@@ -21,7 +21,7 @@
 #include "net/tls/tls_context.h"
 #include "net/tls/tls_names.h"
 
-/* Files that settings may be in: certificate, key, authorities. */
+/* The files of the settings: certificate, key, authorities. */
 enum { CERT, KEY, CA, N_FILES };
 
 struct net_tls {
@@ -32,17 +32,17 @@ struct net_tls {
 	char *server_name;
 	char *ca_pem;
 	char *files[N_FILES];
-	char *dirs[N_FILES]; /* of the files; NULL where it would repeat */
+	char *dirs[N_FILES]; /* directories of the files; NULL for one that is already listed */
 
 	pthread_mutex_t reloading; /* taken before `lock`; one reader of the files at a time */
 
 	pthread_mutex_t lock; /* guards what follows */
 	SSL_CTX *ctx;
-	uint8_t digest[EVP_MAX_MD_SIZE]; /* of the bytes that ctx was made from */
+	uint8_t digest[EVP_MAX_MD_SIZE]; /* of the contents from which ctx was made */
 	struct net_tls_info info;
 };
 
-/* What was read, in one piece so that it is wiped in one place. */
+/* The contents of the files, in one struct so that they are wiped in one place. */
 struct contents {
 	struct net_pem pem[N_FILES];
 };
@@ -127,7 +127,7 @@ static int tls_settings_load(struct net_tls *tls, const struct contents *content
 		tls->info.not_before = not_before;
 		tls->info.not_after = not_after;
 	}
-	SSL_CTX_free(old); /* sessions hold their own references */
+	SSL_CTX_free(old); /* sessions hold their own references to it */
 	return 1;
 }
 
@@ -303,12 +303,11 @@ int net_tls_client_new(const struct net_tls_options *options, struct net_tls **r
 	return tls_new(options, false, ret, err);
 }
 
-/* An address is compared with the addresses of a certificate and is not sent as
- * SNI. */
+/* An address is compared with the certificate's addresses, and is not sent as SNI. */
 static bool set_server_name(SSL *ssl, const char *name)
 {
 	uint8_t address[sizeof(struct in6_addr)];
-	char host[TLSEXT_MAXLEN_host_name + 1]; /* OpenSSL takes no constant here */
+	char host[TLSEXT_MAXLEN_host_name + 1]; /* OpenSSL's prototype lacks const */
 
 	if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;

@@ -69,8 +69,7 @@ static void make_method(void)
 	BIO_meth_set_ctrl(wire_method, bio_ctrl);
 }
 
-/* Counts what costs a derivation of keys or an answer, and of which OpenSSL takes
- * any number. */
+/* Counts messages that make us derive keys or reply, because OpenSSL has no limit of its own. */
 static void tls_socket_count_message(int writing, int version, int type, const void *bytes,
 				     size_t n, SSL *ssl, void *arg)
 {
@@ -131,7 +130,7 @@ static int tls_socket_broken(struct cairn_err *err, int sys_errno, const char *w
 	return cairn_err_recode(err, CAIRN_UNAVAILABLE);
 }
 
-/* Sends as much as the socket takes; returns how many bytes that were. */
+/* Sends as much as the socket takes; returns the number of bytes. */
 static int send_some(struct net_tls_socket *wire, const uint8_t *data, size_t n, size_t *ret_sent,
 		     struct cairn_err *err)
 {
@@ -258,8 +257,8 @@ int net_tls_socket_handshake(struct net_tls_socket *wire, struct cairn_err *err)
 
 _Static_assert(NET_READ_BYTES >= 2 * NET_RECORD_BYTES_MAX, "there is room behind a begun record");
 
-/* Puts what was kept of a record before the `n` bytes that came, and keeps what begins
- * the next one. */
+/* Puts the kept part of a record before the `n` new bytes, and keeps an incomplete record
+ * at their end. */
 static int take_whole(struct net_tls_socket *wire, size_t n, struct cairn_err *err)
 {
 	uint8_t *raw = wire->scratch->raw;
@@ -336,7 +335,7 @@ int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, s
 	why = SSL_get_error(wire->ssl, n);
 	if (why != SSL_ERROR_WANT_READ)
 		return tls_failure(wire, "TLS", err);
-	/* Answers to key updates, new tickets. */
+	/* Flush replies to key updates, and new tickets. */
 	return send_cipher(wire, err);
 }
 

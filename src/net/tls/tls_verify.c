@@ -22,7 +22,7 @@ static X509_STORE *store_of(const char *ca_pem)
 		X509_free(one);
 	}
 	BIO_free(bio);
-	ERR_clear_error(); /* the end of the text is one */
+	ERR_clear_error(); /* PEM_read_bio_X509() reports the end of the text as an error */
 	return store;
 }
 

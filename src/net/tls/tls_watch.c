@@ -30,8 +30,8 @@ struct net_tls_watch {
 	char last_failure[CAIRN_ERR_TEXT_MAX]; /* "" after a success */
 };
 
-/* Adding a directory that is watched already changes nothing; one that was
- * replaced gets a new watch here. */
+/* Adding a directory that is already watched changes nothing; a directory that was replaced
+ * gets a new watch here. */
 static void watch_directories(struct net_tls_watch *watch)
 {
 	const char *dirs[3];
@@ -49,7 +49,7 @@ static void tls_watch_drain(int fd)
 		continue;
 }
 
-/* Waits for a sign: 1 when there is one, 0 when the time is over, -1 at the end. */
+/* Waits for a change: 1 if there is one, 0 on a timeout, -1 if the watcher shall end. */
 static int wait_sign(struct net_tls_watch *watch, uint64_t ms)
 {
 	struct pollfd fds[2] = {{.fd = watch->stop_fd, .events = POLLIN},
