@@ -13,8 +13,8 @@
 #include "repo/presence.h"
 #include "repo/repo_impl.h"
 
-/* Out of memory, or a failed store: what was reserved in the index will never
- * be there, so nothing may be built on it. */
+/* Makes a failure permanent: a blob that is reserved in the index will never be stored, so
+ * nothing may refer to it. */
 static int blob_stick(struct repo *repo, int rc, const struct cairn_err *why, struct cairn_err *err)
 {
 	repo_fail(repo, why);
@@ -43,14 +43,14 @@ int repo_blob_add(struct repo *repo, enum repo_blob_type type, const struct repo
 		return 0;
 	}
 	rc = repo_codec_get(&repo->codecs, &codec, &why);
-	/* restic's prune stores trees again that are not compressed, each time. */
+	/* Trees are always compressed: restic's prune would rewrite uncompressed ones each time. */
 	if (rc == 0)
 		rc = repo_codec_encode(codec, data, n, type == REPO_BLOB_DATA, &sealed, &sealed_n,
 				       &plain, &why);
 	if (rc == 0)
 		rc = repo_packer_append(repo->packer, type, id, entry, sealed, sealed_n, plain,
 					&why);
-	if (rc == 0) /* a failure is sticky: no index will name it and no snapshot need it */
+	if (rc == 0) /* safe after append: a failure is permanent, so no index will name the blob */
 		rc = repo_codec_check(codec, sealed_n, id, &why);
 	repo_codec_put(&repo->codecs, codec);
 	if (rc < 0)
@@ -194,7 +194,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	return rc;
 }
 
-/* No copy can be opened. This matters only to writers. */
+/* No copy of the blob could be opened, so distrust its packs. Only writers keep such a list. */
 static void doubt_copies(struct repo *repo, enum repo_blob_type type, const struct repo_id *id)
 {
 	struct repo_place place;
@@ -208,7 +208,7 @@ static void doubt_copies(struct repo *repo, enum repo_blob_type type, const stru
 int repo_blob_get_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 		       uint8_t *out, uint32_t size, int failed)
 {
-	struct repo_codec *codec = NULL; /* the caller's is in use */
+	struct repo_codec *codec = NULL; /* the caller's codec holds the failed blob */
 	struct repo_place place;
 	int rc = failed;
 

@@ -11,13 +11,13 @@
 #include "repo/index.h"
 #include "repo/repo_impl.h"
 
-/* Bytes between two blobs that are read and thrown away rather than asked for
- * apart, and what one request reads at most. */
+/* Gaps of up to GAP_MAX between two blobs are read and discarded, which is cheaper than a
+ * second request. READ_MAX is the limit of one request. */
 #define GAP_MAX  (128U << 10)
 #define READ_MAX (16U << 20)
 
 struct want {
-	size_t i; /* in the caller's list */
+	size_t i; /* index in the caller's list */
 	struct repo_place place;
 };
 
@@ -37,7 +37,7 @@ static uint64_t end_of(const struct want *want)
 	return (uint64_t)want->place.offset + want->place.length;
 }
 
-/* How many from wants[0] on are read together. */
+/* Returns how many of the blobs from wants[0] on can be read with one request. */
 static size_t blob_many_run_of(const struct want *wants, size_t n)
 {
 	uint64_t start = wants[0].place.offset, end = end_of(&wants[0]);
@@ -53,7 +53,7 @@ static size_t blob_many_run_of(const struct want *wants, size_t n)
 	return count;
 }
 
-/* The destination of the blobs: either rooms or a function. */
+/* Where the blobs go: either into buffers or to a function. */
 struct getting {
 	struct repo *repo;
 	enum repo_blob_type type;
@@ -64,7 +64,7 @@ struct getting {
 	void *arg;
 };
 
-/* Opens one to where it belongs. `rc` is what came of reading it. */
+/* Opens one blob into its destination. `rc` is the result of reading it. */
 static int blob_many_open_one(const struct getting *getting, const struct want *want,
 			      uint8_t *sealed, int rc, uint8_t **ret_out, struct cairn_err *err)
 {
@@ -91,8 +91,8 @@ static int check_room(const struct getting *getting, const struct want *want, st
 			     repo_id_format(&getting->ids[want->i], hex));
 }
 
-/* Opens what was read, `sealed`, which begins at the first of `wants`; `read`
- * is what came of reading it. */
+/* Opens the blobs in `sealed`, which begins at the first of `wants`; `read` is the result
+ * of reading them. */
 static int open_run(const struct getting *getting, const struct want *wants, size_t n,
 		    uint8_t *sealed, int read, struct cairn_err *err)
 {
@@ -104,7 +104,8 @@ static int open_run(const struct getting *getting, const struct want *wants, siz
 		uint64_t size = repo_place_size(&want->place);
 
 		rc = check_room(getting, want, err);
-		/* Opening overwrites the sealed bytes: a repeated one is given again. */
+		/* Opening overwrites the sealed bytes, so a repeated blob is copied from
+		 * its first destination. */
 		if (rc == 0 && (i == 0 || !repo_id_equal(&getting->ids[want->i],
 							 &getting->ids[wants[i - 1].i])))
 			rc = blob_many_open_one(

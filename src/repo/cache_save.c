@@ -21,13 +21,13 @@
 
 #define SOURCES_MAX (REPO_CACHE_FILES_MAX + 1)
 
-/* Something sorted: entries in memory, or a cache. */
+/* A sorted source: entries in memory, or a cache. */
 struct source {
 	struct repo_cached_blob *blobs; /* or NULL */
 	struct repo_index_cache *cache;
 	size_t n, at;
-	uint32_t first_pack;                                 /* of its packs in the new file */
-	struct repo_cached_blob page[REPO_INDEX_CACHE_PAGE]; /* of the cache, where `at` is */
+	uint32_t first_pack;                                 /* its first pack in the new file */
+	struct repo_cached_blob page[REPO_INDEX_CACHE_PAGE]; /* the cache's page with `at` */
 	struct repo_cached_blob head;
 };
 
@@ -60,7 +60,7 @@ static int cache_save_by_id(const void *a, const void *b)
 	return repo_id_compare(&x->id, &y->id);
 }
 
-/* Packs of entries that no cache has yet. */
+/* Packs of entries that are in no cache yet. */
 static void mark_packs(const struct repo *repo, uint32_t *numbers)
 {
 	struct repo_pack_blob blob;
@@ -71,8 +71,8 @@ static void mark_packs(const struct repo *repo, uint32_t *numbers)
 			numbers[pack] = 1;
 }
 
-/* The numbers of these packs in the new file; UINT32_MAX for others and those that are in
- * no index file. */
+/* Maps these packs to their numbers in the new file; UINT32_MAX for others and for packs
+ * that are in no index file. */
 static uint32_t *number_packs(struct saving *saving)
 {
 	struct repo_index *index = saving->repo->index;
@@ -99,7 +99,7 @@ static uint32_t *number_packs(struct saving *saving)
 	return numbers;
 }
 
-/* Entries that no cache has yet. */
+/* Entries that are in no cache yet. */
 static bool take_memory(struct saving *saving)
 {
 	struct repo *repo = saving->repo;
@@ -156,7 +156,9 @@ static bool add_names(struct saving *saving, const struct repo_named *names, siz
 	return true;
 }
 
-/* Caches that are not twice as large as what is merged already, the smallest first. */
+/* Merges caches, the smallest first, until one is more than twice as large as everything
+ * merged so far, so that a large cache is rewritten rarely. Merges on if there are too many
+ * files. */
 static bool take_caches(struct saving *saving)
 {
 	struct repo_index *index = saving->repo->index;
@@ -244,7 +246,7 @@ static bool write_file(struct saving *saving)
 	return path && repo_index_cache_write(path, &content, NULL) == 0;
 }
 
-/* What is in memory is known to a cache now. */
+/* The new cache contains the index files that were in memory only. */
 static void move_names(struct repo *repo)
 {
 	for (size_t i = 0; i < repo->index_known.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which files of which snapshots cannot be restored any more. */
+/* Finds the files of snapshots that cannot be restored any more. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +23,14 @@ struct directory {
 struct surveying {
 	struct repo_checking *checking;
 	const struct repo_snapshot *snapshot;
-	struct directory *stack; /* still to be read */
+	struct directory *stack; /* directories still to be read */
 	size_t depth, cap;
 	const char *path; /* of the directory being read */
-	bool found;       /* something of the snapshot is lost */
+	bool found;       /* a part of the snapshot is lost */
 	/* The file being read. */
 	struct repo_damage file;
 	uint64_t offset;
-	uint64_t unknown; /* blobs whose size is not known */
+	uint64_t unknown; /* number of blobs whose size is unknown */
 };
 
 static void surveying_done(struct surveying *surveying)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which packs a check reads that shall not read all of them. */
+/* Chooses the packs that a partial check reads. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void choose_part(struct repo_checking *checking, const struct repo_subset
 	}
 }
 
-/* Takes packs in an order of chance until they have so many bytes: one at least. */
+/* Chooses packs in random order until they have `bytes` bytes; at least one. */
 static void take_bytes(struct repo_checking *checking, uint32_t *packs, uint32_t n, uint64_t bytes)
 {
 	uint64_t taken = 0;

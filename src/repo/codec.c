@@ -19,7 +19,7 @@
 /* A buffer larger than this is not kept for the next blob. */
 #define KEEP_MAX ((size_t)20 << 20)
 
-/* What large buffers grow by. */
+/* Large buffers grow in steps of this size. */
 #define ROOM_STEP ((size_t)1 << 20)
 
 /* Data that is decompressed only to be hashed is processed in pieces of this
@@ -44,14 +44,14 @@ struct repo_codec {
 	ZSTD_CCtx *probe;
 	ZSTD_DCtx *uncompress;
 	EVP_MD_CTX *hash;
-	struct room made;   /* what was encoded */
-	struct room sealed; /* what was read */
+	struct room made;   /* encoded data */
+	struct room sealed; /* data read from the store */
 	struct room plain;
 	int level;
-	bool raw; /* what was encoded is not compressed */
+	bool raw; /* the encoded data is not compressed */
 };
 
-/* NULL when memory is short. What was there is lost. */
+/* Makes space for `n` bytes, without keeping the contents. NULL if memory is short. */
 static uint8_t *codec_make_room(struct room *room, size_t n)
 {
 	uint8_t *at;
@@ -59,8 +59,8 @@ static uint8_t *codec_make_room(struct room *room, size_t n)
 
 	if (room->cap >= n && room->at)
 		return room->at;
-	/* The next one is often a little larger, and newly allocated memory has to be
-	 * cleared by the kernel. */
+	/* Round up: the next blob is often a little larger, and the kernel has to clear
+	 * newly allocated memory. */
 	cap = n > ROOM_STEP ? n + ROOM_STEP - n % ROOM_STEP : n;
 	at = cairn_alloc(cap);
 	if (!at)
@@ -223,7 +223,7 @@ static bool codec_gains(size_t compressed, size_t n)
 	return compressed < n - n / GAIN_MIN;
 }
 
-/* `out` is used for trying. */
+/* Overwrites `out` with a trial compression. */
 static bool is_incompressible(struct repo_codec *codec, const void *data, size_t n, uint8_t *out,
 			      size_t room)
 {

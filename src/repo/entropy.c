@@ -17,11 +17,12 @@ bool repo_looks_random(const uint8_t *data, size_t n)
 
 	if (n < SAMPLE)
 		return false;
-	/* Odd: what stands in columns of two, four or eight bytes is seen in all of them. */
+	/* The step is odd, so that the sample covers all columns of data in units of two,
+	 * four or eight bytes. */
 	if (step % 2 == 0)
 		step--;
-	/* Each square grows by 2 * count + 1, so the sum only grows: most data are known for
-	 * what they are after a part of the sample. */
+	/* Each square grows by 2 * count + 1, so the sum only grows: compressible data
+	 * exceeds the limit after a part of the sample. */
 	for (size_t i = 0; i < SAMPLE && squares <= SQUARES_MAX; i++)
 		squares += 2U * counts[data[i * step]]++ + 1;
 	return squares <= SQUARES_MAX;

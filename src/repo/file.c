@@ -9,7 +9,7 @@
 #include "base/lock.h"
 #include "repo/repo_cache.h"
 
-/* The bytes as they are stored, which hash to their name. */
+/* Loads the stored bytes, which must hash to their name. */
 static int file_get_file(struct repo *repo, enum repo_file kind, const struct repo_id *name,
 			 uint8_t **ret, size_t *ret_n, struct cairn_err *err)
 {
@@ -33,7 +33,7 @@ static int file_get_file(struct repo *repo, enum repo_file kind, const struct re
 	return 0;
 }
 
-/* True when this machine has the snapshot's bytes. */
+/* True if the snapshot is in the local cache. */
 static bool get_cached(struct repo *repo, enum repo_file kind, const struct repo_id *name,
 		       uint8_t **ret, size_t *ret_n)
 {
@@ -96,7 +96,7 @@ int repo_file_save(struct repo *repo, enum repo_file kind, const void *json, siz
 		struct repo_named named = {*ret_name, sealed_n};
 		cairn_scoped_lock(&repo->parse_mutex);
 
-		(void)repo_names_add(&repo->index_known, &named, NULL); /* else it is read again */
+		(void)repo_names_add(&repo->index_known, &named, NULL); /* saves a second read */
 	}
 	return 0;
 }

@@ -81,7 +81,7 @@ static bool is_to_come(const struct repo_policy *policy, const struct repo_snaps
 	return snapshot->time_ns > policy->now_ns;
 }
 
-/* A snapshot is younger than its parent. */
+/* A snapshot must be younger than its parent. */
 static bool before_parent(const struct repo_policy *policy, const struct repo_snapshot *snapshot,
 			  const struct item *items, size_t n)
 {

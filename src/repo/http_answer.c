@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "repo/repo_http.h"
 
-/* Appends text to the reason, without what could disturb a terminal. */
+/* Appends text to the reason, without control characters, which could disturb a terminal. */
 static void add_why(struct repo_answer *answer, const char *text, size_t n)
 {
 	size_t used = strlen(answer->why);
@@ -21,7 +21,7 @@ static void add_why(struct repo_answer *answer, const char *text, size_t n)
 	answer->why[used] = '\0';
 }
 
-/* What stands between <NAME> and </NAME>; false when there is no such element. */
+/* Finds the text between <NAME> and </NAME>; false if there is no such element. */
 static bool find_element(const struct cairn_buf *xml, const char *name, const char **ret,
 			 size_t *ret_n)
 {
@@ -41,7 +41,7 @@ static bool find_element(const struct cairn_buf *xml, const char *name, const ch
 	return to != NULL;
 }
 
-/* One line: of an error of S3 its code and message, else the beginning of the text. */
+/* Makes one line: the code and message of an S3 error, or else the beginning of the text. */
 void repo_http_keep_why(const struct cairn_buf *error, struct repo_answer *answer)
 {
 	const char *text;

@@ -42,7 +42,8 @@ const char *repo_id_format(const struct repo_id *id, char out[REPO_ID_TEXT_MAX])
 	return out;
 }
 
-/* Values of hex digits plus one; 0 is no digit. An index has a million of them. */
+/* Values of hex digits plus one; 0 for other characters. A table, because an index has a
+ * million ids. */
 static const uint8_t digits[256] = {
 	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
 	['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,

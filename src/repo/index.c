@@ -36,7 +36,7 @@ struct table {
 };
 
 struct repo_index {
-	pthread_rwlock_t lock; /* guards all below */
+	pthread_rwlock_t lock; /* guards all fields below */
 	struct entry **blocks;
 	size_t blocks_cap;
 	uint32_t entries;
@@ -46,7 +46,7 @@ struct repo_index {
 	struct table by_blob, by_pack;
 	struct attached {
 		struct repo_index_cache *cache;
-		uint32_t *packs; /* the numbers here of its packs */
+		uint32_t *packs; /* maps its packs to numbers in this index */
 	} * attached;
 	size_t n_attached;
 };
@@ -130,8 +130,8 @@ static void table_put(struct table *table, const struct repo_id *id, uint32_t nu
 	table->used++;
 }
 
-/* Room for one more at three quarters full at most; `id_of` finds the id of a
- * number again. */
+/* Makes space for one more entry, so that the table stays at most three quarters full.
+ * `id_of` returns the id of a number, for rehashing. */
 static bool table_grow(struct table *table, const struct repo_index *index,
 		       const struct repo_id *(*id_of)(const struct repo_index *, uint32_t))
 {
@@ -226,7 +226,7 @@ void repo_index_pack_set(struct repo_index *index, uint32_t pack, const struct r
 	writing(index);
 	struct pack *p = &index->packs[pack];
 
-	/* new_pack() made room in the table for the id it did not have. */
+	/* new_pack() has reserved a slot for the id. */
 	if (repo_id_is_zero(&p->id)) {
 		p->id = *id;
 		table_put(&index->by_pack, id, pack);
@@ -242,7 +242,7 @@ bool repo_index_has_pack(struct repo_index *index, const struct repo_id *id)
 	return find_pack(index, id, &pack);
 }
 
-/* The entries of a blob, one after the other: *slot is where to go on. */
+/* Iterates over the entries of a blob: *slot is the position to continue from. */
 static struct entry *find_next(const struct repo_index *index, enum repo_blob_type type,
 			       const struct repo_id *id, size_t *slot, uint32_t *ret_number)
 {
@@ -268,7 +268,7 @@ static bool index_is_gone(const struct repo_index *index, const struct entry *en
 	return entry->pack != PACK_NOWHERE && index->packs[entry->pack].state == REPO_PACK_GONE;
 }
 
-/* Like find_next(), without those of packs that are gone. */
+/* Like find_next(), but skips entries of packs that are gone. */
 static struct entry *find_live(const struct repo_index *index, enum repo_blob_type type,
 			       const struct repo_id *id, size_t *slot, uint32_t *ret_number)
 {
@@ -341,7 +341,7 @@ int repo_index_add(struct repo_index *index, uint32_t pack, const struct repo_pa
 	return 0;
 }
 
-/* The copy of that number in the caches. */
+/* Finds copy `number` of the blob in the caches. */
 static bool find_cached(const struct repo_index *index, enum repo_blob_type type,
 			const struct repo_id *id, unsigned number, struct repo_place *ret)
 {

@@ -19,7 +19,7 @@ struct repo_index_cache {
 	char *path;
 	int fd;
 	struct repo_index_cache_header header;
-	uint8_t *tail; /* all behind the entries; what follows is in it */
+	uint8_t *tail; /* everything after the entries; the pointers below are into it */
 	const struct repo_named *names;
 	const struct repo_cached_pack *packs;
 	const uint64_t *sums;
@@ -62,7 +62,7 @@ static bool index_cache_read_all(const struct repo_index_cache *cache, void *out
 	return cairn_pread_full(cache->fd, out, n, offset) == (ssize_t)n;
 }
 
-/* Reads the header; the sizes in it make up the file. */
+/* Reads the header, and checks that its sizes add up to the size of the file. */
 static bool read_header(struct repo_index_cache *cache, const char *repository)
 {
 	struct repo_index_cache_header *header = &cache->header;
@@ -77,7 +77,7 @@ static bool read_header(struct repo_index_cache *cache, const char *repository)
 	       repo_index_cache_size(header) == (uint64_t)st.st_size;
 }
 
-/* All but the entries is as it was written. */
+/* Reads everything after the entries and checks that it is unchanged. */
 static bool read_tail(struct repo_index_cache *cache)
 {
 	struct repo_index_cache_header *header = &cache->header;
@@ -163,7 +163,7 @@ size_t repo_index_cache_page(struct repo_index_cache *cache, size_t page,
 	return 0;
 }
 
-/* The first that is not before the id. */
+/* The first entry that is not less than the id. */
 static size_t first_at(const struct repo_cached_blob *blobs, size_t n, const struct repo_id *id)
 {
 	size_t low = 0;

@@ -49,11 +49,11 @@ bool repo_index_cache_seal(const struct repo_index_cache_header *header, const u
 	       repo_id_of(parts, sizeof(parts), ret);
 }
 
-/* What comes behind the entries. */
+/* The part of the file after the entries. */
 struct tail {
 	uint8_t *bytes;
 	size_t n;
-	uint64_t *sums; /* in it */
+	uint64_t *sums; /* points into `bytes` */
 	uint32_t *fan;
 };
 

@@ -10,10 +10,10 @@
 #include "repo/crypt.h"
 #include "repo/scan.h"
 
-/* What a blob's entry has at most. */
+/* Maximum length of a blob's entry. */
 #define BLOB_TEXT_MAX 192
 
-/* A comma belongs between two packs: the one before ended with '}'. */
+/* Adds a comma if a pack, which ends with '}', precedes. */
 static void index_file_separate(struct cairn_buf *out)
 {
 	if (out->len > 0 && out->data[out->len - 1] == '}')
@@ -57,7 +57,7 @@ static char *index_file_put_number(char *at, const char *name, uint32_t value)
 	return at + sizeof(digits) - n;
 }
 
-/* By hand: there are fifty thousand in a file, and printf() takes ten times as long. */
+/* Formatted by hand: a file has fifty thousand entries, and printf() takes ten times as long. */
 static void put_blob(struct cairn_buf *out, const struct repo_pack_blob *blob)
 {
 	char *start = (char *)cairn_buf_reserve(out, BLOB_TEXT_MAX);
@@ -174,8 +174,8 @@ static int tell_pack(struct repo_scan *scan, const char *json, const struct repo
 	return rc < 0 ? rc : scan_blobs(scan, json, visitor, err);
 }
 
-/* The id precedes the blobs in all known writers, or follows them: then they
- * are skipped first and parsed afterwards. */
+/* In files of all known writers the id precedes or follows the blobs. If it follows, the
+ * blobs are skipped first and parsed afterwards. */
 static int scan_pack(struct repo_scan *scan, const char *json,
 		     const struct repo_index_visitor *visitor, struct cairn_err *err)
 {

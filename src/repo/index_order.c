@@ -13,7 +13,7 @@ void repo_index_order_done(struct repo_index_order *order)
 	*order = (struct repo_index_order){0};
 }
 
-/* How many entries each pack has, then where the first of each goes. */
+/* Counts the entries of each pack, then turns the counts into start positions. */
 static void index_order_count(struct repo_index *index, uint32_t n, struct repo_index_order *order)
 {
 	uint32_t sum = 0;

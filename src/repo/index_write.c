@@ -16,7 +16,7 @@ struct writing {
 	struct repo *repo;
 	const struct repo_index_order *order;
 	struct cairn_buf json;
-	uint64_t blobs; /* in `json` */
+	uint64_t blobs; /* number of blobs in `json` */
 };
 
 static int save_file(struct writing *writing, struct cairn_err *err)
@@ -35,7 +35,7 @@ static int save_file(struct writing *writing, struct cairn_err *err)
 	return rc;
 }
 
-/* With `lost`, only those blobs that are nowhere else. */
+/* Adds a pack. With `lost`, adds only blobs that are in no other pack. */
 static int index_write_add_pack(struct writing *writing, uint32_t pack, bool lost,
 				struct cairn_err *err)
 {

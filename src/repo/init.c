@@ -137,9 +137,9 @@ static int make_config(struct repo *repo, const struct repo_options *options, st
 	return rc < 0 ? rc : confirm_config(repo, err);
 }
 
-/* Removes the key of an init that came second: restic would try it on the config and
- * call that damaged. A third init may have taken the key over, so it goes only when
- * the config, which is final, is sealed with another. */
+/* Removes the key of an init that lost the race: restic would try it on the config and
+ * report damage. A third init may have reused the key, so it is removed only if the config,
+ * which is final, is sealed with another one. */
 static void withdraw_key(struct repo *repo, const struct repo_id *name)
 {
 	struct repo_config config;

@@ -38,7 +38,7 @@ static int keyfile_derive(const struct kdf *kdf, const void *password, size_t pa
 	return 0;
 }
 
-/* The key itself, as JSON, sealed with what the password gives. */
+/* Encodes the key as JSON and seals it with the key that is derived from the password. */
 static int seal_key(const struct repo_key *key, const struct repo_key *by, uint8_t out[SEALED_MAX],
 		    size_t *ret_n, struct cairn_err *err)
 {
@@ -139,7 +139,7 @@ static int read_kdf(const json_t *root, struct kdf *ret, struct cairn_err *err)
 	return 0;
 }
 
-/* A field of the key, of exactly that many bytes. */
+/* Reads a field of the key, which must have exactly that many bytes. */
 static bool keyfile_part(const json_t *object, const char *name, uint8_t *out, size_t want)
 {
 	const char *text = json_string_value(json_object_get(object, name));

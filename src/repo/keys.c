@@ -101,7 +101,7 @@ int repo_key_write(struct repo *repo, const void *password, size_t n, uint64_t k
 	return repo_store_put(repo->store, REPO_FILE_KEY, json.data, json.len, ret_id, err);
 }
 
-/* What was stored opens with the password, and to the same key. */
+/* Checks that the stored key file opens with the password and contains the same key. */
 static int confirm_key(struct repo *repo, const struct repo_id *id, const void *password, size_t n,
 		       struct cairn_err *err)
 {
@@ -155,7 +155,7 @@ static int pick_key(const struct repo_names *names, const char *prefix, struct r
 }
 
 /* The key in use was read before the lock was taken: another process may have removed it
- * since, and the one to be removed may be the last. */
+ * since, and the key to be removed may now be the last one. */
 static int check_in_use(const struct repo *repo, const struct repo_names *names,
 			const struct repo_id *id, struct cairn_err *err)
 {

@@ -18,13 +18,13 @@
 #include "repo/repo_cache.h"
 #include "repo/repo_impl.h"
 
-/* More at a time would hold as many files in memory. */
+/* Each thread holds an index file in memory. */
 #define LOADERS_MAX 3
 
 struct adding {
 	struct repo_index *index;
 	uint32_t pack;
-	bool known; /* the pack was met before */
+	bool known; /* the pack was already known */
 };
 
 static int load_add_pack(void *arg, const struct repo_id *id, struct cairn_err *err)
@@ -50,7 +50,7 @@ static int add_blob(void *arg, const struct repo_pack_blob *blob, struct cairn_e
 	return repo_index_add(adding->index, adding->pack, blob, !adding->known, err);
 }
 
-/* Its blobs are in memory now. */
+/* Records that the blobs of the index file are in memory. */
 static int know_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err)
 {
 	const struct repo_named *listed = repo_names_find(&repo->index_listed, name);
@@ -90,7 +90,8 @@ static int load_file(void *arg, size_t i, struct cairn_err *err)
 		      : repo_load_index_file(loading->repo, &loading->names->items[i].name, err);
 }
 
-/* Files that were loaded under an early lock are looked for again later. */
+/* Remembers the index files that were loaded under an early lock: their existence is
+ * checked again once the lock is certain. */
 static void keep_names(struct repo *repo, struct repo_names *names)
 {
 	cairn_scoped_lock(&repo->settle_mutex);
@@ -117,7 +118,7 @@ static bool is_cached(const struct repo_names *cached, const struct repo_id *nam
 	return repo_names_find(cached, name) != NULL;
 }
 
-/* The index files that the attached caches stand for, sorted. */
+/* The index files that the attached caches cover, sorted. */
 static int cached_names(struct repo *repo, struct repo_names *ret, struct cairn_err *err)
 {
 	int rc = 0;
@@ -134,7 +135,7 @@ static int cached_names(struct repo *repo, struct repo_names *ret, struct cairn_
 	return rc;
 }
 
-/* Loads those of the files that are listed and, as `cached` says, in a cache or not. */
+/* Loads the listed index files that are in a cache (`which` true) or in none (false). */
 static int load_some(struct repo *repo, const struct repo_names *cached, bool which,
 		     struct cairn_err *err)
 {
@@ -171,7 +172,7 @@ static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
 	return rc < 0 ? rc : load_some(repo, &cached, false, err);
 }
 
-/* What caches stood for comes into memory. */
+/* Replaces the caches: loads the index files that they cover into memory. */
 static int load_cached(struct repo *repo, struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names cached = {0};
@@ -217,7 +218,7 @@ int repo_load_index_cached(struct repo *repo, struct cairn_err *err)
 
 /* ---- packs in no index ----------------------------------------------------- */
 
-/* One request as a rule: most headers are smaller. */
+/* Most headers are smaller, so one request is usually enough. */
 #define HEADER_GUESS 65536U
 
 static int open_header(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
@@ -307,8 +308,8 @@ int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *
 	return rc;
 }
 
-/* It was never read after it was sent: its header can be good and its blobs
- * damaged. */
+/* The pack was never read back after it was sent, so its blobs can be damaged even if its
+ * header is valid. */
 static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
@@ -345,7 +346,7 @@ int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs
 
 		if (repo_index_has_pack(repo->index, &names->items[i].name))
 			continue;
-		/* Before that another process may still be deleting it. */
+		/* Until the lock is certain, another process may still be deleting the pack. */
 		rc = repo_settle(repo, &why);
 		if (rc == 0)
 			rc = check_hash(repo, &names->items[i], &why);

@@ -51,7 +51,8 @@ int repo_lock_decode(const char *json, size_t n, struct repo_lock_info *ret, str
 	return 0;
 }
 
-/* Numbers of processes mean something in one namespace of one boot. */
+/* Process ids are comparable only within one boot and one pid namespace; `processes`
+ * identifies both. */
 struct repo_lock_view repo_lock_view_of(const char *host)
 {
 	struct repo_lock_view view = {.host = host};
@@ -84,7 +85,7 @@ bool repo_lock_stale(const struct repo_lock_info *info, int64_t now_ns,
 	return kill((pid_t)info->pid, 0) < 0 && errno == ESRCH;
 }
 
-/* Reads one; *ret_there is false when it is gone meanwhile. */
+/* Reads a lock; *ret_there is false if it was removed meanwhile. */
 static int lock_list_load(struct repo *repo, const struct repo_id *name, struct repo_lock_info *ret,
 			  bool *ret_there, struct cairn_err *err)
 {
@@ -129,7 +130,7 @@ static int lock_list_look_at(struct repo *repo, const struct repo_id *name, bool
 		return 0;
 	here = repo_lock_view_of(repo->here);
 	if (repo_lock_stale(&info, (int64_t)cairn_now_ns(), &here)) {
-		/* It has no holder, whether or not we may remove it. */
+		/* The lock has no holder, whether or not we may remove it. */
 		(void)repo_store_remove(repo->store, REPO_FILE_LOCK, name, NULL);
 		return 0;
 	}

@@ -11,8 +11,8 @@
 
 static const char escaped[] = "\a\b\f\n\r\t\v\\\"", letters[] = "abfnrtv\\\"";
 
-/* Characters that Go does not call printable, as far as anybody names a file
- * so: controls, spaces other than ' ', format characters, private use. */
+/* Characters that Go considers not printable, among those that occur in file names:
+ * controls, spaces other than ' ', format characters, private use. */
 static bool is_printable(uint32_t c)
 {
 	static const struct {
@@ -77,7 +77,8 @@ static bool node_name_octal(const char *text, uint32_t *ret)
 	return *ret < 256;
 }
 
-/* What follows a backslash; returns how many bytes it took, 0 when wrong. */
+/* Decodes the escape after a backslash. Returns the number of bytes that it took, or 0 if
+ * it is invalid. */
 static size_t unquote_escape(struct cairn_buf *out, const char *p, size_t left)
 {
 	const char *at = left > 0 && *p ? strchr(letters, *p) : NULL;

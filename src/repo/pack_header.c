@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "repo/crypt.h"
 
-#define TYPE_COMPRESSED 2 /* beside 0 data, 1 tree */
+#define TYPE_COMPRESSED 2 /* in addition to 0 for data and 1 for trees */
 
 static void put_u32(uint8_t *p, uint32_t value)
 {
@@ -50,7 +50,7 @@ void repo_pack_header_encode(const struct repo_pack_blob *blobs, size_t n, struc
 	}
 }
 
-/* Returns how long the entry is, 0 when it is none. */
+/* Returns the length of the entry, or 0 if it is invalid. */
 static size_t decode_entry(const uint8_t *p, size_t left, struct repo_pack_blob *ret)
 {
 	size_t len = left > 0 && (p[0] & TYPE_COMPRESSED) ? 9 : 5;

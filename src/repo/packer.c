@@ -18,11 +18,11 @@
 #include "repo/repo_impl.h"
 
 #define LARGE_PAGE ((size_t)2 << 20)
-#define MORE_ROOM  ((size_t)1 << 20) /* than a full pack has: its last blob, and its header */
+#define MORE_ROOM  ((size_t)1 << 20) /* more than a full pack: its last blob and its header */
 
 struct pack {
 	struct pack *next;
-	uint32_t number; /* in the index */
+	uint32_t number; /* number in the index */
 	struct repo_id id;
 	struct cairn_buf bytes;
 	struct repo_pack_blob *blobs;
@@ -37,17 +37,17 @@ struct repo_packer {
 	struct repo *repo;
 	unsigned n_threads;
 	pthread_t threads[REPO_PACKS_IN_FLIGHT_MAX];
-	pthread_mutex_t mutex; /* guards all below */
-	pthread_cond_t work;   /* a pack is full, or it is time to stop */
+	pthread_mutex_t mutex; /* guards all fields below */
+	pthread_cond_t work;   /* a pack is full, or the threads shall stop */
 	pthread_cond_t change; /* a pack was sent, or an index written */
 	struct pack *open[2];
 	struct list full;    /* to be sent */
 	struct list stored;  /* to be written into an index */
-	struct pack *spare;  /* empty, with memory */
+	struct pack *spare;  /* empty, for reuse of their memory */
 	unsigned in_flight;  /* full or being sent */
-	uint64_t pending;    /* blobs of `stored` */
+	uint64_t pending;    /* number of blobs in `stored` */
 	uint64_t indexed_ms; /* when the last index was written */
-	bool indexing;       /* one thread writes an index */
+	bool indexing;       /* a thread is writing an index */
 	bool stop;
 };
 
@@ -109,8 +109,9 @@ static int pack_add_blob(struct pack *pack, const struct repo_pack_blob *blob)
 	return 0;
 }
 
-/* All at once and in large pages: the kernel clears fewer of them, and a store on a disk writes
- * from there without a copy. Without this memory the buffer grows as it is filled. */
+/* Allocates the whole buffer at once, in huge pages: the kernel has fewer page faults to
+ * handle, and a directory store can write from it with direct I/O. If that fails, the
+ * buffer grows as it is filled. */
 static void packer_make_room(struct cairn_buf *bytes, size_t pack_size)
 {
 	size_t cap = pack_size + MORE_ROOM;
@@ -151,7 +152,7 @@ static bool packer_is_full(const struct repo_packer *packer, const struct pack *
 
 /* ---- threads --------------------------------------------------------------- */
 
-/* Header and its length, sealed, behind the blobs. */
+/* Appends the sealed header and its length to the blobs. */
 static int close_pack(struct repo *repo, struct pack *pack, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf header = CAIRN_BUF_INIT(REPO_PACK_HEADER_MAX);
@@ -180,8 +181,8 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 {
 	int rc = close_pack(repo, pack, err);
 
-	/* Before that another process may consider it unreferenced and delete
-	 * it. */
+	/* Until the lock is certain, another process may consider the pack unreferenced and
+	 * delete it. */
 	if (rc == 0)
 		rc = repo_settle(repo, err);
 	if (rc == 0)
@@ -195,7 +196,7 @@ static int send_pack(struct repo *repo, struct pack *pack, struct cairn_err *err
 	return 0;
 }
 
-/* One file of as many whole packs as belong into one. */
+/* Writes one index file, with as many whole packs as fit into one. */
 static int packer_write_index(struct repo *repo, struct list *packs, struct list *done,
 			      struct cairn_err *err)
 {
@@ -223,7 +224,7 @@ static int packer_write_index(struct repo *repo, struct list *packs, struct list
 	return 0;
 }
 
-/* Called with the mutex held, which is let go meanwhile. */
+/* Called with the mutex held, which is released meanwhile. */
 static int packer_write_indexes(struct repo_packer *packer, struct cairn_err *err)
 {
 	struct list packs = packer->stored, done = {0};
@@ -254,7 +255,7 @@ static bool index_due(const struct repo_packer *packer)
 		now - packer->indexed_ms >= REPO_INDEX_EVERY_MS);
 }
 
-/* The pack's memory is used again; its list of blobs waits for the index. */
+/* Reuses the memory of a sent pack. Its list of blobs is kept for the index. */
 static void packer_recycle(struct repo_packer *packer, struct pack *pack)
 {
 	struct pack *spare = cairn_calloc(1, sizeof(*spare));
@@ -387,7 +388,7 @@ static void send_open(struct repo_packer *packer, enum repo_blob_type type)
 	pthread_cond_signal(&packer->work);
 }
 
-/* Until the open pack of the type has room; made when there is none. */
+/* Waits until the open pack of the type has room. Opens one if there is none. */
 static int packer_wait_for_room(struct repo_packer *packer, enum repo_blob_type type,
 				struct cairn_err *err)
 {
@@ -448,7 +449,7 @@ int repo_packer_adopt(struct repo_packer *packer, uint32_t number, const struct 
 	return 0;
 }
 
-/* Full or not, both open packs go. */
+/* Sends both open packs, full or not. */
 static int send_rest(struct repo_packer *packer, struct cairn_err *err)
 {
 	int rc = 0;

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/random.h"
 
-/* One in 53 is irreducible, so far fewer tries do. */
+/* One polynomial in 53 is irreducible, so far fewer tries are needed. */
 #define TRIES_MAX 100000
 
 static int poly_degree(uint64_t a)

@@ -15,7 +15,7 @@
 #include "repo/pack_header.h"
 #include "repo/repo_impl.h"
 
-/* Packs that a cache knows have their sizes from there. */
+/* Takes the sizes of packs from the caches. */
 static void add_cached(struct repo_index *index, uint64_t *sizes, uint32_t packs)
 {
 	for (size_t i = 0; i < repo_index_attached(index); i++) {
@@ -92,7 +92,8 @@ static bool is_absent(const struct repo_names *packs, const struct repo_id *id, 
 	return !file || file->size < size;
 }
 
-/* Counts, and with `drop` forgets, the packs that are not whole in the listing. */
+/* Counts the packs that are missing or truncated in the listing; with `drop`, removes them
+ * from the index. */
 static int survey_packs(struct repo *repo, bool drop, uint64_t *ret, struct cairn_err *err)
 {
 	cairn_auto_free uint64_t *sizes = NULL;
@@ -120,7 +121,8 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 	uint64_t absent = 0;
 	int rc = 0;
 
-	/* What this process stored since is not in its listing. */
+	/* Done already. Packs that this process has stored since are not in the listing and
+	 * would look missing. */
 	if (repo->packs_confirmed) {
 		*ret_gone = 0;
 		return 0;
@@ -133,11 +135,11 @@ int repo_confirm_packs(struct repo *repo, uint64_t *ret_gone, struct cairn_err *
 	rc = repo_listing_check(repo->index, &repo->packs_listed, err);
 	if (rc == 0)
 		rc = survey_packs(repo, false, &absent, err);
-	/* What is lost must be known blob by blob. */
+	/* A cache cannot mark single blobs as lost, so load the index into memory. */
 	if (rc == 0 && absent > 0)
 		rc = repo_load_index(repo, err);
-	/* Under an early lock, a prune may have deleted them: then index files that
-	 * were loaded are gone too, and that is found here. */
+	/* Under an early lock, a prune may have deleted the packs. It has then deleted
+	 * index files that were loaded, too, which repo_settle() finds. */
 	if (rc == 0 && absent > 0)
 		rc = repo_settle(repo, err);
 	if (rc == 0 && absent > 0)
@@ -163,14 +165,14 @@ void repo_doubt_pack(struct repo *repo, const struct repo_id *pack)
 				return;
 		rc = repo_names_add(&repo->packs_doubted, &named, &why);
 	}
-	if (rc < 0) /* else it would be believed */
+	if (rc < 0) /* otherwise the pack would be trusted */
 		repo_fail(repo, &why);
 }
 
 int repo_drop_doubted(struct repo *repo, struct cairn_err *err)
 {
 	struct repo_names *packs = &repo->packs_doubted;
-	/* Blobs that a cache stands for are not looked up by pack. */
+	/* Cached blobs cannot be found by their pack, so load the index into memory. */
 	int rc = packs->n > 0 ? repo_load_index(repo, err) : 0;
 
 	for (size_t i = 0; rc == 0 && i < packs->n; i++) {

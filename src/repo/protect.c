@@ -26,11 +26,11 @@ struct protecting {
 	struct repo *repo;
 	enum repo_file kind;
 	struct repo_names names;
-	int64_t until;           /* what is wanted */
-	int64_t enough;          /* what will do */
-	struct repo_names known; /* what was remembered; `size` is until when */
+	int64_t until;           /* the wanted end of protection */
+	int64_t enough;          /* a file protected until here is left alone */
+	struct repo_names known; /* remembered from the last run; `size` is the end of protection */
 	pthread_mutex_t mutex;   /* guards what follows */
-	struct repo_names now;   /* what will be */
+	struct repo_names now;   /* remembered for the next run */
 	struct repo_protection found;
 };
 
@@ -46,7 +46,7 @@ static int64_t protect_now_seconds(void)
 	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
 }
 
-/* NULL for the config, which has none. */
+/* The name of file `i`; NULL for the config, which has none. */
 static const struct repo_id *protect_name_at(const struct protecting *p, size_t i)
 {
 	return p->kind == REPO_FILE_CONFIG ? NULL : &p->names.items[i].name;
@@ -58,8 +58,8 @@ static void take_until(struct protecting *p, int64_t until)
 		p->found.until = until;
 }
 
-/* Sets what is wanted; where the server does not allow it because it is protected longer, that
- * will do. */
+/* Sets the wanted end of protection. If the server refuses because the file is already
+ * protected for longer, that is a success. */
 static int protect_renew(const struct protecting *p, size_t i, int64_t *ret, struct cairn_err *err)
 {
 	struct repo_store *store = p->repo->store;
@@ -116,7 +116,7 @@ static int look_at_one(void *arg, size_t i, struct cairn_err *err)
 	return 0;
 }
 
-/* Calls `fn` for each file of a kind; the config is one without a name. */
+/* Calls `fn` for each file of a kind; the config counts as one file without a name. */
 static int each_of(struct protecting *p, enum repo_file kind,
 		   int (*fn)(void *arg, size_t i, struct cairn_err *err), struct cairn_err *err)
 {
@@ -135,7 +135,8 @@ static int each_of(struct protecting *p, enum repo_file kind,
 
 /* ---- what is remembered ------------------------------------------------------- */
 
-/* The file is an array and its hash. Without it, or when it is damaged, nothing is known. */
+/* The file contains an array and its hash. If it is missing or damaged, the protection of
+ * all files is set again. */
 static void load_known(struct protecting *p)
 {
 	cairn_auto_free char *path = repo_cache_path(p->repo, REMEMBERED);

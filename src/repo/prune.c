@@ -24,7 +24,7 @@
 #include "repo/walk.h"
 
 #define REPACKERS_MAX 3                   /* each holds a pack */
-#define ROOM_MIN      ((uint64_t)1 << 20) /* for locks, and what is rounded up */
+#define ROOM_MIN      ((uint64_t)1 << 20) /* for locks and rounding */
 
 struct pruning {
 	struct repo *repo;
@@ -34,7 +34,7 @@ struct pruning {
 	struct repo_walk walk;
 	struct repo_prune_plan plan;
 	struct repo_prune_stats stats;
-	bool short_of_room; /* for a second index */
+	bool short_of_room; /* no space for a second copy of the index */
 	atomic_uint_fast64_t repacked;
 	pthread_mutex_t mutex; /* held while the caller's function runs */
 };
@@ -79,8 +79,7 @@ static int prune_mark_all(struct pruning *pruning, const struct repo_snapshot_li
 	return rc;
 }
 
-/* A pack that holds something used must be there. One that does not is dropped
- * from the index. */
+/* A pack with used blobs must exist. A missing one without used blobs is dropped from the index. */
 static int prune_check_packs(struct pruning *pruning, struct cairn_err *err)
 {
 	for (uint32_t p = 0; p < pruning->plan.n; p++) {
@@ -130,8 +129,8 @@ static int prune_survey(struct pruning *pruning, struct cairn_err *err)
 {
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	struct repo *repo = pruning->repo;
-	/* Others may add during a dry run: the index is loaded after the snapshots were
-	 * listed, so that it has what these need. */
+	/* During a dry run others may add snapshots. The index is loaded after the
+	 * snapshots were listed, so it contains everything that these need. */
 	int rc = repo_snapshot_list(repo, &list, err);
 
 	if (rc == 0)
@@ -203,7 +202,7 @@ static int remove_index(void *arg, size_t i, struct cairn_err *err)
 				 err);
 }
 
-/* By the listing, so that packs in no index go too. */
+/* Goes by the listing, not by the index, so that packs in no index are deleted too. */
 static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 {
 	struct pruning *pruning = arg;
@@ -224,7 +223,7 @@ static int remove_pack(void *arg, size_t i, struct cairn_err *err)
 	return repo_store_remove(pruning->repo->store, REPO_FILE_PACK, name, err);
 }
 
-/* The lock guarantees that no process is writing them. */
+/* The exclusive lock guarantees that no process is writing these files. */
 static int prune_sweep(struct pruning *pruning, struct cairn_err *err)
 {
 	struct repo_swept swept;
@@ -235,7 +234,7 @@ static int prune_sweep(struct pruning *pruning, struct cairn_err *err)
 	return rc;
 }
 
-/* Repacks, and puts the new index in the place of the old one. */
+/* Repacks, then replaces the old index by the new one. */
 static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
 {
 	struct repo *repo = pruning->repo;
@@ -292,7 +291,7 @@ int repo_prune(struct repo *repo, const struct repo_prune_options *options,
 		.repo = repo, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
 	int rc = options->dry_run ? 0 : repo_may_delete(repo, err);
 
-	/* What was put before is in an index first. */
+	/* Blobs that this process stored before must be in an index first. */
 	if (rc == 0 && repo->index_loaded)
 		rc = repo_packer_flush(repo->packer, err);
 	if (rc == 0)

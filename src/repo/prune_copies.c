@@ -21,13 +21,12 @@
 struct copies {
 	struct repo *repo;
 	struct repo_walk *walk;
-	uint32_t *entries; /* marked ones that have other copies */
+	uint32_t *entries; /* marked entries that have other copies */
 	size_t n;
 	pthread_mutex_t mutex; /* guards the marks */
 };
 
-/* The marked entry of a blob of which `entry` is another copy; false when there is
- * none. */
+/* Finds the marked entry of the blob of which `entry` is another copy; false if there is none. */
 static bool marked_copy(struct copies *copies, uint32_t entry, uint32_t *ret)
 {
 	struct repo_pack_blob blob;
@@ -43,7 +42,7 @@ static bool marked_copy(struct copies *copies, uint32_t entry, uint32_t *ret)
 	return true;
 }
 
-/* Each once, however many copies there are. */
+/* Collects each marked entry once, regardless of how many other copies it has. */
 static int prune_copies_collect(struct copies *copies, struct cairn_err *err)
 {
 	uint32_t total = copies->walk->entries, first;

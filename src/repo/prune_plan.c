@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "repo/walk.h"
 
-#define HEADER_PART 16 /* headers and half-filled last packs take less of what is packed */
+#define HEADER_PART 16 /* overhead of headers and half-filled last packs: at most one part in 16 */
 
 void repo_prune_plan_done(struct repo_prune_plan *plan)
 {
@@ -47,7 +47,7 @@ static void survey_pack(struct repo_index *index, const struct repo_walk *walk,
 	stats->bytes_unused += pack->unused;
 }
 
-/* Small packs of one type are worth a rewrite when they fill a pack together. */
+/* Chooses small packs of one type for rewriting if together they fill a pack. */
 static void choose_small(struct repo_index *index, struct repo_prune_plan *plan, uint64_t pack_size)
 {
 	for (int type = 0; type < 2; type++) {
@@ -79,7 +79,7 @@ static void choose_small(struct repo_index *index, struct repo_prune_plan *plan,
 
 struct candidate {
 	uint32_t pack;
-	double waste; /* unused part */
+	double waste; /* the unused fraction */
 };
 
 static int most_waste_first(const void *a, const void *b)
@@ -89,7 +89,7 @@ static int most_waste_first(const void *a, const void *b)
 	return x->waste > y->waste ? -1 : x->waste < y->waste;
 }
 
-/* Until what stays unused is little enough. */
+/* Chooses packs for rewriting until the unused space is below the limit. */
 static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune_options *options,
 			   const struct repo_prune_stats *stats, struct cairn_err *err)
 {
@@ -122,7 +122,7 @@ static int choose_wasteful(struct repo_prune_plan *plan, const struct repo_prune
 	return 0;
 }
 
-/* Packs that do not fit stay as they are. */
+/* Packs for which there is no space are left unchanged. */
 static void put_off(struct repo_prune_plan *plan, uint64_t room, struct repo_prune_stats *stats)
 {
 	for (uint32_t p = 0; p < plan->n; p++) {

@@ -17,16 +17,16 @@
 #include "repo/prune_plan.h"
 #include "repo/repo_impl.h"
 
-/* A file of the index on its way to one without the packs that go. */
+/* An index file that is rewritten without the packs that are removed. */
 struct thinning {
 	struct repo *repo;
 	const struct repo_prune_plan *plan;
 	struct cairn_buf json;
 	struct repo_id pack;
-	struct repo_pack_blob *blobs; /* of `pack`, which stays; n == 0: none yet */
+	struct repo_pack_blob *blobs; /* of `pack`, if it is kept; n == 0: none yet */
 	size_t n, cap;
 	bool stays;
-	uint64_t kept, dropped; /* packs */
+	uint64_t kept, dropped; /* number of packs */
 };
 
 static void end_pack(struct thinning *thinning)
@@ -84,8 +84,8 @@ static int save_thinned(struct thinning *thinning, struct cairn_err *err)
 			      thinning->json.len, &name, err);
 }
 
-/* The new file is durable before the old one goes. One in which every pack stays is
- * left as it is. */
+/* The new file is durable before the old one is deleted. A file of which every pack is kept
+ * is left unchanged. */
 static int thin_file(struct repo *repo, const struct repo_prune_plan *plan,
 		     const struct repo_id *name, struct cairn_err *err)
 {

@@ -13,11 +13,11 @@
 #include "repo/packer.h"
 #include "repo/repo_impl.h"
 
-/* Blobs this far apart are still read together, and so much at a time. */
+/* Blobs with a gap of at most GAP_MAX are read together, at most READ_MAX bytes at a time. */
 #define GAP_MAX  (256U << 10)
 #define READ_MAX (16U << 20)
 
-/* `sealed` is opened, checked, and what was in it sealed again. */
+/* Opens and verifies a sealed blob, and seals its contents for the new pack. */
 static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8_t *sealed,
 		     struct cairn_err *err)
 {
@@ -38,7 +38,7 @@ static int move_blob(struct repo *repo, const struct repo_pack_blob *blob, uint8
 	if (rc < 0)
 		return rc;
 	rc = repo_blob_open(codec, &blob->id, &place, sealed, out, err);
-	/* What is compressed was opened in place, and stays compressed. */
+	/* A compressed blob was decrypted in place, and is stored without compressing it again. */
 	if (rc == 0)
 		rc = repo_crypt_seal(repo_codec_crypt(codec),
 				     blob->plain ? sealed + REPO_IV_SIZE : out,

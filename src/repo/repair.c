@@ -11,7 +11,7 @@
 #include "repo/presence.h"
 #include "repo/repo_impl.h"
 
-/* Loads what can be; sets damaged[i] for what can not. */
+/* Loads all readable index files; sets damaged[i] for the others. */
 static int load_readable(struct repo *repo, const struct repo_names *names, bool *damaged,
 			 struct cairn_err *err)
 {
@@ -27,8 +27,7 @@ static int load_readable(struct repo *repo, const struct repo_names *names, bool
 	return 0;
 }
 
-/* A pack that was lost once, and is in the store again, is believed when its bytes hash
- * to its name. */
+/* Trusts a pack that was lost and is in the store again only if its bytes hash to its name. */
 static int repair_take_back(struct repo *repo, const struct repo_named *pack, uint64_t *ret_packs,
 			    struct cairn_err *err)
 {

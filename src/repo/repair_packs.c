@@ -14,7 +14,7 @@
 #include "repo/repack.h"
 #include "repo/repo_impl.h"
 
-/* What can be read of the pack and is in no whole one goes into new packs. */
+/* Copies the readable blobs of a damaged pack into new packs, unless an intact pack holds them. */
 static int save_readable(struct repo_checking *checking, uint32_t pack, struct cairn_err *err)
 {
 	const struct repo_index_order *order = &checking->order;
@@ -45,7 +45,7 @@ static int drop_pack(struct repo_checking *checking, uint32_t pack, struct cairn
 	struct repo_id id;
 	int rc = repo_go_on(checking->repo, err);
 
-	/* A pack that was cut short was not looked into yet. */
+	/* A truncated pack was found by its size alone; its blobs were not read yet. */
 	if (rc == 0 && !checking->options->read_data)
 		rc = repo_check_pack_data(checking, pack, err);
 	if (rc == 0)
@@ -96,8 +96,8 @@ static int remove_old_index(struct repo_checking *checking, struct cairn_err *er
 	return rc;
 }
 
-/* Those of which nothing is needed any more; a pack that is in no index would be taken
- * for one that a writer left. */
+/* Deletes the damaged packs, whose blobs are no longer needed from there. A pack that
+ * stayed in no index would be adopted as one of an interrupted backup. */
 static int remove_dropped(struct repo_checking *checking, struct cairn_err *err)
 {
 	struct repo *repo = checking->repo;

@@ -20,7 +20,7 @@
 #include "repo/repo_impl.h"
 #include "repo/repo_lock.h"
 
-/* Keys that are tried at most: each costs a good part of a second. */
+/* Maximum of keys that are tried: each takes a good part of a second. */
 #define KEYS_MAX 20
 
 int repo_fail(struct repo *repo, const struct cairn_err *err)
@@ -210,7 +210,8 @@ int repo_find_key(struct repo *repo, const struct repo_options *options,
 	return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "wrong password, or no key for it");
 }
 
-/* Restoring must be possible from a full disk, too. */
+/* True if the lock could not be written for a reason that still allows reading: a restore
+ * must be possible without write access and from a full disk. */
 static bool takes_no_lock(const struct cairn_err *why)
 {
 	return why->code == CAIRN_DENIED || why->sys_errno == EROFS ||
@@ -249,7 +250,7 @@ static int fits_config(struct repo *repo, struct cairn_err *err)
 	return repo_config_read(repo, &repo->config, err);
 }
 
-/* False only when the store says that there is none. */
+/* False only if the store reports that the config does not exist; an error is not an absence. */
 static bool has_config(struct repo *repo)
 {
 	uint64_t size;
@@ -328,7 +329,7 @@ int repo_unlock(struct repo *repo, bool all, uint64_t *ret_removed, struct cairn
 	return repo_lock_clear(repo, all, ret_removed, err);
 }
 
-/* As many packs as a listing of a few requests names: 1 TiB is 8192 of them. */
+/* Number of packs that a few requests can list. A repository of 1 TiB has 8192. */
 #define PACKS_WANTED 8192U
 
 uint64_t repo_pack_size_for(uint64_t bytes)

@@ -42,7 +42,7 @@ static bool is_private(const char *dir)
 	       (st.st_mode & 022) == 0;
 }
 
-/* With the directory above it: a new user has no ~/.cache. */
+/* Also creates the parent directory, because a new user has no ~/.cache. */
 static void make_dirs(const char *cache_dir)
 {
 	cairn_auto_free char *above = cairn_strdup(cache_dir);
@@ -106,7 +106,7 @@ void repo_cache_put_snapshot(struct repo *repo, const struct repo_id *name, cons
 
 /* ---- caches of the index ----------------------------------------------------- */
 
-/* A file that is cut short does not count: others could not read it. */
+/* A truncated index file counts as missing, because no other process could read it. */
 static bool all_listed(const struct repo *repo, const struct repo_named *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -119,7 +119,8 @@ static bool all_listed(const struct repo *repo, const struct repo_named *names, 
 	return true;
 }
 
-/* The file, when it is good; it is removed when it cannot be. */
+/* Opens a cache if it is valid and the store still has all of its index files; removes it
+ * otherwise. */
 static struct repo_index_cache *repo_cache_open_one(const struct repo *repo, const char *name)
 {
 	cairn_auto_free char *path = repo_cache_path(repo, name);
@@ -139,7 +140,7 @@ static struct repo_index_cache *repo_cache_open_one(const struct repo *repo, con
 	return NULL;
 }
 
-/* The largest first: most is found there. */
+/* The largest first, because most lookups succeed there. */
 static int by_blobs(const void *a, const void *b)
 {
 	size_t x = repo_index_cache_blobs(*(struct repo_index_cache *const *)a);
@@ -168,7 +169,7 @@ static bool is_intact(const struct repo *repo, const struct repo_id *name)
 	       repo_id_of(data, n, &got) && repo_id_equal(&got, name);
 }
 
-/* The index file of that number, counted through all caches; NULL when there are fewer. */
+/* The index file with that number, counted over all caches; NULL if there are fewer. */
 static const struct repo_named *repo_cache_name_at(struct repo_index_cache **caches,
 						   size_t n_caches, size_t number,
 						   struct repo_index_cache **ret_cache)
@@ -185,9 +186,9 @@ static const struct repo_named *repo_cache_name_at(struct repo_index_cache **cac
 	return NULL;
 }
 
-/* A listing shows that an index file is there, not that it can be read. Some are read each
- * time, from one chosen at random on, so that all are after some time; a small index is read
- * whole. Returns the cache of one that cannot be read, or NULL. */
+/* A listing shows that an index file exists, not that it is readable. So each run reads
+ * some of them, starting at a random one, so that all are read over time; a small index is
+ * read completely. Returns the cache that contains an unreadable index file, or NULL. */
 static struct repo_index_cache *find_damaged(const struct repo *repo,
 					     struct repo_index_cache **caches, size_t n)
 {
@@ -214,8 +215,9 @@ static struct repo_index_cache *find_damaged(const struct repo *repo,
 	return NULL;
 }
 
-/* What the index in the store does not say may not be built upon, whatever was known of it:
- * then all of it is read, and who reads it finds what is damaged. */
+/* If an index file in the store is damaged, its cached entries must not be used, because
+ * restic could not find the blobs. All caches are dropped, so the index is read from the
+ * store and the damage is reported. */
 static bool drop_damaged(const struct repo *repo, struct repo_index_cache **caches, size_t n)
 {
 	struct repo_index_cache *damaged = find_damaged(repo, caches, n);
@@ -228,7 +230,7 @@ static bool drop_damaged(const struct repo *repo, struct repo_index_cache **cach
 	return true;
 }
 
-/* All but those that stand for nothing more than larger ones. */
+/* Attaches all caches except those that larger ones cover completely. */
 static void attach_all(struct repo *repo, struct repo_index_cache **caches, size_t n)
 {
 	cairn_cleanup(repo_names_done) struct repo_names covered = {0};
@@ -299,7 +301,7 @@ int repo_cache_mend(struct repo *repo, struct cairn_err *err)
 
 /* ---- trees that are whole ---------------------------------------------------- */
 
-/* A hash of the bytes and the tree. */
+/* Hashes the bytes together with the id of the tree. */
 static bool seal_bytes(const struct repo_id *tree, const void *data, size_t n, struct repo_id *ret)
 {
 	struct repo_id parts[2] = {*tree};
@@ -339,7 +341,7 @@ bool repo_cache_is_whole(struct repo *repo, const struct repo_id *tree)
 	return all_listed(repo, names, n);
 }
 
-/* All index files that what is known comes from; the caller's. */
+/* Lists the index files that the known entries come from. The caller frees the list. */
 static struct repo_named *known_names(const struct repo *repo, size_t *ret_n)
 {
 	const struct repo_names *memory = &repo->index_known;
@@ -380,7 +382,7 @@ void repo_cache_set_whole(struct repo *repo, const struct repo_id *tree,
 	names = known_names(repo, &n);
 	if (!names || !seal_names(tree, names, n, &sum))
 		return;
-	memcpy(&names[n], &sum, sizeof(sum)); /* there is room for one more */
+	memcpy(&names[n], &sum, sizeof(sum)); /* known_names() allocates one more */
 	if (old)
 		(void)unlink(old);
 	(void)cairn_file_replace(AT_FDCWD, path, names, n * sizeof(*names) + sizeof(sum), NULL);

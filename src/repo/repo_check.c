@@ -19,7 +19,7 @@
 #include "repo/repo_impl.h"
 #include "repo/repo_snapshot.h"
 
-/* ---- telling --------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------- */
 
 void repo_check_problem(struct repo_checking *checking, int code, const char *text)
 {
@@ -278,8 +278,8 @@ int repo_check(struct repo *repo, const struct repo_check_options *options,
 	if (rc == 0)
 		rc = check_keys(&checking, err);
 
-	/* Others may add meanwhile: what these need is in index files by now, what a
-	 * later one needs is not looked for. */
+	/* Other processes may add snapshots meanwhile. The snapshots listed here are
+	 * covered by index files that exist by now; later snapshots are not checked. */
 	if (rc == 0)
 		rc = repo_names_list(repo->store, REPO_FILE_SNAPSHOT, &checking.snapshots, err);
 	if (rc == 0)

@@ -41,7 +41,7 @@ static bool same_blobs(const struct repo_pack_blob *a, size_t a_n, const struct 
 	return true;
 }
 
-/* The header of the pack against what the index says of it. */
+/* Compares the header of the pack with the index. */
 static int repo_check_data_check_header(struct repo_checking *checking, uint32_t pack,
 					const uint8_t *data, size_t n, struct cairn_err *err)
 {
@@ -62,7 +62,7 @@ static int repo_check_data_check_header(struct repo_checking *checking, uint32_t
 	return 0;
 }
 
-/* Blobs of a pack that cannot be opened. */
+/* Records blobs of the pack that cannot be decrypted or decompressed. */
 struct unreadable {
 	size_t n;
 	struct cairn_err first;
@@ -96,7 +96,7 @@ static void repo_check_data_tell_unreadable(struct repo_checking *checking, uint
 	repo_check_data_tell(checking, pack, text);
 }
 
-/* Opens every blob of the index; `data` is overwritten. */
+/* Opens every blob that the index names in the pack. Overwrites `data`. */
 static int check_blobs(struct repo_checking *checking, uint32_t pack, uint8_t *data, size_t n,
 		       struct cairn_err *err)
 {
@@ -178,7 +178,7 @@ static void repo_check_data_count(struct repo_checking *checking, uint64_t bytes
 	pthread_mutex_unlock(&checking->mutex);
 }
 
-/* The file of a pack that is to be read; NULL: there is none. */
+/* The file of a pack that is to be read; NULL if the pack is missing or not indexed. */
 static const struct repo_named *file_of(const struct repo_checking *checking, uint32_t pack,
 					struct repo_id *ret_id)
 {
@@ -187,8 +187,8 @@ static const struct repo_named *file_of(const struct repo_checking *checking, ui
 	return repo_names_find(&checking->packs, ret_id);
 }
 
-/* Nothing of a file that is listed and cannot be read can be counted on. It may be the
- * store's fault: a repair leaves it alone. */
+/* All blobs of a file that is listed but cannot be read count as lost. The failure may be
+ * temporary, so a repair does not touch the file. */
 static int mark_unread(struct repo_checking *checking, uint32_t pack, int rc,
 		       const struct cairn_err *why, struct cairn_err *err)
 {

@@ -27,7 +27,7 @@ void repo_config_encode(const struct repo_config *config, struct cairn_buf *out)
 		       REPO_VERSION, config->id, (unsigned long long)config->polynomial);
 }
 
-/* Up to 16 hex digits; absent is 0. */
+/* Up to 16 hex digits; an absent value is 0. */
 static bool repo_config_polynomial(const json_t *value, uint64_t *ret)
 {
 	const char *text = json_is_string(value) ? json_string_value(value) : "";

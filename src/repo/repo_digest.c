@@ -8,7 +8,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static EVP_MD *sha256;
 static EVP_MAC *poly1305;
 
-/* They live as long as the process; the library's own end frees them. */
+/* Both live as long as the process: OpenSSL's exit handler frees them. */
 static void repo_digest_look_up(void)
 {
 	sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);

@@ -38,7 +38,7 @@ struct repo_http {
 	uint64_t retry_ms, stall_ms;
 	bool (*cancelled)(void);    /* or NULL */
 	struct repo_limits *limits; /* or NULL */
-	unsigned connections;       /* that share them */
+	unsigned connections;       /* number of connections that share the limits */
 	pthread_mutex_t mutex;      /* guards `idle` */
 	struct idle *idle;          /* handles with open connections */
 };
@@ -133,11 +133,11 @@ static void repo_http_give_handle(struct repo_http *http, struct idle *idle)
 struct exchange {
 	CURL *curl;
 	struct repo_http *http;
-	size_t sent; /* bytes of request->body */
+	size_t sent; /* bytes of request->body that were sent */
 	const struct repo_request *request;
 	struct repo_answer *answer;
-	uint64_t seen; /* bytes of the body so far */
-	size_t got;    /* of those in request->out */
+	uint64_t seen; /* bytes of the body that were received */
+	size_t got;    /* bytes of it that are in request->out */
 	struct cairn_buf error;
 	bool too_large;
 };
@@ -147,7 +147,8 @@ static bool repo_http_good(long status)
 	return status >= 200 && status < 300;
 }
 
-/* The server may send the whole file where a range was asked for. */
+/* Copies the requested range. A server without ranges sends the whole file; the bytes
+ * before the range are then skipped. */
 static void take_range(struct exchange *exchange, const char *data, size_t n, long status)
 {
 	const struct repo_request *request = exchange->request;
@@ -162,8 +163,8 @@ static void take_range(struct exchange *exchange, const char *data, size_t n, lo
 	exchange->got += n;
 }
 
-/* Received data waits here until the limit allows it: the peer stops sending when the
- * socket's buffer is full. */
+/* Waits until the limit allows `n` more bytes. Meanwhile the socket's buffer fills up and
+ * TCP stops the peer. */
 static bool wait_to_receive(const struct repo_http *http, size_t n)
 {
 	struct repo_limiter *limiter = http->limits ? &http->limits->download : NULL;
@@ -195,7 +196,7 @@ static size_t give_body(char *out, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* curl begins the body again where a connection that was idle turns out to be closed. */
+/* curl rewinds the body if it finds that an idle connection was closed by the server. */
 static int seek_body(void *arg, curl_off_t offset, int origin)
 {
 	struct exchange *exchange = arg;
@@ -272,7 +273,7 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 
 static bool repo_http_add_headers(const char *const *headers, struct curl_slist **list)
 {
-	/* curl must not wait for a 100, nor guess a type. */
+	/* Keep curl from waiting for "100 Continue" and from guessing a content type. */
 	static const char *const always[] = {"Expect:", "Content-Type: application/octet-stream",
 					     NULL};
 
@@ -293,8 +294,8 @@ static bool repo_http_add_headers(const char *const *headers, struct curl_slist 
 	return true;
 }
 
-/* Where receiving is limited, the kernel must not take in megabytes ahead of us. A
- * quarter of a second is enough for a line with a delay of that. */
+/* If receiving is limited, keep the kernel from buffering megabytes ahead of us. A buffer
+ * for a quarter of a second sustains the rate on lines with up to that round-trip time. */
 static int limit_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
 	const struct repo_http *http = arg;
@@ -377,7 +378,7 @@ static int repo_http_judge(struct exchange *exchange, CURLcode code, struct cair
 				     request->text->max);
 	if (code == CURLE_OUT_OF_MEMORY)
 		return cairn_err_nomem(err, "a request");
-	/* A wrong certificate or an unusable address does not heal. */
+	/* A wrong certificate or an unusable address is permanent: do not retry. */
 	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "%s", curl_easy_strerror(code));
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)

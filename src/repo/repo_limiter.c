@@ -6,7 +6,7 @@
 #include "base/lock.h"
 
 #define SLICES_A_SECOND 50U
-#define PAUSE_MAX_MS    50U /* how soon a caller that gives up is heard */
+#define PAUSE_MAX_MS    50U /* how soon a cancelled caller is noticed */
 
 void repo_limiter_init(struct repo_limiter *limiter, uint64_t rate)
 {
@@ -29,7 +29,7 @@ size_t repo_limiter_slice(const struct repo_limiter *limiter, size_t n)
 	return n < slice ? n : (size_t)slice;
 }
 
-/* When `n` bytes may go. The time that they take is booked, and nobody else's. */
+/* Returns the time at which `n` bytes may be sent, and reserves the time that they take. */
 static uint64_t repo_limiter_book(struct repo_limiter *limiter, size_t n, uint64_t now)
 {
 	uint64_t start;

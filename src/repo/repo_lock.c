@@ -21,7 +21,7 @@
 #include "repo/repo_impl.h"
 #include "repo/repo_json.h"
 
-#define PAUSE_SLICE_MS 20U /* how soon giving up an early lock is noticed */
+#define PAUSE_SLICE_MS 20U /* how soon a request to give up an early lock is noticed */
 
 struct repo_lock {
 	struct repo *repo;
@@ -29,20 +29,20 @@ struct repo_lock {
 	uint64_t renew_ms, pause_ms;
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t mutex; /* guards all below */
-	pthread_cond_t wake;   /* time to stop */
-	pthread_cond_t looked; /* `settled` */
+	pthread_mutex_t mutex; /* guards all fields below */
+	pthread_cond_t wake;   /* signals `stop` */
+	pthread_cond_t looked; /* signals `settled` */
 	bool stop;
-	bool settled; /* looked at again, and this came of it: */
+	bool settled; /* the second check is done, with this result: */
 	int settled_rc;
 	struct cairn_err settled_err;
 	bool lost;
 	struct repo_id name;
-	uint64_t written_ms; /* on the clock below */
-	int64_t ahead_ms;    /* of that clock was the time of day then */
+	uint64_t written_ms; /* as boot_ms() */
+	int64_t ahead_ms;    /* time of day minus boot_ms() then */
 };
 
-/* Goes on while the machine sleeps, and never jumps. */
+/* A clock that continues while the machine sleeps, and is never set. */
 static uint64_t boot_ms(void)
 {
 	struct timespec now;
@@ -56,7 +56,7 @@ static int64_t ahead_ms(void)
 	return (int64_t)(cairn_now_ns() / CAIRN_NS_PER_MS) - (int64_t)boot_ms();
 }
 
-/* The time of day is another than what the last lock says and the time since. */
+/* True if the time of day was set since the lock was last written. */
 static bool clock_jumped(const struct repo_lock *lock)
 {
 	int64_t by = ahead_ms() - lock->ahead_ms;
@@ -136,8 +136,8 @@ static int repo_lock_renew(struct repo_lock *lock, struct cairn_err *err)
 	return rc;
 }
 
-/* Waits until it is to be renewed: after `ms`, or when the clock was set, for then
- * others may take it for a stale one. True: it is to be given up. */
+/* Waits until the lock must be renewed: after `ms`, or if the clock was set, because other
+ * machines may then consider the lock stale. True if the lock is to be released. */
 static bool wait_to_renew(struct repo_lock *lock, uint64_t ms)
 {
 	uint64_t begun = boot_ms(), passed = 0;
@@ -167,8 +167,8 @@ static int repo_lock_look_again(struct repo_lock *lock, struct cairn_err *err)
 	return rc;
 }
 
-/* The pause before that look, in slices: it is as long as it must be whatever the
- * clocks say. Called with the mutex held, which is let go meanwhile. */
+/* Pauses before the second check. Sleeps in slices, so that the pause has its full length
+ * even if a clock is set. Called with the mutex held, which is released meanwhile. */
 static bool pause_or_stop(struct repo_lock *lock)
 {
 	uint64_t left = lock->pause_ms;
@@ -184,7 +184,8 @@ static bool pause_or_stop(struct repo_lock *lock)
 	return lock->stop;
 }
 
-/* Called with the mutex held, which is let go meanwhile. False: not ours to keep. */
+/* Does the second check of an early lock. Called with the mutex held, which is released
+ * meanwhile. False if the lock must be given up. */
 static bool repo_repo_lock_settle(struct repo_lock *lock)
 {
 	struct cairn_err err = {0};
@@ -204,7 +205,7 @@ static bool repo_repo_lock_settle(struct repo_lock *lock)
 	return rc == 0;
 }
 
-/* A failed renewal is tried again each minute. */
+/* Renews the lock until it is released or lost. A failed renewal is retried each minute. */
 static void *repo_lock_keep(void *arg)
 {
 	struct repo_lock *lock = arg;
@@ -221,7 +222,7 @@ static void *repo_lock_keep(void *arg)
 		pause = lock->renew_ms;
 		if (rc < 0) {
 			pause = REPO_LOCK_AGAIN_MS;
-			lock->ahead_ms = ahead_ms(); /* a jump is answered once */
+			lock->ahead_ms = ahead_ms(); /* react to a jump of the clock only once */
 		}
 	}
 	return NULL;
@@ -265,7 +266,7 @@ static void lock_free(struct repo_lock *lock)
 	free(lock);
 }
 
-/* An operation that frees space gets space for the lock itself. */
+/* An operation that frees space may use the reserve for the lock itself. */
 static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 {
 	int rc = repo_lock_write_lock(lock->repo, lock->exclusive, &lock->name, err);
@@ -276,7 +277,8 @@ static int write_lock_first(struct repo_lock *lock, struct cairn_err *err)
 	return rc;
 }
 
-/* Looks, writes, waits, looks again; the latter two later when it is early. */
+/* Checks for other locks, writes ours, waits and checks again. For an early lock, the last
+ * two steps happen later. */
 static int try_take(struct repo_lock *lock, bool early, struct cairn_err *err)
 {
 	struct repo *repo = lock->repo;
@@ -386,7 +388,7 @@ int repo_lock_verify(struct repo_lock *lock, struct cairn_err *err)
 	struct repo_id name, now;
 	int rc = 0;
 
-	/* It may be renewed while we ask: then the name has changed. */
+	/* The lock may be renewed during the request, which changes its name: then ask again. */
 	do {
 		pthread_mutex_lock(&lock->mutex);
 		name = lock->name;

@@ -93,7 +93,7 @@ void repo_snapshot_list_done(struct repo_snapshot_list *list)
 struct loading {
 	struct repo *repo;
 	const struct repo_names *names;
-	pthread_mutex_t mutex; /* guards `list` but the items */
+	pthread_mutex_t mutex; /* guards `list`, except its items */
 	struct repo_snapshot_list *list;
 };
 
@@ -132,7 +132,7 @@ static int by_time(const void *a, const void *b)
 	return repo_id_compare(&(*x)->id, &(*y)->id);
 }
 
-/* Those that were not there leave gaps. */
+/* Closes the gaps that snapshots left which disappeared meanwhile. */
 static void close_gaps(struct repo_snapshot_list *list)
 {
 	size_t n = 0;
@@ -191,7 +191,7 @@ size_t repo_snapshot_newest(struct repo_snapshot *const *items, size_t n)
 		newest--;
 	if (items[newest]->time_ns > now)
 		return n - 1;
-	/* Each step goes down the list, so the loop ends. */
+	/* Each step moves down the list, so the loop ends. */
 	while ((child = mistimed_child(items, newest)) < newest)
 		newest = child;
 	return newest;

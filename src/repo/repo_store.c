@@ -50,7 +50,7 @@ char *repo_store_location_shown(const char *location)
 	const char *path = strchr(host, '/');
 	const char *at = NULL;
 
-	/* The last @ before the path ends what names the user. */
+	/* User and password end at the last '@' before the path. */
 	for (const char *p = host; scheme && *p && p != path; p++)
 		if (*p == '@')
 			at = p;
@@ -171,7 +171,7 @@ int repo_store_get_all(struct repo_store *store, enum repo_file kind, const stru
 	if (!data)
 		return cairn_err_nomem(err, "a file");
 	data[size] = 0;
-	store->requests--; /* elsewhere both are one */
+	store->requests--; /* count size and get as one request, as other stores do */
 	rc = repo_store_get(store, kind, name, 0, data, (size_t)size, err);
 	if (rc < 0)
 		return rc;

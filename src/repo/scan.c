@@ -24,7 +24,7 @@ static void skip_space(struct repo_scan *scan)
 		scan->at++;
 }
 
-/* The next character that is no space; 0 at the end or after a failure. */
+/* The next character that is not a space; 0 at the end or after a failure. */
 static char scan_peek(struct repo_scan *scan)
 {
 	if (scan->failed)
@@ -59,7 +59,7 @@ void repo_scan_array(struct repo_scan *scan)
 	scan->first = scan_take(scan, '[');
 }
 
-/* True when another item follows, false behind `close`. */
+/* True if another item follows, false after `close`. */
 static bool next_item(struct repo_scan *scan, char close)
 {
 	bool first = scan->first;
@@ -88,15 +88,14 @@ bool repo_scan_element(struct repo_scan *scan)
 
 #define EACH_BYTE(value) (0x0101010101010101ULL * (value))
 
-/* Not 0 when a byte of the word is below `n` (at most 128); bytes above 127 count as
- * not below. */
+/* Nonzero if a byte of the word is below `n` (at most 128); bytes above 127 count as not below. */
 static uint64_t has_below(uint64_t word, unsigned n)
 {
 	return (word - EACH_BYTE(n)) & ~word & EACH_BYTE(0x80U);
 }
 
-/* How many characters at the front, in whole words, are nothing special: ids are
- * most of what there is, a quarter of a million of 64 characters each. */
+/* Length of the prefix, in whole words, without special characters. Scanned a word at a
+ * time because most of the text is ids: a quarter of a million of 64 characters each. */
 static size_t plain_length(const char *text, size_t n)
 {
 	size_t i = 0;
@@ -156,7 +155,7 @@ uint64_t repo_scan_u64(struct repo_scan *scan)
 			return 0;
 		}
 	}
-	/* A fraction or an exponent is no whole number. */
+	/* A number with a fraction or an exponent is not an integer. */
 	if (scan->at < scan->end && (*scan->at == '.' || *scan->at == 'e' || *scan->at == 'E'))
 		scan->failed = true;
 	return value;
@@ -240,8 +239,8 @@ static bool scan_hex4(const char *p, size_t n, uint32_t *ret)
 	return n >= 4 && repo_hex_parse(p, 4, ret);
 }
 
-/* \uXXXX, and the second half of a pair; returns how many bytes it took after
- * the backslash, 0 when it is wrong. */
+/* Decodes \uXXXX and the second half of a surrogate pair. Returns the number of bytes after
+ * the backslash, or 0 if it is invalid. */
 static size_t unescape_code(const char *p, size_t n, struct cairn_buf *out)
 {
 	uint32_t high, low;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Waiting for the second look at an early lock; docs/decisions/082 has the reasons. */
+/* Waits for the second check of an early lock; docs/decisions/082 explains why. */
 
 #include "base/cleanup.h"
 #include "base/err.h"

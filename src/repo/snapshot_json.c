@@ -39,7 +39,7 @@ static void add_id(struct cairn_buf *out, const char *name, const struct repo_id
 	cairn_buf_addf(out, ",\"%s\":\"%s\"", name, repo_id_format(id, hex));
 }
 
-/* The numbers of a summary, for both ways. */
+/* The numbers of a summary, for writing and reading. */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -126,7 +126,7 @@ static bool get_time(const json_t *root, const char *name, int64_t *ret)
 		repo_instant_parse(json_string_value(value), json_string_length(value), ret));
 }
 
-/* The strings stay in the JSON; only the list of them is made. */
+/* The strings stay in the JSON; only the list is allocated. */
 static bool get_strings(const json_t *root, const char *name, const char ***ret, size_t *ret_n)
 {
 	const json_t *list = json_object_get(root, name);

@@ -12,19 +12,19 @@
 
 #define IDS_AT_A_TIME 512
 
-/* Go's bits beside the permissions. */
+/* Go's mode bits besides the permissions. */
 #define GO_SETUID (1U << 23)
 #define GO_SETGID (1U << 22)
 #define GO_STICKY (1U << 20)
 
-/* One node while it is read. Strings are in `text`, and pointers into it are set
- * when it has stopped growing: until then these are offsets + 1. */
+/* A node being parsed. Strings are collected in `text`. While it grows they are stored as
+ * offsets + 1; pointers are set at the end. */
 struct parsing {
 	const char *json;
 	struct repo_node node;
 	struct cairn_buf text;
 	size_t name, user, group, link_target;
-	struct repo_scan content; /* before the list */
+	struct repo_scan content; /* the position before the list */
 	bool has_content;
 };
 
@@ -35,7 +35,7 @@ static int no_tree(const struct parsing *parsing, const struct repo_scan *scan,
 			     (size_t)(scan->at - parsing->json));
 }
 
-/* Appends a string with its NUL; its offset + 1, 0 when it is wrong. */
+/* Appends a string and a NUL. Returns its offset + 1, or 0 if the string is invalid. */
 static size_t keep_string(struct parsing *parsing, struct repo_scan *scan, bool quoted)
 {
 	cairn_auto_buf struct cairn_buf plain = CAIRN_BUF_INIT(8 * REPO_NAME_MAX);
@@ -87,7 +87,7 @@ static bool tree_parse_scan_u32(struct repo_scan *scan, uint32_t *ret)
 	return !scan->failed && value <= UINT32_MAX;
 }
 
-/* The member if it is a number or a time; *ret_known says whether. */
+/* Parses the member if it is a number or a time; *ret_known says whether it was. */
 static bool scan_plain(struct repo_node *node, const struct repo_scan_text *key,
 		       struct repo_scan *scan, bool *ret_known)
 {

@@ -18,7 +18,7 @@ int repo_tree_read(struct repo *repo, const struct repo_id *tree,
 	size_t n;
 	int rc = repo_blob_get(repo, REPO_BLOB_TREE, tree, &json, &n, &why);
 
-	if (rc == CAIRN_NOT_FOUND) /* something refers to it */
+	if (rc == CAIRN_NOT_FOUND) /* a reference to it exists */
 		rc = CAIRN_DATA_LOSS;
 	if (rc == 0)
 		rc = repo_tree_parse((const char *)json, n, visitor, &why);
@@ -156,7 +156,7 @@ static int tree_read_leave(void *arg, const struct repo_node *node, struct cairn
 
 	(void)node;
 	(void)err;
-	return reading->inside; /* nothing else is of interest */
+	return reading->inside; /* no other node is of interest */
 }
 
 int repo_tree_read_content(struct repo *repo, const struct repo_id *tree, const char *name,

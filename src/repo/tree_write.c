@@ -29,11 +29,12 @@
 #define GO_SETGID  (1U << 22)
 #define GO_STICKY  (1U << 20)
 
-/* A tree is hex digits of hashes: higher levels take five times as long for more bytes. */
+/* A tree is mostly hex digits of hashes: higher levels take five times as long and do not
+ * make it smaller. */
 #define TREE_LEVEL 1
 
-/* Text is collected a little at a time, hashed and compressed; what is kept is
- * the compressed form, with room for the seal before it. */
+/* Text is collected in small pieces, which are hashed and compressed; only the compressed
+ * form is kept, with space for the seal before it. */
 struct repo_tree_writer {
 	struct repo *repo;
 	EVP_MD_CTX *hash;
@@ -43,8 +44,8 @@ struct repo_tree_writer {
 	uint64_t plain; /* bytes of text so far */
 	char last[REPO_NAME_MAX + 1];
 	struct repo_node like;      /* the last node, */
-	struct cairn_buf like_text; /* and what it has between its name and its content */
-	bool any;                   /* a node was written */
+	struct cairn_buf like_text; /* and its text between name and content */
+	bool any;                   /* at least one node was written */
 	bool in_file;               /* between begin and end */
 	bool any_id;
 	bool done;
@@ -98,7 +99,7 @@ void repo_tree_writer_free(struct repo_tree_writer *writer)
 	if (!writer)
 		return;
 	EVP_MD_CTX_free(writer->hash);
-	/* Making one takes longer than a small tree does. */
+	/* Keep the context: making one takes longer than writing a small tree. */
 	if (writer->compress)
 		ZSTD_freeCCtx(atomic_exchange(&writer->repo->tree_context, writer->compress));
 	cairn_buf_done(&writer->text);
@@ -174,7 +175,7 @@ static void tree_write_add_number(struct cairn_buf *out, const char *name, uint6
 		cairn_buf_addf(out, ",\"%s\":%" PRIu64, name, value);
 }
 
-/* Letters and digits are the same in any quotes. */
+/* True for names of letters and digits, which need no quoting. */
 static bool tree_write_is_plain(const char *name)
 {
 	while ((*name >= '0' && *name <= '9') || (*name >= 'a' && *name <= 'z'))
@@ -201,7 +202,7 @@ static int tree_write_add_name(struct cairn_buf *out, const char *name, struct c
 	return 0;
 }
 
-/* What comes between name and content, in restic's order; what is zero is left out. */
+/* Writes the fields between name and content in restic's order; zero fields are left out. */
 static void tree_write_add_fields(struct cairn_buf *out, const struct repo_node *node)
 {
 	static const char *const types[] = {"file", "dir", "symlink"};
@@ -223,7 +224,7 @@ static void tree_write_add_fields(struct cairn_buf *out, const struct repo_node 
 		tree_write_add_string(out, "linktarget", node->link_target);
 }
 
-/* The same but for name and subtree. */
+/* True if the nodes differ in nothing but name and subtree. */
 static bool is_alike(const struct repo_node *a, const struct repo_node *b)
 {
 	return a->type == b->type && a->mode == b->mode && a->mtime_ns == b->mtime_ns &&
@@ -233,8 +234,9 @@ static bool is_alike(const struct repo_node *a, const struct repo_node *b)
 	       !b->group && !a->link_target && !b->link_target;
 }
 
-/* Everything before the content. Most nodes of a directory of segments differ in nothing
- * but their names, and there are a hundred thousand of them in 1 TiB. */
+/* Writes all fields before the content. Reuses the text of the last node where only
+ * the name differs, because a directory of segments has a hundred thousand such nodes
+ * for 1 TiB. */
 static int tree_write_add_node(struct repo_tree_writer *writer, const struct repo_node *node,
 			       struct cairn_err *err)
 {

@@ -96,7 +96,7 @@ static int walk_content(void *arg, const struct repo_id *ids, size_t n, struct c
 			walk->sum += size;
 			continue;
 		}
-		if (walk->broken) /* once is enough for a file */
+		if (walk->broken) /* report a file only once */
 			continue;
 		walk->broken = true;
 		snprintf(text, sizeof(text), "blob %s, which a file needs, is in no index",

@@ -79,7 +79,8 @@ static int dir_open_dir(const struct dir *dir, const char *name, int *ret, struc
 	return 0;
 }
 
-/* Also made when it is not there: others need not make all of data/00 to ff. */
+/* Creates the directory if it is missing: not every program creates all of data/00 to
+ * data/ff in advance. */
 static int open_dir_to_write(const struct dir *dir, const char *name, int *ret,
 			     struct cairn_err *err)
 {
@@ -130,7 +131,8 @@ static int dir_create(struct repo_store *store, struct cairn_err *err)
 	return rc < 0 ? rc : sync_dir_at(root, "..", err);
 }
 
-/* There must be one config only; all other names are hashes of what they hold. */
+/* The config must not be replaced. All other names are hashes of their contents, so
+ * replacing a file does not change it. */
 static int dir_rename_new(int fd, enum repo_file kind, const char *from, const char *to,
 			  struct cairn_err *err)
 {
@@ -141,7 +143,7 @@ static int dir_rename_new(int fd, enum repo_file kind, const char *from, const c
 			return cairn_err_set(err, CAIRN_EXISTS, "there is one already");
 		if (errno != EINVAL && errno != ENOSYS)
 			return cairn_err_sys(err, errno, "rename '%s'", from);
-		/* A link is never made over a file either. */
+		/* linkat() does not replace a file either. */
 		if (linkat(fd, from, fd, to, 0) == 0)
 			return unlinkat(fd, from, 0) < 0
 				       ? cairn_err_sys(err, errno, "unlink '%s'", from)
@@ -161,7 +163,7 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 	struct dir *dir = (struct dir *)store;
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
-	/* A lock need not outlive the process, let alone a power cut. */
+	/* A lock need not survive the process, so it is not synced. */
 	bool durable = kind != REPO_FILE_LOCK;
 	struct dir_write write = {.data = data,
 				  .n = n,
@@ -176,7 +178,7 @@ static int dir_put(struct repo_store *store, enum repo_file kind, const struct r
 		return rc;
 	snprintf(temporary, sizeof(temporary), "%s-tmp-%d-%" PRIuFAST64, place.name, (int)getpid(),
 		 dir->counter++);
-	unlinkat(fd, temporary, 0); /* of a dead process with our number */
+	unlinkat(fd, temporary, 0); /* a dead process with our pid may have left it */
 	rc = dir_write_file(fd, temporary, &write, err);
 	if (rc == 0)
 		rc = dir_rename_new(fd, kind, temporary, place.name, err);
@@ -260,8 +262,8 @@ static int dir_remove(struct repo_store *store, enum repo_file kind, const struc
 		return rc;
 	if (unlinkat(fd, place.name, 0) < 0)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "unlink '%s'", place.name);
-	/* A lock that comes back after a power cut is stale anyway; the rest
-	 * must stay away: an index must not outlive what it names. */
+	/* A lock that reappears after a power failure is stale anyway. Other deletions must
+	 * be durable: an index must not outlive the packs that it names. */
 	return kind == REPO_FILE_LOCK ? 0 : cairn_sync_dir(fd, place.dir, err);
 }
 
@@ -271,7 +273,7 @@ static void close_dirp(DIR **dir)
 		closedir(*dir);
 }
 
-/* NULL when there is no such directory. */
+/* NULL if the directory does not exist. */
 static int dir_open_stream(struct dir *dir, const char *name, DIR **ret, struct cairn_err *err)
 {
 	int fd = -1, rc = dir_open_dir(dir, name, &fd, err);
@@ -326,8 +328,9 @@ static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_li
 	char name[PATH_TEXT];
 	int rc = 0;
 
-	/* Listed as empty, a prune would take all data away. Made with the repository, it
-	 * is missing only where something went wrong: a mount, or a copy cut short. */
+	/* If a missing directory were listed as empty, a prune would delete all data. It is
+	 * created with the repository, so its absence is an error: something is not
+	 * mounted, or a copy was interrupted. */
 	if (kind == REPO_FILE_SNAPSHOT)
 		return dir_list_one(dir, repo_file_name(kind), true, fn, arg, err);
 	if (kind != REPO_FILE_PACK)
@@ -339,9 +342,9 @@ static int dir_list(struct repo_store *store, enum repo_file kind, repo_store_li
 	return rc;
 }
 
-/* ---- what the dead left ------------------------------------------------------ */
+/* ---- temporary files of killed processes --------------------------------------- */
 
-/* "<name>-tmp-…", ours and restic's. */
+/* "<name>-tmp-…", as this program and restic name them. */
 static bool is_temporary(const char *name)
 {
 	const char *mark = strstr(name, "-tmp-");
@@ -398,7 +401,7 @@ static int dir_sweep(struct repo_store *store, struct repo_swept *swept, struct 
 
 /* Enough for a lock and an index file of REPO_INDEX_BLOBS. */
 #define RESERVE_BYTES ((uint64_t)4 << 20)
-#define RESERVE_PART  64 /* of a small disk not more than this */
+#define RESERVE_PART  64 /* the reserve takes at most this fraction of the disk */
 #define RESERVE_NAME  ".cairn-reserve"
 
 static int dir_space(struct repo_store *store, uint64_t *ret_free, struct cairn_err *err)
@@ -412,7 +415,7 @@ static int dir_space(struct repo_store *store, uint64_t *ret_free, struct cairn_
 	return 0;
 }
 
-/* Random bytes: a filesystem that compresses must not make little of them. */
+/* Random bytes, because a filesystem could compress others and reserve less. */
 static int fill_reserve(int fd, uint64_t size, struct cairn_err *err)
 {
 	uint8_t block[16384];
@@ -448,7 +451,7 @@ static int dir_reserve_keep(struct repo_store *store, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "make the reserve");
 	if ((uint64_t)st.st_size >= size)
 		return 0;
-	rc = fill_reserve(fd, size, err); /* also what a killed process left half-filled */
+	rc = fill_reserve(fd, size, err); /* also completes the one of a killed process */
 	if (rc < 0)
 		unlinkat(root, RESERVE_NAME, 0);
 	return rc;
@@ -464,7 +467,7 @@ static int dir_reserve_release(struct repo_store *store, bool *ret_released, str
 	if (unlinkat(root, RESERVE_NAME, 0) < 0)
 		return errno == ENOENT ? 0 : cairn_err_sys(err, errno, "free the reserve");
 	*ret_released = true;
-	/* Some filesystems give the space back with the next commit. */
+	/* Some filesystems free the space only with the next commit. */
 	return cairn_sync_dir(root, ".", err);
 }
 

@@ -18,10 +18,10 @@
 #include "repo/repo_limiter.h"
 
 #define ALIGN      4096U
-#define DIRECT_MIN ((size_t)1 << 20) /* smaller files are collected by the page cache */
+#define DIRECT_MIN ((size_t)1 << 20) /* smaller files go through the page cache */
 #define STEP       ((size_t)1 << 20)
 
-/* Filesystems over a network wait for the server with each direct write. */
+/* On network filesystems each direct write waits for the server. */
 static bool does_direct(int fd)
 {
 	struct statfs fs;
@@ -39,13 +39,14 @@ static bool set_direct(int fd, bool on)
 	return flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-/* From memory that the disk can read in place, in one go. Returns how many bytes were written. */
+/* Writes from memory that is aligned for direct I/O, in one call. Returns the number of
+ * bytes written. */
 static size_t write_in_place(int fd, const uint8_t *data, size_t n)
 {
 	return cairn_pwrite_full(fd, data, n, 0) == 0 ? n : 0;
 }
 
-/* Through memory that the disk can read in place. */
+/* Copies through a buffer that is aligned for direct I/O. */
 static size_t write_copied(int fd, const uint8_t *data, size_t n, uint8_t *aligned)
 {
 	size_t done = 0;
@@ -61,8 +62,8 @@ static size_t write_copied(int fd, const uint8_t *data, size_t n, uint8_t *align
 	return done;
 }
 
-/* Writes whole blocks from the beginning past the page cache, as far as that is possible.
- * Returns how many bytes, or -1 with errno set. */
+/* Writes whole blocks from the beginning with direct I/O, as far as possible. Returns the
+ * number of bytes, or -1 with errno set. */
 static ssize_t write_direct(int fd, const uint8_t *data, size_t n)
 {
 	cairn_auto_free uint8_t *memory = NULL;
@@ -78,7 +79,7 @@ static ssize_t write_direct(int fd, const uint8_t *data, size_t n)
 	if (!set_direct(fd, true))
 		return 0;
 	done = memory ? write_copied(fd, data, end, memory) : write_in_place(fd, data, end);
-	/* A disk with larger blocks than we know of: this part is written again. */
+	/* The disk has larger blocks than ALIGN: the caller writes this part again. */
 	if (done < end && errno != EINVAL)
 		return -1;
 	return set_direct(fd, false) ? (ssize_t)done : -1;

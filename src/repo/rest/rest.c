@@ -20,7 +20,7 @@ struct rest {
 	char *url; /* ends with '/' */
 };
 
-/* A request, how it is tried again, and what came of it. */
+/* A request, its retries, and its result. */
 struct call {
 	struct rest *rest;
 	struct repo_request request;
@@ -38,7 +38,7 @@ static int rest_try_call(void *arg, struct cairn_err *err)
 	return rc < 0 ? rc : repo_http_status(&call->answer, err);
 }
 
-/* Fills in the address: the kind's name and, if given, the file's. */
+/* Fills in the address: the directory of the kind and, if given, the file's name. */
 static int rest_run(struct call *call, enum repo_file kind, const struct repo_id *name,
 		    struct cairn_err *err)
 {
@@ -75,8 +75,8 @@ static int rest_size(struct repo_store *store, enum repo_file kind, const struct
 	return rc < 0 ? rc : repo_http_length(&call.answer, ret_size, err);
 }
 
-/* A name that exists is refused by the server: fine when it is what we send, as
- * after an answer that was lost. */
+/* The server refuses a name that exists. That is a success if the file holds what we send:
+ * the answer to an earlier attempt may have been lost. */
 static int rest_put(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		    const void *data, size_t n, const struct repo_id *id_of_data,
 		    struct cairn_err *err)

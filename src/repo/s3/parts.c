@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Uploads in parts: an object appears when the last call has said which parts it
- * is made of. */
+/* Multipart uploads: the object appears when the last call has named its parts. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +58,8 @@ static int put_part(struct upload *upload, unsigned number, const uint8_t *data,
 	rc = s3_call(&call, err);
 	if (rc < 0)
 		return cairn_err_wrap(err, "part %u", number);
-	/* The tag comes with its quotes; it is not ours to look into. */
+	/* The tag is sent back as it came, with its quotes. Refuse what would have to be
+	 * escaped in XML. */
 	if (!call.answer.etag[0] || strpbrk(call.answer.etag, "<>&"))
 		return cairn_err_set(err, CAIRN_INTERNAL, "part %u has no tag", number);
 	cairn_buf_addf(&upload->parts, "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>",
@@ -67,7 +67,7 @@ static int put_part(struct upload *upload, unsigned number, const uint8_t *data,
 	return 0;
 }
 
-/* The answer may begin with 200 and hold an error all the same. */
+/* The answer may have status 200 and still contain an error. */
 static int parts_complete(struct upload *upload, struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf answer = CAIRN_BUF_INIT(65536);

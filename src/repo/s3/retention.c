@@ -59,7 +59,7 @@ int s3_protected_until(struct repo_store *store, enum repo_file kind, const stru
 	if (!key)
 		return cairn_err_nomem(err, "a request");
 	rc = s3_call(&call, &why);
-	/* AWS says so with 404, others with 400. */
+	/* AWS reports this with 404, others with 400. */
 	if (rc < 0 && strstr(call.answer.why, "NoSuchObjectLockConfiguration")) {
 		*ret = 0;
 		return 0;

@@ -13,7 +13,7 @@
 #include "repo/s3/s3_impl.h"
 #include "repo/s3/xml.h"
 
-#define PAGES_MAX 1000000U /* a server that pages for ever is left */
+#define PAGES_MAX 1000000U /* stops at a server that pages for ever */
 
 /* ---- keys ------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static int s3_run(struct s3_call *call, enum repo_file kind, const struct repo_i
 
 /* ---- operations ------------------------------------------------------------- */
 
-/* The bucket is made when it is not there. */
+/* Creates the bucket if it does not exist. */
 static int s3_create(struct repo_store *store, struct cairn_err *err)
 {
 	struct s3 *s3 = (struct s3 *)store;
@@ -69,7 +69,7 @@ static int s3_create(struct repo_store *store, struct cairn_err *err)
 		put.request.body_n = strlen(body);
 	}
 	rc = s3_call(&put, &why);
-	/* Another init may have made it since. */
+	/* Another init may have created the bucket meanwhile. */
 	if (rc < 0 && put.answer.status == 409 && s3_call(&again, NULL) == 0)
 		return 0;
 	return rc < 0 ? cairn_err_set(err, rc, "make bucket '%s': %s", s3->bucket, why.msg) : 0;
@@ -86,8 +86,8 @@ static int s3_get_all(struct repo_store *store, enum repo_file kind, const struc
 	return rc < 0 ? rc : repo_http_take(&text, ret_data, ret_n, err);
 }
 
-/* There must be one config only. A server without conditional writes refuses the
- * condition or ignores it: the caller holds a lock, too. */
+/* The config must not be replaced. A server without conditional writes refuses or ignores
+ * the condition; the lock that the caller holds covers that case. */
 static int s3_put_config(struct repo_store *store, const void *data, size_t n,
 			 const struct repo_id *id_of_data, struct cairn_err *err)
 {
@@ -103,7 +103,7 @@ static int s3_put_config(struct repo_store *store, const void *data, size_t n,
 		call.if_absent = false;
 		rc = s3_run(&call, REPO_FILE_CONFIG, NULL, &why);
 	}
-	/* The answer to an earlier try may have been lost. */
+	/* The answer to an earlier attempt may have been lost. */
 	if (rc == CAIRN_EXISTS && repo_store_holds(store, REPO_FILE_CONFIG, NULL, data, n))
 		return 0;
 	return rc < 0 ? cairn_err_set(err, rc, "%s", why.msg) : 0;
@@ -143,7 +143,8 @@ static int s3_get(struct repo_store *store, enum repo_file kind, const struct re
 	return s3_run(&call, kind, name, err);
 }
 
-/* The answer to a HEAD has no body: a GET that is refused says why. */
+/* The answer to a HEAD has no body. A GET is refused for the same reason, and its answer
+ * contains it. */
 static int ask_why(struct repo_store *store, enum repo_file kind, const struct repo_id *name,
 		   struct cairn_err *err)
 {
@@ -196,7 +197,7 @@ static int s3_take_key(void *arg, const char *key, uint64_t size, struct cairn_e
 	return listing->fn(listing->arg, &id, size, err);
 }
 
-/* Parameters in ascending order, as they are signed. */
+/* Parameters in ascending order, as the signature requires. */
 static int page_query(const struct s3 *s3, enum repo_file kind, const char *token, char **ret,
 		      struct cairn_err *err)
 {
@@ -283,7 +284,7 @@ static bool ends_with(const char *text, size_t n, const char *end)
 	return n >= strlen(end) && memcmp(text + n - strlen(end), end, strlen(end)) == 0;
 }
 
-/* [scheme://]host/bucket[/prefix] into its parts. */
+/* Splits [scheme://]host/bucket[/prefix] into its parts. */
 static int parse_place(struct s3 *s3, const char *place, enum repo_s3_style style,
 		       struct cairn_err *err)
 {
@@ -309,7 +310,8 @@ static int parse_place(struct s3 *s3, const char *place, enum repo_s3_style styl
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the location of an S3 repository is "
 				     "s3:https://HOST/BUCKET/PATH");
-	/* A port that goes without saying is not in the Host header either. */
+	/* Clients leave the default port out of the Host header, so it must not be signed
+	 * either. */
 	if (ends_with(host, host_n, s3->scheme[4] == 's' ? ":443" : ":80"))
 		host_n -= s3->scheme[4] == 's' ? 4 : 3;
 	virtual = style == REPO_S3_VIRTUAL ||

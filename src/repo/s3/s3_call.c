@@ -15,9 +15,9 @@
 #include "repo/s3/xml.h"
 
 #define HEADERS_MAX     10
-#define CLOCK_TOLERANCE 120 /* seconds; S3 itself allows 900 */
+#define CLOCK_TOLERANCE 120 /* seconds of validity; S3 itself allows 900 */
 
-/* The headers of one try; each line is owned. */
+/* The headers of one attempt. The struct owns the lines. */
 struct headers {
 	char *lines[HEADERS_MAX + 1];
 	size_t n;
@@ -44,7 +44,7 @@ static bool s3_call_add_value(struct headers *headers, const char *name, const c
 	return !value || s3_call_add(headers, cairn_printf("%s: %s", name, value));
 }
 
-/* What is said of locks must come with it. */
+/* S3 requires Content-MD5 for requests that concern Object Lock. */
 static bool sends_md5(const struct s3_call *call)
 {
 	return call->request.body && (call->s3->wants_md5 || call->lock || call->md5);
@@ -61,7 +61,7 @@ static bool make_path(const struct s3_call *call, struct cairn_buf *out)
 	return !cairn_buf_failed(out);
 }
 
-/* "Content-MD5: …" of the body; NULL when it cannot be made. */
+/* "Content-MD5: …" of the body; NULL on failure. */
 static char *md5_header(const struct repo_request *request)
 {
 	cairn_auto_buf struct cairn_buf line = CAIRN_BUF_INIT(128);
@@ -114,7 +114,8 @@ static bool s3_call_sign(const struct s3_call *call, const char *path, const cha
 	       (!call->if_absent || s3_call_add(headers, cairn_strdup("If-None-Match: *")));
 }
 
-/* A conflict is with a request for the same object that is under way. */
+/* Handles the status of a conditional write. A conflict means that another request for the
+ * same object is in progress. */
 static int condition_status(const struct s3_call *call, struct cairn_err *err)
 {
 	if (call->if_absent && call->answer.status == 412)
@@ -127,9 +128,8 @@ static int condition_status(const struct s3_call *call, struct cairn_err *err)
 	return repo_http_status(&call->answer, err);
 }
 
-/* A wrong clock of ours is not a reason to fail: the server says what time it
- * is, and the request is signed again. (The answer to a HEAD does not say why it
- * was refused.) */
+/* Our clock may be wrong: take the time from the server's answer and sign the request
+ * again. (The answer to a HEAD does not say why it was refused.) */
 static int follow_clock(struct s3_call *call, struct cairn_err *err)
 {
 	int64_t now = (int64_t)(cairn_now_ns() / CAIRN_NS_PER_SEC);
@@ -143,7 +143,8 @@ static int follow_clock(struct s3_call *call, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the clocks differ");
 }
 
-/* A bucket with Object Lock takes no body without its MD5. Others do, and it costs time. */
+/* A bucket with Object Lock requires an MD5 of each body. Other buckets do not, and
+ * computing it takes time, so it is sent only once the server has asked for it. */
 static int follow_md5(struct s3_call *call, struct cairn_err *err)
 {
 	if (call->answer.status != 400 || !call->request.body || call->sent_md5 ||

@@ -30,7 +30,7 @@ static void sign_add_hex(struct cairn_buf *out, const uint8_t *bytes)
 	cairn_buf_adds(out, repo_id_format(&id, hex));
 }
 
-/* Adds "name:value" to `lines` and the name to `names`; a header without value is none. */
+/* Adds "name:value" to `lines` and the name to `names`. A header whose value is NULL is skipped. */
 static void add_header(struct cairn_buf *lines, struct cairn_buf *names, const char *name,
 		       const char *value)
 {
@@ -40,7 +40,7 @@ static void add_header(struct cairn_buf *lines, struct cairn_buf *names, const c
 	cairn_buf_addf(names, "%s%s", names->len ? ";" : "", name);
 }
 
-/* In ascending order of names. */
+/* Adds the headers in ascending order of names, as the signature requires. */
 static void sign_add_headers(const struct s3_credentials *credentials, const struct s3_signed *what,
 			     struct cairn_buf *lines, struct cairn_buf *names)
 {
@@ -63,7 +63,7 @@ static void sign_canonical(const struct s3_credentials *credentials, const struc
 		       what->payload);
 }
 
-/* The key of a day, a region and a service. */
+/* Derives the key for a day, a region and a service. */
 static void sign_derive(const struct s3_credentials *credentials, const char *date, uint8_t out[32])
 {
 	cairn_auto_buf struct cairn_buf secret = CAIRN_BUF_INIT(1024);

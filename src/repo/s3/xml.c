@@ -12,7 +12,7 @@
 
 #define DEPTH_MAX 32
 
-/* Text is collected for the innermost element only: none of interest holds
+/* Text is collected for the innermost element only, because no element of interest contains
  * others. */
 struct reading {
 	XML_Parser parser;
@@ -21,7 +21,7 @@ struct reading {
 	size_t n;
 	bool too_long;
 
-	/* a listing */
+	/* for a listing */
 	bool is_list, in_item;
 	char key[S3_TEXT_MAX];
 	uint64_t size;
@@ -31,7 +31,7 @@ struct reading {
 	int rc;
 	struct cairn_err *err;
 
-	/* one text */
+	/* for one text */
 	const char *wanted;
 	char *out;
 	size_t max;
@@ -43,7 +43,7 @@ static void xml_stop(struct reading *reading)
 	XML_StopParser(reading->parser, XML_FALSE);
 }
 
-/* Nothing here has a document type; entities are not ours to expand. */
+/* S3 sends no document types, so one is refused: this stops entity expansion attacks. */
 static void refuse_doctype(void *arg, const char *name, const char *system_id,
 			   const char *public_id, int has_subset)
 {
