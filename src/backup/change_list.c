@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "block/extent.h"
 
-#define ROUNDING (64U << 10) /* a tracker's last block may be longer than what is left */
+#define ROUNDING (64U << 10) /* a tracker's last block may exceed the volume by up to this */
 
 static void change_list_fclosep(FILE **file)
 {
@@ -27,7 +27,7 @@ struct listing {
 	const struct block_sink *sink;
 	uint64_t size;
 	uint64_t line;
-	bool document; /* of --output json: its head was seen */
+	bool document; /* the head of an --output json document was seen */
 	bool ended;
 };
 
@@ -60,7 +60,7 @@ static int take_extent(struct listing *l, json_t *extent, struct cairn_err *err)
 			     err);
 }
 
-/* What a document says of itself before its extents, as far as it does. */
+/* Checks the fields before the extents of a document, as far as they are present. */
 static int change_list_check_head(const struct listing *l, json_t *head, struct cairn_err *err)
 {
 	const json_t *base = json_object_get(head, "base");
@@ -81,12 +81,12 @@ static int change_list_check_head(const struct listing *l, json_t *head, struct 
 	return 0;
 }
 
-/* A document's head is a line of its own that ends in '['. */
+/* Parses the head of a document: a line of its own that ends in '['. */
 static int take_head(struct listing *l, char *line, size_t n, struct cairn_err *err)
 {
 	cairn_cleanup(json_decrefp) json_t *head = NULL;
 
-	memcpy(line + n, "]}", 3); /* there is room */
+	memcpy(line + n, "]}", 3); /* the caller left space */
 	head = json_loadb(line, n + 2, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_array(json_object_get(head, "block_metadata")) ||
 	    json_array_size(json_object_get(head, "block_metadata")) > 0)
@@ -108,7 +108,7 @@ static int take_item(struct listing *l, const char *line, size_t n, struct cairn
 	return take_extent(l, item, err);
 }
 
-/* `line` has room for two more characters. */
+/* `line` has space for two more characters. */
 static int change_list_take_line(struct listing *l, char *line, struct cairn_err *err)
 {
 	size_t n = strlen(line);

@@ -52,7 +52,7 @@ void backup_changed_bitmap_free(struct changed_bitmap *marks)
 	free(marks);
 }
 
-/* The bits of word `word` that lie in [first, end). */
+/* Mask of the bits of word `word` that lie in [first, end). */
 static uint64_t mask_of(uint64_t word, uint64_t first, uint64_t end)
 {
 	uint64_t from = word * WORD_BITS;

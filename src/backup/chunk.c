@@ -31,7 +31,7 @@ static struct chunk *next_chunk(struct chunk_map *map, struct cairn_err *err)
 		map->at = more;
 		map->room = room;
 	}
-	if (!map->at) /* never: there is room */
+	if (!map->at) /* cannot happen: allocated above */
 		return NULL;
 	map->at[map->n] = (struct chunk){0};
 	return &map->at[map->n];
@@ -81,7 +81,7 @@ int backup_chunk_map_add(struct chunk_map *map, enum chunk_kind kind, const uint
 	return 0;
 }
 
-/* The power of two that holds so many bytes. */
+/* The smallest power of two that holds this many bytes. */
 static uint64_t buddy_of(uint64_t length)
 {
 	uint64_t buddy = CHUNK_DATA_MIN;

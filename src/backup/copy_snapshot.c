@@ -28,9 +28,9 @@ struct ids {
 struct copying {
 	struct repo *from;
 	struct repo *to;
-	struct ids data;         /* that `to` lacks */
-	struct ids trees;        /* in the order in which they are put: below before above */
-	struct repo_index *seen; /* trees that were walked; snapshots of files share many */
+	struct ids data;         /* blobs that `to` lacks */
+	struct ids trees;        /* in the order of storing: children before parents */
+	struct repo_index *seen; /* trees already walked; snapshots of files share many */
 	uint64_t bytes;
 	size_t next;
 	unsigned depth;
@@ -103,7 +103,8 @@ static int copy_snapshot_by_id(const void *a, const void *b)
 	return repo_id_compare(a, b);
 }
 
-/* Each once; the order is the source's packs' business. */
+/* Removes duplicates. The order does not matter, because reading is ordered by the source's
+ * packs. */
 static int copy_snapshot_unique(struct copying *copying, struct cairn_err *err)
 {
 	struct ids *ids = &copying->data;
@@ -194,7 +195,7 @@ static int copy_snapshot_save(struct copying *copying, const struct repo_snapsho
 	struct repo_snapshot copy = *snapshot;
 	struct repo_id id;
 
-	/* As restic does it: the parent stays behind, the first one is remembered. */
+	/* As restic does: the copy has no parent, and "original" names the first snapshot. */
 	copy.has_parent = false;
 	if (!copy.has_original) {
 		copy.has_original = true;
@@ -204,7 +205,7 @@ static int copy_snapshot_save(struct copying *copying, const struct repo_snapsho
 	return repo_snapshot_save(copying->to, &copy, &id, err);
 }
 
-/* By what both come from: an id, or the "original" of one. */
+/* Compares the origins of both: the "original", or else the id. */
 static bool is_there(const struct repo_snapshot *snapshot, const struct repo_snapshot_list *there)
 {
 	const struct repo_id *origin = snapshot->has_original ? &snapshot->original : &snapshot->id;

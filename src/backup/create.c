@@ -23,7 +23,7 @@
 #include "repo/repo.h"
 #include "repo/repo_cache.h"
 
-/* From so many bytes on it is worth looking for what an interrupted backup left. */
+/* Minimum of bytes for which a search for packs of an interrupted backup is worthwhile. */
 #define ADOPT_BYTES (32ULL << 20)
 
 struct making {
@@ -33,9 +33,9 @@ struct making {
 	struct zeros *zeros;
 	struct parent parent;
 	struct changed_bitmap *marks;
-	struct plan plan;                  /* without segments all of it; with them only sizes */
-	uint64_t segment;                  /* the length of one; 0: the image is one file */
-	struct segmented_result segmented; /* with segments */
+	struct plan plan;                  /* complete without segments; only sizes with them */
+	uint64_t segment;                  /* length of a segment; 0: the image is one file */
+	struct segmented_result segmented; /* used with segments */
 	uint64_t begun_ns;
 	uint64_t stored_before;
 	struct backup_result *result;
@@ -57,7 +57,7 @@ static int create_mark(void *arg, const struct block_extent *extent, struct cair
 	return 0;
 }
 
-/* Asks the source; on failure there are no marks, and *ret_why says why. */
+/* Asks the source for its marks. On failure there are none, and *why contains the reason. */
 static int create_ask(struct making *making, bool changed, struct cairn_err *why)
 {
 	struct backup_source *source = making->source;
@@ -185,8 +185,7 @@ static uint64_t create_data_bytes(const struct making *making)
 	return bytes;
 }
 
-/* The length of a segment; 0 for one file. A segmented image stays
- * segmented. */
+/* The length of a segment; 0 for an image in one file. A segmented image stays segmented. */
 static uint64_t choose_layout(const struct making *making)
 {
 	const struct backup_create_options *options = making->options;
@@ -302,7 +301,8 @@ static int read_segments(struct making *making, struct cairn_err *err)
 	return 0;
 }
 
-/* A list of the parent that was not read before is damaged: continue without the parent. */
+/* A list of the parent that was not read before is damaged: repeat the planning without the
+ * parent. */
 static int create_read_again(struct making *making, struct cairn_err *err)
 {
 	int rc;
@@ -366,7 +366,7 @@ static int create_save(struct making *making, struct cairn_err *err)
 	return 0;
 }
 
-/* The index, less what it says of packs that are not there. */
+/* Loads the index, without entries of packs that are missing in the store. */
 static int create_load_index(struct making *making, struct cairn_err *err)
 {
 	uint64_t gone = 0;

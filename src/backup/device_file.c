@@ -17,7 +17,7 @@
 
 struct file_reader {
 	struct store_reader base;
-	int fd; /* the file's */
+	int fd; /* the file's range */
 };
 
 static int device_file_read(struct store_reader *reader, uint64_t offset, void *buf, size_t n,
@@ -64,7 +64,7 @@ int backup_device_file_reader(const struct device_file *file, struct store_reade
 int backup_device_file_open(const char *path, int flags, struct device_file *ret,
 			    struct cairn_err *err)
 {
-	/* Without O_NONBLOCK a pipe would be waited for. */
+	/* Without O_NONBLOCK, opening a pipe would block. */
 	cairn_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
 	struct device_file file = {.fd = -1};
 	struct stat st;

@@ -25,17 +25,18 @@ void backup_image_done(struct image *image)
 	backup_metadata_done(&image->metadata);
 }
 
-/* The directory of an image, read once: its list of chunks is megabytes long. */
+/* State of reading an image's directory. It is read only once, because its list of chunks
+ * is megabytes long. */
 struct reading {
 	struct repo *repo;
 	struct zeros *zeros;
-	const char *name; /* of the image */
-	bool ours;        /* there is metadata beside it */
+	const char *name; /* name of the image's file */
+	bool ours;        /* the directory has metadata */
 	bool found;
 	enum repo_node_type type;
-	bool in_image, in_metadata; /* whose content follows */
+	bool in_image, in_metadata; /* the file whose content follows */
 	bool has_metadata;
-	struct repo_id parts; /* of a segmented image */
+	struct repo_id parts; /* directory of segments */
 	struct cairn_buf metadata;
 	struct image image;
 };
@@ -69,7 +70,7 @@ static int image_enter(void *arg, const struct repo_node *node, struct cairn_err
 	return 0;
 }
 
-/* The bytes of a small file. */
+/* Collects the bytes of a small file. */
 static int add_blobs(struct reading *reading, const struct repo_id *ids, size_t n,
 		     struct cairn_err *err)
 {
@@ -79,7 +80,7 @@ static int add_blobs(struct reading *reading, const struct repo_id *ids, size_t 
 		struct cairn_err why = {0};
 		int rc = repo_blob_get(reading->repo, REPO_BLOB_DATA, &ids[i], &data, &len, &why);
 
-		/* The image is worth having without it. */
+		/* The image is still useful without its metadata. */
 		if (rc == CAIRN_NOT_FOUND || rc == CAIRN_DATA_LOSS) {
 			reading->image.metadata_lost = true;
 			return 0;
@@ -103,7 +104,8 @@ static int take_content(void *arg, const struct repo_id *ids, size_t n, struct c
 	return reading->in_metadata ? add_blobs(reading, ids, n, err) : 0;
 }
 
-/* The tree that holds the file at `path`, and the file's name, which is cut off. */
+/* Finds the tree of the directory that contains the file at `path`, and returns the name of
+ * the file. Modifies `path`. */
 static int find_directory(struct repo *repo, const struct repo_id *root, char *path,
 			  const char **ret_name, struct repo_id *ret, struct cairn_err *err)
 {
@@ -154,7 +156,7 @@ static int open_segments(struct reading *reading, struct cairn_err *err)
 	return rc;
 }
 
-/* What a reading of the directory found makes an image. */
+/* Turns the result of reading the directory into an image. */
 static int image_finish(struct reading *reading, struct cairn_err *err)
 {
 	bool segmented = reading->image.segmented;
@@ -223,7 +225,7 @@ static int image_open_any(struct repo *repo, const struct repo_snapshot *snapsho
 	if (rc)
 		return cairn_err_wrap(err, "'%s'", own);
 	*ret = reading.image;
-	memset(&reading.image, 0, sizeof(reading.image)); /* it is the caller's now */
+	memset(&reading.image, 0, sizeof(reading.image)); /* the caller owns it now */
 	return 0;
 }
 
@@ -258,7 +260,7 @@ int backup_image_open(struct repo *repo, const struct repo_snapshot *snapshot, c
 	if (rc)
 		return rc;
 	*ret = image;
-	memset(&image, 0, sizeof(image)); /* it is the caller's now */
+	memset(&image, 0, sizeof(image)); /* the caller owns it now */
 	return 0;
 }
 
@@ -279,10 +281,10 @@ int backup_image_open_parent(struct repo *repo, const struct repo_snapshot *snap
 	reading.image.segmented = true;
 	reading.parts = head.parts;
 	cairn_buf_add(&reading.metadata, head.metadata, head.n);
-	if (image_finish(&reading, NULL) != 0) /* what the repository says counts */
+	if (image_finish(&reading, NULL) != 0) /* invalid cache: read the repository */
 		return image_open_any(repo, snapshot, NULL, zeros, ret, err);
 	*ret = reading.image;
-	memset(&reading.image, 0, sizeof(reading.image)); /* it is the caller's now */
+	memset(&reading.image, 0, sizeof(reading.image)); /* the caller owns it now */
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* What a parsed one owns. */
+/* Memory that parsed metadata owns. */
 struct owned {
 	json_t *json;
 	char *kubernetes;
@@ -76,7 +76,7 @@ int backup_metadata_write(const struct metadata *metadata, char **ret, size_t *r
 	if (!text)
 		return cairn_err_nomem(err, "metadata");
 	n = strlen(text);
-	if (n > METADATA_MAX) /* it could not be read again */
+	if (n > METADATA_MAX) /* the reader would refuse it */
 		return cairn_err_set(err, CAIRN_RANGE,
 				     "the metadata, with objects of Kubernetes, has more than %u "
 				     "bytes",

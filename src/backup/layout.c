@@ -10,23 +10,23 @@
 #include "repo/repo_cache.h"
 
 #define MAGIC    "CAIRNLO1"
-#define RUNS_MAX 64U /* of a segment; one that is cut finer is looked up */
+#define RUNS_MAX 64U /* of a segment; a segment with more is not kept */
 
-/* Chunks of one length, one after the other. */
+/* Adjacent chunks of one length. */
 struct run {
 	uint32_t length, count;
 };
 
 struct layout {
 	uint64_t count;
-	struct repo_id *leaves; /* zeros: not known */
-	uint32_t *first;        /* of a segment in `runs` */
-	uint8_t *n_runs;        /* 0: not known */
-	struct run *runs;       /* with those of before a change */
+	struct repo_id *leaves; /* ids of the segments' trees; zeros: not known */
+	uint32_t *first;        /* index in `runs` of a segment's first run */
+	uint8_t *n_runs;        /* number of a segment's runs; 0: not known */
+	struct run *runs;       /* also has unused runs from before a change */
 	size_t n, room;
 };
 
-/* What a file begins with. Then come leaves, n_runs and the runs in order. */
+/* The header of the file. It is followed by leaves, n_runs and the runs, in this order. */
 struct header {
 	char magic[8];
 	uint64_t count, n_runs;
@@ -52,7 +52,7 @@ static bool make_arrays(struct layout *layout, uint64_t count)
 	return layout->leaves && layout->first && layout->n_runs;
 }
 
-/* Known segments of `old`, which has room in what was made. */
+/* Copies the known segments of `old`. */
 static bool layout_copy(struct layout *layout, const struct layout *old)
 {
 	uint64_t n = old->count < layout->count ? old->count : layout->count;
@@ -129,7 +129,7 @@ static bool has_room(struct layout *layout)
 	return true;
 }
 
-/* How many runs there are; 0 when they are not to be kept. */
+/* Returns the number of runs; 0 if there are too many to be kept. */
 static unsigned count_runs(const struct chunk *chunks, size_t n, struct run *runs)
 {
 	unsigned count = 0;
@@ -165,7 +165,7 @@ void backup_layout_set(struct layout *layout, uint64_t number, const struct repo
 
 /* ---- the file ---------------------------------------------------------------- */
 
-/* Where the runs of each segment begin; false when there are not as many as there must be. */
+/* Computes where the runs of each segment begin; false if their number does not match. */
 static bool find_runs(struct layout *layout)
 {
 	uint64_t at = 0;

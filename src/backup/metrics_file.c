@@ -26,7 +26,7 @@ enum value { LAST_SUCCESS, LAST_ATTEMPT, SUCCEEDED, SECONDS, SIZE, READ, STORED,
 static const struct {
 	const char *name;
 	const char *help;
-	bool of_backup; /* a task without volumes has none */
+	bool of_backup; /* only for tasks that have volumes */
 } values[VALUES] = {
 	[LAST_SUCCESS] = {"last_success_timestamp_seconds",
 			  "When the last success ended; 0 before the first.", false},
@@ -39,7 +39,7 @@ static const struct {
 };
 
 struct entry {
-	char *label; /* what stands between the quotes, escaped; "" for none */
+	char *label; /* the text between the quotes, escaped; "" if there is none */
 	double at[VALUES];
 	bool sampled;
 };
@@ -66,7 +66,7 @@ static struct entry *metrics_file_find(struct table *table, const char *label, s
 	return NULL;
 }
 
-/* The entry of a label, made if it is not there; NULL when memory is short. */
+/* Finds or adds the entry of a label; NULL if memory is short. */
 static struct entry *metrics_file_get(struct table *table, const char *label, size_t n)
 {
 	struct entry *found = metrics_file_find(table, label, n);
@@ -97,7 +97,7 @@ static const char *end_of_label(const char *text)
 	return *text ? text : NULL;
 }
 
-/* A line 'FAMILY_NAME{volume="..."} VALUE' or without a label; others are passed over. */
+/* Parses a line 'FAMILY_NAME{volume="..."} VALUE', with or without the label; skips other lines. */
 static int metrics_file_take_line(struct table *table, const char *line, struct cairn_err *err)
 {
 	size_t family = strlen(table->family);
@@ -248,7 +248,7 @@ static void write_value(struct cairn_buf *text, const struct table *table, enum 
 	}
 }
 
-/* Under another name first: the collector reads files that end in ".prom". */
+/* Write under another name first: the collector reads every file that ends in ".prom". */
 static int metrics_file_replace(const char *path, const struct cairn_buf *text,
 				struct cairn_err *err)
 {

@@ -26,15 +26,15 @@
 #include "repo/repo_snapshot.h"
 
 #define SHORT_ID     8U
-#define OPEN_SECONDS 3600.0 /* nothing in here ever changes */
+#define OPEN_SECONDS 3600.0 /* for the kernel's caches: no file here ever changes */
 
 struct entry {
 	const struct repo_snapshot *snapshot;
 	char id[SHORT_ID + 1];
-	char *link; /* "data@s1", or NULL when a newer one has the name */
-	char *text; /* of volume.json; NULL until it was looked at */
+	char *link; /* "data@s1"; NULL if a newer backup has that name */
+	char *text; /* content of volume.json; NULL until it is needed */
 	size_t text_n;
-	uint64_t size; /* of volume.img, then */
+	uint64_t size; /* of volume.img, once `text` is set */
 	struct view *view;
 	unsigned users;
 };
@@ -90,7 +90,7 @@ static int errno_of(int code)
 	}
 }
 
-/* Opens the image of an entry, once for all who use it. Lock held. */
+/* Opens the image of an entry, or shares it if it is open. Called with the lock held. */
 static int mountfs_use(struct mountfs *fs, struct entry *entry)
 {
 	cairn_cleanup(backup_image_done) struct image image = {0};
@@ -141,13 +141,14 @@ static void fill_stat(struct stat *st, const struct entry *entry, mode_t mode, u
 	st->st_atim = st->st_ctim = st->st_mtim;
 }
 
-/* The length of volume.json, or of the volume. */
+/* Returns the length of volume.json or of the volume. */
 static int length_of(struct entry *entry, bool image, uint64_t *ret)
 {
 	struct mountfs *fs = mountfs_self();
 	int rc = 0;
 
-	/* The summary says it without a look, but restic drops one that it does not know. */
+	/* The summary contains the size, but restic's rewrites drop summaries that they do
+	 * not know. */
 	if (image && entry->snapshot->summary.given) {
 		*ret = backup_record_of(entry->snapshot).size;
 		return 0;
@@ -310,7 +311,7 @@ static const struct fuse_operations operations = {
 	.init = fs_init,
 };
 
-/* Names the newest backup of each snapshot. */
+/* Links the names of snapshots to their newest backups. */
 static int name_links(struct mountfs *fs, struct cairn_err *err)
 {
 	for (size_t i = fs->n; i-- > 0;) {

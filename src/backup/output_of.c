@@ -66,7 +66,7 @@ int backup_output_of(char *const words[], size_t max, char **ret, struct cairn_e
 	close(cairn_take_fd(&out));
 	n = cairn_read_full(in, text, max + 1);
 	rc = n < 0 ? cairn_err_sys(err, errno, "read from '%s'", words[0]) : 0;
-	close(cairn_take_fd(&in)); /* a program that keeps printing must not wait for us */
+	close(cairn_take_fd(&in)); /* a program that keeps printing gets SIGPIPE */
 	if (rc || n > (ssize_t)max) {
 		(void)output_of_ended(pid, words[0], NULL);
 		explicit_bzero(text, max + 1);

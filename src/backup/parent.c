@@ -21,7 +21,7 @@
 #include "repo/repo_cache.h"
 #include "repo/repo_snapshot.h"
 
-#define TRIES_MAX 8U /* parents that are looked at; each costs reading a tree */
+#define TRIES_MAX 8U /* candidates that are tried; each costs reading a tree */
 
 void backup_parent_done(struct parent *parent)
 {
@@ -52,7 +52,7 @@ void backup_say(const struct backup_talk *talk, const char *fmt, ...)
 	talk->say(talk->arg, text);
 }
 
-/* A backup and the snapshot it is of. */
+/* A backup and the snapshot that it was made from. */
 struct candidate {
 	const struct repo_snapshot *snapshot;
 	struct backup_record record;
@@ -81,7 +81,7 @@ static int by_snapshot(const void *a, const void *b)
 	       (left->snapshot->time_ns < right->snapshot->time_ns);
 }
 
-/* What reading all lists of a segmented image shows. */
+/* Result of reading all lists of a segmented image. */
 struct segment_walk {
 	uint64_t *lost; /* a bit for each segment */
 	uint64_t chunks, data_bytes;
@@ -152,7 +152,7 @@ static int check_image(struct search *search, const struct candidate *candidate,
 	return rc;
 }
 
-/* Hands the lists of the image over. */
+/* Moves the lists of the image to the parent. */
 static void take_image(struct parent *parent, struct image *image)
 {
 	parent->map = image->map;
@@ -183,8 +183,8 @@ static int parent_load(struct search *search, const struct candidate *candidate,
 	parent->found = true;
 	parent->backup = candidate->snapshot->id;
 	parent->tree = candidate->snapshot->tree;
-	/* The backup was begun after the snapshot was cut: without metadata that is the
-	 * latest time it can be of. */
+	/* The backup began after the snapshot was cut. Without metadata that is the best
+	 * upper bound of the snapshot's time. */
 	parent->snapshot_time_ns = image.metadata_lost ? (uint64_t)candidate->snapshot->time_ns
 						       : image.metadata.snapshot_time_ns;
 	parent->segments_lost = cairn_take(survey.lost);
@@ -195,7 +195,7 @@ static int parent_load(struct search *search, const struct candidate *candidate,
 	return 0;
 }
 
-/* 1 when it is taken; 0 to look further. */
+/* Returns 1 if the candidate becomes the parent, 0 to continue the search. */
 static int parent_try(struct search *search, const struct candidate *candidate,
 		      struct cairn_err *err)
 {
@@ -226,7 +226,7 @@ static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *er
 	size_t low = 0;
 	size_t high = search->n;
 
-	while (low < high) { /* the first one behind that id */
+	while (low < high) { /* find the first candidate after that id */
 		size_t middle = (low + high) / 2;
 
 		if (strcmp(search->candidates[middle].record.snapshot_id, snapshot_id) <= 0)
@@ -249,7 +249,7 @@ static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *er
 	return search->tries >= TRIES_MAX;
 }
 
-/* By time, and those of one time in any order. */
+/* Orders by time. The order within the same time is arbitrary, but fixed. */
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {
 	if (a->snapshot->time_ns != b->snapshot->time_ns)
@@ -257,7 +257,7 @@ static bool is_before(const struct candidate *a, const struct candidate *b)
 	return a < b;
 }
 
-/* The newest backup of the same volume; behind `last`, the next one. */
+/* The newest backup of the same volume before `last`; the newest of all if that is NULL. */
 static const struct candidate *next_relative(const struct search *search,
 					     const struct candidate *last)
 {
@@ -321,7 +321,8 @@ static int parent_collect(struct search *search, const struct repo_snapshot_list
 	return 0;
 }
 
-/* Nothing here depends on the time, but retention rules and users do. */
+/* Warns of backups with a time in the future. The search does not depend on times, but
+ * retention rules and users do. */
 static void say_to_come(const struct search *search)
 {
 	int64_t now = (int64_t)cairn_now_ns();

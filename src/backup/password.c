@@ -18,7 +18,7 @@
 #include "base/mem.h"
 
 #define WORDS_MAX      64
-#define LINE_MAX_BYTES 4097 /* of a terminal: it gives no longer ones */
+#define LINE_MAX_BYTES 4097 /* a terminal's lines are not longer */
 
 void backup_password_free(char *password)
 {
@@ -57,7 +57,7 @@ static int password_from_file(const char *path, char **ret, struct cairn_err *er
 	return 0;
 }
 
-/* Cuts in place. */
+/* Splits the words in place. */
 static int password_split(char *text, char *words[WORDS_MAX + 1], struct cairn_err *err)
 {
 	size_t n = 0;
@@ -108,7 +108,8 @@ static int from_command(const char *command, char **ret, struct cairn_err *err)
 	return 0;
 }
 
-/* Signals that end the program, which would leave a terminal that shows nothing. */
+/* Signals that end the program. They are caught while the echo is off, because the terminal
+ * would stay that way. */
 static const int ending[] = {SIGINT, SIGTERM, SIGQUIT};
 #define ENDING (sizeof(ending) / sizeof(ending[0]))
 
@@ -119,11 +120,12 @@ static void on_signal(int sig)
 	caught = sig;
 }
 
-/* One line of the terminal. A signal ends it, and comes when the terminal is as it was. */
+/* Reads one line from the terminal. A signal ends the read, and is raised again after the
+ * terminal was restored. */
 static ssize_t read_line(int fd, const struct termios *quiet, const struct termios *old, char *line,
 			 size_t n)
 {
-	struct sigaction catching = {.sa_handler = on_signal}; /* no SA_RESTART: it ends read() */
+	struct sigaction catching = {.sa_handler = on_signal}; /* no SA_RESTART: ends read() */
 	struct sigaction before[ENDING];
 	ssize_t got;
 	int why;
@@ -144,7 +146,7 @@ static ssize_t read_line(int fd, const struct termios *quiet, const struct termi
 	return caught ? -1 : got;
 }
 
-/* One line from the terminal, not shown. */
+/* Reads one line from the terminal without echo. */
 static int password_ask(const char *prompt, char **ret, struct cairn_err *err)
 {
 	cairn_auto_fd int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);

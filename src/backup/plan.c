@@ -7,21 +7,21 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* Every data chunk lies in one window: planning goes window by window. */
+/* No data chunk crosses a window, so windows are planned one by one. */
 #define WINDOW      CHUNK_DATA_MAX
 #define PARTS_MAX   (WINDOW / CHUNK_DATA_MIN + 1)
-#define MERGE_SHARE 4 /* merging may read one part in so many of what is read anyway */
+#define MERGE_SHARE 4 /* merging may add one part in this many to the bytes that are read */
 
-/* A piece of the parent inside the window. */
+/* A piece of the parent within the window. */
 struct part {
 	uint64_t offset;
 	uint64_t length;
 	const uint8_t *id; /* NULL: zeros */
-	bool lost;         /* must be read, with the same cuts: so it has the same id */
-	bool clipped;      /* a fraction of a chunk that is longer than the window */
+	bool lost;         /* must be read, with the same boundaries and thus the same id */
+	bool clipped;      /* part of a chunk that is longer than the window */
 };
 
-/* A chunk of the parent, and where it begins. */
+/* A chunk of the parent and its offset. */
 struct start {
 	size_t chunk;
 	uint64_t offset;
@@ -34,19 +34,19 @@ struct planner {
 	uint64_t leaf;
 
 	uint64_t windows;
-	struct start *starts; /* of the windows in the parent */
-	uint64_t hand;        /* the window where merging goes on */
-	uint64_t merge;       /* windows that are merged from there on */
+	struct start *starts; /* for each window, the chunk of the parent where it begins */
+	uint64_t hand;        /* the window where merging continues, as the hand of a clock */
+	uint64_t merge;       /* number of windows that are merged from there on */
 
-	/* The window at hand. */
+	/* State of the current window. */
 	bool merging;
 	uint64_t merge_from; /* nothing before this offset is merged */
-	uint64_t merge_most; /* bytes that may be read for it */
-	uint64_t excess;     /* chunks that are to be saved by it */
+	uint64_t merge_most; /* bytes that may be read for merging */
+	uint64_t excess;     /* chunks that merging should save */
 	struct part parts[PARTS_MAX];
 	size_t n_parts;
 
-	struct chunk_map *map; /* NULL: only counting */
+	struct chunk_map *map; /* NULL: only count */
 	struct plan_tally total;
 	struct cairn_err *err;
 };
@@ -70,7 +70,7 @@ static int plan_emit(struct planner *p, enum chunk_kind kind, const uint8_t *id,
 	return p->map ? backup_chunk_map_add(p->map, kind, id, length, p->err) : 0;
 }
 
-/* Loads what the parent has in [start, end); beyond its end there are zeros. */
+/* Loads the parent's parts of [start, end); after its end there are zeros. */
 static void load_window(struct planner *p, const struct start *at, uint64_t start, uint64_t end)
 {
 	const struct chunk_map *parent = p->spec->parent;
@@ -112,13 +112,13 @@ static size_t part_at(const struct planner *p, uint64_t offset)
 	return low;
 }
 
-/* What the parent has in a node. */
+/* The parent's parts within a node. */
 struct below {
 	size_t first;
 	size_t end;
-	size_t data; /* chunks that are not zeros */
-	bool inside; /* the node is a fraction of one data chunk */
-	bool lost;   /* one of them is */
+	size_t data; /* number of chunks that are not zeros */
+	bool inside; /* the node is a part of one data chunk */
+	bool lost;   /* one of the chunks is lost */
 };
 
 static struct below look_below(const struct planner *p, uint64_t offset, uint64_t end)
@@ -154,7 +154,7 @@ static bool may_merge(const struct planner *p, uint64_t offset, uint64_t length,
 	       p->total.merged_bytes + length <= p->merge_most;
 }
 
-/* Nothing changed in the node. */
+/* Emits a node without changes: zeros, the chunks of the parent, or one merged chunk. */
 static int plan_keep(struct planner *p, uint64_t offset, uint64_t end, const struct below *below)
 {
 	if (below->data == 0)
@@ -185,7 +185,7 @@ static enum verdict judge_changed(const struct planner *p, uint64_t length,
 				  const struct below *below)
 {
 	if (count->marked == 0) {
-		/* A node above the base may hold chunks that are worth merging. */
+		/* A node above the base size may contain chunks that are worth merging. */
 		bool split = p->merging && length > p->base && below->data > 1;
 
 		return split ? SPLIT : KEEP;
@@ -199,7 +199,7 @@ static enum verdict judge_changed(const struct planner *p, uint64_t length,
 	return 2 * count->zero >= count->granules ? SPLIT : READ;
 }
 
-/* The parent's cuts are kept, so that what did not change keeps its identity. */
+/* Keeps the boundaries of the parent's chunks, so that unchanged data keeps its ids. */
 static enum verdict judge_allocated(const struct planner *p, uint64_t length,
 				    const struct backup_changed_bitmap_count *count,
 				    const struct below *below)
@@ -259,8 +259,7 @@ static int plan_window(struct planner *p, uint64_t window, bool merging)
 	return plan_node(p, start, WINDOW);
 }
 
-/* Plans the volume; windows in the arc of `merge` windows from the hand on are
- * merged. */
+/* Plans the volume. Merges `merge` windows, beginning at the hand and wrapping around. */
 static int plan_pass(struct planner *p)
 {
 	p->total = (struct plan_tally){0};
@@ -274,8 +273,8 @@ static int plan_pass(struct planner *p)
 	return 0;
 }
 
-/* Moves the hand until `excess` chunks less are left or `most` bytes are to be
- * read for it. */
+/* Extends the merged windows until `excess` chunks are saved, or `most` bytes would have to
+ * be read. */
 static int move_hand(struct planner *p, uint64_t excess, uint64_t most)
 {
 	struct plan_tally before = p->total;
@@ -303,7 +302,7 @@ static int move_hand(struct planner *p, uint64_t excess, uint64_t most)
 	return 0;
 }
 
-/* Chooses the finest leaf that the budget bears. */
+/* Chooses the smallest leaf that keeps the number of chunks within the budget. */
 static int plan_choose(struct planner *p, uint64_t budget)
 {
 	for (p->leaf = CHUNK_DATA_MIN;; p->leaf *= 2) {
@@ -320,7 +319,7 @@ static int plan_choose(struct planner *p, uint64_t budget)
 	}
 }
 
-/* Where in the parent each window begins. */
+/* Finds for each window the chunk of the parent where it begins. */
 static int find_starts(struct planner *p, struct cairn_err *err)
 {
 	const struct chunk_map *parent = p->spec->parent;
@@ -438,7 +437,7 @@ int backup_plan_segment(const struct plan_segment_spec *spec, struct chunk_map *
 	}
 	if (rc)
 		return rc;
-	/* Unchanged segments are left alone. */
+	/* Segments without changes are not merged, because that would rewrite them. */
 	if (p.total.read_bytes > 0 && p.total.chunks > most * SEGMENT_SOFT)
 		p.excess = p.total.chunks - most * SEGMENT_SOFT;
 	p.map = map;

@@ -16,7 +16,7 @@
 #include "pool/store/store.h"
 #include "repo/blob.h"
 
-#define BATCH_BYTES (1U << 20) /* what a thread takes at once */
+#define BATCH_BYTES (1U << 20) /* bytes that a thread takes at a time */
 
 struct reading {
 	struct repo *repo;
@@ -24,7 +24,7 @@ struct reading {
 	struct chunk_map *map;
 	size_t buffer_bytes;
 
-	/* Under the team's lock: where the next task is looked for. */
+	/* Guarded by the team's lock: where the search for the next task begins. */
 	size_t next;
 	uint64_t offset;
 
@@ -38,7 +38,8 @@ struct worker {
 	uint8_t *buffer;
 };
 
-/* Chunks up to so many bytes, with what is not read between them left out. */
+/* Takes the next chunks, up to a limit of bytes. Chunks between them that are not read do
+ * not count. */
 static bool read_chunks_take(void *arg, struct team_task *task)
 {
 	struct reading *reading = arg;
@@ -88,7 +89,7 @@ static int read_chunks_store(struct reading *reading, const uint8_t *data, struc
 	return 0;
 }
 
-/* Neighbours of a task: chunks [first, end) to read, the first at `offset`. */
+/* A run of adjacent chunks [first, end) of a task that are to be read, the first at `offset`. */
 struct run {
 	size_t first;
 	size_t end;
@@ -96,7 +97,7 @@ struct run {
 	uint64_t bytes;
 };
 
-/* The next one behind `run`; the first when that is { .end = task->first }. */
+/* Advances to the next run; to the first if *run is { .end = task->first }. */
 static bool next_run(const struct chunk_map *map, const struct team_task *task, struct run *run)
 {
 	size_t i = run->end;
@@ -135,9 +136,9 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 	return rc;
 }
 
-/* Scattered chunks are requested together before waiting for the first: a disk serves
- * many requests in the time of one. A chunk that was read is not CHUNK_READ any more,
- * but what lies behind it is. */
+/* All runs are requested before waiting for the first, because a disk serves many requests
+ * in the time of one. The second pass finds the same runs: reading a chunk changes its
+ * kind, but not those behind it. */
 static int read_chunks_work(void *arg, void *worker_arg, const struct team_task *task,
 			    struct cairn_err *err)
 {

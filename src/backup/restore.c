@@ -22,31 +22,31 @@
 #include "repo/blob.h"
 #include "repo/repo.h"
 
-#define BATCH_CHUNKS 2048U        /* fetched at once */
-#define BATCH_BYTES  (4ULL << 20) /* but not more than this, or one chunk */
-#define MORE_WORKERS 2U           /* than processors: some wait for the disk */
+#define BATCH_CHUNKS 2048U        /* chunks that are fetched together */
+#define BATCH_BYTES  (4ULL << 20) /* limit of their bytes; one chunk may exceed it */
+#define MORE_WORKERS 2U           /* more than processors: some wait for the disk */
 #define LARGE_PAGE   (2U << 20)
-#define BLOCK        4096U /* zeros of this length are left out on a fresh target */
+#define BLOCK        4096U /* runs of zeros of this length are not written to a fresh target */
 
 struct restoring {
 	struct repo *repo;
 	struct target *target;
 	const struct restore_spec *spec;
 
-	/* Under the team's lock. */
+	/* Guarded by the team's lock. */
 	size_t next;
 	uint64_t offset;
-	size_t held; /* the chunk of `held` at or behind `held_offset` */
+	size_t held; /* index of the chunk of spec->held at `held_offset` */
 	uint64_t held_offset;
 	uint64_t bytes_kept;
 
-	atomic_bool settling; /* some thread looks whether an early lock is certain */
+	atomic_bool settling; /* a thread waits until an early lock is certain */
 	atomic_ullong bytes_written;
 	atomic_ullong bytes_zeroed;
-	atomic_ullong bytes_found; /* on a target that holds part of the backup */
+	atomic_ullong bytes_found; /* bytes that the target already had */
 };
 
-/* True when the target holds the chunk already. Asked in ascending order. */
+/* True if the target already holds the chunk. Must be called in ascending order. */
 static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t offset)
 {
 	const struct chunk_map *held = r->spec->held;
@@ -62,7 +62,7 @@ static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t off
 	if (r->held == held->n)
 		return false;
 	other = &held->at[r->held];
-	if (chunk->kind == CHUNK_ZERO) /* one run may hold another */
+	if (chunk->kind == CHUNK_ZERO) /* compare as ranges: a run of zeros may contain another */
 		return other->kind == CHUNK_ZERO &&
 		       r->held_offset + other->length >= offset + chunk->length;
 	return other->kind == chunk->kind && r->held_offset == offset &&
@@ -77,7 +77,7 @@ static bool restore_take(void *arg, struct team_task *task)
 	while (r->next < map->n && is_held(r, &map->at[r->next], r->offset)) {
 		if (r->spec->held)
 			r->bytes_kept += map->at[r->next].length;
-		else /* a hole stays one */
+		else /* zeros stay a hole */
 			atomic_fetch_add(&r->bytes_zeroed, map->at[r->next].length);
 		r->offset += map->at[r->next++].length;
 	}
@@ -107,10 +107,10 @@ struct batch {
 	struct restoring *restoring;
 	struct repo_id ids[BATCH_CHUNKS];
 	struct repo_blob_room rooms[BATCH_CHUNKS];
-	uint64_t offsets[BATCH_CHUNKS]; /* in the volume */
+	uint64_t offsets[BATCH_CHUNKS]; /* offset in the volume */
 	size_t n;
 	uint8_t *memory;
-	uint8_t *buffer; /* in it, aligned for the disk */
+	uint8_t *buffer; /* part of it, aligned for direct I/O */
 	size_t buffer_bytes;
 };
 
@@ -119,7 +119,7 @@ static bool block_is_zero(const uint8_t *data, size_t n)
 	return data[0] == 0 && memcmp(data, data + 1, n - 1) == 0;
 }
 
-/* Writes what is not zeros. */
+/* Writes the blocks that are not zeros. */
 static int write_sparse(const struct target *target, const uint8_t *data, size_t n, uint64_t offset,
 			struct cairn_err *err)
 {
@@ -151,7 +151,8 @@ static int make_buffer(struct batch *batch, size_t n, struct cairn_err *err)
 	if (!batch->memory)
 		return cairn_err_nomem(err, "what is restored");
 	batch->buffer = batch->memory + (LARGE_PAGE - (uintptr_t)batch->memory % LARGE_PAGE);
-	/* The kernel looks up each page for each write past its cache: better few. */
+	/* For direct I/O the kernel looks up each page of the buffer: huge pages make that
+	 * fewer. */
 	(void)madvise(batch->buffer, n, MADV_HUGEPAGE);
 	batch->buffer_bytes = n;
 	return 0;
@@ -183,7 +184,8 @@ static int write_batch(struct restoring *r, const struct batch *batch, struct ca
 	return rc;
 }
 
-/* Whether the target holds the chunk; its bytes are left in the chunk's room. */
+/* Reads the target's bytes into the chunk's place in the buffer; *ret_found says whether
+ * they are the chunk. */
 static int find_chunk(const struct restoring *r, const struct batch *batch, size_t i,
 		      bool *ret_found, struct cairn_err *err)
 {
@@ -199,7 +201,7 @@ static int find_chunk(const struct restoring *r, const struct batch *batch, size
 	return 0;
 }
 
-/* Takes out of the batch what an interrupted restore has written already. */
+/* Drops chunks from the batch that an interrupted restore has already written. */
 static int leave_out_found(struct restoring *r, struct batch *batch, struct cairn_err *err)
 {
 	size_t n = 0;
@@ -240,8 +242,8 @@ static int restore_fetch(struct restoring *r, struct batch *batch, size_t bytes,
 	return rc < 0 ? rc : write_batch(r, batch, err);
 }
 
-/* One thread waits for an early lock to be certain while the others work, so that a restore
- * that has to begin again does so soon. */
+/* One thread waits until the early lock is certain while the others work, so that a restore
+ * that has to start over does so early. */
 static int settle_once(struct restoring *r, struct cairn_err *err)
 {
 	return atomic_exchange(&r->settling, true) ? 0 : repo_settle(r->repo, err);

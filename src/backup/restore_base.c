@@ -42,7 +42,7 @@ struct search {
 	char snapshot_id[POOL_ID_MAX + 1];
 };
 
-/* Snapshots come oldest first: the last one that has a backup stays. */
+/* Snapshots come oldest first, so the last one that has a backup is used. */
 static int restore_base_match(void *arg, const struct pool_snapshot *snapshot,
 			      struct cairn_err *err)
 {
@@ -77,7 +77,7 @@ static int restore_base_draw(struct pool *pool, const char *base, const char *ta
 	return rc;
 }
 
-/* What changed in the volume since the snapshot. */
+/* Marks what changed in the volume since the snapshot. */
 static int restore_base_since(struct pool *pool, const char *volume, const char *snapshot_id,
 			      struct changed_bitmap **ret, struct cairn_err *err)
 {

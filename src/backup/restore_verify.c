@@ -60,7 +60,7 @@ static int read_back(const struct verifying *v, uint8_t *buffer, size_t n, uint6
 	return (size_t)got == n ? 0 : restore_verify_differs(offset + (uint64_t)got, err);
 }
 
-/* Only what is not a hole is read. */
+/* Checks that the range reads as zeros. Holes are skipped. */
 static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t offset,
 			uint64_t length, struct cairn_err *err)
 {

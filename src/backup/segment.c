@@ -17,8 +17,8 @@
 #include "repo/repo.h"
 #include "repo/tree.h"
 
-#define LISTS_AT_ONCE  64U /* that a thread asks for together */
-#define GROUPS_AT_ONCE 4U  /* in memory while an image is walked */
+#define LISTS_AT_ONCE  64U /* lists that a thread requests together */
+#define GROUPS_AT_ONCE 4U  /* groups in memory while an image is walked */
 
 const char *backup_segment_name(unsigned digits, size_t number, char out[SEGMENT_NAME_MAX])
 {
@@ -113,7 +113,7 @@ int backup_segments_leaves(struct repo *repo, const struct segments *segments, u
 	return rc;
 }
 
-/* The length of the file in a segment's tree. */
+/* Returns the length of the file in a segment's tree. */
 static int measure_leaf(struct repo *repo, const struct repo_id *leaf, uint64_t *ret,
 			struct cairn_err *err)
 {
@@ -125,7 +125,7 @@ static int measure_leaf(struct repo *repo, const struct repo_id *leaf, uint64_t 
 	return rc;
 }
 
-/* The sizes, from the trees alone. */
+/* Reads the sizes, from the trees alone. */
 static int segment_measure(struct repo *repo, struct segments *segments, struct cairn_err *err)
 {
 	struct listing first, last = {0};
@@ -181,7 +181,7 @@ int backup_segments_read_groups(struct repo *repo, struct segments *segments, st
 			     segments->n_groups, segments->segment, segments->size);
 }
 
-/* How many groups an image has; 0 when there is no such image. */
+/* Returns the number of groups of an image; 0 if the sizes are invalid. */
 static size_t groups_for(uint64_t size, uint64_t segment)
 {
 	uint64_t count = segment > 0 ? backup_segments_count(size, segment) : 0;
@@ -268,7 +268,7 @@ struct loading {
 	struct segment_list *lists;
 };
 
-/* What one thread asks for. */
+/* The lists that one thread requests. */
 struct share {
 	const struct loading *loading;
 	size_t first;
@@ -298,7 +298,7 @@ static int load_share(void *arg, size_t i, struct cairn_err *err)
 				    left < LISTS_AT_ONCE ? left : LISTS_AT_ONCE, segment_parse_list,
 				    &share, &why);
 
-	if (rc == CAIRN_NOT_FOUND) /* something refers to it */
+	if (rc == CAIRN_NOT_FOUND) /* it is missing although something refers to it */
 		rc = CAIRN_DATA_LOSS;
 	return rc ? cairn_err_set(err, rc, "%s", why.msg) : 0;
 }

@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "repo/tree.h"
 
-/* Nothing in a node may depend on when or by which backup it was written, or unchanged
- * segments would not keep their trees. Segments of zeros share one number. */
+/* Nothing in a node may depend on the backup or its time, or unchanged segments would get
+ * new trees. Segments of zeros share one inode number. */
 enum { INODE_DIR = 3, INODE_ZEROS = 4, INODE_FIRST = 16 };
 
 static struct repo_node segment_write_node_of(const char *name, bool dir)
@@ -39,7 +39,7 @@ int backup_segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
 
 	for (size_t i = 0; i < n; i++) {
 		node.size += chunks[i].length;
-		content.sparse &= chunks[i].kind == CHUNK_ZERO; /* one chunk is always sparse */
+		content.sparse &= chunks[i].kind == CHUNK_ZERO; /* zeros only */
 	}
 	node.inode = content.sparse ? INODE_ZEROS : INODE_FIRST + number;
 	rc = repo_tree_writer_new(repo, &writer, err);
@@ -52,7 +52,7 @@ int backup_segment_save(struct repo *repo, struct zeros *zeros, uint64_t number,
 	return rc ? rc : repo_tree_writer_finish(writer, ret, err);
 }
 
-/* The trees were stored just now, or are a parent's of which nothing is lost. */
+/* All trees exist: they were just stored, or belong to an intact parent. */
 static int save_directory(struct repo *repo, unsigned digits, const struct repo_id *ids, size_t n,
 			  struct repo_id *ret, struct cairn_err *err)
 {

@@ -19,35 +19,35 @@
 #include "repo/each.h"
 #include "repo/repo.h"
 
-#define BATCH 1024U /* segments that are in memory at a time */
+#define BATCH 1024U /* segments in memory at a time */
 
 struct making {
 	struct repo *repo;
 	const struct segmented_spec *spec;
 	struct segmented_result *result;
-	struct segments now; /* `groups` are filled in */
+	struct segments now; /* only `groups` are set */
 	uint64_t count;
 	bool grown_upon;        /* the parent has segments */
-	uint64_t parent_count;  /* of the parent's segments */
-	struct repo_id *leaves; /* of all segments; of groups that are kept not filled in */
-	uint64_t *open;         /* groups that are not kept */
+	uint64_t parent_count;  /* number of the parent's segments */
+	struct repo_id *leaves; /* trees of all segments; unset in groups that are kept */
+	uint64_t *open;         /* groups that change */
 	size_t n_open;
-	uint64_t *todo; /* segments that are planned */
+	uint64_t *todo; /* segments that change */
 	size_t n_todo;
 	bool has_zeros;
 	struct repo_id zeros;  /* the tree of a segment of zeros */
-	struct layout *layout; /* as it will be; or NULL */
+	struct layout *layout; /* for the next backup; or NULL */
 
-	/* Where in the one file of the parent the next segment begins. */
+	/* If the parent is one file: where in it the next segment begins. */
 	size_t first;
 	uint64_t first_offset;
 
-	/* The batch at hand: todo[at] to todo[at + n - 1]. */
+	/* The current batch: todo[at] to todo[at + n - 1]. */
 	size_t at, n;
 	struct segment_list lists[BATCH];
-	size_t starts[BATCH], ends[BATCH]; /* in `map` */
+	size_t starts[BATCH], ends[BATCH]; /* indexes in `map` */
 	struct chunk_map map;
-	uint64_t read_before; /* by batches before */
+	uint64_t read_before; /* bytes read by earlier batches */
 };
 
 static void making_free(struct making *m)
@@ -63,7 +63,7 @@ static void making_free(struct making *m)
 }
 CAIRN_DEFINE_CLEANUP(struct making, making_free);
 
-/* ---- what is to be done ------------------------------------------------------ */
+/* ---- what has to be done ----------------------------------------------------- */
 
 static bool is_lost(const struct parent *parent, uint64_t first, uint64_t end)
 {
@@ -73,7 +73,7 @@ static bool is_lost(const struct parent *parent, uint64_t first, uint64_t end)
 	return false;
 }
 
-/* Bytes of the segments [first, end) that the volume has, marked or not. */
+/* True if a byte of the segments [first, end) is marked. */
 static bool is_marked(const struct making *m, uint64_t first, uint64_t end)
 {
 	uint64_t from = first * m->now.segment;
@@ -81,7 +81,7 @@ static bool is_marked(const struct making *m, uint64_t first, uint64_t end)
 	return backup_changed_bitmap_any(m->spec->marks, from, (end - first) * m->now.segment);
 }
 
-/* The segments [first, end) are the parent's. */
+/* True if the parent's segments [first, end) are used unchanged. */
 static bool segmented_is_kept(const struct making *m, uint64_t first, uint64_t end)
 {
 	const struct segments *old = &m->spec->parent->segments;
@@ -98,7 +98,7 @@ static bool is_zeros(const struct making *m, uint64_t number)
 	       backup_segments_length(&m->now, number) == m->now.segment;
 }
 
-/* The tree of a segment of zeros, stored once. */
+/* Stores the tree of a segment of zeros once. */
 static int put_zeros(struct making *m, struct repo_id *ret, struct cairn_err *err)
 {
 	struct chunk chunk = {.kind = CHUNK_ZERO, .length = (uint32_t)m->now.segment};
@@ -111,7 +111,7 @@ static int put_zeros(struct making *m, struct repo_id *ret, struct cairn_err *er
 	return rc;
 }
 
-/* The parent's trees of a group as this machine keeps them; false when one is not known. */
+/* Takes the parent's trees of a group from the local cache; false if one is missing. */
 static bool recall_group(const struct making *m, uint64_t group)
 {
 	const struct layout *layout = m->spec->parent->layout;
@@ -128,7 +128,7 @@ static bool recall_group(const struct making *m, uint64_t group)
 	return true;
 }
 
-/* The parent's trees of a group, as far as it has them. */
+/* Loads the parent's trees of a group, as far as it has any. */
 static int load_group(void *arg, size_t i, struct cairn_err *err)
 {
 	const struct making *m = arg;
@@ -137,8 +137,7 @@ static int load_group(void *arg, size_t i, struct cairn_err *err)
 
 	if (!m->grown_upon || first >= m->parent_count || recall_group(m, group))
 		return 0;
-	/* The parent may have more segments in it than the volume only if it was longer,
-	 * which it was not. */
+	/* This cannot overrun `leaves`: a parent that was longer than the volume is not used. */
 	return backup_segments_leaves(m->repo, &m->spec->parent->segments, group, m->leaves + first,
 				      err);
 }
@@ -185,7 +184,7 @@ static int choose_segments(struct making *m, struct cairn_err *err)
 
 /* ---- a batch ----------------------------------------------------------------- */
 
-/* The parent's lists of the segments of the batch that it has. */
+/* Loads the parent's chunk lists of the segments of the batch. */
 static int load_lists(struct making *m, struct cairn_err *err)
 {
 	cairn_auto_free struct repo_id *ids = NULL;
@@ -196,7 +195,7 @@ static int load_lists(struct making *m, struct cairn_err *err)
 	ids = cairn_calloc(m->n, sizeof(*ids));
 	if (!ids)
 		return cairn_err_nomem(err, "segments");
-	/* They ascend: those that the parent does not have are the last. */
+	/* The segments ascend, so those that the parent does not have are the last. */
 	for (; n < m->n && m->todo[m->at + n] < m->parent_count; n++)
 		ids[n] = m->leaves[m->todo[m->at + n]];
 	return backup_segment_lists_load(m->repo, ids, n, m->lists, err);
@@ -211,7 +210,8 @@ static void count_data(const struct chunk_map *map, size_t from, size_t to, uint
 	}
 }
 
-/* The chunks of the parent's segment; looked up only where nothing else tells them. */
+/* Lists the chunks of the parent's segment. Their sizes are looked up in the index only if
+ * the local layout does not have them. */
 static int list_chunks(const struct making *m, size_t i, uint64_t number, struct chunk_map *map,
 		       struct cairn_err *err)
 {
@@ -231,7 +231,7 @@ static int list_chunks(const struct making *m, size_t i, uint64_t number, struct
 	return backup_segment_list_chunks(m->repo, m->spec->zeros, list, length, map, err);
 }
 
-/* What of the parent a segment is planned upon. */
+/* Finds the parent's chunks on which a segment is planned. */
 static int segmented_find_parent(struct making *m, size_t i, struct plan_segment_spec *spec,
 				 struct chunk_map *own, struct cairn_err *err)
 {
@@ -279,7 +279,7 @@ static int plan_one(struct making *m, size_t i, struct cairn_err *err)
 	};
 	int rc = segmented_find_parent(m, i, &spec, &own, err);
 
-	/* What lies between the segments is not read. */
+	/* The gap between the segments is not read. */
 	if (!rc)
 		rc = backup_chunk_map_add(&m->map, CHUNK_ZERO, NULL, offset - m->map.size, err);
 	m->starts[i] = m->map.barrier = m->map.n;

@@ -13,11 +13,11 @@
 #include "base/mem.h"
 #include "repo/repo_snapshot.h"
 
-/* An id is shown with so many digits. Shorter ones are looked for among the names
- * of volumes too: "feed" may be either. */
+/* Number of digits with which ids are shown. Shorter ones are also looked up as names of
+ * volumes: "feed" may be either. */
 #define SHOWN_DIGITS 8
 
-/* How many volumes an error message names. */
+/* Maximum of volumes that an error message names. */
 #define NAMED_MAX 8
 
 #define NAMES_BYTES_MAX 512
@@ -25,7 +25,7 @@
 struct selection {
 	const struct backup_choice *choice;
 	struct repo_snapshot_list list;
-	struct repo_snapshot **fits; /* of the list, in its order */
+	struct repo_snapshot **fits; /* entries of the list, in its order */
 	size_t n;
 };
 
@@ -40,7 +40,8 @@ static const char *select_host_of(const struct repo_snapshot *snapshot)
 	return snapshot->hostname ? snapshot->hostname : "";
 }
 
-/* What backups of one volume have in common; of what others made, the path. */
+/* The key by which backups are grouped: the volume's name, or the path for backups by other
+ * programs. */
 static const char *subject_of(const struct repo_snapshot *snapshot)
 {
 	struct backup_record record = backup_record_of(snapshot);
@@ -54,7 +55,7 @@ static bool select_is_of_volume(const struct backup_record *record, const char *
 	       (strcmp(record->volume, volume) == 0 || strcmp(record->volume_id, volume) == 0);
 }
 
-/* True if `text` is "VOLUME@SNAPSHOT". Both may hold an '@'. */
+/* True if `text` is "VOLUME@SNAPSHOT". Both names may contain an '@'. */
 static bool is_pair(const char *text, const char *volume, const char *snapshot)
 {
 	size_t n = strlen(volume);
@@ -183,7 +184,7 @@ static bool is_snapshot_id(const struct selection *s)
 	return strcmp(backup_record_of(s->fits[0]).snapshot_id, s->choice->name) == 0;
 }
 
-/* The newest of those that fit. CAIRN_NOT_FOUND leaves `err` alone. */
+/* Finds the newest match. CAIRN_NOT_FOUND does not set `err`. */
 static int select_newest(struct selection *s, enum form form, struct repo_snapshot **ret,
 			 struct cairn_err *err)
 {
@@ -254,8 +255,7 @@ static int backup_select_select_by_name(struct repo *repo, const struct backup_c
 	return rc == CAIRN_NOT_FOUND ? select_not_found(&s, err) : rc;
 }
 
-/* What an id that is shorter than the shown one leads to is refused where a volume
- * or a snapshot has that name too. */
+/* Refuses an id with fewer digits than shown if a volume or a snapshot has the same name. */
 static int check_not_a_name(struct repo *repo, const struct backup_choice *choice,
 			    struct cairn_err *err)
 {

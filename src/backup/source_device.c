@@ -58,7 +58,7 @@ static int device_reader_open(struct backup_source *source, struct store_reader 
 	return backup_device_file_reader(&source_device_own(source)->file, ret, err);
 }
 
-/* A listing on its way into a sink. */
+/* A listing that is copied into a sink. */
 struct taking {
 	struct device_source *device;
 	struct block_sink sink;
@@ -78,7 +78,7 @@ static int source_device_take(void *arg, const struct cairn_block *block)
 	return taking->rc;
 }
 
-/* The volume may not be another one than the device is of. */
+/* The sizes must agree: otherwise the listing is of another volume than the device. */
 static int source_device_check_size(const struct device_source *device,
 				    struct cairn_listing *listing, struct cairn_err *err)
 {
@@ -139,7 +139,8 @@ static const struct backup_source_ops device_ops = {
 	.allocated = device_allocated,
 };
 
-/* What is kept with the backup: the snapshot's objects, and those that were given. */
+/* Collects the objects that are stored with the backup: the snapshot's and those that the
+ * caller gave. */
 static int keep_objects(struct device_source *device, const struct source_device_spec *spec,
 			const struct kube_snapshot *found, struct cairn_err *err)
 {

@@ -27,15 +27,15 @@
 #define ID_BYTES  16
 #define STAMP_MAX 32
 
-/* How finely filesystems tell times. */
+/* Granularity of filesystems' timestamps. */
 #define GRAIN_NS        (20 * CAIRN_NS_PER_MS)
 #define GRAIN_COARSE_NS (2 * CAIRN_NS_PER_SEC)
 
 struct file_source {
 	struct backup_source base;
-	struct backup_source_ops ops; /* without what this one cannot tell */
+	struct backup_source_ops ops; /* without the functions that this source does not support */
 	struct device_file file;
-	struct stat before; /* of a file, when it was opened */
+	struct stat before; /* attributes of a file when it was opened */
 	bool live;
 	/* Own the texts of `base`. */
 	char *volume_id;
@@ -75,7 +75,7 @@ static int file_changed(struct backup_source *source, const char *base, struct b
 	return backup_change_list_read(source_file_own(source)->changes, source->size, &sink, err);
 }
 
-/* The parts of a file that are not holes. */
+/* Marks the parts of a file that are not holes. */
 static int file_allocated(struct backup_source *source, struct block_sink sink,
 			  struct cairn_err *err)
 {
@@ -117,7 +117,7 @@ static bool is_unwritten(const struct stat *before, const struct stat *now)
 	       same_time(&now->st_ctim, &before->st_ctim);
 }
 
-/* A backup of a file that was written meanwhile is of no moment that ever was. */
+/* Fails if the file was written during the backup, which would then mix two states. */
 static int file_settled(struct backup_source *source, struct cairn_err *err)
 {
 	struct file_source *f = source_file_own(source);
@@ -195,8 +195,8 @@ static bool has_writers(int fd)
 	return errno == EAGAIN;
 }
 
-/* Until when a write could have the time of change that the file has now, in ns: the kernel
- * stamps by ticks of up to 10 ms, FAT and some servers by 1 or 2 s. */
+/* The time, in ns, until which a further write could leave the change time as it is now:
+ * the kernel stamps in ticks of up to 10 ms, FAT and some servers in steps of 1 or 2 s. */
 static uint64_t settles_at(const struct stat *st)
 {
 	uint64_t grain = st->st_ctim.tv_nsec == 0 ? GRAIN_COARSE_NS : GRAIN_NS;
@@ -205,8 +205,8 @@ static uint64_t settles_at(const struct stat *st)
 	       grain;
 }
 
-/* Remembers the file's times, when it is so long ago that it was changed that the next write
- * gives it another time. */
+/* Records the file's times. Waits if the file was changed so recently that a further write
+ * could leave its change time the same. */
 static int remember_times(struct file_source *f, const char *path, struct cairn_err *err)
 {
 	for (int tries = 0; tries < 2; tries++) {
@@ -216,7 +216,7 @@ static int remember_times(struct file_source *f, const char *path, struct cairn_
 			return cairn_err_sys(err, errno, "stat '%s'", path);
 		at = settles_at(&f->before);
 		now = cairn_now_ns();
-		/* One in the future is of another clock: nothing can be known by waiting. */
+		/* A time in the future comes from another clock: waiting does not help. */
 		if (now >= at || at - now > GRAIN_COARSE_NS)
 			break;
 		cairn_sleep_ms((at - now) / CAIRN_NS_PER_MS + 1);
@@ -257,7 +257,8 @@ static int check_whole(const struct file_source *f, const char *path, struct cai
 			     path, backup);
 }
 
-/* The last part of a path is not resolved: /dev/vg/lv stays, whatever it points to. */
+/* Makes the path absolute without resolving its last component: /dev/vg/lv keeps its name,
+ * whatever it points to. */
 static char *source_file_absolute(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -304,7 +305,7 @@ static int source_file_pass_over(void *arg, const struct block_extent *extent,
 	return 0;
 }
 
-/* A list that cannot be read is the caller's mistake, and not a reason to read everything. */
+/* An unreadable list is an error of the caller. Do not hide it by reading the whole file. */
 static int check_changes(const struct source_file_spec *spec, uint64_t size, struct cairn_err *err)
 {
 	struct block_sink sink = {.emit = source_file_pass_over};

@@ -85,7 +85,7 @@ static int pool_source_lineage(struct backup_source *source,
 			return 0;
 		memcpy(parent, at.parent, sizeof(parent));
 		if (pool_snapshot_get(source_pool_own(source)->pool, parent, &at, NULL))
-			return 0; /* past its retention time: it cannot be a base */
+			return 0; /* expired: it cannot be a base */
 	}
 	return 0;
 }

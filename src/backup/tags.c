@@ -64,7 +64,7 @@ static int tags_add_tag(struct tags *tags, const char *tag, size_t n, struct cai
 	return 0;
 }
 
-/* The next of "a,b,c"; *rest is NULL behind the last. */
+/* Returns the next item of "a,b,c"; *rest becomes NULL after the last. */
 static const char *next_tag(const char **rest, size_t *ret_n)
 {
 	const char *tag = *rest;

@@ -20,18 +20,18 @@
 #include "base/num.h"
 #include "pool/pool.h"
 
-/* Shorter pieces are collected by the page cache: the disk would be asked too often. */
+/* Shorter pieces go through the page cache, which combines them into fewer requests. */
 #define DIRECT_MIN (128U << 10)
 
 void backup_target_done(struct target *target)
 {
 	if (target->partial)
-		unlink(target->partial); /* while it is still ours */
+		unlink(target->partial); /* before its lock is released */
 	cairn_closep(&target->fd);
 	cairn_closep(&target->direct_fd);
 	cairn_closep(&target->lock);
-	/* With the file's lock: a restore that waits for it would take the volume up, finish
-	 * it, and lose it then. */
+	/* Delete the volume before releasing the file's lock: a restore that waits for the
+	 * lock would otherwise continue this volume, finish it, and then lose it. */
 	if (target->made)
 		(void)pool_volume_delete(target->pool, target->volume, POOL_DELETE_REFUSE, NULL);
 	cairn_closep(&target->file_lock);
@@ -161,7 +161,7 @@ static int open_volume(const struct target_spec *spec, struct target *target, st
 	return rc ? rc : open_old_volume(spec, &volume, target, err);
 }
 
-/* Not every filesystem can, and nothing depends on it. */
+/* Not every filesystem supports direct I/O; it is only faster. */
 static void open_direct(struct target *target)
 {
 	char path[48];
@@ -205,7 +205,8 @@ int backup_target_can_hold(const struct target *target, uint64_t size, struct ca
 			     target->was, size);
 }
 
-/* The mark first: from here on it is neither what it was nor what it will be. */
+/* Marks the target as unfinished before anything is written, because from here on its data
+ * is a mixture. */
 static int hold_file(struct target *target, struct cairn_err *err)
 {
 	int rc = target->marks ? backup_target_mark_write(target, err) : 0;
@@ -241,7 +242,7 @@ int backup_target_hold(struct target *target, struct cairn_err *err)
 
 	if (!rc && *target->volume && !target->made)
 		rc = pool_volume_set_restoring(target->pool, target->volume, target->backup, err);
-	/* What lies behind the image's end is not of the backup. */
+	/* Clear old data after the image's end. */
 	if (!rc && target->end > target->size)
 		rc = backup_target_zero(target, target->size, target->end - target->size, err);
 	return rc;
@@ -292,13 +293,13 @@ int backup_target_write(const struct target *target, const void *data, size_t n,
 	    ((uintptr_t)data | n | offset) % TARGET_ALIGN == 0) {
 		if (cairn_pwrite_full(target->direct_fd, data, n, offset) == 0)
 			return 0;
-		/* A disk with larger blocks than we know of. */
+		/* The disk has larger blocks than TARGET_ALIGN: write through the page cache. */
 		if (errno != EINVAL)
 			return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
 	}
 	if (cairn_pwrite_full(target->fd, data, n, offset) < 0)
 		return cairn_err_sys(err, errno, "write at %" PRIu64, offset);
-	/* The disk begins at once: what is left at the end is what the last sync waits for. */
+	/* Start writing back now, so that the final sync has less to wait for. */
 	(void)sync_file_range(target->fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }

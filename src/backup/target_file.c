@@ -22,7 +22,7 @@
 #include "base/mem.h"
 
 #define FILE_MODE 0600 /* protects the data of the volume */
-#define ID_SHOWN  16   /* of a backup's id, in the name of an unfinished file */
+#define ID_SHOWN  16   /* characters of the backup's id in the name of an unfinished file */
 
 static int measure_old(const struct target_spec *spec, struct target *target, struct cairn_err *err)
 {
@@ -46,7 +46,7 @@ static int check_device_size(const struct target_spec *spec, const struct target
 			     target->was, spec->size);
 }
 
-/* The lock goes with the descriptor. */
+/* Closing the descriptor releases the lock. */
 static int lock_file(int fd, const char *path, struct cairn_err *err)
 {
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -117,8 +117,8 @@ static int open_partial(struct target *target, struct cairn_err *err)
 	return 0;
 }
 
-/* Its temporary name contains the backup's id: it cannot collide with other files,
- * and an existing one is of the same backup. */
+/* The temporary name contains the backup's id, so it does not collide with other files, and
+ * an existing file of that name belongs to the same backup. */
 static int open_new(const char *path, const struct target_spec *spec, struct target *target,
 		    struct cairn_err *err)
 {
@@ -130,7 +130,7 @@ static int open_new(const char *path, const struct target_spec *spec, struct tar
 		return cairn_err_nomem(err, "target");
 	rc = open_partial(target, err);
 	if (rc) {
-		free(target->partial); /* not ours to take away */
+		free(target->partial); /* another process may be writing it: do not delete it */
 		target->partial = NULL;
 		return rc;
 	}
@@ -171,7 +171,7 @@ static int target_file_sync_parent(const char *path, struct cairn_err *err)
 	return 0;
 }
 
-/* Fails where there is a file of the new name. Not every filesystem can rename so. */
+/* Renames without replacing an existing file, also on filesystems without RENAME_NOREPLACE. */
 static int target_file_rename_new(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)

@@ -41,7 +41,8 @@ int backup_target_mark_read(int fd, char ret[POOL_RESTORING_MAX + 1], struct cai
 	return 0;
 }
 
-/* What of the old beginning stays is known by then only to the head. */
+/* Reads the old beginning into `head` and replaces it by the mark. From then on the old
+ * beginning is in memory only. */
 static int put_mark(struct target *target, uint8_t *head, size_t n, struct cairn_err *err)
 {
 	uint8_t *mark = cairn_calloc(n, 1);
@@ -93,7 +94,8 @@ size_t backup_target_mark_take(const struct target *target, const void *data, ui
 	return part;
 }
 
-/* The mark itself goes last. */
+/* Writes the beginning. The sector with the mark is last, so that a crash leaves the target
+ * marked. */
 int backup_target_mark_replace(struct target *target, struct cairn_err *err)
 {
 	if (!target->head)

@@ -37,7 +37,7 @@ static void team_fail(struct running *running, int rc, const struct cairn_err *e
 	running->err = *err;
 }
 
-/* Books what was done and takes the next. */
+/* Counts the finished task and takes the next. */
 static bool team_next(struct running *running, struct team_task *task)
 {
 	const struct team *team = running->team;
@@ -80,7 +80,8 @@ int backup_team_run(const struct team *team, unsigned threads, struct cairn_err 
 
 	if (threads == 0)
 		threads = backup_team_size();
-	/* One thread of them is ours; where no more can be had, the work is done by fewer. */
+	/* The calling thread works too. If fewer threads can be started, these do all of
+	 * the work. */
 	cairn_crew_start(&others, threads - 1, team_do_run, &running);
 	team_do_run(&running);
 	cairn_crew_join(&others);

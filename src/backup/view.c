@@ -14,9 +14,9 @@
 
 #define SLOTS_MIN 16U
 #define SLOTS_MAX 4096U
-#define FETCH_MAX 256U /* chunks at once */
+#define FETCH_MAX 256U /* chunks that are fetched together */
 
-/* A chunk that is kept: the last one of those that share the slot. */
+/* A cached chunk: the most recent of those that share the slot. */
 struct slot {
 	size_t chunk;
 	uint8_t *data; /* NULL: free */
@@ -25,12 +25,12 @@ struct slot {
 struct view {
 	struct repo *repo;
 	struct image image;
-	uint64_t *offsets; /* of the chunks */
+	uint64_t *offsets; /* offsets of the chunks */
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct slot *slots;
 	size_t n_slots;
-	uint64_t next; /* where the last read ended */
+	uint64_t next; /* end of the last read, to detect sequential reading */
 };
 
 void backup_view_free(struct view *view)
@@ -106,10 +106,10 @@ static size_t chunk_at(const struct view *view, uint64_t offset)
 	return low;
 }
 
-/* What one read wants of the repository. */
+/* One read: its range, its buffer and the chunks that it needs from the repository. */
 struct fetch {
 	struct view *view;
-	uint64_t from; /* the bytes that are wanted, and where they go */
+	uint64_t from; /* the wanted bytes [from, to) go into `buf` */
 	uint64_t to;
 	uint8_t *buf;
 	struct repo_id ids[FETCH_MAX];
@@ -117,7 +117,7 @@ struct fetch {
 	size_t n;
 };
 
-/* Copies the part of a chunk that is wanted. */
+/* Copies the wanted part of a chunk. */
 static void copy_part(const struct fetch *fetch, size_t chunk, const uint8_t *data)
 {
 	uint64_t begin = fetch->view->offsets[chunk];
@@ -146,15 +146,15 @@ static int view_keep(void *arg, size_t i, const uint8_t *data, size_t n, struct 
 	copy_part(fetch, chunk, data);
 	copy = cairn_memdup(data, n);
 	if (!copy)
-		return 0; /* read, though not kept */
+		return 0; /* served, but not cached */
 	cairn_scoped_lock(&view->lock);
 	free(slot->data);
 	*slot = (struct slot){.chunk = chunk, .data = copy};
 	return 0;
 }
 
-/* Serves what is at hand and lists what is not. True when [from, to) goes on
- * behind what was listed. */
+/* Copies cached chunks and lists the missing ones. True if [from, to) continues after the
+ * listed chunks. */
 static bool view_look(struct fetch *fetch, bool ahead)
 {
 	struct view *view = fetch->view;
@@ -205,13 +205,13 @@ int backup_view_read(struct view *view, uint64_t offset, void *buf, size_t n, si
 		more = view_look(&fetch, ahead);
 		if (fetch.n == 0)
 			return 0;
-		/* What lies ahead is only worth fetching together with what is wanted. */
+		/* Read-ahead alone is not worth a request. */
 		if (view->offsets[fetch.chunks[0]] >= fetch.to)
 			return 0;
 		rc = repo_blob_get_many(view->repo, fetch.ids, fetch.n, view_keep, &fetch, err);
 		if (rc)
 			return rc;
-		if (more) { /* what came is served; go on behind it */
+		if (more) { /* continue after the chunks that were fetched */
 			uint64_t reached = view->offsets[fetch.chunks[fetch.n - 1] + 1];
 
 			fetch.buf += reached - fetch.from;

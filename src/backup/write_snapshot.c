@@ -24,7 +24,7 @@
 #include "repo/repo_snapshot.h"
 #include "repo/tree.h"
 
-/* Any numbers will do, but restic counts nodes of one inode as one. */
+/* Any inode numbers will do, but restic counts nodes with equal ones as one file. */
 enum { INODE_DIR = 1, INODE_IMAGE, INODE_METADATA = 5, INODE_PARTS };
 
 static struct repo_node write_snapshot_node_of(const struct save_spec *spec, const char *name,

@@ -16,7 +16,7 @@ struct slot {
 };
 
 struct zeros {
-	void *bytes; /* a mapping that stays the kernel's one page of zeros */
+	void *bytes; /* a mapping that is only read, so that all of it is the kernel's zero page */
 	size_t n;
 	struct slot slots[SLOTS];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The backup of a claim: snapshot, claim from the snapshot, work, and away. */
+/* The backup of a claim: create a snapshot, a claim from it and a Job, then clean up. */
 
 #include "backup/cluster/cluster.h"
 
@@ -21,9 +21,9 @@
 struct saving {
 	struct cluster_run run;
 	struct cluster_driver *driver; /* NULL: a Job does it */
-	json_t *claim;                 /* what is backed up */
+	json_t *claim;                 /* the claim that is backed up */
 	json_t *volume;
-	json_t *class_object; /* NULL where it is not known */
+	json_t *class_object; /* NULL if unknown */
 	json_t *snapshot;     /* once it is ready */
 	char *objects;
 	char *snapshot_class;
@@ -50,7 +50,7 @@ void backup_cluster_result_done(struct cluster_result *result)
 	*result = (struct cluster_result){0};
 }
 
-/* --- what there is --- */
+/* --- reading the objects --- */
 
 static int find_volume(struct saving *s, struct cairn_err *err)
 {
@@ -87,7 +87,7 @@ static const char *cluster_create_class_of(const json_t *claim)
 	return name && *name ? name : NULL;
 }
 
-/* Not being able to say what the class was does not stop a backup. */
+/* A class that cannot be read does not fail the backup, because it is only recorded with it. */
 static int find_class(struct saving *s, struct cairn_err *err)
 {
 	const char *given = s->run.options->storage_class;
@@ -150,7 +150,7 @@ static int choose_base(struct saving *s, struct cairn_err *err)
 				&service, err);
 	if (rc == CAIRN_NOT_FOUND) {
 		s->keep = false;
-		return 0; /* changes are not reported */
+		return 0; /* the driver does not report changes */
 	}
 	if (rc)
 		return cairn_err_wrap(err, "SnapshotMetadataService '%s'", s->driver_name);
@@ -183,7 +183,7 @@ static int cluster_create_prepare(struct saving *s, struct cairn_err *err)
 	return rc ? rc : backup_cluster_run_sweep(&s->run, s->claim, s->keep, err);
 }
 
-/* --- what is made --- */
+/* --- creating the objects --- */
 
 static const char *snapshot_name(const struct saving *s)
 {
@@ -212,7 +212,7 @@ static int cluster_create_make_job(struct saving *s, struct cairn_err *err)
 	return backup_cluster_run_job(&s->run, &spec, true, err);
 }
 
-/* What everything belongs to: the Job, or without one the claim. */
+/* The owner of all objects of the run: the Job, or the claim if there is none. */
 static const json_t *cluster_create_owner(const struct saving *s)
 {
 	return s->run.job ? s->run.job : s->claim;
@@ -230,7 +230,7 @@ static int cluster_create_make_snapshot(struct saving *s, struct cairn_err *err)
 	return backup_cluster_make(&s->run, &kube_volumesnapshots, object, NULL, err);
 }
 
-/* One that the user names may be of another volume. */
+/* Checks that a snapshot that the user named is of this claim. */
 static int cluster_create_check_snapshot(const struct saving *s, struct cairn_err *err)
 {
 	const char *of = kube_str(s->snapshot, "spec", "source", "persistentVolumeClaimName");
@@ -278,7 +278,7 @@ static int cluster_create_make_claim(struct saving *s, struct cairn_err *err)
 	return backup_cluster_make(&s->run, &kube_persistentvolumeclaims, object, NULL, err);
 }
 
-/* The backup is made: what goes wrong from here on is a remark. */
+/* The backup exists, so a failure from here on is only reported as a note. */
 static bool settle_base(struct saving *s)
 {
 	const struct cluster_options *o = s->run.options;
@@ -286,7 +286,7 @@ static bool settle_base(struct saving *s)
 	int rc = 0;
 
 	if (o->snapshot)
-		return true; /* not ours */
+		return true; /* it belongs to the user */
 	if (s->keep) {
 		rc = backup_cluster_keep_base(&s->run, s->run.names.name, s->claim, &why);
 		s->run.has_snapshot = rc != 0;

@@ -25,7 +25,7 @@
 
 #define CALL_MS     60000U
 #define CONNECT_MS  10000U
-#define CONTEXT_MAX 64U /* attributes of a volume */
+#define CONTEXT_MAX 64U /* limit of a volume's attributes */
 #define NOTE        "volume"
 #define NOTE_MAX    4096U
 
@@ -34,12 +34,12 @@ struct cluster_driver {
 	char *name;
 	char *dir;
 	bool must_stage;
-	/* What is published; NULL: nothing. */
+	/* The published volume; NULL if there is none. */
 	char *volume_id;
 	char *place;
 	char *staging;
 	char *target;
-	int note; /* locked while we live */
+	int note; /* locked as long as this process lives */
 };
 
 /* --- calls --- */
@@ -50,7 +50,7 @@ static int cluster_driver_ask(struct cluster_driver *driver, const char *path, c
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	int rc = net_unary(driver->channel, path, CALL_MS, request, type, &answer, err);
 
-	/* Without an err the wrapped code would be UNKNOWN, and NOT_FOUND decides. */
+	/* Without an err the wrapped code would be UNKNOWN, and callers test for NOT_FOUND. */
 	if (rc)
 		(void)cairn_err_wrap(err, "%s", path + strlen("/csi.v1."));
 	return rc;
@@ -93,7 +93,7 @@ int backup_cluster_driver_open(const char *endpoint, const char *dir, struct clu
 	return 0;
 }
 
-/* --- the way back --- */
+/* --- unpublishing --- */
 
 static int cluster_driver_take_back(struct cluster_driver *driver, const char *volume_id,
 				    const char *staging, const char *target, struct cairn_err *err)
@@ -156,7 +156,7 @@ void backup_cluster_driver_close(struct cluster_driver *driver)
 	free(driver);
 }
 
-/* One directory of the many; whose process lives is left alone. */
+/* Cleans up one directory, unless the process that created it is alive. */
 static int cluster_driver_sweep_one(struct cluster_driver *driver, const char *name,
 				    struct cairn_err *err)
 {
@@ -203,9 +203,10 @@ int backup_cluster_driver_sweep(struct cluster_driver *driver, struct cairn_err 
 	return rc;
 }
 
-/* --- the way here --- */
+/* --- publishing --- */
 
-/* The note is there, and ours, before the driver is asked for anything. */
+/* Creates and locks the note before the driver is called, so that a later run can undo
+ * everything if this process is killed. */
 static int make_place(struct cluster_driver *driver, const char *name, struct cairn_err *err)
 {
 	cairn_auto_free char *path = NULL;
@@ -227,7 +228,7 @@ static int make_place(struct cluster_driver *driver, const char *name, struct ca
 	return 0;
 }
 
-/* Block access by one node that writes. */
+/* Block access, single node writer. */
 struct capability {
 	Csi__V1__VolumeCapability capability;
 	Csi__V1__VolumeCapability__BlockVolume block;
@@ -245,7 +246,8 @@ static void capability_init(struct capability *c)
 	c->capability.access_mode = &c->mode;
 }
 
-/* Entries of a map of texts; each request has its own type for the same thing. */
+/* Fills a map of strings. A macro, because protobuf-c has a separate entry type for each
+ * request. */
 #define FILL_CONTEXT(entry_type, init, attributes, entries, pointers, n)            \
 	do {                                                                        \
 		const char *key_;                                                   \

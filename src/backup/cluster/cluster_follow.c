@@ -34,17 +34,17 @@ struct following {
 	const char *job;
 	const char *claim;
 	struct cluster_log *log;
-	uint64_t begun_ns; /* of waiting for the pod */
+	uint64_t begun_ns; /* when waiting for the pod began */
 	uint64_t heard_ns; /* when the API server last answered */
 	uint64_t hopeless_ns;
 	char uid[UID_TEXT_MAX];
 	char pod[POD_NAME_MAX];
 	bool started;
 	bool log_refused;
-	bool log_missed;                  /* the last time it could not be read */
-	unsigned misses;                  /* after the end of the Job */
-	bool settled;                     /* the failure will not go away by waiting */
-	char ended[CLUSTER_LOG_TEXT_MAX]; /* the message of its pod at the end */
+	bool log_missed;                  /* the last read failed */
+	unsigned misses;                  /* failed reads after the end of the Job */
+	bool settled;                     /* the failure is permanent */
+	char ended[CLUSTER_LOG_TEXT_MAX]; /* the termination message of its pod */
 };
 
 static uint64_t ms_since(uint64_t ns)
@@ -52,7 +52,7 @@ static uint64_t ms_since(uint64_t ns)
 	return (cairn_monotonic_ns() - ns) / CAIRN_NS_PER_MS;
 }
 
-/* Whole lines only, where there is more than what was asked for. */
+/* Cuts off an incomplete last line if the log was truncated at LOG_BYTES. */
 static size_t whole_lines(const char *text, size_t n)
 {
 	while (n == LOG_BYTES && n > 0 && text[n - 1] != '\n')
@@ -140,7 +140,7 @@ static int cluster_follow_failure(struct following *f, const json_t *job, const 
 			     log->last_text[0] ? "; " : "", log->last_text);
 }
 
-/* 1 when the Job has ended well, 0 while it runs. */
+/* Returns 1 if the Job has succeeded, 0 while it runs. */
 static int cluster_follow_look(struct following *f, struct cairn_err *err)
 {
 	const struct kube_ref job = {

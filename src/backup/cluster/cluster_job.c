@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The Job that reads or writes a volume where its device is. */
+/* The Job that reads or writes a volume on the node where its device is. */
 
 #include "backup/cluster/cluster_objects.h"
 
@@ -20,7 +20,7 @@
 #define CODE_UNAVAILABLE 14
 #define CODE_USAGE       64
 
-/* Adds to an array of the object, making it where it is not there. */
+/* Appends to an array of the object, which is created if it is missing. */
 static int cluster_job_append(json_t *object, const char *key, json_t *value, struct cairn_err *err)
 {
 	json_t *array = json_object_get(object, key);

@@ -114,8 +114,8 @@ static void take_object(struct cluster_log *log, json_t *object)
 	}
 }
 
-/* True for a line that was not taken before. *seen counts the lines of the last
- * time in the current read. */
+/* True if the line was not processed by an earlier read. *seen counts the lines with the
+ * last timestamp in the current read. */
 static bool is_new(struct cluster_log *log, uint64_t at, uint64_t *seen)
 {
 	if (at < log->last_ns)

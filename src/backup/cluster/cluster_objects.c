@@ -15,7 +15,7 @@
 #include "kube/object.h"
 #include "repo/repo_digest.h"
 
-#define CLAIM_CHARS   30 /* of a claim's name in the names of a run */
+#define CLAIM_CHARS   30 /* characters of a claim's name in the names of a run */
 #define DEFAULT_CLASS "snapshot.storage.kubernetes.io/is-default-class"
 
 int backup_cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn_err *err)
@@ -29,8 +29,7 @@ int backup_cluster_key(const char *text, char out[CLUSTER_KEY_MAX], struct cairn
 	return 0;
 }
 
-/* "cairn-data-20261116054500-1a2b3c4d": other characters than letters and digits
- * become '-'. */
+/* "cairn-data-20261116054500-1a2b3c4d": characters other than letters and digits become '-'. */
 static void name_run(const char *claim, uint64_t now_ns, struct cluster_names *names)
 {
 	time_t seconds = (time_t)(now_ns / CAIRN_NS_PER_SEC);

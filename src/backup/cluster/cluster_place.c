@@ -70,7 +70,7 @@ static int refuse_attaching(struct cluster_run *run, const json_t *volume, struc
 {
 	const char *name = kube_str(volume, "spec", "csi", "driver");
 	kube_auto_json json_t *driver = NULL;
-	bool attach = true; /* what an absent field means */
+	bool attach = true; /* the API's default */
 	int rc = backup_cluster_get(run, KUBE_REF(&kube_csidrivers, NULL, name ? name : ""),
 				    &driver, err);
 

@@ -24,12 +24,12 @@
 struct restoring {
 	struct cluster_run run;
 	struct cluster_driver *driver; /* NULL: a Job does it */
-	json_t *told;                  /* what the backup is of */
+	json_t *told;                  /* the description of the backup */
 	json_t *class_object;
 	char size[24];
 	const char *mode;
 	const char *storage_class;
-	const json_t *access_modes; /* NULL: the usual */
+	const json_t *access_modes; /* NULL: the default */
 	bool is_files;
 	char *snapshot_class;
 };
@@ -44,7 +44,7 @@ static void cluster_restore_restoring_done(struct restoring *r)
 	free(r->snapshot_class);
 }
 
-/* --- what is to be made --- */
+/* --- planning --- */
 
 /* Runs a Job that describes the backup, because only it can open the
  * repository. */
@@ -104,7 +104,7 @@ static int cluster_restore_choose(struct restoring *r, struct cairn_err *err)
 		return rc;
 	r->mode = o->mode ? o->mode : kube_str(claim, "spec", "volumeMode");
 	if (!r->mode)
-		r->mode = claim ? "Filesystem" : "Block"; /* what an absent field means */
+		r->mode = claim ? "Filesystem" : "Block"; /* the API's default */
 	r->is_files = strcmp(r->mode, "Block") != 0;
 	r->access_modes = kube_at(claim, "spec", "accessModes");
 	r->storage_class =
@@ -190,7 +190,7 @@ static int cluster_restore_prepare(struct restoring *r, struct cairn_err *err)
 	return rc;
 }
 
-/* --- what is made --- */
+/* --- creating the objects --- */
 
 /* The claim that is written to. */
 static const char *device_claim(const struct restoring *r)

@@ -19,18 +19,18 @@
 #define PAUSE_MS   1000U
 #define CHECK_MS   50U
 #define REMOVE_MS  30000U
-#define WARM_UP_MS 15000U /* of an API server */
-#define LEASE_WAIT 25000U /* a killed run's lease is over by then */
+#define WARM_UP_MS 15000U /* how long an API server may take to become ready */
+#define LEASE_WAIT 25000U /* longer than the lease of a killed run */
 #define USER_AGENT "cairn-backup"
 
-/* --- the user and others --- */
+/* --- cancellation and other runs --- */
 
 static bool cluster_run_unwanted(const struct cluster_run *run)
 {
 	return backup_cancelled(&run->options->progress);
 }
 
-/* For calls. */
+/* The callback that API calls poll for cancellation. */
 static int ask_user(void *arg)
 {
 	return cluster_run_unwanted(arg) ? CAIRN_CANCELLED : 0;

@@ -97,7 +97,7 @@ const json_t *backup_cluster_newest(const json_t *list)
 
 /* --- waiting --- */
 
-/* The last warning about an object, for people; "" where there is none. */
+/* The text of the last warning event about an object; "" if there is none. */
 static void last_warning(struct cluster_run *run, const char *kind, const char *name,
 			 char out[WARNING_MAX])
 {
