@@ -21,7 +21,7 @@
 #include "cli/progress.h"
 #include "pool/pool.h"
 
-/* Lets go of everything that ties the process to its caller. */
+/* Detaches the process from its caller: session, directory and standard streams. */
 static void leave_terminal(void)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -47,7 +47,7 @@ static int background_complete(const struct pool_snapshot *snapshots, size_t n,
 	return rc;
 }
 
-/* The child: says on `fd` what went wrong, code 0 when all went well. */
+/* Runs in the child. Writes the error to `fd`; its code is 0 after a success. */
 _Noreturn static void background_work(const struct pool_snapshot *snapshots, size_t n,
 				      struct pool_hold *hold, int fd)
 {
@@ -62,7 +62,7 @@ _Noreturn static void background_work(const struct pool_snapshot *snapshots, siz
 	_exit(0);
 }
 
-/* Waits for what the child says. A child that was killed says nothing. */
+/* Waits for the child's result. A child that was killed writes none. */
 static enum cmd_sets background_await(int fd, uint64_t wait_ms, struct cairn_err *err)
 {
 	uint64_t end_ns = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
@@ -91,7 +91,7 @@ static enum cmd_sets background_await(int fd, uint64_t wait_ms, struct cairn_err
 	return CMD_SETS_FAILED;
 }
 
-/* The child runs in another directory. */
+/* Makes the pool's path absolute, because the child runs in another directory. */
 static int make_pool_absolute(char path[PATH_MAX], struct cairn_err *err)
 {
 	if (!realpath(cmd_pool_dir(), path))

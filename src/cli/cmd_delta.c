@@ -33,7 +33,7 @@ struct totals {
 	uint64_t extents;
 	uint64_t bytes;
 	uint64_t zero_bytes;
-	uint64_t end; /* of the last extent */
+	uint64_t end; /* end of the last extent */
 	bool more;    /* --max-results ended the list */
 };
 
@@ -85,7 +85,7 @@ static int delta_list(struct pool_delta *delta, size_t columns, struct totals *t
 	for (;;) {
 		uint64_t left = max_results ? max_results - totals->extents : BATCH;
 		size_t n = 0;
-		/* One more than is wanted tells whether the list goes on. */
+		/* Fetch one more than wanted, to find out whether the list continues. */
 		int rc = pool_delta_next(delta, batch, left < BATCH ? left + 1 : BATCH, &n, err);
 
 		if (rc)
@@ -105,7 +105,8 @@ static int delta_list(struct pool_delta *delta, size_t columns, struct totals *t
 	}
 }
 
-/* The object up to its array of extents, which is written without the writer. */
+/* Prints the object up to its array of extents, which is printed without the JSON writer
+ * for speed. */
 static int json_head(const struct pool_delta_info *info, struct cairn_err *err)
 {
 	struct cairn_json json;
@@ -128,7 +129,8 @@ static int json_head(const struct pool_delta_info *info, struct cairn_err *err)
 	return cairn_json_finish(&json, err);
 }
 
-/* A list that --max-results ended says so: a part must not pass for the whole. */
+/* Ends the document. A list that --max-results cut short says so, so that it is not
+ * mistaken for a complete one. */
 static void json_tail(const struct totals *totals)
 {
 	cmd_out_text(totals->extents ? "\n]" : "]");

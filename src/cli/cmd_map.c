@@ -33,7 +33,7 @@ static const struct cairn_flag map_flags[] = {
 
 static const struct {
 	enum block_cell_state state;
-	const char *name; /* in JSON; also for people */
+	const char *name; /* in JSON and in text */
 } states[] = {
 	{BLOCK_CELL_CHANGED, "changed"},
 	{BLOCK_CELL_ZEROED, "zeroed"},
@@ -51,7 +51,7 @@ static const char *state_name(enum block_cell_state state, bool allocation)
 	return "hole";
 }
 
-/* A state that cannot occur without a base is not spoken of. */
+/* False for states that cannot occur without a base. */
 static bool state_applies(enum block_cell_state state, bool allocation)
 {
 	return !allocation || state == BLOCK_CELL_UNCHANGED || state == BLOCK_CELL_HOLE;

@@ -52,7 +52,7 @@ static const struct cairn_flag pool_create_flags[] = {
 	CAIRN_FLAG_END,
 };
 
-/* In pool_create_spec 0 means "the default"; nobody who types 0 means that. */
+/* Rejects 0 from the command line, because in pool_create_spec it means "the default". */
 static int pool_create_check(struct cairn_err *err)
 {
 	if (size_given && size == 0)
@@ -85,7 +85,7 @@ static int pool_create_print(const struct pool_create_result *result, struct cai
 	return cmd_json_end(&json, err);
 }
 
-/* True if what is in the way is a pool that can be used. */
+/* True if the existing files are a usable pool. */
 static bool is_usable(void)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;

@@ -11,7 +11,7 @@
 #include "cli/progress.h"
 #include "pool/pool.h"
 
-#define ROUND 256 /* merged before an interrupt is looked for */
+#define ROUND 256 /* merges between two checks for an interrupt */
 
 static uint64_t max;
 

@@ -38,7 +38,7 @@ static const char *kind_text(enum pool_quarantine_kind kind)
 	return "unknown";
 }
 
-/* Bytes of a damaged record, for whoever wants to look at them. */
+/* Prints the bytes of a damaged record in hex, for debugging. */
 static void json_bytes(struct cairn_json *json, const struct pool_quarantined *item)
 {
 	cairn_auto_buf struct cairn_buf hex = CAIRN_BUF_INIT(256U << 10);

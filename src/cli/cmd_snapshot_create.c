@@ -57,7 +57,7 @@ static int snapshot_create_cut(struct pool *pool, struct group *group, int argc,
 	return pool_snapshot_create(pool, group->specs, group->n, group->made, err);
 }
 
-/* Here, with progress, to the end. */
+/* Builds the change sets in this process, with a progress line. */
 static int complete_here(struct pool *pool, const struct group *group, struct cairn_err *err)
 {
 	struct cmd_progress progress;
@@ -98,7 +98,7 @@ static bool any_pending(const struct group *group)
 	return false;
 }
 
-/* Records with what the change sets, made meanwhile, brought. */
+/* Prints the records as they are now, with the results of the change sets. */
 static int snapshot_create_print_json(struct group *group, struct cairn_err *err)
 {
 	cairn_cleanup(pool_closep) struct pool *pool = NULL;

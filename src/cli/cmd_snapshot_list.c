@@ -23,7 +23,7 @@ static const struct cairn_flag snapshot_list_flags[] = {
 	CAIRN_FLAG_END,
 };
 
-/* The last two only with --used. */
+/* The last two are shown only with --used. */
 static const struct cmd_column columns[] = {
 	{.title = "SNAPSHOT"},
 	{.title = "SIZE", .right = true, .spare = 3},
@@ -44,10 +44,10 @@ struct run {
 	struct cmd_listing listing;
 };
 
-/* What is asked of the system, each time. */
+/* Values that are measured for each snapshot, not stored in its record. */
 struct state {
 	struct pool_usage usage;
-	bool known; /* its data can be looked at */
+	bool known; /* its data is readable */
 	uint64_t exclusive;
 };
 
@@ -59,7 +59,7 @@ static int snapshot_list_look(const struct run *run, const struct pool_snapshot 
 	*ret = (struct state){0};
 	if (snapshot->deleted)
 		return 0;
-	/* Data that cannot be looked at is not a reason to show nothing. */
+	/* If the data is not readable, show the rest of the record. */
 	ret->known = pool_usage_get(run->pool, snapshot->id, run->attached, &ret->usage, NULL) == 0;
 	if (ret->known && used)
 		rc = pool_exclusive_bytes(run->pool, snapshot->id, &ret->exclusive, err);

@@ -120,7 +120,7 @@ static int snapshot_prune_add_volume(void *arg, const struct pool_volume *volume
 	return 0;
 }
 
-/* All names are looked up before anything is deleted. */
+/* Look up all names before anything is deleted. */
 static int cmd_snapshot_prune_find_volumes(struct pool *pool, int argc, char **argv,
 					   struct volumes *ret, struct cairn_err *err)
 {
@@ -138,7 +138,7 @@ static int cmd_snapshot_prune_find_volumes(struct pool *pool, int argc, char **a
 	return rc;
 }
 
-/* A volume that is deleted meanwhile is no failure. */
+/* A volume that was deleted in the meantime is skipped. */
 static int snapshot_prune_all(struct pool *pool, const struct volumes *volumes,
 			      struct report *report, struct cairn_err *err)
 {

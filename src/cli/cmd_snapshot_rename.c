@@ -11,7 +11,7 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
-/* NEW is VOLUME@NAME of the same volume: a snapshot does not change hands. */
+/* NEW must be VOLUME@NAME with the same volume: a snapshot cannot move to another one. */
 static int find_name(struct pool *pool, const struct pool_snapshot *snapshot, const char *text,
 		     char **ret, struct cairn_err *err)
 {
@@ -31,7 +31,7 @@ static int find_name(struct pool *pool, const struct pool_snapshot *snapshot, co
 	return rc;
 }
 
-/* By its id from here on: the name may be another's soon. */
+/* Uses the id from here on, because the name may be given to another snapshot meanwhile. */
 static int rename_snapshot(struct pool *pool, char **argv, struct pool_snapshot *ret,
 			   struct cairn_err *err)
 {

@@ -72,7 +72,7 @@ static int volume_detach_run(int argc, char **argv, struct cairn_err *err)
 	rc = cmd_pool_open(CMD_WRITE, &pool, err);
 	if (!rc)
 		rc = pool_volume_detach(pool, argv[0], err);
-	/* As long as it is attached, the link leads to it. */
+	/* Remove the link last: it must exist as long as the volume is attached. */
 	if (!rc && link_path)
 		rc = cmd_link_remove(link_path, err);
 	return rc;

@@ -61,10 +61,10 @@ static int cmd_volume_list_by_name(const void *a, const void *b)
 	return order ? order : strcmp(left->id, right->id);
 }
 
-/* What is asked of the system, each time. */
+/* Values that are measured for each volume, not stored in its record. */
 struct state {
 	struct pool_usage usage;
-	bool known; /* its data can be looked at */
+	bool known; /* its data is readable */
 	uint64_t exclusive;
 };
 
@@ -77,14 +77,14 @@ static int volume_list_look(struct pool *pool, const struct pool_attached *attac
 	*ret = (struct state){0};
 	if (volume->deleted)
 		return 0;
-	/* Data that cannot be looked at is not a reason to show nothing. */
+	/* If the data is not readable, show the rest of the record. */
 	ret->known = pool_usage_get(pool, volume->id, attached, &ret->usage, NULL) == 0;
 	if (ret->known && used)
 		rc = pool_exclusive_bytes(pool, volume->id, &ret->exclusive, err);
 	return rc == CAIRN_NOT_FOUND ? 0 : rc;
 }
 
-/* The last one only with --used. */
+/* The last one is shown only with --used. */
 static const struct cmd_column columns[] = {
 	{.title = "VOLUME"},
 	{.title = "SIZE", .right = true},

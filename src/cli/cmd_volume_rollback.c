@@ -15,10 +15,10 @@
 #include "cli/pool_open.h"
 #include "pool/pool.h"
 
-/* So many rollbacks in one second get a name of their own. */
+/* Number of rollbacks within one second that get distinct default names. */
 #define NAMES_TRIED 100
 
-/* As long as 'snapshot create' waits for its change set. */
+/* The same as 'snapshot create' waits for its change set. */
 #define SET_WAIT_MS 2000
 
 static const char *snapshot_first;
@@ -62,7 +62,8 @@ static int cmd_volume_rollback_roll_back(struct pool *pool, const char *snapshot
 	return rc;
 }
 
-/* Closes the pool. The set can be made later: a missing one does not undo the rollback. */
+/* Closes the pool. A failure is not an error: the change set can be built later, and the
+ * rollback is done. */
 static void complete_kept(struct pool *pool, const struct pool_snapshot *kept)
 {
 	bool pending = kept->id[0] && kept->set == POOL_SET_PENDING;

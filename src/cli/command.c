@@ -20,10 +20,10 @@
 #include "cli/progress.h"
 
 #define EXIT_USAGE  2
-#define EXIT_SIGNAL 128 /* and the signal's number */
+#define EXIT_SIGNAL 128 /* plus the number of the signal */
 
 static const struct command_program *running;
-static char **words; /* as given; NULL-terminated */
+static char **words; /* argv as given; NULL-terminated */
 
 const struct command *cmd_root(void)
 {
@@ -37,7 +37,7 @@ char *const *cmd_words(void)
 
 int cmd_usage(struct cairn_err *err, const char *fmt, ...)
 {
-	char text[CAIRN_ERR_TEXT_MAX]; /* the old text may be among the arguments */
+	char text[CAIRN_ERR_TEXT_MAX]; /* the arguments may contain err->msg */
 	va_list args;
 
 	va_start(args, fmt);
@@ -140,7 +140,7 @@ static int find_command(struct cmd_path *path, int *argc, char ***argv, struct c
 	return 0;
 }
 
-/* Do the arguments fit in number? */
+/* Checks the number of arguments. */
 static int command_check_arguments(const struct cmd_path *path, int argc, char **argv,
 				   struct cairn_err *err)
 {
@@ -191,8 +191,8 @@ static const struct command_runner *find_runner(const struct command *command)
 	return runner && runner->command ? runner : NULL;
 }
 
-/* A role's program has a runner for its commands or for the group that they are in; in
- * `cairn` the group or the command names the program. */
+/* Runs a command. In a role's program, a runner belongs to the command or to its group; in
+ * `cairn`, the command or its group names the program to execute. */
 static int command_run_command(const struct cmd_path *path, int argc, char **argv,
 			       struct cairn_err *err)
 {
@@ -240,7 +240,7 @@ static int command_run(struct cmd_path *path, int argc, char **argv, struct cair
 	return rc;
 }
 
-/* What a form of --output at `arg` asks for, or NULL; `next` is the word behind it. */
+/* The value of an --output flag at `arg`, or NULL; `next` is the word after it. */
 static const char *output_value(const char *arg, const char *next)
 {
 	if (strcmp(arg, "-o") == 0 || strcmp(arg, "--output") == 0)
@@ -250,8 +250,8 @@ static const char *output_value(const char *arg, const char *next)
 	return strncmp(arg, "-o", 2) == 0 ? arg + 2 : NULL;
 }
 
-/* An error may come before --output was parsed; it is JSON too if that was asked for.
- * argv ends with a NULL. */
+/* Looks for --output before the flags are parsed, so that errors in the flags are printed
+ * as JSON too. argv ends with NULL. */
 static void find_output(int argc, char **argv)
 {
 	char **word = argc > 0 ? argv + 1 : argv;
@@ -281,7 +281,7 @@ int cmd_command_main(const struct command_program *program, int argc, char **arg
 		return cmd_exit_status(err.code);
 	}
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
-	/* A closed pipe is an error like any other, not a silent end. */
+	/* Report a closed pipe as an error instead of dying of SIGPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	rc = command_run(&path, argc > 0 ? argc - 1 : 0, argv + (argc > 0), &err);
 	rc_out = cmd_out_finish(rc ? NULL : &err);

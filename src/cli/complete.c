@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* `cairn complete N WORD...`: candidates for word N of a command line, one a
- * line, for the shell's completion. A line ":dirs" or ":files" asks the shell for
- * directories or files instead, behind the candidates before it. It never fails loudly: nobody wants an error from Tab. */
+/* `cairn complete N WORD...`: prints candidates for word N of a command line, one per line,
+ * for the shell's completion. A line ":dirs" or ":files" tells the shell to add directories
+ * or files. Errors are not printed, because they would disturb the line that the user is
+ * editing. */
 
 #include "cli/commands.h"
 
@@ -19,9 +20,9 @@
 
 struct words {
 	char **word;
-	int current; /* index of the one to complete */
+	int current; /* index of the word to complete */
 	struct cmd_path path;
-	int arguments;                    /* before the current word, after the command */
+	int arguments;                    /* number of arguments before the current word */
 	const struct cairn_flag *pending; /* the flag whose value the current word is */
 	bool only_arguments;              /* "--" was seen */
 };
@@ -44,7 +45,7 @@ static const struct cairn_flag *find_flag(const struct words *words, const char 
 	return cairn_flags_find(tables, name);
 }
 
-/* Takes note of a flag before the current word; true if it eats the next word. */
+/* Records a flag before the current word; true if it takes the next word as its value. */
 static bool take_flag(struct words *words, const char *word)
 {
 	const struct cairn_flag *flag;
@@ -58,7 +59,7 @@ static bool take_flag(struct words *words, const char *word)
 	return words->pending != NULL;
 }
 
-/* Follows the words before the current one. */
+/* Parses the words before the current one. */
 static void complete_follow(struct words *words)
 {
 	for (int i = 1; i < words->current; i++) {
@@ -140,7 +141,7 @@ static void offer_kind(enum cmd_arg_kind kind, const char *prefix, const char *l
 	}
 }
 
-/* `lead` is "--name=" when the value stands in the same word. */
+/* `lead` is "--name=" if the value is in the same word. */
 static void offer_value(const struct cairn_flag *flag, const char *prefix, const char *lead)
 {
 	if (flag->kind == CAIRN_FLAG_CHOICE)
@@ -193,7 +194,7 @@ static void offer_option(const struct words *words, const char *prefix)
 	}
 }
 
-/* `help` takes the words of a command. */
+/* `help` takes the words of a command as arguments. */
 static void offer_commands(const struct words *words, const char *prefix)
 {
 	struct cmd_path path = {.at = {cmd_root()}, .n = 1};

@@ -12,10 +12,10 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-#define NAME_COLUMNS 14 /* of a subcommand */
-#define FLAG_COLUMNS 26 /* longer flags have their text on the next line */
+#define NAME_COLUMNS 14 /* width of a subcommand's name */
+#define FLAG_COLUMNS 26 /* longer flags have their description on the next line */
 
-/* The flag and its value, such as "--size SIZE"; returns the columns it took. */
+/* Prints a flag and its value, such as "--size SIZE"; returns the columns that they took. */
 static size_t print_flag(const struct cairn_flag *flag)
 {
 	size_t columns = 6 + 2 + strlen(flag->name);
@@ -90,7 +90,7 @@ static void print_subcommands(const struct command *command)
 	}
 }
 
-/* What every command takes, or where that is told, and where to read on. */
+/* Prints the global flags, or where to find them, and where to read more. */
 static void print_more(const struct cmd_path *path)
 {
 	const struct command *command = cmd_path_end(path);

@@ -21,7 +21,7 @@ static int refuse_other(const char *path, struct cairn_err *err)
 	return 0;
 }
 
-/* Only the last directory: where its parent is missing the path is a mistake. */
+/* Creates the last directory only: if its parent is missing too, the path is probably wrong. */
 static int make_parent(const char *path, struct cairn_err *err)
 {
 	cairn_auto_free char *parent = cairn_strdup(path);

@@ -13,12 +13,12 @@
 
 #define LABEL_COLUMNS 10 /* "1023.5 GiB" */
 #define FRAME_COLUMNS (LABEL_COLUMNS + 3)
-#define STEP          16 /* cells: offsets at line starts stay round */
+#define STEP          16 /* cells; keeps the offsets at line starts round */
 #define SHADES        4
 
-/* One way to draw: the signs and the frame. */
+/* A set of characters for cells and frame. */
 struct style {
-	const char *shade[SHADES]; /* little to all */
+	const char *shade[SHADES]; /* from little to all */
 	const char *zeroed;
 	const char *unchanged;
 	const char *side;
@@ -50,10 +50,10 @@ static const char *const shade_color[SHADES] = {"33", "33", "1;33", "1;31"};
 #define COLOR_UNCHANGED "2"
 #define COLOR_ALLOCATED "34"
 
-/* What a cell looks like. */
+/* The appearance of a cell. */
 struct look {
 	const char *sign;
-	const char *color; /* NULL: as it is */
+	const char *color; /* NULL: the default colour */
 };
 
 static const struct style *style_of(const struct cmd_picture *picture)
@@ -61,7 +61,7 @@ static const struct style *style_of(const struct cmd_picture *picture)
 	return picture->utf8 ? &utf8_style : &ascii_style;
 }
 
-/* 0 for up to 1/16 of the cell, then up to 1/4, up to 3/4, above. */
+/* Returns 0 for up to 1/16 of the cell, 1 for up to 1/4, 2 for up to 3/4, 3 above. */
 static int shade_of(uint64_t bytes, uint64_t span)
 {
 	if (bytes <= span / 16)
@@ -90,7 +90,7 @@ static struct look look_of(const struct cmd_picture *picture, size_t i)
 	return (struct look){style->unchanged, COLOR_UNCHANGED};
 }
 
-/* Changes the colour if it is another than before. */
+/* Changes the colour if it differs from the current one. */
 static void set_color(const struct cmd_picture *picture, const char **current, const char *color)
 {
 	if (!picture->color || *current == color)
@@ -118,7 +118,7 @@ static void print_rule(const struct cmd_picture *picture, const char *left, cons
 	cmd_outf("%s\n", right);
 }
 
-/* An offset that is exact: "2.25 GiB", not "2.2 GiB". */
+/* Prints an exact offset: "2.25 GiB", not "2.2 GiB". */
 static void print_offset(uint64_t offset)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -128,7 +128,7 @@ static void print_offset(uint64_t offset)
 
 	while (unit + 1 < sizeof(units) / sizeof(units[0]) && offset >> (10 * (unit + 1)))
 		unit++;
-	/* A smaller unit where two decimals do not tell it exactly. */
+	/* Use a smaller unit if two decimals are not exact. */
 	while (unit > 0 && (offset & ((1ULL << (10 * unit - 2)) - 1)) != 0)
 		unit--;
 	if (unit > 0 && (offset & ((1ULL << (10 * unit)) - 1)) != 0)
@@ -161,7 +161,7 @@ static void print_line(const struct cmd_picture *picture, size_t first)
 	cmd_outf("%s\n", style->side);
 }
 
-/* What a sign means, and how much of the volume there is of it. */
+/* Prints the meaning of a character, and how much of the volume it stands for. */
 static void print_total(const struct cmd_picture *picture, enum block_cell_state state,
 			struct look look, const char *meaning)
 {

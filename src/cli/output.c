@@ -126,8 +126,8 @@ void cmd_out_fact(const char *name, const char *fmt, ...)
 	cmd_out_text("\n");
 }
 
-/* One line, and nothing in it that a terminal would obey: names in an error
- * may be whatever somebody typed. */
+/* Prints one line, without control characters that a terminal would interpret: an error
+ * message may contain names from any source. */
 static void write_line(char *text)
 {
 	char line[CAIRN_ERR_TEXT_MAX + 32];

@@ -14,7 +14,7 @@
 
 #define PATH_BYTES 4096
 
-/* "DIRECTORY OF THIS PROGRAM/roles/cairn-NAME"; "" if that is not known. */
+/* "DIRECTORY OF THIS PROGRAM/roles/cairn-NAME"; "" if the directory is unknown. */
 static void program_path_beside(const char *name, char out[PATH_BYTES])
 {
 	char self[PATH_BYTES - 64];

@@ -11,7 +11,7 @@
 #include "base/io.h"
 #include "cli/options.h"
 
-#define QUIET_NS (500 * CAIRN_NS_PER_MS) /* shorter work is not worth a line */
+#define QUIET_NS (500 * CAIRN_NS_PER_MS) /* shorter operations do not show a line */
 #define DRAW_NS  (100 * CAIRN_NS_PER_MS)
 
 static atomic_int interrupted; /* written by a handler, read by any thread */
@@ -23,7 +23,7 @@ static void on_interrupt(int sig)
 
 void cmd_catch_interrupts(void)
 {
-	/* Once: whoever sends a second signal does not want to wait. */
+	/* SA_RESETHAND: a second signal ends the program at once. */
 	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
 
 	sigaction(SIGINT, &action, NULL);

@@ -61,7 +61,7 @@ static void look_in_pool(struct guess *guess, enum cmd_arg_kind kind)
 		(void)pool_snapshot_list(pool, &all, consider_snapshot, guess, NULL);
 }
 
-/* The volume of "VOLUME@NEW" is what may be wrong. */
+/* Of "VOLUME@NEW" only the volume must exist, so only its name is compared. */
 static char *name_of(enum cmd_arg_kind kind, const char *typed)
 {
 	const char *at = kind == CMD_ARG_NEW_SNAPSHOT ? strrchr(typed, '@') : NULL;

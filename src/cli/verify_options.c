@@ -12,7 +12,7 @@ static const struct cairn_flag verify_flags[] = {
 			 "the snapshot's data; copied from"),
 	CLIENT_FLAG_TEXT("target-device-path", 0, cmd_verify.target_device, "DEV",
 			 "copied to; must be empty, or hold the base"),
-	/* As external-snapshot-metadata's verifier also calls them. */
+	/* Aliases: the names that external-snapshot-metadata's verifier uses. */
 	{.name = "src", .kind = CAIRN_FLAG_STRING, .target = &cmd_verify.source_device, .value_name = "DEV",
 	 .help = "the same as --source-device-path", .hidden = true},
 	{.name = "tgt", .kind = CAIRN_FLAG_STRING, .target = &cmd_verify.target_device, .value_name = "DEV",
