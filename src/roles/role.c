@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "cli/program.h"
 
-/* Heaps that threads share. By default glibc makes eight for each processor, and memory
- * that a burst of calls has freed in one of them is of no use to another. */
+/* Number of glibc's heaps. The default is eight per processor, and memory that a burst of
+ * calls has freed in one heap is of no use to another. */
 #define ARENAS 2
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -62,7 +62,7 @@ int role_main(const struct role *role, int argc, char **argv)
 	remove_gnutls_variable();
 	role_keep_memory_private(role->is_server);
 	mallopt(M_ARENA_MAX, ARENAS);
-	/* Pages that only the start needed. */
+	/* Drop pages that only the start needed. */
 	cairn_mem_drop_clean();
 	return cmd_command_main(&program, argc, argv);
 }

@@ -28,7 +28,7 @@
 #include "roles/https.h"
 #include "roles/role.h"
 
-/* Of questions to the API server: a request asks up to six. */
+/* Limit of requests to the API server: each of ours makes up to six. */
 #define QPS 200
 
 /* Everything that runs. */

@@ -30,9 +30,9 @@ struct forgetting {
 	const struct cmd_backup_forget *options;
 	struct repo *repo;
 	struct repo_snapshot_list list;
-	struct repo_snapshot **pool; /* those the rules are about */
+	struct repo_snapshot **pool; /* backups that the rules apply to */
 	size_t n;
-	unsigned *reasons; /* 0: goes */
+	unsigned *reasons; /* 0: it is forgotten */
 	struct role_progress progress;
 };
 
@@ -44,8 +44,8 @@ static void forgetting_done(struct forgetting *f)
 	repo_closep(&f->repo);
 }
 
-/* Adds the files or the others that the rules are for: a file and a volume that have one name
- * have one path, and must not use up each other's rules. */
+/* Collects either the backups of files or the others. A file and a volume of the same name
+ * have the same path, and must not count towards each other's rules. */
 static void backup_care_collect(struct forgetting *f, bool files)
 {
 	const struct cmd_backup_forget *o = f->options;
@@ -61,7 +61,7 @@ static void backup_care_collect(struct forgetting *f, bool files)
 	}
 }
 
-/* Those of the volume, or all; by rules only ours are forgotten. */
+/* Selects backups of the volume, or all. Rules never apply to snapshots by other programs. */
 static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 {
 	const struct cmd_backup_forget *o = f->options;
@@ -225,7 +225,8 @@ static int print_forgotten(const struct forgetting *f, uint64_t removed,
 		if (cmd_options.quiet)
 			return 0;
 		cmd_outf("%s %sforgotten", cmd_count_text(removed, "backup", count), would);
-		/* What a prune would free is known once they are forgotten. */
+		/* In a dry run, what a prune would free is unknown, because the backups
+		 * still exist. */
 		if (f->options->prune && !(f->options->dry_run && removed))
 			cmd_outf(", %s %sfreed", cairn_format_size(stats->bytes_freed, freed),
 				 would);
@@ -275,7 +276,7 @@ static int backup_care_forget(struct forgetting *f, struct cairn_err *err)
 int role_backup_forget(const struct cmd_backup_forget *options, struct cairn_err *err)
 {
 	cairn_cleanup(forgetting_done) struct forgetting f = {.options = options};
-	/* To look, nobody has to be kept out. */
+	/* A dry run only reads, so it need not exclude others. */
 	struct role_open how = {.lock = options->dry_run ? REPO_LOCK_SHARED : REPO_LOCK_EXCLUSIVE,
 				.reads = options->dry_run};
 	uint64_t begun = cairn_monotonic_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Backups of claims and restores to them: flags to options, results to text. */
+/* Backups of claims and restores to them: turns flags into options, and results into text. */
 
 #include "roles/backup/backup_common.h"
 
@@ -31,13 +31,13 @@
 #define IMAGE_DEFAULT "localhost/cairn:" CAIRN_VERSION
 
 struct request {
-	const struct cmd_backup_create *create;   /* one of the two */
+	const struct cmd_backup_create *create;   /* one of these two */
 	const struct cmd_backup_restore *restore; /* is NULL */
 	struct role_progress progress;
 	struct cluster_options options;
 	json_t *patch;
-	struct repo *repo;             /* of a backup without a Job */
-	char backup[REPO_ID_TEXT_MAX]; /* that a restore without a Job found */
+	struct repo *repo;             /* for a backup without a Job */
+	char backup[REPO_ID_TEXT_MAX]; /* the backup to restore without a Job */
 	const char *args[ARGS_MAX];
 	unsigned n_args;
 	char numbers[4][NUMBER_MAX];
@@ -50,7 +50,7 @@ static void request_done(struct request *r)
 	repo_closep(&r->repo);
 }
 
-/* --- what the command in the Job is told --- */
+/* --- arguments of the command in the Job --- */
 
 static void backup_cluster_add(struct request *r, const char *flag, const char *value)
 {
@@ -93,7 +93,7 @@ static void add_create(struct request *r)
 
 	backup_cluster_add(r, "--mode", modes[o->mode]);
 	backup_cluster_add(r, "--parent", o->parent);
-	/* The pod's name would be another each time, and `forget` goes by it. */
+	/* The pod's name would differ each time, and `forget` groups by host. */
 	backup_cluster_add(r, "--host", o->host ? o->host : o->device.namespace_name);
 	backup_cluster_add(r, "--volume-name", o->device.volume_name);
 	for (size_t i = 0; i < o->tags.n; i++)
@@ -123,7 +123,7 @@ static int read_patch(struct request *r, const char *path, struct cairn_err *err
 	return 0;
 }
 
-/* Where the downward API says in which pod we are. */
+/* The name of our own pod, which the downward API sets in the environment. */
 static const char *own_pod(void)
 {
 	const char *variable = getenv("CAIRN_POD");
@@ -200,7 +200,7 @@ static void print_create(const struct cluster_result *result)
 		 texts[1], texts[2], result->base_kept ? "; the snapshot is kept" : "");
 }
 
-/* The Job's own words, for programs. */
+/* Prints the Job's own summary, for programs. */
 static void backup_cluster_print_json(const json_t *summary)
 {
 	cairn_auto_free char *text = kube_json_text(summary, NULL);
@@ -223,7 +223,7 @@ static void backup_cluster_print_result(struct request *r, const struct cluster_
 {
 	role_progress_end(&r->progress);
 	if (r->options.direct.endpoint)
-		return; /* who did the work has said it */
+		return; /* the backup in this process has printed it */
 	if (!result->summary) {
 		cmd_note("it is done, but what Job '%s' said of it could not be read", result->job);
 		return;
@@ -238,7 +238,7 @@ static void backup_cluster_print_result(struct request *r, const struct cluster_
 		print_restored(r, result->summary);
 }
 
-/* Without a Job: what it would do, here. */
+/* Without a Job: does its work in this process. */
 static int create_here(void *arg, const struct cluster_device *device, struct cairn_err *err)
 {
 	struct request *r = arg;
@@ -267,7 +267,7 @@ int role_backup_create_cluster(const struct cmd_backup_create *options, struct c
 	cairn_cleanup(request_done) struct request r = {.create = options};
 	cairn_cleanup(backup_cluster_result_done) struct cluster_result result = {0};
 	cairn_cleanup(backup_tag_list_done) struct tags tags = {0};
-	/* The Job would find it out, minutes later. */
+	/* Check now: the Job would report an error minutes later. */
 	int rc = backup_tag_list_parse(&options->tags, &tags, err);
 
 	if (!rc)
@@ -298,7 +298,7 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 	struct cmd_backup_restore here = *r->restore;
 	cairn_auto_free char *shown = cairn_printf("claim %s/%s", r->options.ns, r->options.claim);
 
-	here.id = r->backup; /* what a name means may change meanwhile */
+	here.id = r->backup; /* "latest" may change meanwhile */
 	here.volume = here.host = NULL;
 	here.to = device->path;
 	here.shown = shown;

@@ -96,7 +96,7 @@ static int backup_create_push(const char *gateway, const struct backup_source *s
 	struct cairn_err why = {0};
 	int rc = gateway ? backup_push_metrics(gateway, source, result, elapsed_ns, &why) : 0;
 
-	/* The backup is made: that nobody hears of it is a remark. */
+	/* The backup exists, so metrics that could not be sent are only a note. */
 	if (rc)
 		cmd_note("the metrics were not sent: %s", why.msg);
 	return 0;

@@ -115,7 +115,7 @@ static const struct cairn_flag backup_create_flags[] = {
 	CAIRN_FLAG_END,
 };
 
-/* One kind of source, and only flags that fit it. */
+/* Requires exactly one kind of source, and only flags that apply to it. */
 static int check_sources(int argc, struct cairn_err *err)
 {
 	const struct cmd_backup_device *device = &cmd_backup_create.device;

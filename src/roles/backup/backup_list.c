@@ -29,7 +29,7 @@ static const struct cmd_column columns[] = {
 	{.title = "TAGS", .spare = 4},
 };
 
-/* "data@s1", or the path of what others made. */
+/* "data@s1", or the path for backups by other programs. */
 static const char *backup_list_subject(const struct backup_record *record, char *out, size_t n)
 {
 	if (!record->ours)
@@ -126,7 +126,7 @@ static bool backup_list_wanted(const struct repo_snapshot *snapshot,
 	       backup_tag_list_match(snapshot, &options->tags);
 }
 
-/* The last column is shown where a backup has a tag. */
+/* The last column is shown only if a backup has a tag. */
 static size_t count_columns(const struct repo_snapshot_list *list)
 {
 	size_t n = sizeof(columns) / sizeof(columns[0]);

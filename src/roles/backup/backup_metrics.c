@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What --metrics-file gets. */
+/* Writes the file of --metrics-file. */
 
 #include "roles/backup/backup_run.h"
 
@@ -20,8 +20,9 @@ static double seconds_since(uint64_t begun_ns)
 	return (double)(cairn_monotonic_ns() - begun_ns) / (double)CAIRN_NS_PER_SEC;
 }
 
-/* Work that failed has its own reason; of work that is done, whoever watches the metrics must
- * not believe that nothing ran: that fails the command. `rc` and `err` are the work's. */
+/* Writes the samples. If the work failed (`rc`, `err`), that failure is returned and this
+ * one only noted. If it succeeded, a failure here fails the command, because monitoring
+ * would conclude that nothing ran. */
 static int write_samples(const char *path, const struct metrics_how *how,
 			 const struct metrics_sample *samples, size_t n, int rc,
 			 struct cairn_err *err)
@@ -66,7 +67,8 @@ int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err)
 	size_t n = run->n ? run->n : n_names;
 	cairn_auto_free struct metrics_sample *samples =
 		o->metrics_file ? cairn_calloc(n + 1, sizeof(*samples)) : NULL;
-	/* With --all and no list of volumes, all that were backed up before have failed. */
+	/* With --all, if the volumes could not be listed, every volume that was backed up
+	 * before counts as failed. */
 	struct metrics_how how = {.family = METRICS_BACKUP,
 				  .others_failed = o->all && run->n == 0,
 				  .drop_others = o->all && run->n > 0};

@@ -8,7 +8,7 @@
 
 struct cmd_repository cmd_repository;
 
-/* What a Job cannot be given. */
+/* Rejects options that a Job does not support. */
 static int check_job(const struct cmd_backup_cluster *cluster, const struct cmd_repository *r,
 		     struct cairn_err *err)
 {
@@ -26,7 +26,7 @@ static int check_job(const struct cmd_backup_cluster *cluster, const struct cmd_
 	if (r->location && !remote)
 		return cmd_usage(err, "a directory of this host is none of the Job's: name a claim "
 				      "with --repository-claim");
-	/* Whoever may look at the Job would see it. */
+	/* Every user who may read the Job would see the password. */
 	if (r->location && strchr(r->location, '@'))
 		return cmd_usage(err,
 				 "a location with a password in it belongs into the Secret, as "

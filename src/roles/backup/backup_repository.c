@@ -20,7 +20,7 @@
 #include "repo/repo_limiter.h"
 
 #define LARGE_BYTES  (1 << 20)
-#define PACK_MIN_MIB 4 /* what restic takes */
+#define PACK_MIN_MIB 4 /* the limits of restic */
 #define PACK_MAX_MIB 128
 
 static const char *backup_repository_variable(const char *name)
@@ -72,7 +72,8 @@ static int open_with(struct repo_options *options, const char *password, struct 
 	return repo_open(options, ret, err);
 }
 
-/* With the password, else with the line end that a variable had behind it. */
+/* Opens with the password. If that fails, tries it with the trailing line end of the
+ * environment variable, which was cut off. */
 static int open_or_init(struct repo_options *options, const struct password_spec *spec, bool init,
 			struct repo **ret, struct cairn_err *err)
 {
@@ -113,7 +114,7 @@ static int find_style(enum repo_s3_style *ret, struct cairn_err *err)
 	return cairn_err_set(err, CAIRN_INVALID, "CAIRN_S3_STYLE is auto, path or virtual");
 }
 
-/* restic's variable: MiB. */
+/* Parses restic's variable, in MiB. */
 static int find_pack_size(uint64_t *ret, struct cairn_err *err)
 {
 	const char *text = backup_repository_variable("RESTIC_PACK_SIZE");
@@ -132,7 +133,7 @@ static bool backup_repository_interrupted(void)
 	return cmd_interrupted() != 0;
 }
 
-/* $XDG_CACHE_HOME/cairn or ~/.cache/cairn; NULL when there is neither. The caller's. */
+/* $XDG_CACHE_HOME/cairn or ~/.cache/cairn; NULL if neither is set. The caller frees it. */
 static char *cache_dir(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");
@@ -143,7 +144,7 @@ static char *cache_dir(void)
 	return home && *home == '/' ? cairn_printf("%s/.cache/cairn", home) : NULL;
 }
 
-/* One for the process: repositories that are copied between share the line. */
+/* One for the process: the repositories of a copy share the line. */
 static struct repo_limits *limits_of(const struct cmd_repository *repository)
 {
 	static struct repo_limits limits;
@@ -187,10 +188,10 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 		rc = find_pack_size(&options.pack_size, err);
 	if (rc)
 		return rc;
-	/* Packs, trees and lists come and go by the megabyte: what is freed of them goes
-	 * back at once, which is a third less memory at the peak. */
+	/* Packs, trees and lists are allocated and freed by the megabyte. With mmap() they
+	 * are returned to the system at once, which reduces the peak by a third. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	/* restic's `unlock` sends it to whoever holds a lock. */
+	/* restic's `unlock` sends SIGHUP to the holders of locks, to see whether they live. */
 	signal(SIGHUP, SIG_IGN);
 	repo_store_options_from_environment(&options.store);
 	rc = open_or_init(&options, &spec, how->init, ret, err);

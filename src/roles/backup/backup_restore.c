@@ -55,8 +55,9 @@ static int backup_restore_load(struct restoring *r, bool early, struct cairn_err
 	return rc;
 }
 
-/* What exists, and a volume, which others see, is not touched before the lock is certain. A
- * new file has its name only when it is whole, so it is filled meanwhile. */
+/* Existing targets, and volumes, which other processes see, are not modified before the
+ * lock is certain. A new file gets its name only when it is complete, so it may be filled
+ * meanwhile. */
 static int open_target(struct restoring *r, const struct target_spec *to, struct cairn_err *err)
 {
 	int rc = r->pool ? repo_settle(r->from.repo, err) : 0;
@@ -66,7 +67,8 @@ static int open_target(struct restoring *r, const struct target_spec *to, struct
 	return !rc && !r->target.partial ? repo_settle(r->from.repo, err) : rc;
 }
 
-/* The base that --base names. A target of another size does not hold it. */
+/* Loads the base that --base names. Fails if the target's size shows that it cannot hold
+ * the base. */
 static int backup_restore_find_base(struct restoring *r, struct cairn_err *err)
 {
 	int rc = backup_restore_base_by_name(r->from.repo, r->options->base, r->options->path,
@@ -77,7 +79,7 @@ static int backup_restore_find_base(struct restoring *r, struct cairn_err *err)
 	return rc ? cairn_err_wrap(err, "--base") : 0;
 }
 
-/* What the target holds: as we are told, or as a volume's snapshots show. */
+/* Finds out which data the target already holds: from --base, or from the snapshots of a volume. */
 static int find_held(struct restoring *r, struct cairn_err *err)
 {
 	if (r->target.fresh)
@@ -112,7 +114,7 @@ static int restore_image(struct restoring *r, struct cairn_err *err)
 
 	repo_id_format(&r->from.snapshot->id, id);
 	rc = open_target(r, &to, err);
-	/* Nobody can tell what an unfinished restore left, whatever --base says. */
+	/* The target of an unfinished restore holds a mixture, whatever --base says. */
 	if (!rc && !r->target.unfinished)
 		rc = find_held(r, err);
 	if (!rc)
@@ -139,15 +141,15 @@ static int load_and_restore(struct restoring *r, bool early, struct cairn_err *e
 	return rc ? rc : restore_image(r, err);
 }
 
-/* What could not be found may have been deleted by somebody whom we have not seen yet. A store
- * that does not answer is not that: what was restored so far is kept then. */
+/* True if the failure may be caused by a process that deleted data before it saw our lock.
+ * An unavailable store is not such a failure: the data restored so far is kept then. */
 static bool backup_restore_collided(const struct restoring *r, int rc)
 {
 	return rc && rc != CAIRN_CANCELLED && rc != CAIRN_UNAVAILABLE && r->from.repo &&
 	       (repo_settle(r->from.repo, NULL) || repo_collided(r->from.repo));
 }
 
-/* Again from the beginning when somebody else came at the same moment. */
+/* Restores; starts over once if another process took the repository at the same moment. */
 static int restore_surely(struct restoring *r, struct cairn_err *err)
 {
 	struct cairn_err why = {0};
@@ -166,7 +168,7 @@ static int restore_surely(struct restoring *r, struct cairn_err *err)
 	return rc;
 }
 
-/* The last line tells what was restored from what. */
+/* Prints what was restored, from what. */
 static void print_subject(const struct restoring *r, const char *id)
 {
 	const struct repo_snapshot *snapshot = r->from.snapshot;
@@ -239,7 +241,7 @@ int role_backup_restore(const struct cmd_backup_restore *options, struct cairn_e
 	if (!rc)
 		rc = restore_surely(&r, err);
 	role_progress_end(&r.progress);
-	/* The next attempt does not begin from the start. */
+	/* Keep the partial target, so that the next attempt can continue it. */
 	if ((rc == CAIRN_UNAVAILABLE || rc == CAIRN_CANCELLED) && backup_target_leave(&r.target))
 		cmd_note("what was restored so far is kept; the same command goes on there");
 	return rc ? rc : backup_restore_print(&r, cairn_monotonic_ns() - begun, err);

@@ -57,7 +57,8 @@ static int make_once(struct running *r, struct role_item *item, struct cairn_err
 	return rc;
 }
 
-/* Once more, without haste, when somebody else took the repository at the same moment. */
+/* Makes one backup. If another process took the repository at the same moment, tries once
+ * more and waits until the lock is certain first. */
 static int make_item(struct running *r, struct role_item *item)
 {
 	struct cairn_err why = {0};
@@ -70,18 +71,19 @@ static int make_item(struct running *r, struct role_item *item)
 		repo_close(cairn_take(r->repo));
 		rc = make_once(r, item, &why);
 	}
-	/* Without a failure `why` may hold what was tried first and was not there. */
+	/* After a success `why` may contain the failure of an optional step. */
 	if (rc) {
 		item->failure = why;
 		item->failure.code = rc;
 	}
-	/* What a failed backup left in the open repository is not built upon. */
+	/* A failed backup leaves the open repository in an unknown state: open it again for
+	 * the next item. */
 	if (rc && r->repo)
 		repo_close(cairn_take(r->repo));
 	return rc;
 }
 
-/* ---- what came of it ------------------------------------------------------------ */
+/* ---- results -------------------------------------------------------------------- */
 
 static bool is_many(const struct role_run *run)
 {
@@ -159,7 +161,8 @@ static void backup_run_report(const struct running *r, const struct sums *sums)
 	(void)cairn_json_finish(&json, NULL);
 }
 
-/* Backups are made, but whoever reads the output does not know: that is an error too. */
+/* Backups whose result could not be printed are reported as an error too, because a program
+ * that reads the output would miss them. */
 static int check_said(const struct role_run *run, struct cairn_err *err)
 {
 	for (size_t i = 0; i < run->n; i++) {
@@ -193,7 +196,8 @@ static void say_protected(const struct repo_protection *found)
 	(void)cairn_json_finish(&json, NULL);
 }
 
-/* New backups refer to old files, whose protection would end before theirs. */
+/* Extends the protection of old files: new backups refer to them, and their protection
+ * would end before that of the new files. */
 static int backup_run_protect(struct running *r, const struct sums *sums, struct cairn_err *err)
 {
 	uint64_t days = r->run.options->repository->object_lock;
@@ -213,7 +217,7 @@ static int backup_run_protect(struct running *r, const struct sums *sums, struct
 	return 0;
 }
 
-/* The run fails as its first failure did. */
+/* The run returns its first failure. */
 static int backup_run_conclude(const struct role_run *run, const struct sums *sums,
 			       struct cairn_err *err)
 {
@@ -276,7 +280,7 @@ static int run_all(struct running *r, struct cairn_err *err)
 	int unprotected;
 	int rc = find_items(&r->run, err);
 
-	/* Before anything is cut: a wrong password is found at once. */
+	/* Open the repository before anything is cut, so that a wrong password is found at once. */
 	if (!rc)
 		rc = open_repository(r, err);
 	if (!rc)

@@ -22,14 +22,14 @@
 #include "repo/repo_check.h"
 #include "repo/repo_snapshot.h"
 
-#define FILES_MAX    20U /* of one backup that are named */
-#define RANGES_SHOWN 4U  /* of a file, as text */
+#define FILES_MAX    20U /* files of one backup that are printed */
+#define RANGES_SHOWN 4U  /* ranges of a file that are printed as text */
 
 struct verifying {
 	struct role_progress progress;
-	bool silent;           /* the look after a repair */
-	struct repo_id backup; /* the last one of which something was lost */
-	uint64_t files;        /* of it */
+	bool silent;           /* during the second check, after a repair */
+	struct repo_id backup; /* the last backup with a loss */
+	uint64_t files;        /* damaged files of that backup */
 };
 
 static void say_problem(void *arg, int code, const char *text)
@@ -58,7 +58,7 @@ static bool backup_verify_is_file(const struct repo_damage *damage,
 	return record->ours && slash && strcmp(slash + 1, name) == 0;
 }
 
-/* In the directory of a segmented image: another segment is not affected. */
+/* True for a segment of an image: the loss of one does not affect the others. */
 static bool in_parts(const struct repo_damage *damage)
 {
 	return strstr(damage->path, "/" BACKUP_PARTS_NAME "/") != NULL;
@@ -85,7 +85,7 @@ static void add_ranges(struct cairn_buf *out, const struct repo_damage *damage)
 		cairn_buf_adds(out, damage->n_ranges ? " and more behind these" : "");
 }
 
-/* What is lost, as the end of a sentence about the backup. */
+/* Appends what is lost, as the end of a sentence about the backup. */
 static void add_loss(struct cairn_buf *out, const struct repo_damage *damage,
 		     const struct backup_record *record)
 {
@@ -241,7 +241,7 @@ static void say_repaired(struct verifying *verifying, const struct repo_check_st
 	role_say(&verifying->progress, text);
 }
 
-/* How many faults are left after a repair. */
+/* Counts the problems that are left after a repair. */
 static int backup_verify_look_again(struct repo *repo, struct verifying *verifying,
 				    const struct repo_check_options *how, uint64_t *ret_left,
 				    struct cairn_err *err)

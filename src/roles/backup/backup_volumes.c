@@ -58,7 +58,7 @@ static int add_item(struct role_run *run, const char *name, const char *recorded
 	return 0;
 }
 
-/* A volume's name may hold an '@', so a name can be both. */
+/* The name of a volume may contain an '@', so a name can be that of a volume or of a snapshot. */
 static int add_named(struct role_run *run, const char *name, struct cairn_err *err)
 {
 	struct pool_snapshot snapshot;
@@ -110,7 +110,7 @@ static int backup_volumes_add_volume(void *arg, const struct pool_volume *volume
 {
 	struct adding *adding = arg;
 
-	/* One that was made since they were counted is for the next run. */
+	/* A volume that was created after the count is left for the next run. */
 	if (volume->deleted || adding->run->n == adding->room)
 		return 0;
 	return add_item(adding->run, volume->name, volume->name, volume->id, "", err);
@@ -169,7 +169,7 @@ static void backup_volumes_sweep(struct pool *pool)
 	backup_volumes_remark(text);
 }
 
-/* The next items to be cut, at most a group of them. */
+/* Finds the next items to be cut, at most a group of them. */
 static size_t collect_group(struct role_run *run, size_t *from, struct role_item **members)
 {
 	size_t n = 0;
@@ -204,7 +204,7 @@ static int backup_volumes_cut_group(struct role_run *run, struct role_item **mem
 	return 0;
 }
 
-/* With --all, one volume that cannot be cut does not keep the others from being backed up. */
+/* With --all, a volume that cannot be cut does not prevent the backups of the others. */
 static int cut_each(struct role_run *run, struct role_item **members, size_t n,
 		    const struct cairn_err *why)
 {

@@ -19,7 +19,7 @@ static void say_ready(void *arg)
 	cmd_note("backups are at %s; interrupt or unmount to end", options->dir);
 }
 
-/* The kernel would mount over a file too, and hide it. */
+/* The kernel would mount over a file too, which hides it. */
 static int check_directory(const char *path, struct cairn_err *err)
 {
 	struct stat st;
@@ -46,14 +46,14 @@ int role_mount(const struct cmd_mount *options, struct cairn_err *err)
 
 	if (rc)
 		return rc;
-	/* A lock is held from here on, so an interrupt may not just end it. */
+	/* The repository is locked from here on, so a signal must not end the process at once. */
 	cmd_catch_interrupts();
 	rc = role_repo_open(options->repository, &how, &repo, err);
 	if (!rc)
 		rc = repo_load_index(repo, err);
 	if (rc)
 		return rc;
-	/* FUSE handles what nobody else does. */
+	/* Reset the handlers: FUSE installs its own only where no other is set. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	if (cmd_interrupted())

@@ -63,7 +63,8 @@ static bool cbt_http_serves(void *arg)
 	return !r->leader || kube_leader_leads(r->leader);
 }
 
-/* Who is not the leader fails here, so that its Service leaves it out. */
+/* Reports a replica that is not the leader as not ready, so that the Service does not route
+ * to it. */
 static bool cbt_http_is_ready(void *arg, char *reason, size_t cap)
 {
 	if (cbt_http_serves(arg))

@@ -27,7 +27,7 @@ static const char *kind_name(int kind)
 
 /* --- one message in each form --- */
 
-/* Columns and headings as the lister of external-snapshot-metadata has them. */
+/* Columns and headings are those of external-snapshot-metadata's lister. */
 static void print_table(const struct cairn_listing_info *info, const struct cairn_block *blocks,
 			size_t n)
 {
@@ -75,7 +75,7 @@ static char *put_block(char *to, const struct cairn_block *block, bool with_zero
 	return to;
 }
 
-/* As that lister has it: an offset of 0 is left out, no blocks are null. */
+/* The format of that lister: an offset of 0 is left out, and an empty list of blocks is null. */
 static void list_print_json(const struct cairn_listing_info *info, const struct cairn_block *blocks,
 			    size_t n)
 {
@@ -135,7 +135,8 @@ static bool list_cancelled(void *arg)
 	return cmd_interrupted() != 0;
 }
 
-/* Only a complete listing gets its end. */
+/* Ends the document. Called only for a complete listing, so that an incomplete one is
+ * recognised. */
 static void print_end(const struct cairn_listing_info *info)
 {
 	if (cmd_options.output == CMD_OUTPUT_JSON) {
@@ -159,7 +160,7 @@ int client_list_run(struct cairn_err *err)
 
 	cmd_progress_begin(&progress, "listing");
 	if (isatty(STDOUT_FILENO))
-		progress.shown = false; /* the list itself goes there */
+		progress.shown = false; /* the list itself is printed there */
 	query->on_retry = cmd_client_flags_told_retry;
 	query->on_retry_arg = &progress;
 	rc = client_listing_run(&cmd_list.options, query, &watch, &info, err);

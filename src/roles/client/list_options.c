@@ -16,7 +16,7 @@ static const struct cairn_flag list_flags[] = {
 	CAIRN_FLAG_SWITCH("fall-back", cmd_list.query.fall_back,
 			  "list allocated blocks when changed ones are not known"),
 	CLIENT_SERVICE_FLAGS(cmd_list),
-	/* What the lister of external-snapshot-metadata calls --output. */
+	/* The name that external-snapshot-metadata's lister has for --output. */
 	{.name = "output-format",
 	 .kind = CAIRN_FLAG_CHOICE,
 	 .target = &cmd_options.output,

@@ -27,7 +27,7 @@ static int listing_run_failed(const struct cairn_client_error *error, struct cai
 	return cairn_err_set(err, error->code, "%s", error->message);
 }
 
-/* --- a listing that an interrupt ends, though its thread waits in it --- */
+/* --- a listing that an interrupt can end while its thread waits --- */
 
 struct guard {
 	const struct client_watch *watch;

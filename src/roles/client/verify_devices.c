@@ -45,7 +45,7 @@ static int verify_devices_print_json(const struct client_copy_result *result, st
 	return cmd_json_end(&json, err);
 }
 
-/* Both halves of the work draw one line after the other. */
+/* Copying and comparing show one progress line after the other. */
 static int copy_devices(struct cmd_verify *verify, struct client_copy_result *ret,
 			struct cairn_err *err)
 {

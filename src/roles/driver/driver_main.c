@@ -26,7 +26,7 @@
 #define SOCKET_MODE 0660
 #define IDLE_MS     1000
 
-/* The pool of --pool is called "default"; --pools adds others. Cuts `text`. */
+/* Parses the pools: the one of --pool is named "default", --pools adds others. Modifies `text`. */
 static int read_pools(const char *first, char *text, struct csi_pool_spec *specs, size_t *ret_n,
 		      struct cairn_err *err)
 {
@@ -90,8 +90,8 @@ struct running {
 	struct csi_registration *registration;
 };
 
-/* The watcher stops looking first; then the server, whose handlers use the driver
- * and tell the monitor. */
+/* Stops the monitor's thread first, then frees the server, whose handlers use the driver
+ * and the monitor. */
 static void driver_running_done(struct running *running)
 {
 	csi_monitor_stop(running->monitor);
@@ -101,7 +101,7 @@ static void driver_running_done(struct running *running)
 	csi_driver_freep(&running->driver);
 }
 
-/* Nothing is accepted yet, so until then only the process's own group can wait for it. */
+/* The group is set after the socket was created, which is safe: no connection is accepted yet. */
 static int listen_on_socket(struct running *running, const struct driver_options *o,
 			    struct cairn_err *err)
 {
@@ -163,8 +163,8 @@ static int driver_start(struct running *running, const struct driver_options *o,
 	return rc ? rc : net_server_start(running->server, err);
 }
 
-/* Until a signal that ends it. A driver has nothing to do most of the time: after a
- * second without a call it gives back what can be read again. */
+/* Waits for a signal to stop. A driver is idle most of the time: after a second without a
+ * call it returns memory that can be read from disk again. */
 static void driver_wait_for_end(const struct net_server *server, const sigset_t *signals)
 {
 	uint64_t before = 0;

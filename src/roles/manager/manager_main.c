@@ -24,10 +24,10 @@
 #include "roles/role.h"
 
 #define LEASE_NAME "cairn-manager"
-/* Who works on less must not keep the others from the rest. */
+/* Discovery-only replicas use their own Lease, so they never block session controllers. */
 #define LEASE_DISCOVERY "cairn-discovery"
 
-/* What is counted elsewhere and shown at a scrape. */
+/* Values that are counted elsewhere and copied at each scrape. */
 enum shown {
 	SHOWN_READY,
 	SHOWN_FAILED,
@@ -43,13 +43,13 @@ struct running {
 	struct kube_leader *leader;
 	struct session_controller *sessions;
 	struct discovery_controller *discovery;
-	struct kube_authz_cache *guard; /* of the webhook */
+	struct kube_authz_cache *guard; /* for the webhook */
 	struct session_webhook *webhook;
 	struct net_metrics *metrics;
 	struct net_metric *counts[N_SHOWN];
 	struct net_metric *waiting;
 	struct net_metric *leads;
-	struct role_https https; /* of the webhook */
+	struct role_https https; /* for the webhook */
 	struct role_health health;
 };
 
@@ -59,8 +59,8 @@ static void manager_running_done(struct running *r)
 	role_https_done(&r->https);
 	session_webhook_free(r->webhook);
 	kube_authz_cache_free(r->guard);
-	/* The workers end before the lease is released. The controllers outlive the
-	 * election, whose last report is that it leads no more. */
+	/* Stops the workers before the lease is released. The controllers are freed after
+	 * the election, which reports to them that it no longer leads. */
 	if (r->sessions)
 		session_controller_stop(r->sessions);
 	if (r->discovery)
@@ -89,7 +89,8 @@ static bool manager_is_ready(void *arg, char *reason, size_t cap)
 {
 	struct running *r = arg;
 
-	/* DriverDiscovery need not be installed, where there is something else to do. */
+	/* With session controllers, readiness does not depend on discovery: the
+	 * DriverDiscovery CRD need not be installed. */
 	if (r->sessions ? session_controller_is_ready(r->sessions)
 			: session_discovery_controller_is_ready(r->discovery))
 		return true;

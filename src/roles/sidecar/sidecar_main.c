@@ -25,7 +25,7 @@
 
 #define V_DEBUG           4 /* the Go sidecar traces calls from -v=4 on */
 #define SETTLED_MS        2000U
-#define WAITING_EACH_PART 4 /* of all that may wait, one user gets */
+#define WAITING_EACH_PART 4 /* a user may take one waiting place in this many */
 
 static int read_qps(const char *text, double *ret, struct cairn_err *err)
 {
@@ -35,7 +35,7 @@ static int read_qps(const char *text, double *ret, struct cairn_err *err)
 	if (!*text || *end || !isfinite(*ret))
 		return cairn_err_set(err, CAIRN_INVALID, "--kube-api-qps: '%s' is not a number",
 				     text);
-	if (*ret == 0) /* as Go has it: no number is the default; to us it is no limit */
+	if (*ret == 0) /* the flag's 0 is no limit, the client's is its default */
 		*ret = -1;
 	return 0;
 }
@@ -67,7 +67,7 @@ static int watch_sessions(const struct sidecar_role_options *o, struct sidecar_k
 	return sidecar_sessions_new(sidecar_kube_client_inner(kube), o->session_ns, ret, err);
 }
 
-/* What makes the sidecar known, once the driver's name is. */
+/* The data for publishing the sidecar once the driver's name is known. */
 struct advert {
 	const struct sidecar_role_options *options;
 	struct kube_client *client;
@@ -140,13 +140,13 @@ static void sidecar_wait_for_end(const sigset_t *signals)
 
 	cairn_mem_drop_clean();
 	number = net_signals_wait(signals, SETTLED_MS);
-	if (number == 0) /* the driver and the API server have been found */
+	if (number == 0) /* the driver and the API server have been found by now */
 		cairn_mem_drop_clean();
 	while (number == 0 || number == SIGUSR1)
 		number = net_signals_wait(signals, UINT64_MAX);
 }
 
-/* Logs from "info" on, unless --log-level says something else. */
+/* Logs from level "info" on, unless --log-level is given. */
 static void set_log_level(const struct sidecar_role_options *o)
 {
 	if (!cmd_options.log_level_given)
@@ -170,7 +170,7 @@ static int sidecar_run(struct cairn_err *err)
 		return cairn_err_nomem(err, "sidecar");
 	set_log_level(options);
 	net_signals_block(&signals);
-	/* The Go sidecar ends on this one too. */
+	/* The Go sidecar ends on SIGQUIT too. */
 	sigaddset(&signals, SIGQUIT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	cairn_log(CAIRN_LOG_INFO, "version", CAIRN_STR("version", CAIRN_VERSION));

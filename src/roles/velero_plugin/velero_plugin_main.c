@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The program of `cairn velero-plugin`, which a Velero server executes itself, with its own
- * flags: nothing else of Cairn is in Velero's container. */
+/* The program of `cairn velero-plugin`. A Velero server executes it directly, with Velero's
+ * flags, because nothing else of Cairn is in Velero's container. */
 
 #include "cli/commands.h"
 
@@ -15,7 +15,7 @@
 #include "velero/handshake.h"
 #include "velero/plugin.h"
 
-#define ARENAS 1 /* heaps that threads share; calls come one after the other */
+#define ARENAS 1 /* glibc's heaps; one is enough, because calls come one after the other */
 
 static int plugin_main(int argc, char **argv)
 {
@@ -23,7 +23,7 @@ static int plugin_main(int argc, char **argv)
 
 	role_keep_memory_private(true); /* it holds the token of Velero's account */
 	mallopt(M_ARENA_MAX, ARENAS);
-	/* Pages that only loading the libraries needed. */
+	/* Drop pages that only the loading of libraries needed. */
 	cairn_mem_drop_clean();
 	if (velero_plugin_run(argc, argv, &err) == 0)
 		return 0;
@@ -31,7 +31,7 @@ static int plugin_main(int argc, char **argv)
 	return 1;
 }
 
-/* By hand: says what the program is for. */
+/* Runs if a user starts the program by hand: the error says what it is for. */
 static int velero_plugin_refuse(struct cairn_err *err)
 {
 	return velero_handshake_check(getenv, err);
