@@ -7,7 +7,8 @@
 
 #include "velero/velero_names.h"
 
-/* The value of flag `name` at argv[i], which may be the next word; NULL if it is another. */
+/* The value of flag `name` at argv[i], which may be the next word; NULL if argv[i] is
+ * another flag. */
 static const char *value_at(int argc, char *const *argv, int i, const char *name)
 {
 	const char *word = argv[i];
@@ -21,7 +22,8 @@ static const char *value_at(int argc, char *const *argv, int i, const char *name
 	return *word == '\0' && i + 1 < argc ? argv[i + 1] : NULL;
 }
 
-/* Words that Velero has beside ours; its errors are never left out. */
+/* Velero also has "trace" and "warning". With a level that is unknown here, errors are
+ * still logged. */
 static enum cairn_log_level level_of(const char *text)
 {
 	int level;

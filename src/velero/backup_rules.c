@@ -48,7 +48,7 @@ static bool is_bound(const json_t *claim)
 	return phase && strcmp(phase, "Bound") == 0 && volume && *volume;
 }
 
-/* The policy of one ConfigMap; `name` may be NULL. */
+/* Loads the policy of one ConfigMap; `name` may be NULL. */
 static int match_config_map(const struct velero_request *request, struct kube_client *client,
 			    const char *name, const json_t *pv, enum velero_policy_action *ret,
 			    struct cairn_err *err)
@@ -79,7 +79,7 @@ static const char *global_policy(const json_t *backup)
 	return kube_annotation(backup, VELERO_ANNOTATION_GLOBAL_POLICY);
 }
 
-/* The backup's own policies come before those of all backups. */
+/* The backup's own policy takes precedence over the one for all backups. */
 static int match_policies(const struct velero_request *request, struct kube_client *client,
 			  const json_t *pv, enum velero_policy_action *ret, struct cairn_err *err)
 {
@@ -94,7 +94,7 @@ static int match_policies(const struct velero_request *request, struct kube_clie
 	return rc;
 }
 
-/* Do pods have the claim copied as files? */
+/* Finds out whether pods have the claim copied as files. */
 static int copied_as_files(const struct velero_request *request, struct kube_client *client,
 			   bool *ret, struct cairn_err *err)
 {
@@ -110,7 +110,7 @@ static int copied_as_files(const struct velero_request *request, struct kube_cli
 	return 0;
 }
 
-/* Is the volume left to us? */
+/* Finds out whether the volume is left to this plugin. */
 static int backup_rules_is_ours(const struct velero_request *request, struct kube_client *client,
 				const json_t *pv, bool *ret, struct cairn_err *err)
 {
@@ -133,7 +133,7 @@ static int backup_rules_is_ours(const struct velero_request *request, struct kub
 	return rc;
 }
 
-/* What the item and the Backup alone decide. */
+/* True if the item and the Backup alone rule out a snapshot. */
 static bool is_out_of_question(const struct velero_request *request)
 {
 	if (velero_backup_is_final(request->owner) || !is_bound(request->item) ||
@@ -168,7 +168,7 @@ int velero_wants_snapshot(const struct velero_request *request, json_t **ret_pv,
 	rc = backup_rules_is_ours(request, client, pv, &ours, err);
 	if (rc || !ours)
 		return rc;
-	/* A snapshot that stays in the storage is not what was asked for. */
+	/* The data shall be moved, so a snapshot that stays in the storage is not enough. */
 	if (kube_is(request->owner, "spec", "snapshotMoveData"))
 		return cairn_err_set(
 			err, CAIRN_UNIMPLEMENTED,

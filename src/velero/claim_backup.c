@@ -17,7 +17,7 @@
 #include "velero/snapshot_class.h"
 #include "velero/velero_names.h"
 
-/* Warns of what the user asked for and does not get. */
+/* Warns if a class that the user named is not used. */
 static void warn_of_class(const json_t *claim, const struct velero_class_choice *choice)
 {
 	if (choice->missing)
@@ -56,7 +56,7 @@ static int choose_class(const struct velero_request *request, const json_t *pv, 
 	return rc;
 }
 
-/* A claim that is made from the snapshot must not be smaller than it. */
+/* A claim that is created from the snapshot must not be smaller than it. */
 static int raise_request(json_t *claim, const json_t *content, struct cairn_err *err)
 {
 	const char *asked = kube_str(claim, "spec", "resources", "requests", "storage");
@@ -72,7 +72,7 @@ static int raise_request(json_t *claim, const json_t *content, struct cairn_err 
 	return kube_set(claim, err, json_string(text), "spec", "resources", "requests", "storage");
 }
 
-/* On the copy in the backup: where a restore finds the snapshot. */
+/* Adds to the claim's copy in the backup where a restore finds the snapshot. */
 static int mark_claim(json_t *claim, const struct velero_csi_snapshot *made, struct cairn_err *err)
 {
 	int rc = kube_set(claim, err, json_string(kube_name(made->snapshot)), "metadata", "labels",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* RestoreItemActions of PersistentVolumeClaims and PersistentVolumes: a claim whose snapshot
- * is in the backup is made from that snapshot, and not bound to the volume that it had. */
+/* RestoreItemActions of PersistentVolumeClaims and PersistentVolumes: a claim whose
+ * snapshot is in the backup is created from that snapshot instead of being bound to its old
+ * volume. */
 
 #include "velero/action.h"
 
@@ -16,7 +17,7 @@
 #include "velero/restore_rules.h"
 #include "velero/velero_names.h"
 
-/* Set while the claim was bound to another volume, and by actions of the backup. */
+/* Annotations from the binding to the old volume, and from actions of the backup. */
 static const char *const stale_annotations[] = {
 	"pv.kubernetes.io/bind-completed",
 	"pv.kubernetes.io/bound-by-controller",
@@ -35,7 +36,7 @@ static void forget_volume(json_t *claim)
 	kube_remove(claim, "spec", "dataSourceRef");
 }
 
-/* Velero's own actions made the snapshot and restore it, or moved its data. */
+/* True if Velero's own actions created the snapshot, or moved its data, and restore it. */
 static bool is_others(const struct velero_request *request)
 {
 	bool by_velero = kube_annotation(request->original, VELERO_ANNOTATION_SNAPSHOT) != NULL;
@@ -60,7 +61,7 @@ int velero_claim_restore(struct velero_request *request, struct velero_outcome *
 	bool ours = false;
 	int rc = velero_is_of_restore(request->original, request->owner, &ours, err);
 
-	/* Without a snapshot in this backup: labels are left over from an earlier restore. */
+	/* Without a snapshot in this backup, the labels are left over from an earlier restore. */
 	if (rc || !ours || !snapshot || is_others(request))
 		return rc;
 	forget_volume(request->item);
@@ -75,7 +76,7 @@ int velero_claim_restore(struct velero_request *request, struct velero_outcome *
 					  kube_namespace(request->original), snapshot, err);
 }
 
-/* Is a restored VolumeSnapshot of that claim in the list? */
+/* True if the list contains a restored VolumeSnapshot of that claim. */
 static bool claim_restore_has_snapshot(const json_t *list, const char *claim)
 {
 	size_t i;
@@ -91,8 +92,8 @@ static bool claim_restore_has_snapshot(const json_t *list, const char *claim)
 	return false;
 }
 
-/* Velero would restore a volume with reclaim policy Retain as it was, and the claim would be
- * bound to it, with the data of today instead of those of the backup. */
+/* Velero would restore a volume with reclaim policy Retain as it was. The claim would then
+ * be bound to it, and have its current data instead of the backup's. */
 int velero_volume_restore(struct velero_request *request, struct velero_outcome *ret,
 			  struct cairn_err *err)
 {

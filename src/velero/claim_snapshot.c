@@ -46,7 +46,8 @@ int velero_csi_snapshot_object(const json_t *claim, const json_t *backup, const 
 		return rc;
 	if (!object || !prefix)
 		return cairn_err_nomem(err, "a VolumeSnapshot");
-	/* The API server cuts it so that the name has at most 63 characters, as a label. */
+	/* The API server truncates the prefix so that the name has at most 63 characters
+	 * and can be a label's value. */
 	rc = kube_set(object, err, json_string(prefix), "metadata", "generateName");
 	if (!rc)
 		rc = kube_set(object, err, json_string(label), "metadata", "labels",
@@ -73,7 +74,7 @@ static uint64_t deadline_of(const json_t *backup)
 	return cairn_monotonic_ns() + ms * CAIRN_NS_PER_MS;
 }
 
-/* What the driver or its controller said last; kept for the error. */
+/* The last error of the driver or its controller, for the message after a timeout. */
 struct last_error {
 	char text[256];
 };
@@ -135,7 +136,7 @@ static int wait_for_handle(struct kube_client *client, const struct velero_reque
 		  : 0;
 }
 
-/* Names the content for this backup, and keeps it when its VolumeSnapshot goes. */
+/* Labels the content with this backup, and lets it outlive its VolumeSnapshot. */
 static int keep_content(struct kube_client *client, const struct velero_request *request,
 			struct velero_csi_snapshot *of, struct cairn_err *err)
 {
@@ -159,7 +160,7 @@ static int keep_content(struct kube_client *client, const struct velero_request 
 	return 0;
 }
 
-/* The content's policy is Delete unless we have changed it: then the storage snapshot goes too. */
+/* Sets the policy back to Delete, so that the storage snapshot is deleted too. */
 static int discard_content(struct kube_client *client, const char *name,
 			   const struct kube_call *how, struct cairn_err *err)
 {
@@ -171,7 +172,7 @@ static int discard_content(struct kube_client *client, const char *name,
 			  KUBE_PATCH_MERGE, patch, how, NULL, err);
 }
 
-/* Also when Velero does not wait any more. */
+/* Deletes what was created. Has its own timeout, because Velero may no longer be waiting. */
 static void claim_snapshot_discard(struct kube_client *client, const json_t *made)
 {
 	const struct kube_call how = {.timeout_ms = CLEANUP_MS};

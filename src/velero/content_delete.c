@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* DeleteItemAction of VolumeSnapshotContents: when a backup is deleted, the contents of its
- * snapshots that are in the cluster, those of restores included, go with their VolumeSnapshots.
+/* DeleteItemAction of VolumeSnapshotContents. When a backup is deleted, this deletes the
+ * contents of its snapshots that are in the cluster, including those of restores, and their
+ * VolumeSnapshots.
  *
- * Their policy is Retain and becomes Delete first, so that the storage snapshot goes too. Where no
- * content is in the cluster any more, Velero's own action, which runs before this one and is never
- * off, has the storage snapshot deleted through a content of its own. */
+ * Their policy is Retain and is set to Delete first, so that the storage snapshot is deleted
+ * too. If no content is left in the cluster, Velero's own action, which runs before this
+ * one and cannot be disabled, has the storage snapshot deleted through a content that it
+ * creates. */
 
 #include "velero/action.h"
 
@@ -21,7 +23,7 @@
 #include "velero/velero_names.h"
 #include "velero/watch_until.h"
 
-#define GONE_MS 60000U /* for the driver to delete a snapshot */
+#define GONE_MS 60000U /* time for the driver to delete a snapshot */
 
 static const char *content_delete_handle_of(const json_t *content)
 {
@@ -101,7 +103,7 @@ static int delete_content(const struct velero_request *request, struct kube_clie
 	return rc ? cairn_err_wrap(err, "delete VolumeSnapshotContent %s", kube_name(content)) : 0;
 }
 
-/* The contents of this backup that stand for the same storage snapshot. */
+/* Deletes the contents of this backup that refer to the same storage snapshot. */
 static int delete_all(const struct velero_request *request, struct kube_client *client,
 		      const json_t *list, struct cairn_err *err)
 {

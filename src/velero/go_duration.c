@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Longer than its successors where one is the beginning of the other. */
+/* A unit precedes its prefixes, so that the longest one matches. */
 static const struct {
 	const char *name;
 	uint64_t ns;

@@ -10,8 +10,8 @@
 
 #define COOKIE_VALUE "hello"
 
-#define CORE_VERSION "1" /* of go-plugin */
-#define APP_VERSION  "2" /* of Velero */
+#define CORE_VERSION "1" /* version of go-plugin's protocol */
+#define APP_VERSION  "2" /* version of Velero's protocol */
 
 int velero_handshake_check(velero_getenv *get, struct cairn_err *err)
 {
@@ -44,7 +44,7 @@ int velero_handshake_line(const char *socket, char out[VELERO_HANDSHAKE_MAX], st
 	if (strpbrk(socket, "|\n"))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the path of the socket must not contain '|': %s", socket);
-	/* The last field would be the certificate of the server. */
+	/* The last field, the server's certificate, is empty: the connection does not use TLS. */
 	n = snprintf(out, VELERO_HANDSHAKE_MAX, CORE_VERSION "|" APP_VERSION "|unix|%s|grpc|\n",
 		     socket);
 	if (n < 0 || n >= VELERO_HANDSHAKE_MAX)

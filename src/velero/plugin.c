@@ -23,7 +23,7 @@
 
 /* Velero kills a plugin that does not end within 2 s. */
 #define DRAIN_MS  500U
-#define PARENT_MS 1000U /* how often we look whether Velero still lives */
+#define PARENT_MS 1000U /* how often we check that Velero is alive */
 
 #define SOCKET_MODE 0600
 #define PATH_BYTES  128
@@ -32,7 +32,7 @@ struct plugin {
 	struct velero_world world;
 	struct velero_services services;
 	struct net_server *server;
-	char directory[PATH_BYTES]; /* of the socket; "" before it is made */
+	char directory[PATH_BYTES]; /* of the socket; "" until it is created */
 	char socket[PATH_BYTES + 16];
 	pthread_t main_thread;
 	atomic_bool ended;
@@ -48,7 +48,7 @@ static void plugin_done(struct plugin *plugin)
 	}
 }
 
-/* Wakes the main thread, which waits for a signal. */
+/* Wakes up the main thread, which waits for a signal. */
 static void end_plugin(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -57,7 +57,7 @@ static void end_plugin(void *arg)
 	(void)pthread_kill(plugin->main_thread, SIGUSR1);
 }
 
-/* A directory of our own: nobody else can take the name of the socket. */
+/* Creates a private directory, so that no other user can create the socket's name. */
 static int make_directory(struct plugin *plugin, struct cairn_err *err)
 {
 	const char *parent = getenv("TMPDIR");
@@ -104,7 +104,8 @@ static int plugin_shake_hands(const struct plugin *plugin, struct cairn_err *err
 	return 0;
 }
 
-/* SIGINT is for Velero: a terminal sends it to the whole group. */
+/* Waits for SIGTERM or the end of Velero. SIGINT does not count: a terminal sends it to the
+ * whole group, and Velero ends its plugins itself. */
 static void plugin_wait_for_end(struct plugin *plugin, const sigset_t *signals, pid_t parent)
 {
 	while (!atomic_load(&plugin->ended) && getppid() == parent)

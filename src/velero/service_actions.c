@@ -102,7 +102,7 @@ int velero_delete_applies_to(struct net_call *call, void *arg, struct cairn_err 
 	return applies_to(call, VELERO_DELETE, err);
 }
 
-/* Items and owners are objects, and an item has a name. */
+/* Parses an item or an owner: it must be an object, and an item must have a name. */
 static int service_actions_parse(const ProtobufCBinaryData *bytes, const char *what, json_t **ret,
 				 struct cairn_err *err)
 {
@@ -117,13 +117,13 @@ static int service_actions_parse(const ProtobufCBinaryData *bytes, const char *w
 	return 0;
 }
 
-/* An action's run: trees of the bytes that came, and what became of them. */
+/* One run of an action: the parsed request and its result. */
 struct run {
 	struct velero_request request;
 	struct velero_outcome outcome;
 	json_t *original;
 	json_t *owner;
-	char *changed; /* text of the item, or NULL: as it came */
+	char *changed; /* text of the changed item; NULL: unchanged */
 	size_t changed_n;
 };
 
@@ -140,7 +140,7 @@ static int check_call(void *arg)
 	return net_call_check(arg);
 }
 
-/* `original` is NULL but for restores. */
+/* `original` is NULL except for restores. */
 static int service_actions_execute(struct run *run, struct net_call *call,
 				   const struct velero_services *services,
 				   const struct velero_action *action,
@@ -171,7 +171,7 @@ static int service_actions_execute(struct run *run, struct net_call *call,
 	return run->changed ? 0 : cairn_err_nomem(err, "the item");
 }
 
-/* Related items as messages, for as long as the run lives. */
+/* Related items as messages. The strings belong to the run, which must outlive them. */
 struct identifiers {
 	Generated__ResourceIdentifier at[VELERO_RELATED_MAX];
 	Generated__ResourceIdentifier *list[VELERO_RELATED_MAX];

@@ -11,7 +11,7 @@
 #include "proto/message.h"
 #include "velero/services.h"
 
-/* The item comes back, with labels and related items. */
+/* A reply contains the item and, in addition, labels and related items. */
 #define REPLY_MAX (2U * VELERO_REQUEST_MAX)
 
 int velero_receive(struct net_call *call, const ProtobufCMessageDescriptor *type,

@@ -11,7 +11,7 @@
 #include "velero/service_actions.h"
 #include "velero/service_message.h"
 
-/* Stays open as long as Velero does: its end is that of the connection. */
+/* Stays open as long as Velero runs: its end means that the connection has ended. */
 static int stream_stdio(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	struct velero_services *services = arg;
@@ -23,7 +23,7 @@ static int stream_stdio(struct net_call *call, void *arg, struct cairn_err *err)
 	return rc;
 }
 
-/* Velero opens it and sends nothing. */
+/* Velero opens this stream and sends nothing. */
 static int broker_stream(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	const uint8_t *data;
@@ -78,6 +78,6 @@ int velero_services_add(struct velero_services *services, struct net_server *ser
 		methods[i].request_max = VELERO_REQUEST_MAX;
 	}
 	rc = net_server_add(server, methods, n, err);
-	/* go-plugin's own name of itself. */
+	/* The name that go-plugin's host asks the health service for. */
 	return rc ? rc : net_server_set_serving(server, "plugin", true, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* BackupItemActions of VolumeSnapshots and VolumeSnapshotContents that belong to the backup:
- * each brings along what a restore or a deletion of it needs. */
+/* BackupItemActions of VolumeSnapshots and VolumeSnapshotContents that belong to the
+ * backup: each adds the objects that are needed to restore or delete it. */
 
 #include "velero/action.h"
 
@@ -10,7 +10,7 @@
 #include "velero/backup_rules.h"
 #include "velero/velero_names.h"
 
-/* False for one that another backup made, and in the last phases. */
+/* *ret is false for objects of another backup, and in the last phases of a backup. */
 static int snapshot_backup_concerns(const struct velero_request *request, bool *ret,
 				    struct cairn_err *err)
 {

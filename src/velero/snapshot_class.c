@@ -44,7 +44,8 @@ static bool is_any(const json_t *class_object, const void *unused)
 	return true;
 }
 
-/* The first class of the driver that `is` holds for; *ret_n counts them. */
+/* The first class of the driver for which `is` returns true; *ret_n is the number of such
+ * classes. */
 static const json_t *snapshot_class_find(const struct search *search,
 					 bool (*is)(const json_t *class_object, const void *arg),
 					 const void *arg, size_t *ret_n)
@@ -67,7 +68,7 @@ static const json_t *snapshot_class_find(const struct search *search,
 	return found;
 }
 
-/* Drivers are lower case in the key. */
+/* The annotation of the backup for the driver. In its key the driver's name is in lower case. */
 static const char *backup_annotation(const json_t *backup, const char *driver)
 {
 	char key[KEY_MAX];
@@ -80,7 +81,8 @@ static const char *backup_annotation(const json_t *backup, const char *driver)
 	return kube_annotation(backup, key);
 }
 
-/* By the annotations; an annotation that names no class of the driver is noted and passed over. */
+/* Finds the class that an annotation names. An annotation that does not name a class of the
+ * driver is noted in *ret_missing and skipped. */
 static const json_t *snapshot_class_find_named(const struct search *search, const json_t *claim,
 					       const json_t *backup, const char **ret_missing)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* RestoreItemActions of VolumeSnapshots and VolumeSnapshotContents: a pair that names each
- * other and the storage snapshot, and nothing of the cluster that they come from. */
+/* RestoreItemActions of VolumeSnapshots and VolumeSnapshotContents: the restored pair
+ * refers to each other and to the storage snapshot, and to nothing of the cluster of the
+ * backup. */
 
 #include "velero/action.h"
 
@@ -14,7 +15,7 @@
 #include "velero/restore_rules.h"
 #include "velero/velero_names.h"
 
-/* Decides what needs no further look: not ours, or no volumes are wanted. */
+/* Decides the simple cases: the object is not of this backup, or volumes are not restored. */
 static int is_decided(const struct velero_request *request, struct velero_outcome *ret, bool *done,
 		      struct cairn_err *err)
 {
@@ -23,15 +24,17 @@ static int is_decided(const struct velero_request *request, struct velero_outcom
 
 	if (rc)
 		return rc;
-	/* One of another backup lay in the namespace. As it is in this backup it would make a new
-	 * snapshot, of a claim that is being restored. */
+	/* The object was in the namespace, but belongs to another backup. Restored
+	 * unchanged, it would create a new snapshot of a claim that is still being
+	 * restored. */
 	ret->skip =
 		!velero_restores_volumes(request->owner) || (!ours && !request->world->csi_enabled);
 	*done = ret->skip || !ours;
 	return 0;
 }
 
-/* The backup is asked for where it can own the object: in its own namespace. */
+/* Makes the backup the owner if the object is restored to the backup's namespace: owners
+ * must be in the same one. */
 static int snapshot_restore_own(struct velero_request *request, struct cairn_err *err)
 {
 	const char *ns =
@@ -97,7 +100,7 @@ int velero_snapshot_restore(struct velero_request *request, struct velero_outcom
 		  : velero_outcome_relate(ret, &kube_volumesnapshotcontents, NULL, content, err);
 }
 
-/* Annotations that say how the driver deletes the snapshot. */
+/* Keeps the annotations that name the secret with which the driver deletes the snapshot. */
 static int keep_secret(json_t *item, const json_t *original, struct cairn_err *err)
 {
 	static const char *const kept[] = {VELERO_ANNOTATION_SECRET, VELERO_ANNOTATION_SECRET_NS};
@@ -113,9 +116,9 @@ static int keep_secret(json_t *item, const json_t *original, struct cairn_err *e
 	return rc;
 }
 
-/* What the content says of itself: policy Retain, because the backup still needs the storage
- * snapshot when the restored objects are deleted. Without a class, which this cluster need
- * not have. */
+/* Rewrites the content. Its policy is Retain, because the backup still needs the storage
+ * snapshot when the restored objects are deleted. It has no class, because this cluster may
+ * not have the same one. */
 static int rewrite_content(struct velero_request *request, const char *name, const char *handle,
 			   struct cairn_err *err)
 {

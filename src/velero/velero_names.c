@@ -21,7 +21,7 @@ const struct kube_resource velero_backups = {
 	.namespaced = true,
 };
 
-/* Of the texts, one after the other. */
+/* Hashes the concatenated texts. */
 static int sha256_hex(const char *a, const char *b, const char *c, char out[2 * SHA256_BYTES + 1],
 		      struct cairn_err *err)
 {

@@ -19,7 +19,7 @@ struct volume {
 	const json_t *pvc;
 };
 
-/* A condition: 1 when it holds, 0 when not, or a negative code. `value` is not null. */
+/* A condition: returns 1 if it holds, 0 if not, or a negative code. `value` is not null. */
 typedef int condition_fn(const json_t *value, const struct volume *volume, struct cairn_err *err);
 
 static int volume_policy_wrong(struct cairn_err *err, const char *name)
@@ -27,7 +27,7 @@ static int volume_policy_wrong(struct cairn_err *err, const char *name)
 	return cairn_err_set(err, CAIRN_INVALID, "volume policy: bad value of '%s'", name);
 }
 
-/* Does the list hold the text? An empty list holds everything. */
+/* True if the list contains the text; an empty list contains everything. */
 static int list_holds(const json_t *list, const char *text, const char *name, struct cairn_err *err)
 {
 	size_t i;
@@ -43,7 +43,7 @@ static int list_holds(const json_t *list, const char *text, const char *name, st
 	return 0;
 }
 
-/* Does `map` have every pair of `wanted`? */
+/* True if `map` contains every pair of `wanted`. */
 static int map_holds(const json_t *wanted, const json_t *map, const char *name,
 		     struct cairn_err *err)
 {
@@ -64,7 +64,7 @@ static int map_holds(const json_t *wanted, const json_t *map, const char *name,
 	return 1;
 }
 
-/* The half of a range; an empty one is 0. */
+/* Parses one end of a range; an empty one is 0. */
 static bool parse_bound(const char *text, size_t n, uint64_t *ret)
 {
 	char quantity[QUANTITY_MAX];
@@ -128,7 +128,7 @@ static int match_csi(const json_t *value, const struct volume *volume, struct ca
 			 "volumeAttributes", err);
 }
 
-/* A volume of CSI is none of NFS. */
+/* Only CSI volumes get here, so a condition on NFS never holds. */
 static int match_nfs(const json_t *value, const struct volume *volume, struct cairn_err *err)
 {
 	(void)volume;
@@ -161,7 +161,7 @@ static int match_mode(const json_t *value, const struct volume *volume, struct c
 	return !*json_string_value(value) || (mode && strcmp(mode, json_string_value(value)) == 0);
 }
 
-/* Exactly these modes. */
+/* Holds for exactly these access modes. */
 static int match_access(const json_t *value, const struct volume *volume, struct cairn_err *err)
 {
 	const json_t *modes = kube_at(volume->pvc, "spec", "accessModes");
@@ -207,7 +207,7 @@ static condition_fn *condition_of(const char *name)
 	return NULL;
 }
 
-/* All conditions are looked at, so that a policy with a fault is refused for every volume. */
+/* Evaluates all conditions, so that an invalid policy is refused for every volume. */
 static int policy_holds(const json_t *policy, const struct volume *volume, struct cairn_err *err)
 {
 	json_t *given = kube_at(policy, "conditions");

@@ -29,7 +29,7 @@ static uint64_t left_ms(const struct waiting *w)
 	return now < w->deadline_ns ? (w->deadline_ns - now) / CAIRN_NS_PER_MS + 1 : 0;
 }
 
-/* Failures that a new attempt does not mend. */
+/* Failures that a retry does not resolve. */
 static bool watch_until_is_final(int rc)
 {
 	return rc == CAIRN_DENIED || rc == CAIRN_UNAUTHENTICATED || rc == CAIRN_INVALID ||
@@ -41,8 +41,9 @@ static bool call_is_over(const struct waiting *w)
 	return w->how && w->how->check && w->how->check(w->how->check_arg);
 }
 
-/* Follows the object from its present version: 1 and the object when the condition holds, 0 when
- * the watch has ended. Failures of the watch are no failures of the wait, which looks again. */
+/* Watches the object from its current version. Returns 1 and the object if the condition
+ * holds, 0 if the watch has ended. A watch that fails temporarily also returns 0, and the
+ * caller tries again. */
 static int watch_until_follow(const struct waiting *w, const char *version, json_t **ret,
 			      struct cairn_err *err)
 {
@@ -67,7 +68,7 @@ static int watch_until_follow(const struct waiting *w, const char *version, json
 	return watch_until_is_final(rc) || rc == 1 ? rc : 0;
 }
 
-/* One look at the object and, if need be, at its changes; 0: look again. */
+/* Reads the object and, if necessary, watches it; 0: try again. */
 static int watch_until_look(const struct waiting *w, json_t **ret, struct cairn_err *err)
 {
 	kube_auto_json json_t *object = NULL;
