@@ -238,8 +238,8 @@ static int load_list(struct selection *s, struct repo *repo, struct cairn_err *e
 	return s->fits ? 0 : cairn_err_nomem(err, "list of backups");
 }
 
-static int backup_select_select_by_name(struct repo *repo, const struct backup_choice *choice,
-					struct repo_snapshot **ret, struct cairn_err *err)
+static int backup_select_by_name(struct repo *repo, const struct backup_choice *choice,
+				 struct repo_snapshot **ret, struct cairn_err *err)
 {
 	cairn_cleanup(selection_done) struct selection s = {.choice = choice};
 	int rc = load_list(&s, repo, err);
@@ -265,7 +265,7 @@ static int check_not_a_name(struct repo *repo, const struct backup_choice *choic
 
 	if (strlen(choice->name) >= SHOWN_DIGITS)
 		return 0;
-	rc = backup_select_select_by_name(repo, choice, &named, &ignored);
+	rc = backup_select_by_name(repo, choice, &named, &ignored);
 	if (rc == CAIRN_NOT_FOUND)
 		return 0;
 	if (rc && rc != CAIRN_INVALID) {
@@ -301,7 +301,7 @@ int backup_select(struct repo *repo, const struct backup_choice *choice, struct 
 	if (may_be_id)
 		rc = repo_snapshot_find(repo, choice->name, &found, err);
 	if (rc == CAIRN_NOT_FOUND)
-		return backup_select_select_by_name(repo, choice, ret, err);
+		return backup_select_by_name(repo, choice, ret, err);
 	if (!rc)
 		rc = check_filters(choice, found, err);
 	if (!rc)

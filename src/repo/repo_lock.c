@@ -186,7 +186,7 @@ static bool pause_or_stop(struct repo_lock *lock)
 
 /* Does the second check of an early lock. Called with the mutex held, which is released
  * meanwhile. False if the lock must be given up. */
-static bool repo_repo_lock_settle(struct repo_lock *lock)
+static bool repo_lock_do_settle(struct repo_lock *lock)
 {
 	struct cairn_err err = {0};
 	int rc;
@@ -212,7 +212,7 @@ static void *repo_lock_keep(void *arg)
 	uint64_t pause = lock->renew_ms;
 
 	cairn_scoped_lock(&lock->mutex);
-	if (!lock->settled && !repo_repo_lock_settle(lock))
+	if (!lock->settled && !repo_lock_do_settle(lock))
 		return NULL;
 	while (!wait_to_renew(lock, pause) && !lock->lost) {
 		struct cairn_err err = {0};

@@ -23,8 +23,8 @@
 
 /* A process that removed our lock may have deleted data that the snapshot
  * needs: then the snapshot must not exist. */
-static int repo_repo_snapshot_save(struct repo *repo, const void *json, size_t n,
-				   struct repo_id *ret, struct cairn_err *err)
+static int repo_snapshot_do_save(struct repo *repo, const void *json, size_t n, struct repo_id *ret,
+				 struct cairn_err *err)
 {
 	int rc = repo_check_lock(repo, err);
 
@@ -56,7 +56,7 @@ int repo_snapshot_save(struct repo *repo, const struct repo_snapshot *snapshot,
 		return cairn_err_set(err, CAIRN_NO_SPACE,
 				     "a snapshot of more than %zu bytes, or memory is short",
 				     REPO_SNAPSHOT_MAX);
-	rc = repo_repo_snapshot_save(repo, json.data, json.len, &id, err);
+	rc = repo_snapshot_do_save(repo, json.data, json.len, &id, err);
 	if (rc == 0)
 		*ret_id = id;
 	return rc;
