@@ -161,7 +161,7 @@ static void load_known(struct protecting *p)
 /* A repository can be copied to another place, or put back into a new bucket, and be protected
  * by nothing there. The config goes with it: if the server does not say of it what is
  * remembered, nothing is. */
-static void check_known(struct protecting *p)
+static void protect_check_known(struct protecting *p)
 {
 	const struct repo_id none = {{0}};
 	const struct repo_named *config = repo_names_find(&p->known, &none);
@@ -206,7 +206,7 @@ int repo_protect(struct repo *repo, uint64_t days, struct repo_protection *ret,
 	int rc = 0;
 
 	load_known(&p);
-	check_known(&p);
+	protect_check_known(&p);
 	for (size_t i = 0; rc == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		rc = each_of(&p, kinds[i], renew_one, err);
 	if (rc < 0)
