@@ -4,6 +4,7 @@
 
 #include "catalogue_helper.h"
 #include "pool/catalogue/catalogue_impl.h"
+#include "pool/catalogue/catalogue_log.h"
 #include "pool/catalogue/catalogue_mark.h"
 
 #include <fcntl.h>
@@ -489,6 +490,36 @@ static void an_older_main_file_learns_of_its_log(void **state)
 	assert_lost();
 }
 
+/* A process that closes begins the log anew: its header is synced, its first frame is not.
+ * After a power cut the rest of the log is what it was before. */
+static void a_restart_of_the_log_that_was_cut_short_refuses_nothing(void **state)
+{
+	bool restarted = false;
+
+	(void)state;
+	pool_catalogue_close(create_and_open());
+	for (int i = 0; i < 400 && !restarted; i++) {
+		cairn_auto_free uint8_t *before = NULL, *after = NULL;
+		size_t before_len, after_len;
+		struct catalogue *cat = open_again(true);
+
+		put_one(cat, "one", "1", CATALOGUE_DURABLE);
+		before = load("catalogue.db-wal", &before_len);
+		pool_catalogue_close(cat);
+		after = load("catalogue.db-wal", &after_len);
+		restarted = memcmp(before + 16, after + 16, CATALOGUE_SALT_SIZE) != 0;
+		if (!restarted)
+			continue;
+		memcpy(before, after, CATALOGUE_LOG_HEADER);
+		store("catalogue.db-wal", before, before_len);
+		unlink(in_dir("catalogue.db-shm"));
+		cat = open_again(true);
+		assert_value(cat, "one", "1");
+		pool_catalogue_close(cat);
+	}
+	assert_true(restarted);
+}
+
 static void put_big(uint8_t *p, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
@@ -750,6 +781,7 @@ int main(void)
 		catalogue_test(a_log_lost_beside_a_touched_main_file_is_noticed),
 		catalogue_test(a_log_that_was_folded_in_is_not_lost),
 		catalogue_test(an_older_main_file_learns_of_its_log),
+		catalogue_test(a_restart_of_the_log_that_was_cut_short_refuses_nothing),
 		catalogue_test(an_older_log_that_was_put_back_is_noticed),
 		catalogue_test(generations_of_a_log_wrap_around),
 		catalogue_test(a_missing_file_is_no_missing_record),
