@@ -4,6 +4,8 @@
  * have left, and is SQLite's own for processes with the plain VFS. */
 
 #include "catalogue_helper.h"
+#include "pool/catalogue/catalogue_conn.h"
+#include "pool/catalogue/catalogue_impl.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -282,6 +284,30 @@ static void commits_after_the_index_was_removed_are_kept(void **state)
 	}
 }
 
+/* When it closes, a process that has copied the whole log begins it anew. */
+static void a_closing_process_without_its_index_keeps_the_commits_of_others(void **state)
+{
+	auto_catalogue *first = NULL, *second = NULL;
+
+	(void)state;
+	pool_catalogue_close(create_and_open());
+	first = open_again(true);
+	for (int i = 0; i < 1000 && !(first->writer && first->writer->log_is_copied); i++)
+		put_one(first, "first", "1", CATALOGUE_DURABLE);
+	assert_true(first->writer->log_is_copied);
+	assert_int_equal(unlink(in_dir("catalogue.db-shm")), 0);
+	/* The first of them copies the log and begins it anew as well. */
+	for (int i = 0; i < 3; i++) {
+		second = open_again(true);
+		put_one(second, "second", i == 2 ? "3" : "2", CATALOGUE_DURABLE);
+		pool_catalogue_close(cairn_take(second));
+	}
+	pool_catalogue_close(cairn_take(first));
+	second = open_again(true);
+	assert_value(second, "second", "3");
+	assert_value(second, "first", "1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +318,7 @@ int main(void)
 		catalogue_test(an_index_that_is_held_is_kept_across_fork),
 		catalogue_test(a_link_that_appears_on_the_way_is_not_followed),
 		catalogue_test(commits_after_the_index_was_removed_are_kept),
+		catalogue_test(a_closing_process_without_its_index_keeps_the_commits_of_others),
 	};
 
 	return cmocka_run_group_tests_name("pool/catalogue shm", tests, NULL, NULL);
