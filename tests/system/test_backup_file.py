@@ -69,6 +69,19 @@ class Files(FileTest):
         self.assertEqual((none["mode"], none["bytes_read"]), ("changed", 0))
         self.assertEqual(self.restored(none["id"]), digest(self.image))
 
+    def test_equal_chunks_build_on_what_is_there(self):
+        """A parent in segments has no list of chunks, and a hole is not what was there before."""
+        full = self.back_up("--segment-size", "1M")
+        self.change(2 * MIB, b"x" * 4096)
+        changes = self.scratch / "changes"
+        changes.write_text(json.dumps({"byte_offset": 2 * MIB, "size_bytes": 4096}) + "\n" + END)
+        self.back_up("--fixed-chunks", "1M", "--changes", changes, "--parent", full["id"])
+        self.assertEqual(self.restored(str(self.image)), digest(self.image))
+        subprocess.run(["fallocate", "--punch-hole", "--offset", str(MIB), "--length", str(2 * MIB),
+                        self.image], check=True)
+        self.back_up("--fixed-chunks", "1M")
+        self.assertEqual(self.restored(str(self.image)), digest(self.image))
+
     def test_lists_that_cannot_be_believed(self):
         full = self.back_up()
         changes = self.scratch / "changes"
@@ -88,6 +101,8 @@ class Files(FileTest):
                           ('{"byte_offset":-1,"size_bytes":4096}\n', "no extent"),
                           ('{"byte_offset":%d,"size_bytes":4096}\n' % (20 * MIB), "past the end"),
                           ('{"byte_offset":0,"size_bytes":9223372036854775807}\n', "past the end"),
+                          (extent[:-1] + ',"end":true}\n', "cut short"),
+                          ('{"base":"a","block_metadata":[' + extent + "\n]}\n", "line 1"),
                           ("[]\n", "no extent"), (extent + "\nnonsense\n", "line 2")):
             with self.subTest(text):
                 changes.write_text(text)
