@@ -191,6 +191,7 @@ static void a_volume_with_an_unreadable_snapshot_is_abnormal(void **state)
 
 static int syncs_to_live = -1; /* of the log; -1 for ever */
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 __attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
 {
 	if (syncs_to_live == 0)

@@ -210,6 +210,7 @@ static char *file_to_open;
 static int opened_fd = -1;
 static bool new_file_is_locked;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 __attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
 {
 	if (file_to_open && opened_fd < 0)
@@ -217,6 +218,7 @@ __attribute__((visibility("default"))) int fdatasync(int fd) /* SQLite's */
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
 	char path[512];
