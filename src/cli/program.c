@@ -31,7 +31,7 @@ static void program_path_beside(const char *name, char out[PATH_BYTES])
 		return;
 	*slash = '\0';
 	snprintf(out, PATH_BYTES, "%s/roles", self);
-	/* Not in a directory that somebody else made, as anybody can in /tmp. */
+	/* Another user may have made the directory, for example in /tmp. */
 	if (stat("/proc/self/exe", &own) < 0 || lstat(out, &dir) < 0 || !S_ISDIR(dir.st_mode) ||
 	    dir.st_uid != own.st_uid || (dir.st_mode & S_IWOTH)) {
 		out[0] = '\0';
