@@ -33,6 +33,12 @@
 
 /* --- connections of one loop --- */
 
+/* The number of connections at which displaced ones are looked for. */
+static uint32_t next_sweep(const struct net_part *part)
+{
+	return part->n_conns + part->n_conns / 16 + SWEEP_AFTER;
+}
+
 static void grpc_server_conn_gone(struct net_conn *conn)
 {
 	struct net_part *part = conn->owner;
@@ -47,6 +53,9 @@ static void grpc_server_conn_gone(struct net_conn *conn)
 	if (conn->why.code == CAIRN_NO_SPACE)
 		net_shares_count_calm(server->shares);
 	part->n_conns--;
+	/* A crowd that comes after many known peers have left must not get their room. */
+	if (next_sweep(part) < part->sweep_at)
+		part->sweep_at = next_sweep(part);
 	atomic_fetch_sub(&server->conns_open, 1);
 	cairn_log(CAIRN_LOG_DEBUG, "connection closed", CAIRN_STR("reason", conn->why.msg));
 	net_server_went_quiet(server);
@@ -101,7 +110,7 @@ static void sweep_displaced(struct net_part *part)
 		cairn_err_set(&conn->why, CAIRN_UNAVAILABLE, "displaced by another connection");
 		net_conn_abandon(conn);
 	}
-	part->sweep_at = part->n_conns + part->n_conns / 16 + SWEEP_AFTER;
+	part->sweep_at = next_sweep(part);
 }
 
 /* A session takes tens of kilobytes, so the loop that will use it allocates it, and only if

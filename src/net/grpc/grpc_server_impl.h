@@ -23,7 +23,7 @@ struct net_part {
 	struct net_loop *loop;
 	struct net_conn *conns;
 	uint32_t n_conns;
-	uint32_t sweep_at; /* so many: displaced ones are looked for */
+	uint32_t sweep_at; /* with this many, displaced ones are looked for */
 	struct net_timer tick;
 	uint64_t tick_ms;
 	struct net_task hand_over; /* passes the calls of this turn to the workers, at its end */
