@@ -132,7 +132,7 @@ class Bench:
                                    {"Authorization": f"Bearer {self.roles.token}"})
                 body = self.read(connection)
                 total += len(body)
-                at = json.loads(b'{"' + body[body.rindex(b"nextOffset"):])["nextOffset"]
+                at = json.loads(b'{"' + body[body.rindex(b"NextOffset"):])["NextOffset"] or ""
                 if not at:
                     return total
         return run

@@ -84,14 +84,13 @@ class DiffsnapTest(GenerationsTest):
         """All blocks of the pages that begin there."""
         found, at, glue = set(), "", "&" if "?" in path else "?"
         while True:
-            page = self.https.get(f"{path}{glue}maxEntries={limit}&startOffset={at}",
-                                  token or self.token)
-            self.assertLessEqual(len(page["changeBlockList"]), limit)
-            for entry in page["changeBlockList"]:
-                found |= blocks(entry["offset"], entry["size"])
-            at = page["nextOffset"]
-            if not at:
+            page = self.https.get(f"{path}{glue}maxEntries={limit}{at}", token or self.token)
+            self.assertLessEqual(len(page["ChangeBlockList"]), limit)
+            for entry in page["ChangeBlockList"]:
+                found |= blocks(entry["Offset"], entry["Size"])
+            if page["NextOffset"] is None:
                 return found
+            at = f"&NextOffset={page['NextOffset']}"
 
     def status_of(self, path, token=None, **how):
         return self.https.ask(path, token, **how)[0]
@@ -125,11 +124,11 @@ class Story(DiffsnapTest):
         self.make("later", "data-2", "data-1", startOffset=str(start),
                   parameters={"dataTokens": "true"}, volumeId=self.csi.volume_id("data"))
         page = self.https.get("/default/later", self.token)
-        self.assertGreaterEqual(page["changeBlockList"][0]["offset"], start)
-        self.assertTrue(all(entry["context"] for entry in page["changeBlockList"]))
-        self.assertEqual(page["volumeSize"], 16 << 20)
+        self.assertGreaterEqual(page["ChangeBlockList"][0]["Offset"], start)
+        self.assertTrue(all(entry["Context"] for entry in page["ChangeBlockList"]))
+        self.assertEqual(page["VolumeSize"], 16 << 20)
         first = self.https.get("/default/later?startOffset=0", self.token)
-        self.assertLess(first["changeBlockList"][0]["offset"], start)
+        self.assertLess(first["ChangeBlockList"][0]["Offset"], start)
 
     def test_what_can_not_be_compared_is_a_failure(self):
         self.fails("no VolumeSnapshot 'default/none'", "no-target", "none")
@@ -233,7 +232,42 @@ class Story(DiffsnapTest):
         self.assertEqual(self.status_of("/namespaces/default/diff", self.token), 400)
         self.assertEqual(self.status_of(path + "&mode=File", self.token), 400)
         page = self.https.get(path + "&parameters.dataTokens=true", self.token)
-        self.assertTrue(page["changeBlockList"][0]["context"])
+        self.assertTrue(page["ChangeBlockList"][0]["Context"])
+
+    def test_offsets_have_the_names_of_the_proposal_in_any_case(self):
+        """A name that is ignored would return the first page for ever."""
+        path = "/namespaces/default/diff?base=data-1&target=data-2&maxEntries=3"
+        first = self.https.get(path, self.token)
+        after = self.https.get(f"{path}&startOffset={first['NextOffset']}", self.token)
+        self.assertNotEqual(first, after)
+        self.assertGreater(after["ChangeBlockList"][0]["Offset"],
+                           first["ChangeBlockList"][-1]["Offset"])
+        for name in ("StartOffset", "nextOffset", "NextOffset", "NEXTOFFSET"):
+            self.assertEqual(self.https.get(f"{path}&{name}={first['NextOffset']}", self.token),
+                             after, name)
+        proposal = "/namespaces/default/diff?BaseVolumeSnapshotName=data-1&" \
+                   "TargetVolumeSnapshotName=data-2&MaxEntries=3"
+        self.assertEqual(self.https.get(proposal, self.token), first)
+        camel = self.https.get(f"{path}&fieldNames=camelCase", self.token)
+        self.assertEqual(camel["nextOffset"], first["NextOffset"])
+        self.assertEqual([e["offset"] for e in camel["changeBlockList"]],
+                         [e["Offset"] for e in first["ChangeBlockList"]])
+
+    def test_every_other_parameter_is_refused_by_its_name(self):
+        self.make("strict", "data-2", "data-1")
+        for path in ("/namespaces/default/diff?bse=data-1&target=data-2",
+                     "/namespaces/default/diff?target=data-2&bse=",
+                     "/default/strict?bse=data-1"):
+            status, text, _ = self.https.ask(path, self.token)
+            self.assertEqual(status, 400, path)
+            self.assertIn("'bse'", json.loads(text)["error"])
+        for twice in ("startOffset=0&StartOffset=0", "startOffset=0&nextOffset=0"):
+            status, text, _ = self.https.ask(f"/default/strict?{twice}", self.token)
+            self.assertEqual(status, 400, twice)
+            self.assertIn("given twice", json.loads(text)["error"])
+        # A limit of any size is one; the driver has its own.
+        page = self.https.get(f"/default/strict?maxEntries={2**64 - 1}", self.token)
+        self.assertIsNone(page["NextOffset"])
 
     def test_it_counts(self):
         self.make("counted", "data-2", "data-1")

@@ -120,9 +120,9 @@ class FlavoursTest(GenerationsTest):
         while True:
             page = self.https.get(f"/namespaces/default/diff?{query}&maxEntries={limit}"
                                   f"&startOffset={at}", self.token)
-            for entry in page["changeBlockList"]:
-                found |= blocks(entry["offset"], entry["size"])
-            at = page["nextOffset"]
+            for entry in page["ChangeBlockList"]:
+                found |= blocks(entry["Offset"], entry["Size"])
+            at = page["NextOffset"]
             if not at:
                 return found
 

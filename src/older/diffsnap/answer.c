@@ -40,24 +40,68 @@ static void answer_add_bytes(struct cairn_buf *out, const char *before, const ui
 	cairn_buf_addc(out, '"');
 }
 
-void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, struct cairn_buf *out)
+/* The text before each value. */
+struct answer_names {
+	const char *list;
+	const char *offset;
+	const char *size;
+	const char *context;
+	const char *zero_out;
+	const char *next_offset;
+	const char *volume_size;
+	const char *timeout;
+};
+
+static const struct answer_names proposal_names = {
+	.list = "{\"ChangeBlockList\":[",
+	.offset = "{\"Offset\":",
+	.size = ",\"Size\":",
+	.context = ",\"Context\":",
+	.zero_out = ",\"ZeroOut\":true",
+	.next_offset = "],\"NextOffset\":",
+	.volume_size = ",\"VolumeSize\":",
+	.timeout = ",\"Timeout\":",
+};
+
+static const struct answer_names camel_case_names = {
+	.list = "{\"changeBlockList\":[",
+	.offset = "{\"offset\":",
+	.size = ",\"size\":",
+	.context = ",\"context\":",
+	.zero_out = ",\"zeroOut\":true",
+	.next_offset = "],\"nextOffset\":",
+	.volume_size = ",\"volumeSize\":",
+	.timeout = ",\"timeout\":",
+};
+
+void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, bool camel_case,
+			   struct cairn_buf *out)
 {
-	cairn_buf_adds(out, "{\"changeBlockList\":[");
+	const struct answer_names *names = camel_case ? &camel_case_names : &proposal_names;
+
+	cairn_buf_adds(out, names->list);
 	for (size_t i = 0; i < page->n_change_block_list; i++) {
 		const Csi__V1__ChangedBlock *block = page->change_block_list[i];
 
-		answer_add_number(out, i ? ",{\"offset\":" : "{\"offset\":", block->offset);
-		answer_add_number(out, ",\"size\":", block->size);
+		if (i > 0)
+			cairn_buf_addc(out, ',');
+		answer_add_number(out, names->offset, block->offset);
+		answer_add_number(out, names->size, block->size);
 		if (block->context.len > 0)
-			answer_add_bytes(out, ",\"context\":", block->context.data,
+			answer_add_bytes(out, names->context, block->context.data,
 					 block->context.len);
 		if (block->zero_out)
-			cairn_buf_adds(out, ",\"zeroOut\":true");
+			cairn_buf_adds(out, names->zero_out);
 		cairn_buf_addc(out, '}');
 	}
-	answer_add_text(out, "],\"nextOffset\":", page->next_offset);
-	answer_add_number(out, ",\"volumeSize\":", page->volume_size);
-	answer_add_number(out, ",\"timeout\":", page->timeout);
+	if (page->next_offset[0]) {
+		answer_add_text(out, names->next_offset, page->next_offset);
+	} else {
+		cairn_buf_adds(out, names->next_offset);
+		cairn_buf_adds(out, "null");
+	}
+	answer_add_number(out, names->volume_size, page->volume_size);
+	answer_add_number(out, names->timeout, page->timeout);
 	cairn_buf_adds(out, "}\n");
 }
 

@@ -2,21 +2,23 @@
 
 /* Encodes a driver's page as JSON for an HTTP client:
  *
- *   {"changeBlockList": [{"offset": 0, "size": 4096, "context": "…", "zeroOut": true}],
- *    "nextOffset": "4096", "volumeSize": 1048576, "timeout": 0}
+ *   {"ChangeBlockList": [{"Offset": 0, "Size": 4096, "Context": "...", "ZeroOut": true}],
+ *    "NextOffset": "4096", "VolumeSize": 1048576, "Timeout": 0}
  *
- * context (base64) and zeroOut are omitted if empty or false; nextOffset is "" on the last
- * page.
+ * with the names of the proposal, or in camel case (changeBlockList). Context (base64) and
+ * ZeroOut are omitted if empty or false; NextOffset is null on the last page.
  */
 #ifndef CAIRN_DIFFSNAP_ANSWER_H
 #define CAIRN_DIFFSNAP_ANSWER_H
+
+#include <stdbool.h>
 
 #include "csi_differential.pb-c.h"
 
 struct cairn_buf;
 
 /* Appends the page; check the buffer's failure flag. */
-void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page,
+void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, bool camel_case,
 			   struct cairn_buf *out);
 
 /* {"code": "NOT_FOUND", "error": "…"} */

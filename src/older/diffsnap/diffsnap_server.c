@@ -155,7 +155,7 @@ static int diffsnap_server_send_page(struct diffsnap_server *s, struct net_http 
 
 	if (rc)
 		return rc;
-	diffsnap_answer_write(page, &body);
+	diffsnap_answer_write(page, query->camel_case, &body);
 	if (s->blocks)
 		net_metric_count(s->blocks, 0, page->n_change_block_list);
 	proto_message_free(&page->base);

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/err.h"
 #include "base/num.h"
@@ -38,29 +39,47 @@ static int take_name(const char *text, size_t n, const char *what, char out[DIFF
 	return 0;
 }
 
-static bool is_given(const char *query, const char *name)
-{
-	size_t n = strlen(name);
+/* What a parameter of the query sets. */
+enum field {
+	FIELD_START,
+	FIELD_MAX_ENTRIES,
+	FIELD_NAMES,
+	FIELD_BASE,
+	FIELD_TARGET,
+	FIELD_VOLUME_ID,
+	FIELD_MODE,
+	N_FIELDS,
+	FIELD_PARAMETER,
+	FIELD_UNKNOWN,
+};
 
-	while (*query) {
-		if (strcspn(query, "=&") == n && memcmp(query, name, n) == 0)
-			return true;
-		query += strcspn(query, "&");
-		query += *query == '&';
-	}
-	return false;
-}
+/* The proposal names the fields of its objects and of the driver's messages; a client may
+ * use either, in any case. */
+static const struct {
+	const char *name;
+	enum field field;
+	bool direct; /* only without an object, which says the same */
+} fields[] = {
+	{"startOffset", FIELD_START, false},
+	{"nextOffset", FIELD_START, false},
+	{"maxEntries", FIELD_MAX_ENTRIES, false},
+	{"fieldNames", FIELD_NAMES, false},
+	{"base", FIELD_BASE, true},
+	{"baseVolumeSnapshotName", FIELD_BASE, true},
+	{"target", FIELD_TARGET, true},
+	{"targetVolumeSnapshotName", FIELD_TARGET, true},
+	{"volumeId", FIELD_VOLUME_ID, true},
+	{"mode", FIELD_MODE, true},
+};
 
-/* "" if it is absent; CAIRN_INVALID if it is malformed or does not fit. */
-static int query_take_text(const char *query, const char *name, char *out, size_t cap,
-			   struct cairn_err *err)
+static enum field field_of(const char *name, bool direct)
 {
-	if (net_http_query_get(query, name, out, cap))
-		return 0;
-	out[0] = '\0';
-	return is_given(query, name)
-		       ? cairn_err_set(err, CAIRN_INVALID, "%s is too long or broken", name)
-		       : 0;
+	if (direct && strncmp(name, PARAMETER_PREFIX, strlen(PARAMETER_PREFIX)) == 0)
+		return FIELD_PARAMETER;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strcasecmp(name, fields[i].name) == 0 && (direct || !fields[i].direct))
+			return fields[i].field;
+	return FIELD_UNKNOWN;
 }
 
 static int parse_name_path(const char *path, struct diffsnap_query *ret, struct cairn_err *err)
@@ -75,86 +94,121 @@ static int parse_name_path(const char *path, struct diffsnap_query *ret, struct 
 	return rc ? rc : take_name(slash + 1, strlen(slash + 1), "name", ret->name, err);
 }
 
-static int parse_direct(const char *ns, size_t n, const char *query, struct diffsnap_query *ret,
-			struct cairn_err *err)
-{
-	char name[DIFFSNAP_NAME_MAX + 1];
-	int rc = take_name(ns, n, "namespace", ret->ns, err);
-
-	ret->direct = true;
-	if (!rc)
-		rc = query_take_text(query, "target", name, sizeof(name), err);
-	if (!rc && !name[0])
-		rc = cairn_err_set(err, CAIRN_INVALID, "target is missing");
-	if (!rc)
-		rc = take_name(name, strlen(name), "target", ret->target, err);
-	if (!rc)
-		rc = query_take_text(query, "base", name, sizeof(name), err);
-	if (!rc && name[0])
-		rc = take_name(name, strlen(name), "base", ret->base, err);
-	if (!rc)
-		rc = query_take_text(query, "volumeId", ret->volume_id, sizeof(ret->volume_id),
-				     err);
-	if (!rc)
-		rc = query_take_text(query, "mode", ret->mode, sizeof(ret->mode), err);
-	return rc;
-}
-
 /* The key is not percent-decoded: only letters, digits and "._/-" are allowed. */
-static int take_parameter(const char *query, const char *item, size_t n, struct diffsnap_query *ret,
+static int take_parameter(const char *item, const char *name, struct diffsnap_query *ret,
 			  struct cairn_err *err)
 {
 	struct diffsnap_parameter *parameter = &ret->parameters[ret->n_parameters];
-	char name[DIFFSNAP_TEXT_MAX + 1];
 	size_t prefix = strlen(PARAMETER_PREFIX);
 
-	if (n > DIFFSNAP_TEXT_MAX || n == prefix)
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "a parameter's name is missing or too long");
+	if (!name[prefix])
+		return cairn_err_set(err, CAIRN_INVALID, "a parameter's name is missing");
 	if (ret->n_parameters == DIFFSNAP_PARAMETERS_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "more than %u parameters",
 				     DIFFSNAP_PARAMETERS_MAX);
-	memcpy(name, item, n);
-	name[n] = '\0';
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; name[i]; i++)
 		if (!isalnum((unsigned char)name[i]) && !strchr("._/-", name[i]))
 			return cairn_err_set(err, CAIRN_INVALID,
 					     "a parameter's name has other than letters, digits "
 					     "and '._/-'");
-	if (!net_http_query_get(query, name, parameter->value, sizeof(parameter->value)))
-		return cairn_err_set(err, CAIRN_INVALID, "a parameter is too long or broken");
+	if (!net_http_query_get(item, name, parameter->value, sizeof(parameter->value)))
+		return cairn_err_set(err, CAIRN_INVALID, "%.64s is too long or broken", name);
 	snprintf(parameter->key, sizeof(parameter->key), "%s", name + prefix);
 	for (size_t i = 0; i < ret->n_parameters; i++)
 		if (strcmp(ret->parameters[i].key, parameter->key) == 0)
-			return cairn_err_set(err, CAIRN_INVALID, "a parameter is given twice");
+			return cairn_err_set(err, CAIRN_INVALID, "%.64s is given twice", name);
 	ret->n_parameters++;
 	return 0;
 }
 
-static int take_parameters(const char *query, struct diffsnap_query *ret, struct cairn_err *err)
+static int take_optional_name(const char *value, const char *what, char out[DIFFSNAP_NAME_MAX + 1],
+			      struct cairn_err *err)
 {
-	size_t prefix = strlen(PARAMETER_PREFIX);
-	int rc = 0;
-
-	for (const char *item = query; item && !rc; item = strchr(item, '&')) {
-		item += item[0] == '&';
-		if (strncmp(item, PARAMETER_PREFIX, prefix) == 0)
-			rc = take_parameter(query, item, strcspn(item, "=&"), ret, err);
-	}
-	return rc;
+	return value[0] ? take_name(value, strlen(value), what, out, err) : 0;
 }
 
-static int take_page(const char *query, struct diffsnap_query *ret, struct cairn_err *err)
+static int take_text(const char *value, const char *what, char out[DIFFSNAP_TEXT_MAX + 1],
+		     struct cairn_err *err)
 {
-	char number[DIFFSNAP_TEXT_MAX + 1];
-	int rc = query_take_text(query, "startOffset", ret->start_offset, sizeof(ret->start_offset),
-				 err);
+	size_t n = strlen(value);
 
-	ret->has_start = ret->start_offset[0] != '\0';
-	if (!rc)
-		rc = query_take_text(query, "maxEntries", number, sizeof(number), err);
-	if (!rc && number[0] && cairn_parse_u64(number, &ret->max_entries, NULL) != 0)
-		rc = cairn_err_set(err, CAIRN_INVALID, "maxEntries is not a number");
+	if (n > DIFFSNAP_TEXT_MAX)
+		return cairn_err_set(err, CAIRN_INVALID, "%s is too long or broken", what);
+	memcpy(out, value, n + 1);
+	return 0;
+}
+
+static int query_take_field(enum field field, const char *name, const char *value,
+			    struct diffsnap_query *ret, struct cairn_err *err)
+{
+	switch (field) {
+	case FIELD_START:
+		ret->has_start = value[0] != '\0';
+		return take_text(value, name, ret->start_offset, err);
+	case FIELD_MAX_ENTRIES:
+		if (value[0] && cairn_parse_u64(value, &ret->max_entries, NULL) != 0)
+			return cairn_err_set(err, CAIRN_INVALID, "%s is not a number", name);
+		return 0;
+	case FIELD_NAMES:
+		ret->camel_case = strcmp(value, "camelCase") == 0;
+		if (!ret->camel_case && strcmp(value, "proposal") != 0)
+			return cairn_err_set(err, CAIRN_INVALID, "%s is 'proposal' or 'camelCase'",
+					     name);
+		return 0;
+	case FIELD_BASE:
+		return take_optional_name(value, name, ret->base, err);
+	case FIELD_TARGET:
+		return take_optional_name(value, name, ret->target, err);
+	case FIELD_VOLUME_ID:
+		return take_text(value, name, ret->volume_id, err);
+	case FIELD_MODE:
+		return take_text(value, name, ret->mode, err);
+	case N_FIELDS:
+	case FIELD_PARAMETER:
+	case FIELD_UNKNOWN:
+		break;
+	}
+	return cairn_err_set(err, CAIRN_INVALID, "there is no query parameter '%.64s' here", name);
+}
+
+/* `seen` has a bit for each field that was given. */
+static int query_take_item(const char *item, size_t name_len, unsigned *seen,
+			   struct diffsnap_query *ret, struct cairn_err *err)
+{
+	char value[DIFFSNAP_VALUE_MAX + 1] = "";
+	char name[DIFFSNAP_TEXT_MAX + 1];
+	enum field field;
+
+	if (name_len > DIFFSNAP_TEXT_MAX)
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "there is no query parameter '%.64s...' here", item);
+	memcpy(name, item, name_len);
+	name[name_len] = '\0';
+	field = field_of(name, ret->direct);
+	if (field == FIELD_PARAMETER)
+		return take_parameter(item, name, ret, err);
+	if (field < N_FIELDS && (*seen & 1U << field))
+		return cairn_err_set(err, CAIRN_INVALID, "%s is given twice", name);
+	if (field < N_FIELDS) {
+		*seen |= 1U << field;
+		if (!net_http_query_get(item, name, value, sizeof(value)))
+			return cairn_err_set(err, CAIRN_INVALID, "%s is too long or broken", name);
+	}
+	return query_take_field(field, name, value, ret, err);
+}
+
+static int take_query(const char *query, struct diffsnap_query *ret, struct cairn_err *err)
+{
+	unsigned seen = 0;
+	int rc = 0;
+
+	while (*query && !rc) {
+		size_t n = strcspn(query, "&");
+
+		if (n > 0)
+			rc = query_take_item(query, strcspn(query, "=&"), &seen, ret, err);
+		query += n + (query[n] == '&');
+	}
 	return rc;
 }
 
@@ -166,12 +220,15 @@ int diffsnap_query_parse(const char *path, const char *query, struct diffsnap_qu
 	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	if (n > around && strncmp(path, DIRECT_PREFIX, strlen(DIRECT_PREFIX)) == 0 &&
-	    strcmp(path + n - strlen(DIRECT_SUFFIX), DIRECT_SUFFIX) == 0)
-		rc = parse_direct(path + strlen(DIRECT_PREFIX), n - around, query, ret, err);
+	ret->direct = n > around && strncmp(path, DIRECT_PREFIX, strlen(DIRECT_PREFIX)) == 0 &&
+		      strcmp(path + n - strlen(DIRECT_SUFFIX), DIRECT_SUFFIX) == 0;
+	if (ret->direct)
+		rc = take_name(path + strlen(DIRECT_PREFIX), n - around, "namespace", ret->ns, err);
 	else
 		rc = parse_name_path(path, ret, err);
-	if (!rc && ret->direct)
-		rc = take_parameters(query, ret, err);
-	return rc ? rc : take_page(query, ret, err);
+	if (!rc)
+		rc = take_query(query, ret, err);
+	if (!rc && ret->direct && !ret->target[0])
+		rc = cairn_err_set(err, CAIRN_INVALID, "target is missing");
+	return rc;
 }

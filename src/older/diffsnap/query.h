@@ -6,8 +6,11 @@
  *   /namespaces/NAMESPACE/diff?base=NAME&target=NAME
  *                              the same for two VolumeSnapshots, without one
  *
- * both with startOffset and maxEntries; the second also with volumeId, mode and
- * parameters.KEY. Text in, a struct out.
+ * both with startOffset, maxEntries and fieldNames; the second also with volumeId, mode and
+ * parameters.KEY. nextOffset is startOffset, and the names of the object's fields
+ * (baseVolumeSnapshotName) are base and target. Names may have any case; a name that is not
+ * known and one that is given twice are refused, because a client whose misspelt offset
+ * was ignored would read the first page again and again. Text in, a struct out.
  */
 #ifndef CAIRN_DIFFSNAP_QUERY_H
 #define CAIRN_DIFFSNAP_QUERY_H
@@ -39,6 +42,7 @@ struct diffsnap_query {
 	bool has_start;
 	char start_offset[DIFFSNAP_TEXT_MAX + 1];
 	uint64_t max_entries; /* 0: not given */
+	bool camel_case;      /* names of the answer: changeBlockList, not ChangeBlockList */
 	struct diffsnap_parameter parameters[DIFFSNAP_PARAMETERS_MAX];
 	size_t n_parameters;
 };
@@ -47,7 +51,8 @@ struct diffsnap_query {
  *
  * CAIRN_NOT_FOUND  no such path
  * CAIRN_INVALID    an invalid Kubernetes name, a missing target,
- *                  an invalid number, or too many parameters
+ *                  an invalid number, an unknown parameter, one that is given twice,
+ *                  or too many parameters
  */
 int diffsnap_query_parse(const char *path, const char *query, struct diffsnap_query *ret,
 			 struct cairn_err *err);

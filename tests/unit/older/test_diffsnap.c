@@ -24,10 +24,16 @@ static void paths_say_what_is_wanted(void **state)
 		{"/a/b", "", "a", "b", "", "", "", 0, false},
 		{"/a/b", "startOffset=4096&maxEntries=7", "a", "b", "", "", "4096", 7, false},
 		{"/a/b", "startOffset=", "a", "b", "", "", "", 0, false},
-		{"/a/b", "target=x&other=1", "a", "b", "", "", "", 0, false},
+		{"/a/b", "NextOffset=8192&MAXENTRIES=3", "a", "b", "", "", "8192", 3, false},
+		{"/a/b", "nextoffset=9&", "a", "b", "", "", "9", 0, false},
+		{"/a/b", "&StartOffset=9", "a", "b", "", "", "9", 0, false},
+		{"/a/b", "maxEntries=18446744073709551615", "a", "b", "", "", "", UINT64_MAX,
+		 false},
 		{"/namespaces/x", "", "namespaces", "x", "", "", "", 0, false},
 		{"/namespaces/a/diff", "target=t", "a", "", "", "t", "", 0, true},
 		{"/namespaces/a/diff", "base=b.1&target=t-2", "a", "", "b.1", "t-2", "", 0, true},
+		{"/namespaces/a/diff", "BaseVolumeSnapshotName=b&targetvolumesnapshotname=t", "a",
+		 "", "b", "t", "", 0, true},
 		{"/namespaces/a/diff", "target=t&startOffset=a%2Fb", "a", "", "", "t", "a/b", 0,
 		 true},
 	};
@@ -68,6 +74,16 @@ static void other_paths_are_refused(void **state)
 		{"/a/b", "maxEntries=x", CAIRN_INVALID},
 		{"/a/b", "maxEntries=-1", CAIRN_INVALID},
 		{"/a/b", "startOffset=%zz", CAIRN_INVALID},
+		{"/a/b", "target=x", CAIRN_INVALID},
+		{"/a/b", "parameters.a=1", CAIRN_INVALID},
+		{"/a/b", "start=1", CAIRN_INVALID},
+		{"/a/b", "=1", CAIRN_INVALID},
+		{"/a/b", "startOffset=1&nextOffset=1", CAIRN_INVALID},
+		{"/a/b", "maxEntries=1&MaxEntries=1", CAIRN_INVALID},
+		{"/a/b", "fieldNames=x", CAIRN_INVALID},
+		{"/a/b", "maxEntries=18446744073709551616", CAIRN_INVALID},
+		{"/namespaces/a/diff", "bse=b&target=t", CAIRN_INVALID},
+		{"/namespaces/a/diff", "base=b&baseVolumeSnapshotName=b&target=t", CAIRN_INVALID},
 		{"/namespaces/a/diff", "", CAIRN_INVALID},
 		{"/namespaces/a/diff", "base=b", CAIRN_INVALID},
 		{"/namespaces/a/diff", "target=T", CAIRN_INVALID},
@@ -86,6 +102,29 @@ static void other_paths_are_refused(void **state)
 
 		if (rc != cases[i].code)
 			fail_msg("%s?%s: %d", cases[i].path, cases[i].query, rc);
+	}
+}
+
+static void a_refused_parameter_is_named(void **state)
+{
+	static const struct {
+		const char *query, *named;
+	} cases[] = {
+		{"bse=s1&target=s2", "'bse'"},
+		{"target=s2&nextOffest=1", "'nextOffest'"},
+		{"target=s2&Target=s2", "Target is given twice"},
+		{"target=s2&parameters.a=1&parameters.a=1", "parameters.a is given twice"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct diffsnap_query query;
+		struct cairn_err err = {0};
+
+		assert_code(
+			diffsnap_query_parse("/namespaces/a/diff", cases[i].query, &query, &err),
+			CAIRN_INVALID);
+		assert_non_null(strstr(err.msg, cases[i].named));
 	}
 }
 
@@ -131,10 +170,10 @@ static void a_page_becomes_json(void **state)
 
 	(void)state;
 	csi__v1__differential_snapshot_response__init(&page);
-	diffsnap_answer_write(&page, &out);
+	diffsnap_answer_write(&page, false, &out);
 	cairn_buf_addc(&out, '\0');
-	assert_string_equal((char *)out.data, "{\"changeBlockList\":[],\"nextOffset\":\"\","
-					      "\"volumeSize\":0,\"timeout\":0}\n");
+	assert_string_equal((char *)out.data, "{\"ChangeBlockList\":[],\"NextOffset\":null,"
+					      "\"VolumeSize\":0,\"Timeout\":0}\n");
 	cairn_buf_reset(&out);
 	for (int i = 0; i < 2; i++)
 		csi__v1__changed_block__init(&blocks[i]);
@@ -149,7 +188,15 @@ static void a_page_becomes_json(void **state)
 	page.next_offset = next;
 	page.volume_size = 5;
 	page.timeout = 6;
-	diffsnap_answer_write(&page, &out);
+	diffsnap_answer_write(&page, false, &out);
+	cairn_buf_addc(&out, '\0');
+	assert_string_equal(
+		(char *)out.data,
+		"{\"ChangeBlockList\":[{\"Offset\":0,\"Size\":4096,\"Context\":\"//4=\"},"
+		"{\"Offset\":18446744073709551615,\"Size\":1,\"ZeroOut\":true}],"
+		"\"NextOffset\":\"12\\\"3\",\"VolumeSize\":5,\"Timeout\":6}\n");
+	cairn_buf_reset(&out);
+	diffsnap_answer_write(&page, true, &out);
 	cairn_buf_addc(&out, '\0');
 	assert_string_equal(
 		(char *)out.data,
@@ -193,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_say_what_is_wanted),
 		cmocka_unit_test(other_paths_are_refused),
+		cmocka_unit_test(a_refused_parameter_is_named),
 		cmocka_unit_test(parameters_reach_the_driver_up_to_a_limit),
 		cmocka_unit_test(names_that_are_too_long_are_refused),
 		cmocka_unit_test(a_page_becomes_json),
