@@ -34,7 +34,7 @@ struct idle {
 };
 
 struct repo_http {
-	char *ca_file, *user, *password;
+	char *ca_file, *ca_pem, *user, *password;
 	uint64_t retry_ms, stall_ms;
 	bool (*cancelled)(void);    /* or NULL */
 	struct repo_limits *limits; /* or NULL */
@@ -73,6 +73,8 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 	http->connections = options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
 	rc = repo_http_copy_text(&http->ca_file, options->ca_file, err);
 	if (rc == 0)
+		rc = repo_http_copy_text(&http->ca_pem, options->ca_pem, err);
+	if (rc == 0)
 		rc = repo_http_copy_text(&http->user, options->user, err);
 	if (rc == 0)
 		rc = repo_http_copy_text(&http->password, options->password, err);
@@ -94,6 +96,7 @@ void repo_http_free(struct repo_http *http)
 	}
 	pthread_mutex_destroy(&http->mutex);
 	free(http->ca_file);
+	free(http->ca_pem);
 	free(http->user);
 	free(http->password);
 	free(http);
@@ -322,6 +325,9 @@ static void set_limits(struct repo_http *http, CURL *curl)
 static void repo_http_set_connection(struct repo_http *http, CURL *curl)
 {
 	long stall = (long)(http->stall_ms / 1000);
+	struct curl_blob ca = {.data = http->ca_pem,
+			       .len = http->ca_pem ? strlen(http->ca_pem) : 0,
+			       .flags = CURL_BLOB_NOCOPY};
 
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -333,7 +339,9 @@ static void repo_http_set_connection(struct repo_http *http, CURL *curl)
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
 	set_limits(http, curl);
-	if (http->ca_file)
+	if (http->ca_pem)
+		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &ca);
+	else if (http->ca_file)
 		curl_easy_setopt(curl, CURLOPT_CAINFO, http->ca_file);
 	if (http->user)
 		curl_easy_setopt(curl, CURLOPT_USERNAME, http->user);

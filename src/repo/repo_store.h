@@ -32,6 +32,7 @@
 
 struct cairn_err;
 struct repo_limits;
+struct repo_object_ops;
 struct repo_store;
 
 enum repo_file {
@@ -101,6 +102,9 @@ struct repo_store_ops {
 		       int64_t until, struct cairn_err *err);
 	int (*protected_until)(struct repo_store *store, enum repo_file kind,
 			       const struct repo_id *name, int64_t *ret, struct cairn_err *err);
+
+	/* Optional: see repo/repo_objects.h. */
+	const struct repo_object_ops *objects;
 };
 
 struct repo_store {
@@ -122,6 +126,7 @@ struct repo_store_options {
 	 * "s3:host/bucket", "rest:https://[user:password@]host[:port]/path" */
 	const char *location;
 	const char *ca_file; /* PEM to trust instead of the system's; NULL for none */
+	const char *ca_pem;  /* the same as text, which takes precedence; NULL for none */
 
 	/* S3 */
 	const char *access_key;

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "repo/dir/dir_objects.h"
 #include "repo/dir/dir_write.h"
 #include "repo/repo_limiter.h"
 #include "repo/repo_store.h"
@@ -471,6 +472,38 @@ static int dir_reserve_release(struct repo_store *store, bool *ret_released, str
 	return cairn_sync_dir(root, ".", err);
 }
 
+/* ---- objects under arbitrary keys ------------------------------------------------ */
+
+static int dir_object_get(struct repo_store *store, const char *key, size_t max, uint8_t **ret_data,
+			  size_t *ret_n, struct cairn_err *err)
+{
+	return dir_object_get_at(((struct dir *)store)->path, key, max, ret_data, ret_n, err);
+}
+
+static int dir_object_put(struct repo_store *store, const char *key, const void *data, size_t n,
+			  struct cairn_err *err)
+{
+	return dir_object_put_at(((struct dir *)store)->path, key, data, n, err);
+}
+
+static int dir_object_remove(struct repo_store *store, const char *key, struct cairn_err *err)
+{
+	return dir_object_remove_at(((struct dir *)store)->path, key, err);
+}
+
+static int dir_object_list(struct repo_store *store, const char *prefix, repo_object_fn *fn,
+			   void *arg, struct cairn_err *err)
+{
+	return dir_object_list_at(((struct dir *)store)->path, prefix, fn, arg, err);
+}
+
+static const struct repo_object_ops dir_object_ops = {
+	.get = dir_object_get,
+	.put = dir_object_put,
+	.remove = dir_object_remove,
+	.list = dir_object_list,
+};
+
 static void dir_close(struct repo_store *store)
 {
 	struct dir *dir = (struct dir *)store;
@@ -492,6 +525,7 @@ static const struct repo_store_ops dir_ops = {
 	.space = dir_space,
 	.reserve_keep = dir_reserve_keep,
 	.reserve_release = dir_reserve_release,
+	.objects = &dir_object_ops,
 };
 
 int repo_dir_open(const struct repo_store_options *options, const char *path,

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "repo/s3/s3_impl.h"
+#include "repo/s3/s3_objects.h"
 #include "repo/s3/xml.h"
 
 #define PAGES_MAX 1000000U /* stops at a server that pages for ever */
@@ -277,6 +278,7 @@ static const struct repo_store_ops s3_ops = {
 	.get_all = s3_get_all,
 	.protect = s3_protect,
 	.protected_until = s3_protected_until,
+	.objects = &s3_object_ops,
 };
 
 static bool ends_with(const char *text, size_t n, const char *end)

@@ -21,6 +21,7 @@
 #include "older/session/webhook.h"
 #include "roles/https.h"
 #include "roles/manager/manager_options.h"
+#include "roles/manager/manager_velero.h"
 #include "roles/role.h"
 
 #define LEASE_NAME "cairn-manager"
@@ -234,6 +235,8 @@ static int manager_run(struct cairn_err *err)
 	int rc;
 
 	net_signals_block(&signals);
+	if (options->velero)
+		return manager_velero_run(options, &signals, err);
 	rc = manager_start(&running, options, err);
 	if (rc)
 		return rc;

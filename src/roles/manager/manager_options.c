@@ -7,13 +7,16 @@
 #include "cli/commands.h"
 #include "roles/server_flags.h"
 
-#define QPS_DEFAULT 50
+#define QPS_DEFAULT              50
+#define VELERO_PERIOD_DEFAULT_MS 300000
 
 struct manager_options manager_options = {
 	.config_map = "cairn-sessions",
 	.qps = QPS_DEFAULT,
 	.elect = true,
 	.sessions = true,
+	.velero_ns = "velero",
+	.velero_period_ms = VELERO_PERIOD_DEFAULT_MS,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 };
 
@@ -38,6 +41,14 @@ static const struct cairn_flag manager_flags[] = {
 			  "work only while holding the Lease (default: yes)"),
 	CAIRN_FLAG_SWITCH("sessions", manager_options.sessions,
 			  "run the controller of sessions (default: yes)"),
+	CAIRN_FLAG_SWITCH("velero", manager_options.velero,
+			  "run the controllers beside a Velero server, and no others"),
+	CAIRN_FLAG_VALUE(STRING, "velero-namespace", manager_options.velero_ns, "NAME",
+			 "of the Velero server (default: velero)"),
+	CAIRN_FLAG_VALUE(DURATION, "velero-period", manager_options.velero_period_ms, "TIME",
+			 "look at every backup again so often (default: 5m)"),
+	CAIRN_FLAG_VALUE(STRING, "velero-directories", manager_options.velero_directories, "DIR",
+			 "with buckets of provider cairn.csi.dev/directory, for tests"),
 	CAIRN_FLAG_VALUE(U64, "kube-api-qps", manager_options.qps, "N",
 			 "calls to the API server a second at most (default: 50)"),
 	SERVER_FLAG_HTTP_ENDPOINT(manager_options.http_address),
@@ -59,6 +70,10 @@ static int manager_options_check(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--client-name needs --client-ca");
 	if (manager_options.listen && !manager_options.sessions)
 		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
+	if (manager_options.velero && manager_options.listen)
+		return cmd_usage(err, "--webhook is for sessions, which --velero leaves out");
+	if (manager_options.velero_period_ms == 0)
+		return cmd_usage(err, "--velero-period must be above 0");
 	if (manager_options.qps == 0)
 		return cmd_usage(err, "--kube-api-qps must be above 0");
 	return 0;
@@ -67,8 +82,10 @@ static int manager_options_check(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_manager = {
 	.name = "manager",
 	.summary = "run the cluster-wide controllers",
-	.about = "Snapshot sessions and their validating webhook, and DriverDiscovery. Any number\n"
-		 "may run; one leads, all serve the webhook.\n",
+	.about =
+		"Snapshot sessions and their validating webhook, and DriverDiscovery; with --velero\n"
+		"what a Velero server needs beside it instead. Any number may run; one leads, all\n"
+		"serve the webhook.\n",
 	.flags = manager_flags,
 	.check = manager_options_check,
 	.program = "manager",

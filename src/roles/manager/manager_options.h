@@ -21,6 +21,10 @@ struct manager_options {
 	uint64_t qps;               /* calls to the API server a second */
 	bool elect;
 	bool sessions; /* else DriverDiscovery only */
+	bool velero;   /* instead of the above: the controllers beside a Velero server */
+	const char *velero_ns;
+	const char *velero_directories; /* NULL: no location in a directory */
+	uint64_t velero_period_ms;
 	uint64_t drain_ms;
 };
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The controllers of this directory; velero/controller.h says what one is. */
+#ifndef CAIRN_VELERO_CONTROLLERS_H
+#define CAIRN_VELERO_CONTROLLERS_H
+
+#include "velero/controller.h"
+
+/* Files beside Velero's in the object store, and progress objects that are read from them. */
+extern const struct velero_controller velero_records_controller;
+
+#endif
