@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <curl/curl.h>
-
 #include "backup/create.h"
 #include "backup/source.h"
 #include "base/buf.h"
@@ -15,11 +13,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "http_client/http_call.h"
+#include "http_client/http_client.h"
 
 #define TEXT_MAX 65536
-
-CAIRN_DEFINE_CLEANUP(CURL, curl_easy_cleanup);
-CAIRN_DEFINE_CLEANUP(struct curl_slist, curl_slist_free_all);
 
 static void pushgateway_gauge(struct cairn_buf *text, const char *name, const char *help,
 			      double value)
@@ -48,9 +45,9 @@ static void pushgateway_write_all(struct cairn_buf *text, const struct backup_re
 }
 
 /* URL/metrics/job/cairn_backup/volume/NAME */
-static char *url_of(CURL *curl, const char *gateway, const char *volume)
+static char *url_of(const char *gateway, const char *volume)
 {
-	char *escaped = curl_easy_escape(curl, volume, 0);
+	char *escaped = curl_easy_escape(NULL, volume, 0);
 	size_t n = strlen(gateway);
 	char *url = NULL;
 
@@ -63,34 +60,22 @@ static char *url_of(CURL *curl, const char *gateway, const char *volume)
 	return url;
 }
 
-static size_t pushgateway_ignore(char *data, size_t size, size_t n, void *arg)
+static int send_text(const char *url, const struct cairn_buf *text, struct cairn_err *err)
 {
-	(void)data;
-	(void)arg;
-	return size * n;
-}
-
-static int send_text(CURL *curl, const char *url, const struct cairn_buf *text,
-		     struct cairn_err *err)
-{
-	cairn_cleanup(curl_slist_free_allp) struct curl_slist *headers =
-		curl_slist_append(NULL, "Content-Type: text/plain; version=0.0.4");
-	char why[CURL_ERROR_SIZE] = "";
+	cairn_cleanup(http_client_fields_freep) struct curl_slist *fields = NULL;
+	struct http_client_settings settings = {.plain = true, .timeout_ms = PUSH_TIMEOUT_MS};
+	struct http_client_call call = {
+		.method = "PUT", .url = url, .body = text->data, .body_len = text->len};
+	struct cairn_err why = {0};
 	long status = 0;
+	int rc;
 
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "PUT");
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text->data);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)text->len);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, PUSH_TIMEOUT_MS);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, pushgateway_ignore);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-	if (curl_easy_perform(curl) != CURLE_OK)
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: %s", why);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!http_client_add_field(&fields, "Content-Type: text/plain; version=0.0.4"))
+		return cairn_err_nomem(err, "metrics");
+	call.fields = fields;
+	rc = http_client_call(NULL, &settings, &call, &status, &why);
+	if (rc)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: %s", why.msg);
 	if (status < 200 || status > 299)
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "push gateway: status %ld", status);
 	return 0;
@@ -101,13 +86,10 @@ int backup_push_metrics(const char *gateway, const struct backup_source *source,
 			struct cairn_err *err)
 {
 	cairn_auto_buf struct cairn_buf text = CAIRN_BUF_INIT(TEXT_MAX);
-	cairn_cleanup(curl_easy_cleanupp) CURL *curl = curl_easy_init();
-	cairn_auto_free char *url = NULL;
+	cairn_auto_free char *url = url_of(gateway, source->volume_name);
 
-	if (curl)
-		url = url_of(curl, gateway, source->volume_name);
 	pushgateway_write_all(&text, result, elapsed_ns);
 	if (!url || cairn_buf_failed(&text))
 		return cairn_err_nomem(err, "metrics");
-	return send_text(curl, url, &text, err);
+	return send_text(url, &text, err);
 }

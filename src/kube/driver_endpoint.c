@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <curl/curl.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
@@ -15,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "http_client/http_call.h"
+#include "http_client/http_client.h"
 #include "kube/object.h"
 
 #define PORT_DEFAULT 443
@@ -119,40 +120,16 @@ void kube_driver_endpoint_done(struct kube_driver_endpoint *endpoint)
 	*endpoint = (struct kube_driver_endpoint){0};
 }
 
-/* Discards the body: only the fact that there was an answer counts. */
-static size_t driver_endpoint_drop(char *data, size_t size, size_t n, void *arg)
-{
-	(void)data;
-	(void)arg;
-	return size * n;
-}
-
 int kube_driver_endpoint_probe(const struct kube_driver_endpoint *endpoint, uint64_t timeout_ms,
 			       struct cairn_err *err)
 {
-	CURL *curl = curl_easy_init();
-	char why[CURL_ERROR_SIZE] = "";
-	struct curl_blob bundle = {.data = endpoint->ca_pem};
-	CURLcode rc;
+	struct http_client_settings settings = {.proxy = HTTP_CLIENT_NO_PROXY,
+						.ca_pem = endpoint->ca_pem,
+						.timeout_ms = timeout_ms};
+	struct http_client_call call = {.url = endpoint->url};
+	long status;
+	int rc = http_client_call(NULL, &settings, &call, &status, err);
 
-	if (!curl)
-		return cairn_err_nomem(err, "probe");
-	if (endpoint->ca_pem) {
-		bundle.len = strlen(endpoint->ca_pem);
-		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &bundle);
-		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	}
-	curl_easy_setopt(curl, CURLOPT_URL, endpoint->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, driver_endpoint_drop);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-	rc = curl_easy_perform(curl);
-	curl_easy_cleanup(curl);
-	if (rc != CURLE_OK)
-		return cairn_err_set(err, CAIRN_UNAVAILABLE, "%s",
-				     why[0] ? why : curl_easy_strerror(rc));
-	return 0;
+	/* Only the fact that there was an answer counts. */
+	return rc == CAIRN_DEADLINE ? cairn_err_recode(err, CAIRN_UNAVAILABLE) : rc;
 }

@@ -10,33 +10,25 @@
 #include "base/lock.h"
 #include "base/mem.h"
 #include "base/wait.h"
+#include "http_client/http_client.h"
 #include "kube/config_impl.h"
 #include "kube/deadline.h"
 #include "kube/identity.h"
-
-static bool add_field(struct curl_slist **fields, const char *field)
-{
-	struct curl_slist *grown = curl_slist_append(*fields, field);
-
-	if (grown)
-		*fields = grown;
-	return grown != NULL;
-}
 
 /* Copies field by field, because the identity's list is shared. */
 static bool exchange_make_fields(struct kube_exchange *exchange)
 {
 	const char *type = exchange->request.content_type;
-	bool ok = add_field(&exchange->fields, "Accept: application/json") &&
-		  add_field(&exchange->fields, "Expect:");
+	bool ok = http_client_add_field(&exchange->fields, "Accept: application/json") &&
+		  http_client_add_field(&exchange->fields, "Expect:");
 
 	if (ok && type) {
 		cairn_auto_free char *field = cairn_printf("Content-Type: %s", type);
 
-		ok = field && add_field(&exchange->fields, field);
+		ok = field && http_client_add_field(&exchange->fields, field);
 	}
 	for (const struct curl_slist *at = exchange->identity->fields; ok && at; at = at->next)
-		ok = add_field(&exchange->fields, at->data);
+		ok = http_client_add_field(&exchange->fields, at->data);
 	return ok;
 }
 
@@ -230,7 +222,7 @@ void kube_exchange_free(struct kube_exchange *exchange)
 	if (exchange->started)
 		exchange_detach(exchange);
 	cairn_buf_wipe(&exchange->body);
-	kube_fields_free(exchange->fields);
+	http_client_fields_free(exchange->fields);
 	kube_identity_unref(exchange->identity);
 	pthread_cond_destroy(&exchange->changed);
 	pthread_mutex_destroy(&exchange->lock);

@@ -3,11 +3,8 @@
 /* An exchange as libcurl sees it, on the transport's thread. */
 #include "kube/exchange_impl.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "base/err.h"
 #include "base/lock.h"
@@ -15,8 +12,8 @@
 #include "kube/config_impl.h"
 #include "kube/identity.h"
 
-#define KEEPALIVE_IDLE_S  30L
-#define KEEPALIVE_EVERY_S 10L
+#define KEEPALIVE_IDLE_S  30
+#define KEEPALIVE_EVERY_S 10
 
 /* Idle connections are reused whatever their age; libcurl notices if the server has closed
  * one. */
@@ -84,67 +81,30 @@ static size_t on_field(char *line, size_t size, size_t n, void *arg)
 	return len;
 }
 
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	unsigned dead_ms = KUBE_DEAD_PEER_S * 1000;
-	int fd;
-
-	(void)arg;
-	(void)purpose;
-	/* Child processes must not inherit it. */
-	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-	if (fd < 0)
-		return CURL_SOCKET_BAD;
-	/* Only TCP has this option; other sockets do not need it. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof(dead_ms));
-	return fd;
-}
-
 #define SET(option, value) (ok = ok && curl_easy_setopt(easy, (option), (value)) == CURLE_OK)
 
-static bool set_blob(CURL *easy, CURLoption option, char *pem)
-{
-	struct curl_blob blob = {.data = pem, .len = pem ? strlen(pem) : 0};
-
-	/* Borrowed: the exchange holds its identity. */
-	blob.flags = CURL_BLOB_NOCOPY;
-	return !pem || curl_easy_setopt(easy, option, &blob) == CURLE_OK;
-}
-
-static bool set_tls(const struct kube_exchange *exchange, CURL *easy)
-{
-	const struct kube_config *config = exchange->transport->config;
-	const struct kube_identity *identity = exchange->identity;
-	bool ok = set_blob(easy, CURLOPT_CAINFO_BLOB, identity->ca) &&
-		  set_blob(easy, CURLOPT_SSLCERT_BLOB, identity->cert) &&
-		  set_blob(easy, CURLOPT_SSLKEY_BLOB, identity->key);
-
-	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	SET(CURLOPT_SSL_VERIFYPEER, config->insecure ? 0L : 1L);
-	SET(CURLOPT_SSL_VERIFYHOST, config->insecure ? 0L : 2L);
-	return ok;
-}
-
-static bool exchange_curl_set_connection(const struct kube_exchange *exchange, CURL *easy)
+static bool exchange_curl_set_connection(struct kube_exchange *exchange, CURL *easy)
 {
 	const struct kube_transport *transport = exchange->transport;
-	long version = transport->http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS;
-	bool ok = true;
+	const struct kube_identity *identity = exchange->identity;
+	bool ok;
 
-	SET(CURLOPT_PROTOCOLS_STR, "https,http");
-	SET(CURLOPT_HTTP_VERSION, version);
+	exchange->settings = (struct http_client_settings){.plain = true,
+							   .http1 = transport->http1,
+							   .insecure = transport->config->insecure,
+							   .proxy = transport->config->proxy,
+							   .ca_pem = identity->ca,
+							   .cert_pem = identity->cert,
+							   .key_pem = identity->key,
+							   .connect_ms = KUBE_CONNECT_MS,
+							   .dead_peer_s = KUBE_DEAD_PEER_S,
+							   .keepalive_s = KEEPALIVE_IDLE_S,
+							   .probe_s = KEEPALIVE_EVERY_S};
+	ok = http_client_apply(easy, &exchange->settings);
 	SET(CURLOPT_PIPEWAIT, 1L); /* prefer one connection with many streams */
-	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)KUBE_CONNECT_MS);
-	SET(CURLOPT_TCP_KEEPALIVE, 1L);
-	SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-	SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
 	SET(CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
-	SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	if (transport->connect_to)
 		SET(CURLOPT_CONNECT_TO, transport->connect_to);
-	if (transport->config->proxy)
-		SET(CURLOPT_PROXY, transport->config->proxy);
 	return ok;
 }
 
@@ -173,7 +133,7 @@ static bool exchange_curl_set_request(struct kube_exchange *exchange, CURL *easy
 bool kube_exchange_prepare(struct kube_exchange *exchange, CURL *easy)
 {
 	return exchange_curl_set_request(exchange, easy) &&
-	       exchange_curl_set_connection(exchange, easy) && set_tls(exchange, easy);
+	       exchange_curl_set_connection(exchange, easy);
 }
 
 void kube_exchange_finish(struct kube_exchange *exchange, CURLcode result)

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "http_client/http_client.h"
+#include "http_client/idle_handles.h"
 #include "kube/transport.h"
 
 enum kube_exchange_state {
@@ -28,6 +30,7 @@ struct kube_exchange {
 
 	/* used only by the transport thread while it runs */
 	CURL *easy;
+	struct http_client_settings settings;
 	size_t fields_len;
 	char error[CURL_ERROR_SIZE];
 
@@ -67,8 +70,7 @@ struct kube_transport {
 	pthread_t thread;
 	bool running;
 
-	CURL *idle[KUBE_IDLE_HANDLES]; /* used only by the thread */
-	size_t n_idle;
+	struct http_client_idle idle; /* used only by the thread */
 	size_t n_asked; /* used only by the thread: running exchanges that are not streams */
 	atomic_uint_fast64_t connections;
 

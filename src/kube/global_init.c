@@ -2,12 +2,12 @@
 
 #include "kube/global_init.h"
 
-#include <curl/curl.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "http_client/http_client.h"
 
 static _Thread_local bool starved;
 
@@ -31,7 +31,7 @@ bool kube_global_starved(void)
 static void global_init_set_up(void)
 {
 	json_set_alloc_funcs(global_init_allocate, free);
-	curl_global_init(CURL_GLOBAL_ALL);
+	http_client_init();
 }
 
 void kube_global_init(void)

@@ -2,10 +2,10 @@
 
 #include "kube/identity.h"
 
-#include <curl/curl.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "http_client/http_client.h"
 #include "kube/config_impl.h"
 
 struct kube_identity *kube_identity_new(void)
@@ -23,13 +23,6 @@ struct kube_identity *kube_identity_ref(struct kube_identity *identity)
 	return identity;
 }
 
-void kube_fields_free(struct curl_slist *fields)
-{
-	for (struct curl_slist *at = fields; at; at = at->next)
-		explicit_bzero(at->data, strlen(at->data));
-	curl_slist_free_all(fields);
-}
-
 void kube_identity_unref(struct kube_identity *identity)
 {
 	if (!identity || atomic_fetch_sub(&identity->refs, 1) > 1)
@@ -38,7 +31,7 @@ void kube_identity_unref(struct kube_identity *identity)
 	kube_wipe(identity->cert);
 	kube_wipe(identity->key);
 	kube_wipe(identity->token);
-	kube_fields_free(identity->fields);
+	http_client_fields_free(identity->fields);
 	free(identity);
 }
 
@@ -56,15 +49,10 @@ bool kube_identity_equal(const struct kube_identity *a, const struct kube_identi
 bool kube_identity_add(struct kube_identity *identity, const char *name, const char *value)
 {
 	cairn_cleanup(kube_wipep) char *field = NULL;
-	struct curl_slist *grown;
 
 	for (const char *p = value; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			return false;
 	field = cairn_printf("%s: %s", name, value);
-	grown = field ? curl_slist_append(identity->fields, field) : NULL;
-	if (!grown)
-		return false;
-	identity->fields = grown;
-	return true;
+	return field && http_client_add_field(&identity->fields, field);
 }

@@ -40,9 +40,6 @@ struct kube_identity *kube_identity_ref(struct kube_identity *identity);
 void kube_identity_unref(struct kube_identity *identity);
 CAIRN_DEFINE_CLEANUP(struct kube_identity, kube_identity_unref);
 
-/* Wipes the texts, then frees the list; accepts NULL. */
-void kube_fields_free(struct curl_slist *fields);
-
 /* True if both are the same to a server. */
 bool kube_identity_equal(const struct kube_identity *a, const struct kube_identity *b);
 

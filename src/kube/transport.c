@@ -22,23 +22,6 @@
 #define CONNECTIONS_KEPT 64L
 #define STREAMS_MAX      250L
 
-static CURL *transport_take_handle(struct kube_transport *transport)
-{
-	if (transport->n_idle > 0)
-		return transport->idle[--transport->n_idle];
-	return curl_easy_init();
-}
-
-static void put_handle(struct kube_transport *transport, CURL *easy)
-{
-	if (transport->n_idle == KUBE_IDLE_HANDLES) {
-		curl_easy_cleanup(easy);
-		return;
-	}
-	curl_easy_reset(easy);
-	transport->idle[transport->n_idle++] = easy;
-}
-
 /* Removes the exchange from libcurl; with the lock held. */
 static void transport_end(struct kube_transport *transport, struct kube_exchange *exchange,
 			  CURLcode result)
@@ -51,12 +34,12 @@ static void transport_end(struct kube_transport *transport, struct kube_exchange
 	}
 	kube_exchange_finish(exchange, result);
 	if (easy)
-		put_handle(transport, easy);
+		http_client_idle_give(&transport->idle, easy);
 }
 
 static void transport_begin(struct kube_transport *transport, struct kube_exchange *exchange)
 {
-	CURL *easy = transport_take_handle(transport);
+	CURL *easy = http_client_idle_take(&transport->idle);
 
 	if (easy && kube_exchange_prepare(exchange, easy) &&
 	    curl_multi_add_handle(transport->multi, easy) == CURLM_OK) {
@@ -194,6 +177,7 @@ int kube_transport_new(const struct kube_config *config,
 	if (!transport)
 		return cairn_err_nomem(err, "transport");
 	pthread_mutex_init(&transport->lock, NULL);
+	http_client_idle_init(&transport->idle, KUBE_IDLE_HANDLES);
 	transport->config = config;
 	transport->http1 = options->http1;
 	transport->multi = curl_multi_init();
@@ -238,8 +222,7 @@ void kube_transport_free(struct kube_transport *transport)
 		return;
 	if (transport->running)
 		transport_join(transport);
-	for (size_t i = 0; i < transport->n_idle; i++)
-		curl_easy_cleanup(transport->idle[i]);
+	http_client_idle_done(&transport->idle);
 	if (transport->multi)
 		curl_multi_cleanup(transport->multi);
 	curl_slist_free_all(transport->connect_to);

@@ -2,9 +2,7 @@
 
 #include "repo/repo_http.h"
 
-#include <curl/curl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +13,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/lock.h"
 #include "base/mem.h"
+#include "http_client/http_client.h"
+#include "http_client/idle_handles.h"
 #include "repo/repo_limiter.h"
 #include "repo/repo_store.h"
 
@@ -24,14 +23,11 @@
 #define PAUSE_MAX_MS   20000U
 #define PAUSE_SLICE_MS 50U /* how soon a cancellation is noticed */
 
+#define KEEPALIVE_S 60
+
 #define RECEIVE_BUFFER   131072L
 #define RECEIVE_ROOM_MIN 16384
 #define RECEIVE_ROOM_MAX (4 << 20)
-
-struct idle {
-	struct idle *next;
-	CURL *curl;
-};
 
 struct repo_http {
 	char *ca_file, *ca_pem, *user, *password;
@@ -39,16 +35,9 @@ struct repo_http {
 	bool (*cancelled)(void);    /* or NULL */
 	struct repo_limits *limits; /* or NULL */
 	unsigned connections;       /* number of connections that share the limits */
-	pthread_mutex_t mutex;      /* guards `idle` */
-	struct idle *idle;          /* handles with open connections */
+	struct http_client_idle idle;
+	struct http_client_settings settings;
 };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void set_up_library(void)
-{
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 static int repo_http_copy_text(char **to, const char *from, struct cairn_err *err)
 {
@@ -62,15 +51,19 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 	cairn_cleanup(repo_http_freep) struct repo_http *http = cairn_calloc(1, sizeof(*http));
 	int rc;
 
-	pthread_once(&once, set_up_library);
 	if (!http)
 		return cairn_err_nomem(err, "a store");
-	pthread_mutex_init(&http->mutex, NULL);
+	http_client_idle_init(&http->idle, HTTP_CLIENT_IDLE_MAX);
 	http->retry_ms = options->retry_ms ? options->retry_ms : REPO_HTTP_RETRY_MS;
 	http->stall_ms = options->stall_ms ? options->stall_ms : REPO_HTTP_STALL_MS;
 	http->cancelled = options->cancelled;
 	http->limits = options->limits;
 	http->connections = options->connections ? options->connections : REPO_HTTP_CONNECTIONS;
+	http->settings = (struct http_client_settings){.plain = true,
+						       .http1 = true,
+						       .connect_ms = REPO_HTTP_CONNECT_MS,
+						       .keepalive_s = KEEPALIVE_S,
+						       .probe_s = KEEPALIVE_S};
 	rc = repo_http_copy_text(&http->ca_file, options->ca_file, err);
 	if (rc == 0)
 		rc = repo_http_copy_text(&http->ca_pem, options->ca_pem, err);
@@ -78,6 +71,8 @@ int repo_http_new(const struct repo_store_options *options, struct repo_http **r
 		rc = repo_http_copy_text(&http->user, options->user, err);
 	if (rc == 0)
 		rc = repo_http_copy_text(&http->password, options->password, err);
+	http->settings.ca_pem = http->ca_pem;
+	http->settings.ca_file = http->ca_pem ? NULL : http->ca_file;
 	if (rc == 0)
 		*ret = cairn_take(http);
 	return rc;
@@ -87,48 +82,12 @@ void repo_http_free(struct repo_http *http)
 {
 	if (!http)
 		return;
-	while (http->idle) {
-		struct idle *idle = http->idle;
-
-		http->idle = idle->next;
-		curl_easy_cleanup(idle->curl);
-		free(idle);
-	}
-	pthread_mutex_destroy(&http->mutex);
+	http_client_idle_done(&http->idle);
 	free(http->ca_file);
 	free(http->ca_pem);
 	free(http->user);
 	free(http->password);
 	free(http);
-}
-
-static struct idle *repo_http_take_handle(struct repo_http *http)
-{
-	struct idle *idle;
-
-	pthread_mutex_lock(&http->mutex);
-	idle = http->idle;
-	if (idle)
-		http->idle = idle->next;
-	pthread_mutex_unlock(&http->mutex);
-	if (idle)
-		return idle;
-	idle = cairn_calloc(1, sizeof(*idle));
-	if (idle)
-		idle->curl = curl_easy_init();
-	if (idle && !idle->curl) {
-		free(idle);
-		idle = NULL;
-	}
-	return idle;
-}
-
-static void repo_http_give_handle(struct repo_http *http, struct idle *idle)
-{
-	curl_easy_reset(idle->curl); /* connections stay */
-	cairn_scoped_lock(&http->mutex);
-	idle->next = http->idle;
-	http->idle = idle;
 }
 
 /* ---- one request ------------------------------------------------------------ */
@@ -277,24 +236,12 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 static bool repo_http_add_headers(const char *const *headers, struct curl_slist **list)
 {
 	/* Keep curl from waiting for "100 Continue" and from guessing a content type. */
-	static const char *const always[] = {"Expect:", "Content-Type: application/octet-stream",
-					     NULL};
+	bool ok = http_client_add_field(list, "Expect:") &&
+		  http_client_add_field(list, "Content-Type: application/octet-stream");
 
-	for (const char *const *h = always; *h; h++) {
-		struct curl_slist *more = curl_slist_append(*list, *h);
-
-		if (!more)
-			return false;
-		*list = more;
-	}
-	for (const char *const *h = headers; h && *h; h++) {
-		struct curl_slist *more = curl_slist_append(*list, *h);
-
-		if (!more)
-			return false;
-		*list = more;
-	}
-	return true;
+	for (const char *const *h = headers; ok && h && *h; h++)
+		ok = http_client_add_field(list, *h);
+	return ok;
 }
 
 /* If receiving is limited, keep the kernel from buffering megabytes ahead of us. A buffer
@@ -322,31 +269,22 @@ static void set_limits(struct repo_http *http, CURL *curl)
 			 (long)repo_limiter_slice(&http->limits->download, RECEIVE_BUFFER));
 }
 
-static void repo_http_set_connection(struct repo_http *http, CURL *curl)
+static bool repo_http_set_connection(struct repo_http *http, CURL *curl)
 {
 	long stall = (long)(http->stall_ms / 1000);
-	struct curl_blob ca = {.data = http->ca_pem,
-			       .len = http->ca_pem ? strlen(http->ca_pem) : 0,
-			       .flags = CURL_BLOB_NOCOPY};
 
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, REPO_HTTP_CONNECT_MS);
+	if (!http_client_apply(curl, &http->settings))
+		return false;
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, stall > 0 ? stall : 1L);
-	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, RECEIVE_BUFFER);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
 	set_limits(http, curl);
-	if (http->ca_pem)
-		curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &ca);
-	else if (http->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, http->ca_file);
 	if (http->user)
 		curl_easy_setopt(curl, CURLOPT_USERNAME, http->user);
 	if (http->user && http->password)
 		curl_easy_setopt(curl, CURLOPT_PASSWORD, http->password);
+	return true;
 }
 
 static void repo_http_set_request(CURL *curl, struct exchange *exchange, struct curl_slist *headers)
@@ -411,24 +349,24 @@ int repo_http_do(struct repo_http *http, const struct repo_request *request,
 				    .request = request,
 				    .answer = ret,
 				    .error = CAIRN_BUF_INIT(REPO_HTTP_ERROR_MAX)};
-	struct idle *idle = repo_http_take_handle(http);
+	CURL *curl = http_client_idle_take(&http->idle);
 	struct curl_slist *headers = NULL;
 	int rc;
 
 	*ret = (struct repo_answer){.length = -1};
-	if (!idle)
+	if (!curl)
 		return cairn_err_nomem(err, "a request");
-	exchange.curl = idle->curl;
-	if (repo_http_add_headers(request->headers, &headers)) {
-		repo_http_set_connection(http, idle->curl);
-		repo_http_set_request(idle->curl, &exchange, headers);
-		rc = repo_http_judge(&exchange, curl_easy_perform(idle->curl), err);
+	exchange.curl = curl;
+	if (repo_http_add_headers(request->headers, &headers) &&
+	    repo_http_set_connection(http, curl)) {
+		repo_http_set_request(curl, &exchange, headers);
+		rc = repo_http_judge(&exchange, curl_easy_perform(curl), err);
 	} else {
 		rc = cairn_err_nomem(err, "a request");
 	}
-	curl_slist_free_all(headers);
+	http_client_fields_free(headers);
 	cairn_buf_done(&exchange.error);
-	repo_http_give_handle(http, idle);
+	http_client_idle_give(&http->idle, curl);
 	return rc;
 }
 
