@@ -43,6 +43,16 @@ class Files(FileTest):
         self.assertEqual(self.restored(str(self.image)), digest(self.image))
         self.backup("verify")
 
+    def test_a_repository_is_made_once_by_whoever_needs_it_first(self):
+        new = {"CAIRN_REPOSITORY": str(self.scratch / "new")}
+        words = ["backup", "create", "--file", self.image]
+        self.cairn(*words, code=NOT_FOUND, env=new)
+        running = [self.start(*words, "--init", env=new, stdout=subprocess.DEVNULL)
+                   for _ in range(3)]
+        said = [process.communicate()[1] for process in running]
+        self.assertEqual([process.returncode for process in running], [OK] * 3, said)
+        self.assertEqual(len(self.json("backup", "list", env=new)["backups"]), 3)
+
     def test_any_size_will_do(self):
         for size in (1, 4097, 6 * MIB + 123):
             with self.subTest(size):

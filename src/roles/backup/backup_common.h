@@ -25,8 +25,9 @@ struct role_open {
 	enum repo_lock_kind lock;
 	int level; /* of compression; 0: the default */
 	bool init;
-	bool early; /* as repo_options.lock_early */
-	bool reads; /* nothing is written: a lock that cannot be had is done without */
+	bool init_missing; /* make the repository if there is none */
+	bool early;        /* as repo_options.lock_early */
+	bool reads;        /* nothing is written: a lock that cannot be had is done without */
 };
 
 /* Opens or makes the repository that the flags and the environment name. */

@@ -144,6 +144,7 @@ struct cmd_backup_create {
 	int n_names;
 	bool all;             /* all volumes of the pool */
 	bool keep_snapshot;   /* that was cut for the backup */
+	bool init;            /* make the repository if there is none */
 	const char *file;     /* of this host; or NULL */
 	const char *changes;  /* list of what changed in `file` or the device; or NULL */
 	bool live;            /* `file` or the device may be written meanwhile */

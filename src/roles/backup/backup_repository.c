@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "repo/aws_credentials.h"
 #include "repo/id.h"
 #include "repo/protect.h"
 #include "repo/repo_limiter.h"
@@ -72,10 +73,34 @@ static int open_with(struct repo_options *options, const char *password, struct 
 	return repo_open(options, ret, err);
 }
 
+static int init_with(struct repo_options *options, const char *password, struct repo **ret,
+		     struct cairn_err *err)
+{
+	options->password = password;
+	options->password_len = strlen(password);
+	return repo_init(options, ret, err);
+}
+
+/* Another process may make the repository between the two calls. */
+static int open_or_make(struct repo_options *options, const char *password, struct repo **ret,
+			struct cairn_err *err)
+{
+	int rc = open_with(options, password, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	rc = init_with(options, password, ret, err);
+	if (!rc) {
+		repo_close(*ret); /* its lock is exclusive */
+		*ret = NULL;
+	}
+	return rc && rc != CAIRN_EXISTS ? rc : open_with(options, password, ret, err);
+}
+
 /* Opens with the password. If that fails, tries it with the trailing line end of the
  * environment variable, which was cut off. */
-static int open_or_init(struct repo_options *options, const struct password_spec *spec, bool init,
-			struct repo **ret, struct cairn_err *err)
+static int open_or_init(struct repo_options *options, const struct password_spec *spec,
+			const struct role_open *how, struct repo **ret, struct cairn_err *err)
 {
 	cairn_cleanup(backup_password_freep) char *password = NULL;
 	const char *uncut = backup_password_uncut(spec);
@@ -84,11 +109,10 @@ static int open_or_init(struct repo_options *options, const struct password_spec
 
 	if (rc)
 		return rc;
-	if (init) {
-		options->password = password;
-		options->password_len = strlen(password);
-		return repo_init(options, ret, err);
-	}
+	if (how->init)
+		return init_with(options, password, ret, err);
+	if (how->init_missing)
+		return open_or_make(options, password, ret, err);
 	rc = open_with(options, password, ret, &why);
 	if (rc == CAIRN_UNAUTHENTICATED && uncut && open_with(options, uncut, ret, NULL) == 0)
 		return 0;
@@ -158,11 +182,30 @@ static struct repo_limits *limits_of(const struct cmd_repository *repository)
 	return made ? &limits : NULL;
 }
 
+/* Keys of S3 from the file that AWS programs share. */
+static int find_keys(struct repo_store_options *options, struct repo_aws_credentials *ret,
+		     struct cairn_err *err)
+{
+	const char *path = backup_repository_variable("AWS_SHARED_CREDENTIALS_FILE");
+	int rc;
+
+	if (!path || options->access_key || strncmp(options->location, "s3:", 3) != 0)
+		return 0;
+	rc = repo_aws_credentials_read(path, backup_repository_variable("AWS_PROFILE"), ret, err);
+	if (rc)
+		return rc;
+	options->access_key = ret->access_key;
+	options->secret_key = ret->secret_key;
+	options->session_token = ret->session_token;
+	return 0;
+}
+
 int role_repo_open(const struct cmd_repository *repository, const struct role_open *how,
 		   struct repo **ret, struct cairn_err *err)
 {
 	struct password_spec spec = password_spec_of(repository, how->password);
 	cairn_auto_free char *cache = cache_dir();
+	cairn_cleanup(repo_aws_credentials_done) struct repo_aws_credentials keys = {0};
 	struct repo_options options = {
 		.store = {.ca_file = repository->ca_file,
 			  .connections = (unsigned)repository->connections,
@@ -194,7 +237,9 @@ int role_repo_open(const struct cmd_repository *repository, const struct role_op
 	/* restic's `unlock` sends SIGHUP to the holders of locks, to see whether they live. */
 	signal(SIGHUP, SIG_IGN);
 	repo_store_options_from_environment(&options.store);
-	rc = open_or_init(&options, &spec, how->init, ret, err);
+	rc = find_keys(&options.store, &keys, err);
+	if (!rc)
+		rc = open_or_init(&options, &spec, how, ret, err);
 	if (rc && rc != CAIRN_CANCELLED && err) {
 		cairn_auto_free char *shown = repo_store_location_shown(options.store.location);
 

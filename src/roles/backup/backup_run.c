@@ -37,7 +37,8 @@ static int open_repository(struct running *r, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED,
 				.level = (int)r->run.options->compression,
-				.early = r->early};
+				.early = r->early,
+				.init_missing = r->run.options->init};
 
 	return role_repo_open(r->run.options->repository, &how, &r->repo, err);
 }

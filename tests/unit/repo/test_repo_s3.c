@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "repo/aws_credentials.h"
 #include "repo/repo_http.h"
 #include "repo/repo_store.h"
 #include "repo/s3/sign.h"
@@ -233,6 +234,33 @@ static void only_what_time_may_heal_is_tried_again(void **state)
 	}
 }
 
+static void keys_are_found_in_the_file_that_programs_share(void **state)
+{
+	static const char text[] = "# a comment\n"
+				   "[other]\naws_access_key_id = no\n"
+				   "[ default ]\r\n"
+				   "aws_access_key_id = AK \r\n"
+				   "aws_secret_access_key=s/+=x\n"
+				   "region = ignored\n"
+				   "[last]\naws_access_key_id=L\naws_secret_access_key=M\n"
+				   "aws_session_token=N";
+	cairn_cleanup(repo_aws_credentials_done) struct repo_aws_credentials a = {0};
+	cairn_cleanup(repo_aws_credentials_done) struct repo_aws_credentials b = {0};
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_int_equal(repo_aws_credentials_parse(text, sizeof(text) - 1, NULL, &a, &err), 0);
+	assert_string_equal(a.access_key, "AK");
+	assert_string_equal(a.secret_key, "s/+=x");
+	assert_null(a.session_token);
+	assert_int_equal(repo_aws_credentials_parse(text, sizeof(text) - 1, "last", &b, &err), 0);
+	assert_string_equal(b.session_token, "N");
+	assert_int_equal(repo_aws_credentials_parse(text, sizeof(text) - 1, "other", &b, &err),
+			 CAIRN_NOT_FOUND);
+	assert_null(strstr(err.msg, "AK"));
+	assert_int_equal(repo_aws_credentials_parse("[", 1, NULL, &b, &err), CAIRN_NOT_FOUND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +273,7 @@ int main(void)
 		cmocka_unit_test(locations_are_understood),
 		cmocka_unit_test(keys_of_s3_are_asked_for),
 		cmocka_unit_test(shown_locations_hold_no_password),
+		cmocka_unit_test(keys_are_found_in_the_file_that_programs_share),
 	};
 
 	return cmocka_run_group_tests_name("repo/s3", tests, NULL, NULL);
