@@ -126,8 +126,10 @@ static void loop_destroy(struct net_loop *loop)
 	if (loop->wake_fd >= 0)
 		close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);
-	if (loop->scratch)
+	if (loop->scratch) {
 		net_alloc_cache_done(&loop->scratch->recycle);
+		net_unsent_spare_done(&loop->scratch->spare);
+	}
 	free(loop->scratch);
 	free(loop);
 }

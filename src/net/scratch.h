@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "net/alloc_cache.h"
+#include "net/unsent.h"
 
 struct net_loop;
 struct net_task;
@@ -37,6 +38,7 @@ struct net_scratch {
 	size_t frames_len;
 	uint8_t cipher[NET_CIPHER_BYTES];
 	size_t cipher_len;
+	struct net_unsent_spare spare;
 };
 
 /* Both on the loop's thread only. A late task runs when the events and posted

@@ -26,6 +26,15 @@ static void require(int holds)
 		abort();
 }
 
+/* Without a sink the scan guesses the layout of tuples; the result must be the same. */
+static void require_same(const struct proto_block_scan *a, const struct proto_block_scan *b)
+{
+	require(a->messages == b->messages && a->tuples == b->tuples &&
+		a->bytes_reported == b->bytes_reported && a->end == b->end &&
+		a->capacity == b->capacity && a->type == b->type &&
+		a->fixed_length == b->fixed_length && a->lengths_differ == b->lengths_differ);
+}
+
 static int collect(void *arg, const struct block_extent *extent, struct cairn_err *err)
 {
 	struct list *list = arg;
@@ -72,20 +81,26 @@ static void write_again(const struct list *list, const struct proto_block_scan *
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct list list;
-	struct proto_block_scan scan = {0};
+	struct proto_block_scan scan = {0}, guessing;
 
 	if (size < 2)
 		return 0;
 	scan.max_results = data[0];
 	scan.starting_offset = (uint64_t)data[1] << 10;
+	guessing = scan;
 	data += 2;
 	size -= 2;
 	while (size > 0) {
 		size_t n = data[0] < size - 1 ? data[0] : size - 1;
 		struct block_sink sink = {.emit = collect, .arg = &list};
 
+		int rc;
+
 		list.n = 0;
-		if (proto_block_scan(&scan, data + 1, n, &sink, NULL) < 0)
+		rc = proto_block_scan(&scan, data + 1, n, &sink, NULL);
+		require(proto_block_scan(&guessing, data + 1, n, NULL, NULL) == rc);
+		require_same(&guessing, &scan);
+		if (rc < 0)
 			return 0;
 		compare(&list, &scan, data + 1, n);
 		write_again(&list, &scan);

@@ -117,7 +117,8 @@ int net_tls_socket_init(struct net_tls_socket *wire, int fd, struct ssl_st *ssl,
 void net_tls_socket_done(struct net_tls_socket *wire)
 {
 	SSL_free(wire->ssl);
-	free(wire->pending);
+	if (wire->unsent.data)
+		net_unsent_clear(&wire->unsent, &wire->scratch->spare);
 	free(wire->begun);
 	if (wire->fd >= 0)
 		close(wire->fd);
@@ -157,26 +158,14 @@ static int send_some(struct net_tls_socket *wire, const uint8_t *data, size_t n,
 static int tls_socket_keep(struct net_tls_socket *wire, const uint8_t *data, size_t n,
 			   struct cairn_err *err)
 {
-	size_t have = wire->pending_len - wire->pending_at;
-	uint8_t *all;
-
 	if (n == 0)
 		return 0;
-	all = cairn_alloc(have + n);
-	if (!all) {
-		wire->failed = true;
-		return cairn_err_nomem(err, "unsent bytes");
-	}
-	if (wire->pending) {
-		memcpy(all, wire->pending + wire->pending_at, have);
+	if (wire->unsent.data)
 		wire->kept_blocked += n;
-	}
-	memcpy(all + have, data, n);
-	free(wire->pending);
-	wire->pending = all;
-	wire->pending_at = 0;
-	wire->pending_len = have + n;
-	return 0;
+	if (net_unsent_add(&wire->unsent, &wire->scratch->spare, data, n))
+		return 0;
+	wire->failed = true;
+	return cairn_err_nomem(err, "unsent bytes");
 }
 
 static int send_or_keep(struct net_tls_socket *wire, const uint8_t *data, size_t n,
@@ -187,7 +176,7 @@ static int send_or_keep(struct net_tls_socket *wire, const uint8_t *data, size_t
 
 	if (wire->failed)
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "the connection is broken");
-	if (!wire->pending)
+	if (!wire->unsent.data)
 		rc = send_some(wire, data, n, &sent, err);
 	if (rc == 0)
 		rc = tls_socket_keep(wire, data + sent, n - sent, err);
@@ -341,7 +330,7 @@ int net_tls_socket_next(struct net_tls_socket *wire, const uint8_t **ret_data, s
 
 bool net_tls_socket_blocked(const struct net_tls_socket *wire)
 {
-	return wire->pending != NULL;
+	return wire->unsent.data != NULL;
 }
 
 int net_tls_socket_write(struct net_tls_socket *wire, const uint8_t *data, size_t n,
@@ -367,22 +356,19 @@ int net_tls_socket_flush(struct net_tls_socket *wire, struct cairn_err *err)
 	size_t sent = 0;
 	int rc;
 
-	if (!wire->pending)
+	if (!wire->unsent.data)
 		return 0;
-	rc = send_some(wire, wire->pending + wire->pending_at, wire->pending_len - wire->pending_at,
+	rc = send_some(wire, wire->unsent.data + wire->unsent.at, net_unsent_len(&wire->unsent),
 		       &sent, err);
-	wire->pending_at += sent;
-	if (wire->pending_at == wire->pending_len) {
-		free(wire->pending);
-		wire->pending = NULL;
-		wire->pending_at = wire->pending_len = wire->kept_blocked = 0;
-	}
+	net_unsent_drop(&wire->unsent, &wire->scratch->spare, sent);
+	if (!wire->unsent.data)
+		wire->kept_blocked = 0;
 	return rc;
 }
 
 void net_tls_socket_close_notify(struct net_tls_socket *wire)
 {
-	if (!wire->ssl || !wire->established || wire->failed || wire->pending)
+	if (!wire->ssl || !wire->established || wire->failed || wire->unsent.data)
 		return;
 	ERR_clear_error();
 	SSL_shutdown(wire->ssl);

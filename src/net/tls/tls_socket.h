@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/unsent.h"
+
 struct cairn_err;
 struct net_scratch;
 struct ssl_st;
@@ -36,9 +38,8 @@ struct net_tls_socket {
 	size_t raw_len;
 	uint8_t *begun; /* the record that is not complete yet */
 	size_t begun_len;
-	uint8_t *pending;
-	size_t pending_len, pending_at;
-	size_t kept_blocked;  /* added to pending while it was not empty: answers of TLS */
+	struct net_unsent unsent;
+	size_t kept_blocked;  /* added to unsent while it was not empty: answers of TLS */
 	uint32_t key_updates; /* including renegotiations, by the peer; the owner counts down */
 };
 
