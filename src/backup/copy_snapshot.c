@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backup/team.h"
+#include "backup/worker_pool.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -128,14 +128,14 @@ static int copy_snapshot_unique(struct copying *copying, struct cairn_err *err)
 	return 0;
 }
 
-static bool copy_snapshot_take(void *arg, struct team_task *task)
+static bool copy_snapshot_take(void *arg, struct worker_task *task)
 {
 	struct copying *copying = arg;
 	size_t left = copying->data.n - copying->next;
 
 	if (left == 0)
 		return false;
-	*task = (struct team_task){.first = copying->next};
+	*task = (struct worker_task){.first = copying->next};
 	copying->next += left < BATCH ? left : BATCH;
 	task->end = copying->next;
 	for (size_t i = task->first; i < task->end; i++) {
@@ -159,7 +159,7 @@ static int copy_snapshot_put(void *arg, size_t i, const uint8_t *data, size_t n,
 	return repo_blob_put(copying->to, REPO_BLOB_DATA, data, n, &id, NULL, err);
 }
 
-static int copy_snapshot_work(void *arg, void *worker, const struct team_task *task,
+static int copy_snapshot_work(void *arg, void *worker, const struct worker_task *task,
 			      struct cairn_err *err)
 {
 	struct copying *copying = arg;
@@ -227,7 +227,7 @@ int backup_copy_snapshot(struct repo *from, struct repo *to, const struct repo_s
 {
 	cairn_cleanup(repo_index_freep) struct repo_index *seen = NULL;
 	struct copying copying = {.from = from, .to = to};
-	struct team team = {
+	struct worker_pool pool = {
 		.take = copy_snapshot_take,
 		.work = copy_snapshot_work,
 		.arg = &copying,
@@ -245,9 +245,9 @@ int backup_copy_snapshot(struct repo *from, struct repo *to, const struct repo_s
 	rc = copy_snapshot_walk(&copying, &snapshot->tree, err);
 	if (!rc)
 		rc = copy_snapshot_unique(&copying, err);
-	team.total = copying.bytes;
+	pool.total = copying.bytes;
 	if (!rc && copying.data.n > 0)
-		rc = backup_team_run(&team, threads, err);
+		rc = backup_worker_pool_run(&pool, threads, err);
 	if (!rc)
 		rc = put_trees(&copying, err);
 	if (!rc)

@@ -9,7 +9,7 @@
 
 #include "backup/chunk.h"
 #include "backup/source.h"
-#include "backup/team.h"
+#include "backup/worker_pool.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -24,7 +24,7 @@ struct reading {
 	struct chunk_map *map;
 	size_t buffer_bytes;
 
-	/* Guarded by the team's lock: where the search for the next task begins. */
+	/* Guarded by the pool's lock: where the search for the next task begins. */
 	size_t next;
 	uint64_t offset;
 
@@ -40,7 +40,7 @@ struct worker {
 
 /* Takes the next chunks, up to a limit of bytes. Chunks between them that are not read do
  * not count. */
-static bool read_chunks_take(void *arg, struct team_task *task)
+static bool read_chunks_take(void *arg, struct worker_task *task)
 {
 	struct reading *reading = arg;
 	const struct chunk_map *map = reading->map;
@@ -49,7 +49,7 @@ static bool read_chunks_take(void *arg, struct team_task *task)
 		reading->offset += map->at[reading->next++].length;
 	if (reading->next == map->n)
 		return false;
-	*task = (struct team_task){.first = reading->next, .offset = reading->offset};
+	*task = (struct worker_task){.first = reading->next, .offset = reading->offset};
 	for (; reading->next < map->n; reading->next++) {
 		const struct chunk *chunk = &map->at[reading->next];
 		uint32_t more = chunk->kind == CHUNK_READ ? chunk->length : 0;
@@ -98,7 +98,7 @@ struct run {
 };
 
 /* Advances to the next run; to the first if *run is { .end = task->first }. */
-static bool next_run(const struct chunk_map *map, const struct team_task *task, struct run *run)
+static bool next_run(const struct chunk_map *map, const struct worker_task *task, struct run *run)
 {
 	size_t i = run->end;
 	uint64_t offset = run->offset + run->bytes;
@@ -139,7 +139,7 @@ static int read_run(struct reading *reading, struct worker *worker, const struct
 /* All runs are requested before waiting for the first, because a disk serves many requests
  * in the time of one. The second pass finds the same runs: reading a chunk changes its
  * kind, but not those behind it. */
-static int read_chunks_work(void *arg, void *worker_arg, const struct team_task *task,
+static int read_chunks_work(void *arg, void *worker_arg, const struct worker_task *task,
 			    struct cairn_err *err)
 {
 	struct reading *reading = arg;
@@ -192,7 +192,7 @@ int backup_read_chunks(struct repo *repo, struct backup_source *source, struct c
 {
 	struct reading reading = {
 		.repo = repo, .source = source, .map = map, .buffer_bytes = BATCH_BYTES};
-	struct team team = {
+	struct worker_pool pool = {
 		.take = read_chunks_take,
 		.work = read_chunks_work,
 		.start = read_chunks_start,
@@ -206,11 +206,11 @@ int backup_read_chunks(struct repo *repo, struct backup_source *source, struct c
 	for (size_t i = 0; i < map->n; i++) {
 		if (map->at[i].kind != CHUNK_READ)
 			continue;
-		team.total += map->at[i].length;
+		pool.total += map->at[i].length;
 		if (map->at[i].length > reading.buffer_bytes)
 			reading.buffer_bytes = map->at[i].length;
 	}
-	rc = team.total ? backup_team_run(&team, threads, err) : 0;
+	rc = pool.total ? backup_worker_pool_run(&pool, threads, err) : 0;
 	if (rc)
 		return rc;
 	*ret = (struct reading_result){

@@ -14,7 +14,7 @@
 #include "backup/chunk.h"
 #include "backup/target.h"
 #include "backup/target_mark.h"
-#include "backup/team.h"
+#include "backup/worker_pool.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -33,7 +33,7 @@ struct restoring {
 	struct target *target;
 	const struct restore_spec *spec;
 
-	/* Guarded by the team's lock. */
+	/* Guarded by the pool's lock. */
 	size_t next;
 	uint64_t offset;
 	size_t held; /* index of the chunk of spec->held at `held_offset` */
@@ -69,7 +69,7 @@ static bool is_held(struct restoring *r, const struct chunk *chunk, uint64_t off
 	       other->length == chunk->length && memcmp(other->id, chunk->id, CHUNK_ID_BYTES) == 0;
 }
 
-static bool restore_take(void *arg, struct team_task *task)
+static bool restore_take(void *arg, struct worker_task *task)
 {
 	struct restoring *r = arg;
 	const struct chunk_map *map = r->spec->map;
@@ -83,7 +83,7 @@ static bool restore_take(void *arg, struct team_task *task)
 	}
 	if (r->next == map->n)
 		return false;
-	*task = (struct team_task){.first = r->next, .offset = r->offset};
+	*task = (struct worker_task){.first = r->next, .offset = r->offset};
 	do {
 		task->bytes += map->at[r->next].length;
 		r->offset += map->at[r->next++].length;
@@ -249,7 +249,7 @@ static int settle_once(struct restoring *r, struct cairn_err *err)
 	return atomic_exchange(&r->settling, true) ? 0 : repo_settle(r->repo, err);
 }
 
-static int restore_work(void *arg, void *worker, const struct team_task *task,
+static int restore_work(void *arg, void *worker, const struct worker_task *task,
 			struct cairn_err *err)
 {
 	struct restoring *r = arg;
@@ -303,7 +303,7 @@ int backup_restore_write(struct repo *repo, struct target *target, const struct 
 			 struct restore_result *ret, struct cairn_err *err)
 {
 	struct restoring restoring = {.repo = repo, .target = target, .spec = spec};
-	struct team team = {
+	struct worker_pool pool = {
 		.take = restore_take,
 		.work = restore_work,
 		.start = restore_start,
@@ -316,8 +316,9 @@ int backup_restore_write(struct repo *repo, struct target *target, const struct 
 	int rc = target->resumes ? backup_target_drop_cache(target, err) : 0;
 
 	if (!rc)
-		rc = backup_team_run(
-			&team, spec->threads ? spec->threads : backup_team_size() + MORE_WORKERS,
+		rc = backup_worker_pool_run(
+			&pool,
+			spec->threads ? spec->threads : backup_worker_pool_size() + MORE_WORKERS,
 			err);
 	if (!rc)
 		rc = backup_target_mark_replace(target, err);

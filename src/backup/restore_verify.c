@@ -10,7 +10,7 @@
 
 #include "backup/chunk.h"
 #include "backup/target.h"
-#include "backup/team.h"
+#include "backup/worker_pool.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -26,13 +26,13 @@ struct verifying {
 	uint64_t offset;
 };
 
-static bool restore_verify_take(void *arg, struct team_task *task)
+static bool restore_verify_take(void *arg, struct worker_task *task)
 {
 	struct verifying *v = arg;
 
 	if (v->next == v->map->n)
 		return false;
-	*task = (struct team_task){
+	*task = (struct worker_task){
 		.first = v->next, .offset = v->offset, .bytes = v->map->at[v->next].length};
 	v->offset += v->map->at[v->next++].length;
 	task->end = v->next;
@@ -88,7 +88,7 @@ static int verify_zeros(const struct verifying *v, uint8_t *buffer, uint64_t off
 	return 0;
 }
 
-static int restore_verify_work(void *arg, void *worker, const struct team_task *task,
+static int restore_verify_work(void *arg, void *worker, const struct worker_task *task,
 			       struct cairn_err *err)
 {
 	const struct verifying *v = arg;
@@ -133,7 +133,7 @@ int backup_restore_verify(struct target *target, const struct chunk_map *map, un
 			  const struct backup_progress *progress, struct cairn_err *err)
 {
 	struct verifying verifying = {.fd = target->fd, .map = map};
-	struct team team = {
+	struct worker_pool pool = {
 		.take = restore_verify_take,
 		.work = restore_verify_work,
 		.start = restore_verify_start,
@@ -155,5 +155,5 @@ int backup_restore_verify(struct target *target, const struct chunk_map *map, un
 		return cairn_err_sys(err, errno, "size of what was restored");
 	if ((uint64_t)end < map->size)
 		return restore_verify_differs((uint64_t)end, err);
-	return backup_team_run(&team, threads, err);
+	return backup_worker_pool_run(&pool, threads, err);
 }

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "repo/blob.h"
-#include "repo/each.h"
 #include "repo/repo.h"
 #include "repo/tree.h"
 
@@ -309,8 +309,8 @@ int backup_segment_lists_load(struct repo *repo, const struct repo_id *leaves, s
 	struct loading loading = {.repo = repo, .leaves = leaves, .n = n, .lists = lists};
 
 	memset(lists, 0, n * sizeof(*lists));
-	return repo_each((n + LISTS_AT_ONCE - 1) / LISTS_AT_ONCE, repo_get_store(repo)->connections,
-			 load_share, &loading, err);
+	return cairn_parallel_each((n + LISTS_AT_ONCE - 1) / LISTS_AT_ONCE,
+				   repo_get_store(repo)->connections, load_share, &loading, err);
 }
 
 int backup_segment_list_chunks(struct repo *repo, struct zeros *zeros,

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/each.h"
+#include "base/parallel.h"
 #include "repo/repo.h"
 
 #define BATCH 1024U /* segments in memory at a time */
@@ -159,7 +159,8 @@ static int choose_groups(struct making *m, struct cairn_err *err)
 		else
 			m->open[m->n_open++] = group;
 	}
-	return repo_each(m->n_open, repo_get_store(m->repo)->connections, load_group, m, err);
+	return cairn_parallel_each(m->n_open, repo_get_store(m->repo)->connections, load_group, m,
+				   err);
 }
 
 static int choose_segments(struct making *m, struct cairn_err *err)

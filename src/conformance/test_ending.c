@@ -10,10 +10,11 @@
  */
 
 #include <inttypes.h>
-#include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/thread_group.h"
 #include "conformance/delta_check.h"
 
 #define CANCELS      24
@@ -133,13 +134,18 @@ static void test_ending_cancel(struct suite *suite, struct verdict *v, int pair)
 struct worker {
 	struct suite *suite;
 	const struct listing *full; /* one for each pair */
-	pthread_t thread;
 	struct verdict verdict;
+};
+
+struct workers {
+	atomic_size_t next;
+	struct worker each[THREADS];
 };
 
 static void *test_ending_work(void *arg)
 {
-	struct worker *w = arg;
+	struct workers *workers = arg;
+	struct worker *w = &workers->each[workers->next++];
 
 	for (int i = 0; i < STREAMS_EACH; i++) {
 		for (int pair = 0; pair < CHECK_PAIRS; pair++) {
@@ -159,20 +165,19 @@ static void *test_ending_work(void *arg)
 
 static void run_workers(struct suite *suite, struct verdict *v, const struct listing *full)
 {
-	static struct worker workers[THREADS]; /* verdicts are large; one run at a time */
-	size_t n = 0;
+	static struct workers workers; /* verdicts are large; one run at a time */
+	struct cairn_thread_group threads = {0};
+	unsigned n;
 
-	for (; n < THREADS; n++) {
-		workers[n] = (struct worker){.suite = suite, .full = full};
-		if (pthread_create(&workers[n].thread, NULL, test_ending_work, &workers[n]) != 0)
-			break;
-	}
-	for (size_t i = 0; i < n; i++) {
-		pthread_join(workers[i].thread, NULL);
-		if (workers[i].verdict.state == VERDICT_FAIL)
-			conformance_verdict_fail(v, "stream %zu of %zu: %s", i, n,
-						 workers[i].verdict.lines[0]);
-	}
+	workers.next = 0;
+	for (size_t i = 0; i < THREADS; i++)
+		workers.each[i] = (struct worker){.suite = suite, .full = full};
+	n = cairn_thread_group_start(&threads, THREADS, test_ending_work, &workers);
+	cairn_thread_group_join(&threads);
+	for (unsigned i = 0; i < n; i++)
+		if (workers.each[i].verdict.state == VERDICT_FAIL)
+			conformance_verdict_fail(v, "stream %u of %u: %s", i, n,
+						 workers.each[i].verdict.lines[0]);
 }
 
 static void test_ending_concurrent(struct suite *suite, struct verdict *v, int arg)

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/crew.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread_group.h"
 #include "kube/informer.h"
 #include "kube/kube_client.h"
 #include "kube/queue.h"
@@ -15,7 +15,7 @@
 struct kube_controller {
 	struct kube_controller_options options;
 	struct kube_queue *queue;
-	struct cairn_crew workers;
+	struct cairn_thread_group workers;
 	atomic_bool stopping;
 	atomic_bool leads;
 };
@@ -79,7 +79,7 @@ int kube_controller_new(const struct kube_controller_options *options, struct ku
 
 int kube_controller_start(struct kube_controller *c, struct cairn_err *err)
 {
-	if (cairn_crew_start(&c->workers, c->options.workers, controller_work, c) == 0)
+	if (cairn_thread_group_start(&c->workers, c->options.workers, controller_work, c) == 0)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "no thread can be started");
 	return 0;
 }
@@ -90,7 +90,7 @@ void kube_controller_stop(struct kube_controller *c)
 		return;
 	atomic_store(&c->stopping, true);
 	kube_queue_shutdown(c->queue);
-	cairn_crew_join(&c->workers);
+	cairn_thread_group_join(&c->workers);
 }
 
 void kube_controller_free(struct kube_controller *c)

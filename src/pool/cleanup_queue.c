@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "pool/catalogue/catalogue.h"
 #include "pool/catalogue/ids.h"
 #include "pool/catalogue/records.h"
@@ -327,12 +327,6 @@ struct sweep {
 	const struct store_progress *progress;
 };
 
-struct sweeper {
-	struct sweep *sweep;
-	unsigned index;
-	pthread_t thread;
-};
-
 /* Entries of one volume are settled by one thread, because they need the same
  * lock. */
 static unsigned sweeper_of(const struct sweep *sweep, const char *id)
@@ -350,35 +344,22 @@ static bool cleanup_queue_is_cancelled(const struct store_progress *progress)
 	return progress && progress->cancelled && progress->cancelled(progress->arg);
 }
 
-static void *sweep_some(void *arg)
+static int sweep_some(void *arg, size_t index, struct cairn_err *err)
 {
-	struct sweeper *self = arg;
-	struct sweep *sweep = self->sweep;
+	struct sweep *sweep = arg;
 
+	(void)err;
 	for (size_t i = 0; i < sweep->n && !cleanup_queue_is_cancelled(sweep->progress); i++)
-		if (sweeper_of(sweep, sweep->ids[i]) == self->index)
+		if (sweeper_of(sweep, sweep->ids[i]) == index)
 			pool_cleanup_tidy(sweep->pool, sweep->ids[i], LEFTOVER_NO_LOCK);
-	return NULL;
+	return 0;
 }
 
-/* Few entries are settled by this thread, as is the share of a thread that
- * could not be started. */
+/* Few entries are settled by this thread alone. */
 static void sweep_all(struct sweep *sweep)
 {
-	struct sweeper sweepers[SWEEPERS];
-
 	sweep->n_threads = sweep->n > FEW_IDS ? SWEEPERS : 1;
-	for (unsigned i = 0; i < sweep->n_threads; i++) {
-		sweepers[i] = (struct sweeper){.sweep = sweep, .index = i};
-		if (sweep->n_threads == 1 ||
-		    pthread_create(&sweepers[i].thread, NULL, sweep_some, &sweepers[i]) != 0) {
-			sweep_some(&sweepers[i]);
-			sweepers[i].sweep = NULL;
-		}
-	}
-	for (unsigned i = 0; i < sweep->n_threads; i++)
-		if (sweepers[i].sweep)
-			pthread_join(sweepers[i].thread, NULL);
+	(void)cairn_parallel_each(sweep->n_threads, sweep->n_threads, sweep_some, sweep, NULL);
 }
 
 int pool_cleanup_settle_all(struct pool *pool, const struct store_progress *progress,

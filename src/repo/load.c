@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/lock.h"
 #include "base/mem.h"
-#include "repo/each.h"
+#include "base/parallel.h"
 #include "repo/index.h"
 #include "repo/index_cache.h"
 #include "repo/index_file.h"
@@ -152,8 +152,8 @@ static int load_some(struct repo *repo, const struct repo_names *cached, bool wh
 	}
 	if (rc < 0)
 		return rc;
-	return repo_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX, load_file,
-			 &loading, err);
+	return cairn_parallel_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX,
+				   load_file, &loading, err);
 }
 
 static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)

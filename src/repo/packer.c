@@ -3,7 +3,6 @@
 #include "repo/packer.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread_group.h"
 #include "repo/index.h"
 #include "repo/index_file.h"
 #include "repo/repo_impl.h"
@@ -35,11 +35,10 @@ struct list {
 
 struct repo_packer {
 	struct repo *repo;
-	unsigned n_threads;
-	pthread_t threads[REPO_PACKS_IN_FLIGHT_MAX];
-	pthread_mutex_t mutex; /* guards all fields below */
-	pthread_cond_t work;   /* a pack is full, or the threads shall stop */
-	pthread_cond_t change; /* a pack was sent, or an index written */
+	struct cairn_thread_group threads; /* at most REPO_PACKS_IN_FLIGHT_MAX */
+	pthread_mutex_t mutex;             /* guards all fields below */
+	pthread_cond_t work;               /* a pack is full, or the threads shall stop */
+	pthread_cond_t change;             /* a pack was sent, or an index written */
 	struct pack *open[2];
 	struct list full;    /* to be sent */
 	struct list stored;  /* to be written into an index */
@@ -317,18 +316,12 @@ static void *send_packs(void *arg)
 static int start_threads(struct repo_packer *packer, struct cairn_err *err)
 {
 	unsigned want = packer->repo->store->connections;
-	sigset_t all, old;
-	int rc = 0;
 
 	want = want > REPO_PACKS_IN_FLIGHT_MAX ? REPO_PACKS_IN_FLIGHT_MAX : want;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (rc == 0 && packer->n_threads < (want ? want : 1)) {
-		rc = pthread_create(&packer->threads[packer->n_threads], NULL, send_packs, packer);
-		packer->n_threads += rc == 0;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc == 0 ? 0 : cairn_err_sys(err, rc, "start a thread that sends packs");
+	if (cairn_thread_group_start(&packer->threads, want ? want : 1, send_packs, packer) == 0)
+		return cairn_err_set(err, CAIRN_NO_SPACE,
+				     "the threads that send packs cannot be started");
+	return 0;
 }
 
 int repo_packer_new(struct repo *repo, struct repo_packer **ret, struct cairn_err *err)
@@ -360,8 +353,7 @@ void repo_packer_free(struct repo_packer *packer)
 	packer->stop = true;
 	pthread_cond_broadcast(&packer->work);
 	pthread_mutex_unlock(&packer->mutex);
-	for (unsigned i = 0; i < packer->n_threads; i++)
-		pthread_join(packer->threads[i], NULL);
+	cairn_thread_group_join(&packer->threads);
 	pack_free(packer->open[0]);
 	pack_free(packer->open[1]);
 	list_free(&packer->full);
@@ -396,7 +388,7 @@ static int packer_wait_for_room(struct repo_packer *packer, enum repo_blob_type 
 
 	while ((rc = repo_failed(packer->repo, err)) == 0 &&
 	       packer_is_full(packer, packer->open[type])) {
-		if (packer->in_flight < packer->n_threads)
+		if (packer->in_flight < packer->threads.n)
 			send_open(packer, type);
 		else
 			pthread_cond_wait(&packer->change, &packer->mutex);
@@ -425,7 +417,7 @@ int repo_packer_append(struct repo_packer *packer, enum repo_blob_type type,
 		return cairn_err_nomem(err, "a pack");
 	repo_index_settle(packer->repo->index, entry, pack->number, blob.offset, blob.length,
 			  plain);
-	if (packer_is_full(packer, pack) && packer->in_flight < packer->n_threads)
+	if (packer_is_full(packer, pack) && packer->in_flight < packer->threads.n)
 		send_open(packer, type);
 	return 0;
 }
@@ -455,7 +447,7 @@ static int send_rest(struct repo_packer *packer, struct cairn_err *err)
 	int rc = 0;
 
 	for (int type = 0; rc == 0 && type < 2; type++) {
-		while (packer->open[type] && packer->in_flight >= packer->n_threads &&
+		while (packer->open[type] && packer->in_flight >= packer->threads.n &&
 		       (rc = repo_failed(packer->repo, err)) == 0)
 			pthread_cond_wait(&packer->change, &packer->mutex);
 		if (rc == 0 && packer->open[type])

@@ -13,8 +13,8 @@
 #include "base/io.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "repo/cache_impl.h"
-#include "repo/each.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
 
@@ -130,7 +130,7 @@ static int each_of(struct protecting *p, enum repo_file kind,
 		rc = repo_names_list(p->repo->store, kind, &p->names, err);
 		n = p->names.n;
 	}
-	return rc < 0 ? rc : repo_each(n, p->repo->store->connections, fn, p, err);
+	return rc < 0 ? rc : cairn_parallel_each(n, p->repo->store->connections, fn, p, err);
 }
 
 /* ---- what is remembered ------------------------------------------------------- */

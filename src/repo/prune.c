@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "repo/each.h"
+#include "base/parallel.h"
 #include "repo/index_write.h"
 #include "repo/names.h"
 #include "repo/packer.h"
@@ -239,8 +239,9 @@ static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
 {
 	struct repo *repo = pruning->repo;
 	unsigned threads = repo->store->connections;
-	int rc = repo_each(pruning->plan.n, threads < REPACKERS_MAX ? threads : REPACKERS_MAX,
-			   repack_one, pruning, err);
+	int rc = cairn_parallel_each(pruning->plan.n,
+				     threads < REPACKERS_MAX ? threads : REPACKERS_MAX, repack_one,
+				     pruning, err);
 
 	if (rc == 0)
 		rc = repo_packer_flush(repo->packer, err);
@@ -248,7 +249,8 @@ static int replace_indexes(struct pruning *pruning, struct cairn_err *err)
 		rc = prune_write_indexes(pruning, err);
 	if (rc == 0)
 		rc = repo_may_delete(repo, err);
-	return rc < 0 ? rc : repo_each(pruning->old.n, threads, remove_index, pruning, err);
+	return rc < 0 ? rc
+		      : cairn_parallel_each(pruning->old.n, threads, remove_index, pruning, err);
 }
 
 /* ---- all of it --------------------------------------------------------------- */
@@ -267,7 +269,7 @@ static int carry_out(struct pruning *pruning, struct cairn_err *err)
 	if (rc == 0)
 		rc = repo_may_delete(repo, err);
 	if (rc == 0 && (change || pruning->stats.packs_unknown > 0))
-		rc = repo_each(pruning->packs.n, threads, remove_pack, pruning, err);
+		rc = cairn_parallel_each(pruning->packs.n, threads, remove_pack, pruning, err);
 	return rc < 0 ? rc : prune_sweep(pruning, err);
 }
 

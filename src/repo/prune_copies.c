@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "repo/blob_impl.h"
-#include "repo/each.h"
 #include "repo/index.h"
 #include "repo/repo_impl.h"
 #include "repo/walk.h"
@@ -103,7 +103,8 @@ int repo_prune_choose_copies(struct repo *repo, struct repo_walk *walk, struct c
 	int rc = prune_copies_collect(&copies, err);
 
 	if (rc == 0)
-		rc = repo_each(copies.n, repo->store->connections, choose_copy, &copies, err);
+		rc = cairn_parallel_each(copies.n, repo->store->connections, choose_copy, &copies,
+					 err);
 	free(copies.entries);
 	return rc;
 }

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "repo/blob_impl.h"
-#include "repo/each.h"
 #include "repo/load.h"
 #include "repo/repo_impl.h"
 
@@ -267,6 +267,7 @@ int repo_check_data(struct repo_checking *checking, struct cairn_err *err)
 
 		checking->bytes_total += file ? file->size : 0;
 	}
-	return repo_each(checking->order.packs, threads < READERS_MAX ? threads : READERS_MAX,
-			 check_one, checking, err);
+	return cairn_parallel_each(checking->order.packs,
+				   threads < READERS_MAX ? threads : READERS_MAX, check_one,
+				   checking, err);
 }

@@ -11,8 +11,8 @@
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/parallel.h"
 #include "repo/blob.h"
-#include "repo/each.h"
 #include "repo/names.h"
 #include "repo/repo_impl.h"
 #include "repo/snapshot_json.h"
@@ -159,7 +159,7 @@ int repo_snapshot_list(struct repo *repo, struct repo_snapshot_list *ret, struct
 	if (!list.items)
 		return cairn_err_nomem(err, "snapshots");
 	list.n = names.n;
-	rc = repo_each(names.n, repo->store->connections, load_one, &loading, err);
+	rc = cairn_parallel_each(names.n, repo->store->connections, load_one, &loading, err);
 	if (rc < 0)
 		return rc;
 	close_gaps(&list);

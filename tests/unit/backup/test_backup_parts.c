@@ -9,7 +9,7 @@
 #include "backup/chunk.h"
 #include "backup/image_metadata.h"
 #include "backup/progress.h"
-#include "backup/team.h"
+#include "backup/worker_pool.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -218,17 +218,17 @@ struct adding {
 	_Atomic uint64_t sum;
 };
 
-static bool take(void *arg, struct team_task *task)
+static bool take(void *arg, struct worker_task *task)
 {
 	struct adding *adding = arg;
 
 	if (adding->next == 1000)
 		return false;
-	*task = (struct team_task){.first = adding->next++, .bytes = 1};
+	*task = (struct worker_task){.first = adding->next++, .bytes = 1};
 	return true;
 }
 
-static int work(void *arg, void *worker, const struct team_task *task, struct cairn_err *err)
+static int work(void *arg, void *worker, const struct worker_task *task, struct cairn_err *err)
 {
 	struct adding *adding = arg;
 
@@ -246,19 +246,19 @@ static bool stop_at_once(void *arg)
 static void a_team_does_all_the_work_or_tells_the_first_failure(void **state)
 {
 	struct adding adding = {.fail_at = SIZE_MAX};
-	struct team team = {.take = take, .work = work, .arg = &adding, .total = 1000};
+	struct worker_pool pool = {.take = take, .work = work, .arg = &adding, .total = 1000};
 	struct backup_progress stopping = {.cancelled = stop_at_once};
 	struct cairn_err err = {0};
 
 	(void)state;
-	assert_ok(backup_team_run(&team, 4, &err), &err);
+	assert_ok(backup_worker_pool_run(&pool, 4, &err), &err);
 	assert_int_equal(adding.sum, 999 * 1000 / 2);
 	adding = (struct adding){.fail_at = 10};
-	assert_code(backup_team_run(&team, 4, &err), CAIRN_INVALID);
+	assert_code(backup_worker_pool_run(&pool, 4, &err), CAIRN_INVALID);
 	assert_string_equal(err.msg, "as told");
 	adding = (struct adding){.fail_at = SIZE_MAX};
-	team.progress = &stopping;
-	assert_code(backup_team_run(&team, 4, &err), CAIRN_CANCELLED);
+	pool.progress = &stopping;
+	assert_code(backup_worker_pool_run(&pool, 4, &err), CAIRN_CANCELLED);
 	assert_int_equal(adding.sum, 0);
 }
 

@@ -3,11 +3,11 @@
 /* Threads that process one list together.
  *
  * Each thread calls `take` for work until there is none; `take` runs under the
- * team's lock, `work` does not. The first failure stops all threads and is
+ * pool's lock, `work` does not. The first failure stops all threads and is
  * returned to the caller.
  */
-#ifndef CAIRN_BACKUP_TEAM_H
-#define CAIRN_BACKUP_TEAM_H
+#ifndef CAIRN_BACKUP_WORKER_POOL_H
+#define CAIRN_BACKUP_WORKER_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,21 +16,21 @@
 struct backup_progress;
 struct cairn_err;
 
-#define TEAM_MAX 32U /* the maximum of base/crew.h */
+#define WORKERS_MAX 32U /* the maximum of base/thread_group.h */
 
 /* Work of one thread at a time: chunks [first, end), the first at `offset`. */
-struct team_task {
+struct worker_task {
 	size_t first;
 	size_t end;
 	uint64_t offset;
 	uint64_t bytes;
 };
 
-struct team {
+struct worker_pool {
 	/* Fills the next task; false when there is none. */
-	bool (*take)(void *arg, struct team_task *task);
+	bool (*take)(void *arg, struct worker_task *task);
 	/* `worker` is the result of `start`. */
-	int (*work)(void *arg, void *worker, const struct team_task *task, struct cairn_err *err);
+	int (*work)(void *arg, void *worker, const struct worker_task *task, struct cairn_err *err);
 	int (*start)(void *arg, void **ret_worker, struct cairn_err *err);
 	void (*stop)(void *arg, void *worker);
 	void *arg;
@@ -41,9 +41,9 @@ struct team {
 };
 
 /* The recommended number of threads: one per processor. */
-unsigned backup_team_size(void);
+unsigned backup_worker_pool_size(void);
 
 /* CAIRN_CANCELLED  requested by `progress` */
-int backup_team_run(const struct team *team, unsigned threads, struct cairn_err *err);
+int backup_worker_pool_run(const struct worker_pool *pool, unsigned threads, struct cairn_err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/crew.h"
+#include "base/thread_group.h"
 
 struct seen {
 	atomic_uint runs;
@@ -27,21 +27,23 @@ static void *look(void *arg)
 
 static void each_thread_runs_once_without_signals(void **state)
 {
-	static const unsigned wanted[] = {0, 1, 7, CAIRN_CREW_MAX, CAIRN_CREW_MAX + 5};
+	static const unsigned wanted[] = {0, 1, 7, CAIRN_THREAD_GROUP_MAX,
+					  CAIRN_THREAD_GROUP_MAX + 5};
 	sigset_t before, after;
 
 	(void)state;
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		unsigned most = wanted[i] < CAIRN_CREW_MAX ? wanted[i] : CAIRN_CREW_MAX;
-		struct cairn_crew crew = {0};
+		unsigned most =
+			wanted[i] < CAIRN_THREAD_GROUP_MAX ? wanted[i] : CAIRN_THREAD_GROUP_MAX;
+		struct cairn_thread_group group = {0};
 		struct seen seen = {0};
 
-		assert_int_equal(cairn_crew_start(&crew, wanted[i], look, &seen), most);
-		cairn_crew_join(&crew);
+		assert_int_equal(cairn_thread_group_start(&group, wanted[i], look, &seen), most);
+		cairn_thread_group_join(&group);
 		assert_int_equal(seen.runs, most);
 		assert_false(seen.unblocked);
-		assert_int_equal(crew.n, 0);
+		assert_int_equal(group.n, 0);
 	}
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	assert_int_equal(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
@@ -49,11 +51,11 @@ static void each_thread_runs_once_without_signals(void **state)
 
 static void joining_nobody_is_fine(void **state)
 {
-	struct cairn_crew crew = {0};
+	struct cairn_thread_group group = {0};
 
 	(void)state;
-	cairn_crew_join(&crew);
-	cairn_crew_join(&crew);
+	cairn_thread_group_join(&group);
+	cairn_thread_group_join(&group);
 }
 
 int main(void)
@@ -63,5 +65,5 @@ int main(void)
 		cmocka_unit_test(joining_nobody_is_fine),
 	};
 
-	return cmocka_run_group_tests_name("base/crew", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("base/group", tests, NULL, NULL);
 }
