@@ -45,6 +45,8 @@ struct velero_arguments velero_arguments_read(int argc, char *const *argv)
 
 		if ((value = value_at(argc, argv, i, "kubeconfig")))
 			read.kubeconfig = value;
+		else if ((value = value_at(argc, argv, i, "namespace")))
+			read.ns = value;
 		else if ((value = value_at(argc, argv, i, "features")))
 			read.csi_enabled = read.csi_enabled || velero_list_has(value, "EnableCSI");
 		else if ((value = value_at(argc, argv, i, "log-level")))

@@ -11,6 +11,7 @@
 
 struct velero_arguments {
 	const char *kubeconfig; /* NULL: not given. Borrowed from argv */
+	const char *ns;         /* Velero's; NULL: not given. Borrowed from argv */
 	bool csi_enabled;       /* Velero's own CSI actions are on */
 	enum cairn_log_level log_level;
 };

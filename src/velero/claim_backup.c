@@ -101,6 +101,25 @@ static int claim_backup_relate(struct velero_outcome *ret, const struct velero_c
 		  : velero_outcome_relate(ret, &kube_volumesnapshotclasses, NULL, class_name, err);
 }
 
+/* Has the volume snapshotter taken a snapshot of the volume in this backup? Velero backs up
+ * the volume of a claim before it calls this action. */
+static int is_taken(const struct velero_request *request, const json_t *pv, bool *ret,
+		    struct cairn_err *err)
+{
+	char name[VELERO_SNAPSHOTTER_NAME_MAX];
+	struct kube_client *client;
+	int rc = velero_snapshotter_name(request->owner, kube_name(pv), name, err);
+
+	if (!rc)
+		rc = velero_world_client(request->world, &client, err);
+	if (!rc)
+		rc = kube_get(client,
+			      KUBE_REF(&kube_volumesnapshots, kube_namespace(request->item), name),
+			      &request->how, NULL, err);
+	*ret = rc == 0;
+	return rc == CAIRN_NOT_FOUND ? 0 : rc;
+}
+
 int velero_claim_backup(struct velero_request *request, struct velero_outcome *ret,
 			struct cairn_err *err)
 {
@@ -108,9 +127,13 @@ int velero_claim_backup(struct velero_request *request, struct velero_outcome *r
 	kube_auto_json json_t *pv = NULL, *classes = NULL;
 	struct velero_class_choice choice = {0};
 	const char *class_name;
+	bool taken = false;
 	int rc = velero_wants_snapshot(request, &pv, err);
 
 	if (rc || !pv)
+		return rc;
+	rc = is_taken(request, pv, &taken, err);
+	if (rc || taken)
 		return rc;
 	rc = choose_class(request, pv, &classes, &choice, err);
 	if (rc)
@@ -118,7 +141,12 @@ int velero_claim_backup(struct velero_request *request, struct velero_outcome *r
 	class_name = kube_name(choice.class_object);
 	warn_of_class(request->item, &choice);
 	warn_of_group(request->item, request->owner);
-	rc = velero_csi_snapshot_make(request, class_name, &made, err);
+	rc = velero_csi_snapshot_make(
+		request,
+		&(const struct velero_snapshot_wish){.class_name = class_name,
+						     .role = VELERO_ROLE_ACTION,
+						     .volume = kube_name(pv)},
+		&made, err);
 	if (!rc)
 		rc = mark_claim(request->item, &made, err);
 	if (!rc)

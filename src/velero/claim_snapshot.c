@@ -3,6 +3,7 @@
 #include "velero/claim_snapshot.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -33,31 +34,60 @@ int velero_own_by_backup(json_t *object, const char *name, const char *uid, stru
 			"metadata", "ownerReferences");
 }
 
-int velero_csi_snapshot_object(const json_t *claim, const json_t *backup, const char *class_name,
-			       json_t **ret, struct cairn_err *err)
+int velero_snapshotter_name(const json_t *backup, const char *volume,
+			    char out[VELERO_SNAPSHOTTER_NAME_MAX], struct cairn_err *err)
+{
+	char hex[VELERO_RESTORED_NAME_MAX];
+	int rc = velero_restored_name(kube_uid(backup), volume, hex, err);
+
+	if (!rc)
+		snprintf(out, VELERO_SNAPSHOTTER_NAME_MAX, "velero-%.40s", hex);
+	return rc;
+}
+
+static int snapshot_labels(const json_t *backup, const struct velero_snapshot_wish *wish,
+			   json_t **ret, struct cairn_err *err)
+{
+	char label[VELERO_LABEL_VALUE_MAX], volume[VELERO_LABEL_VALUE_MAX] = "";
+	int rc = velero_label_value(kube_name(backup), label, err);
+
+	if (!rc && wish->volume)
+		rc = velero_label_value(wish->volume, volume, err);
+	if (rc)
+		return rc;
+	*ret = json_pack("{s:s, s:s, s:s*}", VELERO_LABEL_BACKUP, label, VELERO_LABEL_ROLE,
+			 wish->role, VELERO_LABEL_PV, wish->volume ? volume : NULL);
+	return *ret ? 0 : cairn_err_nomem(err, "labels");
+}
+
+int velero_csi_snapshot_object(const json_t *claim, const json_t *backup,
+			       const struct velero_snapshot_wish *wish, json_t **ret,
+			       struct cairn_err *err)
 {
 	kube_auto_json json_t *object =
-		kube_object_new(&kube_volumesnapshots, kube_namespace(claim), NULL);
+		kube_object_new(&kube_volumesnapshots, kube_namespace(claim), wish->name);
 	cairn_auto_free char *prefix = cairn_printf("velero-%s-", kube_name(claim));
-	char label[VELERO_LABEL_VALUE_MAX];
-	int rc = velero_label_value(kube_name(backup), label, err);
+	json_t *labels = NULL;
+	int rc = snapshot_labels(backup, wish, &labels, err);
 
 	if (rc)
 		return rc;
-	if (!object || !prefix)
+	if (!object || !prefix) {
+		json_decref(labels);
 		return cairn_err_nomem(err, "a VolumeSnapshot");
+	}
+	rc = kube_set(object, err, labels, "metadata", "labels");
 	/* The API server truncates the prefix so that the name has at most 63 characters
 	 * and can be a label's value. */
-	rc = kube_set(object, err, json_string(prefix), "metadata", "generateName");
-	if (!rc)
-		rc = kube_set(object, err, json_string(label), "metadata", "labels",
-			      VELERO_LABEL_BACKUP);
+	if (!rc && !wish->name)
+		rc = kube_set(object, err, json_string(prefix), "metadata", "generateName");
 	if (!rc && strcmp(kube_namespace(claim), kube_namespace(backup)) == 0)
 		rc = velero_own_by_backup(object, kube_name(backup), kube_uid(backup), err);
 	if (!rc)
 		rc = kube_set(object, err,
 			      json_pack("{s:{s:s}, s:s}", "source", "persistentVolumeClaimName",
-					kube_name(claim), "volumeSnapshotClassName", class_name),
+					kube_name(claim), "volumeSnapshotClassName",
+					wish->class_name),
 			      "spec");
 	if (!rc)
 		*ret = cairn_take(object);
@@ -141,9 +171,10 @@ static int keep_content(struct kube_client *client, const struct velero_request 
 			struct velero_csi_snapshot *of, struct cairn_err *err)
 {
 	const char *label = kube_label(of->snapshot, VELERO_LABEL_BACKUP);
-	kube_auto_json json_t *patch =
-		json_pack("{s:{s:{s:s}}, s:{s:s}}", "metadata", "labels", VELERO_LABEL_BACKUP,
-			  label ? label : "", "spec", "deletionPolicy", "Retain");
+	const char *role = kube_label(of->snapshot, VELERO_LABEL_ROLE);
+	kube_auto_json json_t *patch = json_pack(
+		"{s:{s:{s:s, s:s*}}, s:{s:s}}", "metadata", "labels", VELERO_LABEL_BACKUP,
+		label ? label : "", VELERO_LABEL_ROLE, role, "spec", "deletionPolicy", "Retain");
 	json_t *now = NULL;
 	int rc;
 
@@ -194,22 +225,46 @@ static void claim_snapshot_discard(struct kube_client *client, const json_t *mad
 			  CAIRN_STR("name", kube_name(made)), CAIRN_STR("error", err.msg));
 }
 
-int velero_csi_snapshot_make(const struct velero_request *request, const char *class_name,
+/* Creates the VolumeSnapshot, or finds the one that an interrupted call created. */
+static int create_snapshot(struct kube_client *client, const struct velero_request *request,
+			   const struct velero_snapshot_wish *wish, json_t **ret,
+			   struct cairn_err *err)
+{
+	const char *ns = kube_namespace(request->item);
+	kube_auto_json json_t *object = NULL, *found = NULL;
+	const char *claim, *role;
+	int rc = velero_csi_snapshot_object(request->item, request->owner, wish, &object, err);
+
+	if (!rc)
+		rc = kube_create(client, KUBE_REF(&kube_volumesnapshots, ns, NULL), object,
+				 &request->how, ret, err);
+	if (rc != CAIRN_EXISTS || !wish->name)
+		return rc;
+	rc = kube_get(client, KUBE_REF(&kube_volumesnapshots, ns, wish->name), &request->how,
+		      &found, err);
+	if (rc)
+		return rc;
+	claim = kube_str(found, "spec", "source", "persistentVolumeClaimName");
+	role = kube_label(found, VELERO_LABEL_ROLE);
+	if (!claim || strcmp(claim, kube_name(request->item)) != 0 || !role ||
+	    strcmp(role, wish->role) != 0)
+		return cairn_err_set(err, CAIRN_EXISTS, "VolumeSnapshot %s/%s is of another kind",
+				     ns, wish->name);
+	*ret = cairn_take(found);
+	return 0;
+}
+
+int velero_csi_snapshot_make(const struct velero_request *request,
+			     const struct velero_snapshot_wish *wish,
 			     struct velero_csi_snapshot *ret, struct cairn_err *err)
 {
 	cairn_cleanup(velero_csi_snapshot_done) struct velero_csi_snapshot made = {0};
-	kube_auto_json json_t *object = NULL, *created = NULL;
+	kube_auto_json json_t *created = NULL;
 	struct kube_client *client;
 	int rc = velero_world_client(request->world, &client, err);
 
 	if (!rc)
-		rc = velero_csi_snapshot_object(request->item, request->owner, class_name, &object,
-						err);
-	if (!rc)
-		rc = kube_create(
-			client,
-			KUBE_REF(&kube_volumesnapshots, kube_namespace(request->item), NULL),
-			object, &request->how, &created, err);
+		rc = create_snapshot(client, request, wish, &created, err);
 	if (rc)
 		return cairn_err_wrap(err, "make a VolumeSnapshot");
 	rc = wait_for_handle(client, request, created, &made, err);

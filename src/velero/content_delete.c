@@ -12,96 +12,15 @@
 #include "velero/action.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "kube/object.h"
 #include "velero/backup_rules.h"
+#include "velero/content_discard.h"
 #include "velero/velero_names.h"
-#include "velero/watch_until.h"
-
-#define GONE_MS 60000U /* time for the driver to delete a snapshot */
-
-static const char *content_delete_handle_of(const json_t *content)
-{
-	const char *handle = kube_str(content, "status", "snapshotHandle");
-
-	return handle ? handle : kube_str(content, "spec", "source", "snapshotHandle");
-}
-
-static bool content_delete_same_text(const char *a, const char *b)
-{
-	return a && b && strcmp(a, b) == 0;
-}
-
-static int content_delete_is_gone(const json_t *object, void *arg, struct cairn_err *err)
-{
-	(void)arg;
-	(void)err;
-	return object == NULL;
-}
-
-/* Deletes the VolumeSnapshot if it and the content name each other. */
-static int delete_snapshot(const struct velero_request *request, struct kube_client *client,
-			   const json_t *content, struct cairn_err *err)
-{
-	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
-	const char *ns = kube_str(ref, "namespace"), *name = kube_str(ref, "name");
-	kube_auto_json json_t *snapshot = NULL;
-	int rc;
-
-	if (!ns || !name)
-		return 0;
-	rc = kube_get(client, KUBE_REF(&kube_volumesnapshots, ns, name), &request->how, &snapshot,
-		      err);
-	if (rc)
-		return rc == CAIRN_NOT_FOUND ? 0 : rc;
-	if (!content_delete_same_text(
-		    kube_str(snapshot, "status", "boundVolumeSnapshotContentName"),
-		    kube_name(content)) &&
-	    !content_delete_same_text(
-		    kube_str(snapshot, "spec", "source", "volumeSnapshotContentName"),
-		    kube_name(content)))
-		return 0;
-	const struct kube_delete_options only = {.uid = kube_uid(snapshot)};
-
-	rc = kube_delete(client, KUBE_REF(&kube_volumesnapshots, ns, name), &only, &request->how,
-			 NULL, err);
-	return rc == CAIRN_NOT_FOUND ? 0 : rc;
-}
-
-static int set_policy(const struct velero_request *request, struct kube_client *client,
-		      const struct kube_ref *ref, struct cairn_err *err)
-{
-	kube_auto_json json_t *patch = json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Delete");
-
-	if (!patch)
-		return cairn_err_nomem(err, "a patch");
-	return kube_patch(client, ref, KUBE_PATCH_MERGE, patch, &request->how, NULL, err);
-}
-
-static int delete_content(const struct velero_request *request, struct kube_client *client,
-			  const json_t *content, struct cairn_err *err)
-{
-	const struct kube_ref *ref =
-		KUBE_REF(&kube_volumesnapshotcontents, NULL, kube_name(content));
-	uint64_t deadline = cairn_monotonic_ns() + GONE_MS * CAIRN_NS_PER_MS;
-	int rc = set_policy(request, client, ref, err);
-
-	if (!rc)
-		rc = delete_snapshot(request, client, content, err);
-	if (!rc)
-		rc = kube_delete(client, ref, NULL, &request->how, NULL, err);
-	if (rc == CAIRN_NOT_FOUND)
-		return 0;
-	if (!rc)
-		rc = velero_watch_until(client, ref, &request->how, deadline,
-					content_delete_is_gone, NULL, NULL, err);
-	return rc ? cairn_err_wrap(err, "delete VolumeSnapshotContent %s", kube_name(content)) : 0;
-}
 
 /* Deletes the contents of this backup that refer to the same storage snapshot. */
 static int delete_all(const struct velero_request *request, struct kube_client *client,
@@ -114,12 +33,12 @@ static int delete_all(const struct velero_request *request, struct kube_client *
 	{
 		int rc;
 
-		if (!content_delete_same_text(content_delete_handle_of(content),
-					      content_delete_handle_of(request->item)) ||
-		    !content_delete_same_text(kube_str(content, "spec", "driver"),
-					      kube_str(request->item, "spec", "driver")))
+		if (!cairn_text_same(velero_content_handle(content),
+				     velero_content_handle(request->item)) ||
+		    !cairn_text_same(kube_str(content, "spec", "driver"),
+				     kube_str(request->item, "spec", "driver")))
 			continue;
-		rc = delete_content(request, client, content, err);
+		rc = velero_content_discard(client, content, &request->how, err);
 		if (rc)
 			return rc;
 		cairn_log(CAIRN_LOG_INFO, "snapshot deleted",

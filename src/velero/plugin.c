@@ -113,6 +113,14 @@ static void plugin_wait_for_end(struct plugin *plugin, const sigset_t *signals, 
 			break;
 }
 
+/* The namespace of the server: its flag, what its manifest says, or the usual one. */
+static const char *plugin_namespace(const struct velero_arguments *arguments)
+{
+	const char *said = arguments->ns ? arguments->ns : getenv("VELERO_NAMESPACE");
+
+	return said && *said ? said : VELERO_NAMESPACE_DEFAULT;
+}
+
 int velero_plugin_run(int argc, char *const *argv, struct cairn_err *err)
 {
 	struct velero_arguments arguments = velero_arguments_read(argc, argv);
@@ -122,6 +130,7 @@ int velero_plugin_run(int argc, char *const *argv, struct cairn_err *err)
 	int rc;
 
 	velero_world_init(&plugin.world, arguments.kubeconfig, arguments.csi_enabled);
+	plugin.world.ns = plugin_namespace(&arguments);
 	rc = velero_handshake_check(getenv, err);
 	if (rc)
 		return rc;

@@ -17,6 +17,7 @@
 #include "velero/action.h"
 #include "velero/service_message.h"
 #include "velero/services.h"
+#include "velero/velero_names.h"
 #include "velero_actions.pb-c.h"
 #include "velero_shared.pb-c.h"
 
@@ -29,7 +30,7 @@ static const char *const kind_names[] = {
 int velero_list_plugins(struct net_call *call, void *arg, struct cairn_err *err)
 {
 	const struct velero_services *services = arg;
-	size_t n = velero_actions_n;
+	size_t n = velero_actions_n + 1; /* and the volume snapshotter */
 	cairn_auto_free Generated__PluginIdentifier *plugins = cairn_calloc(n, sizeof(*plugins));
 	cairn_auto_free Generated__PluginIdentifier **list =
 		cairn_calloc(n, sizeof(Generated__PluginIdentifier *));
@@ -40,8 +41,11 @@ int velero_list_plugins(struct net_call *call, void *arg, struct cairn_err *err)
 	for (size_t i = 0; i < n; i++) {
 		generated__plugin_identifier__init(&plugins[i]);
 		plugins[i].command = proto_text(services->program);
-		plugins[i].kind = proto_text(kind_names[velero_actions[i].kind]);
-		plugins[i].name = proto_text(velero_actions[i].name);
+		plugins[i].kind =
+			proto_text(i < velero_actions_n ? kind_names[velero_actions[i].kind]
+							: "VolumeSnapshotter");
+		plugins[i].name = proto_text(i < velero_actions_n ? velero_actions[i].name
+								  : VELERO_SNAPSHOTTER);
 		list[i] = &plugins[i];
 	}
 	generated__list_plugins_response__init(&response);

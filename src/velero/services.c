@@ -10,6 +10,9 @@
 #include "net/grpc/grpc_server.h"
 #include "velero/service_actions.h"
 #include "velero/service_message.h"
+#include "velero/service_snapshotter.h"
+
+#define VS "/generated.VolumeSnapshotter/"
 
 /* Stays open as long as Velero runs: its end means that the connection has ended. */
 static int stream_stdio(struct net_call *call, void *arg, struct cairn_err *err)
@@ -68,6 +71,13 @@ int velero_services_add(struct velero_services *services, struct net_server *ser
 		{.path = "/generated.DeleteItemAction/AppliesTo",
 		 .handler = velero_delete_applies_to},
 		{.path = "/generated.DeleteItemAction/Execute", .handler = velero_delete_execute},
+		{.path = VS "Init", .handler = velero_serve_init},
+		{.path = VS "GetVolumeID", .handler = velero_serve_volume_id},
+		{.path = VS "GetVolumeInfo", .handler = velero_serve_volume_info},
+		{.path = VS "CreateSnapshot", .handler = velero_serve_create_snapshot},
+		{.path = VS "CreateVolumeFromSnapshot", .handler = velero_serve_create_volume},
+		{.path = VS "SetVolumeID", .handler = velero_serve_set_volume_id},
+		{.path = VS "DeleteSnapshot", .handler = velero_serve_delete_snapshot},
 	};
 	/* clang-format on */
 	size_t n = sizeof(methods) / sizeof(methods[0]);

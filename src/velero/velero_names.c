@@ -3,6 +3,7 @@
 #include "velero/velero_names.h"
 
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,35 @@ const struct kube_resource velero_backups = {
 	.version = "v1",
 	.plural = "backups",
 	.kind = "Backup",
+	.namespaced = true,
+};
+
+const struct kube_resource velero_restores = {
+	.group = "velero.io",
+	.version = "v1",
+	.plural = "restores",
+	.kind = "Restore",
+	.namespaced = true,
+};
+const struct kube_resource velero_snapshot_locations = {
+	.group = "velero.io",
+	.version = "v1",
+	.plural = "volumesnapshotlocations",
+	.kind = "VolumeSnapshotLocation",
+	.namespaced = true,
+};
+const struct kube_resource velero_volume_backups = {
+	.group = "velero.io",
+	.version = "v1",
+	.plural = "volumepluginbackups",
+	.kind = "VolumePluginBackup",
+	.namespaced = true,
+};
+const struct kube_resource velero_volume_restores = {
+	.group = "velero.io",
+	.version = "v1",
+	.plural = "volumepluginrestores",
+	.kind = "VolumePluginRestore",
 	.namespaced = true,
 };
 
@@ -55,6 +85,47 @@ int velero_label_value(const char *name, char out[VELERO_LABEL_VALUE_MAX], struc
 		snprintf(out, VELERO_LABEL_VALUE_MAX, "%.*s%.*s", KEPT_BYTES, name, SUFFIX_DIGITS,
 			 hex);
 	return rc;
+}
+
+static bool is_alphanumeric(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_label(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_alphanumeric(text[i]) && (i == 0 || i == n - 1 || !strchr("-_.", text[i])))
+			return false;
+	return n < VELERO_LABEL_VALUE_MAX;
+}
+
+int velero_label_of_text(const char *text, char out[VELERO_LABEL_VALUE_MAX], struct cairn_err *err)
+{
+	char hex[2 * SHA256_BYTES + 1];
+	size_t n = strlen(text);
+	int rc;
+
+	if (is_label(text, n)) {
+		snprintf(out, VELERO_LABEL_VALUE_MAX, "%s", text);
+		return 0;
+	}
+	rc = sha256_hex(text, "", "", hex, err);
+	if (rc)
+		return rc;
+	n = n < KEPT_BYTES ? n : KEPT_BYTES;
+	for (size_t i = 0; i < n; i++)
+		out[i] = is_alphanumeric(text[i]) ? text[i] : '-';
+	if (n > 0 && !is_alphanumeric(out[0]))
+		out[0] = 'x';
+	snprintf(out + n, VELERO_LABEL_VALUE_MAX - n, "%.*s", SUFFIX_DIGITS, hex);
+	return 0;
+}
+
+const char *velero_selector(const char *label, const char *value, char out[VELERO_SELECTOR_MAX])
+{
+	snprintf(out, VELERO_SELECTOR_MAX, "%s=%s", label, value);
+	return out;
 }
 
 int velero_restored_name(const char *restore_uid, const char *name,

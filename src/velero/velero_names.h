@@ -22,6 +22,21 @@ struct cairn_err;
 #define VELERO_LABEL_SNAPSHOT      "velero.io/volume-snapshot-name"
 #define VELERO_LABEL_CLASS         "velero.io/csi-volumesnapshot-class"
 #define VELERO_LABEL_GROUP_DEFAULT "velero.io/volume-group"
+#define VELERO_LABEL_PV            "velero.io/pv-name"
+#define VELERO_LABEL_VOLUME        "velero.io/volume-name"
+#define VELERO_LABEL_SNAPSHOT_ID   "velero.io/snapshot-id"
+#define VELERO_LABEL_PROVIDER      "velero.io/provider"
+
+/* On everything that the plugin makes: which part of it did. The manager removes what an
+ * interrupted call left. */
+#define VELERO_LABEL_ROLE       "cairn.csi.dev/velero"
+#define VELERO_ROLE_ACTION      "item-action"
+#define VELERO_ROLE_SNAPSHOTTER "snapshotter"
+#define VELERO_ROLE_RESTORE     "restore"
+#define VELERO_ROLE_DELETE      "delete"
+
+/* The volume snapshotter, which is also the provider of VolumeSnapshotLocations. */
+#define VELERO_SNAPSHOTTER "cairn.csi.dev/snapshotter"
 
 /* Set by Velero's own CSI action on a claim that it has taken a snapshot of. */
 #define VELERO_ANNOTATION_SNAPSHOT "velero.io/volume-snapshot-name"
@@ -41,12 +56,24 @@ struct cairn_err;
 #define VELERO_ANNOTATION_IS_DEFAULT "snapshot.storage.kubernetes.io/is-default-class"
 
 extern const struct kube_resource velero_backups;
+extern const struct kube_resource velero_restores;
+extern const struct kube_resource velero_snapshot_locations;
+extern const struct kube_resource velero_volume_backups;  /* VolumePluginBackup */
+extern const struct kube_resource velero_volume_restores; /* VolumePluginRestore */
 
 #define VELERO_LABEL_VALUE_MAX 64
 
 /* The value of a label for a name that may be longer than 63 bytes: longer ones are cut to
  * 57 and get the first six hex digits of their SHA-256. */
 int velero_label_value(const char *name, char out[VELERO_LABEL_VALUE_MAX], struct cairn_err *err);
+
+/* The same for any text: characters that a label must not have are replaced, and such a text
+ * always gets the digits, so that two texts do not become one. */
+int velero_label_of_text(const char *text, char out[VELERO_LABEL_VALUE_MAX], struct cairn_err *err);
+
+/* "label=value" for a list; `value` as it is. */
+#define VELERO_SELECTOR_MAX 160
+const char *velero_selector(const char *label, const char *value, char out[VELERO_SELECTOR_MAX]);
 
 #define VELERO_RESTORED_NAME_MAX 65
 

@@ -12,7 +12,9 @@
 
 void velero_world_init(struct velero_world *world, const char *kubeconfig, bool csi_enabled)
 {
-	*world = (struct velero_world){.csi_enabled = csi_enabled, .kubeconfig = kubeconfig};
+	*world = (struct velero_world){.csi_enabled = csi_enabled,
+				       .kubeconfig = kubeconfig,
+				       .ns = VELERO_NAMESPACE_DEFAULT};
 	pthread_mutex_init(&world->lock, NULL);
 }
 

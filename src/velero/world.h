@@ -15,12 +15,16 @@ struct kube_client;
 struct velero_world {
 	bool csi_enabled;       /* Velero's own CSI actions run before ours */
 	const char *kubeconfig; /* NULL: searched for; borrowed */
+	const char *ns;         /* Velero's; borrowed */
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct kube_client *client;
+	bool told_of_progress; /* it was logged that there are no progress objects */
 };
 
 void velero_world_init(struct velero_world *world, const char *kubeconfig, bool csi_enabled);
+
+#define VELERO_NAMESPACE_DEFAULT "velero"
 
 /* No call may be running. */
 void velero_world_done(struct velero_world *world);

@@ -14,6 +14,7 @@
 #include "velero/handshake.h"
 #include "velero/pod_volumes.h"
 #include "velero/snapshot_class.h"
+#include "velero/snapshot_id.h"
 #include "velero/velero_names.h"
 #include "velero/volume_policy.h"
 
@@ -362,8 +363,10 @@ static void only_a_backup_in_the_same_namespace_owns_a_snapshot(void **state)
 		kube_auto_json json_t *made = NULL;
 		struct cairn_err err = {0};
 		const json_t *owner;
+		const struct velero_snapshot_wish wish = {
+			.class_name = "fast", .role = VELERO_ROLE_ACTION, .volume = "pv"};
 
-		assert_ok(velero_csi_snapshot_object(claim, backup, "fast", &made, &err), &err);
+		assert_ok(velero_csi_snapshot_object(claim, backup, &wish, &made, &err), &err);
 		assert_string_equal(kube_str(made, "metadata", "generateName"), "velero-data-");
 		assert_string_equal(kube_label(made, "velero.io/backup-name"), "b1");
 		assert_string_equal(kube_str(made, "spec", "source", "persistentVolumeClaimName"),
@@ -606,10 +609,56 @@ static void actions_have_names_that_velero_takes(void **state)
 	assert_null(velero_action_find(VELERO_DELETE, VELERO_ACTION_PVC));
 }
 
+static void ids_of_snapshots_name_all_that_another_cluster_needs(void **state)
+{
+	struct velero_snapshot_id id = {
+		.driver = "d.io", .bytes = 5, .block = true, .handle = "a_b/c"};
+	static const char *const bad[] = {
+		"",           "d.io",       "d.io_5", "d.io_5_B",  "d.io_5_B_",
+		"d.io_x_B_h", "d.io_5_X_h", "_5_B_h", "d.io__B_h", "d.io_99999999999999999999_B_h"};
+	struct velero_snapshot_id read;
+	char text[VELERO_SNAPSHOT_ID_MAX], long_handle[VELERO_SNAPSHOT_ID_MAX];
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(velero_snapshot_id_format(&id, text, &err), &err);
+	assert_string_equal(text, "d.io_5_B_a_b/c");
+	assert_ok(velero_snapshot_id_parse(text, &read, &err), &err);
+	assert_string_equal(read.driver, "d.io");
+	assert_string_equal(read.handle, "a_b/c");
+	assert_int_equal(read.bytes, 5);
+	assert_true(read.block);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_true(velero_snapshot_id_parse(bad[i], &read, &err) < 0);
+	memset(long_handle, 'h', sizeof(long_handle) - 1);
+	long_handle[sizeof(long_handle) - 1] = 0;
+	id.handle = long_handle;
+	assert_int_equal(velero_snapshot_id_format(&id, text, &err), CAIRN_INVALID);
+}
+
+static void any_text_becomes_the_value_of_a_label(void **state)
+{
+	char a[VELERO_LABEL_VALUE_MAX], b[VELERO_LABEL_VALUE_MAX];
+	struct cairn_err err = {0};
+
+	(void)state;
+	assert_ok(velero_label_of_text("d.io_5_B_h", a, &err), &err);
+	assert_string_equal(a, "d.io_5_B_h");
+	assert_ok(velero_label_of_text("", a, &err), &err);
+	assert_string_equal(a, "");
+	assert_ok(velero_label_of_text("/x:y/", a, &err), &err);
+	assert_ok(velero_label_of_text("/x/y/", b, &err), &err);
+	assert_memory_equal(a, "xx-y-", 5);
+	assert_string_not_equal(a, b);
+	assert_int_equal(strlen(a), 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_velero_derives),
+		cmocka_unit_test(ids_of_snapshots_name_all_that_another_cluster_needs),
+		cmocka_unit_test(any_text_becomes_the_value_of_a_label),
 		cmocka_unit_test(durations_are_those_of_go),
 		cmocka_unit_test(flags_of_the_server_are_read_and_others_passed_over),
 		cmocka_unit_test(the_handshake_is_for_velero_of_this_version_without_tls),

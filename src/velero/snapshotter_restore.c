@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* CreateVolumeFromSnapshot: a claim in Velero's namespace is made from the snapshot, and its
+ * volume is kept when the claim goes. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "kube/object.h"
+#include "velero/progress.h"
+#include "velero/restore_source.h"
+#include "velero/snapshotter.h"
+#include "velero/static_content.h"
+#include "velero/velero_names.h"
+#include "velero/watch_until.h"
+#include "velero/world.h"
+
+#define MADE_MS         (10U * 60U * 1000U)
+#define ERROR_MS        30000U /* an error of the driver that lasts so long is final */
+#define CLEANUP_MS      60000U
+#define OBJECT_NAME_MAX 32
+
+struct making {
+	const struct velero_snapshotter *s;
+	struct kube_client *client;
+	const char *text; /* of the id */
+	struct velero_snapshot_id id;
+	struct velero_restore_source source;
+	char name[OBJECT_NAME_MAX]; /* of all objects */
+	uint64_t deadline_ns;
+};
+
+/* What waiting remembers: since when the driver reports an error, and which. */
+struct patience {
+	uint64_t since_ns;
+	bool is_absent;
+	char text[200];
+};
+
+static int lose_patience(struct patience *p, const json_t *object, struct cairn_err *err)
+{
+	const char *text = kube_str(object, "status", "error", "message");
+
+	if (!text) {
+		p->since_ns = 0;
+		return 0;
+	}
+	snprintf(p->text, sizeof(p->text), "%s", text);
+	if (p->since_ns == 0)
+		p->since_ns = cairn_monotonic_ns();
+	if (cairn_monotonic_ns() - p->since_ns < ERROR_MS * CAIRN_NS_PER_MS)
+		return 0;
+	return cairn_err_set(err, CAIRN_INVALID, "the storage snapshot cannot be used: %s",
+			     p->text);
+}
+
+static int is_ready_to_use(const json_t *snapshot, void *arg, struct cairn_err *err)
+{
+	int rc;
+
+	if (!snapshot || kube_is_deleted(snapshot))
+		return cairn_err_set(err, CAIRN_INVALID, "it was deleted during the restore");
+	rc = lose_patience(arg, snapshot, err);
+	return rc ? rc : kube_is(snapshot, "status", "readyToUse");
+}
+
+static int restored_is_bound(const json_t *claim, void *arg, struct cairn_err *err)
+{
+	(void)arg;
+	if (!claim || kube_is_deleted(claim))
+		return cairn_err_set(err, CAIRN_INVALID, "it was deleted during the restore");
+	return cairn_text_same(kube_str(claim, "status", "phase"), "Bound");
+}
+
+/* Imports the storage snapshot as a VolumeSnapshot. */
+static int import_snapshot(const struct making *m, uint64_t *ret_bytes, struct cairn_err *err)
+{
+	const struct velero_static_content wanted = {.id = &m->id,
+						     .ns = m->s->world->ns,
+						     .name = m->name,
+						     .role = VELERO_ROLE_RESTORE,
+						     .policy = "Retain",
+						     .classes = m->source.classes};
+	const struct kube_ref *ref = KUBE_REF(&kube_volumesnapshots, wanted.ns, m->name);
+	kube_auto_json json_t *content = NULL, *snapshot = NULL, *ready = NULL;
+	struct patience patience = {0};
+	int rc = velero_static_content_object(&wanted, &content, err);
+
+	if (!rc)
+		rc = velero_static_snapshot_object(&wanted, &snapshot, err);
+	if (!rc)
+		rc = kube_create(m->client, KUBE_REF(&kube_volumesnapshotcontents, NULL, NULL),
+				 content, &m->s->how, NULL, err);
+	if (!rc)
+		rc = kube_create(m->client, KUBE_REF(&kube_volumesnapshots, wanted.ns, NULL),
+				 snapshot, &m->s->how, NULL, err);
+	if (!rc)
+		rc = velero_watch_until(m->client, ref, &m->s->how, m->deadline_ns, is_ready_to_use,
+					&patience, &ready, err);
+	if (rc)
+		return rc == CAIRN_INVALID && patience.since_ns
+			       ? cairn_err_set(err, CAIRN_NOT_FOUND, "%s", patience.text)
+			       : rc;
+	*ret_bytes = velero_restore_size(ready, m->id.bytes);
+	return 0;
+}
+
+/* Makes the claim and waits for its volume; *ret_pv is the caller's. */
+static int make_volume(const struct making *m, uint64_t bytes, json_t **ret_pv,
+		       struct cairn_err *err)
+{
+	const char *ns = m->s->world->ns;
+	kube_auto_json json_t *claim = NULL, *bound = NULL;
+	int rc = velero_restore_claim(&m->source, ns, m->name, bytes, m->id.block, &claim, err);
+
+	if (!rc)
+		rc = kube_create(m->client, KUBE_REF(&kube_persistentvolumeclaims, ns, NULL), claim,
+				 &m->s->how, NULL, err);
+	if (!rc)
+		rc = velero_watch_until(
+			m->client, KUBE_REF(&kube_persistentvolumeclaims, ns, m->name), &m->s->how,
+			m->deadline_ns, restored_is_bound, NULL, &bound, err);
+	if (rc)
+		return rc;
+	return kube_get(
+		m->client,
+		KUBE_REF(&kube_persistentvolumes, NULL, kube_str(bound, "spec", "volumeName")),
+		&m->s->how, ret_pv, err);
+}
+
+/* Lets the volume outlive its claim, and labels it for SetVolumeID. */
+static int keep_volume(const struct making *m, const json_t *pv, char **ret_handle,
+		       struct cairn_err *err)
+{
+	const char *handle = kube_str(pv, "spec", "csi", "volumeHandle");
+	kube_auto_json json_t *patch = NULL;
+	cairn_auto_free char *copy = NULL;
+	char label[VELERO_HANDLE_LABEL_MAX];
+	int rc;
+
+	if (!handle)
+		return cairn_err_set(err, CAIRN_INTERNAL, "volume %s is not one of CSI",
+				     kube_name(pv));
+	rc = velero_handle_label(handle, label, err);
+	if (rc)
+		return rc;
+	copy = cairn_strdup(handle);
+	patch = json_pack("{s:{s:{s:s, s:s}}, s:{s:s}}", "metadata", "labels", VELERO_LABEL_ROLE,
+			  VELERO_ROLE_RESTORE, VELERO_LABEL_HANDLE, label, "spec",
+			  "persistentVolumeReclaimPolicy", "Retain");
+	if (!patch || !copy)
+		return cairn_err_nomem(err, "a patch");
+	rc = kube_patch(m->client, KUBE_REF(&kube_persistentvolumes, NULL, kube_name(pv)),
+			KUBE_PATCH_MERGE, patch, &m->s->how, NULL, err);
+	if (!rc)
+		*ret_handle = cairn_take(copy);
+	return rc;
+}
+
+/* Removes the claim and the imported pair. The content's policy is Retain: the storage
+ * snapshot stays. Has its own timeout, because Velero may no longer be waiting. */
+static void clean_up(const struct making *m)
+{
+	const struct kube_call how = {.timeout_ms = CLEANUP_MS};
+	const char *ns = m->s->world->ns;
+	const struct kube_ref refs[] = {
+		{.resource = &kube_persistentvolumeclaims, .ns = ns, .name = m->name},
+		{.resource = &kube_volumesnapshots, .ns = ns, .name = m->name},
+		{.resource = &kube_volumesnapshotcontents, .name = m->name},
+	};
+
+	for (size_t i = 0; i < sizeof(refs) / sizeof(refs[0]); i++) {
+		struct cairn_err err = {0};
+		int rc = kube_delete(m->client, &refs[i], NULL, &how, NULL, &err);
+
+		if (rc && rc != CAIRN_NOT_FOUND)
+			cairn_log(CAIRN_LOG_WARN, "an object of a restore is left",
+				  CAIRN_STR("kind", refs[i].resource->kind),
+				  CAIRN_STR("name", m->name), CAIRN_STR("error", err.msg));
+	}
+}
+
+static int restore_make_all(struct making *m, char **ret, uint64_t *ret_bytes,
+			    struct cairn_err *err)
+{
+	kube_auto_json json_t *pv = NULL;
+	int rc = import_snapshot(m, ret_bytes, err);
+
+	if (rc)
+		rc = cairn_err_wrap(err, "VolumeSnapshot %s", m->name);
+	if (!rc) {
+		rc = make_volume(m, *ret_bytes, &pv, err);
+		if (rc)
+			rc = cairn_err_wrap(err, "claim %s/%s", m->s->world->ns, m->name);
+	}
+	if (!rc)
+		rc = keep_volume(m, pv, ret, err);
+	clean_up(m);
+	return rc;
+}
+
+static void restore_begin_progress(const struct making *m, const char *zone,
+				   struct velero_progress *progress)
+{
+	const struct velero_volume_restore_info info = {
+		.name = m->name,
+		.restore = m->source.restore,
+		.backup = m->source.backup,
+		.snapshot_id = m->text,
+		.provider = VELERO_SNAPSHOTTER,
+		.volume_type = kube_name(m->source.storage_class),
+		.zone = *zone ? zone : NULL,
+	};
+	kube_auto_json json_t *object = NULL;
+
+	if (!velero_volume_restore_object(&info, m->s->world->ns, cairn_now_ns(), m->id.bytes,
+					  &object, NULL))
+		velero_progress_begin(progress, m->s->world, &velero_volume_restores, object,
+				      &m->s->how);
+}
+
+static void restore_making_done(struct making *m)
+{
+	velero_restore_source_done(&m->source);
+}
+
+int velero_snapshotter_restore(const struct velero_snapshotter *s, const char *snapshot_id,
+			       const char *volume_type, const char *zone, char **ret,
+			       struct cairn_err *err)
+{
+	cairn_cleanup(restore_making_done) struct making m = {
+		.s = s,
+		.text = snapshot_id,
+		.deadline_ns = cairn_monotonic_ns() + MADE_MS * CAIRN_NS_PER_MS};
+	struct velero_progress progress = {0};
+	uint64_t number, bytes = 0;
+	int rc = velero_snapshot_id_parse(snapshot_id, &m.id, err);
+
+	if (!rc)
+		rc = velero_world_client(s->world, &m.client, err);
+	if (!rc)
+		rc = cairn_random_bytes(&number, sizeof(number), err);
+	if (!rc)
+		rc = velero_restore_source_find(s, m.id.driver, volume_type, zone, &m.source, err);
+	if (rc)
+		return rc;
+	snprintf(m.name, sizeof(m.name), "velero-%016" PRIx64, number);
+	restore_begin_progress(&m, zone, &progress);
+	rc = restore_make_all(&m, ret, &bytes, err);
+	velero_progress_end(&progress, rc ? NULL : *ret, bytes, rc ? err : NULL);
+	if (rc)
+		return cairn_err_wrap(err, "snapshot %.200s", snapshot_id);
+	cairn_log(CAIRN_LOG_INFO, "volume made", CAIRN_STR("snapshot", snapshot_id),
+		  CAIRN_STR("volume", *ret));
+	return 0;
+}
