@@ -46,9 +46,11 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot)
 		{"volume", &record.volume},     {"volume-id", &record.volume_id},
 		{"snapshot", &record.snapshot}, {"snapshot-id", &record.snapshot_id},
 		{"mode", &record.mode},         {"read", &read},
+		{"pool-id", &record.pool_id},
 	};
 
 	record.volume = record.volume_id = record.snapshot = record.snapshot_id = record.mode = "";
+	record.pool_id = "";
 	for (size_t i = 0; i < snapshot->n_tags; i++) {
 		record.ours |= strcmp(snapshot->tags[i], TAG_OURS) == 0;
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
@@ -72,10 +74,15 @@ bool backup_record_is_file(const struct backup_record *record)
 	       strcmp(record->volume_id + id - name, record->volume) == 0;
 }
 
+bool backup_record_is_of_pool(const struct backup_record *record, const char *pool)
+{
+	return *pool && strncmp(record->pool_id, pool, strlen(pool)) == 0;
+}
+
 bool backup_tag_is_own(const char *tag, size_t n)
 {
-	static const char *const names[] = {"volume",      "volume-id", "snapshot",
-					    "snapshot-id", "mode",      "read"};
+	static const char *const names[] = {"volume", "volume-id", "snapshot", "snapshot-id",
+					    "mode",   "read",      "pool-id"};
 
 	if (n == strlen(TAG_OURS) && memcmp(tag, TAG_OURS, n) == 0)
 		return true;
@@ -91,6 +98,7 @@ bool backup_tag_is_own(const char *tag, size_t n)
 int backup_tags_make(const struct backup_record *record, struct backup_tags *ret,
 		     struct cairn_err *err)
 {
+	bool has_pool = record->pool_id && *record->pool_id;
 	struct backup_tags tags = {{
 		cairn_strdup(TAG_OURS),
 		cairn_printf("volume=%s", record->volume),
@@ -99,9 +107,11 @@ int backup_tags_make(const struct backup_record *record, struct backup_tags *ret
 		cairn_printf("snapshot-id=%s", record->snapshot_id),
 		cairn_printf("mode=%s", record->mode),
 		cairn_printf("read=%" PRIu64, record->bytes_read),
+		has_pool ? cairn_printf("pool-id=%s", record->pool_id) : NULL,
 	}};
 
-	for (size_t i = 0; i < BACKUP_TAGS; i++) {
+	tags.n = has_pool ? BACKUP_TAGS : BACKUP_TAGS - 1;
+	for (size_t i = 0; i < tags.n; i++) {
 		if (!tags.at[i]) {
 			backup_tags_done(&tags);
 			return cairn_err_nomem(err, "tags");

@@ -37,6 +37,7 @@ struct backup_record {
 	bool ours; /* has the tag "cairn" */
 	const char *volume;
 	const char *volume_id;
+	const char *pool_id; /* of the pool that held the volume; "" also for older backups */
 	const char *snapshot;
 	const char *snapshot_id;
 	const char *mode;
@@ -52,13 +53,17 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot);
  * the same name is a different object. */
 bool backup_record_is_file(const struct backup_record *record);
 
+/* True if the id of the backup's pool begins with `pool`, which is not empty. */
+bool backup_record_is_of_pool(const struct backup_record *record, const char *pool);
+
 /* True for tags that Cairn sets; the others are the user's. */
 bool backup_tag_is_own(const char *tag, size_t n);
 
 /* The tags of a backup: names and values; freed with backup_tags_done(). */
-#define BACKUP_TAGS 7
+#define BACKUP_TAGS 8
 struct backup_tags {
 	char *at[BACKUP_TAGS];
+	size_t n; /* one less without a pool */
 };
 
 int backup_tags_make(const struct backup_record *record, struct backup_tags *ret,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fuse3/fuse.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "backup/backup_record.h"
 #include "backup/image.h"
+#include "backup/subject.h"
 #include "backup/view.h"
 #include "backup/zeros.h"
 #include "base/cleanup.h"
@@ -31,8 +33,10 @@
 struct entry {
 	const struct repo_snapshot *snapshot;
 	char id[SHORT_ID + 1];
-	char *link; /* "data@s1"; NULL if a newer backup has that name */
-	char *text; /* content of volume.json; NULL until it is needed */
+	char *link;     /* "data@s1"; NULL if a newer backup has that name, or several volumes */
+	bool shared;    /* while links are named: backups of another volume have it too */
+	size_t subject; /* subject.h */
+	char *text;     /* content of volume.json; NULL until it is needed */
 	size_t text_n;
 	uint64_t size; /* of volume.img, once `text` is set */
 	struct view *view;
@@ -311,34 +315,49 @@ static const struct fuse_operations operations = {
 	.init = fs_init,
 };
 
+static char *link_of(const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+	char *link = cairn_printf("%s@%s", record.path + (*record.path == '/'), record.snapshot);
+
+	for (char *p = link; p && *p; p++)
+		if (*p == '/')
+			*p = '_';
+	return link;
+}
+
 /* Links the names of snapshots to their newest backups. */
 static int name_links(struct mountfs *fs, struct cairn_err *err)
 {
 	for (size_t i = fs->n; i-- > 0;) {
-		struct backup_record record = backup_record_of(fs->entries[i].snapshot);
-		char *link =
-			cairn_printf("%s@%s", record.path + (*record.path == '/'), record.snapshot);
+		char *link = link_of(fs->entries[i].snapshot);
 
 		if (!link)
 			return cairn_err_nomem(err, "mount");
-		for (char *p = link; *p; p++)
-			if (*p == '/')
-				*p = '_';
 		for (size_t k = i + 1; k < fs->n && link; k++) {
 			if (fs->entries[k].link && strcmp(fs->entries[k].link, link) == 0) {
+				fs->entries[k].shared |=
+					fs->entries[k].subject != fs->entries[i].subject;
 				free(link);
 				link = NULL;
 			}
 		}
 		fs->entries[i].link = link;
 	}
+	/* A name that could mean a volume of another host or pool is not linked. */
+	for (size_t i = 0; i < fs->n; i++)
+		if (fs->entries[i].shared)
+			free(cairn_take(fs->entries[i].link));
 	return 0;
 }
 
 static int mountfs_collect(struct mountfs *fs, struct cairn_err *err)
 {
+	cairn_auto_free size_t *subjects = NULL;
 	int rc = repo_snapshot_list(fs->spec->repo, &fs->list, err);
 
+	if (!rc)
+		rc = backup_subject_number(fs->list.items, fs->list.n, &subjects, err);
 	if (rc)
 		return rc;
 	fs->entries = cairn_calloc(fs->list.n + 1, sizeof(*fs->entries));
@@ -351,6 +370,7 @@ static int mountfs_collect(struct mountfs *fs, struct cairn_err *err)
 		if (!backup_record_of(fs->list.items[i]).ours)
 			continue;
 		entry->snapshot = fs->list.items[i];
+		entry->subject = subjects[i];
 		repo_id_format(&entry->snapshot->id, id);
 		memcpy(entry->id, id, SHORT_ID);
 		fs->n++;

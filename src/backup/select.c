@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backup/backup_record.h"
+#include "backup/subject.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -22,31 +23,29 @@
 
 #define NAMES_BYTES_MAX 512
 
+/* Number of digits of a pool's id that an error message shows. */
+#define POOL_DIGITS 8
+
 struct selection {
 	const struct backup_choice *choice;
 	struct repo_snapshot_list list;
+	size_t *subjects;            /* of the entries of the list */
 	struct repo_snapshot **fits; /* entries of the list, in its order */
+	size_t *fits_subject;
 	size_t n;
 };
 
 static void selection_done(struct selection *s)
 {
+	free(s->subjects);
 	free(s->fits);
+	free(s->fits_subject);
 	repo_snapshot_list_done(&s->list);
 }
 
 static const char *select_host_of(const struct repo_snapshot *snapshot)
 {
 	return snapshot->hostname ? snapshot->hostname : "";
-}
-
-/* The key by which backups are grouped: the volume's name, or the path for backups by other
- * programs. */
-static const char *subject_of(const struct repo_snapshot *snapshot)
-{
-	struct backup_record record = backup_record_of(snapshot);
-
-	return record.ours ? record.volume : record.path;
 }
 
 static bool select_is_of_volume(const struct backup_record *record, const char *volume)
@@ -76,6 +75,7 @@ static bool passes_filters(const struct backup_choice *choice, const struct repo
 	struct backup_record record = backup_record_of(snapshot);
 
 	return (!choice->volume || select_is_of_volume(&record, choice->volume)) &&
+	       (!choice->pool || backup_record_is_of_pool(&record, choice->pool)) &&
 	       (!choice->host || strcmp(select_host_of(snapshot), choice->host) == 0);
 }
 
@@ -105,29 +105,20 @@ static void select_collect(struct selection *s, enum form form)
 	s->n = 0;
 	for (size_t i = 0; i < s->list.n; i++)
 		if (passes_filters(s->choice, s->list.items[i]) &&
-		    has_form(s->list.items[i], s->choice->name, form))
+		    has_form(s->list.items[i], s->choice->name, form)) {
+			s->fits_subject[s->n] = s->subjects[i];
 			s->fits[s->n++] = s->list.items[i];
+		}
 }
 
-static bool select_is_file(const struct repo_snapshot *snapshot)
-{
-	struct backup_record record = backup_record_of(snapshot);
-
-	return backup_record_is_file(&record);
-}
-
-static bool same_subject(const struct repo_snapshot *a, const struct repo_snapshot *b)
-{
-	return strcmp(select_host_of(a), select_host_of(b)) == 0 &&
-	       strcmp(subject_of(a), subject_of(b)) == 0 && select_is_file(a) == select_is_file(b);
-}
-
-/* A file and a volume of the same name are distinguished by their ids. */
+/* Subjects of one host and name, such as a file and a volume, or volumes of two pools, are
+ * distinguished by their ids. */
 static bool shares_name(const struct selection *s, size_t i)
 {
 	for (size_t k = 0; k < s->n; k++)
-		if (strcmp(subject_of(s->fits[k]), subject_of(s->fits[i])) == 0 &&
-		    select_is_file(s->fits[k]) != select_is_file(s->fits[i]))
+		if (s->fits_subject[k] != s->fits_subject[i] &&
+		    strcmp(select_host_of(s->fits[k]), select_host_of(s->fits[i])) == 0 &&
+		    strcmp(backup_subject_name(s->fits[k]), backup_subject_name(s->fits[i])) == 0)
 			return true;
 	return false;
 }
@@ -135,9 +126,20 @@ static bool shares_name(const struct selection *s, size_t i)
 static bool is_listed_before(const struct selection *s, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
-		if (same_subject(s->fits[k], s->fits[i]))
+		if (s->fits_subject[k] == s->fits_subject[i])
 			return true;
 	return false;
+}
+
+/* " (id vol-1, pool 0123abcd)" */
+static void add_ids(struct cairn_buf *text, const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	cairn_buf_addf(text, " (id %s", record.volume_id);
+	if (*record.pool_id)
+		cairn_buf_addf(text, ", pool %.*s", POOL_DIGITS, record.pool_id);
+	cairn_buf_addc(text, ')');
 }
 
 /* "data on host1, logs on host1": the first few, or "" when memory is short. */
@@ -153,11 +155,10 @@ static char *list_subjects(const struct selection *s)
 			cairn_buf_addf(&text, ", ...");
 			break;
 		}
-		cairn_buf_addf(&text, "%s%s on %s", n > 1 ? ", " : "", subject_of(s->fits[i]),
-			       select_host_of(s->fits[i]));
+		cairn_buf_addf(&text, "%s%s on %s", n > 1 ? ", " : "",
+			       backup_subject_name(s->fits[i]), select_host_of(s->fits[i]));
 		if (shares_name(s, i))
-			cairn_buf_addf(&text, " with id %s",
-				       backup_record_of(s->fits[i]).volume_id);
+			add_ids(&text, s->fits[i]);
 	}
 	return cairn_buf_take_string(&text);
 }
@@ -167,13 +168,13 @@ static int check_one_subject(const struct selection *s, struct cairn_err *err)
 	cairn_auto_free char *names = NULL;
 
 	for (size_t i = 1; i < s->n; i++) {
-		if (same_subject(s->fits[0], s->fits[i]))
+		if (s->fits_subject[0] == s->fits_subject[i])
 			continue;
 		names = list_subjects(s);
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "'%s' could be a backup of several volumes (%s): name a "
 				     "backup's id, VOLUME or VOLUME@SNAPSHOT, or choose with "
-				     "--volume and --host",
+				     "--volume, --host or --pool-id",
 				     s->choice->name, names ? names : "");
 	}
 	return 0;
@@ -222,10 +223,11 @@ static int select_not_found(const struct selection *s, struct cairn_err *err)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "a backup cannot be read and may be '%s': %s", choice->name,
 				     s->list.damaged_text);
-	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no backup '%s'%s%s%s%s", choice->name,
-			     choice->volume ? " of volume " : "",
+	return cairn_err_set(err, CAIRN_NOT_FOUND, "there is no backup '%s'%s%s%s%s%s%s",
+			     choice->name, choice->volume ? " of volume " : "",
 			     choice->volume ? choice->volume : "", choice->host ? " of host " : "",
-			     choice->host ? choice->host : "");
+			     choice->host ? choice->host : "", choice->pool ? " of pool " : "",
+			     choice->pool ? choice->pool : "");
 }
 
 static int load_list(struct selection *s, struct repo *repo, struct cairn_err *err)
@@ -235,7 +237,10 @@ static int load_list(struct selection *s, struct repo *repo, struct cairn_err *e
 	if (rc)
 		return rc;
 	s->fits = cairn_calloc(s->list.n + 1, sizeof(struct repo_snapshot *));
-	return s->fits ? 0 : cairn_err_nomem(err, "list of backups");
+	s->fits_subject = cairn_calloc(s->list.n + 1, sizeof(size_t));
+	if (!s->fits || !s->fits_subject)
+		return cairn_err_nomem(err, "list of backups");
+	return backup_subject_number(s->list.items, s->list.n, &s->subjects, err);
 }
 
 static int backup_select_by_name(struct repo *repo, const struct backup_choice *choice,
@@ -286,7 +291,7 @@ static int check_filters(const struct backup_choice *choice, const struct repo_s
 		return 0;
 	return cairn_err_set(err, CAIRN_NOT_FOUND,
 			     "backup '%s' is of %s on host %s, not of what was asked for",
-			     choice->name, subject_of(found), select_host_of(found));
+			     choice->name, backup_subject_name(found), select_host_of(found));
 }
 
 int backup_select(struct repo *repo, const struct backup_choice *choice, struct repo_snapshot **ret,

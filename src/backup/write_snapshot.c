@@ -179,6 +179,7 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 	struct backup_record record = {
 		.volume = spec->source->volume_name,
 		.volume_id = spec->source->volume_id,
+		.pool_id = spec->source->pool_id,
 		.snapshot = spec->source->snapshot_name,
 		.snapshot_id = spec->source->snapshot_id,
 		.mode = backup_mode_name(result->mode),
@@ -199,7 +200,6 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 		.uid = getuid(),
 		.gid = getgid(),
 		.tags = tag_list,
-		.n_tags = BACKUP_TAGS + n_given,
 		.program_version = spec->options->version,
 		.summary = write_snapshot_summarise(spec, result),
 	};
@@ -207,9 +207,10 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 
 	if (rc)
 		return rc;
-	memcpy(tag_list, tags.at, sizeof(tags.at));
+	snapshot.n_tags = tags.n + n_given;
+	memcpy(tag_list, tags.at, tags.n * sizeof(tags.at[0]));
 	for (size_t i = 0; i < n_given; i++)
-		tag_list[BACKUP_TAGS + i] = given->at[i];
+		tag_list[tags.n + i] = given->at[i];
 	return repo_snapshot_save(repo, &snapshot, &result->id, err);
 }
 

@@ -257,6 +257,11 @@ static int count_snapshot(void *arg, const struct record_snapshot *snapshot, str
 	return 0;
 }
 
+const char *pool_id(const struct pool *pool)
+{
+	return pool->marker.id;
+}
+
 int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err)
 {
 	struct pool_info info = {

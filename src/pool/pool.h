@@ -127,6 +127,9 @@ struct pool_hold {
 struct pool_hold pool_hold_take(struct pool *pool);
 void pool_hold_release(struct pool_hold *hold);
 
+/* The id that the pool was given when it was created; belongs to the pool. */
+const char *pool_id(const struct pool *pool);
+
 struct pool_info {
 	char dir[4096];
 	const char *backend;

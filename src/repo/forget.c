@@ -49,23 +49,27 @@ static int compare_lists(const char **a, size_t a_n, const char **b, size_t b_n)
 	return 0;
 }
 
-static int compare_group(const struct repo_policy *policy, const struct repo_snapshot *a,
-			 const struct repo_snapshot *b)
+struct item {
+	const struct repo_snapshot *snapshot;
+	size_t i;      /* in the caller's list */
+	bool mistimed; /* a clock was wrong */
+};
+
+static int compare_group(const struct repo_policy *policy, const struct item *x,
+			 const struct item *y)
 {
+	const struct repo_snapshot *a = x->snapshot, *b = y->snapshot;
 	int order = policy->group_host ? compare_text(a->hostname, b->hostname) : 0;
 
+	if (order == 0 && policy->groups)
+		order = (policy->groups[x->i] > policy->groups[y->i]) -
+			(policy->groups[x->i] < policy->groups[y->i]);
 	if (order == 0 && policy->group_paths)
 		order = compare_lists(a->paths, a->n_paths, b->paths, b->n_paths);
 	if (order == 0 && policy->group_tags)
 		order = compare_lists(a->tags, a->n_tags, b->tags, b->n_tags);
 	return order;
 }
-
-struct item {
-	const struct repo_snapshot *snapshot;
-	size_t i;      /* in the caller's list */
-	bool mistimed; /* a clock was wrong */
-};
 
 /* ---- clocks ------------------------------------------------------------------ */
 
@@ -110,7 +114,7 @@ static void find_mistimed(const struct repo_policy *policy, struct item *items, 
 static int by_group(const void *a, const void *b, void *arg)
 {
 	const struct item *x = a, *y = b;
-	int order = compare_group(arg, x->snapshot, y->snapshot);
+	int order = compare_group(arg, x, y);
 
 	if (order != 0)
 		return order;
@@ -169,7 +173,7 @@ int repo_policy_apply(const struct repo_policy *policy, struct repo_snapshot *co
 	qsort_r(items, n, sizeof(*items), by_group, &copy);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n; end++)
-			if (compare_group(policy, items[i].snapshot, items[end].snapshot) != 0)
+			if (compare_group(policy, &items[i], &items[end]) != 0)
 				break;
 		apply_to_group(policy, items + i, end - i, ret_reasons);
 	}

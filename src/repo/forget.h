@@ -29,7 +29,9 @@ struct repo_policy {
 	const char *const *tags; /* keep those with one of these tags */
 	size_t n_tags;
 	bool group_host, group_paths, group_tags;
-	int64_t now_ns; /* later snapshots are in the future; 0: all times are trusted */
+	const size_t
+		*groups; /* those with different numbers here are never in one group; or NULL */
+	int64_t now_ns;  /* later snapshots are in the future; 0: all times are trusted */
 };
 
 enum repo_keep_reason {

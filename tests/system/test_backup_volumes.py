@@ -157,6 +157,56 @@ class All(VolumeTest):
         self.assertEqual(self.live(), [])
 
 
+class TwoPools(VolumeTest):
+    """Two pools of one host with a volume of the same name, in one repository."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = {"CAIRN_POOL": str(self.scratch / "other")}
+        self.cairn("pool", "create", self.scratch / "other", "--backend", "copy")
+        self.cairn("volume", "create", "data", "--size", "32M", env=self.other)
+        with open(self.out("volume", "path", "data", env=self.other).strip(), "r+b") as file:
+            file.write(os.urandom(MIB))
+
+    def test_they_are_two_volumes(self):
+        first = self.events("create", "data")[0]
+        second = self.events("create", "data", env=self.other)[0]
+        self.assertNotEqual(first["pool_id"], second["pool_id"])
+        for name in (["data"], ["latest"], ["latest", "--volume", "data"]):
+            refused = self.backup("restore", *name, "--to", self.scratch / "r", code=INVALID)
+            for made in (first, second):
+                self.assertIn(f"id {made['volume_id']}, pool {made['pool_id'][:8]}",
+                              refused.stderr)
+        self.assertFalse((self.scratch / "r").exists())
+        here = self.volume("data")
+        there = digest(self.out("volume", "path", "data", env=self.other).strip())
+        self.assertEqual(self.restored("data", "--pool-id", first["pool_id"][:8]), here)
+        self.assertEqual(self.restored("data", "--pool-id", second["pool_id"]), there)
+        self.assertEqual(self.restored(second["volume_id"]), there)
+        self.assertEqual([b["id"] for b in self.backups("--pool-id", second["pool_id"])],
+                         [second["id"]])
+        self.assertEqual([b["pool_id"] for b in self.backups()],
+                         [first["pool_id"], second["pool_id"]])
+        self.assertIn(first["pool_id"], self.backup("describe", first["id"]).stdout)
+
+    def test_rules_count_each_for_itself(self):
+        here = [self.events("create", "data")[0]["id"] for _ in range(2)]
+        there = [self.events("create", "data", env=self.other)[0]["id"] for _ in range(2)]
+        forgotten = self.events("forget", "--keep-last", "1")
+        self.assertEqual({e["id"] for e in forgotten if e["event"] == "forget"},
+                         {here[0], there[0]})
+        self.assertEqual([b["id"] for b in self.backups()], [here[1], there[1]])
+
+    def test_a_volume_that_was_made_again_goes_on(self):
+        self.backup("create", "data")
+        self.cairn("volume", "delete", "data")
+        self.make_volume("data", size=32 * MIB)
+        again = self.events("create", "data")[0]
+        self.assertEqual(self.restored("data"), self.volume("data"))
+        self.backup("forget", "--keep-last", "1")
+        self.assertEqual([b["id"] for b in self.backups()], [again["id"]])
+
+
 class Killed(VolumeTest):
     def setUp(self):
         super().setUp()

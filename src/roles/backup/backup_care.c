@@ -12,6 +12,7 @@
 #include "backup/backup_record.h"
 #include "backup/metrics_file.h"
 #include "backup/select.h"
+#include "backup/subject.h"
 #include "backup/tags.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -30,7 +31,9 @@ struct forgetting {
 	const struct cmd_backup_forget *options;
 	struct repo *repo;
 	struct repo_snapshot_list list;
+	size_t *subjects;            /* of the list */
 	struct repo_snapshot **pool; /* backups that the rules apply to */
+	size_t *groups;              /* their subjects */
 	size_t n;
 	unsigned *reasons; /* 0: it is forgotten */
 	struct role_progress progress;
@@ -38,26 +41,30 @@ struct forgetting {
 
 static void forgetting_done(struct forgetting *f)
 {
+	free(f->subjects);
+	free(f->groups);
 	free(f->pool);
 	free(f->reasons);
 	repo_snapshot_list_done(&f->list);
 	repo_closep(&f->repo);
 }
 
-/* Collects either the backups of files or the others. A file and a volume of the same name
- * have the same path, and must not count towards each other's rules. */
-static void backup_care_collect(struct forgetting *f, bool files)
+/* Volumes of the same name in two pools, and a file and a volume of the same name, have the
+ * same path, and must not count towards each other's rules: groups are subjects. */
+static void backup_care_collect(struct forgetting *f)
 {
 	const struct cmd_backup_forget *o = f->options;
 
 	for (size_t i = 0; i < f->list.n; i++) {
 		struct backup_record record = backup_record_of(f->list.items[i]);
 
-		if (record.ours && backup_record_is_file(&record) == files &&
+		if (record.ours && (!o->pool_id || backup_record_is_of_pool(&record, o->pool_id)) &&
 		    (!o->volume || strcmp(o->volume, record.volume) == 0 ||
 		     strcmp(o->volume, record.volume_id) == 0) &&
-		    backup_tag_list_match(f->list.items[i], &o->tags))
+		    backup_tag_list_match(f->list.items[i], &o->tags)) {
+			f->groups[f->n] = f->subjects[i];
 			f->pool[f->n++] = f->list.items[i];
+		}
 	}
 }
 
@@ -77,19 +84,12 @@ static int select_by_rule(struct forgetting *f, struct cairn_err *err)
 		.n_tags = o->keep_tags.n,
 		.group_host = true,
 		.group_paths = true,
+		.groups = f->groups,
 		.now_ns = (int64_t)cairn_now_ns(),
 	};
 
-	size_t volumes;
-	int rc;
-
-	backup_care_collect(f, false);
-	volumes = f->n;
-	backup_care_collect(f, true);
-	rc = repo_policy_apply(&policy, f->pool, volumes, f->reasons, err);
-	return rc ? rc
-		  : repo_policy_apply(&policy, f->pool + volumes, f->n - volumes,
-				      f->reasons + volumes, err);
+	backup_care_collect(f);
+	return repo_policy_apply(&policy, f->pool, f->n, f->reasons, err);
 }
 
 static void say_mistimed(struct forgetting *f)
@@ -120,8 +120,10 @@ static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *er
 {
 	for (int i = 0; i < f->options->n_ids; i++) {
 		cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *named = NULL;
-		struct backup_choice choice = {
-			.name = f->options->ids[i], .volume = f->options->volume, .only = true};
+		struct backup_choice choice = {.name = f->options->ids[i],
+					       .volume = f->options->volume,
+					       .pool = f->options->pool_id,
+					       .only = true};
 		int rc = backup_select(f->repo, &choice, &named, err);
 
 		if (rc)
@@ -147,8 +149,12 @@ static int backup_care_choose(struct forgetting *f, struct cairn_err *err)
 	room = f->list.n + (size_t)o->n_ids + 1;
 	f->pool = cairn_calloc(room, sizeof(struct repo_snapshot *));
 	f->reasons = cairn_calloc(room, sizeof(unsigned));
-	if (!f->pool || !f->reasons)
+	f->groups = cairn_calloc(room, sizeof(size_t));
+	if (!f->pool || !f->reasons || !f->groups)
 		return cairn_err_nomem(err, "list of backups");
+	rc = backup_subject_number(f->list.items, f->list.n, &f->subjects, err);
+	if (rc)
+		return rc;
 	if (o->n_ids > 0)
 		return backup_care_select_by_name(f, err);
 	return rule ? select_by_rule(f, err) : 0;

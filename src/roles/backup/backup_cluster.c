@@ -299,7 +299,7 @@ static int restore_here(void *arg, const struct cluster_device *device, struct c
 	cairn_auto_free char *shown = cairn_printf("claim %s/%s", r->options.ns, r->options.claim);
 
 	here.id = r->backup; /* "latest" may change meanwhile */
-	here.volume = here.host = NULL;
+	here.volume = here.host = here.pool_id = NULL;
 	here.to = device->path;
 	here.shown = shown;
 	here.overwrite = true;
@@ -311,8 +311,10 @@ static int describe_here(void *arg, json_t **ret, struct cairn_err *err)
 	struct request *r = arg;
 	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
-	struct backup_choice choice = {
-		.name = r->restore->id, .volume = r->restore->volume, .host = r->restore->host};
+	struct backup_choice choice = {.name = r->restore->id,
+				       .volume = r->restore->volume,
+				       .host = r->restore->host,
+				       .pool = r->restore->pool_id};
 	const char *kubernetes;
 	int rc = role_backup_image_find(&i, r->restore->repository, &how, &choice, err);
 
@@ -337,11 +339,15 @@ static void add_choice(const char **args, const struct cmd_backup_restore *optio
 		*args++ = "--host";
 		*args++ = options->host;
 	}
+	if (options->pool_id) {
+		*args++ = "--pool-id";
+		*args++ = options->pool_id;
+	}
 }
 
 int role_backup_restore_cluster(const struct cmd_backup_restore *options, struct cairn_err *err)
 {
-	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL};
+	const char *describe[] = {options->id, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
 	cairn_cleanup(request_done) struct request r = {.restore = options};
 	cairn_cleanup(backup_cluster_result_done) struct cluster_result result = {0};
 	int rc = backup_cluster_begin(&r, &options->cluster, options->repository, err);

@@ -44,6 +44,7 @@ static int backup_create_print_json(const struct backup_source *source,
 	cmd_json_field_string(&json, "id", repo_id_format(&result->id, id));
 	cmd_json_field_string(&json, "volume", source->volume_name);
 	cmd_json_field_string(&json, "volume_id", source->volume_id);
+	cmd_json_field_string(&json, "pool_id", source->pool_id);
 	cmd_json_field_string(&json, "snapshot", source->snapshot_name);
 	cmd_json_field_string(&json, "snapshot_id", source->snapshot_id);
 	cmd_json_field_string(&json, "mode", backup_mode_name(result->mode));

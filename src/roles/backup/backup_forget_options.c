@@ -11,6 +11,7 @@ static const struct cairn_flag backup_forget_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CAIRN_FLAG_VALUE(STRING, "volume", cmd_backup_forget.volume, "NAME",
 			 "only backups of this volume, by name or id"),
+	CMD_POOL_ID_FLAG(cmd_backup_forget),
 	CMD_KEEP_FLAGS(cmd_backup_forget),
 	{.name = "keep-tag",
 	 .kind = CAIRN_FLAG_STRINGS,
@@ -50,7 +51,7 @@ static int backup_forget_options_check(int argc, char **argv, struct cairn_err *
 const struct command cmd_backup_forget_command = {
 	.name = "forget",
 	.summary = "delete backups by name or by age",
-	.about = "Rules are counted for each host and volume on its own, as restic counts them.\n"
+	.about = "Rules are counted for each host, pool and volume on its own.\n"
 		 "Without --prune the data stays until a prune, here or by restic.\n",
 	.args = (const struct cmd_arg[]){{.name = "BACKUP",
 					  .kind = CMD_ARG_TEXT,

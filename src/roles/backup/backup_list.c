@@ -89,6 +89,7 @@ static void put_fields(struct cairn_json *json, const struct repo_snapshot *snap
 	cmd_json_field_time(json, "time", (uint64_t)snapshot->time_ns);
 	backup_list_put_text(json, "volume", record->volume);
 	backup_list_put_text(json, "volume_id", record->volume_id);
+	backup_list_put_text(json, "pool_id", record->pool_id);
 	backup_list_put_text(json, "snapshot", record->snapshot);
 	backup_list_put_text(json, "snapshot_id", record->snapshot_id);
 	cmd_json_field_string(json, "parent",
@@ -123,6 +124,7 @@ static bool backup_list_wanted(const struct repo_snapshot *snapshot,
 
 	return (!volume || strcmp(record->volume, volume) == 0 ||
 		strcmp(record->volume_id, volume) == 0) &&
+	       (!options->pool_id || backup_record_is_of_pool(record, options->pool_id)) &&
 	       backup_tag_list_match(snapshot, &options->tags);
 }
 
@@ -194,6 +196,8 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 		chunks += image->map.at[i].kind != CHUNK_ZERO;
 	}
 	cmd_out_fact("volume", "%s (%s)", record->volume, record->volume_id);
+	if (*record->pool_id)
+		cmd_out_fact("pool", "%s", record->pool_id);
 	cmd_out_fact("snapshot", "%s (%s)", record->snapshot, record->snapshot_id);
 	cmd_out_fact("cut", "%s", cmd_time_text(m->snapshot_time_ns, time));
 	cmd_out_fact("size", "%s", cairn_format_size(image->size, size));
@@ -244,8 +248,10 @@ int role_backup_describe(const struct cmd_backup_describe *options, struct cairn
 	cairn_cleanup(role_backup_image_done) struct role_backup_image i = {0};
 	struct role_open how = {.lock = REPO_LOCK_NONE};
 	struct backup_record record;
-	struct backup_choice choice = {
-		.name = options->id, .volume = options->volume, .host = options->host};
+	struct backup_choice choice = {.name = options->id,
+				       .volume = options->volume,
+				       .host = options->host,
+				       .pool = options->pool_id};
 	int rc = role_backup_image_find(&i, options->repository, &how, &choice, err);
 
 	if (rc)

@@ -10,6 +10,7 @@ static const struct cairn_flag backup_list_flags[] = {
 	CMD_REPOSITORY_FLAGS,
 	CAIRN_FLAG_VALUE(STRING, "volume", cmd_backup_list.volume, "NAME",
 			 "only backups of this volume, by name or id"),
+	CMD_POOL_ID_FLAG(cmd_backup_list),
 	CMD_TAG_FLAG(cmd_backup_list, "only backups that have all of these; again: or these"),
 	CAIRN_FLAG_END,
 };

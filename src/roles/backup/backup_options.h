@@ -99,6 +99,12 @@ extern struct cmd_repository cmd_repository;
 		.value_name = "TAGS", .help = (text)                                  \
 	}
 
+#define CMD_POOL_ID_FLAG(options)                                                                \
+	{                                                                                        \
+		.name = "pool-id", .kind = CAIRN_FLAG_STRING, .target = &(options).pool_id,      \
+		.value_name = "ID", .help = "only backups of the pool whose id begins with this" \
+	}
+
 /* Which of the repository's backups a name may mean. */
 #define CMD_CHOICE_FLAGS(options)                                                     \
 	{.name = "volume",                                                            \
@@ -106,6 +112,7 @@ extern struct cmd_repository cmd_repository;
 	 .target = &(options).volume,                                                 \
 	 .value_name = "NAME",                                                        \
 	 .help = "only backups of this volume, by name or id"},                       \
+		CMD_POOL_ID_FLAG(options),                                            \
 	{                                                                             \
 		.name = "host", .kind = CAIRN_FLAG_STRING, .target = &(options).host, \
 		.value_name = "NAME", .help = "only backups that this host recorded"  \
@@ -166,6 +173,7 @@ struct cmd_backup_create {
 struct cmd_backup_list {
 	const struct cmd_repository *repository;
 	const char *volume; /* or NULL: all */
+	const char *pool_id;
 	struct cairn_strings tags;
 };
 
@@ -174,6 +182,7 @@ struct cmd_backup_describe {
 	const char *id;
 	const char *volume;
 	const char *host;
+	const char *pool_id;
 };
 
 struct cmd_backup_restore {
@@ -181,6 +190,7 @@ struct cmd_backup_restore {
 	const char *id;
 	const char *volume;
 	const char *host;
+	const char *pool_id;
 	const char *to;
 	const char *shown; /* shown in messages instead of `to`; or NULL */
 	const char *path;
@@ -211,6 +221,7 @@ struct cmd_backup_forget {
 	char **ids;
 	int n_ids;
 	const char *volume;
+	const char *pool_id;
 	struct cairn_strings tags;
 	struct cairn_strings keep_tags;
 	const char *metrics_file;

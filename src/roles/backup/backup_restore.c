@@ -44,8 +44,10 @@ static void backup_restore_restoring_done(struct restoring *r)
 static int backup_restore_load(struct restoring *r, bool early, struct cairn_err *err)
 {
 	struct role_open how = {.lock = REPO_LOCK_SHARED, .early = early, .reads = true};
-	struct backup_choice choice = {
-		.name = r->options->id, .volume = r->options->volume, .host = r->options->host};
+	struct backup_choice choice = {.name = r->options->id,
+				       .volume = r->options->volume,
+				       .host = r->options->host,
+				       .pool = r->options->pool_id};
 	int rc = role_backup_image_find(&r->from, r->options->repository, &how, &choice, err);
 
 	if (!rc)
@@ -214,6 +216,7 @@ static int backup_restore_print(const struct restoring *r, uint64_t elapsed_ns,
 	cmd_json_field_string(&json, "id", id);
 	cmd_json_field_string(&json, "volume", record.ours ? record.volume : NULL);
 	cmd_json_field_string(&json, "volume_id", record.ours ? record.volume_id : NULL);
+	cmd_json_field_string(&json, "pool_id", *record.pool_id ? record.pool_id : NULL);
 	cmd_json_field_string(&json, "snapshot", record.ours ? record.snapshot : NULL);
 	cmd_json_field_time(&json, "time", (uint64_t)r->from.snapshot->time_ns);
 	cmd_json_field_string(&json, "to", r->options->to);

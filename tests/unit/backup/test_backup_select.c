@@ -13,6 +13,7 @@
 
 #include "backup/backup_record.h"
 #include "backup/select.h"
+#include "backup/subject.h"
 #include "base/cleanup.h"
 
 /* A backup's snapshot file; its tree is that of any other. */
@@ -20,12 +21,14 @@ struct made {
 	const char *volume, *volume_id, *snapshot, *host;
 	int64_t time;
 	struct repo_id id;
+	const char *pool_id;
 };
 
 static void save(struct repofix *fix, const struct repo_id *tree, struct made *m)
 {
 	struct backup_record record = {.volume = m->volume,
 				       .volume_id = m->volume_id,
+				       .pool_id = m->pool_id,
 				       .snapshot = m->snapshot,
 				       .snapshot_id = m->snapshot,
 				       .mode = "full"};
@@ -41,17 +44,17 @@ static void save(struct repofix *fix, const struct repo_id *tree, struct made *m
 
 	if (m->volume_id) {
 		assert_ok(backup_tags_make(&record, &tags, &err), &err);
-		for (size_t i = 0; i < BACKUP_TAGS; i++)
+		for (size_t i = 0; i < tags.n; i++)
 			texts[i] = tags.at[i];
 		snapshot.tags = texts;
-		snapshot.n_tags = BACKUP_TAGS;
+		snapshot.n_tags = tags.n;
 	}
 	assert_ok(repo_snapshot_save(fix->repo, &snapshot, &m->id, &err), &err);
 }
 
-static struct made data1 = {"data", "vol-1", "monday", "a", 100, {{0}}};
-static struct made data2 = {"data", "vol-1", "tuesday", "a", 200, {{0}}};
-static struct made logs = {"logs", "vol-2", "tuesday", "a", 300, {{0}}};
+static struct made data1 = {"data", "vol-1", "monday", "a", 100, {{0}}, NULL};
+static struct made data2 = {"data", "vol-1", "tuesday", "a", 200, {{0}}, NULL};
+static struct made logs = {"logs", "vol-2", "tuesday", "a", 300, {{0}}, NULL};
 
 /* Three backups of two volumes, the newest of the second. */
 static void save_all(struct repofix *fix)
@@ -119,7 +122,7 @@ static void a_name_leads_to_one_volume(void **state)
 static void the_only_one_is_not_the_newest_of_several(void **state)
 {
 	struct repofix *fix = *state;
-	struct made again = {"data", "vol-1", "monday", "a", 400, {{0}}};
+	struct made again = {"data", "vol-1", "monday", "a", 400, {{0}}, NULL};
 
 	save_all(fix);
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .only = true}, NULL),
@@ -165,7 +168,7 @@ static void the_latest_is_of_one_volume(void **state)
 
 static void a_volume_of_another_host_is_another(void **state)
 {
-	struct made other = {"data", "vol-9", "friday", "b", 400, {{0}}};
+	struct made other = {"data", "vol-9", "friday", "b", 400, {{0}}, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -181,7 +184,7 @@ static void a_volume_of_another_host_is_another(void **state)
 /* A volume that was made again has another id, and is the same to its user. */
 static void a_volume_that_was_made_again_goes_on(void **state)
 {
-	struct made again = {"data", "vol-7", "friday", "a", 400, {{0}}};
+	struct made again = {"data", "vol-7", "friday", "a", 400, {{0}}, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -190,10 +193,76 @@ static void a_volume_that_was_made_again_goes_on(void **state)
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-1"}, &data2), 0);
 }
 
+/* Two pools of one host, each with a volume of the same name, and a repository. */
+static void a_volume_of_another_pool_is_another(void **state)
+{
+	struct made first = {"data", "vol-7", "wednesday", "a", 400, {{0}}, "aaaa1"};
+	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2"};
+	struct made made_again = {"data", "vol-9", "sunday", "a", 600, {{0}}, "aaaa1"};
+	struct backup_choice by_name = {.name = "data"};
+	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *found = NULL;
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+
+	save_all(fix);
+	save_one(fix, &first);
+	/* One pool: what does not record one belongs to it. */
+	assert_int_equal(code_of(fix, by_name, &first), 0);
+	save_one(fix, &second);
+	assert_int_equal(backup_select(fix->repo, &by_name, &found, &err), CAIRN_INVALID);
+	assert_non_null(strstr(err.msg, "data on a (id vol-7, pool aaaa1)"));
+	assert_non_null(strstr(err.msg, "data on a (id vol-8, pool bbbb2)"));
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "latest", .volume = "data"}, NULL),
+		CAIRN_INVALID);
+	save_one(fix, &made_again);
+	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data", .pool = "aaaa"}, &made_again),
+		0);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data", .pool = "bbbb2"}, &second), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .pool = "c"}, NULL),
+			 CAIRN_NOT_FOUND);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "vol-8"}, &second), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data@friday"}, &second), 0);
+	assert_int_equal(code_of(fix, (struct backup_choice){.name = "logs"}, &logs), 0);
+}
+
+/* data1 and data2, which record no pool, are of vol-1. */
+static void backups_without_a_pool_follow_their_volume(void **state)
+{
+	struct made first = {"data", "vol-1", "wednesday", "a", 400, {{0}}, "aaaa1"};
+	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2"};
+	struct made stray = {"data", "vol-3", "saturday", "a", 600, {{0}}, NULL};
+	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
+	cairn_auto_free size_t *subjects = NULL;
+	struct repofix *fix = *state;
+	struct cairn_err err = {0};
+	size_t of_first = 0, of_second = 0;
+
+	save_all(fix);
+	save_one(fix, &first);
+	save_one(fix, &second);
+	save_one(fix, &stray);
+	assert_ok(repo_snapshot_list(fix->repo, &list, &err), &err);
+	assert_ok(backup_subject_number(list.items, list.n, &subjects, &err), &err);
+	for (size_t i = 0; i < list.n; i++) {
+		of_first += subjects[i] == subjects[0];
+		of_second += subjects[i] == subjects[4];
+	}
+	assert_true(repo_id_equal(&list.items[0]->id, &data1.id));
+	assert_true(repo_id_equal(&list.items[4]->id, &second.id));
+	assert_int_equal(of_first, 3); /* data1, data2, first */
+	assert_int_equal(of_second, 1);
+	assert_int_not_equal(subjects[5], subjects[0]);
+	assert_int_not_equal(subjects[5], subjects[4]);
+}
+
 /* 'create --file … --volume-name data' beside a volume that is called data. */
 static void a_file_and_a_volume_of_one_name_are_two(void **state)
 {
-	struct made file = {"data", "a:data", "20260101T000000Z", "a", 400, {{0}}};
+	struct made file = {"data", "a:data", "20260101T000000Z", "a", 400, {{0}}, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -210,7 +279,7 @@ static void a_file_and_a_volume_of_one_name_are_two(void **state)
 /* What others made has no volume; beside one of ours it makes "latest" unclear. */
 static void a_foreign_snapshot_counts(void **state)
 {
-	struct made foreign = {"/home", NULL, NULL, "a", 400, {{0}}};
+	struct made foreign = {"/home", NULL, NULL, "a", 400, {{0}}, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -225,7 +294,7 @@ static void a_short_id_is_not_taken_for_a_volume(void **state)
 {
 	struct repofix *fix = *state;
 	char hex[REPO_ID_TEXT_MAX], name[8] = {0};
-	struct made odd = {name, "vol-5", "s", "a", 500, {{0}}};
+	struct made odd = {name, "vol-5", "s", "a", 500, {{0}}, NULL};
 
 	save_all(fix);
 	repo_id_format(&logs.id, hex);
@@ -277,6 +346,8 @@ int main(void)
 		with_repo(the_latest_is_of_one_volume),
 		with_repo(a_volume_of_another_host_is_another),
 		with_repo(a_volume_that_was_made_again_goes_on),
+		with_repo(a_volume_of_another_pool_is_another),
+		with_repo(backups_without_a_pool_follow_their_volume),
 		with_repo(a_file_and_a_volume_of_one_name_are_two),
 		with_repo(a_foreign_snapshot_counts),
 		with_repo(a_short_id_is_not_taken_for_a_volume),

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "backup/subject.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backup/backup_record.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "repo/repo_snapshot.h"
+
+enum kind { KIND_FOREIGN, KIND_FILE, KIND_VOLUME };
+
+struct member {
+	const char *host, *name;
+	enum kind kind;
+	struct backup_record record;
+	size_t i; /* in the caller's list */
+};
+
+/* Disjoint sets: up[i] is another member of i's set, or i itself for the one that names it. */
+struct sets {
+	size_t *up;
+};
+
+static size_t set_of(const struct sets *sets, size_t i)
+{
+	while (sets->up[i] != i) {
+		sets->up[i] = sets->up[sets->up[i]];
+		i = sets->up[i];
+	}
+	return i;
+}
+
+static void set_join(const struct sets *sets, size_t a, size_t b)
+{
+	sets->up[set_of(sets, a)] = set_of(sets, b);
+}
+
+const char *backup_subject_name(const struct repo_snapshot *snapshot)
+{
+	struct backup_record record = backup_record_of(snapshot);
+
+	return record.ours ? record.volume : record.path;
+}
+
+static int compare_name(const struct member *a, const struct member *b)
+{
+	int order = strcmp(a->host, b->host);
+
+	if (order == 0)
+		order = (a->kind > b->kind) - (a->kind < b->kind);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static int subject_by_volume(const void *a, const void *b)
+{
+	const struct member *left = a, *right = b;
+	int order = compare_name(left, right);
+
+	return order ? order : strcmp(left->record.volume_id, right->record.volume_id);
+}
+
+static int subject_by_pool(const void *a, const void *b)
+{
+	const struct member *left = a, *right = b;
+	int order = compare_name(left, right);
+
+	return order ? order : strcmp(left->record.pool_id, right->record.pool_id);
+}
+
+static void join_equal(const struct sets *sets, struct member *members, size_t n,
+		       int (*compare)(const void *, const void *))
+{
+	qsort(members, n, sizeof(*members), compare);
+	for (size_t i = 1; i < n; i++) {
+		bool known = compare == subject_by_volume ? *members[i].record.volume_id != '\0'
+							  : *members[i].record.pool_id != '\0';
+
+		if (known && compare(&members[i - 1], &members[i]) == 0)
+			set_join(sets, members[i - 1].i, members[i].i);
+	}
+}
+
+/* Joins the members without a pool among those of one name, which are sorted by pool: to the
+ * only pool, otherwise to each other. */
+static void join_without_pool(const struct sets *sets, const struct member *members, size_t n)
+{
+	const struct member *other = NULL;
+	size_t bare = 0;
+
+	while (bare < n && !*members[bare].record.pool_id)
+		bare++;
+	for (size_t i = bare; i < n; i++)
+		if (set_of(sets, members[i].i) != set_of(sets, members[bare].i))
+			other = &members[i];
+	for (size_t i = 0, first = n; i < bare; i++) {
+		bool connected = false;
+
+		for (size_t k = bare; k < n && other && !connected; k++)
+			connected = set_of(sets, members[i].i) == set_of(sets, members[k].i);
+		if (connected)
+			continue;
+		if (bare < n && !other)
+			set_join(sets, members[i].i, members[bare].i);
+		else if (first < n)
+			set_join(sets, members[i].i, members[first].i);
+		else
+			first = i;
+	}
+}
+
+static void join_all(const struct sets *sets, struct member *members, size_t n)
+{
+	join_equal(sets, members, n, subject_by_volume);
+	join_equal(sets, members, n, subject_by_pool);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n; end++)
+			if (compare_name(&members[i], &members[end]) != 0)
+				break;
+		join_without_pool(sets, members + i, end - i);
+	}
+}
+
+static struct member member_of(const struct repo_snapshot *snapshot, size_t i)
+{
+	struct member member = {.host = snapshot->hostname ? snapshot->hostname : "",
+				.name = backup_subject_name(snapshot),
+				.record = backup_record_of(snapshot),
+				.i = i};
+
+	if (member.record.ours)
+		member.kind = backup_record_is_file(&member.record) ? KIND_FILE : KIND_VOLUME;
+	return member;
+}
+
+int backup_subject_number(struct repo_snapshot *const *items, size_t n, size_t **ret,
+			  struct cairn_err *err)
+{
+	cairn_auto_free struct member *members = cairn_calloc(n + 1, sizeof(*members));
+	cairn_auto_free size_t *up = cairn_calloc(n + 1, sizeof(*up));
+	struct sets sets = {up};
+
+	if (!members || !up)
+		return cairn_err_nomem(err, "list of backups");
+	for (size_t i = 0; i < n; i++) {
+		members[i] = member_of(items[i], i);
+		up[i] = i;
+	}
+	join_all(&sets, members, n);
+	for (size_t i = 0; i < n; i++)
+		up[i] = set_of(&sets, i);
+	*ret = cairn_take(up);
+	return 0;
+}
