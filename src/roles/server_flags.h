@@ -37,6 +37,11 @@
 #define SERVER_FLAG_DRAIN_TIME(field, what) \
 	CAIRN_FLAG_VALUE(DURATION, "drain-time", field, "TIME", \
 			 "wait so long for " what " when told to stop (default: 30s)")
+
+#define SERVER_UNCLAIMED_DEFAULT_MS 30000
+#define SERVER_FLAG_UNCLAIMED(field) \
+	CAIRN_FLAG_VALUE(DURATION, "unclaimed-after", field, "TIME", \
+			 "fail DifferentialSnapshots that no controller answers (default: 30s)")
 /* clang-format on */
 
 #endif

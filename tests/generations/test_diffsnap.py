@@ -13,6 +13,8 @@ SNAPSHOT = "snapshot.storage.k8s.io"
 
 
 class DiffsnapTest(GenerationsTest):
+    unclaimed = "none"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -39,7 +41,7 @@ class DiffsnapTest(GenerationsTest):
             cls.bed.cairn, "diffsnap", "--csi-address", f"unix://{cls.csi.socket}",
             "--listen", cls.address, "--advertise", cls.address, "--tls-cert", cls.cert,
             "--tls-key", cls.key, "--kubeconfig", config, "--log-level", "debug",
-            "--http-endpoint", f"{HOST}:{cls.health_port}"])
+            "--unclaimed-after", cls.unclaimed, "--http-endpoint", f"{HOST}:{cls.health_port}"])
         cls.bed.processes.wait_ready("diffsnap", cls.is_ready)
 
     @classmethod
@@ -148,6 +150,28 @@ class Story(DiffsnapTest):
         self.make("not-ours", "foreign", wait=False)
         self.fails("another driver", "mixed", "data-2", "foreign")
         self.assertNotIn("status", self.kube.get("differentialsnapshot", "not-ours"))
+
+    def test_an_object_without_a_controller_fails_by_the_manager(self):
+        """Neither of its driver's nor of any other driver; another driver's with the option."""
+        self.by_hand("nobodys", "nobody.csi.dev")
+        self.make("unclaimed", "nobodys", wait=False)
+        self.make("claimed", "data-2", "data-1")
+        self.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
+                              DEPLOY / "sessions/rbac.yaml")
+        self.kube.wait_crds()
+        self.bed.processes.start("manager", [
+            self.bed.cairn, "manager", "--kubeconfig",
+            self.kube.kubeconfig_of_account("cairn", "cairn-manager"), "--unclaimed-after", "2s",
+            "--log-level", "debug"])
+        self.addCleanup(self.bed.processes.stop, "manager")
+        made = self.kube.wait(lambda made: made.get("status", {}).get("state"),
+                              "differentialsnapshot", "unclaimed")
+        self.assertEqual(made["status"]["state"], "Failure")
+        self.assertIn("no controller of the CSI driver 'nobody.csi.dev'", made["status"]["error"])
+        self.assertIn("DIFFERENTIAL_SNAPSHOT_SERVICE", made["status"]["error"])
+        self.assertEqual(self.kube.get("differentialsnapshot", "claimed")["status"]["state"],
+                         "Success")
+        self.assertNotIn("forbidden", self.bed.processes.log_text("manager"))
 
     def by_hand(self, name, driver, ref=None, ready=True):
         """A VolumeSnapshot and its content that no driver made."""
@@ -279,13 +303,15 @@ class Story(DiffsnapTest):
 
 
 class Ends(DiffsnapTest):
-    """Restarts, deleted bases, a driver without the service."""
+    """Restarts, deleted bases and targets, a driver without the service."""
+
+    unclaimed = "2s"
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         # Before the driver is away for the first time: the provisioner ends with it.
-        for name in ("data", "plain", "away"):
+        for name in ("data", "plain", "away", "gone"):
             cls.history(name)
 
     def test_a_deleted_base_is_still_known_after_a_restart(self):
@@ -306,6 +332,21 @@ class Ends(DiffsnapTest):
         self.assertEqual(self.status_of("/default/kept", self.token), 404)
         log = self.bed.processes.log_text("diffsnap")
         self.assertNotIn("forbidden", log, "a right is missing")
+
+    def test_an_object_ends_with_its_target(self):
+        self.make("ends", "gone-2", "gone-1")
+        self.assertEqual(self.status_of("/default/ends", self.token), 200)
+        self.kube.delete("volumesnapshot", "gone-2")
+        made = self.kube.wait(lambda made: made["status"]["state"] != "Success",
+                              "differentialsnapshot", "ends")
+        self.assertEqual(made["status"]["state"], "Failure")
+        self.assertIn("no VolumeSnapshot 'default/gone-2'", made["status"]["error"])
+        self.assertNotIn("url", made["status"])
+        self.assertEqual(self.status_of("/default/ends", self.token), 404)
+
+    def test_the_controller_of_another_driver_fails_what_nobody_answers(self):
+        Story.by_hand(self, "foreign", "other.csi.dev")
+        self.fails("no controller of the CSI driver 'other.csi.dev'", "not-ours", "foreign")
 
     def test_a_driver_without_the_service(self):
         command = self.bed.processes.commands["driver"][0]

@@ -17,6 +17,7 @@
 #include "kube/object.h"
 #include "older/diffsnap/diffsnap_driver.h"
 #include "older/diffsnap/diffsnap_resource.h"
+#include "older/diffsnap/unclaimed.h"
 #include "older/diffsnap/verdict.h"
 
 #define WORKERS      2U
@@ -27,6 +28,7 @@ struct diffsnap_controller {
 	struct diffsnap_controller_options options;
 	char *address;
 	struct kube_informer *informer;
+	struct kube_informer *snapshots;
 	struct kube_controller *common;
 	_Atomic uint64_t counts[4]; /* by enum diffsnap_state; errors for FOREIGN */
 	atomic_bool caught_up;
@@ -37,6 +39,52 @@ static void diffsnap_controller_on_change(void *arg, const json_t *old, const js
 	struct diffsnap_controller *c = arg;
 
 	kube_controller_add_object(c->common, now ? now : old);
+}
+
+/* Objects are found under the VolumeSnapshots that they name: "namespace/name". */
+#define BY_SNAPSHOT "snapshot"
+
+static void diffsnap_controller_emit_name(const json_t *object, const char *name,
+					  void (*emit)(void *to, const char *text), void *to)
+{
+	char key[KUBE_KEY_MAX];
+
+	if (name && name[0] && kube_key_of(kube_namespace(object), name, key))
+		emit(to, key);
+}
+
+static void diffsnap_controller_texts(const json_t *object,
+				      void (*emit)(void *to, const char *text), void *to)
+{
+	diffsnap_controller_emit_name(object, kube_str(object, "spec", "targetVolumeSnapshotName"),
+				      emit, to);
+	diffsnap_controller_emit_name(object, kube_str(object, "spec", "baseVolumeSnapshotName"),
+				      emit, to);
+}
+
+/* A VolumeSnapshot that is deleted ends the objects that name it as their target, and one
+ * that becomes ready lets them begin. */
+static void diffsnap_controller_on_snapshot(void *arg, const json_t *old, const json_t *now)
+{
+	struct diffsnap_controller *c = arg;
+	char key[KUBE_KEY_MAX];
+	json_t **found = NULL;
+	size_t n = 0;
+
+	if (!kube_key(now ? now : old, key) ||
+	    kube_informer_find(c->informer, BY_SNAPSHOT, key, &found, &n, NULL) != 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		kube_controller_add_object(c->common, found[i]);
+	kube_objects_free(found, n);
+}
+
+/* Only events are used; the objects are read from the API server. */
+static void diffsnap_controller_trim(json_t *snapshot)
+{
+	json_object_del(kube_at(snapshot, "metadata"), "managedFields");
+	json_object_del(kube_at(snapshot, "metadata"), "annotations");
+	json_object_del(snapshot, "spec");
 }
 
 static bool diffsnap_controller_same_text(const json_t *status, const char *name, const char *value)
@@ -123,6 +171,11 @@ static int diffsnap_controller_look_at(void *arg, const char *key, uint64_t *ret
 {
 	struct diffsnap_controller *c = arg;
 	struct kube_call how = kube_controller_call(c->common);
+	const struct diffsnap_unclaimed_options unclaimed = {
+		.client = c->options.client,
+		.recorder = c->options.recorder,
+		.after_ms = c->options.unclaimed_ms,
+	};
 	struct diffsnap_verdict verdict = {.state = DIFFSNAP_FOREIGN};
 	kube_auto_json json_t *object = NULL;
 	char buf[KUBE_KEY_MAX];
@@ -144,7 +197,9 @@ static int diffsnap_controller_look_at(void *arg, const char *key, uint64_t *ret
 	else
 		rc = say_other(c, key, object, &verdict, err);
 	diffsnap_resource_unrefp(&verdict.resource);
-	if (!rc && verdict.state != DIFFSNAP_FOREIGN)
+	if (!rc && verdict.state == DIFFSNAP_FOREIGN)
+		rc = diffsnap_unclaimed_look(&unclaimed, object, &how, ret_again_ms, err);
+	else if (!rc)
 		atomic_fetch_add(&c->counts[verdict.state], 1);
 	if (verdict.state == DIFFSNAP_PENDING)
 		*ret_again_ms = 0;
@@ -161,10 +216,32 @@ static void diffsnap_controller_tell_error(void *arg, const char *key, const str
 		  CAIRN_STR("error", err->msg));
 }
 
+static int diffsnap_controller_watch(struct diffsnap_controller *c, struct cairn_err *err)
+{
+	static const struct kube_index indexes[] = {{BY_SNAPSHOT, diffsnap_controller_texts},
+						    {NULL, NULL}};
+	const struct kube_informer_options objects = {.resource = &kube_differentialsnapshots,
+						      .indexes = indexes};
+	const struct kube_informer_options snapshots = {.resource = &kube_volumesnapshots,
+							.trim = diffsnap_controller_trim};
+	struct kube_client *client = c->options.client;
+	int rc = kube_informer_new(client, &objects, &c->informer, err);
+
+	if (!rc)
+		rc = kube_informer_add_handler(c->informer, diffsnap_controller_on_change, c, err);
+	if (!rc)
+		rc = kube_informer_new(client, &snapshots, &c->snapshots, err);
+	if (!rc)
+		rc = kube_informer_add_handler(c->snapshots, diffsnap_controller_on_snapshot, c,
+					       err);
+	if (!rc)
+		rc = kube_informer_start(c->informer, err);
+	return rc ? rc : kube_informer_start(c->snapshots, err);
+}
+
 int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 			    struct diffsnap_controller **ret, struct cairn_err *err)
 {
-	struct kube_informer_options watch = {.resource = &kube_differentialsnapshots};
 	cairn_cleanup(diffsnap_controller_freep) struct diffsnap_controller *c =
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
@@ -185,11 +262,7 @@ int diffsnap_controller_new(const struct diffsnap_controller_options *options,
 		return cairn_err_nomem(err, "controller");
 	rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
-		rc = kube_informer_new(options->client, &watch, &c->informer, err);
-	if (!rc)
-		rc = kube_informer_add_handler(c->informer, diffsnap_controller_on_change, c, err);
-	if (!rc)
-		rc = kube_informer_start(c->informer, err);
+		rc = diffsnap_controller_watch(c, err);
 	if (!rc)
 		rc = kube_controller_start(c->common, err);
 	if (rc)
@@ -203,6 +276,7 @@ void diffsnap_controller_free(struct diffsnap_controller *c)
 	if (!c)
 		return;
 	kube_controller_stop(c->common);
+	kube_informer_free(c->snapshots);
 	kube_informer_free(c->informer);
 	kube_controller_free(c->common);
 	free(c->address);

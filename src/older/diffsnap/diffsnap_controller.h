@@ -10,7 +10,7 @@
  *
  * The status keeps the base's handle: if the VolumeSnapshot of the base is deleted later,
  * even while this process does not run, the driver can still be queried. The target must
- * exist.
+ * exist: if its VolumeSnapshot is deleted later, the state becomes Failure.
  *
  * All state is in the objects: after a restart all of them are processed again.
  */
@@ -34,7 +34,8 @@ struct diffsnap_controller_options {
 	struct kube_recorder *recorder; /* may be NULL */
 	struct diffsnap_driver *driver;
 	struct diffsnap_table *table;
-	const char *address; /* host:port for clients; copied */
+	const char *address;   /* host:port for clients; copied */
+	uint64_t unclaimed_ms; /* for objects of other drivers, as in unclaimed.h */
 };
 
 /* Starts immediately; everything is borrowed. */

@@ -139,6 +139,7 @@ static int diffsnap_start(struct running *r, const struct diffsnap_options *o,
 		.driver = r->driver,
 		.table = r->table,
 		.address = o->advertise,
+		.unclaimed_ms = o->unclaimed_ms,
 	};
 
 	if (!rc)

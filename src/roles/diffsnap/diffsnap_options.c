@@ -12,6 +12,7 @@ struct diffsnap_options diffsnap_options = {
 	.listen = ":8443",
 	.timeout_ms = SERVER_CSI_TIMEOUT_DEFAULT_MS,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
+	.unclaimed_ms = SERVER_UNCLAIMED_DEFAULT_MS,
 };
 
 static const struct cairn_flag diffsnap_flags[] = {
@@ -27,6 +28,7 @@ static const struct cairn_flag diffsnap_flags[] = {
 	SERVER_FLAG_HTTP_ENDPOINT(diffsnap_options.http_address),
 	SERVER_FLAG_CSI_TIMEOUT(diffsnap_options.timeout_ms),
 	SERVER_FLAG_DRAIN_TIME(diffsnap_options.drain_ms, "requests"),
+	SERVER_FLAG_UNCLAIMED(diffsnap_options.unclaimed_ms),
 	CAIRN_FLAG_END,
 };
 

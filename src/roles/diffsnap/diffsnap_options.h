@@ -17,6 +17,7 @@ struct diffsnap_options {
 	const char *http_address;
 	uint64_t timeout_ms; /* of a call to the driver */
 	uint64_t drain_ms;
+	uint64_t unclaimed_ms; /* UINT64_MAX: never */
 };
 
 extern struct diffsnap_options diffsnap_options;

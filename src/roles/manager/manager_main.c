@@ -16,6 +16,7 @@
 #include "net/metrics.h"
 #include "net/signals.h"
 #include "net/tls/tls_settings.h"
+#include "older/diffsnap/unclaimed.h"
 #include "older/session/discovery.h"
 #include "older/session/session_controller.h"
 #include "older/session/webhook.h"
@@ -44,7 +45,8 @@ struct running {
 	struct kube_leader *leader;
 	struct session_controller *sessions;
 	struct discovery_controller *discovery;
-	struct kube_authz_cache *guard; /* for the webhook */
+	struct diffsnap_unclaimed *unclaimed; /* NULL: not wanted */
+	struct kube_authz_cache *guard;       /* for the webhook */
 	struct session_webhook *webhook;
 	struct net_metrics *metrics;
 	struct net_metric *counts[N_SHOWN];
@@ -66,9 +68,12 @@ static void manager_running_done(struct running *r)
 		session_controller_stop(r->sessions);
 	if (r->discovery)
 		session_discovery_controller_stop(r->discovery);
+	if (r->unclaimed)
+		diffsnap_unclaimed_stop(r->unclaimed);
 	kube_leader_free(r->leader);
 	session_controller_free(r->sessions);
 	session_discovery_controller_free(r->discovery);
+	diffsnap_unclaimed_free(r->unclaimed);
 	kube_recorder_free(r->recorder);
 	if (r->client)
 		kube_client_shutdown(r->client);
@@ -84,6 +89,8 @@ static void on_lead(void *arg, bool leads)
 	if (r->sessions)
 		session_controller_lead(r->sessions, leads);
 	session_discovery_controller_lead(r->discovery, leads);
+	if (r->unclaimed)
+		diffsnap_unclaimed_lead(r->unclaimed, leads);
 }
 
 static bool manager_is_ready(void *arg, char *reason, size_t cap)
@@ -165,6 +172,11 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 		.ns = ns,
 		.config_map = o->config_map,
 	};
+	const struct diffsnap_unclaimed_options unclaimed = {
+		.client = r->client,
+		.recorder = r->recorder,
+		.after_ms = o->unclaimed_ms,
+	};
 	struct kube_leader_options election = {
 		.ns = ns,
 		.name = o->sessions ? LEASE_NAME : LEASE_DISCOVERY,
@@ -175,6 +187,8 @@ static int run_controllers(struct running *r, const struct manager_options *o,
 
 	if (!rc)
 		rc = session_discovery_controller_new(r->client, r->recorder, &r->discovery, err);
+	if (!rc && o->sessions && o->unclaimed_ms != UINT64_MAX)
+		rc = diffsnap_unclaimed_new(&unclaimed, &r->unclaimed, err);
 	if (rc)
 		return rc;
 	if (o->elect)

@@ -18,6 +18,7 @@ struct manager_options manager_options = {
 	.velero_ns = "velero",
 	.velero_period_ms = VELERO_PERIOD_DEFAULT_MS,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
+	.unclaimed_ms = SERVER_UNCLAIMED_DEFAULT_MS,
 };
 
 static const struct cairn_flag manager_flags[] = {
@@ -53,6 +54,7 @@ static const struct cairn_flag manager_flags[] = {
 			 "calls to the API server a second at most (default: 50)"),
 	SERVER_FLAG_HTTP_ENDPOINT(manager_options.http_address),
 	SERVER_FLAG_DRAIN_TIME(manager_options.drain_ms, "reviews"),
+	SERVER_FLAG_UNCLAIMED(manager_options.unclaimed_ms),
 	CAIRN_FLAG_END,
 };
 
@@ -82,10 +84,10 @@ static int manager_options_check(int argc, char **argv, struct cairn_err *err)
 const struct command cmd_manager = {
 	.name = "manager",
 	.summary = "run the cluster-wide controllers",
-	.about =
-		"Snapshot sessions and their validating webhook, and DriverDiscovery; with --velero\n"
-		"what a Velero server needs beside it instead. Any number may run; one leads, all\n"
-		"serve the webhook.\n",
+	.about = "Snapshot sessions and their validating webhook, DriverDiscovery, and\n"
+		 "DifferentialSnapshots that no controller answers; with --velero what a Velero\n"
+		 "server needs beside it instead. Any number may run; one leads, all serve the\n"
+		 "webhook.\n",
 	.flags = manager_flags,
 	.check = manager_options_check,
 	.program = "manager",

@@ -26,6 +26,7 @@ struct manager_options {
 	const char *velero_directories; /* NULL: no location in a directory */
 	uint64_t velero_period_ms;
 	uint64_t drain_ms;
+	uint64_t unclaimed_ms; /* of DifferentialSnapshots; UINT64_MAX: never */
 };
 
 extern struct manager_options manager_options;
