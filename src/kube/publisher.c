@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +19,7 @@
 #include "base/mem.h"
 #include "base/ticker.h"
 #include "base/wait.h"
+#include "kube/informer.h"
 #include "kube/kube_client.h"
 #include "kube/object.h"
 
@@ -37,6 +39,8 @@ struct kube_publisher {
 	const char *field_manager;
 	void (*told)(const json_t *object, const struct cairn_err *failure);
 	struct cairn_ticker ticker;
+	struct kube_informer *informer; /* of the one object */
+	atomic_bool deleted;            /* by somebody else, and not applied since */
 	/* Used only on the ticker's thread. */
 	struct cairn_backoff backoff;
 	uint64_t due_ns; /* when to apply again without a change */
@@ -109,6 +113,8 @@ static uint64_t publisher_look(void *arg)
 	uint64_t ms = AGAIN_MS;
 	bool news = has_news(p);
 
+	if (atomic_exchange(&p->deleted, false))
+		p->due_ns = 0;
 	if (!news && cairn_monotonic_ns() < p->due_ns)
 		return LOOK_MS;
 	if (publisher_publish(p) != 0) {
@@ -121,6 +127,31 @@ static uint64_t publisher_look(void *arg)
 	}
 	p->due_ns = cairn_after_ms(ms);
 	return LOOK_MS;
+}
+
+static void publisher_on_change(void *arg, const json_t *old, const json_t *now)
+{
+	struct kube_publisher *p = arg;
+
+	(void)old;
+	if (now)
+		return;
+	atomic_store(&p->deleted, true);
+	cairn_ticker_hurry(&p->ticker);
+}
+
+/* Without the right to watch, a deleted object is applied within a minute. */
+static int publisher_watch(struct kube_publisher *p, struct cairn_err *err)
+{
+	cairn_auto_free char *selector = cairn_printf("metadata.name=%s", kube_name(p->object));
+	const struct kube_informer_options options = {.resource = p->resource,
+						      .field_selector = selector};
+	int rc = selector ? kube_informer_new(p->client, &options, &p->informer, err)
+			  : cairn_err_nomem(err, "publisher");
+
+	if (!rc)
+		rc = kube_informer_add_handler(p->informer, publisher_on_change, p, err);
+	return rc ? rc : kube_informer_start(p->informer, err);
 }
 
 static int publisher_begin(struct kube_publisher *p, const struct kube_publish_options *o,
@@ -137,7 +168,8 @@ static int publisher_begin(struct kube_publisher *p, const struct kube_publish_o
 	}
 	if (rc)
 		return rc;
-	return cairn_ticker_start(&p->ticker, "publish", 0, publisher_look, p, err);
+	rc = cairn_ticker_start(&p->ticker, "publish", 0, publisher_look, p, err);
+	return rc ? rc : publisher_watch(p, err);
 }
 
 int kube_publisher_new(struct kube_client *client, const struct kube_publish_options *options,
@@ -167,6 +199,7 @@ void kube_publisher_free(struct kube_publisher *p)
 {
 	if (!p)
 		return;
+	kube_informer_free(p->informer);
 	cairn_ticker_stop(&p->ticker);
 	json_decref(p->object);
 	free(p->ca_file);

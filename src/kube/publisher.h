@@ -3,8 +3,10 @@
 /* Keeps one object in its intended state, through which a service publishes itself.
  *
  * A thread applies the object at the start, when the CA file changes, and once a minute,
- * so that an external change or deletion is reverted. The object is not deleted at the
- * end: another instance may still serve.
+ * so that an external change is reverted. The object is watched, and applied again at once
+ * when it is deleted. A change does not have this effect: two instances with different
+ * values would revert each other without end. The object is not deleted at the end: another
+ * instance may still serve.
  */
 #ifndef CAIRN_KUBE_PUBLISHER_H
 #define CAIRN_KUBE_PUBLISHER_H

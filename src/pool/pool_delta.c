@@ -150,6 +150,19 @@ static int check_still_there(struct pool_delta *delta, struct cairn_err *err)
 		  : pool_impl_find_live_snapshot(delta->pool, delta->info.target.id, &again, err);
 }
 
+/* Names the two snapshots, and their volumes if these are two. */
+static int say_pair(const struct pool_delta *delta, const struct pool_delta_spec *spec,
+		    struct cairn_err *err)
+{
+	const char *base = delta->info.base.volume_name;
+	const char *target = delta->info.target.volume_name;
+
+	if (strcmp(base, target) == 0)
+		return cairn_err_wrap(err, "'%s' and '%s'", spec->base, spec->target);
+	return cairn_err_wrap(err, "'%s' of volume '%s' and '%s' of volume '%s'", spec->base, base,
+			      spec->target, target);
+}
+
 /* A missing record or file is permanent if two attempts miss the same one: merges
  * change every record that names an object before removing it, and numbers are
  * never reused. */
@@ -174,7 +187,7 @@ static int open_changes(struct pool_delta *delta, const struct record_snapshot *
 		if (rc && err)
 			*err = why;
 		if (rc == CAIRN_INVALID)
-			return cairn_err_wrap(err, "'%s' and '%s'", spec->base, spec->target);
+			return say_pair(delta, spec, err);
 		if (rc != CAIRN_NOT_FOUND && rc != CAIRN_DATA_LOSS)
 			return rc;
 		if (strcmp(why.msg, before.msg) == 0)

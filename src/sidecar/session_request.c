@@ -51,6 +51,8 @@ static int session_request_check(const struct sidecar_session_request *r, struct
 		return cairn_err_nomem(err, "request");
 	if (!r->token[0])
 		return cairn_err_set(err, CAIRN_INVALID, "session_token is missing");
+	if (!r->volume[0])
+		return cairn_err_set(err, CAIRN_INVALID, "volume_id is missing");
 	if (r->delta && !r->base[0])
 		return cairn_err_set(err, CAIRN_INVALID, "base_snapshot is missing");
 	if (!r->target[0])

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/err_replace.h"
 #include "base/log.h"
 #include "kube/digest.h"
 #include "kube/fair_queue.h"
@@ -97,7 +98,9 @@ static int check_session(struct stream *s, struct cairn_err *err)
 	net_call_trust(s->call);
 	if (!is_in_session(s, s->request.target) ||
 	    (s->request.delta && !is_in_session(s, s->request.base)))
-		return cairn_err_set(err, CAIRN_DENIED, "the session is not for that snapshot");
+		return cairn_err_set(
+			err, CAIRN_DENIED, "the session is not for the VolumeSnapshot '%s'",
+			!is_in_session(s, s->request.target) ? s->request.target : s->request.base);
 	if (!s->driver_name)
 		return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
 	return 0;
@@ -132,14 +135,15 @@ static int session_stream_find_names(struct stream *s, struct cairn_err *err)
 		rc = session_stream_find(s, s->request.base, &s->base, err);
 	if (rc)
 		return rc;
-	if (s->target->volume && volume[0] && strcmp(volume, s->target->volume) != 0)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "the snapshot is not of that volume");
-	if (!s->target->volume && !volume[0])
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "volume_id is missing, and Kubernetes does not know it");
+	if (s->target->volume && strcmp(volume, s->target->volume) != 0)
+		return cairn_err_set(err, CAIRN_NOT_FOUND,
+				     "VolumeSnapshot '%s' is not of the volume '%.64s'",
+				     s->request.target, volume);
 	if (s->base && s->base->volume && s->target->volume &&
 	    strcmp(s->base->volume, s->target->volume) != 0)
-		return cairn_err_set(err, CAIRN_INVALID, "the two snapshots are of two volumes");
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "VolumeSnapshots '%s' and '%s' are of two volumes",
+				     s->request.base, s->request.target);
 	return 0;
 }
 
@@ -241,6 +245,14 @@ static int session_stream_relay(struct stream *s, struct cairn_err *err)
 	return rc;
 }
 
+/* The driver's errors have its handles, which callers do not know. */
+static void session_stream_name_snapshots(const struct stream *s, struct cairn_err *err)
+{
+	cairn_err_replace(err, s->target->handle, s->request.target);
+	if (s->base)
+		cairn_err_replace(err, s->base->handle, s->request.base);
+}
+
 static int session_stream_serve(struct stream *s, bool delta, struct cairn_err *err)
 {
 	int rc = session_stream_read_request(s, delta, err);
@@ -255,6 +267,8 @@ static int session_stream_serve(struct stream *s, bool delta, struct cairn_err *
 	if (rc)
 		return rc;
 	rc = session_stream_relay(s, err);
+	if (rc)
+		session_stream_name_snapshots(s, err);
 	if (rc == CAIRN_UNAVAILABLE)
 		sidecar_driver_doubt(s->sidecar->driver);
 	return rc;

@@ -112,8 +112,8 @@ class Bench:
 
     def sessions(self):
         token = self.roles.session("bench", "before", "after")
-        request = (text(1, token) + text(3, "before") + text(4, "after") +
-                   number(6, STREAM_MESSAGE))
+        request = (text(1, token) + text(2, self.csi.volume_id("data")) + text(3, "before") +
+                   text(4, "after") + number(6, STREAM_MESSAGE))
         return lambda: self.stream("/SnapshotMetadata/GetDelta", request)
 
     def differential(self):

@@ -180,6 +180,8 @@ class Manifests(unittest.TestCase):
                ("get", "volumesnapshotcontents.snapshot.storage.k8s.io", "default"): "yes",
                ("delete", "volumesnapshotcontents.snapshot.storage.k8s.io", "default"): "no",
                ("get", "snapshotmetadataservices.cbt.storage.k8s.io", "default"): "yes",
+               ("list", "snapshotmetadataservices.cbt.storage.k8s.io", "default"): "yes",
+               ("watch", "snapshotmetadataservices.cbt.storage.k8s.io", "default"): "yes",
                ("update", "snapshotmetadataservices.cbt.storage.k8s.io", "default"): "no",
                ("get", "secrets", "default"): "no",
                ("create", "tokenreviews.authentication.k8s.io", "default"): "no"}

@@ -86,8 +86,9 @@ class FlavoursTest(GenerationsTest):
         return self.tuples(self.stream(SHIPPED, "GetMetadataAllocated", snapshot_name=target,
                                        **common), limit)
 
-    def in_session(self, token, base, target, limit, volume=""):
-        common = {"session_token": token, "volume_id": volume, "max_results": limit}
+    def in_session(self, token, base, target, limit, volume=None):
+        common = {"session_token": token, "max_results": limit,
+                  "volume_id": volume or self.csi.volume_id("data")}
         if base:
             messages = self.stream(SESSION, "GetDelta", base_snapshot=base,
                                    target_snapshot=target, **common)
@@ -184,8 +185,8 @@ class Flavours(FlavoursTest):
             for limit in LIMITS:
                 self.assertEqual(self.in_session(token, "data-1", "data-2", limit), direct)
             self.refuses(grpc.StatusCode.OUT_OF_RANGE, SESSION, "GetDelta", session_token=token,
-                         base_snapshot="data-1", target_snapshot="data-2",
-                         starting_byte_offset=2**63 + 1)
+                         volume_id=self.csi.volume_id("data"), base_snapshot="data-1",
+                         target_snapshot="data-2", starting_byte_offset=2**63 + 1)
         finally:
             self.bed.processes.stop("driver")
             self.bed.processes.start("driver", command)
@@ -195,7 +196,8 @@ class Flavours(FlavoursTest):
     def test_what_a_session_is_not_good_for(self):
         token = self.session("narrow", "data-1", "data-2")
         code = grpc.StatusCode
-        delta = {"session_token": token, "base_snapshot": "data-1", "target_snapshot": "data-2"}
+        delta = {"session_token": token, "base_snapshot": "data-1", "target_snapshot": "data-2",
+                 "volume_id": self.csi.volume_id("data")}
         for wanted, fields in [
                 (code.INVALID_ARGUMENT, {"session_token": ""}),
                 (code.UNAUTHENTICATED, {"session_token": "0" * 64}),
@@ -203,6 +205,7 @@ class Flavours(FlavoursTest):
                 (code.UNAUTHENTICATED, {"session_token": token.upper()}),
                 (code.UNAUTHENTICATED, {"session_token": "x" * 5000}),
                 (code.UNAUTHENTICATED, {"session_token": self.token}),
+                (code.INVALID_ARGUMENT, {"volume_id": ""}),
                 (code.INVALID_ARGUMENT, {"base_snapshot": ""}),
                 (code.INVALID_ARGUMENT, {"target_snapshot": ""}),
                 (code.PERMISSION_DENIED, {"base_snapshot": "other-1"}),
@@ -214,9 +217,13 @@ class Flavours(FlavoursTest):
             with self.subTest(**fields):
                 text = self.refuses(wanted, SESSION, "GetDelta", **{**delta, **fields})
                 self.assertNotIn(token, text)
+                for name in ("data-1", "data-2"):
+                    self.assertNotIn(self.csi.snapshot_id(name), text, "a handle")
         mixed = self.session("mixed", "data-1", "other-2")
-        self.refuses(code.INVALID_ARGUMENT, SESSION, "GetDelta", session_token=mixed,
-                     base_snapshot="data-1", target_snapshot="other-2")
+        text = self.refuses(code.INVALID_ARGUMENT, SESSION, "GetDelta", session_token=mixed,
+                            volume_id=self.csi.volume_id("other"), base_snapshot="data-1",
+                            target_snapshot="other-2")
+        self.assertIn("'data-1' and 'other-2'", text)
         for name in ("sidecar", "manager", "driver", "diffsnap"):
             log = self.bed.processes.log_text(name)
             self.assertNotIn(token, log, f"{name} logs a session token")
@@ -262,7 +269,7 @@ class Flavours(FlavoursTest):
         before = reads()
         for i in range(40):
             self.refuses(grpc.StatusCode.UNAUTHENTICATED, SESSION, "GetAllocated",
-                         session_token=f"{i:064x}", snapshot="data-2")
+                         session_token=f"{i:064x}", snapshot="data-2", volume_id="any")
         self.assertEqual(reads(), before)
 
     def test_an_expired_session_is_refused_before_it_is_deleted(self):
@@ -275,7 +282,7 @@ class Flavours(FlavoursTest):
                                       "snapshotNamespace": "default", "snapshots": ["data-2"]}})
             time.sleep(1)
             self.refuses(grpc.StatusCode.UNAUTHENTICATED, SESSION, "GetAllocated",
-                         session_token=name, snapshot="data-2")
+                         session_token=name, snapshot="data-2", volume_id="any")
         finally:
             self.bed.processes.start("manager", self.bed.processes.commands["manager"][0])
 

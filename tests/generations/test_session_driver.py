@@ -119,6 +119,7 @@ class SessionDriver(unittest.TestCase):
     @classmethod
     def call(cls, method, **fields):
         """The messages as they came."""
+        fields.setdefault("volume_id", VOLUME)
         request = getattr(Session, f"{method}Request")(session_token=TOKEN, **fields)
         stream = cls.channel.unary_stream(f"/SnapshotMetadata/{method}")
         return list(stream(request.SerializeToString(), timeout=60))
@@ -162,9 +163,25 @@ class SessionDriver(unittest.TestCase):
                 self.assertEqual(caught.exception.code(), code)
                 self.assertIn("as it says: ü", caught.exception.details())
 
+    def test_its_handles_are_the_callers_names_in_its_errors(self):
+        self.driver.ending = (grpc.StatusCode.NOT_FOUND, "'handle/one' is not before 'handle/two'")
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.call("GetDelta", base_snapshot="one", target_snapshot="two")
+        self.assertIn("'one' is not before 'two'", caught.exception.details())
+
+    def test_the_volume_is_required(self):
+        for method, fields in (("GetAllocated", {"snapshot": "one"}),
+                               ("GetDelta", {"base_snapshot": "one", "target_snapshot": "two"})):
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.call(method, volume_id="", **fields)
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+            self.assertIn("volume_id is missing", caught.exception.details())
+        self.assertEqual(self.driver.asked, [])
+
     def test_nothing_reaches_it_without_a_session(self):
         stream = self.channel.unary_stream("/SnapshotMetadata/GetAllocated")
-        request = Session.GetAllocatedRequest(session_token="6" * 64, snapshot="one")
+        request = Session.GetAllocatedRequest(session_token="6" * 64, snapshot="one",
+                                              volume_id=VOLUME)
         with self.assertRaises(grpc.RpcError) as caught:
             list(stream(request.SerializeToString(), timeout=60))
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
@@ -190,6 +207,15 @@ class SessionDriver(unittest.TestCase):
         self.assertEqual(made["metadata"]["annotations"], {f"{GROUP}/driver-namespace": "cairn"})
         self.assertEqual(made["spec"], {"address": f"{HOST}:{self.roles.grpc_port}",
                                         "caCert": encode(self.roles.authority.crt)})
+
+    def test_its_configuration_comes_back_when_it_is_deleted(self):
+        before = self.kube.wait(lambda _: True, "snapshotservicesconfigurations", Roles.DRIVER)
+        self.kube.kubectl("delete", "snapshotservicesconfigurations", Roles.DRIVER)
+        wait_until(lambda: [made for made in
+                            self.kube.get("snapshotservicesconfigurations")["items"]
+                            if made["metadata"]["uid"] != before["metadata"]["uid"] and
+                            made["spec"] == before["spec"]], 90, "it is back")
+        self.assertNotIn("forbidden", self.bed.processes.log_text("sidecar"))
 
     def test_the_shipped_flavour_is_not_made_up(self):
         """The driver does not have it: its own words are passed on."""

@@ -187,13 +187,39 @@ class Story(ManagerTest):
         self.by_hand("foreign", "other.csi.dev")
         self.fails("several drivers", "mixed", "data-1", "foreign")
         self.fails("no SnapshotServicesConfiguration", "unconfigured", "foreign")
-        self.configure("other", "other.csi.dev", "10.0.0.1:1")
+        self.configure("other", "other.csi.dev")
         self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "other")
-        self.fails_soon("driver-namespace", "nowhere", "foreign")
         self.configure("other-too", "other.csi.dev")
         self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "other-too")
         self.fails_soon("several SnapshotServicesConfigurations", "twice", "foreign")
-        self.assertEqual([d for d in self.data() if "foreign" in d["spec"]["snapshots"]], [])
+
+    def test_an_ip_address_is_enough_of_a_configuration(self):
+        """As in the proposal, which knows no annotation for the driver's namespace."""
+        self.by_hand("plain", "plain.csi.dev")
+        self.configure("plain", "plain.csi.dev", "10.0.0.1:6443")
+        self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "plain")
+        made = self.request("by-address", "plain")
+        self.assertEqual(made["status"]["sessionState"], "Ready", made["status"])
+        self.assertEqual(made["status"]["sessionURL"], "10.0.0.1:6443")
+        data, = self.data_of(made)
+        self.assertEqual(data["metadata"]["namespace"], "cairn")
+
+    def test_a_request_that_failed_for_want_of_a_configuration_is_tried_again(self):
+        self.by_hand("early", "early.csi.dev")
+        self.request("quick", "early", wait=False)
+        self.kube.wait(lambda made: "no SnapshotServicesConfiguration" in
+                       made.get("status", {}).get("error", ""), "snapshotsessionrequest", "quick")
+        self.assertEqual(self.finished("quick")["status"]["sessionState"], "Failed")
+        self.request("later", "early", wait=False)
+        self.kube.wait(lambda made: made.get("status", {}).get("sessionState") == "Pending",
+                       "snapshotsessionrequest", "later")
+        self.configure("early", "early.csi.dev")
+        self.addCleanup(self.kube.delete, "snapshotservicesconfigurations", "early")
+        for name in ("quick", "later"):
+            made = self.kube.wait(lambda made: made["status"]["sessionState"] == "Ready",
+                                  "snapshotsessionrequest", name)
+            self.assertNotIn("error", made["status"])
+            self.assertEqual(len(self.data_of(made)), 1)
 
     def test_what_is_not_ready_is_waited_for(self):
         self.kube.apply({"apiVersion": f"{SNAPSHOT}/v1", "kind": "VolumeSnapshot",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/err_replace.h"
 #include "base/lock.h"
 #include "base/mem.h"
 #include "csi_client/driver_identity.h"
@@ -162,8 +163,11 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 			       &csi__v1__differential_snapshot_response__descriptor, &answer, err);
 	if (!rc)
 		rc = check_page((const void *)answer, err);
-	if (rc)
+	if (rc) { /* clients do not know the driver's handles */
+		cairn_err_replace(err, resource->target, resource->target_name);
+		cairn_err_replace(err, resource->base, resource->base_name);
 		return rc;
+	}
 	*ret = (void *)cairn_take(answer);
 	return 0;
 }

@@ -165,16 +165,23 @@ static int stay_pending(struct session_controller *c, const json_t *request,
 	return patch_status(c, request, json_pack("{s:s}", "error", verdict->why.msg), err);
 }
 
+/* A request that failed becomes ready when the reason has passed, such as a missing
+ * configuration; else it stays as it is. */
 static int request_reconcile_decide(struct session_controller *c, const json_t *request,
-				    uint64_t *ret_again_ms, struct cairn_err *err)
+				    bool failed, uint64_t *ret_again_ms, struct cairn_err *err)
 {
 	struct kube_call how = kube_controller_call(c->common);
+	const struct session_validation with = {
+		.client = c->options.client, .configurations = c->configurations, .ns = c->ns};
 	struct session_verdict verdict;
-	int rc = session_request_validate(c->options.client, c->configurations, request, &how,
-					  &verdict, err);
+	int rc = session_request_validate(&with, request, &how, &verdict, err);
 
 	if (rc)
 		return rc;
+	if (failed && verdict.state != SESSION_READY) {
+		json_decref(verdict.configuration);
+		return 0;
+	}
 	switch (verdict.state) {
 	case SESSION_READY:
 		rc = request_reconcile_make_ready(c, request, &verdict, err);
@@ -221,7 +228,8 @@ int session_request_look(struct session_controller *c, const json_t *request,
 	if (left == 0)
 		return request_reconcile_end(c, request, err);
 	*ret_again_ms = left;
-	return strcmp(state, "Pending") == 0
-		       ? request_reconcile_decide(c, request, ret_again_ms, err)
-		       : 0;
+	return strcmp(state, "Ready") == 0
+		       ? 0
+		       : request_reconcile_decide(c, request, strcmp(state, "Failed") == 0,
+						  ret_again_ms, err);
 }

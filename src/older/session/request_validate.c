@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "kube/informer.h"
 #include "kube/kube_snapshot.h"
 #include "kube/object.h"
+#include "kube/timestamp.h"
 
 const char *session_state_name(enum session_state state)
 {
@@ -51,22 +53,34 @@ static int request_validate_look_at_snapshot(struct kube_client *client, const c
 	return 0;
 }
 
-static int find_configuration(struct kube_informer *configurations, const char *driver,
-			      struct session_verdict *ret, struct cairn_err *err)
+/* True for a request that is new enough to wait for a configuration. */
+static bool may_wait(const json_t *request)
+{
+	uint64_t made;
+	uint64_t now = cairn_now_ns();
+
+	return kube_time_parse(kube_str(request, "metadata", "creationTimestamp"), &made) &&
+	       (now < made || now - made < SESSION_CONFIGURATION_WAIT_MS * CAIRN_NS_PER_MS);
+}
+
+static int find_configuration(const struct session_validation *with, const char *driver,
+			      const json_t *request, struct session_verdict *ret,
+			      struct cairn_err *err)
 {
 	json_t **found = NULL;
 	size_t n = 0;
-	int rc = kube_informer_find(configurations, SESSION_DRIVER_INDEX, driver, &found, &n, err);
+	int rc = kube_informer_find(with->configurations, SESSION_DRIVER_INDEX, driver, &found, &n,
+				    err);
 
 	if (rc)
 		return rc;
 	if (n == 1) {
 		ret->configuration = json_incref(found[0]);
-		rc = session_driver_namespace(found[0], ret->driver_namespace, &ret->why);
+		rc = session_driver_namespace(found[0], with->ns, ret->driver_namespace, &ret->why);
 		if (rc)
 			ret->state = SESSION_FAILED;
 	} else {
-		ret->state = SESSION_FAILED;
+		ret->state = may_wait(request) ? SESSION_PENDING : SESSION_FAILED;
 		cairn_err_set(&ret->why, CAIRN_NOT_FOUND,
 			      n ? "there are several SnapshotServicesConfigurations of the driver "
 				  "'%s'"
@@ -77,9 +91,9 @@ static int find_configuration(struct kube_informer *configurations, const char *
 	return 0;
 }
 
-int session_request_validate(struct kube_client *client, struct kube_informer *configurations,
-			     const json_t *request, const struct kube_call *how,
-			     struct session_verdict *ret, struct cairn_err *err)
+int session_request_validate(const struct session_validation *with, const json_t *request,
+			     const struct kube_call *how, struct session_verdict *ret,
+			     struct cairn_err *err)
 {
 	const json_t *names = kube_at(request, "spec", "snapshots");
 	cairn_auto_free char *driver = NULL;
@@ -94,8 +108,8 @@ int session_request_validate(struct kube_client *client, struct kube_informer *c
 
 		if (!text)
 			continue;
-		rc = request_validate_look_at_snapshot(client, kube_namespace(request), text, how,
-						       &driver, ret, err);
+		rc = request_validate_look_at_snapshot(with->client, kube_namespace(request), text,
+						       how, &driver, ret, err);
 		if (rc || ret->state != SESSION_READY)
 			return rc;
 	}
@@ -104,5 +118,5 @@ int session_request_validate(struct kube_client *client, struct kube_informer *c
 		cairn_err_set(&ret->why, CAIRN_INVALID, "no snapshot is named");
 		return 0;
 	}
-	return find_configuration(configurations, driver, ret, err);
+	return find_configuration(with, driver, request, ret, err);
 }

@@ -31,11 +31,21 @@ struct session_verdict {
 	char driver_namespace[SESSION_NAMESPACE_MAX + 1];
 };
 
-/* `configurations` has an index SESSION_DRIVER_INDEX. Fails if the API server cannot be
- * reached; everything else is a verdict. */
 #define SESSION_DRIVER_INDEX "driver"
-int session_request_validate(struct kube_client *client, struct kube_informer *configurations,
-			     const json_t *request, const struct kube_call *how,
-			     struct session_verdict *ret, struct cairn_err *err);
+
+/* How long a new request waits for its driver's configuration before it fails: that of a
+ * driver that has just started, or that was deleted and is being put back. */
+#define SESSION_CONFIGURATION_WAIT_MS 10000U
+
+struct session_validation {
+	struct kube_client *client;
+	struct kube_informer *configurations; /* with an index SESSION_DRIVER_INDEX */
+	const char *ns;                       /* of a driver whose configuration does not say it */
+};
+
+/* Fails if the API server cannot be reached; everything else is a verdict. */
+int session_request_validate(const struct session_validation *with, const json_t *request,
+			     const struct kube_call *how, struct session_verdict *ret,
+			     struct cairn_err *err);
 
 #endif

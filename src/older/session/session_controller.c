@@ -34,6 +34,19 @@ static void add_key(struct session_controller *c, char kind, const json_t *objec
 	kube_controller_add(c->common, key);
 }
 
+static void session_controller_add_all(struct session_controller *c, struct kube_informer *informer,
+				       char kind)
+{
+	json_t **found = NULL;
+	size_t n = 0;
+
+	if (kube_informer_list(informer, &found, &n, NULL) != 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		add_key(c, kind, found[i]);
+	kube_objects_free(found, n);
+}
+
 /* ---- events ------------------------------------------------------------- */
 
 /* Data whose request was deleted is deleted too. */
@@ -59,6 +72,16 @@ static void session_controller_on_data(void *arg, const json_t *old, const json_
 	(void)old;
 	if (now)
 		add_key(arg, KEY_DATA, now);
+}
+
+/* Requests that failed or wait for want of this configuration are processed again. */
+static void on_configuration(void *arg, const json_t *old, const json_t *now)
+{
+	struct session_controller *c = arg;
+
+	(void)old;
+	if (now)
+		session_controller_add_all(c, c->requests, KEY_REQUEST);
 }
 
 static void on_settings(void *arg, const json_t *old, const json_t *now)
@@ -142,19 +165,6 @@ static void session_controller_tell_error(void *arg, const char *key, const stru
 		  CAIRN_STR("error", is_request ? err->msg : cairn_code_name(err->code)));
 }
 
-static void session_controller_add_all(struct session_controller *c, struct kube_informer *informer,
-				       char kind)
-{
-	json_t **found = NULL;
-	size_t n = 0;
-
-	if (kube_informer_list(informer, &found, &n, NULL) != 0)
-		return;
-	for (size_t i = 0; i < n; i++)
-		add_key(c, kind, found[i]);
-	kube_objects_free(found, n);
-}
-
 void session_controller_lead(struct session_controller *c, bool leads)
 {
 	if (!kube_controller_lead(c->common, leads))
@@ -201,7 +211,8 @@ static int watch_all(struct session_controller *c, struct cairn_err *err)
 	if (!rc)
 		rc = session_controller_watch(c, &requests, on_request, &c->requests, err);
 	if (!rc)
-		rc = session_controller_watch(c, &configurations, NULL, &c->configurations, err);
+		rc = session_controller_watch(c, &configurations, on_configuration,
+					      &c->configurations, err);
 	if (!rc)
 		rc = session_controller_watch(c, &settings, on_settings, &c->settings_map, err);
 	if (!rc)

@@ -4,7 +4,9 @@
  *
  * A new SnapshotSessionRequest becomes Pending, with its expiry time. A pending request
  * becomes Ready if all its snapshots belong to one driver that has a
- * SnapshotServicesConfiguration; else Failed, with the reason. Each ready request has a
+ * SnapshotServicesConfiguration; else Failed, with the reason. Without a configuration it
+ * stays Pending for SESSION_CONFIGURATION_WAIT_MS, and a failed request is processed again
+ * when a configuration changes. Each ready request has a
  * SnapshotSessionData in the driver's namespace: its name, 256 random bits, is the token.
  * Requests and data are deleted when they expire, and data also when its request is
  * deleted.

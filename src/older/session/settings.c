@@ -60,8 +60,8 @@ static const char *namespace_in(const char *address, size_t *ret_n)
 	return dot + 1;
 }
 
-int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMESPACE_MAX + 1],
-			     struct cairn_err *err)
+int session_driver_namespace(const json_t *configuration, const char *fallback,
+			     char out[SESSION_NAMESPACE_MAX + 1], struct cairn_err *err)
 {
 	const char *found = kube_annotation(configuration, KUBE_CBT_NAMESPACE_ANNOTATION);
 	const char *address = kube_str(configuration, "spec", "address");
@@ -69,7 +69,11 @@ int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMES
 
 	if (!found && address)
 		found = namespace_in(address, &n);
-	if (!found || !is_namespace(found, n))
+	if (!found) {
+		found = fallback;
+		n = strlen(fallback);
+	}
+	if (!is_namespace(found, n))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "SnapshotServicesConfiguration '%s' does not say in which "
 				     "namespace its driver runs: set the annotation %s",

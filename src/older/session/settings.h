@@ -27,12 +27,13 @@ int session_settings_read(const json_t *map, struct session_settings *ret, struc
 
 /* Returns the namespace of the driver of a SnapshotServicesConfiguration: from the
  * annotation cbt.storage.k8s.io/driver-namespace, else from the address if it is that of a
- * Service (SERVICE.NAMESPACE, SERVICE.NAMESPACE.svc…).
+ * Service (SERVICE.NAMESPACE, SERVICE.NAMESPACE.svc…), else `fallback`: an address may be
+ * an IP address, which says nothing of a namespace.
  *
- * CAIRN_INVALID  neither is present
+ * CAIRN_INVALID  the namespace is not a valid name
  */
 #define SESSION_NAMESPACE_MAX 63U
-int session_driver_namespace(const json_t *configuration, char out[SESSION_NAMESPACE_MAX + 1],
-			     struct cairn_err *err);
+int session_driver_namespace(const json_t *configuration, const char *fallback,
+			     char out[SESSION_NAMESPACE_MAX + 1], struct cairn_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/err_replace.h"
 #include "base/text.h"
 
 static void a_frame_adds_context_in_front(void **state)
@@ -63,9 +64,46 @@ static void codes_have_grpc_names_by_either_sign(void **state)
 	assert_string_equal(cairn_code_name(99), "UNKNOWN");
 }
 
+static void words_are_replaced_in_the_text(void **state)
+{
+	static const struct {
+		const char *before, *from, *to, *after;
+	} cases[] = {
+		{"'snap-12' is gone", "snap-12", "monday", "'monday' is gone"},
+		{"snap-12 and snap-12", "snap-12", "m", "m and m"},
+		{"snap-123 is no snap-12", "snap-12", "m", "snap-123 is no m"},
+		{"xsnap-12 of snap-12x", "snap-12", "m", "xsnap-12 of snap-12x"},
+		{"'pool/1' is gone", "pool/1", "m", "'m' is gone"},
+		{"12 of 12", "12", "m", "12 of 12"}, /* too short to be a handle */
+		{"as it is", "", "m", "as it is"},
+	};
+	char large[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct cairn_err err = {0};
+
+		cairn_err_set(&err, CAIRN_NOT_FOUND, "%s", cases[i].before);
+		cairn_err_replace(&err, cases[i].from, cases[i].to);
+		assert_string_equal(err.msg, cases[i].after);
+		assert_int_equal(err.code, CAIRN_NOT_FOUND);
+	}
+	memset(large, 'x', sizeof(large));
+	large[sizeof(large) - 1] = '\0';
+	for (int i = 0; i < 2; i++) {
+		struct cairn_err err = {0};
+
+		cairn_err_set(&err, CAIRN_NOT_FOUND, "'snap-12' 'snap-12'");
+		cairn_err_replace(&err, "snap-12", large);
+		assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+	}
+	cairn_err_replace(NULL, "snap-12", "m");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_replaced_in_the_text),
 		cmocka_unit_test(a_frame_adds_context_in_front),
 		cmocka_unit_test(long_text_is_cut_between_characters),
 		cmocka_unit_test(a_missing_err_is_allowed),

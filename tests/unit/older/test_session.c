@@ -63,12 +63,12 @@ static void a_configuration_says_where_its_driver_runs(void **state)
 		{"cairn.storage:6443", NULL, "storage"},
 		{"cairn.storage.svc:6443", NULL, "storage"},
 		{"cairn.storage.svc.cluster.local:6443", NULL, "storage"},
-		{"cairn:6443", NULL, NULL},
-		{"cairn.example.com:6443", NULL, NULL},
-		{"cairn.storage.svcx:6443", NULL, NULL},
-		{"127.0.0.1:6443", NULL, NULL},
-		{"[::1]:6443", NULL, NULL},
-		{"cairn.:6443", NULL, NULL},
+		{"cairn:6443", NULL, "manager"},
+		{"cairn.example.com:6443", NULL, "manager"},
+		{"cairn.storage.svcx:6443", NULL, "manager"},
+		{"127.0.0.1:6443", NULL, "manager"},
+		{"[::1]:6443", NULL, "manager"},
+		{"cairn.:6443", NULL, "manager"},
 		{"cairn.Storage:6443", NULL, NULL},
 		{"127.0.0.1:6443", "driver-ns", "driver-ns"},
 		{"cairn.storage:6443", "other", "other"},
@@ -86,7 +86,7 @@ static void a_configuration_says_where_its_driver_runs(void **state)
 		int rc;
 
 		assert_non_null(object);
-		rc = session_driver_namespace(object, ns, NULL);
+		rc = session_driver_namespace(object, "manager", ns, NULL);
 		if (rc != (cases[i].ns ? 0 : CAIRN_INVALID))
 			fail_msg("%s: %d", cases[i].address, rc);
 		if (!rc)
