@@ -14,12 +14,25 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset)
+#define IO_HERE (-1) /* at the descriptor's own position */
+
+static ssize_t io_read(int fd, void *buf, size_t n, off_t offset)
+{
+	return offset == IO_HERE ? read(fd, buf, n) : pread(fd, buf, n, offset);
+}
+
+static ssize_t io_write(int fd, const void *buf, size_t n, off_t offset)
+{
+	return offset == IO_HERE ? write(fd, buf, n) : pwrite(fd, buf, n, offset);
+}
+
+static ssize_t io_read_full(int fd, void *buf, size_t n, off_t offset)
 {
 	size_t done = 0;
 
 	while (done < n) {
-		ssize_t got = pread(fd, (char *)buf + done, n - done, (off_t)(offset + done));
+		off_t at = offset == IO_HERE ? IO_HERE : offset + (off_t)done;
+		ssize_t got = io_read(fd, (char *)buf + done, n - done, at);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -30,61 +43,54 @@ ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset)
 		done += (size_t)got;
 	}
 	return (ssize_t)done;
+}
+
+static int io_write_full(int fd, const void *buf, size_t n, off_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		off_t at = offset == IO_HERE ? IO_HERE : offset + (off_t)done;
+		ssize_t put = io_write(fd, (const char *)buf + done, n - done, at);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put == 0)
+			errno = EIO;
+		if (put <= 0)
+			return -1;
+		done += (size_t)put;
+	}
+	return 0;
+}
+
+/* An offset that off_t cannot hold must not become IO_HERE. */
+static bool io_offset_fits(uint64_t offset)
+{
+	if (offset <= INT64_MAX)
+		return true;
+	errno = EINVAL;
+	return false;
+}
+
+ssize_t cairn_pread_full(int fd, void *buf, size_t n, uint64_t offset)
+{
+	return io_offset_fits(offset) ? io_read_full(fd, buf, n, (off_t)offset) : -1;
 }
 
 ssize_t cairn_read_full(int fd, void *buf, size_t n)
 {
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t got = read(fd, (char *)buf + done, n - done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -1;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
+	return io_read_full(fd, buf, n, IO_HERE);
 }
 
 int cairn_pwrite_full(int fd, const void *buf, size_t n, uint64_t offset)
 {
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t put =
-			pwrite(fd, (const char *)buf + done, n - done, (off_t)(offset + done));
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put == 0)
-			errno = EIO;
-		if (put <= 0)
-			return -1;
-		done += (size_t)put;
-	}
-	return 0;
+	return io_offset_fits(offset) ? io_write_full(fd, buf, n, (off_t)offset) : -1;
 }
 
 int cairn_write_full(int fd, const void *buf, size_t n)
 {
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t put = write(fd, (const char *)buf + done, n - done);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put == 0)
-			errno = EIO;
-		if (put <= 0)
-			return -1;
-		done += (size_t)put;
-	}
-	return 0;
+	return io_write_full(fd, buf, n, IO_HERE);
 }
 
 /* The size from stat() is only a hint: procfs and sysfs files report 0 or a page, and

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/output_record.h"
 #include "cli/pool_open.h"
+#include "cli/space.h"
 #include "pool/pool.h"
 
 static bool used;
@@ -20,9 +21,7 @@ static const struct cairn_flag snapshot_info_flags[] = {
 
 struct facts {
 	struct pool_snapshot snapshot;
-	uint64_t allocated;
-	struct pool_usage usage;
-	uint64_t exclusive;
+	struct cmd_space space;
 };
 
 static int snapshot_info_collect(struct pool *pool, const char *name, struct facts *facts,
@@ -30,14 +29,10 @@ static int snapshot_info_collect(struct pool *pool, const char *name, struct fac
 {
 	int rc = pool_snapshot_get(pool, name, &facts->snapshot, err);
 
+	facts->space.alone = used;
 	if (rc || facts->snapshot.deleted)
 		return rc;
-	rc = pool_allocated_bytes(pool, facts->snapshot.id, &facts->allocated, err);
-	if (!rc)
-		rc = pool_usage_get(pool, facts->snapshot.id, NULL, &facts->usage, err);
-	if (!rc && used)
-		rc = pool_exclusive_bytes(pool, facts->snapshot.id, &facts->exclusive, err);
-	return rc;
+	return cmd_space_collect(pool, facts->snapshot.id, used, &facts->space, err);
 }
 
 static void print_set(const struct pool_snapshot *snapshot)
@@ -74,12 +69,8 @@ static void snapshot_info_print_facts(const struct facts *facts)
 			     cmd_time_text(snapshot->expires_ns, time));
 		return;
 	}
-	cmd_out_fact("allocated", "%s", cairn_format_size(facts->allocated, text));
-	cmd_out_fact("used", "%s", cairn_format_size(facts->usage.used_bytes, text));
-	if (used)
-		cmd_out_fact("alone", "%s", cairn_format_size(facts->exclusive, text));
-	cmd_out_fact("device", "%s", *facts->usage.device ? facts->usage.device : "-");
-	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
+	cmd_space_print_allocated(&facts->space);
+	cmd_space_print(&facts->space);
 }
 
 static int snapshot_info_print_json(const struct facts *facts, struct cairn_err *err)
@@ -89,10 +80,8 @@ static int snapshot_info_print_json(const struct facts *facts, struct cairn_err 
 	cmd_json_begin(&json);
 	cairn_json_object_begin(&json);
 	cmd_json_snapshot_fields(&json, &facts->snapshot);
-	cmd_json_field_u64(&json, "allocated_bytes", facts->allocated);
-	cmd_json_usage_fields(&json, facts->snapshot.deleted ? NULL : &facts->usage);
-	if (used)
-		cmd_json_field_u64(&json, "exclusive_bytes", facts->exclusive);
+	cmd_json_field_u64(&json, "allocated_bytes", facts->space.allocated);
+	cmd_space_json(&json, &facts->space, facts->snapshot.deleted);
 	cairn_json_object_end(&json);
 	return cmd_json_end(&json, err);
 }

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/output_record.h"
 #include "cli/pool_open.h"
+#include "cli/space.h"
 #include "pool/pool.h"
 
 static bool used;
@@ -20,9 +21,7 @@ static const struct cairn_flag volume_info_flags[] = {
 
 struct facts {
 	struct pool_volume volume;
-	uint64_t allocated;
-	struct pool_usage usage;
-	uint64_t exclusive;
+	struct cmd_space space;
 	char *path; /* NULL where the store has no files */
 };
 
@@ -31,18 +30,13 @@ static int volume_info_collect(struct pool *pool, const char *name, struct facts
 {
 	int rc = pool_volume_get(pool, name, &facts->volume, err);
 
+	facts->space.alone = used;
 	if (rc || facts->volume.deleted)
 		return rc;
-	rc = pool_allocated_bytes(pool, facts->volume.id, &facts->allocated, err);
-	if (!rc)
-		rc = pool_volume_path(pool, facts->volume.id, &facts->path, err);
-	if (rc == CAIRN_UNIMPLEMENTED)
-		rc = 0;
-	if (!rc)
-		rc = pool_usage_get(pool, facts->volume.id, NULL, &facts->usage, err);
-	if (!rc && used)
-		rc = pool_exclusive_bytes(pool, facts->volume.id, &facts->exclusive, err);
-	return rc;
+	rc = pool_volume_path(pool, facts->volume.id, &facts->path, err);
+	if (rc && rc != CAIRN_UNIMPLEMENTED)
+		return rc;
+	return cmd_space_collect(pool, facts->volume.id, used, &facts->space, err);
 }
 
 static void volume_info_print_facts(const struct facts *facts)
@@ -65,13 +59,9 @@ static void volume_info_print_facts(const struct facts *facts)
 		cmd_out_fact("state", "deleted; snapshots of it live on");
 		return;
 	}
-	cmd_out_fact("allocated", "%s", cairn_format_size(facts->allocated, text));
+	cmd_space_print_allocated(&facts->space);
 	cmd_out_fact("path", "%s", facts->path ? facts->path : "-");
-	cmd_out_fact("used", "%s", cairn_format_size(facts->usage.used_bytes, text));
-	if (used)
-		cmd_out_fact("alone", "%s", cairn_format_size(facts->exclusive, text));
-	cmd_out_fact("device", "%s", *facts->usage.device ? facts->usage.device : "-");
-	cmd_out_fact("mounted", "%s", *facts->usage.mounted ? facts->usage.mounted : "-");
+	cmd_space_print(&facts->space);
 }
 
 static int volume_info_print_json(const struct facts *facts, struct cairn_err *err)
@@ -81,11 +71,9 @@ static int volume_info_print_json(const struct facts *facts, struct cairn_err *e
 	cmd_json_begin(&json);
 	cairn_json_object_begin(&json);
 	cmd_json_volume_fields(&json, &facts->volume);
-	cmd_json_field_u64(&json, "allocated_bytes", facts->allocated);
+	cmd_json_field_u64(&json, "allocated_bytes", facts->space.allocated);
 	cmd_json_field_string(&json, "path", facts->path);
-	cmd_json_usage_fields(&json, facts->volume.deleted ? NULL : &facts->usage);
-	if (used)
-		cmd_json_field_u64(&json, "exclusive_bytes", facts->exclusive);
+	cmd_space_json(&json, &facts->space, facts->volume.deleted);
 	cairn_json_object_end(&json);
 	return cmd_json_end(&json, err);
 }

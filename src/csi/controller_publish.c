@@ -103,10 +103,8 @@ CSI_METHOD(csi_unpublish_volume)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 
-	if (!rc)
-		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	/* A volume that does not exist is not published. */
 	if (rc == 0 && (!r->node_id[0] || strcmp(r->node_id, driver->node_id) == 0))
 		rc = csi_published_drop(pool, volume.id, err);

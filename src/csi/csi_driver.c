@@ -333,8 +333,10 @@ int csi_find_volume(struct csi_driver *driver, const char *id, struct pool **ret
 int csi_take_volume(struct csi_driver *driver, const char *id, struct csi_op_lock *turn,
 		    struct pool **ret_pool, struct pool_volume *ret, struct cairn_err *err)
 {
-	int rc = csi_op_lock_take(&driver->turns, id, turn, err);
+	int rc = csi_require(id, "the volume id", err);
 
+	if (!rc)
+		rc = csi_op_lock_take(&driver->turns, id, turn, err);
 	return rc ? rc : csi_find_volume(driver, id, ret_pool, ret, err);
 }
 

@@ -54,10 +54,8 @@ CSI_METHOD(csi_delete_volume)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 
-	if (!rc)
-		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)
 		rc = csi_volume_delete_found(pool, volume.id, err);
 	if (!rc || rc == CAIRN_NOT_FOUND)

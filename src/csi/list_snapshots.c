@@ -13,6 +13,7 @@
 #include "csi/page.h"
 #include "csi/reply.h"
 #include "csi_controller.pb-c.h"
+#include "proto/message.h"
 
 struct item {
 	struct csi_snapshot_bundle bundle;
@@ -22,7 +23,6 @@ struct item {
 struct listing {
 	struct pool *pool;
 	struct csi_page page;
-	struct item **items;
 };
 
 static int list_snapshots_list_one(void *arg, const struct pool_snapshot *snapshot,
@@ -34,11 +34,9 @@ static int list_snapshots_list_one(void *arg, const struct pool_snapshot *snapsh
 
 	if (csi_page_is_full(&l->page))
 		return 1;
-	item = cairn_calloc(1, sizeof(*item));
+	item = csi_page_add_item(&l->page, snapshot->id, sizeof(*item));
 	if (!item)
 		return cairn_err_nomem(err, "listing");
-	l->items[l->page.n] = item;
-	csi_page_add(&l->page, snapshot->id);
 	item->bundle.snapshot = *snapshot;
 	rc = csi_group_of(l->pool, snapshot->id, item->bundle.group, err);
 	if (rc)
@@ -81,21 +79,19 @@ static int list_pools(struct csi_driver *driver, struct listing *l, const char *
 	return rc;
 }
 
-static int list_snapshots_send_page(struct listing *l, struct cairn_buf *reply,
+static int list_snapshots_send_page(const struct listing *l, struct cairn_buf *reply,
 				    struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__ListSnapshotsResponse__Entry **entries =
-		cairn_calloc(l->page.n, sizeof(*entries));
+		csi_page_entries(&l->page, offsetof(struct item, entry));
 	Csi__V1__ListSnapshotsResponse response;
 
 	if (!entries)
 		return cairn_err_nomem(err, "listing");
-	for (size_t i = 0; i < l->page.n; i++)
-		entries[i] = &l->items[i]->entry;
 	csi__v1__list_snapshots_response__init(&response);
 	response.entries = entries;
 	response.n_entries = l->page.n;
-	response.next_token = l->page.next_token;
+	response.next_token = proto_text(l->page.next_token);
 	return csi_reply(reply, &response.base, err);
 }
 
@@ -108,15 +104,10 @@ CSI_METHOD(csi_list_snapshots)
 
 	if (rc)
 		return rc;
-	l.items = cairn_calloc(l.page.max, sizeof(struct item *));
-	if (!l.items)
-		return cairn_err_nomem(err, "listing");
 	rc = r->snapshot_id[0] ? list_single(driver, &l, r->snapshot_id, r->source_volume_id, err)
 			       : list_pools(driver, &l, r->source_volume_id, err);
 	if (!rc)
 		rc = list_snapshots_send_page(&l, reply, err);
-	for (size_t i = 0; i < l.page.n; i++)
-		free(l.items[i]);
-	free(l.items);
+	csi_page_done(&l.page);
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include "csi/published.h"
 #include "csi/reply.h"
 #include "csi_controller.pb-c.h"
+#include "proto/message.h"
 
 struct item {
 	struct csi_volume_bundle bundle;
@@ -29,7 +30,6 @@ struct listing {
 	struct csi_driver *driver;
 	struct pool *pool;
 	struct csi_page page;
-	struct item **items;
 };
 
 /* A volume that was deleted since it was listed is not damaged. */
@@ -74,28 +74,25 @@ static int list_volumes_list_one(void *arg, const struct pool_volume *volume, st
 
 	if (csi_page_is_full(&l->page))
 		return 1;
-	item = cairn_calloc(1, sizeof(*item));
+	item = csi_page_add_item(&l->page, volume->id, sizeof(*item));
 	if (!item)
 		return cairn_err_nomem(err, "listing");
-	l->items[l->page.n] = item;
-	csi_page_add(&l->page, volume->id);
 	return fill_item(l, volume, item, err);
 }
 
-static int list_volumes_send_page(struct listing *l, struct cairn_buf *reply, struct cairn_err *err)
+static int list_volumes_send_page(const struct listing *l, struct cairn_buf *reply,
+				  struct cairn_err *err)
 {
 	cairn_auto_free Csi__V1__ListVolumesResponse__Entry **entries =
-		cairn_calloc(l->page.n, sizeof(*entries));
+		csi_page_entries(&l->page, offsetof(struct item, entry));
 	Csi__V1__ListVolumesResponse response;
 
 	if (!entries)
 		return cairn_err_nomem(err, "listing");
-	for (size_t i = 0; i < l->page.n; i++)
-		entries[i] = &l->items[i]->entry;
 	csi__v1__list_volumes_response__init(&response);
 	response.entries = entries;
 	response.n_entries = l->page.n;
-	response.next_token = l->page.next_token;
+	response.next_token = proto_text(l->page.next_token);
 	return csi_reply(reply, &response.base, err);
 }
 
@@ -108,18 +105,13 @@ CSI_METHOD(csi_list_volumes)
 
 	if (rc)
 		return rc;
-	l.items = cairn_calloc(l.page.max, sizeof(struct item *));
-	if (!l.items)
-		return cairn_err_nomem(err, "listing");
 	while (!rc && csi_page_next_pool(&l.page)) {
 		l.pool = driver->pools[l.page.pool].pool;
 		rc = pool_volume_list(l.pool, l.page.after, list_volumes_list_one, &l, err);
 	}
 	if (!rc)
 		rc = list_volumes_send_page(&l, reply, err);
-	for (size_t i = 0; i < l.page.n; i++)
-		free(l.items[i]);
-	free(l.items);
+	csi_page_done(&l.page);
 	return rc;
 }
 

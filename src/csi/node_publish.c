@@ -106,10 +106,8 @@ CSI_METHOD(csi_node_publish)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_require_path(r->target_path, "the target path", err);
 
-	if (!rc)
-		rc = csi_require_path(r->target_path, "the target path", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
@@ -141,10 +139,8 @@ CSI_METHOD(csi_node_unpublish)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_require_path(r->target_path, "the target path", err);
 
-	if (!rc)
-		rc = csi_require_path(r->target_path, "the target path", err);
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)

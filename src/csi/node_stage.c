@@ -207,10 +207,8 @@ CSI_METHOD(csi_node_stage)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 
-	if (!rc)
-		rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 	if (!rc)
 		rc = csi_capability_check(r->volume_capability, err);
 	if (!rc)
@@ -256,10 +254,8 @@ CSI_METHOD(csi_node_unstage)
 	csi_auto_turn struct csi_op_lock turn = {0};
 	struct pool_volume volume;
 	struct pool *pool;
-	int rc = csi_require(r->volume_id, "the volume id", err);
+	int rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 
-	if (!rc)
-		rc = csi_require_path(r->staging_target_path, "the staging target path", err);
 	if (!rc)
 		rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
 	if (!rc)

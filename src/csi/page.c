@@ -3,9 +3,11 @@
 #include "csi/page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "pool/catalogue/ids.h"
 
@@ -72,4 +74,34 @@ void csi_page_add(struct csi_page *page, const char *id)
 	page->n++;
 	page->last_pool = page->pool;
 	snprintf(page->last, sizeof(page->last), "%s", id);
+}
+
+void *csi_page_add_item(struct csi_page *page, const char *id, size_t size)
+{
+	void *item;
+
+	if (!page->items)
+		page->items = cairn_calloc(page->max, sizeof(*page->items));
+	item = page->items ? cairn_calloc(1, size) : NULL;
+	if (!item)
+		return NULL;
+	page->items[page->n] = item;
+	csi_page_add(page, id);
+	return item;
+}
+
+void *csi_page_entries(const struct csi_page *page, size_t offset)
+{
+	void **entries = cairn_calloc(page->n ? page->n : 1, sizeof(*entries));
+
+	for (size_t i = 0; entries && i < page->n; i++)
+		entries[i] = (char *)page->items[i] + offset;
+	return entries;
+}
+
+void csi_page_done(struct csi_page *page)
+{
+	for (size_t i = 0; page->items && i < page->n; i++)
+		free(page->items[i]);
+	free(page->items);
 }

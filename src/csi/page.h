@@ -28,6 +28,7 @@ struct csi_page {
 	size_t last_pool;            /* of the last entry */
 	char last[POOL_ID_MAX + 1];
 	char next_token[CSI_PAGE_TOKEN_MAX]; /* "" when this page is the last */
+	void **items;                        /* of the entries; owned */
 };
 
 enum csi_page_kind {
@@ -48,5 +49,15 @@ bool csi_page_next_pool(struct csi_page *page);
  * for the remaining entries. */
 bool csi_page_is_full(struct csi_page *page);
 void csi_page_add(struct csi_page *page, const char *id);
+
+/* Adds an entry with a zeroed item of `size` bytes; NULL when memory is short. */
+void *csi_page_add_item(struct csi_page *page, const char *id, size_t size);
+
+/* An array of pointers to the member at `offset` of each item, as messages have it; to be
+ * freed. NULL when memory is short. */
+void *csi_page_entries(const struct csi_page *page, size_t offset);
+
+/* Frees the items. */
+void csi_page_done(struct csi_page *page);
 
 #endif

@@ -19,6 +19,12 @@ static void digest_add(SHA256_CTX *ctx, const char *part)
 	SHA256_Update(ctx, part, n);
 }
 
+static void digest_add_all(SHA256_CTX *ctx, const char *first, va_list args)
+{
+	for (const char *part = first; part; part = va_arg(args, const char *))
+		digest_add(ctx, part);
+}
+
 struct kube_digest kube_digest_of(const char *first, ...)
 {
 	struct kube_digest key;
@@ -27,8 +33,7 @@ struct kube_digest kube_digest_of(const char *first, ...)
 
 	SHA256_Init(&ctx);
 	va_start(args, first);
-	for (const char *part = first; part; part = va_arg(args, const char *))
-		digest_add(&ctx, part);
+	digest_add_all(&ctx, first, args);
 	va_end(args);
 	SHA256_Final(key.bytes, &ctx);
 	return key;
@@ -43,8 +48,7 @@ struct kube_digest kube_digest_under(const struct kube_digest *parent, const cha
 	SHA256_Init(&ctx);
 	SHA256_Update(&ctx, parent->bytes, KUBE_DIGEST_BYTES);
 	va_start(args, first);
-	for (const char *part = first; part; part = va_arg(args, const char *))
-		digest_add(&ctx, part);
+	digest_add_all(&ctx, first, args);
 	va_end(args);
 	SHA256_Final(key.bytes, &ctx);
 	return key;

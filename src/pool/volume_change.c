@@ -184,10 +184,10 @@ int pool_volume_modify(struct pool *pool, const char *volume,
 	cairn_auto_fd int lock = -1;
 	struct record_volume record;
 	char id[POOL_ID_MAX + 1];
-	int rc = pool_impl_check_writable(pool, err);
+	int rc = pool_volume_settings_check(settings, err);
 
 	if (!rc)
-		rc = pool_volume_settings_check(settings, err);
+		rc = pool_impl_check_writable(pool, err);
 	if (!rc)
 		rc = pool_impl_lock_live_volume(pool, volume, &record, id, &lock, err);
 	if (!rc)

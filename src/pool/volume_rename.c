@@ -49,6 +49,15 @@ static int commit_name(struct renaming *r, struct cairn_err *err)
 	return rc;
 }
 
+/* `found` is the result of the search for the name. */
+static int volume_rename_check_free(const struct renaming *r, const char *what, int found,
+				    struct cairn_err *err)
+{
+	if (!found)
+		return cairn_err_set(err, CAIRN_EXISTS, "%s '%s' exists already", what, r->name);
+	return found == CAIRN_NOT_FOUND ? 0 : found;
+}
+
 static int volume_rename_commit_volume(struct renaming *r, struct cairn_err *err)
 {
 	cairn_cleanup(pool_catalogue_batch_freep) struct catalogue_batch *batch = NULL;
@@ -59,16 +68,14 @@ static int volume_rename_commit_volume(struct renaming *r, struct cairn_err *err
 
 	if (rc || strcmp(record->name, r->name) == 0)
 		return rc;
-	rc = pool_records_volume_by_name(r->pool->cat, r->name, &holder, err);
-	if (!rc)
-		return cairn_err_set(err, CAIRN_EXISTS, "volume '%s' exists already", r->name);
-	if (rc != CAIRN_NOT_FOUND)
-		return rc;
-	rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
-	if (rc)
-		return rc;
 	now = *record;
 	set_name(now.name, r->name);
+	rc = pool_records_volume_by_name(r->pool->cat, r->name, &holder, err);
+	rc = volume_rename_check_free(r, "volume", rc, err);
+	if (!rc)
+		rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
+	if (rc)
+		return rc;
 	pool_records_volume_rename(batch, record, &now);
 	rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc)
@@ -106,16 +113,14 @@ static int volume_rename_commit_snapshot(struct renaming *r, struct cairn_err *e
 	if (rc || strcmp(record->name, r->name) == 0)
 		return rc;
 	rc = pool_records_snapshot_by_name(r->pool->cat, record->volume, r->name, &holder, err);
-	if (!rc && !holder.deleted)
-		return cairn_err_set(err, CAIRN_EXISTS, "snapshot '%s' exists already", r->name);
-	if (rc && rc != CAIRN_NOT_FOUND)
-		return rc;
-	rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
-	if (rc)
-		return rc;
+	if (rc || !holder.deleted)
+		rc = volume_rename_check_free(r, "snapshot", rc, err);
+	if (!rc)
+		rc = pool_catalogue_batch_new(r->pool->cat, &batch, err);
 	now = *record;
 	set_name(now.name, r->name);
-	rc = pool_records_snapshot_rename(r->pool->cat, batch, record, &now, err);
+	if (!rc)
+		rc = pool_records_snapshot_rename(r->pool->cat, batch, record, &now, err);
 	if (!rc)
 		rc = pool_catalogue_commit(batch, CATALOGUE_DURABLE, err);
 	if (!rc)

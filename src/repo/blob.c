@@ -150,7 +150,8 @@ int repo_blob_open(struct repo_codec *codec, const struct repo_id *id,
 	if (!repo_id_of(out, repo_place_size(place), &got))
 		return cairn_err_nomem(err, "a hash");
 	if (!repo_id_equal(&got, id))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s: its hash is another",
+		return cairn_err_set(err, CAIRN_DATA_LOSS,
+				     "blob %s: its bytes do not hash to its id",
 				     repo_id_format(id, hex));
 	return 0;
 }
@@ -167,14 +168,29 @@ static int blob_get(struct repo *repo, struct repo_codec *codec, const struct re
 	return rc < 0 ? rc : repo_blob_open(codec, id, place, sealed, out, err);
 }
 
+/* Allocates the blob and reads it with a codec of its own. */
+static int blob_get_alone(struct repo *repo, const struct repo_id *id,
+			  const struct repo_place *place, uint8_t **ret, struct cairn_err *err)
+{
+	struct repo_codec *codec = NULL;
+	int rc;
+
+	*ret = cairn_alloc(repo_place_size(place));
+	if (!*ret)
+		return cairn_err_nomem(err, "a blob");
+	rc = repo_codec_get(&repo->codecs, &codec, err);
+	if (rc == 0)
+		rc = blob_get(repo, codec, id, place, *ret, err);
+	repo_codec_put(&repo->codecs, codec);
+	return rc;
+}
+
 int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const struct repo_id *id,
 			  unsigned number, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *out = NULL;
-	struct repo_codec *codec = NULL;
 	char hex[REPO_ID_TEXT_MAX];
 	struct repo_place place;
-	int rc;
 
 	if (!repo_index_find_copy(repo->index, type, id, number, &place))
 		return blob_missing(id, err);
@@ -184,14 +200,7 @@ int repo_blob_verify_copy(struct repo *repo, enum repo_blob_type type, const str
 	if (repo_place_size(&place) > REPO_BLOB_MAX || place.length > REPO_BLOB_MAX)
 		return cairn_err_set(err, CAIRN_DATA_LOSS, "blob %s is larger than %zu bytes",
 				     repo_id_format(id, hex), REPO_BLOB_MAX);
-	out = cairn_alloc(repo_place_size(&place));
-	if (!out)
-		return cairn_err_nomem(err, "a blob");
-	rc = repo_codec_get(&repo->codecs, &codec, err);
-	if (rc == 0)
-		rc = blob_get(repo, codec, id, &place, out, err);
-	repo_codec_put(&repo->codecs, codec);
-	return rc;
+	return blob_get_alone(repo, id, &place, &out, err);
 }
 
 /* No copy of the blob could be opened, so distrust its packs. Only writers keep such a list. */
@@ -233,19 +242,12 @@ int repo_blob_get(struct repo *repo, enum repo_blob_type type, const struct repo
 		  uint8_t **ret_data, size_t *ret_n, struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *out = NULL;
-	struct repo_codec *codec = NULL;
 	struct repo_place place;
 	int rc = repo_blob_place(repo, type, id, &place, err);
 
 	if (rc < 0)
 		return rc;
-	out = cairn_alloc(repo_place_size(&place));
-	if (!out)
-		return cairn_err_nomem(err, "a blob");
-	rc = repo_codec_get(&repo->codecs, &codec, err);
-	if (rc == 0)
-		rc = blob_get(repo, codec, id, &place, out, err);
-	repo_codec_put(&repo->codecs, codec);
+	rc = blob_get_alone(repo, id, &place, &out, err);
 	if (rc < 0)
 		rc = repo_blob_get_copy(repo, type, id, out, repo_place_size(&place), rc);
 	if (rc < 0)

@@ -308,16 +308,16 @@ int repo_adopt_pack(struct repo *repo, const struct repo_named *pack, uint64_t *
 	return rc;
 }
 
-/* The pack was never read back after it was sent, so its blobs can be damaged even if its
- * header is valid. */
-static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
+int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *ret,
+			struct cairn_err *err)
 {
 	cairn_auto_free uint8_t *data = NULL;
 	struct repo_id got;
 	int rc;
 
+	*ret = false;
 	if (pack->size == 0 || pack->size > UINT32_MAX)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "no pack has its size");
+		return 0;
 	data = cairn_alloc((size_t)pack->size);
 	if (!data)
 		return cairn_err_nomem(err, "a pack");
@@ -326,9 +326,20 @@ static int check_hash(struct repo *repo, const struct repo_named *pack, struct c
 		return rc;
 	if (!repo_id_of(data, (size_t)pack->size, &got))
 		return cairn_err_nomem(err, "a hash");
-	return repo_id_equal(&got, &pack->name)
-		       ? 0
-		       : cairn_err_set(err, CAIRN_DATA_LOSS, "its hash is another");
+	*ret = repo_id_equal(&got, &pack->name);
+	return 0;
+}
+
+/* The pack was never read back after it was sent, so its blobs can be damaged even if its
+ * header is valid. */
+static int check_hash(struct repo *repo, const struct repo_named *pack, struct cairn_err *err)
+{
+	bool intact;
+	int rc = repo_pack_is_intact(repo, pack, &intact, err);
+
+	if (rc < 0 || intact)
+		return rc;
+	return cairn_err_set(err, CAIRN_DATA_LOSS, "its bytes do not hash to its name");
 }
 
 int repo_adopt_packs(struct repo *repo, uint64_t *ret_packs, uint64_t *ret_blobs,

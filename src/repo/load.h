@@ -4,6 +4,7 @@
 #ifndef CAIRN_REPO_LOAD_H
 #define CAIRN_REPO_LOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,11 @@ int repo_pack_read_header(struct repo *repo, const struct repo_named *pack,
 int repo_pack_parse_tail(struct repo *repo, const uint8_t *tail, size_t n, uint64_t size,
 			 struct repo_pack_blob **ret, size_t *ret_n, size_t *ret_need,
 			 struct cairn_err *err);
+
+/* Reads a pack and reports whether its bytes hash to its name. A size that no pack has is
+ * not intact. */
+int repo_pack_is_intact(struct repo *repo, const struct repo_named *pack, bool *ret,
+			struct cairn_err *err);
 
 /* Adopts the blobs of a pack that is in no index file; the next flush writes it into
  * one. *ret_blobs grows by their number. */

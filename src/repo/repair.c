@@ -31,23 +31,12 @@ static int load_readable(struct repo *repo, const struct repo_names *names, bool
 static int repair_take_back(struct repo *repo, const struct repo_named *pack, uint64_t *ret_packs,
 			    struct cairn_err *err)
 {
-	cairn_auto_free uint8_t *data = NULL;
-	struct repo_id got;
 	uint64_t blobs = 0;
-	int rc;
+	bool intact;
+	int rc = repo_pack_is_intact(repo, pack, &intact, err);
 
-	if (pack->size == 0 || pack->size > UINT32_MAX)
-		return 0;
-	data = cairn_alloc((size_t)pack->size);
-	if (!data)
-		return cairn_err_nomem(err, "a pack");
-	rc = repo_read(repo, &pack->name, 0, data, (size_t)pack->size, err);
-	if (rc < 0)
+	if (rc < 0 || !intact)
 		return rc;
-	if (!repo_id_of(data, (size_t)pack->size, &got))
-		return cairn_err_nomem(err, "a hash");
-	if (!repo_id_equal(&got, &pack->name))
-		return 0;
 	rc = repo_adopt_pack(repo, pack, &blobs, err);
 	*ret_packs += rc == 0;
 	return rc;

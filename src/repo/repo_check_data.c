@@ -135,7 +135,7 @@ static int check_damaged(struct repo_checking *checking, uint32_t pack, const ui
 {
 	if (checking->bad_packs[pack])
 		return 0;
-	repo_check_data_tell(checking, pack, "its hash is another");
+	repo_check_data_tell(checking, pack, "its bytes do not hash to its name");
 	return repo_check_data_check_header(checking, pack, data, n, err);
 }
 

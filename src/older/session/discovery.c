@@ -107,10 +107,21 @@ static void discovery_tell_error(void *arg, const char *key, const struct cairn_
 		  CAIRN_STR("error", err->msg));
 }
 
+static int discovery_start(struct discovery_controller *c, struct cairn_err *err)
+{
+	const struct kube_informer_options watch = {.resource = &kube_driverdiscoveries};
+	int rc = kube_informer_new(c->client, &watch, &c->informer, err);
+
+	if (!rc)
+		rc = kube_informer_add_handler(c->informer, discovery_on_change, c, err);
+	if (!rc)
+		rc = kube_informer_start(c->informer, err);
+	return rc ? rc : kube_controller_start(c->common, err);
+}
+
 int session_discovery_controller_new(struct kube_client *client, struct kube_recorder *recorder,
 				     struct discovery_controller **ret, struct cairn_err *err)
 {
-	const struct kube_informer_options watch = {.resource = &kube_driverdiscoveries};
 	cairn_cleanup(session_discovery_controller_freep) struct discovery_controller *c =
 		cairn_calloc(1, sizeof(*c));
 	const struct kube_controller_options common = {
@@ -130,17 +141,10 @@ int session_discovery_controller_new(struct kube_client *client, struct kube_rec
 	c->recorder = recorder;
 	rc = kube_controller_new(&common, &c->common, err);
 	if (!rc)
-		rc = kube_informer_new(client, &watch, &c->informer, err);
+		rc = discovery_start(c, err);
 	if (!rc)
-		rc = kube_informer_add_handler(c->informer, discovery_on_change, c, err);
-	if (!rc)
-		rc = kube_informer_start(c->informer, err);
-	if (!rc)
-		rc = kube_controller_start(c->common, err);
-	if (rc)
-		return rc;
-	*ret = cairn_take(c);
-	return 0;
+		*ret = cairn_take(c);
+	return rc;
 }
 
 void session_discovery_controller_stop(struct discovery_controller *c)

@@ -70,7 +70,10 @@ static bool entry_is_on(const struct mountinfo_entry *entry, dev_t device)
 	return source_device(entry->source) == device;
 }
 
-int pool_mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
+/* Finds the first entry that matches; *ret_text owns what the entry borrows. */
+static int mounts_search(bool (*match)(const struct mountinfo_entry *entry, uint64_t wanted),
+			 uint64_t wanted, char **ret_text, struct mountinfo_entry *ret,
+			 struct cairn_err *err)
 {
 	cairn_auto_free char *text = NULL;
 	struct mountinfo_entry entry;
@@ -81,43 +84,40 @@ int pool_mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *er
 		return rc;
 	cursor = text;
 	while (pool_mountinfo_next(&cursor, &entry)) {
-		uint64_t id = 0;
-		char *copy;
-
-		if (!entry_is_on(&entry, device))
-			continue;
-		if (mount_id_of(AT_FDCWD, entry.mount_point, &id) < 0 || id != entry.id)
-			continue; /* covered by another mount, or just unmounted */
-		copy = cairn_strdup(entry.mount_point);
-		if (!copy)
-			return cairn_err_nomem(err, "mount point");
-		*ret_mount = copy;
-		return 0;
-	}
-	*ret_mount = NULL;
-	return 0;
-}
-
-/* Finds the entry of a mount id; *ret_text owns what the entry borrows. */
-static int mounts_find_entry(uint64_t id, char **ret_text, struct mountinfo_entry *ret,
-			     struct cairn_err *err)
-{
-	cairn_auto_free char *text = NULL;
-	struct mountinfo_entry entry;
-	char *cursor;
-	int rc = read_table(&text, err);
-
-	if (rc < 0)
-		return rc;
-	cursor = text;
-	while (pool_mountinfo_next(&cursor, &entry)) {
-		if (entry.id != id)
+		if (!match(&entry, wanted))
 			continue;
 		*ret = entry;
 		*ret_text = cairn_take(text);
 		return 0;
 	}
 	return cairn_err_set(err, CAIRN_NOT_FOUND, "the mount is not in the mount table");
+}
+
+/* False for a mount that another one covers, or that was just unmounted. */
+static bool entry_shows_device(const struct mountinfo_entry *entry, uint64_t device)
+{
+	uint64_t id = 0;
+
+	return entry_is_on(entry, (dev_t)device) &&
+	       mount_id_of(AT_FDCWD, entry->mount_point, &id) == 0 && id == entry->id;
+}
+
+int pool_mounts_find_device(dev_t device, char **ret_mount, struct cairn_err *err)
+{
+	cairn_auto_free char *text = NULL;
+	struct mountinfo_entry entry;
+	int rc = mounts_search(entry_shows_device, device, &text, &entry, err);
+
+	*ret_mount = NULL;
+	if (rc < 0)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	*ret_mount = cairn_strdup(entry.mount_point);
+	return *ret_mount ? 0 : cairn_err_nomem(err, "mount point");
+}
+
+static bool entry_has_id(const struct mountinfo_entry *entry, uint64_t id)
+{
+	return entry->id == id;
 }
 
 int pool_mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
@@ -129,7 +129,7 @@ int pool_mounts_filesystem_of(int fd, uint64_t *ret, struct cairn_err *err)
 
 	if (rc < 0)
 		return cairn_err_sys(err, -rc, "mount id");
-	rc = mounts_find_entry(id, &text, &entry, err);
+	rc = mounts_search(entry_has_id, id, &text, &entry, err);
 	if (rc < 0)
 		return rc;
 	*ret = (uint64_t)entry.major << 32 | entry.minor;
@@ -173,7 +173,7 @@ static int look_at_dead(const char *path, bool *ret_root, char **ret_text,
 		return cairn_err_sys(err, errno, "open '%s'", path);
 	rc = mount_id_by_fdinfo(fd, &id, err);
 	if (!rc)
-		rc = mounts_find_entry(id, ret_text, ret, err);
+		rc = mounts_search(entry_has_id, id, ret_text, ret, err);
 	if (rc)
 		return rc;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -193,7 +193,7 @@ static int look_at_live(const char *path, char **ret_text, struct mountinfo_entr
 
 	if (rc < 0)
 		return cairn_err_sys(err, -rc, "mount id of '%s'", path);
-	rc = mounts_find_entry(id, ret_text, ret, err);
+	rc = mounts_search(entry_has_id, id, ret_text, ret, err);
 	return rc ? cairn_err_wrap(err, "'%s'", path) : 0;
 }
 
