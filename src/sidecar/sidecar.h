@@ -55,6 +55,7 @@ struct sidecar_options {
 	unsigned waiting_each; /* of one user */
 	uint64_t wait_ms;      /* and their timeout */
 	uint64_t stream_ms;    /* time limit of a stream; 0: none */
+	uint64_t resume_ms;    /* time for a driver to come back under a stream; 0: none */
 	bool owned_base;       /* reject a base snapshot that Kubernetes does not know */
 
 	/* Also serve the session flavour; NULL: no. Must outlive the sidecar. */

@@ -27,6 +27,7 @@ struct sidecar_metrics {
 	struct net_metrics *registry;
 	struct sidecar_metrics_source source;
 	struct net_metric *violations;
+	struct net_metric *resumed;
 	struct net_metric *relayed;
 	struct net_metric *early_total;
 	struct net_metric *gauges[SIDECAR_GAUGES];
@@ -129,6 +130,10 @@ static int sidecar_metrics_add_own(struct sidecar_metrics *m, struct cairn_err *
 		.name = "cairn_sidecar_driver_violations_total",
 		.help = "Streams ended because the driver broke the protocol.",
 		.kind = NET_COUNTER};
+	const struct net_metric_spec resumed = {
+		.name = "cairn_sidecar_resumed_total",
+		.help = "Driver streams started again after the driver was lost.",
+		.kind = NET_COUNTER};
 	const struct net_metric_spec early = {
 		.name = "cairn_sidecar_early_operations_total",
 		.help = "Operations that ended before the driver was known.",
@@ -139,6 +144,8 @@ static int sidecar_metrics_add_own(struct sidecar_metrics *m, struct cairn_err *
 						.labels = {{"unit", units}}};
 	int rc = net_metrics_add(m->registry, &violations, &m->violations, err);
 
+	if (!rc)
+		rc = net_metrics_add(m->registry, &resumed, &m->resumed, err);
 	if (!rc)
 		rc = net_metrics_add(m->registry, &early, &m->early_total, err);
 	if (!rc)
@@ -292,6 +299,11 @@ void sidecar_metrics_relayed(struct sidecar_metrics *m, uint64_t messages, uint6
 void sidecar_metrics_violation(struct sidecar_metrics *m)
 {
 	net_metric_count(m->violations, 0, 1);
+}
+
+void sidecar_metrics_resumed(struct sidecar_metrics *m)
+{
+	net_metric_count(m->resumed, 0, 1);
 }
 
 void sidecar_metrics_set(struct sidecar_metrics *m, enum sidecar_gauge which, double value)

@@ -55,6 +55,9 @@ void sidecar_metrics_relayed(struct sidecar_metrics *metrics, uint64_t messages,
 /* Counts a message from the driver that violates the protocol. */
 void sidecar_metrics_violation(struct sidecar_metrics *metrics);
 
+/* Counts a stream that goes on after its driver was lost. */
+void sidecar_metrics_resumed(struct sidecar_metrics *metrics);
+
 /* Values of a source. */
 enum sidecar_gauge {
 	SIDECAR_GAUGE_STREAMS,

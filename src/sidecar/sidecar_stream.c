@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/audit.h"
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -27,6 +28,10 @@
 #include "sidecar/sidecar_metrics.h"
 #include "sidecar/sidecar_request.h"
 
+/* Pauses between attempts to reach a driver that went away. */
+#define RESUME_FIRST_MS 20U
+#define RESUME_MOST_MS  500U
+
 struct stream {
 	struct sidecar *sidecar;
 	struct net_call *call;
@@ -39,7 +44,8 @@ struct stream {
 	struct proto_block_scan scan;
 	bool allowed; /* token and permission were accepted */
 	bool violated;
-	uint64_t bytes; /* relayed */
+	unsigned resumed; /* number of times the driver was called again */
+	uint64_t bytes;   /* relayed */
 };
 
 static void sidecar_stream_done(struct stream *s)
@@ -75,10 +81,38 @@ static int sidecar_stream_authenticate(struct stream *s, struct cairn_err *err)
 					 &s->wait, err);
 }
 
+/* Waits until the driver is ready, up to `until_ns` and at least for one pause. Returns
+ * CAIRN_UNAVAILABLE without touching `err` if it does not become ready, else the reason why
+ * the caller's stream ended. */
+static int sidecar_stream_await_driver(struct stream *s, struct cairn_backoff *pause,
+				       uint64_t until_ns, struct cairn_err *err)
+{
+	sidecar_driver_doubt(s->sidecar->driver);
+	do {
+		int rc;
+
+		if (s->sidecar->draining || cairn_monotonic_ns() >= until_ns)
+			return CAIRN_UNAVAILABLE;
+		rc = net_call_sleep(s->call, cairn_backoff_next(pause), err);
+		if (rc)
+			return rc;
+	} while (!sidecar_driver_ready(s->sidecar->driver, NULL, 0));
+	return 0;
+}
+
+/* A driver that was ready before may be restarting: waits for it. */
 static int sidecar_stream_check_driver(struct stream *s, struct cairn_err *err)
 {
+	uint64_t until = cairn_monotonic_ns() + s->sidecar->options.resume_ms * CAIRN_NS_PER_MS;
+	struct cairn_backoff pause = {.first_ms = RESUME_FIRST_MS, .most_ms = RESUME_MOST_MS};
+	int rc = CAIRN_UNAVAILABLE;
+
 	if (s->driver_name && sidecar_driver_ready(s->sidecar->driver, NULL, 0))
 		return 0;
+	if (s->driver_name && s->sidecar->options.resume_ms)
+		rc = sidecar_stream_await_driver(s, &pause, until, err);
+	if (rc != CAIRN_UNAVAILABLE)
+		return rc;
 	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
 }
 
@@ -156,24 +190,79 @@ static int sidecar_stream_explain(struct stream *s, int rc, struct cairn_err *er
 	return rc;
 }
 
-static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
+/* One call of the driver. *ret_lost: the driver went away, or said UNAVAILABLE in the middle
+ * of its answer. A driver that says so before its first message is believed. */
+static int sidecar_stream_attempt(struct stream *s, bool *ret_lost, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	struct net_relay_options options = {.scan = sidecar_stream_look_at,
 					    .arg = s,
 					    .message_max = s->sidecar->options.message_max};
 	struct net_relay_result result = {0};
-	uint64_t start = cairn_monotonic_ns();
-	int rc = start_driver(s, &rpc, err);
+	uint64_t start = cairn_monotonic_ns(), tuples = s->scan.tuples;
+	int rc;
 
 	s->scan.starting_offset = (uint64_t)s->request.starting_offset;
-	s->scan.max_results = (uint32_t)s->request.max_results;
+	rc = start_driver(s, &rpc, err);
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
-	s->bytes = result.bytes;
-	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples, result.bytes);
+	*ret_lost = rc == CAIRN_UNAVAILABLE &&
+		    (result.messages > 0 || !rpc || !net_rpc_trailer(rpc, "grpc-status", NULL));
+	s->bytes += result.bytes;
+	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples - tuples,
+				result.bytes);
 	sidecar_metrics_ended(s->sidecar->metrics, driver_path(s), -rc,
 			      cairn_monotonic_ns() - start);
+	return rc;
+}
+
+/* Nothing can follow a block that ends at the capacity: the stream is complete, although
+ * the driver's status was lost. A driver may refuse to start there. */
+static bool sidecar_stream_is_complete(const struct stream *s)
+{
+	return s->scan.tuples > 0 && s->scan.end >= s->scan.capacity;
+}
+
+/* Prepares the next call of the driver: it begins where the caller's blocks end. The scan
+ * goes on, so that a driver that comes back with other blocks, another type or another
+ * capacity ends the stream. The caller is checked again, because time has passed. */
+static int sidecar_stream_resume(struct stream *s, struct cairn_err *err)
+{
+	if (s->scan.tuples > 0)
+		s->request.starting_offset = (int64_t)s->scan.end;
+	s->resumed++;
+	sidecar_metrics_resumed(s->sidecar->metrics);
+	net_call_clear_trailers(s->call);
+	return sidecar_stream_authenticate(s, err);
+}
+
+/* Relays the driver's answer, over restarts of the driver. Applications that get an error
+ * here read the whole device instead, so a driver that is updated must not end streams. */
+static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
+{
+	struct cairn_backoff pause = {.first_ms = RESUME_FIRST_MS, .most_ms = RESUME_MOST_MS};
+	uint64_t patience = s->sidecar->options.resume_ms * CAIRN_NS_PER_MS;
+	uint64_t until = 0, messages = 0;
+	bool lost;
+	int rc, why;
+
+	s->scan.max_results = (uint32_t)s->request.max_results;
+	while ((rc = sidecar_stream_attempt(s, &lost, err)) && lost && patience) {
+		if (sidecar_stream_is_complete(s))
+			return 0;
+		if (until == 0 || s->scan.messages > messages) {
+			messages = s->scan.messages;
+			until = cairn_monotonic_ns() + patience;
+			cairn_backoff_reset(&pause);
+		}
+		why = sidecar_stream_await_driver(s, &pause, until, err);
+		if (!why)
+			why = sidecar_stream_resume(s, err);
+		else if (why == CAIRN_UNAVAILABLE)
+			break;
+		if (why)
+			return why;
+	}
 	return rc ? sidecar_stream_explain(s, rc, err) : 0;
 }
 
@@ -197,11 +286,12 @@ static int sidecar_stream_serve(struct stream *s, bool delta, struct cairn_err *
 }
 
 /* Logged once per call, with names only. A caller without a valid token cannot fill the
- * log. */
+ * log. Streams that ended well are logged too: applications hide their fallbacks, and only
+ * this line tells that one was not needed. */
 static void sidecar_stream_log_end(const struct stream *s, int rc, const struct cairn_err *err,
 				   uint64_t ns)
 {
-	bool known = s->user && rc != 0 && rc != CAIRN_CANCELLED;
+	bool known = s->user && rc != CAIRN_CANCELLED;
 	enum cairn_log_level level = known ? CAIRN_LOG_INFO : CAIRN_LOG_DEBUG;
 
 	if (s->violated || rc == CAIRN_INTERNAL)
@@ -213,7 +303,8 @@ static void sidecar_stream_log_end(const struct stream *s, int rc, const struct 
 		  CAIRN_STR("peer", net_call_peer(s->call)->address),
 		  CAIRN_STR("namespace", s->request.ns), CAIRN_STR("snapshot", s->request.snapshot),
 		  CAIRN_STR("base", s->request.base), CAIRN_U64("messages", s->scan.messages),
-		  CAIRN_U64("tuples", s->scan.tuples), CAIRN_U64("end", s->scan.end),
+		  CAIRN_U64("tuples", s->scan.tuples), CAIRN_U64("bytes", s->scan.bytes_reported),
+		  CAIRN_U64("end", s->scan.end), CAIRN_U64("resumed", s->resumed),
 		  CAIRN_U64("ms", ns / CAIRN_NS_PER_MS));
 }
 

@@ -130,6 +130,15 @@ int net_call_set_details(struct net_call *call, const void *status, size_t n, st
 	return 0;
 }
 
+void net_call_clear_trailers(struct net_call *call)
+{
+	net_fields_done(&call->trailers);
+	net_fields_init(&call->trailers);
+	free(call->details);
+	call->details = NULL;
+	call->details_len = 0;
+}
+
 const char *net_call_path(const struct net_call *call)
 {
 	return net_fields_get(&call->request, ":path", NULL);

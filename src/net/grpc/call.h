@@ -77,6 +77,9 @@ int net_call_add_trailer(struct net_call *call, const char *name, const void *va
 int net_call_set_details(struct net_call *call, const void *status, size_t n,
 			 struct cairn_err *err);
 
+/* Drops the trailers and details that were added so far. */
+void net_call_clear_trailers(struct net_call *call);
+
 const char *net_call_path(const struct net_call *call);
 const char *net_call_authority(const struct net_call *call);
 

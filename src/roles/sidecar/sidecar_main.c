@@ -118,6 +118,7 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 		.waiting = (unsigned)o->waiting,
 		.waiting_each = waiting_each ? waiting_each : (unsigned)o->waiting,
 		.wait_ms = o->wait_ms,
+		.resume_ms = o->resume_ms,
 		.stream_ms = o->stream_ms,
 		.owned_base = o->owned_base,
 		.sessions = sessions,

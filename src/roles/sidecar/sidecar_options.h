@@ -26,6 +26,7 @@ struct sidecar_role_options {
 	uint64_t streams_each;
 	uint64_t waiting;
 	uint64_t wait_ms;
+	uint64_t resume_ms; /* 0: streams end with the driver */
 	uint64_t stream_ms; /* 0: no limit */
 	bool stream_ms_given;
 	uint64_t stream_min; /* in minutes, where stream_ms is not given */
