@@ -121,6 +121,10 @@ class ManagerRights(Enforced, test_rights.Webhook):
         self.kube.put(f"/apis/{GROUP}/v1alpha2/namespaces/app/snapshotsessionrequests", {
             "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotSessionRequest",
             "metadata": {"name": "r"}, "spec": {"snapshots": ["one"]}})
+        self.kube.put(f"/apis/{GROUP}/v1alpha2/namespaces/app/differentialsnapshots", {
+            "apiVersion": f"{GROUP}/v1alpha2", "kind": "DifferentialSnapshot",
+            "metadata": {"name": "d", "creationTimestamp": "2020-01-01T00:00:00Z"},
+            "spec": {"targetVolumeSnapshotName": "one"}})
         self.check_rules()
 
 

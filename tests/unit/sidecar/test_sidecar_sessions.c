@@ -124,9 +124,9 @@ static struct net_rpc *call_in_session(struct sidecar_stage *s, const char *toke
 						.timeout_ms = PATIENCE_MS};
 	struct cairn_err err = {0};
 	struct net_rpc *rpc = NULL;
-	char request[64];
-	int n = snprintf(request, sizeof(request), "\n%c%s\x1a%c%s", (int)strlen(token), token,
-			 (int)strlen(snapshot), snapshot);
+	char request[128];
+	int n = snprintf(request, sizeof(request), "\n%c%s\x12\x03vol\x1a%c%s", (int)strlen(token),
+			 token, (int)strlen(snapshot), snapshot);
 
 	assert_ok(net_rpc_start(s->channel, &options, &rpc, &err), &err);
 	assert_ok(net_rpc_send(rpc, request, (size_t)n, true, &err), &err);
