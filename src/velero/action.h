@@ -85,6 +85,8 @@ int velero_content_restore(struct velero_request *request, struct velero_outcome
 			   struct cairn_err *err);
 int velero_volume_restore(struct velero_request *request, struct velero_outcome *ret,
 			  struct cairn_err *err);
+int velero_upload_delete(struct velero_request *request, struct velero_outcome *ret,
+			 struct cairn_err *err);
 int velero_content_delete(struct velero_request *request, struct velero_outcome *ret,
 			  struct cairn_err *err);
 

@@ -9,6 +9,7 @@
 #ifndef CAIRN_VELERO_CONTROLLER_H
 #define CAIRN_VELERO_CONTROLLER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@ struct velero_common {
 	const char *ns;                 /* Velero's namespace */
 	const char *directories;        /* see velero/location.h; or NULL */
 	const char *image;              /* of Jobs; or NULL */
+	const char *job_account;        /* of Jobs that move data; or NULL */
+	const json_t *job_patch;        /* merge patch of every Job; or NULL */
+	uint64_t per_node;              /* volumes that are moved at a time on one node */
 	uint64_t period_ms;             /* between looks at what has no event of its own */
 	struct kube_informer *backups;  /* all Backups of the namespace */
 };

@@ -12,10 +12,11 @@ struct cairn_err;
 
 /* Of our actions. Velero skips actions whose name contains "velero.io/csi-" while its CSI
  * feature is off, which is when ours are needed. */
-#define VELERO_ACTION_PVC "cairn.csi.dev/csi-pvc"
-#define VELERO_ACTION_VS  "cairn.csi.dev/csi-vs"
-#define VELERO_ACTION_VSC "cairn.csi.dev/csi-vsc"
-#define VELERO_ACTION_PV  "cairn.csi.dev/csi-pv"
+#define VELERO_ACTION_PVC    "cairn.csi.dev/csi-pvc"
+#define VELERO_ACTION_VS     "cairn.csi.dev/csi-vs"
+#define VELERO_ACTION_VSC    "cairn.csi.dev/csi-vsc"
+#define VELERO_ACTION_PV     "cairn.csi.dev/csi-pv"
+#define VELERO_ACTION_UPLOAD "cairn.csi.dev/dataupload"
 
 #define VELERO_LABEL_BACKUP        "velero.io/backup-name"
 #define VELERO_LABEL_RESTORE       "velero.io/restore-name"

@@ -67,6 +67,31 @@ static int add_device(json_t *pod, json_t *container, const char *claim, struct 
 		json_pack("{s:s,s:s}", "name", "device", "devicePath", CLUSTER_DEVICE), err);
 }
 
+/* An annotation of the pod as a file. */
+static json_t *of_annotation(const char *field, const char *file)
+{
+	return json_pack("{s:{s:[{s:s,s:{s:s}}]}}", "downwardAPI", "items", "path", file,
+			 "fieldRef", "fieldPath", field);
+}
+
+static int add_secret_files(const struct cluster_secret_file *files, json_t *pod, json_t *container,
+			    struct cairn_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; files && files[i].secret && !rc; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "secret-%u", i);
+		rc = cluster_job_add_volume(pod, container, name, files[i].directory,
+					    json_pack("{s:{s:s,s:[{s:s,s:s}]}}", "secret",
+						      "secretName", files[i].secret, "items", "key",
+						      files[i].key, "path", files[i].key),
+					    err);
+	}
+	return rc;
+}
+
 static int add_volumes(const struct cluster_job_spec *spec, json_t *pod, json_t *container,
 		       struct cairn_err *err)
 {
@@ -90,11 +115,16 @@ static int add_volumes(const struct cluster_job_spec *spec, json_t *pod, json_t 
 	if (!rc && spec->objects)
 		rc = cluster_job_add_volume(
 			pod, container, "objects", "/cairn/objects",
-			json_pack("{s:{s:[{s:s,s:{s:s}}]}}", "downwardAPI", "items", "path",
-				  "objects.json", "fieldRef", "fieldPath",
-				  "metadata.annotations['" CLUSTER_ANNOTATION_STORED "']"),
+			of_annotation("metadata.annotations['" CLUSTER_ANNOTATION_STORED "']",
+				      "objects.json"),
 			err);
-	return rc;
+	if (!rc && spec->ca)
+		rc = cluster_job_add_volume(
+			pod, container, "ca", CLUSTER_CA_DIR,
+			of_annotation("metadata.annotations['" CLUSTER_ANNOTATION_CA "']",
+				      "ca.crt"),
+			err);
+	return rc ? rc : add_secret_files(spec->files, pod, container, err);
 }
 
 static int add_environment(const struct cluster_job_spec *spec, json_t *container,
@@ -111,6 +141,11 @@ static int add_environment(const struct cluster_job_spec *spec, json_t *containe
 					json_pack("{s:s,s:s}", "name", "CAIRN_REPOSITORY", "value",
 						  spec->repository),
 					err);
+	for (const struct cluster_variable *v = spec->variables; v && v->name && !rc; v++)
+		if (v->value)
+			rc = cluster_job_append(
+				container, "env",
+				json_pack("{s:s,s:s}", "name", v->name, "value", v->value), err);
 	return rc;
 }
 
@@ -208,6 +243,9 @@ static int cluster_job_fill(const struct cluster_job_spec *spec, json_t *job, st
 	if (!rc && spec->objects)
 		rc = kube_set(job, err, json_string(spec->objects), "spec", "template", "metadata",
 			      "annotations", CLUSTER_ANNOTATION_STORED);
+	if (!rc && spec->ca)
+		rc = kube_set(job, err, json_string(spec->ca), "spec", "template", "metadata",
+			      "annotations", CLUSTER_ANNOTATION_CA);
 	return rc;
 }
 

@@ -25,6 +25,7 @@ struct kube_resource;
 #define CLUSTER_LABEL_REPOSITORY  "cairn.csi.dev/repository"
 #define CLUSTER_ANNOTATION_OF     "cairn.csi.dev/claim-name"
 #define CLUSTER_ANNOTATION_STORED "cairn.csi.dev/objects"
+#define CLUSTER_ANNOTATION_CA     "cairn.csi.dev/certificates"
 #define CLUSTER_MODE_CHANGE       "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 
 /* Values of CLUSTER_LABEL_ROLE. */
@@ -79,20 +80,36 @@ int backup_cluster_object_new(const struct kube_resource *resource,
 			      const struct cluster_names *names, const char *name,
 			      const json_t *owner, json_t **ret, struct cairn_err *err);
 
+/* A key of a secret as the file DIRECTORY/KEY of the container. */
+struct cluster_secret_file {
+	const char *secret; /* NULL ends a list */
+	const char *key;
+	const char *directory; /* a different one for each */
+};
+
+/* A variable of the container's environment. */
+struct cluster_variable {
+	const char *name; /* NULL ends a list */
+	const char *value;
+};
+
 struct cluster_job_spec {
 	const struct cluster_names *names;
 	const char *suffix; /* of the name; NULL: none */
 	const char *image;
-	const char *service_account;  /* NULL: the namespace's default */
-	bool asks_kubernetes;         /* mount the account's token */
-	const char *secret;           /* its keys become variables; or NULL */
-	const char *ca_key;           /* of the secret: certificates to trust; or NULL */
-	const char *repository;       /* location, or NULL: the secret says it */
-	const char *repository_claim; /* holds the repository; or NULL */
-	const char *const *args;      /* of cairn, NULL-terminated */
-	const char *device_claim;     /* Block mode; or NULL */
-	const char *mount_claim;      /* Filesystem mode, only mounted; or NULL */
-	const char *objects;          /* JSON for CLUSTER_OBJECTS_FILE; or NULL */
+	const char *service_account;             /* NULL: the namespace's default */
+	bool asks_kubernetes;                    /* mount the account's token */
+	const char *secret;                      /* its keys become variables; or NULL */
+	const char *ca_key;                      /* of the secret: certificates to trust; or NULL */
+	const char *ca;                          /* certificates to trust, PEM; or NULL */
+	const struct cluster_secret_file *files; /* or NULL */
+	const struct cluster_variable *variables; /* or NULL */
+	const char *repository;                   /* location, or NULL: the secret says it */
+	const char *repository_claim;             /* holds the repository; or NULL */
+	const char *const *args;                  /* of cairn, NULL-terminated */
+	const char *device_claim;                 /* Block mode; or NULL */
+	const char *mount_claim;                  /* Filesystem mode, only mounted; or NULL */
+	const char *objects;                      /* JSON for CLUSTER_OBJECTS_FILE; or NULL */
 	uint64_t deadline_s;
 	uint64_t keep_s;     /* after its end */
 	const json_t *owner; /* or NULL */

@@ -126,6 +126,8 @@ static int backup_care_select_by_name(struct forgetting *f, struct cairn_err *er
 					       .only = true};
 		int rc = backup_select(f->repo, &choice, &named, err);
 
+		if (rc == CAIRN_NOT_FOUND && f->options->ignore_missing)
+			continue;
 		if (rc)
 			return cairn_err_wrap(err, "'%s'", f->options->ids[i]);
 		for (size_t k = 0; k < f->list.n; k++)

@@ -22,6 +22,8 @@ static const struct cairn_flag backup_forget_flags[] = {
 	CMD_METRICS_FLAG(cmd_backup_forget),
 	CAIRN_FLAG_SWITCH("prune", cmd_backup_forget.prune,
 			  "then delete the data that no backup needs any more"),
+	CAIRN_FLAG_SWITCH("ignore-missing", cmd_backup_forget.ignore_missing,
+			  "a BACKUP that is not there is forgotten already"),
 	{.name = "dry-run",
 	 .letter = 'n',
 	 .kind = CAIRN_FLAG_BOOL,

@@ -227,6 +227,7 @@ struct cmd_backup_forget {
 	const char *metrics_file;
 	uint64_t last, hourly, daily, weekly, monthly, yearly, within_ms;
 	bool prune;
+	bool ignore_missing; /* backups named that do not exist */
 	bool dry_run;
 };
 

@@ -17,6 +17,8 @@ struct manager_options manager_options = {
 	.sessions = true,
 	.velero_ns = "velero",
 	.velero_period_ms = VELERO_PERIOD_DEFAULT_MS,
+	.velero_account = "cairn-data-mover",
+	.velero_per_node = 1,
 	.drain_ms = SERVER_DRAIN_DEFAULT_MS,
 	.unclaimed_ms = SERVER_UNCLAIMED_DEFAULT_MS,
 };
@@ -48,6 +50,14 @@ static const struct cairn_flag manager_flags[] = {
 			 "of the Velero server (default: velero)"),
 	CAIRN_FLAG_VALUE(DURATION, "velero-period", manager_options.velero_period_ms, "TIME",
 			 "look at every backup again so often (default: 5m)"),
+	CAIRN_FLAG_VALUE(STRING, "velero-image", manager_options.velero_image, "IMAGE",
+			 "of Jobs that move data (default: $CAIRN_IMAGE, or this version's)"),
+	CAIRN_FLAG_VALUE(STRING, "velero-job-account", manager_options.velero_account, "NAME",
+			 "ServiceAccount of these Jobs (default: cairn-data-mover)"),
+	CAIRN_FLAG_VALUE(STRING, "velero-job-patch", manager_options.velero_patch, "FILE",
+			 "JSON merge patch of these Jobs"),
+	CAIRN_FLAG_VALUE(U64, "velero-per-node", manager_options.velero_per_node, "N",
+			 "volumes that are moved at a time on a node, 1 to 9 (default: 1)"),
 	CAIRN_FLAG_VALUE(STRING, "velero-directories", manager_options.velero_directories, "DIR",
 			 "with buckets of provider cairn.csi.dev/directory, for tests"),
 	CAIRN_FLAG_VALUE(U64, "kube-api-qps", manager_options.qps, "N",
@@ -74,6 +84,8 @@ static int manager_options_check(int argc, char **argv, struct cairn_err *err)
 		return cmd_usage(err, "--webhook is for sessions, which --no-sessions leaves out");
 	if (manager_options.velero && manager_options.listen)
 		return cmd_usage(err, "--webhook is for sessions, which --velero leaves out");
+	if (manager_options.velero_per_node < 1 || manager_options.velero_per_node > 9)
+		return cmd_usage(err, "--velero-per-node is 1 to 9");
 	if (manager_options.velero_period_ms == 0)
 		return cmd_usage(err, "--velero-period must be above 0");
 	if (manager_options.qps == 0)

@@ -25,6 +25,11 @@ struct manager_options {
 	const char *velero_ns;
 	const char *velero_directories; /* NULL: no location in a directory */
 	uint64_t velero_period_ms;
+	const char
+		*velero_image; /* of Jobs that move data; NULL: $CAIRN_IMAGE, or this version's */
+	const char *velero_account;
+	const char *velero_patch; /* file with a merge patch of these Jobs; or NULL */
+	uint64_t velero_per_node;
 	uint64_t drain_ms;
 	uint64_t unclaimed_ms; /* of DifferentialSnapshots; UINT64_MAX: never */
 };

@@ -2,21 +2,28 @@
 
 #include "roles/manager/manager_velero.h"
 
+#include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "kube/event.h"
 #include "kube/kube_client.h"
 #include "kube/lease.h"
+#include "kube/object.h"
 #include "net/metrics.h"
 #include "roles/https.h"
 #include "roles/manager/manager_options.h"
 #include "velero/controller.h"
 
 /* A Lease of its own: one process may lead here and not for sessions. */
-#define LEASE_VELERO "cairn-velero"
+#define LEASE_VELERO  "cairn-velero"
+#define IMAGE_DEFAULT "localhost/cairn:" CAIRN_VERSION
+#define PATCH_MAX     (1U << 20)
 
 struct velero_running {
 	struct kube_client *client;
@@ -24,6 +31,7 @@ struct velero_running {
 	struct kube_leader *leader;
 	struct velero_controllers *controllers;
 	struct net_metrics *metrics;
+	json_t *patch; /* of Jobs */
 	struct role_health health;
 };
 
@@ -40,6 +48,7 @@ static void velero_running_done(struct velero_running *r)
 		kube_client_shutdown(r->client);
 	kube_client_free(r->client);
 	net_metrics_free(r->metrics);
+	json_decref(r->patch);
 }
 
 static void on_velero_lead(void *arg, bool leads)
@@ -76,6 +85,28 @@ static int velero_elect(struct velero_running *r, const struct manager_options *
 	return 0;
 }
 
+static int velero_read_patch(struct velero_running *r, const char *path, struct cairn_err *err)
+{
+	cairn_auto_free char *text = NULL;
+	size_t n = 0;
+	int rc = path ? cairn_file_read(AT_FDCWD, path, PATCH_MAX, &text, &n, err) : 0;
+
+	if (!rc && path)
+		rc = kube_json_parse(text, n, &r->patch, err);
+	if (!rc && path && !json_is_object(r->patch))
+		rc = cairn_err_set(err, CAIRN_INVALID, "not an object");
+	return rc ? cairn_err_wrap(err, "--velero-job-patch") : 0;
+}
+
+static const char *velero_image(const struct manager_options *o)
+{
+	const char *variable = getenv("CAIRN_IMAGE");
+
+	if (o->velero_image)
+		return o->velero_image;
+	return variable && *variable ? variable : IMAGE_DEFAULT;
+}
+
 static int velero_start(struct velero_running *r, const struct manager_options *o,
 			struct cairn_err *err)
 {
@@ -83,9 +114,15 @@ static int velero_start(struct velero_running *r, const struct manager_options *
 		.ns = o->velero_ns,
 		.directories = o->velero_directories,
 		.period_ms = o->velero_period_ms,
+		.image = velero_image(o),
+		.job_account = o->velero_account,
+		.per_node = o->velero_per_node,
 	};
-	int rc = role_connect(o->kubeconfig, "cairn-velero", (double)o->qps, &r->client, err);
+	int rc = velero_read_patch(r, o->velero_patch, err);
 
+	if (!rc)
+		rc = role_connect(o->kubeconfig, "cairn-velero", (double)o->qps, &r->client, err);
+	common.job_patch = r->patch;
 	if (!rc)
 		rc = kube_recorder_new(r->client, "cairn.dev/velero", NULL, &r->recorder, err);
 	if (!rc)

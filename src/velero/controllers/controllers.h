@@ -9,4 +9,7 @@
 /* Files beside Velero's in the object store, and progress objects that are read from them. */
 extern const struct velero_controller velero_records_controller;
 
+/* The data mover: velero/mover/mover.c. */
+extern const struct velero_controller velero_mover_controller;
+
 #endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether a request is what it claims to be. */
+
+#include <string.h>
+
+#include "base/err.h"
+#include "kube/object.h"
+#include "velero/mover/mover_impl.h"
+#include "velero/velero_names.h"
+
+void mover_found_done(struct mover_found *found)
+{
+	json_decref(found->snapshot);
+	json_decref(found->content);
+	json_decref(found->claim);
+	json_decref(found->volume);
+	*found = (struct mover_found){0};
+}
+
+static bool check_same(const char *a, const char *b)
+{
+	return a && b && *a && strcmp(a, b) == 0;
+}
+
+/* Reads an object that must exist. */
+static int check_get(struct mover_job *job, const struct kube_resource *resource, const char *ns,
+		     const char *name, json_t **ret, struct cairn_err *err)
+{
+	int rc = mover_get(job, resource, ns, name, ret, err);
+
+	if (rc != CAIRN_NOT_FOUND)
+		return rc;
+	return cairn_err_set(err, CAIRN_PRECONDITION, "there is no %s '%s%s%s'", resource->kind,
+			     ns ? ns : "", ns ? "/" : "", name);
+}
+
+static int check_backup(struct mover_job *job, const struct mover_upload *upload,
+			const json_t *snapshot, struct cairn_err *err)
+{
+	char label[VELERO_LABEL_VALUE_MAX];
+	kube_auto_json json_t *backup = NULL;
+	int rc = check_get(job, &velero_backups, upload->ns, upload->backup, &backup, err);
+
+	if (!rc)
+		rc = velero_label_value(upload->backup, label, err);
+	if (rc)
+		return rc;
+	if (!check_same(kube_uid(backup), upload->backup_uid))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "Backup '%s' is another one",
+				     upload->backup);
+	if (!check_same(kube_label(snapshot, VELERO_LABEL_BACKUP), label))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "VolumeSnapshot '%s/%s' is not of Backup '%s'",
+				     upload->source_ns, upload->snapshot, upload->backup);
+	return 0;
+}
+
+/* A VolumeSnapshot can import any handle. Only one that the driver cut of the claim's own
+ * volume is moved, else the data of another namespace would reach this one's repository. */
+static int check_source(const struct mover_upload *upload, const struct mover_found *found,
+			struct cairn_err *err)
+{
+	const char *of = kube_str(found->content, "spec", "source", "volumeHandle");
+	const char *handle = kube_str(found->volume, "spec", "csi", "volumeHandle");
+	const char *driver = kube_str(found->volume, "spec", "csi", "driver");
+
+	if (!check_same(kube_str(found->content, "spec", "volumeSnapshotRef", "uid"),
+			kube_uid(found->snapshot)) ||
+	    !check_same(kube_str(found->snapshot, "spec", "source", "persistentVolumeClaimName"),
+			upload->claim) ||
+	    !check_same(of, handle) ||
+	    !check_same(kube_str(found->content, "spec", "driver"), driver) ||
+	    !check_same(kube_str(found->volume, "spec", "claimRef", "uid"), kube_uid(found->claim)))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "VolumeSnapshot '%s/%s' is not of the volume of claim '%s'",
+				     upload->source_ns, upload->snapshot, upload->claim);
+	return 0;
+}
+
+static int check_claim(struct mover_job *job, const struct mover_upload *upload,
+		       struct mover_found *found, struct cairn_err *err)
+{
+	const char *volume;
+	int rc = check_get(job, &kube_persistentvolumeclaims, upload->source_ns, upload->claim,
+			   &found->claim, err);
+
+	volume = rc ? NULL : kube_str(found->claim, "spec", "volumeName");
+	if (!rc && !volume)
+		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' has no volume",
+				     upload->source_ns, upload->claim);
+	return rc ? rc : check_get(job, &kube_persistentvolumes, NULL, volume, &found->volume, err);
+}
+
+/* True when the snapshot has a handle and can be read. */
+static bool check_is_ready(const struct mover_found *found)
+{
+	return kube_is(found->snapshot, "status", "readyToUse") &&
+	       kube_str(found->content, "status", "snapshotHandle");
+}
+
+int mover_check_upload(struct mover_job *job, const struct mover_upload *upload,
+		       struct mover_found *ret, bool *ret_ready, struct cairn_err *err)
+{
+	const char *content;
+	int rc = check_get(job, &kube_volumesnapshots, upload->source_ns, upload->snapshot,
+			   &ret->snapshot, err);
+
+	*ret_ready = false;
+	if (!rc)
+		rc = check_backup(job, upload, ret->snapshot, err);
+	if (!rc)
+		rc = check_claim(job, upload, ret, err);
+	content = rc ? NULL : kube_str(ret->snapshot, "status", "boundVolumeSnapshotContentName");
+	if (rc || !content)
+		return rc;
+	rc = check_get(job, &kube_volumesnapshotcontents, NULL, content, &ret->content, err);
+	if (!rc)
+		rc = check_source(upload, ret, err);
+	if (!rc)
+		*ret_ready = check_is_ready(ret);
+	return rc;
+}
+
+static int check_restore(struct mover_job *job, const struct mover_download *download,
+			 struct cairn_err *err)
+{
+	kube_auto_json json_t *restore = NULL;
+	const char *mapped;
+	int rc = check_get(job, &mover_restores, download->ns, download->restore, &restore, err);
+
+	if (rc)
+		return rc;
+	mapped = kube_str(restore, "spec", "namespaceMapping", download->source_ns);
+	if (!check_same(kube_uid(restore), download->restore_uid))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "Restore '%s' is another one",
+				     download->restore);
+	if (!check_same(mapped ? mapped : download->source_ns, download->target_ns))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "Restore '%s' does not restore namespace '%s' to '%s'",
+				     download->restore, download->source_ns, download->target_ns);
+	return 0;
+}
+
+int mover_check_download(struct mover_job *job, const struct mover_download *download, json_t **ret,
+			 struct cairn_err *err)
+{
+	kube_auto_json json_t *claim = NULL;
+	int rc = check_restore(job, download, err);
+
+	*ret = NULL;
+	if (!rc)
+		rc = mover_get(job, &kube_persistentvolumeclaims, download->target_ns,
+			       download->claim, &claim, err);
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc; /* Velero makes it after the request */
+	if (kube_str(claim, "spec", "volumeName"))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "claim '%s/%s' has a volume already",
+				     download->target_ns, download->claim);
+	if (!kube_str(claim, "spec", "selector", "matchLabels", MOVER_LABEL_RESTORED))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "claim '%s/%s' does not wait for a restored volume",
+				     download->target_ns, download->claim);
+	*ret = cairn_take(claim);
+	return 0;
+}
