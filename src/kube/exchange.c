@@ -19,7 +19,10 @@
 static bool exchange_make_fields(struct kube_exchange *exchange)
 {
 	const char *type = exchange->request.content_type;
-	bool ok = http_client_add_field(&exchange->fields, "Accept: application/json") &&
+	const char *accept = exchange->request.accept;
+	cairn_auto_free char *accepted =
+		cairn_printf("Accept: %s", accept ? accept : "application/json");
+	bool ok = accepted && http_client_add_field(&exchange->fields, accepted) &&
 		  http_client_add_field(&exchange->fields, "Expect:");
 
 	if (ok && type) {
@@ -140,8 +143,18 @@ static void swap_body(struct kube_exchange *exchange, struct cairn_buf *into)
 	cairn_buf_reset(&exchange->body);
 }
 
-int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadline *patience,
-		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
+/* Lets libcurl go on after a pause. The transport's lock is taken before the exchange's. */
+static void resume_reading(struct kube_exchange *exchange)
+{
+	struct kube_transport *transport = exchange->transport;
+
+	cairn_scoped_lock(&transport->lock);
+	transport->pending = true;
+	curl_multi_wakeup(transport->multi);
+}
+
+static int read_piece(struct kube_exchange *exchange, const struct kube_deadline *patience,
+		      uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
 {
 	cairn_scoped_lock(&exchange->lock);
 	for (;;) {
@@ -151,7 +164,9 @@ int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadlin
 			return exchange_stopped(err);
 		if (exchange->body.len > 0) {
 			swap_body(exchange, into);
-			return 1;
+			exchange->resume = exchange->paused;
+			exchange->paused = false;
+			return exchange->resume ? 2 : 1;
 		}
 		if (exchange->state == KUBE_EXCHANGE_OVER)
 			return result_of(exchange, err);
@@ -162,6 +177,25 @@ int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadlin
 			return cairn_err_set(err, CAIRN_DEADLINE, "nothing came");
 		kube_deadline_wait(patience, &exchange->changed, &exchange->lock, until_ns);
 	}
+}
+
+int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadline *patience,
+		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
+{
+	int rc = read_piece(exchange, patience, until_ns, into, err);
+
+	if (rc == 2)
+		resume_reading(exchange);
+	return rc == 2 ? 1 : rc;
+}
+
+const char *kube_exchange_field(const struct kube_exchange *exchange, size_t i)
+{
+	const struct curl_slist *at = exchange->kept;
+
+	for (; at && i > 0; i--)
+		at = at->next;
+	return at ? at->data : NULL;
 }
 
 void kube_exchange_cancel(struct kube_exchange *exchange)
@@ -223,6 +257,7 @@ void kube_exchange_free(struct kube_exchange *exchange)
 		exchange_detach(exchange);
 	cairn_buf_wipe(&exchange->body);
 	http_client_fields_free(exchange->fields);
+	curl_slist_free_all(exchange->kept);
 	kube_identity_unref(exchange->identity);
 	pthread_cond_destroy(&exchange->changed);
 	pthread_mutex_destroy(&exchange->lock);

@@ -24,6 +24,10 @@ static size_t exchange_curl_on_body(char *data, size_t size, size_t n, void *arg
 	struct kube_exchange *exchange = arg;
 
 	cairn_scoped_lock(&exchange->lock);
+	if (exchange->request.pause_at > 0 && exchange->body.len >= exchange->request.pause_at) {
+		exchange->paused = true;
+		return CURL_WRITEFUNC_PAUSE;
+	}
 	cairn_buf_add(&exchange->body, data, size * n);
 	if (cairn_buf_failed(&exchange->body)) {
 		exchange->over_limit = true;
@@ -55,6 +59,31 @@ static void note_retry_after(struct kube_exchange *exchange, const char *line, s
 	exchange->retry_after_ms = seconds * 1000;
 }
 
+/* Keeps a field that the caller passes on; false when memory is short. */
+static bool keep_field(struct kube_exchange *exchange, const char *line, size_t n)
+{
+	static const char *const names[] = {"content-type:", "warning:"};
+	char text[4096];
+
+	while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == '\n'))
+		n--;
+	if (n >= sizeof(text))
+		return true;
+	memcpy(text, line, n);
+	text[n] = '\0';
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct curl_slist *grown;
+
+		if (strncasecmp(text, names[i], strlen(names[i])) != 0)
+			continue;
+		grown = curl_slist_append(exchange->kept, text);
+		if (!grown)
+			return false;
+		exchange->kept = grown;
+	}
+	return true;
+}
+
 static size_t on_field(char *line, size_t size, size_t n, void *arg)
 {
 	struct kube_exchange *exchange = arg;
@@ -67,9 +96,15 @@ static size_t on_field(char *line, size_t size, size_t n, void *arg)
 		exchange->over_limit = true;
 		return 0;
 	}
-	if (len >= 5 && strncmp(line, "HTTP/", 5) == 0)
+	if (len >= 5 && strncmp(line, "HTTP/", 5) == 0) {
 		exchange->has_retry_after = false;
+		curl_slist_free_all(exchange->kept);
+		exchange->kept = NULL;
+	}
 	note_retry_after(exchange, line, len);
+	if (exchange->request.keep_fields && !exchange->have_head &&
+	    !keep_field(exchange, line, len))
+		return 0;
 	if (len > 2)
 		return len;
 	curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &http);

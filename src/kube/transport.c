@@ -53,7 +53,7 @@ static void transport_begin(struct kube_transport *transport, struct kube_exchan
 }
 
 /* The next action for an exchange in the list; with the transport's lock held. */
-static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool shutdown)
+static enum { KEEP, BEGIN, RESUME, END } next_step(struct kube_exchange *exchange, bool shutdown)
 {
 	cairn_scoped_lock(&exchange->lock);
 	if (shutdown) {
@@ -62,8 +62,12 @@ static enum { KEEP, BEGIN, END } next_step(struct kube_exchange *exchange, bool 
 	}
 	if (exchange->cancelled || shutdown)
 		return END;
-	if (exchange->state != KUBE_EXCHANGE_WAITING)
-		return KEEP;
+	if (exchange->state != KUBE_EXCHANGE_WAITING) {
+		bool resume = exchange->resume;
+
+		exchange->resume = false;
+		return resume ? RESUME : KEEP;
+	}
 	exchange->state = KUBE_EXCHANGE_RUNNING;
 	return BEGIN;
 }
@@ -83,6 +87,8 @@ static bool transport_serve(struct kube_transport *transport)
 		next = at->next;
 		if (step == BEGIN)
 			transport_begin(transport, at);
+		else if (step == RESUME && at->easy)
+			(void)curl_easy_pause(at->easy, CURLPAUSE_CONT);
 		else if (step == END)
 			transport_end(transport, at, CURLE_ABORTED_BY_CALLBACK);
 	}

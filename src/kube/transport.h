@@ -56,10 +56,16 @@ struct kube_request {
 	const char *method;
 	const char *path; /* with the query; relative to the server's URL */
 	const char *content_type;
+	const char *accept; /* NULL is application/json */
 	const void *body;
 	size_t body_len;
 	size_t answer_max;
 	bool stream; /* read the answer as it arrives, buffering at most answer_max */
+
+	/* With `stream`: the server is not read while this much is unread; 0: it always is. A
+	 * piece that arrives may still exceed it. */
+	size_t pause_at;
+	bool keep_fields; /* keep Content-Type and Warning for kube_exchange_field() */
 };
 
 int kube_exchange_new(struct kube_transport *transport, const struct kube_request *request,
@@ -93,6 +99,10 @@ void kube_exchange_cancel(struct kube_exchange *exchange);
 /* Valid after the wait. */
 int kube_exchange_http(const struct kube_exchange *exchange); /* 0 without an answer */
 bool kube_exchange_retry_after(const struct kube_exchange *exchange, uint64_t *ret_ms);
+
+/* The i-th kept header field of the answer, as a line "Name: value"; NULL after the last.
+ * Borrowed. */
+const char *kube_exchange_field(const struct kube_exchange *exchange, size_t i);
 struct cairn_buf *kube_exchange_body(struct kube_exchange *exchange);
 
 /* True if no byte of the request has reached a server. */

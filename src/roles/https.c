@@ -24,6 +24,17 @@ int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 	return rc ? rc : kube_client_new(config, &how, ret, err);
 }
 
+int role_connect_streams(const char *kubeconfig, const char *user_agent, double qps,
+			 struct kube_client **ret, struct cairn_err *err)
+{
+	struct kube_config_options where = {.kubeconfig = kubeconfig};
+	struct kube_client_options how = {.user_agent = user_agent, .qps = qps, .http1 = true};
+	cairn_cleanup(kube_config_freep) struct kube_config *config = NULL;
+	int rc = kube_config_load(&where, &config, err);
+
+	return rc ? rc : kube_client_new(config, &how, ret, err);
+}
+
 int role_metrics_new(struct net_metrics **ret, struct cairn_err *err)
 {
 	cairn_cleanup(net_metrics_freep) struct net_metrics *metrics = NULL;

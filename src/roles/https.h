@@ -25,6 +25,11 @@ struct net_tls_watch;
 int role_connect(const char *kubeconfig, const char *user_agent, double qps,
 		 struct kube_client **ret, struct cairn_err *err);
 
+/* The same with a connection for each call, so that an answer that is read slowly holds up
+ * its sender and fills no memory here. */
+int role_connect_streams(const char *kubeconfig, const char *user_agent, double qps,
+			 struct kube_client **ret, struct cairn_err *err);
+
 /* With those of the process. */
 int role_metrics_new(struct net_metrics **ret, struct cairn_err *err);
 

@@ -34,7 +34,7 @@ static const struct level levels[] = {
 	 (const char *const[]){"name", "namespace", NULL}},
 	{"status.", (const char *const[]){"status", NULL},
 	 (const char *const[]){"changedBlockDeltas", "error", "state", "limit", "offset",
-			       "continue", "volumeSizeBytes", NULL}},
+			       "continue", "volumeSizeBytes", "effectiveLimit", NULL}},
 };
 
 static bool is_known(const char *name, const char *const known[])

@@ -22,12 +22,17 @@
 #include "older/aggapi/aggapi_status.h"
 #include "older/aggapi/delta_create.h"
 #include "older/aggapi/document.h"
+#include "older/aggapi/pass.h"
+#include "older/aggapi/pass_request.h"
+#include "older/aggapi/passed_kinds.h"
 #include "older/aggapi/path.h"
 #include "older/aggapi/trust.h"
 
 struct aggapi_server {
 	struct aggapi_server_options options;
 	struct aggapi_creator *creator;
+	struct aggapi_passer *passer;
+	struct aggapi_kinds *kinds;
 	struct net_metric *requests;
 	struct net_metric *seconds;
 };
@@ -78,15 +83,21 @@ static int aggapi_server_identify(struct aggapi_server *s, struct asked *a, stru
 static int aggapi_server_authorize(struct aggapi_server *s, const struct asked *a,
 				   struct cairn_err *err)
 {
-	const struct kube_access on_resource = {
+	char selected[AGGAPI_NAME_MAX];
+	struct kube_access on_resource = {
 		.verb = a->verb,
 		.group = AGGAPI_GROUP,
 		.version = AGGAPI_VERSION,
-		.resource = AGGAPI_RESOURCE,
+		.resource = aggapi_path_resource(&a->path),
+		.subresource = a->path.subresource,
 		.ns = a->path.ns[0] ? a->path.ns : NULL,
 		.name = a->path.name[0] ? a->path.name : NULL,
 	};
 	const struct kube_access on_path = {.verb = a->verb, .path = net_http_path(a->http)};
+
+	if (!on_resource.name && strcmp(a->verb, "create") != 0 &&
+	    aggapi_pass_selected(net_http_query(a->http), selected, sizeof(selected)))
+		on_resource.name = selected;
 
 	return kube_authz_cache_access(s->options.guard, a->user,
 				       aggapi_path_is_resource(&a->path) ? &on_resource : &on_path,
@@ -134,18 +145,34 @@ static bool aggapi_server_is_read(const struct net_http *http)
 	       strcmp(net_http_method(http), "HEAD") == 0;
 }
 
+static int aggapi_server_describe(struct aggapi_server *s, struct asked *a,
+				  struct aggapi_refusal *refusal, struct cairn_err *err)
+{
+	struct aggapi_document document;
+	struct cairn_err why = {0};
+	int rc;
+
+	if (!aggapi_server_is_read(a->http))
+		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
+				     "the server does not allow this method here");
+	rc = aggapi_document(a->path.what, net_http_field(a->http, "accept"), s->kinds,
+			     &a->caller.wait, &document, &why);
+	if (rc < 0)
+		return aggapi_refuse_err(refusal, &why);
+	rc = send_document(a->http, &document, err);
+	aggapi_document_done(&document);
+	return rc;
+}
+
 /* The user is authenticated and authorized. */
 static int aggapi_server_answer(struct aggapi_server *s, struct asked *a,
 				struct aggapi_refusal *refusal, struct cairn_err *err)
 {
-	struct aggapi_document document;
-
-	if (aggapi_document(a->path.what, net_http_field(a->http, "accept"), &document)) {
-		if (!aggapi_server_is_read(a->http))
-			return aggapi_refuse(refusal, 405, "MethodNotAllowed",
-					     "the server does not allow this method here");
-		return send_document(a->http, &document, err);
-	}
+	if (!aggapi_path_is_resource(&a->path) && a->path.what != AGGAPI_UNKNOWN)
+		return aggapi_server_describe(s, a, refusal, err);
+	if (a->path.what == AGGAPI_PASSED)
+		return aggapi_pass(s->passer, a->http, &a->path, a->verb, a->user, &a->caller.wait,
+				   refusal, err);
 	if (a->path.what == AGGAPI_DELTAS && strcmp(net_http_method(a->http), "POST") == 0)
 		return aggapi_create(s->creator, a->http, &a->path, a->user, &a->caller.wait,
 				     refusal, err);
@@ -193,9 +220,10 @@ static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
 
 static const char *aggapi_server_kind_of(const struct aggapi_path *path)
 {
-	return aggapi_path_is_resource(path)  ? "delta"
-	       : path->what == AGGAPI_UNKNOWN ? "other"
-					      : "document";
+	return path->what == AGGAPI_PASSED    ? "passed"
+	       : aggapi_path_is_resource(path) ? "delta"
+	       : path->what == AGGAPI_UNKNOWN  ? "other"
+					       : "document";
 }
 
 static void aggapi_server_note(struct aggapi_server *s, const struct asked *a,
@@ -232,7 +260,7 @@ static int aggapi_server_handle(struct net_http *http, void *arg, struct cairn_e
 
 static int aggapi_server_add_metrics(struct aggapi_server *s, struct cairn_err *err)
 {
-	static const char *const kinds[] = {"delta", "document", "other", NULL};
+	static const char *const kinds[] = {"delta", "document", "passed", "other", NULL};
 	static const char *const codes[] = {"200", "400", "401", "403",   "404", "405",
 					    "415", "422", "429", "other", NULL};
 	static const double buckets[] = {0.005, 0.02, 0.1, 0.5, 2, 10};
@@ -269,6 +297,10 @@ int aggapi_server_new(const struct aggapi_server_options *options, struct net_ht
 	if (!rc)
 		rc = aggapi_creator_new(options, &s->creator, err);
 	if (!rc)
+		rc = aggapi_kinds_new(options->client, &s->kinds, err);
+	if (!rc)
+		rc = aggapi_passer_new(options, &s->passer, err);
+	if (!rc)
 		rc = net_http_server_add(http, &route, 1, err);
 	if (!rc)
 		*ret = cairn_take(s);
@@ -278,5 +310,12 @@ int aggapi_server_new(const struct aggapi_server_options *options, struct net_ht
 void aggapi_server_free(struct aggapi_server *server)
 {
 	aggapi_creator_freep(&server->creator);
+	aggapi_passer_freep(&server->passer);
+	aggapi_kinds_freep(&server->kinds);
 	free(server);
+}
+
+void aggapi_server_stop(struct aggapi_server *server)
+{
+	aggapi_passer_stop(server->passer);
 }

@@ -23,6 +23,7 @@ struct net_metrics;
 
 struct aggapi_server_options {
 	struct kube_client *client;
+	struct kube_client *pass_client; /* for kinds that are passed on; HTTP/1.1, see pass.h */
 	struct kube_authz_cache *guard;
 	struct aggapi_trust *trust;
 	struct kube_informer *discoveries;
@@ -37,6 +38,9 @@ struct aggapi_server_options {
 /* Adds its route to `http` before that starts; everything is borrowed. */
 int aggapi_server_new(const struct aggapi_server_options *options, struct net_http_server *http,
 		      struct aggapi_server **ret, struct cairn_err *err);
+
+/* Ends watches, which would last longer than any other request; before the drain. */
+void aggapi_server_stop(struct aggapi_server *server);
 void aggapi_server_free(struct aggapi_server *server);
 CAIRN_DEFINE_CLEANUP(struct aggapi_server, aggapi_server_free);
 

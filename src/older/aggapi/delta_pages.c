@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -71,6 +72,12 @@ static int read_number(const json_t *spec, const char *name, uint64_t *value,
 	snprintf(path, sizeof(path), "spec.%s", name);
 	if (!field || json_is_null(field))
 		return 0;
+	/* An integer beyond 63 bits arrives as a real; no volume has so many blocks. */
+	if (json_is_real(field) && json_real_value(field) >= (double)INT64_MAX &&
+	    json_real_value(field) <= (double)UINT64_MAX) {
+		*value = INT64_MAX;
+		return 0;
+	}
 	if (!json_is_integer(field) || json_integer_value(field) < 0)
 		return aggapi_refuse_field(refusal, path, WRONG,
 					   "%s: must be a whole number, 0 or "
@@ -140,11 +147,11 @@ static int read_spec(struct aggapi_delta *ret, uint64_t limit_max, struct aggapi
 		return aggapi_refuse_field(refusal, "spec.targetVolumeSnapshotName", REQUIRED,
 					   "spec.targetVolumeSnapshotName: required");
 	mode = kube_str(spec, "mode");
-	if (json_object_get(spec, "mode") && (!mode || strcmp(mode, "block") != 0))
+	if (json_object_get(spec, "mode") && (!mode || strcasecmp(mode, "block") != 0))
 		return aggapi_refuse_field(refusal, "spec.mode", "FieldValueNotSupported",
 					   "spec.mode: only \"block\" is supported");
-	if (ret->limit == 0 || ret->limit > limit_max)
-		ret->limit = limit_max;
+	ret->asked = ret->limit > 0 ? ret->limit : limit_max;
+	ret->limit = ret->asked < limit_max ? ret->asked : limit_max;
 	return 0;
 }
 
@@ -170,6 +177,11 @@ int aggapi_delta_parse(const char *body, size_t n, const char *ns,
 		rc = settle_metadata(ret->object, ns, refusal);
 	if (!rc)
 		rc = read_spec(ret, limit_max, refusal);
+	if (!rc && ret->asked > ret->limit)
+		cairn_buf_addf(warnings,
+			       "spec.limit: a page of this server has at most %" PRIu64
+			       " entries\n",
+			       ret->limit);
 	if (rc) {
 		aggapi_delta_done(ret);
 		*ret = (struct aggapi_delta){0};
@@ -221,8 +233,37 @@ static json_t *entry_of(const json_t *block)
 
 static json_t *delta_pages_status_of(const struct aggapi_delta *delta, const char *state)
 {
-	return json_pack("{s:s, s:I, s:I}", "state", state, "limit", (json_int_t)delta->limit,
-			 "offset", (json_int_t)delta->offset);
+	kube_auto_json json_t *status =
+		json_pack("{s:s, s:I, s:I}", "state", state, "limit", (json_int_t)delta->asked,
+			  "offset", (json_int_t)delta->offset);
+
+	if (status && delta->asked > delta->limit &&
+	    json_object_set_new(status, "effectiveLimit",
+				json_integer((json_int_t)delta->limit)) < 0)
+		return NULL;
+	return cairn_take(status);
+}
+
+/* Where a further request begins: at the driver's token, or behind the last block. */
+static int add_continue(json_t *status, const struct aggapi_delta *delta, const json_t *page,
+			struct cairn_err *err)
+{
+	const json_t *blocks = json_object_get(page, "changedBlocks");
+	const char *next = kube_str(page, "nextToken");
+	uint64_t index = delta->offset;
+	int64_t last;
+
+	if (next && *next) {
+		if (cairn_parse_u64(next, &index, NULL) != 0 || index > INT64_MAX)
+			return cairn_err_set(err, CAIRN_INTERNAL,
+					     "the driver's page token is not a block index");
+	} else if (json_array_size(blocks) > 0 &&
+		   kube_i64(json_array_get(blocks, json_array_size(blocks) - 1), &last, "offset")) {
+		index = (uint64_t)last + 1;
+	}
+	return json_object_set_new(status, "continue", json_integer((json_int_t)index)) < 0
+		       ? cairn_err_nomem(err, "status")
+		       : 0;
 }
 
 static int add_entries(json_t *status, const json_t *page, struct cairn_err *err)
@@ -245,21 +286,15 @@ int aggapi_delta_complete(struct aggapi_delta *delta, const json_t *page, struct
 	kube_auto_json json_t *status =
 		delta_pages_status_of(delta, next && *next ? "Continue" : "Completed");
 	int64_t size = 0;
-	uint64_t index;
 	int rc;
 
 	if (!status)
 		return cairn_err_nomem(err, "status");
 	rc = add_entries(status, page, err);
+	if (!rc)
+		rc = add_continue(status, delta, page, err);
 	if (rc)
 		return rc;
-	if (next && *next) {
-		if (cairn_parse_u64(next, &index, NULL) != 0 || index > INT64_MAX)
-			return cairn_err_set(err, CAIRN_INTERNAL,
-					     "the driver's page token is not a block index");
-		if (json_object_set_new(status, "continue", json_integer((json_int_t)index)) < 0)
-			return cairn_err_nomem(err, "status");
-	}
 	if (kube_i64(page, &size, "volumeSizeBytes") &&
 	    json_object_set_new(status, "volumeSizeBytes", json_integer(size)) < 0)
 		return cairn_err_nomem(err, "status");

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "older/aggapi/passed_kinds.h"
+
 #define SERVED "/apis/" AGGAPI_GROUP "/" AGGAPI_VERSION
 
 bool aggapi_name_valid(const char *name)
@@ -51,19 +53,43 @@ static bool path_take_text(const char **at, const char *text)
 	return true;
 }
 
-static enum aggapi_what below_version(const char *at, struct aggapi_path *ret)
+/* A resource that is stored elsewhere; `at` is behind its plural. */
+static enum aggapi_what passed_path(const char *at, struct aggapi_path *ret)
 {
-	if (strcmp(at, "/" AGGAPI_RESOURCE) == 0)
-		return AGGAPI_DELTAS_OF_ALL;
-	if (!path_take_text(&at, "/namespaces/") || !take_part(&at, ret->ns, sizeof(ret->ns)) ||
-	    !path_take_text(&at, "/" AGGAPI_RESOURCE))
-		return AGGAPI_UNKNOWN;
 	if (*at == '\0')
-		return AGGAPI_DELTAS;
-	if (!path_take_text(&at, "/") || !take_part(&at, ret->name, sizeof(ret->name)) ||
-	    *at != '\0')
+		return AGGAPI_PASSED;
+	if (!path_take_text(&at, "/") || !take_part(&at, ret->name, sizeof(ret->name)))
+		return AGGAPI_UNKNOWN;
+	if (strcmp(at, "/status") == 0)
+		ret->subresource = "status";
+	else if (*at != '\0')
+		return AGGAPI_UNKNOWN;
+	return AGGAPI_PASSED;
+}
+
+/* A VolumeSnapshotDelta; `at` is behind the plural. */
+static enum aggapi_what delta_path(const char *at, struct aggapi_path *ret)
+{
+	if (*at == '\0')
+		return ret->ns[0] ? AGGAPI_DELTAS : AGGAPI_DELTAS_OF_ALL;
+	if (!ret->ns[0] || !path_take_text(&at, "/") ||
+	    !take_part(&at, ret->name, sizeof(ret->name)) || *at != '\0')
 		return AGGAPI_UNKNOWN;
 	return AGGAPI_DELTA;
+}
+
+static enum aggapi_what below_version(const char *at, struct aggapi_path *ret)
+{
+	char plural[AGGAPI_NAMESPACE_MAX];
+
+	if (path_take_text(&at, "/namespaces/") && !take_part(&at, ret->ns, sizeof(ret->ns)))
+		return AGGAPI_UNKNOWN;
+	if (!path_take_text(&at, "/") || !take_part(&at, plural, sizeof(plural)))
+		return AGGAPI_UNKNOWN;
+	if (strcmp(plural, AGGAPI_RESOURCE) == 0)
+		return delta_path(at, ret);
+	ret->passed = aggapi_passed_kind(plural);
+	return ret->passed ? passed_path(at, ret) : AGGAPI_UNKNOWN;
 }
 
 void aggapi_path_parse(const char *path, struct aggapi_path *ret)
@@ -93,18 +119,23 @@ void aggapi_path_parse(const char *path, struct aggapi_path *ret)
 	if (path_take_text(&path, SERVED))
 		ret->what = below_version(path, ret);
 	if (ret->what == AGGAPI_UNKNOWN)
-		ret->ns[0] = ret->name[0] = '\0';
+		memset(ret, 0, sizeof(*ret));
 }
 
 bool aggapi_path_is_resource(const struct aggapi_path *path)
 {
 	return path->what == AGGAPI_DELTAS || path->what == AGGAPI_DELTAS_OF_ALL ||
-	       path->what == AGGAPI_DELTA;
+	       path->what == AGGAPI_DELTA || path->what == AGGAPI_PASSED;
+}
+
+const char *aggapi_path_resource(const struct aggapi_path *path)
+{
+	return path->passed ? path->passed->plural : AGGAPI_RESOURCE;
 }
 
 const char *aggapi_verb(const struct aggapi_path *path, const char *method, bool watch)
 {
-	bool one = path->what == AGGAPI_DELTA;
+	bool one = path->name[0] != '\0';
 
 	if (strcmp(method, "POST") == 0)
 		return "create";

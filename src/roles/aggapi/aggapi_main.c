@@ -34,6 +34,7 @@
 /* Everything that runs. */
 struct running {
 	struct kube_client *client;
+	struct kube_client *pass_client;
 	struct kube_authz_cache *guard;
 	struct kube_informer *discoveries;
 	struct aggapi_trust *trust;
@@ -50,6 +51,8 @@ static void aggapi_running_done(struct running *r)
 {
 	if (r->client)
 		kube_client_shutdown(r->client);
+	if (r->pass_client)
+		kube_client_shutdown(r->pass_client);
 	role_health_done(&r->health);
 	role_https_done(&r->https);
 	aggapi_server_freep(&r->server);
@@ -58,6 +61,7 @@ static void aggapi_running_done(struct running *r)
 	aggapi_trust_freep(&r->trust);
 	kube_informer_freep(&r->discoveries);
 	kube_authz_cache_freep(&r->guard);
+	kube_client_freep(&r->pass_client);
 	kube_client_freep(&r->client);
 	net_metrics_freep(&r->metrics);
 }
@@ -79,6 +83,8 @@ static int aggapi_connect_cluster(struct running *r, const struct aggapi_options
 	struct kube_informer_options discoveries = {.resource = &kube_driverdiscoveries};
 	int rc = role_connect(o->kubeconfig, "cairn-aggapi", QPS, &r->client, err);
 
+	if (!rc)
+		rc = role_connect_streams(o->kubeconfig, "cairn-aggapi", QPS, &r->pass_client, err);
 	if (rc)
 		return rc;
 	guard = kube_authz_cache_defaults(r->client);
@@ -101,6 +107,7 @@ static int serve_api(struct running *r, const struct aggapi_options *o, struct c
 	};
 	struct aggapi_server_options server = {
 		.client = r->client,
+		.pass_client = r->pass_client,
 		.guard = r->guard,
 		.trust = r->trust,
 		.discoveries = r->discoveries,
@@ -157,7 +164,11 @@ static int aggapi_run(struct cairn_err *err)
 	if (rc)
 		return rc;
 	cairn_log(CAIRN_LOG_INFO, "serving", CAIRN_STR("listen", options->listen));
-	role_serve_until_told(&signals, running.https.server, options->drain_ms);
+	while (net_signals_wait(&signals, UINT64_MAX) == SIGHUP)
+		;
+	cairn_log(CAIRN_LOG_INFO, "stopping", CAIRN_U64("drain_ms", options->drain_ms));
+	aggapi_server_stop(running.server);
+	net_http_server_drain(running.https.server, options->drain_ms);
 	return 0;
 }
 

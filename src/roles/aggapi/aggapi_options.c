@@ -61,7 +61,9 @@ const struct command cmd_aggapi = {
 	.about =
 		"Behind the Kubernetes API server, which authenticates and proxies. Who creates a\n"
 		"VolumeSnapshotDelta gets it back with a page of changed blocks; nothing is\n"
-		"stored. Any number of replicas.\n",
+		"stored. The CRDs of cbt.storage.k8s.io are served at v1alpha1 too: requests for\n"
+		"them are passed on to the version at which they are stored, if the user has the\n"
+		"right to them. Any number of replicas.\n",
 	.flags = aggapi_flags,
 	.check = aggapi_options_check,
 	.program = "aggapi",

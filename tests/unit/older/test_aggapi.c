@@ -61,7 +61,7 @@ static void a_path_says_what_is_asked_for(void **state)
 
 static void a_method_becomes_the_verb_that_is_authorized(void **state)
 {
-	struct aggapi_path all = {.what = AGGAPI_DELTAS}, one = {.what = AGGAPI_DELTA};
+	struct aggapi_path all = {.what = AGGAPI_DELTAS}, one = {.what = AGGAPI_DELTA, .name = "d"};
 
 	(void)state;
 	assert_string_equal(aggapi_verb(&all, "POST", false), "create");
@@ -111,10 +111,15 @@ static void a_good_request_is_understood(void **state)
 
 static void a_limit_that_is_absent_or_too_large_is_the_servers(void **state)
 {
-	static const char *const limits[] = {"", ",\"limit\":0", ",\"limit\":100000"};
+	static const char *const limits[] = {"",
+					     ",\"limit\":0",
+					     ",\"limit\":100000",
+					     ",\"limit\":9223372036854775807",
+					     ",\"limit\":9223372036854775808",
+					     ",\"limit\":18446744073709551615"};
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct aggapi_refusal refusal;
 		struct aggapi_delta delta;
 		char body[512];
@@ -123,8 +128,45 @@ static void a_limit_that_is_absent_or_too_large_is_the_servers(void **state)
 			 HEAD ",\"spec\":{\"targetVolumeSnapshotName\":\"b\"%s}}", limits[i]);
 		assert_int_equal(parse(body, AGGAPI_STRICT, &delta, &refusal), 0);
 		assert_int_equal(delta.limit, 256);
+		assert_true(i < 2 ? delta.asked == 256 : delta.asked >= 100000);
 		aggapi_delta_done(&delta);
 	}
+}
+
+static void the_status_has_the_limit_of_the_request(void **state)
+{
+	kube_auto_json json_t *page = json_loads("{\"changedBlocks\":[]}", 0, NULL);
+	struct aggapi_refusal refusal;
+	struct aggapi_delta delta;
+	int64_t limit = 0, effective = 0, next = 0;
+
+	(void)state;
+	assert_int_equal(parse(HEAD ",\"spec\":{\"targetVolumeSnapshotName\":\"b\",\"mode\":"
+				    "\"Block\",\"limit\":1000,\"offset\":5}}",
+			       AGGAPI_STRICT, &delta, &refusal),
+			 0);
+	assert_int_equal(aggapi_delta_complete(&delta, page, NULL), 0);
+	assert_true(kube_i64(delta.object, &limit, "status", "limit"));
+	assert_true(kube_i64(delta.object, &effective, "status", "effectiveLimit"));
+	assert_true(kube_i64(delta.object, &next, "status", "continue"));
+	assert_int_equal(limit, 1000);
+	assert_int_equal(effective, 256);
+	assert_int_equal(next, 5);
+	aggapi_delta_done(&delta);
+}
+
+static void a_cause_does_not_repeat_its_field(void **state)
+{
+	struct aggapi_refusal refusal;
+	kube_auto_json json_t *status = NULL;
+	const json_t *cause;
+
+	(void)state;
+	aggapi_refuse_field(&refusal, "spec.limit", "FieldValueInvalid", "spec.limit: too odd");
+	status = aggapi_status_object(&refusal);
+	cause = json_array_get(kube_at(status, "details", "causes"), 0);
+	assert_string_equal(kube_str(cause, "message"), "too odd");
+	assert_string_equal(kube_str(status, "message"), "spec.limit: too odd");
 }
 
 static void a_wrong_request_is_refused_with_its_field(void **state)
@@ -211,7 +253,8 @@ static void a_page_becomes_the_status(void **state)
 	json_object_del(page, "nextToken");
 	assert_int_equal(aggapi_delta_complete(&delta, page, NULL), 0);
 	assert_string_equal(kube_str(delta.object, "status", "state"), "Completed");
-	assert_null(kube_at(delta.object, "status", "continue"));
+	assert_true(kube_i64(delta.object, &next, "status", "continue"));
+	assert_int_equal(next, 1);
 	assert_int_equal(aggapi_delta_fail(&delta, "broken", NULL), 0);
 	assert_string_equal(kube_str(delta.object, "status", "state"), "Failed");
 	aggapi_delta_done(&delta);
@@ -437,10 +480,13 @@ static void the_document_has_the_form_that_is_asked_for(void **state)
 		kube_auto_json json_t *object = NULL;
 		struct aggapi_document document;
 
-		assert_true(aggapi_document(AGGAPI_GROUPS, cases[i].accept, &document));
+		assert_int_equal(aggapi_document(AGGAPI_GROUPS, cases[i].accept, NULL, NULL,
+						 &document, NULL),
+				 1);
 		assert_string_equal(document.type, cases[i].type);
 		object = json_loadb(document.data, document.len, 0, NULL);
 		assert_non_null(object);
+		aggapi_document_done(&document);
 	}
 }
 
@@ -485,6 +531,8 @@ int main(void)
 		cmocka_unit_test(a_method_becomes_the_verb_that_is_authorized),
 		cmocka_unit_test(a_good_request_is_understood),
 		cmocka_unit_test(a_limit_that_is_absent_or_too_large_is_the_servers),
+		cmocka_unit_test(the_status_has_the_limit_of_the_request),
+		cmocka_unit_test(a_cause_does_not_repeat_its_field),
 		cmocka_unit_test(a_wrong_request_is_refused_with_its_field),
 		cmocka_unit_test(an_unknown_field_is_refused_only_when_strict),
 		cmocka_unit_test(a_page_becomes_the_status),

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Serves the kinds of passed_kinds.h: sends requests on to the version at which they are
+ * stored, and answers with the version of this server.
+ *
+ * Requests are sent with this server's own account, after the user's rights were checked:
+ * the right to what is asked (by aggapi_server.c), to create what an apply creates, and to
+ * `get` each VolumeSnapshot that a SnapshotSessionRequest names, because the webhook that
+ * asks for it sees this server's account.
+ *
+ * Answers are streamed; a slow reader holds KUBE_FORWARD_UNREAD_MAX bytes. Watches end when
+ * their caller leaves or the server stops. */
+#ifndef CAIRN_AGGAPI_PASS_H
+#define CAIRN_AGGAPI_PASS_H
+
+#include "base/cleanup.h"
+
+struct aggapi_passer;
+struct aggapi_path;
+struct aggapi_refusal;
+struct aggapi_server_options;
+struct cairn_err;
+struct kube_user;
+struct kube_wait;
+struct net_http;
+
+/* Limits at once: of watches, of those of one user, of all other requests. */
+#define AGGAPI_WATCHES_MAX      128U
+#define AGGAPI_WATCHES_EACH_MAX 32U
+#define AGGAPI_PASSES_MAX       64U
+
+int aggapi_passer_new(const struct aggapi_server_options *options, struct aggapi_passer **ret,
+		      struct cairn_err *err);
+void aggapi_passer_free(struct aggapi_passer *passer);
+CAIRN_DEFINE_CLEANUP(struct aggapi_passer, aggapi_passer_free);
+
+/* Ends all watches. From any thread. */
+void aggapi_passer_stop(struct aggapi_passer *passer);
+
+/* The user is authenticated, and authorized for `verb` on the path. */
+int aggapi_pass(struct aggapi_passer *passer, struct net_http *http,
+		const struct aggapi_path *path, const char *verb, const struct kube_user *user,
+		const struct kube_wait *wait, struct aggapi_refusal *refusal,
+		struct cairn_err *err);
+
+#endif

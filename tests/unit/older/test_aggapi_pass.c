@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The kinds that are passed on to the version at which they are stored: paths, texts and
+ * documents. */
+
+#include "cairntest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "kube/kinds.h"
+#include "kube/object.h"
+#include "older/aggapi/discovery.h"
+#include "older/aggapi/openapi_rename.h"
+#include "older/aggapi/pass_request.h"
+#include "older/aggapi/passed_kinds.h"
+#include "older/aggapi/path.h"
+#include "older/aggapi/version_text.h"
+
+#define ROOT  "/apis/cbt.storage.k8s.io/v1alpha1"
+#define OLD   "cbt.storage.k8s.io/v1alpha1"
+#define NEW   "cbt.storage.k8s.io/v1alpha2"
+#define V(it) "{\"apiVersion\":\"" it "\"}"
+
+/* The text with NEW made OLD, pushed in pieces of `step` bytes. */
+static char *changed(const char *text, size_t step)
+{
+	struct cairn_buf out = CAIRN_BUF_INIT(1 << 20);
+	struct aggapi_version_text t;
+	size_t n = strlen(text);
+
+	aggapi_version_text_init(&t, NEW, OLD);
+	for (size_t at = 0; at < n; at += step)
+		aggapi_version_text_push(&t, text + at, n - at < step ? n - at : step, &out);
+	aggapi_version_text_end(&t, &out);
+	return cairn_buf_take_string(&out);
+}
+
+static void only_the_versions_of_objects_change(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{V(NEW), V(OLD)},
+		{"{ \"apiVersion\" : \"" NEW "\" }\n", "{ \"apiVersion\" : \"" OLD "\" }\n"},
+		{"{\"kind\":\"List\",\"apiVersion\":\"" NEW "\",\"items\":[" V(NEW) "," V(NEW) "]}",
+		 "{\"kind\":\"List\",\"apiVersion\":\"" OLD "\",\"items\":[" V(OLD) "," V(OLD) "]}"},
+		{"{\"type\":\"ADDED\",\"object\":" V(NEW) "}\n{\"type\":\"BOOKMARK\",\"object\":" V(
+			 NEW) "}\n",
+		 "{\"type\":\"ADDED\",\"object\":" V(OLD) "}\n{\"type\":\"BOOKMARK\",\"object\":" V(
+			 OLD) "}\n"},
+		{"{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"apiVersion\":\"" NEW
+		 "\",\"fieldsV1\":" V(NEW) "}]}}",
+		 "{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"apiVersion\":\"" OLD
+		 "\",\"fieldsV1\":" V(NEW) "}]}}"},
+		{"{\"kind\":\"Table\",\"rows\":[{\"cells\":[\"" NEW "\"],\"object\":" V(NEW) "}]}",
+		 "{\"kind\":\"Table\",\"rows\":[{\"cells\":[\"" NEW "\"],\"object\":" V(OLD) "}]}"},
+		{"{\"type\":\"ADDED\",\"object\":{\"rows\":[{\"object\":" V(NEW) "}]}}",
+		 "{\"type\":\"ADDED\",\"object\":{\"rows\":[{\"object\":" V(OLD) "}]}}"},
+		/* What a user stores passes as it is. */
+		{"{\"metadata\":{\"ownerReferences\":[" V(NEW) "]}}",
+		 "{\"metadata\":{\"ownerReferences\":[" V(NEW) "]}}"},
+		{"{\"spec\":" V(NEW) ",\"apiVersion\":\"" NEW "\"}",
+		 "{\"spec\":" V(NEW) ",\"apiVersion\":\"" OLD "\"}"},
+		{"{\"metadata\":{\"annotations\":{\"a\":\"{\\\"apiVersion\\\":\\\"" NEW
+		 "\\\"}\"}},\"items\":{\"apiVersion\":\"" NEW "\"}}",
+		 "{\"metadata\":{\"annotations\":{\"a\":\"{\\\"apiVersion\\\":\\\"" NEW
+		 "\\\"}\"}},\"items\":{\"apiVersion\":\"" NEW "\"}}"},
+		{"{\"apiVersion\":\"" NEW "0\"}", "{\"apiVersion\":\"" NEW "0\"}"},
+		{"{\"apiVersion\":\"v1\",\"kind\":\"Status\"}",
+		 "{\"apiVersion\":\"v1\",\"kind\":\"Status\"}"},
+		{"{\"kind\":\"apiVersion\",\"name\":\"" NEW "\"}",
+		 "{\"kind\":\"apiVersion\",\"name\":\"" NEW "\"}"},
+		{"{\"apiVersion\":\"x\\\"" NEW "\"}", "{\"apiVersion\":\"x\\\"" NEW "\"}"},
+		{"{\"apiVersion\":\"" NEW, "{\"apiVersion\":\"" NEW},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (size_t step = 1; step < 40; step++) {
+			cairn_auto_free char *text = changed(cases[i].in, step);
+
+			assert_non_null(text);
+			assert_string_equal(text, cases[i].out);
+		}
+	}
+}
+
+static void a_version_of_any_length_and_depth_is_survived(void **state)
+{
+	enum { N = 5000 };
+	cairn_auto_free char *text = calloc(1, N + 64), *out = NULL;
+
+	(void)state;
+	strcpy(text, "{\"apiVersion\":\"");
+	memset(text + strlen(text), 'v', N);
+	out = changed(text, 7);
+	assert_string_equal(out, text);
+	free(out);
+	memset(text, '[', N);
+	text[N] = '\0';
+	out = changed(text, 100);
+	assert_string_equal(out, text);
+}
+
+static void the_tree_of_a_request_changes_likewise(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{V(OLD), V(NEW)},
+		{"{\"metadata\":{\"managedFields\":[" V(OLD) "],\"ownerReferences\":[" V(OLD) "]}}",
+		 "{\"metadata\":{\"managedFields\":[" V(NEW) "],\"ownerReferences\":[" V(OLD) "]}}"},
+		{"[{\"op\":\"test\",\"path\":\"/apiVersion\",\"value\":\"" OLD "\"}]",
+		 "[{\"op\":\"test\",\"path\":\"/apiVersion\",\"value\":\"" NEW "\"}]"},
+		{"[{\"op\":\"add\",\"path\":\"\",\"value\":" V(OLD) "}]",
+		 "[{\"op\":\"add\",\"path\":\"\",\"value\":" V(NEW) "}]"},
+		{"[{\"op\":\"add\",\"path\":\"/metadata/managedFields/0\",\"value\":" V(OLD) "}]",
+		 "[{\"op\":\"add\",\"path\":\"/metadata/managedFields/0\",\"value\":" V(NEW) "}]"},
+		{"[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":\"" OLD "\"}]",
+		 "[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":\"" OLD "\"}]"},
+		{"{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}",
+		 "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		kube_auto_json json_t *tree = json_loads(cases[i].in, 0, NULL);
+		cairn_auto_free char *text = NULL;
+
+		assert_int_equal(aggapi_version_tree(tree, OLD, NEW), 0);
+		text = kube_json_text(tree, NULL);
+		assert_string_equal(text, cases[i].out);
+	}
+}
+
+static void a_path_leads_to_the_kind_that_is_stored(void **state)
+{
+	struct aggapi_path path;
+
+	(void)state;
+	aggapi_path_parse(ROOT "/namespaces/app/snapshotsessionrequests/a/status", &path);
+	assert_int_equal(path.what, AGGAPI_PASSED);
+	assert_ptr_equal(path.passed, &kube_snapshotsessionrequests);
+	assert_string_equal(path.ns, "app");
+	assert_string_equal(path.name, "a");
+	assert_string_equal(path.subresource, "status");
+	aggapi_path_parse(ROOT "/driverdiscoveries", &path);
+	assert_ptr_equal(path.passed, &kube_driverdiscoveries);
+	assert_string_equal(aggapi_verb(&path, "DELETE", false), "deletecollection");
+	aggapi_path_parse(ROOT "/driverdiscoveries/a/scale", &path);
+	assert_int_equal(path.what, AGGAPI_UNKNOWN);
+	aggapi_path_parse(ROOT "/secrets/a", &path);
+	assert_int_equal(path.what, AGGAPI_UNKNOWN);
+}
+
+static void only_json_is_accepted(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{NULL, "application/json"},
+		{"*/*", "application/json"},
+		{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+		 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"},
+		{"application/vnd.kubernetes.protobuf, application/json;q=0.5",
+		 "application/json;q=0.5"},
+		{"application/vnd.kubernetes.protobuf", NULL},
+		{"application/jsonx", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cairn_auto_free char *text = aggapi_pass_accept(cases[i].in);
+
+		if (cases[i].out)
+			assert_string_equal(text, cases[i].out);
+		else
+			assert_null(text);
+	}
+}
+
+static void a_selector_of_one_name_is_that_name(void **state)
+{
+	char name[AGGAPI_NAME_MAX] = "";
+
+	(void)state;
+	assert_true(aggapi_pass_selected("watch=1&fieldSelector=metadata.name%3Da.b", name,
+					 sizeof(name)));
+	assert_string_equal(name, "a.b");
+	assert_true(aggapi_pass_selected("fieldSelector=metadata.name==c", name, sizeof(name)));
+	assert_string_equal(name, "c");
+	assert_false(aggapi_pass_selected("fieldSelector=metadata.name%3Da,metadata.namespace%3Db",
+					  name, sizeof(name)));
+	assert_false(aggapi_pass_selected("fieldSelector=metadata.name!%3Da", name, sizeof(name)));
+	assert_false(aggapi_pass_selected("watch=1", name, sizeof(name)));
+}
+
+static void discovery_names_the_kinds_that_are_installed(void **state)
+{
+	kube_auto_json json_t *passed = json_loads(
+		"[{\"name\":\"driverdiscoveries\",\"singularName\":\"driverdiscovery\","
+		"\"namespaced\":false,\"kind\":\"DriverDiscovery\",\"verbs\":[\"get\",\"list\"]},"
+		"{\"name\":\"driverdiscoveries/status\",\"singularName\":\"\",\"namespaced\":false,"
+		"\"kind\":\"DriverDiscovery\",\"verbs\":[\"get\"]}]",
+		0, NULL);
+	kube_auto_json json_t *list = aggapi_discovery_resources(passed);
+	kube_auto_json json_t *groups = aggapi_discovery_groups(passed, "v2");
+	const json_t *versions, *resources, *second;
+
+	(void)state;
+	assert_int_equal(json_array_size(kube_at(list, "resources")), 3);
+	versions = json_array_get(
+		kube_at(json_array_get(json_object_get(groups, "items"), 0), "versions"), 0);
+	resources = kube_at(versions, "resources");
+	assert_int_equal(json_array_size(resources), 2);
+	second = json_array_get(resources, 1);
+	assert_string_equal(kube_str(second, "resource"), "driverdiscoveries");
+	assert_string_equal(kube_str(second, "scope"), "Cluster");
+	assert_string_equal(kube_str(second, "responseKind", "version"), "v1alpha1");
+	assert_string_equal(kube_str(json_array_get(kube_at(second, "subresources"), 0),
+				     "subresource"),
+			    "status");
+}
+
+static bool wanted(const char *plural, const char *version)
+{
+	return strcmp(version, "v1beta1") == 0 && aggapi_passed_kind(plural);
+}
+
+static void openapi_gets_the_names_of_this_version(void **state)
+{
+	kube_auto_json json_t *document = json_loads(
+		"{\"paths\":{\"/apis/cbt.storage.k8s.io/v1beta1/snapshotmetadataservices\":{"
+		"\"get\":{\"operationId\":\"listCbtStorageV1beta1S\",\"g\":{\"group\":"
+		"\"cbt.storage.k8s.io\",\"kind\":\"S\",\"version\":\"v1beta1\"},\"ref\":"
+		"\"#/components/schemas/io.k8s.storage.cbt.v1beta1.S\"}},"
+		"\"/apis/cbt.storage.k8s.io/v1beta1/others\":{}},"
+		"\"components\":{\"schemas\":{\"io.k8s.storage.cbt.v1beta1.S\":{},"
+		"\"DeleteOptions\":{\"group\":\"apps\",\"version\":\"v1beta1\"}}}}",
+		0, NULL);
+	kube_auto_json json_t *into =
+		json_pack("{s:{}, s:{s:{}}}", "paths", "components", "schemas");
+	const json_t *get;
+
+	(void)state;
+	assert_int_equal(aggapi_openapi_rename(document, "v1beta1", wanted, into, NULL), 0);
+	assert_int_equal(json_object_size(kube_at(into, "paths")), 1);
+	get = kube_at(into, "paths", ROOT "/snapshotmetadataservices", "get");
+	assert_string_equal(kube_str(get, "operationId"), "listCbtStorageV1alpha1S");
+	assert_string_equal(kube_str(get, "g", "version"), "v1alpha1");
+	assert_string_equal(kube_str(get, "ref"),
+			    "#/components/schemas/io.k8s.storage.cbt.v1alpha1.S");
+	assert_non_null(kube_at(into, "components", "schemas", "io.k8s.storage.cbt.v1alpha1.S"));
+	assert_string_equal(
+		kube_str(into, "components", "schemas", "DeleteOptions", "version"), "v1beta1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_versions_of_objects_change),
+		cmocka_unit_test(a_version_of_any_length_and_depth_is_survived),
+		cmocka_unit_test(the_tree_of_a_request_changes_likewise),
+		cmocka_unit_test(a_path_leads_to_the_kind_that_is_stored),
+		cmocka_unit_test(only_json_is_accepted),
+		cmocka_unit_test(a_selector_of_one_name_is_that_name),
+		cmocka_unit_test(discovery_names_the_kinds_that_are_installed),
+		cmocka_unit_test(openapi_gets_the_names_of_this_version),
+	};
+
+	return cmocka_run_group_tests_name("aggapi_pass", tests, NULL, NULL);
+}
