@@ -56,7 +56,8 @@ class Bench:
 
     def start_deltas(self):
         """`cairn cbt-http` and `cairn aggapi` behind an APIService."""
-        for file in sorted((TESTS.parent / "deploy/volumesnapshotdelta").glob("rbac.yaml")):
+        for file in sorted((TESTS.parent / "deploy/components").glob(
+                "volumesnapshotdelta/rbac.yaml")):
             self.kube.apply(file)
         authority = self.bed.control_plane.authority
         pair = authority.issue("aggregated", "/CN=cairn-aggapi", SERVER,

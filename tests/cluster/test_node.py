@@ -1,15 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What deploy/ ships, on a real kubelet: pods on volumes, snapshots of them, and backups."""
-import base64
 import json
 import pathlib
 import signal
 import subprocess
 import sys
 import unittest
-
-import yaml
 
 import cluster
 import node
@@ -325,18 +322,10 @@ class StoryOfSessions(OnNode):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        made = subprocess.run([DEPLOY / "certificates", DRIVER, "cairn-manager"], check=True,
-                              capture_output=True, text=True, timeout=60).stdout
-        secret, service = yaml.safe_load_all(made)
-        cls.kube.apply(secret)
         cls.kube.apply(DEPLOY / "sessions")
-        cls.kube.kubectl("patch", "validatingwebhookconfiguration", "cairn-sessions",
-                         "--type=json", "-p", json.dumps([
-                             {"op": "add", "path": "/webhooks/0/clientConfig/caBundle",
-                              "value": service["spec"]["caCert"]},
-                             {"op": "replace", "path": "/webhooks/0/clientConfig/service/path",
-                              "value": "/validate-snapshotsessionrequest/" + base64.b64decode(
-                                  secret["data"]["webhook-secret"]).decode()}]))
+        made = subprocess.run([DEPLOY / "certificates", "sessions"], check=True,
+                              capture_output=True, text=True, timeout=60).stdout
+        cls.kube.apply(made, "--server-side", "--force-conflicts")
         for what in ("statefulset/cairn-driver", "deployment/cairn-snapshot-metadata",
                      "deployment/cairn-manager"):
             cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",

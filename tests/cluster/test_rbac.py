@@ -26,7 +26,7 @@ from test_aggapi import GROUP, Stack, delta
 
 cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds")
 DEPLOY = cluster.REPOSITORY / "deploy"
-OVERLAYS = ("overlays/group-snapshots", "sessions", "diffsnap", "volumesnapshotdelta")
+OVERLAYS = ("overlays/group-snapshots", "overlays/all-generations")
 # What runs nowhere, or would send requests where nothing answers.
 LEFT_OUT = ("APIService", "ValidatingWebhookConfiguration", "Deployment", "StatefulSet", "Service",
             "FlowSchema", "PriorityLevelConfiguration", "PersistentVolume",
@@ -36,7 +36,8 @@ ROLES = (
     "cairn-snapshot-metadata", "cairn-snapshot-metadata-client", "cairn-snapshot-metadata-reader",
     "cairn-sessions", "cairn-manager", "cairn-session-client",
     "cairn-diffsnap", "cairn-diffsnap-reader",
-    "cairn-aggapi", "cairn-aggapi-token", "cairn-cbt-http", "cairn-cbt-http-caller",
+    "cairn-aggapi", "cairn-aggapi-passed", "cairn-aggapi-token", "cairn-cbt-http",
+    "cairn-cbt-http-caller",
     "cairn-cbt-http-lease", "cairn-discovery", "cairn-volumesnapshotdelta-creator",
 )
 NODE = "localhost"
@@ -371,6 +372,52 @@ class EveryRight(unittest.TestCase):
         # Whoever comes directly shows a token.
         stack.plain(stack.port, "GET", "/apis", headers={"Authorization": f"Bearer {token}"})
 
+    def use_passed_kinds(self):
+        """Each verb on each CRD of the group at v1alpha1, through the aggregated API server."""
+        expires = {"expiryTime": "2100-01-01T00:00:00Z", "snapshotNamespace": "default",
+                   "snapshots": ["before"]}
+        for plural, kind, namespace, spec in (
+                ("differentialsnapshots", "DifferentialSnapshot", "default",
+                 {"targetVolumeSnapshotName": "after"}),
+                ("driverdiscoveries", "DriverDiscovery", None, {
+                    "driverName": "x.csi.dev", "clientConfig": {"url": "https://127.0.0.1:1"}}),
+                ("snapshotmetadataservices", "SnapshotMetadataService", None, {
+                    "address": "a:1", "audience": "a", "caCert": "YQ=="}),
+                ("snapshotservicesconfigurations", "SnapshotServicesConfiguration", None, {
+                    "address": "a:1", "caCert": "YQ=="}),
+                ("snapshotsessiondata", "SnapshotSessionData", "cairn", expires),
+                ("snapshotsessionrequests", "SnapshotSessionRequest", "default",
+                 {"snapshots": ["before"]})):
+            with self.subTest(plural):
+                self.pass_each_verb(plural, kind, namespace, spec)
+
+    def pass_each_verb(self, plural, kind, namespace, spec):
+        where = f"namespaces/{namespace}/" if namespace else ""
+        path = f"/apis/{GROUP}/v1alpha1/{where}{plural}"
+        labels = {"labels": {"passed": "yes"}}
+        one = {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind,
+               "metadata": {"name": "passed", **labels}, "spec": spec}
+        merge = {"content_type": "application/merge-patch+json"}
+        ask = self.kube.request
+        ask("POST", path, one)
+        found = ask("GET", f"{path}/passed")
+        self.assertEqual(found["apiVersion"], f"{GROUP}/v1alpha1")
+        ask("PATCH", f"{path}/passed", {"metadata": {"labels": {"more": "1"}}}, **merge)
+        found = ask("GET", f"{path}/passed")
+        found["metadata"].pop("resourceVersion")
+        ask("PUT", f"{path}/passed", {**found, "metadata": {
+            **found["metadata"], "resourceVersion": ask(
+                "GET", f"{path}/passed")["metadata"]["resourceVersion"]}})
+        self.assertEqual([item["apiVersion"] for item in ask(
+            "GET", f"{path}?labelSelector=passed%3Dyes")["items"]], [f"{GROUP}/v1alpha1"])
+        self.kube.ask("GET", f"{path}?watch=1&timeoutSeconds=1")
+        if plural in ("differentialsnapshots", "driverdiscoveries", "snapshotsessionrequests"):
+            found = ask("GET", f"{path}/passed/status")
+            self.kube.ask("PUT", f"{path}/passed/status", found)
+            self.kube.ask("PATCH", f"{path}/passed/status", {}, **merge)
+        ask("DELETE", f"{path}/passed")
+        ask("DELETE", f"{path}?labelSelector=passed%3Dyes")
+
     def discover_again(self, *names):
         """DriverDiscovery found reachable twice, by each who looks at it."""
         for name in names:
@@ -402,6 +449,7 @@ class EveryRight(unittest.TestCase):
         self.fail_repeatedly()
         self.list_blocks()
         self.use_deltas()
+        self.use_passed_kinds()
         self.use_differential_snapshots()
         self.discover_again("cairn-discovery", "cairn-manager")
         self.forget_the_error()

@@ -18,7 +18,7 @@ cluster.peers_or_skip(*cluster.CONTROL_PLANE, *CsiStack.PROGRAMS, "snapshot-crds
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GROUP = "cbt.storage.k8s.io"
 SNAPSHOT = "snapshot.storage.k8s.io"
-DISCOVERY = next((DEPLOY / "volumesnapshotdelta").rglob("driverdiscoveries.yaml"))
+DISCOVERY = next((DEPLOY / "components/volumesnapshotdelta").rglob("driverdiscoveries.yaml"))
 BLOCK = 4096
 MIB = 1 << 20
 OLDER = ("--sessions", "--differential-snapshots", "--snapshot-deltas")
@@ -87,8 +87,10 @@ class Roles:
 
     def prepare(self):
         self.kube.apply_files(
-            *sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DEPLOY / "sessions/rbac.yaml",
-            DEPLOY / "diffsnap/differentialsnapshots.yaml", DEPLOY / "diffsnap/rbac.yaml",
+            *sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
+            DEPLOY / "components/sessions/rbac.yaml",
+            DEPLOY / "components/diffsnap/differentialsnapshots.yaml",
+            DEPLOY / "components/diffsnap/rbac.yaml",
             DISCOVERY, DEPLOY / "overlays/snapshot-metadata/rbac.yaml")
         self.kube.wait_crds()
         self.kube.service_account("default", self.account)

@@ -12,9 +12,9 @@ from kube import Refused
 cluster.peers_or_skip(*cluster.CONTROL_PLANE)
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 GROUP = "cbt.storage.k8s.io"
-CRDS = [*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
-        DEPLOY / "diffsnap/differentialsnapshots.yaml",
-        *(DEPLOY / "volumesnapshotdelta").rglob("driverdiscoveries.yaml")]
+CRDS = [*sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
+        DEPLOY / "components/diffsnap/differentialsnapshots.yaml",
+        *(DEPLOY / "components/volumesnapshotdelta").rglob("driverdiscoveries.yaml")]
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 TIME = "2026-11-16T00:00:00Z"
 

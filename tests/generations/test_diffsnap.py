@@ -18,8 +18,8 @@ class DiffsnapTest(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.kube.apply_files(DEPLOY / "diffsnap/differentialsnapshots.yaml",
-                             DEPLOY / "diffsnap/rbac.yaml")
+        cls.kube.apply_files(DEPLOY / "components/diffsnap/differentialsnapshots.yaml",
+                             DEPLOY / "components/diffsnap/rbac.yaml")
         cls.kube.wait_crds()
         for name in ("reader", "nobody"):
             cls.kube.service_account("default", name)

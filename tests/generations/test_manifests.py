@@ -130,7 +130,6 @@ class Manifests(unittest.TestCase):
                       f"driverdiscoveries.{GROUP}"),
                      ("apiservices.apiregistration.k8s.io", "", f"v1alpha1.{GROUP}"),
                      (f"flowschemas.{flow}", "", "cairn-volumesnapshotdeltas"),
-                     (f"prioritylevelconfigurations.{flow}", "", "cairn-volumesnapshotdeltas"),
                      ("rolebindings.rbac.authorization.k8s.io", "kube-system",
                       "cairn-aggapi-authentication"))
         # As cbt-http makes them, with the rights of the pod that it is in.

@@ -34,9 +34,9 @@ class ManagerTest(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
+        cls.kube.apply_files(*sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
                              DISCOVERY,
-                             DEPLOY / "sessions/rbac.yaml")
+                             DEPLOY / "components/sessions/rbac.yaml")
         cls.kube.wait_crds()
         cls.set_expiry(cls.expiry)
         cls.configure("cairn", "cairn.csi.dev")
@@ -71,7 +71,7 @@ class ManagerTest(GenerationsTest):
     @classmethod
     def webhook(cls, port):
         """As deploy/sessions/webhook.yaml, but at an address of the test."""
-        text = (DEPLOY / "sessions/webhook.yaml").read_text()
+        text = (DEPLOY / "components/sessions/webhook.yaml").read_text()
         ca = base64.b64encode(cls.authority.crt.read_bytes()).decode()
         text = re.sub(r"clientConfig:\n(      .*\n)+", "clientConfig:\n"
                       f"      url: https://{HOST}:{port}{WEBHOOK_PATH}\n"

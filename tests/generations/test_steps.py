@@ -28,8 +28,8 @@ class Steps(GenerationsTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")), DISCOVERY,
-                             DEPLOY / "sessions/rbac.yaml")
+        cls.kube.apply_files(*sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
+                             DISCOVERY, DEPLOY / "components/sessions/rbac.yaml")
         cls.kube.wait_crds()
         cls.kube.apply({
             "apiVersion": f"{GROUP}/v1alpha2", "kind": "SnapshotServicesConfiguration",
