@@ -156,8 +156,8 @@ class Story(DiffsnapTest):
         self.by_hand("nobodys", "nobody.csi.dev")
         self.make("unclaimed", "nobodys", wait=False)
         self.make("claimed", "data-2", "data-1")
-        self.kube.apply_files(*sorted((DEPLOY / "sessions").glob("snapshot*.yaml")),
-                              DEPLOY / "sessions/rbac.yaml")
+        self.kube.apply_files(*sorted((DEPLOY / "components/sessions").glob("snapshot*.yaml")),
+                              DEPLOY / "components/sessions/rbac.yaml")
         self.kube.wait_crds()
         self.bed.processes.start("manager", [
             self.bed.cairn, "manager", "--kubeconfig",

@@ -220,7 +220,7 @@ static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
 
 static const char *aggapi_server_kind_of(const struct aggapi_path *path)
 {
-	return path->what == AGGAPI_PASSED    ? "passed"
+	return path->what == AGGAPI_PASSED     ? "passed"
 	       : aggapi_path_is_resource(path) ? "delta"
 	       : path->what == AGGAPI_UNKNOWN  ? "other"
 					       : "document";

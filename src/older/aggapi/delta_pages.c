@@ -238,8 +238,8 @@ static json_t *delta_pages_status_of(const struct aggapi_delta *delta, const cha
 			  "offset", (json_int_t)delta->offset);
 
 	if (status && delta->asked > delta->limit &&
-	    json_object_set_new(status, "effectiveLimit",
-				json_integer((json_int_t)delta->limit)) < 0)
+	    json_object_set_new(status, "effectiveLimit", json_integer((json_int_t)delta->limit)) <
+		    0)
 		return NULL;
 	return cairn_take(status);
 }

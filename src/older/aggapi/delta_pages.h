@@ -36,8 +36,8 @@ struct aggapi_delta {
 	const char *target;
 	const char *secret;    /* NULL: none */
 	const char *secret_ns; /* its namespace; never NULL with `secret` */
-	uint64_t asked; /* limit of the request; without one, the server's */
-	uint64_t limit; /* entries of the page at most */
+	uint64_t asked;        /* limit of the request; without one, the server's */
+	uint64_t limit;        /* entries of the page at most */
 	uint64_t offset;
 };
 

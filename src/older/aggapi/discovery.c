@@ -21,8 +21,8 @@ json_t *aggapi_discovery_resources(const json_t *passed)
 		"{s:s, s:s, s:s, s:[o]}", "kind", "APIResourceList", "apiVersion", "v1",
 		"groupVersion", AGGAPI_GROUP "/" AGGAPI_VERSION, "resources", own_entry());
 
-	if (!list || json_array_extend(json_object_get(list, "resources"),
-				       (json_t *)(uintptr_t)passed) < 0)
+	if (!list ||
+	    json_array_extend(json_object_get(list, "resources"), (json_t *)(uintptr_t)passed) < 0)
 		return NULL;
 	return cairn_take(list);
 }

@@ -340,11 +340,11 @@ static void pass_audit(struct net_http *http, const struct aggapi_path *path, co
 		.peer = net_http_peer(http),
 		.ns = path->ns,
 		.snapshot = path->name,
-		.code = http_code >= 200 && http_code < 300 ? 0
-			: http_code == 403		    ? CAIRN_DENIED
-			: http_code == 404		    ? CAIRN_NOT_FOUND
+		.code = http_code >= 200 && http_code < 300   ? 0
+			: http_code == 403                    ? CAIRN_DENIED
+			: http_code == 404                    ? CAIRN_NOT_FOUND
 			: http_code >= 400 && http_code < 500 ? CAIRN_INVALID
-							       : CAIRN_UNAVAILABLE,
+							      : CAIRN_UNAVAILABLE,
 		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
 	});
 }

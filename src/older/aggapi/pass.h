@@ -38,9 +38,8 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_passer, aggapi_passer_free);
 void aggapi_passer_stop(struct aggapi_passer *passer);
 
 /* The user is authenticated, and authorized for `verb` on the path. */
-int aggapi_pass(struct aggapi_passer *passer, struct net_http *http,
-		const struct aggapi_path *path, const char *verb, const struct kube_user *user,
-		const struct kube_wait *wait, struct aggapi_refusal *refusal,
-		struct cairn_err *err);
+int aggapi_pass(struct aggapi_passer *passer, struct net_http *http, const struct aggapi_path *path,
+		const char *verb, const struct kube_user *user, const struct kube_wait *wait,
+		struct aggapi_refusal *refusal, struct cairn_err *err);
 
 #endif

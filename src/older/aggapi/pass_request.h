@@ -23,7 +23,7 @@ struct aggapi_pass_request {
 	char *accept;
 	json_t *tree; /* the body, at the version at which it is stored; NULL: none */
 	bool watch;
-	bool apply; /* creates the object if there is none */
+	bool apply;                     /* creates the object if there is none */
 	char stored[AGGAPI_STORED_MAX]; /* "GROUP/VERSION" of the CRD */
 };
 

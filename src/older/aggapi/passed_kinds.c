@@ -24,12 +24,9 @@
 
 /* All kinds of a version come from one document. */
 static const struct kube_resource *const passed[] = {
-	&kube_differentialsnapshots,
-	&kube_driverdiscoveries,
-	&kube_snapshotsessionrequests,
-	&kube_snapshotsessiondata,
-	&kube_snapshotservicesconfigurations,
-	&kube_snapshotmetadataservices,
+	&kube_differentialsnapshots,          &kube_driverdiscoveries,
+	&kube_snapshotsessionrequests,        &kube_snapshotsessiondata,
+	&kube_snapshotservicesconfigurations, &kube_snapshotmetadataservices,
 };
 
 #define N_PASSED (sizeof(passed) / sizeof(passed[0]))
@@ -115,9 +112,9 @@ static int read_document(struct aggapi_kinds *kinds, const char *path, const str
 		return 0;
 	if (!rc)
 		rc = kube_json_parse(text, n, ret, err);
-	return rc == CAIRN_INVALID ? cairn_err_set(err, CAIRN_INTERNAL,
-						   "the API server's answer is not JSON")
-				   : rc;
+	return rc == CAIRN_INVALID
+		       ? cairn_err_set(err, CAIRN_INTERNAL, "the API server's answer is not JSON")
+		       : rc;
 }
 
 /* True for "PLURAL" and "PLURAL/status" of a kind that is stored at this version. */
@@ -171,8 +168,8 @@ static int ask_lists(void *arg, const struct kube_wait *wait, struct kube_value 
 static int ask_documents(void *arg, const struct kube_wait *wait, struct kube_value **ret,
 			 uint64_t *until_ns, struct cairn_err *err)
 {
-	kube_auto_json json_t *all = json_pack("{s:{}, s:{s:{}}}", "paths", "components",
-					       "schemas");
+	kube_auto_json json_t *all =
+		json_pack("{s:{}, s:{s:{}}}", "paths", "components", "schemas");
 	int rc = all ? 0 : cairn_err_nomem(err, "kinds");
 
 	(void)until_ns;

@@ -19,13 +19,13 @@ struct kube_resource;
 
 enum aggapi_what {
 	AGGAPI_UNKNOWN,
-	AGGAPI_GROUPS,           /* /apis */
-	AGGAPI_GROUP_INFO,       /* /apis/GROUP */
-	AGGAPI_RESOURCES,        /* /apis/GROUP/VERSION */
-	AGGAPI_DELTAS,           /* …/namespaces/NS/volumesnapshotdeltas */
-	AGGAPI_DELTAS_OF_ALL,    /* …/volumesnapshotdeltas */
-	AGGAPI_DELTA,            /* …/namespaces/NS/volumesnapshotdeltas/NAME */
-	AGGAPI_PASSED,           /* a kind of passed_kinds.h: …[/namespaces/NS]/RESOURCE[/NAME[/status]] */
+	AGGAPI_GROUPS,        /* /apis */
+	AGGAPI_GROUP_INFO,    /* /apis/GROUP */
+	AGGAPI_RESOURCES,     /* /apis/GROUP/VERSION */
+	AGGAPI_DELTAS,        /* …/namespaces/NS/volumesnapshotdeltas */
+	AGGAPI_DELTAS_OF_ALL, /* …/volumesnapshotdeltas */
+	AGGAPI_DELTA,         /* …/namespaces/NS/volumesnapshotdeltas/NAME */
+	AGGAPI_PASSED, /* a kind of passed_kinds.h: …[/namespaces/NS]/RESOURCE[/NAME[/status]] */
 	AGGAPI_OPENAPI_V2,       /* /openapi/v2 */
 	AGGAPI_OPENAPI_V3,       /* /openapi/v3 */
 	AGGAPI_OPENAPI_V3_GROUP, /* /openapi/v3/apis/GROUP/VERSION */

@@ -46,7 +46,8 @@ static void only_the_versions_of_objects_change(void **state)
 		{V(NEW), V(OLD)},
 		{"{ \"apiVersion\" : \"" NEW "\" }\n", "{ \"apiVersion\" : \"" OLD "\" }\n"},
 		{"{\"kind\":\"List\",\"apiVersion\":\"" NEW "\",\"items\":[" V(NEW) "," V(NEW) "]}",
-		 "{\"kind\":\"List\",\"apiVersion\":\"" OLD "\",\"items\":[" V(OLD) "," V(OLD) "]}"},
+		 "{\"kind\":\"List\",\"apiVersion\":\"" OLD
+		 "\",\"items\":[" V(OLD) "," V(OLD) "]}"},
 		{"{\"type\":\"ADDED\",\"object\":" V(NEW) "}\n{\"type\":\"BOOKMARK\",\"object\":" V(
 			 NEW) "}\n",
 		 "{\"type\":\"ADDED\",\"object\":" V(OLD) "}\n{\"type\":\"BOOKMARK\",\"object\":" V(
@@ -112,7 +113,8 @@ static void the_tree_of_a_request_changes_likewise(void **state)
 	} cases[] = {
 		{V(OLD), V(NEW)},
 		{"{\"metadata\":{\"managedFields\":[" V(OLD) "],\"ownerReferences\":[" V(OLD) "]}}",
-		 "{\"metadata\":{\"managedFields\":[" V(NEW) "],\"ownerReferences\":[" V(OLD) "]}}"},
+		 "{\"metadata\":{\"managedFields\":[" V(NEW) "],\"ownerReferences\":[" V(
+			 OLD) "]}}"},
 		{"[{\"op\":\"test\",\"path\":\"/apiVersion\",\"value\":\"" OLD "\"}]",
 		 "[{\"op\":\"test\",\"path\":\"/apiVersion\",\"value\":\"" NEW "\"}]"},
 		{"[{\"op\":\"add\",\"path\":\"\",\"value\":" V(OLD) "}]",
@@ -221,9 +223,9 @@ static void discovery_names_the_kinds_that_are_installed(void **state)
 	assert_string_equal(kube_str(second, "resource"), "driverdiscoveries");
 	assert_string_equal(kube_str(second, "scope"), "Cluster");
 	assert_string_equal(kube_str(second, "responseKind", "version"), "v1alpha1");
-	assert_string_equal(kube_str(json_array_get(kube_at(second, "subresources"), 0),
-				     "subresource"),
-			    "status");
+	assert_string_equal(
+		kube_str(json_array_get(kube_at(second, "subresources"), 0), "subresource"),
+		"status");
 }
 
 static bool wanted(const char *plural, const char *version)
@@ -255,8 +257,8 @@ static void openapi_gets_the_names_of_this_version(void **state)
 	assert_string_equal(kube_str(get, "ref"),
 			    "#/components/schemas/io.k8s.storage.cbt.v1alpha1.S");
 	assert_non_null(kube_at(into, "components", "schemas", "io.k8s.storage.cbt.v1alpha1.S"));
-	assert_string_equal(
-		kube_str(into, "components", "schemas", "DeleteOptions", "version"), "v1beta1");
+	assert_string_equal(kube_str(into, "components", "schemas", "DeleteOptions", "version"),
+			    "v1beta1");
 }
 
 int main(void)
