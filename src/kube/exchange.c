@@ -153,8 +153,8 @@ static void resume_reading(struct kube_exchange *exchange)
 	curl_multi_wakeup(transport->multi);
 }
 
-static int read_piece(struct kube_exchange *exchange, const struct kube_deadline *patience,
-		      uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
+static int exchange_read_piece(struct kube_exchange *exchange, const struct kube_deadline *patience,
+			       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
 {
 	cairn_scoped_lock(&exchange->lock);
 	for (;;) {
@@ -182,7 +182,7 @@ static int read_piece(struct kube_exchange *exchange, const struct kube_deadline
 int kube_exchange_read(struct kube_exchange *exchange, const struct kube_deadline *patience,
 		       uint64_t until_ns, struct cairn_buf *into, struct cairn_err *err)
 {
-	int rc = read_piece(exchange, patience, until_ns, into, err);
+	int rc = exchange_read_piece(exchange, patience, until_ns, into, err);
 
 	if (rc == 2)
 		resume_reading(exchange);

@@ -60,7 +60,7 @@ static void note_retry_after(struct kube_exchange *exchange, const char *line, s
 }
 
 /* Keeps a field that the caller passes on; false when memory is short. */
-static bool keep_field(struct kube_exchange *exchange, const char *line, size_t n)
+static bool exchange_keep_field(struct kube_exchange *exchange, const char *line, size_t n)
 {
 	static const char *const names[] = {"content-type:", "warning:"};
 	char text[4096];
@@ -103,7 +103,7 @@ static size_t on_field(char *line, size_t size, size_t n, void *arg)
 	}
 	note_retry_after(exchange, line, len);
 	if (exchange->request.keep_fields && !exchange->have_head &&
-	    !keep_field(exchange, line, len))
+	    !exchange_keep_field(exchange, line, len))
 		return 0;
 	if (len > 2)
 		return len;

@@ -60,7 +60,7 @@ int aggapi_refuse_err(struct aggapi_refusal *ret, const struct cairn_err *err)
 }
 
 /* The message without the field's path, which stands beside it in a cause. */
-static const char *cause_of(const struct aggapi_refusal *r)
+static const char *aggapi_status_cause(const struct aggapi_refusal *r)
 {
 	size_t n = strlen(r->field);
 
@@ -76,7 +76,7 @@ static int aggapi_status_add_details(json_t *status, const struct aggapi_refusal
 	if (*r->field)
 		details = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "group", AGGAPI_GROUP,
 				    "kind", AGGAPI_KIND, "causes", "reason", r->cause, "message",
-				    cause_of(r), "field", r->field);
+				    aggapi_status_cause(r), "field", r->field);
 	else if (r->kind)
 		details = json_pack("{s:s, s:s*}", "kind", r->kind, "name", r->name);
 	else if (r->retry_s > 0)

@@ -3,6 +3,7 @@
 #include "older/aggapi/discovery.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kube/object.h"
@@ -111,11 +112,11 @@ json_t *aggapi_discovery_groups(const json_t *passed, const char *version)
 {
 	kube_auto_json json_t *all = aggapi_discovery_resources(passed);
 	json_t *found = all ? discovered(json_object_get(all, "resources")) : NULL;
-	char api[64] = "apidiscovery.k8s.io/";
+	char api[64];
 
 	if (!found)
 		return NULL;
-	strncat(api, version, sizeof(api) - strlen(api) - 1);
+	snprintf(api, sizeof(api), "apidiscovery.k8s.io/%s", version);
 	return json_pack("{s:s, s:s, s:{}, s:[{s:{s:s, s:n}, s:[{s:s, s:s, s:o}]}]}", "kind",
 			 "APIGroupDiscoveryList", "apiVersion", api, "metadata", "items",
 			 "metadata", "name", AGGAPI_GROUP, "creationTimestamp", "versions",

@@ -142,9 +142,9 @@ static int check_passing(void *arg)
 /* ---- rights ---- */
 
 /* The names of VolumeSnapshots that a SnapshotSessionRequest gives access to. */
-static int check_snapshots(struct aggapi_passer *p, const json_t *tree, const char *ns,
-			   const struct kube_user *user, const struct kube_wait *wait,
-			   struct aggapi_refusal *refusal)
+static int pass_check_snapshots(struct aggapi_passer *p, const json_t *tree, const char *ns,
+				const struct kube_user *user, const struct kube_wait *wait,
+				struct aggapi_refusal *refusal)
 {
 	const json_t *list = kube_at(tree, "spec", "snapshots"), *name;
 	struct cairn_err err = {0};
@@ -209,9 +209,10 @@ static int check_apply(struct aggapi_passer *p, const struct aggapi_path *path, 
 	return rc ? aggapi_refuse_err(refusal, &err) : 0;
 }
 
-static int check_rights(struct aggapi_passer *p, const struct aggapi_path *path, const char *verb,
-			const struct aggapi_pass_request *request, const struct kube_user *user,
-			const struct kube_wait *wait, struct aggapi_refusal *refusal)
+static int pass_check_rights(struct aggapi_passer *p, const struct aggapi_path *path,
+			     const char *verb, const struct aggapi_pass_request *request,
+			     const struct kube_user *user, const struct kube_wait *wait,
+			     struct aggapi_refusal *refusal)
 {
 	bool creates = strcmp(verb, "create") == 0 || request->apply;
 	int rc = 0;
@@ -219,7 +220,7 @@ static int check_rights(struct aggapi_passer *p, const struct aggapi_path *path,
 	if (request->apply && !path->subresource)
 		rc = check_apply(p, path, request->tree, user, wait, refusal);
 	if (!rc && creates && path->passed == &kube_snapshotsessionrequests)
-		rc = check_snapshots(p, request->tree, path->ns, user, wait, refusal);
+		rc = pass_check_snapshots(p, request->tree, path->ns, user, wait, refusal);
 	return rc;
 }
 
@@ -363,7 +364,7 @@ static int pass_placed(struct aggapi_passer *p, struct net_http *http,
 		.watch = request->watch,
 	};
 	int http_code = 0;
-	int rc = check_rights(p, path, verb, request, user, wait, refusal);
+	int rc = pass_check_rights(p, path, verb, request, user, wait, refusal);
 
 	if (!rc)
 		rc = forward_request(&passing, request, &http_code, refusal, err);

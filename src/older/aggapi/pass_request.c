@@ -99,8 +99,8 @@ static const char *body_type(const char *type, const char *method)
 	return NULL;
 }
 
-static int take_body(const struct net_http *http, struct aggapi_pass_request *r,
-		     struct aggapi_refusal *refusal)
+static int pass_take_body(const struct net_http *http, struct aggapi_pass_request *r,
+			  struct aggapi_refusal *refusal)
 {
 	size_t n = 0;
 	const char *body = net_http_body(http, &n);
@@ -144,8 +144,9 @@ static void add_manager(const struct net_http *http, const char *verb, struct ca
 	kube_url_escape(path, manager[0] ? manager : "unknown");
 }
 
-static int make_path(const struct net_http *http, const struct aggapi_path *path, const char *verb,
-		     struct aggapi_pass_request *r, struct aggapi_refusal *refusal)
+static int pass_make_path(const struct net_http *http, const struct aggapi_path *path,
+			  const char *verb, struct aggapi_pass_request *r,
+			  struct aggapi_refusal *refusal)
 {
 	cairn_auto_buf struct cairn_buf out = CAIRN_BUF_INIT(PATH_MAX_BYTES);
 	const struct kube_ref ref = {
@@ -184,11 +185,11 @@ int aggapi_pass_request_make(const struct net_http *http, const struct aggapi_pa
 		ret->method = "GET";
 	kube_api_version(path->passed, ret->stored);
 	ret->accept = aggapi_pass_accept(net_http_field(http, "accept"));
-	rc = ret->accept ? make_path(http, path, verb, ret, refusal)
+	rc = ret->accept ? pass_make_path(http, path, verb, ret, refusal)
 			 : aggapi_refuse(refusal, 406, "NotAcceptable",
 					 "only the following media types are accepted: " JSON);
 	if (!rc)
-		rc = take_body(http, ret, refusal);
+		rc = pass_take_body(http, ret, refusal);
 	if (rc)
 		aggapi_pass_request_done(ret);
 	return rc;

@@ -239,7 +239,7 @@ static int change_managed(json_t *list, const char *from, const char *to)
 	return 0;
 }
 
-static int change_object(json_t *object, const char *from, const char *to)
+static int version_change_object(json_t *object, const char *from, const char *to)
 {
 	json_t *metadata = json_object_get(object, "metadata");
 
@@ -258,7 +258,7 @@ static int change_operation(json_t *operation, const char *from, const char *to)
 	if (!path)
 		return 0;
 	if (strcmp(path, "") == 0)
-		return change_object(value, from, to);
+		return version_change_object(value, from, to);
 	if (strcmp(path, "/metadata") == 0)
 		return change_managed(json_object_get(value, "managedFields"), from, to);
 	if (strcmp(path, managed) == 0)
@@ -277,7 +277,7 @@ int aggapi_version_tree(json_t *tree, const char *from, const char *to)
 	size_t i;
 
 	if (!json_is_array(tree))
-		return change_object(tree, from, to);
+		return version_change_object(tree, from, to);
 	json_array_foreach(tree, i, operation)
 	{
 		if (change_operation(operation, from, to) < 0)

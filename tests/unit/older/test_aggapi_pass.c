@@ -5,6 +5,7 @@
 
 #include "cairntest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ static void a_version_of_any_length_and_depth_is_survived(void **state)
 	cairn_auto_free char *text = calloc(1, N + 64), *out = NULL;
 
 	(void)state;
-	strcpy(text, "{\"apiVersion\":\"");
+	snprintf(text, N, "{\"apiVersion\":\"");
 	memset(text + strlen(text), 'v', N);
 	out = changed(text, 7);
 	assert_string_equal(out, text);
