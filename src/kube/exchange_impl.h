@@ -46,8 +46,8 @@ struct kube_exchange {
 	bool over_limit;
 	bool unsent;
 	int http;
-	bool paused; /* libcurl waits until the unread bytes were taken */
-	bool resume; /* they were: the transport must let it go on */
+	bool paused;             /* libcurl waits until the unread bytes were taken */
+	bool resume;             /* they were: the transport must let it go on */
 	struct curl_slist *kept; /* kept fields; complete with the head */
 	bool has_retry_after;
 	uint64_t retry_after_ms;
