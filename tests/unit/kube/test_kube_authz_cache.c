@@ -190,5 +190,5 @@ int main(void)
 		cmocka_unit_test(what_could_not_be_asked_is_not_remembered),
 	};
 
-	return cmocka_run_group_tests_name("kube/guard", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("kube/authz_cache", tests, NULL, NULL);
 }

@@ -149,5 +149,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_cut_short_is_data_loss, setup, teardown),
 	};
 
-	return cmocka_run_group_tests_name("pool/setfile", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("pool/changeset_file", tests, NULL, NULL);
 }

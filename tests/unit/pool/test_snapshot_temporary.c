@@ -197,5 +197,5 @@ int main(void)
 						poolfix_teardown),
 	};
 
-	return cmocka_run_group_tests_name("pool/temporary", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("pool/snapshot_temporary", tests, NULL, NULL);
 }

@@ -58,5 +58,5 @@ int main(void)
 		cmocka_unit_test(what_is_forgotten_is_ignored),
 	};
 
-	return cmocka_run_group_tests_name("net/recent", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("net/recent_streams", tests, NULL, NULL);
 }

@@ -112,5 +112,5 @@ int main(void)
 		cmocka_unit_test(sizes_that_overflow_are_refused),
 	};
 
-	return cmocka_run_group_tests_name("net/recycle", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("net/alloc_cache", tests, set_up, tear_down);
 }

@@ -443,5 +443,5 @@ int main(void)
 		cmocka_unit_test(without_the_right_to_look_a_base_passes_unless_it_must_be_owned),
 	};
 
-	return cmocka_run_group_tests_name("sidecar/names", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("sidecar/resolve", tests, NULL, NULL);
 }

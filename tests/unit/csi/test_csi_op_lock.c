@@ -34,5 +34,5 @@ int main(void)
 		cmocka_unit_test(an_object_has_one_call_at_a_time),
 	};
 
-	return cmocka_run_group_tests_name("csi/turn", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("csi/op_lock", tests, NULL, NULL);
 }
