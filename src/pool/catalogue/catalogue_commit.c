@@ -9,14 +9,19 @@
 
 #include "pool/catalogue/catalogue.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/lock.h"
+#include "base/mem.h"
 #include "pool/catalogue/catalogue_conn.h"
 #include "pool/catalogue/catalogue_disk_vfs.h"
 #include "pool/catalogue/catalogue_impl.h"
+#include "pool/catalogue/catalogue_log.h"
+#include "pool/catalogue/catalogue_mark.h"
+#include "pool/catalogue/catalogue_room.h"
 #include "pool/catalogue/catalogue_vfs.h"
 
 /* A short log keeps opening the catalogue fast, because the first process that
@@ -29,9 +34,6 @@
 #define CHECKPOINT_WAIT_MS    500
 
 #define SUPERSEDE_TRIES 3U
-
-/* A transaction of one frame. */
-#define TOUCH_SQL "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT"
 
 /* Batches that share a sync; bounds how long the first of them waits. */
 #define GROUP_MAX 64U
@@ -148,12 +150,27 @@ static int touch_if_unchanged(struct conn *conn, int changes_before, struct cair
 static bool catalogue_commit_supersede(struct conn *conn)
 {
 	for (unsigned i = 0; i < SUPERSEDE_TRIES; i++) {
-		if (pool_conn_exec(conn, TOUCH_SQL, NULL) == 0)
+		if (pool_conn_exec(conn, CATALOGUE_TOUCH_SQL, NULL) == 0)
 			return true;
 		if (!sqlite3_get_autocommit(conn->db))
 			pool_conn_run(conn, CONN_ROLLBACK, NULL);
 	}
 	return false;
+}
+
+/* Whether the log holds complete frames of a commit that failed: false when it was the
+ * disk that was full. The index has the end of the commits that succeeded. */
+static bool is_in_log(const struct conn *conn)
+{
+	cairn_auto_free char *name = cairn_printf("%s-wal", conn->path);
+	uint8_t salt[CATALOGUE_SALT_SIZE];
+	cairn_auto_fd int fd = -1;
+	uint64_t end;
+
+	if (!name || !pool_catalogue_disk_vfs_log_end(conn->db, salt, &end))
+		return true;
+	fd = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 || pool_catalogue_log_has_commit(fd, salt, end);
 }
 
 static int catalogue_commit_run_late(struct conn *conn, struct catalogue_batch *batch,
@@ -251,7 +268,7 @@ static int run_transaction(struct conn *conn, struct catalogue_waiting *group, b
 	if (rc == 0)
 		*ret_uncertain = false;
 	else if (committing)
-		*ret_uncertain = !catalogue_commit_supersede(conn);
+		*ret_uncertain = !catalogue_commit_supersede(conn) && is_in_log(conn);
 	return rc;
 }
 
@@ -365,7 +382,7 @@ void pool_catalogue_begin_log_anew(struct conn *conn)
 		return;
 	sqlite3_busy_timeout(conn->db, 0);
 	if (set_sync(conn, false, NULL) == 0)
-		(void)pool_conn_exec(conn, TOUCH_SQL, NULL);
+		(void)pool_conn_exec(conn, CATALOGUE_TOUCH_SQL, NULL);
 }
 
 /* The index was removed while this process was running: other processes create a new
@@ -388,6 +405,22 @@ static int check_index(struct catalogue *cat, struct cairn_err *err)
 			     "'%s-shm' was removed during a commit, which may be lost", cat->path);
 }
 
+/* At 0 bytes free without a reserve: pool/catalogue/catalogue_room.h. */
+static int commit_in_room(struct catalogue *cat, struct catalogue_waiting *group,
+			  struct cairn_err *err)
+{
+	struct catalogue_room room = {.index_fd = -1};
+	int rc = pool_catalogue_room_enter(cat, &room, err);
+
+	if (rc)
+		return rc;
+	rc = run_transaction(room.conn, group, &cat->uncertain, err);
+	if (rc == CAIRN_NO_SPACE && pool_catalogue_room_shorten(&room))
+		rc = run_transaction(room.conn, group, &cat->uncertain, err);
+	pool_catalogue_room_leave(&room);
+	return rc;
+}
+
 /* Commits the whole group or nothing. Call with the writer's lock held. */
 static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 			struct cairn_err *err)
@@ -398,6 +431,12 @@ static int commit_group(struct catalogue *cat, struct catalogue_waiting *group,
 	for (struct catalogue_waiting *w = group; w; w = w->next)
 		durable = durable || w->sync == CATALOGUE_DURABLE;
 	leave_removed_index(cat);
+	if (cat->room_tries > 0) {
+		rc = commit_in_room(cat, group, err);
+		if (rc == 0)
+			cat->room_tries = 0;
+		return rc;
+	}
 	if (!cat->writer)
 		rc = writer_open(cat, err);
 	if (rc == 0)

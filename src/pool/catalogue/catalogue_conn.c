@@ -302,28 +302,60 @@ static int open_lockless(struct conn *conn, struct cairn_err *err)
 	return open_way(conn, &way, &rc, err);
 }
 
-int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err)
+static int new_conn(const char *path, struct conn **ret, struct cairn_err *err)
 {
 	cairn_cleanup(pool_conn_closep) struct conn *conn = cairn_calloc(1, sizeof(*conn));
-	const struct open_way way = {
-		.name = path,
-		.vfs = writable ? pool_catalogue_vfs_name() : CATALOGUE_DISK_VFS,
-		.flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY,
-	};
-	int rc = pool_catalogue_disk_vfs_register(), code;
+	int rc = pool_catalogue_disk_vfs_register();
 
-	if (!conn || (writable && !way.vfs))
+	if (!conn)
 		return cairn_err_nomem(err, "catalogue");
 	conn->path = cairn_strdup(path);
 	if (!conn->path)
 		return cairn_err_nomem(err, "catalogue");
 	if (rc != SQLITE_OK)
 		return pool_conn_err(conn, rc, err);
+	*ret = cairn_take(conn);
+	return 0;
+}
+
+int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err)
+{
+	cairn_cleanup(pool_conn_closep) struct conn *conn = NULL;
+	const struct open_way way = {
+		.name = path,
+		.vfs = writable ? pool_catalogue_vfs_name() : CATALOGUE_DISK_VFS,
+		.flags = writable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY,
+	};
+	int code = new_conn(path, &conn, err), rc;
+
+	if (code)
+		return code;
+	if (writable && !way.vfs)
+		return cairn_err_nomem(err, "catalogue");
 	code = open_way(conn, &way, &rc, err);
 	if (!writable && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY ||
 			  (rc & 0xff) == SQLITE_FULL))
 		code = open_lockless(conn, err);
 	if (code != 0)
+		return code;
+	*ret = cairn_take(conn);
+	return 0;
+}
+
+int pool_conn_open_alone(const char *path, struct conn **ret, struct cairn_err *err)
+{
+	cairn_cleanup(pool_conn_closep) struct conn *conn = NULL;
+	const struct open_way way = {.name = path,
+				     .vfs = pool_catalogue_vfs_name(),
+				     .flags = SQLITE_OPEN_READWRITE,
+				     .exclusive = true};
+	int code = new_conn(path, &conn, err), rc;
+
+	if (!code && !way.vfs)
+		code = cairn_err_nomem(err, "catalogue");
+	if (!code)
+		code = open_way(conn, &way, &rc, err);
+	if (code)
 		return code;
 	*ret = cairn_take(conn);
 	return 0;

@@ -35,6 +35,9 @@
  * caches the file too. */
 #define CATALOGUE_CACHE_SQL "PRAGMA cache_size=-256"
 
+/* A transaction of one frame. */
+#define CATALOGUE_TOUCH_SQL "BEGIN IMMEDIATE;PRAGMA user_version=1;COMMIT"
+
 /* How long a writer waits for another process's commit. */
 #define CATALOGUE_BUSY_MS 15000
 
@@ -70,6 +73,9 @@ struct conn {
 /* Opens the file and checks that it is a catalogue; codes of pool_catalogue_open().
  * A reader also works where nothing can be written. `path` is absolute. */
 int pool_conn_open(const char *path, bool writable, struct conn **ret, struct cairn_err *err);
+/* For writing, without the index of the log: excludes every other connection until it is
+ * closed. CAIRN_ABORTED when there are others. */
+int pool_conn_open_alone(const char *path, struct conn **ret, struct cairn_err *err);
 void pool_conn_close(struct conn *conn);
 CAIRN_DEFINE_CLEANUP(struct conn, pool_conn_close);
 

@@ -59,9 +59,10 @@ struct catalogue {
 	struct catalogue_waiting *group, **group_tail;
 	bool group_led; /* a thread is committing, or was woken to do so */
 
-	pthread_mutex_t writer_lock; /* held through a commit; guards the two below */
+	pthread_mutex_t writer_lock; /* held through a commit; guards the three below */
 	struct conn *writer;         /* NULL before the first commit and after a failure */
 	bool uncertain;              /* a commit failed, and may yet turn out to be committed */
+	unsigned room_tries;         /* of pool_catalogue_make_room() since the last commit */
 };
 
 /* A connection for reading, returned with pool_catalogue_reader_release(); with

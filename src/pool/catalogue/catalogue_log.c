@@ -83,7 +83,7 @@ uint32_t pool_catalogue_log_last_page(const uint8_t *frame)
 	return get_big(frame + 4) != 0 ? get_big(frame) : 0;
 }
 
-bool pool_catalogue_log_has_commit(int fd)
+bool pool_catalogue_log_has_commit(int fd, const uint8_t *salt, uint64_t after)
 {
 	cairn_auto_free uint8_t *bytes = cairn_alloc(CATALOGUE_LOG_FRAME + CATALOGUE_PAGE_MAX);
 	uint64_t offset = CATALOGUE_LOG_HEADER;
@@ -96,15 +96,28 @@ bool pool_catalogue_log_has_commit(int fd)
 		return true;
 	if (got != CATALOGUE_LOG_HEADER || !catalogue_log_check_header(&chain, bytes))
 		return false;
+	if (!salt || memcmp(salt, chain.salt, CATALOGUE_SALT_SIZE) != 0)
+		after = 0;
 	for (n = CATALOGUE_LOG_FRAME + chain.page_size;; offset += n) {
 		got = cairn_pread_full(fd, bytes, n, offset);
 		if (got < 0)
 			return true;
 		if (got != (ssize_t)n || !catalogue_log_check_frame(&chain, bytes))
 			return false;
-		if (pool_catalogue_log_last_page(bytes))
+		if (pool_catalogue_log_last_page(bytes) && offset + n > after)
 			return true;
 	}
+}
+
+/* A copy-on-write filesystem needs a new block for each one that is rewritten, and
+ * frees the old ones with its commit. */
+static int rewrite_frame(int fd, const uint8_t *bytes, size_t n, int64_t offset)
+{
+	if (cairn_pwrite_full(fd, bytes, n, (uint64_t)offset) == 0)
+		return 0;
+	if (errno != ENOSPC || syncfs(fd) < 0)
+		return -1;
+	return cairn_pwrite_full(fd, bytes, n, (uint64_t)offset);
 }
 
 int pool_catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
@@ -123,7 +136,7 @@ int pool_catalogue_log_walk(int fd, bool rewrite, int64_t *ret_end)
 		size_t n = CATALOGUE_LOG_HEADER;
 
 		do {
-			if (rewrite && cairn_pwrite_full(fd, bytes, n, (uint64_t)end) < 0)
+			if (rewrite && rewrite_frame(fd, bytes, n, end) < 0)
 				return -1;
 			end += (int64_t)n;
 			n = CATALOGUE_LOG_FRAME + chain.page_size;

@@ -23,9 +23,10 @@ bool pool_catalogue_log_salt(const uint8_t *header, uint8_t *ret_salt);
  * last frame of a transaction; otherwise 0. */
 uint32_t pool_catalogue_log_last_page(const uint8_t *frame);
 
-/* False when the log holds no complete transaction; true also when it cannot be
- * read. */
-bool pool_catalogue_log_has_commit(int fd);
+/* False when the log holds no complete transaction; true also when it cannot be read.
+ * In a log with this salt, only those count that end after this offset. `salt` may be
+ * NULL. */
+bool pool_catalogue_log_has_commit(int fd, const uint8_t *salt, uint64_t after);
 
 /* Finds the end of the valid frames; 0 when not even the header is valid. With
  * `rewrite`, all of it is written again in place with identical bytes, so that its

@@ -184,7 +184,7 @@ const char *pool_catalogue_mark_fault(const char *path, const struct catalogue_m
 		*ret_is_proven = fault != NULL;
 		/* Restarted by a process that was killed: the old log may have been lost. */
 		if (!fault && memcmp(salt, mark->salt, sizeof(salt)) != 0 &&
-		    !pool_catalogue_log_has_commit(fd))
+		    !pool_catalogue_log_has_commit(fd, NULL, 0))
 			return "holds no commit";
 		return fault;
 	}

@@ -66,23 +66,29 @@ static int set_lock(int fd, int type, off_t start, off_t n)
 	return rc;
 }
 
+void pool_shm_write_in_place(int fd)
+{
+	int flags = 0;
+
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+		flags |= FS_NOCOW_FL;
+		(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	}
+}
+
 /* As SQLite does for the files that it creates: a pool's owner must be able to
  * use files that root created. */
 static void adopt_owner(int fd, const char *path, size_t db_len)
 {
 	cairn_auto_free char *db = cairn_strndup(path, db_len);
 	struct stat st;
-	int flags = 0;
 
 	if (db && stat(db, &st) == 0) {
 		(void)fchmod(fd, st.st_mode & 0777);
 		if (geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) < 0)
 			return;
 	}
-	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
-		flags |= FS_NOCOW_FL;
-		(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
-	}
+	pool_shm_write_in_place(fd);
 }
 
 int pool_shm_open_beside(const char *path, size_t db_len, int *ret_fd)

@@ -52,4 +52,7 @@ int pool_shm_hold(const struct shm *shm);
  * no space. 0, or -1 with errno set. */
 int pool_shm_open_beside(const char *path, size_t db_len, int *ret_fd);
 
+/* Disables copy-on-write for an empty file. Failures are ignored. */
+void pool_shm_write_in_place(int fd);
+
 #endif

@@ -54,13 +54,14 @@ struct log_file {
 	int64_t page_offset;           /* where it comes in the log */
 	int trust_fd;                  /* -1 when the file is not open; see trust_fd() */
 	bool is_new;                   /* its name may not be on disk yet */
+	bool is_read_back;             /* all of it was rewritten by this connection */
 	_Alignas(int64_t) char real[]; /* SQLite aligns no file better than this */
 };
 
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 static sqlite3_vfs own_vfs, *real_vfs;
 static bool is_registered;
-static _Thread_local bool in_checkpoint;
+static _Thread_local bool in_checkpoint, is_alone;
 
 static sqlite3_file *catalogue_vfs_real_of(sqlite3_file *file)
 {
@@ -185,6 +186,7 @@ static int sync_again(struct log_file *log, int flags)
 	int64_t written = 0, read = 0;
 	int rc;
 
+	log->is_read_back = false;
 	if (fd < 0 || pool_catalogue_log_walk(fd, true, &written) < 0)
 		return SQLITE_IOERR_FSYNC;
 	if (written < log->end) {
@@ -202,6 +204,7 @@ static int sync_again(struct log_file *log, int flags)
 		errno = EIO;
 		return SQLITE_IOERR_FSYNC;
 	}
+	log->is_read_back = true;
 	give_trust(log);
 	return SQLITE_OK;
 }
@@ -211,7 +214,8 @@ static int log_sync(sqlite3_file *file, int flags)
 	struct log_file *log = (struct log_file *)file;
 	int fd = trust_fd(log);
 
-	for (unsigned turn = 0; in_checkpoint && fd >= 0 && turn < COMMIT_WAIT_TURNS; turn++) {
+	for (unsigned turn = 0; in_checkpoint && !is_alone && fd >= 0 && turn < COMMIT_WAIT_TURNS;
+	     turn++) {
 		if (is_trusted(fd))
 			break;
 		cairn_sleep_ms(COMMIT_WAIT_MS);
@@ -220,6 +224,11 @@ static int log_sync(sqlite3_file *file, int flags)
 		return sync_trusted(log, fd, flags);
 	if (!in_checkpoint)
 		return sync_again(log, flags);
+	/* Without space for the file. No other process can have failed to sync since. */
+	if (is_alone && log->is_read_back) {
+		log->is_read_back = false;
+		return sync_all(log, flags);
+	}
 	errno = EIO;
 	return SQLITE_IOERR_FSYNC;
 }
@@ -429,4 +438,10 @@ const char *pool_catalogue_vfs_name(void)
 void pool_catalogue_vfs_checkpoint(bool running)
 {
 	in_checkpoint = running;
+	is_alone = false;
+}
+
+void pool_catalogue_vfs_checkpoint_alone(void)
+{
+	in_checkpoint = is_alone = true;
 }

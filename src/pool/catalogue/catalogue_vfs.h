@@ -27,4 +27,8 @@ const char *pool_catalogue_vfs_name(void);
 /* Declares that the calling thread's syncs of a log belong to a checkpoint. */
 void pool_catalogue_vfs_checkpoint(bool running);
 
+/* The same for the checkpoint of a connection that excludes all others and has just
+ * committed: it needs no trust file. */
+void pool_catalogue_vfs_checkpoint_alone(void);
+
 #endif

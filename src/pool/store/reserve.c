@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "pool/catalogue/catalogue_room.h"
 #include "pool/pool_impl.h"
 #include "pool/store/file_owner.h"
 
@@ -61,7 +62,8 @@ bool pool_reserve_helps(struct pool *pool, int rc, const struct cairn_err *err)
 	/* Out of memory has the same code. */
 	if (rc != CAIRN_NO_SPACE || (err && err->sys_errno == ENOMEM) || pool->read_only)
 		return false;
-	return pool_reserve_yield(pool->root_fd);
+	return pool_reserve_yield(pool->root_fd) ||
+	       (pool->cat && pool_catalogue_make_room(pool->cat));
 }
 
 static int no_space(struct cairn_err *err)
@@ -202,14 +204,24 @@ void pool_reserve_refill(struct pool *pool)
 	(void)reserve_do_refill(pool->dir_fd);
 }
 
-void pool_reserve_prepare(struct pool *pool)
+static bool is_host_low(const struct pool *pool)
 {
 	struct statvfs host;
 
+	return fstatvfs(pool->dir_fd, &host) == 0 &&
+	       (uint64_t)host.f_bavail * host.f_frsize < RESERVE_MAX / 2;
+}
+
+void pool_reserve_prepare(struct pool *pool)
+{
+	struct fstrim_range all = {.len = UINT64_MAX};
+
 	if (!has_image(pool) || pool->read_only)
 		return;
-	while (fstatvfs(pool->dir_fd, &host) == 0 &&
-	       (uint64_t)host.f_bavail * host.f_frsize < RESERVE_MAX / 2 &&
-	       pool_reserve_yield(pool->dir_fd))
+	while (is_host_low(pool) && pool_reserve_yield(pool->dir_fd))
 		;
+	/* There is no reserve, or no more: the image may still have blocks that it does
+	 * not use. It is not synced before, because that would write. */
+	if (pool->root_fd >= 0 && is_host_low(pool))
+		(void)ioctl(pool->root_fd, FITRIM, &all);
 }

@@ -45,7 +45,8 @@ void pool_reserve_refill(struct pool *pool);
 int pool_reserve_require(struct pool *pool, struct cairn_err *err);
 
 /* Called before freeing: an image whose host is full would fail to write, and its
- * filesystem would shut down. Frees the host's reserve. */
+ * filesystem would shut down. Frees the host's reserve, then the blocks that the image
+ * does not use. */
 void pool_reserve_prepare(struct pool *pool);
 
 #endif
