@@ -4,13 +4,14 @@
 
   test_pool_life.py [--long]     --long: more rounds of the storms
 """
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import unittest
 
-from cairncli import CAN_MOUNT, EXISTS, INVALID, NO_SPACE, NOT_FOUND, OK, PRECONDITION, \
+from cairncli import ABORTED, CAN_MOUNT, EXISTS, INVALID, NO_SPACE, NOT_FOUND, OK, PRECONDITION, \
     TIMEOUT, CliTest, main
 
 ROUNDS = 25
@@ -164,6 +165,22 @@ class SomebodyElsesDirectory(LifeTest):
                     self.cairn(*command, code=None, timeout=20)
                 subprocess.run(["rm", "-rf", self.pool, self.scratch / "aside"], check=True)
                 self.pool.mkdir()
+
+    def test_a_lock_of_another_program_ends_the_wait(self):
+        """flock(2) on the directory, by another program or by a stranger."""
+        self.pool.mkdir(exist_ok=True)
+        fd = os.open(self.pool, os.O_RDONLY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            self.assertIn("locked the directory", self.create(code=ABORTED).stderr)
+            self.assertEqual([path.name for path in self.pool.iterdir()], [])
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            self.create()
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            self.cairn("volume", "create", "v", "--size", "1M")
+            self.cairn("pool", "destroy", "--yes", self.pool)
+        finally:
+            os.close(fd)
 
 
 class OneInAnother(LifeTest):

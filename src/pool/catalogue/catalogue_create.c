@@ -11,12 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "pool/catalogue/catalogue_conn.h"
 
 #define TEMP_FILE CATALOGUE_FILE ".tmp"
+
+/* Processes of this program hold the lock for some milliseconds. */
+#define LOCK_WAIT_MS  3000U
+#define LOCK_PAUSE_MS 5U
 
 #define TEXT2(x) #x
 #define TEXT(x)  TEXT2(x)
@@ -91,6 +96,21 @@ static int put_in_place(int dir_fd, const char *dir, struct cairn_err *err)
 	return cairn_sync_dir(dir_fd, dir, err);
 }
 
+static int lock_directory(int dir_fd, const char *dir, struct cairn_err *err)
+{
+	for (unsigned ms = 0; flock(dir_fd, LOCK_EX | LOCK_NB) < 0; ms += LOCK_PAUSE_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return cairn_err_sys(err, errno, "lock '%s'", dir);
+		if (ms >= LOCK_WAIT_MS)
+			return cairn_err_set(err, CAIRN_ABORTED,
+					     "another process has locked the directory '%s' (see "
+					     "flock(2))",
+					     dir);
+		cairn_sleep_ms(LOCK_PAUSE_MS);
+	}
+	return 0;
+}
+
 /* From here on the main file always has a log, and is marked so. */
 static int begin_log(const char *dir, struct cairn_err *err)
 {
@@ -118,8 +138,9 @@ int pool_catalogue_create(const char *dir, struct cairn_err *err)
 	dir_fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return cairn_err_sys(err, errno, "open '%s'", dir);
-	if (flock(dir_fd, LOCK_EX) != 0)
-		return cairn_err_sys(err, errno, "lock '%s'", dir);
+	rc = lock_directory(dir_fd, dir, err);
+	if (rc != 0)
+		return rc;
 	if (faccessat(dir_fd, CATALOGUE_FILE, F_OK, 0) == 0)
 		return cairn_err_set(err, CAIRN_EXISTS, "'%s' has a catalogue already", dir);
 	remove_files(dir_fd, TEMP_FILE);

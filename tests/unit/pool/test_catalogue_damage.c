@@ -421,6 +421,33 @@ static void a_log_lost_together_with_the_trust_file_is_noticed(void **state)
 	}
 }
 
+/* Without the mark, the log that is left is taken for all of it. */
+static void a_trust_file_that_cannot_be_read_is_an_error(void **state)
+{
+	cairn_auto_free uint8_t *log = NULL;
+	struct catalogue *cat = create_and_open();
+	struct cairn_err err = {0};
+	size_t len;
+
+	(void)state;
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	put_one(cat, "two", "2", CATALOGUE_DURABLE);
+	pool_catalogue_close(cat);
+	log = load("catalogue.db-wal", &len);
+	store("catalogue.db-wal", log, len - 4120);
+	unlink(in_dir("catalogue.db-shm"));
+	assert_lost();
+	/* It can be opened and every read of it fails; then opening fails as well. */
+	assert_int_equal(unlink(in_dir("catalogue.db-trust")), 0);
+	assert_int_equal(mkdir(in_dir("catalogue.db-trust"), 0700), 0);
+	for (int writable = 0; writable < 2; writable++)
+		assert_true(pool_catalogue_open(helper_dir, writable, &cat, &err) < 0);
+	assert_int_equal(rmdir(in_dir("catalogue.db-trust")), 0);
+	assert_int_equal(symlink("catalogue.db-trust", in_dir("catalogue.db-trust")), 0);
+	for (int writable = 0; writable < 2; writable++)
+		assert_true(pool_catalogue_open(helper_dir, writable, &cat, &err) < 0);
+}
+
 static void touch_main(void)
 {
 	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -778,6 +805,7 @@ int main(void)
 		catalogue_test(a_damaged_last_commit_is_noticed),
 		catalogue_test(a_mark_moves_back_only_over_a_whole_log),
 		catalogue_test(a_log_lost_together_with_the_trust_file_is_noticed),
+		catalogue_test(a_trust_file_that_cannot_be_read_is_an_error),
 		catalogue_test(a_log_lost_beside_a_touched_main_file_is_noticed),
 		catalogue_test(a_log_that_was_folded_in_is_not_lost),
 		catalogue_test(an_older_main_file_learns_of_its_log),

@@ -275,6 +275,42 @@ static void a_repair_that_is_killed_leaves_no_list_behind(void **state)
 	poolfix_reopen(fix);
 }
 
+static void read_marker_text(const struct poolfix *fix, char *ret, size_t size)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cairn.pool", fix->dir);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	ret[fread(ret, 1, size - 1, file)] = '\0';
+	fclose(file);
+}
+
+/* Each finds an id of its own for a marker that has lost it. */
+static void two_repairs_of_one_marker_agree(void **state)
+{
+	struct poolfix *fix = *state;
+	struct pool_open_spec open_spec = {.dir = fix->dir, .for_check = true};
+	struct pool_check_spec spec = {.repair = true, .fault = ignore_fault};
+	char path[128], first[512], second[512];
+	struct pool_check_result result;
+	struct pool *pools[2] = {NULL, NULL};
+	struct cairn_err err = {0};
+
+	snprintf(path, sizeof(path), "%s/cairn.pool", fix->dir);
+	assert_int_equal(truncate(path, 60), 0);
+	for (int i = 0; i < 2; i++)
+		assert_ok(pool_open(&open_spec, &pools[i], &err), &err);
+	assert_ok(pool_check(pools[0], &spec, &result, &err), &err);
+	read_marker_text(fix, first, sizeof(first));
+	assert_ok(pool_check(pools[1], &spec, &result, &err), &err);
+	read_marker_text(fix, second, sizeof(second));
+	assert_string_equal(first, second);
+	for (int i = 0; i < 2; i++)
+		pool_close(pools[i]);
+}
+
 #define POOL_TEST(fn) cmocka_unit_test_setup_teardown(fn, poolfix_setup, poolfix_teardown)
 #define IMPATIENT_TEST(fn) \
 	cmocka_unit_test_setup_teardown(fn, poolfix_setup_impatient, poolfix_teardown)
@@ -287,6 +323,7 @@ int main(void)
 		POOL_TEST(a_volume_without_data_can_be_deleted),
 		POOL_TEST(a_repair_that_is_killed_leaves_no_list_behind),
 		POOL_TEST(a_volume_with_an_unreadable_snapshot_is_abnormal),
+		POOL_TEST(two_repairs_of_one_marker_agree),
 	};
 
 	return cmocka_run_group_tests_name("pool/damage", tests, NULL, NULL);

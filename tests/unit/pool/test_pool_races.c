@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -573,6 +574,48 @@ static void a_pool_is_made_while_another_goes(void **state)
 	assert_int_equal(access(dir, F_OK), -1);
 }
 
+static const char *link_target; /* that the owner of a pool puts in place of a new directory */
+static char link_name[64];
+
+int mkdirat(int dir_fd, const char *name, mode_t mode)
+{
+	long rc = syscall(SYS_mkdirat, dir_fd, name, mode);
+
+	if (rc == 0 && link_target && strstr(name, ".new")) {
+		assert_int_equal(unlinkat(dir_fd, name, AT_REMOVEDIR), 0);
+		assert_int_equal(symlinkat(link_target, dir_fd, name), 0);
+		snprintf(link_name, sizeof(link_name), "%s", name);
+	}
+	return (int)rc;
+}
+
+static void a_link_in_place_of_a_new_directory_is_not_followed(void **state)
+{
+	static const char *const parts[] = {"", "/volumes", "/snapshots", "/sets"};
+	struct pool_volume_spec spec = {.name = "data", .size = MIB};
+	struct poolfix *fix = *state;
+	struct pool_volume made;
+	char victim[192];
+	struct stat st;
+
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(victim, sizeof(victim), "%s%s", fix->dir, parts[i]);
+		assert_int_equal(chown(victim, 65534, 65534), 0);
+	}
+	snprintf(victim, sizeof(victim), "%s-victim", fix->dir);
+	assert_int_equal(mkdir(victim, 0700), 0);
+	link_target = victim;
+	assert_true(pool_volume_create(fix->pool, &spec, &made, NULL) < 0);
+	link_target = NULL;
+	assert_int_equal(stat(victim, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(rmdir(victim), 0); /* nothing was made in it */
+	snprintf(victim, sizeof(victim), "%s/volumes/%s", fix->dir, link_name);
+	assert_int_equal(unlink(victim), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,6 +632,7 @@ int main(void)
 		PATIENT(many_deltas_need_few_descriptors),
 		PATIENT(a_note_stays_while_its_file_does),
 		PATIENT(a_pool_is_made_while_another_goes),
+		PATIENT(a_link_in_place_of_a_new_directory_is_not_followed),
 	};
 
 	return cmocka_run_group_tests_name("pool/races", tests, NULL, NULL);
