@@ -56,6 +56,32 @@ class Damage(BackupTest):
         self.made[name] = events[-1]["id"]
         return events
 
+    def test_a_snapshot_that_is_a_dangling_link_is_not_absent(self):
+        """If it did not count, 'data' would be the backup before, and a prune would delete it."""
+        newest = self.repository / "snapshots" / self.made["s2"]
+        kept = newest.rename(self.scratch / "kept")
+        before = {p: p.stat().st_size for p in self.files()}
+        newest.symlink_to(self.scratch / "nowhere")
+        for args in (["restore", "data", "--to", self.scratch / "t"], ["list"], ["verify"],
+                     ["forget", "--prune"], ["forget", "--keep-last", "1", "--prune"],
+                     ["restore", self.made["s2"], "--to", self.scratch / "t"]):
+            refused = self.backup(*args, code=None, env={"XDG_CACHE_HOME": "/nonexistent"})
+            self.assertEqual(refused.returncode, DATA_LOSS, f"{args}: {refused.stderr}")
+            self.assertIn(f"snapshots/{self.made['s2']}", refused.stderr)
+        self.assertEqual({p: p.stat().st_size for p in self.files()}, before)
+        self.restore("s1", OK)
+        newest.unlink()
+        kept.rename(newest)
+        self.restore("s2", OK)
+
+    def test_a_pack_that_is_a_dangling_link_is_stored_again(self):
+        pack = self.packs()[-1]
+        pack.unlink()
+        pack.symlink_to(self.scratch / "nowhere")
+        self.restore("s1", DATA_LOSS)
+        self.back_up_more()
+        self.restore("s3", OK)
+
     def test_data(self):
         pack = self.packs()[-1]
         for place in (0, 0.5, 1):  # the first blob's beginning, another, the header's length

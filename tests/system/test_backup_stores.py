@@ -3,13 +3,15 @@
 """Backups in a directory, in S3 and behind restic's REST server, each with Debian's restic
 and the newest beside it: both read, mount, restore and prune them, and Cairn goes on."""
 import datetime
+import json
 import os
+import re
 import shutil
 import subprocess
 import time
 
 from backupcli import PASSWORD, BackupTest, digest, restored_digest
-from cairncli import BLOCK, INVALID, MIB, TIMEOUT, main
+from cairncli import BLOCK, INVALID, MIB, OK, TIMEOUT, main
 from remote import Directory, RestServer, S3Server, build_peers, programs
 
 DENIED, UNAVAILABLE, UNAUTHENTICATED = 7, 14, 16
@@ -179,6 +181,71 @@ class ObjectLock(S3Server, BackupTest):
         self.assertGreater(self.protection("verify", "--protection")[1]["unprotected"], 2)
         self.protection("create", "data@s3", "--object-lock", "2")
         self.assertEqual(self.protection("verify", "--protection")[1]["unprotected"], 2)
+
+    def unprotected(self):
+        found = [e for e in self.events("verify", "--protection") if e["event"] == "protection"]
+        return found[0]["unprotected"]
+
+    def retention(self, path):
+        return json.loads(os.getxattr(path, "user.object-retention"))
+
+    def metric(self, file, name):
+        found = re.search(rf'^cairn_backup_{name}{{volume="data"}} (\S+)$', file.read_text(), re.M)
+        return float(found.group(1))
+
+    def test_a_copy_in_another_bucket_is_not_believed_to_be_protected(self):
+        """What a machine remembers is of the bucket that it asked, not of every copy."""
+        lock = ("--object-lock", "10")
+        self.backup("init", *lock)
+        self.two_snapshots()
+        self.protection("create", "data@s1", *lock)
+        original = self.place / "locked/some/path"
+        self.repository = f"s3:http://127.0.0.1:{self.port}/second/some/path"
+        self.backup("init", *lock)
+        shutil.rmtree(self.place / "second/some")
+        # Without the attributes, in which the server keeps what it protects.
+        (self.place / "second/some").mkdir()
+        subprocess.run(["cp", "-r", original, self.place / "second/some/path"], check=True)
+        unprotected = self.unprotected()
+        self.assertGreater(unprotected, 4)
+        renewed = self.protection("create", "data@s2", *lock)[1]["renewed"]
+        self.assertGreaterEqual(renewed, unprotected - 1)
+        # The snapshot of the first backup is not renewed.
+        self.assertEqual(self.unprotected(), 1)
+
+    def test_governance_is_no_protection(self):
+        """Some accounts may delete what is locked in that mode."""
+        lock = ("--object-lock", "10")
+        self.backup("init", *lock)
+        self.two_snapshots()
+        self.protection("create", "data@s1", *lock)
+        self.assertEqual(self.protection("verify", "--protection")[1]["unprotected"], 0)
+        files = [p for p in (self.place / "locked/some/path").rglob("*") if p.is_file()]
+        for path in files:
+            weaker = {**self.retention(path), "Mode": "GOVERNANCE"}
+            os.setxattr(path, "user.object-retention", json.dumps(weaker).encode())
+        self.assertEqual(self.unprotected(), len(files))
+        # The memory of this machine is not believed either: the server is asked, and this one
+        # does not let the mode be changed.
+        refused = self.backup("create", "data@s2", *lock, code=DENIED)
+        self.assertIn("is not protected", refused.stderr)
+
+    def test_metrics_tell_a_renewal_that_failed(self):
+        lock = ("--object-lock", "10", "--retry", "1s")
+        file = self.scratch / "cairn.prom"
+        self.backup("init", "--object-lock", "10")
+        self.two_snapshots()
+        self.backup("create", "data@s1", *lock, "--metrics-file", file)
+        self.assertEqual(self.metric(file, "last_attempt_success"), 1)
+        first = self.metric(file, "last_success_timestamp_seconds")
+        # The server cannot read what it keeps of this one, and so cannot renew it.
+        os.setxattr(self.place / "locked/some/path/config", "user.object-retention", b"{damaged")
+        failed = self.backup("create", "data@s2", *lock, "--metrics-file", file, code=None)
+        self.assertNotEqual(failed.returncode, OK)
+        self.assertIn("is not protected", failed.stderr)
+        self.assertEqual(len(self.backups()), 2)
+        self.assertEqual(self.metric(file, "last_attempt_success"), 0)
+        self.assertEqual(self.metric(file, "last_success_timestamp_seconds"), first)
 
     def test_where_it_is_refused(self):
         self.backup("init", "-r", self.scratch / "dir", "--object-lock", "1", code=INVALID)

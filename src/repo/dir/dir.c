@@ -196,14 +196,18 @@ static int dir_open_file(struct dir *dir, enum repo_file kind, const struct repo
 {
 	struct place place = place_of(kind, name);
 	cairn_auto_fd int fd = -1;
+	struct stat st;
 	int rc = dir_open_dir(dir, place.dir, &fd, err);
 
 	if (rc < 0)
 		return rc;
 	*ret = openat(fd, place.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (*ret < 0)
+	if (*ret < 0 && errno != ELOOP)
 		return cairn_err_sys(err, errno, "open '%s/%s/%s'", dir->path, place.dir,
 				     place.name);
+	if (*ret < 0 || fstat(*ret, &st) < 0 || !S_ISREG(st.st_mode))
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is not a regular file",
+				     dir->path, place.dir, place.name);
 	return 0;
 }
 
@@ -244,8 +248,8 @@ static int dir_size(struct repo_store *store, enum repo_file kind, const struct 
 	if (fstatat(fd, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, place.dir, place.name);
 	if (!S_ISREG(st.st_mode))
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is no file", dir->path,
-				     place.dir, place.name);
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s/%s/%s' is not a regular file",
+				     dir->path, place.dir, place.name);
 	*ret_size = (uint64_t)st.st_size;
 	return 0;
 }
@@ -313,9 +317,9 @@ static int dir_list_one(struct dir *dir, const char *name, bool needed, repo_sto
 			return cairn_err_sys(err, errno, "'%s/%s/%s'", dir->path, name,
 					     entry->d_name);
 		}
-		if (!S_ISREG(st.st_mode))
-			continue;
-		rc = fn(arg, &id, (uint64_t)st.st_size, err);
+		/* A link, even a dangling one, is listed: to a prune, a snapshot that is left
+		 * out would not exist. Reading it fails with CAIRN_DATA_LOSS. */
+		rc = fn(arg, &id, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, err);
 		if (rc < 0)
 			return rc;
 	}

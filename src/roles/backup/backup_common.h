@@ -64,10 +64,17 @@ void role_progress_count(void *arg, const char *step, uint64_t done, uint64_t to
 /* A remark of the work: a line for people, an event for programs. */
 void role_say(void *arg, const char *text);
 
-/* Makes a backup in the repository, which is open, and says what it did. `pool` is
- * NULL where the options name a device. `item` (or NULL) gets what came of it. */
+struct backup_result;
 struct pool;
 struct role_item;
+
+/* Sends the metrics of a backup to the push gateway, if one is given. role_create() does it unless
+ * the backup is still to be protected. */
+void role_create_push(const struct cmd_backup_create *options, const char *volume,
+		      const struct backup_result *result, uint64_t elapsed_ns);
+
+/* Makes a backup in the repository, which is open, and says what it did. `pool` is
+ * NULL where the options name a device. `item` (or NULL) gets what came of it. */
 int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_create *options,
 		struct role_progress *progress, struct role_item *item, struct cairn_err *err);
 

@@ -91,16 +91,16 @@ static void backup_create_print_text(const struct backup_source *source,
 		 cairn_format_size(result->bytes_stored, stored));
 }
 
-static int backup_create_push(const char *gateway, const struct backup_source *source,
-			      const struct backup_result *result, uint64_t elapsed_ns)
+void role_create_push(const struct cmd_backup_create *o, const char *volume,
+		      const struct backup_result *result, uint64_t elapsed_ns)
 {
+	struct backup_source source = {.volume_name = volume};
 	struct cairn_err why = {0};
-	int rc = gateway ? backup_push_metrics(gateway, source, result, elapsed_ns, &why) : 0;
 
 	/* The backup exists, so metrics that could not be sent are only a note. */
-	if (rc)
+	if (o->push_gateway &&
+	    backup_push_metrics(o->push_gateway, &source, result, elapsed_ns, &why) != 0)
 		cmd_note("the metrics were not sent: %s", why.msg);
-	return 0;
 }
 
 static int backup_create_open_device(const struct cmd_backup_create *o, const char *objects,
@@ -214,5 +214,7 @@ int role_create(struct pool *pool, struct repo *repo, const struct cmd_backup_cr
 					       item ? &item->unsaid : NULL);
 	else
 		backup_create_print_text(source, &result);
-	return backup_create_push(o->push_gateway, source, &result, cairn_monotonic_ns() - begun);
+	if (!o->repository->object_lock)
+		role_create_push(o, source->volume_name, &result, cairn_monotonic_ns() - begun);
+	return 0;
 }

@@ -48,11 +48,13 @@ int role_metrics_task(const char *path, const char *family, uint64_t begun_ns, i
 	return path ? write_samples(path, &how, &sample, 1, rc, err) : rc;
 }
 
-static struct metrics_sample sample_of(const struct role_item *item, int rc)
+static struct metrics_sample sample_of(const struct role_run *run, const struct role_item *item,
+				       int rc)
 {
 	return (struct metrics_sample){
 		.volume = item->recorded ? item->recorded : item->name,
-		.ok = item->tried && !item->failure.code && (rc == 0 || item->result.size > 0),
+		.ok = item->tried && !item->failure.code && !run->unprotected &&
+		      (rc == 0 || item->result.size > 0),
 		.seconds = (double)item->elapsed_ns / (double)CAIRN_NS_PER_SEC,
 		.size_bytes = item->result.size,
 		.read_bytes = item->result.bytes_read,
@@ -78,7 +80,7 @@ int role_metrics_run(const struct role_run *run, int rc, struct cairn_err *err)
 	if (!samples)
 		return rc ? rc : cairn_err_nomem(err, "metrics");
 	for (size_t i = 0; i < n; i++)
-		samples[i] = run->n ? sample_of(&run->items[i], rc)
+		samples[i] = run->n ? sample_of(run, &run->items[i], rc)
 				    : (struct metrics_sample){.volume = o->names[i]};
 	return write_samples(o->metrics_file, &how, samples, n, rc, err);
 }

@@ -215,6 +215,13 @@ static int backup_run_protect(struct running *r, const struct sums *sums, struct
 		return cairn_err_wrap(err,
 				      "the backup is made, what it builds on is not protected");
 	say_protected(&found);
+	for (size_t i = 0; i < r->run.n; i++) {
+		const struct role_item *item = &r->run.items[i];
+
+		if (!item->failure.code)
+			role_create_push(r->run.options, item->recorded ? item->recorded : item->name,
+					 &item->result, item->elapsed_ns);
+	}
 	return 0;
 }
 
@@ -293,6 +300,7 @@ static int run_all(struct running *r, struct cairn_err *err)
 	if (is_many(&r->run) || *r->run.items[0].volume)
 		backup_run_report(r, &sums);
 	unprotected = backup_run_protect(r, &sums, &why);
+	r->run.unprotected = unprotected != 0;
 	rc = backup_run_conclude(&r->run, &sums, err);
 	if (!rc && unprotected)
 		*err = why;

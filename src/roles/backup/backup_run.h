@@ -41,6 +41,7 @@ struct role_run {
 	size_t n;
 	struct pool_temporary **groups;
 	size_t n_groups;
+	bool unprotected; /* the backups are made, but what they build on may be deleted */
 };
 
 void role_run_done(struct role_run *run);
