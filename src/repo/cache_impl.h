@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct repo;
+struct repo_index_cache;
 
 #define REPO_CACHE_INDEX     "index-"
 #define REPO_CACHE_WHOLE     "whole-"
@@ -23,6 +24,14 @@ struct repo;
 /* Path of `name` in the repository's cache directory, or of the directory itself; owned by the
  * caller. NULL when there is no cache. */
 char *repo_cache_path(const struct repo *repo, const char *name);
+
+/* Writes the entries in memory, and the names in repo->index_known, to a cache of their own and
+ * opens it; NULL on failure. */
+struct repo_index_cache *repo_cache_write_part(struct repo *repo);
+
+/* Writes a cache with the contents of all of them, which stay; NULL on failure. */
+struct repo_index_cache *repo_cache_merge_parts(struct repo *repo, struct repo_index_cache **parts,
+						size_t n);
 
 /* False when the directory is not writable. */
 bool repo_cache_make_dir(const struct repo *repo);

@@ -156,6 +156,25 @@ static bool add_names(struct saving *saving, const struct repo_named *names, siz
 	return true;
 }
 
+static bool take_cache(struct saving *saving, struct repo_index_cache *cache)
+{
+	struct source *source = &saving->sources[saving->n];
+	const struct repo_cached_pack *packs;
+	const struct repo_named *names;
+	size_t n;
+
+	source->cache = cache;
+	source->n = repo_index_cache_blobs(cache);
+	source->first_pack = (uint32_t)saving->n_packs;
+	saving->blobs += source->n;
+	saving->n++;
+	packs = repo_index_cache_packs(cache, &n);
+	if (!add_packs(saving, packs, n))
+		return false;
+	names = repo_index_cache_names(cache, &n);
+	return add_names(saving, names, n);
+}
+
 /* Merges caches, the smallest first, until one is more than twice as large as everything
  * merged so far, so that a large cache is rewritten rarely. Merges on if there are too many
  * files. */
@@ -165,24 +184,11 @@ static bool take_caches(struct saving *saving)
 
 	for (size_t i = repo_index_attached(index); i > 0; i--) {
 		struct repo_index_cache *cache = repo_index_attached_at(index, i - 1);
-		struct source *source = &saving->sources[saving->n];
-		const struct repo_cached_pack *packs;
-		const struct repo_named *names;
-		size_t n;
 
 		if (repo_index_cache_blobs(cache) > 2 * saving->blobs &&
 		    repo_index_attached(index) < REPO_CACHE_FILES_MAX / 2)
 			break;
-		source->cache = cache;
-		source->n = repo_index_cache_blobs(cache);
-		source->first_pack = (uint32_t)saving->n_packs;
-		saving->blobs += source->n;
-		saving->n++;
-		packs = repo_index_cache_packs(cache, &n);
-		if (!add_packs(saving, packs, n))
-			return false;
-		names = repo_index_cache_names(cache, &n);
-		if (!add_names(saving, names, n))
+		if (!take_cache(saving, cache))
 			return false;
 	}
 	return saving->blobs <= UINT32_MAX;
@@ -222,7 +228,8 @@ static bool cache_save_next(void *arg, struct repo_cached_blob *ret)
 	return load_head(least);
 }
 
-static bool write_file(struct saving *saving)
+/* The path of the new file; NULL on failure. */
+static char *write_file(struct saving *saving)
 {
 	char name[sizeof(REPO_CACHE_INDEX) + 16] = REPO_CACHE_INDEX;
 	struct repo_index_cache_content content = {
@@ -238,12 +245,14 @@ static bool write_file(struct saving *saving)
 	cairn_auto_free char *path = NULL;
 
 	if (cairn_random_hex(name + strlen(name), 8, NULL) != 0)
-		return false;
+		return NULL;
 	path = repo_cache_path(saving->repo, name);
 	for (size_t i = 0; i < saving->n; i++)
 		if (!load_head(&saving->sources[i]))
-			return false;
-	return path && repo_index_cache_write(path, &content, NULL) == 0;
+			return NULL;
+	if (!path || repo_index_cache_write(path, &content, NULL) != 0)
+		return NULL;
+	return cairn_take(path);
 }
 
 /* The new cache contains the index files that were in memory only. */
@@ -264,23 +273,73 @@ static bool is_worth_it(struct repo *repo)
 	       (cached || fresh >= repo->cache_min);
 }
 
+static struct saving *saving_new(struct repo *repo)
+{
+	struct saving *saving = cairn_calloc(1, sizeof(*saving));
+
+	if (saving)
+		saving->repo = repo;
+	return saving;
+}
+
+static bool add_known_names(struct saving *saving)
+{
+	const struct repo_names *known = &saving->repo->index_known;
+
+	return known->n == 0 || add_names(saving, known->items, known->n);
+}
+
 void repo_cache_save(struct repo *repo)
 {
 	cairn_cleanup(saving_freep) struct saving *saving = NULL;
+	cairn_auto_free char *path = NULL;
 
 	if (!repo->cache_dir || repo_cache_mend(repo, NULL) != 0 || !is_worth_it(repo) ||
 	    !repo_cache_make_dir(repo))
 		return;
-	saving = cairn_calloc(1, sizeof(*saving));
-	if (!saving)
+	saving = saving_new(repo);
+	if (!saving || !add_known_names(saving) || !take_memory(saving) || !take_caches(saving))
 		return;
-	saving->repo = repo;
-	for (size_t i = 0; i < repo->index_known.n; i++)
-		if (!add_names(saving, &repo->index_known.items[i], 1))
-			return;
-	if (!take_memory(saving) || !take_caches(saving) || !write_file(saving))
+	path = write_file(saving);
+	if (!path)
 		return;
 	for (size_t i = 1; i < saving->n; i++)
 		(void)unlink(repo_index_cache_path(saving->sources[i].cache));
 	move_names(repo);
+}
+
+/* ---- an index that is too large for memory ----------------------------------- */
+
+static struct repo_index_cache *write_and_open(struct saving *saving)
+{
+	cairn_auto_free char *path = write_file(saving);
+	struct repo_index_cache *cache = NULL;
+
+	if (path && repo_index_cache_open(path, repo_config_id(saving->repo), &cache, NULL) != 0) {
+		(void)unlink(path);
+		return NULL;
+	}
+	return cache;
+}
+
+struct repo_index_cache *repo_cache_write_part(struct repo *repo)
+{
+	cairn_cleanup(saving_freep) struct saving *saving = saving_new(repo);
+
+	if (!saving || !add_known_names(saving) || !take_memory(saving))
+		return NULL;
+	return write_and_open(saving);
+}
+
+struct repo_index_cache *repo_cache_merge_parts(struct repo *repo, struct repo_index_cache **parts,
+						size_t n)
+{
+	cairn_cleanup(saving_freep) struct saving *saving = saving_new(repo);
+
+	if (!saving || n > SOURCES_MAX)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (!take_cache(saving, parts[i]))
+			return NULL;
+	return saving->blobs <= UINT32_MAX ? write_and_open(saving) : NULL;
 }

@@ -135,13 +135,21 @@ static int cached_names(struct repo *repo, struct repo_names *ret, struct cairn_
 	return rc;
 }
 
-/* Loads the listed index files that are in a cache (`which` true) or in none (false). */
-static int load_some(struct repo *repo, const struct repo_names *cached, bool which,
+int repo_load_index_names(struct repo *repo, const struct repo_names *names, struct cairn_err *err)
+{
+	struct loading loading = {.repo = repo, .names = names};
+	unsigned threads = repo->store->connections;
+
+	return cairn_parallel_each(names->n, threads < LOADERS_MAX ? threads : LOADERS_MAX,
+				   load_file, &loading, err);
+}
+
+/* Loads the listed index files that are in a cache (`which` true) or in none (false). With
+ * `parts`, many are put into a cache instead of memory. */
+static int load_some(struct repo *repo, const struct repo_names *cached, bool which, bool parts,
 		     struct cairn_err *err)
 {
 	cairn_cleanup(repo_names_done) struct repo_names names = {0};
-	struct loading loading = {.repo = repo, .names = &names};
-	unsigned threads = repo->store->connections;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < repo->index_listed.n; i++) {
@@ -150,10 +158,9 @@ static int load_some(struct repo *repo, const struct repo_names *cached, bool wh
 		if (is_cached(cached, &name->name) == which)
 			rc = repo_names_add(&names, name, err);
 	}
-	if (rc < 0)
-		return rc;
-	return cairn_parallel_each(names.n, threads < LOADERS_MAX ? threads : LOADERS_MAX,
-				   load_file, &loading, err);
+	if (rc == 0 && parts)
+		rc = repo_load_index_parts(repo, &names, err);
+	return rc < 0 ? rc : repo_load_index_names(repo, &names, err);
 }
 
 static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
@@ -169,7 +176,7 @@ static int load_first(struct repo *repo, bool with_cache, struct cairn_err *err)
 		repo_cache_attach(repo);
 	if (rc == 0)
 		rc = cached_names(repo, &cached, err);
-	return rc < 0 ? rc : load_some(repo, &cached, false, err);
+	return rc < 0 ? rc : load_some(repo, &cached, false, with_cache, err);
 }
 
 /* Replaces the caches: loads the index files that they cover into memory. */
@@ -179,7 +186,7 @@ static int load_cached(struct repo *repo, struct cairn_err *err)
 	int rc = cached_names(repo, &cached, err);
 
 	if (rc == 0)
-		rc = load_some(repo, &cached, true, err);
+		rc = load_some(repo, &cached, true, false, err);
 	if (rc == 0)
 		repo_index_detach(repo->index);
 	return rc;

@@ -14,6 +14,21 @@ struct repo_id;
 struct repo_named;
 struct repo_pack_blob;
 
+struct repo_names;
+
+/* Adds the contents of these index files to the repository's index, with several requests at a
+ * time. */
+int repo_load_index_names(struct repo *repo, const struct repo_names *names, struct cairn_err *err);
+
+/* The same for index files that are too large for memory together (more than repo->load_part):
+ * they are read in parts, each of which becomes a file of the local cache, and the merged file is
+ * attached to the index. Then `names` is emptied. Without a cache directory, with lost packs or
+ * if something cannot be written, `names` stays as it is, to be loaded into memory.
+ *
+ * CAIRN_DATA_LOSS  an index file is damaged
+ */
+int repo_load_index_parts(struct repo *repo, struct repo_names *names, struct cairn_err *err);
+
 /* Adds the file's contents to the repository's index. */
 int repo_load_index_file(struct repo *repo, const struct repo_id *name, struct cairn_err *err);
 

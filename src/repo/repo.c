@@ -81,6 +81,7 @@ int repo_new(const struct repo_options *options, struct repo **ret, struct cairn
 			  : size > REPO_PACK_SIZE_MAX ? REPO_PACK_SIZE_MAX
 						      : size;
 	repo->cache_dir = options->cache_dir ? cairn_strdup(options->cache_dir) : NULL;
+	repo->load_part = options->load_part ? options->load_part : REPO_LOAD_PART;
 	repo->cache_min = options->cache_min ? options->cache_min : REPO_CACHE_BLOBS_MIN;
 	repo->pack_size_given = options->pack_size != 0;
 	repo->here = host_name();

@@ -64,6 +64,7 @@ struct repo_options {
 	/* A local directory for the cache that makes increments cheap (cache.h); NULL: none. */
 	const char *cache_dir;
 	uint32_t cache_min; /* minimum number of blobs to use it; 0: REPO_CACHE_BLOBS_MIN */
+	uint64_t load_part; /* bytes of index files that are loaded at a time; 0: REPO_LOAD_PART */
 	uint64_t kdf_n;     /* scrypt's N of a new key; 0: 32768; a power of two */
 };
 

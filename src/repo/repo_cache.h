@@ -31,6 +31,10 @@ struct repo_id;
 /* With fewer blobs nothing is cached: reading the index is as fast. */
 #define REPO_CACHE_BLOBS_MIN 20000U
 
+/* Stored bytes of index files that are loaded into memory at a time, if there is a cache directory:
+ * some 600 000 blobs, which take 100 MiB while they are sorted. */
+#define REPO_LOAD_PART ((uint64_t)24 << 20)
+
 /* Attaches the cached indexes that match repo->index_listed. */
 void repo_cache_attach(struct repo *repo);
 

@@ -62,6 +62,7 @@ struct repo {
 	uint32_t cache_saved;            /* entries of the index that it has */
 	bool cache_used;                 /* a cache was attached */
 	uint32_t cache_min;              /* REPO_CACHE_BLOBS_MIN; less in tests */
+	uint64_t load_part;              /* REPO_LOAD_PART; less in tests */
 	struct repo_packer *packer;
 	struct repo_lock *lock; /* NULL: none */
 	atomic_bool early;      /* the second check is still pending */

@@ -21,6 +21,8 @@
 
 #define BLOBS 300U
 
+static uint64_t load_part; /* 0: as usual */
+
 /* Opens, with the cache or as if there were none. */
 static void open_repo(struct repofix *fix, bool cached)
 {
@@ -32,6 +34,7 @@ static void open_repo(struct repofix *fix, bool cached)
 	snprintf(dir, sizeof(dir), "%s/cache", fix->dir);
 	options.cache_dir = dir;
 	options.cache_min = 1;
+	options.load_part = load_part;
 	repofix_close(fix);
 	assert_ok(repo_open(&options, &fix->repo, &err), &err);
 	if (cached)
@@ -141,6 +144,63 @@ static void caches_are_merged(void **state)
 }
 
 /* Another machine pruned: the names of index files change. */
+static void remove_cache(struct repofix *fix)
+{
+	static char paths[64][256];
+	size_t n = list_cache(fix, "", paths, 64);
+
+	for (size_t i = 0; i < n; i++)
+		(void)unlink(paths[i]);
+}
+
+/* The index of 1 TiB does not fit into the memory that a backup may use. */
+static void a_large_index_is_never_in_memory_as_a_whole(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[8][BLOBS];
+	static char paths[64][256];
+	struct cairn_err err = {0};
+
+	for (uint64_t i = 0; i < 8; i++)
+		add_blobs(fix, 1 + i * BLOBS, ids[i], BLOBS);
+	remove_cache(fix);
+	load_part = 1;
+	open_repo(fix, true);
+	load_part = 0;
+	assert_int_equal(repo_index_entries(fix->repo->index), 0);
+	assert_int_equal(repo_index_attached(fix->repo->index), 1);
+	assert_int_equal(list_cache(fix, "index-", paths, 64), 1);
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(count_found(fix, 1 + i * BLOBS, ids[i], BLOBS), BLOBS);
+	/* What it left serves the next one, which adds to it. */
+	add_blobs(fix, 1 + 8 * BLOBS, ids[0], 10);
+	assert_int_equal(repo_index_entries(fix->repo->index), 10);
+	assert_ok(repo_load_index(fix->repo, &err), &err);
+	assert_int_equal(repo_index_entries(fix->repo->index), 8 * BLOBS + 10);
+}
+
+/* Where nothing can be written, the index is in memory. */
+static void a_large_index_without_a_place_for_it(void **state)
+{
+	struct repofix *fix = *state;
+	static struct repo_id ids[2][BLOBS];
+	static char paths[64][256];
+	char dir[224];
+
+	for (uint64_t i = 0; i < 2; i++)
+		add_blobs(fix, 1 + i * BLOBS, ids[i], BLOBS);
+	remove_cache(fix);
+	snprintf(dir, sizeof(dir), "%s/cache/%s", fix->dir, repo_config_id(fix->repo));
+	assert_int_equal(chmod(dir, 0777), 0); /* others could write there: it is not used */
+	load_part = 1;
+	open_repo(fix, true);
+	load_part = 0;
+	assert_int_equal(repo_index_entries(fix->repo->index), 2 * BLOBS);
+	assert_int_equal(list_cache(fix, "index-", paths, 64), 0);
+	assert_int_equal(count_found(fix, 1, ids[0], BLOBS), BLOBS);
+	assert_int_equal(chmod(dir, 0700), 0);
+}
+
 static void a_cache_of_index_files_that_are_gone_is_dropped(void **state)
 {
 	struct repofix *fix = *state;
@@ -385,6 +445,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_cache_says_is_not_read_again),
 		TEST(caches_are_merged),
+		TEST(a_large_index_is_never_in_memory_as_a_whole),
+		TEST(a_large_index_without_a_place_for_it),
 		TEST(a_cache_of_index_files_that_are_gone_is_dropped),
 		TEST(a_damaged_cache_is_never_believed),
 		TEST(an_index_file_that_is_damaged_in_the_store_is_found),
