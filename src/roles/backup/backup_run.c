@@ -219,7 +219,8 @@ static int backup_run_protect(struct running *r, const struct sums *sums, struct
 		const struct role_item *item = &r->run.items[i];
 
 		if (!item->failure.code)
-			role_create_push(r->run.options, item->recorded ? item->recorded : item->name,
+			role_create_push(r->run.options,
+					 item->recorded ? item->recorded : item->name,
 					 &item->result, item->elapsed_ns);
 	}
 	return 0;
