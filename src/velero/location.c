@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "kube/kube_client.h"
 #include "kube/object.h"
+#include "repo/aws_credentials.h"
 #include "repo/repo_objects.h"
 #include "repo/repo_store.h"
 
@@ -149,7 +150,7 @@ int velero_location_open(struct kube_client *client, const json_t *object, const
 			 struct cairn_err *err)
 {
 	cairn_cleanup(velero_place_done) struct velero_place place = {0};
-	cairn_cleanup(velero_keys_done) struct velero_keys keys = {0};
+	cairn_cleanup(repo_aws_credentials_done) struct repo_aws_credentials keys = {0};
 	struct repo_store_options options = {.retry_ms = retry_ms};
 	int rc = velero_place_read(object, directories, &place, err);
 

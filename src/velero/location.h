@@ -27,6 +27,7 @@
 struct cairn_err;
 struct kube_call;
 struct kube_client;
+struct repo_aws_credentials;
 struct repo_store;
 
 #define VELERO_PROVIDER_DIRECTORY "cairn.csi.dev/directory"
@@ -53,23 +54,10 @@ int velero_place_read(const json_t *object, const char *directories, struct vele
 		      struct cairn_err *err);
 void velero_place_done(struct velero_place *place);
 
-/* Keys for S3; owned. */
-struct velero_keys {
-	char *access_key, *secret_key;
-	char *session_token; /* or NULL */
-};
-
-/* Pure: reads the section `profile` (NULL: "default") of an AWS credentials file.
- *
- * CAIRN_NOT_FOUND  no such section, or a key is missing in it
- */
-int velero_keys_parse(const char *text, const char *profile, struct velero_keys *ret,
-		      struct cairn_err *err);
-void velero_keys_done(struct velero_keys *keys); /* overwrites them first */
-
 /* Finds the keys as described above; `ns` is Velero's namespace. */
 int velero_keys_find(struct kube_client *client, const char *ns, const struct velero_place *place,
-		     const struct kube_call *how, struct velero_keys *ret, struct cairn_err *err);
+		     const struct kube_call *how, struct repo_aws_credentials *ret,
+		     struct cairn_err *err);
 
 /* Opens the store of a BackupStorageLocation; nothing is asked of the server. Failing requests
  * are retried for `retry_ms` (0: the store's default). */

@@ -338,8 +338,9 @@ class FakeKube:
                         "metadata.namespace": item["metadata"].get("namespace")}),
                         (query.get("labelSelector"), item["metadata"].get("labels") or {})):
                     for term in (text or "").split(","):
-                        name, _, value = term.partition("=")
-                        if term and fields.get(name) != value.lstrip("="):
+                        name, equals, value = term.partition("=")
+                        if term and (fields.get(name) != value.lstrip("=") if equals
+                                     else name not in fields):
                             return False
                 return True
 

@@ -19,6 +19,7 @@
 static const struct velero_controller *const table[] = {
 	&velero_records_controller,
 	&velero_mover_controller,
+	&velero_sweep_controller,
 };
 #define N_TABLE (sizeof(table) / sizeof(table[0]))
 

@@ -87,29 +87,6 @@ static void a_location_that_cannot_be_used_is_refused(void **state)
 	}
 }
 
-static void keys_are_those_of_the_profile(void **state)
-{
-	static const char text[] = "# comment\n[default]\naws_access_key_id = A\r\n"
-				   "aws_secret_access_key=S=1\n[profile other]\n"
-				   "aws_access_key_id=B\naws_secret_access_key=T\n"
-				   "aws_session_token=x\n[empty]\naws_access_key_id=C\n";
-	cairn_cleanup(velero_keys_done) struct velero_keys one = {0}, two = {0}, none = {0};
-	struct cairn_err err = {0};
-
-	(void)state;
-	assert_ok(velero_keys_parse(text, NULL, &one, &err), &err);
-	assert_string_equal(one.access_key, "A");
-	assert_string_equal(one.secret_key, "S=1");
-	assert_null(one.session_token);
-	assert_ok(velero_keys_parse(text, "other", &two, &err), &err);
-	assert_string_equal(two.access_key, "B");
-	assert_string_equal(two.session_token, "x");
-	assert_int_equal(velero_keys_parse(text, "empty", &none, &err), CAIRN_NOT_FOUND);
-	assert_int_equal(velero_keys_parse(text, "absent", &none, &err), CAIRN_NOT_FOUND);
-	assert_int_equal(velero_keys_parse("", NULL, &none, &err), CAIRN_NOT_FOUND);
-	assert_null(strstr(err.msg, "S=1"));
-}
-
 static int collect(void *arg, const char *key, uint64_t size, struct cairn_err *err)
 {
 	(void)size;
@@ -174,7 +151,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_location_of_s3_is_read_as_velero_reads_it),
 		cmocka_unit_test(a_location_that_cannot_be_used_is_refused),
-		cmocka_unit_test(keys_are_those_of_the_profile),
 		cmocka_unit_test(objects_of_a_directory_have_free_keys),
 		cmocka_unit_test(keys_that_leave_the_store_are_refused),
 	};

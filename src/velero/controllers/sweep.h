@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Internal header of this directory: the steps of the sweep. Each returns the first error, and
+ * has left alone what it could not decide. */
+#ifndef CAIRN_VELERO_SWEEP_H
+#define CAIRN_VELERO_SWEEP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cairn_err;
+struct kube_call;
+struct velero_common;
+
+/* VolumeSnapshots, older than VELERO_SWEEP_AGE_MS, of backups that have ended without them: the
+ * backup is not in its store, or its files do not name them. Of a Backup that does not exist,
+ * they go when no store has the backup: Velero creates a Backup again that is in a store. */
+int velero_sweep_snapshots(const struct velero_common *common, const struct kube_call *how,
+			   struct cairn_err *err);
+
+/* Claims, imported snapshots and volumes of interrupted CreateVolumeFromSnapshot and
+ * DeleteSnapshot calls, older than VELERO_SWEEP_AGE_MS. */
+int velero_sweep_restores(const struct velero_common *common, const struct kube_call *how,
+			  struct cairn_err *err);
+
+/* Progress objects: those whose Backup or Restore has ended fail, those whose Restore is gone
+ * are deleted. */
+int velero_sweep_progress(const struct velero_common *common, const struct kube_call *how,
+			  struct cairn_err *err);
+
+/* Longer than any call of the plugin, unless the period is shorter: for tests. */
+#define VELERO_SWEEP_AGE_MS 1800000U
+
+/* Pure: was the object created at least that long ago? False without a creation time. */
+bool velero_sweep_is_old(const json_t *object, uint64_t now_ns, uint64_t period_ms);
+
+#endif

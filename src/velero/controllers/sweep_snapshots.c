@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "kube/informer.h"
+#include "kube/kube_client.h"
+#include "kube/object.h"
+#include "kube/timestamp.h"
+#include "repo/repo_objects.h"
+#include "repo/repo_store.h"
+#include "velero/backup_files.h"
+#include "velero/backup_phase.h"
+#include "velero/content_discard.h"
+#include "velero/controller.h"
+#include "velero/controllers/sweep.h"
+#include "velero/location.h"
+#include "velero/velero_names.h"
+
+bool velero_sweep_is_old(const json_t *object, uint64_t now_ns, uint64_t period_ms)
+{
+	uint64_t age_ms = period_ms < VELERO_SWEEP_AGE_MS / 6 ? 2 * period_ms : VELERO_SWEEP_AGE_MS;
+	uint64_t made = 0;
+
+	return kube_time_parse(kube_str(object, "metadata", "creationTimestamp"), &made) &&
+	       made < now_ns && now_ns - made >= age_ms * CAIRN_NS_PER_MS;
+}
+
+/* The Backup with that value of the label; NULL: none. The caller's. */
+static int find_backup(const struct velero_common *common, const char *label, json_t **ret,
+		       struct cairn_err *err)
+{
+	json_t **all = NULL;
+	size_t n = 0;
+	int rc = kube_informer_list(common->backups, &all, &n, err);
+
+	for (size_t i = 0; !rc && i < n; i++) {
+		char value[VELERO_LABEL_VALUE_MAX];
+
+		rc = velero_label_value(kube_name(all[i]), value, err);
+		if (!rc && !*ret && strcmp(value, label) == 0)
+			*ret = json_incref(all[i]);
+	}
+	kube_objects_free(all, n);
+	return rc;
+}
+
+static bool names_have(const json_t *names, const char *wanted)
+{
+	size_t i;
+	json_t *name;
+
+	json_array_foreach(names, i, name)
+	{
+		if (cairn_text_same(json_string_value(name), wanted))
+			return true;
+	}
+	return false;
+}
+
+/* Is "NAMESPACE/NAME" of the VolumeSnapshot in the list of the backup's items? The list is
+ * {"GROUP/VERSION/KIND": [name, …], …}. */
+static bool list_has_snapshot(const json_t *resources, const json_t *snapshot)
+{
+	static const char kind[] = "/VolumeSnapshot";
+	char wanted[KUBE_KEY_MAX];
+	const char *key;
+	json_t *names;
+
+	if (!json_is_object(resources) || !kube_key(snapshot, wanted))
+		return true;
+	json_object_foreach((json_t *)(uintptr_t)resources, key, names)
+	{
+		size_t n = strlen(key);
+
+		if (n >= strlen(kind) && strcmp(key + n - strlen(kind), kind) == 0 &&
+		    names_have(names, wanted))
+			return true;
+	}
+	return false;
+}
+
+/* Does an element name the volume of the VolumeSnapshot, with an id? */
+static bool volumes_have_snapshot(const json_t *array, const json_t *snapshot)
+{
+	const char *label = kube_label(snapshot, VELERO_LABEL_PV);
+	size_t i;
+	json_t *element;
+
+	json_array_foreach(array, i, element)
+	{
+		const char *volume = kube_str(element, "spec", "persistentVolumeName");
+		const char *id = kube_str(element, "status", "providerSnapshotID");
+		char value[VELERO_LABEL_VALUE_MAX];
+
+		if (volume && id && *id && !velero_label_value(volume, value, NULL) &&
+		    cairn_text_same(value, label))
+			return true;
+	}
+	return false;
+}
+
+/* Does a backup that has ended need the VolumeSnapshot? Only a file that can be read answers. */
+static int backup_needs(const struct velero_common *common, const json_t *backup,
+			const json_t *snapshot, const struct kube_call *how, bool *ret,
+			struct cairn_err *err)
+{
+	const char *location = kube_str(backup, "spec", "storageLocation");
+	bool action = cairn_text_same(kube_label(snapshot, VELERO_LABEL_ROLE), VELERO_ROLE_ACTION);
+	cairn_cleanup(repo_store_closep) struct repo_store *store = NULL;
+	kube_auto_json json_t *file = NULL;
+	bool stored = false;
+	int rc = velero_common_store(common, location ? location : "default", how, &store, err);
+
+	if (!rc)
+		rc = velero_file_has_backup(store, kube_name(backup), &stored, err);
+	*ret = stored;
+	if (rc || !stored)
+		return rc;
+	rc = velero_file_read(store, kube_name(backup),
+			      action ? VELERO_FILE_RESOURCES : VELERO_FILE_VOLUMES, &file, err);
+	if (!rc)
+		*ret = action ? list_has_snapshot(file, snapshot)
+			      : volumes_have_snapshot(file, snapshot);
+	return rc;
+}
+
+struct has_label {
+	const char *label;
+	bool found;
+};
+
+/* "backups/NAME/velero-backup.json" of a name with that label? */
+static int note_label(void *arg, const char *key, uint64_t size, struct cairn_err *err)
+{
+	struct has_label *has = arg;
+	const char *name = key + strlen("backups/");
+	size_t n = strcspn(name, "/");
+	char copy[KUBE_KEY_MAX], value[VELERO_LABEL_VALUE_MAX];
+	int rc;
+
+	(void)size;
+	if (n >= sizeof(copy) || strcmp(name + n, "/" VELERO_FILE_METADATA) != 0)
+		return 0;
+	memcpy(copy, name, n);
+	copy[n] = 0;
+	rc = velero_label_value(copy, value, err);
+	has->found = has->found || (!rc && strcmp(value, has->label) == 0);
+	return rc;
+}
+
+/* Has any store a backup with that label? An error of one store is an error. */
+static int any_store_has(const struct velero_common *common, const char *label,
+			 const struct kube_call *how, bool *ret, struct cairn_err *err)
+{
+	kube_auto_json json_t *list = NULL;
+	struct has_label has = {.label = label};
+	size_t i;
+	json_t *location;
+	int rc = kube_list(common->client, KUBE_REF(&velero_locations, common->ns, NULL), NULL, how,
+			   &list, err);
+
+	json_array_foreach(kube_at(list, "items"), i, location)
+	{
+		cairn_cleanup(repo_store_closep) struct repo_store *store = NULL;
+
+		if (rc)
+			break;
+		rc = velero_common_store(common, kube_name(location), how, &store, err);
+		if (!rc)
+			rc = repo_object_list(store, "backups/", note_label, &has, err);
+	}
+	*ret = has.found;
+	return rc;
+}
+
+/* Was it taken in a backup? */
+static bool is_of_backup(const json_t *snapshot)
+{
+	const char *role = kube_label(snapshot, VELERO_LABEL_ROLE);
+
+	return cairn_text_same(role, VELERO_ROLE_ACTION) ||
+	       cairn_text_same(role, VELERO_ROLE_SNAPSHOTTER);
+}
+
+static int sweep_is_needed(const struct velero_common *common, const json_t *snapshot,
+			   const struct kube_call *how, bool *ret, struct cairn_err *err)
+{
+	const char *label = kube_label(snapshot, VELERO_LABEL_BACKUP);
+	kube_auto_json json_t *backup = NULL;
+	int rc;
+
+	*ret = true;
+	if (!is_of_backup(snapshot) || !label || kube_is_deleted(snapshot) ||
+	    kube_label(snapshot, VELERO_LABEL_RESTORE) ||
+	    !velero_sweep_is_old(snapshot, cairn_now_ns(), common->period_ms))
+		return 0;
+	if (!kube_informer_current(common->backups))
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "Backups are not up to date");
+	rc = find_backup(common, label, &backup, err);
+	if (rc)
+		return rc;
+	if (backup)
+		return velero_backup_has_ended(backup)
+			       ? backup_needs(common, backup, snapshot, how, ret, err)
+			       : 0;
+	return any_store_has(common, label, how, ret, err);
+}
+
+/* Deletes the VolumeSnapshot with its storage snapshot. */
+static int sweep_snapshot(const struct velero_common *common, const json_t *snapshot,
+			  const struct kube_call *how, struct cairn_err *err)
+{
+	const char *name = kube_str(snapshot, "status", "boundVolumeSnapshotContentName");
+	const struct kube_delete_options only = {.uid = kube_uid(snapshot)};
+	kube_auto_json json_t *content = NULL;
+	int rc = name ? kube_get(common->client, KUBE_REF(&kube_volumesnapshotcontents, NULL, name),
+				 how, &content, err)
+		      : 0;
+
+	if (rc == CAIRN_NOT_FOUND)
+		rc = 0;
+	if (!rc && content)
+		rc = velero_content_discard(common->client, content, how, err);
+	if (!rc)
+		rc = kube_delete(common->client,
+				 KUBE_REF(&kube_volumesnapshots, kube_namespace(snapshot),
+					  kube_name(snapshot)),
+				 &only, how, NULL, err);
+	if (rc == CAIRN_NOT_FOUND)
+		rc = 0;
+	if (!rc)
+		cairn_log(CAIRN_LOG_INFO, "snapshot of an interrupted backup deleted",
+			  CAIRN_STR("namespace", kube_namespace(snapshot)),
+			  CAIRN_STR("name", kube_name(snapshot)),
+			  CAIRN_STR("backup", kube_label(snapshot, VELERO_LABEL_BACKUP)));
+	return rc;
+}
+
+int velero_sweep_snapshots(const struct velero_common *common, const struct kube_call *how,
+			   struct cairn_err *err)
+{
+	const struct kube_list_query query = {.label_selector = VELERO_LABEL_ROLE};
+	kube_auto_json json_t *list = NULL;
+	int failed = 0;
+	size_t i;
+	json_t *snapshot;
+	int rc = kube_list(common->client, KUBE_REF(&kube_volumesnapshots, NULL, NULL), &query, how,
+			   &list, err);
+
+	if (rc)
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	json_array_foreach(kube_at(list, "items"), i, snapshot)
+	{
+		struct cairn_err why = {0};
+		bool needed = true;
+
+		rc = sweep_is_needed(common, snapshot, how, &needed, &why);
+		if (!rc && !needed)
+			rc = sweep_snapshot(common, snapshot, how, &why);
+		if (rc && !failed)
+			failed = cairn_err_set(err, rc, "VolumeSnapshot %s: %s",
+					       kube_name(snapshot), why.msg);
+	}
+	return failed;
+}

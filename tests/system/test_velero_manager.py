@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn manager --velero` with an API server that the test plays and an object store in a
+directory; tests/velero has the real ones."""
+import gzip
+import json
+import pathlib
+import tempfile
+import unittest
+
+from fakekube import Refusal, now
+from rolesbed import RolesTest, wait_until
+
+VELERO = "/apis/velero.io/v1/namespaces/velero"
+SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
+SNAPSHOTTER = "cairn.csi.dev/snapshotter"
+SECONDS = 60
+# What Velero 1.18 writes, and reads.
+OLDER = {"spec": {"backupName": "b1", "backupUID": "u", "location": "loc",
+                  "persistentVolumeName": "pv", "providerVolumeID": "v", "volumeType": "gold"},
+         "status": {"providerSnapshotID": "d.io_5_F_h", "phase": "Completed"}}
+
+
+class VeleroManagerTest(RolesTest):
+    def prepare_kube(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        self.backups = self.root / "bkt" / "pre" / "backups"
+        self.backups.mkdir(parents=True)
+        self.kube.put(f"{VELERO}/backupstoragelocations", {
+            "metadata": {"name": "default"}, "spec": {
+                "provider": "cairn.csi.dev/directory",
+                "objectStorage": {"bucket": "bkt", "prefix": "pre"}}})
+
+    def start_manager(self, *words):
+        self.start("manager", "manager", "--velero", "--velero-directories", self.root,
+                   "--no-leader-elect", *words)
+        self.said("manager", '"leading"')
+
+    def backup(self, name="b1", phase="Completed", stored=True, **files):
+        """A Backup, and its files in the store."""
+        if stored:
+            (self.backups / name).mkdir()
+            (self.backups / name / "velero-backup.json").write_text("{}")
+        for key, value in files.items():
+            text = gzip.compress(json.dumps(value).encode())
+            (self.backups / name / f"{name}-{key}.json.gz").write_bytes(text)
+        return self.kube.put(f"{VELERO}/backups", {
+            "metadata": {"name": name}, "spec": {"storageLocation": "default"},
+            "status": {"phase": phase}})
+
+    def set_phase(self, plural, name, phase):
+        self.kube.change({"group": "velero.io", "plural": plural, "ns": "velero", "name": name,
+                          "sub": None}, {"status": {"phase": phase}}, True, None)
+
+    def progress(self, backup="b1", volume="pv", phase="Completed"):
+        return self.kube.put(f"{VELERO}/volumepluginbackups", {
+            "apiVersion": "velero.io/v1", "kind": "VolumePluginBackup",
+            "metadata": {"name": f"velero-{volume}", "labels": {
+                "velero.io/backup-name": backup, "velero.io/pv-name": volume}},
+            "spec": {"backupName": backup, "provider": SNAPSHOTTER, "volume": volume,
+                     "persistentVolumeName": volume, "backup": backup},
+            "status": {"phase": phase, "snapshotID": "d.io_5_F_h", "message": "",
+                       "progress": {"TotalBytes": 5, "BytesDone": 5}}})
+
+    def snapshot(self, name, backup="b1", role="item-action", old=False, **labels):
+        made = now(-3600) if old else now()
+        self.kube.put(f"{SNAPSHOTS}/namespaces/shop/volumesnapshots", {
+            "metadata": {"name": name, "creationTimestamp": made, "managedFields": [1], "labels": {
+                "velero.io/backup-name": backup, "cairn.csi.dev/velero": role,
+                "velero.io/pv-name": "pv", **labels}},
+            "spec": {"source": {"persistentVolumeClaimName": "data"}},
+            "status": {"boundVolumeSnapshotContentName": f"content-{name}", "restoreSize": "5"}})
+        self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {
+            "metadata": {"name": f"content-{name}", "labels": {"velero.io/backup-name": backup}},
+            "spec": {"driver": "d.io", "deletionPolicy": "Retain", "volumeSnapshotRef": {
+                "namespace": "shop", "name": name}}, "status": {"snapshotHandle": f"h-{name}"}})
+
+    def snapshots(self):
+        return [item["metadata"]["name"] for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshots")]
+
+    def objects(self, plural="volumepluginbackups"):
+        return self.kube.list(f"{VELERO}/{plural}")
+
+    def file(self, name, backup="b1"):
+        path = self.backups / backup / name
+        return json.loads(gzip.decompress(path.read_bytes())) if path.exists() else None
+
+    def wait(self, what, text):
+        return wait_until(what, SECONDS, text)
+
+    # ---- the four cases of the file ----
+
+    def test_progress_objects_are_kept_in_an_array_that_every_velero_reads(self):
+        """Newer Velero, newer file; the older reader is in tests/velero."""
+        self.backup(volumesnapshots=[OLDER, {**OLDER, "spec": {
+            **OLDER["spec"], "persistentVolumeName": "other"}}])
+        self.progress()
+        self.start_manager()
+        self.wait(lambda: "kind" in self.file("b1-volumesnapshots.json.gz")[0], "it is kept")
+        kept, other = self.file("b1-volumesnapshots.json.gz")
+        self.assertEqual({**kept["spec"], **OLDER["spec"]}, kept["spec"])
+        self.assertEqual({**kept["status"], **OLDER["status"]}, kept["status"])
+        self.assertEqual((kept["apiVersion"], kept["kind"], kept["metadata"]["name"]),
+                         ("velero.io/v1", "VolumePluginBackup", "velero-pv"))
+        self.assertEqual((kept["spec"]["provider"], kept["status"]["progress"]),
+                         (SNAPSHOTTER, {"TotalBytes": 5, "BytesDone": 5}))
+        self.assertNotIn("metadata", other)
+        self.stop_in_order("manager")
+
+    def test_an_older_file_makes_no_objects(self):
+        """Newer Velero, older file: metadata.name is empty."""
+        self.backup(volumesnapshots=[OLDER])
+        self.backup("b2", volumesnapshots=None)
+        self.backup("b3", volumesnapshots=[{**OLDER, "metadata": {"name": "x"}}])
+        before = (self.backups / "b1/b1-volumesnapshots.json.gz").read_bytes()
+        self.start_manager()
+        self.wait(self.objects, "that of the newer file is created")
+        self.assertEqual([item["metadata"]["name"] for item in self.objects()], ["x"])
+        self.assertEqual((self.backups / "b1/b1-volumesnapshots.json.gz").read_bytes(), before)
+
+    def test_objects_are_created_where_another_cluster_made_the_backup(self):
+        made = self.backup("b" * 70, volumesnapshots=[{
+            **OLDER, "metadata": {"name": "velero-pv", "namespace": "elsewhere", "labels": {"x": "y"}},
+            "status": {**OLDER["status"], "snapshotID": "d.io_5_F_h"}}])
+        self.start_manager()
+        self.wait(self.objects, "it is created")
+        (item,) = self.objects()
+        self.assertEqual(item["metadata"]["namespace"], "velero")
+        self.assertEqual(item["metadata"]["ownerReferences"][0]["uid"], made["metadata"]["uid"])
+        label = item["metadata"]["labels"]["velero.io/backup-name"]
+        self.assertEqual((len(label), label[:57]), (63, "b" * 57))
+        self.assertEqual(item["metadata"]["labels"]["velero.io/snapshot-id"], "d.io_5_F_h")
+        self.assertNotIn("x", item["metadata"]["labels"])
+        self.assertEqual(item["status"]["phase"], "Completed")
+
+    def test_a_file_that_is_damaged_is_reported_and_stays(self):
+        self.backup(volumesnapshots={"items": []})
+        self.progress()
+        self.backup("b2", volumesnapshots=[])
+        (self.backups / "b2/b2-volumesnapshots.json.gz").write_bytes(b"\x1f\x8bnot gzip")
+        self.progress("b2", "two")
+        self.start_manager()
+        for text in ("not an array", "b2-volumesnapshots.json.gz"):
+            self.said("manager", text)
+        self.assertEqual(self.file("b1-volumesnapshots.json.gz"), {"items": []})
+
+    def test_objects_go_with_their_backup(self):
+        self.backup(volumesnapshots=[OLDER])
+        self.progress()
+        self.start_manager()
+        self.wait(lambda: "kind" in self.file("b1-volumesnapshots.json.gz")[0], "it is kept")
+        self.set_phase("backups", "b1", "Deleting")
+        self.wait(lambda: not self.objects(), "it went before the Backup did")
+
+    # ---- csi-snapshots.json.gz ----
+
+    def test_the_list_of_csi_snapshots_is_written_when_the_backup_has_ended(self):
+        self.backup(phase="InProgress")
+        self.backup("b2")  # of another cluster: no snapshots here
+        self.snapshot("one")
+        self.snapshot("restored", **{"velero.io/restore-name": "r"})
+        self.snapshot("native", role="snapshotter")
+        self.backup("b0")
+        self.snapshot("zero", backup="b0")
+        self.start_manager()
+        self.wait(lambda: self.file("csi-snapshots.json.gz", "b0"), "that of b0 is written")
+        self.assertIsNone(self.file("csi-snapshots.json.gz"))
+        for phase in ("WaitingForPluginOperations", "Finalizing", "Completed"):
+            self.set_phase("backups", "b1", phase)
+        self.wait(lambda: self.file("csi-snapshots.json.gz"), "it is written")
+        (entry,) = self.file("csi-snapshots.json.gz")
+        self.assertEqual((entry["kind"], entry["metadata"]["name"], entry["metadata"]["namespace"]),
+                         ("VolumeSnapshot", "one", "shop"))
+        self.assertEqual(entry["metadata"]["annotations"], {
+            "velero.io/csi-volumesnapshot-handle": "h-one", "velero.io/csi-driver-name": "d.io"})
+        self.assertNotIn("managedFields", entry["metadata"])
+        self.assertIsNone(self.file("csi-snapshots.json.gz", "b2"))
+
+    def test_a_file_of_a_backup_that_is_deleted_meanwhile_does_not_stay(self):
+        self.backup()
+        self.snapshot("one")
+        asked = []
+
+        def delete_at_the_second_look(method, path):
+            if (method, path) == ("GET", f"{VELERO}/backups/b1"):
+                asked.append(path)
+                if len(asked) == 2:  # as Velero does it, but for what it did not list
+                    (self.backups / "b1/velero-backup.json").unlink()
+                    raise Refusal(404, "NotFound", "not found")
+        self.kube.before = delete_at_the_second_look
+        self.start_manager()
+        self.wait(lambda: len(asked) >= 2 and not (self.backups / "b1").exists(), "nothing is left")
+
+    # ---- sweeping ----
+
+    def test_snapshots_that_no_backup_needs_are_removed(self):
+        listed = {"snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/listed"]}
+        self.backup(resource_list=None)
+        self.backup("good", **{"resource-list": listed, "volumesnapshots": [OLDER]})
+        self.backup("failed", phase="Failed", stored=False)
+        self.backup("runs", phase="InProgress", stored=False)
+        self.snapshot("listed", "good", old=True)
+        self.snapshot("unlisted", "good", old=True)
+        self.snapshot("named", "good", "snapshotter", old=True)
+        self.snapshot("unnamed", "good", "snapshotter", old=True, **{"velero.io/pv-name": "x"})
+        self.snapshot("of-failed", "failed", old=True)
+        self.snapshot("of-none", "none", old=True)
+        self.snapshot("running", "runs", old=True)
+        self.snapshot("unreadable", "b1", old=True)  # its list cannot be read
+        self.snapshot("new", "none")
+        self.snapshot("of-another-program", "none", role="x", old=True)
+        self.start_manager()
+        gone = {"unlisted", "unnamed", "of-failed", "of-none"}
+        self.wait(lambda: not gone & set(self.snapshots()), "leftovers are gone")
+        self.assertEqual(set(self.snapshots()), {"listed", "named", "running", "unreadable", "new",
+                                                 "of-another-program"})
+        self.wait(lambda: {item["metadata"]["name"] for item in self.kube.list(
+            f"{SNAPSHOTS}/volumesnapshotcontents")} == {
+                f"content-{name}" for name in self.snapshots()}, "with their contents")
+
+    def test_nothing_is_removed_when_a_store_cannot_be_read(self):
+        self.snapshot("of-none", "none", old=True)
+        self.kube.put(f"{VELERO}/backupstoragelocations", {
+            "metadata": {"name": "broken"}, "spec": {
+                "provider": "cairn.csi.dev/directory", "objectStorage": {"bucket": "absent"}}})
+        self.start_manager()
+        self.said("manager", "leftovers wait")
+        self.assertEqual(self.snapshots(), ["of-none"])
+
+    def test_leftovers_of_interrupted_restores_are_removed(self):
+        role = {"labels": {"cairn.csi.dev/velero": "restore"}, "creationTimestamp": now(-3600)}
+        self.kube.put("/api/v1/namespaces/velero/persistentvolumeclaims", {
+            "metadata": {"name": "c", **role}, "spec": {}})
+        for name, created in (("old", role), ("new", {**role, "creationTimestamp": now()})):
+            self.kube.put(f"{SNAPSHOTS}/volumesnapshotcontents", {
+                "metadata": {"name": name, **created}, "spec": {
+                    "driver": "d.io", "deletionPolicy": "Retain"}})
+        for name, handle, labels in (("taken", "h1", role), ("user", "h1", {}),
+                                     ("lost", "h2", role)):
+            self.kube.put("/api/v1/persistentvolumes", {
+                "metadata": {"name": name, **labels}, "spec": {
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "csi": {"driver": "d.io", "volumeHandle": handle}}})
+        self.start_manager()
+        self.wait(lambda: self.kube.get("/api/v1/persistentvolumes/lost")["spec"][
+            "persistentVolumeReclaimPolicy"] == "Delete", "its volume goes")
+        self.wait(lambda: [item["metadata"]["name"] for item in self.kube.list(
+            "/api/v1/persistentvolumes")] == ["lost", "user"], "the object of the other goes")
+        self.assertEqual(self.kube.list("/api/v1/persistentvolumeclaims"), [])
+        self.assertEqual([item["metadata"]["name"] for item in
+                          self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")], ["new"])
+
+    def test_progress_objects_of_killed_plugins_fail_and_go_with_their_restore(self):
+        self.backup()
+        self.progress(phase="InProgress")
+        restore = self.kube.put(f"{VELERO}/restores", {
+            "metadata": {"name": "r"}, "status": {"phase": "Completed"}})
+        for name, uid in (("mine", "r"), ("orphan", "gone")):
+            self.kube.put(f"{VELERO}/volumepluginrestores", {
+                "metadata": {"name": name, "creationTimestamp": now(-3600), "ownerReferences": [
+                    {"name": uid, "uid": restore["metadata"]["uid"]}]},
+                "spec": {}, "status": {"phase": "InProgress"}})
+        self.start_manager()
+        self.wait(lambda: [(item["metadata"]["name"], item["status"]["phase"]) for item in
+                           self.objects("volumepluginrestores")] == [("mine", "Failed")], "VPR")
+        self.wait(lambda: self.objects()[0]["status"]["phase"] == "Failed", "VPB")
+        self.assertIn("interrupted", self.objects()[0]["status"]["message"])
+
+    def test_without_the_kinds_the_rest_works(self):
+        def refuse(method, path):
+            if "volumeplugin" in path:
+                raise Refusal(404, "NotFound", f"{method} is refused")
+        self.kube.before = refuse
+        self.backup(volumesnapshots=[{**OLDER, "metadata": {"name": "x"}}])
+        self.snapshot("one")
+        self.start_manager()
+        self.wait(lambda: self.file("csi-snapshots.json.gz"), "it is written")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
