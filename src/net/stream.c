@@ -3,21 +3,19 @@
 #include "net/stream.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "net/grpc/relay_impl.h"
 
 static void serve_task(struct net_task *task);
 
-int net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
-		    struct net_loop *loop, struct net_account *account, struct cairn_err *err)
+void net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
+		     struct net_loop *loop, struct net_account *account)
 {
-	pthread_condattr_t attr;
-
 	stream->hooks = hooks;
 	atomic_init(&stream->refs, 1);
 	stream->loop = loop;
@@ -25,12 +23,7 @@ int net_stream_init(struct net_stream *stream, const struct net_stream_hooks *ho
 	stream->task.run = serve_task;
 	net_fields_init(&stream->fields);
 	pthread_mutex_init(&stream->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (pthread_cond_init(&stream->changed, &attr) != 0)
-		return cairn_err_nomem(err, "stream");
-	pthread_condattr_destroy(&attr);
-	return 0;
+	cairn_cond_init(&stream->changed);
 }
 
 struct net_stream *net_stream_ref(struct net_stream *stream)
@@ -150,14 +143,7 @@ int net_stream_over_code(const struct net_stream *stream, struct cairn_err *err)
 
 bool net_stream_wait(struct net_stream *stream, uint64_t end_ns)
 {
-	struct timespec ts = {.tv_sec = (time_t)(end_ns / CAIRN_NS_PER_SEC),
-			      .tv_nsec = (long)(end_ns % CAIRN_NS_PER_SEC)};
-
-	if (end_ns == UINT64_MAX) {
-		pthread_cond_wait(&stream->changed, &stream->lock);
-		return true;
-	}
-	return pthread_cond_timedwait(&stream->changed, &stream->lock, &ts) == 0;
+	return cairn_cond_wait_until(&stream->changed, &stream->lock, end_ns);
 }
 
 size_t net_stream_sendable(struct net_stream *stream, size_t max, bool *ret_end)

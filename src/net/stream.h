@@ -126,8 +126,8 @@ struct net_stream {
 	size_t reserved;
 };
 
-int net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
-		    struct net_loop *loop, struct net_account *account, struct cairn_err *err);
+void net_stream_init(struct net_stream *stream, const struct net_stream_hooks *hooks,
+		     struct net_loop *loop, struct net_account *account);
 struct net_stream *net_stream_ref(struct net_stream *stream);
 void net_stream_unref(struct net_stream *stream);
 

@@ -356,10 +356,7 @@ struct net_stream *net_call_new_stream(struct net_conn *conn)
 
 	if (!call)
 		return NULL;
-	if (net_stream_init(&call->s, &call_hooks, conn->loop, &server->account, NULL) != 0) {
-		free(call);
-		return NULL;
-	}
+	net_stream_init(&call->s, &call_hooks, conn->loop, &server->account);
 	call->s.recv_max = server->limits.stream_recv_bytes;
 	call->s.send_max = server->limits.stream_send_bytes;
 	call->server = server;

@@ -54,11 +54,7 @@ int net_rpc_start(struct net_channel *channel, const struct net_rpc_options *opt
 
 	if (!rpc)
 		return cairn_err_nomem(err, "call");
-	rc = net_stream_init(&rpc->s, &net_rpc_hooks, channel->loop, &channel->account, err);
-	if (rc != 0) {
-		free(rpc);
-		return rc;
-	}
+	net_stream_init(&rpc->s, &net_rpc_hooks, channel->loop, &channel->account);
 	rpc->channel = channel;
 	atomic_fetch_add(&channel->refs, 1);
 	rpc->s.recv_max = channel->limits.stream_recv_bytes;

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "net/grpc/grpc_health.h"
 #include "net/grpc/grpc_server_impl.h"
 #include "net/grpc/reflection.h"
@@ -188,8 +188,18 @@ void net_server_take(struct net_server *server, int fd, struct net_tls *tls,
 	net_loop_post(part->loop, &h->task);
 }
 
-/* Returns memory to the system after a large peak: the allocator would keep
- * it. */
+static void grpc_server_trim(struct net_work *work)
+{
+	struct net_server *server =
+		(struct net_server *)(void *)((char *)work - offsetof(struct net_server, trim));
+
+	malloc_trim(0);
+	atomic_store(&server->trimming, false);
+}
+
+/* Returns memory to the system after a large peak: the allocator would keep it. Trimming takes
+ * milliseconds, so it is not done on a loop; and it takes the locks of the allocator, so it is
+ * done by a thread of normal priority: others would wait while a slower one is preempted. */
 static void grpc_server_give_back(struct net_server *server)
 {
 	struct net_shares_stats stats;
@@ -202,10 +212,14 @@ static void grpc_server_give_back(struct net_server *server)
 	held += stats.request_bytes + stats.connections * CONN_BYTES;
 	if (peak > server->held_peak)
 		server->held_peak = peak;
-	if (server->held_peak < held + GIVE_BACK_BYTES)
+	if (server->held_peak < held + GIVE_BACK_BYTES || atomic_load(&server->trimming))
 		return;
-	server->held_peak = held;
-	malloc_trim(0);
+	server->trim = (struct net_work){.run = grpc_server_trim};
+	atomic_store(&server->trimming, true);
+	if (net_workers_submit(server->workers, &server->trim))
+		atomic_store(&server->trimming, false);
+	else
+		server->held_peak = held;
 }
 
 static void grpc_server_tick(void *arg)
@@ -213,9 +227,7 @@ static void grpc_server_tick(void *arg)
 	struct net_part *part = arg;
 	uint64_t now = cairn_monotonic_ns();
 
-	/* Trimming takes milliseconds: do it on the loop for crowds, where it delays no
-	 * other caller. */
-	if (part == &part->server->parts[part->server->n_parts - 1])
+	if (part == part->server->parts)
 		grpc_server_give_back(part->server);
 	for (struct net_conn *conn = part->conns; conn; conn = conn->next)
 		net_conn_tick(conn, now);
@@ -304,7 +316,6 @@ int net_server_new(const struct net_server_options *options, struct net_server *
 		   struct cairn_err *err)
 {
 	struct net_server *server = cairn_calloc(1, sizeof(*server));
-	pthread_condattr_t attr;
 	int rc;
 
 	if (!server)
@@ -315,10 +326,7 @@ int net_server_new(const struct net_server_options *options, struct net_server *
 	server->authenticates = options->authenticates;
 	server->account.max = server->limits.buffered_bytes;
 	pthread_mutex_init(&server->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&server->quiet, &attr);
-	pthread_condattr_destroy(&attr);
+	cairn_cond_init(&server->quiet);
 	rc = grpc_server_make_shares(server, err);
 	if (rc == 0)
 		rc = make_parts(server, options->io_threads ? options->io_threads : 1, err);
@@ -425,16 +433,11 @@ static void wait_until(struct net_server *server, bool (*enough)(const struct ne
 		       uint64_t wait_ms)
 {
 	cairn_scoped_lock(&server->lock);
-	uint64_t end = cairn_monotonic_ns() + wait_ms * CAIRN_NS_PER_MS;
-	struct timespec ts = {.tv_sec = (time_t)(end / CAIRN_NS_PER_SEC),
-			      .tv_nsec = (long)(end % CAIRN_NS_PER_SEC)};
+	uint64_t end = cairn_after_ms(wait_ms);
 
-	while (!enough(server)) {
-		if (wait_ms == UINT64_MAX)
-			pthread_cond_wait(&server->quiet, &server->lock);
-		else if (pthread_cond_timedwait(&server->quiet, &server->lock, &ts) != 0)
+	while (!enough(server))
+		if (!cairn_cond_wait_until(&server->quiet, &server->lock, end))
 			return;
-	}
 }
 
 static bool nothing_runs(const struct net_server *server)

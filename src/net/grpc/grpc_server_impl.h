@@ -43,7 +43,9 @@ struct net_server {
 	struct net_limits limits;
 	struct net_account account;
 	struct net_shares *shares;
-	uint64_t held_peak; /* since memory was last released to the system; on the last loop */
+	uint64_t held_peak; /* since memory was last released to the system; on the first loop */
+	struct net_work trim;
+	atomic_bool trimming;
 	struct net_part *parts;
 	unsigned n_parts; /* the last one has the connections of crowds */
 	struct net_listener *listeners;

@@ -5,6 +5,8 @@
 
 #include "cairntest.h"
 
+#include <dlfcn.h>
+#include <malloc.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -500,6 +502,41 @@ static void only_the_loop_of_crowds_has_a_lower_priority(void **state)
 	grpc_fixture_stop(&f);
 }
 
+static _Atomic int trims, trim_priority;
+
+/* Stands before the C library's. */
+int malloc_trim(size_t pad)
+{
+	int (*real)(size_t pad);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "malloc_trim");
+	trim_priority = getpriority(PRIO_PROCESS, 0);
+	trims++;
+	return real(pad);
+}
+
+/* Trimming holds the locks of the allocator, for which all threads wait. */
+static void memory_is_returned_at_normal_priority(void **state)
+{
+	const struct grpc_setup setup = {.tls = true};
+	int usual = getpriority(PRIO_PROCESS, 0), fds[200];
+	struct grpc_fixture f;
+
+	(void)state;
+	grpc_fixture_start(&f, &setup);
+	trims = 0;
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = overload_dial(2 + (unsigned)(i % 4), f.port);
+	wait_for_connections(&f, ARRAY_LEN(fds));
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	for (int i = 0; i < 6000 && trims == 0; i++)
+		cairn_sleep_ms(10);
+	assert_true(trims > 0);
+	assert_int_equal(trim_priority, usual);
+	grpc_fixture_stop(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -516,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_begun_record_costs_what_came_of_it),
 		cmocka_unit_test(records_may_come_in_pieces),
 		cmocka_unit_test(only_the_loop_of_crowds_has_a_lower_priority),
+		cmocka_unit_test(memory_is_returned_at_normal_priority),
 	};
 
 	return cmocka_run_group_tests_name("net/grpc overload", tests, start, grpc_group_stop);
