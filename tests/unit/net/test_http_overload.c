@@ -4,6 +4,9 @@
 
 #include "cairntest.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -45,6 +48,19 @@ static int look(struct net_http *http, void *arg, struct cairn_err *err)
 	(void)arg;
 	priority = getpriority(PRIO_PROCESS, 0);
 	return net_http_reply(http, 200, "text/plain", "", 0, err);
+}
+
+static _Atomic int trims, trim_priority;
+
+/* Stands before the C library's. */
+int malloc_trim(size_t pad)
+{
+	int (*real)(size_t pad);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "malloc_trim");
+	trim_priority = getpriority(PRIO_PROCESS, 0);
+	trims++;
+	return real(pad);
 }
 
 static void start(struct world *w, struct net_http_limits limits)
@@ -193,6 +209,94 @@ static void only_crowds_have_a_lower_priority(void **state)
 	net_http_server_free(w.server);
 }
 
+static unsigned threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Connections that never say anything have no thread, but for the first ones of an address. */
+static void silent_crowds_have_no_threads(void **state)
+{
+	int fds[120];
+	struct net_shares_stats stats = {0};
+	unsigned before;
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0});
+	assert_true(probe(&w, 6));
+	before = threads();
+	crowd(&w, fds, ARRAY_LEN(fds), 2, "");
+	for (int i = 0; i < 6000 && stats.connections < ARRAY_LEN(fds); i++) {
+		net_http_server_stats(w.server, &stats);
+		cairn_sleep_ms(10);
+	}
+	assert_int_equal(stats.connections, ARRAY_LEN(fds));
+	assert_in_range(threads(), before, before + 2 * NET_CROWD_STRANGERS);
+	/* One of them speaks after all. */
+	(void)!send(fds[119], PROBE, strlen(PROBE), MSG_NOSIGNAL);
+	assert_int_equal(read(fds[119], &(char){0}, 1), 1);
+	close_all(fds, ARRAY_LEN(fds));
+	net_http_server_free(w.server);
+}
+
+static void a_silent_crowd_is_not_waited_for(void **state)
+{
+	int fds[20];
+	struct world w;
+	char byte;
+
+	(void)state;
+	start(&w, (struct net_http_limits){.first_ms = 100});
+	crowd(&w, fds, ARRAY_LEN(fds), 1, "");
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		assert_int_equal(read(fds[i], &byte, 1), 0);
+	close_all(fds, ARRAY_LEN(fds));
+	net_http_server_free(w.server);
+}
+
+/* A server that stops does not wait for a crowd. */
+static void a_server_ends_beside_a_silent_crowd(void **state)
+{
+	int fds[60];
+	struct world w;
+
+	(void)state;
+	start(&w, (struct net_http_limits){0});
+	crowd(&w, fds, ARRAY_LEN(fds), 2, "");
+	assert_true(probe(&w, 6));
+	assert_int_equal(net_http_server_drain(w.server, 60000), 0);
+	close_all(fds, ARRAY_LEN(fds));
+	net_http_server_free(w.server);
+}
+
+/* Trimming holds the locks of the allocator, for which all threads wait. */
+static void memory_is_returned_at_normal_priority(void **state)
+{
+	int usual = getpriority(PRIO_PROCESS, 0), fds[200];
+	struct world w;
+
+	(void)state;
+	trims = 0;
+	start(&w, (struct net_http_limits){0});
+	crowd(&w, fds, ARRAY_LEN(fds), 4, "GET /");
+	for (int i = 0; i < 6000 && threads() < ARRAY_LEN(fds); i++)
+		cairn_sleep_ms(10);
+	close_all(fds, ARRAY_LEN(fds));
+	for (int i = 0; i < 6000 && trims == 0; i++)
+		cairn_sleep_ms(10);
+	assert_true(trims > 0);
+	assert_int_equal(trim_priority, usual);
+	net_http_server_free(w.server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +305,10 @@ int main(void)
 		cmocka_unit_test(silence_is_not_waited_for),
 		cmocka_unit_test(many_connections_from_few_addresses_cost_little),
 		cmocka_unit_test(only_crowds_have_a_lower_priority),
+		cmocka_unit_test(silent_crowds_have_no_threads),
+		cmocka_unit_test(a_silent_crowd_is_not_waited_for),
+		cmocka_unit_test(a_server_ends_beside_a_silent_crowd),
+		cmocka_unit_test(memory_is_returned_at_normal_priority),
 	};
 
 	return cmocka_run_group_tests_name("net/http overload", tests, NULL, NULL);
