@@ -24,8 +24,8 @@ int copy_sparse_copy(int from, int to, uint64_t size, struct cairn_err *err);
  */
 int copy_sparse_copy_still(int from, int to, struct cairn_err *err);
 
-/* Emits every 4 KiB block of `target` that differs from `base`, and everything
- * beyond the base's size. */
+/* Emits every 512-byte sector of `target` that differs from `base`, and everything
+ * beyond the base's size; a 4 KiB block that differs and is now zero is emitted whole. */
 int copy_sparse_compare(int base, int target, struct block_sink sink,
 			const struct store_progress *progress, uint64_t *ret_runs,
 			struct cairn_err *err);

@@ -13,8 +13,9 @@
 #include "pool/store/extent_merge.h"
 #include "pool/store/fileset.h"
 
-#define CHUNK (1U << 20)
-#define UNIT  4096U
+#define CHUNK  (1U << 20)
+#define UNIT   4096U
+#define SECTOR 512U /* the smallest granularity of a change set */
 
 /* One file: the run of data at or after the position. Past the file's end
  * there is none; such bytes compare as zeros but count as changed. */
@@ -57,22 +58,42 @@ static int side_read(struct side *side, uint64_t pos, size_t n, struct cairn_err
 	return 0;
 }
 
-/* Compares one stretch in units that lie on the 4 KiB grid. */
+/* Adds the changed sectors of a unit that differs. A unit that is now zero is one range, so
+ * that a change set with larger granules can report it as zero. */
+static int add_changed(struct comparison *c, uint64_t pos, size_t at, size_t n,
+		       struct cairn_err *err)
+{
+	const char *old = c->base.buf + at;
+	const char *now = c->target.buf + at;
+	int rc = 0;
+
+	if (copy_sparse_is_zero(now, n))
+		return pool_extent_merge_add(&c->joiner, pos, n, true, err);
+	for (size_t i = 0, len; rc == 0 && i < n; i += len) {
+		len = SECTOR - (size_t)((pos + i) % SECTOR);
+		if (len > n - i)
+			len = n - i;
+		if (pos + i >= c->base.size || memcmp(old + i, now + i, len) != 0)
+			rc = pool_extent_merge_add(&c->joiner, pos + i, len,
+						   copy_sparse_is_zero(now + i, len), err);
+	}
+	return rc;
+}
+
+/* Compares one stretch in units that lie on the 4 KiB grid, and those that differ by sector. */
 static int sparse_compare_chunk(struct comparison *c, uint64_t pos, size_t n, struct cairn_err *err)
 {
 	int rc = side_read(&c->base, pos, n, err);
 
 	rc = rc ? rc : side_read(&c->target, pos, n, err);
 	for (size_t i = 0, len; rc == 0 && i < n; i += len) {
-		const char *now = c->target.buf + i;
 		bool grown = pos + i >= c->base.size;
 
 		len = UNIT - (size_t)((pos + i) % UNIT);
 		if (len > n - i)
 			len = n - i;
-		if (grown || memcmp(c->base.buf + i, now, len) != 0)
-			rc = pool_extent_merge_add(&c->joiner, pos + i, len,
-						   copy_sparse_is_zero(now, len), err);
+		if (grown || memcmp(c->base.buf + i, c->target.buf + i, len) != 0)
+			rc = add_changed(c, pos + i, i, len, err);
 	}
 	return rc;
 }
