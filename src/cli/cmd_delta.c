@@ -20,12 +20,15 @@
 
 static uint64_t starting_offset;
 static uint64_t max_results;
+static bool compare;
 
 static const struct cairn_flag delta_flags[] = {
 	CAIRN_FLAG_VALUE(SIZE, "starting-offset", starting_offset, "OFFSET",
 			 "list from this byte on (default: 0)"),
 	CAIRN_FLAG_VALUE(U64, "max-results", max_results, "N",
 			 "list at most so many extents (default: 0, all)"),
+	CAIRN_FLAG_SWITCH("compare", compare,
+			  "read and compare snapshots that no change sets connect"),
 	CAIRN_FLAG_END,
 };
 
@@ -122,6 +125,8 @@ static int json_head(const struct pool_delta_info *info, struct cairn_err *err)
 	cmd_json_field_string(&json, "target", cmd_snapshot_text(&info->target, name));
 	cmd_json_field_string(&json, "target_id", info->target.id);
 	cmd_json_field_u64(&json, "volume_capacity_bytes", info->capacity);
+	if (info->compared)
+		cmd_json_field_bool(&json, "compared", true);
 	if (starting_offset)
 		cmd_json_field_u64(&json, "starting_offset", starting_offset);
 	cairn_json_key(&json, "block_metadata");
@@ -193,6 +198,7 @@ static int delta_run(int argc, char **argv, struct cairn_err *err)
 		.target = argv[argc - 1],
 		.starting_offset = starting_offset,
 		.progress = &progress.hooks,
+		.compare_max = compare ? UINT64_MAX : 0,
 	};
 	int rc = cmd_pool_open(CMD_QUERY, &pool, err);
 
@@ -201,6 +207,11 @@ static int delta_run(int argc, char **argv, struct cairn_err *err)
 	cmd_progress_begin(&progress, "comparing");
 	rc = pool_delta_open(pool, &spec, &delta, err);
 	cmd_progress_end(&progress);
+	if (rc == CAIRN_INVALID && !compare) {
+		const struct cairn_err why = *err;
+
+		return cairn_err_set(err, rc, "%s; --compare reads and compares both", why.msg);
+	}
 	return rc ? rc : delta_print(delta, err);
 }
 
@@ -210,7 +221,8 @@ const struct command cmd_delta = {
 	.about =
 		"Without BASE, lists the allocated extents of TARGET. BASE may be a snapshot that\n"
 		"was deleted within the pool's retention time. What is listed may have changed;\n"
-		"what is not listed has not.\n",
+		"what is not listed has not. A BASE that is newer than TARGET, or unrelated to it,\n"
+		"is refused without --compare, which reads both.\n",
 	.args =
 		(const struct cmd_arg[]){
 			{.name = "BASE", .kind = CMD_ARG_SNAPSHOT, .optional = true},

@@ -29,8 +29,8 @@ static bool changes_is_cancelled(void *arg)
 	return net_call_check(arg) != 0;
 }
 
-static int open_delta(struct csi_changes *c, struct pool *pool, const struct csi_changes_spec *spec,
-		      const char *base, struct cairn_err *err)
+static int open_delta(struct csi_driver *driver, struct csi_changes *c, struct pool *pool,
+		      const struct csi_changes_spec *spec, const char *base, struct cairn_err *err)
 {
 	struct store_progress progress = {.cancelled = changes_is_cancelled, .arg = spec->call};
 	struct pool_delta_spec delta = {
@@ -38,9 +38,18 @@ static int open_delta(struct csi_changes *c, struct pool *pool, const struct csi
 		.target = spec->target,
 		.starting_offset = spec->start,
 		.progress = &progress,
+		.compare_max = driver->compare_max,
 	};
+	struct cairn_err why = {0};
+	int rc = pool_delta_open(pool, &delta, &c->delta, &why);
 
-	return pool_delta_open(pool, &delta, &c->delta, err);
+	if (rc == CAIRN_INVALID && base && driver->compare_max == 0)
+		return cairn_err_set(err, rc,
+				     "%s; the driver compares such snapshots with --compare-max",
+				     why.msg);
+	if (rc && err)
+		*err = why;
+	return rc;
 }
 
 /* Opens the index; CAIRN_PRECONDITION if it no longer has the changes. */
@@ -55,8 +64,9 @@ static int open_changed(struct csi_driver *driver, struct csi_changes *c, struct
 		return rc;
 	if (base_pool != pool)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "the two snapshots are of unrelated volumes");
-	return open_delta(c, pool, spec, spec->base, err);
+				     "snapshots '%s' and '%s' are in different pools", spec->base,
+				     spec->target);
+	return open_delta(driver, c, pool, spec, spec->base, err);
 }
 
 int csi_changes_open(struct csi_driver *driver, const struct csi_changes_spec *spec,
@@ -75,10 +85,10 @@ int csi_changes_open(struct csi_driver *driver, const struct csi_changes_spec *s
 	if (spec->base && spec->base[0])
 		rc = open_changed(driver, c, pool, spec, err);
 	else
-		rc = open_delta(c, pool, spec, NULL, err);
+		rc = open_delta(driver, c, pool, spec, NULL, err);
 	if (rc == CAIRN_PRECONDITION && spec->all_if_unknown) {
 		c->everything = true;
-		rc = open_delta(c, pool, spec, NULL, err);
+		rc = open_delta(driver, c, pool, spec, NULL, err);
 	}
 	if (rc)
 		return rc;

@@ -135,6 +135,7 @@ static int set_up_older(struct csi_driver *driver, const struct csi_options *opt
 				     CSI_TOKEN_TTL_MAX_S);
 	driver->older = options->older;
 	driver->delta_block = block;
+	driver->compare_max = options->compare_max;
 	driver->token_ttl_s = (uint32_t)ttl;
 	if ((driver->older & (CSI_OLDER_DIFFERENTIAL | CSI_OLDER_DELTAS)) == 0)
 		return 0;

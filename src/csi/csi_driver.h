@@ -56,6 +56,7 @@ struct csi_options {
 	uint64_t volumes_max;  /* limit of volumes published to one node; 0: no limit */
 	unsigned older;        /* of enum csi_older: additional services */
 	uint64_t delta_block;  /* of ListSnapshotDeltas; 0: CSI_DELTA_BLOCK_DEFAULT */
+	uint64_t compare_max;  /* of snapshots that are read and compared; 0: none */
 	uint64_t token_ttl_s;  /* of data tokens; 0: CSI_TOKEN_TTL_DEFAULT_S */
 };
 

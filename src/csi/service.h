@@ -35,6 +35,7 @@ struct csi_driver {
 	uint64_t volumes_max;
 	unsigned older; /* of enum csi_older */
 	uint64_t delta_block;
+	uint64_t compare_max;
 	uint32_t token_ttl_s;
 	struct csi_token_key token_key; /* of the first pool; set only if `older` needs it */
 	struct csi_pool *pools;

@@ -471,18 +471,24 @@ struct pool_delta_spec {
 	const char *target; /* must be live */
 	uint64_t starting_offset;
 	const struct store_progress *progress; /* used while a pending set is computed */
+
+	/* If no change sets connect the two, both are read and compared, if both are live and
+	 * neither is larger than this; 0: never. Then pool_delta_next() reads data. */
+	uint64_t compare_max;
 };
 
 struct pool_delta_info {
 	struct pool_snapshot base; /* id "" when there is none */
 	struct pool_snapshot target;
 	uint64_t capacity; /* the target's own size */
+	bool compared;     /* by reading both, not from change sets */
 };
 
 /* CAIRN_NOT_FOUND     no such snapshot
  * CAIRN_PRECONDITION  the base's retention time has passed, or a set on the way
  *                     was lost: do a full backup
- * CAIRN_INVALID       the base is newer than the target, or they are unrelated
+ * CAIRN_INVALID       the base is newer than the target, or they are unrelated, and they are
+ *                     not compared
  * CAIRN_RANGE         starting_offset is past the end (== capacity is fine)
  */
 int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struct pool_delta **ret,

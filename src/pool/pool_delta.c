@@ -16,6 +16,7 @@
 #include "pool/catalogue/records.h"
 #include "pool/changeset_build.h"
 #include "pool/cleanup_queue.h"
+#include "pool/pool_compare.h"
 #include "pool/pool_impl.h"
 #include "pool/store/changeset_file.h"
 #include "pool/store/store.h"
@@ -35,7 +36,8 @@ struct pool_delta {
 	struct block_union *sets; /* NULL: an allocated query */
 	struct setfile_reader **files;
 	size_t n_files;
-	uint64_t position; /* of an allocated query */
+	uint64_t position;            /* of an allocated query */
+	struct pool_compare *compare; /* NULL: not compared */
 };
 
 static int parent_of(void *arg, uint64_t number, uint64_t *ret_parent, struct cairn_err *err)
@@ -225,6 +227,32 @@ static int pool_delta_resolve(struct pool_delta *delta, const struct pool_delta_
 	return 0;
 }
 
+/* Replaces the failure `rc` of open_changes() by a comparison, if that is allowed. */
+static int open_compared(struct pool_delta *delta, const struct record_snapshot *target, int rc,
+			 const struct pool_delta_spec *spec, struct cairn_err *err)
+{
+	struct record_snapshot base;
+	struct pool_compare_spec compare = {
+		.store = delta->pool->store,
+		.base_id = delta->info.base.id,
+		.target_id = delta->info.target.id,
+		.base_size = delta->info.base.size,
+		.target_size = target->size,
+		.start = spec->starting_offset,
+		.progress = spec->progress,
+	};
+
+	if ((rc != CAIRN_INVALID && rc != CAIRN_PRECONDITION) || spec->compare_max == 0 ||
+	    pool_impl_find_live_snapshot(delta->pool, delta->info.base.id, &base, NULL) != 0)
+		return rc;
+	if (base.size > spec->compare_max || target->size > spec->compare_max)
+		return cairn_err_wrap(err, "too large to be compared (limit: %llu bytes)",
+				      (unsigned long long)spec->compare_max);
+	close_files(delta);
+	delta->info.compared = true;
+	return pool_compare_new(&compare, &delta->compare, err);
+}
+
 int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struct pool_delta **ret,
 		    struct cairn_err *err)
 {
@@ -238,8 +266,11 @@ int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struc
 	delta->pool = pool;
 	delta->position = spec->starting_offset;
 	rc = pool_delta_resolve(delta, spec, &base, &target, err);
-	if (!rc && spec->base)
+	if (!rc && spec->base) {
 		rc = open_changes(delta, &base, &target, spec, err);
+		if (rc)
+			rc = open_compared(delta, &target, rc, spec, err);
+	}
 	if (rc)
 		return rc;
 	*ret = cairn_take(delta);
@@ -249,6 +280,7 @@ int pool_delta_open(struct pool *pool, const struct pool_delta_spec *spec, struc
 void pool_delta_free(struct pool_delta *delta)
 {
 	block_union_freep(&delta->sets);
+	pool_compare_freep(&delta->compare);
 	close_files(delta);
 	free(delta);
 }
@@ -287,6 +319,8 @@ static int next_allocated(struct pool_delta *delta, struct block_extent *out, si
 int pool_delta_next(struct pool_delta *delta, struct block_extent *out, size_t max, size_t *ret_n,
 		    struct cairn_err *err)
 {
+	if (delta->compare)
+		return pool_compare_next(delta->compare, out, max, ret_n, err);
 	if (delta->sets)
 		return block_union_next(delta->sets, out, max, ret_n, err);
 	return next_allocated(delta, out, max, ret_n, err);

@@ -241,7 +241,11 @@ class Answers(OlderTest):
             with self.subTest(**fields):
                 self.refuses(code, "DifferentialSnapshot.GetDifferentialSnapshot",
                              **{**good, **fields})
+        text = self.refuses(Code.INVALID_ARGUMENT, "DifferentialSnapshot.GetDifferentialSnapshot",
+                            snapshot_base=target, snapshot_target=base)
+        self.assertIn("--compare-max", text)
         for fields in ({"mode": "Block"}, {"mode": "block"}, {"volume_id": volume},
+                       {"max_entries": 2**64 - 1},
                        {"parameters": {"of another": "driver"}}, {"start_offset": str(SIZE)}):
             with self.subTest(**fields):
                 self.call("DifferentialSnapshot.GetDifferentialSnapshot", **{**good, **fields})
@@ -269,6 +273,38 @@ class Answers(OlderTest):
         kinds = [c.rpc.type for c in
                  self.call("Controller.ControllerGetCapabilities").capabilities]
         self.assertIn(CAPABILITY, kinds)
+
+
+class Compared(OlderTest):
+    """Pairs that no change sets connect, read and compared up to a size."""
+
+    driver_args = (*ALL, "--compare-max", str(SIZE))
+
+    def test_any_pair_of_snapshots(self):
+        volume = self.create(SIZE)
+        self.write(volume, MIB, os.urandom(64 * BLOCK))
+        first = self.snapshot(volume)
+        self.write(volume, MIB + 3 * BLOCK, bytes(2 * BLOCK))
+        self.write(volume, 5 * MIB, os.urandom(BLOCK))
+        second = self.snapshot(volume)
+        other = self.create(SIZE)
+        self.write(other, 2 * MIB, os.urandom(BLOCK))
+        third = self.snapshot(other)
+        for base, target in ((second, first), (first, third), (third, second)):
+            truth = self.changed(base, target)
+            for limit in (1, 7, 256):
+                self.assertEqual(self.differential(base, target, limit), truth)
+            self.assertEqual(truth - self.deltas(base, target, 256), set())
+        # Written zeros, which a comparison knows.
+        zeros = [e for page in self.differential_pages(third, second, 7)
+                 for e in page.change_block_list if e.zero_out]
+        self.assertEqual([(e.offset, e.size) for e in zeros], [(2 * MIB, BLOCK)])
+
+    def test_a_larger_one_is_refused(self):
+        first, second = (self.snapshot(self.create(2 * SIZE)) for _ in range(2))
+        text = self.refuses(Code.INVALID_ARGUMENT, "DifferentialSnapshot.GetDifferentialSnapshot",
+                            snapshot_base=first, snapshot_target=second)
+        self.assertIn("too large to be compared", text)
 
 
 class Tokens(OlderTest):

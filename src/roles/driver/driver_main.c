@@ -72,6 +72,7 @@ static int driver_main_make_driver(const struct driver_options *o, struct csi_dr
 		.volumes_max = o->volumes_max,
 		.older = older_of(o),
 		.delta_block = o->delta_block,
+		.compare_max = o->compare_max,
 		.token_ttl_s = o->token_ms / 1000 + (o->token_ms % 1000 != 0),
 	};
 	int rc;

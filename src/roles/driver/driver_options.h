@@ -25,6 +25,7 @@ struct driver_options {
 	bool differential;
 	bool deltas;
 	uint64_t delta_block; /* 0: the default */
+	uint64_t compare_max; /* 0: snapshots are not compared */
 	uint64_t token_ms;    /* 0: the default */
 };
 
