@@ -41,7 +41,7 @@
 #define SERVER_UNCLAIMED_DEFAULT_MS 30000
 #define SERVER_FLAG_UNCLAIMED(field) \
 	CAIRN_FLAG_VALUE(DURATION, "unclaimed-after", field, "TIME", \
-			 "fail DifferentialSnapshots that no controller answers (default: 30s)")
+			 "fail DifferentialSnapshots without a controller (30s)")
 /* clang-format on */
 
 #endif
