@@ -45,8 +45,8 @@ static int take_extent(struct listing *l, json_t *extent, struct cairn_err *err)
 
 	if (json_unpack(extent, "{s:I, s:I}", "byte_offset", &offset, "size_bytes", &length) ||
 	    offset < 0 || length < 0)
-		return change_list_bad(l, "is no extent: byte_offset and size_bytes are wanted",
-				       err);
+		return change_list_bad(
+			l, "is not an extent: byte_offset and size_bytes are missing", err);
 	end = (uint64_t)offset + (uint64_t)length;
 	if (end > l->size && (end - l->size > ROUNDING || (uint64_t)offset >= l->size))
 		return change_list_bad(l, "is past the end: it is the list of another volume", err);
@@ -90,7 +90,8 @@ static int take_head(struct listing *l, char *line, size_t n, struct cairn_err *
 	head = json_loadb(line, n + 2, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_array(json_object_get(head, "block_metadata")) ||
 	    json_array_size(json_object_get(head, "block_metadata")) > 0)
-		return change_list_bad(l, "is no head of a list: block_metadata is wanted", err);
+		return change_list_bad(l, "is not the head of a list: block_metadata is missing",
+				       err);
 	l->document = true;
 	return change_list_check_head(l, head, err);
 }

@@ -116,7 +116,7 @@ static int try_changed(struct making *making, struct cairn_err *err)
 		*err = why;
 		return rc;
 	}
-	snprintf(result->reason, sizeof(result->reason), "what changed cannot be told: %.160s",
+	snprintf(result->reason, sizeof(result->reason), "the changed blocks are unknown: %.160s",
 		 why.msg);
 	backup_say(&making->options->talk, "%s; reading what is allocated", result->reason);
 	return 1;
@@ -139,7 +139,7 @@ static int try_allocated(struct making *making, struct cairn_err *err)
 		return rc;
 	}
 	snprintf(making->result->reason, sizeof(making->result->reason),
-		 "what is allocated cannot be told: %.160s", why.msg);
+		 "the allocated blocks are unknown: %.160s", why.msg);
 	backup_say(&making->options->talk, "%s; reading everything", making->result->reason);
 	return 1;
 }

@@ -124,7 +124,7 @@ static int find_directory(struct repo *repo, const struct repo_id *root, char *p
 	*slash = '\0';
 	rc = repo_tree_find(repo, root, path, &found, err);
 	if (!rc && found.node.type != REPO_NODE_DIR)
-		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is no directory", path);
+		rc = cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is not a directory", path);
 	if (!rc)
 		*ret = found.node.subtree;
 	return rc;
@@ -135,7 +135,7 @@ static int check_file(const struct reading *reading, struct cairn_err *err)
 	if (!reading->found)
 		return cairn_err_set(err, CAIRN_NOT_FOUND, "it is not in this snapshot");
 	if (reading->type != REPO_NODE_FILE)
-		return cairn_err_set(err, CAIRN_INVALID, "it is no regular file");
+		return cairn_err_set(err, CAIRN_INVALID, "it is not a regular file");
 	if (reading->image.map.size != reading->image.size)
 		return cairn_err_set(err, CAIRN_DATA_LOSS,
 				     "its chunks are %" PRIu64 " bytes, its size is %" PRIu64,

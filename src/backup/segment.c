@@ -66,7 +66,7 @@ static int add_directory(void *arg, const struct repo_node *node, struct cairn_e
 
 	if (node->type != REPO_NODE_DIR || listing->n == listing->max ||
 	    strcmp(node->name, backup_segment_name(listing->digits, listing->n, name)) != 0)
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no segment", node->name);
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is not a segment", node->name);
 	if (listing->n == listing->room) {
 		size_t room = listing->room ? 2 * listing->room : SEGMENT_GROUP;
 		void *more = cairn_realloc_array(listing->ids, room, sizeof(*listing->ids));
@@ -176,8 +176,8 @@ int backup_segments_read_groups(struct repo *repo, struct segments *segments, st
 	if (rc || segments->n_groups == want)
 		return rc;
 	return cairn_err_set(err, CAIRN_DATA_LOSS,
-			     "%zu groups of segments of %" PRIu64 " bytes are no image of %" PRIu64
-			     " bytes",
+			     "%zu groups of segments of %" PRIu64
+			     " bytes do not make an image of %" PRIu64 " bytes",
 			     segments->n_groups, segments->segment, segments->size);
 }
 
@@ -206,7 +206,7 @@ int backup_segments_open(struct repo *repo, const struct repo_id *top, uint64_t 
 	}
 	if (!rc && (segments.n_groups == 0 ||
 		    segments.n_groups != groups_for(segments.size, segments.segment)))
-		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "its segments are no image");
+		rc = cairn_err_set(err, CAIRN_DATA_LOSS, "its segments do not make an image");
 	if (rc)
 		return rc;
 	*ret = segments;

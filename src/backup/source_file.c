@@ -180,7 +180,7 @@ static int source_file_open_device(struct file_source *f, const struct source_fi
 	}
 	if (!f->file.block)
 		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no block device: --file is for files", spec->path);
+				     "'%s' is not a block device: --file is for files", spec->path);
 	return 0;
 }
 

@@ -151,8 +151,8 @@ int backup_target_open_path(const struct target_spec *spec, struct target *targe
 		return open_new(spec->to, spec, target, err);
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no file and no block device",
-				     spec->to);
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "'%s' is neither a file nor a block device", spec->to);
 	target->device = S_ISBLK(st.st_mode);
 	return open_existing(spec, target, err);
 }

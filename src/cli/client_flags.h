@@ -48,7 +48,7 @@ struct client_flags {
 	{.name = "max-results", .kind = CAIRN_FLAG_U64, .target = &(f).max_results, \
 	 .value_name = "N", .help = "blocks a message at most (default: 0, the driver chooses)"}, \
 	{.name = "patience", .kind = CAIRN_FLAG_DURATION, .target = &(f).query.patience_ms, \
-	 .value_name = "TIME", .help = "give up after so long without progress (default: 2m)"}, \
+	 .value_name = "TIME", .help = "give up after this time without progress (default: 2m)"}, \
 	{.name = "no-retry", .kind = CAIRN_FLAG_BOOL, .target = &(f).query.no_retry, \
 	 .help = "end when a stream breaks"}
 

@@ -47,7 +47,7 @@ static const struct cairn_flag pool_create_flags[] = {
 	 .target = &granularity,
 	 .value_name = "SIZE",
 	 .given = &granularity_given,
-	 .help = "smallest change told apart (default: 4K)"},
+	 .help = "smallest change that is tracked (default: 4K)"},
 	CAIRN_FLAG_SWITCH("if-missing", if_missing, "do nothing if there is a pool already"),
 	CAIRN_FLAG_END,
 };

@@ -17,7 +17,7 @@ static uint64_t set_wait_ms = 2000;
 
 static const struct cairn_flag snapshot_create_flags[] = {
 	CAIRN_FLAG_VALUE(DURATION, "set-wait", set_wait_ms, "TIME",
-			 "wait so long for change sets; or none (default: 2s)"),
+			 "time to wait for change sets; or none (default: 2s)"),
 	CAIRN_FLAG_END,
 };
 

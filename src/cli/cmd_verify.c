@@ -36,7 +36,7 @@ static void verify_print_text(const struct pool_verify_result *result)
 	cmd_out_fact("compared", "%s outside the delta",
 		     cairn_format_size(result->compared_bytes, compared));
 	cmd_out_fact("holes", "%s on both sides", cairn_format_size(result->hole_bytes, holes));
-	cmd_out_fact("delta", "%s, %s of it told as zero",
+	cmd_out_fact("delta", "%s, %s of it reported as zero",
 		     cairn_format_size(result->reported_bytes, reported),
 		     cairn_format_size(result->zero_bytes, zero));
 	if (result->fault_bytes == 0)

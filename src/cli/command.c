@@ -108,9 +108,9 @@ int cmd_path_descend(struct cmd_path *path, const char *name, struct cairn_err *
 		return cmd_usage(err, "'%s' has no subcommands", text);
 	guess = command_nearest(command, name);
 	if (guess)
-		return cmd_usage(err, "'%s' is no command of '%s'; did you mean '%s %s'?", name,
+		return cmd_usage(err, "'%s' is not a command of '%s'; did you mean '%s %s'?", name,
 				 text, text, guess->name);
-	return cmd_usage(err, "'%s' is no command of '%s'; see '%s --help'", name, text, text);
+	return cmd_usage(err, "'%s' is not a command of '%s'; see '%s --help'", name, text, text);
 }
 
 /* Follows the words to the command they name. */

@@ -41,7 +41,7 @@ const struct cairn_flag cmd_global_flags[] = {
 	 .choices = color_choices,
 	 .help = "colour (default: auto: terminal, and no $NO_COLOR)"},
 	CAIRN_FLAG_VALUE(DURATION, "lock-wait", cmd_options.lock_wait_ms, "TIME",
-			 "wait so long for a busy volume (default: 30s)"),
+			 "time to wait for a busy volume (default: 30s)"),
 	{.name = "log-level",
 	 .kind = CAIRN_FLAG_CHOICE,
 	 .target = &cmd_options.log_level,

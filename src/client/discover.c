@@ -55,7 +55,7 @@ int client_discover_service(struct kube_client *kube, const struct kube_call *ho
 	service.ca_pem = cairn_base64_text(ca, strlen(ca));
 	if (!service.ca_pem || !service.ca_pem[0])
 		rc = cairn_err_set(err, CAIRN_INTERNAL,
-				   "caCert of SnapshotMetadataService %s is no certificate",
+				   "caCert of SnapshotMetadataService %s is not a certificate",
 				   driver);
 	else if (!service.address || !service.audience)
 		rc = cairn_err_nomem(err, "service");
@@ -83,9 +83,10 @@ int client_discover_account(struct kube_client *kube, const struct kube_call *ho
 	if (name && strncmp(name, ACCOUNT_PREFIX, strlen(ACCOUNT_PREFIX)) == 0)
 		colon = strchr(name + strlen(ACCOUNT_PREFIX), ':');
 	if (!colon)
-		return cairn_err_set(err, CAIRN_INVALID,
-				     "'%s' is no service account: name the one to get a token of",
-				     name ? name : "");
+		return cairn_err_set(
+			err, CAIRN_INVALID,
+			"'%s' is not a service account: name the one to get a token of",
+			name ? name : "");
 	ns = name + strlen(ACCOUNT_PREFIX);
 	account.namespace_name = cairn_strndup(ns, (size_t)(colon - ns));
 	account.name = cairn_strdup(colon + 1);

@@ -217,7 +217,7 @@ int csi_differential_get(struct net_call *call, void *arg, struct cairn_err *err
 		rc = csi_changes_open(page.driver, &spec, &page.changes, err);
 	if (!rc && request->volume_id[0] &&
 	    strcmp(request->volume_id, csi_changes_target(page.changes)->volume_id) != 0)
-		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is no snapshot of volume '%s'",
+		rc = cairn_err_set(err, CAIRN_INVALID, "'%s' is not a snapshot of volume '%s'",
 				   request->snapshot_target, request->volume_id);
 	if (!rc)
 		rc = differential_fill_page(&page, err);

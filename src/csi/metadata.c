@@ -151,7 +151,7 @@ static int metadata_check_volume(const struct csi_metadata_query *query,
 				 const struct pool_snapshot *found, struct cairn_err *err)
 {
 	if (query->volume && strcmp(query->volume, found->volume_id) != 0)
-		return cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is no snapshot of volume '%s'",
+		return cairn_err_set(err, CAIRN_NOT_FOUND, "'%s' is not a snapshot of volume '%s'",
 				     found->id, query->volume);
 	return 0;
 }

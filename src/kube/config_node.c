@@ -30,7 +30,7 @@ int kube_config_text(const json_t *node, const char *field, char **ret, struct c
 	if (json_is_boolean(value))
 		text = json_is_true(value) ? "true" : "false";
 	if (!text)
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no text", field);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not text", field);
 	*ret = cairn_strdup(text);
 	return *ret ? 0 : cairn_err_nomem(err, field);
 }
@@ -66,7 +66,7 @@ static int config_node_decode(char *text, const char *field, struct cairn_err *e
 			text[kept++] = *p;
 	text[kept] = '\0';
 	if (!cairn_base64_decode(text, kept, (uint8_t *)text, &n))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no base64", field);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not base64", field);
 	explicit_bzero(text + n, kept - n);
 	return 0;
 }
@@ -134,7 +134,8 @@ int kube_config_set_cluster(struct kube_config *config, const json_t *cluster, c
 		return cairn_err_set(err, CAIRN_INVALID, "the cluster has no 'server'");
 	if (strncmp(config->server, "https://", 8) != 0 &&
 	    strncmp(config->server, "http://", 7) != 0)
-		return cairn_err_set(err, CAIRN_INVALID, "server '%s' is no URL", config->server);
+		return cairn_err_set(err, CAIRN_INVALID, "server '%s' is not a URL",
+				     config->server);
 	for (n = strlen(config->server); n > 0 && config->server[n - 1] == '/'; n--)
 		config->server[n - 1] = '\0';
 	return get_extension(config, cluster, err);

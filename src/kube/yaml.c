@@ -63,7 +63,7 @@ static int yaml_mapping(struct conversion *in, const yaml_node_t *node, unsigned
 
 		if (!key || key->type != YAML_SCALAR_NODE ||
 		    strlen((const char *)key->data.scalar.value) != key->data.scalar.length)
-			return cairn_err_set(err, CAIRN_INVALID, "line %zu: a key is no text",
+			return cairn_err_set(err, CAIRN_INVALID, "line %zu: a key is not text",
 					     node->start_mark.line + 1);
 		rc = yaml_convert(in, pair->value, depth + 1, &value, err);
 		if (rc)

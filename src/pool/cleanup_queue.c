@@ -234,7 +234,7 @@ static int parse_object(const char *id, struct object *ret, struct cairn_err *er
 	else if (pool_ids_parse_volume(id, &ret->volume))
 		ret->kind = OBJECT_VOLUME;
 	else
-		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is no id of ours", id);
+		return cairn_err_set(err, CAIRN_DATA_LOSS, "'%s' is not an id of this pool", id);
 	return 0;
 }
 

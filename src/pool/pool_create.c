@@ -320,7 +320,7 @@ static int check_names_free(struct creation *c, struct cairn_err *err)
 		return cairn_err_sys(err, errno, "stat '%s'", POOL_LOCK_NAME);
 	if (st.st_size > 0)
 		return cairn_err_set(err, CAIRN_EXISTS,
-				     "'%s/%s' exists already and is no part of a pool; choose "
+				     "'%s/%s' exists already and is not part of a pool; choose "
 				     "another directory",
 				     c->dir, POOL_LOCK_NAME);
 	if (is_old_reserve(c->dir_fd))
@@ -328,7 +328,7 @@ static int check_names_free(struct creation *c, struct cairn_err *err)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (faccessat(c->dir_fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			return cairn_err_set(err, CAIRN_EXISTS,
-					     "'%s/%s' exists already and is no part of a pool; "
+					     "'%s/%s' exists already and is not part of a pool; "
 					     "choose another directory",
 					     c->dir, names[i]);
 	return 0;

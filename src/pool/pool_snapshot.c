@@ -156,7 +156,7 @@ int pool_snapshot_list(struct pool *pool, const struct pool_snapshot_list_spec *
 	uint64_t volume;
 
 	if (spec->after && !pool_ids_parse_snapshot(spec->after, &volume, &after))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no snapshot id", spec->after);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a snapshot id", spec->after);
 	if (spec->volume)
 		return list_of_volume(&listing, after, err);
 	struct ledger_walk walk = {

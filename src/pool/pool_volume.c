@@ -54,7 +54,7 @@ int pool_volume_list(struct pool *pool, const char *after,
 
 	if (after && after[0]) {
 		if (!pool_ids_parse_volume(after, &volume))
-			return cairn_err_set(err, CAIRN_INVALID, "'%s' is no volume id", after);
+			return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a volume id", after);
 		walk.after = &volume;
 	}
 	return pool_records_walk_volumes(pool->cat, &walk, err);

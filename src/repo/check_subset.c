@@ -16,7 +16,7 @@
 static int no_subset(const char *text, struct cairn_err *err)
 {
 	return cairn_err_set(err, CAIRN_INVALID,
-			     "'%s' is no subset: N/M with M up to %u, P%% or a size", text,
+			     "'%s' is not a subset: N/M with M up to %u, P%% or a size", text,
 			     REPO_SUBSET_PARTS_MAX);
 }
 

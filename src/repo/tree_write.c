@@ -299,7 +299,7 @@ int repo_tree_writer_add_known(struct repo_tree_writer *writer, const struct rep
 	int rc;
 
 	if (node->type != REPO_NODE_DIR && node->type != REPO_NODE_SYMLINK)
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no directory or link",
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is neither a directory nor a link",
 				     node->name);
 	rc = begin_node(writer, node, err);
 	if (rc < 0)
@@ -320,7 +320,7 @@ int repo_tree_writer_file_begin(struct repo_tree_writer *writer, const struct re
 	int rc;
 
 	if (node->type != REPO_NODE_FILE)
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no file", node->name);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a file", node->name);
 	rc = begin_node(writer, node, err);
 	if (rc < 0)
 		return rc;

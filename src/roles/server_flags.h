@@ -36,7 +36,7 @@
 #define SERVER_DRAIN_DEFAULT_MS 30000
 #define SERVER_FLAG_DRAIN_TIME(field, what) \
 	CAIRN_FLAG_VALUE(DURATION, "drain-time", field, "TIME", \
-			 "wait so long for " what " when told to stop (default: 30s)")
+			 "time to wait for " what " at the end (default: 30s)")
 
 #define SERVER_UNCLAIMED_DEFAULT_MS 30000
 #define SERVER_FLAG_UNCLAIMED(field) \

@@ -213,7 +213,7 @@ class Discovery(unittest.TestCase):
         self.assertIn("forbidden", self.list(config=nobody, code=DENIED).stderr)
         self.assertIn("token of service account backup/tokenless",
                       self.list(config=tokenless, code=DENIED).stderr)
-        self.assertIn("is no service account",
+        self.assertIn("is not a service account",
                       self.list(config=self.kube.kubeconfig, code=INVALID).stderr)
         self.assertEqual(self.asked(), [])
         self.list("--service-account", "client", "--service-account-namespace", "backup",

@@ -137,7 +137,7 @@ class Story(DiffsnapTest):
         self.fails("no VolumeSnapshot 'default/none'", "no-base", "data-2", "none")
         self.fails("", "swapped", "data-1", "data-2")
         self.fails("", "unrelated", "other-2", "data-1")
-        self.fails("no snapshot of volume", "wrong-volume", "data-2", "data-1", volumeId="vol-0")
+        self.fails("not a snapshot of volume", "wrong-volume", "data-2", "data-1", volumeId="vol-0")
         self.fails("StartOffset", "wrong-start", "data-2", "data-1", startOffset="x")
         event = wait_until(lambda: [e for e in self.kube.get("events.events.k8s.io")["items"]
                                     if e["reason"] == "Failure" and

@@ -108,12 +108,12 @@ class Files(FileTest):
                           ('{"block_metadata":[\n' + extent + '\n],"next_offset":4096}\n', "line 3"),
                           ('{"block_metadata":[\n' + extent + "\n", "cut short"),
                           ('{"block_metadata":[\n]}\n' + extent + "\n", "behind the end"),
-                          ('{"byte_offset":-1,"size_bytes":4096}\n', "no extent"),
+                          ('{"byte_offset":-1,"size_bytes":4096}\n', "not an extent"),
                           ('{"byte_offset":%d,"size_bytes":4096}\n' % (20 * MIB), "past the end"),
                           ('{"byte_offset":0,"size_bytes":9223372036854775807}\n', "past the end"),
                           (extent[:-1] + ',"end":true}\n', "cut short"),
                           ('{"base":"a","block_metadata":[' + extent + "\n]}\n", "line 1"),
-                          ("[]\n", "no extent"), (extent + "\nnonsense\n", "line 2")):
+                          ("[]\n", "not an extent"), (extent + "\nnonsense\n", "line 2")):
             with self.subTest(text):
                 changes.write_text(text)
                 done = self.backup("create", "--file", self.image, "--changes", changes,

@@ -93,7 +93,7 @@ class Interrupt(UserTest):
     def test_a_mount_is_not_laid_over_a_file(self):
         file = self.scratch / "file"
         file.write_bytes(b"mine")
-        self.assertIn("no directory", self.cairn("mount", file, code=INVALID).stderr)
+        self.assertIn("not a directory", self.cairn("mount", file, code=INVALID).stderr)
         self.cairn("mount", self.scratch / "nowhere", code=NOT_FOUND)
 
     def test_a_mount_that_waits(self):

@@ -257,7 +257,7 @@ static int apply_patch(const struct cluster_job_spec *spec, const char *name, js
 	if (!spec->patch)
 		return 0;
 	if (!json_is_object(spec->patch))
-		return cairn_err_set(err, CAIRN_INVALID, "the patch of the Job is no object");
+		return cairn_err_set(err, CAIRN_INVALID, "the patch of the Job is not an object");
 	rc = backup_cluster_merge(job, spec->patch, err);
 	if (!rc && (strcmp(kube_name(job), name) != 0 ||
 		    strcmp(kube_namespace(job), spec->names->ns) != 0))

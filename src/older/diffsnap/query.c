@@ -33,7 +33,8 @@ static int take_name(const char *text, size_t n, const char *what, char out[DIFF
 		     struct cairn_err *err)
 {
 	if (!query_is_name(text, n))
-		return cairn_err_set(err, CAIRN_INVALID, "the %s is no name of Kubernetes", what);
+		return cairn_err_set(err, CAIRN_INVALID, "the %s is not a name of Kubernetes",
+				     what);
 	memcpy(out, text, n);
 	out[n] = '\0';
 	return 0;

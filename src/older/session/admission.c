@@ -29,7 +29,7 @@ static int admission_take_snapshots(struct session_admission *a, const json_t *l
 		if (!json_is_string(name) || json_string_length(name) == 0 ||
 		    strlen(json_string_value(name)) != json_string_length(name))
 			return cairn_err_set(err, CAIRN_INVALID,
-					     "spec.snapshots holds something that is no name");
+					     "spec.snapshots holds something that is not a name");
 		a->snapshots[a->n_snapshots++] = json_string_value(name);
 	}
 	return 0;

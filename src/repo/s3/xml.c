@@ -110,7 +110,7 @@ static void end_in_item(struct reading *reading, const char *name)
 		memcpy(reading->key, reading->text, reading->n + 1);
 	} else if (strcmp(name, "Size") == 0) {
 		if (reading->too_long || cairn_parse_u64(reading->text, &reading->size, NULL) < 0)
-			xml_fail(reading, "a size is no number");
+			xml_fail(reading, "a size is not a number");
 	}
 }
 

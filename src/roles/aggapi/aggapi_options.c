@@ -34,7 +34,7 @@ static const struct cairn_flag aggapi_flags[] = {
 	CAIRN_FLAG_VALUE(U64, "user-burst", aggapi_options.user_burst, "N",
 			 "requests of one user at once (default: 100)"),
 	CAIRN_FLAG_VALUE(DURATION, "cache-time", aggapi_options.cache_ms, "TIME",
-			 "answer equal requests from memory so long (default: 5s)"),
+			 "time to answer equal requests from memory (default: 5s)"),
 	SERVER_FLAG_HTTP_ENDPOINT(aggapi_options.http_address),
 	CAIRN_FLAG_VALUE(DURATION, "timeout", aggapi_options.timeout_ms, "TIME",
 			 "of a call to a driver's sidecar (default: 30s)"),

@@ -24,8 +24,9 @@ static int check_job(const struct cmd_backup_cluster *cluster, const struct cmd_
 	if (cluster->repository_claim && r->location)
 		return cmd_usage(err, "either --repository or --repository-claim");
 	if (r->location && !remote)
-		return cmd_usage(err, "a directory of this host is none of the Job's: name a claim "
-				      "with --repository-claim");
+		return cmd_usage(err,
+				 "the Job has no access to a directory of this host: name a claim "
+				 "with --repository-claim");
 	/* Every user who may read the Job would see the password. */
 	if (r->location && strchr(r->location, '@'))
 		return cmd_usage(err,
@@ -45,8 +46,9 @@ int cmd_cluster_check(const struct cmd_backup_cluster *cluster, const char *name
 		return check_job(cluster, &cmd_repository, err);
 	if (cluster->secret || cluster->repository_claim || cluster->image || cluster->job_patch ||
 	    cluster->secret_ca)
-		return cmd_usage(err, "with --csi-endpoint there is no Job to tell of a secret, a "
-				      "claim, an image or a patch");
+		return cmd_usage(err,
+				 "with --csi-endpoint there is no Job that could use a secret, a "
+				 "claim, an image or a patch");
 	return 0;
 }
 

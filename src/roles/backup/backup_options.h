@@ -57,7 +57,8 @@ extern struct cmd_repository cmd_repository;
 		 .help = "requests at a time (default: 5, or 2 for a directory)"},                \
 	{                                                                                         \
 		.name = "retry", .kind = CAIRN_FLAG_DURATION, .target = &cmd_repository.retry_ms, \
-		.value_name = "TIME", .help = "repeat failing requests so long (default: 15m)"    \
+		.value_name = "TIME",                                                             \
+		.help = "retry failing requests for this time (default: 15m)"                     \
 	}
 
 /* How much of the line to the repository is used. */
@@ -73,11 +74,11 @@ extern struct cmd_repository cmd_repository;
 		.help = "bytes a second from the repository"                    \
 	}
 
-#define CMD_OBJECT_LOCK_FLAG                                                 \
-	{                                                                    \
-		.name = "object-lock", .kind = CAIRN_FLAG_U64,               \
-		.target = &cmd_repository.object_lock, .value_name = "DAYS", \
-		.help = "nobody can delete what is stored so long (S3)"      \
+#define CMD_OBJECT_LOCK_FLAG                                                  \
+	{                                                                     \
+		.name = "object-lock", .kind = CAIRN_FLAG_U64,                \
+		.target = &cmd_repository.object_lock, .value_name = "DAYS",  \
+		.help = "nobody can delete what is stored for this time (S3)" \
 	}
 
 #define CMD_THREADS_FLAG                                                                      \

@@ -27,7 +27,7 @@ static int check_directory(const char *path, struct cairn_err *err)
 	if (stat(path, &st) < 0)
 		return cairn_err_sys(err, errno, "'%s'", path);
 	if (!S_ISDIR(st.st_mode))
-		return cairn_err_set(err, CAIRN_INVALID, "'%s' is no directory", path);
+		return cairn_err_set(err, CAIRN_INVALID, "'%s' is not a directory", path);
 	return 0;
 }
 

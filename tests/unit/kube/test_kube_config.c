@@ -100,14 +100,14 @@ static void mistakes_are_named(void **state)
 		 CAIRN_INVALID, "no 'server'"},
 		{HEAD "contexts: [{name: c, context: {cluster: k}}]\n"
 		      "clusters: [{name: k, cluster: {server: 'ftp://h'}}]",
-		 CAIRN_INVALID, "no URL"},
+		 CAIRN_INVALID, "not a URL"},
 		{BOTH "    client-certificate-data: '%%'\n", CAIRN_INVALID, "no base64"},
 		{BOTH "    client-certificate: x\n", CAIRN_INVALID, "needs its key"},
-		{BOTH "    token: [a]\n", CAIRN_INVALID, "'token' is no text"},
+		{BOTH "    token: [a]\n", CAIRN_INVALID, "'token' is not text"},
 		{BOTH "    auth-provider: {name: gcp}\n", CAIRN_UNIMPLEMENTED, "use exec"},
 		{BOTH "    exec: {apiVersion: v}\n", CAIRN_INVALID, "without 'command'"},
 		{BOTH "    as-groups: [a]\n", CAIRN_INVALID, "without 'as'"},
-		{"? [a]\n: b\n", CAIRN_INVALID, "a key is no text"},
+		{"? [a]\n: b\n", CAIRN_INVALID, "a key is not text"},
 		{"a: &x [*x]\n", CAIRN_INVALID, "nested too deep"},
 	};
 
