@@ -151,6 +151,7 @@ static void tags_tell_what_a_backup_is_of(void **state)
 	assert_ok(backup_tags_make(&record, &made, &err), &err);
 	memcpy(tags, made.at, sizeof(tags));
 	snapshot.tags = tags;
+	snapshot.n_tags = made.n;
 	got = backup_record_of(&snapshot);
 	assert_true(got.ours);
 	assert_string_equal(got.volume, "a=b");
