@@ -101,7 +101,7 @@ static void mistakes_are_named(void **state)
 		{HEAD "contexts: [{name: c, context: {cluster: k}}]\n"
 		      "clusters: [{name: k, cluster: {server: 'ftp://h'}}]",
 		 CAIRN_INVALID, "not a URL"},
-		{BOTH "    client-certificate-data: '%%'\n", CAIRN_INVALID, "no base64"},
+		{BOTH "    client-certificate-data: '%%'\n", CAIRN_INVALID, "not base64"},
 		{BOTH "    client-certificate: x\n", CAIRN_INVALID, "needs its key"},
 		{BOTH "    token: [a]\n", CAIRN_INVALID, "'token' is not text"},
 		{BOTH "    auth-provider: {name: gcp}\n", CAIRN_UNIMPLEMENTED, "use exec"},
