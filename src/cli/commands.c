@@ -71,11 +71,27 @@ const struct command cmd_cairn = {
 	.subcommands =
 		/* clang-format off: one a line, so that changes meet less often */
 	(const struct command *const[]){
-		&cmd_pool,          &cmd_volume,         &cmd_snapshot,     &cmd_delta,
-		&cmd_map,           &cmd_verify_command, &cmd_list_command, &cmd_backup_command,
-		&cmd_mount_command, &cmd_driver,         &cmd_diffsnap,     &cmd_aggapi,
-		&cmd_cbt_http,      &cmd_manager,        &cmd_sidecar,      &cmd_velero_plugin,
-		&cmd_conformance,   &cmd_help,           &cmd_complete,     NULL,
+		&cmd_pool,
+		&cmd_volume,
+		&cmd_snapshot,
+		&cmd_delta,
+		&cmd_map,
+		&cmd_verify_command,
+		&cmd_list_command,
+		&cmd_backup_command,
+		&cmd_mount_command,
+		&cmd_driver,
+		&cmd_diffsnap,
+		&cmd_aggapi,
+		&cmd_cbt_http,
+		&cmd_manager,
+		&cmd_sidecar,
+		&cmd_velero,
+		&cmd_velero_plugin,
+		&cmd_conformance,
+		&cmd_help,
+		&cmd_complete,
+		NULL,
 	},
 	/* clang-format on */
 };

@@ -54,6 +54,8 @@ extern const struct command cmd_delta;
 extern const struct command cmd_aggapi;
 extern const struct command cmd_cbt_http;
 extern const struct command cmd_diffsnap;
+extern const struct command cmd_velero;
+extern const struct command cmd_velero_describe;
 extern const struct command cmd_velero_plugin;
 extern const struct command cmd_driver;
 extern const struct command cmd_list_command;

@@ -138,6 +138,33 @@ class VeleroPluginTest(veleroplugin.PluginTest):
                             plugin.back_up, PVC, claim(), backup)
         self.assertEqual(self.snapshots(), [])
 
+    def test_a_restored_snapshot_in_the_backup_s_namespace_is_owned_by_the_backup(self):
+        made = self.kube.put("/apis/velero.io/v1/namespaces/velero/backups", {
+            "metadata": {"name": "b1", "namespace": "velero"}, "spec": {}})
+        plugin = self.start_plugin()
+        for ns, owners in (("velero", [{"apiVersion": "velero.io/v1", "kind": "Backup", "name": "b1",
+                                        "uid": made["metadata"]["uid"]}]), ("shop", None)):
+            item = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+                    "metadata": {"name": "v", "namespace": ns, "uid": "old", "labels": {
+                        "velero.io/backup-name": "b1"}, "ownerReferences": [{"uid": "older"}]},
+                    "spec": {"source": {"persistentVolumeClaimName": "data"}},
+                    "status": {"boundVolumeSnapshotContentName": "c"}}
+            text = json.dumps(item).encode()
+            answer = plugin.call(
+                ACTIONS, "RestoreItemAction", "Execute", plugin=VS, item=text,
+                item_from_backup=text, restore=json.dumps({
+                    "metadata": {"name": "r", "namespace": "velero", "uid": "u"},
+                    "spec": {"backupName": "b1"}}).encode())
+            self.assertEqual(json.loads(answer.item)["metadata"].get("ownerReferences"), owners)
+        # The Backup must be there: an owner that is not known would have the snapshot deleted.
+        self.kube.delete({"group": "velero.io", "plural": "backups", "ns": "velero", "name": "b1"})
+        item["metadata"]["namespace"] = "velero"
+        self.assert_refused(
+            Code.NOT_FOUND, "Backup b1", plugin.call, ACTIONS, "RestoreItemAction", "Execute",
+            plugin=VS, item=json.dumps(item).encode(), item_from_backup=json.dumps(item).encode(),
+            restore=json.dumps({"metadata": {"name": "r", "namespace": "velero", "uid": "u"},
+                                "spec": {"backupName": "b1"}}).encode())
+
     def test_deletion_sets_the_policy_first_and_leaves_nothing(self):
         plugin = self.start_plugin()
         plugin.back_up(PVC, claim())

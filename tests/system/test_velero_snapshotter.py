@@ -7,6 +7,7 @@ import signal
 import threading
 import unittest
 
+import test_rbac
 import veleroplugin
 from csidriver import grpc
 from fakekube import Refusal
@@ -305,6 +306,36 @@ class VeleroSnapshotterTest(veleroplugin.PluginTest):
                   if method == "POST" and "volumesnapshotcontents" in path]
         self.assertEqual(len(posted), 1)
         self.assertEqual(self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents"), [])
+
+    def test_no_right_is_missing_and_none_is_there_in_vain(self):
+        """Of deploy/velero/plugin.yaml, for snapshotter and item actions."""
+        user = "system:serviceaccount:cairn:role"
+        rules = test_rbac.rules_of("velero", "velero/plugin.yaml")
+        self.kube.enforced[user] = rules
+        self.kube.put("/apis/storage.k8s.io/v1/storageclasses", {
+            "metadata": {"name": "late"}, "provisioner": DRIVER,
+            "volumeBindingMode": "WaitForFirstConsumer"})
+        self.kube.put("/apis/storage.k8s.io/v1/csinodes", {
+            "metadata": {"name": "n"}, "spec": {"drivers": [{"name": DRIVER}]}})
+        self.kube.put("/api/v1/nodes", {"metadata": {"name": "n", "labels": {
+            "topology.kubernetes.io/zone": "z"}}})
+        self.kube.put("/api/v1/namespaces/velero/configmaps", {
+            "metadata": {"name": "p"}, "data": {"p": json.dumps({"volumePolicies": []})}})
+        plugin = self.start_plugin()
+        self.volume_id(plugin, self.volume("pv"))
+        self.ask(plugin, "GetVolumeInfo", volume_id="handle-of-pv")
+        snapshot_id = self.create(plugin)
+        volume = self.restore(plugin, snapshot_id, volume_type="late", volume_az="z")
+        self.ask(plugin, "SetVolumeID", volume_id=volume,
+                 persistent_volume=json.dumps(self.volume("pv")).encode())
+        self.ask(plugin, "DeleteSnapshot", snapshot_id=snapshot_id)
+        self.ask(plugin, "DeleteSnapshot", snapshot_id=f"{DRIVER}_5_B_elsewhere")
+        other = {**self.backup, "metadata": {**self.backup["metadata"], "name": "b2", "uid": "u2"},
+                 "spec": {"resourcePolicy": {"kind": "configmap", "name": "p"}}}
+        plugin.back_up(PVC, claim(), other)
+        # Watches are needed where controllers are slow: the played ones are not always.
+        spare = {rule for rule in rules if rule[2] == "watch"}
+        self.assertEqual(rules - self.kube.used[user] - spare, set())
 
     def test_bad_input_is_refused_and_the_next_call_works(self):
         plugin = self.start_plugin()

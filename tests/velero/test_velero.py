@@ -43,6 +43,18 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.assertEqual(live["spec"]["deletionPolicy"], "Retain")
         return stored["status"]["snapshotHandle"]
 
+    def check_list(self, name, handle):
+        """csi-snapshots.json.gz beside Velero's files, which Velero does not mind."""
+        self.assertFalse(self.velero.path(name, "csi-snapshots.json.gz").exists())
+        self.velero.start_manager()
+        velerobed.wait_until(lambda: self.velero.path(name, "csi-snapshots.json.gz").exists(), 60,
+                             "the list is written")
+        self.velero.processes.stop("manager")
+        (entry,) = json.loads(self.velero.file(name, "csi-snapshots.json.gz"))
+        self.assertEqual(entry["spec"]["source"]["persistentVolumeClaimName"], "data")
+        self.assertEqual(entry["metadata"]["annotations"]["velero.io/csi-volumesnapshot-handle"],
+                         handle)
+
     def test_backup_restore_and_deletion(self):
         self.kube.namespace("shop")
         self.csi.claim("data", namespace="shop")
@@ -55,6 +67,7 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         handle = self.check_backup("b1", "shop")
         self.assertEqual(set(self.storage_snapshots()) - before, {handle})
         self.assertIn("snapshot taken", self.velero.log("b1"))
+        self.check_list("b1", handle)
 
         self.write("data", "shop", b"tuesday" * 1000)
         status = self.velero.restore("r1", "b1", "--namespace-mappings", "shop:copy")
@@ -73,6 +86,7 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.assertEqual(self.read("data", "shop", 6000), b"monday" * 1000)
 
         self.velero.delete("b1")
+        self.assertFalse(self.velero.path("b1", "").exists())
         self.assertEqual(set(self.storage_snapshots()) & {handle}, set())
         left = self.kube.get("volumesnapshotcontent")["items"]
         self.assertEqual([item["metadata"]["name"] for item in left

@@ -103,6 +103,25 @@ class Velero:
     def stop(self):
         self.processes.stop("velero")
 
+    def start_manager(self, *words):
+        """`cairn manager --velero` beside it, with its credentials."""
+        self.processes.start("manager", [
+            os.environ["CAIRN_BIN"], "manager", "--velero", "--kubeconfig", self.kube.kubeconfig,
+            "--velero-namespace", NAMESPACE, "--velero-period", "60s", "--log-level", "info",
+            *words], {**os.environ, **self.environment})
+        self.processes.wait_ready(
+            "manager", lambda: "leading" in self.processes.log_text("manager"))
+
+    def progress_kinds(self):
+        """The CRDs of deploy/velero, and a VolumeSnapshotLocation of ours."""
+        self.kube.kubectl("apply", "--server-side", "-f",
+                          pathlib.Path(__file__).resolve().parents[2] / "deploy/velero/crd")
+        self.kube.wait_crds()
+        self.kube.discover()
+        self.kube.apply({"apiVersion": "velero.io/v1", "kind": "VolumeSnapshotLocation",
+                         "metadata": {"name": "cairn", "namespace": NAMESPACE},
+                         "spec": {"provider": "cairn.csi.dev/snapshotter"}})
+
     def run(self, *words):
         done = subprocess.run([PEERS["velero"], "--kubeconfig", self.kube.kubeconfig,
                                "--namespace", NAMESPACE, *map(str, words)], text=True,
@@ -129,6 +148,9 @@ class Velero:
         """A file of a backup in the object store, unpacked."""
         path = self.store / BUCKET / "backups" / backup / name
         return gzip.decompress(path.read_bytes()).decode() if path.exists() else ""
+
+    def path(self, backup, name):
+        return self.store / BUCKET / "backups" / backup / name
 
     def log(self, backup):
         return self.file(backup, f"{backup}-logs.gz")

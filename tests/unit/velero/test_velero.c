@@ -13,6 +13,7 @@
 #include "velero/go_duration.h"
 #include "velero/handshake.h"
 #include "velero/pod_volumes.h"
+#include "velero/restore_order.h"
 #include "velero/snapshot_class.h"
 #include "velero/snapshot_id.h"
 #include "velero/velero_names.h"
@@ -636,6 +637,56 @@ static void ids_of_snapshots_name_all_that_another_cluster_needs(void **state)
 	assert_int_equal(velero_snapshot_id_format(&id, text, &err), CAIRN_INVALID);
 }
 
+static void the_order_of_restores_is_compared_with_the_design_s(void **state)
+{
+	static const struct {
+		const char *order;
+		size_t differences, matter;
+	} cases[] = {
+		{"namespaces,storageclasses,customresourcedefinitions,"
+		 "volumesnapshotclass.snapshot.storage.k8s.io,"
+		 "volumesnapshotcontents.snapshot.storage.k8s.io,"
+		 "volumesnapshots.snapshot.storage.k8s.io,persistentvolumes,persistentvolumeclaims,"
+		 "secrets,configmaps,serviceaccounts,limitranges,pods,replicaset",
+		 0, 0},
+		/* Velero 1.18: CRDs before namespaces and classes, accounts before secrets. */
+		{NULL, 4, 0},
+		{"persistentvolumeclaims,volumesnapshots.snapshot.storage.k8s.io", SIZE_MAX, 13},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		kube_auto_json json_t *found = NULL;
+		struct cairn_err err = {0};
+		size_t j, matter = 0;
+		json_t *entry;
+
+		assert_ok(velero_restore_order_check(cases[i].order, &found, &err), &err);
+		json_array_foreach(found, j, entry)
+		{
+			matter += kube_is(entry, "matters");
+		}
+		if (cases[i].differences != SIZE_MAX)
+			assert_int_equal(json_array_size(found), cases[i].differences);
+		assert_int_equal(matter, cases[i].matter);
+	}
+}
+
+static void flags_of_the_server_are_found_in_its_deployment(void **state)
+{
+	kube_auto_json json_t *one =
+		tree("{'spec':{'template':{'spec':{'containers':[{'args':['server',"
+		     "'--restore-resource-priorities=a,b']}]}}}}");
+	kube_auto_json json_t *two = tree("{'spec':{'template':{'spec':{'containers':[{'command':"
+					  "['velero','--restore-resource-priorities','c']}]}}}}");
+
+	(void)state;
+	assert_string_equal(velero_deployment_flag(one, "restore-resource-priorities"), "a,b");
+	assert_string_equal(velero_deployment_flag(two, "restore-resource-priorities"), "c");
+	assert_null(velero_deployment_flag(one, "features"));
+	assert_null(velero_deployment_flag(NULL, "features"));
+}
+
 static void any_text_becomes_the_value_of_a_label(void **state)
 {
 	char a[VELERO_LABEL_VALUE_MAX], b[VELERO_LABEL_VALUE_MAX];
@@ -659,6 +710,8 @@ int main(void)
 		cmocka_unit_test(names_that_velero_derives),
 		cmocka_unit_test(ids_of_snapshots_name_all_that_another_cluster_needs),
 		cmocka_unit_test(any_text_becomes_the_value_of_a_label),
+		cmocka_unit_test(the_order_of_restores_is_compared_with_the_design_s),
+		cmocka_unit_test(flags_of_the_server_are_found_in_its_deployment),
 		cmocka_unit_test(durations_are_those_of_go),
 		cmocka_unit_test(flags_of_the_server_are_read_and_others_passed_over),
 		cmocka_unit_test(the_handshake_is_for_velero_of_this_version_without_tls),
