@@ -40,6 +40,7 @@ struct page {
 	struct csi_changes *changes;
 	struct csi_token_sealer *sealer; /* created with the first token */
 	bool tokens;
+	const char *holder; /* borrowed from the request */
 	uint64_t now_s;
 	size_t max;
 	size_t n;
@@ -64,6 +65,7 @@ static int add_token(struct page *page, struct block *block, struct cairn_err *e
 		.length = block->message.size,
 		.issued_s = page->now_s,
 		.ttl_s = page->driver->token_ttl_s,
+		.holder = page->holder,
 	};
 	size_t n;
 	int rc = page->sealer ? 0
@@ -150,6 +152,7 @@ static int differential_send_page(struct net_call *call, struct page *page, stru
 	response.next_offset = page->next_offset;
 	response.volume_size = csi_changes_target(page->changes)->size;
 	response.timeout = available_until(page);
+	response.holder_bound = page->tokens && page->holder[0];
 	rc = csi_reply(&reply, &response.base, err);
 	return rc ? rc : net_call_send(call, reply.data, reply.len, err);
 }
@@ -192,6 +195,7 @@ static int differential_read_request(struct page *page,
 			return cairn_err_set(err, CAIRN_INVALID, "invalid StartOffset '%.32s'",
 					     request->start_offset);
 	}
+	page->holder = request->holder;
 	spec->base = request->snapshot_base;
 	spec->target = request->snapshot_target;
 	return differential_read_parameters(page, request, err);

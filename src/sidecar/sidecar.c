@@ -236,6 +236,7 @@ static int make_server(struct sidecar *s, struct cairn_err *err)
 		 .handler = sidecar_session_delta,
 		 .arg = s},
 	};
+	const struct proto_bytes set = proto_descriptors_cairn();
 	int rc = net_server_new(&options, &s->server, err);
 
 	if (!rc)
@@ -244,6 +245,8 @@ static int make_server(struct sidecar *s, struct cairn_err *err)
 		rc = net_server_add(s->server, methods, 2, err);
 	if (!rc && o->sessions)
 		rc = net_server_add(s->server, sessions, 2, err);
+	if (!rc && o->reflection)
+		rc = net_server_add_reflection(s->server, set.data, set.len, err);
 	return rc ? rc : net_server_listen_tcp(s->server, o->listen, s->tls, &s->port, err);
 }
 

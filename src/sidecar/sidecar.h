@@ -60,6 +60,7 @@ struct sidecar_options {
 
 	/* Also serve the session flavour; NULL: no. Must outlive the sidecar. */
 	struct sidecar_sessions *sessions;
+	bool reflection; /* answer grpc.reflection, to any caller */
 
 	/* Called once, on a thread of the sidecar, when the driver's name is known; may be NULL. */
 	void (*named)(void *arg, const char *driver);

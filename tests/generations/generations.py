@@ -46,13 +46,15 @@ class Https:
         self.port = port
         self.context = ssl.create_default_context(cafile=str(authority))
 
+    def connect(self):
+        return http.client.HTTPSConnection(HOST, self.port, context=self.context, timeout=60)
+
     def ask(self, path, token=None, method="GET", body=None, headers=()):
         """(status, text, fields)"""
         fields = dict(headers)
         if token is not None:
             fields["Authorization"] = f"Bearer {token}"
-        connection = http.client.HTTPSConnection(HOST, self.port, context=self.context,
-                                                 timeout=60)
+        connection = self.connect()
         try:
             connection.request(method, path, body, fields)
             reply = connection.getresponse()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn diffsnap` on a real control plane: DifferentialSnapshot objects from creation to
 Success or Failure, pages of blocks over HTTPS, tokens and rights, restarts."""
+import base64
 import json
 import unittest
 import urllib.request
@@ -102,8 +103,8 @@ class Story(DiffsnapTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.history("data")
-        cls.history("other")
+        for name in ("data", "other", "gone"):
+            cls.history(name)
 
     def test_an_object_leads_to_its_blocks(self):
         made = self.make("both", "data-2", "data-1")
@@ -241,6 +242,17 @@ class Story(DiffsnapTest):
         self.assertNotIn(self.token, log)
         self.assertNotIn(self.stranger, log)
 
+    def test_an_object_ends_with_its_target(self):
+        self.make("ends", "gone-2", "gone-1")
+        self.assertEqual(self.status_of("/default/ends", self.token), 200)
+        self.kube.delete("volumesnapshot", "gone-2")
+        made = self.kube.wait(lambda made: made["status"]["state"] != "Success",
+                              "differentialsnapshot", "ends")
+        self.assertEqual(made["status"]["state"], "Failure")
+        self.assertIn("no VolumeSnapshot 'default/gone-2'", made["status"]["error"])
+        self.assertNotIn("url", made["status"])
+        self.assertEqual(self.status_of("/default/ends", self.token), 404)
+
     def test_an_object_that_goes_is_forgotten(self):
         self.make("short", "data-2", "data-1")
         self.assertEqual(self.status_of("/default/short", self.token), 200)
@@ -259,6 +271,39 @@ class Story(DiffsnapTest):
         self.assertEqual(self.status_of(path + "&mode=File", self.token), 400)
         page = self.https.get(path + "&parameters.dataTokens=true", self.token)
         self.assertTrue(page["ChangeBlockList"][0]["Context"])
+
+    def test_the_data_of_blocks_for_software_outside_the_pod(self):
+        """The second workflow of the proposal: no volume is made from the snapshot."""
+        self.make("fetched", "data-2", "data-1", parameters={"dataTokens": "true"})
+        page = self.https.get("/default/fetched?maxEntries=5", self.token)
+        with open(self.csi.cairn("snapshot", "path", self.csi.snapshot_id("data-2")).strip(),
+                  "rb") as file:
+            data = file.read()
+
+        def fetch(token, user, **change):
+            body = json.dumps({"token": token, **change})
+            connection = self.https.connect()
+            try:
+                connection.request("POST", "/v1/block", body,
+                                   {"Authorization": f"Bearer {user}"} if user else {})
+                reply = connection.getresponse()
+                return reply.status, reply.read()
+            finally:
+                connection.close()
+        for entry in page["ChangeBlockList"]:
+            token = base64.b64decode(entry["Context"]).decode()
+            first, end = entry["Offset"], entry["Offset"] + entry["Size"]
+            self.assertEqual(fetch(token, self.token), (200, data[first:end]))
+        for user, status in ((None, 401), (self.stranger, 403)):
+            self.assertEqual(fetch(token, user)[0], status)
+        # Somebody else who may read the snapshots is not the holder.
+        self.kube.service_account("default", "other-reader")
+        self.kube.allow("other-reader", "default:other-reader", namespace="default", rules=[
+            (SNAPSHOT, "volumesnapshots", "get")])
+        self.assertEqual(fetch(token, self.kube.token("default", "other-reader"))[0], 401)
+        for wrong in ("", "x", token[:-1], token.replace("data-2", "data-1"), "x" + token):
+            self.assertEqual(fetch(wrong, self.token)[0], 401, wrong)
+        self.assertNotIn(token.partition(".")[0], self.bed.processes.log_text("diffsnap"))
 
     def test_offsets_have_the_names_of_the_proposal_in_any_case(self):
         """A name that is ignored would return the first page for ever."""
@@ -313,7 +358,7 @@ class Ends(DiffsnapTest):
     def setUpClass(cls):
         super().setUpClass()
         # Before the driver is away for the first time: the provisioner ends with it.
-        for name in ("data", "plain", "away", "gone"):
+        for name in ("data", "plain", "away"):
             cls.history(name)
 
     def test_a_deleted_base_is_still_known_after_a_restart(self):
@@ -334,17 +379,6 @@ class Ends(DiffsnapTest):
         self.assertEqual(self.status_of("/default/kept", self.token), 404)
         log = self.bed.processes.log_text("diffsnap")
         self.assertNotIn("forbidden", log, "a right is missing")
-
-    def test_an_object_ends_with_its_target(self):
-        self.make("ends", "gone-2", "gone-1")
-        self.assertEqual(self.status_of("/default/ends", self.token), 200)
-        self.kube.delete("volumesnapshot", "gone-2")
-        made = self.kube.wait(lambda made: made["status"]["state"] != "Success",
-                              "differentialsnapshot", "ends")
-        self.assertEqual(made["status"]["state"], "Failure")
-        self.assertIn("no VolumeSnapshot 'default/gone-2'", made["status"]["error"])
-        self.assertNotIn("url", made["status"])
-        self.assertEqual(self.status_of("/default/ends", self.token), 404)
 
     def test_the_controller_of_another_driver_fails_what_nobody_answers(self):
         Story.by_hand(self, "foreign", "other.csi.dev")

@@ -186,6 +186,16 @@ class Answers(OlderTest):
             "Session.GetDelta", volume_id=volume, base_snapshot=base, target_snapshot=target)}
         self.assertEqual(kinds, {1})
 
+    def test_a_session_stream_continues_from_an_offset_while_a_clone_is_in_use(self):
+        volume, base, target = self.history()
+        clone = self.create(SIZE, volume_content_source={"snapshot": {"snapshot_id": target}})
+        whole = sorted(self.session(volume, base, target, 256))
+        self.write(clone, 0, os.urandom(MIB))
+        start = whole[len(whole) // 2] * BLOCK
+        rest = self.tuples(self.stream("Session.GetDelta", volume_id=volume, base_snapshot=base,
+                                       target_snapshot=target, starting_byte_offset=start), 2**32)
+        self.assertEqual(sorted(rest), [i for i in whole if i * BLOCK >= start])
+
     def test_an_empty_result_still_has_a_message(self):
         volume = self.create(SIZE)
         first, second = self.snapshot(volume), self.snapshot(volume)

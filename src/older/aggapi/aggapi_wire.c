@@ -80,13 +80,13 @@ int aggapi_question_read(const json_t *object, struct aggapi_question *ret, stru
 		return cairn_err_set(err, CAIRN_INVALID, "maxEntries must be 0 to %u",
 				     AGGAPI_LIMIT_MAX);
 	ret->max_entries = (uint64_t)entries;
-	ret->holder = (struct aggapi_holder){
+	ret->holder = (struct data_holder){
 		.user = kube_str(object, "user"),
 		.ns = kube_str(object, "namespace"),
 		.target = kube_str(object, "target"),
 		.base = kube_str(object, "base"),
 	};
-	return aggapi_holder_check(&ret->holder, err);
+	return data_holder_check(&ret->holder, err);
 }
 
 static int bad_answer(struct cairn_err *err, const char *what)

@@ -21,12 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "older/aggapi/holder.h"
+#include "older/data/data_holder.h"
 
 struct cairn_err;
 
 #define AGGAPI_WIRE_DELTAS "/v1/deltas"
-#define AGGAPI_WIRE_BLOCK  "/v1/block"
 
 /* Limits of a question, with as many secrets as a Secret can hold, and of an answer with
  * the largest number of entries. */
@@ -39,7 +38,7 @@ struct aggapi_question {
 	const json_t *secrets; /* of texts; NULL: none */
 	uint64_t max_entries;
 	const char *starting_token; /* "" or NULL: from the start */
-	struct aggapi_holder holder;
+	struct data_holder holder;
 };
 
 /* NULL when memory is short. */

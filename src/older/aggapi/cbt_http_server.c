@@ -20,10 +20,9 @@
 #include "net/metrics.h"
 #include "older/aggapi/aggapi_wire.h"
 #include "older/aggapi/csi.h"
-#include "older/aggapi/holder.h"
+#include "older/data/data_server.h"
 
-#define ASK_MS     15000U
-#define TOKEN_BODY 8192
+#define ASK_MS 15000U
 
 struct aggapi_sidecar {
 	struct aggapi_sidecar_options options;
@@ -70,21 +69,6 @@ static int check_caller(const struct aggapi_sidecar *s, struct net_http *http,
 	kube_caller_init(&caller, http, ASK_MS);
 	rc = cbt_http_server_identify(s, http, &caller, &user, err);
 	return rc ? rc : kube_authz_cache_access(s->options.guard, user, &what, &caller.wait, err);
-}
-
-/* Only the user that the token was made for may read data, and must still be allowed to
- * read its snapshots. `holder` has their names; its user is filled in. */
-static int check_holder(const struct aggapi_sidecar *s, const struct kube_caller *caller,
-			const struct kube_user *user, const struct aggapi_holder *holder,
-			struct cairn_err *err)
-{
-	int rc = kube_authz_cache_may_read(s->options.guard, user, holder->ns, holder->target,
-					   &caller->wait, err);
-
-	if (!rc && holder->base[0])
-		rc = kube_authz_cache_may_read(s->options.guard, user, holder->ns, holder->base,
-					       &caller->wait, err);
-	return rc;
 }
 
 static int cbt_http_server_read_body(struct net_http *http, json_t **ret, struct cairn_err *err)
@@ -155,103 +139,29 @@ static int handle_deltas(struct net_http *http, void *arg, struct cairn_err *err
 		  : cbt_http_server_send_json(http, 200, answer, err);
 }
 
-/* A block in transfer. The head is sent with the first piece, so that an invalid token
- * gets a proper refusal. */
-struct outgoing {
-	struct net_http *http;
-	bool begun;
-	bool allowed; /* the data token belongs to the user, who has permission */
-	uint64_t bytes;
-	struct kube_user *user;
-	char *token; /* buffer that `holder` points into */
-	struct aggapi_holder holder;
-};
-
-static void outgoing_done(struct outgoing *out)
+static int read_block(void *arg, const char *token, const char *holder, data_piece_fn piece,
+		      void *piece_arg, struct cairn_err *err)
 {
-	kube_value_unrefp(&out->user);
-	if (out->token)
-		explicit_bzero(out->token, strlen(out->token));
-	free(out->token);
+	struct aggapi_sidecar *s = arg;
+
+	return aggapi_csi_block(s->options.csi, token, holder, piece, piece_arg, err);
 }
 
-static int cbt_http_server_send_piece(void *arg, const void *data, size_t n, struct cairn_err *err)
+static void note_block(void *arg, int rc, const struct cairn_err *why)
 {
-	struct outgoing *out = arg;
-	int rc = out->begun ? 0 : net_http_begin(out->http, 200, "application/octet-stream", err);
-
-	out->begun = true;
-	out->allowed = true;
-	if (!rc)
-		rc = net_http_write(out->http, data, n, err);
-	out->bytes += rc ? 0 : n;
-	return rc;
-}
-
-static int cbt_http_server_block(struct aggapi_sidecar *s, struct outgoing *out,
-				 struct cairn_err *err)
-{
-	kube_auto_json json_t *body = NULL;
-	cairn_auto_free char *text = NULL;
-	struct kube_caller caller;
-	const char *driver_token;
-	int rc;
-
-	kube_caller_init(&caller, out->http, ASK_MS);
-	rc = cbt_http_server_identify(s, out->http, &caller, &out->user, err);
-	if (!rc)
-		rc = cbt_http_server_read_body(out->http, &body, err);
-	if (rc)
-		return rc;
-	out->token = cairn_strdup(kube_str(body, "token") ? kube_str(body, "token") : "");
-	if (!out->token)
-		return cairn_err_nomem(err, "token");
-	rc = aggapi_holder_split(out->token, &driver_token, &out->holder, err);
-	if (!rc)
-		rc = check_holder(s, &caller, out->user, &out->holder, err);
-	if (rc)
-		return rc;
-	out->holder.user = out->user->name;
-	text = aggapi_holder_text(&out->holder);
-	if (!text)
-		return cairn_err_nomem(err, "token");
-	return aggapi_csi_block(s->options.csi, driver_token, text, cbt_http_server_send_piece, out,
-				err);
-}
-
-static void audit_block(const struct outgoing *out, int rc, uint64_t began)
-{
-	cairn_audit_write(&(struct cairn_audit){
-		.op = AGGAPI_WIRE_BLOCK,
-		.allowed = out->allowed || rc == 0,
-		.user = out->user ? out->user->name : "",
-		.peer = net_http_peer(out->http),
-		.ns = out->holder.ns,
-		.snapshot = out->holder.target,
-		.base = out->holder.base,
-		.bytes = out->bytes,
-		.code = rc,
-		.ms = (cairn_monotonic_ns() - began) / CAIRN_NS_PER_MS,
-	});
+	cbt_http_server_note(arg, "block", rc, why);
 }
 
 static int handle_block(struct net_http *http, void *arg, struct cairn_err *err)
 {
-	cairn_cleanup(outgoing_done) struct outgoing out = {.http = http};
-	struct cairn_err why = {0};
-	uint64_t began = cairn_monotonic_ns();
-	int rc = cbt_http_server_block(arg, &out, &why);
+	struct aggapi_sidecar *s = arg;
+	const struct data_server_options options = {.guard = s->options.guard,
+						    .audience = s->options.audience,
+						    .read = read_block,
+						    .note = note_block,
+						    .arg = s};
 
-	cbt_http_server_note(arg, "block", rc, &why);
-	audit_block(&out, rc, began);
-	if (rc && out.begun) { /* aborted, so that the client does not take a part for the whole */
-		if (err)
-			*err = why;
-		return rc;
-	}
-	if (rc)
-		return send_failure(http, &why, err);
-	return out.begun ? 0 : net_http_reply(http, 200, "application/octet-stream", "", 0, err);
+	return data_server_handle(&options, http, err);
 }
 
 static int cbt_http_server_add_metrics(struct aggapi_sidecar *s, struct cairn_err *err)
@@ -286,10 +196,10 @@ int aggapi_sidecar_new(const struct aggapi_sidecar_options *options, struct net_
 		 .arg = s,
 		 .body_max = AGGAPI_QUESTION_MAX},
 		{.method = "POST",
-		 .path = AGGAPI_WIRE_BLOCK,
+		 .path = DATA_SERVER_PATH,
 		 .handler = handle_block,
 		 .arg = s,
-		 .body_max = TOKEN_BODY},
+		 .body_max = DATA_SERVER_BODY_MAX},
 	};
 	int rc;
 

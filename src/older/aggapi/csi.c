@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cairn_data.pb-c.h"
 #include "csi_client/capabilities.h"
 #include "csi_client/driver_identity.h"
 #include "csi_deltas.pb-c.h"
@@ -19,11 +18,11 @@
 #include "net/grpc/grpc_client.h"
 #include "net/grpc/unary.h"
 #include "older/aggapi/aggapi_wire.h"
+#include "older/data/data_block.h"
 #include "proto/message.h"
 
 #define MESSAGE_MAX    (32U << 20)
 #define BACKOFF_MAX_MS 5000U
-#define TOKEN_BYTES    8192 /* of a request with a data token */
 
 typedef Csi__V1__ListSnapshotDeltasRequest__SecretsEntry secret_entry;
 
@@ -104,9 +103,9 @@ static int fill_secrets(const json_t *secrets, Csi__V1__ListSnapshotDeltasReques
 }
 
 static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token,
-			    const struct aggapi_holder *holder)
+			    const struct data_holder *holder)
 {
-	cairn_auto_free char *text = aggapi_holder_token(holder, token->token);
+	cairn_auto_free char *text = data_holder_token(holder, token->token);
 	char time[KUBE_TIME_MAX];
 	uint64_t seconds = token->issuance_time && token->issuance_time->seconds > 0
 				   ? (uint64_t)token->issuance_time->seconds
@@ -122,7 +121,7 @@ static json_t *token_object(const Csi__V1__BlockSnapshotChangedBlockToken *token
 }
 
 static json_t *block_object(const Csi__V1__BlockSnapshotChangedBlock *block,
-			    const struct aggapi_holder *holder)
+			    const struct data_holder *holder)
 {
 	kube_auto_json json_t *object =
 		json_pack("{s:I, s:I}", "offset", (json_int_t)block->offset, "blockSizeBytes",
@@ -136,7 +135,7 @@ static json_t *block_object(const Csi__V1__BlockSnapshotChangedBlock *block,
 }
 
 static int answer_object(const Csi__V1__ListSnapshotDeltasResponse *said,
-			 const struct aggapi_holder *holder, json_t **ret, struct cairn_err *err)
+			 const struct data_holder *holder, json_t **ret, struct cairn_err *err)
 {
 	json_t *blocks = json_array();
 	kube_auto_json json_t *object =
@@ -164,7 +163,7 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	kube_auto_json json_t *object = NULL;
 	cairn_auto_free void *memory = NULL;
-	cairn_auto_free char *holder = aggapi_holder_text(&question->holder);
+	cairn_auto_free char *holder = data_holder_text(&question->holder);
 	Csi__V1__ListSnapshotDeltasRequest request;
 	int rc;
 
@@ -191,43 +190,8 @@ int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *ques
 	return rc;
 }
 
-static int take_piece(const uint8_t *data, size_t n,
-		      int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
-		      void *arg, struct cairn_err *err)
-{
-	proto_auto_message ProtobufCMessage *message = NULL;
-	const Cairn__V1__GetBlockResponse *response;
-	int rc = proto_unpack(&cairn__v1__get_block_response__descriptor, data, n, &message, err);
-
-	if (rc)
-		return rc;
-	response = (const void *)message;
-	return piece(arg, response->data.data, response->data.len, err);
-}
-
 int aggapi_csi_block(struct aggapi_csi *csi, const char *token, const char *holder,
-		     int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
-		     void *arg, struct cairn_err *err)
+		     data_piece_fn piece, void *arg, struct cairn_err *err)
 {
-	struct net_rpc_options options = {.path = "/cairn.v1.SnapshotData/GetBlock",
-					  .timeout_ms = csi->timeout_ms};
-	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
-	cairn_auto_buf struct cairn_buf bytes = CAIRN_BUF_INIT(TOKEN_BYTES);
-	Cairn__V1__GetBlockRequest request;
-	const uint8_t *data;
-	size_t n;
-	int rc;
-
-	cairn__v1__get_block_request__init(&request);
-	request.token = proto_text(token);
-	request.holder = proto_text(holder);
-	proto_pack(&request.base, &bytes);
-	if (cairn_buf_failed(&bytes))
-		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "that is not a data token");
-	rc = net_rpc_start(csi->channel, &options, &rpc, err);
-	if (!rc)
-		rc = net_rpc_send(rpc, bytes.data, bytes.len, true, err);
-	while (!rc && (rc = net_rpc_recv(rpc, &data, &n, err)) == 1)
-		rc = take_piece(data, n, piece, arg, err);
-	return rc;
+	return data_block_get(csi->channel, csi->timeout_ms, token, holder, piece, arg, err);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "older/data/data_block.h"
 
 struct aggapi_csi;
 struct aggapi_question;
@@ -32,14 +33,8 @@ int aggapi_csi_identify(struct aggapi_csi *csi, char out[AGGAPI_DRIVER_NAME_MAX]
 int aggapi_csi_deltas(struct aggapi_csi *csi, const struct aggapi_question *question, json_t **ret,
 		      struct cairn_err *err);
 
-/* Reads the data of a block, in pieces, with a data token of the driver and the text that
- * it was bound to (holder.h). If `piece` returns a value other than 0, that ends the call
- * and is returned.
- *
- * CAIRN_UNAUTHENTICATED and others: the driver's answer to the token
- */
+/* Reads the data of a block, as data_block_get(). */
 int aggapi_csi_block(struct aggapi_csi *csi, const char *token, const char *holder,
-		     int (*piece)(void *arg, const void *data, size_t n, struct cairn_err *err),
-		     void *arg, struct cairn_err *err);
+		     data_piece_fn piece, void *arg, struct cairn_err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/base64.h"
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/num.h"
@@ -31,12 +32,17 @@ static void answer_add_text(struct cairn_buf *out, const char *before, const cha
 	cairn_buf_addc(out, '"');
 }
 
-static void answer_add_bytes(struct cairn_buf *out, const char *before, const uint8_t *data,
-			     size_t n)
+static void answer_add_context(struct cairn_buf *out, const char *before,
+			       const ProtobufCBinaryData *context, const char *suffix)
 {
+	cairn_auto_buf struct cairn_buf whole = CAIRN_BUF_INIT(SIZE_MAX);
+
+	cairn_buf_add(&whole, context->data, context->len);
+	cairn_buf_adds(&whole, suffix);
 	cairn_buf_adds(out, before);
 	cairn_buf_addc(out, '"');
-	cairn_base64_add(out, data, n);
+	if (!cairn_buf_failed(&whole))
+		cairn_base64_add(out, whole.data, whole.len);
 	cairn_buf_addc(out, '"');
 }
 
@@ -75,7 +81,7 @@ static const struct answer_names camel_case_names = {
 };
 
 void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, bool camel_case,
-			   struct cairn_buf *out)
+			   const char *suffix, struct cairn_buf *out)
 {
 	const struct answer_names *names = camel_case ? &camel_case_names : &proposal_names;
 
@@ -88,8 +94,7 @@ void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, bo
 		answer_add_number(out, names->offset, block->offset);
 		answer_add_number(out, names->size, block->size);
 		if (block->context.len > 0)
-			answer_add_bytes(out, names->context, block->context.data,
-					 block->context.len);
+			answer_add_context(out, names->context, &block->context, suffix);
 		if (block->zero_out)
 			cairn_buf_adds(out, names->zero_out);
 		cairn_buf_addc(out, '}');

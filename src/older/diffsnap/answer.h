@@ -17,9 +17,10 @@
 
 struct cairn_buf;
 
-/* Appends the page; check the buffer's failure flag. */
+/* Appends the page, and `suffix` to each context that is not empty; check the buffer's
+ * failure flag. */
 void diffsnap_answer_write(const Csi__V1__DifferentialSnapshotResponse *page, bool camel_case,
-			   struct cairn_buf *out);
+			   const char *suffix, struct cairn_buf *out);
 
 /* {"code": "NOT_FOUND", "error": "…"} */
 void diffsnap_answer_error(int code, const char *text, struct cairn_buf *out);

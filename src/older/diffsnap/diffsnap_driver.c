@@ -138,10 +138,16 @@ static int fill_parameters(const json_t *parameters, Csi__V1__DifferentialSnapsh
 	return 0;
 }
 
+int diffsnap_driver_block(struct diffsnap_driver *driver, const char *token, const char *holder,
+			  data_piece_fn piece, void *arg, struct cairn_err *err)
+{
+	return data_block_get(driver->channel, driver->timeout_ms, token, holder, piece, arg, err);
+}
+
 int diffsnap_driver_page(struct diffsnap_driver *driver,
 			 const struct diffsnap_resource_spec *resource, const char *start,
-			 uint64_t max, Csi__V1__DifferentialSnapshotResponse **ret,
-			 struct cairn_err *err)
+			 uint64_t max, const char *holder,
+			 Csi__V1__DifferentialSnapshotResponse **ret, struct cairn_err *err)
 {
 	proto_auto_message ProtobufCMessage *answer = NULL;
 	cairn_auto_free void *memory = NULL;
@@ -155,6 +161,7 @@ int diffsnap_driver_page(struct diffsnap_driver *driver,
 	request.volume_id = proto_text(resource->volume_id);
 	request.start_offset = proto_text(start);
 	request.max_entries = max;
+	request.holder = proto_text(holder);
 	rc = fill_parameters(resource->parameters, &request, &memory, err);
 	if (!rc)
 		rc = net_unary(driver->channel,

@@ -19,6 +19,8 @@
 #include "kube/user.h"
 #include "net/http/http_server.h"
 #include "net/metrics.h"
+#include "older/data/data_holder.h"
+#include "older/data/data_server.h"
 #include "older/diffsnap/answer.h"
 #include "older/diffsnap/diffsnap_controller.h"
 #include "older/diffsnap/diffsnap_driver.h"
@@ -36,7 +38,7 @@ struct diffsnap_server {
 	struct net_metric *blocks;
 };
 
-static const char *const kinds[] = {"object", "direct", "other", NULL};
+static const char *const kinds[] = {"object", "direct", "block", "other", NULL};
 
 /* Checks that the user may read the requested object. */
 static int check_object_right(struct diffsnap_server *s, const struct kube_user *user,
@@ -141,21 +143,44 @@ static int find_direct(struct diffsnap_server *s, const struct diffsnap_query *q
 	return 0;
 }
 
+/* Binds the page's data tokens to the user, who exchanges them at DATA_SERVER_PATH. */
+static int diffsnap_server_holder(const struct diffsnap_query *query, const struct kube_user *user,
+				  const struct diffsnap_resource_spec *spec, char **ret_text,
+				  char **ret_suffix, struct cairn_err *err)
+{
+	const struct data_holder holder = {.user = user->name,
+					   .ns = query->ns,
+					   .target = spec->target_name,
+					   .base = spec->base_name};
+	int rc = data_holder_check(&holder, err);
+
+	if (rc)
+		return rc;
+	*ret_text = data_holder_text(&holder);
+	*ret_suffix = data_holder_token(&holder, "");
+	return *ret_text && *ret_suffix ? 0 : cairn_err_nomem(err, "data tokens");
+}
+
 static int diffsnap_server_send_page(struct diffsnap_server *s, struct net_http *http,
 				     const struct diffsnap_query *query,
+				     const struct kube_user *user,
 				     const struct diffsnap_resource *resource, uint64_t *ret_bytes,
 				     struct cairn_err *err)
 {
+	cairn_auto_free char *holder = NULL;
+	cairn_auto_free char *suffix = NULL;
 	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(resource);
 	const char *start = query->has_start ? query->start_offset : spec->start_offset;
 	uint64_t max = query->max_entries ? query->max_entries : DIFFSNAP_PAGE_DEFAULT;
 	cairn_auto_buf struct cairn_buf body = CAIRN_BUF_INIT(BODY_MAX);
 	Csi__V1__DifferentialSnapshotResponse *page = NULL;
-	int rc = diffsnap_driver_page(s->options.driver, spec, start, max, &page, err);
+	int rc = diffsnap_server_holder(query, user, spec, &holder, &suffix, err);
 
+	if (!rc)
+		rc = diffsnap_driver_page(s->options.driver, spec, start, max, holder, &page, err);
 	if (rc)
 		return rc;
-	diffsnap_answer_write(page, query->camel_case, &body);
+	diffsnap_answer_write(page, query->camel_case, page->holder_bound ? suffix : "", &body);
 	if (s->blocks)
 		net_metric_count(s->blocks, 0, page->n_change_block_list);
 	proto_message_free(&page->base);
@@ -224,7 +249,8 @@ static int diffsnap_server_answer(struct diffsnap_server *s, struct net_http *ht
 		     ? find_direct(s, query, asked->user, &caller.wait, &asked->resource, err)
 		     : find_object(s, query, asked->user, &caller.wait, &asked->resource, err);
 	return rc ? rc
-		  : diffsnap_server_send_page(s, http, query, asked->resource, &asked->bytes, err);
+		  : diffsnap_server_send_page(s, http, query, asked->user, asked->resource,
+					      &asked->bytes, err);
 }
 
 static void diffsnap_server_count(struct diffsnap_server *s, const struct diffsnap_query *query,
@@ -276,6 +302,36 @@ static int diffsnap_server_handle(struct net_http *http, void *arg, struct cairn
 	return send_error(http, rc, &why, err);
 }
 
+static int diffsnap_server_read(void *arg, const char *token, const char *holder,
+				data_piece_fn piece, void *piece_arg, struct cairn_err *err)
+{
+	struct diffsnap_server *s = arg;
+
+	return diffsnap_driver_block(s->options.driver, token, holder, piece, piece_arg, err);
+}
+
+static void diffsnap_server_note(void *arg, int rc, const struct cairn_err *why)
+{
+	struct diffsnap_server *s = arg;
+	const char *labels[] = {"block", cairn_code_name(rc)};
+
+	(void)why;
+	if (s->requests)
+		net_metric_count(s->requests, net_metric_series_of(s->requests, labels), 1);
+}
+
+static int diffsnap_server_block(struct net_http *http, void *arg, struct cairn_err *err)
+{
+	struct diffsnap_server *s = arg;
+	const struct data_server_options options = {.guard = s->options.guard,
+						    .audience = s->options.audience,
+						    .read = diffsnap_server_read,
+						    .note = diffsnap_server_note,
+						    .arg = s};
+
+	return data_server_handle(&options, http, err);
+}
+
 static int diffsnap_server_add_metrics(struct diffsnap_server *s, struct cairn_err *err)
 {
 	static const char *const codes[] = {"OK",
@@ -314,8 +370,19 @@ int diffsnap_server_new(const struct diffsnap_server_options *options, struct ne
 {
 	cairn_cleanup(diffsnap_server_freep) struct diffsnap_server *s =
 		cairn_calloc(1, sizeof(*s));
-	struct net_http_route route = {
-		.method = "GET", .path = "/", .handler = diffsnap_server_handle, .arg = s};
+	const struct net_http_route routes[] = {
+		{.method = "GET", .path = "/", .handler = diffsnap_server_handle, .arg = s},
+		{.method = "POST",
+		 .path = DATA_SERVER_PATH,
+		 .handler = diffsnap_server_block,
+		 .arg = s,
+		 .body_max = DATA_SERVER_BODY_MAX},
+		/* A DifferentialSnapshot may have this name. */
+		{.method = "GET",
+		 .path = DATA_SERVER_PATH,
+		 .handler = diffsnap_server_handle,
+		 .arg = s},
+	};
 	int rc;
 
 	if (!s)
@@ -323,7 +390,7 @@ int diffsnap_server_new(const struct diffsnap_server_options *options, struct ne
 	s->options = *options;
 	rc = diffsnap_server_add_metrics(s, err);
 	if (!rc)
-		rc = net_http_server_add(http, &route, 1, err);
+		rc = net_http_server_add(http, routes, 3, err);
 	if (rc)
 		return rc;
 	*ret = cairn_take(s);

@@ -133,7 +133,7 @@ static int try_page(struct judging *j, struct diffsnap_verdict *ret, struct cair
 {
 	const struct diffsnap_resource_spec *spec = diffsnap_resource_spec(ret->resource);
 	Csi__V1__DifferentialSnapshotResponse *page = NULL;
-	int rc = diffsnap_driver_page(j->driver, spec, spec->start_offset, 1, &page, err);
+	int rc = diffsnap_driver_page(j->driver, spec, spec->start_offset, 1, "", &page, err);
 
 	if (!rc) {
 		proto_message_free(&page->base);

@@ -127,6 +127,7 @@ static int sidecar_start(const struct sidecar_role_options *o, struct sidecar_ku
 		.csi_address = o->csi_address,
 		.csi_timeout_ms = o->csi_timeout_ms,
 		.message_max = o->message_max,
+		.reflection = o->reflection,
 		.http_listen = o->http_endpoint,
 		.metrics_path = o->disable_metrics ? NULL : o->metrics_path,
 		.http_tls = o->http_tls,

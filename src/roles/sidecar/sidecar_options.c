@@ -100,6 +100,8 @@ static const struct cairn_flag sidecar_flags[] = {
 			 "for a driver to come back under a stream (default: 30s)"),
 	CAIRN_FLAG_SWITCH("sessions", sidecar_role_options.sessions,
 			  "also serve GetAllocated and GetDelta of snapshot sessions"),
+	CAIRN_FLAG_SWITCH("reflection", sidecar_role_options.reflection,
+			  "describe the services to any caller, for grpcurl"),
 	CAIRN_FLAG_VALUE(STRING, "session-namespace", sidecar_role_options.session_ns, "NAME",
 			 "where SnapshotSessionData is (default: its own)"),
 	CAIRN_FLAG_VALUE(STRING, "session-configuration",

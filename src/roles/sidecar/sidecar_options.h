@@ -32,6 +32,7 @@ struct sidecar_role_options {
 	uint64_t stream_min; /* in minutes, where stream_ms is not given */
 	bool owned_base;
 	bool sessions;
+	bool reflection;
 	const char *session_ns; /* NULL: that of the configuration */
 	/* Publishes the session service under this name, with the two below; NULL: does not. */
 	const char *session_configuration;

@@ -326,16 +326,16 @@ static void a_data_token_says_what_it_is_for(void **state)
 	static const char *const bad[] = {"",           "tok",         "tok.n",    "tok.n:t",
 					  "tok.:t:",    "tok.n::",     "tok.N:t:", "tok.n:t:b:c",
 					  "tok.n:t/x:", "tok.n:t:../y"};
-	struct aggapi_holder ann = {.user = "ann", .ns = "n", .target = "t.1", .base = "b"};
-	cairn_auto_free char *text = aggapi_holder_token(&ann, "tok");
-	cairn_auto_free char *signed_text = aggapi_holder_text(&ann);
-	struct aggapi_holder got;
+	struct data_holder ann = {.user = "ann", .ns = "n", .target = "t.1", .base = "b"};
+	cairn_auto_free char *text = data_holder_token(&ann, "tok");
+	cairn_auto_free char *signed_text = data_holder_text(&ann);
+	struct data_holder got;
 	const char *driver_token;
 
 	(void)state;
 	assert_string_equal(text, "tok.n:t.1:b");
 	assert_string_equal(signed_text, "n\nt.1\nb\nann");
-	assert_code(aggapi_holder_split(text, &driver_token, &got, NULL), 0);
+	assert_code(data_holder_split(text, &driver_token, &got, NULL), 0);
 	assert_string_equal(driver_token, "tok");
 	assert_string_equal(got.ns, "n");
 	assert_string_equal(got.target, "t.1");
@@ -344,7 +344,7 @@ static void a_data_token_says_what_it_is_for(void **state)
 		char *copy = strdup(bad[i]);
 
 		assert_non_null(copy);
-		if (aggapi_holder_split(copy, &driver_token, &got, NULL) != CAIRN_UNAUTHENTICATED)
+		if (data_holder_split(copy, &driver_token, &got, NULL) != CAIRN_UNAUTHENTICATED)
 			fail_msg("taken: %s", bad[i]);
 		free(copy);
 	}
@@ -352,7 +352,7 @@ static void a_data_token_says_what_it_is_for(void **state)
 
 static void a_question_is_asked_for_somebody(void **state)
 {
-	static const struct aggapi_holder bad[] = {
+	static const struct data_holder bad[] = {
 		{.ns = "n", .target = "t"},
 		{.user = "", .ns = "n", .target = "t"},
 		{.user = "a", .target = "t"},
@@ -363,7 +363,7 @@ static void a_question_is_asked_for_somebody(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_code(aggapi_holder_check(&bad[i], NULL), CAIRN_INVALID);
+		assert_code(data_holder_check(&bad[i], NULL), CAIRN_INVALID);
 }
 
 /* --- who asks --- */

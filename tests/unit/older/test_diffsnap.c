@@ -170,7 +170,7 @@ static void a_page_becomes_json(void **state)
 
 	(void)state;
 	csi__v1__differential_snapshot_response__init(&page);
-	diffsnap_answer_write(&page, false, &out);
+	diffsnap_answer_write(&page, false, "", &out);
 	cairn_buf_addc(&out, '\0');
 	assert_string_equal((char *)out.data, "{\"ChangeBlockList\":[],\"NextOffset\":null,"
 					      "\"VolumeSize\":0,\"Timeout\":0}\n");
@@ -188,7 +188,7 @@ static void a_page_becomes_json(void **state)
 	page.next_offset = next;
 	page.volume_size = 5;
 	page.timeout = 6;
-	diffsnap_answer_write(&page, false, &out);
+	diffsnap_answer_write(&page, false, "", &out);
 	cairn_buf_addc(&out, '\0');
 	assert_string_equal(
 		(char *)out.data,
@@ -196,7 +196,7 @@ static void a_page_becomes_json(void **state)
 		"{\"Offset\":18446744073709551615,\"Size\":1,\"ZeroOut\":true}],"
 		"\"NextOffset\":\"12\\\"3\",\"VolumeSize\":5,\"Timeout\":6}\n");
 	cairn_buf_reset(&out);
-	diffsnap_answer_write(&page, true, &out);
+	diffsnap_answer_write(&page, true, "", &out);
 	cairn_buf_addc(&out, '\0');
 	assert_string_equal(
 		(char *)out.data,

@@ -7,14 +7,16 @@
  * The token that users receive is the driver's token, a dot, and the names:
  * "TOKEN.NS:TARGET:BASE" (BASE may be ""). Text in, text out.
  */
-#ifndef CAIRN_AGGAPI_HOLDER_H
-#define CAIRN_AGGAPI_HOLDER_H
+#ifndef CAIRN_DATA_HOLDER_H
+#define CAIRN_DATA_HOLDER_H
 
 #include <stdbool.h>
 
 struct cairn_err;
 
-struct aggapi_holder {
+#define DATA_NAME_MAX 254 /* of a Kubernetes name, with the NUL */
+
+struct data_holder {
 	const char *user; /* its name */
 	const char *ns;
 	const char *target; /* names of VolumeSnapshots */
@@ -25,20 +27,20 @@ struct aggapi_holder {
  *
  * CAIRN_INVALID  it is not
  */
-int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *err);
+int data_holder_check(const struct data_holder *holder, struct cairn_err *err);
 
 /* Returns the text that the driver signs (free()); NULL when memory is short. */
-char *aggapi_holder_text(const struct aggapi_holder *holder);
+char *data_holder_text(const struct data_holder *holder);
 
 /* Returns the token for users (free()); NULL when memory is short. */
-char *aggapi_holder_token(const struct aggapi_holder *holder, const char *driver_token);
+char *data_holder_token(const struct data_holder *holder, const char *driver_token);
 
 /* Splits such a token in place: *ret_driver_token and the names of *ret point into it; the
  * user is not set.
  *
  * CAIRN_UNAUTHENTICATED  not such a token
  */
-int aggapi_holder_split(char *token, const char **ret_driver_token, struct aggapi_holder *ret,
-			struct cairn_err *err);
+int data_holder_split(char *token, const char **ret_driver_token, struct data_holder *ret,
+		      struct cairn_err *err);
 
 #endif

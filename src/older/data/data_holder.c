@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "older/aggapi/holder.h"
+#include "older/data/data_holder.h"
 
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "older/aggapi/path.h"
 
-static const char *base_of(const struct aggapi_holder *holder)
+static const char *base_of(const struct data_holder *holder)
 {
 	return holder->base ? holder->base : "";
 }
@@ -17,16 +16,16 @@ static bool holder_is_name(const char *text)
 {
 	size_t n = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") : 0;
 
-	return n > 0 && n < AGGAPI_NAME_MAX && text[n] == '\0';
+	return n > 0 && n < DATA_NAME_MAX && text[n] == '\0';
 }
 
-static bool names_are_good(const struct aggapi_holder *holder)
+static bool names_are_good(const struct data_holder *holder)
 {
 	return holder_is_name(holder->ns) && holder_is_name(holder->target) &&
 	       (!base_of(holder)[0] || holder_is_name(holder->base));
 }
 
-int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *err)
+int data_holder_check(const struct data_holder *holder, struct cairn_err *err)
 {
 	if (!holder->user || !holder->user[0] || !names_are_good(holder))
 		return cairn_err_set(err, CAIRN_INVALID,
@@ -34,21 +33,21 @@ int aggapi_holder_check(const struct aggapi_holder *holder, struct cairn_err *er
 	return 0;
 }
 
-char *aggapi_holder_text(const struct aggapi_holder *holder)
+char *data_holder_text(const struct data_holder *holder)
 {
 	/* The user comes last: a Kubernetes name has no line break, but a user name may. */
 	return cairn_printf("%s\n%s\n%s\n%s", holder->ns, holder->target, base_of(holder),
 			    holder->user);
 }
 
-char *aggapi_holder_token(const struct aggapi_holder *holder, const char *driver_token)
+char *data_holder_token(const struct data_holder *holder, const char *driver_token)
 {
 	return cairn_printf("%s.%s:%s:%s", driver_token, holder->ns, holder->target,
 			    base_of(holder));
 }
 
-int aggapi_holder_split(char *token, const char **ret_driver_token, struct aggapi_holder *ret,
-			struct cairn_err *err)
+int data_holder_split(char *token, const char **ret_driver_token, struct data_holder *ret,
+		      struct cairn_err *err)
 {
 	char *ns = strchr(token, '.');
 	char *target = ns ? strchr(ns, ':') : NULL;
@@ -57,7 +56,7 @@ int aggapi_holder_split(char *token, const char **ret_driver_token, struct aggap
 	if (!base)
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	*ns++ = *target++ = *base++ = '\0';
-	*ret = (struct aggapi_holder){.ns = ns, .target = target, .base = base};
+	*ret = (struct data_holder){.ns = ns, .target = target, .base = base};
 	if (!names_are_good(ret))
 		return cairn_err_set(err, CAIRN_UNAUTHENTICATED, "the data token is not valid");
 	*ret_driver_token = token;
