@@ -35,6 +35,7 @@ struct stream {
 	uint32_t per_message;
 	uint64_t fixed;     /* 0: variable */
 	uint64_t fixed_end; /* where the last fixed block ends */
+	uint64_t base_size; /* UINT64_MAX without a base */
 
 	struct block_extent extents[EXTENT_BATCH];
 	size_t next;
@@ -47,18 +48,43 @@ static bool metadata_is_cancelled(void *arg)
 	return net_call_check(arg) != 0;
 }
 
+/* Omits holes past the size of the base. The index has everything there as changed, but a
+ * copy of the base that is grown has zeros there, and a caller would read a grown volume
+ * whole. Returns false if nothing is left of the extent. */
+static bool metadata_clip(const struct stream *s, struct block_extent *extent)
+{
+	if (!extent->zero || block_extent_end(extent) <= s->base_size)
+		return true;
+	if (extent->offset >= s->base_size)
+		return false;
+	extent->length = s->base_size - extent->offset;
+	return true;
+}
+
+static int metadata_fill(struct stream *s, struct cairn_err *err)
+{
+	int rc = pool_delta_next(s->delta, s->extents, EXTENT_BATCH, &s->n, err);
+
+	s->next = 0;
+	s->ended = rc == 0 && s->n == 0;
+	return rc;
+}
+
 /* Returns the current extent, or NULL at the end. */
 static int metadata_peek(struct stream *s, struct block_extent **ret, struct cairn_err *err)
 {
-	int rc = 0;
+	*ret = NULL;
+	for (;;) {
+		int rc = s->next == s->n && !s->ended ? metadata_fill(s, err) : 0;
 
-	if (s->next == s->n && !s->ended) {
-		s->next = 0;
-		rc = pool_delta_next(s->delta, s->extents, EXTENT_BATCH, &s->n, err);
-		s->ended = rc == 0 && s->n == 0;
+		if (rc || s->ended)
+			return rc;
+		if (metadata_clip(s, &s->extents[s->next])) {
+			*ret = &s->extents[s->next];
+			return 0;
+		}
+		s->next++;
 	}
-	*ret = rc == 0 && s->next < s->n ? &s->extents[s->next] : NULL;
-	return rc;
 }
 
 /* Returns the next block of fixed length that touches the extent; it may begin before the
@@ -168,13 +194,16 @@ static int metadata_find_base(struct stream *s, const struct csi_metadata_query 
 	if (!rc && pool != s->pool)
 		rc = cairn_err_set(err, CAIRN_INVALID,
 				   "the two snapshots are of unrelated volumes");
+	if (!rc)
+		s->base_size = base.size;
 	return rc;
 }
 
 int csi_metadata_stream(struct net_call *call, struct csi_driver *driver,
 			const struct csi_metadata_query *query, struct cairn_err *err)
 {
-	struct stream s = {.driver = driver, .call = call, .flavour = query->flavour};
+	struct stream s = {
+		.driver = driver, .call = call, .flavour = query->flavour, .base_size = UINT64_MAX};
 	struct store_progress progress = {.cancelled = metadata_is_cancelled, .arg = call};
 	struct pool_delta_spec spec = {
 		.base = query->base,

@@ -201,6 +201,22 @@ class Sizes(ControllerTest):
         got = self.call("Controller.ControllerGetVolume", volume_id=volume).volume
         self.assertEqual(got.capacity_bytes, 2 * SMALL)
 
+    def test_what_grew_is_reported_where_it_holds_data(self):
+        volume = self.create()
+        self.write(volume, 0, b"a" * 4096)
+        base = self.snapshot(volume)
+        self.call("Controller.ControllerExpandVolume", volume_id=volume,
+                  capacity_range={"required_bytes": 4 * SMALL}, volume_capability=block())
+        grown = self.snapshot(volume)
+        self.assertEqual(self.delta(base, grown), [])
+        self.write(volume, 0, b"\0" * 4096)  # zeros that the base did not have
+        self.write(volume, 2 * SMALL, b"b" * 8192)
+        target = self.snapshot(volume)
+        self.assertEqual(self.delta(base, target), [(0, 4096), (2 * SMALL, 8192)])
+        self.assertEqual(self.delta(grown, target), [(0, 4096), (2 * SMALL, 8192)])
+        self.call("Controller.DeleteSnapshot", snapshot_id=base)
+        self.assertEqual(self.delta(base, target, starting_offset=SMALL), [(2 * SMALL, 8192)])
+
 
 class Repeated(ControllerTest):
     def copy_of(self, name, source):
