@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "csi/attributes.h"
 #include "csi/capability.h"
@@ -17,7 +18,14 @@
 #include "csi/staging.h"
 #include "csi_controller.pb-c.h"
 
-static int csi_volume_delete_found(struct pool *pool, const char *id, struct cairn_err *err)
+/* A volume whose pod is gone may still be attached for a moment: Kubernetes deletes the
+ * volume beside the end of its staging. */
+#define DETACH_WAIT_MS 2000U
+#define DETACH_STEP_MS 100U
+
+/* *ret_attached is set if the deletion failed for that reason. */
+static int csi_volume_delete_found(struct pool *pool, const char *id, bool *ret_attached,
+				   struct cairn_err *err)
 {
 	struct csi_publication publication;
 	int rc = csi_published_get(pool, id, &publication, err);
@@ -28,7 +36,9 @@ static int csi_volume_delete_found(struct pool *pool, const char *id, struct cai
 		return cairn_err_set(err, CAIRN_PRECONDITION, "volume '%s' is published to a node",
 				     id);
 	/* Snapshots do not depend on their volume: they remain and are listed. */
-	return pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
+	rc = pool_volume_delete(pool, id, POOL_DELETE_KEEP_SNAPSHOTS, err);
+	*ret_attached = rc == CAIRN_PRECONDITION;
+	return rc;
 }
 
 /* Runs after the deletion of the volume, which may fail; also for a repeated call after a
@@ -47,19 +57,35 @@ static int drop_notes(struct csi_driver *driver, const char *id, struct cairn_er
 	return rc;
 }
 
+static int csi_volume_delete_once(struct csi_driver *driver, const char *id, bool *ret_attached,
+				  struct cairn_err *err)
+{
+	csi_auto_turn struct csi_op_lock turn = {0};
+	struct pool_volume volume;
+	struct pool *pool;
+	int rc = csi_take_volume(driver, id, &turn, &pool, &volume, err);
+
+	if (!rc)
+		rc = csi_volume_delete_found(pool, volume.id, ret_attached, err);
+	if (!rc || rc == CAIRN_NOT_FOUND)
+		rc = drop_notes(driver, id, err);
+	return rc;
+}
+
 CSI_METHOD(csi_delete_volume)
 {
 	const Csi__V1__DeleteVolumeRequest *r = request;
 	Csi__V1__DeleteVolumeResponse response;
-	csi_auto_turn struct csi_op_lock turn = {0};
-	struct pool_volume volume;
-	struct pool *pool;
-	int rc = csi_take_volume(driver, r->volume_id, &turn, &pool, &volume, err);
+	bool attached = false;
+	int rc = csi_volume_delete_once(driver, r->volume_id, &attached, err);
 
-	if (!rc)
-		rc = csi_volume_delete_found(pool, volume.id, err);
-	if (!rc || rc == CAIRN_NOT_FOUND)
-		rc = drop_notes(driver, r->volume_id, err);
+	/* The turn is given up in between, for the call that detaches. */
+	for (unsigned ms = 0; rc && attached && ms < DETACH_WAIT_MS; ms += DETACH_STEP_MS) {
+		cairn_sleep_ms(DETACH_STEP_MS);
+		attached = false;
+		rc = csi_volume_delete_once(driver, r->volume_id, &attached, err);
+		attached = attached || rc == CAIRN_ABORTED;
+	}
 	if (rc)
 		return rc;
 	csi__v1__delete_volume_response__init(&response);

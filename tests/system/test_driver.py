@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import threading
+import time
 
 from cairncli import MIB, main
 from csidriver import (LARGE, SMALL, Code, DriverTest, Failed, block, mount, mounts_below,
@@ -60,6 +61,25 @@ class Block(DriverTest):
         self.refuses(Code.FAILED_PRECONDITION, "Controller.DeleteVolume", volume_id=volume)
         write_device(path, 4096, b"b" * 4096)
         self.assertEqual(read_device(path, 0, 8192), b"a" * 4096 + b"b" * 4096)
+
+    def test_deletion_waits_for_a_detach_that_is_under_way(self):
+        volume = self.create()
+        self.stage(volume, block())
+        self.publish(volume, block())
+        self.unpublish(volume)  # still staged, so still attached
+        later = threading.Timer(0.3, self.unstage, [volume])
+        later.start()
+        self.addCleanup(later.join)
+        for _ in range(60):
+            began = time.monotonic()
+            try:
+                self.call("Controller.DeleteVolume", volume_id=volume)
+                break
+            except Failed as failure:  # the unstaging takes longer on a busy machine
+                self.assertIn(failure.code, (Code.ABORTED, Code.FAILED_PRECONDITION))
+                if failure.code == Code.FAILED_PRECONDITION:
+                    self.assertGreater(time.monotonic() - began, 1.5)
+        self.refuses(Code.NOT_FOUND, "Controller.ControllerGetVolume", volume_id=volume)
 
     def test_what_is_not_staged_is_not_published(self):
         volume = self.create()
