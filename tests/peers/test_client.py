@@ -5,10 +5,12 @@ control plane: `cairn list` and `cairn verify`, and a Go program on upstream's p
 `cairn sidecar`, and upstream's. Listings must equal what the test wrote, whatever breaks."""
 import json
 import os
+import subprocess
+import tempfile
 import unittest
 
-from client_bed import (AUDIENCE, BIN, BLOCK, DENIED, NOT_FOUND, PEERS, SMALL, UNAUTHENTICATED,
-                        ClientBed)
+from client_bed import (AUDIENCE, BIN, BLOCK, DENIED, NOT_FOUND, PEERS, SMALL, TIMEOUT,
+                        UNAUTHENTICATED, ClientBed)
 from processes import wait_until
 
 
@@ -53,8 +55,8 @@ class Clients:
         code, out, said = self.interrupted(meanwhile, "-p", "monday")
         self.assertEqual(code, 0, said)
         self.assertEqual(self.blocks(out), self.delta)
-        if not self.reads_far_ahead:
-            self.assertIn("trying again", said)
+        if self.resumes:
+            self.assertNotIn("trying again", said)
 
     def test_a_token_that_is_no_longer_good_in_the_middle(self):
         self.kube.service_account("backup", "short")
@@ -125,7 +127,7 @@ class Clients:
 
 
 class UpstreamSidecar(Clients, ClientBed):
-    reads_far_ahead = True  # it may have all of the stream before its client has any
+    resumes = False
 
     @classmethod
     def sidecar_command(cls):
@@ -137,7 +139,7 @@ class UpstreamSidecar(Clients, ClientBed):
 
 
 class OurSidecar(Clients, ClientBed):
-    reads_far_ahead = False
+    resumes = True  # over a restart of the driver
 
     @classmethod
     def sidecar_command(cls):
@@ -145,6 +147,37 @@ class OurSidecar(Clients, ClientBed):
 
     def after_driver_restart(self):
         """Nothing: it finds the driver again."""
+
+    def iterate(self, meanwhile):
+        """Upstream's library, with something done in the middle; its status, output and errors.
+        It neither retries nor resumes: Velero reads the whole device after an error."""
+        with tempfile.TemporaryFile("w+") as said, subprocess.Popen(
+                [PEERS["esm-iterate"], f"-kubeconfig={self.config}", "-namespace=default",
+                 "-snapshot=tuesday", "-output-format=table", "-max-results=1"], text=True,
+                stdout=subprocess.PIPE, stderr=said, stdin=subprocess.DEVNULL) as listing:
+            first = "".join(listing.stdout.readline() for _ in range(100))
+            meanwhile()
+            out = first + listing.stdout.read()
+            code = listing.wait(TIMEOUT)
+            said.seek(0)
+            return code, out, said.read()
+
+    def test_upstreams_library_notices_no_restart_of_the_driver(self):
+        truth = self.run_go("-output-format=table", "-max-results=1").stdout
+
+        def restart():
+            self.processes.kill("driver")
+            self.processes.start("driver", *self.processes.commands["driver"])
+        code, out, said = self.iterate(restart)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(out, truth)
+
+    def test_upstreams_library_notices_the_end_of_the_sidecar(self):
+        truth = self.run_go("-output-format=table", "-max-results=1").stdout
+        code, out, said = self.iterate(self.restart_sidecar)
+        self.assertNotEqual(code, 0, said)  # never a part that looks whole
+        self.assertTrue(truth.startswith(out[:out.rindex("\n")]))
+        self.assertLess(len(out), len(truth))
 
 
 if __name__ == "__main__":

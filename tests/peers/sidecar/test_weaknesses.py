@@ -137,7 +137,7 @@ class Weaknesses(unittest.TestCase):
 
     def test_08_the_loss_of_the_driver_ends_the_process(self):
         snapshot = self.bed.snapshot()
-        cairn, upstream = self.both()
+        cairn, upstream = self.cairn("--resume-timeout=1s"), self.upstream()
         for sidecar in (cairn, upstream):
             self.ends(self.ask(sidecar, snapshot), "OK")
         self.driver.stop()
