@@ -20,6 +20,14 @@
 
 #define PORT_DEFAULT 443
 
+/* The parts of a URL are joined, so each must be what it claims to be: a path such as
+ * "@other.example" would lead to another host. */
+static bool endpoint_is_label(const char *text)
+{
+	return text && text[0] &&
+	       text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
+}
+
 static int read_service(const json_t *service, char **ret, struct cairn_err *err)
 {
 	const char *ns = kube_str(service, "namespace");
@@ -29,9 +37,11 @@ static int read_service(const json_t *service, char **ret, struct cairn_err *err
 	int64_t port = PORT_DEFAULT;
 
 	(void)kube_i64(service, &port, "port");
-	if (!ns || !ns[0] || !name || !name[0])
+	if (!endpoint_is_label(ns) || !endpoint_is_label(name))
 		return cairn_err_set(err, CAIRN_INVALID,
 				     "the service needs a namespace and a name");
+	if (n > 0 && path[0] != '/')
+		return cairn_err_set(err, CAIRN_INVALID, "the service's path must begin with '/'");
 	if (port < 1 || port > UINT16_MAX)
 		return cairn_err_set(err, CAIRN_INVALID, "the service's port must be 1 to 65535");
 	while (n > 0 && path[n - 1] == '/')
