@@ -25,7 +25,8 @@ struct sidecar;
 struct sidecar_sessions;
 
 /* Limit of the data queued for one caller, in addition to one message and the driver's
- * window (sidecar/driver_channel.h). */
+ * window (sidecar/driver_channel.h). A few relays that flow may have more (`flows` in
+ * net/grpc/relay.h). */
 #define SIDECAR_READ_AHEAD (128U << 10)
 
 /* Concurrent queries to the API server, in total and for callers at one address. */

@@ -28,6 +28,7 @@ enum sidecar_speaks {
 
 struct sidecar {
 	_Atomic bool draining;
+	_Atomic unsigned flows; /* relays with a large window */
 	struct sidecar_options options;
 	struct net_tls *tls, *http_tls;
 	struct net_tls_watch *tls_watch, *http_tls_watch;

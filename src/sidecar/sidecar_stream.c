@@ -197,7 +197,8 @@ static int sidecar_stream_attempt(struct stream *s, bool *ret_lost, struct cairn
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
 	struct net_relay_options options = {.scan = sidecar_stream_look_at,
 					    .arg = s,
-					    .message_max = s->sidecar->options.message_max};
+					    .message_max = s->sidecar->options.message_max,
+					    .flows = &s->sidecar->flows};
 	struct net_relay_result result = {0};
 	uint64_t start = cairn_monotonic_ns(), tuples = s->scan.tuples;
 	int rc;

@@ -132,7 +132,7 @@ def relay(report, stage):
                           f"{figures[0]:.1f} ns of CPU a tuple, {figures[1]:.2f} M tuples/s, "
                           f"peak {peak[name]:.0f} MiB")
         report.target(f"{per} a message: CPU a tuple, upstream / ours", theirs[0] / ours[0], ">=",
-                      20, "x")
+                      25, "x")
         report.target(f"{per} a message: tuples a second, ours / upstream", ours[1] / theirs[1],
                       ">=", 8, "x")
         report.target(f"{per} a message: peak memory, ours / upstream",

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/lock.h"
+#include "net/conn.h"
 #include "net/grpc/call_impl.h"
 #include "net/grpc/channel.h"
 #include "net/grpc/grpc_text.h"
@@ -23,6 +24,7 @@ struct net_relay {
 	/* Only on upstream's loop. */
 	uint8_t *at; /* room in the downstream queue for the message that comes in */
 	size_t have;
+	bool flows; /* has the larger window */
 	struct net_relay_result result;
 
 	pthread_mutex_t lock;
@@ -129,6 +131,24 @@ static void relay_refuse(struct net_relay *relay, int code, const char *text)
 	relay_stop(relay, &err);
 }
 
+/* Gives a relay that has passed much the larger window, if it is one of few. */
+static void relay_widen(struct net_relay *relay)
+{
+	_Atomic unsigned *flows = relay->options->flows;
+	struct net_stream *up = relay->up;
+
+	if (!flows || relay->flows || relay->result.bytes < NET_RELAY_FLOWS_BYTES || !up->conn)
+		return;
+	if (atomic_fetch_add(flows, 1) >= NET_RELAY_FLOWS) {
+		atomic_fetch_sub(flows, 1);
+		return;
+	}
+	relay->flows = true;
+	(void)nghttp2_session_set_local_window_size(up->conn->session, NGHTTP2_FLAG_NONE, up->id,
+						    NET_RELAY_FLOW_WINDOW);
+	net_conn_want_flush(up->conn);
+}
+
 void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
 {
 	struct grpc_deframer *deframer = &relay->up->deframer;
@@ -137,6 +157,7 @@ void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
 
 	if (relay_is_stopped(relay))
 		return;
+	relay_widen(relay);
 	for (;;) {
 		switch (grpc_deframe(deframer, &data, &n, &body, &body_n)) {
 		case GRPC_MORE:
@@ -166,8 +187,14 @@ void net_relay_data(struct net_relay *relay, const uint8_t *data, size_t n)
 
 bool net_relay_has_room(struct net_relay *relay)
 {
-	cairn_scoped_lock(&relay->down->lock);
-	return relay->down->over || relay->down->out.bytes < net_stream_send_limit(relay->down);
+	struct net_stream *down = relay->down;
+	size_t limit;
+
+	cairn_scoped_lock(&down->lock);
+	limit = net_stream_send_limit(down);
+	if (relay->flows && limit == down->send_max && limit < NET_RELAY_FLOW_AHEAD)
+		limit = NET_RELAY_FLOW_AHEAD;
+	return down->over || down->out.bytes < limit;
 }
 
 /* Relays the data that arrived before the relay was attached: complete messages, and
@@ -328,6 +355,8 @@ int net_relay_run(struct net_call *call, struct net_rpc *upstream,
 	relay_wait_for_end(&relay);
 	net_loop_call(relay.up->loop, detach_up, &relay);
 	net_loop_call(relay.down->loop, detach_down, &relay);
+	if (relay.flows)
+		atomic_fetch_sub(options->flows, 1);
 	rc = relay_outcome(&relay, call, upstream, err);
 	if (rc != 0)
 		net_rpc_cancel(upstream);

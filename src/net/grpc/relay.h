@@ -25,7 +25,19 @@ struct net_relay_options {
 	int (*scan)(void *arg, const uint8_t *message, size_t n, struct cairn_err *err);
 	void *arg;
 	size_t message_max; /* 0 is 4 MiB */
+
+	/* Relays that flow at present, of all that share this counter: one that has passed
+	 * NET_RELAY_FLOWS_BYTES gets NET_RELAY_FLOW_WINDOW from upstream, unless there are
+	 * NET_RELAY_FLOWS already. A small window makes both ends wait for each other; a large
+	 * one for each relay would let slow callers take much memory. NULL: the window of the
+	 * channel for all. */
+	_Atomic unsigned *flows;
 };
+
+#define NET_RELAY_FLOWS       16U
+#define NET_RELAY_FLOWS_BYTES (1U << 20)
+#define NET_RELAY_FLOW_WINDOW (512U << 10)
+#define NET_RELAY_FLOW_AHEAD  (256U << 10) /* queued for the caller meanwhile */
 
 struct net_relay_result {
 	uint64_t messages;

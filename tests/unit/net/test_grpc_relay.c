@@ -20,6 +20,7 @@ struct world {
 	uint64_t stop_at; /* the scan refuses the message of this number */
 	_Atomic uint64_t scanned;
 	struct net_relay_result last;
+	_Atomic unsigned flows;
 };
 
 static int scan(void *arg, const uint8_t *message, size_t n, struct cairn_err *err)
@@ -41,7 +42,7 @@ static int relay(struct net_call *call, void *arg, struct cairn_err *err)
 	struct world *w = arg;
 	struct net_rpc_options options = {.path = net_call_metadata(call, "x-to", NULL),
 					  .identity_only = true};
-	struct net_relay_options relay_options = {.scan = scan, .arg = w};
+	struct net_relay_options relay_options = {.scan = scan, .arg = w, .flows = &w->flows};
 	const uint8_t *data;
 	size_t n;
 	int rc = net_call_recv(call, &data, &n, err);
@@ -221,6 +222,34 @@ static void a_slow_reader_slows_upstream(void **state)
 	wait_until_idle(w);
 }
 
+static void read_bytes(struct net_rpc *rpc, uint64_t bytes)
+{
+	struct cairn_err err = {0};
+	const uint8_t *data;
+	size_t n;
+
+	for (uint64_t got = 0; got < bytes; got += n)
+		assert_int_equal(net_rpc_recv(rpc, &data, &n, &err), 1);
+}
+
+/* The larger window is for few relays at once; it is free again when a relay ends, also when
+ * its caller leaves. */
+static void a_relay_that_flows_has_a_large_window_until_it_ends(void **state)
+{
+	struct world *w = *state;
+	struct net_rpc *first = call_through(w, "/t.T/Flood", ""), *second;
+
+	read_bytes(first, 4 * NET_RELAY_FLOWS_BYTES);
+	assert_int_equal(atomic_load(&w->flows), 1);
+	atomic_store(&w->flows, NET_RELAY_FLOWS);
+	second = call_through(w, "/t.T/Flood", "");
+	read_bytes(second, 4 * NET_RELAY_FLOWS_BYTES);
+	net_rpc_free(second);
+	net_rpc_free(first);
+	wait_until_idle(w);
+	assert_int_equal(atomic_load(&w->flows), NET_RELAY_FLOWS - 1);
+}
+
 static void an_upstream_that_dies_never_ends_ok(void **state)
 {
 	struct world *w = *state;
@@ -248,6 +277,7 @@ int main(void)
 		cmocka_unit_test(the_scan_stops_before_the_message_it_refuses),
 		cmocka_unit_test(a_caller_that_leaves_cancels_upstream),
 		cmocka_unit_test(a_slow_reader_slows_upstream),
+		cmocka_unit_test(a_relay_that_flows_has_a_large_window_until_it_ends),
 		cmocka_unit_test(an_upstream_that_dies_never_ends_ok),
 	};
 	int failed =
