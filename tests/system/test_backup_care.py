@@ -37,6 +37,15 @@ class Tags(BackupTest):
         self.backup("forget", "--keep-last", "1")
         self.assertEqual(self.names(), ["s2"])
 
+    def test_forgetting_can_be_repeated(self):
+        self.create("data@s1")
+        (made,) = self.backups()
+        self.backup("forget", made["id"], "f" * 64, code=NOT_FOUND)
+        self.assertEqual(self.names(), ["s1"])
+        for _ in range(2):
+            self.backup("forget", "--ignore-missing", "--prune", made["id"], "f" * 64)
+            self.assertEqual(self.names(), [])
+
     def test_tags_that_cannot_be_given(self):
         for tag in ("", "a,,b", "cairn", "volume=x", "snapshot-id=1", "read=5", "a\tb", "x" * 300):
             with self.subTest(tag):

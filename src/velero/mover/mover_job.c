@@ -14,6 +14,7 @@
 #include "kube/object.h"
 #include "velero/mover/mover_place.h"
 #include "velero/mover/mover_request.h"
+#include "velero/velero_names.h"
 
 #define KEEP_S     3600U /* a Job after its end; the controller deletes it at once */
 #define NUMBER_MAX 16
@@ -89,14 +90,18 @@ int mover_upload_job(const struct mover_settings *settings, const struct mover_u
 {
 	const char *handle = kube_str(source->volume, "spec", "csi", "volumeHandle");
 	cairn_auto_free char *volume = cairn_printf("%s/%s", upload->source_ns, upload->claim);
-	cairn_auto_free char *backup = cairn_printf("velero-backup=%s", upload->backup);
+	cairn_auto_free char *backup = NULL;
 	cairn_auto_free char *request = cairn_printf("velero-upload=%s", upload->uid);
 	cairn_auto_free char *objects = objects_text(source);
 	kube_auto_json json_t *patch = NULL;
+	char label[VELERO_LABEL_VALUE_MAX];
 	struct cluster_args args = {0};
 	struct cluster_job_spec spec;
-	int rc;
+	int rc = velero_label_value(upload->backup, label, err);
 
+	if (rc)
+		return rc;
+	backup = cairn_printf("velero-backup=%s", label); /* tags are limited too */
 	if (!volume || !backup || !request || !objects || !handle)
 		return cairn_err_nomem(err, "Job");
 	rc = patch_of(settings, true, slot, &patch, err);

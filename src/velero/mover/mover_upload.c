@@ -17,6 +17,8 @@
 #include "kube/object.h"
 #include "velero/mover/mover_impl.h"
 
+#define SOON_MS 50U
+
 static int upload_begin(struct mover_job *job, struct mover_upload *upload,
 			struct cluster_names *names, struct cairn_err *err)
 {
@@ -131,7 +133,10 @@ static int upload_make(struct mover_job *job, const struct mover_upload *upload,
 				       .snapshot = found.snapshot,
 				       .content = found.content};
 	rc = upload_make_job(job, upload, names, &source, &busy, err);
-	return rc || busy ? rc : upload_make_rest(job, upload, names, &source, err);
+	if (rc || busy)
+		return rc;
+	job->again_ms = SOON_MS;
+	return upload_make_rest(job, upload, names, &source, err);
 }
 
 int mover_upload_prepare(struct mover_job *job, struct cairn_err *err)
@@ -147,10 +152,8 @@ int mover_upload_prepare(struct mover_job *job, struct cairn_err *err)
 		return rc;
 	/* The claim is the last that is made. */
 	rc = mover_get(job, &kube_persistentvolumeclaims, upload.ns, names.name, &claim, err);
-	if (rc == CAIRN_NOT_FOUND) {
-		job->again_ms = MOVER_LOOK_MS / 4;
+	if (rc == CAIRN_NOT_FOUND)
 		return upload_make(job, &upload, &names, err);
-	}
 	if (!rc)
 		rc = mover_get(job, &kube_volumesnapshots, upload.ns, names.name, &copy, err);
 	if (rc && rc != CAIRN_NOT_FOUND)
