@@ -83,7 +83,8 @@ class MoverTest(unittest.TestCase):
         config = cls.kube.kubeconfig_of_account(NAMESPACE, "cairn-velero")
         cls.bed.processes.start(MANAGER, [
             cls.bed.cairn, "manager", "--velero", "--no-leader-elect", "--kubeconfig", config,
-            "--velero-image", node.CAIRN, "--velero-job-patch", patch])
+            "--velero-image", node.CAIRN, "--velero-job-patch", patch,
+            "--log-level", "debug"])
 
     @classmethod
     def restart_manager(cls):
@@ -145,6 +146,10 @@ class MoverTest(unittest.TestCase):
         listed = self.kube.get("volumesnapshot", "-A")
         found += [f"snapshot {item['metadata']['name']}" for item in listed["items"]]
         return found
+
+    def volumes(self):
+        return [item["metadata"]["name"] for item in self.kube.get("pv")["items"]
+                if item["spec"].get("storageClassName") == "cairn"]
 
     def assert_nothing_left(self):
         try:

@@ -63,7 +63,7 @@ class Story(moverbed.MoverTest):
         self.restic("shop", "check")
         self.kube.delete("namespace", "shop")
         self.assert_nothing_left()
-        wait_until(lambda: not self.kube.get("pv")["items"], 120, "no volume is left")
+        wait_until(lambda: not self.volumes(), 120, "no volume is left")
 
     def begin(self, name, space):
         """A backup that goes on; its DataUpload, once it exists."""
