@@ -394,8 +394,6 @@ int pool_snapshot_rename(struct pool *pool, const char *snapshot, const char *na
 int pool_snapshot_delete(struct pool *pool, const char *snapshot, struct cairn_err *err);
 int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
 		       struct cairn_err *err);
-int pool_snapshot_device(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
-			 struct cairn_err *err);
 int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
 			 struct cairn_err *err);
 int pool_snapshot_detach(struct pool *pool, const char *snapshot, struct cairn_err *err);

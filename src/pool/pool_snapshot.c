@@ -202,20 +202,6 @@ int pool_snapshot_path(struct pool *pool, const char *snapshot, char **ret_path,
 	return data_path(pool, snapshot, ret_path, err);
 }
 
-int pool_snapshot_device(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
-			 struct cairn_err *err)
-{
-	cairn_auto_free char *path = NULL;
-	char device[DEVICE_PATH_MAX];
-	int rc = data_path(pool, snapshot, &path, err);
-
-	if (!rc)
-		rc = pool_device_find(path, device, err);
-	if (!rc)
-		snprintf(ret_device, n, "%s", device);
-	return rc;
-}
-
 int pool_snapshot_attach(struct pool *pool, const char *snapshot, char *ret_device, size_t n,
 			 struct cairn_err *err)
 {

@@ -12,13 +12,6 @@
 #include "kube/object.h"
 #include "kube/timestamp.h"
 
-const char *session_state_name(enum session_state state)
-{
-	static const char *const names[] = {"Pending", "Ready", "Failed"};
-
-	return names[state];
-}
-
 static bool request_validate_is_final(int rc)
 {
 	return rc == CAIRN_NOT_FOUND || rc == CAIRN_PRECONDITION || rc == CAIRN_INVALID;

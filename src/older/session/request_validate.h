@@ -21,9 +21,6 @@ enum session_state {
 	SESSION_FAILED,
 };
 
-/* "Pending", "Ready", "Failed". */
-const char *session_state_name(enum session_state state);
-
 struct session_verdict {
 	enum session_state state;
 	struct cairn_err why;  /* set unless it is ready */
