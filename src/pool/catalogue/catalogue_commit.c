@@ -360,7 +360,8 @@ static void keep_log_short(struct conn *conn)
 {
 	int mode = SQLITE_CHECKPOINT_PASSIVE, pages = 0, copied = 0, rc;
 
-	if (conn->log_pages < CHECKPOINT_PAGES)
+	/* With a removed index, others may have copied newer pages already. */
+	if (conn->log_pages < CHECKPOINT_PAGES || !pool_catalogue_disk_vfs_is_current(conn->db))
 		return;
 	if (conn->log_pages >= CHECKPOINT_WAIT_PAGES) {
 		mode = SQLITE_CHECKPOINT_RESTART;

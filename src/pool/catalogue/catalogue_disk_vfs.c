@@ -57,6 +57,17 @@ static int vfs_shm_map(sqlite3_file *file, int region, int size, int extend,
 					      ret_memory);
 }
 
+/* Only checkpoints write to the main file. When the index is removed during one, another
+ * process may make another index and run a checkpoint too, and this one's pages are older. */
+static int vfs_write(sqlite3_file *file, const void *buf, int n, sqlite3_int64 offset)
+{
+	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
+
+	if (state->shm && !pool_shm_is_linked(state->shm))
+		return SQLITE_IOERR_WRITE;
+	return state->parent->xWrite(file, buf, n, offset);
+}
+
 static int vfs_shm_lock(sqlite3_file *file, int slot, int n, int flags)
 {
 	return pool_shm_lock(catalogue_disk_vfs_state_of(file)->shm, (unsigned)slot, (unsigned)n,
@@ -121,6 +132,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	state->parent = file->pMethods;
 	state->methods = *state->parent;
 	state->methods.xClose = vfs_close;
+	state->methods.xWrite = vfs_write;
 	state->methods.xShmMap = vfs_shm_map;
 	state->methods.xShmLock = vfs_shm_lock;
 	state->methods.xShmBarrier = vfs_shm_barrier;

@@ -15,6 +15,7 @@
 #include "pool/catalogue/catalogue_disk_vfs.h"
 
 #define ROWS 60
+#define MANY 130
 
 static void the_files_keep_their_blocks(void **state)
 {
@@ -308,6 +309,78 @@ static void a_closing_process_without_its_index_keeps_the_commits_of_others(void
 	assert_value(second, "first", "1");
 }
 
+/* More pages than start a checkpoint. */
+static void put_many(struct catalogue *cat, char byte)
+{
+	auto_batch *batch = new_batch(cat);
+	struct cairn_err err = {0};
+	char key[16], value[2001];
+
+	memset(value, byte, sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	for (int i = 0; i < MANY; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		pool_catalogue_put(batch, text(key), text(value));
+	}
+	assert_ok(pool_catalogue_commit(batch, CATALOGUE_DURABLE, &err), &err);
+}
+
+static int looks_to_removal; /* at the index by its name; 0 for no removal */
+
+/* Right after this look the index is removed, and another process commits, copies its log
+ * and begins it anew. */
+int lstat(const char *path, struct stat *ret)
+{
+	int rc = fstatat(AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);
+
+	if (strstr(path, "-shm") && looks_to_removal > 0 && --looks_to_removal == 0) {
+		struct catalogue *other;
+
+		assert_int_equal(unlink(path), 0);
+		other = open_again(true);
+		put_many(other, 'n');
+		assert_true(other->writer->log_is_copied);
+		pool_catalogue_close(other);
+		pool_catalogue_close(open_again(true));
+	}
+	return rc;
+}
+
+static void assert_newer(struct catalogue *cat)
+{
+	char key[16];
+
+	for (int i = 0; i < MANY; i++) {
+		struct cairn_err err = {0};
+		uint8_t *data = NULL;
+		size_t len;
+
+		snprintf(key, sizeof(key), "k%d", i);
+		assert_ok(pool_catalogue_get(cat, text(key), &data, &len, &err), &err);
+		assert_int_equal(data[0], 'n');
+		free(data);
+	}
+}
+
+static void no_older_pages_are_copied_after_the_index_was_removed(void **state)
+{
+	auto_catalogue *cat = NULL;
+	size_t faults = 0;
+
+	(void)state;
+	pool_catalogue_close(create_and_open());
+	cat = open_again(true);
+	put_one(cat, "one", "1", CATALOGUE_DURABLE);
+	looks_to_removal = 2; /* before the commit, after it */
+	put_many(cat, 'o');
+	assert_int_equal(looks_to_removal, 0);
+	pool_catalogue_close(cairn_take(cat));
+	cat = open_again(true);
+	assert_newer(cat);
+	assert_int_equal(pool_catalogue_check(cat, count_line, &faults, NULL), 0);
+	assert_int_equal(faults, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +392,7 @@ int main(void)
 		catalogue_test(a_link_that_appears_on_the_way_is_not_followed),
 		catalogue_test(commits_after_the_index_was_removed_are_kept),
 		catalogue_test(a_closing_process_without_its_index_keeps_the_commits_of_others),
+		catalogue_test(no_older_pages_are_copied_after_the_index_was_removed),
 	};
 
 	return cmocka_run_group_tests_name("pool/catalogue shm", tests, NULL, NULL);
