@@ -9,6 +9,7 @@ work on it; what needs space fails with NO_SPACE and leaves nothing behind.
 """
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -243,6 +244,20 @@ class FullTest(CliTest):
         self.assert_whole()
         self.assertTrue((self.pool / "reserve").exists())
 
+    def test_without_reserve_beside_another_process_the_error_is_clear(self):
+        """The commit needs the catalogue for itself; the wait for it ends."""
+        self.prepare()
+        self.forget_reserve()
+        other = sqlite3.connect(f"file:{self.pool}/catalogue.db?mode=ro", uri=True)
+        try:
+            other.execute("SELECT count(*) FROM kv").fetchall()
+            fill(self.disk)
+            done = self.cairn("snapshot", "delete", "data@s1", code=NO_SPACE)
+            self.assertIn("another process", done.stderr)
+        finally:
+            other.close()
+        self.cairn("snapshot", "delete", "data@s1")
+
     def test_a_full_pool_without_reserve_can_be_destroyed(self):
         self.prepare()
         self.forget_reserve()
@@ -292,6 +307,7 @@ class HostFull(FullTest):
     # On the host the writer competes with the image's filesystem, which stops when it loses.
     test_a_writer_that_takes_what_is_freed_stops_no_deletion = None
     test_a_full_pool_without_reserve_frees_space = None  # but see below
+    test_without_reserve_beside_another_process_the_error_is_clear = None
 
     def make_pool(self):
         self.make_disk(700, MKFS["ext4"][1])

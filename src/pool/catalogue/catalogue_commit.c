@@ -413,6 +413,12 @@ static int commit_in_room(struct catalogue *cat, struct catalogue_waiting *group
 	struct catalogue_room room = {.index_fd = -1};
 	int rc = pool_catalogue_room_enter(cat, &room, err);
 
+	/* Callers retry CAIRN_ABORTED. */
+	if (rc == CAIRN_ABORTED)
+		return cairn_err_set(err, CAIRN_NO_SPACE,
+				     "catalogue '%s': no space, and another process has it open; "
+				     "stop that process, or free some space",
+				     cat->path);
 	if (rc)
 		return rc;
 	rc = run_transaction(room.conn, group, &cat->uncertain, err);

@@ -17,6 +17,10 @@
 /* No record or statement is longer; this bounds a damaged length. */
 #define CONN_LENGTH_MAX (1 << 20)
 
+/* How long to wait for the other connections: one that is in use is so for milliseconds,
+ * and an idle one of another process may stay for days. */
+#define CONN_ALONE_MS 3000
+
 static const char *const stmt_text[CONN_STMT_COUNT] = {
 	[CONN_GET] = "SELECT v FROM kv WHERE k=?1",
 	[CONN_SCAN] = "SELECT k,v FROM kv WHERE k>=?1 ORDER BY k",
@@ -265,6 +269,8 @@ static int open_way(struct conn *conn, const struct open_way *way, int *ret_rc,
 
 	if (rc == SQLITE_OK)
 		rc = catalogue_conn_harden(conn->db);
+	if (rc == SQLITE_OK && way->exclusive)
+		rc = sqlite3_busy_timeout(conn->db, CONN_ALONE_MS);
 	if (rc == SQLITE_OK && way->exclusive)
 		rc = sqlite3_exec(conn->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
 	/* This statement reads the file, so the locking mode must be set

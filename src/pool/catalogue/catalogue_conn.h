@@ -30,6 +30,9 @@
  * connection here sets for itself; older versions ignore it. */
 #define CATALOGUE_LOG_PAGES 1021
 #define CATALOGUE_LOG_SQL   "PRAGMA default_cache_size=1021"
+/* Takes the mark away, and is a transaction of one frame. */
+#define CATALOGUE_NO_LOG_SQL \
+	"BEGIN IMMEDIATE;PRAGMA user_version=1;PRAGMA default_cache_size=0;COMMIT"
 
 /* Page cache of a connection, 256 KiB: a driver has many connections, and the kernel
  * caches the file too. */

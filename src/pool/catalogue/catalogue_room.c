@@ -90,14 +90,25 @@ int pool_catalogue_room_enter(struct catalogue *cat, struct catalogue_room *ret,
 	return rc;
 }
 
+/* XFS cannot make the file at 0 bytes free. */
+static bool has_trust_file(const struct conn *conn)
+{
+	cairn_auto_free char *name = cairn_printf("%s-trust", conn->path);
+
+	return name && access(name, F_OK) == 0;
+}
+
 /* The first commit rewrites a log that is not trusted, without which there is no
- * checkpoint; the second one restarts the log, and SQLite then cuts it to the limit. */
+ * checkpoint; the second one restarts the log, and SQLite then cuts it to the limit.
+ * Without a trust file, a restart that is killed looks like a lost log, so the main file
+ * must not say that it has one; the next checkpoint with a trust file adds that again. */
 bool pool_catalogue_room_shorten(const struct catalogue_room *room)
 {
 	struct conn *conn = room->conn;
 	int pages = 0, copied = -1, rc;
 
-	if (pool_conn_exec(conn, CATALOGUE_TOUCH_SQL, NULL) != 0)
+	if (pool_conn_exec(conn, has_trust_file(conn) ? CATALOGUE_TOUCH_SQL : CATALOGUE_NO_LOG_SQL,
+			   NULL) != 0)
 		return false;
 	pool_catalogue_vfs_checkpoint_alone();
 	rc = sqlite3_wal_checkpoint_v2(conn->db, "main", SQLITE_CHECKPOINT_FULL, &pages, &copied);
