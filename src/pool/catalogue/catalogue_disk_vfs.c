@@ -102,30 +102,35 @@ static int vfs_close(sqlite3_file *file)
 	return state->parent->xClose(file);
 }
 
-/* SQLite has no lock on the log, so it may be opened and closed independently.
- * Failures are ignored, because SQLite will report them. */
-static void allocate_log(const char *path)
+/* SQLite has no lock on the log, so it may be opened and closed independently. Other
+ * failures are ignored, because SQLite will report them; but a log that it cannot create
+ * for lack of space it opens for reading next, and reports that the file is missing. */
+static int allocate_log(const char *path)
 {
 	cairn_auto_fd int fd = -1;
 	struct stat st;
 
 	if (lstat(path, &st) == 0 && (uint64_t)st.st_blocks * 512 >= CATALOGUE_LOG_RESERVE)
-		return;
-	if (pool_shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) == 0)
-		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, CATALOGUE_LOG_RESERVE);
+		return SQLITE_OK;
+	if (pool_shm_open_beside(path, strlen(path) - strlen("-wal"), &fd) < 0)
+		return errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_OK;
+	(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, CATALOGUE_LOG_RESERVE);
+	return SQLITE_OK;
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
 		    int *ret_flags)
 {
 	struct vfs_file *state = catalogue_disk_vfs_state_of(file);
-	int rc;
+	int rc = SQLITE_OK;
 
 	(void)vfs;
 	memset(state, 0, sizeof(*state));
+	file->pMethods = NULL;
 	if ((flags & SQLITE_OPEN_WAL) && (flags & SQLITE_OPEN_READWRITE) && name)
-		allocate_log(name);
-	rc = parent_vfs->xOpen(parent_vfs, name, file, flags, ret_flags);
+		rc = allocate_log(name);
+	if (rc == SQLITE_OK)
+		rc = parent_vfs->xOpen(parent_vfs, name, file, flags, ret_flags);
 	if (rc != SQLITE_OK || !(flags & SQLITE_OPEN_MAIN_DB) || !file->pMethods)
 		return rc;
 	state->path = name;
