@@ -23,7 +23,7 @@ class Side:
         self.program = program
         self.top = tempfile.mkdtemp(prefix="cairn-bench.")
         self.pool = f"{self.top}/pool"
-        self.call("pool", "create", self.pool, "--backend", backend, "--size", "12G")
+        self.call("pool", "create", self.pool, "--backend", backend, "--size", "6G")
 
     def command(self, *args):
         return [self.program, "--pool", self.pool, *args]

@@ -24,7 +24,7 @@ def main():
     hours = DAYS * 24
     report = Report(f"retention: {SIZE >> 20} MiB volume, a snapshot an hour for {DAYS} days, each "
                     "deleted when the next is cut; 1 % of the blocks overwritten at random between")
-    with Pool("btrfs", size="20G") as pool:
+    with Pool("btrfs", size=str(max(4 << 30, 8 * SIZE))) as pool:
         path = pool.volume("data", SIZE)
         fill(path, SIZE, 1 << 20, SIZE >> 20, "every", 1)
         call(CAIRN, "snapshot", "create", "data@0")

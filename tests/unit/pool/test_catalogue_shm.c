@@ -329,6 +329,7 @@ static int looks_to_removal; /* at the index by its name; 0 for no removal */
 
 /* Right after this look the index is removed, and another process commits, copies its log
  * and begins it anew. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int lstat(const char *path, struct stat *ret)
 {
 	int rc = fstatat(AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);

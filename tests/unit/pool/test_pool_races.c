@@ -577,6 +577,7 @@ static void a_pool_is_made_while_another_goes(void **state)
 static const char *link_target; /* that the owner of a pool puts in place of a new directory */
 static char link_name[64];
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int mkdirat(int dir_fd, const char *name, mode_t mode)
 {
 	long rc = syscall(SYS_mkdirat, dir_fd, name, mode);
