@@ -15,7 +15,7 @@ session=${SESSION:-session-client}
 proto=${PROTO:-/usr/local/share/cairn/proto}
 version=${VERSION:-v1alpha2}
 scratch=$(mktemp -d)
-trap 'kubectl -n "$namespace" delete snapshotsessionrequest "$session" >/dev/null 2>&1
+trap 'kubectl -n "$namespace" delete snapshotsessionrequest "$session" >/dev/null 2>&1 || :
       rm -rf "$scratch"' EXIT
 
 if [ -z "${VOLUME:-}" ]; then

@@ -5,6 +5,7 @@ control plane: the shipped gRPC service, snapshot sessions, DifferentialSnapshot
 VolumeSnapshotDelta. All must tell the same blocks, and miss none."""
 import base64
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import time
 import unittest
 
 import cluster
-from generations import GROUP, HOST, OLDER, GenerationsTest, Roles, blocks
+from generations import DEPLOY, GROUP, HOST, OLDER, GenerationsTest, Roles, blocks
 from processes import wait_until
 from test_aggapi import Stack
 
@@ -21,6 +22,7 @@ import grpc  # noqa: E402
 from csidriver import load  # noqa: E402  pylint: disable=wrong-import-position
 
 CLIENT = cluster.peers_or_skip("dynamic-client")["dynamic-client"]
+TOOLS = cluster.peers_or_skip("grpcurl", "kubectl")
 LIMITS = (1, 7, 256)
 SHIPPED, SESSION = load("snapshotmetadata", "snapshot_session")
 
@@ -234,6 +236,26 @@ class Flavours(FlavoursTest):
         self.assertTrue(self.in_session(token, None, "data-2", 256))
         self.kube.kubectl("delete", "snapshotsessionrequest", "ends")
         wait_until(lambda: self.is_over(token), 60, "the session is over")
+
+    def test_the_example_of_a_shell_client(self):
+        tools = self.bed.directory / "tools"
+        tools.mkdir()
+        for name, path in TOOLS.items():
+            (tools / name).symlink_to(path)
+        done = subprocess.run(
+            [DEPLOY.parent / "examples/session-client.sh", "default", "data-1", "data-2"],
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "KUBECONFIG": str(self.app),
+                 "HOME": str(self.bed.directory), "VOLUME": self.csi.volume_id("data"),
+                 "PROTO": str(DEPLOY.parent / "src/proto")},
+            capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found, decoder, at = set(), json.JSONDecoder(), 0
+        while done.stdout[at:].strip():
+            at += len(done.stdout[at:]) - len(done.stdout[at:].lstrip())
+            message, at = decoder.raw_decode(done.stdout, at)
+            for entry in message.get("blockMetadata", ()):
+                found |= blocks(int(entry.get("byteOffset", 0)), int(entry["sizeBytes"]))
+        self.assertEqual(found, self.truth("data-1", "data-2"))
 
     def test_an_application_on_client_go(self):
         expected = self.truth("data-1", "data-2")
