@@ -216,7 +216,7 @@ class Story(unittest.TestCase):
         self.assertEqual(len(status["changedBlockDeltas"]), 256)
         self.assertEqual((status["limit"], status["state"]), (256, "Continue"))
         status = self.ask(delta(base="before", limit=100000))["status"]
-        self.assertEqual(status["limit"], 256)
+        self.assertEqual((status["limit"], status["effectiveLimit"]), (100000, 256))
 
     def test_a_data_token_gives_that_block_and_any_other_gives_nothing(self):
         self.stack.creator("fetcher")

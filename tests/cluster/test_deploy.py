@@ -3,6 +3,7 @@
 """What deploy/ ships, on a real API server: it is taken, validates, and gives no undue rights."""
 import base64
 import copy
+import itertools
 import json
 import os
 import pathlib
@@ -342,6 +343,51 @@ class Chart(unittest.TestCase):
         for key, item in overlay.items():
             with self.subTest(key):
                 self.assertEqual(chart[key], item)
+
+    GENERATIONS = {"sessions": "sessions", "differentialSnapshots": "diffsnap",
+                   "volumeSnapshotDelta": "volumesnapshotdelta"}
+
+    def enabled(self, *names):
+        return [f"generations.{name}.enabled=true" for name in names]
+
+    def test_it_gives_the_objects_of_any_combination_of_generations(self):
+        self.maxDiff = None
+        for n in range(4):
+            for names in itertools.combinations(self.GENERATIONS, n):
+                chart = compared(self.rendered(*self.enabled(*names)))
+                overlay = compared(with_components(
+                    "overlays/snapshot-metadata", *map(self.GENERATIONS.get, names)))
+                overlay = {key: item for key, item in overlay.items()
+                           if key[0] != "Namespace"
+                           and key[2] != "snapshotmetadataservices.cbt.storage.k8s.io"}
+                self.assertEqual(sorted(chart), sorted(overlay))
+                for key, item in overlay.items():
+                    with self.subTest(names, key=key):
+                        self.assertEqual(chart[key], item)
+
+    def test_generations_of_another_release_have_its_names(self):
+        made = objects_of(helm(
+            "template", "x", self.CHART, "--namespace", "y", "--kube-version", "1.35.4",
+            *self.words([*self.enabled(*self.GENERATIONS), "driverName=x.csi.dev",
+                         "generations.volumeSnapshotDelta.tolerations[0].operator=Exists",
+                         "generations.volumeSnapshotDelta.affinity.podAffinity.x=y",
+                         "affinity.nodeAffinity.x=y"])))
+        for item in made:
+            text = json.dumps(item).replace("cairn.csi.dev/pool", "")
+            if item["kind"] != "CustomResourceDefinition":
+                self.assertNotRegex(text, r"cairn-(?!snapshot-metadata-tls)[a-z]|cairn\.svc"
+                                    r"|cairn\.csi\.dev|\"namespace\": \"cairn\"")
+        pods = templates(made)
+        self.assertEqual(pods["x-aggapi"]["spec"]["affinity"], {"podAffinity": {"x": "y"}})
+        self.assertEqual(pods["x-aggapi"]["spec"]["tolerations"], [{"operator": "Exists"}])
+        self.assertEqual(pods["x-resizer"]["spec"]["affinity"], {"nodeAffinity": {"x": "y"}})
+        done = subprocess.run([DEPLOY / "certificates", "all"], capture_output=True, text=True,
+                              check=True, timeout=120,
+                              env={**os.environ, "RELEASE": "x", "NAMESPACE": "y"})
+        secrets = set(by_kind(objects_of(done.stdout), "Secret"))
+        used = {volume["secret"]["secretName"] for pod in pods.values()
+                for volume in pod["spec"].get("volumes", []) if "secret" in volume}
+        self.assertEqual(secrets, used)
 
     def test_every_account_of_the_chart_has_one_pod(self):
         made = self.rendered(*self.GROUPS)

@@ -325,7 +325,8 @@ class StoryOfSessions(OnNode):
         cls.kube.apply(DEPLOY / "sessions")
         made = subprocess.run([DEPLOY / "certificates", "sessions"], check=True,
                               capture_output=True, text=True, timeout=60).stdout
-        cls.kube.apply(made, "--server-side", "--force-conflicts")
+        cls.kube.apply(made, "--server-side", "--force-conflicts",
+                       "--field-manager=cairn-certificates")
         for what in ("statefulset/cairn-driver", "deployment/cairn-snapshot-metadata",
                      "deployment/cairn-manager"):
             cls.kube.kubectl("rollout", "status", "-n", "cairn", what, "--timeout=180s",

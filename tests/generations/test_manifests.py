@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifests of the older generations: a real API server takes them as they are, they are
 complete and give no undue rights, and when they are removed nothing at all is left."""
+import itertools
 import json
+import os
 import pathlib
+import re
+import subprocess
+import tempfile
 import unittest
 
 import yaml
@@ -150,7 +155,111 @@ class Manifests(unittest.TestCase):
         self.bed.processes.stop("discovery")
         self.remove("volumesnapshotdelta")
 
+    # ---- one by one ----
+
+    COMBINATIONS = [chosen for n in range(4) for chosen in itertools.combinations(OVERLAYS, n)]
+
+    def combined(self, chosen):
+        """The objects of the driver and its sidecar with these components."""
+        with tempfile.TemporaryDirectory(dir=self.kube.directory) as directory:
+            path = pathlib.Path(directory)
+            here = os.path.relpath(DEPLOY, path)
+            (path / "kustomization.yaml").write_text(json.dumps({
+                "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                "resources": [f"{here}/overlays/snapshot-metadata"],
+                "components": [f"{here}/components/{name}" for name in chosen]}))
+            return [item for item in yaml.safe_load_all(self.kube.kubectl("kustomize", path))
+                    if item]
+
+    @staticmethod
+    def args_of(objects, name):
+        return next(o["spec"]["template"]["spec"]["containers"][0]["args"] for o in objects
+                    if o["kind"] in WORKLOADS and o["metadata"]["name"] == name)
+
+    def test_components_go_together_in_any_combination(self):
+        flags = {"sessions": "--sessions", "diffsnap": "--differential-snapshots",
+                 "volumesnapshotdelta": "--snapshot-deltas"}
+        for chosen in self.COMBINATIONS:
+            with self.subTest(chosen):
+                objects = self.combined(chosen)
+                args = self.args_of(objects, "cairn-driver")
+                self.assertEqual({name for name, flag in flags.items() if flag in args},
+                                 set(chosen))
+                self.assertEqual("--sessions" in self.args_of(objects, "cairn-snapshot-metadata"),
+                                 "sessions" in chosen)
+                served = {version["served"] for o in objects
+                          if o["kind"] == "CustomResourceDefinition"
+                          for version in o["spec"]["versions"] if version["name"] == "v1alpha1"}
+                self.assertLessEqual(served, {"volumesnapshotdelta" not in chosen})
+
+    def test_all_of_them_are_taken_at_once(self):
+        """A trial first, then for good; what `deploy/certificates all` prints completes them."""
+        overlay = DEPLOY / "overlays/all-generations"
+        self.addCleanup(self.kube.run, "delete", "-k", overlay, "--ignore-not-found")
+        self.kube.kubectl("apply", "-f", DEPLOY / "base/namespace.yaml")
+        self.kube.kubectl("apply", "-k", DEPLOY / "crd")
+        self.kube.wait_crds()
+        tried = self.kube.run("apply", "--server-side", "--dry-run=server", "--validate=strict",
+                              "-k", overlay)
+        self.assertEqual(tried.returncode, 0, tried.stderr)
+        self.kube.kubectl("apply", "-k", overlay)
+        made = subprocess.run([DEPLOY / "certificates", "all"], check=True, capture_output=True,
+                              text=True, timeout=120).stdout
+        self.kube.apply(made, "--server-side", "--force-conflicts",
+                        "--field-manager=cairn-certificates")
+        for _ in range(2):
+            hook = self.kube.get("validatingwebhookconfiguration", "cairn-sessions")
+            config = hook["webhooks"][0]["clientConfig"]
+            self.assertRegex(config["service"]["path"], "^/validate-snapshotsessionrequest/.{40}")
+            self.assertTrue(config["caBundle"])
+            self.assertTrue(self.kube.get("apiservice", f"v1alpha1.{GROUP}")["spec"]["caBundle"])
+            # Applied again, the manifests leave it as it is.
+            self.kube.kubectl("apply", "-k", overlay)
+        secrets = {item["metadata"]["name"] for item in
+                   self.kube.get("-n", "cairn", "secrets")["items"]}
+        mounted = {volume["secret"]["secretName"] for o in self.objects("overlays/all-generations")
+                   if o["kind"] in WORKLOADS
+                   for volume in o["spec"]["template"]["spec"].get("volumes", [])
+                   if "secret" in volume}
+        self.assertEqual(secrets, mounted)
+        self.switch_off()
+        self.remove("overlays/snapshot-metadata")
+
+    def switch_off(self):
+        """Each component by itself; the driver and the others stay."""
+        left = set(OVERLAYS)
+        for name in OVERLAYS:
+            self.kube.kubectl("delete", "-k", DEPLOY / "components" / name, "--timeout=120s",
+                              timeout=150)
+            left.remove(name)
+            chosen = [other for other in OVERLAYS if other in left]
+            objects = self.combined(chosen)
+            self.kube.kubectl("apply", "-f", "-", text=json.dumps(
+                {"apiVersion": "v1", "kind": "List", "items": objects}))
+            found = {(resource.partition(".")[0], name) for resource, _, name in self.everything()}
+            with self.subTest(off=name):
+                for o in objects:
+                    self.assertIn(o["metadata"]["name"], {name for _, name in found})
+                gone = {o["metadata"]["name"] for o in self.objects(f"components/{name}")}
+                kept = {o["metadata"]["name"] for o in objects}
+                self.assertEqual({name for _, name in found} & (gone - kept) -
+                                 {f"v1alpha1.{GROUP}"}, set())
+                args = self.kube.get("-n", "cairn", "statefulset", "cairn-driver")["spec"][
+                    "template"]["spec"]["containers"][0]["args"]
+                self.assertEqual(args, self.args_of(objects, "cairn-driver"))
+
     # ---- what they say ----
+
+    def test_every_row_of_the_table_names_a_test_or_a_reason(self):
+        """docs/generations.md; each test that it names exists."""
+        text = (DEPLOY.parent / "docs/generations.md").read_text()
+        tests = DEPLOY.parent / "tests"
+        source = "".join(path.read_text() for path in [
+            *tests.rglob("test_*.py"), *(tests / "unit/older").glob("*.c")])
+        for name in re.findall(r"`((?:test|an?|the)_[a-z0-9_]+)`", text):
+            self.assertRegex(source, rf"\b{name}\(", name)
+        for row in re.findall(r"^\|(.*)\|$", text, re.MULTILINE):
+            self.assertTrue(all(cell.strip() for cell in row.split(" | ")), row)
 
     def objects(self, name):
         return [item for item in yaml.safe_load_all(

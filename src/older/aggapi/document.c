@@ -106,14 +106,13 @@ static int document_discovery(const char *version, const char *type, struct agga
 			     type, err);
 }
 
-static int document_openapi(struct aggapi_kinds *kinds, const struct kube_wait *wait,
-			    struct aggapi_document *d, struct cairn_err *err)
+static int document_openapi(struct aggapi_kinds *kinds, struct aggapi_document *d,
+			    struct cairn_err *err)
 {
-	kube_auto_json json_t *all = NULL, *passed = NULL;
+	kube_auto_json json_t *all = NULL;
+	kube_auto_json json_t *passed = kinds ? aggapi_kinds_openapi(kinds) : NULL;
 	int rc = kube_json_parse((const char *)aggapi_openapi_v3, aggapi_openapi_v3_len, &all, err);
 
-	if (!rc && kinds)
-		rc = aggapi_kinds_openapi(kinds, wait, &passed, err);
 	if (rc)
 		return rc;
 	if (passed && (json_object_update(kube_at(all, "paths"), kube_at(passed, "paths")) < 0 ||
@@ -151,7 +150,7 @@ int aggapi_document(enum aggapi_what what, const char *accept, struct aggapi_kin
 	case AGGAPI_OPENAPI_V3:
 		return document_fill(ret, v3_index, sizeof(v3_index) - 1, JSON);
 	case AGGAPI_OPENAPI_V3_GROUP:
-		return document_openapi(kinds, wait, ret, err);
+		return document_openapi(kinds, ret, err);
 	default:
 		return 0;
 	}

@@ -2,13 +2,19 @@
 
 #include "older/aggapi/passed_kinds.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/lock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/ticker.h"
+#include "base/wait.h"
 #include "kube/digest.h"
 #include "kube/kinds.h"
 #include "kube/kube_cache.h"
@@ -19,8 +25,11 @@
 #include "older/aggapi/openapi_rename.h"
 #include "older/aggapi/path.h"
 
-/* The OpenAPI documents are larger than the lists, and are read less often. */
-#define OPENAPI_KEEP_MS 10000U
+/* How often the kinds are looked at, and how often their OpenAPI documents are read, which
+ * are larger, unless the kinds have changed. */
+#define LOOK_MS    5000U
+#define OPENAPI_MS 300000U
+#define READ_MS    15000U
 
 /* All kinds of a version come from one document. */
 static const struct kube_resource *const passed[] = {
@@ -36,7 +45,11 @@ static const char *const versions[] = {KUBE_CBT_VERSION, "v1beta1"};
 struct aggapi_kinds {
 	struct kube_client *client;
 	struct kube_cache *lists;
-	struct kube_cache *documents;
+	struct cairn_ticker ticker;
+	json_t *known; /* used only by the ticker: the kinds when `document` was read */
+	uint64_t due_ns;
+	pthread_mutex_t lock;
+	json_t *document; /* guarded by lock; NULL until it was read */
 };
 
 struct held {
@@ -50,31 +63,6 @@ const struct kube_resource *aggapi_passed_kind(const char *plural)
 		if (strcmp(passed[i]->plural, plural) == 0)
 			return passed[i];
 	return NULL;
-}
-
-int aggapi_kinds_new(struct kube_client *client, struct aggapi_kinds **ret, struct cairn_err *err)
-{
-	cairn_cleanup(aggapi_kinds_freep) struct aggapi_kinds *k = cairn_calloc(1, sizeof(*k));
-	const struct kube_cache_options lists = {.entries_max = 1, .keep_ms = AGGAPI_KINDS_KEEP_MS};
-	const struct kube_cache_options documents = {.entries_max = 1, .keep_ms = OPENAPI_KEEP_MS};
-	int rc;
-
-	if (!k)
-		return cairn_err_nomem(err, "kinds");
-	k->client = client;
-	rc = kube_cache_new(&lists, &k->lists, err);
-	if (!rc)
-		rc = kube_cache_new(&documents, &k->documents, err);
-	if (!rc)
-		*ret = cairn_take(k);
-	return rc;
-}
-
-void aggapi_kinds_free(struct aggapi_kinds *kinds)
-{
-	kube_cache_free(kinds->lists);
-	kube_cache_free(kinds->documents);
-	free(kinds);
 }
 
 static void held_destroy(struct kube_value *value)
@@ -165,32 +153,33 @@ static int ask_lists(void *arg, const struct kube_wait *wait, struct kube_value 
 	return rc ? rc : hold(cairn_take(all), ret, err);
 }
 
-static int ask_documents(void *arg, const struct kube_wait *wait, struct kube_value **ret,
-			 uint64_t *until_ns, struct cairn_err *err)
+static int read_documents(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
+			  struct cairn_err *err)
 {
 	kube_auto_json json_t *all =
 		json_pack("{s:{}, s:{s:{}}}", "paths", "components", "schemas");
 	int rc = all ? 0 : cairn_err_nomem(err, "kinds");
 
-	(void)until_ns;
 	for (size_t i = 0; !rc && i < sizeof(versions) / sizeof(versions[0]); i++) {
 		kube_auto_json json_t *document = NULL;
 		char path[128];
 
 		snprintf(path, sizeof(path), "/openapi/v3/apis/" AGGAPI_GROUP "/%s", versions[i]);
-		rc = read_document(arg, path, wait, &document, err);
+		rc = read_document(kinds, path, wait, &document, err);
 		if (!rc && document)
 			rc = aggapi_openapi_rename(document, versions[i], is_passed, all, err);
 	}
-	return rc ? rc : hold(cairn_take(all), ret, err);
+	if (!rc)
+		*ret = cairn_take(all);
+	return rc;
 }
 
-static int from_cache(struct kube_cache *cache, kube_cache_ask ask, struct aggapi_kinds *kinds,
-		      const struct kube_wait *wait, json_t **ret, struct cairn_err *err)
+int aggapi_kinds_list(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
+		      struct cairn_err *err)
 {
 	const struct kube_digest key = kube_digest_of("kinds", NULL);
 	struct kube_value *value = NULL;
-	int rc = kube_cache_get(cache, &key, ask, kinds, wait, &value, err);
+	int rc = kube_cache_get(kinds->lists, &key, ask_lists, kinds, wait, &value, err);
 
 	if (rc)
 		return rc;
@@ -199,14 +188,64 @@ static int from_cache(struct kube_cache *cache, kube_cache_ask ask, struct aggap
 	return 0;
 }
 
-int aggapi_kinds_list(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
-		      struct cairn_err *err)
+/* The documents are read ahead of requests for ours: the API server holds a lock while it
+ * passes such a request on, and a request for another document can wait for that lock. */
+static uint64_t kinds_look(void *arg)
 {
-	return from_cache(kinds->lists, ask_lists, kinds, wait, ret, err);
+	struct aggapi_kinds *kinds = arg;
+	const struct kube_wait wait = {.deadline_ns = cairn_after_ms(READ_MS)};
+	kube_auto_json json_t *list = NULL, *document = NULL, *old = NULL;
+	struct cairn_err err = {0};
+	int rc = aggapi_kinds_list(kinds, &wait, &list, &err);
+
+	if (!rc && json_equal(list, kinds->known) && cairn_monotonic_ns() < kinds->due_ns)
+		return LOOK_MS;
+	if (!rc)
+		rc = read_documents(kinds, &wait, &document, &err);
+	if (rc) {
+		cairn_log(CAIRN_LOG_DEBUG, "kinds cannot be read", CAIRN_STR("error", err.msg));
+		return LOOK_MS;
+	}
+	json_decref(kinds->known);
+	kinds->known = cairn_take(list);
+	kinds->due_ns = cairn_after_ms(OPENAPI_MS);
+	pthread_mutex_lock(&kinds->lock);
+	old = kinds->document;
+	kinds->document = cairn_take(document);
+	pthread_mutex_unlock(&kinds->lock);
+	return LOOK_MS;
 }
 
-int aggapi_kinds_openapi(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
-			 struct cairn_err *err)
+int aggapi_kinds_new(struct kube_client *client, struct aggapi_kinds **ret, struct cairn_err *err)
 {
-	return from_cache(kinds->documents, ask_documents, kinds, wait, ret, err);
+	cairn_cleanup(aggapi_kinds_freep) struct aggapi_kinds *k = cairn_calloc(1, sizeof(*k));
+	const struct kube_cache_options lists = {.entries_max = 1, .keep_ms = AGGAPI_KINDS_KEEP_MS};
+	int rc;
+
+	if (!k)
+		return cairn_err_nomem(err, "kinds");
+	k->client = client;
+	pthread_mutex_init(&k->lock, NULL);
+	rc = kube_cache_new(&lists, &k->lists, err);
+	if (!rc)
+		rc = cairn_ticker_start(&k->ticker, "kinds", 0, kinds_look, k, err);
+	if (!rc)
+		*ret = cairn_take(k);
+	return rc;
+}
+
+void aggapi_kinds_free(struct aggapi_kinds *kinds)
+{
+	cairn_ticker_stop(&kinds->ticker);
+	kube_cache_free(kinds->lists);
+	json_decref(kinds->known);
+	json_decref(kinds->document);
+	pthread_mutex_destroy(&kinds->lock);
+	free(kinds);
+}
+
+json_t *aggapi_kinds_openapi(struct aggapi_kinds *kinds)
+{
+	cairn_scoped_lock(&kinds->lock);
+	return json_incref(kinds->document);
 }

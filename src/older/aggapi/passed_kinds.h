@@ -36,9 +36,9 @@ CAIRN_DEFINE_CLEANUP(struct aggapi_kinds, aggapi_kinds_free);
 int aggapi_kinds_list(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
 		      struct cairn_err *err);
 
-/* Returns the OpenAPI document (version 3) of those kinds, renamed to the version of this
- * server: {"paths": …, "components": {"schemas": …}}. The caller owns it. */
-int aggapi_kinds_openapi(struct aggapi_kinds *kinds, const struct kube_wait *wait, json_t **ret,
-			 struct cairn_err *err);
+/* Returns the OpenAPI document (version 3) of those kinds as a thread last read it, renamed
+ * to the version of this server: {"paths": …, "components": {"schemas": …}}. NULL before
+ * that; otherwise the caller's reference. */
+json_t *aggapi_kinds_openapi(struct aggapi_kinds *kinds);
 
 #endif

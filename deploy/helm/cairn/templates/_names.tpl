@@ -65,6 +65,9 @@ spec:
       {{- with .root.Values.tolerations }}
       tolerations: {{- toYaml . | nindent 8 }}
       {{- end }}
+      {{- with .root.Values.affinity }}
+      affinity: {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end }}
 {{- define "cairn.user" -}}
 runAsNonRoot: true
