@@ -149,6 +149,30 @@ class WithoutCsiFeature(velerobed.VeleroTest):
         self.velero.delete(name)
         self.assertEqual(set(self.storage_snapshots()), before)
 
+    def test_restore_where_the_storage_snapshot_is_gone_and_the_driver_lists_snapshots(self):
+        """The controllers see that it is missing: readyToUse of both objects is false."""
+        self.kube.namespace("lost")
+        self.csi.claim("data", namespace="lost")
+        before = set(self.storage_snapshots())
+        self.velero.backup("g1", "--include-namespaces", "lost")
+        (handle,) = set(self.storage_snapshots()) - before
+        (entry,) = [entry for entry in json.loads(
+            self.csi.cairn("snapshot", "list", "-o", "json"))["snapshots"]
+                    if entry["id"] == handle]
+        self.csi.cairn("snapshot", "delete", f"{entry['volume']}@{entry['name']}")
+        self.velero.restore("g1", "g1", "--namespace-mappings", "lost:lost2")
+
+        def state():
+            (found,) = self.kube.get("-n", "lost2", "volumesnapshots")["items"]
+            content = self.kube.get("volumesnapshotcontent",
+                                    found["spec"]["source"]["volumeSnapshotContentName"])
+            return [item.get("status", {}).get("readyToUse") for item in (found, content)]
+        velerobed.wait_until(lambda: state() == [False, False], 60, "both are not ready")
+        claim = self.kube.get("-n", "lost2", "pvc", "data")
+        self.assertEqual(claim["status"]["phase"], "Pending")
+        self.kube.delete("-n", "lost2", "pvc", "data")
+        self.velero.delete("g1")
+
     def test_a_failing_driver_fails_the_item_and_leaves_nothing(self):
         self.kube.namespace("broken")
         self.csi.claim("data", namespace="broken")
