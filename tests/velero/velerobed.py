@@ -114,7 +114,7 @@ class Velero:
 
     def progress_kinds(self):
         """The CRDs of deploy/velero, and a VolumeSnapshotLocation of ours."""
-        self.kube.kubectl("apply", "--server-side", "-f",
+        self.kube.kubectl("apply", "--server-side", "-k",
                           pathlib.Path(__file__).resolve().parents[2] / "deploy/velero/crd")
         self.kube.wait_crds()
         self.kube.discover()
