@@ -43,6 +43,8 @@ static int relay(struct net_call *call, void *arg, struct cairn_err *err)
 	struct net_rpc_options options = {.path = net_call_metadata(call, "x-to", NULL),
 					  .identity_only = true};
 	struct net_relay_options relay_options = {.scan = scan, .arg = w, .flows = &w->flows};
+	/* Several floods run at once. */
+	bool flood = strcmp(options.path, "/t.T/Flood") == 0;
 	const uint8_t *data;
 	size_t n;
 	int rc = net_call_recv(call, &data, &n, err);
@@ -53,7 +55,7 @@ static int relay(struct net_call *call, void *arg, struct cairn_err *err)
 	if (rc == 0)
 		rc = net_rpc_send(up, data, n, true, err);
 	if (rc == 0)
-		rc = net_relay_run(call, up, &relay_options, &w->last, err);
+		rc = net_relay_run(call, up, &relay_options, flood ? NULL : &w->last, err);
 	return rc;
 }
 
