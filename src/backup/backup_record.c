@@ -46,11 +46,11 @@ struct backup_record backup_record_of(const struct repo_snapshot *snapshot)
 		{"volume", &record.volume},     {"volume-id", &record.volume_id},
 		{"snapshot", &record.snapshot}, {"snapshot-id", &record.snapshot_id},
 		{"mode", &record.mode},         {"read", &read},
-		{"pool-id", &record.pool_id},
+		{"pool-id", &record.pool_id},   {"pool", &record.pool_dir},
 	};
 
 	record.volume = record.volume_id = record.snapshot = record.snapshot_id = record.mode = "";
-	record.pool_id = "";
+	record.pool_id = record.pool_dir = "";
 	for (size_t i = 0; i < snapshot->n_tags; i++) {
 		record.ours |= strcmp(snapshot->tags[i], TAG_OURS) == 0;
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
@@ -82,7 +82,7 @@ bool backup_record_is_of_pool(const struct backup_record *record, const char *po
 bool backup_tag_is_own(const char *tag, size_t n)
 {
 	static const char *const names[] = {"volume", "volume-id", "snapshot", "snapshot-id",
-					    "mode",   "read",      "pool-id"};
+					    "mode",   "read",      "pool-id",  "pool"};
 
 	if (n == strlen(TAG_OURS) && memcmp(tag, TAG_OURS, n) == 0)
 		return true;
@@ -108,9 +108,10 @@ int backup_tags_make(const struct backup_record *record, struct backup_tags *ret
 		cairn_printf("mode=%s", record->mode),
 		cairn_printf("read=%" PRIu64, record->bytes_read),
 		has_pool ? cairn_printf("pool-id=%s", record->pool_id) : NULL,
+		has_pool ? cairn_printf("pool=%s", record->pool_dir ? record->pool_dir : "") : NULL,
 	}};
 
-	tags.n = has_pool ? BACKUP_TAGS : BACKUP_TAGS - 1;
+	tags.n = has_pool ? BACKUP_TAGS : BACKUP_TAGS - 2;
 	for (size_t i = 0; i < tags.n; i++) {
 		if (!tags.at[i]) {
 			backup_tags_done(&tags);

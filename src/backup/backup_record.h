@@ -37,7 +37,8 @@ struct backup_record {
 	bool ours; /* has the tag "cairn" */
 	const char *volume;
 	const char *volume_id;
-	const char *pool_id; /* of the pool that held the volume; "" also for older backups */
+	const char *pool_dir; /* the directory of that pool */
+	const char *pool_id;  /* of the pool that held the volume; "" also for older backups */
 	const char *snapshot;
 	const char *snapshot_id;
 	const char *mode;
@@ -60,10 +61,10 @@ bool backup_record_is_of_pool(const struct backup_record *record, const char *po
 bool backup_tag_is_own(const char *tag, size_t n);
 
 /* The tags of a backup: names and values; freed with backup_tags_done(). */
-#define BACKUP_TAGS 8
+#define BACKUP_TAGS 9
 struct backup_tags {
 	char *at[BACKUP_TAGS];
-	size_t n; /* one less without a pool */
+	size_t n; /* two less without a pool */
 };
 
 int backup_tags_make(const struct backup_record *record, struct backup_tags *ret,

@@ -59,7 +59,8 @@ struct backup_source {
 	const struct backup_source_ops *ops;
 	const char *volume_id;
 	const char *volume_name;
-	const char *pool_id; /* of the pool that holds the volume, or NULL */
+	const char *pool_id;  /* of the pool that holds the volume, or NULL */
+	const char *pool_dir; /* the pool's directory, or NULL */
 	const char *snapshot_id;
 	const char *snapshot_name;
 	const char *kubernetes; /* JSON of objects to keep with the backup, or NULL */

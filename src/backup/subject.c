@@ -3,6 +3,7 @@
 #include "backup/subject.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct member {
 	const char *host, *name;
 	enum kind kind;
 	struct backup_record record;
+	int64_t time_ns;
 	size_t i; /* in the caller's list */
 };
 
@@ -85,6 +87,60 @@ static void join_equal(const struct sets *sets, struct member *members, size_t n
 	}
 }
 
+/* The backups of one pool among those of one name. */
+struct pool_span {
+	const struct member *first; /* one of them in the newest directory */
+	int64_t from_ns, to_ns;
+	size_t end; /* the index of the next pool */
+};
+
+/* `members` are sorted by pool. */
+static struct pool_span span_of(const struct member *members, size_t start, size_t n)
+{
+	struct pool_span span = {.first = &members[start],
+				 .from_ns = members[start].time_ns,
+				 .to_ns = members[start].time_ns,
+				 .end = start + 1};
+
+	for (; span.end < n &&
+	       strcmp(members[span.end].record.pool_id, members[start].record.pool_id) == 0;
+	     span.end++) {
+		const struct member *member = &members[span.end];
+
+		if (member->time_ns > span.to_ns) {
+			span.to_ns = member->time_ns;
+			span.first = member;
+		}
+		if (member->time_ns < span.from_ns)
+			span.from_ns = member->time_ns;
+	}
+	return span;
+}
+
+/* A pool that was lost and created again in its directory has a new id. Two pools that exist at
+ * the same time, one of them moved, have backups at alternating times. */
+static void join_successors(const struct sets *sets, const struct member *members, size_t n)
+{
+	size_t start = 0;
+
+	while (start < n && !*members[start].record.pool_id)
+		start++;
+	for (size_t i = start; i < n;) {
+		struct pool_span a = span_of(members, i, n);
+
+		for (size_t k = a.end; k < n;) {
+			struct pool_span b = span_of(members, k, n);
+
+			if (*a.first->record.pool_dir &&
+			    (a.to_ns < b.from_ns || b.to_ns < a.from_ns) &&
+			    strcmp(a.first->record.pool_dir, b.first->record.pool_dir) == 0)
+				set_join(sets, a.first->i, b.first->i);
+			k = b.end;
+		}
+		i = a.end;
+	}
+}
+
 /* Joins the members without a pool among those of one name, which are sorted by pool: to the
  * only pool, otherwise to each other. */
 static void join_without_pool(const struct sets *sets, const struct member *members, size_t n)
@@ -121,6 +177,7 @@ static void join_all(const struct sets *sets, struct member *members, size_t n)
 		for (end = i + 1; end < n; end++)
 			if (compare_name(&members[i], &members[end]) != 0)
 				break;
+		join_successors(sets, members + i, end - i);
 		join_without_pool(sets, members + i, end - i);
 	}
 }
@@ -130,6 +187,7 @@ static struct member member_of(const struct repo_snapshot *snapshot, size_t i)
 	struct member member = {.host = snapshot->hostname ? snapshot->hostname : "",
 				.name = backup_subject_name(snapshot),
 				.record = backup_record_of(snapshot),
+				.time_ns = snapshot->time_ns,
 				.i = i};
 
 	if (member.record.ours)

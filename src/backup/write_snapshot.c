@@ -180,6 +180,7 @@ static int put_snapshot(struct repo *repo, const struct save_spec *spec, const c
 		.volume = spec->source->volume_name,
 		.volume_id = spec->source->volume_id,
 		.pool_id = spec->source->pool_id,
+		.pool_dir = spec->source->pool_dir,
 		.snapshot = spec->source->snapshot_name,
 		.snapshot_id = spec->source->snapshot_id,
 		.mode = backup_mode_name(result->mode),

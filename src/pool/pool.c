@@ -262,6 +262,11 @@ const char *pool_id(const struct pool *pool)
 	return pool->marker.id;
 }
 
+const char *pool_directory(const struct pool *pool)
+{
+	return pool->dir;
+}
+
 int pool_info_get(struct pool *pool, struct pool_info *ret, struct cairn_err *err)
 {
 	struct pool_info info = {

@@ -130,6 +130,9 @@ void pool_hold_release(struct pool_hold *hold);
 /* The id that the pool was given when it was created; belongs to the pool. */
 const char *pool_id(const struct pool *pool);
 
+/* Its directory, an absolute path without links; belongs to the pool. */
+const char *pool_directory(const struct pool *pool);
+
 struct pool_info {
 	char dir[4096];
 	const char *backend;

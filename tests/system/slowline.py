@@ -16,11 +16,12 @@ def rest_server():
     return line.split()[1]
 
 
-def run(delayline, round_trip_ms, place, log, command, **environment):
-    """Runs the command with the server behind the line; returns its exit status."""
+def run(delayline, round_trip_ms, place, log, command, ahead=(), **environment):
+    """Runs the command with the server behind the line; returns its exit status. `ahead` is put
+    before all of it, for example to give it a priority."""
     os.makedirs(place, exist_ok=True)
     return subprocess.run(
-        [delayline, str(round_trip_ms // 2), str(LINE), log,
+        [*ahead, delayline, str(round_trip_ms // 2), str(LINE), log,
          rest_server(), "--no-auth", "--listen", "10.99.0.2:8000", "--path", place,
          "--", *command], env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
         check=False).returncode

@@ -3,6 +3,7 @@
 """`cairn backup create VOLUME...`: a snapshot for each, one point in time, nothing left behind."""
 import json
 import os
+import shutil
 import signal
 import struct
 import sys
@@ -196,6 +197,20 @@ class TwoPools(VolumeTest):
         self.assertEqual({e["id"] for e in forgotten if e["event"] == "forget"},
                          {here[0], there[0]})
         self.assertEqual([b["id"] for b in self.backups()], [here[1], there[1]])
+
+    def test_a_pool_that_was_lost_and_made_again_goes_on(self):
+        first = self.events("create", "data")[0]
+        want = self.volume("data")
+        shutil.rmtree(self.pool)
+        self.cairn("pool", "create", self.pool, "--backend", "copy")
+        self.backup("restore", "data", "--to", "data")
+        again = self.events("create", "data")[0]
+        self.assertNotEqual(again["pool_id"], first["pool_id"])
+        self.assertEqual(self.restored("data"), want)
+        self.backup("forget", "--keep-last", "1")
+        self.assertEqual([b["id"] for b in self.backups()], [again["id"]])
+        # The name of a snapshot that is gone would not fit on a line of 80 columns.
+        self.assertRegex(self.backup("list").stdout.splitlines()[-1], r"^\S+  \S+  data  ")
 
     def test_a_volume_that_was_made_again_goes_on(self):
         self.backup("create", "data")

@@ -29,11 +29,29 @@ static const struct cmd_column columns[] = {
 	{.title = "TAGS", .spare = 4},
 };
 
-/* "data@s1", or the path for backups by other programs. */
+/* True for "backup-20260102T030405Z-1a2b", the snapshot that `create VOLUME` cuts and deletes. */
+static bool is_cut_for_backup(const char *snapshot)
+{
+	static const char form[] = "backup-00000000T000000Z-";
+	size_t n = sizeof(form) - 1;
+
+	if (strlen(snapshot) != n + 4)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (form[i] == '0' ? snapshot[i] < '0' || snapshot[i] > '9'
+				   : snapshot[i] != form[i])
+			return false;
+	return true;
+}
+
+/* "data@s1", or the path for backups by other programs. The name of a snapshot that existed only
+ * for the backup repeats its time, and would not fit on a line. */
 static const char *backup_list_subject(const struct backup_record *record, char *out, size_t n)
 {
 	if (!record->ours)
 		return record->path;
+	if (backup_record_is_file(record) || is_cut_for_backup(record->snapshot))
+		return record->volume;
 	snprintf(out, n, "%s@%s", record->volume, record->snapshot);
 	return out;
 }
@@ -197,7 +215,7 @@ static void describe_text(const struct repo_snapshot *snapshot, const struct bac
 	}
 	cmd_out_fact("volume", "%s (%s)", record->volume, record->volume_id);
 	if (*record->pool_id)
-		cmd_out_fact("pool", "%s", record->pool_id);
+		cmd_out_fact("pool", "%s (%s)", record->pool_id, record->pool_dir);
 	cmd_out_fact("snapshot", "%s (%s)", record->snapshot, record->snapshot_id);
 	cmd_out_fact("cut", "%s", cmd_time_text(m->snapshot_time_ns, time));
 	cmd_out_fact("size", "%s", cairn_format_size(image->size, size));

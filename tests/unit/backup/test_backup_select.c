@@ -21,7 +21,7 @@ struct made {
 	const char *volume, *volume_id, *snapshot, *host;
 	int64_t time;
 	struct repo_id id;
-	const char *pool_id;
+	const char *pool_id, *pool_dir;
 };
 
 static void save(struct repofix *fix, const struct repo_id *tree, struct made *m)
@@ -29,6 +29,7 @@ static void save(struct repofix *fix, const struct repo_id *tree, struct made *m
 	struct backup_record record = {.volume = m->volume,
 				       .volume_id = m->volume_id,
 				       .pool_id = m->pool_id,
+				       .pool_dir = m->pool_dir,
 				       .snapshot = m->snapshot,
 				       .snapshot_id = m->snapshot,
 				       .mode = "full"};
@@ -52,9 +53,9 @@ static void save(struct repofix *fix, const struct repo_id *tree, struct made *m
 	assert_ok(repo_snapshot_save(fix->repo, &snapshot, &m->id, &err), &err);
 }
 
-static struct made data1 = {"data", "vol-1", "monday", "a", 100, {{0}}, NULL};
-static struct made data2 = {"data", "vol-1", "tuesday", "a", 200, {{0}}, NULL};
-static struct made logs = {"logs", "vol-2", "tuesday", "a", 300, {{0}}, NULL};
+static struct made data1 = {"data", "vol-1", "monday", "a", 100, {{0}}, NULL, NULL};
+static struct made data2 = {"data", "vol-1", "tuesday", "a", 200, {{0}}, NULL, NULL};
+static struct made logs = {"logs", "vol-2", "tuesday", "a", 300, {{0}}, NULL, NULL};
 
 /* Three backups of two volumes, the newest of the second. */
 static void save_all(struct repofix *fix)
@@ -122,7 +123,7 @@ static void a_name_leads_to_one_volume(void **state)
 static void the_only_one_is_not_the_newest_of_several(void **state)
 {
 	struct repofix *fix = *state;
-	struct made again = {"data", "vol-1", "monday", "a", 400, {{0}}, NULL};
+	struct made again = {"data", "vol-1", "monday", "a", 400, {{0}}, NULL, NULL};
 
 	save_all(fix);
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = "data", .only = true}, NULL),
@@ -168,7 +169,7 @@ static void the_latest_is_of_one_volume(void **state)
 
 static void a_volume_of_another_host_is_another(void **state)
 {
-	struct made other = {"data", "vol-9", "friday", "b", 400, {{0}}, NULL};
+	struct made other = {"data", "vol-9", "friday", "b", 400, {{0}}, NULL, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -184,7 +185,7 @@ static void a_volume_of_another_host_is_another(void **state)
 /* A volume that was made again has another id, and is the same to its user. */
 static void a_volume_that_was_made_again_goes_on(void **state)
 {
-	struct made again = {"data", "vol-7", "friday", "a", 400, {{0}}, NULL};
+	struct made again = {"data", "vol-7", "friday", "a", 400, {{0}}, NULL, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -196,9 +197,9 @@ static void a_volume_that_was_made_again_goes_on(void **state)
 /* Two pools of one host, each with a volume of the same name, and a repository. */
 static void a_volume_of_another_pool_is_another(void **state)
 {
-	struct made first = {"data", "vol-7", "wednesday", "a", 400, {{0}}, "aaaa1"};
-	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2"};
-	struct made made_again = {"data", "vol-9", "sunday", "a", 600, {{0}}, "aaaa1"};
+	struct made first = {"data", "vol-7", "wednesday", "a", 400, {{0}}, "aaaa1", "/a"};
+	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2", "/b"};
+	struct made made_again = {"data", "vol-9", "sunday", "a", 600, {{0}}, "aaaa1", "/a"};
 	struct backup_choice by_name = {.name = "data"};
 	cairn_cleanup(repo_snapshot_freep) struct repo_snapshot *found = NULL;
 	struct repofix *fix = *state;
@@ -229,12 +230,30 @@ static void a_volume_of_another_pool_is_another(void **state)
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = "logs"}, &logs), 0);
 }
 
+/* A lost pool that was created again, and restored from its backups. */
+static void a_pool_that_was_made_again_goes_on(void **state)
+{
+	struct made lost = {"data", "vol-7", "wednesday", "a", 400, {{0}}, "aaaa1", "/pool"};
+	struct made again = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2", "/pool"};
+	struct made moved = {"data", "vol-7", "sunday", "a", 600, {{0}}, "aaaa1", "/moved"};
+	struct backup_choice by_name = {.name = "data"};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &lost);
+	save_one(fix, &again);
+	assert_int_equal(code_of(fix, by_name, &again), 0);
+	/* It was not lost. */
+	save_one(fix, &moved);
+	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
+}
+
 /* data1 and data2, which record no pool, are of vol-1. */
 static void backups_without_a_pool_follow_their_volume(void **state)
 {
-	struct made first = {"data", "vol-1", "wednesday", "a", 400, {{0}}, "aaaa1"};
-	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2"};
-	struct made stray = {"data", "vol-3", "saturday", "a", 600, {{0}}, NULL};
+	struct made first = {"data", "vol-1", "wednesday", "a", 400, {{0}}, "aaaa1", "/a"};
+	struct made second = {"data", "vol-8", "friday", "a", 500, {{0}}, "bbbb2", "/b"};
+	struct made stray = {"data", "vol-3", "saturday", "a", 600, {{0}}, NULL, NULL};
 	cairn_cleanup(repo_snapshot_list_done) struct repo_snapshot_list list = {0};
 	cairn_auto_free size_t *subjects = NULL;
 	struct repofix *fix = *state;
@@ -262,7 +281,7 @@ static void backups_without_a_pool_follow_their_volume(void **state)
 /* 'create --file … --volume-name data' beside a volume that is called data. */
 static void a_file_and_a_volume_of_one_name_are_two(void **state)
 {
-	struct made file = {"data", "a:data", "20260101T000000Z", "a", 400, {{0}}, NULL};
+	struct made file = {"data", "a:data", "20260101T000000Z", "a", 400, {{0}}, NULL, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -279,7 +298,7 @@ static void a_file_and_a_volume_of_one_name_are_two(void **state)
 /* What others made has no volume; beside one of ours it makes "latest" unclear. */
 static void a_foreign_snapshot_counts(void **state)
 {
-	struct made foreign = {"/home", NULL, NULL, "a", 400, {{0}}, NULL};
+	struct made foreign = {"/home", NULL, NULL, "a", 400, {{0}}, NULL, NULL};
 	struct repofix *fix = *state;
 
 	save_all(fix);
@@ -294,7 +313,7 @@ static void a_short_id_is_not_taken_for_a_volume(void **state)
 {
 	struct repofix *fix = *state;
 	char hex[REPO_ID_TEXT_MAX], name[8] = {0};
-	struct made odd = {name, "vol-5", "s", "a", 500, {{0}}, NULL};
+	struct made odd = {name, "vol-5", "s", "a", 500, {{0}}, NULL, NULL};
 
 	save_all(fix);
 	repo_id_format(&logs.id, hex);
@@ -347,6 +366,7 @@ int main(void)
 		with_repo(a_volume_of_another_host_is_another),
 		with_repo(a_volume_that_was_made_again_goes_on),
 		with_repo(a_volume_of_another_pool_is_another),
+		with_repo(a_pool_that_was_made_again_goes_on),
 		with_repo(backups_without_a_pool_follow_their_volume),
 		with_repo(a_file_and_a_volume_of_one_name_are_two),
 		with_repo(a_foreign_snapshot_counts),
