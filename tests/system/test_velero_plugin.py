@@ -18,8 +18,9 @@ class VeleroPluginTest(veleroplugin.PluginTest):
         self.assertEqual({entry.command for entry in found}, {PLUGIN})
         self.assertEqual(sorted((entry.kind, entry.name) for entry in found), [
             ("BackupItemActionV2", PVC), ("BackupItemActionV2", VS), ("BackupItemActionV2", VSC),
-            ("DeleteItemAction", VSC), ("RestoreItemActionV2", PV), ("RestoreItemActionV2", PVC),
-            ("RestoreItemActionV2", VS), ("RestoreItemActionV2", VSC),
+            ("DeleteItemAction", VSC), ("DeleteItemAction", "cairn.csi.dev/dataupload"),
+            ("RestoreItemActionV2", PV), ("RestoreItemActionV2", PVC), ("RestoreItemActionV2", VS),
+            ("RestoreItemActionV2", VSC),
             ("VolumeSnapshotter", "cairn.csi.dev/snapshotter")])
         selector = plugin.call(ACTIONS, "RestoreItemAction", "AppliesTo", plugin=PVC)
         self.assertEqual(selector.resource_selector.selector, "velero.io/volume-snapshot-name")
