@@ -42,7 +42,7 @@ static char *rename_text(const char *text, const char *version)
 
 		if (n > 0) {
 			cairn_buf_add(&out, text, prefix);
-			cairn_buf_adds(&out, AGGAPI_VERSION + 1);
+			cairn_buf_adds(&out, &AGGAPI_VERSION[1]);
 		} else {
 			n = 1;
 			cairn_buf_addc(&out, *text);
