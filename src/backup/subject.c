@@ -117,8 +117,31 @@ static struct pool_span span_of(const struct member *members, size_t start, size
 	return span;
 }
 
+static bool is_same_place(const struct pool_span *a, const struct pool_span *b)
+{
+	return *a->first->record.pool_dir &&
+	       strcmp(a->first->record.pool_dir, b->first->record.pool_dir) == 0;
+}
+
+/* True if another pool in the directory has backups of the same period, so that neither was lost
+ * when the other was created: disks that are mounted in turn. */
+static bool takes_turns(const struct pool_span *span, const struct member *members, size_t start,
+			size_t n)
+{
+	for (size_t i = start; i < n;) {
+		struct pool_span other = span_of(members, i, n);
+
+		if (other.end != span->end && is_same_place(span, &other) &&
+		    span->to_ns >= other.from_ns && other.to_ns >= span->from_ns)
+			return true;
+		i = other.end;
+	}
+	return false;
+}
+
 /* A pool that was lost and created again in its directory has a new id. Two pools that exist at
- * the same time, one of them moved, have backups at alternating times. */
+ * the same time, one of them moved, have backups at alternating times; a third one must not
+ * connect them. */
 static void join_successors(const struct sets *sets, const struct member *members, size_t n)
 {
 	size_t start = 0;
@@ -127,13 +150,12 @@ static void join_successors(const struct sets *sets, const struct member *member
 		start++;
 	for (size_t i = start; i < n;) {
 		struct pool_span a = span_of(members, i, n);
+		bool alone = !takes_turns(&a, members, start, n);
 
-		for (size_t k = a.end; k < n;) {
+		for (size_t k = a.end; k < n && alone;) {
 			struct pool_span b = span_of(members, k, n);
 
-			if (*a.first->record.pool_dir &&
-			    (a.to_ns < b.from_ns || b.to_ns < a.from_ns) &&
-			    strcmp(a.first->record.pool_dir, b.first->record.pool_dir) == 0)
+			if (is_same_place(&a, &b) && !takes_turns(&b, members, start, n))
 				set_join(sets, a.first->i, b.first->i);
 			k = b.end;
 		}

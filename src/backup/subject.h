@@ -9,7 +9,8 @@
  * - have the same volume id or the same pool id, directly or through other backups. A volume
  *   that was created again in its pool has a new id and stays the same subject; a volume of the
  *   same name in another pool is a different one. A pool that was created in the directory of
- *   another continues it, if all its backups are later: the other one was lost, not moved.
+ *   another continues it, if all its backups are later: the other one was lost, not moved. Pools
+ *   whose backups alternate in one directory are continued by none.
  * - Backups without a pool id (of a CSI volume, or made before the id was recorded) belong to the
  *   only pool that has such a volume. If there are several pools, those that no volume id
  *   connects to one of them are a subject of their own.

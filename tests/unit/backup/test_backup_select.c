@@ -248,6 +248,27 @@ static void a_pool_that_was_made_again_goes_on(void **state)
 	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
 }
 
+/* Disks that are mounted in turn: two have alternated, and a third must not connect them. */
+static void pools_that_take_turns_stay_apart(void **state)
+{
+	struct made first = {"data", "vol-7", "wednesday", "a", 400, {{0}}, "aaaa1", "/pool"};
+	struct made second = {"data", "vol-8", "thursday", "a", 500, {{0}}, "bbbb2", "/pool"};
+	struct made back = {"data", "vol-7", "friday", "a", 600, {{0}}, "aaaa1", "/pool"};
+	struct made third = {"data", "vol-9", "sunday", "a", 700, {{0}}, "cccc3", "/pool"};
+	struct backup_choice by_name = {.name = "data"};
+	struct repofix *fix = *state;
+
+	save_all(fix);
+	save_one(fix, &first);
+	save_one(fix, &second);
+	save_one(fix, &back);
+	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
+	save_one(fix, &third);
+	assert_int_equal(code_of(fix, by_name, NULL), CAIRN_INVALID);
+	assert_int_equal(
+		code_of(fix, (struct backup_choice){.name = "data", .pool = "bbbb2"}, &second), 0);
+}
+
 /* data1 and data2, which record no pool, are of vol-1. */
 static void backups_without_a_pool_follow_their_volume(void **state)
 {
@@ -367,6 +388,7 @@ int main(void)
 		with_repo(a_volume_that_was_made_again_goes_on),
 		with_repo(a_volume_of_another_pool_is_another),
 		with_repo(a_pool_that_was_made_again_goes_on),
+		with_repo(pools_that_take_turns_stay_apart),
 		with_repo(backups_without_a_pool_follow_their_volume),
 		with_repo(a_file_and_a_volume_of_one_name_are_two),
 		with_repo(a_foreign_snapshot_counts),
