@@ -100,7 +100,8 @@ static int sidecar_stream_await_driver(struct stream *s, struct cairn_backoff *p
 	return 0;
 }
 
-/* A driver that was ready before may be restarting: waits for it. */
+/* A driver that was ready before may be restarting: waits for it. After a wait the caller is
+ * checked again, because its token or permission may have ended meanwhile. */
 static int sidecar_stream_check_driver(struct stream *s, struct cairn_err *err)
 {
 	uint64_t until = cairn_monotonic_ns() + s->sidecar->options.resume_ms * CAIRN_NS_PER_MS;
@@ -111,9 +112,9 @@ static int sidecar_stream_check_driver(struct stream *s, struct cairn_err *err)
 		return 0;
 	if (s->driver_name && s->sidecar->options.resume_ms)
 		rc = sidecar_stream_await_driver(s, &pause, until, err);
-	if (rc != CAIRN_UNAVAILABLE)
-		return rc;
-	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the CSI driver is not yet ready");
+	if (rc == CAIRN_UNAVAILABLE)
+		return cairn_err_set(err, rc, "the CSI driver is not yet ready");
+	return rc ? rc : sidecar_stream_authenticate(s, err);
 }
 
 /* Waits for a stream place. After a wait the caller is checked again, because its
@@ -243,16 +244,19 @@ static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
 {
 	struct cairn_backoff pause = {.first_ms = RESUME_FIRST_MS, .most_ms = RESUME_MOST_MS};
 	uint64_t patience = s->sidecar->options.resume_ms * CAIRN_NS_PER_MS;
-	uint64_t until = 0, messages = 0;
+	uint64_t until = 0, tuples = 0;
 	bool lost;
 	int rc, why;
 
 	s->scan.max_results = (uint32_t)s->request.max_results;
 	while ((rc = sidecar_stream_attempt(s, &lost, err)) && lost && patience) {
-		if (sidecar_stream_is_complete(s))
+		if (sidecar_stream_is_complete(s)) {
+			net_call_clear_trailers(s->call); /* of the failure */
 			return 0;
-		if (until == 0 || s->scan.messages > messages) {
-			messages = s->scan.messages;
+		}
+		/* Only blocks are progress: messages without any could come for ever. */
+		if (until == 0 || s->scan.tuples > tuples) {
+			tuples = s->scan.tuples;
 			until = cairn_monotonic_ns() + patience;
 			cairn_backoff_reset(&pause);
 		}

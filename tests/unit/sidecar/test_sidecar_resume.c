@@ -264,6 +264,55 @@ static void a_call_while_the_driver_is_away_waits_for_it(void **state)
 	stage_stop(&s);
 }
 
+static void a_right_that_was_revoked_before_the_driver_came_back_is_refused(void **state)
+{
+	const struct sidecar_options uncached = {.resume_ms = LONG_MS};
+	struct cairn_err err = {0};
+	struct sidecar_stage s;
+	struct net_rpc *rpc;
+
+	(void)state;
+	resume_start(&s, &uncached, NO_STOP);
+	stage_driver_stop(&s);
+	stage_wait_ready(&s, false);
+	rpc = stage_call(&s, "good", NULL, "snap", CALL_LIMIT);
+	for (int i = 0; i < 6000 && s.world.access_reviews == 0; i++)
+		cairn_sleep_ms(10); /* until the token was accepted */
+	world_forget_token(&s.world, "good");
+	stage_driver_start(&s);
+	assert_code(stage_finish(rpc, NULL, &err), CAIRN_UNAUTHENTICATED);
+	assert_int_equal(calls, 0);
+	stage_stop(&s);
+}
+
+/* A message without tuples, then UNAVAILABLE: each time. */
+static int nothing_new(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+		       size_t n, struct cairn_err *err)
+{
+	int rc = stage_send(s, call, 0, 0, err);
+
+	(void)request;
+	(void)n;
+	calls++;
+	return rc ? rc : cairn_err_set(err, CAIRN_UNAVAILABLE, "the driver says so");
+}
+
+static void a_driver_without_progress_ends_the_stream(void **state)
+{
+	const struct sidecar_options brief = {.keep_ms = 60000, .resume_ms = 300};
+	struct cairn_err err = {0};
+	struct sidecar_stage s;
+
+	(void)state;
+	resume_start(&s, &brief, NO_STOP);
+	s.script = nothing_new;
+	assert_code(stage_finish(stage_call(&s, "good", NULL, "snap", CALL_LIMIT), NULL, &err),
+		    CAIRN_UNAVAILABLE);
+	assert_string_equal(err.msg, "the driver says so");
+	assert_in_range(calls, 2, UINT32_MAX);
+	stage_stop(&s);
+}
+
 static void a_sidecar_that_stops_waits_for_no_driver(void **state)
 {
 	struct proto_block_scan scan = {0};
@@ -303,6 +352,41 @@ static int last_block(struct sidecar_stage *s, struct net_call *call, const uint
 	return rc;
 }
 
+/* The last block, then a failure with details and a trailer. */
+static int last_block_then_failure(struct sidecar_stage *s, struct net_call *call,
+				   const uint8_t *request, size_t n, struct cairn_err *err)
+{
+	int rc;
+
+	s->release = true;
+	rc = last_block(s, call, request, n, err);
+	if (rc)
+		return rc;
+	assert_ok(net_call_set_details(call, "\x08\x0e", 2, err), err);
+	assert_ok(net_call_add_trailer(call, "x-failure", "yes", 3, err), err);
+	return cairn_err_set(err, CAIRN_UNAVAILABLE, "the driver says so");
+}
+
+static void a_complete_stream_carries_nothing_of_the_failure(void **state)
+{
+	struct cairn_err err = {0};
+	struct sidecar_stage s;
+	const uint8_t *data;
+	struct net_rpc *rpc;
+	size_t n;
+
+	(void)state;
+	resume_start(&s, &usual, NO_STOP);
+	s.script = last_block_then_failure;
+	rpc = stage_call(&s, "good", NULL, "snap", CALL_LIMIT);
+	assert_int_equal(net_rpc_recv(rpc, &data, &n, &err), 1);
+	assert_code(net_rpc_recv(rpc, &data, &n, &err), 0);
+	assert_null(net_rpc_trailer(rpc, "grpc-status-details-bin", NULL));
+	assert_null(net_rpc_trailer(rpc, "x-failure", NULL));
+	net_rpc_free(rpc);
+	stage_stop(&s);
+}
+
 static void a_stream_whose_last_block_was_sent_needs_no_driver(void **state)
 {
 	struct cairn_err err = {0};
@@ -332,8 +416,11 @@ int main(void)
 		cmocka_unit_test(what_a_driver_answers_at_once_is_passed_on_at_once),
 		cmocka_unit_test(a_right_that_was_revoked_meanwhile_ends_the_stream),
 		cmocka_unit_test(a_call_while_the_driver_is_away_waits_for_it),
+		cmocka_unit_test(a_right_that_was_revoked_before_the_driver_came_back_is_refused),
+		cmocka_unit_test(a_driver_without_progress_ends_the_stream),
 		cmocka_unit_test(a_sidecar_that_stops_waits_for_no_driver),
 		cmocka_unit_test(a_stream_whose_last_block_was_sent_needs_no_driver),
+		cmocka_unit_test(a_complete_stream_carries_nothing_of_the_failure),
 	};
 
 	return cmocka_run_group_tests_name("sidecar/resume", tests, NULL, NULL);
