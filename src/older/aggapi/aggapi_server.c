@@ -23,6 +23,7 @@
 #include "older/aggapi/delta_create.h"
 #include "older/aggapi/document.h"
 #include "older/aggapi/pass.h"
+#include "older/aggapi/pass_query.h"
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/passed_kinds.h"
 #include "older/aggapi/path.h"
@@ -95,7 +96,7 @@ static int aggapi_server_authorize(struct aggapi_server *s, const struct asked *
 	};
 	const struct kube_access on_path = {.verb = a->verb, .path = net_http_path(a->http)};
 
-	if (!on_resource.name && strcmp(a->verb, "create") != 0 &&
+	if ((strcmp(a->verb, "list") == 0 || strcmp(a->verb, "watch") == 0) &&
 	    aggapi_pass_selected(net_http_query(a->http), selected, sizeof(selected)))
 		on_resource.name = selected;
 
@@ -196,17 +197,15 @@ static void aggapi_server_lower(const char *text, char *out, size_t cap)
 static int aggapi_server_serve(struct aggapi_server *s, struct asked *a,
 			       struct aggapi_refusal *refusal, struct cairn_err *err)
 {
-	char watch[8] = "";
 	struct cairn_err why = {0};
 	int rc;
 
 	aggapi_path_parse(net_http_path(a->http), &a->path);
-	(void)net_http_query_get(net_http_query(a->http), "watch", watch, sizeof(watch));
 	aggapi_server_lower(net_http_method(a->http), a->method, sizeof(a->method));
 	a->verb = a->method;
 	if (aggapi_path_is_resource(&a->path))
 		a->verb = aggapi_verb(&a->path, net_http_method(a->http),
-				      strcmp(watch, "true") == 0 || strcmp(watch, "1") == 0);
+				      aggapi_query_watch(net_http_query(a->http)));
 	if (!a->verb)
 		return aggapi_refuse(refusal, 405, "MethodNotAllowed",
 				     "the server does not know this method");

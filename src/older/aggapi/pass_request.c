@@ -15,6 +15,7 @@
 #include "net/http/http_head.h"
 #include "net/http/http_server.h"
 #include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/pass_query.h"
 #include "older/aggapi/path.h"
 #include "older/aggapi/version_text.h"
 
@@ -161,6 +162,10 @@ static int pass_make_path(const struct net_http *http, const struct aggapi_path 
 		if (*c <= ' ' || *c == '#' || *c == 0x7f)
 			return aggapi_refuse(refusal, 400, "BadRequest",
 					     "the query has a character that it must not have");
+	if (!aggapi_query_plain(query))
+		return aggapi_refuse(refusal, 400, "BadRequest",
+				     "the query is ambiguous: a name with an escape, a name that "
+				     "is given twice, ';', or a broken escape");
 	if (kube_ref_path(&ref, &out, NULL) != 0)
 		return aggapi_refuse(refusal, 404, "NotFound",
 				     "the server could not find the requested resource");

@@ -140,7 +140,7 @@ const char *aggapi_verb(const struct aggapi_path *path, const char *method, bool
 	if (strcmp(method, "POST") == 0)
 		return "create";
 	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
-		return watch ? "watch" : one ? "get" : "list";
+		return one ? "get" : watch ? "watch" : "list";
 	if (strcmp(method, "PUT") == 0)
 		return "update";
 	if (strcmp(method, "PATCH") == 0)

@@ -49,7 +49,7 @@ bool aggapi_path_is_resource(const struct aggapi_path *path);
 const char *aggapi_path_resource(const struct aggapi_path *path);
 
 /* Returns the authorization verb for a method on the resource; NULL for an unknown method.
- * `watch` is taken from the query. */
+ * `watch` is taken from the query; it does not matter for one object, as in Kubernetes. */
 const char *aggapi_verb(const struct aggapi_path *path, const char *method, bool watch);
 
 /* True for "" and for a lower-case DNS label or subdomain as in Kubernetes. */

@@ -68,6 +68,7 @@ static void a_method_becomes_the_verb_that_is_authorized(void **state)
 	assert_string_equal(aggapi_verb(&all, "GET", false), "list");
 	assert_string_equal(aggapi_verb(&all, "GET", true), "watch");
 	assert_string_equal(aggapi_verb(&one, "GET", false), "get");
+	assert_string_equal(aggapi_verb(&one, "GET", true), "get");
 	assert_string_equal(aggapi_verb(&one, "DELETE", false), "delete");
 	assert_string_equal(aggapi_verb(&all, "DELETE", false), "deletecollection");
 	assert_null(aggapi_verb(&all, "BREW", false));

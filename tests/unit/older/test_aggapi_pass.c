@@ -15,6 +15,7 @@
 #include "kube/object.h"
 #include "older/aggapi/discovery.h"
 #include "older/aggapi/openapi_rename.h"
+#include "older/aggapi/pass_query.h"
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/passed_kinds.h"
 #include "older/aggapi/path.h"
@@ -202,6 +203,53 @@ static void a_selector_of_one_name_is_that_name(void **state)
 	assert_false(aggapi_pass_selected("watch=1", name, sizeof(name)));
 }
 
+static void a_watch_is_what_kubernetes_takes_for_one(void **state)
+{
+	static const char *const watches[] = {
+		"watch=true",         "watch=1",  "watch", "watch=", "watch=yes", "a=b&watch=TRUE",
+		"watch=truetruetrue", "watch=%zz"};
+	static const char *const lists[] = {
+		"", "watch=false", "watch=0", "watch=False", "watch=%66alse", "watches=1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(watches) / sizeof(watches[0]); i++)
+		assert_true(aggapi_query_watch(watches[i]));
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		assert_false(aggapi_query_watch(lists[i]));
+}
+
+/* Go decodes names, and drops pairs with ';' or a broken escape: the second pair would be the
+ * first for the API server, or the other way round. */
+static void a_query_that_can_be_read_in_two_ways_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"%66ieldSelector=&fieldSelector=metadata.name%3Dmine",
+		"fieldSelector=metadata.name%3Dmine&fieldSelector=",
+		"w%61tch=true",
+		"watch=false;&watch=true",
+		"watch=false&watch=true",
+		"watch=%zz",
+		"a;watch=true",
+		"limit=%0",
+		"limit=%",
+		"watch=%00",
+		"wat+ch=1",
+	};
+	static const char *const good[] = {
+		"",
+		"&&",
+		"watch=true&fieldSelector=metadata.name%3Da&resourceVersion=0&limit=500",
+		"labelSelector=a%3Db%2Cc+in+(d,e)&dryRun=All&dryRun=All",
+		"continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEi%3D%3D",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(aggapi_query_plain(bad[i]));
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(aggapi_query_plain(good[i]));
+}
+
 static void discovery_names_the_kinds_that_are_installed(void **state)
 {
 	kube_auto_json json_t *passed = json_loads(
@@ -271,6 +319,8 @@ int main(void)
 		cmocka_unit_test(a_path_leads_to_the_kind_that_is_stored),
 		cmocka_unit_test(only_json_is_accepted),
 		cmocka_unit_test(a_selector_of_one_name_is_that_name),
+		cmocka_unit_test(a_watch_is_what_kubernetes_takes_for_one),
+		cmocka_unit_test(a_query_that_can_be_read_in_two_ways_is_refused),
 		cmocka_unit_test(discovery_names_the_kinds_that_are_installed),
 		cmocka_unit_test(openapi_gets_the_names_of_this_version),
 	};
