@@ -66,6 +66,7 @@ struct search {
 	struct candidate *candidates; /* by snapshot id, the newest last */
 	size_t n;
 	unsigned tries;
+	uint64_t cut_ns; /* when the ancestor that is tried was cut; 0: not known */
 	struct parent *parent;
 };
 
@@ -147,6 +148,11 @@ static int check_image(struct search *search, const struct candidate *candidate,
 	if (!rc && !image->metadata_lost &&
 	    strcmp(image->metadata.snapshot_id, candidate->record.snapshot_id) != 0)
 		rc = cairn_err_set(err, CAIRN_PRECONDITION, "its metadata and its tags disagree");
+	if (!rc && !image->metadata_lost && search->cut_ns &&
+	    image->metadata.snapshot_time_ns != search->cut_ns)
+		rc = cairn_err_set(err, CAIRN_PRECONDITION,
+				   "its snapshot has the same id and another time: the pool was "
+				   "copied, or is an older state of itself");
 	if (!rc && image->segmented)
 		rc = look_at_segments(search, candidate, image, survey, err);
 	return rc;
@@ -220,12 +226,14 @@ static int parent_try(struct search *search, const struct candidate *candidate,
 }
 
 /* Called for each ancestor, nearest first. */
-static int try_ancestor(void *arg, const char *snapshot_id, struct cairn_err *err)
+static int try_ancestor(void *arg, const char *snapshot_id, uint64_t created_ns,
+			struct cairn_err *err)
 {
 	struct search *search = arg;
 	size_t low = 0;
 	size_t high = search->n;
 
+	search->cut_ns = created_ns;
 	while (low < high) { /* find the first candidate after that id */
 		size_t middle = (low + high) / 2;
 
@@ -285,6 +293,7 @@ static int try_relatives(struct search *search, struct cairn_err *err)
 	const struct candidate *younger = NULL;
 	int rc = 0;
 
+	search->cut_ns = 0;
 	while (rc == 0 && search->tries < TRIES_MAX && (at = next_relative(search, at))) {
 		rc = parent_try(search, at, err);
 		if (rc <= 0 || source->ops->lineage)

@@ -40,6 +40,7 @@ struct search {
 	const struct repo_snapshot_list *list;
 	const struct repo_snapshot *found;
 	char snapshot_id[POOL_ID_MAX + 1];
+	uint64_t created_ns;
 };
 
 /* Snapshots come oldest first, so the last one that has a backup is used. */
@@ -56,6 +57,7 @@ static int restore_base_match(void *arg, const struct pool_snapshot *snapshot,
 			continue;
 		search->found = search->list->items[i];
 		memcpy(search->snapshot_id, snapshot->id, sizeof(search->snapshot_id));
+		search->created_ns = snapshot->created_ns;
 	}
 	return 0;
 }
@@ -115,9 +117,10 @@ int backup_restore_base_by_volume(struct repo *repo, struct pool *pool, const ch
 	if (rc || !search.found)
 		return rc;
 	/* If the changes are unknown, everything is restored: slower, but
-	 * correct. */
+	 * correct. A pool that was copied assigns the same ids as its copy. */
 	if (restore_base_since(pool, volume, search.snapshot_id, &ret->changed, NULL) ||
-	    backup_image_open(repo, search.found, NULL, zeros, &ret->image, NULL)) {
+	    backup_image_open(repo, search.found, NULL, zeros, &ret->image, NULL) ||
+	    ret->image.metadata.snapshot_time_ns != search.created_ns) {
 		backup_restore_base_done(ret);
 		return 0;
 	}

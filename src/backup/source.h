@@ -44,9 +44,11 @@ struct backup_source_ops {
 			 struct cairn_err *err);
 	/* Optional. Lists the snapshots that `changed` accepts as base, nearest
 	 * first, including this one itself. A positive return of `fn` ends the
-	 * list. */
+	 * list. A pool that was copied assigns the same ids as its copy: only the
+	 * time (0: not known) distinguishes their snapshots. */
 	int (*lineage)(struct backup_source *source,
-		       int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err),
+		       int (*fn)(void *arg, const char *snapshot_id, uint64_t created_ns,
+				 struct cairn_err *err),
 		       void *arg, struct cairn_err *err);
 	/* Optional. Called when everything has been read, before the backup is recorded: a
 	 * failure means that the data read is not consistent and must not become a

@@ -70,14 +70,15 @@ static int pool_source_allocated(struct backup_source *source, struct block_sink
 }
 
 static int pool_source_lineage(struct backup_source *source,
-			       int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err),
+			       int (*fn)(void *arg, const char *snapshot_id, uint64_t created_ns,
+					 struct cairn_err *err),
 			       void *arg, struct cairn_err *err)
 {
 	struct pool_snapshot at = source_pool_own(source)->snapshot;
 
 	for (unsigned i = 0; i < BACKUP_LINEAGE_MAX; i++) {
 		char parent[POOL_ID_MAX + 1];
-		int rc = fn(arg, at.id, err);
+		int rc = fn(arg, at.id, at.created_ns, err);
 
 		if (rc)
 			return rc < 0 ? rc : 0;

@@ -140,10 +140,11 @@ static int changed(struct backup_source *base, const char *since, struct block_s
 }
 
 static int lineage(struct backup_source *base,
-		   int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err), void *arg,
-		   struct cairn_err *err)
+		   int (*fn)(void *arg, const char *snapshot_id, uint64_t created_ns,
+			     struct cairn_err *err),
+		   void *arg, struct cairn_err *err)
 {
-	return fn(arg, ((struct volume *)base)->parent, err);
+	return fn(arg, ((struct volume *)base)->parent, 0, err);
 }
 
 static void close_nothing(struct backup_source *source)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -156,6 +157,41 @@ class All(VolumeTest):
         self.assertEqual(self.restored("data"), self.volume("data"))
         self.backup("create", "data", "logs", code=PRECONDITION)
         self.assertEqual(self.live(), [])
+
+
+class CopiedPool(VolumeTest):
+    """A pool and its copy by `cp -a` assign the same ids to different snapshots."""
+
+    def setUp(self):
+        super().setUp()
+        copy = self.scratch / "copy"
+        subprocess.run(["cp", "-a", self.pool, copy], check=True)
+        self.copy = {"CAIRN_POOL": str(copy)}
+        self.write(MIB, os.urandom(8192))
+        self.change_copy(2 * MIB)
+        self.cairn("snapshot", "create", "data@1")
+        self.cairn("snapshot", "create", "data@1", env=self.copy)
+        self.made = self.create("data@1")
+
+    def change_copy(self, offset):
+        with open(self.in_copy("volume", "data"), "r+b") as file:
+            file.seek(offset)
+            file.write(os.urandom(8192))
+
+    def in_copy(self, kind, name):
+        return self.out(kind, "path", name, env=self.copy).strip()
+
+    def test_a_backup_does_not_build_on_the_other_pool(self):
+        self.change_copy(3 * MIB)
+        self.cairn("snapshot", "create", "data@2", env=self.copy)
+        for name in ("data@2", "data@1"):
+            made = self.create(name, env=self.copy)
+            self.assertEqual(self.restored(made["id"]), digest(self.in_copy("snapshot", name)))
+
+    def test_a_restore_does_not_build_on_the_other_pool(self):
+        self.backup("restore", self.made["id"], "--to", "data", "--overwrite", env=self.copy)
+        self.assertEqual(digest(self.in_copy("volume", "data")),
+                         digest(self.path("snapshot", "data@1")))
 
 
 class TwoPools(VolumeTest):

@@ -175,8 +175,9 @@ static int allocated(struct backup_source *base, struct block_sink sink, struct 
 }
 
 static int lineage(struct backup_source *base,
-		   int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err), void *arg,
-		   struct cairn_err *err)
+		   int (*fn)(void *arg, const char *snapshot_id, uint64_t created_ns,
+			     struct cairn_err *err),
+		   void *arg, struct cairn_err *err)
 {
 	const struct source *source = (struct source *)base;
 	int rc = 0;
@@ -187,7 +188,7 @@ static int lineage(struct backup_source *base,
 		if (!find_cut(source->volume, i))
 			break;
 		snprintf(name, sizeof(name), "%s-%u", source->volume->id, i);
-		rc = fn(arg, name, err);
+		rc = fn(arg, name, 0, err);
 	}
 	return rc;
 }

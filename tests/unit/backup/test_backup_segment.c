@@ -110,12 +110,13 @@ static int allocated(struct backup_source *base, struct block_sink sink, struct 
 }
 
 static int lineage(struct backup_source *base,
-		   int (*fn)(void *arg, const char *snapshot_id, struct cairn_err *err), void *arg,
-		   struct cairn_err *err)
+		   int (*fn)(void *arg, const char *snapshot_id, uint64_t created_ns,
+			     struct cairn_err *err),
+		   void *arg, struct cairn_err *err)
 {
 	struct volume *volume = (struct volume *)base;
 
-	return *volume->last ? fn(arg, volume->last, err) : 0;
+	return *volume->last ? fn(arg, volume->last, 0, err) : 0;
 }
 
 static void close_nothing(struct backup_source *source)
