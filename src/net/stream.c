@@ -190,13 +190,17 @@ bool net_stream_rewind(struct net_stream *stream)
 	return true;
 }
 
-static int stream_wait_for_room(struct net_stream *stream, struct cairn_err *err)
+int net_stream_await_room(struct net_stream *stream, uint64_t end_ns, struct cairn_err *err)
 {
+	bool in_time = true;
+
 	while (!stream->over && stream->out.bytes >= net_stream_send_limit(stream)) {
+		if (!in_time)
+			return cairn_err_set(err, CAIRN_DEADLINE, "the deadline passed");
 		stream->hold = false;
 		net_stream_kick(stream);
 		stream->waiting = true;
-		net_stream_wait(stream, UINT64_MAX);
+		in_time = net_stream_wait(stream, end_ns);
 		stream->waiting = false;
 	}
 	return stream->over ? net_stream_over_code(stream, err) : 0;
@@ -212,7 +216,7 @@ int net_stream_reserve(struct net_stream *stream, size_t max, uint8_t **ret_at,
 	if (max > UINT32_MAX)
 		return cairn_err_set(err, CAIRN_NO_SPACE, "a message of %zu bytes is too long",
 				     max);
-	rc = stream_wait_for_room(stream, err);
+	rc = net_stream_await_room(stream, UINT64_MAX, err);
 	if (rc != 0)
 		return rc;
 	at = net_outq_reserve(&stream->out, max + GRPC_PREFIX_BYTES);

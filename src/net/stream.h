@@ -185,6 +185,10 @@ void net_stream_replace_current(struct net_stream *stream, struct net_msg *msg);
  * monotonic clock (UINT64_MAX: no limit). False on timeout. */
 bool net_stream_wait(struct net_stream *stream, uint64_t end_ns);
 
+/* Waits, with the lock held, until less is queued than the limit; see
+ * net_call_await_room(). */
+int net_stream_await_room(struct net_stream *stream, uint64_t end_ns, struct cairn_err *err);
+
 /* Fills err with the reason of the end; with the lock held. Returns the code. */
 int net_stream_over_code(const struct net_stream *stream, struct cairn_err *err);
 

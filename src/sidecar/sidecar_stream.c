@@ -254,6 +254,10 @@ static int sidecar_stream_relay(struct stream *s, struct cairn_err *err)
 			net_call_clear_trailers(s->call); /* of the failure */
 			return 0;
 		}
+		/* Each attempt queues a window, even if the caller reads nothing. */
+		why = net_call_await_room(s->call, s->wait.deadline_ns, err);
+		if (why)
+			return why;
 		/* Only blocks are progress: messages without any could come for ever. */
 		if (until == 0 || s->scan.tuples > tuples) {
 			tuples = s->scan.tuples;

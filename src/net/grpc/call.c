@@ -37,6 +37,12 @@ int net_call_reserve(struct net_call *call, size_t max, uint8_t **ret_at, struct
 	return net_stream_reserve(&call->s, max, ret_at, err);
 }
 
+int net_call_await_room(struct net_call *call, uint64_t end_ns, struct cairn_err *err)
+{
+	cairn_scoped_lock(&call->s.lock);
+	return net_stream_await_room(&call->s, end_ns, err);
+}
+
 void net_call_commit(struct net_call *call, size_t n, bool more)
 {
 	call->sent++;

@@ -46,6 +46,10 @@ int net_call_reserve(struct net_call *call, size_t max, uint8_t **ret_at, struct
 void net_call_commit(struct net_call *call, size_t n, bool more);
 void net_call_commit_none(struct net_call *call);
 
+/* Blocks while the send buffer is full, at most until `end_ns` of the monotonic clock
+ * (UINT64_MAX: no limit), then returns CAIRN_DEADLINE. */
+int net_call_await_room(struct net_call *call, uint64_t end_ns, struct cairn_err *err);
+
 /* Sends the response headers now, before the first message. Optional. */
 int net_call_send_headers(struct net_call *call, struct cairn_err *err);
 

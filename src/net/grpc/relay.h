@@ -46,7 +46,8 @@ struct net_relay_result {
 
 /* The upstream call's request must be sent and ended, and nothing may have been
  * received from it. Several relays may follow each other on one `call`: messages are
- * passed on whole or not at all. Returns when upstream ended: 0 for OK,
+ * passed on whole or not at all. Each may queue a window of upstream at once, so
+ * net_call_await_room() belongs between them. Returns when upstream ended: 0 for OK,
  * else its status as a negative code with its message, its details and trailers
  * copied to `call`; or the reason why the downstream call ended
  * (CAIRN_CANCELLED, CAIRN_DEADLINE), on which upstream is cancelled. `ret` may

@@ -313,6 +313,67 @@ static void a_driver_without_progress_ends_the_stream(void **state)
 	stage_stop(&s);
 }
 
+#define FLAP_TUPLES   1000U
+#define FLAP_MESSAGES 4U /* less than the window of the driver's stream */
+#define FLAP_CALLS    40U
+
+/* Sends less than a window from the offset on, then says UNAVAILABLE: each time. */
+static int flapping(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+		    size_t n, struct cairn_err *err)
+{
+	uint64_t first = (offset_of(request, n) + STEP - 1) / STEP;
+	int rc = 0;
+
+	calls++;
+	for (unsigned i = 0; i < FLAP_MESSAGES && rc == 0; i++)
+		rc = stage_send(s, call, first + (uint64_t)i * FLAP_TUPLES, FLAP_TUPLES, err);
+	return rc ? rc : cairn_err_set(err, CAIRN_UNAVAILABLE, "the driver says so");
+}
+
+static unsigned long long buffered_bytes(struct sidecar_stage *s)
+{
+	static const char name[] = "\ncairn_sidecar_buffered_bytes ";
+	unsigned long long bytes = 0;
+	char *body = NULL;
+	const char *at;
+
+	assert_int_equal(stage_http(s, "/metrics", &body), 200);
+	at = strstr(body, name);
+	assert_non_null(at);
+	for (at += sizeof(name) - 1; *at >= '0' && *at <= '9'; at++)
+		bytes = bytes * 10 + (unsigned long long)(*at - '0');
+	free(body);
+	return bytes;
+}
+
+static void a_caller_that_does_not_read_is_not_read_ahead_of_by_restarts(void **state)
+{
+	struct proto_block_scan scan = {0};
+	struct seen seen = {0};
+	struct cairn_err err = {0};
+	struct sidecar_stage s;
+	unsigned before = 0;
+	struct net_rpc *rpc;
+
+	(void)state;
+	resume_start(&s, &usual, NO_STOP);
+	s.script = flapping;
+	rpc = stage_call(&s, "good", NULL, "snap", CALL_LIMIT);
+	assert_int_equal(receive(rpc, &scan, &seen, FLAP_TUPLES, &err), 1);
+	while (calls != before && calls < FLAP_CALLS) { /* until all of it stands still */
+		before = calls;
+		cairn_sleep_ms(300);
+	}
+	/* The named limit, and the window of the driver's stream. */
+	assert_in_range(buffered_bytes(&s), 1, SIDECAR_READ_AHEAD + (64U << 10));
+	/* It goes on when the caller reads. */
+	assert_int_equal(receive(rpc, &scan, &seen,
+				 (uint64_t)FLAP_CALLS * FLAP_MESSAGES * FLAP_TUPLES, &err),
+			 1);
+	net_rpc_free(rpc);
+	stage_stop(&s);
+}
+
 static void a_sidecar_that_stops_waits_for_no_driver(void **state)
 {
 	struct proto_block_scan scan = {0};
@@ -418,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_call_while_the_driver_is_away_waits_for_it),
 		cmocka_unit_test(a_right_that_was_revoked_before_the_driver_came_back_is_refused),
 		cmocka_unit_test(a_driver_without_progress_ends_the_stream),
+		cmocka_unit_test(a_caller_that_does_not_read_is_not_read_ahead_of_by_restarts),
 		cmocka_unit_test(a_sidecar_that_stops_waits_for_no_driver),
 		cmocka_unit_test(a_stream_whose_last_block_was_sent_needs_no_driver),
 		cmocka_unit_test(a_complete_stream_carries_nothing_of_the_failure),
