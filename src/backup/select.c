@@ -284,12 +284,13 @@ static int check_not_a_name(struct repo *repo, const struct backup_choice *choic
 			     choice->name, choice->name);
 }
 
+/* The backup exists: CAIRN_NOT_FOUND would make `forget --ignore-missing` take it for forgotten. */
 static int check_filters(const struct backup_choice *choice, const struct repo_snapshot *found,
 			 struct cairn_err *err)
 {
 	if (passes_filters(choice, found))
 		return 0;
-	return cairn_err_set(err, CAIRN_NOT_FOUND,
+	return cairn_err_set(err, CAIRN_INVALID,
 			     "backup '%s' is of %s on host %s, not of what was asked for",
 			     choice->name, backup_subject_name(found), select_host_of(found));
 }

@@ -41,6 +41,8 @@ class Tags(BackupTest):
         self.create("data@s1")
         (made,) = self.backups()
         self.backup("forget", made["id"], "f" * 64, code=NOT_FOUND)
+        # It exists, and is not forgotten.
+        self.backup("forget", "--ignore-missing", "--volume", "logs", made["id"], code=INVALID)
         self.assertEqual(self.names(), ["s1"])
         for _ in range(2):
             self.backup("forget", "--ignore-missing", "--prune", made["id"], "f" * 64)

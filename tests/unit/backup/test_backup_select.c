@@ -164,7 +164,7 @@ static void the_latest_is_of_one_volume(void **state)
 	/* An id that is of another volume than was asked for. */
 	repo_id_format(&logs.id, hex);
 	assert_int_equal(code_of(fix, (struct backup_choice){.name = hex, .volume = "data"}, NULL),
-			 CAIRN_NOT_FOUND);
+			 CAIRN_INVALID);
 }
 
 static void a_volume_of_another_host_is_another(void **state)
