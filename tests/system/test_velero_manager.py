@@ -229,6 +229,30 @@ class VeleroManagerTest(RolesTest):
         self.said("manager", "leftovers wait")
         self.assertEqual(self.snapshots(), ["of-none"])
 
+    def test_nothing_is_removed_without_a_location(self):
+        """A location that is taken out for a time takes its Backups with it, not their data."""
+        self.snapshot("of-none", "none", old=True)
+        self.kube.delete({"group": "velero.io", "plural": "backupstoragelocations", "ns": "velero",
+                          "name": "default", "sub": None})
+        self.kube.put("/apis/velero.io/v1/namespaces/other/backupstoragelocations",
+                      {"metadata": {"name": "default"}})  # the kind exists
+        self.start_manager()
+        self.said("manager", "leftovers wait")
+        self.assertEqual(self.snapshots(), ["of-none"])
+
+    def test_a_forged_leftover_does_not_take_the_content_of_another_snapshot(self):
+        self.snapshot("theirs", "none")
+        self.snapshot("forged", "none", old=True)
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshots",
+                          "ns": "shop", "name": "forged", "sub": None},
+                         {"status": {"boundVolumeSnapshotContentName": "content-theirs"}}, True, None)
+        self.start_manager()
+        self.wait(lambda: "forged" not in self.snapshots(), "the forged one is gone")
+        self.assertEqual(self.snapshots(), ["theirs"])
+        contents = {item["metadata"]["name"]: item["spec"]["deletionPolicy"]
+                    for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")}
+        self.assertEqual(contents.get("content-theirs"), "Retain")
+
     def test_leftovers_of_interrupted_restores_are_removed(self):
         role = {"labels": {"cairn.csi.dev/velero": "restore"}, "creationTimestamp": now(-3600)}
         self.kube.put("/api/v1/namespaces/velero/persistentvolumeclaims", {

@@ -163,6 +163,9 @@ static int any_store_has(const struct velero_common *common, const char *label,
 	int rc = kube_list(common->client, KUBE_REF(&velero_locations, common->ns, NULL), NULL, how,
 			   &list, err);
 
+	/* Without a location, there are no Backups in the cluster, whatever the stores hold. */
+	if (!rc && json_array_size(kube_at(list, "items")) == 0)
+		return cairn_err_set(err, CAIRN_UNAVAILABLE, "there is no BackupStorageLocation");
 	json_array_foreach(kube_at(list, "items"), i, location)
 	{
 		cairn_cleanup(repo_store_closep) struct repo_store *store = NULL;
@@ -210,6 +213,18 @@ static int sweep_is_needed(const struct velero_common *common, const json_t *sna
 	return any_store_has(common, label, how, ret, err);
 }
 
+/* Is the content of this VolumeSnapshot? A status that names the content of another one must not
+ * delete that one's storage snapshot. */
+static bool content_is_of(const json_t *content, const json_t *snapshot)
+{
+	const json_t *ref = kube_at(content, "spec", "volumeSnapshotRef");
+	const char *uid = kube_str(ref, "uid");
+
+	return cairn_text_same(kube_str(ref, "namespace"), kube_namespace(snapshot)) &&
+	       cairn_text_same(kube_str(ref, "name"), kube_name(snapshot)) &&
+	       (!uid || !*uid || cairn_text_same(uid, kube_uid(snapshot)));
+}
+
 /* Deletes the VolumeSnapshot with its storage snapshot. */
 static int sweep_snapshot(const struct velero_common *common, const json_t *snapshot,
 			  const struct kube_call *how, struct cairn_err *err)
@@ -223,7 +238,7 @@ static int sweep_snapshot(const struct velero_common *common, const json_t *snap
 
 	if (rc == CAIRN_NOT_FOUND)
 		rc = 0;
-	if (!rc && content)
+	if (!rc && content && content_is_of(content, snapshot))
 		rc = velero_content_discard(common->client, content, how, err);
 	if (!rc)
 		rc = kube_delete(common->client,
