@@ -61,6 +61,25 @@ static char *prefix_text(const json_t *object)
 	return n ? cairn_printf("/%.*s", (int)n, prefix) : cairn_strdup("");
 }
 
+/* "http[s]://HOST[:PORT][/PATH]": no password, which Job specs would show, and nothing that
+ * makes a URL parser read another host than the eye does. */
+static bool is_address(const char *url)
+{
+	const char *rest = strncmp(url, "https://", 8) == 0  ? url + 8
+			   : strncmp(url, "http://", 7) == 0 ? url + 7
+							     : "";
+
+	return *rest && *rest != '/' &&
+	       rest[strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "0123456789-._~%:/[]")] == '\0';
+}
+
+static bool is_region(const char *region)
+{
+	return region[strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789-_")] == '\0';
+}
+
 static int location_s3(const json_t *object, const char *bucket, const char *prefix,
 		       struct velero_place *place, struct cairn_err *err)
 {
@@ -73,6 +92,9 @@ static int location_s3(const json_t *object, const char *bucket, const char *pre
 	if (is_true(kube_str(config, "insecureSkipTLSVerify")))
 		return cairn_err_set(err, CAIRN_UNIMPLEMENTED,
 				     "insecureSkipTLSVerify: name the authority in caCert instead");
+	if ((n && !is_address(url)) || (region && !is_region(region)))
+		return cairn_err_set(err, CAIRN_INVALID,
+				     "s3Url is not http[s]://HOST[:PORT], or region is malformed");
 	while (n > 0 && url[n - 1] == '/')
 		n--;
 	place->is_s3 = true;

@@ -87,6 +87,39 @@ static void a_location_that_cannot_be_used_is_refused(void **state)
 	}
 }
 
+/* The address goes into Job specs and messages, so it holds no password; and nothing in it moves
+ * the bucket's path to another place. */
+static void an_address_that_is_more_than_a_host_is_refused(void **state)
+{
+	static const struct {
+		const char *url, *region;
+	} cases[] = {
+		{"http://user:password@host", ""},
+		{"https://host?x=", ""},
+		{"https://host#", ""},
+		{"https://host\\@other", ""},
+		{"https://ho st", ""},
+		{"https://host\n", ""},
+		{"ftp://host", ""},
+		{"host", ""},
+		{"https://", ""},
+		{"", "x@evil.example/"},
+		{"", "evil.example/#"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		kube_auto_json json_t *object = location_of(
+			"aws", "b", "",
+			json_pack("{s:s, s:s}", "s3Url", cases[i].url, "region", cases[i].region));
+		struct velero_place place = {0};
+		struct cairn_err err = {0};
+
+		assert_int_equal(velero_place_read(object, NULL, &place, &err), CAIRN_INVALID);
+		assert_null(strstr(err.msg, "password"));
+	}
+}
+
 static int collect(void *arg, const char *key, uint64_t size, struct cairn_err *err)
 {
 	(void)size;
@@ -151,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_location_of_s3_is_read_as_velero_reads_it),
 		cmocka_unit_test(a_location_that_cannot_be_used_is_refused),
+		cmocka_unit_test(an_address_that_is_more_than_a_host_is_refused),
 		cmocka_unit_test(objects_of_a_directory_have_free_keys),
 		cmocka_unit_test(keys_that_leave_the_store_are_refused),
 	};
