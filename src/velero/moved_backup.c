@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "kube/kube_resource.h"
 #include "kube/object.h"
 
@@ -50,8 +51,24 @@ int velero_forget_view(const json_t *object, struct velero_forget *ret, struct c
 	return 0;
 }
 
-int velero_forget_object(const json_t *upload, const char *ns, const char *location, json_t **ret,
-			 struct cairn_err *err)
+/* Did that Backup move it? A Backup of Velero's namespace holds the DataUploads of others too,
+ * which keep their data. Names are compared: a Backup has another uid on another cluster. */
+static bool forget_is_of(const json_t *upload, const json_t *backup)
+{
+	size_t i;
+	json_t *owner;
+
+	json_array_foreach(kube_at(upload, "metadata", "ownerReferences"), i, owner)
+	{
+		if (cairn_text_same(kube_str(owner, "kind"), "Backup") &&
+		    cairn_text_same(kube_str(owner, "name"), kube_name(backup)))
+			return true;
+	}
+	return false;
+}
+
+int velero_forget_object(const json_t *upload, const json_t *backup, const char *location,
+			 json_t **ret, struct cairn_err *err)
 {
 	const char *id = kube_str(upload, "status", "snapshotID");
 	const char *source = kube_str(upload, "spec", "sourceNamespace");
@@ -61,11 +78,11 @@ int velero_forget_object(const json_t *upload, const char *ns, const char *locat
 
 	*ret = NULL;
 	if (!velero_is_moved_by_us(upload) || !velero_is_backup_id(id) ||
-	    !velero_is_namespace(source))
+	    !velero_is_namespace(source) || !forget_is_of(upload, backup))
 		return 0;
 	/* Named after the id, so that a repeated deletion finds the first request. */
 	snprintf(name, sizeof(name), "cairn-forget-%.40s", id);
-	made = kube_object_new(&kube_configmaps, ns, name);
+	made = kube_object_new(&kube_configmaps, kube_namespace(backup), name);
 	rc = made ? kube_set(made, err,
 			     json_pack("{s:s,s:s}", VELERO_LABEL_FORGET, "true",
 				       "app.kubernetes.io/managed-by", "cairn"),

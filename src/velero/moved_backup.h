@@ -39,8 +39,8 @@ struct velero_forget {
 int velero_forget_view(const json_t *object, struct velero_forget *ret, struct cairn_err *err);
 
 /* The ConfigMap for a DataUpload, as a backup holds it; *ret is NULL if it has no moved data of
- * ours, else owned by the caller. `ns` is Velero's namespace, `location` the Backup's. */
-int velero_forget_object(const json_t *upload, const char *ns, const char *location, json_t **ret,
-			 struct cairn_err *err);
+ * ours, or those of another Backup, else owned by the caller. `location` is the Backup's. */
+int velero_forget_object(const json_t *upload, const json_t *backup, const char *location,
+			 json_t **ret, struct cairn_err *err);
 
 #endif

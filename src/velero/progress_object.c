@@ -10,6 +10,7 @@
 #include "kube/timestamp.h"
 #include "velero/claim_snapshot.h"
 #include "velero/progress.h"
+#include "velero/velero_message.h"
 #include "velero/velero_names.h"
 
 static json_t *status_begun(uint64_t now_ns, uint64_t total)
@@ -144,11 +145,11 @@ int velero_progress_end_patch(const struct kube_resource *resource, const char *
 			      json_t **ret, struct cairn_err *err)
 {
 	char time[KUBE_TIME_MAX];
-	kube_auto_json json_t *patch =
-		json_pack("{s:{s:s, s:s, s:s, s:{s:I, s:I}}}", "status", "phase",
-			  failure ? "Failed" : "Completed", "message", failure ? failure : "",
-			  "completionTimestamp", kube_time(now_ns, time), "progress", "TotalBytes",
-			  (json_int_t)total, "BytesDone", (json_int_t)done);
+	kube_auto_json json_t *patch = json_pack(
+		"{s:{s:s, s:o, s:s, s:{s:I, s:I}}}", "status", "phase",
+		failure ? "Failed" : "Completed", "message", velero_message(failure ? failure : ""),
+		"completionTimestamp", kube_time(now_ns, time), "progress", "TotalBytes",
+		(json_int_t)total, "BytesDone", (json_int_t)done);
 	int rc = patch ? 0 : cairn_err_nomem(err, "a patch");
 
 	if (!rc && id)

@@ -21,7 +21,7 @@ int velero_upload_delete(struct velero_request *request, struct velero_outcome *
 	(void)ret;
 	if (!location)
 		return cairn_err_set(err, CAIRN_INVALID, "the Backup has no storage location");
-	rc = velero_forget_object(request->item, ns, location, &object, err);
+	rc = velero_forget_object(request->item, request->owner, location, &object, err);
 	if (rc || !object)
 		return rc;
 	rc = velero_world_client(request->world, &client, err);

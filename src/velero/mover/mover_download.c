@@ -142,6 +142,9 @@ static int download_exchange(struct mover_job *job, const struct mover_download 
 		return 1;
 	if (rc)
 		return rc;
+	if (!mover_is_volume_of(written, names))
+		return cairn_err_set(err, CAIRN_PRECONDITION,
+				     "PersistentVolume '%s' was not made for this restore", noted);
 	rc = mover_patch(job, &kube_persistentvolumes, NULL, noted,
 			 json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Retain"),
 			 false, err);
@@ -232,6 +235,23 @@ static int download_drop_volume(struct mover_job *job, const char *name, struct 
 		err);
 }
 
+/* The volume that the annotation names, unless it is gone or somebody else's. With the second
+ * volume, the storage's belongs to the restored claim. */
+static int download_drop_noted(struct mover_job *job, const struct cluster_names *names,
+			       const char *noted, bool *ret_gone, struct cairn_err *err)
+{
+	kube_auto_json json_t *first = NULL;
+	kube_auto_json json_t *second = NULL;
+	int rc = mover_get(job, &kube_persistentvolumes, NULL, noted, &first, err);
+
+	if (rc || !mover_is_volume_of(first, names))
+		return rc == CAIRN_NOT_FOUND ? 0 : rc;
+	rc = mover_get(job, &kube_persistentvolumes, NULL, names->name, &second, err);
+	if (rc == CAIRN_NOT_FOUND)
+		return download_drop_volume(job, noted, err);
+	return rc ? rc : mover_remove(job, &kube_persistentvolumes, NULL, noted, ret_gone, err);
+}
+
 int mover_download_clean(struct mover_job *job, bool *ret_gone, struct cairn_err *err)
 {
 	const char *noted = kube_annotation(job->object, MOVER_ANNOTATION_VOLUME);
@@ -254,16 +274,8 @@ int mover_download_clean(struct mover_job *job, bool *ret_gone, struct cairn_err
 	rc = 0;
 	if (volume && !noted)
 		rc = download_drop_volume(job, volume, err);
-	if (!rc && noted) {
-		kube_auto_json json_t *second = NULL;
-
-		/* With the second volume the storage's belongs to the restored claim. */
-		rc = mover_get(job, &kube_persistentvolumes, NULL, names.name, &second, err);
-		if (rc == CAIRN_NOT_FOUND)
-			rc = download_drop_volume(job, noted, err);
-		else if (!rc)
-			rc = mover_remove(job, &kube_persistentvolumes, NULL, noted, ret_gone, err);
-	}
+	if (!rc && noted)
+		rc = download_drop_noted(job, &names, noted, ret_gone, err);
 	if (!rc)
 		rc = mover_remove(job, &kube_persistentvolumeclaims, names.ns, names.name, ret_gone,
 				  err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "kube/kube_resource.h"
 #include "kube/object.h"
 #include "velero/mover/mover_place.h"
@@ -33,6 +34,14 @@ int mover_names_of(const json_t *owner, const char *role, const char *claim,
 	snprintf(names.repository, sizeof(names.repository), "%s", place ? place->key : "");
 	*ret = names;
 	return 0;
+}
+
+bool mover_is_volume_of(const json_t *volume, const struct cluster_names *names)
+{
+	const json_t *ref = kube_at(volume, "spec", "claimRef");
+
+	return cairn_text_same(kube_str(ref, "namespace"), names->ns) &&
+	       cairn_text_same(kube_str(ref, "name"), names->name);
 }
 
 /* --- snapshots --- */

@@ -48,6 +48,10 @@ int mover_names_of(const json_t *owner, const char *role, const char *claim,
 		   const struct mover_place *place, struct cluster_names *ret,
 		   struct cairn_err *err);
 
+/* Was the PersistentVolume made for the claim with these names? It stays so when the claim is
+ * gone. The annotation that names a volume may have been written by others. */
+bool mover_is_volume_of(const json_t *volume, const struct cluster_names *names);
+
 /* What an upload reads, as found in the cluster. All borrowed. */
 struct mover_source {
 	const json_t *claim, *volume;     /* that the snapshot was taken of */

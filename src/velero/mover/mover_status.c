@@ -9,6 +9,7 @@
 #include "kube/timestamp.h"
 #include "velero/moved_backup.h"
 #include "velero/mover/mover_request.h"
+#include "velero/velero_message.h"
 
 void mover_work_done(struct mover_work *work)
 {
@@ -17,11 +18,12 @@ void mover_work_done(struct mover_work *work)
 
 uint64_t mover_bytes_done(uint64_t size, uint64_t done, uint64_t total)
 {
-	if (total == 0 || total > size)
-		return total > size && total > 0
-			       ? (uint64_t)((double)done / (double)total * (double)size)
-			       : 0;
-	return size - total + (done < total ? done : total);
+	done = done < total ? done : total;
+	if (total == 0)
+		return 0;
+	if (total > size)
+		return (uint64_t)((double)done / (double)total * (double)size);
+	return size - total + done;
 }
 
 /* A patch that fails if the object has changed. */
@@ -92,7 +94,7 @@ int mover_status_ended(const json_t *object, const char *phase, const char *mess
 	if (!rc && !kube_str(object, "status", "startTimestamp"))
 		rc = kube_set(patch, err, json_string(time), "status", "startTimestamp");
 	if (!rc && message)
-		rc = kube_set(patch, err, json_string(message), "status", "message");
+		rc = kube_set(patch, err, velero_message(message), "status", "message");
 	if (!rc)
 		*ret = cairn_take(patch);
 	return rc;

@@ -24,6 +24,8 @@
 	"'storageClass':'cairn'},'sourcePVC':'data','sourceNamespace':'shop',"                   \
 	"'backupStorageLocation':'default','operationTimeout':'10m0s'}}"
 
+#define BACKUP "{'metadata':{'name':'b2','namespace':'velero','uid':'elsewhere'}}"
+
 #define DOWNLOAD                                                                                \
 	"{'metadata':{'name':'r1-x','namespace':'velero','uid':'" UID "',"                      \
 	"'ownerReferences':[{'kind':'Restore','name':'r1','uid':'ru'}]},"                       \
@@ -297,6 +299,7 @@ static void what_is_not_read_counts_as_done(void **state)
 	assert_int_equal(mover_bytes_done(100, 5, 10), 95);
 	assert_int_equal(mover_bytes_done(100, 11, 10), 100);
 	assert_int_equal(mover_bytes_done(100, 100, 200), 50);
+	assert_int_equal(mover_bytes_done(100, 300, 200), 100);
 }
 
 static void statuses_say_what_velero_reads(void **state)
@@ -333,14 +336,15 @@ static void statuses_say_what_velero_reads(void **state)
 static void a_deleted_backup_asks_for_its_data_to_be_forgotten(void **state)
 {
 	kube_auto_json json_t *upload = mover_tree(UPLOAD);
+	kube_auto_json json_t *backup = mover_tree(BACKUP);
 	kube_auto_json json_t *none = NULL, *made = NULL;
 	struct velero_forget forget;
 
 	(void)state;
-	assert_int_equal(velero_forget_object(upload, "velero", "default", &none, NULL), 0);
+	assert_int_equal(velero_forget_object(upload, backup, "default", &none, NULL), 0);
 	assert_null(none); /* nothing was moved */
 	kube_set(upload, NULL, json_string(ID), "status", "snapshotID");
-	assert_int_equal(velero_forget_object(upload, "velero", "default", &made, NULL), 0);
+	assert_int_equal(velero_forget_object(upload, backup, "default", &made, NULL), 0);
 	assert_int_equal(velero_forget_view(made, &forget, NULL), 0);
 	assert_string_equal(forget.backup_id, ID);
 	assert_string_equal(forget.ns, "shop");
@@ -349,8 +353,57 @@ static void a_deleted_backup_asks_for_its_data_to_be_forgotten(void **state)
 	kube_set(upload, NULL, json_string("velero"), "spec", "datamover");
 	json_decref(made);
 	made = NULL;
-	assert_int_equal(velero_forget_object(upload, "velero", "default", &made, NULL), 0);
+	assert_int_equal(velero_forget_object(upload, backup, "default", &made, NULL), 0);
 	assert_null(made);
+}
+
+/* A Backup of Velero's own namespace holds the DataUploads of all others. */
+static void the_data_of_another_backup_is_not_forgotten(void **state)
+{
+	kube_auto_json json_t *upload = mover_tree(UPLOAD);
+	kube_auto_json json_t *all = mover_tree("{'metadata':{'name':'all','namespace':'velero'}}");
+	kube_auto_json json_t *made = NULL;
+
+	(void)state;
+	kube_set(upload, NULL, json_string(ID), "status", "snapshotID");
+	assert_int_equal(velero_forget_object(upload, all, "default", &made, NULL), 0);
+	assert_null(made);
+	kube_remove(upload, "metadata", "ownerReferences");
+	assert_int_equal(velero_forget_object(upload, all, "default", &made, NULL), 0);
+	assert_null(made);
+}
+
+/* Texts of Jobs are cut at a number of bytes. */
+static void a_message_that_is_not_utf8_ends_the_request_too(void **state)
+{
+	kube_auto_json json_t *object = mover_tree(UPLOAD);
+	kube_auto_json json_t *ended = NULL;
+
+	(void)state;
+	assert_int_equal(
+		mover_status_ended(object, "Failed", "caf\xc3\xa9 \xff caf\xc3", 0, &ended, NULL),
+		0);
+	assert_string_equal(kube_str(ended, "status", "phase"), "Failed");
+	assert_string_equal(kube_str(ended, "status", "message"), "caf\xc3\xa9 ? caf?");
+}
+
+static void only_a_volume_of_the_movers_claim_is_exchanged(void **state)
+{
+	kube_auto_json json_t *owner = mover_tree(DOWNLOAD);
+	kube_auto_json json_t *pv = mover_tree("{'spec':{'claimRef':{'namespace':'velero','name':"
+					       "'cairn-download-" UID "'}}}");
+	struct cluster_names names;
+
+	(void)state;
+	assert_int_equal(mover_names_of(owner, MOVER_ROLE_DOWNLOAD, "data", NULL, &names, NULL), 0);
+	assert_true(mover_is_volume_of(pv, &names));
+	kube_set(pv, NULL, json_string("victim"), "spec", "claimRef", "namespace");
+	assert_false(mover_is_volume_of(pv, &names));
+	kube_set(pv, NULL, json_string("velero"), "spec", "claimRef", "namespace");
+	kube_set(pv, NULL, json_string("data"), "spec", "claimRef", "name");
+	assert_false(mover_is_volume_of(pv, &names));
+	kube_remove(pv, "spec", "claimRef");
+	assert_false(mover_is_volume_of(pv, &names));
 }
 
 int main(void)
@@ -366,6 +419,9 @@ int main(void)
 		cmocka_unit_test(what_is_not_read_counts_as_done),
 		cmocka_unit_test(statuses_say_what_velero_reads),
 		cmocka_unit_test(a_deleted_backup_asks_for_its_data_to_be_forgotten),
+		cmocka_unit_test(the_data_of_another_backup_is_not_forgotten),
+		cmocka_unit_test(a_message_that_is_not_utf8_ends_the_request_too),
+		cmocka_unit_test(only_a_volume_of_the_movers_claim_is_exchanged),
 	};
 
 	return cmocka_run_group_tests_name("velero/mover", tests, NULL, NULL);
