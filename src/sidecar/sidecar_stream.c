@@ -192,7 +192,8 @@ static int sidecar_stream_explain(struct stream *s, int rc, struct cairn_err *er
 }
 
 /* One call of the driver. *ret_lost: the driver went away, or said UNAVAILABLE in the middle
- * of its answer. A driver that says so before its first message is believed. */
+ * of the stream. A driver that says so at the first call, before its first message, is
+ * believed; at a later call it may be the driver that is about to stop. */
 static int sidecar_stream_attempt(struct stream *s, bool *ret_lost, struct cairn_err *err)
 {
 	cairn_cleanup(net_rpc_freep) struct net_rpc *rpc = NULL;
@@ -208,8 +209,8 @@ static int sidecar_stream_attempt(struct stream *s, bool *ret_lost, struct cairn
 	rc = start_driver(s, &rpc, err);
 	if (!rc)
 		rc = net_relay_run(s->call, rpc, &options, &result, err);
-	*ret_lost = rc == CAIRN_UNAVAILABLE &&
-		    (result.messages > 0 || !rpc || !net_rpc_trailer(rpc, "grpc-status", NULL));
+	*ret_lost = rc == CAIRN_UNAVAILABLE && (result.messages > 0 || s->resumed > 0 || !rpc ||
+						!net_rpc_trailer(rpc, "grpc-status", NULL));
 	s->bytes += result.bytes;
 	sidecar_metrics_relayed(s->sidecar->metrics, result.messages, s->scan.tuples - tuples,
 				result.bytes);

@@ -313,6 +313,37 @@ static void a_driver_without_progress_ends_the_stream(void **state)
 	stage_stop(&s);
 }
 
+/* A driver that stops: it ends its stream, then refuses new ones for some time. */
+static int stopping(struct sidecar_stage *s, struct net_call *call, const uint8_t *request,
+		    size_t n, struct cairn_err *err)
+{
+	int rc = 0;
+
+	if (calls >= 3)
+		return from_offset(s, call, request, n, err);
+	if (calls++ == 0)
+		rc = stage_send(s, call, 0, PER_MESSAGE, err);
+	return rc ? rc : cairn_err_set(err, CAIRN_UNAVAILABLE, "the driver says so");
+}
+
+static void a_driver_that_refuses_while_it_stops_is_awaited(void **state)
+{
+	struct proto_block_scan scan = {0};
+	struct seen seen = {0};
+	struct cairn_err err = {0};
+	struct sidecar_stage s;
+	struct net_rpc *rpc;
+
+	(void)state;
+	resume_start(&s, &usual, NO_STOP);
+	s.script = stopping;
+	rpc = stage_call(&s, "good", NULL, "snap", CALL_LIMIT);
+	assert_code(receive(rpc, &scan, &seen, UINT64_MAX, &err), 0);
+	assert_int_equal(seen.next, TUPLES);
+	net_rpc_free(rpc);
+	stage_stop(&s);
+}
+
 #define FLAP_TUPLES   1000U
 #define FLAP_MESSAGES 4U /* less than the window of the driver's stream */
 #define FLAP_CALLS    40U
@@ -480,6 +511,7 @@ int main(void)
 		cmocka_unit_test(a_right_that_was_revoked_before_the_driver_came_back_is_refused),
 		cmocka_unit_test(a_driver_without_progress_ends_the_stream),
 		cmocka_unit_test(a_caller_that_does_not_read_is_not_read_ahead_of_by_restarts),
+		cmocka_unit_test(a_driver_that_refuses_while_it_stops_is_awaited),
 		cmocka_unit_test(a_sidecar_that_stops_waits_for_no_driver),
 		cmocka_unit_test(a_stream_whose_last_block_was_sent_needs_no_driver),
 		cmocka_unit_test(a_complete_stream_carries_nothing_of_the_failure),
