@@ -3,7 +3,6 @@
 #include "older/aggapi/pass.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/lock.h"
 #include "base/mem.h"
 #include "kube/auth.h"
 #include "kube/authz_cache.h"
@@ -27,6 +25,7 @@
 #include "net/http/http_server.h"
 #include "older/aggapi/aggapi_server.h"
 #include "older/aggapi/aggapi_status.h"
+#include "older/aggapi/pass_places.h"
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/path.h"
 #include "older/aggapi/rates.h"
@@ -45,10 +44,7 @@ struct aggapi_passer {
 	struct kube_authz_cache *guard;
 	struct aggapi_rates *rates;
 	atomic_bool stopping;
-	pthread_mutex_t lock;
-	/* guarded by lock */
-	unsigned passes, watches;
-	uint8_t watches_of[256]; /* by user; users that collide share a limit */
+	struct aggapi_places places;
 };
 
 /* One request under way. */
@@ -69,7 +65,7 @@ int aggapi_passer_new(const struct aggapi_server_options *o, struct aggapi_passe
 		return cairn_err_nomem(err, "server");
 	p->client = o->pass_client;
 	p->guard = o->guard;
-	pthread_mutex_init(&p->lock, NULL);
+	aggapi_places_init(&p->places);
 	rc = aggapi_rates_new(o->user_rate, o->user_burst, &p->rates, err);
 	if (rc)
 		aggapi_passer_free(p);
@@ -81,43 +77,13 @@ int aggapi_passer_new(const struct aggapi_server_options *o, struct aggapi_passe
 void aggapi_passer_free(struct aggapi_passer *p)
 {
 	aggapi_rates_freep(&p->rates);
-	pthread_mutex_destroy(&p->lock);
+	aggapi_places_done(&p->places);
 	free(p);
 }
 
 void aggapi_passer_stop(struct aggapi_passer *p)
 {
 	atomic_store(&p->stopping, true);
-}
-
-/* Takes a place; false if there is none. */
-static bool take_place(struct aggapi_passer *p, bool watch, const struct kube_user *user)
-{
-	uint8_t *each = &p->watches_of[user->who.bytes[0]];
-
-	cairn_scoped_lock(&p->lock);
-	if (!watch && p->passes == AGGAPI_PASSES_MAX)
-		return false;
-	if (watch && (p->watches == AGGAPI_WATCHES_MAX || *each == AGGAPI_WATCHES_EACH_MAX))
-		return false;
-	if (watch) {
-		p->watches++;
-		(*each)++;
-	} else {
-		p->passes++;
-	}
-	return true;
-}
-
-static void leave_place(struct aggapi_passer *p, bool watch, const struct kube_user *user)
-{
-	cairn_scoped_lock(&p->lock);
-	if (watch) {
-		p->watches--;
-		p->watches_of[user->who.bytes[0]]--;
-	} else {
-		p->passes--;
-	}
 }
 
 static int too_many(struct aggapi_refusal *refusal, uint64_t retry_s)
@@ -182,9 +148,7 @@ static int only_existing(struct aggapi_passer *p, const struct aggapi_path *path
 		return aggapi_refuse_err(refusal, denied);
 	if (rc)
 		return aggapi_refuse_err(refusal, &err);
-	if (kube_at(tree, "metadata", "uid"))
-		return 0;
-	return kube_set(tree, NULL, json_string(kube_uid(found)), "metadata", "uid") < 0
+	return aggapi_pass_bind(tree, kube_uid(found)) < 0
 		       ? aggapi_refuse(refusal, 400, "BadRequest", "metadata must be an object")
 		       : 0;
 }
@@ -385,9 +349,9 @@ int aggapi_pass(struct aggapi_passer *p, struct net_http *http, const struct agg
 	rc = aggapi_pass_request_make(http, path, verb, &request, refusal);
 	if (rc)
 		return rc;
-	if (take_place(p, request.watch, user)) {
+	if (aggapi_places_take(&p->places, request.watch, &user->who)) {
 		rc = pass_placed(p, http, path, verb, &request, user, wait, refusal, err);
-		leave_place(p, request.watch, user);
+		aggapi_places_leave(&p->places, request.watch, &user->who);
 	} else {
 		rc = too_many(refusal, 1);
 	}

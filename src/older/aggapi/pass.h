@@ -24,11 +24,6 @@ struct kube_user;
 struct kube_wait;
 struct net_http;
 
-/* Limits at once: of watches, of those of one user, of all other requests. */
-#define AGGAPI_WATCHES_MAX      128U
-#define AGGAPI_WATCHES_EACH_MAX 32U
-#define AGGAPI_PASSES_MAX       64U
-
 int aggapi_passer_new(const struct aggapi_server_options *options, struct aggapi_passer **ret,
 		      struct cairn_err *err);
 void aggapi_passer_free(struct aggapi_passer *passer);

@@ -125,6 +125,15 @@ static int pass_take_body(const struct net_http *http, struct aggapi_pass_reques
 	return 0;
 }
 
+int aggapi_pass_bind(json_t *tree, const char *uid)
+{
+	const char *given = kube_str(tree, "metadata", "uid");
+
+	if (given && given[0])
+		return 0;
+	return kube_set(tree, NULL, json_string(uid), "metadata", "uid");
+}
+
 /* Kubernetes names the manager of fields after the program that writes them. Here that is
  * the user's program, unless the query says otherwise. */
 static void add_manager(const struct net_http *http, const char *verb, struct cairn_buf *path)

@@ -35,6 +35,11 @@ bool aggapi_pass_selected(const char *query, char *out, size_t cap);
  * text. NULL if there is none, or memory is short. */
 char *aggapi_pass_accept(const char *accept);
 
+/* Makes an apply fail unless the object has this uid, or the uid that the user gave: the API
+ * server creates an object for an empty one. Returns -1 if metadata is not an object, or
+ * memory is short. */
+int aggapi_pass_bind(json_t *tree, const char *uid);
+
 /* Builds the request; `verb` is that of the authorization. The strings of `http` are
  * borrowed. Fails with a refusal. */
 int aggapi_pass_request_make(const struct net_http *http, const struct aggapi_path *path,

@@ -11,10 +11,12 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "kube/digest.h"
 #include "kube/kinds.h"
 #include "kube/object.h"
 #include "older/aggapi/discovery.h"
 #include "older/aggapi/openapi_rename.h"
+#include "older/aggapi/pass_places.h"
 #include "older/aggapi/pass_query.h"
 #include "older/aggapi/pass_request.h"
 #include "older/aggapi/passed_kinds.h"
@@ -250,6 +252,52 @@ static void a_query_that_can_be_read_in_two_ways_is_refused(void **state)
 		assert_true(aggapi_query_plain(good[i]));
 }
 
+static void an_apply_is_bound_to_the_object_that_exists(void **state)
+{
+	static const struct {
+		const char *in, *uid; /* NULL: refused */
+	} cases[] = {
+		{"{}", "u1"},
+		{"{\"metadata\":{\"name\":\"a\"}}", "u1"},
+		{"{\"metadata\":{\"uid\":\"\"}}", "u1"},
+		{"{\"metadata\":{\"uid\":null}}", "u1"},
+		{"{\"metadata\":{\"uid\":7}}", "u1"},
+		{"{\"metadata\":{\"uid\":\"u2\"}}", "u2"},
+		{"{\"metadata\":[]}", NULL},
+		{"[]", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		kube_auto_json json_t *tree = json_loads(cases[i].in, 0, NULL);
+		int rc = aggapi_pass_bind(tree, "u1");
+
+		assert_int_equal(rc < 0, cases[i].uid == NULL);
+		if (cases[i].uid)
+			assert_string_equal(kube_str(tree, "metadata", "uid"), cases[i].uid);
+	}
+}
+
+static void one_user_cannot_take_all_places(void **state)
+{
+	const struct kube_digest one = {.bytes = {1}}, other = {.bytes = {2}};
+	struct aggapi_places places;
+
+	(void)state;
+	aggapi_places_init(&places);
+	for (int watch = 0; watch < 2; watch++) {
+		unsigned taken = 0;
+
+		while (taken < 1000 && aggapi_places_take(&places, watch, &one))
+			taken++;
+		assert_true(taken <= (watch ? AGGAPI_WATCHES_MAX : AGGAPI_PASSES_MAX) / 4);
+		assert_true(aggapi_places_take(&places, watch, &other));
+		aggapi_places_leave(&places, watch, &one);
+		assert_true(aggapi_places_take(&places, watch, &one));
+	}
+	aggapi_places_done(&places);
+}
+
 static void discovery_names_the_kinds_that_are_installed(void **state)
 {
 	kube_auto_json json_t *passed = json_loads(
@@ -321,6 +369,8 @@ int main(void)
 		cmocka_unit_test(a_selector_of_one_name_is_that_name),
 		cmocka_unit_test(a_watch_is_what_kubernetes_takes_for_one),
 		cmocka_unit_test(a_query_that_can_be_read_in_two_ways_is_refused),
+		cmocka_unit_test(an_apply_is_bound_to_the_object_that_exists),
+		cmocka_unit_test(one_user_cannot_take_all_places),
 		cmocka_unit_test(discovery_names_the_kinds_that_are_installed),
 		cmocka_unit_test(openapi_gets_the_names_of_this_version),
 	};
