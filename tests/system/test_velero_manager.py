@@ -253,6 +253,36 @@ class VeleroManagerTest(RolesTest):
                     for item in self.kube.list(f"{SNAPSHOTS}/volumesnapshotcontents")}
         self.assertEqual(contents.get("content-theirs"), "Retain")
 
+    def test_a_forged_upload_does_not_take_the_snapshot_of_a_backup_that_moves_nothing(self):
+        owner = self.backup(**{"resource-list": {
+            "snapshot.storage.k8s.io/v1/VolumeSnapshot": ["shop/kept"]}})
+        claim = self.kube.put("/api/v1/namespaces/shop/persistentvolumeclaims", {
+            "metadata": {"name": "data"}, "spec": {"volumeName": "pv"}})
+        self.kube.put("/api/v1/persistentvolumes", {"metadata": {"name": "pv"}, "spec": {
+            "csi": {"driver": "d.io", "volumeHandle": "v"},
+            "claimRef": {"uid": claim["metadata"]["uid"]}}})
+        self.snapshot("kept")
+        (kept,) = self.kube.list(f"{SNAPSHOTS}/volumesnapshots")
+        self.kube.change({"group": "snapshot.storage.k8s.io", "plural": "volumesnapshotcontents",
+                          "ns": None, "name": "content-kept", "sub": None},
+                         {"spec": {"source": {"volumeHandle": "v"}, "volumeSnapshotRef": {
+                             "uid": kept["metadata"]["uid"]}}}, True, None)
+        uploads = "/apis/velero.io/v2alpha1/namespaces/velero/datauploads"
+        self.kube.put(uploads, {
+            "metadata": {"name": "forged", "ownerReferences": [
+                {"kind": "Backup", "name": "b1", "uid": owner["metadata"]["uid"]}]},
+            "spec": {"datamover": "cairn", "snapshotType": "CSI", "sourcePVC": "data",
+                     "sourceNamespace": "shop", "backupStorageLocation": "default",
+                     "csiSnapshot": {"volumeSnapshot": "kept"}, "operationTimeout": "1s"}})
+
+        def ended():
+            (upload,) = self.kube.list(uploads)
+            return (upload.get("status", {}).get("phase") == "Failed"
+                    and not upload["metadata"].get("finalizers"))
+        self.start_manager()
+        self.wait(ended, "it has failed and is cleaned up")
+        self.assertEqual(self.snapshots(), ["kept"])
+
     def test_leftovers_of_interrupted_restores_are_removed(self):
         role = {"labels": {"cairn.csi.dev/velero": "restore"}, "creationTimestamp": now(-3600)}
         self.kube.put("/api/v1/namespaces/velero/persistentvolumeclaims", {

@@ -128,7 +128,8 @@ class Played(unittest.TestCase):
 
     def upload(self, backup, space, claim):
         """As the item action of claims does it."""
-        owner = self.owner("Backup", backup, {"storageLocation": "default"})
+        owner = self.owner("Backup", backup, {"storageLocation": "default",
+                                              "snapshotMoveData": True})
         name = f"{backup}-{claim}"
         self.kube.apply({"apiVersion": SNAPSHOT, "kind": "VolumeSnapshot",
                          "metadata": {"name": name, "namespace": space,
@@ -308,7 +309,8 @@ class Played(unittest.TestCase):
         theirs = self.kube.get("-n", "victim", "volumesnapshot", "theirs")
         content = self.kube.get("volumesnapshotcontent",
                                 theirs["status"]["boundVolumeSnapshotContentName"])
-        owner = self.owner("Backup", "cover", {"storageLocation": "default"})
+        owner = self.owner("Backup", "cover", {"storageLocation": "default",
+                                               "snapshotMoveData": True})
         self.kube.apply([
             {"apiVersion": SNAPSHOT, "kind": "VolumeSnapshotContent",
              "metadata": {"name": "import"},

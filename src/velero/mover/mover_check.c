@@ -53,6 +53,10 @@ static int check_backup(struct mover_job *job, const struct mover_upload *upload
 		return cairn_err_set(err, CAIRN_PRECONDITION,
 				     "VolumeSnapshot '%s/%s' is not of Backup '%s'",
 				     upload->source_ns, upload->snapshot, upload->backup);
+	/* The snapshot of a Backup that moves nothing is the backup itself: it stays. */
+	if (!kube_is(backup, "spec", "snapshotMoveData"))
+		return cairn_err_set(err, CAIRN_PRECONDITION, "Backup '%s' moves no data",
+				     upload->backup);
 	return 0;
 }
 
