@@ -87,13 +87,14 @@ static int stream(struct net_call *call, void *arg, struct cairn_err *err)
 int stage_send(struct sidecar_stage *stage, struct net_call *call, uint64_t first, uint32_t n,
 	       struct cairn_err *err)
 {
+	size_t room = PROTO_BLOCK_ROOM(n > 0 ? n : 1); /* the writer's least */
 	struct proto_block_writer w;
 	uint8_t *at;
-	int rc = net_call_reserve(call, PROTO_BLOCK_ROOM(n), &at, err);
+	int rc = net_call_reserve(call, room, &at, err);
 
 	if (rc)
 		return rc;
-	proto_block_begin(&w, at, PROTO_BLOCK_ROOM(n), PROTO_BLOCK_VARIABLE, STAGE_CAPACITY);
+	proto_block_begin(&w, at, room, PROTO_BLOCK_VARIABLE, STAGE_CAPACITY);
 	for (uint32_t i = 0; i < n; i++)
 		proto_block_add(&w, (first + i) * 8192, 4096);
 	net_call_commit(call, proto_block_len(&w), false);
