@@ -4,6 +4,7 @@
 #define CAIRN_REPO_CACHE_IMPL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct repo;

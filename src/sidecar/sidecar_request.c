@@ -63,12 +63,12 @@ static int sidecar_request_check(const struct sidecar_request *r, struct cairn_e
 	if (strlen(r->token) > SIDECAR_TOKEN_MAX)
 		return sidecar_request_missing("securityToken is too long", err);
 	if (!sidecar_request_is_name(r->ns, NAMESPACE_MAX, "-"))
-		return sidecar_request_missing("namespace parameter is no name of a namespace",
+		return sidecar_request_missing("namespace parameter is not a name of a namespace",
 					       err);
 	if (!sidecar_request_is_name(r->snapshot, NAME_MAX_LEN, "-."))
 		return sidecar_request_missing(
-			r->delta ? "targetSnapshotName is no name of a VolumeSnapshot"
-				 : "snapshotName is no name of a VolumeSnapshot",
+			r->delta ? "targetSnapshotName is not a name of a VolumeSnapshot"
+				 : "snapshotName is not a name of a VolumeSnapshot",
 			err);
 	if (strlen(r->base) > SIDECAR_HANDLE_MAX)
 		return sidecar_request_missing("baseSnapshotId is too long", err);
