@@ -354,7 +354,7 @@ class Completion(CliTest):
         self.cairn("snapshot", "delete", "data@s1")
         (self.scratch / "password").touch()
         for line, want in [
-                ("cairn v", ["volume", "verify", "velero-plugin"]),
+                ("cairn v", ["volume", "verify", "velero", "velero-plugin"]),
                 ("cairn volume at", ["attach"]),
                 ("cairn volume create x --s", ["--size"]),
                 ("cairn volume list --output ", ["table", "json", "ndjson"]),

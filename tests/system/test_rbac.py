@@ -70,7 +70,7 @@ class Enforced:
 
 
 class DiffsnapRights(Enforced, test_rights.Diffsnap):
-    rights = {"cairn-diffsnap": ["diffsnap/rbac.yaml"]}
+    rights = {"cairn-diffsnap": ["components/diffsnap/rbac.yaml"]}
     accounts = {"diffsnap": "cairn-diffsnap"}
 
     def test_no_rule_is_there_in_vain(self):
@@ -83,8 +83,8 @@ class DiffsnapRights(Enforced, test_rights.Diffsnap):
 
 
 class DeltasRights(Enforced, test_rights.Deltas):
-    rights = {"cairn-aggapi": ["volumesnapshotdelta/rbac.yaml"],
-              "cairn-cbt-http": ["volumesnapshotdelta/rbac.yaml"]}
+    rights = {"cairn-aggapi": ["components/volumesnapshotdelta/rbac.yaml"],
+              "cairn-cbt-http": ["components/volumesnapshotdelta/rbac.yaml"]}
     accounts = {"aggapi": "cairn-aggapi", "cbt-http": "cairn-cbt-http"}
     http_words = ("--leader-election",)
 
@@ -97,7 +97,7 @@ class DeltasRights(Enforced, test_rights.Deltas):
 
 
 class ManagerRights(Enforced, test_rights.Webhook):
-    rights = {"cairn-manager": ["sessions/rbac.yaml"]}
+    rights = {"cairn-manager": ["components/sessions/rbac.yaml"]}
     accounts = {"manager": "cairn-manager"}
 
     def prepare_kube(self):

@@ -57,7 +57,7 @@ static const struct cairn_flag driver_flags[] = {
 	CAIRN_FLAG_VALUE(SIZE, "delta-block-size", driver_options.delta_block, "SIZE",
 			 "of blocks in ListSnapshotDeltas (default: 4K)"),
 	CAIRN_FLAG_VALUE(SIZE, "compare-max", driver_options.compare_max, "SIZE",
-			 "compare unrelated snapshots up to this size (default: 0, none)"),
+			 "compare unrelated snapshots up to this size (default: 0)"),
 	CAIRN_FLAG_VALUE(DURATION, "data-token-ttl", driver_options.token_ms, "TIME",
 			 "how long a token fetches its block (default: 10m)"),
 	CAIRN_FLAG_END,

@@ -20,7 +20,7 @@ static const struct cairn_flag velero_describe_flags[] = {
 	CAIRN_FLAG_VALUE(STRING, "region", velero_describe_options.region, "NAME",
 			 "of the store (default: us-east-1)"),
 	CAIRN_FLAG_VALUE(STRING, "credentials", velero_describe_options.credentials, "FILE",
-			 "keys for the store, in the form of AWS (default: the environment)"),
+			 "AWS credentials of the store (default: the environment)"),
 	CAIRN_FLAG_VALUE(STRING, "profile", velero_describe_options.profile, "NAME",
 			 "of that file (default: default)"),
 	CAIRN_FLAG_VALUE(STRING, "ca-file", velero_describe_options.ca_file, "FILE",
