@@ -194,8 +194,9 @@ static uint64_t kinds_look(void *arg)
 {
 	struct aggapi_kinds *kinds = arg;
 	const struct kube_wait wait = {.deadline_ns = cairn_after_ms(READ_MS)};
-	kube_auto_json json_t *list = NULL, *document = NULL, *old = NULL;
+	kube_auto_json json_t *list = NULL, *document = NULL;
 	struct cairn_err err = {0};
+	json_t *old;
 	int rc = aggapi_kinds_list(kinds, &wait, &list, &err);
 
 	if (!rc && json_equal(list, kinds->known) && cairn_monotonic_ns() < kinds->due_ns)
@@ -213,6 +214,7 @@ static uint64_t kinds_look(void *arg)
 	old = kinds->document;
 	kinds->document = cairn_take(document);
 	pthread_mutex_unlock(&kinds->lock);
+	json_decref(old);
 	return LOOK_MS;
 }
 
