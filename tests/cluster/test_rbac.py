@@ -288,6 +288,11 @@ class EveryRight(unittest.TestCase):
                                    *words], capture_output=True, text=True, check=False,
                                   timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
+        # An application may look for services by itself.
+        token = self.kube.token("default", "lister")
+        path = f"/apis/{GROUP}/v1beta1/snapshotmetadataservices"
+        self.kube.request("GET", path, token=token)
+        self.kube.ask("GET", f"{path}?watch=1&timeoutSeconds=1", token=token)
 
     def as_user(self, name, role, plural, body, version="v1alpha2"):
         """All that the role of a user allows, done by somebody who has it."""
@@ -321,6 +326,18 @@ class EveryRight(unittest.TestCase):
                     "default")
         self.kube.wait_gone("snapshotsessionrequest", "old")
         self.kube.wait(lambda found: not found["items"], "-n", "cairn", "snapshotsessiondata")
+        self.leave_unclaimed()
+
+    def leave_unclaimed(self):
+        """The manager answers a DifferentialSnapshot that no controller takes."""
+        self.processes.stop("cairn-diffsnap")
+        self.kube.apply({"apiVersion": f"{GROUP}/v1alpha2", "kind": "DifferentialSnapshot",
+                         "metadata": {"name": "unclaimed"}, "spec": {
+                             "baseVolumeSnapshotName": "before",
+                             "targetVolumeSnapshotName": "after"}})
+        self.kube.wait(lambda found: found.get("status", {}).get("state") == "Failure",
+                       "differentialsnapshot", "unclaimed")
+        self.kube.delete("differentialsnapshot", "unclaimed")
 
     def review(self):
         """An API server asks the webhook."""

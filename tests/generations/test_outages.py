@@ -49,7 +49,7 @@ class Outages(FlavoursTest):
     def ask_without_api_server(self, token):
         """Each ends, with an answer or with an error; the tests' own limits tell a hang."""
         try:
-            self.in_session(token, "data-1", "data-2", 256)
+            self.in_session(token, "data-1", "data-2", 256, volume=self.volume)
         except grpc.RpcError as failed:
             self.assertIn(failed.code(), (grpc.StatusCode.UNAVAILABLE,
                                           grpc.StatusCode.UNAUTHENTICATED), failed.details())
@@ -69,7 +69,7 @@ class Outages(FlavoursTest):
     def test_the_api_server_goes_and_comes_back(self):
         token = self.session("before", "data-1", "data-2")
         self.all_answer(token)
-        self.handle = self.csi.snapshot_id("data-2")
+        self.handle, self.volume = self.csi.snapshot_id("data-2"), self.csi.volume_id("data")
         self.aggapi_token = self.kube.token("cairn", "cairn-aggapi", AUDIENCE)
         command = self.bed.processes.commands["kube-apiserver"][0]
         self.bed.processes.kill("kube-apiserver")

@@ -91,7 +91,7 @@ class Steps(GenerationsTest):
             made = self.read(name)
             return made if made.get("status", {}).get("sessionState") in ("Ready", "Failed") \
                 else None
-        return wait_until(is_so, 40, f"{name} has its end")
+        return wait_until(is_so, 120, f"{name} has its end")
 
     def data(self):
         return self.kube.request("GET", DATA)["items"]
@@ -105,7 +105,7 @@ class Steps(GenerationsTest):
             if not over():
                 return False
             return trap.sprung.wait(SETTLE) or "no"
-        if wait_until(known, 40, "a step, or the end") == "no":
+        if wait_until(known, 120, "a step, or the end") == "no":
             self.relay.arm(None)
             return False
         self.revive()
