@@ -77,6 +77,9 @@ int velero_csi_snapshot_object(const json_t *claim, const json_t *backup,
 		return cairn_err_nomem(err, "a VolumeSnapshot");
 	}
 	rc = kube_set(object, err, labels, "metadata", "labels");
+	if (!rc && kube_str(backup, "spec", "storageLocation"))
+		rc = kube_set(object, err, json_string(kube_str(backup, "spec", "storageLocation")),
+			      "metadata", "annotations", VELERO_ANNOTATION_LOCATION);
 	/* The API server truncates the prefix so that the name has at most 63 characters
 	 * and can be a label's value. */
 	if (!rc && !wish->name)

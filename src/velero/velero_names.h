@@ -51,6 +51,9 @@ struct cairn_err;
 /* On a restored VolumeSnapshot: the claim, by its name in the backup. */
 #define VELERO_ANNOTATION_CLAIM "cairn.csi.dev/claim-name"
 
+/* On a VolumeSnapshot: the BackupStorageLocation of its Backup. */
+#define VELERO_ANNOTATION_LOCATION "cairn.csi.dev/storage-location"
+
 /* Of a VolumeSnapshotContent: the Secret with which the driver deletes the snapshot. */
 #define VELERO_ANNOTATION_SECRET     "snapshot.storage.kubernetes.io/deletion-secret-name"
 #define VELERO_ANNOTATION_SECRET_NS  "snapshot.storage.kubernetes.io/deletion-secret-namespace"

@@ -64,10 +64,12 @@ class VeleroManagerTest(RolesTest):
             "status": {"phase": phase, "snapshotID": "d.io_5_F_h", "message": "",
                        "progress": {"TotalBytes": 5, "BytesDone": 5}}})
 
-    def snapshot(self, name, backup="b1", role="item-action", old=False, **labels):
+    def snapshot(self, name, backup="b1", role="item-action", old=False, location="default",
+                 **labels):
         made = now(-3600) if old else now()
         self.kube.put(f"{SNAPSHOTS}/namespaces/shop/volumesnapshots", {
-            "metadata": {"name": name, "creationTimestamp": made, "managedFields": [1], "labels": {
+            "metadata": {"name": name, "creationTimestamp": made, "managedFields": [1],
+                         "annotations": {"cairn.csi.dev/storage-location": location}, "labels": {
                 "velero.io/backup-name": backup, "cairn.csi.dev/velero": role,
                 "velero.io/pv-name": "pv", **labels}},
             "spec": {"source": {"persistentVolumeClaimName": "data"}},
@@ -174,7 +176,8 @@ class VeleroManagerTest(RolesTest):
         self.assertEqual((entry["kind"], entry["metadata"]["name"], entry["metadata"]["namespace"]),
                          ("VolumeSnapshot", "one", "shop"))
         self.assertEqual(entry["metadata"]["annotations"], {
-            "velero.io/csi-volumesnapshot-handle": "h-one", "velero.io/csi-driver-name": "d.io"})
+            "velero.io/csi-volumesnapshot-handle": "h-one", "velero.io/csi-driver-name": "d.io",
+            "cairn.csi.dev/storage-location": "default"})
         self.assertNotIn("managedFields", entry["metadata"])
         self.assertIsNone(self.file("csi-snapshots.json.gz", "b2"))
 
@@ -239,6 +242,14 @@ class VeleroManagerTest(RolesTest):
         self.start_manager()
         self.said("manager", "leftovers wait")
         self.assertEqual(self.snapshots(), ["of-none"])
+
+    def test_nothing_is_removed_of_a_location_that_is_not_there(self):
+        """Another location is, and all of its store can be read."""
+        self.snapshot("of-removed", "none", old=True, location="removed")
+        self.snapshot("of-none", "none", old=True)
+        self.start_manager()
+        self.wait(lambda: "of-none" not in self.snapshots(), "the leftover is gone")
+        self.assertEqual(self.snapshots(), ["of-removed"])
 
     def test_a_forged_leftover_does_not_take_the_content_of_another_snapshot(self):
         self.snapshot("theirs", "none")

@@ -15,7 +15,8 @@ struct velero_common;
 
 /* VolumeSnapshots, older than VELERO_SWEEP_AGE_MS, of backups that have ended without them: the
  * backup is not in its store, or its files do not name them. Of a Backup that does not exist,
- * they go when no store has the backup: Velero creates a Backup again that is in a store. */
+ * they go when no store has the backup, among them the store that the Backup named: Velero
+ * creates a Backup again that is in a store. */
 int velero_sweep_snapshots(const struct velero_common *common, const struct kube_call *how,
 			   struct cairn_err *err);
 

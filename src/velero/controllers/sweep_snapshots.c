@@ -152,12 +152,16 @@ static int note_label(void *arg, const char *key, uint64_t size, struct cairn_er
 	return rc;
 }
 
-/* Has any store a backup with that label? An error of one store is an error. */
-static int any_store_has(const struct velero_common *common, const char *label,
+/* Has any store the backup of the VolumeSnapshot? An error of one store is an error. A
+ * location that is removed takes its Backups with it, not what its store holds: without the
+ * location of the snapshot's Backup, the answer is yes. */
+static int any_store_has(const struct velero_common *common, const json_t *snapshot,
 			 const struct kube_call *how, bool *ret, struct cairn_err *err)
 {
+	const char *its = kube_annotation(snapshot, VELERO_ANNOTATION_LOCATION);
 	kube_auto_json json_t *list = NULL;
-	struct has_label has = {.label = label};
+	struct has_label has = {.label = kube_label(snapshot, VELERO_LABEL_BACKUP)};
+	bool known = false;
 	size_t i;
 	json_t *location;
 	int rc = kube_list(common->client, KUBE_REF(&velero_locations, common->ns, NULL), NULL, how,
@@ -172,11 +176,12 @@ static int any_store_has(const struct velero_common *common, const char *label,
 
 		if (rc)
 			break;
+		known = known || cairn_text_same(kube_name(location), its);
 		rc = velero_common_store(common, kube_name(location), how, &store, err);
 		if (!rc)
 			rc = repo_object_list(store, "backups/", note_label, &has, err);
 	}
-	*ret = has.found;
+	*ret = has.found || !known;
 	return rc;
 }
 
@@ -210,7 +215,7 @@ static int sweep_is_needed(const struct velero_common *common, const json_t *sna
 		return velero_backup_has_ended(backup)
 			       ? backup_needs(common, backup, snapshot, how, ret, err)
 			       : 0;
-	return any_store_has(common, label, how, ret, err);
+	return any_store_has(common, snapshot, how, ret, err);
 }
 
 /* Is the content of this VolumeSnapshot? A status that names the content of another one must not

@@ -360,7 +360,8 @@ static void only_a_backup_in_the_same_namespace_owns_a_snapshot(void **state)
 		kube_auto_json json_t *claim = json_pack("{s:{s:s, s:s}}", "metadata", "name",
 							 "data", "namespace", cases[i].ns);
 		kube_auto_json json_t *backup =
-			tree("{'metadata':{'name':'b1','namespace':'velero','uid':'u'}}");
+			tree("{'metadata':{'name':'b1','namespace':'velero','uid':'u'},"
+			     "'spec':{'storageLocation':'near'}}");
 		kube_auto_json json_t *made = NULL;
 		struct cairn_err err = {0};
 		const json_t *owner;
@@ -370,6 +371,7 @@ static void only_a_backup_in_the_same_namespace_owns_a_snapshot(void **state)
 		assert_ok(velero_csi_snapshot_object(claim, backup, &wish, &made, &err), &err);
 		assert_string_equal(kube_str(made, "metadata", "generateName"), "velero-data-");
 		assert_string_equal(kube_label(made, "velero.io/backup-name"), "b1");
+		assert_string_equal(kube_annotation(made, VELERO_ANNOTATION_LOCATION), "near");
 		assert_string_equal(kube_str(made, "spec", "source", "persistentVolumeClaimName"),
 				    "data");
 		assert_string_equal(kube_str(made, "spec", "volumeSnapshotClassName"), "fast");
